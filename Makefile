@@ -1,0 +1,474 @@
+# Builds, installs and tests rowlock with GNU make. `make help` lists the targets and settings.
+# How servers are started and tests are run is in tests/lib/, not here.
+
+# --- Settings
+
+prefix ?= /usr/local
+bindir ?= $(prefix)/bin
+libdir ?= $(prefix)/lib
+includedir ?= $(prefix)/include
+mandir ?= $(prefix)/share/man
+pkgconfigdir ?= $(libdir)/pkgconfig
+DESTDIR ?=
+
+CFLAGS ?= -O2 -g
+LDFLAGS ?=
+WERROR ?= 1
+PKG_CONFIG ?= pkg-config
+INSTALL ?= install
+AWK ?= awk
+
+WITH_POSTGRES ?= 1
+WITH_MYSQL ?= 1
+WITH_SQLITE ?= 1
+$(foreach w,WITH_POSTGRES WITH_MYSQL WITH_SQLITE,$(if $(filter 0 1,$($(w))),,$(error $(w) must be 0 or 1)))
+
+# Set by the check-asan, check-ubsan, check-tsan and coverage targets.
+SANITIZE ?=
+COVERAGE ?= 0
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+ifeq ($(V),1)
+Q :=
+say := @:
+else
+Q := @
+say := @printf '  %-5s %s\n'
+endif
+
+# --- Version: the header's macros are the only place it is written.
+
+HEADER := include/rowlock/rowlock.h
+header_number = $(shell $(AWK) '$$2 == "ROWLOCK_VERSION_$(1)" { print $$3; exit }' $(HEADER) 2>/dev/null)
+MAJOR := $(call header_number,MAJOR)
+VERSION := $(MAJOR).$(call header_number,MINOR).$(call header_number,PATCH)
+SONAME := librowlock.so.$(MAJOR)
+SOFILE := librowlock.so.$(VERSION)
+
+# --- Databases: which are built in, and how to compile and link against them.
+
+BACKENDS := $(if $(filter 1,$(WITH_POSTGRES)),postgres) \
+            $(if $(filter 1,$(WITH_MYSQL)),mysql) \
+            $(if $(filter 1,$(WITH_SQLITE)),sqlite)
+BACKENDS := $(strip $(BACKENDS))
+NO_BACKENDS := $(filter-out $(BACKENDS),postgres mysql sqlite)
+
+POSTGRES_PC := libpq
+SQLITE_PC := sqlite3
+JANSSON_PC := jansson
+# Either client library does. MYSQL_CFLAGS and MYSQL_LIBS name one that pkg-config does not know.
+MYSQL_PC := $(firstword $(foreach pc,libmariadb mysqlclient,$(shell $(PKG_CONFIG) --exists $(pc) 2>/dev/null && echo $(pc))))
+
+# $(call find_library,NAME): sets NAME_CFLAGS and NAME_LIBS from pkg-config unless the user has.
+# Warnings about a vendor's header are the vendor's.
+define find_library
+ifndef $(1)_LIBS
+$(1)_CFLAGS := $$(patsubst -I%,-isystem %,$$(if $$($(1)_PC),$$(shell $$(PKG_CONFIG) --cflags $$($(1)_PC) 2>/dev/null)))
+$(1)_LIBS := $$(if $$($(1)_PC),$$(shell $$(PKG_CONFIG) --libs $$($(1)_PC) 2>/dev/null))
+$(1)_REQUIRES := $$($(1)_PC)
+endif
+endef
+$(foreach name,$(if $(filter postgres,$(BACKENDS)),POSTGRES) $(if $(filter mysql,$(BACKENDS)),MYSQL) \
+    $(if $(filter sqlite,$(BACKENDS)),SQLITE) JANSSON,$(eval $(call find_library,$(name))))
+
+upper = $(subst postgres,POSTGRES,$(subst mysql,MYSQL,$(subst sqlite,SQLITE,$(1))))
+DB_CFLAGS := $(foreach b,$(BACKENDS),$($(call upper,$(b))_CFLAGS))
+DB_LIBS := $(foreach b,$(BACKENDS),$($(call upper,$(b))_LIBS))
+DB_REQUIRES := $(foreach b,$(BACKENDS),$($(call upper,$(b))_REQUIRES))
+# Libraries that pkg-config does not know by a name of their own go into ours as they are.
+DB_OTHER_LIBS := $(foreach b,$(BACKENDS),$(if $($(call upper,$(b))_REQUIRES),,$($(call upper,$(b))_LIBS)))
+
+# --- Flags. The user's CFLAGS, CPPFLAGS and LDFLAGS come last, so that they win.
+
+OUR_CPPFLAGS := -Iinclude -D_GNU_SOURCE $(foreach b,$(BACKENDS),-DRLK_WITH_$(call upper,$(b))=1) \
+                $(foreach b,$(NO_BACKENDS),-DRLK_WITH_$(call upper,$(b))=0)
+OUR_CFLAGS := -std=c11 -fPIC -fvisibility=hidden -pthread -ffile-prefix-map=$(CURDIR)=. \
+              -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
+OUR_CFLAGS += $(if $(filter 1,$(WERROR)),-Werror)
+OUR_LDFLAGS := -pthread
+ifneq ($(SANITIZE),)
+OUR_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
+OUR_CFLAGS += $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize-recover=all)
+OUR_LDFLAGS += -fsanitize=$(SANITIZE)
+else
+# A sanitizer's functions come from the program, not from a library that names what it needs.
+SO_LDFLAGS := -Wl,-z,defs
+endif
+ifeq ($(COVERAGE),1)
+OUR_CFLAGS += --coverage
+OUR_LDFLAGS += --coverage
+endif
+
+ALL_CFLAGS = $(OUR_CPPFLAGS) $(OUR_CFLAGS) $(CPPFLAGS) $(CFLAGS)
+ALL_LDFLAGS = $(OUR_LDFLAGS) $(LDFLAGS)
+
+# Objects of each compiler and set of flags have a folder of their own, so they never mix.
+CC_VERSION := $(shell $(CC) --version 2>/dev/null | head -n 1)
+FLAGS_TEXT := $(CC) $(CC_VERSION) $(VERSION) $(ALL_CFLAGS) $(COVERAGE) $(DB_CFLAGS) $(SO_LDFLAGS) $(ALL_LDFLAGS) $(DB_LIBS)
+BUILD := build/$(shell printf '%s' '$(subst ','\'',$(FLAGS_TEXT))' | cksum | cut -d ' ' -f 1)
+
+# --- Library and command
+
+CORE_SRCS := $(sort $(wildcard src/*.c))
+CORE_OBJS := $(CORE_SRCS:%.c=$(BUILD)/%.o)
+BACKEND_OBJS := $(BACKENDS:%=$(BUILD)/src/backend/%.o)
+LIB_OBJS := $(CORE_OBJS) $(BACKEND_OBJS)
+CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c)))
+# Files of GRANT examples and of removal are for people. All others are steps of the protocol.
+SQL_DIRS := $(wildcard sql/*/)
+SQL_FILES := $(filter-out %/grants.sql %/drop.sql,$(sort $(wildcard sql/*/*.sql)))
+
+LIB_A := $(BUILD)/librowlock.a
+LIB_SO := $(BUILD)/$(SOFILE)
+COMMAND := $(BUILD)/rowlock
+
+.PHONY: all lib cli examples
+## all: the library, the command and the examples; find them as build/librowlock.so, .a, build/rowlock
+all: lib cli examples
+
+## lib: the library only
+lib: $(LIB_A) $(LIB_SO)
+	$(call publish,librowlock.a librowlock.so $(SONAME))
+
+## cli: the command only
+cli: $(COMMAND)
+	$(call publish,rowlock)
+
+# People find the results of a plain make in build/ itself. Sanitizers and coverage leave those alone.
+ifeq ($(SANITIZE)$(filter 1,$(COVERAGE)),)
+publish = @for name in $(1); do \
+	    [ ! -e "$(BUILD)/$$name" ] || [ "build/$$name" -ef "$(BUILD)/$$name" ] || \
+	    { rm -rf "build/$$name" && ln -s "$(notdir $(BUILD))/$$name" "build/$$name"; } || exit 1; \
+	done
+else
+publish = @:
+endif
+
+$(BUILD)/%.o: %.c | libraries-found
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(Q)$(CC) $(OBJ_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Only a driver sees its database's header. SQL texts are longer than C promises to take as one literal.
+$(BUILD)/src/backend/postgres.o: OBJ_CFLAGS = $(POSTGRES_CFLAGS)
+$(BUILD)/src/backend/mysql.o: OBJ_CFLAGS = $(MYSQL_CFLAGS)
+$(BUILD)/src/backend/sqlite.o: OBJ_CFLAGS = $(SQLITE_CFLAGS)
+$(BUILD)/src/statements.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
+$(BUILD)/src/statements.o: $(BUILD)/statements.inc
+$(CLI_OBJS): OBJ_CFLAGS = $(JANSSON_CFLAGS)
+
+# The folders are named too, so that a file that went away is noticed.
+$(BUILD)/statements.inc: tools/embed-sql.awk $(SQL_FILES) $(SQL_DIRS)
+	@mkdir -p $(@D)
+	$(say) SQL $@
+	$(Q)$(AWK) -f tools/embed-sql.awk $(SQL_FILES) > $@
+
+$(LIB_A): $(LIB_OBJS)
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(LIB_OBJS)
+
+$(LIB_SO): $(LIB_OBJS) src/rowlock.map
+	$(say) LINK $@
+	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/rowlock.map $(SO_LDFLAGS) \
+	    $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(DB_LIBS)
+	$(Q)ln -sf $(SOFILE) $(BUILD)/$(SONAME)
+	$(Q)ln -sf $(SONAME) $(BUILD)/librowlock.so
+
+# The command carries the library inside: one file that cron finds without a search path.
+$(COMMAND): $(CLI_OBJS) $(LIB_A)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(CLI_OBJS) $(LIB_A) $(DB_LIBS) $(JANSSON_LIBS)
+
+# What is missing is said once and in words, before the compiler says it in many.
+.PHONY: libraries-found
+libraries-found:
+	@ok=1; \
+	missing() { echo "$$1 was not found: install $$2 (Debian's name)$${3:+, or build with $$3}" >&2; ok=0; }; \
+	command -v $(firstword $(CC)) >/dev/null || missing "the compiler $(firstword $(CC))" gcc; \
+	$(if $(or $(JANSSON_LIBS),$(filter lib,$(MAKECMDGOALS))),:,missing jansson libjansson-dev); \
+	$(if $(or $(NO_POSTGRES),$(POSTGRES_LIBS)),:,missing libpq libpq-dev WITH_POSTGRES=0); \
+	$(if $(or $(NO_MYSQL),$(MYSQL_LIBS)),:,missing "a MySQL client library" \
+	    "libmariadb-dev or default-libmysqlclient-dev" WITH_MYSQL=0); \
+	$(if $(or $(NO_SQLITE),$(SQLITE_LIBS)),:,missing sqlite3 libsqlite3-dev WITH_SQLITE=0); \
+	[ $$ok = 1 ] || { echo "tools/install-deps.sh installs all of it" >&2; exit 1; }
+
+NO_POSTGRES := $(filter postgres,$(NO_BACKENDS))
+NO_MYSQL := $(filter mysql,$(NO_BACKENDS))
+NO_SQLITE := $(filter sqlite,$(NO_BACKENDS))
+
+# --- Examples, which link with the shared library as a user's program does
+
+# $(call for_backends,FILES): without those whose name holds a database that is not built in.
+for_backends = $(foreach f,$(1),$(if $(strip $(foreach b,$(NO_BACKENDS),$(findstring $(b),$(notdir $(f))))),,$(f)))
+
+EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(call for_backends,$(wildcard examples/*.c)))
+
+## examples: the programs under examples/
+examples: $(EXAMPLES)
+	$(call publish,examples)
+
+$(BUILD)/examples/%.o: OBJ_CFLAGS = $(DB_CFLAGS)
+$(EXAMPLES): %: %.o $(LIB_SO)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -L$(BUILD) -lrowlock -Wl,-rpath,'$$ORIGIN/..' \
+	    -Wl,--as-needed $(DB_LIBS)
+
+# --- Tests
+
+# Programs are called test_*.c. The other files beside them, and those in tests/lib, are helpers of all.
+TEST_DIRS := unit contract interleave multi fault abi
+TEST_SRCS := $(call for_backends,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/test_*.c)))
+TEST_PROGRAMS := $(TEST_SRCS:%.c=$(BUILD)/%)
+TEST_HELPERS := $(filter-out $(foreach d,$(TEST_DIRS),tests/$(d)/test_%),\
+                $(foreach d,$(TEST_DIRS) lib,$(wildcard tests/$(d)/*.c)))
+TEST_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(call for_backends,$(TEST_HELPERS)))
+TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli,$(wildcard tests/$(d)/*.t)))
+TEST_HELPERS_A := $(BUILD)/tests/helpers.a
+
+# Tests may look inside the library, and speak to the databases themselves.
+$(BUILD)/tests/%.o: OBJ_CFLAGS = -Isrc -Itests/lib $(DB_CFLAGS)
+
+$(TEST_HELPERS_A): $(TEST_HELPER_OBJS)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(TEST_HELPER_OBJS)
+
+$(TEST_PROGRAMS): %: %.o $(TEST_HELPERS_A) $(LIB_A)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS) -ldl
+
+.PHONY: test-programs
+test-programs: all $(TEST_PROGRAMS)
+
+# TESTS=word runs only the tests with that word in their name; TEST_JOBS=1 one at a time.
+TESTS ?=
+TEST_JOBS ?= 2
+PROVE ?= prove
+PROVE_FLAGS ?=
+TEST_ENV = HARNESS_RULESFILE=tests/lib/order.yml ROWLOCK_TEST_BUILD=$(CURDIR)/$(BUILD) \
+           ROWLOCK_TEST_COMMAND=$(CURDIR)/$(COMMAND) ROWLOCK_TEST_SQLITE_URL='$(SQLITE_URL)' \
+           ROWLOCK_TEST_BACKENDS='$(BACKENDS)' CC='$(CC)'
+SQLITE_URL = $(if $(NO_SQLITE),,$(or $(ROWLOCK_TEST_SQLITE_URL),sqlite:@TMPDIR@/rowlock.db))
+WITH_SERVER_postgres := tests/lib/with-postgres.sh
+WITH_SERVER_mysql := tests/lib/with-mysql.sh
+SERVERS = $(foreach b,$(BACKENDS),$(WITH_SERVER_$(b)))
+
+ALL_TESTS := $(TEST_PROGRAMS) $(TEST_SCRIPTS)
+chosen = $(if $(TESTS),$(foreach t,$(1),$(if $(findstring $(TESTS),$(t)),$(t))),$(1))
+# $(call tests_in,FOLDERS)
+tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TESTS)))
+# $(call tests_of,DATABASE): what has another database's name is left out.
+tests_of = $(foreach t,$(call tests_in,contract interleave multi fault cli),$(if $(strip \
+           $(foreach b,$(filter-out $(1),postgres mysql sqlite),$(findstring $(b),$(notdir $(t))))),,$(t)))
+run_tests = $(PROVE) $(PROVE_FLAGS) -j$(TEST_JOBS) --exec tests/lib/run-test.sh $(call chosen,$(1))
+
+.PHONY: check check-quick check-sqlite check-postgres check-mysql check-more check-abi
+.PHONY: check-asan check-ubsan check-tsan check-valgrind coverage run-all-tests run-valgrind-tests
+
+# Installing changes what this makefile finds at its start, hence the second make.
+## check: every test, on a private PostgreSQL and MariaDB; installs what is missing
+check:
+	@tools/install-deps.sh all
+	@$(MAKE) --no-print-directory run-all-tests
+
+run-all-tests: test-programs
+	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 $(SERVERS) $(call run_tests,$(ALL_TESTS))
+
+QUICK_TESTS = $(call tests_in,unit abi) $(filter $(call tests_in,contract),$(call tests_of,sqlite))
+## check-quick: unit, ABI and SQLite tests; needs no server
+check-quick: test-programs
+	$(Q)$(TEST_ENV) $(call run_tests,$(QUICK_TESTS))
+
+## check-sqlite, check-postgres, check-mysql: all tests of one database
+check-sqlite: test-programs
+	$(Q)$(TEST_ENV) $(call run_tests,$(call tests_of,sqlite))
+
+check-postgres check-mysql: check-%: test-programs
+	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call tests_of,$*))
+
+# The contract tests alone, on one database: what check-more runs on each version.
+.PHONY: contract-postgres contract-mysql
+CONTRACT_TESTS = $(filter $(call tests_in,contract),$(call tests_of,$(1)))
+contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%,$(TEST_PROGRAMS))
+	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call CONTRACT_TESTS,$*))
+
+# What could not be installed is named in the table at the end.
+## check-more: the contract tests on other versions of the databases, and through pgbouncer
+check-more:
+	-@tools/install-deps.sh more
+	+@tests/more/run.sh
+
+## check-abi: the header in five dialects of C and C++, the exported names, what objects refer to
+check-abi: test-programs
+	$(Q)$(TEST_ENV) $(call run_tests,$(call tests_in,abi))
+
+## check-asan, check-ubsan, check-tsan: every test under a sanitizer
+# Some kernels lay out memory in a way that the thread sanitizer does not know, hence setarch.
+check-asan:
+	@$(MAKE) --no-print-directory check SANITIZE=address ROWLOCK_TEST_SLOWDOWN=3
+check-ubsan:
+	@$(MAKE) --no-print-directory check SANITIZE=undefined
+check-tsan:
+	@setarch -R $(MAKE) --no-print-directory check SANITIZE=thread ROWLOCK_TEST_SLOWDOWN=10
+
+## check-valgrind: unit, contract and fault tests under valgrind
+check-valgrind:
+	@tools/install-deps.sh all valgrind
+	@$(MAKE) --no-print-directory run-valgrind-tests ROWLOCK_TEST_SLOWDOWN=20
+
+VALGRIND := valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
+            --suppressions=tests/lib/valgrind.supp
+run-valgrind-tests: test-programs
+	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 ROWLOCK_TEST_TIMEOUT=1200 ROWLOCK_TEST_WRAPPER='$(VALGRIND)' \
+	    $(SERVERS) $(call run_tests,$(filter-out %.t,$(call tests_in,unit contract fault)))
+
+## coverage: every test, then how much of each source file they reached
+coverage:
+	@find build -name '*.gcda' -delete 2>/dev/null || true
+	@$(MAKE) --no-print-directory check COVERAGE=1 CFLAGS='-O0 -g'; status=$$?; \
+	    $(MAKE) --no-print-directory coverage-table COVERAGE=1 CFLAGS='-O0 -g' && exit $$status
+
+.PHONY: coverage-table
+coverage-table:
+	@find $(BUILD)/src -name '*.gcno' -exec gcov --no-output --source-prefix=$(CURDIR) {} + 2>/dev/null | \
+	    $(AWK) -f tools/coverage.awk | sort -k 6
+
+# --- Benchmarks and demo
+
+# Programs are the files with a main of their own. The others are helpers of all.
+BENCH_SRCS := $(call for_backends,$(wildcard tests/bench/*.c))
+BENCH_MAINS := $(if $(BENCH_SRCS),$(shell grep -l '^int main' $(BENCH_SRCS)))
+BENCH_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(BENCH_MAINS),$(BENCH_SRCS)))
+BENCH_PROGRAMS := $(BENCH_MAINS:%.c=$(BUILD)/%)
+
+$(BENCH_PROGRAMS): %: %.o $(BENCH_HELPER_OBJS) $(LIB_A)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(BENCH_HELPER_OBJS) $(LIB_A) $(DB_LIBS)
+
+.PHONY: bench run-bench demo
+## bench: rowlock beside hand-written loops, on private servers with durable settings
+bench:
+	@tools/install-deps.sh all
+	@$(MAKE) --no-print-directory run-bench
+
+DURABLE_SERVERS = $(foreach s,$(SERVERS),$(s) --durable)
+run-bench: all $(BENCH_PROGRAMS)
+	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(DURABLE_SERVERS) tests/bench/run.sh
+
+# The demo wants nothing but SQLite, yet a command that can do more if the libraries are there anyway.
+have = $$($(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1 || echo 0)
+## demo: two rivals share a lock on an embedded database; installs what is missing
+demo:
+	@tools/install-deps.sh sqlite
+	@$(MAKE) --no-print-directory cli WITH_POSTGRES=$(call have,libpq) \
+	    WITH_MYSQL=$$(($(call have,libmariadb) | $(call have,mysqlclient)))
+	@examples/demo.sh
+
+# --- Lint and format
+
+C_FILES = $(wildcard include/rowlock/*.h src/*.[ch] src/*/*.[ch] examples/*.[ch] tests/*/*.[ch])
+SHELL_FILES = .ci/run $(wildcard tools/*.sh tests/*/*.sh tests/*/*.t examples/*.sh)
+# A driver, test or example whose database is not built in has no header to be read with.
+TIDY_FILES = $(call for_backends,$(wildcard src/*.c src/*/*.c))
+MAN_PAGES = $(wildcard docs/man/*.[1-9])
+
+.PHONY: lint run-lint lint-c lint-shell lint-man format format-check
+## lint: clang-tidy, cppcheck, shellcheck, and the warnings of man; installs them
+lint:
+	@tools/install-deps.sh all lint
+	@$(MAKE) --no-print-directory run-lint
+run-lint: lint-c lint-shell lint-man
+
+lint-c: $(BUILD)/statements.inc
+	$(say) TIDY src
+	$(Q)clang-tidy --quiet $(TIDY_FILES) -- -std=c11 $(OUR_CPPFLAGS) -I$(BUILD) -Wno-overlength-strings \
+	    $(DB_CFLAGS) $(JANSSON_CFLAGS)
+	$(say) CHECK src
+	$(Q)cppcheck --quiet --std=c11 --language=c --inline-suppr --error-exitcode=1 \
+	    --enable=warning,performance,portability --suppress=missingIncludeSystem \
+	    $(filter-out -D_GNU_SOURCE,$(OUR_CPPFLAGS)) -I$(BUILD) $(TIDY_FILES)
+
+lint-shell:
+	$(say) SHELL "$(words $(SHELL_FILES)) files"
+	$(Q)shellcheck -x $(SHELL_FILES)
+
+lint-man:
+	$(say) MAN docs/man
+	@for page in $(MAN_PAGES); do \
+	    said=$$(LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$$page" 2>&1 >/dev/null); \
+	    if [ -n "$$said" ]; then echo "$$said" >&2; bad=1; fi; \
+	done; [ -z "$$bad" ]
+
+## format, format-check: lay out the C files with clang-format, or say which are not
+format:
+	$(Q)clang-format -i $(C_FILES)
+format-check:
+	$(Q)clang-format --dry-run -Werror $(C_FILES)
+
+# --- Install
+
+.PHONY: install install-lib install-cli install-headers install-man install-pc uninstall
+## install, uninstall: below DESTDIR and prefix; also install-lib, -cli, -headers, -man, -pc
+install: install-lib install-cli install-headers install-man install-pc
+
+install-lib: $(LIB_A) $(LIB_SO)
+	$(INSTALL) -d '$(DESTDIR)$(libdir)'
+	$(INSTALL) -m 755 $(LIB_SO) '$(DESTDIR)$(libdir)/$(SOFILE)'
+	ln -sf $(SOFILE) '$(DESTDIR)$(libdir)/$(SONAME)'
+	ln -sf $(SONAME) '$(DESTDIR)$(libdir)/librowlock.so'
+	$(INSTALL) -m 644 $(LIB_A) '$(DESTDIR)$(libdir)/librowlock.a'
+
+install-cli: $(COMMAND)
+	$(INSTALL) -d '$(DESTDIR)$(bindir)'
+	$(INSTALL) -m 755 $(COMMAND) '$(DESTDIR)$(bindir)/rowlock'
+
+install-headers:
+	$(INSTALL) -d '$(DESTDIR)$(includedir)/rowlock'
+	$(INSTALL) -m 644 $(HEADER) '$(DESTDIR)$(includedir)/rowlock/rowlock.h'
+
+install-man:
+	@$(foreach p,$(MAN_PAGES),$(INSTALL) -d '$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))' && \
+	    $(INSTALL) -m 644 $(p) '$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))' &&) :
+
+install-pc:
+	$(INSTALL) -d '$(DESTDIR)$(pkgconfigdir)'
+	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
+	    -e 's|@version@|$(VERSION)|' -e 's|@requires_private@|$(strip $(DB_REQUIRES))|' \
+	    -e 's|@libs_private@|$(strip $(DB_OTHER_LIBS)) -pthread|' \
+	    src/rowlock.pc.in > '$(DESTDIR)$(pkgconfigdir)/rowlock.pc'
+	chmod 644 '$(DESTDIR)$(pkgconfigdir)/rowlock.pc'
+
+uninstall:
+	rm -f '$(DESTDIR)$(libdir)/$(SOFILE)' '$(DESTDIR)$(libdir)/$(SONAME)' \
+	    '$(DESTDIR)$(libdir)/librowlock.so' '$(DESTDIR)$(libdir)/librowlock.a' \
+	    '$(DESTDIR)$(bindir)/rowlock' '$(DESTDIR)$(includedir)/rowlock/rowlock.h' \
+	    '$(DESTDIR)$(pkgconfigdir)/rowlock.pc' \
+	    $(foreach p,$(MAN_PAGES),'$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))/$(notdir $(p))')
+	-rmdir '$(DESTDIR)$(includedir)/rowlock' 2>/dev/null
+
+# --- The rest
+
+.PHONY: dist clean help
+# REF=name packs something else than the tag of this version.
+REF ?= v$(VERSION)
+## dist: build/rowlock-VERSION.tar.gz from the tag of this version, or from REF
+dist:
+	@mkdir -p build
+	git archive --format=tar.gz --prefix=rowlock-$(VERSION)/ -o build/rowlock-$(VERSION).tar.gz $(REF)
+
+## clean: removes build/
+clean:
+	rm -rf build
+
+## help: this list
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
+	    $(AWK) -F ": " '{ printf length($$1) < 15 ? "  %-14s " : "  %s\n%17s", $$1, ""; print substr($$0, length($$1) + 3) }'
+	@echo
+	@echo 'Settings: CC, CFLAGS, LDFLAGS, prefix, DESTDIR, WITH_POSTGRES=0, WITH_MYSQL=0, WITH_SQLITE=0,'
+	@echo '          WERROR=0, V=1 (show the commands), TESTS=word (only tests with it in their name)'
+
+-include $(patsubst %.o,%.d,$(LIB_OBJS) $(CLI_OBJS) $(TEST_HELPER_OBJS) $(BENCH_HELPER_OBJS))
+-include $(addsuffix .d,$(EXAMPLES) $(TEST_PROGRAMS) $(BENCH_PROGRAMS))

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The shared library exports what src/rowlock.map lists, all of it and nothing else, under its soname.
+set -u
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+lib=${ROWLOCK_TEST_BUILD:-build}/librowlock.so
+
+# A sanitizer or coverage adds names of its own to every object.
+exported=$(nm -D --defined-only "$lib" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
+    grep -vE '^(__(asan|ubsan|tsan|sanitizer|gcov|odr_asan|llvm)_|mangle_path$|_init$|_fini$)' | sort)
+# The lines of the "global:" parts, without comments.
+listed=$(sed 's|/\*.*\*/||; s/#.*//' src/rowlock.map |
+    awk '/global:/ { on = 1; sub(/.*global:/, "") } /local:/ { on = 0 } on' |
+    tr -s ' \t;{}' '\n' | grep . | sort)
+declared=$(tr '\n' ' ' <include/rowlock/rowlock.h | sed 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' |
+    grep -oE '\browlock_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u)
+
+if grep -q '\*' <<<"$listed"; then
+    # A glob lists whatever has the public prefix; then the header is the list.
+    is "every listed glob is rowlock_*" "$listed" 'rowlock_*'
+    listed=$(comm -12 <(echo "$declared") <(echo "$exported"))
+fi
+is "the exported names are the listed ones" "$exported" "$listed"
+
+missing=$(comm -13 <(echo "$declared") <(echo "$exported"))
+is "the header declares every exported name" "$missing" ""
+
+major=$(awk '$2 == "ROWLOCK_VERSION_MAJOR" { print $3 }' include/rowlock/rowlock.h)
+soname=$(readelf -d "$lib" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+is "the soname carries the header's major version" "$soname" "librowlock.so.$major"
+
+ok "the archive keeps the same names" test -z "$(comm -23 <(echo "$exported") \
+    <(nm -g --defined-only "${lib%.so}.a" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u))"
+
+done_testing

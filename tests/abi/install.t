@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# What `make install` lays down is enough to compile, link and run a program against, and uninstall takes
+# all of it away again.
+set -u
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+root=$TMPDIR/root
+# Sanitizers would want a program of their own kind, so this is always the plain library.
+install_to() {
+    "${MAKE:-make}" --no-print-directory "$1" DESTDIR="$root" prefix=/opt/rl SANITIZE= COVERAGE=0
+}
+
+ok "make install succeeds" install_to install
+for file in lib/librowlock.so lib/librowlock.a bin/rowlock include/rowlock/rowlock.h \
+    lib/pkgconfig/rowlock.pc; do
+    ok "it lays down $file" test -e "$root/opt/rl/$file"
+done
+is "nothing in the pkg-config file is left to fill in" "$(grep '@' "$root/opt/rl/lib/pkgconfig/rowlock.pc")" ""
+is "no installed file names the source folder" \
+    "$(grep -rlF "$PWD" "$root/opt/rl/lib" "$root/opt/rl/include" 2>/dev/null)" ""
+ok "the installed command runs from anywhere" env -C / "$root/opt/rl/bin/rowlock" --help
+
+cat >"$TMPDIR/user.c" <<'C'
+#include <rowlock/rowlock.h>
+int main(void)
+{
+    return ROWLOCK_VERSION_MAJOR < 0;
+}
+C
+export PKG_CONFIG_PATH=$root/opt/rl/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
+# shellcheck disable=SC2046 # the flags are words
+ok "a program builds with the flags of pkg-config" \
+    "${CC:-cc}" "$TMPDIR/user.c" -o "$TMPDIR/user" $(pkg-config --cflags --libs rowlock)
+ok "it runs with the installed library" env LD_LIBRARY_PATH="$root/opt/rl/lib" "$TMPDIR/user"
+
+ok "make uninstall succeeds" install_to uninstall
+is "nothing is left behind" "$(find "$root" -type f -o -type l)" ""
+
+done_testing

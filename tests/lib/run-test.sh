@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Runs one test program for prove: in a private folder, for a limited time.
+#
+# usage: run-test.sh PROGRAM
+#   TMPDIR                   becomes a private folder, removed afterwards
+#   ROWLOCK_TEST_SQLITE_URL  may hold @TMPDIR@, which stands for that folder
+#   ROWLOCK_TEST_TIMEOUT     seconds until the program and its children are ended (300)
+#   ROWLOCK_TEST_WRAPPER     a command to put before a compiled program, such as valgrind
+#   SKIPS_AS_FAILS=1         a program that skips itself as a whole has failed: its server is missing
+set -u
+
+program=$1
+limit=${ROWLOCK_TEST_TIMEOUT:-300}
+read -ra command <<<"${ROWLOCK_TEST_WRAPPER:-}"
+case $program in *.t) command=() ;; esac
+command+=("$program")
+
+base=${TMPDIR:-/tmp}
+[ ${#base} -le 60 ] || base=/tmp
+TMPDIR=$(mktemp -d "$base/rowlock-test.XXXXXX") || exit 1
+trap 'rm -rf "$TMPDIR"' EXIT
+# A server that a test starts under another account has to get through here.
+chmod 711 "$TMPDIR"
+export TMPDIR
+
+# Nothing of the user's own locks is touched by mistake.
+unset ROWLOCK_URL
+export XDG_STATE_HOME=$TMPDIR/state
+if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
+    export ROWLOCK_TEST_SQLITE_URL=${ROWLOCK_TEST_SQLITE_URL//@TMPDIR@/$TMPDIR}
+fi
+
+filter=
+if [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
+    exec 4>&1
+    exec > >(sed -u 's/^1\.\.0 *# *[Ss][Kk][Ii][Pp]\(.*\)/1..1\nnot ok 1 - skipped:\1/' >&4)
+    filter=$!
+fi
+
+# In the background, so that a signal to us is passed on at once. A shell has such jobs ignore the
+# keyboard's signals, which tests of signals must not inherit.
+timeout --kill-after=10 "$limit" env --default-signal=INT,QUIT "${command[@]}" &
+child=$!
+trap 'kill -TERM "$child" 2>/dev/null' INT TERM HUP
+wait "$child"
+status=$?
+while kill -0 "$child" 2>/dev/null; do
+    wait "$child"
+    status=$?
+done
+if [ "$status" = 124 ]; then
+    echo "# $program was stopped after $limit seconds" >&2
+fi
+if [ -n "$filter" ]; then
+    exec >&4
+    wait "$filter"
+fi
+exit "$status"

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Lets a test crash, stop, freeze and revive the private server that with-*.sh started for it.
+#
+# usage: server-ctl.sh {postgres|mysql} {start|stop|restart|crash|freeze|thaw}
+# Each returns when it has happened: `start` when the server answers, `stop` and `crash` when it is gone.
+set -euo pipefail
+# shellcheck source=tests/lib/server.sh
+. "$(dirname "$0")/server.sh"
+
+kind=${1:-}
+case $kind in
+    postgres) dir=${ROWLOCK_TEST_POSTGRES_DIR:-} ;;
+    mysql) dir=${ROWLOCK_TEST_MYSQL_DIR:-} ;;
+    *) fail "postgres or mysql?" ;;
+esac
+[ -f "$dir/argv" ] || fail "no private $kind server here"
+
+case ${2:-} in
+    start) server_start "$kind" "$dir" ;;
+    stop) "${kind}_stop" "$dir" ;;
+    restart) "${kind}_stop" "$dir" && server_start "$kind" "$dir" ;;
+    crash) server_crash "$dir" ;;
+    freeze) server_freeze "$dir" ;;
+    thaw) server_thaw "$dir" ;;
+    *) fail "start, stop, restart, crash, freeze or thaw?" ;;
+esac

@@ -1,0 +1,300 @@
+# shellcheck shell=bash
+# Functions to run throw-away database servers; sourced by the scripts beside it.
+#
+# A server lives in a private folder DIR: data/, log, pid, argv (its command line, one word a line) and
+# port. It listens on 127.0.0.1 and on a Unix socket in DIR, and is signalled by its recorded pid only.
+
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+# fail MESSAGE: says it and ends the script.
+fail() {
+    echo "${0##*/}: $*" >&2
+    exit 1
+}
+
+# The account that servers run under when we are root: PostgreSQL and MySQL refuse to be root.
+server_account() {
+    local name
+    for name in postgres mysql nobody; do
+        if id -u "$name" >/dev/null 2>&1; then
+            echo "$name"
+            return
+        fi
+    done
+    fail "no unprivileged account to run a server under"
+}
+
+# as_server COMMAND…: becomes COMMAND under that account. It replaces the shell, so that the pid stays;
+# call it in a subshell or in the background.
+as_server() {
+    local account
+    if [ "$(id -u)" != 0 ]; then
+        exec "$@"
+    fi
+    account=$(server_account)
+    exec setpriv --reuid="$account" --regid="$(id -g "$account")" --init-groups -- "$@"
+}
+
+# new_server_dir NAME: makes a private folder that belongs to the server's account, and prints it.
+# The path is kept short because a Unix socket's path may have no more than 107 bytes.
+new_server_dir() {
+    local dir base=${TMPDIR:-/tmp}
+    [ ${#base} -le 60 ] || base=/tmp
+    dir=$(mktemp -d "$base/rowlock-$1.XXXXXX") || return 1
+    own_by_server "$dir"
+    echo "$dir"
+}
+
+own_by_server() {
+    if [ "$(id -u)" = 0 ]; then
+        chown "$(server_account):" "$@"
+    fi
+}
+
+# A port nobody listens on now, below the range that the kernel gives to outgoing connections.
+free_port() {
+    local port
+    while :; do
+        port=$((20000 + RANDOM % 12000))
+        if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+            echo "$port"
+            return
+        fi
+    done
+}
+
+# running PID: it exists and is more than a zombie that nobody has collected yet.
+running() {
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    case ${stat##*) } in Z* | X* | '') return 1 ;; esac
+}
+
+# wait_gone SECONDS PID…: true when all of them have ended.
+wait_gone() {
+    local end=$((SECONDS + $1 + 1)) pid
+    shift
+    for pid in "$@"; do
+        while running "$pid"; do
+            [ $SECONDS -lt "$end" ] || return 1
+            sleep 0.01
+        done
+    done
+}
+
+children_of() {
+    cat /proc/[0-9]*/stat 2>/dev/null |
+        awk -v parent="$1" '{ pid = $1; sub(/.*\) /, ""); if ($2 == parent) print pid }'
+}
+
+# server_start KIND DIR: runs DIR/argv in the background and returns when it answers.
+# SERVER_DEATH_SIGNAL is what the server gets if the calling script is killed.
+server_start() {
+    local kind=$1 dir=$2 argv=() try
+    mapfile -t argv <"$dir/argv"
+    if [ -n "${SERVER_DEATH_SIGNAL:-}" ]; then
+        argv=(setpriv --pdeathsig "$SERVER_DEATH_SIGNAL" -- "${argv[@]}")
+    fi
+    (as_server setsid "${argv[@]}") >>"$dir/log" 2>&1 </dev/null &
+    echo $! >"$dir/pid"
+    disown $!
+    for ((try = 0; try < 3000; try++)); do
+        if "${kind}_answers" "$dir"; then
+            return 0
+        fi
+        if ! running "$(cat "$dir/pid")"; then
+            break
+        fi
+        sleep 0.02
+    done
+    tail -n 15 "$dir/log" >&2
+    return 1
+}
+
+# server_stop DIR SIGNAL: an orderly stop, and a hard one after 30 seconds. INT is PostgreSQL's "fast" stop.
+server_stop() {
+    local dir=$1 signal=$2 pid
+    [ -s "$dir/pid" ] || return 0
+    pid=$(cat "$dir/pid")
+    running "$pid" || return 0
+    server_thaw "$dir"
+    kill -"$signal" "$pid" 2>/dev/null || return 0
+    wait_gone 30 "$pid" || server_crash "$dir"
+}
+
+# server_crash DIR: as if the machine had lost it. PostgreSQL's children notice and leave by
+# themselves, and it would refuse to start again before they have.
+server_crash() {
+    local pid children
+    pid=$(cat "$1/pid")
+    mapfile -t children < <(children_of "$pid")
+    kill -KILL "$pid" 2>/dev/null || return 0
+    kill -CONT "${children[@]}" 2>/dev/null || true
+    wait_gone 30 "$pid" "${children[@]}"
+}
+
+# server_freeze DIR, server_thaw DIR: the server and its children stand still, and go on.
+server_freeze() {
+    local pid
+    pid=$(cat "$1/pid")
+    kill -STOP "$pid"
+    # shellcheck disable=SC2046 # a list of numbers
+    kill -STOP $(children_of "$pid") 2>/dev/null || true
+}
+
+server_thaw() {
+    local pid
+    pid=$(cat "$1/pid")
+    # shellcheck disable=SC2046 # a list of numbers
+    kill -CONT $(children_of "$pid") "$pid" 2>/dev/null || true
+}
+
+# --- PostgreSQL: PGBIN is the folder of its programs, by default the newest one installed.
+
+find_pgbin() {
+    if [ -z "${PGBIN:-}" ]; then
+        PGBIN=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
+        [ -x "$PGBIN/postgres" ] || PGBIN=$(dirname "$(command -v postgres || echo /none/postgres)")
+    fi
+    [ -x "$PGBIN/postgres" ] ||
+        fail "no PostgreSQL server: install the package postgresql, or set PGBIN"
+}
+
+# postgres_make DIR PORT [-c NAME=VALUE…]: a new cluster with the superuser postgres, without passwords.
+postgres_make() {
+    local dir=$1 port=$2
+    shift 2
+    find_pgbin
+    if [ ! -d "$dir/data" ]; then
+        (as_server "$PGBIN/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C -N) \
+            >"$dir/initdb.log" 2>&1 </dev/null || {
+            cat "$dir/initdb.log" >&2
+            return 1
+        }
+    fi
+    echo "$port" >"$dir/port"
+    printf '%s\n' "$PGBIN/postgres" -D "$dir/data" -p "$port" -k "$dir" \
+        -c listen_addresses=127.0.0.1 -c max_connections=200 -c shared_buffers=64MB "$@" >"$dir/argv"
+}
+
+# Ready when postmaster.pid says so and is of this process: after a crash an old one stays behind.
+postgres_answers() {
+    local lines=()
+    mapfile -t lines 2>/dev/null <"$1/data/postmaster.pid" || return 1
+    [ "${lines[0]:-}" = "$(cat "$1/pid")" ] || return 1
+    case ${lines[7]:-} in ready* | standby*) return 0 ;; esac
+    return 1
+}
+
+postgres_stop() { server_stop "$1" INT; }
+
+# --- MySQL and MariaDB: MYSQL_BASEDIR is the folder that holds sbin/mysqld or sbin/mariadbd.
+
+find_mysqld() {
+    local candidate
+    for candidate in "${MYSQL_BASEDIR:-/none}"/{sbin,bin}/{mariadbd,mysqld}; do
+        if [ -x "$candidate" ]; then
+            MYSQLD=$candidate
+            return
+        fi
+    done
+    if [ -z "${MYSQL_BASEDIR:-}" ]; then
+        MYSQLD=$(command -v mariadbd || command -v mysqld) && return
+    fi
+    fail "no MySQL server: install the package mariadb-server-core, or set MYSQL_BASEDIR"
+}
+
+# The shell of either product will do to look whether a server answers.
+mysql_shell() {
+    local dir=$1
+    shift
+    "$(command -v mariadb || command -v mysql)" --no-defaults --socket="$dir/s.sock" --user=root \
+        --connect-timeout=2 --batch --skip-column-names "$@"
+}
+
+# mysql_make DIR PORT [--OPTION…]: new data with the user root, without a password.
+mysql_make() {
+    local dir=$1 port=$2 base=() more=()
+    shift 2
+    find_mysqld
+    case $("$MYSQLD" --no-defaults --version) in
+        *MariaDB*)
+            base=(--no-defaults ${MYSQL_BASEDIR:+--basedir="$MYSQL_BASEDIR"} --datadir="$dir/data")
+            more=(--innodb-log-file-size=64M)
+            [ -d "$dir/data" ] || mariadb_init "$dir" "${base[@]}" || return 1
+            ;;
+        *)
+            base=(--no-defaults --datadir="$dir/data" --secure-file-priv=)
+            if [ -n "${MYSQL_BASEDIR:-}" ]; then
+                base+=(--basedir="$MYSQL_BASEDIR" --plugin-dir="$MYSQL_BASEDIR/lib/mysql/plugin"
+                    --lc-messages-dir="$MYSQL_BASEDIR/share/mysql"
+                    --character-sets-dir="$MYSQL_BASEDIR/share/mysql/charsets")
+            fi
+            more=(--mysqlx=OFF --skip-log-bin --innodb-redo-log-capacity=64M)
+            [ -d "$dir/data" ] || oracle_init "$dir" "${base[@]}" || return 1
+            ;;
+    esac
+    echo "$port" >"$dir/port"
+    printf '%s\n' "$MYSQLD" "${base[@]}" --socket="$dir/s.sock" --pid-file="$dir/mysqld.pid" \
+        --bind-address=127.0.0.1 --port="$port" --skip-name-resolve --max-connections=300 \
+        --innodb-buffer-pool-size=64M "${more[@]}" "$@" >"$dir/argv"
+}
+
+mariadb_init() {
+    local dir=$1 program=mariadb-install-db
+    shift
+    [ -z "${MYSQL_BASEDIR:-}" ] || program=$MYSQL_BASEDIR/bin/mariadb-install-db
+    (as_server "$program" "$@" --auth-root-authentication-method=normal --skip-test-db \
+        --skip-name-resolve) >"$dir/init.log" 2>&1 </dev/null || {
+        cat "$dir/init.log" >&2
+        return 1
+    }
+}
+
+oracle_init() {
+    local dir=$1
+    shift
+    cat >"$dir/init.sql" <<'SQL'
+CREATE USER root@'127.0.0.1';
+GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
+SQL
+    chmod 644 "$dir/init.sql"
+    (as_server "$MYSQLD" "$@" --initialize-insecure --init-file="$dir/init.sql") \
+        >"$dir/init.log" 2>&1 </dev/null || {
+        cat "$dir/init.log" >&2
+        return 1
+    }
+}
+
+mysql_answers() {
+    [ -S "$1/s.sock" ] && mysql_shell "$1" -e 'SELECT 1' >/dev/null 2>&1
+}
+
+mysql_stop() { server_stop "$1" TERM; }
+
+# --- What the with-*.sh scripts share.
+
+# serve KIND OPTION…: makes a server in $dir, starts it, and stops it when the script ends. The port was free a
+# moment ago, but others may be looking for one too, so a failed start is tried again with another.
+serve() {
+    local kind=$1 try
+    shift
+    trap 'stop_serving' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    for try in 1 2 3; do
+        "${kind}_make" "$dir" "$(free_port)" "$@" || fail "could not make a $kind server"
+        if SERVER_DEATH_SIGNAL=QUIT server_start "$kind" "$dir"; then
+            return 0
+        fi
+    done
+    fail "the $kind server does not start (tried $try times)"
+}
+
+stop_serving() {
+    trap '' INT TERM HUP
+    if [ -f "$dir/argv" ]; then
+        "${kind}_stop" "$dir"
+    fi
+    rm -rf "$dir"
+}

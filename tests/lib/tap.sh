@@ -1,0 +1,52 @@
+# shellcheck shell=bash
+# The Test Anything Protocol for tests written in bash; sourced by tests/*/*.t, which run in the
+# repository's root.
+#
+#     ok "what should hold" COMMAND…        passes when COMMAND succeeds; else its output is shown
+#     is "what should hold" GOT EXPECTED    passes when the two texts are equal
+#     skip_all REASON                       ends a script that cannot run here
+#     done_testing                          comes last
+
+tap_count=0
+tap_failed=0
+: "${TMPDIR:=/tmp}"
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+
+tap_result() { # tap_result STATUS NAME
+    tap_count=$((tap_count + 1))
+    if [ "$1" = 0 ]; then
+        echo "ok $tap_count - $2"
+    else
+        echo "not ok $tap_count - $2"
+        tap_failed=$((tap_failed + 1))
+    fi
+}
+
+tap_note() {
+    printf '%s\n' "$*" | sed 's/^/#   /' >&2
+}
+
+ok() {
+    local name=$1 output status=0
+    shift
+    output=$("$@" 2>&1) || status=$?
+    tap_result "$status" "$name"
+    [ "$status" = 0 ] || tap_note "$*" "gave $status:" "$output"
+}
+
+is() {
+    local status=0
+    [ "$2" = "$3" ] || status=1
+    tap_result "$status" "$1"
+    [ "$status" = 0 ] || tap_note "got      $2" "expected $3"
+}
+
+skip_all() {
+    echo "1..0 # SKIP $*"
+    exit 0
+}
+
+done_testing() {
+    echo "1..$tap_count"
+    [ "$tap_failed" = 0 ]
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs a command beside a private MariaDB or MySQL server, which is gone again when the command ends.
+#
+# usage: with-mysql.sh [--durable] COMMAND…
+#   exports ROWLOCK_TEST_MYSQL_URL, and ROWLOCK_TEST_MYSQL_DIR for server-ctl.sh
+#   where ROWLOCK_TEST_MYSQL_URL is set already, that server is used and none is started
+#   MYSQL_BASEDIR names the folder of another version
+# The redo log is flushed at each commit either way, since that is how rowlock is to be used. What
+# --durable adds, for benchmarks, is the synchronisation of everything else.
+set -euo pipefail
+# shellcheck source=tests/lib/server.sh
+. "$(dirname "$0")/server.sh"
+
+options=(--innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=0)
+if [ "${1:-}" = --durable ]; then
+    options=(--innodb-flush-log-at-trx-commit=1)
+    shift
+fi
+[ $# -gt 0 ] || fail "which command?"
+[ -z "${ROWLOCK_TEST_MYSQL_URL:-}" ] || exec "$@"
+
+kind=mysql
+dir=$(new_server_dir my)
+serve "$kind" "${options[@]}"
+
+mysql_shell "$dir" -e 'CREATE DATABASE IF NOT EXISTS rowlock'
+port=$(cat "$dir/port")
+export ROWLOCK_TEST_MYSQL_URL=mysql://root@127.0.0.1:$port/rowlock
+export ROWLOCK_TEST_MYSQL_DIR=$dir
+"$@"

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Runs a command beside a private PostgreSQL server, which is gone again when the command ends.
+#
+# usage: with-postgres.sh [--durable] COMMAND…
+#   exports ROWLOCK_TEST_POSTGRES_URL, and ROWLOCK_TEST_POSTGRES_DIR for server-ctl.sh
+#   where ROWLOCK_TEST_POSTGRES_URL is set already, that server is used and none is started
+#   PGBIN names the folder of another version's programs; --durable keeps fsync on, for benchmarks
+set -euo pipefail
+# shellcheck source=tests/lib/server.sh
+. "$(dirname "$0")/server.sh"
+
+options=(-c fsync=off)
+if [ "${1:-}" = --durable ]; then
+    options=(-c fsync=on)
+    shift
+fi
+[ $# -gt 0 ] || fail "which command?"
+[ -z "${ROWLOCK_TEST_POSTGRES_URL:-}" ] || exec "$@"
+
+kind=postgres
+dir=$(new_server_dir pg)
+serve "$kind" "${options[@]}"
+
+port=$(cat "$dir/port")
+export ROWLOCK_TEST_POSTGRES_URL=postgresql://postgres@127.0.0.1:$port/postgres
+export ROWLOCK_TEST_POSTGRES_DIR=$dir
+"$@"

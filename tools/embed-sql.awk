@@ -1,0 +1,91 @@
+# Turns sql/<dialect>/<step>.sql files into C tables of statements, one table for each dialect.
+#
+# usage: awk -f tools/embed-sql.awk sql/mysql/*.sql sql/postgres/*.sql … > statements.inc
+#
+# The files of one dialect must follow each other. The output is
+#     static const struct rlk_statement rlk_<dialect>_statements[] = { { "<step>", "<text>" }, … };
+# Blank lines and lines that are nothing but a `--` comment are for the reader of the file and are
+# left out. `DELIMITER` is a word of the mysql shell, not of the server: such lines are left out, and
+# the delimiter that they name becomes a plain semicolon.
+
+function close_step()
+{
+    if (step == "")
+        return
+    if (lines == 0)
+        fail(step_file " holds no statement")
+    print " },"
+    step = ""
+}
+
+function close_dialect()
+{
+    close_step()
+    if (dialect != "")
+        print "};"
+}
+
+function fail(message)
+{
+    failed = 1
+    print "embed-sql: " message > "/dev/stderr"
+    exit 1
+}
+
+# Escapes for a C string literal. Two question marks could begin a trigraph in standard C.
+function quoted(text)
+{
+    gsub(/\\/, "&&", text)
+    gsub(/"/, "\\\"", text)
+    gsub(/\t/, "\\t", text)
+    gsub(/\?/, "\\?", text)
+    return "\"" text "\\n\""
+}
+
+function open_file(    parts, count)
+{
+    close_step()
+    count = split(FILENAME, parts, "/")
+    if (count < 2)
+        fail("no dialect folder in the name " FILENAME)
+    if (parts[count - 1] != dialect) {
+        close_dialect()
+        dialect = parts[count - 1]
+        if (dialect in seen)
+            fail("the files of " dialect " do not follow each other")
+        seen[dialect] = 1
+        printf "%sstatic const struct rlk_statement rlk_%s_statements[] = {\n", gap, dialect
+        gap = "\n"
+    }
+    step = parts[count]
+    sub(/\.sql$/, "", step)
+    step_file = FILENAME
+    lines = 0
+    delimiter = ";"
+    printf "    { \"%s\",", step
+}
+
+FNR == 1 { open_file() }
+
+{ sub(/[ \t\r]+$/, "") }
+
+/^[ \t]*$/ || /^[ \t]*--/ { next }
+
+toupper($1) == "DELIMITER" {
+    delimiter = $2
+    next
+}
+
+{
+    line = $0
+    at = length(line) - length(delimiter) + 1
+    if (delimiter != ";" && at > 0 && substr(line, at) == delimiter)
+        line = substr(line, 1, at - 1) ";"
+    printf "\n      %s", quoted(line)
+    lines++
+}
+
+END {
+    if (!failed)
+        close_dialect()
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building and testing rowlock needs, and only those that are missing.
+#
+# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind]...
+#   sqlite    build with the embedded database only (enough for `make demo`)
+#   all       build with every database, and run `make check` (the default)
+#   more      what `make check-more` needs besides
+#   lint      what `make lint` and `make format` need
+#   valgrind  what `make check-valgrind` needs besides
+#
+# A need is written as PACKAGE, or as COMMAND=PACKAGE where any program of that name will do.
+set -euo pipefail
+
+sqlite_needs=(make=make gcc=gcc libc6-dev pkg-config=pkg-config libsqlite3-dev libjansson-dev)
+all_needs=("${sqlite_needs[@]}" libpq-dev libmariadb-dev "g++=g++" nm=binutils prove=perl
+    setpriv=util-linux postgresql mariadbd=mariadb-server-core mariadb=mariadb-client-core)
+more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer)
+lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
+    shellcheck=shellcheck man=man-db)
+valgrind_needs=(valgrind=valgrind libc6-dbg)
+
+needs=()
+for group in "${@:-all}"; do
+    case $group in
+        sqlite) needs+=("${sqlite_needs[@]}") ;;
+        all) needs+=("${all_needs[@]}") ;;
+        more) needs+=("${more_needs[@]}") ;;
+        lint) needs+=("${lint_needs[@]}") ;;
+        valgrind) needs+=("${valgrind_needs[@]}") ;;
+        *)
+            echo "usage: $0 [sqlite | all | more | lint | valgrind]..." >&2
+            exit 64
+            ;;
+    esac
+done
+
+# Some of these programs live in sbin, which is not on every user's path.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+packages=()
+for need in "${needs[@]}"; do
+    case $need in
+        *=*) command -v "${need%%=*}" >/dev/null || packages+=("${need#*=}") ;;
+        *) packages+=("$need") ;;
+    esac
+done
+[ ${#packages[@]} -gt 0 ] || exit 0
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    # Without Debian's tools we can look for programs only. Libraries are the compiler's to miss.
+    echo "There is no apt-get here. If the build or the tests fail, install what your system calls:" >&2
+    printf '    %s\n' "${packages[@]}" >&2
+    exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    case $status in installed*) ;; *) missing+=("$package") ;; esac
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "Neither root nor sudo: ask an administrator for  apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+
+echo "installing ${missing[*]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+apt() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1 </dev/null
+}
+
+install_missing() {
+    apt install --yes --no-install-recommends "${missing[@]}"
+}
+
+# The package lists may be missing or old. They are fetched only when the first try shows it.
+# An update that fails for one unrelated source does not matter if the install then succeeds.
+if ! install_missing; then
+    : >"$log"
+    apt update || true
+    if ! install_missing; then
+        cat "$log" >&2
+        echo "could not install ${missing[*]}" >&2
+        exit 1
+    fi
+fi
