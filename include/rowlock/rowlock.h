@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rowlock: lease locks kept in a table of the database you already have.
+ *
+ * A lock is a row. Inserting it under its unique key is the grant, deleting it by owner and token is
+ * the release. A grant is a lease: it ends by itself unless renewed, so a dead holder blocks nobody
+ * for long. Every grant carries a fencing token. PostgreSQL, MySQL/MariaDB and SQLite mean the same
+ * by all of it; only the URL changes.
+ *
+ *     rowlock_db *db = NULL;
+ *     rowlock_lock *lock = NULL;
+ *     rowlock_error err = ROWLOCK_ERROR_INIT;
+ *     if (rowlock_db_open(&db, "postgresql://app@db1/prod", NULL, &err) != ROWLOCK_OK)
+ *         return complain(err.text);
+ *     if (rowlock_lock_open(db, "nightly", &lock) == ROWLOCK_OK &&
+ *         rowlock_acquire(lock, NULL) == ROWLOCK_OK) {
+ *         work(rowlock_lock_token(lock));
+ *         if (rowlock_release(lock) == ROWLOCK_LOST)
+ *             complain("the lease ran out before the work was done");
+ *     }
+ *     rowlock_lock_close(lock);
+ *     rowlock_db_close(db);
+ *
+ * WHAT A LOCK HERE DOES NOT PROMISE
+ *
+ *  - It does not stop you. A process that is paused, swapped out or cut off goes on, when it wakes,
+ *    as if it held a lock whose lease has long run out. Ask rowlock_remaining_ms() before a step
+ *    that matters, and hand the token to whatever you write to, which must refuse an older token
+ *    than the newest it has seen.
+ *  - It does not survive an asynchronous failover. A replica that had not yet received a grant knows
+ *    nothing of it, nor of its token. Use synchronous replication for the lock tables.
+ *  - It is not fair, and not fast like a mutex: one grant is one commit.
+ *  - A lock is not inherited by fork(): in the child every call on a parent's handle returns
+ *    ROWLOCK_EMISUSE, and closing it there frees memory only.
+ *  - Time is the database's. If its clock jumps forward, leases end early, and only tokens help.
+ *
+ * THREADS. A rowlock_db and the locks opened from it belong to one thread at a time; different
+ * rowlock_db handles are independent. Only rowlock_cancel() may be called from elsewhere. The
+ * library starts no thread, installs no signal handler, prints nothing and never exits.
+ *
+ * BLOCKING. Each call that speaks to the database ends within the statement deadline of its handle
+ * (rowlock_db_options.statement_timeout_ms), plus reconnecting (reconnect_ms) where the connection
+ * was lost, plus the wait asked for in rowlock_acquire(). On MySQL and MariaDB, whose client
+ * libraries count timeouts in whole seconds, the statement deadline is rounded up to a second.
+ *
+ * ROUND TRIPS are counted per call below, on a connection that is up. The first call on a new
+ * connection needs one more, to check the tables.
+ *
+ * RESULTS come by sign, so that a caller needs two ifs: 0 is done, above 0 the database said no,
+ * below 0 we failed or cannot tell. Output parameters are untouched on failure, except that handles
+ * are set to NULL.
+ */
+#ifndef ROWLOCK_ROWLOCK_H
+#define ROWLOCK_ROWLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ROWLOCK_VERSION_MAJOR 0
+#define ROWLOCK_VERSION_MINOR 1
+#define ROWLOCK_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define ROWLOCK_MUST_CHECK __attribute__((warn_unused_result))
+#define ROWLOCK_API __attribute__((visibility("default")))
+#else
+#define ROWLOCK_MUST_CHECK
+#define ROWLOCK_API
+#endif
+
+/* "0.1.0": the version of the library that is running, which may be newer than this header. */
+ROWLOCK_API const char *rowlock_version(void);
+
+/* ---------------------------------------------------------------- results and errors */
+
+typedef enum rowlock_result {
+    ROWLOCK_OK = 0,
+
+    /* The database said no. */
+    ROWLOCK_BUSY = 1, /* another owner holds it; rowlock_lock_holder() says who */
+    ROWLOCK_TIMEOUT = 2, /* still held by another when the wait asked for was over */
+    ROWLOCK_LOST = 3, /* this grant is no longer in the table: taken over, broken or swept */
+    ROWLOCK_LAPSED = 4, /* ours again or still, but the lease had run out: for a while nothing
+                              protected the work, although nobody else was granted the lock */
+    ROWLOCK_NONE = 5, /* there is no such grant */
+    ROWLOCK_CANCELLED = 6, /* rowlock_cancel() ended the wait */
+
+    /* We failed, or cannot tell. rowlock_db_error() has the facts. */
+    ROWLOCK_EUNCERTAIN = -1, /* sent, but the answer never came: it may or may not have happened */
+    ROWLOCK_ECONN = -2, /* the database cannot be reached; nothing was done */
+    ROWLOCK_ESCHEMA = -3, /* our tables are missing, older, newer or somebody else's */
+    ROWLOCK_EINVAL = -4, /* a name, URL or option is not acceptable; nothing was sent */
+    ROWLOCK_ENOMEM = -5, /* out of memory */
+    ROWLOCK_EREADONLY = -6, /* this server takes no writes: a replica, or a full or locked disk */
+    ROWLOCK_EDENIED = -7, /* the database refuses this user the login, the tables or the verb */
+    ROWLOCK_EMISUSE = -8, /* the handle is closed, of another process, or in the wrong state */
+    ROWLOCK_EUNSUPPORTED = -9, /* not built in, or this server is too old */
+    ROWLOCK_ESERVER = -10 /* the database failed in another way; the text is its own */
+} rowlock_result;
+
+/* "ROWLOCK_BUSY" and so on; never NULL. */
+ROWLOCK_API const char *rowlock_result_name(int result);
+
+/* What went wrong, by value: fill it from rowlock_db_error(), or pass it to an opening function. */
+typedef struct rowlock_error {
+    size_t size; /* sizeof(rowlock_error) */
+    int code; /* the result that was returned */
+    int native; /* MySQL error number or SQLite extended code; 0 if there is none */
+    char sqlstate[8]; /* five characters where the database gave them */
+    int retryable; /* 1 if the same call may succeed later with nothing changed */
+    char action[300]; /* what was being done: "renew lock 'nightly'" */
+    char text[700]; /* why, and what to do about it; one line, UTF-8 */
+    int64_t spare[4];
+} rowlock_error;
+
+#define ROWLOCK_ERROR_INIT                             \
+    {                                                  \
+        sizeof(rowlock_error), 0, 0, {0}, 0, {0}, {0}, \
+        {                                              \
+            0                                          \
+        }                                              \
+    }
+
+/* ---------------------------------------------------------------- connections */
+
+typedef struct rowlock_db rowlock_db;
+
+struct pg_conn; /* PGconn of libpq */
+struct st_mysql; /* MYSQL of libmysqlclient or MariaDB Connector/C */
+struct sqlite3;
+
+typedef struct rowlock_db_options {
+    size_t size; /* sizeof(rowlock_db_options) */
+    const char *owner; /* who we are for re-entry, renewal and release, 1-255 bytes of UTF-8.
+                                     NULL: 128 random bits for each rowlock_lock. Choose your own if a
+                                     restarted process shall get its own lock back: acquiring with the
+                                     same owner takes the lock over, with a new token, and the older
+                                     handle finds itself LOST. */
+    const char *program; /* for people reading the table; NULL: this program's name */
+    const char *schema; /* PostgreSQL schema or MySQL database of the tables; NULL: "public"
+                                     or the URL's database. The URL may say ?rowlock_schema= instead. */
+    const char *prefix; /* what table names begin with; NULL: "rowlock_". Letters, digits and
+                                     underscores. The URL may say ?rowlock_prefix= instead. */
+    int64_t connect_timeout_ms; /* 0: 5,000 */
+    int64_t statement_timeout_ms; /* 0: 10,000 */
+    int64_t reconnect_ms; /* how long to go on trying a lost connection; 0: 5,000; < 0: never */
+} rowlock_db_options;
+
+#define ROWLOCK_DB_OPTIONS_INIT                                     \
+    {                                                               \
+        sizeof(rowlock_db_options), NULL, NULL, NULL, NULL, 0, 0, 0 \
+    }
+ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
+
+/* Connect by URL.
+ *
+ *   postgresql://user@host:5432/dbname?sslmode=…   whatever libpq takes, several hosts included
+ *   mysql://user@host:3306/dbname?socket=…         or mariadb://; parameters: socket, ssl_mode
+ *                                                  (disabled, required, verify), ssl_ca, ssl_cert,
+ *                                                  ssl_key, default_file, default_group
+ *   sqlite:/path/to/file                           created if it is not there
+ *
+ * Passwords are better left where those clients keep them: .pgpass, service and option files,
+ * PGPASSWORD, MYSQL_PWD. ROWLOCK_OK; ECONN, EDENIED, EINVAL, EUNSUPPORTED, ENOMEM with *out NULL and
+ * the reason in err (which may be NULL). Does not look for our tables: rowlock_install() may follow.
+ * Blocks for connect_timeout_ms at most for each host. The handle is yours to close. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(rowlock_db **out, const char *url,
+                                                   const rowlock_db_options *options,
+                                                   rowlock_error *err);
+
+/* Use a connection you already have. It stays yours: it is never closed, no setting of it is changed,
+ * and no transaction of yours is committed or rolled back. While it is inside a transaction (or, on
+ * MySQL, has autocommit off) every call that speaks to the database returns EMISUSE and sends
+ * nothing. It is not reconnected: once lost, calls return ECONN. Between our calls you may use it
+ * freely; not during them. Close the rowlock_db before the connection. PostgreSQL: its
+ * client_encoding must be UTF8. If a call returns EUNCERTAIN because the statement deadline passed, an
+ * answer may still be under way on it: close it. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_postgres(rowlock_db **out, struct pg_conn *conn,
+                                                             const rowlock_db_options *options,
+                                                             rowlock_error *err);
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_mysql(rowlock_db **out, struct st_mysql *conn,
+                                                          const rowlock_db_options *options,
+                                                          rowlock_error *err);
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_sqlite(rowlock_db **out, struct sqlite3 *conn,
+                                                           const rowlock_db_options *options,
+                                                           rowlock_error *err);
+
+/* Close. Locks still held are released first, one round trip each, as well as can be done: what
+ * cannot be released expires. Lock handles still open become useless but must still be closed.
+ * NULL is harmless. */
+ROWLOCK_API void rowlock_db_close(rowlock_db *db);
+
+/* Copy what the last failing call on this handle, or on a lock of it, had to say. No round trip. */
+ROWLOCK_API void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
+
+/* Make a wait on this handle end with ROWLOCK_CANCELLED: the one going on, or else the next. The only
+ * call that is safe from another thread and from a signal handler. */
+ROWLOCK_API void rowlock_cancel(rowlock_db *db);
+
+/* ---------------------------------------------------------------- locks */
+
+/* One lock as this program sees it: a name and, while held, a grant. */
+typedef struct rowlock_lock rowlock_lock;
+
+/* A grant as it stands in the table. Times are microseconds since 1970 by the database's clock. */
+typedef struct rowlock_grant {
+    size_t size; /* sizeof(rowlock_grant) */
+    int64_t token;
+    int64_t acquired_us;
+    int64_t expires_us;
+    int64_t remaining_ms; /* of its lease, when the database answered; negative once it ran out */
+    int64_t ttl_ms;
+    int64_t renewals;
+    int64_t pid;
+    int32_t slot; /* 0: the exclusive lock */
+    int32_t reserved;
+    char name[256];
+    char owner[256];
+    char host[256];
+    char program[256];
+    char note[256];
+} rowlock_grant;
+
+#define ROWLOCK_GRANT_INIT                                                    \
+    {                                                                         \
+        sizeof(rowlock_grant), 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}, {0}, {0}, \
+        {                                                                     \
+            0                                                                 \
+        }                                                                     \
+    }
+
+/* Open a handle on the lock called name: 1-255 bytes of UTF-8, compared byte by byte on every
+ * database, so that "Lock", "lock" and "lock " are three locks. The name is copied. Nothing is sent.
+ * OK, EINVAL (with the reason in rowlock_db_error()), ENOMEM. Yours to close, before or after db. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_open(rowlock_db *db, const char *name,
+                                                     rowlock_lock **out);
+
+/* Open a handle on a grant made elsewhere, known by owner and token, to renew, verify or release it:
+ * by another process of the same job, say. Nothing is sent, so nothing is known of its lease:
+ * rowlock_remaining_ms() is 0 until a renewal. Closing the handle does not release the grant. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_attach(rowlock_db *db, const char *name,
+                                                       const char *owner, int64_t token,
+                                                       rowlock_lock **out);
+
+/* Close. A lock that this handle acquired and still holds is released first, one round trip, as well
+ * as can be done. NULL is harmless. */
+ROWLOCK_API void rowlock_lock_close(rowlock_lock *lock);
+
+typedef struct rowlock_acquire_options {
+    size_t size; /* sizeof(rowlock_acquire_options) */
+    int64_t ttl_ms; /* the lease; 0: 30,000; at least 100, at most 366 days */
+    int64_t wait_ms; /* 0: try once; > 0: wait so long; ROWLOCK_FOREVER */
+    const char *note; /* for people reading the table, up to 255 bytes of UTF-8; NULL: none */
+} rowlock_acquire_options;
+
+#define ROWLOCK_FOREVER INT64_C(-1)
+#define ROWLOCK_ACQUIRE_OPTIONS_INIT                \
+    {                                               \
+        sizeof(rowlock_acquire_options), 0, 0, NULL \
+    }
+ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
+
+/* Get the lock.
+ *
+ * OK         granted; or, if this handle holds it already, entered once more: counted in memory, no
+ *            round trip, the ttl unchanged, and one more rowlock_release() due.
+ * BUSY       wait_ms was 0 and another owner holds it, or is at this moment being granted it.
+ *            Nothing was written. rowlock_lock_holder() tells who.
+ * TIMEOUT    it was held by others during the whole wait.
+ * CANCELLED  rowlock_cancel() was called; nothing is held.
+ * LAPSED     re-entry after our own lease had run out: it was renewed, and is held.
+ * LOST       re-entry, but the grant this handle held is gone. Release as often as entered, then
+ *            acquire anew.
+ * EUNCERTAIN the answer was lost and could not be had again in time. A grant may stand in the table
+ *            until its lease runs out; the same handle's next acquire finds it and returns it.
+ *
+ * A granted lock is a commit: it is there when the server comes back from a crash. A try never waits
+ * for another's transaction. A wait polls, with jitter, and sooner when the holder's lease ends.
+ * An expired lock is taken over here; no sweeping is needed for that.
+ * Round trips: 1; re-entry 0; on MySQL and MariaDB a try on a handle that was told BUSY before looks
+ * first, which makes 1 if it is still held and 2 if it is granted. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire(rowlock_lock *lock,
+                                                   const rowlock_acquire_options *options);
+
+/* Make the lease last ttl_ms from now on; 0: as long as it was granted for. Never re-creates a lock.
+ *
+ * OK      renewed in time.
+ * LAPSED  renewed, but the lease had run out before: the work was unprotected for a while, though
+ *         nobody else was granted the lock.
+ * LOST    the grant is gone. The handle is LOST until released as often as it was entered.
+ * EUNCERTAIN, ECONN  the lease may run on from the last good renewal only: trust remaining_ms.
+ *
+ * Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms);
+
+/* Ask the database whether the grant stands: OK, LAPSED (the lease ran out, but nobody took it) or
+ * LOST. It says what was so when the database looked, not what is so now. Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_verify(rowlock_lock *lock);
+
+/* Give the lock back, or leave it once if it was entered more than once (no round trip then).
+ *
+ * OK          released: the row with this owner and token is gone through us.
+ * LOST        there was no such row. Somebody else may have held the lock meanwhile.
+ * EUNCERTAIN  the answer was lost, and the tables do not tell which of the two it was.
+ * EMISUSE     this handle does not hold it.
+ *
+ * After ECONN and other failures the handle still holds the lock: call again, or let it expire.
+ * Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_release(rowlock_lock *lock);
+
+/* Milliseconds of lease left, never too many: counted from before the granting or renewing statement
+ * was sent, on this machine's clock that goes on during suspend. 0 when it ran out, was lost or is
+ * not held. No round trip. */
+ROWLOCK_API int64_t rowlock_remaining_ms(const rowlock_lock *lock);
+
+/* The fencing token of the grant: for one name strictly increasing in the order of grants, for ever.
+ * 0 if none is held. No round trip. */
+ROWLOCK_API int64_t rowlock_lock_token(const rowlock_lock *lock);
+
+/* When the lease ends by the database's clock, in microseconds since 1970; 0 if not held. */
+ROWLOCK_API int64_t rowlock_lock_expires_us(const rowlock_lock *lock);
+
+/* Borrowed from the handle, valid until it is closed. */
+ROWLOCK_API const char *rowlock_lock_name(const rowlock_lock *lock);
+ROWLOCK_API const char *rowlock_lock_owner(const rowlock_lock *lock);
+
+/* Whom the last BUSY or TIMEOUT on this handle met. OK, or NONE: the lock was at that very moment
+ * being granted or released, so that nobody can be named. No round trip. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
+                                                       rowlock_grant *out);
+
+/* ---------------------------------------------------------------- administration */
+
+/* Create our tables, or do nothing if they are there. Harmless when repeated, or done by many at once.
+ * OK; EDENIED (ask a DBA to run sql/<database>/schema.sql); ESCHEMA (newer or foreign tables there). */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
+
+typedef enum rowlock_verdict {
+    ROWLOCK_FINE = 0,
+    ROWLOCK_WARNING = 1,
+    ROWLOCK_BAD = 2
+} rowlock_verdict;
+
+typedef struct rowlock_finding {
+    const char *item; /* "isolation" */
+    const char *value; /* "read committed" */
+    const char *advice; /* "" or what to do */
+    rowlock_verdict verdict; /* BAD: locks will not work, or not be safe */
+} rowlock_finding;
+
+/* Look at the server and our tables as a doctor would, and report each finding; strings are borrowed
+ * for the time of the callback, which may stop the report by returning non-zero. *worst (may be NULL)
+ * gets the gravest verdict. OK also when findings are BAD: the result speaks of the looking. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
+              void *context, rowlock_verdict *worst);
+
+/* Report the grants that stand in the table, in the order of their names, expired ones included
+ * (remaining_ms < 0). name: only this name's; NULL: all. The callback may stop the report by
+ * returning non-zero; it must not use db. Round trips: 1 for each 500 rows. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_list(rowlock_db *db, const char *name,
+             int (*each)(void *context, const rowlock_grant *grant), void *context);
+
+/* The highest token ever granted for name and when that was (microseconds since 1970, database's
+ * clock). OK, or NONE: never granted, or so long ago that its counter was swept. Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_last_grant(rowlock_db *db, const char *name,
+                                                      int64_t *token, int64_t *granted_us);
+
+typedef struct rowlock_sweep_options {
+    size_t size; /* sizeof(rowlock_sweep_options) */
+    int64_t older_than_ms; /* only leases over for so long; 0: all that are over */
+    int64_t idle_ms; /* forget token counters unused for so long; 0: 30 days; < 0: never. Their
+                              highest token goes into the floor above which new names start, so no
+                              token is ever repeated. */
+    int32_t batch; /* rows removed in one transaction; 0: 500; at most 10,000 */
+    int32_t dry_run; /* 1: report what would go, remove nothing */
+    int (*each)(void *context,
+                const rowlock_grant *grant); /* each expired grant removed; may be NULL;
+                                                               non-zero stops after this batch */
+    void *context;
+} rowlock_sweep_options;
+
+#define ROWLOCK_SWEEP_OPTIONS_INIT                            \
+    {                                                         \
+        sizeof(rowlock_sweep_options), 0, 0, 0, 0, NULL, NULL \
+    }
+ROWLOCK_API void rowlock_sweep_options_init(rowlock_sweep_options *options);
+
+typedef struct rowlock_sweep_report {
+    size_t size; /* sizeof(rowlock_sweep_report) */
+    int64_t locks; /* expired grants removed */
+    int64_t counters; /* token counters folded into the floor */
+    int64_t batches; /* transactions used */
+} rowlock_sweep_report;
+
+#define ROWLOCK_SWEEP_REPORT_INIT             \
+    {                                         \
+        sizeof(rowlock_sweep_report), 0, 0, 0 \
+    }
+
+/* Remove what nobody came for. Harmless beside live traffic: a lease renewed or taken over while the
+ * sweep looks stays. Acquire does not need it; it keeps the tables small. report may be NULL.
+ * Round trips: on PostgreSQL one for each batch; MySQL one for each row besides. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_sweep_report *report);
+
+/* Take a live grant away. if_token: only if this token holds it; 0: whoever does. The name's token
+ * is bumped, so the old holder is fenced out and finds itself LOST. Waits, up to the statement
+ * deadline, for a transaction that guards the grant. OK with the grant in *broken (may be NULL);
+ * NONE if nobody, or another token, holds it. Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *name, int64_t if_token,
+                                                 rowlock_grant *broken);
+
+/* ---------------------------------------------------------------- hooks */
+
+typedef enum rowlock_log_level {
+    ROWLOCK_LOG_WARNING = 1,
+    ROWLOCK_LOG_INFO = 2,
+    ROWLOCK_LOG_DEBUG = 3
+} rowlock_log_level;
+
+/* Be told what the library does: one call a line, from the thread that works. Names of locks appear
+ * in it, owners and connection strings do not. NULL switches it off, which is the default. Set it
+ * before other threads use the library. */
+ROWLOCK_API void rowlock_log_set(void (*log)(void *context, rowlock_log_level level,
+                                             const char *line),
+                                 void *context, rowlock_log_level up_to);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,15 @@
+-- What rowlock_check() wants to know of the server.
+--
+-- ? database  ? ? ? our three tables  ? database  ? the table of locks
+-- columns: server, read_only, now, innodb_flush_log_at_trx_commit, engines (of our tables, distinct),
+-- type of rowlock_locks.name. The isolation has another name on each server: the driver asks SHOW.
+
+/* rowlock:facts */
+SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION()),
+       @@global.read_only,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       @@global.innodb_flush_log_at_trx_commit,
+       (SELECT GROUP_CONCAT(DISTINCT ENGINE) FROM information_schema.TABLES t
+         WHERE t.TABLE_SCHEMA = ? AND t.TABLE_NAME IN (?, ?, ?)),
+       (SELECT DATA_TYPE FROM information_schema.COLUMNS c
+         WHERE c.TABLE_SCHEMA = ? AND c.TABLE_NAME = ? AND c.COLUMN_NAME = 'name')

@@ -1,0 +1,195 @@
+-- The tables and procedures of rowlock, version 1, for MySQL 8.0.29 and MariaDB 10.6, and later ones.
+--
+-- Run by `rowlock install` and rowlock_install(), or by a DBA:  mariadb DATABASE < schema.sql
+-- Harmless when run again, and by many at once: every statement does nothing where its work is done.
+-- What each column means is in docs/ARCHITECTURE.md. Every word beginning with rowlock_ is a name of
+-- ours: the library writes its database and prefix in front of it.
+--
+-- Names are bytes: no collation makes two of them equal. InnoDB always: anything else would not
+-- survive a crash. One unique key a table: ON DUPLICATE KEY UPDATE needs no more locks than that. No
+-- index on expires: it would make sweeps and releases lock in opposite orders.
+
+/* rowlock:schema */
+CREATE TABLE IF NOT EXISTS rowlock_locks (
+    name     VARBINARY(255) NOT NULL,
+    slot     INT NOT NULL,
+    owner    VARBINARY(255) NOT NULL,
+    token    BIGINT NOT NULL,
+    attempt  BIGINT NOT NULL,
+    acquired BIGINT NOT NULL,
+    expires  BIGINT NOT NULL,
+    ttl      BIGINT NOT NULL,
+    lapsed   BIGINT NOT NULL DEFAULT 0,
+    renewals BIGINT NOT NULL DEFAULT 0,
+    host     VARBINARY(255) NOT NULL DEFAULT '',
+    pid      BIGINT NOT NULL DEFAULT 0,
+    program  VARBINARY(255) NOT NULL DEFAULT '',
+    note     VARBINARY(255) NOT NULL DEFAULT '',
+    PRIMARY KEY (name, slot)
+) ENGINE = InnoDB;
+
+CREATE TABLE IF NOT EXISTS rowlock_tokens (
+    name    VARBINARY(255) NOT NULL PRIMARY KEY,
+    token   BIGINT NOT NULL,
+    granted BIGINT NOT NULL
+) ENGINE = InnoDB;
+
+CREATE TABLE IF NOT EXISTS rowlock_meta (
+    id          INT NOT NULL PRIMARY KEY,
+    version     INT NOT NULL,
+    identity    VARBINARY(64) NOT NULL,
+    token_floor BIGINT NOT NULL
+) ENGINE = InnoDB;
+
+DELIMITER //
+
+-- Grants the lock, or says who holds it and writes nothing; see acquire.sql. Never waits for a lock
+-- that a transaction keeps: token row and lock row are taken with SKIP LOCKED. The counter of a new
+-- name is made in a transaction of its own, so that nobody can keep it locked uncommitted.
+CREATE PROCEDURE IF NOT EXISTS rowlock_acquire(
+    p_name VARBINARY(255), p_slot INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
+    p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255))
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE v_stands, v_ours INT DEFAULT 0;
+    DECLARE v_now, v_next BIGINT;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+    SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+    SELECT IF(expires > v_now AND (owner <> p_owner OR attempt = p_attempt), 2, 1) INTO v_stands
+      FROM rowlock_locks WHERE name = p_name AND slot = p_slot;
+
+    IF v_stands < 2 THEN
+        IF NOT EXISTS (SELECT 1 FROM rowlock_tokens WHERE name = p_name) THEN
+            START TRANSACTION;
+            INSERT INTO rowlock_tokens (name, token, granted)
+            SELECT p_name, token_floor, v_now FROM rowlock_meta WHERE id = 1 LOCK IN SHARE MODE
+            ON DUPLICATE KEY UPDATE granted = rowlock_tokens.granted;
+            COMMIT;
+        END IF;
+
+        START TRANSACTION;
+        SELECT token + 1 INTO v_next FROM rowlock_tokens WHERE name = p_name FOR UPDATE SKIP LOCKED;
+        IF v_next IS NOT NULL AND v_stands = 1 THEN
+            SET v_stands = 0;
+            SELECT 1 INTO v_stands FROM rowlock_locks WHERE name = p_name AND slot = p_slot
+               FOR UPDATE SKIP LOCKED;
+            IF v_stands = 0 THEN
+                SET v_next = NULL;
+            END IF;
+        END IF;
+        IF v_next IS NOT NULL THEN
+            SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+            -- Assignments run from left to right: owner and expires, which the tests read, come last.
+            INSERT INTO rowlock_locks (name, slot, owner, token, attempt, acquired, expires, ttl,
+                                       host, pid, program, note)
+            VALUES (p_name, p_slot, p_owner, v_next, p_attempt, v_now, v_now + p_ttl, p_ttl,
+                    p_host, p_pid, p_program, p_note)
+            ON DUPLICATE KEY UPDATE
+                token = IF(expires <= v_now OR owner = p_owner, v_next, token),
+                attempt = IF(token = v_next, p_attempt, attempt),
+                acquired = IF(token = v_next, v_now, acquired),
+                ttl = IF(token = v_next, p_ttl, ttl),
+                lapsed = IF(token = v_next, 0, lapsed),
+                renewals = IF(token = v_next, 0, renewals),
+                host = IF(token = v_next, p_host, host),
+                pid = IF(token = v_next, p_pid, pid),
+                program = IF(token = v_next, p_program, program),
+                note = IF(token = v_next, p_note, note),
+                expires = IF(token = v_next, v_now + p_ttl, expires),
+                owner = IF(token = v_next, p_owner, owner);
+            SET v_ours = ROW_COUNT();
+            IF v_ours > 0 THEN
+                UPDATE rowlock_tokens SET token = v_next, granted = v_now WHERE name = p_name;
+            END IF;
+        END IF;
+        COMMIT;
+    END IF;
+
+    SELECT attempt = p_attempt AND owner = p_owner, name, slot, owner, token, acquired, expires, ttl,
+           renewals, host, pid, program, note, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+      FROM rowlock_locks WHERE name = p_name AND slot = p_slot;
+END //
+
+-- See renew.sql. The row is read back because UPDATE returns nothing here.
+CREATE PROCEDURE IF NOT EXISTS rowlock_renew(
+    p_name VARBINARY(255), p_slot INT, p_owner VARBINARY(255), p_token BIGINT, p_ttl BIGINT)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    UPDATE rowlock_locks
+       SET lapsed = GREATEST(0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires),
+           expires = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + p_ttl,
+           ttl = p_ttl, renewals = renewals + 1
+     WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token;
+    SELECT expires, lapsed, expires - ttl FROM rowlock_locks
+     WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token;
+END //
+
+-- See break.sql. Waits for the token row, that is for a grant in flight or a guarded transaction.
+CREATE PROCEDURE IF NOT EXISTS rowlock_break(p_name VARBINARY(255), p_slot INT, p_token BIGINT)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE v_token BIGINT;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+    START TRANSACTION;
+    SELECT token INTO v_token FROM rowlock_tokens WHERE name = p_name FOR UPDATE;
+    SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+           TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+      FROM rowlock_locks
+     WHERE name = p_name AND slot = p_slot AND (p_token = 0 OR token = p_token) FOR UPDATE;
+    DELETE FROM rowlock_locks
+     WHERE name = p_name AND slot = p_slot AND (p_token = 0 OR token = p_token);
+    IF ROW_COUNT() > 0 THEN
+        UPDATE rowlock_tokens SET token = v_token + 1 WHERE name = p_name;
+    END IF;
+    COMMIT;
+END //
+
+-- See fold.sql. The candidates are read without locks; each is then locked by its key and looked at
+-- again: a grant since then has changed its granted, and one in flight holds it locked.
+CREATE PROCEDURE IF NOT EXISTS rowlock_fold(p_idle BIGINT, p_batch INT, p_dry INT)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE v_name VARBINARY(255);
+    DECLARE v_done, v_count INT DEFAULT 0;
+    DECLARE v_cut, v_token, v_floor BIGINT;
+    DECLARE idle CURSOR FOR
+        SELECT t.name FROM rowlock_tokens t LEFT JOIN rowlock_locks l ON l.name = t.name
+         WHERE t.granted <= v_cut AND l.name IS NULL ORDER BY t.name LIMIT p_batch;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_done = 1;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+    SET v_cut = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - p_idle;
+    START TRANSACTION;
+    SELECT token_floor INTO v_floor FROM rowlock_meta WHERE id = 1 FOR UPDATE;
+    OPEN idle;
+    each_name: LOOP
+        SET v_done = 0;
+        FETCH idle INTO v_name;
+        IF v_done THEN
+            LEAVE each_name;
+        END IF;
+        SELECT token INTO v_token FROM rowlock_tokens
+         WHERE name = v_name AND granted <= v_cut FOR UPDATE SKIP LOCKED;
+        IF NOT v_done THEN
+            SET v_count = v_count + 1;
+            IF NOT p_dry THEN
+                SET v_floor = GREATEST(v_floor, v_token);
+                DELETE FROM rowlock_tokens WHERE name = v_name;
+            END IF;
+        END IF;
+    END LOOP;
+    CLOSE idle;
+    UPDATE rowlock_meta SET token_floor = v_floor WHERE id = 1;
+    COMMIT;
+    SELECT v_count;
+END //
+
+DELIMITER ;
+
+INSERT INTO rowlock_meta (id, version, identity, token_floor)
+VALUES (1, 1, REPLACE(UUID(), '-', ''), 0)
+ON DUPLICATE KEY UPDATE id = rowlock_meta.id;

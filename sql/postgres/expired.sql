@@ -1,0 +1,10 @@
+-- A page of rows whose lease has been over for $3, in key order: what a sweep would remove.
+--
+-- $1 name and $2 slot after which the page begins  $3 older  $4 rows at most
+-- columns: the row
+
+/* rowlock:expired */
+SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note, now
+  FROM rowlock_locks, (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now) c
+ WHERE (name, slot) > ($1::text, $2::integer) AND expires <= now - $3::bigint
+ ORDER BY name, slot LIMIT $4::bigint

@@ -1,0 +1,17 @@
+-- What rowlock_check() wants to know of the server.
+--
+-- columns: server, isolation, read_only, now, synchronous_commit, fsync, logged (all our tables are
+-- crash-safe), collation (of names), bytewise
+
+/* rowlock:facts */
+SELECT 'PostgreSQL ' || current_setting('server_version'),
+       current_setting('default_transaction_isolation'),
+       pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+       (date_part('epoch', clock_timestamp()) * 1000000)::bigint,
+       current_setting('synchronous_commit'), current_setting('fsync'),
+       (SELECT bool_and(relpersistence = 'p') FROM pg_class
+         WHERE oid IN ('rowlock_locks'::regclass, 'rowlock_tokens'::regclass, 'rowlock_meta'::regclass)),
+       (SELECT collname FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation
+         WHERE a.attrelid = 'rowlock_locks'::regclass AND a.attname = 'name'),
+       (SELECT c.collname IN ('C', 'POSIX', 'ucs_basic') FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation
+         WHERE a.attrelid = 'rowlock_locks'::regclass AND a.attname = 'name')

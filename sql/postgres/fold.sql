@@ -1,0 +1,25 @@
+-- Forget token counters unused for $1, and raise the floor that new names start above to the highest
+-- token among them, so that no token is ever repeated.
+--
+-- $1 idle  $2 counters at most  $3 dry run
+-- columns: how many counters
+--
+-- Atomic: one statement. The floor's row is locked first and until the commit; whoever creates a
+-- counter share-locks it (rowlock_grant in schema.sql), so none starts below what is folded here. A
+-- counter that a grant holds is passed over, one with a lock standing stays.
+
+/* rowlock:fold */
+WITH floor AS MATERIALIZED (
+    SELECT token_floor FROM rowlock_meta WHERE id = 1 FOR UPDATE
+), idle AS MATERIALIZED (
+    SELECT t.name FROM rowlock_tokens t, floor
+     WHERE t.granted <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint - $1::bigint
+       AND NOT EXISTS (SELECT FROM rowlock_locks l WHERE l.name = t.name)
+     ORDER BY t.name LIMIT $2::bigint FOR UPDATE OF t SKIP LOCKED
+), gone AS (
+    DELETE FROM rowlock_tokens t USING idle i WHERE t.name = i.name AND NOT $3::boolean RETURNING t.token
+), raised AS (
+    UPDATE rowlock_meta SET token_floor = greatest(token_floor, (SELECT max(token) FROM gone))
+     WHERE id = 1 AND EXISTS (SELECT FROM gone)
+)
+SELECT count(*) FROM idle

@@ -1,0 +1,13 @@
+-- The least that a role needs. Example for a DBA: psql -v user=app -f grants.sql, after schema.sql.
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks TO :"user";
+GRANT SELECT, INSERT, UPDATE ON rowlock_tokens TO :"user";
+-- UPDATE on the floor is what lets PostgreSQL share-lock it when a new name gets its counter.
+GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
+GRANT EXECUTE ON FUNCTION rowlock_grant(text, integer, text, bigint, bigint, text, bigint, text, text,
+                                        bigint, boolean) TO :"user";
+
+-- A role that only looks (rowlock list, show, check):
+--   GRANT SELECT ON rowlock_locks, rowlock_tokens, rowlock_meta TO :"user";
+-- A role that sweeps token counters too (rowlock sweep):
+--   GRANT DELETE ON rowlock_tokens TO :"user";

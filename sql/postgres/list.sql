@@ -1,0 +1,11 @@
+-- The grants that stand, in key order, a page at a time.
+--
+-- $1 name, or NULL for all  $2 name and $3 slot after which the page begins  $4 rows at most
+-- columns: the row
+
+/* rowlock:list */
+SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+       (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+  FROM rowlock_locks
+ WHERE ($1::text IS NULL OR name = $1::text) AND (name, slot) > ($2::text, $3::integer)
+ ORDER BY name, slot LIMIT $4::bigint

@@ -1,0 +1,7 @@
+-- Remove rowlock's tables: every lock and, for good, every token counter. By hand; the library never
+-- runs this. After a new installation tokens start at 1 again, so resources that remember tokens must
+-- forget them too.
+
+DROP TABLE IF EXISTS rowlock_locks;
+DROP TABLE IF EXISTS rowlock_tokens;
+DROP TABLE IF EXISTS rowlock_meta;

@@ -1,0 +1,44 @@
+-- The tables of rowlock, version 1, for SQLite 3.35 and later.
+--
+-- Run by `rowlock install` and rowlock_install(), or by hand:  sqlite3 FILE < schema.sql
+-- Harmless when run again, and by many at once. What each column means is in docs/ARCHITECTURE.md.
+-- Every word beginning with rowlock_ is a name of ours: the library writes its prefix in front of it.
+-- Names are blobs in text's clothing: BINARY collation compares their bytes.
+
+/* rowlock:schema */
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS rowlock_locks (
+    name     TEXT COLLATE BINARY NOT NULL,
+    slot     INTEGER NOT NULL,
+    owner    TEXT COLLATE BINARY NOT NULL,
+    token    INTEGER NOT NULL,
+    attempt  INTEGER NOT NULL,
+    acquired INTEGER NOT NULL,
+    expires  INTEGER NOT NULL,
+    ttl      INTEGER NOT NULL,
+    lapsed   INTEGER NOT NULL DEFAULT 0,
+    renewals INTEGER NOT NULL DEFAULT 0,
+    host     TEXT NOT NULL DEFAULT '',
+    pid      INTEGER NOT NULL DEFAULT 0,
+    program  TEXT NOT NULL DEFAULT '',
+    note     TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (name, slot)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS rowlock_tokens (
+    name    TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
+    token   INTEGER NOT NULL,
+    granted INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS rowlock_meta (
+    id          INTEGER PRIMARY KEY CHECK (id = 1),
+    version     INTEGER NOT NULL,
+    identity    TEXT NOT NULL,
+    token_floor INTEGER NOT NULL
+);
+
+INSERT INTO rowlock_meta (id, version, identity, token_floor)
+VALUES (1, 1, lower(hex(randomblob(16))), 0)
+ON CONFLICT (id) DO NOTHING;
+COMMIT;
