@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT
+ * What operators ask: install, check, list, sweep, break. Nothing here is on the path of a lock. */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { LIST_PAGE = 500 };
+
+/* ---- install */
+
+static enum rlk_class run_install(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    (void)context;
+    return db->backend->install(db->conn, call);
+}
+
+static enum rlk_class run_nothing(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    (void)db;
+    (void)call;
+    (void)context;
+    return RLK_DONE;
+}
+
+/* Whether the tables are as they should be: rlk_do() looks before any step. */
+static int tables_are_fine(rowlock_db *db)
+{
+    struct rlk_step_call nothing = {.run = run_nothing};
+    db->schema_ok = false;
+    return rlk_do(db, &nothing);
+}
+
+/* Looking first spares the privileges and the locks of DDL where all is there, and keeps hands off
+ * tables that are newer or not ours: only what is missing or half installed is installed. */
+int rowlock_install(rowlock_db *db)
+{
+    int result = rlk_enter(db, "install the tables", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    result = tables_are_fine(db);
+    if (result != ROWLOCK_ESCHEMA || db->found_version >= RLK_SCHEMA_VERSION)
+        return result;
+    struct rlk_step_call step = {.run = run_install, .without_tables = true};
+    result = rlk_do(db, &step);
+    return result == ROWLOCK_OK ? tables_are_fine(db) : result;
+}
+
+/* ---- check */
+
+struct checking {
+    int (*each)(void *context, const rowlock_finding *finding);
+    void *context;
+    rowlock_verdict worst;
+    bool stopped;
+};
+
+static void report(struct checking *c, const char *item, const char *value, rowlock_verdict verdict,
+                   const char *advice)
+{
+    if (verdict > c->worst)
+        c->worst = verdict;
+    const rowlock_finding finding = {.item = item,
+                                     .value = value,
+                                     .advice = verdict == ROWLOCK_FINE ? "" : advice,
+                                     .verdict = verdict};
+    if (!c->stopped && c->each && c->each(c->context, &finding) != 0)
+        c->stopped = true;
+}
+
+struct examining {
+    struct rlk_facts facts;
+    int64_t asked_us; /* wall clock of this machine, halfway through the question */
+};
+
+static int64_t wall_clock_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static enum rlk_class run_facts(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct examining *e = context;
+    memset(&e->facts, 0, sizeof e->facts);
+    int64_t before = wall_clock_us();
+    enum rlk_class class = db->backend->facts(db->conn, call, &e->facts);
+    e->asked_us = before + (wall_clock_us() - before) / 2;
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* plain reads */
+}
+
+static void judge_clock(struct checking *c, const struct examining *e)
+{
+    enum { TOLERATED_US = 1000000 };
+    int64_t off = e->facts.now_us - e->asked_us;
+    char value[64];
+    snprintf(value, sizeof value, "%+.3f s from this machine's", (double)off / 1e6);
+    bool fine = off < TOLERATED_US && off > -TOLERATED_US;
+    report(c, "clock", value, fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
+           "leases are measured by the server's clock alone, so locks are safe; but one of the two "
+           "clocks is wrong");
+}
+
+static void judge_facts(struct checking *c, const struct examining *e)
+{
+    const struct rlk_facts *f = &e->facts;
+    bool isolation_fine = f->any_isolation || strcmp(f->isolation, "read committed") == 0;
+    report(c, "server", f->server, ROWLOCK_FINE, "");
+    report(c, "writable", f->read_only ? "no" : "yes", f->read_only ? ROWLOCK_BAD : ROWLOCK_FINE,
+           "this server takes no writes: a replica? Name the primary in the URL");
+    report(c, "isolation", f->isolation, isolation_fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
+           "contended steps will be retried more often; read committed is best for the role that "
+           "takes locks");
+    report(
+        c, "engine", f->engine, f->crash_safe ? ROWLOCK_FINE : ROWLOCK_BAD,
+        "a crash of the server would lose locks and tokens: use InnoDB, logged tables, a journal");
+    report(
+        c, "collation", f->collation, f->bytewise ? ROWLOCK_FINE : ROWLOCK_BAD,
+        "names must compare byte by byte, or unrelated locks become one: install the tables anew");
+    report(c, "durability", f->durability, f->durable ? ROWLOCK_FINE : ROWLOCK_WARNING,
+           "a crash of the server can undo a grant that was answered, and repeat its token");
+    report(c, "pooler", f->pooled ? "a transaction pooler is in between" : "none seen",
+           ROWLOCK_FINE, "");
+    judge_clock(c, e);
+}
+
+/* What stands between us and the tables is a finding too; only a lost connection is a failure. */
+static int judge_tables(rowlock_db *db, struct checking *c)
+{
+    int result = tables_are_fine(db);
+    char value[256];
+    snprintf(value, sizeof value, "version %d in '%s', installation %s", RLK_SCHEMA_VERSION,
+             db->texts.schema, db->identity);
+    if (result == ROWLOCK_OK)
+        report(c, "tables", value, ROWLOCK_FINE, "");
+    else if (result == ROWLOCK_ESCHEMA || result == ROWLOCK_EDENIED)
+        report(c, "tables", "not usable", ROWLOCK_BAD, db->error.text);
+    return result;
+}
+
+int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
+                  void *context, rowlock_verdict *worst)
+{
+    int result = rlk_enter(db, "check the database", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    struct checking c = {.each = each, .context = context};
+    result = judge_tables(db, &c);
+    if (result == ROWLOCK_OK) {
+        struct examining e = {0};
+        struct rlk_step_call step = {.run = run_facts, .context = &e};
+        result = rlk_do(db, &step);
+        if (result == ROWLOCK_OK)
+            judge_facts(&c, &e);
+    }
+    if (worst)
+        *worst = c.worst;
+    return c.worst == ROWLOCK_BAD ? ROWLOCK_OK : result;
+}
+
+/* ---- list */
+
+struct listing {
+    const char *name;
+    int (*each)(void *context, const rowlock_grant *grant);
+    void *context;
+    bool stopped;
+    int seen;
+    struct rlk_row last;
+};
+
+static int give_row(void *context, const struct rlk_row *row)
+{
+    struct listing *l = context;
+    rowlock_grant grant;
+    rlk_grant_from_row(&grant, row);
+    l->seen++;
+    l->last = *row;
+    l->stopped = l->stopped || l->each(l->context, &grant) != 0;
+    return l->stopped;
+}
+
+/* A page that broke off is asked for again from where it got to. */
+static enum rlk_class run_list(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct listing *l = context;
+    l->seen = 0;
+    int slot = l->last.name[0] ? l->last.slot : -1;
+    struct rlk_row after = l->last;
+    enum rlk_class class =
+        db->backend->list(db->conn, call, l->name, after.name, slot, LIST_PAGE, give_row, l);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+int rowlock_list(rowlock_db *db, const char *name,
+                 int (*each)(void *context, const rowlock_grant *grant), void *context)
+{
+    int result = rlk_enter(db, "list locks", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!each)
+        return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
+    if (name && (result = rlk_check_text(db, "lock's name", name, false)) != ROWLOCK_OK)
+        return result;
+    struct listing l = {.name = name, .each = each, .context = context};
+    do {
+        struct rlk_step_call step = {.run = run_list, .context = &l};
+        result = rlk_do(db, &step);
+    } while (result == ROWLOCK_OK && l.seen == LIST_PAGE && !l.stopped);
+    return result;
+}
+
+/* ---- last grant */
+
+struct looking {
+    const char *name;
+    bool *found;
+    int64_t *token, *granted_us;
+};
+
+static enum rlk_class run_last(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct looking *l = context;
+    enum rlk_class class =
+        db->backend->last(db->conn, call, l->name, l->found, l->token, l->granted_us);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
+                   int64_t *granted_us)
+{
+    struct looking l = {.name = name, .found = found, .token = token, .granted_us = granted_us};
+    struct rlk_step_call step = {.run = run_last, .context = &l};
+    return rlk_do(db, &step);
+}
+
+int rowlock_last_grant(rowlock_db *db, const char *name, int64_t *token, int64_t *granted_us)
+{
+    int result = rlk_enter(db, "look up the last grant", NULL);
+    if (result != ROWLOCK_OK ||
+        (result = rlk_check_text(db, "lock's name", name, false)) != ROWLOCK_OK)
+        return result;
+    bool found = false;
+    int64_t last = 0;
+    int64_t when = 0;
+    result = rlk_last_grant(db, name, &found, &last, &when);
+    if (result != ROWLOCK_OK || !found)
+        return result != ROWLOCK_OK ? result : ROWLOCK_NONE;
+    if (token)
+        *token = last;
+    if (granted_us)
+        *granted_us = when;
+    return ROWLOCK_OK;
+}
+
+/* ---- sweep */
+
+struct sweeping {
+    rowlock_sweep_options options;
+    rowlock_sweep_report report;
+    bool stopped;
+    int seen;
+    struct rlk_row last; /* where the next batch begins */
+};
+
+static int count_swept(void *context, const struct rlk_row *row)
+{
+    struct sweeping *s = context;
+    s->report.locks++;
+    if (s->options.each && !s->stopped) {
+        rowlock_grant grant;
+        rlk_grant_from_row(&grant, row);
+        s->stopped = s->options.each(s->options.context, &grant) != 0;
+    }
+    return 0; /* the batch is a transaction: it is finished */
+}
+
+static enum rlk_class run_sweep(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct sweeping *s = context;
+    struct rlk_row after = s->last;
+    struct rlk_sweep sweep = {.older_us = s->options.older_than_ms * 1000,
+                              .batch = s->options.batch,
+                              .dry_run = s->options.dry_run != 0,
+                              .after_name = after.name,
+                              .after_slot = after.name[0] ? after.slot : -1};
+    s->seen = 0;
+    return db->backend->sweep(db->conn, call, &sweep, &s->seen, &s->last, count_swept, s);
+}
+
+static int sweep_locks(rowlock_db *db, struct sweeping *s)
+{
+    do {
+        struct rlk_step_call step = {.run = run_sweep, .context = s};
+        int result = rlk_do(db, &step);
+        if (result != ROWLOCK_OK)
+            return result;
+        s->report.batches++;
+    } while (s->seen == s->options.batch && !s->stopped);
+    return ROWLOCK_OK;
+}
+
+static enum rlk_class run_fold(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    return db->backend->fold(db->conn, call, context);
+}
+
+static int fold_counters(rowlock_db *db, struct sweeping *s)
+{
+    struct rlk_fold fold = {.idle_us = s->options.idle_ms * 1000,
+                            .batch = s->options.batch,
+                            .dry_run = s->options.dry_run != 0};
+    do {
+        fold.folded = 0;
+        struct rlk_step_call step = {.run = run_fold, .context = &fold};
+        int result = rlk_do(db, &step);
+        if (result != ROWLOCK_OK)
+            return result;
+        s->report.counters += fold.folded;
+        s->report.batches++;
+    } while (fold.folded == fold.batch && !fold.dry_run);
+    return ROWLOCK_OK;
+}
+
+int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
+                  rowlock_sweep_report *report)
+{
+    int result = rlk_enter(db, "sweep", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    struct sweeping s = {.report = ROWLOCK_SWEEP_REPORT_INIT};
+    if ((result = rlk_take_sweep_options(db, &s.options, options)) != ROWLOCK_OK)
+        return result;
+    result = sweep_locks(db, &s);
+    if (result == ROWLOCK_OK && !s.stopped && s.options.idle_ms >= 0)
+        result = fold_counters(db, &s);
+    if (report)
+        rlk_give_struct(report, &s.report, sizeof s.report);
+    return result;
+}
+
+/* ---- break */
+
+struct breaking {
+    const char *name;
+    int64_t token;
+    bool found;
+    struct rlk_row row;
+};
+
+static enum rlk_class run_break(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct breaking *b = context;
+    return db->backend->break_grant(db->conn, call, b->name, RLK_SLOT_EXCLUSIVE, b->token,
+                                    &b->found, &b->row);
+}
+
+int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_grant *broken)
+{
+    int result = rlk_enter(db, "break lock", NULL);
+    if (result != ROWLOCK_OK ||
+        (result = rlk_check_text(db, "lock's name", name, false)) != ROWLOCK_OK)
+        return result;
+    rlk_action(db, "break lock", name);
+    if (if_token < 0)
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "tokens are above 0; 0 stands for whichever token holds the lock");
+    struct breaking b = {.name = name, .token = if_token};
+    struct rlk_step_call step = {.run = run_break, .context = &b};
+    result = rlk_do(db, &step);
+    if (result != ROWLOCK_OK || !b.found) {
+        if (result == ROWLOCK_OK && step.was_uncertain)
+            return rlk_fail(db, ROWLOCK_EUNCERTAIN,
+                            "the answer was lost; there is no such grant now");
+        return result != ROWLOCK_OK ? result : ROWLOCK_NONE;
+    }
+    if (broken) {
+        rowlock_grant grant;
+        rlk_grant_from_row(&grant, &b.row);
+        rlk_give_struct(broken, &grant, sizeof grant);
+    }
+    return ROWLOCK_OK;
+}

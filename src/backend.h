@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The seam between core and the databases: what a driver is asked, and what it answers.
+ * Nothing here says when a step is taken or what its answer means; that is core's business.
+ *
+ * A driver performs ONE atomic step per call and reports facts. It decides nothing, retries nothing,
+ * logs nothing, calls nothing of core but rlk_diag_*() and rlk_alloc(), and never sleeps. Every vendor
+ * call of the library stands in a driver's file; every word of SQL but BEGIN, COMMIT, ROLLBACK and
+ * connection settings stands in sql/<dialect>/<step>.sql, whose contract is sql/README.md.
+ *
+ * A step ends in one of the classes below, and core acts on the class alone. The rules that matter:
+ *
+ *   - RLK_DONE with "no row" is an answer, not a failure.
+ *   - RLK_CONTENTION and RLK_UNSENT promise that the step changed nothing.
+ *   - RLK_UNCERTAIN is the only honest class once the first byte was sent and no answer came, be it
+ *     by a lost connection, a passed deadline or a cancel at the server. The connection is dead then.
+ *   - Where a driver cannot tell UNSENT from UNCERTAIN, it is UNCERTAIN.
+ *   - A new name, a new owner: no step trusts anything remembered from an earlier one.
+ *
+ * Adding a database: one file here, one folder under sql/, one line in src/backends.c.
+ */
+#ifndef RLK_BACKEND_H
+#define RLK_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RLK_TEXT_MAX 255 /* bytes of a name, owner, host, program or note */
+
+enum rlk_class {
+    RLK_DONE, /* the step ran, its facts are filled in */
+    RLK_CONTENTION, /* deadlock, serialization failure, lock timeout, busy file: again, with jitter */
+    RLK_UNSENT, /* the connection is dead and the step certainly did not run */
+    RLK_UNCERTAIN, /* the connection is dead and the step may have run */
+    RLK_READONLY, /* a replica, a read-only server, a full disk: takes no writes at present */
+    RLK_SCHEMA, /* our tables or routines are missing or have another shape */
+    RLK_DENIED, /* login, privilege */
+    RLK_INVALID, /* a value or setting this database cannot take; again makes no sense */
+    RLK_UNSUPPORTED, /* server or client library too old, feature not built in */
+    RLK_IN_TX, /* an adopted connection is inside a transaction; nothing was sent */
+    RLK_NOMEM,
+    RLK_REFUSED /* anything else the server said; its text is in the diag */
+};
+
+/* One call across the seam: until when it may take, and what the database said if it failed. A driver
+ * copies the native error in the statement after the failing call, before anything else touches the
+ * connection. Deadlines are rlk_now_us() times; a driver may overrun by what its client library's
+ * granularity costs, and says so in its file. */
+struct rlk_call {
+    int64_t deadline_us;
+    int native;
+    char sqlstate[6];
+    char text[512];
+};
+
+/* The SQL of each step, in a driver's dialect, with our identifiers already quoted, qualified and
+ * prefixed. Indexed by enum rlk_step; a step that the dialect does not have is NULL. */
+enum rlk_step {
+    RLK_STEP_SCHEMA, /* create everything; several statements */
+    RLK_STEP_FACTS, /* what rowlock_check() wants to know */
+    RLK_STEP_META, /* version, identity and floor of our tables */
+    RLK_STEP_ACQUIRE,
+    RLK_STEP_PROBE, /* who holds it: a plain read */
+    RLK_STEP_RENEW,
+    RLK_STEP_RELEASE,
+    RLK_STEP_VERIFY,
+    RLK_STEP_LIST,
+    RLK_STEP_LAST, /* highest token ever granted for a name */
+    RLK_STEP_EXPIRED, /* candidates of a sweep: a plain read */
+    RLK_STEP_SWEEP, /* remove expired rows, repeating the predicate */
+    RLK_STEP_FOLD, /* idle token counters into the floor */
+    RLK_STEP_BREAK,
+    RLK_STEP_COUNT
+};
+struct rlk_texts {
+    char *sql[RLK_STEP_COUNT];
+    char schema[130]; /* where our tables are, unquoted: given by the user or learnt in rlk_hello */
+    char prefix[34]; /* what their names begin with */
+};
+
+/* Where to connect. Strings are core's and outlive the call. */
+struct rlk_target {
+    const char *url; /* as the user gave it, our own rowlock_* parameters taken out */
+    int64_t timeout_ms; /* of a statement: what client libraries want to know when they connect */
+    int64_t connect_ms;
+    const char *app_name; /* for the server's process list */
+};
+
+/* What open() and adopt() learn about the connection, in one round trip. */
+struct rlk_hello {
+    char schema[130]; /* where our tables are looked for if nobody said; unquoted, not empty */
+};
+
+/* Who asks for which lock. Times are microseconds. */
+struct rlk_claim {
+    const char *name;
+    int slot;
+    const char *owner;
+    int64_t attempt; /* 63 random bits, one for each acquire: a repeated step finds its own grant */
+    int64_t ttl_us;
+    const char *host;
+    int64_t pid;
+    const char *program;
+    const char *note;
+};
+
+/* A grant by its key and the proof of ownership. */
+struct rlk_held {
+    const char *name;
+    int slot;
+    const char *owner;
+    int64_t token;
+};
+
+/* A row of rowlock_locks as it stands, with the server's clock when it was read. Strings are always
+ * terminated; what is longer than RLK_TEXT_MAX (it never is in our own rows) is cut. */
+struct rlk_row {
+    char name[RLK_TEXT_MAX + 1];
+    char owner[RLK_TEXT_MAX + 1];
+    char host[RLK_TEXT_MAX + 1];
+    char program[RLK_TEXT_MAX + 1];
+    char note[RLK_TEXT_MAX + 1];
+    int slot;
+    int64_t token, acquired_us, expires_us, ttl_us, renewals, pid, now_us;
+};
+
+enum rlk_outcome {
+    RLK_GRANTED, /* row: our grant */
+    RLK_HELD, /* row: the holder's */
+    RLK_IN_FLIGHT, /* no row: another transaction is granting or changing it at this moment */
+};
+struct rlk_grant {
+    enum rlk_outcome outcome;
+    struct rlk_row row;
+};
+
+struct rlk_renewal {
+    bool found;
+    int64_t expires_us;
+    int64_t lapsed_us; /* how long the lease had run out before this renewal; 0: in time */
+    int64_t now_us;
+};
+
+struct rlk_verified {
+    bool found;
+    int64_t expires_us;
+    int64_t now_us;
+};
+
+/* Our tables, as they are. */
+struct rlk_meta {
+    bool found; /* false: tables there, but their one row is not: an installation cut short */
+    int version;
+    char identity[64];
+    int64_t token_floor;
+};
+
+/* The server, as rowlock_check() wants to know it: plain facts, judged by core. */
+struct rlk_facts {
+    char server[128]; /* "PostgreSQL 15.3" */
+    char isolation[32]; /* of a new transaction on this connection: "read committed" */
+    char engine[64]; /* storage of our tables: "InnoDB", "logged tables", "journal_mode wal" */
+    char collation[64]; /* of rowlock_locks.name */
+    char durability[96]; /* "synchronous_commit on" */
+    bool crash_safe; /* our tables are transactional and survive a crash of the server */
+    bool bytewise; /* names compare byte by byte */
+    bool durable; /* a commit that was answered survives a crash */
+    bool read_only;
+    bool pooled; /* a transaction pooler stands between us and the server */
+    bool any_isolation; /* the isolation makes no difference to our steps on this connection */
+    int64_t now_us; /* the server's clock */
+};
+
+/* One batch of a sweep: rows after (after_name, after_slot) in key order whose lease has been over
+ * for older_us. */
+struct rlk_sweep {
+    int64_t older_us;
+    int batch;
+    bool dry_run;
+    const char *after_name; /* "" at the beginning */
+    int after_slot;
+};
+
+struct rlk_fold {
+    int64_t idle_us;
+    int batch;
+    bool dry_run;
+    /* out */
+    int64_t folded;
+};
+
+/* Given each row of list() and sweep(); must not call the driver. Non-zero stops. */
+typedef int rlk_row_fn(void *context, const struct rlk_row *row);
+
+/* A driver. Its const struct stands at the foot of its file, as the table of contents. conn is its
+ * state of conn_size bytes, zeroed and owned by core. All operations are MUST, but those that say may.
+ * Each takes one round trip and blocks no longer than call->deadline_us unless it says otherwise. */
+struct rlk_backend {
+    const char *name; /* "postgres": the folder under sql/ */
+    const char *const *schemes; /* URL schemes, NULL-terminated */
+    size_t conn_size;
+    char quote; /* around identifiers, doubled inside them */
+    bool probes_first; /* a busy acquire costs this database more than probe() does */
+
+    /* Connect. Whatever it returns, close() is called once and must cope. texts is filled by core
+     * before any step but open, adopt, close and alive; it outlives the connection. */
+    enum rlk_class (*open)(void *conn, struct rlk_call *call, const struct rlk_target *target,
+                           const struct rlk_texts *texts, struct rlk_hello *hello);
+    /* Borrow the caller's connection. The driver then changes no setting, prepares nothing that stays
+     * behind on the server, opens no transaction that is visible to the caller after the call, and
+     * answers RLK_IN_TX to every step while the caller's transaction is open. */
+    enum rlk_class (*adopt)(void *conn, struct rlk_call *call, void *vendor,
+                            const struct rlk_texts *texts, struct rlk_hello *hello);
+    /* May not block for long. in_child: after fork; leave the shared socket alone, free memory only. */
+    void (*close)(void *conn, bool in_child);
+
+    /* Create what is missing; harmless when it is all there and when many do it at once. Any number of
+     * round trips. */
+    enum rlk_class (*install)(void *conn, struct rlk_call *call);
+    enum rlk_class (*meta)(void *conn, struct rlk_call *call, struct rlk_meta *out);
+    /* Any number of round trips. Called only after meta() was RLK_DONE. */
+    enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
+
+    /* Grant, unless an unexpired row of another owner stands; a row with our attempt is our grant.
+     * A held lock writes nothing. Waits for nobody: what another transaction has locked is IN_FLIGHT. */
+    enum rlk_class (*acquire)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                              struct rlk_grant *out);
+    /* Who holds it, by a plain read: HELD as acquire would say it, else IN_FLIGHT meaning "go and try". */
+    enum rlk_class (*probe)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                            struct rlk_grant *out);
+    enum rlk_class (*renew)(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                            int64_t ttl_us, struct rlk_renewal *out);
+    enum rlk_class (*release)(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                              bool *found);
+    enum rlk_class (*verify)(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                             struct rlk_verified *out);
+
+    /* At most limit rows after (after_name, after_slot) in key order; name not NULL: only that name's. */
+    enum rlk_class (*list)(void *conn, struct rlk_call *call, const char *name,
+                           const char *after_name, int after_slot, int limit, rlk_row_fn *each,
+                           void *context);
+    /* token and granted_us stay untouched if the name has no counter: found says which. */
+    enum rlk_class (*last)(void *conn, struct rlk_call *call, const char *name, bool *found,
+                           int64_t *token, int64_t *granted_us);
+    /* Remove one batch of expired rows (or only report them) and give each to the callback. On an
+     * owned connection a batch is one transaction. Rows that others hold locked are passed over.
+     * *seen is the number of candidates looked at: less than batch means the end was reached; last
+     * gets the key of the last candidate. Several round trips where a database cannot do it in one. */
+    enum rlk_class (*sweep)(void *conn, struct rlk_call *call, const struct rlk_sweep *sweep,
+                            int *seen, struct rlk_row *last, rlk_row_fn *each, void *context);
+    enum rlk_class (*fold)(void *conn, struct rlk_call *call, struct rlk_fold *fold);
+    /* Remove the grant and bump the name's token in one transaction; token 0: whoever holds it. */
+    enum rlk_class (*break_grant)(void *conn, struct rlk_call *call, const char *name, int slot,
+                                  int64_t token, bool *found, struct rlk_row *broken);
+};
+
+/* Copy text into a call's diag, cut at a character, control characters made blank, so that a server's
+ * many-line message is one line. */
+void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text);
+
+/* The clock of every deadline: microseconds, monotonic, goes on while the machine is suspended. */
+int64_t rlk_now_us(void);
+
+/* All memory of the library's own comes from here, so that tests can make it fail. Zeroed. */
+void *rlk_alloc(size_t size);
+void rlk_free(void *memory);
+
+/* Copy at most cap - 1 bytes and terminate; never splits a UTF-8 character. len may be any. */
+void rlk_copy_text(char *out, size_t cap, const char *in, size_t len);
+
+#endif

@@ -1,0 +1,824 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The driver for SQLite, version 3.35 (RETURNING) and later: every call of sqlite3_*() stands here.
+ * What a step's answer means is not here (core), nor how it is spelled (sql/sqlite/).
+ *
+ * A file has one writer at a time. A step that writes waits for it inside SQLite's own busy handler,
+ * but only for a moment; then the step is RLK_CONTENTION and core tries again with jitter, which lets
+ * others in between. Reading waits for nobody where the file is in WAL mode. There is no connection
+ * that could be lost and no answer that could get lost, so nothing here is ever RLK_UNCERTAIN. A
+ * deadline bounds the waiting; writing to a slow disk takes as long as it takes.
+ */
+#include "../backend.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include <sqlite3.h>
+
+enum {
+    OLDEST_VERSION = 3035000,
+    PATIENCE_MS = 250, /* longest wait for the file in one step */
+    STATEMENTS_MAX = 3 /* in the text of one step */
+};
+
+/* Kept like the texts of steps, because preparing them costs as much as running them. */
+enum frame { FRAME_BEGIN = RLK_STEP_COUNT, FRAME_COMMIT, FRAME_ROLLBACK, TEXT_COUNT };
+
+struct connection {
+    sqlite3 *db;
+    const struct rlk_texts *texts;
+    bool adopted;
+    int patience_ms; /* what the busy handler is set to */
+    sqlite3_stmt *kept[TEXT_COUNT][STATEMENTS_MAX]; /* prepared when first needed */
+};
+
+/* A value to bind: a text if there is one, else the number; none: NULL. */
+struct value {
+    const char *text;
+    int64_t number;
+    bool none;
+};
+
+#define TEXT(t) ((struct value){.text = (t)})
+#define NUMBER(n) ((struct value){.number = (n)})
+#define TEXT_OR_NULL(t) ((struct value){.text = (t), .none = !(t)})
+
+/* ---------------------------------------------------------------- errors */
+
+/* Extended codes first, then the primary code that they end in. */
+static const struct {
+    int code;
+    enum rlk_class class;
+} classes[] = {
+    {SQLITE_IOERR_NOMEM, RLK_NOMEM}, /* no memory for a read or write */
+    {SQLITE_READONLY_DBMOVED, RLK_UNSENT}, /* the file was renamed or deleted under us */
+    {SQLITE_CONSTRAINT_TRIGGER, RLK_REFUSED}, /* somebody's trigger said no */
+    {SQLITE_BUSY, RLK_CONTENTION}, /* another connection is writing, or recovers the WAL */
+    {SQLITE_LOCKED, RLK_CONTENTION}, /* the same, within a shared cache */
+    {SQLITE_PROTOCOL, RLK_CONTENTION}, /* too many opened the WAL at the same moment */
+    {SQLITE_NOMEM, RLK_NOMEM}, /* out of memory */
+    {SQLITE_READONLY, RLK_READONLY}, /* file or file system takes no writes */
+    {SQLITE_FULL, RLK_READONLY}, /* disk or quota is full */
+    {SQLITE_CANTOPEN, RLK_READONLY}, /* the journal beside the file cannot be made */
+    {SQLITE_PERM, RLK_DENIED}, /* access mode cannot be had */
+    {SQLITE_AUTH, RLK_DENIED}, /* the application's authorizer said no */
+    {SQLITE_NOTADB, RLK_INVALID}, /* some other kind of file, or an encrypted one */
+    {SQLITE_TOOBIG, RLK_INVALID}, /* longer than this build of SQLite allows */
+    {SQLITE_SCHEMA, RLK_SCHEMA}, /* the tables keep changing */
+    {SQLITE_CONSTRAINT, RLK_SCHEMA}, /* our tables have no constraint that we could break */
+    {SQLITE_MISMATCH, RLK_SCHEMA}, /* nor columns of another type */
+};
+
+/* SQLITE_ERROR is all that SQLite says of tables and columns that are not there. */
+static bool speaks_of_tables(const char *text)
+{
+    return strncmp(text, "no such ", 8) == 0 || strstr(text, " has no column named ") ||
+           strstr(text, "does not match any PRIMARY KEY");
+}
+
+static enum rlk_class class_of(int code, const char *text)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (code == classes[i].code || (code & 0xFF) == classes[i].code)
+            return classes[i].class;
+    return code == SQLITE_ERROR && speaks_of_tables(text) ? RLK_SCHEMA : RLK_REFUSED;
+}
+
+/* To be called in the statement after the failing call: the next one replaces the error. */
+static enum rlk_class failed(struct connection *conn, struct rlk_call *call)
+{
+    int code = sqlite3_extended_errcode(conn->db);
+    const char *text = sqlite3_errmsg(conn->db);
+    rlk_diag_set(call, code, NULL, text);
+    return class_of(code, text);
+}
+
+static enum rlk_class refuse(struct rlk_call *call, enum rlk_class class, const char *why)
+{
+    rlk_diag_set(call, 0, NULL, why);
+    return class;
+}
+
+/* ---------------------------------------------------------------- statements */
+
+static const char *text_of(const struct connection *conn, int which)
+{
+    switch (which) {
+    case FRAME_BEGIN:
+        return "BEGIN IMMEDIATE";
+    case FRAME_COMMIT:
+        return "COMMIT";
+    case FRAME_ROLLBACK:
+        return "ROLLBACK";
+    default:
+        return conn->texts->sql[which];
+    }
+}
+
+static void forget(struct connection *conn, int which)
+{
+    for (int i = 0; i < STATEMENTS_MAX; i++) {
+        sqlite3_finalize(conn->kept[which][i]);
+        conn->kept[which][i] = NULL;
+    }
+}
+
+/* Make sure that all statements of a text are prepared. */
+static enum rlk_class prepare(struct connection *conn, struct rlk_call *call, int which)
+{
+    if (conn->kept[which][0])
+        return RLK_DONE;
+    const char *rest = text_of(conn, which);
+    for (int i = 0; i < STATEMENTS_MAX && *rest; i++) {
+        int code = sqlite3_prepare_v3(conn->db, rest, -1, SQLITE_PREPARE_PERSISTENT,
+                                      &conn->kept[which][i], &rest);
+        if (code != SQLITE_OK) {
+            enum rlk_class class = failed(conn, call);
+            forget(conn, which);
+            /* The text is known to be right, so it is the tables that do not fit it. */
+            return (code & 0xFF) == SQLITE_ERROR ? RLK_SCHEMA : class;
+        }
+    }
+    return RLK_DONE;
+}
+
+/* Bind as many of the values as the statement has parameters: those of one text share them. */
+static enum rlk_class bind(struct connection *conn, struct rlk_call *call, sqlite3_stmt *statement,
+                           const struct value *values)
+{
+    int count = sqlite3_bind_parameter_count(statement);
+    for (int i = 0; i < count; i++) {
+        const struct value *value = &values[i];
+        int code = value->none ? sqlite3_bind_null(statement, i + 1)
+                   : value->text
+                       ? sqlite3_bind_text(statement, i + 1, value->text, -1, SQLITE_STATIC)
+                       : sqlite3_bind_int64(statement, i + 1, value->number);
+        if (code != SQLITE_OK)
+            return failed(conn, call);
+    }
+    return RLK_DONE;
+}
+
+/* Called for each row that a statement gives. */
+typedef void read_fn(sqlite3_stmt *statement, void *out);
+
+/* Run one statement to its end: before SQLITE_DONE nothing of an autocommit statement is committed,
+ * and after the reset it keeps no read transaction open. */
+static enum rlk_class run_one(struct connection *conn, struct rlk_call *call, int which, int index,
+                              const struct value *values, read_fn *read, void *out)
+{
+    enum rlk_class class = prepare(conn, call, which);
+    if (class != RLK_DONE)
+        return class;
+    sqlite3_stmt *statement = conn->kept[which][index];
+    class = bind(conn, call, statement, values);
+    if (class != RLK_DONE)
+        return class;
+    int code = sqlite3_step(statement);
+    for (; code == SQLITE_ROW; code = sqlite3_step(statement))
+        if (read)
+            read(statement, out);
+    if (code != SQLITE_DONE)
+        class = failed(conn, call);
+    sqlite3_reset(statement);
+    return class;
+}
+
+static enum rlk_class run_first(struct connection *conn, struct rlk_call *call, int which,
+                                const struct value *values, read_fn *read, void *out)
+{
+    return run_one(conn, call, which, 0, values, read, out);
+}
+
+/* Begin a step: may it run, and how long may it wait for the file? The application's connection keeps
+ * its own busy handler. A read transaction counts as a transaction: what we would see in it is old. */
+static enum rlk_class ready(struct connection *conn, struct rlk_call *call)
+{
+    if (conn->adopted) {
+        if (!sqlite3_get_autocommit(conn->db) ||
+            sqlite3_txn_state(conn->db, "main") != SQLITE_TXN_NONE)
+            return refuse(call, RLK_IN_TX, "the connection is inside a transaction");
+    } else {
+        int64_t left_ms = (call->deadline_us - rlk_now_us()) / 1000;
+        int patience_ms = left_ms < 0 ? 0 : left_ms > PATIENCE_MS ? PATIENCE_MS : (int)left_ms;
+        if (patience_ms != conn->patience_ms)
+            sqlite3_busy_timeout(conn->db, patience_ms);
+        conn->patience_ms = patience_ms;
+    }
+    /* Locks in a file that others no longer find exclude nobody. */
+    int moved = 0;
+    sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved ? refuse(call, RLK_UNSENT, "the database file was moved or deleted") : RLK_DONE;
+}
+
+static enum rlk_class begin(struct connection *conn, struct rlk_call *call)
+{
+    return run_first(conn, call, FRAME_BEGIN, NULL, NULL, NULL);
+}
+
+/* End the transaction of a step that ended in class. A COMMIT that fails has changed nothing, but may
+ * leave the transaction open. */
+static enum rlk_class finish(struct connection *conn, struct rlk_call *call, enum rlk_class class)
+{
+    if (class == RLK_DONE)
+        class = run_first(conn, call, FRAME_COMMIT, NULL, NULL, NULL);
+    if (class != RLK_DONE && !sqlite3_get_autocommit(conn->db)) {
+        struct rlk_call ignored = *call;
+        run_first(conn, &ignored, FRAME_ROLLBACK, NULL, NULL, NULL);
+    }
+    return class;
+}
+
+/* ---------------------------------------------------------------- columns */
+
+static void get_text(sqlite3_stmt *statement, int column, char *out, size_t cap)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    int length = sqlite3_column_bytes(statement, column);
+    rlk_copy_text(out, cap, text ? text : "", text ? (size_t)length : 0);
+}
+
+#define GET_TEXT(statement, column, array) get_text(statement, column, array, sizeof(array))
+
+/* The row as sql/README.md orders its columns. */
+static void get_row(sqlite3_stmt *statement, int first, struct rlk_row *row)
+{
+    GET_TEXT(statement, first, row->name);
+    row->slot = sqlite3_column_int(statement, first + 1);
+    GET_TEXT(statement, first + 2, row->owner);
+    row->token = sqlite3_column_int64(statement, first + 3);
+    row->acquired_us = sqlite3_column_int64(statement, first + 4);
+    row->expires_us = sqlite3_column_int64(statement, first + 5);
+    row->ttl_us = sqlite3_column_int64(statement, first + 6);
+    row->renewals = sqlite3_column_int64(statement, first + 7);
+    GET_TEXT(statement, first + 8, row->host);
+    row->pid = sqlite3_column_int64(statement, first + 9);
+    GET_TEXT(statement, first + 10, row->program);
+    GET_TEXT(statement, first + 11, row->note);
+    row->now_us = sqlite3_column_int64(statement, first + 12);
+}
+
+/* A page of rows, read to its end before anybody is given one: a callback that is slow, or writes to a
+ * full pipe, must not keep a transaction open. */
+struct page {
+    struct rlk_row *rows;
+    int count, room;
+    bool no_memory;
+};
+
+static void add_row(sqlite3_stmt *statement, void *out)
+{
+    struct page *page = out;
+    if (page->count == page->room && !page->no_memory) {
+        int room = page->room ? 2 * page->room : 8;
+        struct rlk_row *rows = rlk_alloc((size_t)room * sizeof *rows);
+        if (!rows) {
+            page->no_memory = true;
+            return;
+        }
+        if (page->count > 0)
+            memcpy(rows, page->rows, (size_t)page->count * sizeof *rows);
+        rlk_free(page->rows);
+        page->rows = rows;
+        page->room = room;
+    }
+    if (!page->no_memory)
+        get_row(statement, 0, &page->rows[page->count++]);
+}
+
+static enum rlk_class read_page(struct connection *conn, struct rlk_call *call, int which,
+                                const struct value *values, struct page *page)
+{
+    enum rlk_class class = run_first(conn, call, which, values, add_row, page);
+    return class == RLK_DONE && page->no_memory ? RLK_NOMEM : class;
+}
+
+static void give_page(const struct page *page, rlk_row_fn *each, void *context)
+{
+    for (int i = 0; each && i < page->count; i++)
+        if (each(context, &page->rows[i]) != 0)
+            return;
+}
+
+/* ---------------------------------------------------------------- open and close */
+
+/* sqlite:PATH. Two slashes are refused since people mean two different things by them. */
+static enum rlk_class path_of(const char *url, struct rlk_call *call, char *out, size_t cap)
+{
+    const char *path = strchr(url, ':') + 1;
+    if (*path == '\0')
+        return refuse(call, RLK_INVALID, "there is no path in it; write sqlite:/path/to/file");
+    if (strncmp(path, "//", 2) == 0)
+        return refuse(call, RLK_INVALID,
+                      "a SQLite URL has no host: write sqlite:/path/to/file, with one slash, or "
+                      "sqlite:file for one in the current folder");
+    if (strchr(path, '?'))
+        return refuse(call, RLK_INVALID, "a SQLite URL takes rowlock_ parameters only");
+    /* Some builds of SQLite would take "file:…" for a URI of their own. */
+    bool plain = *path == '/' || strcmp(path, ":memory:") == 0;
+    int length = snprintf(out, cap, "%s%s", plain ? "" : "./", path);
+    if (length < 0 || (size_t)length >= cap)
+        return refuse(call, RLK_INVALID, "its path is too long");
+    return RLK_DONE;
+}
+
+/* SQLite says no more than "unable to open database file". */
+static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call, const char *path)
+{
+    int native = sqlite3_extended_errcode(conn->db);
+    int why = sqlite3_system_errno(conn->db);
+    char text[sizeof call->text];
+    if (native == SQLITE_CANTOPEN_ISDIR || why == EISDIR)
+        snprintf(text, sizeof text, "%.400s is a folder", path);
+    else if (why == ENOENT || why == ENOTDIR)
+        snprintf(text, sizeof text, "the folder of %.400s does not exist", path);
+    else if (why != 0)
+        snprintf(text, sizeof text, "cannot open %.400s: %s", path, strerror(why));
+    else
+        snprintf(text, sizeof text, "cannot open %.400s", path);
+    rlk_diag_set(call, native, NULL, text);
+    switch (why) {
+    case EACCES:
+    case EPERM:
+        return RLK_DENIED;
+    case EMFILE:
+    case ENFILE:
+        return RLK_UNSENT;
+    default:
+        return RLK_INVALID;
+    }
+}
+
+static enum rlk_class check_version(struct rlk_call *call)
+{
+    if (sqlite3_libversion_number() >= OLDEST_VERSION)
+        return RLK_DONE;
+    char text[100];
+    snprintf(text, sizeof text, "this is SQLite %s; 3.35 is the oldest that will do",
+             sqlite3_libversion());
+    return refuse(call, RLK_UNSUPPORTED, text);
+}
+
+/* A step's connection setting: the only SQL, with BEGIN and its like, that stands here. */
+static int pragma(sqlite3 *db, const char *text, char *out, size_t cap)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(db, text, -1, &statement, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(statement);
+    if (code == SQLITE_ROW && out)
+        get_text(statement, 0, out, cap);
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static enum rlk_class sqlite_open(void *state, struct rlk_call *call,
+                                  const struct rlk_target *target, const struct rlk_texts *texts,
+                                  struct rlk_hello *hello)
+{
+    struct connection *conn = state;
+    char path[4096];
+    enum rlk_class class = check_version(call);
+    if (class == RLK_DONE)
+        class = path_of(target->url, call, path, sizeof path);
+    if (class != RLK_DONE)
+        return class;
+    conn->texts = texts;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
+    int code = sqlite3_open_v2(path, &conn->db, flags, NULL);
+    if (!conn->db)
+        return RLK_NOMEM;
+    if (code == SQLITE_OK) {
+        sqlite3_extended_result_codes(conn->db, 1);
+        ready(conn, call);
+        /* Reading the header finds out whether this is a database at all. */
+        code = pragma(conn->db, "PRAGMA schema_version", NULL, 0);
+    }
+    /* A token that was answered must not be forgotten by a power failure, nor a journal come back. */
+    if (code == SQLITE_OK)
+        code = pragma(conn->db, "PRAGMA synchronous = EXTRA", NULL, 0);
+    if (code != SQLITE_OK)
+        return (code & 0xFF) == SQLITE_CANTOPEN ? cannot_open(conn, call, path)
+                                                : failed(conn, call);
+    snprintf(hello->schema, sizeof hello->schema, "main");
+    return RLK_DONE;
+}
+
+static enum rlk_class sqlite_adopt(void *state, struct rlk_call *call, void *vendor,
+                                   const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    struct connection *conn = state;
+    enum rlk_class class = check_version(call);
+    if (class != RLK_DONE)
+        return class;
+    conn->db = vendor;
+    conn->texts = texts;
+    conn->adopted = true;
+    snprintf(hello->schema, sizeof hello->schema, "main");
+    return RLK_DONE;
+}
+
+/* After fork nothing is closed: closing any descriptor of the file would drop the parent's locks on
+ * it ("How To Corrupt An SQLite Database File", section 2.6). The handle's memory stays. */
+static void sqlite_close(void *state, bool in_child)
+{
+    struct connection *conn = state;
+    if (!conn->db || in_child)
+        return;
+    for (int which = 0; which < TEXT_COUNT; which++)
+        forget(conn, which);
+    if (!conn->adopted)
+        sqlite3_close_v2(conn->db);
+    conn->db = NULL;
+}
+
+/* ---------------------------------------------------------------- tables */
+
+/* An empty file is ours, and gets the journal in which readers and the writer do not wait for each
+ * other. A database of somebody else's keeps its own. Where WAL cannot be had, any other will do. */
+static enum rlk_class choose_journal(struct connection *conn, struct rlk_call *call)
+{
+    char pages[24] = "", mode[24] = "";
+    int code = SQLITE_OK;
+    if (!conn->adopted)
+        code = pragma(conn->db, "PRAGMA page_count", pages, sizeof pages);
+    if (code == SQLITE_OK && strcmp(pages, "0") == 0)
+        code = pragma(conn->db, "PRAGMA journal_mode = WAL", mode, sizeof mode);
+    return code == SQLITE_OK ? RLK_DONE : failed(conn, call);
+}
+
+static enum rlk_class sqlite_install(void *state, struct rlk_call *call)
+{
+    struct connection *conn = state;
+    enum rlk_class class = ready(conn, call);
+    if (class == RLK_DONE)
+        class = choose_journal(conn, call);
+    if (class != RLK_DONE)
+        return class;
+    if (sqlite3_exec(conn->db, conn->texts->sql[RLK_STEP_SCHEMA], NULL, NULL, NULL) == SQLITE_OK)
+        return RLK_DONE;
+    class = failed(conn, call);
+    if (call->native == SQLITE_ERROR)
+        class = RLK_SCHEMA;
+    return finish(conn, call, class);
+}
+
+static void read_meta(sqlite3_stmt *statement, void *out)
+{
+    struct rlk_meta *meta = out;
+    meta->found = true;
+    meta->version = sqlite3_column_int(statement, 0);
+    GET_TEXT(statement, 1, meta->identity);
+    meta->token_floor = sqlite3_column_int64(statement, 2);
+}
+
+static enum rlk_class sqlite_meta(void *state, struct rlk_call *call, struct rlk_meta *out)
+{
+    enum rlk_class class = ready(state, call);
+    if (class != RLK_DONE)
+        return class;
+    out->found = false;
+    return run_first(state, call, RLK_STEP_META, NULL, read_meta, out);
+}
+
+static void read_facts(sqlite3_stmt *statement, void *out)
+{
+    struct rlk_facts *facts = out;
+    GET_TEXT(statement, 0, facts->server);
+    facts->now_us = sqlite3_column_int64(statement, 1);
+}
+
+/* FULL leaves one gap: the deletion of a rollback journal may be lost with the power, and the journal
+ * then takes the last commit back. EXTRA closes it. */
+static void describe_durability(const char *journal, const char *synchronous, struct rlk_facts *out)
+{
+    static const char *const words[] = {"off", "normal", "full", "extra"};
+    int level = synchronous[0] >= '0' && synchronous[0] <= '3' ? synchronous[0] - '0' : 0;
+    out->crash_safe = strcmp(journal, "off") != 0 && strcmp(journal, "memory") != 0;
+    out->durable = level >= (strcmp(journal, "delete") == 0 ? 3 : 2) && out->crash_safe;
+    snprintf(out->engine, sizeof out->engine, "journal_mode %s", journal);
+    snprintf(out->durability, sizeof out->durability, "synchronous %s", words[level]);
+}
+
+static void describe_names(struct connection *conn, struct rlk_facts *out)
+{
+    char table[64];
+    const char *collation = NULL;
+    snprintf(table, sizeof table, "%slocks", conn->texts->prefix);
+    sqlite3_table_column_metadata(conn->db, conn->texts->schema, table, "name", NULL, &collation,
+                                  NULL, NULL, NULL);
+    snprintf(out->collation, sizeof out->collation, "%s", collation ? collation : "unknown");
+    out->bytewise = strcasecmp(out->collation, "BINARY") == 0;
+}
+
+static enum rlk_class sqlite_facts(void *state, struct rlk_call *call, struct rlk_facts *out)
+{
+    struct connection *conn = state;
+    char journal[24] = "", synchronous[8] = "", query_only[8] = "";
+    enum rlk_class class = ready(conn, call);
+    if (class == RLK_DONE)
+        class = run_first(conn, call, RLK_STEP_FACTS, NULL, read_facts, out);
+    if (class != RLK_DONE)
+        return class;
+    if (pragma(conn->db, "PRAGMA main.journal_mode", journal, sizeof journal) != SQLITE_OK ||
+        pragma(conn->db, "PRAGMA main.synchronous", synchronous, sizeof synchronous) != SQLITE_OK ||
+        pragma(conn->db, "PRAGMA query_only", query_only, sizeof query_only) != SQLITE_OK)
+        return failed(conn, call);
+    describe_durability(journal, synchronous, out);
+    describe_names(conn, out);
+    out->read_only = sqlite3_db_readonly(conn->db, "main") == 1 || strcmp(query_only, "1") == 0;
+    snprintf(out->isolation, sizeof out->isolation, "serializable");
+    out->any_isolation = true;
+    return RLK_DONE;
+}
+
+/* ---------------------------------------------------------------- acquire */
+
+static void read_probe(sqlite3_stmt *statement, void *out)
+{
+    struct rlk_grant *grant = out;
+    get_row(statement, 0, &grant->row);
+    grant->outcome = RLK_HELD;
+}
+
+static void read_grant(sqlite3_stmt *statement, void *out)
+{
+    struct rlk_grant *grant = out;
+    get_row(statement, 1, &grant->row);
+    grant->outcome = sqlite3_column_int(statement, 0)            ? RLK_GRANTED
+                     : grant->row.expires_us > grant->row.now_us ? RLK_HELD
+                                                                 : RLK_IN_FLIGHT;
+}
+
+static enum rlk_class look(struct connection *conn, struct rlk_call *call,
+                           const struct value *values, const struct rlk_claim *claim,
+                           struct rlk_grant *out)
+{
+    out->outcome = RLK_IN_FLIGHT;
+    enum rlk_class class = run_first(conn, call, RLK_STEP_PROBE, values, read_probe, out);
+    /* A row of our own stands in the way only if it carries our attempt: then it is our grant. */
+    if (class == RLK_DONE && out->outcome == RLK_HELD && strcmp(out->row.owner, claim->owner) == 0)
+        out->outcome = RLK_GRANTED;
+    return class;
+}
+
+static enum rlk_class sqlite_probe(void *state, struct rlk_call *call,
+                                   const struct rlk_claim *claim, struct rlk_grant *out)
+{
+    const struct value values[] = {TEXT(claim->name), NUMBER(claim->slot), TEXT(claim->owner),
+                                   NUMBER(claim->attempt)};
+    enum rlk_class class = ready(state, call);
+    return class == RLK_DONE ? look(state, call, values, claim, out) : class;
+}
+
+/* The look comes first so that a held lock, the usual case of a busy one, takes no write lock. */
+static enum rlk_class sqlite_acquire(void *state, struct rlk_call *call,
+                                     const struct rlk_claim *claim, struct rlk_grant *out)
+{
+    const struct value values[] = {
+        TEXT(claim->name),      NUMBER(claim->slot),   TEXT(claim->owner),
+        NUMBER(claim->attempt), NUMBER(claim->ttl_us), TEXT(claim->host),
+        NUMBER(claim->pid),     TEXT(claim->program),  TEXT(claim->note),
+    };
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = look(state, call, values, claim, out);
+    if (class != RLK_DONE || out->outcome != RLK_IN_FLIGHT)
+        return class;
+    class = begin(state, call);
+    if (class != RLK_DONE)
+        return class;
+    class = run_one(state, call, RLK_STEP_ACQUIRE, 0, values, NULL, NULL);
+    if (class == RLK_DONE)
+        class = run_one(state, call, RLK_STEP_ACQUIRE, 1, values, NULL, NULL);
+    if (class == RLK_DONE)
+        class = run_one(state, call, RLK_STEP_ACQUIRE, 2, values, read_grant, out);
+    return finish(state, call, class);
+}
+
+/* ---------------------------------------------------------------- what a holder does */
+
+static void read_renewal(sqlite3_stmt *statement, void *out)
+{
+    struct rlk_renewal *renewal = out;
+    renewal->found = true;
+    renewal->expires_us = sqlite3_column_int64(statement, 0);
+    renewal->lapsed_us = sqlite3_column_int64(statement, 1);
+    renewal->now_us = sqlite3_column_int64(statement, 2);
+}
+
+static enum rlk_class sqlite_renew(void *state, struct rlk_call *call, const struct rlk_held *held,
+                                   int64_t ttl_us, struct rlk_renewal *out)
+{
+    const struct value values[] = {TEXT(held->name), NUMBER(held->slot), TEXT(held->owner),
+                                   NUMBER(held->token), NUMBER(ttl_us)};
+    out->found = false;
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = run_first(state, call, RLK_STEP_RENEW, values, read_renewal, out);
+    return class;
+}
+
+static enum rlk_class sqlite_release(void *state, struct rlk_call *call,
+                                     const struct rlk_held *held, bool *found)
+{
+    struct connection *conn = state;
+    const struct value values[] = {TEXT(held->name), NUMBER(held->slot), TEXT(held->owner),
+                                   NUMBER(held->token)};
+    enum rlk_class class = ready(conn, call);
+    if (class == RLK_DONE)
+        class = run_first(conn, call, RLK_STEP_RELEASE, values, NULL, NULL);
+    if (class == RLK_DONE)
+        *found = sqlite3_changes(conn->db) > 0;
+    return class;
+}
+
+static void read_verified(sqlite3_stmt *statement, void *out)
+{
+    struct rlk_verified *verified = out;
+    verified->found = true;
+    verified->expires_us = sqlite3_column_int64(statement, 0);
+    verified->now_us = sqlite3_column_int64(statement, 1);
+}
+
+static enum rlk_class sqlite_verify(void *state, struct rlk_call *call, const struct rlk_held *held,
+                                    struct rlk_verified *out)
+{
+    const struct value values[] = {TEXT(held->name), NUMBER(held->slot), TEXT(held->owner),
+                                   NUMBER(held->token)};
+    out->found = false;
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = run_first(state, call, RLK_STEP_VERIFY, values, read_verified, out);
+    return class;
+}
+
+/* ---------------------------------------------------------------- administration */
+
+static enum rlk_class sqlite_list(void *state, struct rlk_call *call, const char *name,
+                                  const char *after_name, int after_slot, int limit,
+                                  rlk_row_fn *each, void *context)
+{
+    const struct value values[] = {TEXT_OR_NULL(name), TEXT(after_name), NUMBER(after_slot),
+                                   NUMBER(limit)};
+    struct page page = {0};
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = read_page(state, call, RLK_STEP_LIST, values, &page);
+    if (class == RLK_DONE)
+        give_page(&page, each, context);
+    rlk_free(page.rows);
+    return class;
+}
+
+struct last_grant {
+    bool found;
+    int64_t token, granted_us;
+};
+
+static void read_last(sqlite3_stmt *statement, void *out)
+{
+    struct last_grant *last = out;
+    last->found = true;
+    last->token = sqlite3_column_int64(statement, 0);
+    last->granted_us = sqlite3_column_int64(statement, 1);
+}
+
+static enum rlk_class sqlite_last(void *state, struct rlk_call *call, const char *name, bool *found,
+                                  int64_t *token, int64_t *granted_us)
+{
+    const struct value values[] = {TEXT(name)};
+    struct last_grant last = {0};
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = run_first(state, call, RLK_STEP_LAST, values, read_last, &last);
+    if (class != RLK_DONE)
+        return class;
+    *found = last.found;
+    if (last.found) {
+        *token = last.token;
+        *granted_us = last.granted_us;
+    }
+    return RLK_DONE;
+}
+
+static enum rlk_class remove_page(struct connection *conn, struct rlk_call *call,
+                                  const struct rlk_sweep *sweep, const struct page *page)
+{
+    enum rlk_class class = RLK_DONE;
+    for (int i = 0; i < page->count && class == RLK_DONE; i++) {
+        const struct rlk_row *row = &page->rows[i];
+        const struct value values[] = {TEXT(row->name), NUMBER(row->slot), NUMBER(row->token),
+                                       NUMBER(sweep->older_us)};
+        class = run_first(conn, call, RLK_STEP_SWEEP, values, NULL, NULL);
+    }
+    return class;
+}
+
+/* What the page shows cannot change before it is removed: the transaction holds the write lock. */
+static enum rlk_class sqlite_sweep(void *state, struct rlk_call *call,
+                                   const struct rlk_sweep *sweep, int *seen, struct rlk_row *last,
+                                   rlk_row_fn *each, void *context)
+{
+    const struct value values[] = {TEXT(sweep->after_name), NUMBER(sweep->after_slot),
+                                   NUMBER(sweep->older_us), NUMBER(sweep->batch)};
+    struct page page = {0};
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE && !sweep->dry_run)
+        class = begin(state, call);
+    if (class != RLK_DONE)
+        return class;
+    class = read_page(state, call, RLK_STEP_EXPIRED, values, &page);
+    if (!sweep->dry_run) {
+        if (class == RLK_DONE)
+            class = remove_page(state, call, sweep, &page);
+        class = finish(state, call, class);
+    }
+    if (class == RLK_DONE) {
+        *seen = page.count;
+        if (page.count > 0)
+            *last = page.rows[page.count - 1];
+        give_page(&page, each, context);
+    }
+    rlk_free(page.rows);
+    return class;
+}
+
+static void read_number(sqlite3_stmt *statement, void *out)
+{
+    *(int64_t *)out = sqlite3_column_int64(statement, 0);
+}
+
+static enum rlk_class sqlite_fold(void *state, struct rlk_call *call, struct rlk_fold *fold)
+{
+    const struct value values[] = {NUMBER(fold->idle_us), NUMBER(fold->batch),
+                                   NUMBER(fold->dry_run)};
+    int64_t count = 0;
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE && !fold->dry_run)
+        class = begin(state, call);
+    if (class != RLK_DONE)
+        return class;
+    class = run_one(state, call, RLK_STEP_FOLD, 0, values, read_number, &count);
+    if (!fold->dry_run) {
+        for (int i = 1; i < STATEMENTS_MAX && class == RLK_DONE && count > 0; i++)
+            class = run_one(state, call, RLK_STEP_FOLD, i, values, NULL, NULL);
+        class = finish(state, call, class);
+    }
+    if (class == RLK_DONE)
+        fold->folded = count;
+    return class;
+}
+
+static enum rlk_class sqlite_break(void *state, struct rlk_call *call, const char *name, int slot,
+                                   int64_t token, bool *found, struct rlk_row *broken)
+{
+    const struct value values[] = {TEXT(name), NUMBER(slot), NUMBER(token)};
+    struct page page = {0};
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = begin(state, call);
+    if (class != RLK_DONE)
+        return class;
+    class = read_page(state, call, RLK_STEP_BREAK, values, &page);
+    for (int i = 1; i < STATEMENTS_MAX && class == RLK_DONE && page.count > 0; i++)
+        class = run_one(state, call, RLK_STEP_BREAK, i, values, NULL, NULL);
+    class = finish(state, call, class);
+    if (class == RLK_DONE) {
+        *found = page.count > 0;
+        if (*found)
+            *broken = page.rows[0];
+    }
+    rlk_free(page.rows);
+    return class;
+}
+
+static const char *const schemes[] = {"sqlite", NULL};
+
+extern const struct rlk_backend rlk_backend_sqlite;
+const struct rlk_backend rlk_backend_sqlite = {
+    .name = "sqlite",
+    .schemes = schemes,
+    .conn_size = sizeof(struct connection),
+    .quote = '"',
+    .probes_first = false,
+    .open = sqlite_open,
+    .adopt = sqlite_adopt,
+    .close = sqlite_close,
+    .install = sqlite_install,
+    .meta = sqlite_meta,
+    .facts = sqlite_facts,
+    .acquire = sqlite_acquire,
+    .probe = sqlite_probe,
+    .renew = sqlite_renew,
+    .release = sqlite_release,
+    .verify = sqlite_verify,
+    .list = sqlite_list,
+    .last = sqlite_last,
+    .sweep = sqlite_sweep,
+    .fold = sqlite_fold,
+    .break_grant = sqlite_break,
+};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * The one list of databases. */
+#include "internal.h"
+
+#include <string.h>
+
+#if RLK_WITH_POSTGRES
+extern const struct rlk_backend rlk_backend_postgres;
+#endif
+#if RLK_WITH_MYSQL
+extern const struct rlk_backend rlk_backend_mysql;
+#endif
+#if RLK_WITH_SQLITE
+extern const struct rlk_backend rlk_backend_sqlite;
+#endif
+
+static const struct rlk_backend *const backends[] = {
+#if RLK_WITH_POSTGRES
+    &rlk_backend_postgres,
+#endif
+#if RLK_WITH_MYSQL
+    &rlk_backend_mysql,
+#endif
+#if RLK_WITH_SQLITE
+    &rlk_backend_sqlite,
+#endif
+    NULL,
+};
+
+/* Also of those that were left out of this build, so that a URL of theirs is not called a typing error. */
+static const char *const schemes[] = {"postgresql", "postgres", "mysql", "mariadb", "sqlite", NULL};
+
+static bool among(const char *scheme, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(*list, scheme) == 0)
+            return true;
+    return false;
+}
+
+const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)
+{
+    *known = among(scheme, schemes);
+    for (size_t i = 0; backends[i]; i++)
+        if (among(scheme, backends[i]->schemes))
+            return backends[i];
+    return NULL;
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ * Open, adopt, close a rowlock_db, and carry one step across the seam and back. What a step's answer
+ * means for a lock is in lock.c. */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "url.h"
+
+/* ---- connection */
+
+static int check_tables(rowlock_db *db, struct rlk_call *call, enum rlk_class *class)
+{
+    struct rlk_meta meta = {0};
+    db->found_version = 0;
+    *class = db->backend->meta(db->conn, call, &meta);
+    if (*class != RLK_DONE)
+        return ROWLOCK_OK;
+    const char *where = db->texts.schema;
+    db->found_version = meta.found ? meta.version : 0;
+    if (!meta.found)
+        return rlk_fail(db, ROWLOCK_ESCHEMA,
+                        "the tables in '%s' are half installed; run `rowlock install`", where);
+    if (meta.version > RLK_SCHEMA_VERSION)
+        return rlk_fail(db, ROWLOCK_ESCHEMA,
+                        "the tables in '%s' are of version %d, newer than this library knows (%d); "
+                        "upgrade rowlock",
+                        where, meta.version, RLK_SCHEMA_VERSION);
+    if (meta.version < RLK_SCHEMA_VERSION)
+        return rlk_fail(
+            db, ROWLOCK_ESCHEMA,
+            "the tables in '%s' are of version %d, this library needs %d; run `rowlock install`",
+            where, meta.version, RLK_SCHEMA_VERSION);
+    if (db->identity[0] && strcmp(db->identity, meta.identity) != 0)
+        return rlk_fail(db, ROWLOCK_ESCHEMA,
+                        "the tables in '%s' are another installation than before (%s, was %s); "
+                        "is this the same database? Open a new handle if it shall be used",
+                        where, meta.identity, db->identity);
+    memcpy(db->identity, meta.identity, sizeof db->identity);
+    db->schema_ok = true;
+    return ROWLOCK_OK;
+}
+
+static enum rlk_class learn_names(rowlock_db *db, const struct rlk_hello *hello)
+{
+    if (!db->texts.schema[0])
+        rlk_copy_text(db->texts.schema, sizeof db->texts.schema, hello->schema,
+                      strlen(hello->schema));
+    if (db->texts.sql[RLK_STEP_META])
+        return RLK_DONE;
+    return rlk_texts_fill(&db->texts, db->backend) == 0 ? RLK_DONE : RLK_NOMEM;
+}
+
+static void disconnect(rowlock_db *db, bool in_child)
+{
+    if (db->opened)
+        db->backend->close(db->conn, in_child);
+    db->opened = db->up = db->schema_ok = false;
+    memset(db->conn, 0, db->backend->conn_size);
+}
+
+static enum rlk_class connect_now(rowlock_db *db, struct rlk_call *call)
+{
+    struct rlk_hello hello = {0};
+    disconnect(db, false);
+    db->opened = true;
+    enum rlk_class class = db->backend->open(db->conn, call, &db->target, &db->texts, &hello);
+    if (class == RLK_UNCERTAIN) /* connecting does nothing that could be uncertain */
+        class = RLK_UNSENT;
+    if (class == RLK_DONE)
+        class = learn_names(db, &hello);
+    db->up = class == RLK_DONE;
+    return class;
+}
+
+/* ---- one step */
+
+static bool is_connection_gone(enum rlk_class class)
+{
+    return class == RLK_UNSENT || class == RLK_UNCERTAIN;
+}
+
+/* Connected and with our tables looked at: RLK_DONE, and *result not OK if the tables are wrong. */
+static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *step,
+                                 struct rlk_call *call, int *result)
+{
+    enum rlk_class class = RLK_DONE;
+    if (!db->up) {
+        if (db->adopted) {
+            rlk_diag_set(call, 0, NULL,
+                         "the adopted connection was lost; open a new one and adopt that");
+            return RLK_UNSENT;
+        }
+        class = connect_now(db, call);
+    }
+    if (class == RLK_DONE && !db->schema_ok && !step->without_tables) {
+        *result = check_tables(db, call, &class);
+        if (class == RLK_UNCERTAIN) /* a plain read */
+            class = RLK_UNSENT;
+    }
+    return class;
+}
+
+static enum rlk_class send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
+                                int *result)
+{
+    memset(call, 0, sizeof *call);
+    call->deadline_us = rlk_now_us() + db->statement_us;
+    enum rlk_class class = make_ready(db, step, call, result);
+    if (class != RLK_DONE || *result != ROWLOCK_OK)
+        return class;
+    step->sent_us = rlk_now_us();
+    call->deadline_us = step->sent_us + db->statement_us;
+    class = step->run(db, call, step->context);
+    if (class == RLK_UNCERTAIN)
+        step->was_uncertain = true;
+    if (class == RLK_SCHEMA)
+        db->schema_ok = false;
+    return class;
+}
+
+static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class class,
+                   const struct rlk_call *call)
+{
+    if (step->was_uncertain)
+        class = RLK_UNCERTAIN;
+    step->contended = class == RLK_CONTENTION;
+    return rlk_fail_class(db, class, call);
+}
+
+int rlk_do(rowlock_db *db, struct rlk_step_call *step)
+{
+    int64_t contention_until =
+        rlk_now_us() + (step->contention_us ? step->contention_us : db->statement_us);
+    int64_t reconnect_until = 0; /* set when the connection is first found gone */
+    int tries = 0;
+    for (;;) {
+        struct rlk_call call;
+        int result = ROWLOCK_OK;
+        enum rlk_class class = send_once(db, step, &call, &result);
+        if (result != ROWLOCK_OK)
+            return step->was_uncertain ? ROWLOCK_EUNCERTAIN : result;
+        if (class == RLK_DONE)
+            return ROWLOCK_OK;
+
+        int64_t until = contention_until;
+        if (is_connection_gone(class)) {
+            db->up = false;
+            if (!reconnect_until)
+                reconnect_until = rlk_now_us() + db->reconnect_us;
+            until = db->adopted ? 0 : reconnect_until;
+        } else if (class != RLK_CONTENTION) {
+            return give_up(db, step, class, &call);
+        }
+        rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call.text);
+        int64_t pause = rlk_pause_retry(db, &tries);
+        if (rlk_now_us() + pause >= until)
+            return give_up(db, step, class, &call);
+        rlk_wait_plain(pause);
+    }
+}
+
+int rlk_enter(rowlock_db *db, const char *verb, const char *name)
+{
+    if (!db || db->tag != RLK_DB_TAG)
+        return ROWLOCK_EMISUSE;
+    if (db->pid != getpid())
+        return ROWLOCK_EMISUSE;
+    rlk_action(db, verb, name);
+    return ROWLOCK_OK;
+}
+
+/* ---- handles */
+
+static void free_db(rowlock_db *db)
+{
+    if (!db)
+        return;
+    bool in_child = db->pid != getpid();
+    if (db->conn)
+        disconnect(db, in_child);
+    rlk_wake_close(db);
+    rlk_texts_clear(&db->texts);
+    rlk_free(db->conn);
+    rlk_free(db->url);
+    db->tag = 0;
+    rlk_free(db);
+}
+
+/* A handle without connection, and the options that do not depend on the way it will get one. */
+static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_error *err)
+{
+    static const rowlock_error no_memory = {
+        sizeof(rowlock_error), ROWLOCK_ENOMEM, 0, {0}, 1, "open", "out of memory", {0}};
+    rowlock_db *db = rlk_alloc(sizeof *db);
+    if (!db) {
+        rlk_error_copy(err, &no_memory);
+        return ROWLOCK_ENOMEM;
+    }
+    *out = db;
+    db->tag = RLK_DB_TAG;
+    db->pid = getpid();
+    db->wake[0] = db->wake[1] = -1;
+    rlk_action(db, "open", NULL);
+
+    rowlock_db_options options;
+    int result = rlk_take_db_options(db, &options, theirs);
+    if (result != ROWLOCK_OK)
+        return result;
+    int64_t seed;
+    if (rlk_random_attempt(&seed) != 0 || rlk_wake_open(db) != 0)
+        return rlk_fail(db, ROWLOCK_ENOMEM, "no random numbers, or no file descriptors left");
+    db->jitter = (uint64_t)seed;
+    db->statement_us = options.statement_timeout_ms * 1000;
+    db->reconnect_us = options.reconnect_ms < 0 ? 0 : options.reconnect_ms * 1000;
+    db->target.timeout_ms = options.statement_timeout_ms;
+    db->target.connect_ms = options.connect_timeout_ms;
+    db->target.app_name = db->program;
+    if (options.owner)
+        memcpy(db->owner, options.owner, strlen(options.owner) + 1);
+    rlk_describe_us(db, options.program);
+    const char *prefix = options.prefix ? options.prefix : "rowlock_";
+    memcpy(db->texts.prefix, prefix, strlen(prefix) + 1);
+    if (options.schema)
+        memcpy(db->texts.schema, options.schema, strlen(options.schema) + 1);
+    return ROWLOCK_OK;
+}
+
+/* What an opening function does last: hand the handle over, or its error. */
+static int finish_opening(rowlock_db **out, rowlock_db *db, int result, rowlock_error *err)
+{
+    if (result == ROWLOCK_OK) {
+        *out = db;
+        return ROWLOCK_OK;
+    }
+    if (db)
+        rlk_error_copy(err, &db->error);
+    free_db(db);
+    return result;
+}
+
+static int use_backend(rowlock_db *db, const char *scheme)
+{
+    bool known;
+    db->backend = rlk_backend_find(scheme, &known);
+    if (!db->backend && known)
+        return rlk_fail(db, ROWLOCK_EUNSUPPORTED, "this build of rowlock has no driver for %s",
+                        scheme);
+    if (!db->backend)
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "the URL must begin with postgresql://, mysql://, mariadb:// or sqlite:");
+    db->conn = rlk_alloc(db->backend->conn_size);
+    return db->conn ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+}
+
+static int take_url(rowlock_db *db, const char *url)
+{
+    char scheme[16];
+    if (!url || !rlk_url_scheme(url, scheme, sizeof scheme))
+        scheme[0] = '\0';
+    int result = use_backend(db, scheme);
+    if (result != ROWLOCK_OK)
+        return result;
+    struct rlk_url_own own = {0};
+    const char *why = "";
+    int taken = rlk_url_take(url, &db->url, &own, &why);
+    if (taken == -2)
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    if (taken != 0)
+        return rlk_fail(db, ROWLOCK_EINVAL, "the URL: %s", why);
+
+    rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
+    names.schema = own.schema[0] ? own.schema : NULL;
+    names.prefix = own.prefix[0] ? own.prefix : NULL;
+    rowlock_db_options checked;
+    if ((result = rlk_take_db_options(db, &checked, &names)) != ROWLOCK_OK)
+        return result;
+    if (checked.schema)
+        memcpy(db->texts.schema, checked.schema, strlen(checked.schema) + 1);
+    if (checked.prefix)
+        memcpy(db->texts.prefix, checked.prefix, strlen(checked.prefix) + 1);
+    db->target.url = db->url;
+    return ROWLOCK_OK;
+}
+
+int rowlock_db_open(rowlock_db **out, const char *url, const rowlock_db_options *options,
+                    rowlock_error *err)
+{
+    if (!out)
+        return ROWLOCK_EINVAL;
+    *out = NULL;
+    rowlock_db *db = NULL;
+    int result = new_db(&db, options, err);
+    if (result == ROWLOCK_OK)
+        result = take_url(db, url);
+    if (result == ROWLOCK_OK) {
+        struct rlk_call call = {.deadline_us = rlk_now_us() + db->target.connect_ms * 1000};
+        enum rlk_class class = connect_now(db, &call);
+        if (class != RLK_DONE)
+            result = rlk_fail_class(db, class, &call);
+    }
+    return finish_opening(out, db, result, err);
+}
+
+static int adopt(rowlock_db **out, const char *scheme, void *vendor,
+                 const rowlock_db_options *options, rowlock_error *err)
+{
+    if (!out)
+        return ROWLOCK_EINVAL;
+    *out = NULL;
+    rowlock_db *db = NULL;
+    int result = new_db(&db, options, err);
+    if (result == ROWLOCK_OK && !vendor)
+        result = rlk_fail(db, ROWLOCK_EINVAL, "the connection to adopt is NULL");
+    if (result == ROWLOCK_OK)
+        result = use_backend(db, scheme);
+    if (result == ROWLOCK_OK) {
+        struct rlk_call call = {.deadline_us = rlk_now_us() + db->statement_us};
+        struct rlk_hello hello = {0};
+        db->adopted = db->opened = true;
+        enum rlk_class class = db->backend->adopt(db->conn, &call, vendor, &db->texts, &hello);
+        if (class == RLK_DONE)
+            class = learn_names(db, &hello);
+        if (class != RLK_DONE)
+            result = rlk_fail_class(db, class, &call);
+        db->up = class == RLK_DONE;
+    }
+    return finish_opening(out, db, result, err);
+}
+
+int rowlock_db_adopt_postgres(rowlock_db **out, struct pg_conn *conn,
+                              const rowlock_db_options *options, rowlock_error *err)
+{
+    return adopt(out, "postgresql", conn, options, err);
+}
+
+int rowlock_db_adopt_mysql(rowlock_db **out, struct st_mysql *conn,
+                           const rowlock_db_options *options, rowlock_error *err)
+{
+    return adopt(out, "mysql", conn, options, err);
+}
+
+int rowlock_db_adopt_sqlite(rowlock_db **out, struct sqlite3 *conn,
+                            const rowlock_db_options *options, rowlock_error *err)
+{
+    return adopt(out, "sqlite", conn, options, err);
+}
+
+void rowlock_db_close(rowlock_db *db)
+{
+    if (!db || db->tag != RLK_DB_TAG)
+        return;
+    while (db->locks)
+        rlk_lock_abandon(db->locks);
+    free_db(db);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * Names of results, the error that a handle keeps, and how a driver's answer becomes one. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *rowlock_result_name(int result)
+{
+    switch (result) {
+    case ROWLOCK_OK:
+        return "ROWLOCK_OK";
+    case ROWLOCK_BUSY:
+        return "ROWLOCK_BUSY";
+    case ROWLOCK_TIMEOUT:
+        return "ROWLOCK_TIMEOUT";
+    case ROWLOCK_LOST:
+        return "ROWLOCK_LOST";
+    case ROWLOCK_LAPSED:
+        return "ROWLOCK_LAPSED";
+    case ROWLOCK_NONE:
+        return "ROWLOCK_NONE";
+    case ROWLOCK_CANCELLED:
+        return "ROWLOCK_CANCELLED";
+    case ROWLOCK_EUNCERTAIN:
+        return "ROWLOCK_EUNCERTAIN";
+    case ROWLOCK_ECONN:
+        return "ROWLOCK_ECONN";
+    case ROWLOCK_ESCHEMA:
+        return "ROWLOCK_ESCHEMA";
+    case ROWLOCK_EINVAL:
+        return "ROWLOCK_EINVAL";
+    case ROWLOCK_ENOMEM:
+        return "ROWLOCK_ENOMEM";
+    case ROWLOCK_EREADONLY:
+        return "ROWLOCK_EREADONLY";
+    case ROWLOCK_EDENIED:
+        return "ROWLOCK_EDENIED";
+    case ROWLOCK_EMISUSE:
+        return "ROWLOCK_EMISUSE";
+    case ROWLOCK_EUNSUPPORTED:
+        return "ROWLOCK_EUNSUPPORTED";
+    case ROWLOCK_ESERVER:
+        return "ROWLOCK_ESERVER";
+    default:
+        return "unknown result";
+    }
+}
+
+const char *rowlock_version(void)
+{
+#define TEXT_OF(x) #x
+#define DOTTED(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
+    return DOTTED(ROWLOCK_VERSION_MAJOR, ROWLOCK_VERSION_MINOR, ROWLOCK_VERSION_PATCH);
+}
+
+void rlk_copy_text(char *out, size_t cap, const char *in, size_t len)
+{
+    size_t n = len < cap - 1 ? len : cap - 1;
+    if (n < len) /* step back to where a character begins */
+        while (n > 0 && ((unsigned char)in[n] & 0xC0) == 0x80)
+            n--;
+    if (n > 0)
+        memcpy(out, in, n);
+    out[n] = '\0';
+}
+
+void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text)
+{
+    call->native = native;
+    rlk_copy_text(call->sqlstate, sizeof call->sqlstate, sqlstate ? sqlstate : "",
+                  sqlstate ? strlen(sqlstate) : 0);
+    rlk_copy_text(call->text, sizeof call->text, text ? text : "", text ? strlen(text) : 0);
+    for (unsigned char *c = (unsigned char *)call->text; *c; c++)
+        if (*c < ' ' || *c == 0x7F)
+            *c = ' ';
+    for (size_t n = strlen(call->text); n > 0 && call->text[n - 1] == ' '; n--)
+        call->text[n - 1] = '\0';
+}
+
+void rlk_action(rowlock_db *db, const char *verb, const char *name)
+{
+    memset(&db->error, 0, sizeof db->error);
+    db->error.size = sizeof db->error;
+    if (name)
+        snprintf(db->error.action, sizeof db->error.action, "%s '%s'", verb, name);
+    else
+        snprintf(db->error.action, sizeof db->error.action, "%s", verb);
+}
+
+int rlk_fail(rowlock_db *db, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(db->error.text, sizeof db->error.text, format, args);
+    va_end(args);
+    db->error.code = code;
+    db->error.native = 0;
+    db->error.sqlstate[0] = '\0';
+    db->error.retryable = code == ROWLOCK_ECONN || code == ROWLOCK_ENOMEM;
+    return code;
+}
+
+/* What each class means to the caller when nothing more is tried, and what to do about it. */
+static const struct {
+    enum rlk_class class;
+    int code;
+    bool retryable;
+    const char *advice;
+} meanings[] = {
+    {RLK_CONTENTION, ROWLOCK_ESERVER, true, "; others kept it busy all the time: try again"},
+    {RLK_UNSENT, ROWLOCK_ECONN, true, ""},
+    {RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN, true,
+     "; the answer was lost, so it may or may not have been done"},
+    {RLK_READONLY, ROWLOCK_EREADONLY, true, "; locks need a server that takes writes"},
+    {RLK_SCHEMA, ROWLOCK_ESCHEMA, false, "; run `rowlock install`, or have a DBA run schema.sql"},
+    {RLK_DENIED, ROWLOCK_EDENIED, false, ""},
+    {RLK_INVALID, ROWLOCK_EINVAL, false, ""},
+    {RLK_UNSUPPORTED, ROWLOCK_EUNSUPPORTED, false, ""},
+    {RLK_IN_TX, ROWLOCK_EMISUSE, false,
+     "the connection is inside a transaction of yours, or has autocommit off; end it first"},
+    {RLK_NOMEM, ROWLOCK_ENOMEM, true, "out of memory"},
+    {RLK_REFUSED, ROWLOCK_ESERVER, false, ""},
+};
+
+int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *call)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
+        if (meanings[i].class != class)
+            continue;
+        int code = rlk_fail(db, meanings[i].code, "%s%s", call->text, meanings[i].advice);
+        db->error.native = call->native;
+        memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
+        db->error.retryable = meanings[i].retryable;
+        return code;
+    }
+    return rlk_fail(db, ROWLOCK_ESERVER, "%s", call->text);
+}
+
+void rlk_error_copy(rowlock_error *out, const rowlock_error *in)
+{
+    if (!out || out->size < sizeof out->size)
+        return;
+    size_t size = out->size < sizeof *in ? out->size : sizeof *in;
+    size_t theirs = out->size;
+    memcpy(out, in, size);
+    out->size = theirs;
+}
+
+void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
+{
+    if (db && db->tag == RLK_DB_TAG)
+        rlk_error_copy(err, &db->error);
+}

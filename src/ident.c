@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * What may be a name, and who we are: owner, host, process, program. */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* Length of the UTF-8 character at c, or 0 if there is none: no overlong forms, no surrogates, nothing
+ * past U+10FFFF (RFC 3629). Reading stops at the terminator. */
+static size_t utf8_length(const unsigned char *c)
+{
+    static const struct {
+        unsigned char first_low, first_high, second_low, second_high, length;
+    } forms[] = {
+        {0x01, 0x7F, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+        {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
+        {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (c[0] < forms[i].first_low || c[0] > forms[i].first_high)
+            continue;
+        if (forms[i].length > 1 && (c[1] < forms[i].second_low || c[1] > forms[i].second_high))
+            return 0;
+        for (size_t k = 2; k < forms[i].length; k++)
+            if ((c[k] & 0xC0) != 0x80)
+                return 0;
+        return forms[i].length;
+    }
+    return 0;
+}
+
+static bool is_utf8(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    while (*c) {
+        size_t n = utf8_length(c);
+        if (n == 0)
+            return false;
+        c += n;
+    }
+    return true;
+}
+
+int rlk_check_text(rowlock_db *db, const char *what, const char *text, bool may_be_empty)
+{
+    if (!text)
+        return rlk_fail(db, ROWLOCK_EINVAL, "the %s is NULL", what);
+    size_t length = strnlen(text, RLK_TEXT_MAX + 1);
+    if (length == 0 && !may_be_empty)
+        return rlk_fail(db, ROWLOCK_EINVAL, "the %s is empty; it takes 1 to %d bytes of UTF-8",
+                        what, RLK_TEXT_MAX);
+    if (length > RLK_TEXT_MAX)
+        return rlk_fail(db, ROWLOCK_EINVAL, "the %s is longer than %d bytes", what, RLK_TEXT_MAX);
+    if (!is_utf8(text))
+        return rlk_fail(db, ROWLOCK_EINVAL, "the %s is not valid UTF-8", what);
+    return ROWLOCK_OK;
+}
+
+static int random_bytes(void *out, size_t size)
+{
+    unsigned char *next = out;
+    while (size > 0) {
+        ssize_t n = getrandom(next, size, 0);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        if (n > 0) {
+            next += n;
+            size -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+int rlk_random_owner(char out[RLK_TEXT_MAX + 1])
+{
+    unsigned char bits[16];
+    if (random_bytes(bits, sizeof bits) != 0)
+        return -1;
+    for (size_t i = 0; i < sizeof bits; i++)
+        snprintf(out + 2 * i, 3, "%02x", bits[i]);
+    return 0;
+}
+
+int rlk_random_attempt(int64_t *out)
+{
+    uint64_t bits;
+    if (random_bytes(&bits, sizeof bits) != 0)
+        return -1;
+    *out = (int64_t)(bits >> 1);
+    return 0;
+}
+
+/* Descriptions are for people; bytes that are no UTF-8 must not keep a lock from being granted. */
+static void describe(char *out, size_t cap, const char *text)
+{
+    rlk_copy_text(out, cap, text, strlen(text));
+    for (char *c = out; *c; c++)
+        if ((unsigned char)*c >= 0x80 && !is_utf8(out))
+            *c = '?';
+}
+
+void rlk_describe_us(rowlock_db *db, const char *program)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    describe(db->host, sizeof db->host, host);
+    describe(db->program, sizeof db->program, program ? program : program_invocation_short_name);
+}

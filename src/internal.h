@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ * Handles, and what the files of core say to each other. Drivers see backend.h only. */
+#ifndef RLK_INTERNAL_H
+#define RLK_INTERNAL_H
+
+#include <rowlock/rowlock.h>
+#include <sys/types.h>
+
+#include "backend.h"
+#include "statements.h"
+
+#define RLK_DB_TAG 0x726C6462u /* "rldb" */
+#define RLK_LOCK_TAG 0x726C6C6Bu /* "rllk" */
+
+enum { RLK_SCHEMA_VERSION = 1, RLK_SLOT_EXCLUSIVE = 0 };
+
+struct rowlock_db {
+    uint32_t tag;
+    pid_t pid; /* of the process that opened it */
+    const struct rlk_backend *backend;
+    void *conn;
+    bool adopted;
+    bool opened; /* conn is to be closed; it may be up or broken */
+    bool up; /* as far as we know the connection works */
+    bool schema_ok; /* our tables were looked at on this connection */
+    int found_version; /* of our tables when last looked at; 0: missing or half installed */
+    char identity[64]; /* of the installation first met; empty: none yet */
+
+    char *url;
+    struct rlk_target target;
+    struct rlk_texts texts;
+    int64_t statement_us, reconnect_us;
+    char owner[RLK_TEXT_MAX + 1]; /* empty: each lock has its own */
+    char host[RLK_TEXT_MAX + 1];
+    char program[RLK_TEXT_MAX + 1];
+
+    rowlock_lock *locks;
+    rowlock_error error;
+    int wake[2]; /* rowlock_cancel() writes, a wait reads */
+    uint64_t jitter;
+};
+
+enum rlk_lock_state { RLK_IDLE, RLK_HOLDING, RLK_GONE };
+
+struct rowlock_lock {
+    uint32_t tag;
+    rowlock_db *db; /* NULL once that was closed */
+    rowlock_lock *next, *previous;
+    char name[RLK_TEXT_MAX + 1];
+    char owner[RLK_TEXT_MAX + 1];
+
+    enum rlk_lock_state state; /* RLK_GONE: the grant was found lost, releases are still due */
+    bool attached; /* the grant is another's to release at close */
+    int depth; /* how often entered */
+    int64_t token, expires_us, ttl_us;
+    int64_t deadline_us; /* on our clock, never after the lease's end */
+
+    int64_t attempt; /* of the acquire going on */
+    bool attempt_open; /* its outcome is unknown: the next acquire asks with the same attempt */
+    bool met_holder; /* the last try found it held */
+    bool holder_known;
+    struct rlk_row holder;
+};
+
+/* mem.c */
+struct rlk_memory {
+    void *(*alloc)(size_t size); /* zeroed */
+    void (*free)(void *memory);
+};
+extern struct rlk_memory rlk_memory;
+char *rlk_strdup(const char *text);
+
+/* clock.c */
+extern int64_t (*rlk_clock)(void);
+
+/* log.c */
+void rlk_log(rowlock_log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* error.c: each setter returns the code it has set. */
+void rlk_action(rowlock_db *db, const char *verb, const char *name);
+int rlk_fail(rowlock_db *db, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *call);
+void rlk_error_copy(rowlock_error *out, const rowlock_error *in);
+
+/* ident.c */
+int rlk_check_text(rowlock_db *db, const char *what, const char *text, bool may_be_empty);
+int rlk_random_owner(char out[RLK_TEXT_MAX + 1]);
+int rlk_random_attempt(int64_t *out);
+void rlk_describe_us(rowlock_db *db, const char *program);
+
+/* options.c: copy and check what the caller asks for. */
+int rlk_take_db_options(rowlock_db *db, rowlock_db_options *out, const rowlock_db_options *theirs);
+int rlk_take_acquire_options(rowlock_db *db, rowlock_acquire_options *out,
+                             const rowlock_acquire_options *theirs);
+int rlk_take_sweep_options(rowlock_db *db, rowlock_sweep_options *out,
+                           const rowlock_sweep_options *theirs);
+int rlk_check_ttl(rowlock_db *db, int64_t ttl_ms);
+/* Fill a caller's struct, which begins with its size, as far as it reaches. */
+void rlk_give_struct(void *theirs, const void *ours, size_t our_size);
+
+/* wait.c: pauses are microseconds; tries counts up. */
+int64_t rlk_pause_retry(rowlock_db *db, int *tries);
+int64_t rlk_pause_poll(rowlock_db *db, int *tries, int64_t lease_left_us);
+int rlk_wake_open(rowlock_db *db);
+void rlk_wake_close(rowlock_db *db);
+bool rlk_wait_until(rowlock_db *db, int64_t until_us); /* false: cancelled */
+void rlk_wait_plain(int64_t pause_us);
+
+/* backends.c */
+const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known);
+
+/* db.c */
+
+/* Every public call begins here: is the handle ours to use? Sets the action for error texts. */
+int rlk_enter(rowlock_db *db, const char *verb, const char *name);
+
+/* One step with all that core does around it: connect, check the tables, retry what lost a race,
+ * reconnect and ask again after a lost answer. run() is called anew for each sending. */
+struct rlk_step_call {
+    enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call, void *context);
+    void *context;
+    int64_t contention_us; /* how long to go on against contention; 0: the statement deadline */
+    bool without_tables; /* install: the tables may be missing */
+    /* out */
+    bool contended; /* gave up against contention; nothing was done */
+    bool was_uncertain; /* an earlier sending may have been carried out */
+    int64_t sent_us; /* our clock just before the last sending */
+};
+int rlk_do(rowlock_db *db, struct rlk_step_call *step);
+
+/* admin.c */
+int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
+                   int64_t *granted_us);
+
+/* lock.c */
+void rlk_lock_abandon(rowlock_lock *lock); /* the db is being closed */
+void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row);
+
+#endif

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT
+ * The states of a lock, and what each answer of the database means for it. How a step is sent, and
+ * sent again, is in db.c; how long to wait between two looks is in wait.c. */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How long a try goes on against lost races before it calls the lock busy. */
+enum { TRY_CONTENTION_US = 1000000 };
+
+/* ---- handles */
+
+static int enter(const rowlock_lock *lock, const char *verb)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG)
+        return ROWLOCK_EMISUSE;
+    return rlk_enter(lock->db, verb, lock->name);
+}
+
+static void link_to_db(rowlock_lock *lock)
+{
+    lock->next = lock->db->locks;
+    if (lock->next)
+        lock->next->previous = lock;
+    lock->db->locks = lock;
+}
+
+static void unlink_from_db(rowlock_lock *lock)
+{
+    if (lock->next)
+        lock->next->previous = lock->previous;
+    if (lock->previous)
+        lock->previous->next = lock->next;
+    else
+        lock->db->locks = lock->next;
+    lock->next = lock->previous = NULL;
+    lock->db = NULL;
+}
+
+static int new_lock(rowlock_db *db, const char *name, const char *owner, rowlock_lock **out)
+{
+    int result = rlk_check_text(db, "lock's name", name, false);
+    if (result == ROWLOCK_OK && owner)
+        result = rlk_check_text(db, "owner", owner, false);
+    if (result != ROWLOCK_OK)
+        return result;
+    rowlock_lock *lock = rlk_alloc(sizeof *lock);
+    if (!lock)
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    memcpy(lock->name, name, strlen(name) + 1);
+    if (owner) {
+        memcpy(lock->owner, owner, strlen(owner) + 1);
+    } else if (rlk_random_owner(lock->owner) != 0) {
+        rlk_free(lock);
+        return rlk_fail(db, ROWLOCK_ESERVER, "the system gives no random numbers");
+    }
+    lock->tag = RLK_LOCK_TAG;
+    lock->db = db;
+    link_to_db(lock);
+    *out = lock;
+    return ROWLOCK_OK;
+}
+
+int rowlock_lock_open(rowlock_db *db, const char *name, rowlock_lock **out)
+{
+    if (!out)
+        return ROWLOCK_EINVAL;
+    *out = NULL;
+    int result = rlk_enter(db, "open lock", NULL);
+    return result == ROWLOCK_OK ? new_lock(db, name, db->owner[0] ? db->owner : NULL, out) : result;
+}
+
+int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int64_t token,
+                        rowlock_lock **out)
+{
+    if (!out)
+        return ROWLOCK_EINVAL;
+    *out = NULL;
+    int result = rlk_enter(db, "attach to lock", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!owner || token <= 0)
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "to attach to a grant takes its owner and its token, above 0");
+    result = new_lock(db, name, owner, out);
+    if (result != ROWLOCK_OK)
+        return result;
+    (*out)->attached = true;
+    (*out)->state = RLK_HOLDING;
+    (*out)->depth = 1;
+    (*out)->token = token;
+    return ROWLOCK_OK;
+}
+
+static int release_grant(rowlock_lock *lock);
+
+static void release_quietly(rowlock_lock *lock)
+{
+    if (lock->state != RLK_HOLDING || lock->attached || lock->db->pid != getpid())
+        return;
+    rlk_action(lock->db, "release at close lock", lock->name);
+    if (release_grant(lock) != ROWLOCK_OK)
+        rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' could not be released at close: %s", lock->name,
+                lock->db->error.text);
+}
+
+void rlk_lock_abandon(rowlock_lock *lock)
+{
+    release_quietly(lock);
+    unlink_from_db(lock);
+    lock->state = RLK_IDLE;
+}
+
+void rowlock_lock_close(rowlock_lock *lock)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG)
+        return;
+    if (lock->db)
+        rlk_lock_abandon(lock);
+    lock->tag = 0;
+    rlk_free(lock);
+}
+
+/* ---- what a handle knows */
+
+static bool holds(const rowlock_lock *lock)
+{
+    return lock && lock->tag == RLK_LOCK_TAG && lock->db && lock->state == RLK_HOLDING;
+}
+
+int64_t rowlock_remaining_ms(const rowlock_lock *lock)
+{
+    if (!holds(lock) || lock->db->pid != getpid())
+        return 0;
+    int64_t left = lock->deadline_us - rlk_now_us();
+    return left > 0 ? left / 1000 : 0;
+}
+
+int64_t rowlock_lock_token(const rowlock_lock *lock)
+{
+    return holds(lock) ? lock->token : 0;
+}
+
+int64_t rowlock_lock_expires_us(const rowlock_lock *lock)
+{
+    return holds(lock) ? lock->expires_us : 0;
+}
+
+const char *rowlock_lock_name(const rowlock_lock *lock)
+{
+    return lock && lock->tag == RLK_LOCK_TAG ? lock->name : "";
+}
+
+const char *rowlock_lock_owner(const rowlock_lock *lock)
+{
+    return lock && lock->tag == RLK_LOCK_TAG ? lock->owner : "";
+}
+
+void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row)
+{
+    memset(out, 0, sizeof *out);
+    out->size = sizeof *out;
+    out->token = row->token;
+    out->acquired_us = row->acquired_us;
+    out->expires_us = row->expires_us;
+    out->remaining_ms = (row->expires_us - row->now_us) / 1000;
+    if (out->remaining_ms == 0 && row->expires_us <= row->now_us)
+        out->remaining_ms = -1; /* over is over, be it by less than a millisecond */
+    out->ttl_ms = row->ttl_us / 1000;
+    out->renewals = row->renewals;
+    out->pid = row->pid;
+    out->slot = row->slot;
+    memcpy(out->name, row->name, sizeof row->name);
+    memcpy(out->owner, row->owner, sizeof row->owner);
+    memcpy(out->host, row->host, sizeof row->host);
+    memcpy(out->program, row->program, sizeof row->program);
+    memcpy(out->note, row->note, sizeof row->note);
+}
+
+int rowlock_lock_holder(const rowlock_lock *lock, rowlock_grant *out)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG || !out)
+        return ROWLOCK_EMISUSE;
+    if (!lock->holder_known)
+        return ROWLOCK_NONE;
+    rowlock_grant grant;
+    rlk_grant_from_row(&grant, &lock->holder);
+    rlk_give_struct(out, &grant, sizeof grant);
+    return ROWLOCK_OK;
+}
+
+/* ---- acquire */
+
+struct acquiring {
+    rowlock_lock *lock;
+    struct rlk_claim claim;
+    struct rlk_grant grant;
+    bool probe;
+};
+
+static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct acquiring *a = context;
+    memset(&a->grant, 0, sizeof a->grant);
+    if (!a->probe)
+        return db->backend->acquire(db->conn, call, &a->claim, &a->grant);
+    enum rlk_class class = db->backend->probe(db->conn, call, &a->claim, &a->grant);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+/* The lease as our clock sees it: what the database said was left when it answered, counted from
+ * before we asked. */
+static int64_t local_deadline(int64_t sent_us, int64_t expires_us, int64_t now_us)
+{
+    return sent_us + (expires_us - now_us);
+}
+
+static void take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us)
+{
+    lock->state = RLK_HOLDING;
+    lock->depth = 1;
+    lock->token = row->token;
+    lock->ttl_us = row->ttl_us;
+    lock->expires_us = row->expires_us;
+    lock->deadline_us = local_deadline(sent_us, row->expires_us, row->now_us);
+    lock->met_holder = lock->holder_known = lock->attempt_open = false;
+    rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
+}
+
+static int found_busy(rowlock_lock *lock, const struct rlk_grant *grant)
+{
+    lock->attempt_open = false;
+    lock->met_holder = lock->holder_known = grant && grant->outcome == RLK_HELD;
+    if (lock->holder_known)
+        lock->holder = grant->row;
+    return ROWLOCK_BUSY;
+}
+
+static int renew_grant(rowlock_lock *lock, int64_t ttl_us);
+
+/* The grant took so long to reach us that its lease is over. Nothing was done under it yet, so a
+ * renewal makes it whole; unless somebody has taken it over. */
+static int freshen(rowlock_lock *lock)
+{
+    int result = renew_grant(lock, lock->ttl_us);
+    if (result == ROWLOCK_LAPSED)
+        return ROWLOCK_OK;
+    if (result == ROWLOCK_LOST) {
+        lock->state = RLK_IDLE;
+        lock->depth = 0;
+        return found_busy(lock, NULL);
+    }
+    return result;
+}
+
+/* One try: OK, BUSY, or an error. */
+static int try_once(struct acquiring *a)
+{
+    rowlock_lock *lock = a->lock;
+    struct rlk_step_call step = {
+        .run = run_acquire, .context = a, .contention_us = TRY_CONTENTION_US};
+    int result = rlk_do(lock->db, &step);
+    if (step.contended && !step.was_uncertain)
+        return found_busy(lock, NULL);
+    if (result != ROWLOCK_OK) {
+        lock->attempt_open = step.was_uncertain;
+        return result;
+    }
+    if (a->grant.outcome != RLK_GRANTED)
+        return found_busy(lock, &a->grant);
+    take_grant(lock, &a->grant.row, step.sent_us);
+    return rowlock_remaining_ms(lock) > 0 ? ROWLOCK_OK : freshen(lock);
+}
+
+/* A try that expects to find the lock held may look first, where that is cheaper. */
+static int try_lock(struct acquiring *a)
+{
+    rowlock_lock *lock = a->lock;
+    a->probe = lock->db->backend->probes_first && lock->met_holder && !lock->attempt_open;
+    int result = try_once(a);
+    if (!a->probe || result != ROWLOCK_BUSY || lock->holder_known)
+        return result;
+    a->probe = false;
+    return try_once(a);
+}
+
+static int64_t wait_end(int64_t wait_ms)
+{
+    int64_t now = rlk_now_us();
+    return wait_ms == ROWLOCK_FOREVER || wait_ms > (INT64_MAX - now) / 1000 ? INT64_MAX
+                                                                            : now + wait_ms * 1000;
+}
+
+static int acquire_waiting(struct acquiring *a, int64_t wait_ms)
+{
+    rowlock_lock *lock = a->lock;
+    int64_t until = wait_end(wait_ms);
+    int tries = 0;
+    for (;;) {
+        int result = try_lock(a);
+        if (result != ROWLOCK_BUSY || wait_ms == 0)
+            return result;
+        int64_t now = rlk_now_us();
+        if (now >= until)
+            return ROWLOCK_TIMEOUT;
+        int64_t left = lock->holder_known ? lock->holder.expires_us - lock->holder.now_us : 0;
+        int64_t next = now + rlk_pause_poll(lock->db, &tries, left);
+        if (!rlk_wait_until(lock->db, next < until ? next : until))
+            return ROWLOCK_CANCELLED;
+    }
+}
+
+static int acquire_anew(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    rowlock_db *db = lock->db;
+    if (!lock->attempt_open && rlk_random_attempt(&lock->attempt) != 0)
+        return rlk_fail(db, ROWLOCK_ESERVER, "the system gives no random numbers");
+    struct acquiring a = {
+        .lock = lock,
+        .claim = {.name = lock->name,
+                  .slot = RLK_SLOT_EXCLUSIVE,
+                  .owner = lock->owner,
+                  .attempt = lock->attempt,
+                  .ttl_us = options->ttl_ms * 1000,
+                  .host = db->host,
+                  .pid = db->pid,
+                  .program = db->program,
+                  .note = options->note},
+    };
+    return acquire_waiting(&a, options->wait_ms);
+}
+
+static int enter_again(rowlock_lock *lock)
+{
+    if (lock->state == RLK_GONE)
+        return rlk_fail(lock->db, ROWLOCK_LOST,
+                        "the grant was lost; release as often as entered, then acquire anew");
+    if (lock->depth == INT_MAX)
+        return rlk_fail(lock->db, ROWLOCK_EMISUSE, "entered too often");
+    int result = rowlock_remaining_ms(lock) > 0 ? ROWLOCK_OK : renew_grant(lock, lock->ttl_us);
+    if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
+        lock->depth++;
+    return result;
+}
+
+int rowlock_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    int result = enter(lock, "acquire lock");
+    if (result != ROWLOCK_OK)
+        return result;
+    rowlock_acquire_options o;
+    if ((result = rlk_take_acquire_options(lock->db, &o, options)) != ROWLOCK_OK)
+        return result;
+    if (lock->attached)
+        return rlk_fail(lock->db, ROWLOCK_EMISUSE,
+                        "this handle is attached to a grant made elsewhere");
+    return lock->state == RLK_IDLE ? acquire_anew(lock, &o) : enter_again(lock);
+}
+
+/* ---- renew, verify, release: steps of a grant */
+
+struct holding {
+    struct rlk_held held;
+    int64_t ttl_us;
+    struct rlk_renewal renewal;
+    struct rlk_verified verified;
+    bool found;
+};
+
+static struct holding holding(const rowlock_lock *lock)
+{
+    return (struct holding){.held = {.name = lock->name,
+                                     .slot = RLK_SLOT_EXCLUSIVE,
+                                     .owner = lock->owner,
+                                     .token = lock->token}};
+}
+
+static int found_lost(rowlock_lock *lock)
+{
+    lock->state = RLK_GONE;
+    rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' with token %" PRId64 " is lost", lock->name,
+            lock->token);
+    return rlk_fail(lock->db, ROWLOCK_LOST,
+                    "the grant with token %" PRId64 " is no longer in the table", lock->token);
+}
+
+/* Renew and verify need a grant to speak of; an earlier LOST stays LOST. */
+static int need_grant(rowlock_lock *lock)
+{
+    if (lock->state == RLK_HOLDING)
+        return ROWLOCK_OK;
+    if (lock->state == RLK_GONE)
+        return rlk_fail(lock->db, ROWLOCK_LOST, "the grant was lost earlier");
+    return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle does not hold the lock");
+}
+
+static enum rlk_class run_renew(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct holding *h = context;
+    return db->backend->renew(db->conn, call, &h->held, h->ttl_us, &h->renewal);
+}
+
+static int renew_grant(rowlock_lock *lock, int64_t ttl_us)
+{
+    struct holding h = holding(lock);
+    h.ttl_us = ttl_us;
+    struct rlk_step_call step = {.run = run_renew, .context = &h};
+    int result = rlk_do(lock->db, &step);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!h.renewal.found)
+        return found_lost(lock);
+    lock->ttl_us = ttl_us;
+    lock->expires_us = h.renewal.expires_us;
+    lock->deadline_us = local_deadline(step.sent_us, h.renewal.expires_us, h.renewal.now_us);
+    return h.renewal.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
+}
+
+int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
+{
+    int result = enter(lock, "renew lock");
+    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
+        return result;
+    if (ttl_ms == 0 && lock->ttl_us == 0)
+        return rlk_fail(lock->db, ROWLOCK_EINVAL, "an attached grant's first renewal needs a ttl");
+    if (ttl_ms != 0 && (result = rlk_check_ttl(lock->db, ttl_ms)) != ROWLOCK_OK)
+        return result;
+    return renew_grant(lock, ttl_ms ? ttl_ms * 1000 : lock->ttl_us);
+}
+
+static enum rlk_class run_verify(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct holding *h = context;
+    enum rlk_class class = db->backend->verify(db->conn, call, &h->held, &h->verified);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+int rowlock_verify(rowlock_lock *lock)
+{
+    int result = enter(lock, "verify lock");
+    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
+        return result;
+    struct holding h = holding(lock);
+    struct rlk_step_call step = {.run = run_verify, .context = &h};
+    result = rlk_do(lock->db, &step);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!h.verified.found)
+        return found_lost(lock);
+    return h.verified.expires_us <= h.verified.now_us ? ROWLOCK_LAPSED : ROWLOCK_OK;
+}
+
+static enum rlk_class run_release(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct holding *h = context;
+    return db->backend->release(db->conn, call, &h->held, &h->found);
+}
+
+/* The row is gone, and an earlier sending of our delete got no answer. If the name's token is still
+ * ours then nobody was granted it, nor was it broken: the delete was ours. Else it is told as it is,
+ * and the handle is done with: there is no row left to release. */
+static int resolve_release(rowlock_lock *lock)
+{
+    bool found = false;
+    int64_t token = 0;
+    int64_t granted_us;
+    int result = rlk_last_grant(lock->db, lock->name, &found, &token, &granted_us);
+    if (result == ROWLOCK_OK && found && token == lock->token)
+        return ROWLOCK_OK;
+    lock->state = RLK_IDLE;
+    lock->depth = 0;
+    return rlk_fail(
+        lock->db, ROWLOCK_EUNCERTAIN,
+        "the answer was lost, and the grant is gone now: through this release or before it, "
+        "the tables no longer tell");
+}
+
+static int release_grant(rowlock_lock *lock)
+{
+    struct holding h = holding(lock);
+    struct rlk_step_call step = {.run = run_release, .context = &h};
+    int result = rlk_do(lock->db, &step);
+    if (result != ROWLOCK_OK || h.found)
+        return result;
+    return step.was_uncertain ? resolve_release(lock) : found_lost(lock);
+}
+
+int rowlock_release(rowlock_lock *lock)
+{
+    int result = enter(lock, "release lock");
+    if (result != ROWLOCK_OK)
+        return result;
+    if (lock->state == RLK_IDLE)
+        return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle does not hold the lock");
+    if (lock->state == RLK_HOLDING && lock->depth > 1) {
+        lock->depth--;
+        return ROWLOCK_OK;
+    }
+    if (lock->state == RLK_GONE)
+        result = rlk_fail(lock->db, ROWLOCK_LOST, "the grant was lost earlier");
+    else
+        result = release_grant(lock);
+    if (result != ROWLOCK_OK && result != ROWLOCK_LOST)
+        return result;
+    if (--lock->depth == 0)
+        lock->state = RLK_IDLE;
+    return result;
+}

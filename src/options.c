@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Defaults, limits and sizes of every options struct; nowhere else. */
+#include "internal.h"
+
+#include <string.h>
+
+#define MS_PER_DAY INT64_C(86400000)
+
+enum {
+    DEFAULT_CONNECT_MS = 5000,
+    DEFAULT_STATEMENT_MS = 10000,
+    DEFAULT_RECONNECT_MS = 5000,
+    MAX_TIMEOUT_MS = 3600000,
+    DEFAULT_TTL_MS = 30000,
+    MIN_TTL_MS = 100,
+    DEFAULT_BATCH = 500,
+    MAX_BATCH = 10000,
+    DEFAULT_IDLE_DAYS = 30,
+    MAX_DAYS = 366
+};
+
+void rowlock_db_options_init(rowlock_db_options *options)
+{
+    *options = (rowlock_db_options)ROWLOCK_DB_OPTIONS_INIT;
+}
+
+void rowlock_acquire_options_init(rowlock_acquire_options *options)
+{
+    *options = (rowlock_acquire_options)ROWLOCK_ACQUIRE_OPTIONS_INIT;
+}
+
+void rowlock_sweep_options_init(rowlock_sweep_options *options)
+{
+    *options = (rowlock_sweep_options)ROWLOCK_SWEEP_OPTIONS_INIT;
+}
+
+/* Copy what the caller's struct has of ours, zero the rest. A larger one, of a newer header, is taken
+ * only if nothing is asked for in the part that we do not know. */
+static int take_struct(rowlock_db *db, void *ours, size_t our_size, const void *theirs)
+{
+    memset(ours, 0, our_size);
+    if (!theirs)
+        return ROWLOCK_OK;
+    size_t size;
+    memcpy(&size, theirs, sizeof size);
+    if (size < sizeof size || size > 4096)
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "the options struct has no size; begin with its _INIT macro");
+    for (size_t i = our_size; i < size; i++)
+        if (((const unsigned char *)theirs)[i] != 0)
+            return rlk_fail(db, ROWLOCK_EINVAL,
+                            "the options ask for something this library is too old to know");
+    memcpy(ours, theirs, size < our_size ? size : our_size);
+    return ROWLOCK_OK;
+}
+
+static int within(rowlock_db *db, const char *what, int64_t value, int64_t low, int64_t high)
+{
+    if (value >= low && value <= high)
+        return ROWLOCK_OK;
+    return rlk_fail(db, ROWLOCK_EINVAL, "%s is %lld; it must be between %lld and %lld", what,
+                    (long long)value, (long long)low, (long long)high);
+}
+
+/* Schema and prefix go into statements as identifiers: what would need thought there is refused. */
+static int check_identifiers(rowlock_db *db, const char *schema, const char *prefix)
+{
+    if (schema && (strlen(schema) == 0 || strlen(schema) > 63 || strpbrk(schema, "'\"`\\\n\r\t")))
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "the schema must have 1 to 63 bytes, without quotes or backslashes");
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    if (prefix && (strlen(prefix) == 0 || strlen(prefix) > 32 || prefix[strspn(prefix, allowed)]))
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "the prefix must have 1 to 32 letters, digits and underscores");
+    return ROWLOCK_OK;
+}
+
+int rlk_take_db_options(rowlock_db *db, rowlock_db_options *out, const rowlock_db_options *theirs)
+{
+    int result = take_struct(db, out, sizeof *out, theirs);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (out->connect_timeout_ms == 0)
+        out->connect_timeout_ms = DEFAULT_CONNECT_MS;
+    if (out->statement_timeout_ms == 0)
+        out->statement_timeout_ms = DEFAULT_STATEMENT_MS;
+    if (out->reconnect_ms == 0)
+        out->reconnect_ms = DEFAULT_RECONNECT_MS;
+    if ((result = within(db, "connect_timeout_ms", out->connect_timeout_ms, 1, MAX_TIMEOUT_MS)) ||
+        (result =
+             within(db, "statement_timeout_ms", out->statement_timeout_ms, 1, MAX_TIMEOUT_MS)) ||
+        (result = within(db, "reconnect_ms", out->reconnect_ms, INT64_MIN, MAX_TIMEOUT_MS)) ||
+        (out->owner && (result = rlk_check_text(db, "owner", out->owner, false))) ||
+        (out->program && (result = rlk_check_text(db, "program", out->program, true))) ||
+        (result = check_identifiers(db, out->schema, out->prefix)))
+        return result;
+    return ROWLOCK_OK;
+}
+
+int rlk_take_acquire_options(rowlock_db *db, rowlock_acquire_options *out,
+                             const rowlock_acquire_options *theirs)
+{
+    int result = take_struct(db, out, sizeof *out, theirs);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (out->ttl_ms == 0)
+        out->ttl_ms = DEFAULT_TTL_MS;
+    if (!out->note)
+        out->note = "";
+    if ((result = rlk_check_ttl(db, out->ttl_ms)) ||
+        (result = within(db, "wait_ms", out->wait_ms, ROWLOCK_FOREVER, MAX_DAYS * MS_PER_DAY)) ||
+        (result = rlk_check_text(db, "note", out->note, true)))
+        return result;
+    return ROWLOCK_OK;
+}
+
+int rlk_check_ttl(rowlock_db *db, int64_t ttl_ms)
+{
+    return within(db, "ttl_ms", ttl_ms, MIN_TTL_MS, MAX_DAYS * MS_PER_DAY);
+}
+
+int rlk_take_sweep_options(rowlock_db *db, rowlock_sweep_options *out,
+                           const rowlock_sweep_options *theirs)
+{
+    int result = take_struct(db, out, sizeof *out, theirs);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (out->batch == 0)
+        out->batch = DEFAULT_BATCH;
+    if (out->idle_ms == 0)
+        out->idle_ms = DEFAULT_IDLE_DAYS * MS_PER_DAY;
+    if ((result = within(db, "batch", out->batch, 1, MAX_BATCH)) ||
+        (result =
+             within(db, "older_than_ms", out->older_than_ms, 0, 100 * MAX_DAYS * MS_PER_DAY)) ||
+        (result = within(db, "idle_ms", out->idle_ms, INT64_MIN, 100 * MAX_DAYS * MS_PER_DAY)))
+        return result;
+    return ROWLOCK_OK;
+}
+
+void rlk_give_struct(void *theirs, const void *ours, size_t our_size)
+{
+    size_t size;
+    memcpy(&size, theirs, sizeof size);
+    if (size <= sizeof size)
+        return;
+    size_t common = size < our_size ? size : our_size;
+    memcpy((char *)theirs + sizeof size, (const char *)ours + sizeof size, common - sizeof size);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ * From the files in sql/, embedded at build, to the text a connection sends: each name of ours gets
+ * its schema and prefix, quoted. Values never come near it. */
+#include "statements.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "statements.inc"
+
+static const char OUR[] = "rowlock_";
+
+static const char *const step_names[RLK_STEP_COUNT] = {
+    [RLK_STEP_SCHEMA] = "schema",   [RLK_STEP_FACTS] = "facts",     [RLK_STEP_META] = "meta",
+    [RLK_STEP_ACQUIRE] = "acquire", [RLK_STEP_PROBE] = "probe",     [RLK_STEP_RENEW] = "renew",
+    [RLK_STEP_RELEASE] = "release", [RLK_STEP_VERIFY] = "verify",   [RLK_STEP_LIST] = "list",
+    [RLK_STEP_LAST] = "last",       [RLK_STEP_EXPIRED] = "expired", [RLK_STEP_SWEEP] = "sweep",
+    [RLK_STEP_FOLD] = "fold",       [RLK_STEP_BREAK] = "break",
+};
+
+static const struct {
+    const char *dialect;
+    const struct rlk_statement *statements;
+    size_t count;
+} dialects[] = {
+    {"postgres", rlk_postgres_statements,
+     sizeof rlk_postgres_statements / sizeof rlk_postgres_statements[0]},
+    {"mysql", rlk_mysql_statements, sizeof rlk_mysql_statements / sizeof rlk_mysql_statements[0]},
+    {"sqlite", rlk_sqlite_statements,
+     sizeof rlk_sqlite_statements / sizeof rlk_sqlite_statements[0]},
+};
+
+static const char *find_text(const char *dialect, const char *step)
+{
+    for (size_t d = 0; d < sizeof dialects / sizeof dialects[0]; d++) {
+        if (strcmp(dialects[d].dialect, dialect) != 0)
+            continue;
+        for (size_t i = 0; i < dialects[d].count; i++)
+            if (strcmp(dialects[d].statements[i].step, step) == 0)
+                return dialects[d].statements[i].text;
+    }
+    return NULL;
+}
+
+static bool in_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Next place in text where one of our names begins, or NULL. */
+static const char *next_name(const char *text, const char *from)
+{
+    for (const char *at = strstr(from, OUR); at; at = strstr(at + 1, OUR))
+        if (at == text || !in_word(at[-1]))
+            return at;
+    return NULL;
+}
+
+static char *append(char *out, const char *text, size_t length)
+{
+    memcpy(out, text, length);
+    return out + length;
+}
+
+static char *append_quoted(char *out, const char *text, size_t length, char quote)
+{
+    *out++ = quote;
+    out = append(out, text, length);
+    *out++ = quote;
+    return out;
+}
+
+/* Schema and prefix hold no quotes (options.c), so quoting is all they need. */
+static char *expand(const char *text, const struct rlk_texts *texts, char quote)
+{
+    size_t names = 0;
+    for (const char *at = next_name(text, text); at; at = next_name(text, at + 1))
+        names++;
+    size_t each = strlen(texts->schema) + strlen(texts->prefix) + 5;
+    char *whole = rlk_alloc(strlen(text) + names * each + 1);
+    if (!whole)
+        return NULL;
+
+    char *out = whole;
+    const char *from = text;
+    for (const char *at = next_name(text, text); at; at = next_name(text, from)) {
+        const char *word = at + strlen(OUR);
+        size_t length = 0;
+        while (in_word(word[length]))
+            length++;
+        out = append(out, from, (size_t)(at - from));
+        out = append_quoted(out, texts->schema, strlen(texts->schema), quote);
+        *out++ = '.';
+        *out++ = quote;
+        out = append(out, texts->prefix, strlen(texts->prefix));
+        out = append(out, word, length);
+        *out++ = quote;
+        from = word + length;
+    }
+    append(out, from, strlen(from) + 1);
+    return whole;
+}
+
+int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend)
+{
+    for (int step = 0; step < RLK_STEP_COUNT; step++) {
+        const char *text = find_text(backend->name, step_names[step]);
+        if (text && !(texts->sql[step] = expand(text, texts, backend->quote)))
+            return -1;
+    }
+    return 0;
+}
+
+void rlk_texts_clear(struct rlk_texts *texts)
+{
+    for (int step = 0; step < RLK_STEP_COUNT; step++) {
+        rlk_free(texts->sql[step]);
+        texts->sql[step] = NULL;
+    }
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * The SQL of each step, as text for one connection. What the texts say is in sql/. */
+#ifndef RLK_STATEMENTS_H
+#define RLK_STATEMENTS_H
+
+#include "backend.h"
+
+struct rlk_statement {
+    const char *step;
+    const char *text;
+};
+
+/* Fill texts->sql for this backend from texts->schema and texts->prefix; -1: out of memory. */
+int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend);
+void rlk_texts_clear(struct rlk_texts *texts);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Takes URLs apart, as url.h promises.
+ * Nothing here knows a database: which schemes and parameters there are is for others to say.
+ */
+#include "url.h"
+
+#include "backend.h"
+
+#include <string.h>
+
+/* Not isalnum(): a locale must not change what a URL is. */
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool rlk_url_scheme(const char *url, char *out, size_t cap)
+{
+    size_t len = strcspn(url, ":");
+
+    if (url[len] != ':' || !is_letter(url[0]) || len >= cap)
+        return false;
+    for (size_t i = 1; i < len; i++) {
+        if (!is_letter(url[i]) && !is_digit(url[i]) && !strchr("+-.", url[i]))
+            return false;
+    }
+    memcpy(out, url, len);
+    out[len] = '\0';
+    return true;
+}
+
+static int hex_value(char c)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *at = c ? strchr(digits, c) : NULL;
+
+    return at ? (int)(at - digits) % 16 : -1;
+}
+
+/* In place; what is decoded is never longer. Returns why it cannot be done, or NULL. */
+static const char *decode(char *text)
+{
+    char *out = text;
+
+    for (const char *in = text; *in; in++) {
+        if (*in != '%') {
+            *out++ = *in;
+            continue;
+        }
+        int high = hex_value(in[1]);
+        int low = high < 0 ? -1 : hex_value(in[2]);
+        if (low < 0)
+            return "a % in the URL is not followed by two hexadecimal digits; write % itself as "
+                   "%25";
+        if (high == 0 && low == 0)
+            return "the URL holds a zero byte (%00)";
+        *out++ = (char)(high * 16 + low);
+        in += 2;
+    }
+    *out = '\0';
+    return NULL;
+}
+
+/* --- Our own parameters */
+
+/* One parameter of ours, "key=value" of len bytes. Returns why it is bad, or NULL. */
+static const char *take_own(const char *param, size_t len, struct rlk_url_own *own)
+{
+    static const char schema[] = "rowlock_schema=", prefix[] = "rowlock_prefix=";
+    const bool is_schema = strncmp(param, schema, sizeof schema - 1) == 0;
+    char *out = is_schema ? own->schema : own->prefix;
+    const size_t cap = is_schema ? sizeof own->schema : sizeof own->prefix;
+    const size_t skip = sizeof schema - 1; /* both are equally long */
+    char value[3 * sizeof own->schema];
+
+    if (!is_schema && strncmp(param, prefix, sizeof prefix - 1) != 0)
+        return "of the parameters beginning with rowlock_ a URL can have rowlock_schema= and "
+               "rowlock_prefix= only";
+    if (out[0])
+        return "a rowlock_ parameter stands twice in the URL";
+    if (len - skip >= sizeof value)
+        return "the value of a rowlock_ parameter is too long";
+    memcpy(value, param + skip, len - skip);
+    value[len - skip] = '\0';
+
+    const char *why = decode(value);
+    if (why)
+        return why;
+    if (!value[0])
+        return "a rowlock_ parameter in the URL is empty";
+    if (strlen(value) >= cap)
+        return "the value of a rowlock_ parameter is too long";
+    memcpy(out, value, strlen(value) + 1);
+    return NULL;
+}
+
+int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const char **why)
+{
+    static const char ours[] = "rowlock_";
+    size_t len = strcspn(url, "?");
+    const char *query = url + len;
+    char *out = rlk_alloc(strlen(url) + 1);
+
+    memset(own, 0, sizeof *own);
+    *rest = NULL;
+    if (!out)
+        return -2;
+    memcpy(out, url, len);
+    *why = NULL;
+    for (char join = '?'; *query && !*why; query += strcspn(query, "&")) {
+        const char *param = ++query;
+        const size_t size = strcspn(param, "&");
+        if (strncmp(param, ours, sizeof ours - 1) == 0) {
+            *why = take_own(param, size, own);
+        } else if (size > 0) {
+            out[len++] = join;
+            memcpy(out + len, param, size);
+            len += size;
+            join = '&';
+        }
+    }
+    if (*why) {
+        rlk_free(out);
+        return -1;
+    }
+    out[len] = '\0';
+    *rest = out;
+    return 0;
+}
+
+/* --- Parts. Each function cuts its part out of the copied text and says why it cannot, or NULL. */
+
+static const char *split_port(const char *digits, unsigned *port)
+{
+    static const char bad[] = "the port in the URL is not a number from 1 to 65535";
+    unsigned value = 0;
+
+    if (!*digits || strlen(digits) > 5)
+        return bad;
+    for (; *digits; digits++) {
+        if (!is_digit(*digits))
+            return bad;
+        value = value * 10 + (unsigned)(*digits - '0');
+    }
+    if (value < 1 || value > 65535)
+        return bad;
+    *port = value;
+    return NULL;
+}
+
+static const char *split_host(char *host, struct rlk_url *url)
+{
+    char *end = NULL;
+
+    if (host[0] == '[') {
+        end = strchr(++host, ']');
+        if (!end)
+            return "the IPv6 address in the URL has no closing bracket";
+        *end++ = '\0';
+        if (*end && *end != ':')
+            return "after the IPv6 address in the URL only a port can follow";
+    } else {
+        if (strchr(host, ','))
+            return "the URL names several hosts, which this database cannot take";
+        end = host + strcspn(host, ":");
+        if (*end && strchr(end + 1, ':'))
+            return "an IPv6 address in a URL must stand in [brackets]";
+    }
+    if (*end) {
+        *end = '\0';
+        const char *why = split_port(end + 1, &url->port);
+        if (why)
+            return why;
+    }
+    url->host = host[0] ? host : NULL;
+    return decode(host);
+}
+
+static const char *split_authority(char *text, struct rlk_url *url)
+{
+    char *host = strrchr(text, '@');
+    const char *why = NULL;
+
+    if (!host)
+        return split_host(text, url);
+    *host++ = '\0';
+    char *password = strchr(text, ':');
+    if (password) {
+        *password++ = '\0';
+        url->password = password;
+        why = decode(password);
+    }
+    url->user = text[0] ? text : NULL;
+    if (!why)
+        why = decode(text);
+    return why ? why : split_host(host, url);
+}
+
+static const char *split_query(char *text, struct rlk_url *url)
+{
+    const char *why = NULL;
+
+    for (char *next = text; next && !why;) {
+        char *key = next;
+        next = strchr(key, '&');
+        if (next)
+            *next++ = '\0';
+        char *value = strchr(key, '=');
+        if (!value)
+            return "a parameter in the URL has no value: write key=value";
+        if (url->params == RLK_URL_PARAMS_MAX)
+            return "the URL has too many parameters";
+        *value++ = '\0';
+        why = decode(key);
+        if (!why && rlk_url_param(url, key))
+            return "a parameter stands twice in the URL";
+        if (!why)
+            why = decode(value);
+        url->param[url->params].key = key;
+        url->param[url->params++].value = value;
+    }
+    return why;
+}
+
+static const char *split(char *text, struct rlk_url *url)
+{
+    char *authority = strstr(text, "://");
+
+    if (!authority || authority != strchr(text, ':'))
+        return "the URL must begin like scheme://host/";
+    authority += 3;
+    char *query = strchr(authority, '?');
+    if (query)
+        *query++ = '\0';
+    char *path = strchr(authority, '/');
+    if (path)
+        *path++ = '\0';
+    url->path = path && *path ? path : NULL;
+
+    const char *why = split_authority(authority, url);
+    if (!why && path)
+        why = decode(path);
+    return why || !query || !*query ? why : split_query(query, url);
+}
+
+int rlk_url_split(const char *text, struct rlk_url *url, const char **why)
+{
+    const size_t size = strlen(text) + 1;
+
+    memset(url, 0, sizeof *url);
+    *why = NULL;
+    url->memory = rlk_alloc(size);
+    if (!url->memory)
+        return -2;
+    memcpy(url->memory, text, size);
+    *why = split(url->memory, url);
+    return *why ? -1 : 0;
+}
+
+void rlk_url_free(struct rlk_url *url)
+{
+    rlk_free(url->memory);
+    memset(url, 0, sizeof *url);
+}
+
+const char *rlk_url_param(const struct rlk_url *url, const char *key)
+{
+    for (size_t i = 0; i < url->params; i++) {
+        if (strcmp(url->param[i].key, key) == 0)
+            return url->param[i].value;
+    }
+    return NULL;
+}
