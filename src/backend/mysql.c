@@ -1,0 +1,1101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The driver for MySQL and MariaDB, on MariaDB Connector/C or on Oracle's libmysqlclient 8 and later.
+ * What a step says is in sql/mysql/; when it is taken and what its answer means is core's business.
+ *
+ * Each step is a prepared statement, prepared when a connection first needs it: that once it costs a
+ * second round trip. On an adopted connection the statements go when the rowlock_db is closed.
+ *
+ * Both client libraries count timeouts in whole seconds and take them when they connect. Ours are
+ * rounded up, and hold for each wait: a call may overrun its deadline by a second, and by as long as
+ * its deadline was shorter than the handle's statement timeout. On an adopted connection they are
+ * what its owner chose, which may be none.
+ *
+ * Where the URL names localhost and a port, the port is meant: left to themselves the client libraries
+ * would take the Unix socket. Option files are read as the command-line client reads them: the groups
+ * [client] and [rowlock], or default_group in the place of the latter. They and MYSQL_PWD are where
+ * passwords belong.
+ */
+#include "../backend.h"
+
+#include <mysql.h>
+
+#include <errmsg.h>
+#include <mysqld_error.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../url.h"
+
+extern const struct rlk_backend rlk_backend_mysql;
+
+enum {
+    OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
+    OLDEST_MARIADB = 100600, /* SKIP LOCKED */
+    VALUES_MAX = 9, /* of acquire */
+    COLUMNS_MAX = 14 /* of acquire */
+};
+
+struct conn {
+    MYSQL *mysql;
+    MYSQL_STMT *stmt[RLK_STEP_COUNT]; /* NULL: not prepared yet */
+    const struct rlk_texts *texts;
+    bool adopted;
+    bool dead; /* nothing is sent any more */
+};
+
+/* --- Where the two client libraries differ */
+
+#ifdef MARIADB_PACKAGE_VERSION_ID
+
+static int socket_of(MYSQL *mysql)
+{
+    return mysql_get_socket(mysql);
+}
+
+static void set_tls(MYSQL *mysql, bool enforce, bool verify)
+{
+    const my_bool enforced = enforce, verified = verify;
+
+    mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &enforced);
+    mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verified);
+}
+
+/* An option file may have asked for it. */
+static void never_reconnect(MYSQL *mysql)
+{
+    const my_bool no = 0;
+
+    mysql_options(mysql, MYSQL_OPT_RECONNECT, &no);
+}
+
+#else
+
+static int socket_of(MYSQL *mysql)
+{
+    return mysql->net.fd;
+}
+
+static void set_tls(MYSQL *mysql, bool enforce, bool verify)
+{
+    const unsigned mode = verify    ? SSL_MODE_VERIFY_IDENTITY
+                          : enforce ? SSL_MODE_REQUIRED
+                                    : SSL_MODE_DISABLED;
+
+    mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
+}
+
+/* It does not unless told to, and writes to stderr where it is told anything about it. */
+static void never_reconnect(MYSQL *mysql)
+{
+    (void)mysql;
+}
+
+#endif
+
+/* --- Errors */
+
+/* What the server says, by its number. All others are RLK_REFUSED. Numbers are written out where one
+ * of the two products has no name for them. */
+static const struct {
+    unsigned code;
+    enum rlk_class class;
+} classes[] = {
+    /* Lost against another transaction. All of them leave nothing behind: the statement alone was
+     * rolled back, or the transaction, and the procedures' handlers roll back the rest. */
+    {ER_LOCK_DEADLOCK, RLK_CONTENTION}, /* 1213; under Galera also at the commit */
+    {ER_LOCK_WAIT_TIMEOUT, RLK_CONTENTION}, /* 1205, of a row or of a table's definition */
+    {ER_CHECKREAD, RLK_CONTENTION}, /* 1020, innodb_snapshot_isolation */
+    {1689, RLK_CONTENTION}, /* wait on a lock aborted by somebody's DDL */
+    {3572, RLK_CONTENTION}, /* NOWAIT met a lock */
+    {ER_TOO_MANY_CONCURRENT_TRXS, RLK_CONTENTION}, /* 1637, out of undo slots */
+    {ER_LOCK_TABLE_FULL, RLK_CONTENTION}, /* 1206, out of memory for locks */
+    {3101, RLK_CONTENTION}, /* Group Replication: lost at certification */
+    {ER_TABLE_DEF_CHANGED, RLK_CONTENTION}, /* 1412, the table was altered meanwhile */
+    {ER_NEED_REPREPARE, RLK_CONTENTION}, /* 1615; see forget_stale() */
+    {ER_UNKNOWN_STMT_HANDLER, RLK_CONTENTION}, /* 1243; see forget_stale() */
+
+    /* Not let in, or thrown out before our statement was looked at. */
+    {ER_CON_COUNT_ERROR, RLK_UNSENT}, /* 1040 */
+    {ER_BAD_HOST_ERROR, RLK_UNSENT}, /* 1042, the server cannot look our name up */
+    {ER_HANDSHAKE_ERROR, RLK_UNSENT}, /* 1043 */
+    {ER_HOST_IS_BLOCKED, RLK_UNSENT}, /* 1129 */
+    {ER_CANT_CREATE_THREAD, RLK_UNSENT}, /* 1135 */
+    {ER_TOO_MANY_USER_CONNECTIONS, RLK_UNSENT}, /* 1203 */
+    {ER_USER_LIMIT_REACHED, RLK_UNSENT}, /* 1226 */
+    {3168, RLK_UNSENT}, /* server is not available */
+    {4031, RLK_UNSENT}, /* was idle too long: sent before our statement */
+
+    /* Killed. A procedure runs no handler then and may have been past its COMMIT; see abandon(). */
+    {ER_SERVER_SHUTDOWN, RLK_UNCERTAIN}, /* 1053 */
+    {ER_QUERY_INTERRUPTED, RLK_UNCERTAIN}, /* 1317, KILL QUERY */
+    {1927, RLK_UNCERTAIN}, /* MariaDB: KILL CONNECTION */
+    {1969, RLK_UNCERTAIN}, /* MariaDB: max_statement_time */
+    {3024, RLK_UNCERTAIN}, /* MySQL: max_execution_time */
+    {3169, RLK_UNCERTAIN}, /* MySQL: session was killed */
+    {ER_ERROR_DURING_COMMIT, RLK_UNCERTAIN}, /* 1180 */
+
+    {3, RLK_READONLY}, /* error writing a file: disk full */
+    {1021, RLK_READONLY}, /* disk full */
+    {ER_ERROR_ON_WRITE, RLK_READONLY}, /* 1026 */
+    {ER_RECORD_FILE_FULL, RLK_READONLY}, /* 1114 */
+    {ER_OPEN_AS_READONLY, RLK_READONLY}, /* 1036, innodb_read_only */
+    {ER_UNKNOWN_COM_ERROR, RLK_READONLY}, /* 1047, Galera: a node without quorum */
+    {ER_CANT_UPDATE_WITH_READLOCK, RLK_READONLY}, /* 1223, FLUSH TABLES WITH READ LOCK */
+    {ER_OPTION_PREVENTS_STATEMENT, RLK_READONLY}, /* 1290, read_only */
+    {ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, RLK_READONLY}, /* 1792, session set READ ONLY */
+    {ER_READ_ONLY_MODE, RLK_READONLY}, /* 1836 */
+    {1881, RLK_READONLY}, /* innodb_force_recovery */
+    {3100, RLK_READONLY}, /* Group Replication: member cannot commit */
+
+    {ER_BAD_DB_ERROR, RLK_SCHEMA}, /* 1049; while connecting it is RLK_INVALID */
+    {ER_BAD_FIELD_ERROR, RLK_SCHEMA}, /* 1054 */
+    {ER_NO_SUCH_TABLE, RLK_SCHEMA}, /* 1146 */
+    {ER_SP_DOES_NOT_EXIST, RLK_SCHEMA}, /* 1305 */
+    {ER_SP_WRONG_NO_OF_ARGS, RLK_SCHEMA}, /* 1318 */
+
+    {ER_DBACCESS_DENIED_ERROR, RLK_DENIED}, /* 1044 */
+    {ER_ACCESS_DENIED_ERROR, RLK_DENIED}, /* 1045 */
+    {ER_HOST_NOT_PRIVILEGED, RLK_DENIED}, /* 1130 */
+    {ER_TABLEACCESS_DENIED_ERROR, RLK_DENIED}, /* 1142 */
+    {ER_COLUMNACCESS_DENIED_ERROR, RLK_DENIED}, /* 1143 */
+    {ER_SPECIFIC_ACCESS_DENIED_ERROR, RLK_DENIED}, /* 1227 */
+    {ER_PROCACCESS_DENIED_ERROR, RLK_DENIED}, /* 1370 */
+    {ER_ACCESS_DENIED_NO_PASSWORD_ERROR, RLK_DENIED}, /* 1698 */
+    {ER_MUST_CHANGE_PASSWORD, RLK_DENIED}, /* 1820 */
+    {1862, RLK_DENIED}, /* password expired */
+    {3118, RLK_DENIED}, /* MySQL: account locked */
+    {4151, RLK_DENIED}, /* MariaDB: account locked */
+    {CR_AUTH_PLUGIN_ERR, RLK_DENIED}, /* 2061, such as a password without TLS */
+
+    {ER_WARN_DATA_OUT_OF_RANGE, RLK_INVALID}, /* 1264 */
+    {ER_TRUNCATED_WRONG_VALUE, RLK_INVALID}, /* 1292 */
+    {ER_TRUNCATED_WRONG_VALUE_FOR_FIELD, RLK_INVALID}, /* 1366 */
+    {ER_DATA_TOO_LONG, RLK_INVALID}, /* 1406 */
+
+    {ER_NOT_SUPPORTED_AUTH_MODE, RLK_UNSUPPORTED}, /* 1251 */
+    {CR_VERSION_ERROR, RLK_UNSUPPORTED}, /* 2007 */
+    {CR_AUTH_PLUGIN_CANNOT_LOAD, RLK_UNSUPPORTED}, /* 2059 */
+
+    {ER_TABLE_NOT_LOCKED, RLK_IN_TX}, /* 1100, the caller has LOCK TABLES */
+    {ER_XAER_RMFAIL, RLK_IN_TX}, /* 1399, the caller is inside XA */
+
+    {CR_COMMANDS_OUT_OF_SYNC, RLK_REFUSED}, /* 2014, the caller has results unread */
+};
+
+static bool is_client_error(unsigned code)
+{
+    return (code >= CR_MIN_ERROR && code <= CR_MAX_ERROR) || (code >= 5000 && code <= 5999);
+}
+
+/* Errors of the client library mean that the connection is lost. sent: our statement was under way,
+ * so that it may have run. That a send failed does not prove that the server did not get it. */
+static enum rlk_class classify(unsigned code, bool sent)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        if (classes[i].code == code)
+            return classes[i].class;
+    }
+    if (!is_client_error(code))
+        return RLK_REFUSED;
+    if (sent)
+        return RLK_UNCERTAIN;
+    return code == CR_OUT_OF_MEMORY ? RLK_NOMEM : RLK_UNSENT;
+}
+
+/* A killed procedure leaves its transaction open. Our own connection is closed for it; on a borrowed
+ * one nothing may stay behind, and the transaction is ours: there was none when the step began. */
+static void abandon(struct conn *c, unsigned code, enum rlk_class class)
+{
+    if (is_client_error(code) && (class == RLK_UNSENT || class == RLK_UNCERTAIN))
+        c->dead = true;
+    else if (class == RLK_UNCERTAIN && c->adopted)
+        mysql_rollback(c->mysql);
+}
+
+static enum rlk_class failed(struct conn *c, struct rlk_call *call, bool sent)
+{
+    const unsigned code = mysql_errno(c->mysql);
+    const enum rlk_class class = classify(code, sent);
+
+    rlk_diag_set(call, (int)code, mysql_sqlstate(c->mysql), mysql_error(c->mysql));
+    abandon(c, code, class);
+    return class;
+}
+
+/* The server has forgotten the statement, or wants it anew. The next try prepares it. */
+static void forget_stale(struct conn *c, enum rlk_step step, unsigned code)
+{
+    if (code == ER_NEED_REPREPARE || code == ER_UNKNOWN_STMT_HANDLER) {
+        mysql_stmt_close(c->stmt[step]);
+        c->stmt[step] = NULL;
+    }
+}
+
+static enum rlk_class failed_step(struct conn *c, struct rlk_call *call, enum rlk_step step,
+                                  bool sent)
+{
+    MYSQL_STMT *stmt = c->stmt[step];
+    const unsigned code = mysql_stmt_errno(stmt);
+    const enum rlk_class class = classify(code, sent);
+
+    rlk_diag_set(call, (int)code, mysql_stmt_sqlstate(stmt), mysql_stmt_error(stmt));
+    forget_stale(c, step, code);
+    abandon(c, code, class);
+    return class;
+}
+
+static enum rlk_class invalid(struct rlk_call *call, const char *text)
+{
+    rlk_diag_set(call, 0, NULL, text);
+    return RLK_INVALID;
+}
+
+/* --- Is the connection fit for a step? */
+
+/* A server that closed a quiet connection has told us already. Looking before we send turns what would
+ * be uncertain into unsent. */
+static bool hung_up(const struct conn *c)
+{
+    struct pollfd socket = {.fd = socket_of(c->mysql), .events = POLLRDHUP};
+
+    return socket.fd < 0 || (poll(&socket, 1, 0) > 0 && socket.revents);
+}
+
+/* The client library's idea of the transaction is of the last success. After a failure it is asked. */
+static enum rlk_class outside_transaction(struct conn *c, struct rlk_call *call)
+{
+    static const char probe[] = "DO 0";
+
+    if (mysql_errno(c->mysql) && mysql_real_query(c->mysql, probe, sizeof probe - 1))
+        return failed(c, call, false);
+
+    const unsigned status = c->mysql->server_status;
+    if ((status & SERVER_STATUS_AUTOCOMMIT) &&
+        !(status & (SERVER_STATUS_IN_TRANS | SERVER_STATUS_IN_TRANS_READONLY)))
+        return RLK_DONE;
+    rlk_diag_set(call, 0, NULL, "the adopted connection has a transaction open, or autocommit off");
+    return RLK_IN_TX;
+}
+
+static enum rlk_class check_fit(struct conn *c, struct rlk_call *call)
+{
+    c->dead = c->dead || hung_up(c);
+    if (c->dead) {
+        rlk_diag_set(call, CR_SERVER_GONE_ERROR, "08006", "the server has closed the connection");
+        return RLK_UNSENT;
+    }
+    return c->adopted ? outside_transaction(c, call) : RLK_DONE;
+}
+
+/* --- One step: its values, its columns, and the way there and back */
+
+struct exchange {
+    enum rlk_step step;
+    MYSQL_STMT *stmt;
+    unsigned values, columns;
+    MYSQL_BIND value[VALUES_MAX], column[COLUMNS_MAX];
+    int64_t number[VALUES_MAX];
+    unsigned long length[COLUMNS_MAX];
+};
+
+static MYSQL_BIND *add_value(struct exchange *x, enum enum_field_types type)
+{
+    MYSQL_BIND *bind = &x->value[x->values++];
+
+    bind->buffer_type = type;
+    return bind;
+}
+
+/* As bytes, so that no character set of the connection changes them. */
+static void give_text(struct exchange *x, const char *text)
+{
+    MYSQL_BIND *bind = add_value(x, text ? MYSQL_TYPE_BLOB : MYSQL_TYPE_NULL);
+
+    bind->buffer = (void *)text;
+    bind->buffer_length = text ? strlen(text) : 0;
+}
+
+static void give_int(struct exchange *x, int64_t number)
+{
+    x->number[x->values] = number;
+    void *buffer = &x->number[x->values];
+    add_value(x, MYSQL_TYPE_LONGLONG)->buffer = buffer;
+}
+
+static void take(struct exchange *x, enum enum_field_types type, void *out, size_t cap)
+{
+    x->column[x->columns] = (MYSQL_BIND){
+        .buffer_type = type, .buffer = out, .buffer_length = cap, .length = &x->length[x->columns]};
+    x->columns++;
+}
+
+/* Gets one byte less than cap, and a terminator in any case. */
+static void take_text(struct exchange *x, char *out, size_t cap)
+{
+    take(x, MYSQL_TYPE_BLOB, out, cap - 1);
+}
+
+static void take_int64(struct exchange *x, int64_t *out)
+{
+    take(x, MYSQL_TYPE_LONGLONG, out, sizeof *out);
+}
+
+static void take_int(struct exchange *x, int *out)
+{
+    take(x, MYSQL_TYPE_LONG, out, sizeof *out);
+}
+
+static void take_row(struct exchange *x, struct rlk_row *row)
+{
+    take_text(x, row->name, sizeof row->name);
+    take_int(x, &row->slot);
+    take_text(x, row->owner, sizeof row->owner);
+    take_int64(x, &row->token);
+    take_int64(x, &row->acquired_us);
+    take_int64(x, &row->expires_us);
+    take_int64(x, &row->ttl_us);
+    take_int64(x, &row->renewals);
+    take_text(x, row->host, sizeof row->host);
+    take_int64(x, &row->pid);
+    take_text(x, row->program, sizeof row->program);
+    take_text(x, row->note, sizeof row->note);
+    take_int64(x, &row->now_us);
+}
+
+/* Nothing of ours runs while a statement is prepared, so losing the connection here is RLK_UNSENT. A
+ * statement without a connection lost it to the caller's mysql_change_user() or the like. */
+static enum rlk_class prepare(struct conn *c, struct rlk_call *call, enum rlk_step step)
+{
+    const char *sql = c->texts->sql[step];
+    MYSQL_STMT *stmt = c->stmt[step];
+
+    if (stmt && stmt->mysql)
+        return RLK_DONE;
+    if (stmt)
+        mysql_stmt_close(stmt);
+    c->stmt[step] = stmt = mysql_stmt_init(c->mysql);
+    if (!stmt)
+        return RLK_NOMEM;
+    if (mysql_stmt_prepare(stmt, sql, strlen(sql)) == 0)
+        return RLK_DONE;
+
+    const enum rlk_class class = failed_step(c, call, step, false);
+    if (c->stmt[step])
+        mysql_stmt_close(c->stmt[step]);
+    c->stmt[step] = NULL;
+    return class;
+}
+
+/* Up to the last row of the first result, which is kept in memory: other steps may run meanwhile. */
+static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct exchange *x)
+{
+    enum rlk_class class = check_fit(c, call);
+
+    if (class == RLK_DONE)
+        class = prepare(c, call, x->step);
+    if (class != RLK_DONE)
+        return class;
+    if (rlk_now_us() >= call->deadline_us) {
+        rlk_diag_set(call, 0, NULL, "no time was left to send the statement");
+        return RLK_CONTENTION;
+    }
+    MYSQL_STMT *stmt = x->stmt = c->stmt[x->step];
+    if ((x->values && mysql_stmt_bind_param(stmt, x->value)) || mysql_stmt_execute(stmt))
+        return failed_step(c, call, x->step, true);
+    if (x->columns && (mysql_stmt_bind_result(stmt, x->column) || mysql_stmt_store_result(stmt)))
+        return failed_step(c, call, x->step, true);
+    return RLK_DONE;
+}
+
+static bool next_row(struct exchange *x)
+{
+    memset(x->length, 0, sizeof x->length); /* what is NULL sets nothing */
+    const int result = mysql_stmt_fetch(x->stmt);
+    if (result != 0 && result != MYSQL_DATA_TRUNCATED)
+        return false;
+    for (unsigned i = 0; i < x->columns; i++) {
+        const MYSQL_BIND *bind = &x->column[i];
+        if (bind->buffer_type == MYSQL_TYPE_BLOB) {
+            const bool fits = x->length[i] < bind->buffer_length;
+            ((char *)bind->buffer)[fits ? x->length[i] : bind->buffer_length] = '\0';
+        }
+    }
+    return true;
+}
+
+/* A procedure answers with a result for each SELECT and one more of its own, which is where an error
+ * after the first rows, such as one of its COMMIT, is told. */
+static enum rlk_class end_step(struct conn *c, struct rlk_call *call, struct exchange *x)
+{
+    int more = 0;
+
+    do {
+        mysql_stmt_free_result(x->stmt);
+        more = mysql_stmt_next_result(x->stmt);
+    } while (more == 0);
+    return more > 0 ? failed_step(c, call, x->step, true) : RLK_DONE;
+}
+
+/* A step with one row at most. */
+static enum rlk_class run(struct conn *c, struct rlk_call *call, struct exchange *x, bool *found)
+{
+    enum rlk_class class = begin_step(c, call, x);
+
+    if (class != RLK_DONE)
+        return class;
+    *found = next_row(x);
+    return end_step(c, call, x);
+}
+
+/* A step without rows: how many it changed. */
+static enum rlk_class change(struct conn *c, struct rlk_call *call, struct exchange *x,
+                             bool *changed)
+{
+    const enum rlk_class class = begin_step(c, call, x);
+
+    *changed = class == RLK_DONE && mysql_stmt_affected_rows(x->stmt) > 0;
+    return class;
+}
+
+/* A statement that is no step: a connection setting, BEGIN, COMMIT, or a part of the schema. */
+static enum rlk_class command(struct conn *c, struct rlk_call *call, const char *sql, size_t length)
+{
+    return mysql_real_query(c->mysql, sql, length) == 0 ? RLK_DONE : failed(c, call, true);
+}
+
+/* One column of the first row of what the connection says about itself. */
+static enum rlk_class ask(struct conn *c, struct rlk_call *call, const char *sql, unsigned column,
+                          char *out, size_t cap)
+{
+    enum rlk_class class = command(c, call, sql, strlen(sql));
+
+    if (class != RLK_DONE)
+        return class;
+    MYSQL_RES *result = mysql_store_result(c->mysql);
+    if (!result)
+        return failed(c, call, true);
+    MYSQL_ROW row = mysql_fetch_row(result);
+    if (row && row[column])
+        rlk_copy_text(out, cap, row[column], strlen(row[column]));
+    mysql_free_result(result);
+    return RLK_DONE;
+}
+
+/* --- Connecting */
+
+/* What the URL's parameters say. NULL: the libraries' own defaults. */
+struct wishes {
+    const char *socket, *ssl_mode, *ssl_ca, *ssl_cert, *ssl_key, *default_file, *default_group;
+};
+
+static const char *const ssl_modes[] = {"disabled", "required", "verify", NULL};
+
+static enum rlk_class read_params(struct rlk_call *call, const struct rlk_url *url,
+                                  struct wishes *w)
+{
+    const struct {
+        const char *key;
+        const char **out;
+    } known[] = {
+        {"socket", &w->socket},
+        {"ssl_mode", &w->ssl_mode},
+        {"ssl_ca", &w->ssl_ca},
+        {"ssl_cert", &w->ssl_cert},
+        {"ssl_key", &w->ssl_key},
+        {"default_file", &w->default_file},
+        {"default_group", &w->default_group},
+    };
+
+    for (size_t i = 0; i < url->params; i++) {
+        size_t k = 0;
+        while (k < sizeof known / sizeof known[0] && strcmp(known[k].key, url->param[i].key) != 0)
+            k++;
+        if (k == sizeof known / sizeof known[0])
+            return invalid(call,
+                           "the URL has an unknown parameter; known are socket, ssl_mode, ssl_ca, "
+                           "ssl_cert, ssl_key, default_file and default_group");
+        *known[k].out = url->param[i].value;
+    }
+    return RLK_DONE;
+}
+
+static enum rlk_class check_wishes(struct rlk_call *call, const struct rlk_url *url,
+                                   const struct wishes *w)
+{
+    size_t mode = 0;
+
+    while (w->ssl_mode && ssl_modes[mode] && strcmp(ssl_modes[mode], w->ssl_mode) != 0)
+        mode++;
+    if (!ssl_modes[mode])
+        return invalid(call, "ssl_mode in the URL must be disabled, required or verify");
+    if (w->default_file && access(w->default_file, R_OK) != 0)
+        return invalid(call, "the URL's default_file cannot be read");
+    if (!url->path)
+        return invalid(call, "the URL names no database: write mysql://host/DATABASE");
+    return RLK_DONE;
+}
+
+static unsigned whole_seconds(int64_t ms)
+{
+    return ms <= 0 ? 1 : (unsigned)((ms + 999) / 1000);
+}
+
+static void set_option(MYSQL *mysql, enum mysql_option option, const char *text)
+{
+    if (text)
+        mysql_options(mysql, option, text);
+}
+
+static void set_options(MYSQL *mysql, const struct rlk_target *target, const struct rlk_url *url,
+                        const struct wishes *w)
+{
+    const unsigned connect = whole_seconds(target->connect_ms), off = 0;
+    const unsigned timeout = whole_seconds(target->timeout_ms);
+    const unsigned tcp = MYSQL_PROTOCOL_TCP;
+
+    mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+    mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &timeout);
+    mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &timeout);
+    mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &off);
+    mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    if (target->app_name)
+        mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", target->app_name);
+    if (url->host && url->port && !w->socket)
+        mysql_options(mysql, MYSQL_OPT_PROTOCOL, &tcp);
+    set_option(mysql, MYSQL_READ_DEFAULT_FILE, w->default_file);
+    set_option(mysql, MYSQL_READ_DEFAULT_GROUP, w->default_group ? w->default_group : "rowlock");
+    set_option(mysql, MYSQL_OPT_SSL_CA, w->ssl_ca);
+    set_option(mysql, MYSQL_OPT_SSL_CERT, w->ssl_cert);
+    set_option(mysql, MYSQL_OPT_SSL_KEY, w->ssl_key);
+    if (w->ssl_mode)
+        set_tls(mysql, strcmp(w->ssl_mode, "disabled") != 0, strcmp(w->ssl_mode, "verify") == 0);
+}
+
+static void close_on_exec(MYSQL *mysql)
+{
+    const int fd = socket_of(mysql);
+    const int flags = fcntl(fd, F_GETFD);
+
+    if (flags >= 0)
+        fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+}
+
+static enum rlk_class connect_to(struct conn *c, struct rlk_call *call, const struct rlk_url *url,
+                                 const struct wishes *w)
+{
+    const bool tls = w->ssl_mode && strcmp(w->ssl_mode, "disabled") != 0;
+
+    if (!mysql_real_connect(c->mysql, url->host, url->user, url->password, url->path, url->port,
+                            w->socket, CLIENT_MULTI_RESULTS)) {
+        const enum rlk_class class = failed(c, call, false);
+        return class == RLK_SCHEMA ? RLK_INVALID
+                                   : class; /* no such database: ours to make it is not */
+    }
+    close_on_exec(c->mysql);
+    never_reconnect(c->mysql);
+    if (tls && !mysql_get_ssl_cipher(c->mysql))
+        return invalid(call, "the URL asks for TLS, but the server did not offer it");
+    return RLK_DONE;
+}
+
+/* As the server said it when we connected: a proxy must tell the version of what is behind it. */
+static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
+{
+    static const char disguise[] = "5.5.5-"; /* MariaDB before 11 says so to old clients */
+    const char *version = mysql_get_server_info(c->mysql);
+    const bool mariadb = strstr(version, "MariaDB") != NULL;
+    long number = 0;
+    char text[160];
+
+    if (mariadb && strncmp(version, disguise, sizeof disguise - 1) == 0)
+        version += sizeof disguise - 1;
+    const char *at = version;
+    for (int part = 0; part < 3; part++) {
+        char *end = NULL;
+        number = number * 100 + strtol(at, &end, 10) % 100;
+        at = *end == '.' ? end + 1 : end;
+    }
+    if (number >= (mariadb ? OLDEST_MARIADB : OLDEST_MYSQL))
+        return RLK_DONE;
+    snprintf(text, sizeof text, "the server is %s %.60s; MySQL 8.0.29 or MariaDB 10.6 is needed",
+             mariadb ? "MariaDB" : "MySQL", version);
+    rlk_diag_set(call, 0, NULL, text);
+    return RLK_UNSUPPORTED;
+}
+
+/* What is ours to set on our own connection. An option file may have asked for another character set.
+ * A wait for a lock ends at the server before it ends here: as contention, with the connection whole. */
+static enum rlk_class settle(struct conn *c, struct rlk_call *call, const struct rlk_target *target)
+{
+    const unsigned wait = whole_seconds(target->timeout_ms / 2);
+    char sql[160];
+    const int length = snprintf(
+        sql, sizeof sql,
+        "SET autocommit = 1, innodb_lock_wait_timeout = %u, lock_wait_timeout = %u, NAMES utf8mb4",
+        wait, wait);
+
+    return command(c, call, sql, (size_t)length);
+}
+
+static enum rlk_class open_url(struct conn *c, struct rlk_call *call,
+                               const struct rlk_target *target, const struct rlk_url *url)
+{
+    struct wishes wishes = {0};
+    enum rlk_class class = read_params(call, url, &wishes);
+
+    if (class == RLK_DONE)
+        class = check_wishes(call, url, &wishes);
+    if (class != RLK_DONE)
+        return class;
+    c->mysql = mysql_init(NULL);
+    if (!c->mysql)
+        return RLK_NOMEM;
+    set_options(c->mysql, target, url, &wishes);
+    class = connect_to(c, call, url, &wishes);
+    if (class == RLK_DONE)
+        class = check_version(c, call);
+    return class == RLK_DONE ? settle(c, call, target) : class;
+}
+
+/* Done by mysql_init() too, but not safely when threads meet there. */
+static void start_library(void)
+{
+    mysql_library_init(0, NULL, NULL);
+}
+
+static enum rlk_class open_conn(void *conn, struct rlk_call *call, const struct rlk_target *target,
+                                const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    static pthread_once_t started = PTHREAD_ONCE_INIT;
+    struct conn *c = conn;
+    struct rlk_url url;
+    const char *why = NULL;
+
+    pthread_once(&started, start_library);
+    c->texts = texts;
+    const int split = rlk_url_split(target->url, &url, &why);
+    enum rlk_class class = split == -2   ? RLK_NOMEM
+                           : split == -1 ? invalid(call, why)
+                                         : open_url(c, call, target, &url);
+    if (class == RLK_DONE)
+        rlk_copy_text(hello->schema, sizeof hello->schema, url.path, strlen(url.path));
+    rlk_url_free(&url);
+    return class;
+}
+
+static enum rlk_class adopt(void *conn, struct rlk_call *call, void *vendor,
+                            const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    struct conn *c = conn;
+
+    *c = (struct conn){.mysql = vendor, .texts = texts, .adopted = true};
+    enum rlk_class class = check_version(c, call);
+    if (class == RLK_DONE)
+        class = ask(c, call, "SELECT DATABASE()", 0, hello->schema, sizeof hello->schema);
+    if (class != RLK_DONE || hello->schema[0])
+        return class;
+    rlk_copy_text(hello->schema, sizeof hello->schema, texts->schema, strlen(texts->schema));
+    return hello->schema[0]
+               ? RLK_DONE
+               : invalid(call,
+                         "the adopted connection has no database selected, and no schema is set");
+}
+
+/* In a child the parent's session goes on: with /dev/null in the place of the socket, all that the
+ * client library still wants to say goes nowhere. If that cannot be had, memory is lost instead. */
+static bool cut_off(MYSQL *mysql)
+{
+    const int fd = socket_of(mysql);
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const bool cut = fd < 0 || (null >= 0 && dup2(null, fd) == fd);
+
+    if (null >= 0)
+        close(null);
+    return cut;
+}
+
+/* Our own connection is closed before its statements, which then have nothing to tell the server. A
+ * borrowed one stays; in a child its statements do too, since closing them would speak on it. */
+static void close_conn(void *conn, bool in_child)
+{
+    struct conn *c = conn;
+
+    if (!c->mysql || (in_child && (c->adopted || !cut_off(c->mysql))))
+        return;
+    if (!c->adopted)
+        mysql_close(c->mysql);
+    for (int step = 0; step < RLK_STEP_COUNT; step++) {
+        if (c->stmt[step])
+            mysql_stmt_close(c->stmt[step]);
+        c->stmt[step] = NULL;
+    }
+    c->mysql = NULL;
+}
+
+/* --- Tables and server */
+
+/* The length of the first statement. It ends with a semicolon at the end of a line that is not
+ * indented, which lines inside of procedures are. */
+static size_t statement_length(const char *text)
+{
+    const char *line = text;
+
+    while (*line) {
+        const size_t length = strcspn(line, "\n");
+        const char *next = line + length + (line[length] == '\n');
+        if (length > 0 && line[0] != ' ' && line[length - 1] == ';')
+            return (size_t)(next - text);
+        line = next;
+    }
+    return (size_t)(line - text);
+}
+
+/* One at a time: to send them together would need a setting that a borrowed connection may not have. */
+static enum rlk_class install(void *conn, struct rlk_call *call)
+{
+    struct conn *c = conn;
+    const char *sql = c->texts->sql[RLK_STEP_SCHEMA];
+    enum rlk_class class = check_fit(c, call);
+
+    while (class == RLK_DONE && *sql) {
+        const size_t length = statement_length(sql);
+        class = command(c, call, sql, length);
+        sql += length;
+    }
+    return class;
+}
+
+static enum rlk_class meta(void *conn, struct rlk_call *call, struct rlk_meta *out)
+{
+    struct exchange x = {.step = RLK_STEP_META};
+
+    take_int(&x, &out->version);
+    take_text(&x, out->identity, sizeof out->identity);
+    take_int64(&x, &out->token_floor);
+    return run(conn, call, &x, &out->found);
+}
+
+/* "REPEATABLE-READ" to "repeatable read". */
+static void plain_words(char *text)
+{
+    for (; *text; text++) {
+        if (*text == '-')
+            *text = ' ';
+        else if (*text >= 'A' && *text <= 'Z')
+            *text = (char)(*text - 'A' + 'a');
+    }
+}
+
+static enum rlk_class isolation(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
+{
+    static const char sql[] = "SHOW SESSION VARIABLES WHERE Variable_name IN "
+                              "('tx_isolation', 'transaction_isolation')";
+    const enum rlk_class class = ask(c, call, sql, 1, out->isolation, sizeof out->isolation);
+
+    plain_words(out->isolation);
+    out->any_isolation = true; /* no step reads within a transaction what it then relies upon */
+    return class;
+}
+
+static void give_table(struct exchange *x, const struct rlk_texts *texts, const char *table,
+                       char out[64])
+{
+    snprintf(out, 64, "%s%s", texts->prefix, table);
+    give_text(x, out);
+}
+
+static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
+{
+    struct conn *c = conn;
+    struct exchange x = {.step = RLK_STEP_FACTS};
+    char locks[64], tokens[64], meta_table[64], read_only[16] = "", type[64] = "";
+    int flush = 0;
+    bool found = false;
+
+    give_text(&x, c->texts->schema);
+    give_table(&x, c->texts, "locks", locks);
+    give_table(&x, c->texts, "tokens", tokens);
+    give_table(&x, c->texts, "meta", meta_table);
+    give_text(&x, c->texts->schema);
+    give_text(&x, locks);
+    take_text(&x, out->server, sizeof out->server);
+    take_text(&x, read_only, sizeof read_only);
+    take_int64(&x, &out->now_us);
+    take_int(&x, &flush);
+    take_text(&x, out->engine, sizeof out->engine);
+    take_text(&x, type, sizeof type);
+    const enum rlk_class class = run(c, call, &x, &found);
+    if (class != RLK_DONE)
+        return class;
+
+    out->read_only = strcmp(read_only, "0") != 0 && strcmp(read_only, "OFF") != 0;
+    out->crash_safe = strcmp(out->engine, "InnoDB") == 0;
+    out->bytewise = strcmp(type, "varbinary") == 0;
+    out->durable = flush == 1;
+    snprintf(out->collation, sizeof out->collation, "%s", out->bytewise ? "binary" : type);
+    snprintf(out->durability, sizeof out->durability, "innodb_flush_log_at_trx_commit %d", flush);
+    return isolation(c, call, out);
+}
+
+/* --- Locks */
+
+static void give_held(struct exchange *x, const struct rlk_held *held)
+{
+    give_text(x, held->name);
+    give_int(x, held->slot);
+    give_text(x, held->owner);
+    give_int(x, held->token);
+}
+
+static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                              struct rlk_grant *out)
+{
+    struct exchange x = {.step = RLK_STEP_ACQUIRE};
+    int granted = 0;
+    bool found = false;
+
+    give_text(&x, claim->name);
+    give_int(&x, claim->slot);
+    give_text(&x, claim->owner);
+    give_int(&x, claim->attempt);
+    give_int(&x, claim->ttl_us);
+    give_text(&x, claim->host);
+    give_int(&x, claim->pid);
+    give_text(&x, claim->program);
+    give_text(&x, claim->note);
+    take_int(&x, &granted);
+    take_row(&x, &out->row);
+    const enum rlk_class class = run(conn, call, &x, &found);
+
+    /* A row that is over was left alone because another transaction has it locked. */
+    const bool stands = found && out->row.expires_us > out->row.now_us;
+    out->outcome = found && granted ? RLK_GRANTED : stands ? RLK_HELD : RLK_IN_FLIGHT;
+    return class;
+}
+
+static enum rlk_class probe(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                            struct rlk_grant *out)
+{
+    struct exchange x = {.step = RLK_STEP_PROBE};
+    bool found = false;
+
+    give_text(&x, claim->name);
+    give_int(&x, claim->slot);
+    give_text(&x, claim->owner);
+    give_int(&x, claim->attempt);
+    take_row(&x, &out->row);
+    const enum rlk_class class = run(conn, call, &x, &found);
+
+    /* A row of our own can only be of this attempt, which acquire will call granted. */
+    const bool held = found && strcmp(out->row.owner, claim->owner) != 0;
+    out->outcome = held ? RLK_HELD : RLK_IN_FLIGHT;
+    return class;
+}
+
+static enum rlk_class renew(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                            int64_t ttl_us, struct rlk_renewal *out)
+{
+    struct exchange x = {.step = RLK_STEP_RENEW};
+
+    give_held(&x, held);
+    give_int(&x, ttl_us);
+    take_int64(&x, &out->expires_us);
+    take_int64(&x, &out->lapsed_us);
+    take_int64(&x, &out->now_us);
+    return run(conn, call, &x, &out->found);
+}
+
+static enum rlk_class release(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                              bool *found)
+{
+    struct exchange x = {.step = RLK_STEP_RELEASE};
+
+    give_held(&x, held);
+    return change(conn, call, &x, found);
+}
+
+static enum rlk_class verify(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                             struct rlk_verified *out)
+{
+    struct exchange x = {.step = RLK_STEP_VERIFY};
+
+    give_held(&x, held);
+    take_int64(&x, &out->expires_us);
+    take_int64(&x, &out->now_us);
+    return run(conn, call, &x, &out->found);
+}
+
+/* --- Administration */
+
+static enum rlk_class list(void *conn, struct rlk_call *call, const char *name,
+                           const char *after_name, int after_slot, int limit, rlk_row_fn *each,
+                           void *context)
+{
+    struct exchange x = {.step = RLK_STEP_LIST};
+    struct rlk_row row = {0};
+
+    give_text(&x, name);
+    give_text(&x, name);
+    give_text(&x, after_name);
+    give_text(&x, after_name);
+    give_int(&x, after_slot);
+    give_int(&x, limit);
+    take_row(&x, &row);
+    const enum rlk_class class = begin_step(conn, call, &x);
+    if (class != RLK_DONE)
+        return class;
+    while (next_row(&x) && each(context, &row) == 0)
+        continue;
+    return end_step(conn, call, &x);
+}
+
+static enum rlk_class last(void *conn, struct rlk_call *call, const char *name, bool *found,
+                           int64_t *token, int64_t *granted_us)
+{
+    struct exchange x = {.step = RLK_STEP_LAST};
+
+    give_text(&x, name);
+    take_int64(&x, token);
+    take_int64(&x, granted_us);
+    return run(conn, call, &x, found);
+}
+
+/* The candidates of a sweep, which stay in the client's memory, and which of them are gone. */
+struct batch {
+    struct exchange page;
+    struct rlk_row row; /* where the page's rows go, one after the other */
+    bool *gone;
+};
+
+static enum rlk_class delete_candidate(struct conn *c, struct rlk_call *call,
+                                       const struct rlk_row *row, int64_t older_us, bool *gone)
+{
+    struct exchange x = {.step = RLK_STEP_SWEEP};
+
+    give_text(&x, row->name);
+    give_int(&x, row->slot);
+    give_int(&x, row->token);
+    give_int(&x, older_us);
+    return change(c, call, &x, gone);
+}
+
+static enum rlk_class delete_candidates(struct conn *c, struct rlk_call *call, struct batch *b,
+                                        int64_t older_us)
+{
+    static const char begin[] = "START TRANSACTION", commit[] = "COMMIT", undo[] = "ROLLBACK";
+    enum rlk_class class = c->adopted ? RLK_DONE : command(c, call, begin, sizeof begin - 1);
+
+    for (size_t i = 0; class == RLK_DONE && next_row(&b->page); i++)
+        class = delete_candidate(c, call, &b->row, older_us, &b->gone[i]);
+    if (c->adopted || c->dead)
+        return class;
+    if (class == RLK_DONE)
+        return command(c, call, commit, sizeof commit - 1);
+    mysql_real_query(c->mysql, undo, sizeof undo - 1);
+    return class;
+}
+
+/* Told only when they are gone for good, hence a second walk over the page. */
+static void report(struct batch *b, bool all, struct rlk_row *last_row, rlk_row_fn *each,
+                   void *context)
+{
+    bool more = true;
+
+    mysql_stmt_data_seek(b->page.stmt, 0);
+    for (size_t i = 0; next_row(&b->page); i++) {
+        if (more && (all || b->gone[i]))
+            more = each(context, &b->row) == 0;
+        *last_row = b->row;
+    }
+}
+
+static enum rlk_class sweep(void *conn, struct rlk_call *call, const struct rlk_sweep *sweep,
+                            int *seen, struct rlk_row *last_row, rlk_row_fn *each, void *context)
+{
+    struct conn *c = conn;
+    struct batch b = {.page = {.step = RLK_STEP_EXPIRED}};
+
+    give_text(&b.page, sweep->after_name);
+    give_text(&b.page, sweep->after_name);
+    give_int(&b.page, sweep->after_slot);
+    give_int(&b.page, sweep->older_us);
+    give_int(&b.page, sweep->batch);
+    take_row(&b.page, &b.row);
+    enum rlk_class class = begin_step(c, call, &b.page);
+    if (class != RLK_DONE)
+        return class;
+    const size_t rows = (size_t)mysql_stmt_num_rows(b.page.stmt);
+    b.gone = rlk_alloc(rows + 1);
+    if (!b.gone)
+        class = RLK_NOMEM;
+    else if (rows > 0 && !sweep->dry_run)
+        class = delete_candidates(c, call, &b, sweep->older_us);
+    if (class == RLK_DONE) {
+        *seen = (int)rows;
+        report(&b, sweep->dry_run, last_row, each, context);
+    }
+    mysql_stmt_free_result(b.page.stmt);
+    rlk_free(b.gone);
+    return class;
+}
+
+static enum rlk_class fold(void *conn, struct rlk_call *call, struct rlk_fold *fold)
+{
+    struct exchange x = {.step = RLK_STEP_FOLD};
+    bool found = false;
+
+    give_int(&x, fold->idle_us);
+    give_int(&x, fold->batch);
+    give_int(&x, fold->dry_run);
+    take_int64(&x, &fold->folded);
+    return run(conn, call, &x, &found);
+}
+
+static enum rlk_class break_grant(void *conn, struct rlk_call *call, const char *name, int slot,
+                                  int64_t token, bool *found, struct rlk_row *broken)
+{
+    struct exchange x = {.step = RLK_STEP_BREAK};
+
+    give_text(&x, name);
+    give_int(&x, slot);
+    give_int(&x, token);
+    take_row(&x, broken);
+    return run(conn, call, &x, found);
+}
+
+static const char *const schemes[] = {"mysql", "mariadb", NULL};
+
+const struct rlk_backend rlk_backend_mysql = {
+    .name = "mysql",
+    .schemes = schemes,
+    .conn_size = sizeof(struct conn),
+    .quote = '`',
+    .probes_first = true,
+
+    .open = open_conn,
+    .adopt = adopt,
+    .close = close_conn,
+
+    .install = install,
+    .meta = meta,
+    .facts = facts,
+
+    .acquire = acquire,
+    .probe = probe,
+    .renew = renew,
+    .release = release,
+    .verify = verify,
+
+    .list = list,
+    .last = last,
+    .sweep = sweep,
+    .fold = fold,
+    .break_grant = break_grant,
+};

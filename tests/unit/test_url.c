@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * URLs: their scheme, our own parameters in them, and their parts.
+ * No database is asked what it makes of them.
+ */
+#include "url.h"
+
+#include "backend.h"
+#include "tap.h"
+
+#include <string.h>
+
+static bool same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* --- Schemes */
+
+static void test_schemes(void)
+{
+    static const char *const bad[] = {"",        "/a/b",       "nightly", ":x",
+                                      "1db://h", "my sql://h", "a/b:c"};
+    char out[12];
+
+    tap_ok(rlk_url_scheme("mysql://h/d", out, sizeof out) && same(out, "mysql"),
+           "a scheme ends at the colon");
+    tap_ok(rlk_url_scheme("sqlite:/a:b", out, sizeof out) && same(out, "sqlite"),
+           "a scheme needs no slashes");
+    tap_ok(rlk_url_scheme("postgresql:", out, sizeof out) && same(out, "postgresql"),
+           "a scheme that just fits");
+    tap_ok(!rlk_url_scheme("postgresqlxx://h", out, sizeof out), "a scheme that does not fit");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        tap_ok(!rlk_url_scheme(bad[i], out, sizeof out), "no scheme in '%s'", bad[i]);
+}
+
+/* --- Our own parameters */
+
+static void takes(const char *url, const char *rest, const char *schema, const char *prefix)
+{
+    struct rlk_url_own own;
+    char *got = NULL;
+    const char *why = NULL;
+    const int result = rlk_url_take(url, &got, &own, &why);
+
+    tap_ok(result == 0 && same(got, rest) && same(own.schema, schema) && same(own.prefix, prefix),
+           "%s leaves %s", url, rest);
+    rlk_free(got);
+}
+
+static void refuses_to_take(const char *query)
+{
+    struct rlk_url_own own;
+    char *rest = NULL;
+    const char *why = NULL;
+    char url[1000] = "mysql://h/d?";
+
+    strncat(url, query, sizeof url - strlen(url) - 1);
+    tap_ok(rlk_url_take(url, &rest, &own, &why) == -1 && why && !rest, "refused: %.60s", query);
+}
+
+static void test_own_parameters(void)
+{
+    char long_value[600] = "rowlock_schema=";
+
+    takes("mysql://h/d", "mysql://h/d", "", "");
+    takes("postgresql://a,b:1/d?rowlock_schema=app", "postgresql://a,b:1/d", "app", "");
+    takes("mysql://h/d?rowlock_prefix=rl_&socket=/s", "mysql://h/d?socket=/s", "", "rl_");
+    takes("mysql://h/d?x=1&rowlock_schema=a&rowlock_prefix=b&y=%41", "mysql://h/d?x=1&y=%41", "a",
+          "b");
+    takes("sqlite:/a%20b?rowlock_prefix=p%5F", "sqlite:/a%20b", "", "p_");
+    takes("sqlite:x?rowlock_schema=a%26b%3Dc", "sqlite:x", "a&b=c", "");
+    takes("mysql://h/d?norowlock_x=1", "mysql://h/d?norowlock_x=1", "", "");
+    takes("mysql://h/d?a=%zz", "mysql://h/d?a=%zz", "", "");
+    takes("mysql://h/d?&&a=1&", "mysql://h/d?a=1", "", "");
+
+    refuses_to_take("rowlock_schem=x");
+    refuses_to_take("rowlock_=x");
+    refuses_to_take("rowlock_schema");
+    refuses_to_take("rowlock_schema=");
+    refuses_to_take("a=1&rowlock_prefix=&b=2");
+    refuses_to_take("rowlock_prefix=a&rowlock_prefix=a");
+    refuses_to_take("rowlock_prefix=%4");
+    refuses_to_take("rowlock_prefix=a%00b");
+    refuses_to_take("rowlock_prefix=0123456789012345678901234567890123");
+    memset(long_value + strlen(long_value), 'x', 500);
+    refuses_to_take(long_value);
+}
+
+/* --- Parts */
+
+struct parts {
+    const char *user, *password, *host, *path;
+    unsigned port;
+};
+
+static void splits(const char *text, struct parts want)
+{
+    struct rlk_url url;
+    const char *why = NULL;
+    const int result = rlk_url_split(text, &url, &why);
+
+    tap_ok(result == 0 && same(url.user, want.user) && same(url.password, want.password) &&
+               same(url.host, want.host) && same(url.path, want.path) && url.port == want.port,
+           "parts of %s", text);
+    rlk_url_free(&url);
+}
+
+static void test_parts(void)
+{
+    splits("mysql://u:p@h:3307/d", (struct parts){"u", "p", "h", "d", 3307});
+    splits("mysql://h/d", (struct parts){NULL, NULL, "h", "d", 0});
+    splits("mysql:///d", (struct parts){NULL, NULL, NULL, "d", 0});
+    splits("mysql://h", (struct parts){NULL, NULL, "h", NULL, 0});
+    splits("mysql://h/?a=b", (struct parts){NULL, NULL, "h", NULL, 0});
+    splits("mysql://h?a=b", (struct parts){NULL, NULL, "h", NULL, 0});
+    splits("mysql://u@/d", (struct parts){"u", NULL, NULL, "d", 0});
+    splits("mysql://u:@h/d", (struct parts){"u", "", "h", "d", 0});
+    splits("mysql://u%40x:p%3A%2f%25@h/a%2Fb", (struct parts){"u@x", "p:/%", "h", "a/b", 0});
+    splits("mysql://u:a@b:c@h/d", (struct parts){"u", "a@b:c", "h", "d", 0});
+    splits("mysql://u@[::1]/d", (struct parts){"u", NULL, "::1", "d", 0});
+    splits("mysql://[fe80::1%25eth0]:65535/d",
+           (struct parts){NULL, NULL, "fe80::1%eth0", "d", 65535});
+    splits("mysql://h/d%C3%A4", (struct parts){NULL, NULL, "h", "d\xc3\xa4", 0});
+}
+
+static void test_parameters(void)
+{
+    struct rlk_url url;
+    const char *why = NULL;
+
+    tap_ok(rlk_url_split("mysql://h/d?socket=%2Fa b&k%3D=v=w&empty=", &url, &why) == 0 &&
+               url.params == 3,
+           "parameters are split");
+    tap_ok(same(rlk_url_param(&url, "socket"), "/a b"), "a value is decoded");
+    tap_ok(same(rlk_url_param(&url, "k="), "v=w"), "a key is decoded, and ends at the first =");
+    tap_ok(same(rlk_url_param(&url, "empty"), ""), "a value can be empty");
+    tap_ok(!rlk_url_param(&url, "sock"), "what is not there is NULL");
+    rlk_url_free(&url);
+    tap_ok(url.params == 0 && !url.memory, "freeing leaves nothing");
+}
+
+static void refuses_to_split(const char *text)
+{
+    struct rlk_url url;
+    const char *why = NULL;
+
+    tap_ok(rlk_url_split(text, &url, &why) == -1 && why && *why, "refused: %.60s", text);
+    rlk_url_free(&url);
+}
+
+static void test_bad_urls(void)
+{
+    static const char *const bad[] = {
+        "mysql:h/d",          "mysql:/h/d",        "x:y://h/d",           "mysql://h:/d",
+        "mysql://h:0/d",      "mysql://h:65536/d", "mysql://h:123456/d",  "mysql://h:+1/d",
+        "mysql://h:3306x/d",  "mysql://a,b/d",     "mysql://a:1,b:2/d",   "mysql://::1/d",
+        "mysql://[::1/d",     "mysql://[::1]x/d",  "mysql://%zz@h/d",     "mysql://u:%4@h/d",
+        "mysql://u:%@h/d",    "mysql://h%00/d",    "mysql://h/d%",        "mysql://h/d?a",
+        "mysql://h/d?a=1&&b", "mysql://h/d?a=%g0", "mysql://h/d?a=1&a=2", "mysql://h/d?%=1",
+    };
+    char many[200] = "mysql://h/d?a=0";
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refuses_to_split(bad[i]);
+    for (char key[] = "&b=0"; key[1] <= 'b' + RLK_URL_PARAMS_MAX; key[1]++)
+        strncat(many, key, sizeof many - strlen(many) - 1);
+    refuses_to_split(many);
+}
+
+int main(void)
+{
+    test_schemes();
+    test_own_parameters();
+    test_parts();
+    test_parameters();
+    test_bad_urls();
+    return tap_done();
+}
