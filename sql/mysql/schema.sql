@@ -61,7 +61,9 @@ BEGIN
       FROM rowlock_locks WHERE name = p_name AND slot = p_slot;
 
     IF v_stands < 2 THEN
-        IF NOT EXISTS (SELECT 1 FROM rowlock_tokens WHERE name = p_name) THEN
+        -- SELECT INTO, because the same read inside an IF would take a shared lock, and wait for it.
+        SELECT token INTO v_next FROM rowlock_tokens WHERE name = p_name;
+        IF v_next IS NULL THEN
             START TRANSACTION;
             INSERT INTO rowlock_tokens (name, token, granted)
             SELECT p_name, token_floor, v_now FROM rowlock_meta WHERE id = 1 LOCK IN SHARE MODE
@@ -69,6 +71,7 @@ BEGIN
             COMMIT;
         END IF;
 
+        SET v_next = NULL;
         START TRANSACTION;
         SELECT token + 1 INTO v_next FROM rowlock_tokens WHERE name = p_name FOR UPDATE SKIP LOCKED;
         IF v_next IS NOT NULL AND v_stands = 1 THEN

@@ -200,7 +200,7 @@ static enum rlk_class ready(struct connection *conn, struct rlk_call *call)
     if (conn->adopted) {
         if (!sqlite3_get_autocommit(conn->db) ||
             sqlite3_txn_state(conn->db, "main") != SQLITE_TXN_NONE)
-            return refuse(call, RLK_IN_TX, "the connection is inside a transaction");
+            return RLK_IN_TX;
     } else {
         int64_t left_ms = (call->deadline_us - rlk_now_us()) / 1000;
         int patience_ms = left_ms < 0 ? 0 : left_ms > PATIENCE_MS ? PATIENCE_MS : (int)left_ms;
@@ -601,6 +601,13 @@ static enum rlk_class sqlite_acquire(void *state, struct rlk_call *call,
 
 /* ---------------------------------------------------------------- what a holder does */
 
+/* The parameters of renew; verify and release take the first four of them. */
+#define HELD(held, ttl)                                                                       \
+    {                                                                                         \
+        TEXT((held)->name), NUMBER((held)->slot), TEXT((held)->owner), NUMBER((held)->token), \
+            NUMBER(ttl)                                                                       \
+    }
+
 static void read_renewal(sqlite3_stmt *statement, void *out)
 {
     struct rlk_renewal *renewal = out;
@@ -613,8 +620,7 @@ static void read_renewal(sqlite3_stmt *statement, void *out)
 static enum rlk_class sqlite_renew(void *state, struct rlk_call *call, const struct rlk_held *held,
                                    int64_t ttl_us, struct rlk_renewal *out)
 {
-    const struct value values[] = {TEXT(held->name), NUMBER(held->slot), TEXT(held->owner),
-                                   NUMBER(held->token), NUMBER(ttl_us)};
+    const struct value values[] = HELD(held, ttl_us);
     out->found = false;
     enum rlk_class class = ready(state, call);
     if (class == RLK_DONE)
@@ -626,8 +632,7 @@ static enum rlk_class sqlite_release(void *state, struct rlk_call *call,
                                      const struct rlk_held *held, bool *found)
 {
     struct connection *conn = state;
-    const struct value values[] = {TEXT(held->name), NUMBER(held->slot), TEXT(held->owner),
-                                   NUMBER(held->token)};
+    const struct value values[] = HELD(held, 0);
     enum rlk_class class = ready(conn, call);
     if (class == RLK_DONE)
         class = run_first(conn, call, RLK_STEP_RELEASE, values, NULL, NULL);
@@ -647,8 +652,7 @@ static void read_verified(sqlite3_stmt *statement, void *out)
 static enum rlk_class sqlite_verify(void *state, struct rlk_call *call, const struct rlk_held *held,
                                     struct rlk_verified *out)
 {
-    const struct value values[] = {TEXT(held->name), NUMBER(held->slot), TEXT(held->owner),
-                                   NUMBER(held->token)};
+    const struct value values[] = HELD(held, 0);
     out->found = false;
     enum rlk_class class = ready(state, call);
     if (class == RLK_DONE)
