@@ -214,28 +214,6 @@ int rowlock_list(rowlock_db *db, const char *name,
 
 /* ---- last grant */
 
-struct looking {
-    const char *name;
-    bool *found;
-    int64_t *token, *granted_us;
-};
-
-static enum rlk_class run_last(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct looking *l = context;
-    enum rlk_class class =
-        db->backend->last(db->conn, call, l->name, l->found, l->token, l->granted_us);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
-}
-
-int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
-                   int64_t *granted_us)
-{
-    struct looking l = {.name = name, .found = found, .token = token, .granted_us = granted_us};
-    struct rlk_step_call step = {.run = run_last, .context = &l};
-    return rlk_do(db, &step);
-}
-
 int rowlock_last_grant(rowlock_db *db, const char *name, int64_t *token, int64_t *granted_us)
 {
     int result = rlk_enter(db, "look up the last grant", NULL);

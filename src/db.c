@@ -1,176 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Open, adopt, close a rowlock_db, and carry one step across the seam and back. What a step's answer
- * means for a lock is in lock.c. */
+ * Open, adopt and close a rowlock_db. How a step is carried across its connection is in step.c. */
 #include "internal.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "url.h"
-
-/* ---- connection */
-
-static int check_tables(rowlock_db *db, struct rlk_call *call, enum rlk_class *class)
-{
-    struct rlk_meta meta = {0};
-    db->found_version = 0;
-    *class = db->backend->meta(db->conn, call, &meta);
-    if (*class != RLK_DONE)
-        return ROWLOCK_OK;
-    const char *where = db->texts.schema;
-    db->found_version = meta.found ? meta.version : 0;
-    if (!meta.found)
-        return rlk_fail(db, ROWLOCK_ESCHEMA,
-                        "the tables in '%s' are half installed; run `rowlock install`", where);
-    if (meta.version > RLK_SCHEMA_VERSION)
-        return rlk_fail(db, ROWLOCK_ESCHEMA,
-                        "the tables in '%s' are of version %d, newer than this library knows (%d); "
-                        "upgrade rowlock",
-                        where, meta.version, RLK_SCHEMA_VERSION);
-    if (meta.version < RLK_SCHEMA_VERSION)
-        return rlk_fail(
-            db, ROWLOCK_ESCHEMA,
-            "the tables in '%s' are of version %d, this library needs %d; run `rowlock install`",
-            where, meta.version, RLK_SCHEMA_VERSION);
-    if (db->identity[0] && strcmp(db->identity, meta.identity) != 0)
-        return rlk_fail(db, ROWLOCK_ESCHEMA,
-                        "the tables in '%s' are another installation than before (%s, was %s); "
-                        "is this the same database? Open a new handle if it shall be used",
-                        where, meta.identity, db->identity);
-    memcpy(db->identity, meta.identity, sizeof db->identity);
-    db->schema_ok = true;
-    return ROWLOCK_OK;
-}
-
-static enum rlk_class learn_names(rowlock_db *db, const struct rlk_hello *hello)
-{
-    if (!db->texts.schema[0])
-        rlk_copy_text(db->texts.schema, sizeof db->texts.schema, hello->schema,
-                      strlen(hello->schema));
-    if (db->texts.sql[RLK_STEP_META])
-        return RLK_DONE;
-    return rlk_texts_fill(&db->texts, db->backend) == 0 ? RLK_DONE : RLK_NOMEM;
-}
-
-static void disconnect(rowlock_db *db, bool in_child)
-{
-    if (db->opened)
-        db->backend->close(db->conn, in_child);
-    db->opened = db->up = db->schema_ok = false;
-    memset(db->conn, 0, db->backend->conn_size);
-}
-
-static enum rlk_class connect_now(rowlock_db *db, struct rlk_call *call)
-{
-    struct rlk_hello hello = {0};
-    disconnect(db, false);
-    db->opened = true;
-    enum rlk_class class = db->backend->open(db->conn, call, &db->target, &db->texts, &hello);
-    if (class == RLK_UNCERTAIN) /* connecting does nothing that could be uncertain */
-        class = RLK_UNSENT;
-    if (class == RLK_DONE)
-        class = learn_names(db, &hello);
-    db->up = class == RLK_DONE;
-    return class;
-}
-
-/* ---- one step */
-
-static bool is_connection_gone(enum rlk_class class)
-{
-    return class == RLK_UNSENT || class == RLK_UNCERTAIN;
-}
-
-/* Connected and with our tables looked at: RLK_DONE, and *result not OK if the tables are wrong. */
-static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *step,
-                                 struct rlk_call *call, int *result)
-{
-    enum rlk_class class = RLK_DONE;
-    if (!db->up) {
-        if (db->adopted) {
-            rlk_diag_set(call, 0, NULL,
-                         "the adopted connection was lost; open a new one and adopt that");
-            return RLK_UNSENT;
-        }
-        class = connect_now(db, call);
-    }
-    if (class == RLK_DONE && !db->schema_ok && !step->without_tables) {
-        *result = check_tables(db, call, &class);
-        if (class == RLK_UNCERTAIN) /* a plain read */
-            class = RLK_UNSENT;
-    }
-    return class;
-}
-
-static enum rlk_class send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
-                                int *result)
-{
-    memset(call, 0, sizeof *call);
-    call->deadline_us = rlk_now_us() + db->statement_us;
-    enum rlk_class class = make_ready(db, step, call, result);
-    if (class != RLK_DONE || *result != ROWLOCK_OK)
-        return class;
-    step->sent_us = rlk_now_us();
-    call->deadline_us = step->sent_us + db->statement_us;
-    class = step->run(db, call, step->context);
-    if (class == RLK_UNCERTAIN)
-        step->was_uncertain = true;
-    if (class == RLK_SCHEMA)
-        db->schema_ok = false;
-    return class;
-}
-
-static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class class,
-                   const struct rlk_call *call)
-{
-    if (step->was_uncertain)
-        class = RLK_UNCERTAIN;
-    step->contended = class == RLK_CONTENTION;
-    return rlk_fail_class(db, class, call);
-}
-
-int rlk_do(rowlock_db *db, struct rlk_step_call *step)
-{
-    int64_t contention_until =
-        rlk_now_us() + (step->contention_us ? step->contention_us : db->statement_us);
-    int64_t reconnect_until = 0; /* set when the connection is first found gone */
-    int tries = 0;
-    for (;;) {
-        struct rlk_call call;
-        int result = ROWLOCK_OK;
-        enum rlk_class class = send_once(db, step, &call, &result);
-        if (result != ROWLOCK_OK)
-            return step->was_uncertain ? ROWLOCK_EUNCERTAIN : result;
-        if (class == RLK_DONE)
-            return ROWLOCK_OK;
-
-        int64_t until = contention_until;
-        if (is_connection_gone(class)) {
-            db->up = false;
-            if (!reconnect_until)
-                reconnect_until = rlk_now_us() + db->reconnect_us;
-            until = db->adopted ? 0 : reconnect_until;
-        } else if (class != RLK_CONTENTION) {
-            return give_up(db, step, class, &call);
-        }
-        rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call.text);
-        int64_t pause = rlk_pause_retry(db, &tries);
-        if (rlk_now_us() + pause >= until)
-            return give_up(db, step, class, &call);
-        rlk_wait_plain(pause);
-    }
-}
-
-int rlk_enter(rowlock_db *db, const char *verb, const char *name)
-{
-    if (!db || db->tag != RLK_DB_TAG)
-        return ROWLOCK_EMISUSE;
-    if (db->pid != getpid())
-        return ROWLOCK_EMISUSE;
-    rlk_action(db, verb, name);
-    return ROWLOCK_OK;
-}
 
 /* ---- handles */
 
@@ -180,7 +15,7 @@ static void free_db(rowlock_db *db)
         return;
     bool in_child = db->pid != getpid();
     if (db->conn)
-        disconnect(db, in_child);
+        rlk_disconnect(db, in_child);
     rlk_wake_close(db);
     rlk_texts_clear(&db->texts);
     rlk_free(db->conn);
@@ -297,7 +132,7 @@ int rowlock_db_open(rowlock_db **out, const char *url, const rowlock_db_options 
         result = take_url(db, url);
     if (result == ROWLOCK_OK) {
         struct rlk_call call = {.deadline_us = rlk_now_us() + db->target.connect_ms * 1000};
-        enum rlk_class class = connect_now(db, &call);
+        enum rlk_class class = rlk_connect(db, &call);
         if (class != RLK_DONE)
             result = rlk_fail_class(db, class, &call);
     }
@@ -322,7 +157,7 @@ static int adopt(rowlock_db **out, const char *scheme, void *vendor,
         db->adopted = db->opened = true;
         enum rlk_class class = db->backend->adopt(db->conn, &call, vendor, &db->texts, &hello);
         if (class == RLK_DONE)
-            class = learn_names(db, &hello);
+            class = rlk_learn_names(db, &hello);
         if (class != RLK_DONE)
             result = rlk_fail_class(db, class, &call);
         db->up = class == RLK_DONE;

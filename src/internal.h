@@ -111,7 +111,7 @@ void rlk_wait_plain(int64_t pause_us);
 /* backends.c */
 const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known);
 
-/* db.c */
+/* step.c */
 
 /* Every public call begins here: is the handle ours to use? Sets the action for error texts. */
 int rlk_enter(rowlock_db *db, const char *verb, const char *name);
@@ -130,11 +130,14 @@ struct rlk_step_call {
 };
 int rlk_do(rowlock_db *db, struct rlk_step_call *step);
 
-/* admin.c */
-int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
-                   int64_t *granted_us);
+/* For those who open and close. */
+enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call);
+enum rlk_class rlk_learn_names(rowlock_db *db, const struct rlk_hello *hello);
+void rlk_disconnect(rowlock_db *db, bool in_child);
 
 /* lock.c */
+int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
+                   int64_t *granted_us);
 void rlk_lock_abandon(rowlock_lock *lock); /* the db is being closed */
 void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row);
 

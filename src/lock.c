@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The states of a lock, and what each answer of the database means for it. How a step is sent, and
- * sent again, is in db.c; how long to wait between two looks is in wait.c. */
+ * sent again, is in step.c; how long to wait between two looks is in wait.c. */
 #include "internal.h"
 
 #include <inttypes.h>
@@ -451,6 +451,28 @@ int rowlock_verify(rowlock_lock *lock)
     if (!h.verified.found)
         return found_lost(lock);
     return h.verified.expires_us <= h.verified.now_us ? ROWLOCK_LAPSED : ROWLOCK_OK;
+}
+
+struct looking {
+    const char *name;
+    bool *found;
+    int64_t *token, *granted_us;
+};
+
+static enum rlk_class run_last(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct looking *l = context;
+    enum rlk_class class =
+        db->backend->last(db->conn, call, l->name, l->found, l->token, l->granted_us);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
+                   int64_t *granted_us)
+{
+    struct looking l = {.name = name, .found = found, .token = token, .granted_us = granted_us};
+    struct rlk_step_call step = {.run = run_last, .context = &l};
+    return rlk_do(db, &step);
 }
 
 static enum rlk_class run_release(rowlock_db *db, struct rlk_call *call, void *context)
