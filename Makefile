@@ -102,7 +102,7 @@ OUR_CFLAGS += --coverage
 OUR_LDFLAGS += --coverage
 endif
 
-ALL_CFLAGS = $(OUR_CPPFLAGS) $(OUR_CFLAGS) $(CPPFLAGS) $(CFLAGS)
+ALL_CFLAGS = $(OUR_CPPFLAGS) $(OUR_CFLAGS) $(OBJ_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(OUR_LDFLAGS) $(LDFLAGS)
 
 # Objects of each compiler and set of flags have a folder of their own, so they never mix.
@@ -150,7 +150,7 @@ endif
 $(BUILD)/%.o: %.c | libraries-found
 	@mkdir -p $(@D)
 	$(say) CC $<
-	$(Q)$(CC) $(OBJ_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Only a driver sees its database's header. SQL texts are longer than C promises to take as one literal.
 $(BUILD)/src/backend/postgres.o: OBJ_CFLAGS = $(POSTGRES_CFLAGS)
