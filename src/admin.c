@@ -155,9 +155,11 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
         if (result == ROWLOCK_OK)
             judge_facts(&c, &e);
     }
-    if (worst)
+    if (c.worst == ROWLOCK_BAD)
+        result = ROWLOCK_OK;
+    if (worst && result == ROWLOCK_OK)
         *worst = c.worst;
-    return c.worst == ROWLOCK_BAD ? ROWLOCK_OK : result;
+    return result;
 }
 
 /* ---- list */

@@ -187,7 +187,12 @@ void rowlock_db_close(rowlock_db *db)
 {
     if (!db || db->tag != RLK_DB_TAG)
         return;
-    while (db->locks)
+    bool reachable = true; /* what one release could not reach, the next need not wait for */
+    while (db->locks) {
+        if (!reachable)
+            db->locks->state = RLK_IDLE;
         rlk_lock_abandon(db->locks);
+        reachable = db->up;
+    }
     free_db(db);
 }

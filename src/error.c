@@ -129,7 +129,8 @@ int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
         if (meanings[i].class != class)
             continue;
-        int code = rlk_fail(db, meanings[i].code, "%s%s", call->text, meanings[i].advice);
+        const char *text = class == RLK_NOMEM ? "" : call->text; /* it says the same */
+        int code = rlk_fail(db, meanings[i].code, "%s%s", text, meanings[i].advice);
         db->error.native = call->native;
         memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
         db->error.retryable = meanings[i].retryable;

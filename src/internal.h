@@ -57,6 +57,7 @@ struct rowlock_lock {
 
     int64_t attempt; /* of the acquire going on */
     bool attempt_open; /* its outcome is unknown: the next acquire asks with the same attempt */
+    bool release_open; /* of this grant an earlier release may have been carried out */
     bool met_holder; /* the last try found it held */
     bool holder_known;
     struct rlk_row holder;

@@ -226,12 +226,15 @@ static void take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t se
     lock->ttl_us = row->ttl_us;
     lock->expires_us = row->expires_us;
     lock->deadline_us = local_deadline(sent_us, row->expires_us, row->now_us);
-    lock->met_holder = lock->holder_known = lock->attempt_open = false;
+    lock->met_holder = lock->holder_known = lock->attempt_open = lock->release_open = false;
     rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
 }
 
+/* Busy is no failure: what went wrong on the way to it is not told. */
 static int found_busy(rowlock_lock *lock, const struct rlk_grant *grant)
 {
+    if (lock->db->error.code != ROWLOCK_OK)
+        rlk_action(lock->db, "acquire lock", lock->name);
     lock->attempt_open = false;
     lock->met_holder = lock->holder_known = grant && grant->outcome == RLK_HELD;
     if (lock->holder_known)
@@ -242,17 +245,18 @@ static int found_busy(rowlock_lock *lock, const struct rlk_grant *grant)
 static int renew_grant(rowlock_lock *lock, int64_t ttl_us);
 
 /* The grant took so long to reach us that its lease is over. Nothing was done under it yet, so a
- * renewal makes it whole; unless somebody has taken it over. */
+ * renewal makes it whole; unless somebody has taken it over. Where the renewal fails, nothing is held,
+ * and the next acquire asks for the same grant. */
 static int freshen(rowlock_lock *lock)
 {
     int result = renew_grant(lock, lock->ttl_us);
-    if (result == ROWLOCK_LAPSED)
+    if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         return ROWLOCK_OK;
-    if (result == ROWLOCK_LOST) {
-        lock->state = RLK_IDLE;
-        lock->depth = 0;
+    lock->state = RLK_IDLE;
+    lock->depth = 0;
+    if (result == ROWLOCK_LOST)
         return found_busy(lock, NULL);
-    }
+    lock->attempt_open = true;
     return result;
 }
 
@@ -266,7 +270,7 @@ static int try_once(struct acquiring *a)
     if (step.contended && !step.was_uncertain)
         return found_busy(lock, NULL);
     if (result != ROWLOCK_OK) {
-        lock->attempt_open = step.was_uncertain;
+        lock->attempt_open = lock->attempt_open || step.was_uncertain;
         return result;
     }
     if (a->grant.outcome != RLK_GRANTED)
@@ -408,7 +412,11 @@ static int renew_grant(rowlock_lock *lock, int64_t ttl_us)
     struct holding h = holding(lock);
     h.ttl_us = ttl_us;
     struct rlk_step_call step = {.run = run_renew, .context = &h};
+    int64_t asked_us = rlk_now_us();
     int result = rlk_do(lock->db, &step);
+    /* A renewal whose answer was lost may have made the lease end sooner. */
+    if (result != ROWLOCK_OK && step.was_uncertain && asked_us + ttl_us < lock->deadline_us)
+        lock->deadline_us = asked_us + ttl_us;
     if (result != ROWLOCK_OK)
         return result;
     if (!h.renewal.found)
@@ -505,9 +513,10 @@ static int release_grant(rowlock_lock *lock)
     struct holding h = holding(lock);
     struct rlk_step_call step = {.run = run_release, .context = &h};
     int result = rlk_do(lock->db, &step);
+    lock->release_open = lock->release_open || step.was_uncertain;
     if (result != ROWLOCK_OK || h.found)
         return result;
-    return step.was_uncertain ? resolve_release(lock) : found_lost(lock);
+    return lock->release_open ? resolve_release(lock) : found_lost(lock);
 }
 
 int rowlock_release(rowlock_lock *lock)

@@ -130,8 +130,8 @@ static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class cl
 
 int rlk_do(rowlock_db *db, struct rlk_step_call *step)
 {
-    int64_t contention_until =
-        rlk_now_us() + (step->contention_us ? step->contention_us : db->statement_us);
+    bool sooner = step->contention_us && step->contention_us < db->statement_us;
+    int64_t contention_until = rlk_now_us() + (sooner ? step->contention_us : db->statement_us);
     int64_t reconnect_until = 0; /* set when the connection is first found gone */
     int tries = 0;
     for (;;) {

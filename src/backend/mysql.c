@@ -61,7 +61,7 @@ static int socket_of(MYSQL *mysql)
 
 static void set_tls(MYSQL *mysql, bool enforce, bool verify)
 {
-    const my_bool enforced = enforce, verified = verify;
+    const my_bool enforced = enforce ? 1 : 0, verified = verify ? 1 : 0;
 
     mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &enforced);
     mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verified);
@@ -118,8 +118,8 @@ static const struct {
     {ER_LOCK_TABLE_FULL, RLK_CONTENTION}, /* 1206, out of memory for locks */
     {3101, RLK_CONTENTION}, /* Group Replication: lost at certification */
     {ER_TABLE_DEF_CHANGED, RLK_CONTENTION}, /* 1412, the table was altered meanwhile */
-    {ER_NEED_REPREPARE, RLK_CONTENTION}, /* 1615; see forget_stale() */
-    {ER_UNKNOWN_STMT_HANDLER, RLK_CONTENTION}, /* 1243; see forget_stale() */
+    {ER_NEED_REPREPARE, RLK_CONTENTION}, /* 1615; see failed_step() */
+    {ER_UNKNOWN_STMT_HANDLER, RLK_CONTENTION}, /* 1243; see failed_step() */
 
     /* Not let in, or thrown out before our statement was looked at. */
     {ER_CON_COUNT_ERROR, RLK_UNSENT}, /* 1040 */
@@ -219,35 +219,36 @@ static void abandon(struct conn *c, unsigned code, enum rlk_class class)
         mysql_rollback(c->mysql);
 }
 
-static enum rlk_class failed(struct conn *c, struct rlk_call *call, bool sent)
+/* Errors are copied before anything else is asked of the connection. */
+static enum rlk_class note(struct conn *c, struct rlk_call *call, unsigned code,
+                           const char *sqlstate, const char *text, bool sent)
 {
-    const unsigned code = mysql_errno(c->mysql);
     const enum rlk_class class = classify(code, sent);
 
-    rlk_diag_set(call, (int)code, mysql_sqlstate(c->mysql), mysql_error(c->mysql));
+    rlk_diag_set(call, (int)code, sqlstate, text);
     abandon(c, code, class);
     return class;
 }
 
-/* The server has forgotten the statement, or wants it anew. The next try prepares it. */
-static void forget_stale(struct conn *c, enum rlk_step step, unsigned code)
+static enum rlk_class failed(struct conn *c, struct rlk_call *call, bool sent)
 {
-    if (code == ER_NEED_REPREPARE || code == ER_UNKNOWN_STMT_HANDLER) {
-        mysql_stmt_close(c->stmt[step]);
-        c->stmt[step] = NULL;
-    }
+    return note(c, call, mysql_errno(c->mysql), mysql_sqlstate(c->mysql), mysql_error(c->mysql),
+                sent);
 }
 
+/* A statement that the server has forgotten, or wants anew, is prepared by the next try. */
 static enum rlk_class failed_step(struct conn *c, struct rlk_call *call, enum rlk_step step,
                                   bool sent)
 {
     MYSQL_STMT *stmt = c->stmt[step];
     const unsigned code = mysql_stmt_errno(stmt);
-    const enum rlk_class class = classify(code, sent);
+    const enum rlk_class class =
+        note(c, call, code, mysql_stmt_sqlstate(stmt), mysql_stmt_error(stmt), sent);
 
-    rlk_diag_set(call, (int)code, mysql_stmt_sqlstate(stmt), mysql_stmt_error(stmt));
-    forget_stale(c, step, code);
-    abandon(c, code, class);
+    if (code == ER_NEED_REPREPARE || code == ER_UNKNOWN_STMT_HANDLER) {
+        mysql_stmt_close(stmt);
+        c->stmt[step] = NULL;
+    }
     return class;
 }
 
@@ -271,9 +272,7 @@ static bool hung_up(const struct conn *c)
 /* The client library's idea of the transaction is of the last success. After a failure it is asked. */
 static enum rlk_class outside_transaction(struct conn *c, struct rlk_call *call)
 {
-    static const char probe[] = "DO 0";
-
-    if (mysql_errno(c->mysql) && mysql_real_query(c->mysql, probe, sizeof probe - 1))
+    if (mysql_errno(c->mysql) && mysql_query(c->mysql, "DO 0"))
         return failed(c, call, false);
 
     const unsigned status = c->mysql->server_status;
@@ -465,16 +464,22 @@ static enum rlk_class change(struct conn *c, struct rlk_call *call, struct excha
 }
 
 /* A statement that is no step: a connection setting, BEGIN, COMMIT, or a part of the schema. */
-static enum rlk_class command(struct conn *c, struct rlk_call *call, const char *sql, size_t length)
+static enum rlk_class send_text(struct conn *c, struct rlk_call *call, const char *sql,
+                                size_t length)
 {
     return mysql_real_query(c->mysql, sql, length) == 0 ? RLK_DONE : failed(c, call, true);
+}
+
+static enum rlk_class command(struct conn *c, struct rlk_call *call, const char *sql)
+{
+    return send_text(c, call, sql, strlen(sql));
 }
 
 /* One column of the first row of what the connection says about itself. */
 static enum rlk_class ask(struct conn *c, struct rlk_call *call, const char *sql, unsigned column,
                           char *out, size_t cap)
 {
-    enum rlk_class class = command(c, call, sql, strlen(sql));
+    enum rlk_class class = command(c, call, sql);
 
     if (class != RLK_DONE)
         return class;
@@ -641,7 +646,7 @@ static enum rlk_class settle(struct conn *c, struct rlk_call *call, const struct
         "SET autocommit = 1, innodb_lock_wait_timeout = %u, lock_wait_timeout = %u, NAMES utf8mb4",
         wait, wait);
 
-    return command(c, call, sql, (size_t)length);
+    return send_text(c, call, sql, (size_t)length);
 }
 
 static enum rlk_class open_url(struct conn *c, struct rlk_call *call,
@@ -708,8 +713,9 @@ static enum rlk_class adopt(void *conn, struct rlk_call *call, void *vendor,
                          "the adopted connection has no database selected, and no schema is set");
 }
 
-/* In a child the parent's session goes on: with /dev/null in the place of the socket, all that the
- * client library still wants to say goes nowhere. If that cannot be had, memory is lost instead. */
+/* With /dev/null in the place of the socket, all that the client library still wants to say goes
+ * nowhere: in a child the parent's session goes on, and a lost connection cannot raise SIGPIPE, which
+ * TLS libraries let through. If that cannot be had, memory is lost instead. */
 static bool cut_off(MYSQL *mysql)
 {
     const int fd = socket_of(mysql);
@@ -727,10 +733,13 @@ static void close_conn(void *conn, bool in_child)
 {
     struct conn *c = conn;
 
-    if (!c->mysql || (in_child && (c->adopted || !cut_off(c->mysql))))
+    if (!c->mysql || (in_child && c->adopted))
         return;
-    if (!c->adopted)
+    if (!c->adopted) {
+        if ((in_child || c->dead || hung_up(c)) && !cut_off(c->mysql))
+            return;
         mysql_close(c->mysql);
+    }
     for (int step = 0; step < RLK_STEP_COUNT; step++) {
         if (c->stmt[step])
             mysql_stmt_close(c->stmt[step]);
@@ -766,7 +775,7 @@ static enum rlk_class install(void *conn, struct rlk_call *call)
 
     while (class == RLK_DONE && *sql) {
         const size_t length = statement_length(sql);
-        class = command(c, call, sql, length);
+        class = send_text(c, call, sql, length);
         sql += length;
     }
     return class;
@@ -989,16 +998,15 @@ static enum rlk_class delete_candidate(struct conn *c, struct rlk_call *call,
 static enum rlk_class delete_candidates(struct conn *c, struct rlk_call *call, struct batch *b,
                                         int64_t older_us)
 {
-    static const char begin[] = "START TRANSACTION", commit[] = "COMMIT", undo[] = "ROLLBACK";
-    enum rlk_class class = c->adopted ? RLK_DONE : command(c, call, begin, sizeof begin - 1);
+    enum rlk_class class = c->adopted ? RLK_DONE : command(c, call, "START TRANSACTION");
 
     for (size_t i = 0; class == RLK_DONE && next_row(&b->page); i++)
         class = delete_candidate(c, call, &b->row, older_us, &b->gone[i]);
     if (c->adopted || c->dead)
         return class;
     if (class == RLK_DONE)
-        return command(c, call, commit, sizeof commit - 1);
-    mysql_real_query(c->mysql, undo, sizeof undo - 1);
+        return command(c, call, "COMMIT");
+    mysql_rollback(c->mysql);
     return class;
 }
 

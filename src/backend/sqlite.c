@@ -145,12 +145,13 @@ static enum rlk_class prepare(struct connection *conn, struct rlk_call *call, in
     return RLK_DONE;
 }
 
-/* Bind as many of the values as the statement has parameters: those of one text share them. */
+/* Bind as many of the values as the statement has parameters: those of one text share them. NULL if
+ * none has any. */
 static enum rlk_class bind(struct connection *conn, struct rlk_call *call, sqlite3_stmt *statement,
                            const struct value *values)
 {
     int count = sqlite3_bind_parameter_count(statement);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; values && i < count; i++) {
         const struct value *value = &values[i];
         int code = value->none ? sqlite3_bind_null(statement, i + 1)
                    : value->text
@@ -362,7 +363,7 @@ static enum rlk_class check_version(struct rlk_call *call)
     return refuse(call, RLK_UNSUPPORTED, text);
 }
 
-/* A step's connection setting: the only SQL, with BEGIN and its like, that stands here. */
+/* A connection setting, given or asked for: with BEGIN and its like the only SQL that stands here. */
 static int pragma(sqlite3 *db, const char *text, char *out, size_t cap)
 {
     sqlite3_stmt *statement = NULL;
@@ -421,8 +422,8 @@ static enum rlk_class sqlite_adopt(void *state, struct rlk_call *call, void *ven
     return RLK_DONE;
 }
 
-/* After fork nothing is closed: closing any descriptor of the file would drop the parent's locks on
- * it ("How To Corrupt An SQLite Database File", section 2.6). The handle's memory stays. */
+/* After fork nothing is closed: the child has inherited SQLite's notes on file locks, but not the locks
+ * ("How To Corrupt An SQLite Database File", section 2.6). The handle's memory stays. */
 static void sqlite_close(void *state, bool in_child)
 {
     struct connection *conn = state;

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the command share: the parsed command line, the open handles and the helpers.
+ * Nothing here is part of the library.
+ */
+#ifndef ROWLOCK_CLI_CLI_H
+#define ROWLOCK_CLI_CLI_H
+
+#include "exit.h"
+
+#include <rowlock/rowlock.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---------------------------------------------------------------- the command line (options.c) */
+
+#define UNSET INT64_C(-1) /* a number or duration that was not given */
+#define NEVER INT64_C(-2) /* the word "never" where a duration may be that */
+
+/* The values of all options of all commands; each command accepts its own selection of them. */
+struct settings {
+    const char *url;
+    const char *owner;
+    const char *note;
+    bool help;
+    bool version;
+    bool json;
+    bool quiet;
+    bool verbose;
+    bool nonblock;
+    bool dry_run;
+    int64_t wait_ms;
+    int64_t ttl_ms;
+    int64_t min_hold_ms;
+    int64_t max_hold_ms;
+    int64_t grace_ms;
+    int64_t older_than_ms;
+    int64_t idle_ms;
+    int64_t every_ms;
+    int64_t conflict_status;
+    int64_t token;
+    int64_t if_token;
+    int64_t batch;
+};
+
+/* Options, as commands list them. Two ids may have one name where two commands mean two things. */
+enum option_id {
+    OPT_END = 0,
+    OPT_URL = 256, /* beyond every letter, so that getopt_long() can return either */
+    OPT_HELP,
+    OPT_VERSION,
+    OPT_JSON,
+    OPT_NONBLOCK,
+    OPT_WAIT,
+    OPT_CONFLICT,
+    OPT_VERBOSE,
+    OPT_TTL,
+    OPT_MIN_HOLD,
+    OPT_MAX_HOLD,
+    OPT_GRACE,
+    OPT_OWNER,
+    OPT_NOTE,
+    OPT_ITS_OWNER,
+    OPT_ITS_TOKEN,
+    OPT_NEW_TTL,
+    OPT_OLDER_THAN,
+    OPT_IDLE,
+    OPT_BATCH,
+    OPT_DRY_RUN,
+    OPT_EVERY,
+    OPT_QUIET,
+    OPT_IF_TOKEN
+};
+
+struct cli;
+
+struct command {
+    const char *name;
+    const char *arguments; /* as the usage line shows them */
+    const char *purpose; /* one line, for the list of commands */
+    const char *details; /* the rest of its help */
+    const int *options; /* OPT_END ends them; url and help are everybody's */
+    int least_arguments;
+    int most_arguments; /* NO_LIMIT: the last one begins another program's command line */
+    int (*run)(struct cli *cli);
+};
+
+#define NO_LIMIT (-1)
+
+struct cli {
+    const struct command *command; /* NULL before it is known */
+    struct settings set;
+    char **arguments; /* what is neither an option nor the command's name */
+    int argument_count;
+
+    rowlock_db *db;
+    rowlock_lock *lock;
+    bool leave_grant; /* end without closing the handles: the grant shall outlive this process */
+    bool abandon; /* end without so much as touching them: the database does not answer */
+};
+
+/* The options that may stand before the command. *used gets how many words they took. */
+int options_before_command(struct cli *cli, int argc, char **argv, int *used);
+
+/* The command's own; fills cli->set and cli->arguments. argv[0] is the command's name. Both return
+ * EXIT_FINE, or EXIT_USAGE after saying what is wrong. */
+int options_of_command(struct cli *cli, int argc, char **argv);
+
+/* One line for each option of the list, for --help. */
+void options_print(const int *ids);
+
+/* Says what is wrong with the command line and where to read more. Returns EXIT_USAGE. */
+int usage_error(const struct cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* "500ms", "1.5", "30s", "5m", "2h", "1d" in milliseconds, rounded up; false if it is none. */
+bool parse_duration(const char *text, int64_t *out);
+
+/* A decimal number between least and most, and nothing else. */
+bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
+
+/* ---------------------------------------------------------------- the database (connect.c) */
+
+/* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. Returns an exit
+ * status; what went wrong has been said. */
+int connect_database(struct cli *cli, const rowlock_db_options *options);
+
+/* Closes what is open, as far as the two flags of cli allow. */
+void disconnect_database(struct cli *cli);
+
+/* ---------------------------------------------------------------- saying things (report.c) */
+
+/* One line on standard error, "rowlock: …", in which nothing can upset a terminal. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The exit status that belongs to a result. */
+int status_of(int result);
+
+/* Says what the database had to say about the last failure, and returns its exit status. */
+int report_failure(const struct cli *cli, int result);
+
+/* Ends standard output: EXIT_OUTPUT if status is EXIT_FINE and not everything could be written. */
+int finish_output(int status);
+
+/* A copy of text in which control characters are \xNN; yours to free. Never NULL. */
+char *printable(const char *text);
+
+/* How many columns a printable() text takes, roughly: one for each code point. */
+int columns_of(const char *text);
+
+/* "4.2s", "42s", "3m12s", "2h05m", "3d04h" */
+#define DURATION_TEXT_SIZE 32
+void duration_text(int64_t ms, char text[DURATION_TEXT_SIZE]);
+
+/* "report.sh[4711]@web1", printable; yours to free. Never NULL. */
+char *holder_text(const rowlock_grant *grant);
+
+/* How long the grant has been there, by the database's clock. */
+int64_t grant_age_ms(const rowlock_grant *grant);
+
+/* malloc() and friends that end the process with EXIT_INTERNAL when there is no memory. */
+void *must_have(void *memory);
+
+#endif

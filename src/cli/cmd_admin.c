@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * install, check, sweep and break: what an administrator does. Looking at locks is in cmd_list.c.
+ */
+#include "commands.h"
+
+#include "json.h"
+#include "signals.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const int sweep_options[] = {OPT_OLDER_THAN, OPT_IDLE,  OPT_BATCH, OPT_DRY_RUN,
+                             OPT_EVERY,      OPT_QUIET, OPT_JSON,  OPT_END};
+const int break_options[] = {OPT_IF_TOKEN, OPT_JSON, OPT_END};
+
+/* ---------------------------------------------------------------- install */
+
+int cmd_install(struct cli *cli)
+{
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
+        return status;
+    int result = rowlock_install(cli->db);
+    if (result != ROWLOCK_OK)
+        return report_failure(cli, result);
+    if (cli->set.json) {
+        json_t *object = must_have(json_object());
+        json_put(object, "result", json_of_result(result));
+        json_print(object, 0);
+    } else {
+        puts("The tables are in place.");
+    }
+    return EXIT_FINE;
+}
+
+/* ---------------------------------------------------------------- check */
+
+static const char *verdict_text(rowlock_verdict verdict, bool json)
+{
+    switch (verdict) {
+    case ROWLOCK_FINE:
+        return "ok";
+    case ROWLOCK_WARNING:
+        return json ? "warning" : "WARN";
+    case ROWLOCK_BAD:
+        break;
+    }
+    return json ? "bad" : "BAD";
+}
+
+static int print_finding(void *context, const rowlock_finding *finding)
+{
+    (void)context;
+    char *value = printable(finding->value);
+    printf("%-5s %-18s %s\n", verdict_text(finding->verdict, false), finding->item, value);
+    free(value);
+    if (finding->advice[0]) {
+        char *advice = printable(finding->advice);
+        printf("%-5s %-18s %s\n", "", "", advice);
+        free(advice);
+    }
+    return 0;
+}
+
+static int keep_finding(void *context, const rowlock_finding *finding)
+{
+    json_t *array = context;
+    json_t *object = must_have(json_object());
+    json_put(object, "item", json_of_text(finding->item));
+    json_put(object, "value", json_of_text(finding->value));
+    json_put(object, "verdict", json_of_text(verdict_text(finding->verdict, true)));
+    json_put(object, "advice", json_of_text(finding->advice));
+    if (json_array_append_new(array, object) != 0)
+        must_have(NULL);
+    return 0;
+}
+
+int cmd_check(struct cli *cli)
+{
+    rowlock_verdict worst = ROWLOCK_FINE;
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
+        return status;
+    json_t *findings = must_have(json_array());
+    int result =
+        rowlock_check(cli->db, cli->set.json ? keep_finding : print_finding, findings, &worst);
+    if (result != ROWLOCK_OK) {
+        json_decref(findings);
+        return report_failure(cli, result);
+    }
+    if (cli->set.json) {
+        json_t *object = must_have(json_object());
+        json_put(object, "worst", json_of_text(verdict_text(worst, true)));
+        json_put(object, "findings", findings);
+        json_print(object, 0);
+    } else {
+        json_decref(findings);
+    }
+    return worst == ROWLOCK_BAD ? EXIT_NOTHING : EXIT_FINE;
+}
+
+/* ---------------------------------------------------------------- sweep */
+
+struct sweeping {
+    const struct cli *cli;
+    bool any; /* one has been printed: the next begins with a comma */
+    int signal; /* came meanwhile */
+};
+
+/* JSON is written as it comes, so that a million rows need no memory. */
+static void print_swept_json(struct sweeping *sweeping, const rowlock_grant *grant)
+{
+    json_t *object = json_of_grant(grant);
+    char *text = must_have(json_dumps(object, 0));
+    printf("%s\n  %s", sweeping->any ? "," : "", text);
+    free(text);
+    json_decref(object);
+    sweeping->any = true;
+}
+
+static void print_swept(const struct cli *cli, const rowlock_grant *grant)
+{
+    char ago[DURATION_TEXT_SIZE];
+    char *name = printable(grant->name);
+    char *holder = holder_text(grant);
+    duration_text(-grant->remaining_ms, ago);
+    printf("%s '%s', token %lld of %s, expired %s ago\n",
+           cli->set.dry_run ? "would remove" : "removed", name, (long long)grant->token, holder,
+           ago);
+    free(name);
+    free(holder);
+}
+
+static int on_swept(void *context, const rowlock_grant *grant)
+{
+    struct sweeping *sweeping = context;
+    const struct cli *cli = sweeping->cli;
+    if (cli->set.json)
+        print_swept_json(sweeping, grant);
+    else if (!cli->set.quiet)
+        print_swept(cli, grant);
+    int signal = cli->set.every_ms != UNSET && !sweeping->signal ? signals_next(0) : 0;
+    if (signal_ends(signal))
+        sweeping->signal = signal;
+    return sweeping->signal;
+}
+
+static void print_summary(const struct cli *cli, int result, const rowlock_sweep_report *report)
+{
+    bool dry = cli->set.dry_run;
+    if (cli->set.json) {
+        json_t *name = json_of_result(result);
+        printf("], \"result\": \"%s\", \"dry_run\": %s, \"locks\": %lld, \"counters\": %lld, "
+               "\"batches\": %lld}\n",
+               json_string_value(name), dry ? "true" : "false", (long long)report->locks,
+               (long long)report->counters, (long long)report->batches);
+        json_decref(name);
+    } else if (!cli->set.quiet && result == ROWLOCK_OK) {
+        printf("%s%lld expired lock%s, %lld idle counter%s\n", dry ? "would remove " : "removed ",
+               (long long)report->locks, report->locks == 1 ? "" : "s", (long long)report->counters,
+               report->counters == 1 ? "" : "s");
+    }
+}
+
+/* *signal gets the one that came meanwhile. Returns the library's result. */
+static int sweep_once(struct cli *cli, int *signal)
+{
+    const struct settings *set = &cli->set;
+    struct sweeping sweeping = {.cli = cli};
+    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    options.older_than_ms = set->older_than_ms == UNSET ? 0 : set->older_than_ms;
+    options.idle_ms = set->idle_ms == UNSET ? 0 : set->idle_ms == NEVER ? -1 : set->idle_ms;
+    options.batch = set->batch == UNSET ? 0 : (int32_t)set->batch;
+    options.dry_run = set->dry_run;
+    options.each = on_swept;
+    options.context = &sweeping;
+    if (set->json)
+        printf("{\"removed\": [");
+    int result = rowlock_sweep(cli->db, &options, &report);
+    print_summary(cli, result, &report);
+    fflush(stdout); /* a failure stays on record until finish_output() */
+    *signal = sweeping.signal;
+    return result;
+}
+
+/* Something that may be over by the next time is no reason to stop sweeping. */
+static bool passes(const struct cli *cli)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(cli->db, &error);
+    return error.retryable || error.code == ROWLOCK_ECONN || error.code == ROWLOCK_EUNCERTAIN;
+}
+
+static int sweep_every(struct cli *cli)
+{
+    int signal = 0;
+    signals_cancel(cli->db);
+    signal = signals_keep();
+    while (!signal) {
+        int64_t next_ms = now_ms() + cli->set.every_ms;
+        int result = sweep_once(cli, &signal);
+        int status = result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
+        if (status != EXIT_FINE && !passes(cli))
+            return status;
+        if (ferror(stdout))
+            return EXIT_FINE; /* nobody reads it any more: finish_output() says so */
+        while (!signal && now_ms() < next_ms) {
+            int64_t rest_ms = next_ms - now_ms();
+            int next = signals_next(rest_ms < 1000 ? rest_ms : 1000);
+            signal = signal_ends(next) ? next : 0;
+        }
+    }
+    return EXIT_FINE;
+}
+
+int cmd_sweep(struct cli *cli)
+{
+    int signal;
+    if (cli->set.quiet && cli->set.json)
+        return usage_error(cli, "--quiet and --json exclude each other");
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
+        return status;
+    if (cli->set.every_ms != UNSET)
+        return sweep_every(cli);
+    int result = sweep_once(cli, &signal);
+    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
+}
+
+/* ---------------------------------------------------------------- break */
+
+static void print_broken(const struct cli *cli, const rowlock_grant *grant)
+{
+    char left[DURATION_TEXT_SIZE];
+    if (cli->set.json) {
+        json_t *object = must_have(json_object());
+        json_put(object, "result", json_of_result(ROWLOCK_OK));
+        json_put(object, "broken", json_of_grant(grant));
+        json_print(object, 0);
+        return;
+    }
+    char *name = printable(grant->name);
+    char *holder = holder_text(grant);
+    bool over = grant->remaining_ms < 0;
+    duration_text(over ? -grant->remaining_ms : grant->remaining_ms, left);
+    printf("took '%s' from %s, token %lld, whose lease %s %s%s\n", name, holder,
+           (long long)grant->token, over ? "had ended" : "would have lasted", left,
+           over ? " ago" : " more");
+    free(name);
+    free(holder);
+}
+
+static int nothing_broken(const struct cli *cli)
+{
+    const char *name = cli->arguments[0];
+    if (cli->set.json) {
+        json_t *object = must_have(json_object());
+        json_put(object, "result", json_of_result(ROWLOCK_NONE));
+        json_print(object, 0);
+    }
+    if (cli->set.if_token != UNSET)
+        complain("break '%s': nobody holds it with token %lld", name, (long long)cli->set.if_token);
+    else
+        complain("break '%s': nobody holds it", name);
+    return EXIT_NOTHING;
+}
+
+int cmd_break(struct cli *cli)
+{
+    rowlock_grant broken = ROWLOCK_GRANT_INIT;
+    int64_t if_token = cli->set.if_token == UNSET ? 0 : cli->set.if_token;
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
+        return status;
+    int result = rowlock_break(cli->db, cli->arguments[0], if_token, &broken);
+    if (result == ROWLOCK_NONE)
+        return nothing_broken(cli);
+    if (result != ROWLOCK_OK)
+        return report_failure(cli, result);
+    print_broken(cli, &broken);
+    return EXIT_FINE;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * acquire, renew, release and verify: a lock in single steps, for scripts. Waiting is in grant.c.
+ */
+#include "commands.h"
+
+#include "grant.h"
+#include "json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const int acquire_options[] = {OPT_NONBLOCK, OPT_WAIT, OPT_CONFLICT, OPT_TTL, OPT_OWNER,
+                               OPT_NOTE,     OPT_JSON, OPT_VERBOSE,  OPT_END};
+const int renew_options[] = {OPT_ITS_OWNER, OPT_ITS_TOKEN, OPT_NEW_TTL, OPT_JSON, OPT_END};
+const int grant_options[] = {OPT_ITS_OWNER, OPT_ITS_TOKEN, OPT_JSON, OPT_END};
+
+static const char *from_environment(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value ? value : NULL;
+}
+
+/* ---------------------------------------------------------------- acquire */
+
+static void print_grant(const rowlock_lock *lock, bool json)
+{
+    if (!json) {
+        printf("%lld\n", (long long)rowlock_lock_token(lock));
+        return;
+    }
+    json_t *object = must_have(json_object());
+    json_put(object, "result", json_of_result(ROWLOCK_OK));
+    json_put(object, "name", json_of_text(rowlock_lock_name(lock)));
+    json_put(object, "owner", json_of_text(rowlock_lock_owner(lock)));
+    json_put_integer(object, "token", rowlock_lock_token(lock));
+    json_put_time(object, "expires", rowlock_lock_expires_us(lock));
+    json_put_integer(object, "remaining_ms", rowlock_remaining_ms(lock));
+    json_print(object, 0);
+}
+
+static void print_refusal(const struct cli *cli, int result)
+{
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    if (!cli->set.json || (result != ROWLOCK_BUSY && result != ROWLOCK_TIMEOUT))
+        return;
+    json_t *object = must_have(json_object());
+    json_put(object, "result", json_of_result(result));
+    json_put(object, "name", json_of_text(rowlock_lock_name(cli->lock)));
+    bool known = rowlock_lock_holder(cli->lock, &holder) == ROWLOCK_OK;
+    json_put(object, "holder", known ? json_of_grant(&holder) : json_null());
+    json_print(object, 0);
+}
+
+/* A token that nobody could read is of no use: then the lock is given back, by closing it. */
+static int hand_over(struct cli *cli)
+{
+    print_grant(cli->lock, cli->set.json);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return EXIT_FINE; /* finish_output() finds it, too, and knows the status */
+    /* Closing either handle would release the grant, which the script has to release itself. */
+    cli->leave_grant = true;
+    return EXIT_FINE;
+}
+
+int cmd_acquire(struct cli *cli)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    int result = ROWLOCK_OK;
+    int status = grant_settings(cli);
+    if (status != EXIT_FINE)
+        return status;
+    options.owner = cli->set.owner ? cli->set.owner : from_environment("ROWLOCK_OWNER");
+    if (!options.owner && !cli->set.json)
+        return usage_error(cli,
+                           "say --owner or set ROWLOCK_OWNER, or nobody could release the lock "
+                           "(--json makes up an owner and shows it)");
+    status = connect_database(cli, &options);
+    if (status != EXIT_FINE)
+        return status;
+    if (grant_get(cli, &result, &status))
+        return hand_over(cli);
+    print_refusal(cli, result);
+    return status;
+}
+
+/* ---------------------------------------------------------------- renew, release, verify */
+
+static int grant_of_others(struct cli *cli)
+{
+    struct settings *set = &cli->set;
+    const char *token = from_environment("ROWLOCK_TOKEN");
+    if (!set->owner)
+        set->owner = from_environment("ROWLOCK_OWNER");
+    if (!set->owner)
+        return usage_error(cli, "whose grant? say --owner or set ROWLOCK_OWNER");
+    if (set->token == UNSET && !token)
+        return usage_error(cli, "which grant? say --token or set ROWLOCK_TOKEN");
+    if (set->token == UNSET && !parse_number(token, 1, INT64_MAX, &set->token))
+        return usage_error(cli, "ROWLOCK_TOKEN: '%s' is not a token", token);
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
+        return status;
+    int result =
+        rowlock_lock_attach(cli->db, cli->arguments[0], set->owner, set->token, &cli->lock);
+    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
+}
+
+static void print_answer(const struct cli *cli, int result, bool renewed)
+{
+    if (!cli->set.json || result < 0)
+        return;
+    json_t *object = must_have(json_object());
+    json_put(object, "result", json_of_result(result));
+    json_put(object, "name", json_of_text(cli->arguments[0]));
+    json_put(object, "owner", json_of_text(cli->set.owner));
+    json_put_integer(object, "token", cli->set.token);
+    if (renewed) {
+        json_put_time(object, "expires", rowlock_lock_expires_us(cli->lock));
+        json_put_integer(object, "remaining_ms", rowlock_remaining_ms(cli->lock));
+    }
+    json_print(object, 0);
+}
+
+static int answer(const struct cli *cli, int result)
+{
+    const char *what = cli->command->name;
+    const char *name = cli->arguments[0];
+    long long token = (long long)cli->set.token;
+    if (result == ROWLOCK_LOST)
+        complain("%s lock '%s': the grant with token %lld is gone: taken over, broken, swept or "
+                 "released",
+                 what, name, token);
+    else if (result == ROWLOCK_LAPSED)
+        complain("%s lock '%s': the lease of token %lld had run out, but nobody else got the lock",
+                 what, name, token);
+    else if (result != ROWLOCK_OK)
+        return report_failure(cli, result);
+    return status_of(result);
+}
+
+/* Finds the length of the lease in the table: what was granted elsewhere is known there only. */
+static int find_ttl(void *context, const rowlock_grant *grant)
+{
+    struct settings *set = context;
+    bool found = grant->token == set->token && strcmp(grant->owner, set->owner) == 0;
+    if (found)
+        set->ttl_ms = grant->ttl_ms;
+    return found;
+}
+
+static int renew(struct cli *cli)
+{
+    struct settings *set = &cli->set;
+    if (set->ttl_ms == UNSET) {
+        int result = rowlock_list(cli->db, cli->arguments[0], find_ttl, set);
+        if (result != ROWLOCK_OK)
+            return result;
+    }
+    return set->ttl_ms == UNSET ? ROWLOCK_LOST : rowlock_renew(cli->lock, set->ttl_ms);
+}
+
+int cmd_renew(struct cli *cli)
+{
+    int status = grant_of_others(cli);
+    if (status != EXIT_FINE)
+        return status;
+    int result = renew(cli);
+    bool renewed = result == ROWLOCK_OK || result == ROWLOCK_LAPSED;
+    print_answer(cli, result, renewed);
+    status = answer(cli, result);
+    return renewed ? EXIT_FINE : status;
+}
+
+int cmd_release(struct cli *cli)
+{
+    int status = grant_of_others(cli);
+    if (status != EXIT_FINE)
+        return status;
+    int result = rowlock_release(cli->lock);
+    print_answer(cli, result, false);
+    return answer(cli, result);
+}
+
+int cmd_verify(struct cli *cli)
+{
+    int status = grant_of_others(cli);
+    if (status != EXIT_FINE)
+        return status;
+    int result = rowlock_verify(cli->lock);
+    print_answer(cli, result, false);
+    return answer(cli, result);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The commands, each with the list of its options, for the table in main.c. Each returns the exit
+ * status and has said on standard error what went wrong.
+ */
+#ifndef ROWLOCK_CLI_COMMANDS_H
+#define ROWLOCK_CLI_COMMANDS_H
+
+#include "cli.h"
+
+extern const int run_options[];
+extern const int acquire_options[];
+extern const int renew_options[];
+extern const int grant_options[];
+extern const int json_options[];
+extern const int sweep_options[];
+extern const int break_options[];
+
+int cmd_run(struct cli *cli); /* cmd_run.c */
+int cmd_acquire(struct cli *cli); /* cmd_lock.c */
+int cmd_renew(struct cli *cli);
+int cmd_release(struct cli *cli);
+int cmd_verify(struct cli *cli);
+int cmd_list(struct cli *cli); /* cmd_list.c */
+int cmd_show(struct cli *cli);
+int cmd_install(struct cli *cli); /* cmd_admin.c */
+int cmd_check(struct cli *cli);
+int cmd_sweep(struct cli *cli);
+int cmd_break(struct cli *cli);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Finds out which database is meant and opens it. How to reach it is the library's business.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SCHEME "sqlite:"
+
+/* The URL of the embedded database; yours to free. NULL if there is no home to put it in. */
+static char *embedded_url(void)
+{
+    static const char file[] = "/rowlock/locks.db";
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    const char *below = "";
+    /* The specification of that variable wants a relative path to be ignored. */
+    if (!state || state[0] != '/') {
+        state = home;
+        below = "/.local/state";
+    }
+    if (!state || state[0] != '/')
+        return NULL;
+    size_t size = strlen(SCHEME) + strlen(state) + strlen(below) + sizeof file;
+    char *url = must_have(malloc(size));
+    snprintf(url, size, SCHEME "%s%s%s", state, below, file);
+    return url;
+}
+
+/* Makes the folders above the file, for nobody but this user. path is changed and restored. */
+static int make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int failed = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
+        if (failed)
+            complain("make folder '%s': %s", path, strerror(failed));
+        *slash = '/';
+        if (failed)
+            return failed == EACCES || failed == EPERM ? EXIT_DENIED : EXIT_UNREACHABLE;
+    }
+    return EXIT_FINE;
+}
+
+static int open_url(struct cli *cli, const char *url, const rowlock_db_options *options)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    int result = rowlock_db_open(&cli->db, url, options, &error);
+    if (result == ROWLOCK_OK)
+        return EXIT_FINE;
+    complain("%s: %s", error.action, error.text);
+    return status_of(result);
+}
+
+/* The embedded database installs itself, so that trying rowlock takes one command. Not when the
+ * command is about the tables itself. */
+static int open_embedded(struct cli *cli, const rowlock_db_options *options)
+{
+    char *url = embedded_url();
+    if (!url) {
+        complain("find the embedded database: neither HOME nor XDG_STATE_HOME is set; "
+                 "say --url or set ROWLOCK_URL");
+        return EXIT_UNREACHABLE;
+    }
+    int status = make_folders(url + strlen(SCHEME));
+    if (status == EXIT_FINE)
+        status = open_url(cli, url, options);
+    free(url);
+    if (status != EXIT_FINE || strcmp(cli->command->name, "check") == 0)
+        return status;
+    int result = rowlock_install(cli->db);
+    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
+}
+
+int connect_database(struct cli *cli, const rowlock_db_options *options)
+{
+    const char *url = cli->set.url ? cli->set.url : getenv("ROWLOCK_URL");
+    if (url && *url)
+        return open_url(cli, url, options);
+    return open_embedded(cli, options);
+}
+
+void disconnect_database(struct cli *cli)
+{
+    if (cli->leave_grant || cli->abandon)
+        return;
+    rowlock_lock_close(cli->lock);
+    rowlock_db_close(cli->db);
+    cli->lock = NULL;
+    cli->db = NULL;
+}

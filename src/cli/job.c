@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Starts the command, signals its process group, and passes the terminal to and fro. It knows
+ * nothing of locks.
+ */
+#include "job.h"
+
+#include "cli.h"
+#include "signals.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+/* ---------------------------------------------------------------- files */
+
+static int *inherited;
+static size_t inherited_count;
+
+static bool was_inherited(int fd)
+{
+    for (size_t i = 0; i < inherited_count; i++) {
+        if (inherited[i] == fd)
+            return true;
+    }
+    return false;
+}
+
+/* Calls each for every open file from 3 on. */
+static void for_open_files(void (*each)(int fd))
+{
+    DIR *folder = opendir("/proc/self/fd");
+    struct dirent *entry;
+    if (!folder) {
+        long most = sysconf(_SC_OPEN_MAX);
+        for (int fd = 3; fd < (most > 0 && most < 65536 ? most : 65536); fd++) {
+            if (fcntl(fd, F_GETFD) != -1)
+                each(fd);
+        }
+        return;
+    }
+    while ((entry = readdir(folder))) {
+        int64_t fd;
+        if (parse_number(entry->d_name, 3, INT32_MAX, &fd) && fd != dirfd(folder))
+            each((int)fd);
+    }
+    closedir(folder);
+}
+
+static void note_file(int fd)
+{
+    inherited = must_have(realloc(inherited, (inherited_count + 1) * sizeof *inherited));
+    inherited[inherited_count++] = fd;
+}
+
+static void close_on_exec(int fd)
+{
+    if (!was_inherited(fd))
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+void job_note_inherited_files(void)
+{
+    for_open_files(note_file);
+}
+
+/* ---------------------------------------------------------------- the terminal */
+
+static bool in_foreground(const struct job *job, pid_t group)
+{
+    return job->terminal >= 0 && tcgetpgrp(job->terminal) == group;
+}
+
+void job_give_terminal(struct job *job)
+{
+    if (in_foreground(job, getpgrp()) && tcsetpgrp(job->terminal, job->pid) == 0)
+        job->has_terminal = true;
+}
+
+void job_take_terminal(struct job *job)
+{
+    if (in_foreground(job, job->pid))
+        tcsetpgrp(job->terminal, getpgrp());
+    job->has_terminal = false;
+}
+
+/* ---------------------------------------------------------------- the process */
+
+/* In the child. Both sides set the group and the terminal, since neither knows who comes first. */
+static void become_job(struct job *job, char **argv, pid_t parent, int report)
+{
+    bool foreground = in_foreground(job, getpgrp());
+    job->pid = getpid();
+    setpgid(0, 0);
+    if (foreground)
+        tcsetpgrp(job->terminal, job->pid);
+#ifdef __linux__
+    /* A killed supervisor renews no lease, so its job must not go on. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    if (getppid() != parent)
+        _exit(EXIT_LOST);
+    signals_restore();
+    execvp(argv[0], argv);
+    int reason = errno;
+    if (write(report, &reason, sizeof reason) < 0)
+        _exit(EXIT_INTERNAL);
+    _exit(reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE);
+}
+
+/* The pipe closes by itself when the command is executed, and tells the reason when it is not. */
+static int exec_failure(struct job *job, int report)
+{
+    int reason = 0;
+    ssize_t got;
+    do {
+        got = read(report, &reason, sizeof reason);
+    } while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)sizeof reason)
+        return 0;
+    waitpid(job->pid, NULL, 0);
+    job_take_terminal(job);
+    return reason;
+}
+
+int job_start(struct job *job, char **argv)
+{
+    int report[2];
+    pid_t parent = getpid();
+    memset(job, 0, sizeof *job);
+    for_open_files(close_on_exec);
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return errno;
+    job->terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    job->pid = fork();
+    if (job->pid == 0)
+        become_job(job, argv, parent, report[1]);
+    int reason = errno;
+    close(report[1]);
+    if (job->pid > 0) {
+        /* Fails when the child has executed already, which has then done it itself. */
+        bool foreground = in_foreground(job, getpgrp()) || in_foreground(job, job->pid);
+        setpgid(job->pid, job->pid);
+        if (foreground)
+            job->has_terminal = tcsetpgrp(job->terminal, job->pid) == 0;
+        reason = exec_failure(job, report[0]);
+    }
+    close(report[0]);
+    return reason;
+}
+
+void job_look(struct job *job)
+{
+    int status;
+    while (!job->ended && waitpid(job->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) > 0) {
+        job->stopped = WIFSTOPPED(status);
+        if (job->stopped)
+            job->stop_signal = WSTOPSIG(status);
+        job->ended = WIFEXITED(status) || WIFSIGNALED(status);
+        job->wait_status = status;
+    }
+}
+
+void job_signal(const struct job *job, int signal)
+{
+    kill(-job->pid, signal);
+}
+
+bool job_group_lives(const struct job *job)
+{
+    return kill(-job->pid, 0) == 0 || errno == EPERM;
+}
+
+int job_exit_status(const struct job *job)
+{
+    if (WIFSIGNALED(job->wait_status))
+        return EXIT_SIGNAL + WTERMSIG(job->wait_status);
+    return WEXITSTATUS(job->wait_status);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads the command line: one table of all options, from which both the parsing and the help come.
+ * What the values mean is the commands' business.
+ */
+#include "cli.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { FLAG, TEXT, DURATION, LENGTH, LENGTH_OR_NEVER, NUMBER };
+
+struct option_row {
+    int id;
+    int letter; /* 0: only the long name */
+    const char *name;
+    const char *argument; /* as help shows it; NULL: takes none */
+    const char *help;
+    enum kind kind; /* LENGTH is a DURATION of more than nothing */
+    size_t offset;
+    int64_t least; /* for a NUMBER */
+    int64_t most;
+};
+
+#define AT(member) offsetof(struct settings, member)
+
+static const struct option_row rows[] = {
+    {OPT_NONBLOCK, 'n', "nonblock", NULL, "do not wait: give up at once if another holds the lock",
+     FLAG, AT(nonblock), 0, 0},
+    {OPT_WAIT, 'w', "wait", "DURATION", "wait so long at most (without -n or -w: for ever)",
+     DURATION, AT(wait_ms), 0, 0},
+    {OPT_CONFLICT, 'E', "conflict-exit-code", "N", "exit status when the lock is not got (75)",
+     NUMBER, AT(conflict_status), 0, 255},
+    {OPT_TTL, 0, "ttl", "DURATION", "how long the lease lasts unless renewed (30s)", LENGTH,
+     AT(ttl_ms), 0, 0},
+    {OPT_NEW_TTL, 0, "ttl", "DURATION", "how long it lasts from now on (as long as before)",
+     LENGTH, AT(ttl_ms), 0, 0},
+    {OPT_GRACE, 0, "grace", "DURATION", "from SIGTERM to SIGKILL when the job must end (5s)",
+     DURATION, AT(grace_ms), 0, 0},
+    {OPT_MIN_HOLD, 0, "min-hold", "DURATION", "keep the lock so long even if COMMAND ends sooner",
+     DURATION, AT(min_hold_ms), 0, 0},
+    {OPT_MAX_HOLD, 0, "max-hold", "DURATION", "end COMMAND when it has held the lock so long",
+     LENGTH, AT(max_hold_ms), 0, 0},
+    {OPT_OWNER, 0, "owner", "OWNER", "who holds the lock (run: 128 random bits)", TEXT, AT(owner),
+     0, 0},
+    {OPT_NOTE, 0, "note", "TEXT", "shown to whoever looks at the lock", TEXT, AT(note), 0, 0},
+    {OPT_ITS_OWNER, 0, "owner", "OWNER", "the owner of the grant ($ROWLOCK_OWNER)", TEXT, AT(owner),
+     0, 0},
+    {OPT_ITS_TOKEN, 0, "token", "N", "the token of the grant ($ROWLOCK_TOKEN)", NUMBER, AT(token),
+     1, INT64_MAX},
+    {OPT_OLDER_THAN, 0, "older-than", "DURATION", "only leases that ended so long ago (0)",
+     DURATION, AT(older_than_ms), 0, 0},
+    {OPT_IDLE, 0, "idle", "DURATION", "forget token counters unused so long, or 'never' (30d)",
+     LENGTH_OR_NEVER, AT(idle_ms), 0, 0},
+    {OPT_BATCH, 0, "batch", "N", "remove so many rows in one transaction (500)", NUMBER, AT(batch),
+     1, 10000},
+    {OPT_DRY_RUN, 0, "dry-run", NULL, "say what would go, remove nothing", FLAG, AT(dry_run), 0, 0},
+    {OPT_EVERY, 0, "every", "DURATION", "sweep again and again, until a signal ends it", LENGTH,
+     AT(every_ms), 0, 0},
+    {OPT_IF_TOKEN, 0, "if-token", "N", "only if this is the token of the grant", NUMBER,
+     AT(if_token), 1, INT64_MAX},
+    {OPT_JSON, 0, "json", NULL, "print JSON", FLAG, AT(json), 0, 0},
+    {OPT_QUIET, 'q', "quiet", NULL, "print nothing but errors", FLAG, AT(quiet), 0, 0},
+    {OPT_VERBOSE, 'v', "verbose", NULL, "say on standard error what is going on", FLAG, AT(verbose),
+     0, 0},
+    {OPT_URL, 0, "url", "URL", "which database ($ROWLOCK_URL, or else an embedded one)", TEXT,
+     AT(url), 0, 0},
+    {OPT_HELP, 'h', "help", NULL, "print this help", FLAG, AT(help), 0, 0},
+    {OPT_VERSION, 'V', "version", NULL, "print the version", FLAG, AT(version), 0, 0},
+};
+
+#define ROW_COUNT (sizeof rows / sizeof rows[0])
+
+static const int everybodys[] = {OPT_URL, OPT_HELP, OPT_END};
+static const int before_command[] = {OPT_URL, OPT_HELP, OPT_VERSION, OPT_END};
+
+static const struct option_row *row_of(int id)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (rows[i].id == id)
+            return &rows[i];
+    }
+    return NULL;
+}
+
+int usage_error(const struct cli *cli, const char *format, ...)
+{
+    const char *command = cli->command ? cli->command->name : NULL;
+    char text[600];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (command)
+        complain("%s: %s", command, text);
+    else
+        complain("%s", text);
+    fprintf(stderr, "Try 'rowlock %s%s--help'.\n", command ? command : "", command ? " " : "");
+    return EXIT_USAGE;
+}
+
+/* ---------------------------------------------------------------- values */
+
+bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out)
+{
+    int64_t value = 0;
+    if (!*text)
+        return false;
+    for (const char *c = text; *c; c++) {
+        if (*c < '0' || *c > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, *c - '0', &value))
+            return false;
+    }
+    if (value < least || value > most)
+        return false;
+    *out = value;
+    return true;
+}
+
+static int64_t unit_ms(const char *suffix)
+{
+    static const struct {
+        const char *suffix;
+        int64_t ms;
+    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(suffix, units[i].suffix) == 0)
+            return units[i].ms;
+    }
+    return 0;
+}
+
+/* Integers only: a binary fraction would turn 0.3s into 299 or 300 ms as it pleases, and what the
+ * decimal point looks like would depend on the locale. */
+bool parse_duration(const char *text, int64_t *out)
+{
+    int64_t whole = 0, part = 0, scale = 1;
+    const char *c = text;
+    const char *digits = c;
+    for (; *c >= '0' && *c <= '9'; c++) {
+        if (__builtin_mul_overflow(whole, 10, &whole) ||
+            __builtin_add_overflow(whole, *c - '0', &whole))
+            return false;
+    }
+    ptrdiff_t count = c - digits;
+    if (*c == '.') {
+        digits = ++c;
+        for (; *c >= '0' && *c <= '9'; c++) {
+            if (scale >= 1000000000)
+                return false;
+            part = part * 10 + (*c - '0');
+            scale *= 10;
+        }
+        count += c - digits;
+    }
+    int64_t unit = unit_ms(c);
+    int64_t rest = (part * unit + scale - 1) / scale;
+    if (count == 0 || unit == 0 || __builtin_mul_overflow(whole, unit, &whole))
+        return false;
+    return !__builtin_add_overflow(whole, rest, out);
+}
+
+static int store_duration(struct cli *cli, const struct option_row *row, const char *text)
+{
+    int64_t *value = (int64_t *)(void *)((char *)&cli->set + row->offset);
+    if (row->kind == LENGTH_OR_NEVER && strcmp(text, "never") == 0) {
+        *value = NEVER;
+        return EXIT_FINE;
+    }
+    if (!parse_duration(text, value))
+        return usage_error(cli,
+                           "--%s: '%s' is not a duration such as 500ms, 1.5, 30s, 5m, 2h or 1d",
+                           row->name, text);
+    if (row->kind != DURATION && *value == 0)
+        return usage_error(cli, "--%s: must be more than 0", row->name);
+    return EXIT_FINE;
+}
+
+static int store_number(struct cli *cli, const struct option_row *row, const char *text)
+{
+    int64_t *value = (int64_t *)(void *)((char *)&cli->set + row->offset);
+    if (parse_number(text, row->least, row->most, value))
+        return EXIT_FINE;
+    if (row->most == INT64_MAX)
+        return usage_error(cli, "--%s: '%s' is not a token", row->name, text);
+    return usage_error(cli, "--%s: '%s' is not a number from %lld to %lld", row->name, text,
+                       (long long)row->least, (long long)row->most);
+}
+
+static int store(struct cli *cli, const struct option_row *row, const char *text)
+{
+    char *member = (char *)&cli->set + row->offset;
+    switch (row->kind) {
+    case FLAG:
+        *(bool *)(void *)member = true;
+        return EXIT_FINE;
+    case TEXT:
+        *(const char **)(void *)member = text;
+        return EXIT_FINE;
+    case NUMBER:
+        return store_number(cli, row, text);
+    case DURATION:
+    case LENGTH:
+    case LENGTH_OR_NEVER:
+        break;
+    }
+    return store_duration(cli, row, text);
+}
+
+/* ---------------------------------------------------------------- parsing */
+
+/* What getopt_long() wants to know, made from our rows. */
+struct grammar {
+    struct option longs[ROW_COUNT + 1];
+    char shorts[2 * ROW_COUNT + 4];
+    size_t long_count;
+    size_t short_count;
+};
+
+static void grammar_add(struct grammar *grammar, const int *ids)
+{
+    for (; *ids != OPT_END; ids++) {
+        const struct option_row *row = row_of(*ids);
+        grammar->longs[grammar->long_count++] = (struct option){
+            row->name, row->argument ? required_argument : no_argument, NULL, row->id};
+        if (row->letter) {
+            grammar->shorts[grammar->short_count++] = (char)row->letter;
+            if (row->argument)
+                grammar->shorts[grammar->short_count++] = ':';
+        }
+    }
+}
+
+/* order: '+' stops at the first word that is no option, '-' hands such words over one by one. The
+ * colon makes getopt_long() tell a missing argument from an unknown option. */
+static void grammar_start(struct grammar *grammar, char order)
+{
+    memset(grammar, 0, sizeof *grammar);
+    grammar->shorts[grammar->short_count++] = order;
+    grammar->shorts[grammar->short_count++] = ':';
+    opterr = 0;
+    optind = 0; /* not 1: only this makes getopt_long() forget an earlier command line */
+}
+
+static const struct option_row *row_found(int code)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (rows[i].id == code || (rows[i].letter && rows[i].letter == code))
+            return &rows[i];
+    }
+    return NULL;
+}
+
+/* getopt_long() has refused a word: say why. word is the one it looked at. */
+static int refuse(const struct cli *cli, int code, const char *word)
+{
+    const struct option_row *row = row_found(optopt);
+    if (code == ':' && row)
+        return usage_error(cli, "--%s needs an argument: %s", row->name, row->argument);
+    if (optopt >= OPT_URL && row)
+        return usage_error(cli, "--%s takes no argument", row->name);
+    if (optopt)
+        return usage_error(cli, "unknown option '-%c'", optopt);
+    return usage_error(cli, "unknown or ambiguous option '%s'", word);
+}
+
+/* Two commands' options of one name have different ids but the same letter and member, so the first
+ * row of that letter serves for all; long options come back as their very own id. */
+static int take_option(struct cli *cli, int code, char **argv)
+{
+    if (code == '?' || code == ':')
+        return refuse(cli, code, argv[optind - 1]);
+    return store(cli, row_found(code), optarg);
+}
+
+int options_before_command(struct cli *cli, int argc, char **argv, int *used)
+{
+    struct grammar grammar;
+    int code;
+    grammar_start(&grammar, '+');
+    grammar_add(&grammar, before_command);
+    while ((code = getopt_long(argc, argv, grammar.shorts, grammar.longs, NULL)) != -1) {
+        int status = take_option(cli, code, argv);
+        if (status != EXIT_FINE)
+            return status;
+    }
+    *used = optind;
+    return EXIT_FINE;
+}
+
+static int count_arguments(const struct cli *cli)
+{
+    const struct command *command = cli->command;
+    if (cli->set.help)
+        return EXIT_FINE;
+    if (cli->argument_count < command->least_arguments)
+        return usage_error(cli, "too few arguments: %s", command->arguments);
+    if (command->most_arguments != NO_LIMIT && cli->argument_count > command->most_arguments)
+        return usage_error(cli, "unexpected argument '%s'",
+                           cli->arguments[command->most_arguments]);
+    return EXIT_FINE;
+}
+
+/* A command that starts another keeps its hands off that one's options: it stops at the second word
+ * that is no option, so that "--" is only needed when that word begins with a dash. */
+int options_of_command(struct cli *cli, int argc, char **argv)
+{
+    struct grammar grammar;
+    int code;
+    bool runs_another = cli->command->most_arguments == NO_LIMIT;
+    grammar_start(&grammar, '-');
+    grammar_add(&grammar, cli->command->options);
+    grammar_add(&grammar, everybodys);
+    cli->arguments = must_have(calloc((size_t)argc + 1, sizeof *cli->arguments));
+    while ((code = getopt_long(argc, argv, grammar.shorts, grammar.longs, NULL)) != -1) {
+        if (code == 1 && runs_another && cli->argument_count == 1) {
+            optind--;
+            break;
+        }
+        if (code == 1) {
+            cli->arguments[cli->argument_count++] = optarg;
+            continue;
+        }
+        int status = take_option(cli, code, argv);
+        if (status != EXIT_FINE)
+            return status;
+    }
+    while (optind < argc)
+        cli->arguments[cli->argument_count++] = argv[optind++];
+    return count_arguments(cli);
+}
+
+void options_print(const int *ids)
+{
+    for (; *ids != OPT_END; ids++) {
+        const struct option_row *row = row_of(*ids);
+        char names[64];
+        snprintf(names, sizeof names, "--%s%s%s", row->name, row->argument ? " " : "",
+                 row->argument ? row->argument : "");
+        if (row->letter)
+            printf("  -%c, %-26s %s\n", row->letter, names, row->help);
+        else
+            printf("      %-26s %s\n", names, row->help);
+    }
+}

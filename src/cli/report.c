@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How the command says things: errors, exit statuses, and texts that are safe on a terminal.
+ * JSON is in json.c.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *must_have(void *memory)
+{
+    if (!memory) {
+        fputs("rowlock: out of memory\n", stderr);
+        exit(EXIT_INTERNAL);
+    }
+    return memory;
+}
+
+/* One call to write the line, so that lines of two processes do not mix. */
+void complain(const char *format, ...)
+{
+    char text[1400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    char *safe = printable(text);
+    fprintf(stderr, "rowlock: %s\n", safe);
+    free(safe);
+}
+
+int status_of(int result)
+{
+    static const struct {
+        int result;
+        int status;
+    } map[] = {
+        {ROWLOCK_OK, EXIT_FINE},
+        {ROWLOCK_BUSY, EXIT_NOT_ACQUIRED},
+        {ROWLOCK_TIMEOUT, EXIT_NOT_ACQUIRED},
+        {ROWLOCK_LOST, EXIT_LOST},
+        {ROWLOCK_LAPSED, EXIT_LOST},
+        {ROWLOCK_NONE, EXIT_NOTHING},
+        {ROWLOCK_EUNCERTAIN, EXIT_UNREACHABLE},
+        {ROWLOCK_ECONN, EXIT_UNREACHABLE},
+        {ROWLOCK_ESCHEMA, EXIT_UNFIT},
+        {ROWLOCK_EINVAL, EXIT_USAGE},
+        {ROWLOCK_EREADONLY, EXIT_UNFIT},
+        {ROWLOCK_EDENIED, EXIT_DENIED},
+        {ROWLOCK_EUNSUPPORTED, EXIT_UNFIT},
+    };
+    for (size_t i = 0; i < sizeof map / sizeof map[0]; i++) {
+        if (map[i].result == result)
+            return map[i].status;
+    }
+    return EXIT_INTERNAL;
+}
+
+int report_failure(const struct cli *cli, int result)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(cli->db, &error);
+    if (error.code == result)
+        complain("%s: %s", error.action, error.text);
+    else
+        complain("%s: %s", cli->command->name, rowlock_result_name(result));
+    return status_of(result);
+}
+
+int finish_output(int status)
+{
+    /* Closing is part of writing: some file systems tell only then that the disk is full. */
+    bool failed = ferror(stdout) != 0;
+    if (fflush(stdout) != 0)
+        failed = true;
+    int reason = errno;
+    if (fclose(stdout) != 0 && !failed) {
+        failed = true;
+        reason = errno;
+    }
+    if (!failed)
+        return status;
+    complain("write to standard output: %s", strerror(reason));
+    return status == EXIT_FINE ? EXIT_OUTPUT : status;
+}
+
+/* ---------------------------------------------------------------- texts for a terminal */
+
+/* How many bytes at text a terminal might obey rather than show: controls, old and new, and the
+ * marks that turn the direction of writing. */
+static size_t dangerous_bytes(const unsigned char *text)
+{
+    if (text[0] < 0x20 || text[0] == 0x7f)
+        return 1;
+    if (text[0] == 0xc2 && text[1] >= 0x80 && text[1] <= 0x9f)
+        return 2;
+    if (text[0] != 0xe2)
+        return 0;
+    bool turns = (text[1] == 0x80 && text[2] >= 0xaa && text[2] <= 0xae) ||
+                 (text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9);
+    return turns ? 3 : 0;
+}
+
+/* How many bytes the UTF-8 character at text has; 0 if there is none. */
+static size_t character_bytes(const unsigned char *text)
+{
+    size_t bytes = text[0] < 0x80   ? 1
+                   : text[0] < 0xc2 ? 0
+                   : text[0] < 0xe0 ? 2
+                   : text[0] < 0xf0 ? 3
+                                    : 4;
+    if (text[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < bytes; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    return bytes;
+}
+
+char *printable(const char *text)
+{
+    char *safe = must_have(malloc(4 * strlen(text) + 1));
+    char *end = safe;
+    const unsigned char *c = (const unsigned char *)text;
+    while (*c) {
+        size_t escaped = dangerous_bytes(c);
+        size_t kept = escaped ? 0 : character_bytes(c);
+        if (!escaped && !kept)
+            escaped = 1;
+        memcpy(end, c, kept);
+        end += kept;
+        c += kept;
+        for (; escaped > 0; escaped--)
+            end += sprintf(end, "\\x%02x", *c++);
+    }
+    *end = '\0';
+    return safe;
+}
+
+int columns_of(const char *text)
+{
+    int columns = 0;
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+void duration_text(int64_t ms, char text[DURATION_TEXT_SIZE])
+{
+    long long s = ms / 1000;
+    if (s < 10)
+        snprintf(text, DURATION_TEXT_SIZE, "%lld.%llds", s, (long long)(ms % 1000) / 100);
+    else if (s < 120)
+        snprintf(text, DURATION_TEXT_SIZE, "%llds", s);
+    else if (s < 7200)
+        snprintf(text, DURATION_TEXT_SIZE, "%lldm%02llds", s / 60, s % 60);
+    else if (s < 172800)
+        snprintf(text, DURATION_TEXT_SIZE, "%lldh%02lldm", s / 3600, s / 60 % 60);
+    else
+        snprintf(text, DURATION_TEXT_SIZE, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+}
+
+char *holder_text(const rowlock_grant *grant)
+{
+    char text[600];
+    snprintf(text, sizeof text, "%s[%lld]@%s", grant->program, (long long)grant->pid, grant->host);
+    return printable(text);
+}
+
+int64_t grant_age_ms(const rowlock_grant *grant)
+{
+    int64_t lease_ms = (grant->expires_us - grant->acquired_us) / 1000;
+    int64_t age_ms = lease_ms - grant->remaining_ms;
+    return age_ms > 0 ? age_ms : 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Blocks, catches and fetches signals. Sending them to a job is in job.c.
+ */
+#include "signals.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <time.h>
+
+#ifndef CLOCK_BOOTTIME
+#define CLOCK_BOOTTIME CLOCK_MONOTONIC
+#endif
+
+/* What ends a process that does not care. */
+static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
+/* What else we look after while a job runs. The stopping ones are in it so that a stray Ctrl-Z does
+ * not stop the renewing, and so that the terminal can be handed over from the background. */
+static const int others[] = {SIGCHLD, SIGCONT, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU};
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static sigset_t original_mask;
+static struct sigaction original_ending[COUNT(ending)];
+static struct sigaction original_child;
+static sigset_t kept;
+
+static rowlock_db *waiting_db;
+static volatile sig_atomic_t caught;
+
+static void on_signal(int signal)
+{
+    int saved = errno;
+    if (!caught)
+        caught = signal;
+    rowlock_cancel(waiting_db);
+    errno = saved;
+}
+
+bool signal_ends(int signal)
+{
+    for (size_t i = 0; i < COUNT(ending); i++) {
+        if (ending[i] == signal)
+            return true;
+    }
+    return false;
+}
+
+void signals_cancel(rowlock_db *db)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    waiting_db = db;
+    sigprocmask(SIG_SETMASK, NULL, &original_mask);
+    for (size_t i = 0; i < COUNT(ending); i++) {
+        sigaction(ending[i], NULL, &original_ending[i]);
+        if (original_ending[i].sa_handler != SIG_IGN)
+            sigaction(ending[i], &action, NULL);
+    }
+}
+
+/* A blocked signal is kept even where it is ignored, so those that are ignored must be left out. */
+int signals_keep(void)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigemptyset(&kept);
+    for (size_t i = 0; i < COUNT(ending); i++) {
+        if (original_ending[i].sa_handler != SIG_IGN)
+            sigaddset(&kept, ending[i]);
+    }
+    for (size_t i = 0; i < COUNT(others); i++)
+        sigaddset(&kept, others[i]);
+    sigprocmask(SIG_BLOCK, &kept, NULL);
+    /* An ignored SIGCHLD would make the kernel throw away how our child ended. */
+    sigaction(SIGCHLD, NULL, &original_child);
+    sigaction(SIGCHLD, &action, NULL);
+    return caught;
+}
+
+int signals_next(int64_t wait_ms)
+{
+    if (wait_ms < 0)
+        wait_ms = 0;
+    struct timespec wait = {.tv_sec = (time_t)(wait_ms / 1000),
+                            .tv_nsec = (long)(wait_ms % 1000) * 1000000};
+    int signal = sigtimedwait(&kept, NULL, &wait);
+    return signal > 0 ? signal : 0;
+}
+
+void signals_restore(void)
+{
+    for (size_t i = 0; i < COUNT(ending); i++)
+        sigaction(ending[i], &original_ending[i], NULL);
+    sigaction(SIGCHLD, &original_child, NULL);
+    sigprocmask(SIG_SETMASK, &original_mask, NULL);
+}
+
+int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}

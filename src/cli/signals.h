@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Signals, as `run`, `acquire` and `sweep --every` take them: while a lock is waited for they end
+ * the wait, later they are kept until somebody fetches them. What follows is up to the callers.
+ */
+#ifndef ROWLOCK_CLI_SIGNALS_H
+#define ROWLOCK_CLI_SIGNALS_H
+
+#include <rowlock/rowlock.h>
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* From now on signals that would end us end waits on db with ROWLOCK_CANCELLED. Signals that our
+ * parent had us ignore (nohup, a background job of a script) stay ignored everywhere. */
+void signals_cancel(rowlock_db *db);
+
+/* From now on signals are kept. Returns the one that came since signals_cancel(), or 0. */
+int signals_keep(void);
+
+/* The next kept signal, SIGCHLD included, waiting for it so long at most; 0 if none came. */
+int signals_next(int64_t wait_ms);
+
+/* In a child: everything as this process found it. */
+void signals_restore(void);
+
+bool signal_ends(int signal); /* one of those that a process is asked to end with */
+
+/* Milliseconds on a clock that goes on while the machine sleeps, as leases do. */
+int64_t now_ms(void);
+
+#endif

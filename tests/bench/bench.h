@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Benchmarks: rowlock beside hand-written loops over the raw client libraries, in the same minute, on
+ * the same server, on tables of the same definition. Nothing here judges a time; it prints ratios.
+ *
+ * A contender does one kind of step over and over. contest.c lets contenders take turns in short
+ * rounds and compares the rounds pair by pair, so that what disturbs one disturbs its neighbour too.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <rowlock/rowlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Ends the program: something did not work. */
+void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* ---------------------------------------------------------------- places */
+
+/* Where one side's tables are: a URL, and the schema or database in it; NULL: the URL's own. */
+struct place {
+    char url[600];
+    const char *schema;
+};
+
+enum { LEASE_MS = 60000, BATCH = 500 };
+
+/* ---------------------------------------------------------------- contenders */
+
+struct contender {
+    const char *label;
+    const char *legend; /* one line on what it does; NULL: said already */
+    const struct place *place;
+    void *(*open)(const struct place *place, const char *name);
+    void (*close)(void *session);
+    void (*begin)(void *session); /* once, before the first step; may be NULL */
+    void (*step)(void *session);
+};
+
+/* Rowlock's side. A session has its own connection and one lock. */
+void ours_install(const struct place *place);
+void *ours_open(const struct place *place, const char *name);
+void ours_close(void *session);
+void ours_acquire(void *session);
+void ours_release(void *session);
+void ours_pair(void *session);
+void ours_busy(void *session); /* somebody else must hold the lock */
+void ours_renew(void *session);
+void ours_verify(void *session);
+int64_t ours_sweep(void *session); /* how many rows went */
+
+/* The other side: one for each database, spoken to in its own client library. Where a step is NULL,
+ * there is nothing of that kind. */
+struct hand {
+    const char *name; /* "postgres" */
+    const char *url_env; /* where the URL is found */
+
+    /* Two empty places for tables of the same names. */
+    void (*make_places)(const char *url, struct place *ours, struct place *theirs);
+    void (*drop_places)(const char *url);
+
+    void *(*open)(const struct place *place, const char *name);
+    void (*close)(void *session);
+    void (*describe)(void *session, char *out, size_t cap);
+
+    void (*transaction)(void *session); /* BEGIN, bump the token, insert the lock, COMMIT; DELETE */
+    void (*single)(void *session); /* the same row work in one round trip; DELETE */
+    const char *single_label, *single_legend;
+    void (*bare)(void *session); /* INSERT, DELETE, no token */
+    void (*hold)(void *session); /* leave a lock row standing */
+    void (*look)(void *session); /* SELECT the row by its key */
+    void (*renew)(void *session); /* UPDATE the row by its key */
+
+    /* A session in rowlock's place may be asked these, too. */
+    void (*settle)(void *session); /* before the log is measured */
+    int64_t (*written)(void *session); /* bytes of log written so far */
+    const char *log_name; /* "WAL" */
+    void (*fill)(void *session, int64_t rows); /* with expired locks */
+
+    int64_t (*sweep)(void *session, int64_t now_us); /* DELETE in batches; how many rows went */
+    const char *sweep_legend;
+};
+
+extern const struct hand hand_postgres, hand_mysql, hand_sqlite;
+
+/* ---------------------------------------------------------------- contests */
+
+enum { CONTENDERS_MAX = 5, ROUNDS = 7 };
+
+struct outcome {
+    double rate; /* steps a second, median of the rounds */
+    double ratio, low, high; /* the first contender's rate over this one's: median, least, most */
+    double cpu_us; /* user time of the client for each step */
+};
+
+/* Each contender runs for seconds in all, with so many clients. prefix begins the locks' names; shared:
+ * all clients use one. */
+void contest(const struct contender *contenders, int count, int clients, double seconds,
+             const char *prefix, bool shared, struct outcome *out);
+
+double clock_s(void);
+double median(double *values, int count);
+
+/* ---------------------------------------------------------------- the wire */
+
+/* A relay on a port of this machine that counts round trips and may slow them down. */
+struct relay *relay_start(const char *url, int delay_us, char *relayed, size_t cap);
+void relay_stop(struct relay *relay);
+int relay_round_trips(struct relay *relay); /* since the last time this was asked */
+
+/* ---------------------------------------------------------------- report */
+
+/* A table for people on stdout as it comes, and the same figures as JSON when all is done. */
+void report_database(const char *name, const char *description);
+void report_section(const char *title);
+void report_contest(const char *key, const char *unit, const struct contender *contenders,
+                    int count, const int *clients, int columns,
+                    const struct outcome outcomes[][CONTENDERS_MAX]);
+void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void report_number(const char *key, const char *contender, double value);
+void report_save(const char *path);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is measured, on each database whose URL is in the environment. How is in contest.c.
+ *
+ * usage: main [JSON-FILE]
+ *   BENCH_SECONDS  how long each contender runs for each figure (2)
+ *   BENCH_SWEEP    expired rows in the sweep (100000)
+ *   BENCH_DELAY_US how much later each way a slow network delivers (500)
+ */
+#include "bench.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STEPS_LOGGED = 50, STEPS_BEFORE = 10, SWEEPS = 2, FSYNCS = 51 };
+
+struct site {
+    const struct hand *hand;
+    const char *url;
+    struct place ours, theirs;
+};
+
+static double seconds = 2;
+static int64_t sweep_rows = 100000;
+static int delay_us = 500;
+
+/* ---- contests */
+
+/* The same contenders with one client and with eight. */
+static void compete(const char *key, const char *unit, const struct contender *contenders,
+                    int count, const int *clients, int columns, bool shared)
+{
+    struct outcome outcomes[2][CONTENDERS_MAX];
+    for (int i = 0; i < columns; i++)
+        contest(contenders, count, clients[i], seconds, key, shared, outcomes[i]);
+    report_contest(key, unit, contenders, count, clients, columns,
+                   (const struct outcome(*)[CONTENDERS_MAX])outcomes);
+}
+
+static struct contender ours(const struct place *place, const char *label, void (*step)(void *))
+{
+    return (struct contender){.label = label,
+                              .place = place,
+                              .open = ours_open,
+                              .close = ours_close,
+                              .step = step};
+}
+
+static struct contender theirs(const struct hand *hand, const struct place *place,
+                               const char *label, const char *legend, void (*step)(void *))
+{
+    return (struct contender){.label = label,
+                              .legend = legend,
+                              .place = place,
+                              .open = hand->open,
+                              .close = hand->close,
+                              .step = step};
+}
+
+static int pair_contenders(const struct hand *hand, const struct place *our_place,
+                           const struct place *their_place, struct contender *out)
+{
+    int count = 0;
+    out[count++] = ours(our_place, "rowlock", ours_pair);
+    out[count++] = theirs(hand, their_place, "hand-written transaction",
+                          "BEGIN; bump the token row; INSERT the lock row; COMMIT; DELETE",
+                          hand->transaction);
+    if (hand->single)
+        out[count++] =
+            theirs(hand, their_place, hand->single_label, hand->single_legend, hand->single);
+    out[count++] = theirs(hand, their_place, "bare INSERT + DELETE",
+                          "no token: not a safe lock, for context only", hand->bare);
+    return count;
+}
+
+static const int one_and_eight[] = {1, 8};
+
+static void bench_pairs(const struct site *site)
+{
+    struct contender contenders[CONTENDERS_MAX];
+    int count = pair_contenders(site->hand, &site->ours, &site->theirs, contenders);
+    report_section("acquire + release, each client on a lock of its own");
+    compete("pairs", "pairs/s", contenders, count, one_and_eight, 2, false);
+}
+
+static void bench_busy(const struct site *site)
+{
+    struct contender contenders[] = {
+        ours(&site->ours, "rowlock", ours_busy),
+        theirs(site->hand, &site->theirs, "bare SELECT",
+               "the same row by its key, prepared; no clock, no verdict", site->hand->look),
+    };
+    void *holder = ours_open(&site->ours, "busy 0");
+    void *rival = site->hand->open(&site->theirs, "busy 0");
+    ours_acquire(holder);
+    site->hand->hold(rival);
+    report_section("tries of a lock that another holds");
+    compete("busy", "tries/s", contenders, 2, one_and_eight, 2, true);
+    ours_close(holder);
+    site->hand->close(rival);
+}
+
+static void bench_renew(const struct site *site)
+{
+    struct contender contenders[] = {
+        ours(&site->ours, "rowlock", ours_renew),
+        theirs(site->hand, &site->theirs, "bare UPDATE",
+               "expires and renewals of the same row, by key, owner and token", site->hand->renew),
+    };
+    contenders[0].begin = ours_acquire;
+    contenders[1].begin = site->hand->hold;
+    report_section("renewals");
+    compete("renew", "per s", contenders, 2, one_and_eight, 1, false);
+}
+
+/* On one machine a round trip costs next to nothing; between machines it costs most. */
+static void bench_network(const struct site *site)
+{
+    struct place our_far = site->ours, their_far = site->theirs;
+    struct contender contenders[CONTENDERS_MAX];
+    struct relay *relay = relay_start(site->url, delay_us, our_far.url, sizeof our_far.url);
+    char title[200];
+    if (!relay)
+        return;
+    memcpy(their_far.url, our_far.url, sizeof their_far.url);
+    int count = pair_contenders(site->hand, &our_far, &their_far, contenders);
+    snprintf(title, sizeof title, "acquire + release over a network with %.1f ms round trips",
+             2 * delay_us / 1000.0);
+    report_section(title);
+    compete("pairs over a network", "pairs/s", contenders, count, one_and_eight, 1, false);
+    relay_stop(relay);
+}
+
+/* ---- log written */
+
+static double log_of(const struct site *site, const struct contender *contender, void *session)
+{
+    void *observer = site->hand->open(contender->place, "observer");
+    site->hand->settle(observer);
+    for (int i = 0; i < STEPS_BEFORE; i++)
+        contender->step(session);
+    int64_t before = site->hand->written(observer);
+    for (int i = 0; i < STEPS_LOGGED; i++)
+        contender->step(session);
+    int64_t after = site->hand->written(observer);
+    site->hand->close(observer);
+    return (double)(after - before) / STEPS_LOGGED;
+}
+
+/* Both of them, taking turns; medians, because servers also log what they do for themselves. */
+static void compare_logs(const struct site *site, const char *what, struct contender *contenders,
+                         int count)
+{
+    void *sessions[CONTENDERS_MAX];
+    double bytes[CONTENDERS_MAX][ROUNDS];
+    for (int c = 0; c < count; c++) {
+        sessions[c] = contenders[c].open(contenders[c].place, "logged");
+        if (contenders[c].begin)
+            contenders[c].begin(sessions[c]);
+    }
+    for (int r = 0; r < ROUNDS; r++)
+        for (int c = 0; c < count; c++)
+            bytes[c][r] = log_of(site, &contenders[c], sessions[c]);
+    report_line("  %-20s", what);
+    for (int c = 0; c < count; c++) {
+        double value = median(bytes[c], ROUNDS);
+        report_line("  %s %.0f", contenders[c].label, value);
+        report_number(what, contenders[c].label, value);
+        contenders[c].close(sessions[c]);
+    }
+    report_line("\n");
+}
+
+static void bench_log(const struct site *site)
+{
+    const struct hand *hand = site->hand;
+    struct contender pairs[CONTENDERS_MAX];
+    struct contender renewals[] = {ours(&site->ours, "rowlock", ours_renew),
+                                   theirs(hand, &site->theirs, "bare UPDATE", NULL, hand->renew)};
+    struct contender tries[] = {ours(&site->ours, "rowlock", ours_busy)};
+    char title[100];
+    renewals[0].begin = ours_acquire;
+    renewals[1].begin = hand->hold;
+    snprintf(title, sizeof title, "bytes of %s for each operation", hand->log_name);
+    report_section(title);
+    compare_logs(site, "log of a pair", pairs,
+                 pair_contenders(hand, &site->ours, &site->theirs, pairs));
+    compare_logs(site, "log of a renewal", renewals, 2);
+    void *holder = ours_open(&site->ours, "logged");
+    ours_acquire(holder);
+    compare_logs(site, "log of a busy try", tries, 1);
+    ours_close(holder);
+}
+
+/* ---- round trips */
+
+static void count_trips(struct relay *relay, const char *what, void (*step)(void *), void *session)
+{
+    relay_round_trips(relay);
+    step(session);
+    int trips = relay_round_trips(relay);
+    report_line("  %-32s %d\n", what, trips);
+    report_number("round trips", what, trips);
+}
+
+static void count_ours(struct relay *relay, const struct place *place)
+{
+    void *holder = ours_open(place, "counted");
+    void *rival = ours_open(place, "counted");
+    /* All statements are prepared before anything is counted. */
+    ours_pair(holder);
+    ours_acquire(holder);
+    ours_renew(holder);
+    ours_verify(holder);
+    ours_release(holder);
+    count_trips(relay, "acquire", ours_acquire, holder);
+    count_trips(relay, "re-enter", ours_acquire, holder);
+    count_trips(relay, "leave", ours_release, holder);
+    count_trips(relay, "renew", ours_renew, holder);
+    count_trips(relay, "verify", ours_verify, holder);
+    ours_busy(rival);
+    ours_busy(rival);
+    count_trips(relay, "busy try", ours_busy, rival);
+    count_trips(relay, "release", ours_release, holder);
+    count_trips(relay, "acquire by who was told BUSY", ours_acquire, rival);
+    ours_close(holder);
+    ours_close(rival);
+}
+
+static void bench_trips(const struct site *site)
+{
+    struct place our_way = site->ours, their_way = site->theirs;
+    struct relay *relay = relay_start(site->url, 0, our_way.url, sizeof our_way.url);
+    if (!relay)
+        return;
+    memcpy(their_way.url, our_way.url, sizeof their_way.url);
+    report_section("round trips, counted on the wire");
+    count_ours(relay, &our_way);
+    void *rival = site->hand->open(&their_way, "counted");
+    site->hand->transaction(rival);
+    count_trips(relay, "hand-written transaction, pair", site->hand->transaction, rival);
+    site->hand->close(rival);
+    relay_stop(relay);
+}
+
+/* ---- sweep */
+
+static int64_t hand_sweep(const struct site *site, void *session)
+{
+    return site->hand->sweep(session, (int64_t)time(NULL) * 1000000);
+}
+
+static double time_sweep(const struct site *site, bool by_us)
+{
+    const struct place *place = by_us ? &site->ours : &site->theirs;
+    void *filler = site->hand->open(place, "sweeper");
+    void *sweeper = by_us ? ours_open(place, "sweeper") : filler;
+    site->hand->fill(filler, sweep_rows);
+    double began = clock_s();
+    int64_t gone = by_us ? ours_sweep(sweeper) : hand_sweep(site, sweeper);
+    double took = clock_s() - began;
+    if (gone != sweep_rows)
+        die("a sweep removed %lld rows of %lld", (long long)gone, (long long)sweep_rows);
+    site->hand->close(filler);
+    if (by_us)
+        ours_close(sweeper);
+    return (double)sweep_rows / took;
+}
+
+static void bench_sweep(const struct site *site)
+{
+    double rates[2][SWEEPS], ratios[SWEEPS];
+    for (int i = 0; i < SWEEPS; i++) {
+        rates[0][i] = time_sweep(site, true);
+        rates[1][i] = time_sweep(site, false);
+        ratios[i] = rates[0][i] / rates[1][i];
+    }
+    double ours_rate = median(rates[0], SWEEPS), rate = median(rates[1], SWEEPS);
+    double ratio = median(ratios, SWEEPS);
+    char title[100];
+    snprintf(title, sizeof title, "sweep of %lld expired rows", (long long)sweep_rows);
+    report_section(title);
+    report_line("  %-28s  %9.0f rows/s\n", "rowlock", ours_rate);
+    report_line("  %-28s  %9.0f rows/s, ratio %.2f: %s\n", "bare DELETE in batches", rate, ratio,
+                site->hand->sweep_legend);
+    report_number("sweep", "rowlock", ours_rate);
+    report_number("sweep", "bare DELETE in batches", rate);
+    report_number("sweep", "ratio", ratio);
+}
+
+/* ---- all of it */
+
+static void bench_site(const struct hand *hand)
+{
+    struct site site = {.hand = hand, .url = getenv(hand->url_env)};
+    char description[200];
+    if (!site.url || !site.url[0])
+        return;
+    hand->make_places(site.url, &site.ours, &site.theirs);
+    ours_install(&site.ours);
+    ours_install(&site.theirs);
+    void *session = hand->open(&site.theirs, "observer");
+    hand->describe(session, description, sizeof description);
+    hand->close(session);
+    report_database(hand->name, description);
+    bench_pairs(&site);
+    bench_network(&site);
+    bench_busy(&site);
+    bench_renew(&site);
+    bench_trips(&site);
+    bench_log(&site);
+    bench_sweep(&site);
+    hand->drop_places(site.url);
+}
+
+/* What a commit costs at the least on this machine. */
+static void report_disk(void)
+{
+    char path[500], page[4096] = {0};
+    double took[FSYNCS];
+    snprintf(path, sizeof path, "%s/rowlock-bench.XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    int file = mkstemp(path);
+    if (file < 0)
+        die("cannot make a file in TMPDIR");
+    unlink(path);
+    for (int i = 0; i < FSYNCS; i++) {
+        double began = clock_s();
+        if (pwrite(file, page, sizeof page, 0) < 0 || fdatasync(file) != 0)
+            die("cannot write to TMPDIR");
+        took[i] = clock_s() - began;
+    }
+    close(file);
+    double us = median(took, FSYNCS) * 1e6;
+    report_line("One fdatasync of 4 KB takes %.0f us here, on %ld processors that clients and servers"
+                " share.\nratio: rowlock's rate over that line's, of rounds taken in turn; 1 is as"
+                " fast, more is faster.\nCPU us: user time of the client for each operation.\n",
+                us, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+static double setting(const char *name, double otherwise)
+{
+    const char *text = getenv(name);
+    double value = text && text[0] ? strtod(text, NULL) : otherwise;
+    if (value <= 0)
+        die("%s must be above 0", name);
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    seconds = setting("BENCH_SECONDS", seconds);
+    sweep_rows = (int64_t)setting("BENCH_SWEEP", (double)sweep_rows);
+    delay_us = (int)setting("BENCH_DELAY_US", delay_us);
+    report_disk();
+#if RLK_WITH_POSTGRES
+    bench_site(&hand_postgres);
+#endif
+#if RLK_WITH_MYSQL
+    bench_site(&hand_mysql);
+#endif
+#if RLK_WITH_SQLITE
+    bench_site(&hand_sqlite);
+#endif
+    if (argc > 1)
+        report_save(argv[1]);
+    return 0;
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs the benchmarks on the servers whose URLs are in the environment, and on SQLite in a file.
+#
+# usage: run.sh [--json]      normally by `make bench`
+#   --json  the figures as JSON on stdout, and the table on stderr
+#   ROWLOCK_TEST_BUILD  the folder of the programs; bench.json is left there as well
+#   BENCH_SECONDS, BENCH_SWEEP, BENCH_DELAY_US: see main.c
+set -euo pipefail
+
+json=${ROWLOCK_TEST_BUILD:?}/bench.json
+program=$ROWLOCK_TEST_BUILD/tests/bench/main
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/rowlock-bench.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+case " ${ROWLOCK_TEST_BACKENDS:-sqlite} " in
+    *" sqlite "*) export ROWLOCK_TEST_SQLITE_URL=sqlite:$dir/rowlock.db ;;
+esac
+
+if [ "${1:-}" = --json ]; then
+    "$program" "$json" >&2
+    cat "$json"
+else
+    "$program" "$json"
+    printf '\nThe same as JSON: %s\n' "$json"
+fi

@@ -1,0 +1,153 @@
+# shellcheck shell=bash
+# What the tests of the command share; sourced by tests/cli/*.t.
+#
+#     rl ARGUMENT…                    runs the command; sets $status, $out and $err
+#     exits "what holds" N ARGUMENT…  the same, and passes when it exits with N
+#     has "what holds" TEXT PART      passes when PART is in TEXT
+#     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
+#     until_true SECONDS COMMAND…     tries again until COMMAND succeeds
+#     for_each_database FUNCTION      calls it with ROWLOCK_URL set, and $db the database's name
+#
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+command=${ROWLOCK_TEST_COMMAND:-$PWD/build/rowlock}
+slow=${ROWLOCK_TEST_SLOWDOWN:-1}
+work=$TMPDIR/work
+mkdir -p "$work"
+
+# The names of tests begin with the database, when there is one.
+db=
+about() { printf '%s%s' "${db:+$db: }" "$1"; }
+
+rl() {
+    "$command" "$@" >"$work/out" 2>"$work/err" </dev/null
+    status=$?
+    out=$(<"$work/out")
+    err=$(<"$work/err")
+}
+
+exits() {
+    local name=$1 expected=$2
+    shift 2
+    rl "$@"
+    is "$(about "$name")" "$status" "$expected"
+    [ "$status" = "$expected" ] || tap_note "$*" "$out" "$err"
+}
+
+has() {
+    local found=1
+    case $2 in *"$3"*) found=0 ;; esac
+    tap_result $found "$(about "$1")"
+    [ $found = 0 ] || tap_note "got $2" "without $3"
+}
+
+same() { is "$(about "$1")" "$2" "$3"; }
+
+holds() {
+    local name=$1
+    shift
+    ok "$(about "$name")" "$@"
+}
+
+json() {
+    printf '%s' "${2-$out}" | perl -MJSON::PP -e '
+        my $d = JSON::PP->new->utf8->decode(do { local $/; <STDIN> });
+        my $value = eval $ARGV[0];
+        die $@ if $@;
+        utf8::encode($value) if defined $value;
+        print $value // "null";' "$1"
+}
+
+# Bounds are for machines that are busy; what is waited for comes much earlier.
+until_true() {
+    local end=$((SECONDS + $1 * slow + 1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.05
+    done
+}
+
+# Has the process ended? One that nobody has collected yet has.
+gone() {
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+    case ${stat##*) } in Z* | X*) return 0 ;; esac
+    return 1
+}
+
+# A shell has its background jobs ignore the keyboard's signals, which this undoes. Sets $pid.
+# shellcheck disable=SC2034 # read by the tests
+start() {
+    env --default-signal=INT,QUIT "$command" "$@" >"$work/bg.out" 2>"$work/bg.err" </dev/null &
+    pid=$!
+}
+
+# finished PID: waits for it, and sets $status.
+finished() {
+    wait "$1" 2>/dev/null
+    status=$?
+}
+
+# ends "what holds" N PID
+ends() {
+    finished "$3"
+    is "$(about "$1")" "$status" "$2"
+    [ "$status" = "$2" ] || tap_note "$(cat "$work/bg.out" "$work/bg.err")"
+}
+
+# A URL with a prefix of its own, so that tests need not care what else is in that database.
+private_url() {
+    case $1 in
+        *\?*) echo "$1&rowlock_prefix=$2" ;;
+        *) echo "$1?rowlock_prefix=$2" ;;
+    esac
+}
+
+url_of() {
+    case $1 in
+        sqlite) echo "${ROWLOCK_TEST_SQLITE_URL:-}" ;;
+        postgres) echo "${ROWLOCK_TEST_POSTGRES_URL:-}" ;;
+        mysql) echo "${ROWLOCK_TEST_MYSQL_URL:-}" ;;
+    esac
+}
+
+# In a subshell of its own: what it finds is read from what it prints.
+test_database() {
+    local tests=$1
+    work=$TMPDIR/$db
+    mkdir -p "$work"
+    ROWLOCK_URL=$(private_url "$(url_of "$db")" "cli_$$_")
+    export ROWLOCK_URL
+    "$tests"
+    echo "# all of $db"
+}
+
+# All databases at the same time, since a test of leases mostly waits. The lines of one stay together.
+for_each_database() {
+    local tests=$1 line last tested=()
+    for db in ${ROWLOCK_TEST_BACKENDS:-sqlite postgres mysql}; do
+        if [ -n "$(url_of "$db")" ]; then
+            (test_database "$tests") >"$TMPDIR/$db.tap" 2>&1 &
+            tested+=("$db")
+        elif [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
+            tap_result 1 "$(about "there is a database to test with")"
+        fi
+    done
+    wait
+    for db in "${tested[@]}"; do
+        last=
+        while IFS= read -r line; do
+            last=$line
+            case $line in
+                "ok "*) tap_result 0 "${line#*- }" ;;
+                "not ok "*) tap_result 1 "${line#*- }" ;;
+                *) echo "$line" ;;
+            esac
+        done <"$TMPDIR/$db.tap"
+        tap_result "$([ "$last" = "# all of $db" ]; echo $?)" "$(about "the tests went through to their end")"
+    done
+    db=
+    [ ${#tested[@]} -gt 0 ] || skip_all "no database to test with"
+}

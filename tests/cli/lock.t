@@ -1,0 +1,266 @@
+#!/usr/bin/env bash
+# Locks in single steps, and what is printed: acquire, renew, release, verify, list, show, sweep, break,
+# install, check, names of every kind, JSON, full disks. On each database.
+# shellcheck disable=SC2016 # Perl's variables are in single quotes all over
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+installing() {
+    exits "a database without tables is unfit" 78 list
+    has "and the error says what to run" "$err" "rowlock install"
+    exits "check reports missing tables and fails" 1 check
+    has "as something BAD" "$out" "BAD"
+    exits "check --json does so as JSON" 1 check --json
+    same "with its worst verdict" "$(json '$d->{worst}')" "bad"
+    exits "install succeeds" 0 install
+    exits "install is harmless when repeated" 0 install --json
+    same "and says ok in JSON" "$(json '$d->{result}')" "ok"
+    exits "check is content then" 0 check
+    has "finding by finding" "$out" "ok "
+    exits "check --json is content, too" 0 check --json
+    holds "its verdicts are those three words" test 0 = \
+        "$(json 'scalar grep { $_->{verdict} !~ /^(ok|warning|bad)$/ } @{$d->{findings}}')"
+    exits "an empty list is an empty array" 0 list --json
+    same "in JSON" "$(json 'ref($d) . @$d')" "ARRAY0"
+}
+
+single_steps() {
+    local token first
+    exits "acquire gets a lock" 0 acquire steps --owner me --ttl 20 --note 'a note'
+    token=$out
+    holds "and prints nothing but its token" grep -Eqx '[1-9][0-9]*' <<<"$token"
+    first=$token
+    exits "verify finds the grant standing" 0 verify steps --owner me --token "$token"
+    same "and prints nothing" "$out$err" ""
+    exits "another is told at once with -n" 75 acquire steps -n --owner other
+    same "and silently, for cron's sake" "$out$err" ""
+    exits "-E changes that status" 3 acquire steps -n -E 3 --owner other
+    exits "-v says who holds it" 75 acquire steps -n -v --owner other
+    has "with program, process, host and note" "$err" "rowlock["
+    has "with the note as well" "$err" "a note"
+    exits "a wait that is too short ends with the same status" 75 acquire steps -w 0.2 --owner other
+    exits "--json tells the holder" 75 acquire steps -n --json
+    same "with the token in the way" "$(json '$d->{result} . $d->{holder}{token}')" "busy$token"
+    exits "renew makes the lease last as long as it was granted for" 0 \
+        renew steps --owner me --token "$token" --json
+    holds "counted from now on" test "$(json '$d->{remaining_ms}')" -gt 15000
+    holds "and no longer" test "$(json '$d->{remaining_ms}')" -le 20000
+    exits "or as long as --ttl says" 0 renew steps --owner me --token "$token" --ttl 1h
+    rl show steps --json
+    holds "which show tells" test "$(json '$d->{grants}[0]{remaining_ms}')" -gt 3000000
+    same "and the renewals are counted" "$(json '$d->{grants}[0]{renewals}')" 2
+    exits "a stranger renews nothing" 76 renew steps --owner other --token "$token"
+    exits "nor does another token" 76 release steps --owner me --token $((token + 1))
+    exits "which release says in JSON, too" 76 release steps --owner other --token "$token" --json
+    same "as lost" "$(json '$d->{result}')" "lost"
+    exits "after all that the grant stands" 0 verify steps --owner me --token "$token"
+    exits "the same owner gets his lock again" 0 acquire steps --owner me
+    holds "with a greater token" test "$out" -gt "$token"
+    token=$out
+    exits "and the older grant is gone" 76 verify steps --owner me --token "$first"
+    has "which is said" "$err" "the grant with token $first is gone"
+    ROWLOCK_OWNER=me ROWLOCK_TOKEN=$token exits "owner and token may come from the environment" \
+        0 release steps
+    exits "a second release finds nothing" 76 release steps --owner me --token "$token"
+}
+
+made_up_owner() {
+    exits "with --json an owner is made up" 0 acquire made-up --json
+    same "of 128 bits" "$(json 'length $d->{owner}')" 32
+    holds "the times are whole numbers and UTC" test 1 = "$(json \
+        '$d->{expires_us} =~ /^\d{16}$/ && $d->{expires_at} =~ /^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{6}Z$/ ? 1 : 0')"
+    exits "and the shown owner can release" 0 release made-up \
+        --owner "$(json '$d->{owner}')" --token "$(json '$d->{token}')"
+    ROWLOCK_OWNER="from the environment" exits "ROWLOCK_OWNER is acquire's owner" 0 acquire by-env
+    rl show by-env --json
+    same "as show tells" "$(json '$d->{grants}[0]{owner}')" "from the environment"
+}
+
+expiry() {
+    local token
+    rl acquire short --owner me --ttl 300ms
+    token=$out
+    sleep 0.5
+    exits "verify calls a lease that ran out lapsed" 76 verify short --owner me --token "$token" --json
+    same "in JSON" "$(json '$d->{result}')" "lapsed"
+    has "and says that nobody else got the lock" "$err" "nobody else"
+    exits "list shows it as expired" 0 list
+    has "since when" "$(grep '^short ' <<<"$out")" "expired "
+    exits "renew gets it back" 0 renew short --owner me --token "$token"
+    has "with a warning" "$err" "had run out"
+    rl acquire short --owner me --ttl 100ms
+    sleep 0.3
+    exits "an expired lock is taken over at once" 0 acquire short -n --owner next
+    holds "with a greater token" test "$out" -gt "$token"
+}
+
+listing() {
+    rl acquire list-b --owner me --note "$(printf 'bell\a, line\nbreak, \033[31mred')"
+    rl acquire list-a --owner me
+    exits "list succeeds" 0 list
+    same "it begins with headings" "$(head -n 1 <<<"$out" | tr -s ' ' | sed 's/ $//')" \
+        "NAME TOKEN HELD BY SINCE LEASE LEFT NOTE"
+    same "and goes on in the order of names" "$(grep -o '^list-[ab]' <<<"$out" | tr '\n' ' ')" "list-a list-b "
+    has "what a terminal would obey is escaped" "$out" 'bell\x07, line\x0abreak, \x1b[31mred'
+    exits "list --json is an array in the same order" 0 list --json
+    same "of objects" "$(json 'join " ", grep { /^list-/ } map { $_->{name} } @$d')" "list-a list-b"
+    same "with exact texts" "$(json '(grep { $_->{name} eq "list-b" } @$d)[0]{note}')" \
+        "$(printf 'bell\a, line\nbreak, \033[31mred')"
+    exits "show prints one lock" 0 show list-a
+    has "with its owner" "$out" "owner        me"
+    exits "show of what never was ends with 1" 1 show nothing-of-this-name
+    has "and says so" "$err" "nobody holds it"
+    exits "in JSON, too" 1 show nothing-of-this-name --json
+    same "with no grants" "$(json '@{$d->{grants}} . "/" . ($d->{last_token} // "none")')" "0/none"
+    rl acquire once --owner me
+    local token=$out
+    rl release once --owner me --token "$token"
+    exits "show of a lock that nobody holds any more succeeds" 0 show once
+    has "and knows the last token" "$out" "token $token"
+}
+
+sweeping() {
+    rl acquire swept-1 --owner me --ttl 100ms
+    rl acquire swept-2 --owner me --ttl 100ms
+    rl acquire unswept --owner me --ttl 1h
+    sleep 0.3
+    exits "a dry run names what would go" 0 sweep --dry-run
+    has "one a line" "$out" "would remove 'swept-1'"
+    exits "and removes nothing" 0 sweep --dry-run --json
+    same "as JSON says" "$(json '$d->{dry_run} ? $d->{locks} : "wet"')" 2
+    exits "what expired lately can be spared" 0 sweep --older-than 1h
+    has "so nothing is removed" "$out" "removed 0 expired locks"
+    exits "a sweep removes what expired" 0 sweep --json
+    same "and names it in JSON" "$(json 'join " ", map { $_->{name} } @{$d->{removed}}')" "swept-1 swept-2"
+    exits "a second one finds nothing" 0 sweep
+    has "as its summary says" "$out" "removed 0 expired locks"
+    exits "with -q it says nothing" 0 sweep -q
+    same "at all" "$out$err" ""
+    rl list --json
+    same "a running lease stays" "$(json 'scalar grep { $_->{name} eq "unswept" } @$d')" 1
+    start sweep --every 200ms --json
+    rl acquire swept-3 --owner me --ttl 100ms
+    holds "--every sweeps again and again" until_true 10 grep -q swept-3 "$work/bg.out"
+    kill -TERM "$pid"
+    ends "and a signal is its orderly end" 0 "$pid"
+    holds "each sweep is a JSON value of its own" perl -MJSON::PP -e '
+        my @all = JSON::PP->new->incr_parse(do { local (@ARGV, $/) = shift; <> }); exit(@all < 2)' \
+        "$work/bg.out"
+}
+
+breaking() {
+    local token
+    rl acquire broken --owner me
+    token=$out
+    exits "break leaves another token's grant alone" 1 break broken --if-token $((token + 1))
+    exits "break takes a grant away" 0 break broken --if-token "$token"
+    has "and says whose it was" "$out" "took 'broken' from rowlock["
+    exits "the old holder finds himself out" 76 renew broken --owner me --token "$token"
+    exits "there is nothing left to break" 1 break broken
+    has "which is said" "$err" "nobody holds it"
+    exits "in JSON, too" 1 break broken --json
+    same "as none" "$(json '$d->{result}')" "none"
+    rl acquire broken --owner other
+    holds "the next token is greater than the broken one" test "$out" -gt "$token"
+    exits "break --json tells the grant" 0 break broken --json
+    same "with its owner" "$(json '$d->{broken}{owner}')" "other"
+}
+
+names() {
+    local name
+    local hostile=("it's" 'say "x"' 'back\slash' '100%' '%s%n%d' "'; DROP TABLE rowlock_locks; --"
+        $'new\nline' $'tab\tbell\a' ' ' ' leading and trailing ' '$(touch x) `id`' '*' '-n' '\x41' '{"a":1}'
+        'snow ☃ and 🔒' 'lö' 'lo' 'Lock' 'lock' 'lock ' '_' '__' '?1 $1 :name @x' "$(printf 'e\xcc\x81')" 'é')
+    for name in "${hostile[@]}"; do
+        rl acquire --json --owner "$name" --note "$name" -n -- "$name"
+        [ "$status" = 0 ] || break
+    done
+    same "names of every kind are different names" "$name: $status" "${hostile[-1]}: 0"
+    rl list --json
+    same "and come back as they went in" \
+        "$(json 'join "|", sort grep { $_ ne "" } map { $_->{name} eq $_->{owner} && $_->{name} eq $_->{note} ? $_->{name} : "" } @$d')" \
+        "$(printf '%s\0' "${hostile[@]}" | LC_ALL=C sort -z | tr '\0' '|' | sed 's/|$//;$!b')"
+    name=${hostile[5]}
+    rl show --json -- "$name"
+    exits "such a name can be released" 0 release --owner "$name" --token "$(json '$d->{grants}[0]{token}')" \
+        -- "$name"
+    name=$(printf 'ö%.0s' {1..127})x
+    exits "a name of 255 bytes passes" 0 acquire "$name" --owner me
+    rl show "$name" --json
+    same "and is not cut" "$(json '$d->{grants}[0]{name}')" "$name"
+    exits "a name of 256 bytes is refused" 64 acquire "${name}x" --owner me
+    has "with the reason" "$err" "255 bytes"
+    exits "so is an empty one" 64 acquire "" --owner me
+    exits "and one that is not UTF-8" 64 acquire $'\xff\xfe' --owner me
+    exits "an owner of 256 bytes is refused" 64 acquire x --owner "${name}x"
+    exits "and a note of 256 bytes" 64 acquire x --owner me --note "${name}x"
+    exits "an error shows a name's line break as text" 76 verify $'a\nb' --owner me --token 1
+    same "in one line" "$(wc -l <"$work/err")" 1
+}
+
+# full "what" ARGUMENT…: its output cannot be written.
+full() {
+    local what=$1 got
+    shift
+    "$command" "$@" >/dev/full 2>"$work/err"
+    same "$what onto a full disk is noticed" $? 74
+    got=$(<"$work/err")
+    has "$what onto a full disk says so" "$got" "write to standard output"
+    "$command" "$@" >&- 2>/dev/null
+    same "$what with standard output closed is noticed" $? 74
+}
+
+output() {
+    full "list" list
+    full "list --json" list --json
+    full "show" show broken
+    full "check" check
+    full "--help" --help
+    full "acquire" acquire unprinted --owner me
+    exits "a lock whose token could not be printed is not left behind" 0 acquire unprinted -n --owner other
+}
+
+all() {
+    installing
+    single_steps
+    made_up_owner
+    expiry
+    listing
+    rl sweep
+    sweeping
+    breaking
+    names
+    output
+}
+
+unreachable() {
+    local url
+    for url in postgresql://127.0.0.1:1/x?connect_timeout=3 mysql://root@127.0.0.1:1/x; do
+        case " ${ROWLOCK_TEST_BACKENDS:-sqlite postgres mysql} " in
+            *" ${url%%ql:*} "* | *" ${url%%://*} "*) ;;
+            *) continue ;;
+        esac
+        exits "${url%%:*}: a database that is not there is unreachable" 69 list --url "$url"
+        has "${url%%:*}: which the error says" "$err" "rowlock: "
+        exits "${url%%:*}: a password does not show in the error" 69 \
+            list --url "${url/:\/\//:\/\/somebody:hush@}"
+        case $err in *hush*) tap_result 1 "not even in part" ;; *) tap_result 0 "not even in part" ;; esac
+    done
+}
+
+denied() {
+    if [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ]; then
+        exits "postgres: a user who may not log in is denied" 77 list \
+            --url "${ROWLOCK_TEST_POSTGRES_URL/:\/\/*@/://no_such_user@}"
+    fi
+    if [ -n "${ROWLOCK_TEST_MYSQL_URL:-}" ]; then
+        exits "mysql: a user who may not log in is denied" 77 list \
+            --url "${ROWLOCK_TEST_MYSQL_URL/:\/\/*@/://no_such_user@}"
+    fi
+}
+
+for_each_database all
+unreachable
+denied
+done_testing

@@ -1,0 +1,224 @@
+#!/usr/bin/env bash
+# `rowlock run`: what its command gets, what becomes of its status, how long the lock is held, and what
+# happens when the lease is lost. Signals are in signals.t. On each database.
+# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+# A job that says it has begun, and stays until it is ended.
+stay='echo $$ >"$0.pid"; sleep 300 & echo $! >"$0.child"; echo began >"$0"; wait'
+
+# begin NAME OPTION…: such a job in the background under the lock NAME. Sets $pid and $sign.
+begin() {
+    local name=$1
+    shift
+    sign=$work/$name
+    rm -f "$sign" "$sign".*
+    start run "$@" "$name" -- sh -c "$stay" "$sign"
+    until_true 20 test -s "$sign" || tap_note "no job: $(cat "$work/bg.err")"
+}
+
+held() {
+    rl list --json
+    [ "$(json "scalar grep { \$_->{name} eq '$1' } @\$d")" = 1 ]
+}
+
+free() { ! held "$1"; }
+
+statuses() {
+    exits "the status of the command is passed on: 0" 0 run st true
+    same "and nothing is printed" "$out$err" ""
+    exits "the status of the command is passed on: 1" 1 run st false
+    exits "the status of the command is passed on: 75" 75 run st sh -c 'exit 75'
+    exits "the status of the command is passed on: 255" 255 run st sh -c 'exit 255'
+    exits "a command that a signal ended is 128 plus the signal" 137 run st sh -c 'kill -9 $$'
+    exits "a command that is not there is 127" 127 run st "$work/not-there"
+    has "which is said" "$err" "not-there': No such file"
+    exits "one that is not on the path is 127 as well" 127 run st no-such-command-anywhere
+    : >"$work/not-executable"
+    exits "one that cannot be executed is 126" 126 run st "$work/not-executable"
+    has "which is said, too" "$err" "Permission denied"
+    exits "a folder is 126" 126 run st "$work"
+    exits "nothing of all that leaves the lock behind" 0 run -n st true
+    exits "a name that is not acceptable is 64" 64 run "" true
+}
+
+environment() {
+    export ROWLOCK_NAME=old ROWLOCK_TOKEN=old ROWLOCK_OWNER=old ROWLOCK_EXPIRES_AT=old
+    exits "the command runs" 0 run "an 'odd' name" --owner "o w" -- sh -c \
+        'printf "%s\n" "$ROWLOCK_NAME" "$ROWLOCK_OWNER" "$ROWLOCK_TOKEN" "$ROWLOCK_EXPIRES_AT" "$ROWLOCK_URL"
+         "$0" verify "$ROWLOCK_NAME" && echo verified; "$0" show --json "$ROWLOCK_NAME"' "$command"
+    unset ROWLOCK_NAME ROWLOCK_TOKEN ROWLOCK_OWNER ROWLOCK_EXPIRES_AT
+    local lines shown
+    mapfile -t lines <<<"$out"
+    shown=$(tail -n +7 <<<"$out")
+    same "ROWLOCK_NAME is the name" "${lines[0]}" "an 'odd' name"
+    same "ROWLOCK_OWNER is the owner" "${lines[1]}" "o w"
+    same "ROWLOCK_TOKEN is the token in the table" "${lines[2]}" "$(json '$d->{grants}[0]{token}' "$shown")"
+    same "ROWLOCK_EXPIRES_AT is the end of the lease in the table" "${lines[3]/./}" \
+        "$(json '$d->{grants}[0]{expires_us}' "$shown")"
+    same "ROWLOCK_URL stays" "${lines[4]}" "$ROWLOCK_URL"
+    same "and they are enough to verify the grant" "${lines[5]}" "verified"
+    same "the table names the command" "$(json '$d->{grants}[0]{program}' "$shown")" "sh"
+}
+
+# What the command can see of files and streams.
+files() {
+    exits "standard input, output and error are the command's" 0 run io -- sh -c 'cat; echo err >&2'
+    same "error included" "$err" "err"
+    out=$(echo through | "$command" run io cat)
+    same "input included" "$out" "through"
+    out=$("$command" run io -- sh -c 'ls -l /proc/self/fd' | grep -vE '/proc/|pipe:|/dev/null' | grep -c -- '->')
+    same "no file or socket of the database is left open in it" "$out" \
+        "$(sh -c 'ls -l /proc/self/fd' | grep -vE '/proc/|pipe:|/dev/null' | grep -c -- '->')"
+    echo inherited >"$work/file"
+    out=$("$command" run io -- sh -c 'cat <&7' 7<"$work/file")
+    same "but a file that the caller opened for it is" "$out" "inherited"
+    "$command" run io -- sh -c '[ ! -e /proc/self/fd/1 ]' >&-
+    same "a closed standard output stays closed, and is no error" $? 0
+}
+
+rivals() {
+    local i jobs=()
+    begin rival
+    exits "while one runs, another is told with -n" 75 run -n rival true
+    exits "or after it has waited" 75 run -w 300ms rival true
+    exits "with the status it asked for" 0 run -n -E 0 rival sh -c 'exit 9'
+    exits "and nobody waits for another name" 0 run -n other-rival true
+    "$command" run rival touch "$work/second" 2>/dev/null &
+    i=$!
+    sleep 0.3
+    holds "who waits does not run" test ! -e "$work/second"
+    kill "$(cat "$sign.child")"
+    ends "the first ends" 0 "$pid"
+    finished $i
+    same "and the other runs" "$status" 0
+    holds "its command" test -e "$work/second"
+
+    echo 0 >"$work/counter"
+    for i in 1 2 3 4 5 6 7 8; do
+        (for _ in 1 2 3 4 5 6 7 8 9 10; do
+            "$command" run counter -- sh -c 'n=$(cat "$0"); echo $((n + 1)) >"$0"' "$work/counter" ||
+                echo "status $?"
+        done) >"$work/counter.$i" 2>&1 &
+        jobs+=($!)
+    done
+    wait "${jobs[@]}"
+    same "8 processes that add 10 times 1 to a file make 80" "$(cat "$work/counter")" 80
+    same "and none of them has anything to complain about" "$(cat "$work"/counter.?)" ""
+}
+
+holding() {
+    exits "with --min-hold the lock outlives a short command" 0 run --min-hold 1s min -- true
+    rl list --json
+    "$command" run --min-hold 60 min2 -- touch "$work/min2" &
+    pid=$!
+    until_true 10 test -e "$work/min2"
+    sleep 0.3
+    holds "and is held meanwhile" held min2
+    kill -TERM $pid
+    ends "a signal ends that" 143 $pid
+    holds "and the lock is free" free min2
+    exits "with --max-hold a command is ended" 76 run --max-hold 300ms max -- sleep 300
+    has "and told why" "$err" "--max-hold"
+    exits "the lock is free afterwards" 0 run -n max true
+    exits "one that does not heed SIGTERM is killed after --grace" 76 \
+        run --max-hold 200ms --grace 200ms max -- sh -c 'trap "" TERM; sleep 300'
+
+    begin renewed --ttl 600ms
+    sleep 2
+    holds "a lease is renewed for as long as the command runs" kill -0 "$pid"
+    rl show renewed --json
+    holds "as its renewals tell" test "$(json '$d->{grants}[0]{renewals}')" -ge 3
+    holds "and it has not run out" test "$(json '$d->{grants}[0]{remaining_ms}')" -gt 0
+    kill -TERM "$pid"
+    ends "it ends when told" 143 "$pid"
+}
+
+losing() {
+    local stubborn
+    begin lost --ttl 1500ms --grace 300ms
+    rl break lost
+    ends "a job whose lock was broken is ended" 76 "$pid"
+    has "with the reason" "$(cat "$work/bg.err")" "the lock was lost"
+    holds "the command is gone" gone "$(cat "$sign.pid")"
+    holds "and so is its child" until_true 5 gone "$(cat "$sign.child")"
+
+    sign=$work/stubborn
+    start run stubborn --ttl 1500ms --grace 300ms -- sh -c 'trap "" TERM; '"$stay" "$sign"
+    until_true 20 test -s "$sign"
+    rl break stubborn
+    ends "so is one that does not heed SIGTERM" 76 "$pid"
+    stubborn=$(cat "$sign.pid" "$sign.child" | tr '\n' ' ')
+    for pid in $stubborn; do
+        holds "none of its processes is left" until_true 5 gone "$pid"
+    done
+
+    sign=$work/orphan
+    start run orphan --ttl 1500ms --grace 300ms -- sh -c \
+        '(trap "" TERM; sleep 300 & echo $! >"$0.child"; wait) & trap "exit 0" TERM; echo x >"$0"; wait' "$sign"
+    until_true 20 test -s "$sign.child"
+    rl break orphan
+    ends "a child that outlives its parent's SIGTERM counts as well" 76 "$pid"
+    holds "and is killed" until_true 5 gone "$(cat "$sign.child")"
+
+    exits "a lock that is found lost at the end is 76, whatever the command said" 76 run late -- \
+        sh -c '"$0" break late >/dev/null; exit 5' "$command"
+    has "which is said together with that" "$err" "exit status 5"
+}
+
+# server FREEZE|…: does it to the server under test, which must not inherit this test's private folder.
+server() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR
+    TMPDIR=${!dir} tests/lib/server-ctl.sh "$db" "$1"
+}
+
+# A server that hangs: it takes connections and statements, and never answers.
+hanging() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR ended expires
+    [ -n "${!dir:-}" ] || return 0
+    sign=$work/hanging
+    rm -f "$sign"
+    start run hanging --ttl 4s --grace 300ms -- sh -c \
+        'trap "" TERM; while :; do date +%s%6N >"$0.new"; mv "$0.new" "$0"; sleep 0.02; done' "$sign"
+    until_true 20 test -s "$sign"
+    server freeze
+    ends "when the server hangs, the job is ended" 76 "$pid"
+    ended=$(cat "$sign")
+    server thaw
+    has "with the reason" "$(cat "$work/bg.err")" "could not be renewed in time"
+    rl list --json
+    expires=$(json '(grep { $_->{name} eq "hanging" } @$d)[0]{expires_us}')
+    holds "it was dead before its lease ended by the database's clock" test "$ended" -lt "$expires"
+    rl sweep
+}
+
+# A server that goes away and comes back.
+restarting() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR
+    [ -n "${!dir:-}" ] || return 0
+    begin restarting --ttl 30s
+    server stop
+    exits "while the server is away, others are told so" 69 run restarting true
+    server start
+    exits "when it is back, the lock is still held" 75 run -n restarting true
+    kill -TERM "$pid"
+    ends "the job has outlived it" 143 "$pid"
+    holds "and its lock is released" free restarting
+}
+
+all() {
+    rl install
+    statuses
+    environment
+    files
+    rivals
+    holding
+    losing
+    hanging
+    restarting
+}
+
+for_each_database all
+done_testing

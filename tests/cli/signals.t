@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# `rowlock run` and signals: while it waits, while its command runs, on a terminal, and kill -9 itself.
+# On each database.
+# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+# A job that writes down which signals it gets.
+listen='for s in HUP INT QUIT TERM USR1 USR2 WINCH; do trap "echo $s >>\"$0.got\"" $s; done
+trap "exit 7" ALRM; echo $$ >"$0"; while :; do sleep 0.05; done'
+
+waiting() {
+    local signal number holder
+    start run held --ttl 60s -- sleep 300
+    holder=$pid
+    until_true 20 sh -c '"$0" list | grep -q "^held "' "$command"
+    for signal in INT TERM HUP QUIT USR1; do
+        number=$(kill -l $signal)
+        start run -v held -- touch "$work/never"
+        until_true 20 grep -q waiting "$work/bg.err"
+        kill -s $signal "$pid"
+        ends "SIG$signal ends the waiting" $((128 + number)) "$pid"
+    done
+    holds "whose command never ran" test ! -e "$work/never"
+    start acquire -v held --owner impatient
+    until_true 20 grep -q waiting "$work/bg.err"
+    kill -INT "$pid"
+    ends "acquire takes it likewise" 130 "$pid"
+    same "and prints nothing" "$(cat "$work/bg.out")" ""
+    nohup "$command" run -v -w 2s held true >/dev/null 2>"$work/nohup.err" </dev/null &
+    pid=$!
+    until_true 20 grep -q waiting "$work/nohup.err"
+    kill -HUP $pid
+    ends "a SIGHUP that nohup has ignored is ignored" 75 $pid
+    kill -TERM "$holder"
+    finished "$holder"
+    exits "nothing of all that is left behind" 0 run -n held true
+    rl list --json
+    same "in the table, either" "$(json 'scalar @$d')" 0
+}
+
+# Signals that come at any moment of a run that gets the lock at once: none may leave a grant behind.
+any_moment() {
+    local i wrong=
+    for i in $(seq 1 25); do
+        start run -n moment --ttl 1h -- true
+        sleep "0.0$(printf '%02d' $((i * 7 % 40)))"
+        kill -INT "$pid" 2>/dev/null
+        finished "$pid"
+        case $status in 0 | 130) ;; *) wrong+=" $status" ;; esac
+    done
+    same "a signal at any moment gives 130, or comes too late" "$wrong" ""
+    exits "and no grant is left behind" 0 run -n moment true
+}
+
+forwarding() {
+    local signal got
+    got=$work/listener
+    rm -f "$got" "$got.got"
+    start run listener -- sh -c "$listen" "$got"
+    until_true 20 test -s "$got"
+    for signal in HUP INT QUIT TERM USR1 USR2 WINCH; do
+        kill -s $signal "$pid"
+        holds "SIG$signal is passed on to the command" until_true 10 grep -qx $signal "$got.got"
+    done
+    holds "which goes on if it likes" kill -0 "$(cat "$got")"
+    kill -ALRM "$pid"
+    ends "until it ends as it likes" 7 "$pid"
+    exits "and leaves the lock free" 0 run -n listener true
+    start run group -- sh -c 'sleep 300 & echo $! >"$0.child"; echo x >"$0"; wait' "$got"
+    until_true 20 test -s "$got.child"
+    kill -TERM "$pid"
+    ends "a signal ends the command" 143 "$pid"
+    holds "and its children, since it is sent to all of the group" until_true 5 gone "$(cat "$got.child")"
+}
+
+stopping() {
+    local got=$work/stopper
+    rm -f "$got"
+    start run stopper --ttl 600ms -- sh -c 'echo $$ >"$0"; kill -STOP $$; exit 4' "$got"
+    holds "a command that stops is talked about" until_true 20 grep -q "was stopped" "$work/bg.err"
+    sleep 1
+    exits "it keeps its lock" 75 run -n stopper true
+    kill -CONT "$pid"
+    ends "SIGCONT is passed on to it" 4 "$pid"
+    start run stopper -- sh -c 'kill -TSTP $$; exit 4' "$got"
+    ends "one that was to be suspended goes on at once" 4 "$pid"
+    start run stopper -- sh -c 'kill -STOP $$; exit 4' "$got"
+    until_true 20 grep -q "was stopped" "$work/bg.err"
+    kill -TERM "$pid"
+    ends "a stopped one can be ended" 143 "$pid"
+}
+
+# kill -9 of the holder: what the next one gets, and when, is read from the table.
+killing() {
+    local job token expires next acquired
+    job=$work/victim
+    start run victim --ttl 2s -- sh -c 'echo $$ >"$0"; exec sleep 300' "$job"
+    until_true 20 test -s "$job"
+    sleep 1
+    kill -9 "$pid"
+    finished "$pid"
+    holds "kill -9 of run takes its command along" until_true 5 gone "$(cat "$job")"
+    rl show victim --json
+    token=$(json '$d->{grants}[0]{token}')
+    expires=$(json '$d->{grants}[0]{expires_us}')
+    exits "the lock is not free before the lease ends" 75 run -n victim true
+    exits "but when it has ended" 0 acquire victim -w 60 --owner next
+    next=$out
+    rl show victim --json
+    acquired=$(json '$d->{grants}[0]{acquired_us}')
+    holds "by the database's clock not a moment sooner" test "$acquired" -ge "$expires"
+    holds "and within a second" test $((acquired - expires)) -lt $((1000000 * slow))
+    holds "with a greater token" test "$next" -gt "$token"
+}
+
+# typed SECONDS KEYS JOB…: what is seen on a terminal when KEYS are typed after the job has said "ready".
+# script(1) is the terminal. Sets $status and $out.
+typed() {
+    local keys=$1 line
+    shift
+    printf -v line '%q ' "$@"
+    : >"$work/screen"
+    (
+        for _ in $(seq 1 400); do
+            ! grep -q ready "$work/screen" || break
+            sleep 0.05
+        done
+        printf '%b' "$keys"
+        sleep 0.5
+    ) | SHELL=/bin/sh timeout 60 script -qefc "$line" "$work/screen" >/dev/null 2>&1
+    status=${PIPESTATUS[1]}
+    out=$(<"$work/screen")
+}
+
+terminal() {
+    command -v script >/dev/null || {
+        echo "ok $((++tap_count)) - $(about terminal) # SKIP there is no script(1)"
+        return
+    }
+    typed 'hello\n' "$command" run tty -- sh -c 'echo ready; read line; echo "read: $line"'
+    has "the command can read from the terminal" "$out" "read: hello"
+    same "and its status is passed on" "$status" 0
+    typed '\003' "$command" run tty -- sh -c 'echo ready; sleep 300'
+    same "Ctrl-C ends it" "$status" 130
+    typed '\003' sh -c '"$0" run tty -- sh -c "echo ready; sleep 300"; echo next line' "$command"
+    same "and the script that called it" "${out/next line/}" "$out"
+    typed '\032\003' "$command" run tty -- sh -c 'trap "echo interrupted; exit 5" INT; echo ready; while :; do sleep 0.1; done'
+    has "Ctrl-Z does not suspend it" "$out" "not suspended"
+    has "it goes on and can be interrupted" "$out" "interrupted"
+    same "with its own status" "$status" 5
+    typed 'typed\n' sh -c '"$0" run tty true; echo ready; read line; echo "read: $line"' "$command"
+    has "afterwards the terminal is the caller's again" "$out" "read: typed"
+    rl acquire tty --owner somebody
+    typed '\003' sh -c 'echo ready; exec "$0" run tty true' "$command"
+    has "on a terminal the waiting is explained" "$out" "'tty' is held by rowlock["
+    same "Ctrl-C ends the waiting" "$status" 130
+    rl break tty
+}
+
+all() {
+    rl install
+    waiting
+    any_moment
+    forwarding
+    stopping
+    killing
+    terminal
+}
+
+for_each_database all
+done_testing

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# The command line: help, what is refused and how, durations, the embedded default. No server is used.
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+commands="run acquire renew release verify list show sweep break install check help"
+
+help() {
+    local name
+    exits "--help explains the whole" 0 --help
+    for name in $commands; do
+        has "the help names the command $name" "$out" "  $name "
+    done
+    has "the help names the exit statuses" "$out" "75  not acquired"
+    for name in $commands; do
+        exits "$name --help exits with 0" 0 "$name" --help
+        has "$name --help shows its usage" "$out" "Usage: rowlock $name"
+        exits "help $name does the same" 0 help "$name"
+    done
+    exits "help alone explains the whole" 0 help
+    exits "--version prints the version" 0 --version
+    has "which is that of the header" "$out" "rowlock $(awk '
+        $2 ~ /^ROWLOCK_VERSION_(MAJOR|MINOR|PATCH)$/ { v = v sep $3; sep = "." } END { print v }' \
+        include/rowlock/rowlock.h)"
+    exits "--help works beside arguments that are wrong otherwise" 0 run --help
+    is "help goes to standard output only" "$err" ""
+}
+
+# refused "what holds" TEXT ARGUMENT…: with 64, a line that holds TEXT, and where to read more.
+refused() {
+    local name=$1 part=$2
+    shift 2
+    exits "$name is a usage error" 64 "$@"
+    has "$name is named" "$err" "$part"
+    has "$name comes with a hint at --help" "$err" "--help"
+    is "$name prints nothing on standard output" "$out" ""
+}
+
+refusals() {
+    refused "no command" "which command"
+    refused "an unknown command" "unknown command 'frobnicate'" frobnicate
+    refused "an unknown command to help" "unknown command 'x'" help x
+    refused "an unknown long option" "unknown or ambiguous option '--colour'" list --colour
+    refused "an unknown option before the command" "'--json'" --json list
+    refused "an unknown short option" "unknown option '-x'" list -x
+    refused "another command's option" "unknown option '-E'" list -E 3
+    refused "an option without its argument" "--ttl needs an argument: DURATION" acquire x --ttl
+    refused "a short option without its argument" "--wait needs an argument" acquire x -w
+    refused "an argument to an option that takes none" "--json takes no argument" list --json=yes
+    refused "a missing name" "too few arguments" acquire
+    refused "a missing command to run" "too few arguments" run x
+    refused "a second name" "unexpected argument 'y'" release x y
+    refused "-n together with -w" "exclude each other" run -n -w 3 x true
+    refused "an exit code of 256" "number from 0 to 255" run -E 256 x true
+    refused "an exit code that is no number" "number from 0 to 255" run -E x x true
+    refused "a token of 0" "not a token" release x --owner o --token 0
+    refused "a token beyond 64 bits" "not a token" release x --owner o --token 9223372036854775808
+    refused "a negative token" "not a token" release x --owner o --token -5
+    refused "a batch of 0" "number from 1 to 10000" sweep --batch 0
+    refused "a lease of 0" "must be more than 0" acquire x --owner o --ttl 0
+    refused "a lease below 100ms" "from 100ms to 366d" acquire x --owner o --ttl 99ms
+    refused "a lease beyond 366 days" "from 100ms to 366d" acquire x --owner o --ttl 367d
+    refused "a grace of half the lease" "less than half of --ttl" run --ttl 4s --grace 2s x true
+    refused "a longest hold below the shortest" "--max-hold" run --min-hold 5 --max-hold 4 x true
+    refused "--every 0" "must be more than 0" sweep --every 0
+    refused "-q together with --json" "exclude each other" sweep -q --json
+    refused "acquire without an owner" "say --owner or set ROWLOCK_OWNER" acquire x
+    refused "release without an owner" "say --owner" release x --token 1
+    refused "release without a token" "say --token" release x --owner o
+    ROWLOCK_TOKEN=seven refused "a ROWLOCK_TOKEN that is none" "'seven' is not a token" \
+        release x --owner o
+    refused "shared locks, which are not there yet," "unknown option '-s'" run -s x true
+}
+
+durations() {
+    local text
+    for text in 5x 1m30s -- -1 +1 '' . ms 1e3 0x10 ' 1' '1 ' inf nan 1,5 1.0.0 1.0000000001 \
+        99999999999999999999 9223372036854775807d; do
+        rl sweep "--older-than=$text"
+        is "'$text' is no duration" "$status" 64
+    done
+    is "and the message shows what one looks like" "${err%%$'\n'*}" \
+        "rowlock: sweep: --older-than: '9223372036854775807d' is not a duration such as 500ms, 1.5, 30s, 5m, 2h or 1d"
+}
+
+# shellcheck disable=SC2016 # Perl's variables
+# The duration that was understood, read from the lease that it gave.
+lease_of() {
+    rl acquire "lease of $1" --json --ttl "$1"
+    rl show "lease of $1" --json
+    json '$d->{grants}[0]{ttl_ms}'
+}
+
+leases() {
+    is "1.5 is seconds" "$(lease_of 1.5)" 1500
+    is ".25 needs no digit before the point" "$(lease_of .25)" 250
+    is "2. needs none after it" "$(lease_of 2.)" 2000
+    is "500ms is milliseconds" "$(lease_of 500ms)" 500
+    is "30s is seconds" "$(lease_of 30s)" 30000
+    is "1.5m is 90 seconds" "$(lease_of 1.5m)" 90000
+    is "2h is two hours" "$(lease_of 2h)" 7200000
+    is "1d is a day" "$(lease_of 1d)" 86400000
+    is "0.3 is 300 milliseconds, not a binary fraction's 299" "$(lease_of 0.3)" 300
+    is "what is less than a millisecond is rounded up" "$(lease_of 0.1000001)" 101
+}
+
+embedded() {
+    unset ROWLOCK_URL
+    export XDG_STATE_HOME=$TMPDIR/new-state
+    exits "without a URL the first run needs no install" 0 run first -- true
+    ok "it has made the embedded database" test -f "$XDG_STATE_HOME/rowlock/locks.db"
+    is "in a folder for its user alone" "$(stat -c %a "$XDG_STATE_HOME/rowlock")" 700
+    exits "so does list" 0 list
+    (umask 0; XDG_STATE_HOME=relative HOME=$TMPDIR/home "$command" run first -- true)
+    ok "a relative XDG_STATE_HOME is ignored for the one below HOME" \
+        test -f "$TMPDIR/home/.local/state/rowlock/locks.db"
+    ok "and no relative folder is made" test ! -e relative
+    export XDG_STATE_HOME="$TMPDIR/odd %41 &# näme"
+    exits "a folder's name may hold what means something in a URL" 0 run first -- true
+    ok "and it is that very folder" test -f "$XDG_STATE_HOME/rowlock/locks.db"
+    XDG_STATE_HOME='' HOME='' exits "without any home the error says what to do" 69 list
+    has "namely to say --url" "$err" "--url"
+    echo >"$TMPDIR/file"
+    XDG_STATE_HOME=$TMPDIR/file exits "a folder that cannot be made is unreachable" 69 list
+    exits "--url goes before the command" 78 --url "sqlite:$TMPDIR/other.db" list
+    has "and elsewhere than in the embedded database, install is named" "$err" "install"
+    exits "--url goes after it as well" 0 install --url "sqlite:$TMPDIR/other.db"
+    exits "and wins over ROWLOCK_URL" 0 list --url "sqlite:$TMPDIR/other.db"
+    ROWLOCK_URL="nosuch:thing" exits "an unknown kind of database is refused" 64 list
+    ROWLOCK_URL="sqlite:" exits "so is a URL without a path" 64 list
+}
+
+options_and_jobs() {
+    exits "run leaves the options of its command alone" 0 run x printf '%s ' --json -n -w --help
+    is "and passes them on" "$out" "--json -n -w --help "
+    exits "with -- between them, too" 0 run x -n -- printf '%s ' -- --ttl
+    is "where only the first -- is taken" "$out" "-- --ttl "
+    exits "options of run may stand before the name" 0 run -n --ttl 5s x true
+    exits "a name may begin with a dash after --" 0 run -- -x true
+    rl show -- -x
+    has "and is that name" "$out" "-x"
+    exits "options may be cut short" 0 run --non x true
+}
+
+help
+refusals
+durations
+if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
+    ROWLOCK_URL=$(private_url "$ROWLOCK_TEST_SQLITE_URL" usage_)
+    export ROWLOCK_URL
+    "$command" install >/dev/null
+    leases
+    options_and_jobs
+    embedded
+elif [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
+    tap_result 1 "there is an embedded database to test with"
+fi
+done_testing

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Connections that belong to the application: used between its transactions, left as they were.
+ */
+#include "contract.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TTL_MS = 30000 };
+
+static rowlock_db *must_adopt(const struct contract *c, void *session)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (c->raw->adopt(&db, session, NULL, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+    return db;
+}
+
+static void left_as_it_was(const struct contract *c)
+{
+    char before[300], after[300];
+    void *session = c->raw->open(c->url);
+    ask_any(c, session, c->settings, before, sizeof before);
+    rowlock_db *db = must_adopt(c, session);
+    rowlock_lock *lock = must_lock(db, "adopted");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire on an adopted connection");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "renew");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "verify");
+    tap_is_int(
+        raw_int(c->raw, session, "SELECT count(*) FROM rowlock_locks WHERE name = 'adopted'"), 1,
+        "the application may use it in between");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
+    is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "sweep");
+    is_result(db, rowlock_check(db, NULL, NULL, NULL), ROWLOCK_OK, "check");
+    is_result(db, rowlock_install(db), ROWLOCK_OK, "install");
+    is_result(db, rowlock_break(db, "adopted", 0, NULL), ROWLOCK_NONE, "break");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire again");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    tap_is_int(rows_of(c, "adopted"), 0, "closing our handles has released the lock");
+    tap_is_int(raw_int(c->raw, session, "SELECT 42"), 42, "and left the connection open");
+    ask_any(c, session, c->settings, after, sizeof after);
+    tap_is_str(after, before, "with all settings as they were");
+    c->raw->close(session);
+}
+
+struct attempts {
+    rowlock_db *db;
+    rowlock_lock *lock;
+};
+
+static int ignore_grant(void *context, const rowlock_grant *grant)
+{
+    (void)context;
+    (void)grant;
+    return 0;
+}
+
+/* Every call that speaks to the database; returns how many said EMISUSE. */
+static int refused(const struct attempts *a)
+{
+    int64_t number;
+    const int results[] = {
+        rowlock_renew(a->lock, TTL_MS),
+        rowlock_verify(a->lock),
+        rowlock_release(a->lock),
+        rowlock_list(a->db, NULL, ignore_grant, NULL),
+        rowlock_sweep(a->db, NULL, NULL),
+        rowlock_break(a->db, "adopted tx", 0, NULL),
+        rowlock_last_grant(a->db, "adopted tx", &number, &number),
+        rowlock_install(a->db),
+        rowlock_check(a->db, NULL, NULL, NULL),
+    };
+    int count = 0;
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
+        if (results[i] != ROWLOCK_EMISUSE)
+            tap_note("call %zu said %s", i, rowlock_result_name(results[i]));
+        count += results[i] == ROWLOCK_EMISUSE;
+    }
+    return count;
+}
+
+/* Pitfall 41. */
+static void inside_a_transaction(const struct contract *c)
+{
+    void *session = c->raw->open(c->url);
+    db_exec(c->raw, c->url, "DROP TABLE IF EXISTS adopt_data");
+    db_exec(c->raw, c->url, "CREATE TABLE adopt_data (n INTEGER)%s",
+            is_mysql(c) ? " ENGINE = InnoDB" : "");
+    rowlock_db *db = must_adopt(c, session);
+    rowlock_lock *lock = must_lock(db, "adopted tx"), *other = must_lock(db, "adopted tx 2");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
+
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "INSERT INTO adopt_data VALUES (1)");
+    is_result(db, try_lock(other, TTL_MS), ROWLOCK_EMISUSE, "no try within a transaction");
+    is_result(db, wait_lock(other, TTL_MS, 1000), ROWLOCK_EMISUSE, "no wait");
+    tap_ok(strstr(why(db), "transaction") != NULL, "and the reason is told");
+    tap_is_int(refused(&(struct attempts){db, lock}), 9, "nor anything else");
+    raw_run(c->raw, session, "INSERT INTO adopt_data VALUES (2)");
+    if (c->has_server)
+        tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 0,
+                   "the transaction was not committed by us");
+    raw_run(c->raw, session, "ROLLBACK");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 0,
+               "its end is the application's: rolled back");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the lock that was held is held");
+
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "INSERT INTO adopt_data VALUES (3)");
+    tap_is_int(refused(&(struct attempts){db, lock}), 9, "in the next transaction likewise");
+    raw_run(c->raw, session, "COMMIT");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 1, "committed");
+    is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_OK, "after it all works again");
+
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "INSERT INTO adopt_data VALUES (4)");
+    rowlock_lock_close(lock);
+    rowlock_lock_close(other);
+    rowlock_db_close(db);
+    raw_run(c->raw, session, "COMMIT");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 2,
+               "closing within a transaction leaves that alone too");
+    c->raw->close(session);
+    db_exec(c->raw, c->url, "DROP TABLE adopt_data");
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'adopted tx'");
+}
+
+/* Pitfall 26: losing a race does not harm the connection. */
+static void busy_is_harmless(const struct contract *c)
+{
+    void *session = c->raw->open(c->url);
+    rowlock_db *db = must_adopt(c, session), *holder = must_open(c->url);
+    rowlock_lock *held = must_lock(holder, "adopted busy"), *lock = must_lock(db, "adopted busy");
+    is_result(holder, try_lock(held, TTL_MS), ROWLOCK_OK, "another holds a lock");
+    for (int i = 0; i < 3; i++)
+        is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try");
+    raw_run(c->raw, session, "%s", c->begin);
+    tap_is_int(raw_int(c->raw, session, "SELECT 1"), 1, "leaves no failed transaction behind");
+    raw_run(c->raw, session, "ROLLBACK");
+    rowlock_lock_close(held);
+    rowlock_lock_close(lock);
+    rowlock_db_close(holder);
+    rowlock_db_close(db);
+    c->raw->close(session);
+}
+
+static void autocommit_off(const struct contract *c)
+{
+    void *session = c->raw->open(c->url);
+    raw_run(c->raw, session, "SET autocommit = 0");
+    rowlock_db *db = must_adopt(c, session);
+    rowlock_lock *lock = must_lock(db, "autocommit");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EMISUSE, "with autocommit off nothing is sent");
+    raw_run(c->raw, session, "SET autocommit = 1");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "with autocommit on it is");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    c->raw->close(session);
+}
+
+static void lost_connection(const struct contract *c)
+{
+    void *session = c->raw->open(c->url);
+    rowlock_db *db = must_adopt(c, session);
+    rowlock_lock *lock = must_lock(db, "adopted lost");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
+    long long id = raw_int(c->raw, session,
+                           is_mysql(c) ? "SELECT CONNECTION_ID()" : "SELECT pg_backend_pid()");
+    db_exec(c->raw, c->url, is_mysql(c) ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
+    sleep_ms(200);
+    int result = rowlock_renew(lock, TTL_MS);
+    tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN,
+           "a lost connection is told (%s)", rowlock_result_name(result));
+    is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_ECONN, "and not replaced by one of ours");
+    tap_ok(rowlock_remaining_ms(lock) > 0, "the lease runs on as far as it was known");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    c->raw->close(session);
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'adopted lost'");
+}
+
+static void nothing_to_adopt(const struct contract *c)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    tap_is_str(rowlock_result_name(c->raw->adopt(&db, NULL, NULL, &err)), "ROWLOCK_EINVAL",
+               "adopting NULL is refused");
+    tap_ok(db == NULL && err.text[0], "with a reason");
+}
+
+/* PostgreSQL would give us names in another encoding than the one we compare in. */
+static void other_encoding(const struct contract *c)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    void *session = c->raw->open(c->url);
+    raw_run(c->raw, session, "SET client_encoding = 'LATIN1'");
+    int result = c->raw->adopt(&db, session, NULL, &err);
+    tap_is_str(rowlock_result_name(result), "ROWLOCK_EINVAL",
+               "a connection whose encoding is not UTF8 is refused");
+    rowlock_db_close(db);
+    c->raw->close(session);
+}
+
+void contract_adopt(const struct contract *c)
+{
+    left_as_it_was(c);
+    inside_a_transaction(c);
+    busy_is_harmless(c);
+    nothing_to_adopt(c);
+    if (c->has_server)
+        lost_connection(c);
+    if (is_mysql(c))
+        autocommit_off(c);
+    if (is_postgres(c))
+        other_encoding(c);
+}

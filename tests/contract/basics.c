@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Acquire, busy, holder, re-entry, release, close. How long leases last is in leases.c, waiting for a
+ * lock in waiting.c.
+ */
+#include "contract.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { TTL_MS = 30000 };
+
+static void granted_and_released(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "basic");
+    tap_is_int(rowlock_lock_token(lock), 0, "a lock that is not held has no token");
+    tap_is_int(rowlock_remaining_ms(lock), 0, "nor time remaining");
+    is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "nor can it be released");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_EMISUSE, "nor renewed");
+    is_result(db, rowlock_verify(lock), ROWLOCK_EMISUSE, "nor verified");
+
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a free lock is granted");
+    tap_ok(rowlock_lock_token(lock) > 0, "a grant has a token");
+    int64_t left = rowlock_remaining_ms(lock);
+    tap_ok(left > 0 && left <= TTL_MS, "at most the whole lease remains at once");
+    tap_ok(rowlock_lock_expires_us(lock) > 0, "the handle knows when the lease ends");
+    tap_is_int(rows_of(c, "basic"), 1, "a grant is one row");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the database confirms the grant");
+    tap_is_str(rowlock_lock_name(lock), "basic", "the handle knows its name");
+    tap_is_int((long long)strlen(rowlock_lock_owner(lock)), 32, "the owner is 128 random bits");
+
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "a held lock is released");
+    tap_is_int(rows_of(c, "basic"), 0, "a released lock is no row");
+    tap_is_int(rowlock_lock_token(lock), 0, "a released handle has no token");
+    tap_is_int(rowlock_remaining_ms(lock), 0, "a released handle has no time left");
+    is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "releasing twice is a mistake");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a released lock is granted again");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released again");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+static void busy_tells_the_holder(const struct contract *c)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.owner = "the holder";
+    options.program = "holding program";
+    rowlock_db *one = must_open_with(c->url, &options), *two = must_open(c->url);
+    rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.ttl_ms = TTL_MS;
+    how.note = "for the report";
+
+    is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
+              "before any try nobody is known to hold a lock");
+    is_result(one, rowlock_acquire(held, &how), ROWLOCK_OK, "one gets the lock");
+    for (int i = 0; i < 3; i++)
+        is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_BUSY, "another is told BUSY, try %d", i);
+    tap_is_int(rowlock_lock_token(wanted), 0, "who was told BUSY has no token");
+    is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "and is told who holds it");
+    tap_is_str(holder.name, "held", "the holder's grant has the name");
+    tap_is_str(holder.owner, "the holder", "the holder's owner");
+    tap_is_str(holder.program, "holding program", "the holder's program");
+    tap_is_str(holder.note, "for the report", "the holder's note");
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    tap_is_str(holder.host, host, "the holder's host");
+    tap_is_int(holder.pid, getpid(), "the holder's pid");
+    tap_is_int(holder.token, rowlock_lock_token(held), "the holder's token");
+    tap_is_int(holder.ttl_ms, TTL_MS, "the holder's ttl");
+    tap_is_int(holder.slot, 0, "the exclusive slot");
+    tap_is_int(holder.renewals, 0, "no renewals yet");
+    tap_is_int(holder.expires_us, rowlock_lock_expires_us(held), "when its lease ends");
+    tap_is_int(holder.expires_us - holder.acquired_us, TTL_MS * 1000LL, "a ttl after the grant");
+    tap_ok(holder.remaining_ms > 0 && holder.remaining_ms <= TTL_MS, "how much of it is left");
+
+    tap_is_int(rows_of(c, "held"), 1, "busy tries leave one row");
+    is_result(one, rowlock_release(held), ROWLOCK_OK, "the holder releases");
+    is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the other gets the lock");
+    is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
+              "who got the lock meets no holder");
+    rowlock_lock_close(held);
+    rowlock_lock_close(wanted);
+    rowlock_db_close(one);
+    rowlock_db_close(two);
+}
+
+static void two_handles_are_rivals(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *one = must_lock(db, "rivals"), *two = must_lock(db, "rivals");
+    is_result(db, try_lock(one, TTL_MS), ROWLOCK_OK, "one of two handles gets the lock");
+    is_result(db, try_lock(two, TTL_MS), ROWLOCK_BUSY, "the other one, of the same db, is a rival");
+    rowlock_lock_close(one);
+    tap_is_int(rows_of(c, "rivals"), 0, "closing a handle releases its lock");
+    is_result(db, try_lock(two, TTL_MS), ROWLOCK_OK, "then the other gets it");
+    rowlock_db_close(db);
+    tap_is_int(rows_of(c, "rivals"), 0, "closing the db releases what is held");
+    tap_is_int(rowlock_lock_token(two), 0, "and the handle left over holds nothing");
+    tap_is_str(rowlock_result_name(try_lock(two, TTL_MS)), "ROWLOCK_EMISUSE",
+               "a handle whose db is closed is of no use");
+    rowlock_lock_close(two);
+}
+
+static void entered_again(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "again");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "enter a lock");
+    int64_t token = rowlock_lock_token(lock), expires = rowlock_lock_expires_us(lock);
+    is_result(db, try_lock(lock, 2 * TTL_MS), ROWLOCK_OK, "enter it again");
+    is_result(db, try_lock(lock, 2 * TTL_MS), ROWLOCK_OK, "and again");
+    tap_is_int(rowlock_lock_token(lock), token, "re-entry keeps the token");
+    tap_is_int(rowlock_lock_expires_us(lock), expires, "and the lease");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "leave once");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "leave twice");
+    tap_is_int(rows_of(c, "again"), 1, "the lock is held until it is left as often as entered");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "leave for good");
+    tap_is_int(rows_of(c, "again"), 0, "then it is released");
+    is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "once more is once too often");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+static void default_options(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "defaults");
+    is_result(db, rowlock_acquire(lock, NULL), ROWLOCK_OK, "acquire without options");
+    int64_t left = rowlock_remaining_ms(lock);
+    tap_ok(left <= 30000 && left > 30000 - slow_ms(10000), "the default lease is 30 s");
+    is_result(db, rowlock_renew(lock, 60000), ROWLOCK_OK, "renew for a minute");
+    tap_ok(rowlock_remaining_ms(lock) > 30000, "a renewal may make the lease longer");
+    rowlock_db_close(db);
+    rowlock_lock_close(lock);
+    rowlock_lock_close(NULL);
+    rowlock_db_close(NULL);
+    tap_ok(true, "closing NULL is harmless");
+}
+
+void contract_basics(const struct contract *c)
+{
+    granted_and_released(c);
+    busy_tells_the_holder(c);
+    two_handles_are_rivals(c);
+    entered_again(c);
+    default_options(c);
+}

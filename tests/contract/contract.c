@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs the subjects of the contract one after the other, and words that several of them use.
+ * The checks themselves are in the subjects' files.
+ */
+#include "contract.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    void (*run)(const struct contract *c);
+} subjects[] = {
+    {"install", contract_install}, {"basics", contract_basics}, {"waiting", contract_waiting},
+    {"names", contract_names},     {"leases", contract_leases}, {"owners", contract_owners},
+    {"tokens", contract_tokens},   {"sweep", contract_sweep},   {"list", contract_list},
+    {"adopt", contract_adopt},     {"errors", contract_errors}, {"options", contract_options},
+    {"fork", contract_fork},       {"stalls", contract_stalls}, {"costs", contract_costs},
+};
+
+int contract_run(const struct contract *contract)
+{
+    struct contract c = *contract;
+    c.url = getenv(c.raw->url_env);
+    if (!c.url || !*c.url) {
+        char why_not[100];
+        snprintf(why_not, sizeof why_not, "%s is not set", c.raw->url_env);
+        return tap_skip_all(why_not);
+    }
+    const char *only = getenv("ROWLOCK_TEST_SUBJECT");
+    must_install(c.url);
+    for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
+        if (only && strcmp(only, subjects[i].name) != 0)
+            continue;
+        int64_t begin = clock_ms();
+        subjects[i].run(&c);
+        tap_note("%s took %lld ms", subjects[i].name, (long long)(clock_ms() - begin));
+    }
+    return tap_done();
+}
+
+int rows_of(const struct contract *c, const char *name)
+{
+    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM rowlock_locks WHERE name = '%s'",
+                       name);
+}
+
+bool is_sqlite(const struct contract *c)
+{
+    return strcmp(c->raw->name, "sqlite") == 0;
+}
+
+bool is_postgres(const struct contract *c)
+{
+    return strcmp(c->raw->name, "postgres") == 0;
+}
+
+bool is_mysql(const struct contract *c)
+{
+    return strcmp(c->raw->name, "mysql") == 0;
+}
+
+void ask_any(const struct contract *c, void *session, const char *const *sql, char *out, size_t cap)
+{
+    for (const char *const *one = sql; *one; one++)
+        if (c->raw->ask(session, *one, out, cap))
+            return;
+    raw_failed("no answer", sql[0]);
+}
+
+static void drop_if_there(const struct contract *c, void *session, const char *what,
+                          const char *prefix, const char *name)
+{
+    char sql[200], ignored[200];
+    snprintf(sql, sizeof sql, "DROP %s IF EXISTS %s%s", what, prefix, name);
+    c->raw->run(session, sql, ignored, sizeof ignored);
+}
+
+static void drop_all(const struct contract *c, const char *prefix)
+{
+    static const char *const tables[] = {"locks", "tokens", "meta"};
+    static const char *const routines[] = {"grant", "acquire", "renew", "break", "fold"};
+    void *session = c->raw->open(c->url);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        drop_if_there(c, session, "TABLE", prefix, tables[i]);
+    for (size_t i = 0; c->has_server && i < sizeof routines / sizeof routines[0]; i++)
+        drop_if_there(c, session, is_postgres(c) ? "FUNCTION" : "PROCEDURE", prefix, routines[i]);
+    c->raw->close(session);
+}
+
+char *fresh_tables(const struct contract *c, const char *prefix)
+{
+    char parameter[100];
+    drop_all(c, prefix);
+    snprintf(parameter, sizeof parameter, "rowlock_prefix=%s", prefix);
+    char *url = url_with(c->url, parameter);
+    must_install(url);
+    return url;
+}
+
+void drop_tables(const struct contract *c, const char *prefix, char *url)
+{
+    drop_all(c, prefix);
+    free(url);
+}
+
+bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)
+{
+    char text[500];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    bool passed = tap_is_str(rowlock_result_name(got), rowlock_result_name(want), "%s", text);
+    if (!passed && got != ROWLOCK_OK)
+        tap_note("%s", why(db));
+    return passed;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One suite for what rowlock promises, run on each database by a program of its own. The subjects are
+ * the files of this folder, each with one entry point below. Nothing here differs between databases
+ * but what a test asks of struct contract.
+ */
+#ifndef CONTRACT_H
+#define CONTRACT_H
+
+#include <rowlock/rowlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "quick.h"
+#include "raw.h"
+#include "tap.h"
+
+struct contract {
+    const struct raw *raw;
+    const char *url;
+    bool has_server; /* several transactions may write at once; connections can be lost */
+    const char *begin; /* SQL: starts a transaction that will write */
+    const char *lock; /* SQL: what makes a SELECT lock the rows it finds; "" where begin does */
+    /* SQL with the same meaning for different versions: the first that answers is right. */
+    const char *const *written; /* a number that grows with everything the server writes */
+    const char *const *settings; /* one text made of all settings and belongings of the session */
+};
+
+/* Run all subjects on the database named in raw->url_env: the exit status of the program. */
+int contract_run(const struct contract *contract);
+
+void contract_basics(const struct contract *c);
+void contract_waiting(const struct contract *c);
+void contract_names(const struct contract *c);
+void contract_leases(const struct contract *c);
+void contract_owners(const struct contract *c);
+void contract_tokens(const struct contract *c);
+void contract_sweep(const struct contract *c);
+void contract_list(const struct contract *c);
+void contract_install(const struct contract *c);
+void contract_adopt(const struct contract *c);
+void contract_errors(const struct contract *c);
+void contract_options(const struct contract *c);
+void contract_fork(const struct contract *c);
+void contract_stalls(const struct contract *c);
+void contract_costs(const struct contract *c);
+
+/* How many rows rowlock_locks has for a name. */
+int rows_of(const struct contract *c, const char *name);
+bool is_sqlite(const struct contract *c);
+bool is_postgres(const struct contract *c);
+bool is_mysql(const struct contract *c);
+
+/* Ask the first of several statements that has an answer; ends the program if none has. */
+void ask_any(const struct contract *c, void *session, const char *const *sql, char *out,
+             size_t cap);
+
+/* A URL whose tables have this prefix and are new; drop_tables() removes them and frees it. */
+char *fresh_tables(const struct contract *c, const char *prefix);
+void drop_tables(const struct contract *c, const char *prefix, char *url);
+
+/* Checks that got is the result wanted, and says what the library had to say if not. */
+bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * URLs that are wrong, and databases that cannot be reached, do not let us in, or take no writes.
+ * Connections lost on the way are in tests/fault.
+ */
+#include "contract.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TTL_MS = 30000, CONNECT_MS = 1000 };
+
+/* Open what cannot be opened. The code that came, and its error. */
+static int fails(const char *url, rowlock_error *err)
+{
+    rowlock_db *db = (rowlock_db *)err;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    *err = (rowlock_error)ROWLOCK_ERROR_INIT;
+    options.connect_timeout_ms = CONNECT_MS;
+    int result = rowlock_db_open(&db, url, &options, err);
+    if (result == ROWLOCK_OK)
+        rowlock_db_close(db);
+    else if (db || err->code != result || !err->text[0])
+        tap_ok(false, "a failed open leaves no handle, its code and a reason");
+    return result;
+}
+
+static void is_refused(const char *url, int want, const char *what)
+{
+    rowlock_error err;
+    int got = fails(url, &err);
+    tap_is_str(rowlock_result_name(got), rowlock_result_name(want), "%s", what);
+    tap_note("%s: %s", what, err.text);
+}
+
+static void no_urls(void)
+{
+    is_refused(NULL, ROWLOCK_EINVAL, "no URL");
+    is_refused("", ROWLOCK_EINVAL, "an empty URL");
+    is_refused("nonsense", ROWLOCK_EINVAL, "a word");
+    is_refused(":", ROWLOCK_EINVAL, "a colon");
+    is_refused("://", ROWLOCK_EINVAL, "a URL without a scheme");
+    is_refused("http://127.0.0.1/", ROWLOCK_EINVAL, "a URL of something else");
+    is_refused("oracle://scott@db/x", ROWLOCK_EINVAL, "a database that nobody knows");
+}
+
+/* The URL with another user, or user:password. */
+static char *url_as(const struct contract *c, const char *who)
+{
+    char *url = NULL;
+    const char *host = strstr(c->url, "://") + 3, *at = strchr(host, '@');
+    if (asprintf(&url, "%.*s%s@%s", (int)(host - c->url), c->url, who, at ? at + 1 : host) < 0)
+        abort();
+    return url;
+}
+
+/* The URL with another host:port, or another database. */
+static char *url_at(const struct contract *c, const char *host_port, const char *database)
+{
+    char *url = NULL;
+    const char *host = strstr(c->url, "://") + 3, *at = strchr(host, '@');
+    host = at ? at + 1 : host;
+    int before = (int)(host - c->url), length = (int)strcspn(host, "/");
+    if (asprintf(&url, "%.*s%.*s/%s", before, c->url, host_port ? 100 : length,
+                 host_port ? host_port : host, database) < 0)
+        abort();
+    return url;
+}
+
+static void unreachable(const struct contract *c)
+{
+    char *url = url_at(c, "127.0.0.1:1", "x"); /* nobody listens there */
+    is_refused(url, ROWLOCK_ECONN, "a port where nobody listens");
+    free(url);
+
+    /* The kernel takes the connection, but nobody ever answers. */
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    char host_port[40];
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 5) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &size) != 0)
+        abort();
+    snprintf(host_port, sizeof host_port, "127.0.0.1:%d", ntohs(address.sin_port));
+    url = url_at(c, host_port, "x");
+    int64_t begin = clock_ms();
+    is_refused(url, ROWLOCK_ECONN, "a server that never answers");
+    int64_t took = clock_ms() - begin;
+    tap_ok(took >= CONNECT_MS / 2 && took < CONNECT_MS + slow_ms(2000),
+           "is given up when the connect timeout is over (%lld ms of %d)", (long long)took,
+           CONNECT_MS);
+    close(listener);
+    free(url);
+}
+
+static void not_let_in(const struct contract *c)
+{
+    rowlock_error err;
+    char *url = url_as(c, "rowlock_stranger:secretpassword"), ignored[300];
+    tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
+               "a user that does not exist is denied");
+    tap_ok(!strstr(err.text, "secretpassword") && !strstr(err.action, "secretpassword"),
+           "and his password is told nobody");
+    free(url);
+    void *session = c->raw->open(c->url);
+    if (is_mysql(c)) {
+        c->raw->run(session, "DROP USER IF EXISTS rowlock_nobody", ignored, sizeof ignored);
+        raw_run(c->raw, session, "CREATE USER rowlock_nobody IDENTIFIED BY 'right'");
+        raw_run(c->raw, session, "GRANT USAGE ON *.* TO rowlock_nobody");
+        url = url_as(c, "rowlock_nobody:wrongpassword");
+        tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
+                   "a wrong password is denied");
+        tap_ok(!strstr(err.text, "wrongpassword"), "and told nobody either");
+        tap_is_int(err.native, 1045, "the server's number is told");
+        free(url);
+    } else {
+        c->raw->run(session, "DROP ROLE IF EXISTS rowlock_nobody", ignored, sizeof ignored);
+        raw_run(c->raw, session, "CREATE ROLE rowlock_nobody LOGIN");
+        url = url_as(c, "rowlock_nobody");
+        rowlock_db *db = must_open(url);
+        rowlock_lock *lock = must_lock(db, "nobody's");
+        is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EDENIED,
+                  "a user without rights on the tables is denied");
+        rowlock_error told = ROWLOCK_ERROR_INIT;
+        rowlock_db_error(db, &told);
+        tap_is_str(told.sqlstate, "42501", "the server's state is told");
+        rowlock_lock_close(lock);
+        rowlock_db_close(db);
+        free(url);
+    }
+    raw_run(c->raw, session, "DROP %s rowlock_nobody", is_mysql(c) ? "USER" : "ROLE");
+    c->raw->close(session);
+    url = url_at(c, NULL, "rowlock_no_such_database");
+    int result = fails(url, &err);
+    tap_ok(result == ROWLOCK_EINVAL || result == ROWLOCK_EDENIED,
+           "a database that does not exist is refused (%s: %s)", rowlock_result_name(result),
+           err.text);
+    tap_is_int(err.retryable, 0, "for good");
+    free(url);
+}
+
+static void takes_no_writes(const struct contract *c)
+{
+    static const char *const read_only[] = {"ALTER ROLE CURRENT_USER SET "
+                                            "default_transaction_read_only = on",
+                                            "SET GLOBAL read_only = 1"};
+    static const char *const writable[] = {"ALTER ROLE CURRENT_USER RESET "
+                                           "default_transaction_read_only",
+                                           "SET GLOBAL read_only = 0"};
+    char ignored[300];
+    /* Users with the right to do so may write to a read-only MySQL. */
+    if (is_mysql(c)) {
+        tap_skip(2, "root may write to a read-only server");
+        return;
+    }
+    void *session = c->raw->open(c->url);
+    raw_run(c->raw, session, "%s", read_only[is_mysql(c)]);
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "read-only");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EREADONLY,
+              "a server that takes no writes says so");
+    rowlock_verdict worst = ROWLOCK_FINE;
+    is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check it");
+    tap_is_int(worst, ROWLOCK_BAD, "that is bad");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    if (!c->raw->run(session, "SET default_transaction_read_only = off", ignored, sizeof ignored))
+        raw_failed("put back", ignored);
+    raw_run(c->raw, session, "%s", writable[is_mysql(c)]);
+    c->raw->close(session);
+}
+
+/* ---- SQLite: files */
+
+static const char *folder(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    return tmp ? tmp : "/tmp";
+}
+
+static char *file_url(const char *name)
+{
+    char *url = NULL;
+    if (asprintf(&url, "sqlite:%s/%s", folder(), name) < 0)
+        abort();
+    return url;
+}
+
+static void file_refused(const char *name, const char *what)
+{
+    char *url = file_url(name);
+    is_refused(url, ROWLOCK_EINVAL, what);
+    free(url);
+}
+
+static void no_files(void)
+{
+    is_refused("sqlite:", ROWLOCK_EINVAL, "no path");
+    is_refused("sqlite://x/y", ROWLOCK_EINVAL, "two slashes");
+    is_refused("sqlite:///tmp/x", ROWLOCK_EINVAL, "three slashes");
+    is_refused("sqlite:/tmp/x?mode=ro", ROWLOCK_EINVAL, "a parameter that is not ours");
+    file_refused("no/such/folder/x.db", "a file in a folder that is not there");
+    file_refused(".", "a folder");
+    char *url = file_url("text.txt");
+    FILE *text = fopen(url + strlen("sqlite:"), "w");
+    for (int i = 0; text && i < 200; i++)
+        fprintf(text, "This is no database, line %d.\n", i);
+    if (text)
+        fclose(text);
+    is_refused(url, ROWLOCK_EINVAL, "a file that is no database");
+    free(url);
+}
+
+static int write_as_nobody(void *argument)
+{
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+        return 99;
+    rowlock_db *db = must_open(argument);
+    int result = try_lock(must_lock(db, "read-only"), TTL_MS);
+    if (result != ROWLOCK_EREADONLY)
+        tap_note("%s", why(db));
+    rowlock_db_close(db);
+    return -result;
+}
+
+static void read_only_file(const struct contract *c)
+{
+    char *url = file_url("read-only.db");
+    const char *path = url + strlen("sqlite:");
+    must_install(url);
+    db_exec(c->raw, url, "PRAGMA journal_mode = DELETE");
+    chmod(path, 0444);
+    tap_is_int(child_join(child_start(write_as_nobody, url)), -ROWLOCK_EREADONLY,
+               "a file that may not be written says EREADONLY");
+    unlink(path);
+    free(url);
+}
+
+/* Locks in a file that nobody else finds exclude nobody. */
+static void deleted_file(void)
+{
+    char *url = file_url("deleted.db");
+    must_install(url);
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "deleted");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held in a file");
+    unlink(url + strlen("sqlite:"));
+    int result = rowlock_renew(lock, 0);
+    tap_ok(result == ROWLOCK_ESCHEMA || result == ROWLOCK_LOST,
+           "a file that was deleted is not used any more (%s)", rowlock_result_name(result));
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    free(url);
+}
+
+/* A database that is not ours keeps its journal mode; a new file gets WAL. */
+static void journal_modes(const struct contract *c)
+{
+    char *url = file_url("ours.db"), mode[20] = "";
+    must_install(url);
+    void *session = c->raw->open(url);
+    c->raw->ask(session, "PRAGMA journal_mode", mode, sizeof mode);
+    tap_is_str(mode, "wal", "a new file is made with a write-ahead log");
+    c->raw->close(session);
+    free(url);
+
+    url = file_url("theirs.db");
+    db_exec(c->raw, url, "CREATE TABLE theirs (n)");
+    must_install(url);
+    session = c->raw->open(url);
+    c->raw->ask(session, "PRAGMA journal_mode", mode, sizeof mode);
+    tap_is_str(mode, "delete", "somebody else's database keeps its journal");
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "theirs");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "and holds locks as well");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases them");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    c->raw->close(session);
+    free(url);
+}
+
+void contract_errors(const struct contract *c)
+{
+    no_urls();
+    if (c->has_server) {
+        unreachable(c);
+        not_let_in(c);
+        takes_no_writes(c);
+    } else {
+        no_files();
+        read_only_file(c);
+        deleted_file();
+        journal_modes(c);
+    }
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Installing, by one or by many, and tables that are missing, half there, of another version or
+ * somebody else's; prefixes and schemas; what check reports.
+ */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TTL_MS = 30000, PROCESSES = 10 };
+
+static int ignore_grant(void *context, const rowlock_grant *grant)
+{
+    (void)context;
+    (void)grant;
+    return 0;
+}
+
+static int count_grant(void *context, const rowlock_grant *grant)
+{
+    (void)grant;
+    ++*(int *)context;
+    return 0;
+}
+
+static void again_and_again(const struct contract *c)
+{
+    char *url = fresh_tables(c, "again_");
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "kept");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
+    for (int i = 0; i < 3; i++)
+        is_result(db, rowlock_install(db), ROWLOCK_OK, "installing again is harmless");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the lock is still held");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM again_meta"), 1, "by one installation");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    drop_tables(c, "again_", url);
+}
+
+struct installer {
+    const char *url;
+    int number;
+};
+
+static int install_in_child(void *argument)
+{
+    struct installer *installer = argument;
+    rowlock_db *db = must_open(installer->url);
+    char name[30];
+    snprintf(name, sizeof name, "child %d", installer->number);
+    int result = rowlock_install(db);
+    if (result == ROWLOCK_OK)
+        result = try_lock(must_lock(db, name), TTL_MS);
+    if (result != ROWLOCK_OK)
+        tap_note("process %d: %s", installer->number, why(db));
+    return result == ROWLOCK_OK ? 0 : 1;
+}
+
+static void ten_at_once(const struct contract *c)
+{
+    char *url = fresh_tables(c, "atonce_");
+    int good = 0, held = 0;
+    pid_t children[PROCESSES];
+    struct installer installers[PROCESSES];
+    drop_tables(c, "atonce_", url);
+    url = url_with(c->url, "rowlock_prefix=atonce_");
+    for (int i = 0; i < PROCESSES; i++) {
+        installers[i] = (struct installer){.url = url, .number = i};
+        children[i] = child_start(install_in_child, &installers[i]);
+    }
+    for (int i = 0; i < PROCESSES; i++)
+        good += child_join(children[i]) == 0;
+    tap_is_int(good, PROCESSES, "ten processes install at once and each gets a lock");
+    rowlock_db *db = must_open(url);
+    is_result(db, rowlock_list(db, NULL, count_grant, &held), ROWLOCK_OK, "all in one place");
+    tap_is_int(held, PROCESSES, "with ten locks");
+    rowlock_db_close(db);
+    drop_tables(c, "atonce_", url);
+}
+
+static void speaks_of_install(rowlock_db *db, int result, const char *call)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    is_result(db, result, ROWLOCK_ESCHEMA, "without tables %s says ESCHEMA", call);
+    rowlock_db_error(db, &err);
+    tap_ok(strstr(err.text, "install") != NULL, "and what to do about it");
+}
+
+static void missing(const struct contract *c)
+{
+    char *url = fresh_tables(c, "missing_");
+    drop_tables(c, "missing_", url);
+    url = url_with(c->url, "rowlock_prefix=missing_");
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "x"), *other = must_attach(db, "x", "y", 1);
+    int64_t token = 4711, when = 4711;
+    rowlock_verdict worst = ROWLOCK_FINE;
+    speaks_of_install(db, try_lock(lock, TTL_MS), "acquire");
+    speaks_of_install(db, wait_lock(lock, TTL_MS, 1000), "a waiting acquire");
+    speaks_of_install(db, rowlock_renew(other, TTL_MS), "renew");
+    speaks_of_install(db, rowlock_release(other), "release");
+    speaks_of_install(db, rowlock_verify(other), "verify");
+    speaks_of_install(db, rowlock_list(db, NULL, ignore_grant, NULL), "list");
+    speaks_of_install(db, rowlock_sweep(db, NULL, NULL), "sweep");
+    speaks_of_install(db, rowlock_break(db, "x", 0, NULL), "break");
+    speaks_of_install(db, rowlock_last_grant(db, "x", &token, &when), "last_grant");
+    tap_is_int(token + when, 2 * 4711, "and leaves its outputs alone");
+    is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check goes well");
+    tap_is_int(worst, ROWLOCK_BAD, "and finds that it is bad");
+    is_result(db, rowlock_install(db), ROWLOCK_OK, "install");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the same handle works");
+    rowlock_lock_close(lock);
+
+    /* Dropped while a handle is in use: it says so instead of going mad. */
+    lock = must_lock(db, "dropped");
+    drop_tables(c, "missing_", NULL);
+    speaks_of_install(db, try_lock(lock, TTL_MS), "acquire after they were dropped");
+    rowlock_lock_close(lock);
+    rowlock_lock_close(other);
+    rowlock_db_close(db);
+    free(url);
+}
+
+static int acquires(const char *url)
+{
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "version");
+    int result = try_lock(lock, TTL_MS);
+    if (result < 0)
+        tap_note("%s", why(db));
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    return result;
+}
+
+static int installs(const char *url)
+{
+    rowlock_db *db = must_open(url);
+    int result = rowlock_install(db);
+    rowlock_db_close(db);
+    return result;
+}
+
+static void other_versions(const struct contract *c)
+{
+    char *url = fresh_tables(c, "version_");
+    tap_is_int(acquires(url), ROWLOCK_OK, "tables of our version work");
+    db_exec(c->raw, c->url, "UPDATE version_meta SET version = 99");
+    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "newer tables are refused");
+    tap_is_int(installs(url), ROWLOCK_ESCHEMA, "also by install");
+    tap_is_int(db_int(c->raw, c->url, "SELECT version FROM version_meta"), 99,
+               "which leaves them as they are");
+    db_exec(c->raw, c->url, "UPDATE version_meta SET version = 0");
+    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "older tables are refused");
+    db_exec(c->raw, c->url, "DELETE FROM version_meta");
+    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "tables of an installation cut short are refused");
+    tap_is_int(installs(url), ROWLOCK_OK, "and healed by install");
+    tap_is_int(acquires(url), ROWLOCK_OK, "then they work");
+    drop_tables(c, "version_", url);
+}
+
+static void foreign_tables(const struct contract *c)
+{
+    char *url = fresh_tables(c, "foreign_");
+    drop_tables(c, "foreign_", url);
+    url = url_with(c->url, "rowlock_prefix=foreign_");
+    db_exec(c->raw, c->url, "CREATE TABLE foreign_meta (id INTEGER PRIMARY KEY, colour CHAR(9))");
+    db_exec(c->raw, c->url, "INSERT INTO foreign_meta VALUES (1, 'blue')");
+    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "somebody else's tables are refused");
+    tap_is_int(installs(url), ROWLOCK_ESCHEMA, "also by install");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM foreign_meta WHERE colour = 'blue'"), 1,
+               "which leaves them as they are");
+    drop_tables(c, "foreign_", url);
+
+    url = fresh_tables(c, "foreign_");
+    db_exec(c->raw, c->url, "DROP TABLE foreign_locks");
+    db_exec(c->raw, c->url, "CREATE TABLE foreign_locks (door INTEGER, colour CHAR(9))");
+    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "a lock table of another shape is refused");
+    drop_tables(c, "foreign_", url);
+}
+
+static void prefixes_are_apart(const struct contract *c)
+{
+    char *here = fresh_tables(c, "here_"), *there = fresh_tables(c, "There2_");
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.prefix = "There2_";
+    rowlock_db *one = must_open(here), *two = must_open(there);
+    rowlock_db *three = must_open_with(c->url, &options);
+    rowlock_lock *a = must_lock(one, "same"), *b = must_lock(two, "same");
+    rowlock_lock *rival = must_lock(three, "same");
+    is_result(one, try_lock(a, TTL_MS), ROWLOCK_OK, "a name is locked under one prefix");
+    is_result(two, try_lock(b, TTL_MS), ROWLOCK_OK, "and under another");
+    is_result(three, try_lock(rival, TTL_MS), ROWLOCK_BUSY,
+              "a prefix by option is the same as by URL");
+    rowlock_lock_close(a);
+    rowlock_lock_close(b);
+    rowlock_lock_close(rival);
+    rowlock_db_close(one);
+    rowlock_db_close(two);
+    rowlock_db_close(three);
+    drop_tables(c, "here_", here);
+    drop_tables(c, "There2_", there);
+}
+
+static void other_schema(const struct contract *c)
+{
+    static const char SCHEMA[] = "rowlock Other";
+    const char *quote = is_mysql(c) ? "`" : "\"";
+    const char *kind = is_mysql(c) ? "DATABASE" : "SCHEMA";
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db *db = NULL;
+    options.schema = SCHEMA;
+    if (!c->has_server)
+        return;
+    db_exec(c->raw, c->url, "DROP %s IF EXISTS %s%s%s%s", kind, quote, SCHEMA, quote,
+            is_mysql(c) ? "" : " CASCADE");
+    /* A database may say at once or at the first step that there is no such schema. */
+    int result = rowlock_db_open(&db, c->url, &options, &err);
+    if (result == ROWLOCK_OK)
+        result = rowlock_install(db);
+    tap_ok(result < 0, "installing in a schema that is not there fails (%s: %s)",
+           rowlock_result_name(result), db ? why(db) : err.text);
+    rowlock_db_close(db);
+    db_exec(c->raw, c->url, "CREATE %s %s%s%s", kind, quote, SCHEMA, quote);
+    db = must_open_with(c->url, &options);
+    rowlock_db *plain = must_open(c->url);
+    is_result(db, rowlock_install(db), ROWLOCK_OK,
+              "install in another schema, with a name to quote");
+    rowlock_lock *there = must_lock(db, "schemas"), *here = must_lock(plain, "schemas");
+    is_result(db, try_lock(there, TTL_MS), ROWLOCK_OK, "a name is locked in that schema");
+    is_result(plain, try_lock(here, TTL_MS), ROWLOCK_OK, "and in the usual one");
+    rowlock_lock_close(there);
+    rowlock_lock_close(here);
+    rowlock_db_close(db);
+    rowlock_db_close(plain);
+    db_exec(c->raw, c->url, "DROP %s %s%s%s%s", kind, quote, SCHEMA, quote,
+            is_mysql(c) ? "" : " CASCADE");
+}
+
+static void bad_prefixes(const struct contract *c)
+{
+    static const char *const bad[] = {
+        "", "a b", "a'b", "a\"b", "a`b", "a;b", "ä_", "a-b", "a_prefix_of_thirty_three_letters__"};
+    int refused = 0, count = (int)(sizeof bad / sizeof bad[0]);
+    for (int i = 0; i < count; i++) {
+        rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+        rowlock_db *db = NULL;
+        options.prefix = bad[i];
+        refused += rowlock_db_open(&db, c->url, &options, NULL) == ROWLOCK_EINVAL && !db;
+    }
+    tap_is_int(refused, count, "prefixes other than letters, digits and underscores are refused");
+}
+
+struct findings {
+    int count, empty;
+    char items[500];
+};
+
+static int find(void *context, const rowlock_finding *finding)
+{
+    struct findings *findings = context;
+    findings->count++;
+    if (!finding->item[0] || !finding->value[0] || !finding->advice ||
+        (finding->verdict != ROWLOCK_FINE && !finding->advice[0]))
+        findings->empty++;
+    if (finding->verdict != ROWLOCK_FINE)
+        tap_note("%s: %s (%s)", finding->item, finding->value, finding->advice);
+    strncat(findings->items, finding->item, 50);
+    strcat(findings->items, " ");
+    return 0;
+}
+
+static int find_one(void *context, const rowlock_finding *finding)
+{
+    (void)finding;
+    ++*(int *)context;
+    return 1;
+}
+
+static void checked(const struct contract *c)
+{
+    static const char *const items[] = {"tables",    "server", "writable",   "isolation",
+                                        "collation", "engine", "durability", "clock"};
+    struct findings findings = {0};
+    rowlock_verdict worst = ROWLOCK_BAD;
+    rowlock_db *db = must_open(c->url);
+    int count = 0;
+    is_result(db, rowlock_check(db, find, &findings, &worst), ROWLOCK_OK, "check a sound database");
+    tap_ok(worst != ROWLOCK_BAD, "finds nothing bad");
+    tap_is_int(findings.empty, 0, "each finding has a value, and advice if it is not fine");
+    for (size_t i = 0; i < sizeof items / sizeof items[0]; i++)
+        tap_ok(strstr(findings.items, items[i]) != NULL, "it reports on %s", items[i]);
+    is_result(db, rowlock_check(db, find_one, &count, NULL), ROWLOCK_OK, "a callback may stop it");
+    tap_is_int(count, 1, "at once");
+    rowlock_db_close(db);
+}
+
+void contract_install(const struct contract *c)
+{
+    ten_at_once(c); /* first: processes are started while nothing is open */
+    again_and_again(c);
+    missing(c);
+    other_versions(c);
+    foreign_tables(c);
+    prefixes_are_apart(c);
+    other_schema(c);
+    bad_prefixes(c);
+    checked(c);
+}

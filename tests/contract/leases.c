@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Renewal, lapsed and lost leases, grants attached to, and who may do what to them: owner and token,
+ * nobody else. Waiting for a lease to end is in waiting.c.
+ */
+#include "contract.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TTL_MS = 30000, SHORT_MS = 150 };
+
+static int take_grant(void *context, const rowlock_grant *grant)
+{
+    *(rowlock_grant *)context = *grant;
+    return 0;
+}
+
+static rowlock_grant listed(rowlock_db *db, const char *name)
+{
+    rowlock_grant grant = ROWLOCK_GRANT_INIT;
+    is_result(db, rowlock_list(db, name, take_grant, &grant), ROWLOCK_OK, "%s is listed", name);
+    return grant;
+}
+
+static void renewed_in_time(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "renewed");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
+    int64_t token = rowlock_lock_token(lock), expires = rowlock_lock_expires_us(lock);
+    sleep_ms(5);
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "a lease is renewed in time");
+    tap_ok(rowlock_lock_expires_us(lock) > expires, "and ends later");
+    tap_is_int(rowlock_lock_token(lock), token, "with the same token");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK,
+              "two renewals within one tick of the clock both find the grant");
+    is_result(db, rowlock_renew(lock, 2 * TTL_MS), ROWLOCK_OK, "with a longer ttl");
+    rowlock_grant grant = listed(db, "renewed");
+    tap_is_int(grant.renewals, 3, "renewals are counted");
+    tap_is_int(grant.ttl_ms, 2 * TTL_MS, "the row has the ttl of the last renewal");
+    tap_is_int(grant.expires_us, rowlock_lock_expires_us(lock), "and the handle knows its end");
+    tap_ok(rowlock_remaining_ms(lock) <= grant.remaining_ms,
+           "the time remaining by the handle is never more than by the database");
+    is_result(db, rowlock_renew(lock, 99), ROWLOCK_EINVAL, "a ttl below 100 ms is refused");
+    is_result(db, rowlock_renew(lock, -1), ROWLOCK_EINVAL, "a negative ttl is refused");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* Pitfall 46: a lease that ran out may be renewed, but the caller is told. */
+static void lapsed(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "lapsed");
+    is_result(db, try_lock(lock, SHORT_MS), ROWLOCK_OK, "acquire for a short time");
+    int64_t token = rowlock_lock_token(lock);
+    sleep_ms(SHORT_MS + 100);
+    tap_is_int(rowlock_remaining_ms(lock), 0, "no time remains of a lease that is over");
+    is_result(db, rowlock_verify(lock), ROWLOCK_LAPSED, "verify says that it ran out");
+    is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_LAPSED,
+              "so does the renewal that revives it");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "then it stands again");
+    is_result(db, rowlock_renew(lock, SHORT_MS), ROWLOCK_OK, "the next renewal is in time again");
+    tap_is_int(rowlock_lock_token(lock), token, "all with one token");
+    sleep_ms(SHORT_MS + 100);
+    is_result(db, try_lock(lock, SHORT_MS), ROWLOCK_LAPSED, "re-entry after the end says LAPSED");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "and has renewed it");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "it was entered twice");
+    sleep_ms(SHORT_MS + 100);
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "a lapsed lock that nobody took is released");
+    tap_is_int(rows_of(c, "lapsed"), 0, "and gone");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* Pitfalls 44 and 45: what was taken over is LOST to its old holder, whatever he tries. */
+static void lost(const struct contract *c)
+{
+    rowlock_db *one = must_open(c->url), *two = must_open(c->url);
+    rowlock_lock *old = must_lock(one, "lost"), *new = must_lock(two, "lost");
+    is_result(one, try_lock(old, SHORT_MS), ROWLOCK_OK, "one holds the lock");
+    is_result(one, try_lock(old, SHORT_MS), ROWLOCK_OK, "entered twice");
+    sleep_ms(SHORT_MS + 100);
+    is_result(two, try_lock(new, TTL_MS), ROWLOCK_OK, "an expired lock is taken over at once");
+    is_result(one, rowlock_verify(old), ROWLOCK_LOST, "the old holder's verify says LOST");
+    is_result(one, rowlock_renew(old, 0), ROWLOCK_LOST, "his renewal says LOST");
+    is_result(one, try_lock(old, TTL_MS), ROWLOCK_LOST, "his re-entry says LOST");
+    tap_is_int(rowlock_remaining_ms(old), 0, "nothing remains to him");
+    is_result(one, rowlock_release(old), ROWLOCK_LOST, "his release says LOST");
+    is_result(one, rowlock_release(old), ROWLOCK_LOST, "as often as he had entered");
+    is_result(one, try_lock(old, TTL_MS), ROWLOCK_BUSY, "then he is a rival like any other");
+    is_result(two, rowlock_verify(new), ROWLOCK_OK, "the new holder has noticed nothing");
+    is_result(two, rowlock_release(new), ROWLOCK_OK, "and releases");
+    is_result(one, try_lock(old, TTL_MS), ROWLOCK_OK, "the old handle works again");
+    rowlock_lock_close(old);
+    rowlock_lock_close(new);
+    rowlock_db_close(one);
+    rowlock_db_close(two);
+}
+
+static void never_revived(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "deleted");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'deleted'");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_LOST,
+              "a renewal does not bring back a deleted row");
+    tap_is_int(rows_of(c, "deleted"), 0, "there is none");
+    is_result(db, rowlock_release(lock), ROWLOCK_LOST, "and its release says LOST");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+static void attached(const struct contract *c)
+{
+    rowlock_db *one = must_open_as(c->url, "the job"), *two = must_open(c->url);
+    rowlock_lock *lock = must_lock(one, "attached");
+    is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "a job holds a lock");
+    int64_t token = rowlock_lock_token(lock);
+    rowlock_lock *part = must_attach(two, "attached", "the job", token);
+    tap_is_int(rowlock_lock_token(part), token, "an attached handle has the token");
+    tap_is_int(rowlock_remaining_ms(part), 0, "but knows nothing of the lease");
+    is_result(two, rowlock_verify(part), ROWLOCK_OK, "it can verify");
+    is_result(two, rowlock_renew(part, TTL_MS), ROWLOCK_OK, "and renew");
+    tap_ok(rowlock_remaining_ms(part) > 0, "and knows then how long it lasts");
+    is_result(two, try_lock(part, TTL_MS), ROWLOCK_EMISUSE, "it cannot acquire");
+    rowlock_lock_close(part);
+    tap_is_int(rows_of(c, "attached"), 1, "closing an attached handle releases nothing");
+    part = must_attach(two, "attached", "the job", token);
+    is_result(two, rowlock_release(part), ROWLOCK_OK, "it can release");
+    is_result(one, rowlock_verify(lock), ROWLOCK_LOST, "which the first handle finds out");
+    rowlock_lock_close(part);
+    rowlock_lock_close(lock);
+    rowlock_db_close(one);
+    rowlock_db_close(two);
+}
+
+/* Pitfall 44: owner and token, or nothing is changed. */
+static void strangers(const struct contract *c)
+{
+    rowlock_db *one = must_open_as(c->url, "rightful"), *two = must_open(c->url);
+    rowlock_lock *lock = must_lock(one, "strangers");
+    is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
+    int64_t token = rowlock_lock_token(lock);
+    const struct {
+        const char *owner, *name;
+        int64_t token;
+        const char *who;
+    } strangers[] = {
+        {"rightful", "strangers", token + 1, "the owner with another token"},
+        {"Rightful", "strangers", token, "another owner with the token"},
+        {"rightful ", "strangers", token, "an owner with a blank behind"},
+        {"rightful", "Strangers", token, "the owner of another name"},
+        {"%", "strangers", token, "an owner who hopes for patterns"},
+    };
+    rowlock_grant before = listed(one, "strangers"), after;
+    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
+        const char *who = strangers[i].who;
+        rowlock_lock *theirs =
+            must_attach(two, strangers[i].name, strangers[i].owner, strangers[i].token);
+        is_result(two, rowlock_renew(theirs, 60000), ROWLOCK_LOST, "%s cannot renew", who);
+        rowlock_lock_close(theirs);
+        theirs = must_attach(two, strangers[i].name, strangers[i].owner, strangers[i].token);
+        is_result(two, rowlock_verify(theirs), ROWLOCK_LOST, "%s is not confirmed", who);
+        rowlock_lock_close(theirs);
+        theirs = must_attach(two, strangers[i].name, strangers[i].owner, strangers[i].token);
+        is_result(two, rowlock_release(theirs), ROWLOCK_LOST, "%s cannot release", who);
+        rowlock_lock_close(theirs);
+    }
+    after = listed(one, "strangers");
+    tap_is_int(after.expires_us, before.expires_us, "the grant ends when it did");
+    tap_is_int(after.renewals, before.renewals, "was not renewed");
+    tap_is_int(after.token, before.token, "has its token");
+    tap_is_str(after.owner, before.owner, "and its owner");
+    rowlock_lock_close(lock);
+    rowlock_db_close(one);
+    rowlock_db_close(two);
+}
+
+/* Pitfalls 14, 29 and 47: what waited is not counted into the lease. */
+struct late {
+    const struct contract *c;
+    void *session;
+};
+
+static int commit_later(void *argument)
+{
+    struct late *late = argument;
+    sleep_ms(900);
+    raw_run(late->c->raw, late->session, "COMMIT");
+    return 0;
+}
+
+static void renewal_that_waits(const struct contract *c)
+{
+    enum { LEASE_MS = 3000 };
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "renewal waits");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
+    struct late late = {.c = c, .session = c->raw->open(c->url)};
+    raw_run(c->raw, late.session, "%s", c->begin);
+    raw_run(c->raw, late.session,
+            "UPDATE rowlock_locks SET note = 'x' WHERE name = 'renewal waits'");
+    struct helper *helper = helper_start(commit_later, &late);
+    int64_t begin = clock_ms();
+    is_result(db, rowlock_renew(lock, LEASE_MS), ROWLOCK_OK, "a renewal waits for the row");
+    int64_t took = clock_ms() - begin;
+    helper_join(helper);
+    tap_ok(took >= 800, "it did wait (%lld ms)", (long long)took);
+    rowlock_grant grant = listed(db, "renewal waits");
+    tap_ok(rowlock_remaining_ms(lock) <= grant.remaining_ms,
+           "the handle does not believe in more than the database gives");
+    if (c->has_server) /* SQLite does not wait so long: the step is sent again */
+        tap_ok(rowlock_remaining_ms(lock) <= LEASE_MS - took + 50,
+               "it counts from before the statement was sent");
+    if (!is_mysql(c)) /* whose clock stands still within a statement */
+        tap_ok(grant.remaining_ms > LEASE_MS - 800,
+               "the database counts from when the row was there (%lld of %d ms left)",
+               (long long)grant.remaining_ms, LEASE_MS);
+    c->raw->close(late.session);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+void contract_leases(const struct contract *c)
+{
+    renewed_in_time(c);
+    lapsed(c);
+    lost(c);
+    never_revived(c);
+    attached(c);
+    strangers(c);
+    renewal_that_waits(c);
+}

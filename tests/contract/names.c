@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What may be a name, an owner, a note, and which names are the same: only those whose bytes are.
+ */
+#include "contract.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TTL_MS = 30000 };
+
+/* Pitfall 17: collations make some of these equal on one database or another. */
+static const char *const different[] = {
+    "Lock", "lock",       "lock ",  "lock  ",       " lock",    "LOCK",    "lo", "lö",
+    "lô",   "lo\xCC\x88", "lock\t", "lock\n",       "straße",   "strasse", "ǆ",  "dž",
+    "i",    "ı",          "I",      "\xE2\x80\x8B", "\xC2\xA0", "\x01",    "ﬀ",  "ff",
+};
+
+static const char *const hostile[] = {
+    "'",
+    "\"",
+    "`",
+    "\\",
+    "%",
+    "%s%n",
+    "_",
+    "a'b''c",
+    "x'); DROP TABLE rowlock_locks; --",
+    "\\'; DROP TABLE rowlock_locks; --",
+    "$1",
+    "?1",
+    ":name",
+    "$$",
+    "line\nbreak\r\n",
+    "tab\tbell\a",
+    "/* comment */",
+    "-- comment",
+    "😀 lock 🔒",
+    "\xEF\xBB\xBF bom",
+    "NULL",
+    "\x7F",
+};
+
+static const char *const bad_utf8[] = {
+    "\x80", /* a byte that continues nothing */
+    "\xC0\x80", /* NUL in disguise */
+    "\xC1\xBF", /* an overlong form */
+    "\xE0\x80\xAF", /* another */
+    "\xED\xA0\x80", /* half a surrogate pair */
+    "\xF4\x90\x80\x80", /* past the last character */
+    "\xF8\x88\x80\x80\x80",
+    "\xFF",
+    "a\xE2\x82", /* cut short */
+    "\xC3(",
+};
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* Every name at once: each is granted, and each is met as itself. */
+static void are_all_different(const struct contract *c, const char *const *names, int count,
+                              const char *what)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *locks[64];
+    int granted = 0, met = 0;
+    for (int i = 0; i < count; i++) {
+        locks[i] = must_lock(db, names[i]);
+        granted += try_lock(locks[i], TTL_MS) == ROWLOCK_OK;
+    }
+    tap_is_int(granted, count, "%s: each is a lock of its own", what);
+    for (int i = 0; i < count; i++) {
+        rowlock_grant holder = ROWLOCK_GRANT_INIT;
+        rowlock_lock *rival = must_lock(db, names[i]);
+        bool same = try_lock(rival, TTL_MS) == ROWLOCK_BUSY &&
+                    rowlock_lock_holder(rival, &holder) == ROWLOCK_OK &&
+                    strcmp(holder.name, names[i]) == 0 &&
+                    holder.token == rowlock_lock_token(locks[i]);
+        if (!same)
+            tap_note("not met as itself: %d", i);
+        met += same;
+        rowlock_lock_close(rival);
+    }
+    tap_is_int(met, count, "%s: each is found again by its bytes", what);
+    int released = 0;
+    for (int i = 0; i < count; i++) {
+        released += rowlock_release(locks[i]) == ROWLOCK_OK;
+        rowlock_lock_close(locks[i]);
+    }
+    tap_is_int(released, count, "%s: each is released", what);
+    rowlock_db_close(db);
+}
+
+static int opens(rowlock_db *db, const char *name)
+{
+    rowlock_lock *lock = NULL;
+    int result = rowlock_lock_open(db, name, &lock);
+    if ((result == ROWLOCK_OK) != (lock != NULL))
+        tap_ok(false, "a refused handle is NULL");
+    rowlock_lock_close(lock);
+    return result;
+}
+
+static void lengths(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    char name[300], umlauts[300] = "";
+    memset(name, 'n', sizeof name);
+    name[256] = '\0';
+    is_result(db, opens(db, name), ROWLOCK_EINVAL, "a name of 256 bytes is refused");
+    tap_ok(strstr(why(db), "255") != NULL, "and told why");
+    is_result(db, opens(db, ""), ROWLOCK_EINVAL, "an empty name is refused");
+    is_result(db, opens(db, NULL), ROWLOCK_EINVAL, "no name at all is refused");
+    name[255] = '\0';
+    for (int i = 0; i < 127; i++)
+        strcat(umlauts, "ö");
+    strcat(umlauts, "x");
+    char other[256];
+    memcpy(other, name, sizeof other);
+    other[254] = 'm';
+    const char *const longest[] = {name, other, umlauts};
+    are_all_different(c, longest, 3, "names of 255 bytes");
+    rowlock_db_close(db);
+}
+
+static void bad_texts(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "bad texts"), *attached = NULL;
+    char long_text[300];
+    memset(long_text, 't', sizeof long_text);
+    long_text[256] = '\0';
+    int names = 0, owners = 0, notes = 0, attaches = 0;
+    for (int i = 0; i < COUNT(bad_utf8); i++) {
+        rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+        rowlock_db_options who = ROWLOCK_DB_OPTIONS_INIT;
+        rowlock_db *never = NULL;
+        rowlock_error err = ROWLOCK_ERROR_INIT;
+        who.owner = how.note = bad_utf8[i];
+        names += opens(db, bad_utf8[i]) == ROWLOCK_EINVAL;
+        owners += rowlock_db_open(&never, c->url, &who, &err) == ROWLOCK_EINVAL && !never &&
+                  err.code == ROWLOCK_EINVAL;
+        notes += rowlock_acquire(lock, &how) == ROWLOCK_EINVAL;
+        attaches += rowlock_lock_attach(db, "x", bad_utf8[i], 1, &attached) == ROWLOCK_EINVAL;
+    }
+    tap_is_int(names, COUNT(bad_utf8), "a name that is not UTF-8 is refused");
+    tap_is_int(owners, COUNT(bad_utf8), "an owner that is not UTF-8 is refused");
+    tap_is_int(notes, COUNT(bad_utf8), "a note that is not UTF-8 is refused");
+    tap_is_int(attaches, COUNT(bad_utf8), "attaching as an owner that is not UTF-8 is refused");
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.note = long_text;
+    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_EINVAL, "a note of 256 bytes is refused");
+    is_result(db, rowlock_lock_attach(db, "x", "", 1, &attached), ROWLOCK_EINVAL,
+              "attaching as nobody is refused");
+    is_result(db, rowlock_lock_attach(db, "x", "y", 0, &attached), ROWLOCK_EINVAL,
+              "attaching without a token is refused");
+    tap_is_int(rows_of(c, "bad texts"), 0, "nothing of it has reached the table");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* Hostile texts as owner, program and note, read back from the table. */
+static void hostile_texts(const struct contract *c)
+{
+    int same = 0;
+    for (int i = 0; i < COUNT(hostile); i++) {
+        rowlock_db_options who = ROWLOCK_DB_OPTIONS_INIT;
+        rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+        who.owner = who.program = how.note = hostile[i];
+        rowlock_db *db = must_open_with(c->url, &who);
+        rowlock_lock *lock = must_lock(db, "hostile texts");
+        rowlock_grant broken = ROWLOCK_GRANT_INIT;
+        bool good = rowlock_acquire(lock, &how) == ROWLOCK_OK &&
+                    rowlock_renew(lock, 0) == ROWLOCK_OK && rowlock_verify(lock) == ROWLOCK_OK &&
+                    rowlock_break(db, "hostile texts", 0, &broken) == ROWLOCK_OK &&
+                    strcmp(broken.owner, hostile[i]) == 0 && strcmp(broken.note, hostile[i]) == 0;
+        if (!good)
+            tap_note("text %d: %s; owner '%s' note '%s'", i, why(db), broken.owner, broken.note);
+        same += good;
+        rowlock_lock_close(lock);
+        rowlock_db_close(db);
+    }
+    tap_is_int(same, COUNT(hostile), "owners and notes are just texts, whatever they say");
+}
+
+void contract_names(const struct contract *c)
+{
+    are_all_different(c, different, COUNT(different), "names that look alike");
+    are_all_different(c, hostile, COUNT(hostile), "hostile names");
+    lengths(c);
+    bad_texts(c);
+    hostile_texts(c);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A grant that stalls between drawing its token and being there, and rows that another transaction has
+ * locked: tries come back at once, tokens stay in order, other names are not disturbed.
+ */
+#include "contract.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { TTL_MS = 30000, STALL_MS = 1200, AT_ONCE_MS = 600 };
+
+static const char PREFIX[] = "stalling_";
+static const char SLOW[] = "slowpoke"; /* the owner whose rows take their time */
+
+static void make_slow(const struct contract *c)
+{
+    if (is_postgres(c)) {
+        db_exec(c->raw, c->url,
+                "CREATE OR REPLACE FUNCTION stalling_sleep() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN IF NEW.owner = '%s' THEN PERFORM pg_sleep(%d / 1000.0); END IF; "
+                "RETURN NEW; END $$",
+                SLOW, STALL_MS);
+        db_exec(c->raw, c->url,
+                "CREATE TRIGGER stalling_trigger BEFORE INSERT ON stalling_locks FOR EACH ROW "
+                "EXECUTE FUNCTION stalling_sleep()");
+    } else {
+        db_exec(c->raw, c->url,
+                "CREATE TRIGGER stalling_trigger BEFORE INSERT ON stalling_locks FOR EACH ROW "
+                "BEGIN IF NEW.owner = '%s' THEN DO SLEEP(%d / 1000); END IF; END",
+                SLOW, STALL_MS);
+    }
+}
+
+/* A try, which has to come back at once. */
+static int prompt_try(rowlock_lock *lock, const char *what)
+{
+    int64_t begin = clock_ms();
+    int result = try_lock(lock, TTL_MS);
+    int64_t took = clock_ms() - begin;
+    tap_ok(took < slow_ms(AT_ONCE_MS), "%s comes back at once (%lld ms)", what, (long long)took);
+    return result;
+}
+
+static int acquire_slowly(void *argument)
+{
+    return try_lock(argument, TTL_MS);
+}
+
+static void stalled_grant(const struct contract *c, const char *url)
+{
+    rowlock_db *slow = must_open_as(url, SLOW), *quick = must_open(url);
+    rowlock_lock *stalled = must_lock(slow, "stalled"), *same = must_lock(quick, "stalled");
+    rowlock_lock *other = must_lock(quick, "another");
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    int64_t token = 0;
+    /* The first grant of a name ever, one where its counter is there, one over an expired row. */
+    static const char *const kinds[] = {"of a new name", "of a known name", "of an expired lock"};
+    for (int i = 0; i < 3; i++) {
+        int64_t begin = clock_ms();
+        struct helper *helper = helper_start(acquire_slowly, stalled);
+        sleep_ms(STALL_MS / 3);
+        is_result(quick, prompt_try(same, "a try beside a stalled grant"), ROWLOCK_BUSY,
+                  "a grant %s stalls: others are told BUSY", kinds[i]);
+        is_result(quick, rowlock_lock_holder(same, &holder), ROWLOCK_NONE,
+                  "by nobody who can be named");
+        is_result(quick, prompt_try(other, "another name"), ROWLOCK_OK, "other names are granted");
+        is_result(quick, rowlock_release(other), ROWLOCK_OK, "and released");
+        is_result(slow, helper_join(helper), ROWLOCK_OK, "then the stalled grant is there");
+        tap_ok(clock_ms() - begin >= STALL_MS, "it did stall");
+        tap_ok(rowlock_lock_token(stalled) > token, "its token is higher than the one before");
+        token = rowlock_lock_token(stalled);
+        is_result(quick, try_lock(same, TTL_MS), ROWLOCK_BUSY, "others are told BUSY");
+        is_result(quick, rowlock_lock_holder(same, &holder), ROWLOCK_OK, "and by whom");
+        tap_is_int(holder.token, token, "by the token that was drawn early");
+        is_result(slow, rowlock_release(stalled), ROWLOCK_OK, "it is released");
+        is_result(quick, try_lock(same, i == 1 ? 100 : TTL_MS), ROWLOCK_OK, "the next grant");
+        tap_ok(rowlock_lock_token(same) > token, "has a higher token");
+        token = rowlock_lock_token(same);
+        sleep_ms(i == 1 ? 150 : 0);
+        if (i != 1)
+            is_result(quick, rowlock_release(same), ROWLOCK_OK, "and is released");
+        else
+            is_result(quick, rowlock_verify(same), ROWLOCK_LAPSED, "and left to expire");
+        rowlock_lock_close(same);
+        same = must_lock(quick, "stalled");
+        if (i == 1) /* closing has released it: expire another */
+            db_exec(c->raw, c->url,
+                    "INSERT INTO stalling_locks (name, slot, owner, token, attempt, acquired, "
+                    "expires, ttl) VALUES ('stalled', 0, 'gone', %lld, 1, 1, 2, 1)",
+                    (long long)token);
+    }
+    rowlock_lock_close(stalled);
+    rowlock_lock_close(same);
+    rowlock_lock_close(other);
+    rowlock_db_close(slow);
+    rowlock_db_close(quick);
+}
+
+static void lease_shorter_than_the_stall(const char *url)
+{
+    rowlock_db *slow = must_open_as(url, SLOW);
+    rowlock_lock *lock = must_lock(slow, "short lease");
+    is_result(slow, try_lock(lock, STALL_MS / 4), ROWLOCK_OK,
+              "a grant that took longer than its lease is made whole");
+    tap_ok(rowlock_remaining_ms(lock) > 0, "so that time remains of it");
+    rowlock_lock_close(lock);
+    rowlock_db_close(slow);
+}
+
+/* Everyone notes the tokens he is given while he holds the lock: that is the order of grants. */
+struct turns {
+    const char *url;
+    pthread_mutex_t guard;
+    int64_t tokens[5000];
+    int count;
+    atomic_int unexpected;
+    atomic_bool over;
+};
+
+static int take_turn(struct turns *turns, rowlock_db *db, rowlock_lock *lock)
+{
+    int result = wait_lock(lock, TTL_MS, 20);
+    if (result == ROWLOCK_OK) {
+        pthread_mutex_lock(&turns->guard);
+        if (turns->count < 5000)
+            turns->tokens[turns->count++] = rowlock_lock_token(lock);
+        pthread_mutex_unlock(&turns->guard);
+        result = rowlock_release(lock) == ROWLOCK_OK ? 1 : 0;
+    } else {
+        result = result == ROWLOCK_BUSY || result == ROWLOCK_TIMEOUT ? 2 : 0;
+    }
+    if (result == 0) {
+        turns->unexpected++;
+        tap_note("%s", why(db));
+    }
+    return result;
+}
+
+static int come_and_go(void *argument)
+{
+    struct turns *turns = argument;
+    rowlock_db *db = must_open(turns->url);
+    rowlock_lock *lock = must_lock(db, "turns");
+    int granted = 0;
+    while (!turns->over) {
+        granted += take_turn(turns, db, lock) == 1;
+        sleep_ms(2);
+    }
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    return granted;
+}
+
+static void tokens_in_order(const char *url)
+{
+    enum { OTHERS = 3, STALLS = 3 };
+    static struct turns turns = {.guard = PTHREAD_MUTEX_INITIALIZER};
+    struct helper *others[OTHERS];
+    turns.url = url;
+    rowlock_db *db = must_open_as(url, SLOW);
+    rowlock_lock *lock = must_lock(db, "turns");
+    for (int i = 0; i < OTHERS; i++)
+        others[i] = helper_start(come_and_go, &turns);
+    int stalls = 0, granted = 0;
+    int64_t give_up = clock_ms() + slow_ms(30000);
+    while (stalls < STALLS && clock_ms() < give_up)
+        stalls += take_turn(&turns, db, lock) == 1;
+    turns.over = true;
+    for (int i = 0; i < OTHERS; i++)
+        granted += helper_join(others[i]);
+    int inversions = 0;
+    for (int i = 1; i < turns.count; i++)
+        inversions += turns.tokens[i] <= turns.tokens[i - 1];
+    tap_is_int(stalls, STALLS, "a slow owner gets his turns among quick ones");
+    tap_ok(granted >= 2, "and they get theirs (%d)", granted);
+    tap_is_int(inversions, 0, "tokens increase strictly in the order of %d grants", turns.count);
+    tap_is_int(turns.unexpected, 0, "and nobody sees anything but OK, BUSY and TIMEOUT");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* What another transaction has locked is BUSY, and not waited for. */
+static void locked_rows(const struct contract *c, const char *url)
+{
+    rowlock_db *db = must_open(url), *two = must_open(url);
+    rowlock_lock *lock = must_lock(db, "guarded"), *other = must_lock(two, "guarded");
+    void *session = c->raw->open(c->url);
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a name is granted");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
+
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "SELECT token FROM stalling_tokens WHERE name = 'guarded' %s",
+            c->lock);
+    is_result(db, prompt_try(lock, "a try for a locked counter"), ROWLOCK_BUSY,
+              "a counter locked by an open transaction is BUSY");
+    raw_run(c->raw, session, "COMMIT");
+    is_result(db, prompt_try(lock, "a try after it"), ROWLOCK_OK, "until that has ended");
+
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "SELECT token FROM stalling_tokens WHERE name = 'guarded' %s",
+            c->lock);
+    int64_t begin = clock_ms();
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK,
+              "a locked counter does not keep from renewing");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "nor from releasing");
+    tap_ok(clock_ms() - begin < slow_ms(2 * AT_ONCE_MS), "at once");
+    raw_run(c->raw, session, "COMMIT");
+
+    is_result(db, try_lock(lock, 100), ROWLOCK_OK, "a lock is held for a moment");
+    sleep_ms(150);
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "SELECT token FROM stalling_locks WHERE name = 'guarded' %s", c->lock);
+    is_result(two, prompt_try(other, "a try for a locked row"), ROWLOCK_BUSY,
+              "an expired row locked by an open transaction is BUSY");
+    raw_run(c->raw, session, "COMMIT");
+    is_result(two, prompt_try(other, "a try after it"), ROWLOCK_OK, "until that has ended");
+
+    is_result(db, rowlock_release(lock), ROWLOCK_LOST, "(the old handle lets go)");
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "DELETE FROM stalling_locks WHERE name = 'guarded'");
+    is_result(db, prompt_try(lock, "a try for a row being released"), ROWLOCK_BUSY,
+              "a row that is being released is BUSY");
+    raw_run(c->raw, session, "ROLLBACK");
+    is_result(two, rowlock_verify(other), ROWLOCK_OK, "the release was taken back");
+    c->raw->close(session);
+    rowlock_lock_close(lock);
+    rowlock_lock_close(other);
+    rowlock_db_close(db);
+    rowlock_db_close(two);
+}
+
+/* ---- SQLite: one writer at a time, who may take a break */
+
+struct writer {
+    const struct contract *c;
+    const char *url;
+    atomic_bool began;
+};
+
+static int write_slowly(void *argument)
+{
+    struct writer *writer = argument;
+    void *session = writer->c->raw->open(writer->url);
+    raw_run(writer->c->raw, session, "BEGIN IMMEDIATE");
+    raw_run(writer->c->raw, session, "UPDATE stalling_meta SET version = version");
+    writer->began = true;
+    sleep_ms(2 * STALL_MS);
+    raw_run(writer->c->raw, session, "COMMIT");
+    writer->c->raw->close(session);
+    return 0;
+}
+
+static void paused_writer(const struct contract *c, const char *url)
+{
+    rowlock_db *one = must_open(url), *two = must_open(url);
+    rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
+    rowlock_lock *free_one = must_lock(two, "free");
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    struct writer writer = {.c = c, .url = url};
+    is_result(one, try_lock(held, TTL_MS), ROWLOCK_OK, "a lock is held");
+    int64_t token = rowlock_lock_token(held);
+    struct helper *helper = helper_start(write_slowly, &writer);
+    while (!writer.began)
+        sleep_ms(1);
+    is_result(two, prompt_try(wanted, "a try for a held lock beside a slow writer"), ROWLOCK_BUSY,
+              "a held lock is BUSY while somebody writes to the file");
+    is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "and its holder is told");
+    tap_is_int(holder.token, token, "by its token");
+    is_result(one, rowlock_verify(held), ROWLOCK_OK, "verifying does not wait either");
+    int64_t begin = clock_ms();
+    is_result(two, try_lock(free_one, TTL_MS), ROWLOCK_BUSY,
+              "a free lock cannot be had while somebody writes");
+    int64_t took = clock_ms() - begin;
+    tap_ok(took < slow_ms(1600), "which is told after a moment (%lld ms)", (long long)took);
+    is_result(two, wait_lock(free_one, TTL_MS, 20000), ROWLOCK_OK,
+              "waiting gets it when he is done");
+    helper_join(helper);
+    is_result(one, rowlock_release(held), ROWLOCK_OK, "the holder releases");
+    is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the next grant");
+    tap_ok(rowlock_lock_token(wanted) > token, "has a higher token");
+    rowlock_lock_close(held);
+    rowlock_lock_close(wanted);
+    rowlock_lock_close(free_one);
+    rowlock_db_close(one);
+    rowlock_db_close(two);
+}
+
+void contract_stalls(const struct contract *c)
+{
+    char *url = fresh_tables(c, PREFIX);
+    if (c->has_server) {
+        make_slow(c);
+        stalled_grant(c, url);
+        lease_shorter_than_the_stall(url);
+        tokens_in_order(url);
+        locked_rows(c, url);
+    } else {
+        paused_writer(c, url);
+    }
+    drop_tables(c, PREFIX, url);
+    if (is_postgres(c))
+        db_exec(c->raw, c->url, "DROP FUNCTION IF EXISTS stalling_sleep()");
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a sweep removes and what it leaves, and how counters of idle names go into the floor. Sweeps
+ * beside live traffic are in tests/multi.
+ */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char PREFIX[] = "sweeping_";
+static const int64_t HOUR_US = INT64_C(3600000000);
+
+static int64_t wall_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Rows as crashed holders leave them, 100 a statement. */
+static void leave_rows(const struct contract *c, const char *kind, int count, int64_t expires_us)
+{
+    void *session = c->raw->open(c->url);
+    char sql[20000];
+    raw_run(c->raw, session, "%s", c->begin);
+    for (int i = 0; i < count;) {
+        int length = snprintf(sql, sizeof sql,
+                              "INSERT INTO %slocks (name, slot, owner, token, attempt, acquired, "
+                              "expires, ttl) VALUES ",
+                              PREFIX);
+        for (int k = 0; k < 100 && i < count; k++, i++)
+            length += snprintf(sql + length, sizeof sql - (size_t)length,
+                               "%s('%s %05d', 0, 'gone', 1, %d, 1, %lld, 1000000)", k ? ", " : "",
+                               kind, i, i + 1, (long long)expires_us);
+        raw_run(c->raw, session, "%s", sql);
+    }
+    raw_run(c->raw, session, "COMMIT");
+    c->raw->close(session);
+}
+
+static int rows(const struct contract *c)
+{
+    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM %slocks", PREFIX);
+}
+
+struct seen {
+    int count, live, stop_after;
+    char last[256];
+    bool in_order;
+};
+
+static int see(void *context, const rowlock_grant *grant)
+{
+    struct seen *seen = context;
+    seen->count++;
+    seen->live += grant->remaining_ms >= 0;
+    seen->in_order = seen->in_order && strcmp(seen->last, grant->name) < 0;
+    snprintf(seen->last, sizeof seen->last, "%s", grant->name);
+    return seen->count == seen->stop_after;
+}
+
+static void removes_what_is_over(const struct contract *c, rowlock_db *db)
+{
+    enum { EXPIRED = 1203, LIVE = 300, BATCH = 500 };
+    leave_rows(c, "expired", EXPIRED, wall_us() - HOUR_US);
+    leave_rows(c, "live", LIVE, wall_us() + HOUR_US);
+    struct seen seen = {.in_order = true};
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    how.each = see;
+    how.context = &seen;
+    how.batch = BATCH;
+
+    how.older_than_ms = 2 * 3600 * 1000;
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep what is over for two hours");
+    tap_is_int(report.locks, 0, "there is nothing so old");
+    how.older_than_ms = 0;
+    how.dry_run = 1;
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep dry");
+    tap_is_int(report.locks, EXPIRED, "a dry run counts every expired lock");
+    tap_is_int(rows(c), EXPIRED + LIVE, "and removes none");
+    tap_is_int(seen.count, EXPIRED, "it reports each");
+
+    rowlock_lock *lock = must_lock(db, "bystander");
+    is_result(db, try_lock(lock, 30000), ROWLOCK_OK, "acquire beside many expired locks");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and release");
+    rowlock_lock_close(lock);
+    tap_is_int(rows(c), EXPIRED + LIVE, "sweeps nothing by the way");
+
+    seen = (struct seen){.in_order = true, .stop_after = 1};
+    how.dry_run = 0;
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep, stopping at the first row");
+    tap_is_int(report.locks, BATCH, "ends after the batch that it is in");
+    tap_is_int(rows(c), EXPIRED + LIVE - BATCH, "which is removed");
+    seen = (struct seen){.in_order = true};
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep the rest");
+    tap_is_int(report.locks, EXPIRED - BATCH, "counts what it removes");
+    tap_is_int(seen.count, EXPIRED - BATCH, "and reports it");
+    tap_is_int(seen.live, 0, "as over");
+    tap_ok(seen.in_order, "in the order of names, each once");
+    tap_ok(report.batches >= 2, "in batches");
+    tap_is_int(rows(c), LIVE, "and leaves the live ones alone");
+    is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep needs no options");
+    tap_is_int(rows(c), LIVE, "and nothing more was over");
+    db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
+}
+
+static void bad_options(rowlock_db *db)
+{
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    how.batch = 10001;
+    is_result(db, rowlock_sweep(db, &how, NULL), ROWLOCK_EINVAL, "a batch over 10,000 is refused");
+    how.batch = -1;
+    is_result(db, rowlock_sweep(db, &how, NULL), ROWLOCK_EINVAL, "a negative batch is refused");
+    how.batch = 10;
+    how.older_than_ms = -1;
+    is_result(db, rowlock_sweep(db, &how, NULL), ROWLOCK_EINVAL, "a negative age is refused");
+}
+
+static void holder_finds_out(const struct contract *c, rowlock_db *db)
+{
+    rowlock_lock *lock = must_lock(db, "swept");
+    is_result(db, try_lock(lock, 100), ROWLOCK_OK, "hold a lock for a moment");
+    sleep_ms(150);
+    is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "sweep");
+    tap_is_int(rows(c), 0, "the row is gone");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_LOST, "its holder finds itself LOST");
+    is_result(db, rowlock_release(lock), ROWLOCK_LOST, "at release too");
+    rowlock_lock_close(lock);
+}
+
+struct sweeper {
+    const char *url;
+    int64_t swept;
+};
+
+static int sweep_in_thread(void *argument)
+{
+    struct sweeper *sweeper = argument;
+    rowlock_db *db = must_open(sweeper->url);
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    int result = rowlock_sweep(db, NULL, &report);
+    sweeper->swept = report.locks;
+    rowlock_db_close(db);
+    return result;
+}
+
+/* Pitfall 30: what is renewed while the sweep is waiting for it stays. */
+static void renewed_meanwhile(const struct contract *c, const char *url)
+{
+    leave_rows(c, "renewed", 1, wall_us() - HOUR_US);
+    leave_rows(c, "stays over", 1, wall_us() - HOUR_US);
+    void *session = c->raw->open(c->url);
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'renewed 00000'",
+            PREFIX, (long long)(wall_us() + HOUR_US));
+    struct sweeper sweeper = {.url = url};
+    struct helper *helper = helper_start(sweep_in_thread, &sweeper);
+    sleep_ms(400);
+    raw_run(c->raw, session, "COMMIT");
+    c->raw->close(session);
+    tap_is_int(helper_join(helper), ROWLOCK_OK, "a sweep beside a renewal goes well");
+    tap_is_int(rows(c), 1, "one of two expired locks is left");
+    tap_is_int(
+        db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name = 'renewed 00000'", PREFIX),
+        1, "the one that was renewed while the sweep looked");
+    tap_is_int(sweeper.swept, 1, "the other one was swept");
+    db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
+}
+
+/* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
+static void folds(const struct contract *c, rowlock_db *db)
+{
+    rowlock_lock *idle = must_lock(db, "idle"), *held = must_lock(db, "held");
+    rowlock_lock *fresh = must_lock(db, "fresh"), *late = must_lock(db, "late");
+    int64_t token = 0, when = 0, highest = 0;
+    db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
+    for (int i = 0; i < 20; i++) {
+        if (try_lock(idle, 30000) != ROWLOCK_OK)
+            tap_ok(false, "acquire an idle name: %s", why(db));
+        highest = rowlock_lock_token(idle);
+        if (rowlock_release(idle) != ROWLOCK_OK)
+            tap_ok(false, "release an idle name: %s", why(db));
+    }
+    is_result(db, try_lock(held, 30000), ROWLOCK_OK, "a lock is held");
+    int64_t held_token = rowlock_lock_token(held);
+    sleep_ms(150);
+    is_result(db, try_lock(late, 30000), ROWLOCK_OK, "a name is used");
+    is_result(db, rowlock_release(late), ROWLOCK_OK, "just now");
+
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    is_result(db, rowlock_sweep(db, NULL, &report), ROWLOCK_OK, "sweep as usual");
+    tap_is_int(report.counters, 0, "keeps counters for 30 days");
+    how.idle_ms = -1;
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep with idle_ms < 0");
+    tap_is_int(report.counters, 0, "keeps them for ever");
+    how.idle_ms = 3600 * 1000;
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep what was idle for an hour");
+    tap_is_int(report.counters, 0, "there is nothing so idle");
+    how.idle_ms = 100;
+    how.dry_run = 1;
+    /* On a slow machine the late name may have become idle too. */
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "fold idle counters dry");
+    tap_ok(report.counters == 1 || report.counters == 2, "counts them");
+    is_result(db, rowlock_last_grant(db, "idle", &token, &when), ROWLOCK_OK, "and leaves them");
+    how.dry_run = 0;
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "fold idle counters");
+    tap_ok(report.counters == 1 || report.counters == 2, "counts them too");
+    is_result(db, rowlock_last_grant(db, "idle", &token, &when), ROWLOCK_NONE,
+              "a folded counter is forgotten");
+    is_result(db, rowlock_last_grant(db, "held", &token, &when), ROWLOCK_OK,
+              "the counter of a lock that is held is not");
+    tap_is_int(token, held_token, "and is what it was");
+    is_result(db, rowlock_verify(held), ROWLOCK_OK, "its grant stands");
+    tap_ok(db_int(c->raw, c->url, "SELECT token_floor FROM %smeta", PREFIX) >= highest,
+           "the floor is as high as what was folded");
+    is_result(db, try_lock(fresh, 30000), ROWLOCK_OK, "a name never used before");
+    tap_ok(rowlock_lock_token(fresh) > highest, "starts above the floor");
+    is_result(db, try_lock(idle, 30000), ROWLOCK_OK, "the forgotten name");
+    tap_ok(rowlock_lock_token(idle) > highest, "repeats no token");
+    rowlock_lock_close(idle);
+    rowlock_lock_close(held);
+    rowlock_lock_close(fresh);
+    rowlock_lock_close(late);
+}
+
+/* More counters than one batch, and a floor that never sinks. */
+static void folds_many(const struct contract *c, rowlock_db *db)
+{
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
+    db_exec(c->raw, c->url, "UPDATE %smeta SET token_floor = 5000", PREFIX);
+    for (int i = 0; i < 25; i++)
+        db_exec(c->raw, c->url, "INSERT INTO %stokens (name, token, granted) VALUES ('n%d', %d, 1)",
+                PREFIX, i, i * 10 + 1);
+    how.batch = 10;
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "fold 25 counters, 10 at a time");
+    tap_is_int(report.counters, 25, "all are folded");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %stokens", PREFIX), 0, "none is left");
+    tap_is_int(db_int(c->raw, c->url, "SELECT token_floor FROM %smeta", PREFIX), 5000,
+               "the floor does not sink");
+}
+
+void contract_sweep(const struct contract *c)
+{
+    char *url = fresh_tables(c, PREFIX);
+    rowlock_db *db = must_open(url);
+    removes_what_is_over(c, db);
+    bad_options(db);
+    holder_finds_out(c, db);
+    renewed_meanwhile(c, url);
+    folds(c, db);
+    folds_many(c, db);
+    rowlock_db_close(db);
+    drop_tables(c, PREFIX, url);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Waiting for a lock: until it is released, until its lease ends, until the wait is over or cancelled.
+ * Many waiters at once are in tests/multi.
+ */
+#include "contract.h"
+
+enum { TTL_MS = 30000 };
+
+struct pair {
+    rowlock_db *one, *two;
+    rowlock_lock *held, *wanted;
+};
+
+static struct pair pair_open(const struct contract *c, const char *name, int64_t ttl_ms)
+{
+    struct pair p = {.one = must_open(c->url), .two = must_open(c->url)};
+    p.held = must_lock(p.one, name);
+    p.wanted = must_lock(p.two, name);
+    is_result(p.one, try_lock(p.held, ttl_ms), ROWLOCK_OK, "one holds %s", name);
+    return p;
+}
+
+static void pair_close(struct pair *p)
+{
+    rowlock_lock_close(p->held);
+    rowlock_lock_close(p->wanted);
+    rowlock_db_close(p->one);
+    rowlock_db_close(p->two);
+}
+
+static void times_out(const struct contract *c)
+{
+    struct pair p = pair_open(c, "wait in vain", TTL_MS);
+    int64_t begin = clock_ms();
+    is_result(p.two, wait_lock(p.wanted, TTL_MS, 300), ROWLOCK_TIMEOUT,
+              "waiting for a lock that stays held ends with TIMEOUT");
+    int64_t took = clock_ms() - begin;
+    tap_ok(took >= 300 && took < 300 + slow_ms(1000), "when the wait is over (%lld ms of 300)",
+           (long long)took);
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    is_result(p.two, rowlock_lock_holder(p.wanted, &holder), ROWLOCK_OK,
+              "after a TIMEOUT the holder is known");
+    tap_is_int(holder.token, rowlock_lock_token(p.held), "by its token");
+    pair_close(&p);
+}
+
+static int release_later(void *argument)
+{
+    struct pair *p = argument;
+    sleep_ms(300);
+    return rowlock_release(p->held);
+}
+
+static void gets_it_when_released(const struct contract *c)
+{
+    struct pair p = pair_open(c, "wait for release", TTL_MS);
+    int64_t token = rowlock_lock_token(p.held), begin = clock_ms();
+    struct helper *helper = helper_start(release_later, &p);
+    is_result(p.two, wait_lock(p.wanted, TTL_MS, 20000), ROWLOCK_OK,
+              "a waiter gets the lock that is released meanwhile");
+    int64_t took = clock_ms() - begin;
+    is_result(p.one, helper_join(helper), ROWLOCK_OK, "the holder's release went well");
+    tap_ok(took >= 300 && took < 300 + slow_ms(2000), "soon after the release (%lld ms)",
+           (long long)took);
+    tap_ok(rowlock_lock_token(p.wanted) > token, "with a higher token");
+    pair_close(&p);
+}
+
+static void gets_it_when_expired(const struct contract *c)
+{
+    struct pair p = pair_open(c, "wait for the end", 700);
+    int64_t ends = rowlock_lock_expires_us(p.held), token = rowlock_lock_token(p.held);
+    is_result(p.two, wait_lock(p.wanted, TTL_MS, 20000), ROWLOCK_OK,
+              "a waiter gets the lock whose lease ends meanwhile");
+    int64_t granted = 0, last = 0;
+    is_result(p.two, rowlock_last_grant(p.two, "wait for the end", &last, &granted), ROWLOCK_OK,
+              "the takeover is the last grant");
+    tap_ok(granted >= ends, "it was granted when the lease had ended, not before");
+    tap_ok(granted <= ends + slow_ms(1000) * 1000, "and within a second (%lld ms after the end)",
+           (long long)(granted - ends) / 1000);
+    tap_ok(last > token && last == rowlock_lock_token(p.wanted), "its token is higher");
+    is_result(p.one, rowlock_release(p.held), ROWLOCK_LOST,
+              "the holder whose lock was taken over is told LOST at release");
+    is_result(p.two, rowlock_verify(p.wanted), ROWLOCK_OK, "which leaves the new grant alone");
+    pair_close(&p);
+}
+
+static int cancel_later(void *argument)
+{
+    sleep_ms(200);
+    rowlock_cancel(argument);
+    return 0;
+}
+
+static void can_be_cancelled(const struct contract *c)
+{
+    struct pair p = pair_open(c, "wait for ever", TTL_MS);
+    int64_t begin = clock_ms();
+    struct helper *helper = helper_start(cancel_later, p.two);
+    is_result(p.two, wait_lock(p.wanted, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+              "rowlock_cancel() ends a wait without end");
+    helper_join(helper);
+    tap_ok(clock_ms() - begin < slow_ms(2000), "at once");
+    tap_is_int(rowlock_lock_token(p.wanted), 0, "a cancelled wait holds nothing");
+    rowlock_cancel(p.two);
+    is_result(p.two, wait_lock(p.wanted, TTL_MS, 5000), ROWLOCK_CANCELLED,
+              "a cancel before the wait ends the next one");
+    is_result(p.two, wait_lock(p.wanted, TTL_MS, 50), ROWLOCK_TIMEOUT, "and only that one");
+    is_result(p.one, rowlock_release(p.held), ROWLOCK_OK, "the holder releases");
+    is_result(p.two, wait_lock(p.wanted, TTL_MS, 5000), ROWLOCK_OK,
+              "waiting for a free lock gets it");
+    pair_close(&p);
+}
+
+void contract_waiting(const struct contract *c)
+{
+    times_out(c);
+    gets_it_when_released(c);
+    gets_it_when_expired(c);
+    can_be_cancelled(c);
+}

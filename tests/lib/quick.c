@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Short words for tests; see quick.h. No checks are here.
+ */
+#include "quick.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void give_up(const char *what, const rowlock_error *err)
+{
+    printf("Bail out! %s: %s %s: %s\n", what, rowlock_result_name(err->code), err->action,
+           err->text);
+    fflush(stdout);
+    exit(1);
+}
+
+rowlock_db *must_open_with(const char *url, const rowlock_db_options *options)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (rowlock_db_open(&db, url, options, &err) != ROWLOCK_OK)
+        give_up("open", &err);
+    return db;
+}
+
+rowlock_db *must_open(const char *url)
+{
+    return must_open_with(url, NULL);
+}
+
+rowlock_db *must_open_as(const char *url, const char *owner)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.owner = owner;
+    return must_open_with(url, &options);
+}
+
+static void must(rowlock_db *db, int result, const char *what)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (result == ROWLOCK_OK)
+        return;
+    rowlock_db_error(db, &err);
+    give_up(what, &err);
+}
+
+rowlock_lock *must_lock(rowlock_db *db, const char *name)
+{
+    rowlock_lock *lock = NULL;
+    must(db, rowlock_lock_open(db, name, &lock), "open a lock");
+    return lock;
+}
+
+rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token)
+{
+    rowlock_lock *lock = NULL;
+    must(db, rowlock_lock_attach(db, name, owner, token, &lock), "attach a lock");
+    return lock;
+}
+
+void must_install(const char *url)
+{
+    rowlock_db *db = must_open(url);
+    must(db, rowlock_install(db), "install");
+    rowlock_db_close(db);
+}
+
+int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms)
+{
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = ttl_ms;
+    options.wait_ms = wait_ms;
+    return rowlock_acquire(lock, &options);
+}
+
+int try_lock(rowlock_lock *lock, int64_t ttl_ms)
+{
+    return wait_lock(lock, ttl_ms, 0);
+}
+
+const char *why(const rowlock_db *db)
+{
+    static _Thread_local char text[1200];
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    snprintf(text, sizeof text, "%s: %s: %s (native %d, SQLSTATE '%s')",
+             rowlock_result_name(err.code), err.action, err.text, err.native, err.sqlstate);
+    return text;
+}
+
+int error_code(const rowlock_db *db)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    return err.code;
+}
+
+char *url_with(const char *url, const char *parameter)
+{
+    char *whole = NULL;
+    if (asprintf(&whole, "%s%c%s", url, strchr(url, '?') ? '&' : '?', parameter) < 0)
+        abort();
+    return whole;
+}
+
+int64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void sleep_ms(int64_t ms)
+{
+    struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+int64_t slowdown(void)
+{
+    const char *text = getenv("ROWLOCK_TEST_SLOWDOWN");
+    long factor = text ? strtol(text, NULL, 10) : 1;
+    return factor > 1 ? factor : 1;
+}
+
+int64_t slow_ms(int64_t ms)
+{
+    return ms * slowdown();
+}
+
+struct helper {
+    pthread_t thread;
+    int (*work)(void *argument);
+    void *argument;
+    int result;
+};
+
+static void *help(void *argument)
+{
+    struct helper *helper = argument;
+    helper->result = helper->work(helper->argument);
+    return NULL;
+}
+
+struct helper *helper_start(int (*work)(void *argument), void *argument)
+{
+    struct helper *helper = calloc(1, sizeof *helper);
+    if (!helper)
+        abort();
+    helper->work = work;
+    helper->argument = argument;
+    if (pthread_create(&helper->thread, NULL, help, helper) != 0)
+        abort();
+    return helper;
+}
+
+int helper_join(struct helper *helper)
+{
+    pthread_join(helper->thread, NULL);
+    int result = helper->result;
+    free(helper);
+    return result;
+}
+
+pid_t child_start(int (*work)(void *argument), void *argument)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0)
+        abort();
+    if (child == 0)
+        _exit(work(argument) & 0xFF);
+    return child;
+}
+
+int child_join(pid_t child)
+{
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFSIGNALED(status) ? 256 + WTERMSIG(status) : WEXITSTATUS(status);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Raw sessions on MySQL and MariaDB; see raw.h. Nothing here is rowlock's own.
+ */
+#include "raw.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mysql.h>
+
+struct address {
+    char text[500];
+    char *user, *password, *host, *database, *socket;
+    unsigned int port;
+};
+
+static char *cut(char *text, char at)
+{
+    char *found = text ? strchr(text, at) : NULL;
+    if (!found)
+        return NULL;
+    *found = '\0';
+    return found + 1;
+}
+
+/* mysql://user:password@host:port/database?socket=PATH, as far as tests use it. */
+static void parse(const char *url, struct address *out)
+{
+    *out = (struct address){.port = 0};
+    const char *rest = strstr(url, "://");
+    if (!rest)
+        raw_failed("MySQL URL", url);
+    snprintf(out->text, sizeof out->text, "%s", rest + 3);
+    char *parameters = cut(out->text, '?');
+    out->database = cut(out->text, '/');
+    out->user = out->text;
+    out->host = cut(out->text, '@');
+    if (!out->host) {
+        out->host = out->text;
+        out->user = NULL;
+    }
+    out->password = cut(out->user, ':');
+    char *port = cut(out->host, ':');
+    out->port = port ? (unsigned int)atoi(port) : 0;
+    if (parameters && strncmp(parameters, "socket=", 7) == 0) {
+        out->socket = parameters + 7;
+        cut(out->socket, '&');
+    }
+}
+
+static void *open_session(const char *url)
+{
+    struct address address;
+    parse(url, &address);
+    MYSQL *conn = mysql_init(NULL);
+    mysql_options(conn, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    if (!mysql_real_connect(conn, address.host, address.user, address.password, address.database,
+                            address.port, address.socket, 0))
+        raw_failed("MySQL", mysql_error(conn));
+    return conn;
+}
+
+static void close_session(void *session)
+{
+    mysql_close(session);
+}
+
+static bool run(void *session, const char *sql, char *why, size_t cap)
+{
+    if (mysql_query(session, sql) != 0) {
+        snprintf(why, cap, "%u %s", mysql_errno(session), mysql_error(session));
+        return false;
+    }
+    MYSQL_RES *rows = mysql_store_result(session);
+    if (rows)
+        mysql_free_result(rows);
+    return true;
+}
+
+static bool ask(void *session, const char *sql, char *out, size_t cap)
+{
+    if (mysql_query(session, sql) != 0)
+        return false;
+    MYSQL_RES *rows = mysql_store_result(session);
+    MYSQL_ROW row = rows ? mysql_fetch_row(rows) : NULL;
+    bool good = row && row[0];
+    if (good)
+        snprintf(out, cap, "%s", row[0]);
+    if (rows)
+        mysql_free_result(rows);
+    return good;
+}
+
+static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
+                 rowlock_error *err)
+{
+    return rowlock_db_adopt_mysql(out, session, options, err);
+}
+
+const struct raw raw_mysql = {
+    .name = "mysql",
+    .url_env = "ROWLOCK_TEST_MYSQL_URL",
+    .open = open_session,
+    .close = close_session,
+    .run = run,
+    .ask = ask,
+    .adopt = adopt,
+};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Raw sessions on PostgreSQL; see raw.h. Nothing here is rowlock's own.
+ */
+#include "raw.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <libpq-fe.h>
+
+static void keep_quiet(void *context, const PGresult *notice)
+{
+    (void)context;
+    (void)notice;
+}
+
+static void *open_session(const char *url)
+{
+    PGconn *conn = PQconnectdb(url);
+    if (PQstatus(conn) != CONNECTION_OK)
+        raw_failed("PostgreSQL", PQerrorMessage(conn));
+    PQsetNoticeReceiver(conn, keep_quiet, NULL);
+    return conn;
+}
+
+static void close_session(void *session)
+{
+    PQfinish(session);
+}
+
+static bool run(void *session, const char *sql, char *why, size_t cap)
+{
+    PGresult *result = PQexec(session, sql);
+    ExecStatusType status = PQresultStatus(result);
+    bool good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+    if (!good)
+        snprintf(why, cap, "%s", PQerrorMessage(session));
+    PQclear(result);
+    return good;
+}
+
+static bool ask(void *session, const char *sql, char *out, size_t cap)
+{
+    PGresult *result = PQexec(session, sql);
+    bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) > 0 &&
+                !PQgetisnull(result, 0, 0);
+    if (good)
+        snprintf(out, cap, "%s", PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return good;
+}
+
+static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
+                 rowlock_error *err)
+{
+    return rowlock_db_adopt_postgres(out, session, options, err);
+}
+
+const struct raw raw_postgres = {
+    .name = "postgres",
+    .url_env = "ROWLOCK_TEST_POSTGRES_URL",
+    .open = open_session,
+    .close = close_session,
+    .run = run,
+    .ask = ask,
+    .adopt = adopt,
+};

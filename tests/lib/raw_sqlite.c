@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Raw sessions on SQLite; see raw.h. Nothing here is rowlock's own.
+ */
+#include "raw.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+enum { BUSY_MS = 5000 };
+
+static void *open_session(const char *url)
+{
+    sqlite3 *db = NULL;
+    char path[500];
+    snprintf(path, sizeof path, "%s", strchr(url, ':') + 1);
+    char *parameters = strchr(path, '?');
+    if (parameters)
+        *parameters = '\0';
+    if (sqlite3_open(path, &db) != SQLITE_OK)
+        raw_failed("SQLite", sqlite3_errmsg(db));
+    sqlite3_busy_timeout(db, BUSY_MS);
+    return db;
+}
+
+static void close_session(void *session)
+{
+    sqlite3_close(session);
+}
+
+static bool run(void *session, const char *sql, char *why, size_t cap)
+{
+    if (sqlite3_exec(session, sql, NULL, NULL, NULL) == SQLITE_OK)
+        return true;
+    snprintf(why, cap, "%s", sqlite3_errmsg(session));
+    return false;
+}
+
+static bool ask(void *session, const char *sql, char *out, size_t cap)
+{
+    sqlite3_stmt *statement = NULL;
+    bool good = sqlite3_prepare_v2(session, sql, -1, &statement, NULL) == SQLITE_OK &&
+                sqlite3_step(statement) == SQLITE_ROW &&
+                sqlite3_column_type(statement, 0) != SQLITE_NULL;
+    if (good)
+        snprintf(out, cap, "%s", (const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    return good;
+}
+
+static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
+                 rowlock_error *err)
+{
+    return rowlock_db_adopt_sqlite(out, session, options, err);
+}
+
+const struct raw raw_sqlite = {
+    .name = "sqlite",
+    .url_env = "ROWLOCK_TEST_SQLITE_URL",
+    .open = open_session,
+    .close = close_session,
+    .run = run,
+    .ask = ask,
+    .adopt = adopt,
+};

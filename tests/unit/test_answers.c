@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every class of answer to every step: which result it becomes, with which words, and how often the
+ * step is sent. What an answer means for a lock's state is in test_states.c.
+ */
+#include "backend_script.h"
+#include "quick.h"
+#include "tap.h"
+
+#include <string.h>
+
+static int ignore_grant(void *context, const rowlock_grant *grant)
+{
+    (void)context;
+    (void)grant;
+    return 0;
+}
+
+static int do_acquire(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)db;
+    return rowlock_acquire(lock, NULL);
+}
+
+static int do_renew(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)db;
+    return rowlock_renew(lock, 0);
+}
+
+static int do_verify(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)db;
+    return rowlock_verify(lock);
+}
+
+static int do_release(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)db;
+    return rowlock_release(lock);
+}
+
+static int do_list(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)lock;
+    return rowlock_list(db, NULL, ignore_grant, NULL);
+}
+
+static int do_last(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)lock;
+    return rowlock_last_grant(db, "nightly", NULL, NULL);
+}
+
+static int do_sweep(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)lock;
+    return rowlock_sweep(db, NULL, NULL);
+}
+
+static int do_break(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)lock;
+    return rowlock_break(db, "nightly", 0, NULL);
+}
+
+static int do_check(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)lock;
+    return rowlock_check(db, NULL, NULL, NULL);
+}
+
+static int do_install(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)lock;
+    script_next(OP_META, ANSWER(.missing = true));
+    return rowlock_install(db);
+}
+
+/* What a caller calls, which step of it fails, and what the text says was being done. */
+static const struct {
+    enum script_op op;
+    int (*call)(rowlock_db *db, rowlock_lock *lock);
+    const char *action;
+    bool holding; /* needs a grant */
+    bool reads; /* a lost answer leaves nothing uncertain */
+} calls[] = {
+    {OP_ACQUIRE, do_acquire, "acquire lock 'nightly'", false, false},
+    {OP_RENEW, do_renew, "renew lock 'nightly'", true, false},
+    {OP_VERIFY, do_verify, "verify lock 'nightly'", true, true},
+    {OP_RELEASE, do_release, "release lock 'nightly'", true, false},
+    {OP_LIST, do_list, "list locks", false, true},
+    {OP_LAST, do_last, "look up the last grant", false, true},
+    {OP_SWEEP, do_sweep, "sweep", false, false},
+    {OP_FOLD, do_sweep, "sweep", false, false},
+    {OP_BREAK, do_break, "break lock 'nightly'", false, false},
+    {OP_FACTS, do_check, "check the database", false, true},
+    {OP_INSTALL, do_install, "install the tables", false, false},
+};
+
+/* advice: what has to stand behind the server's own words. */
+static const struct {
+    enum rlk_class class;
+    const char *name;
+    int result;
+    int retryable;
+    bool again; /* is sent again, for a moment */
+    const char *advice;
+} classes[] = {
+    {RLK_CONTENTION, "CONTENTION", ROWLOCK_ESERVER, 1, true, "try again"},
+    {RLK_UNSENT, "UNSENT", ROWLOCK_ECONN, 1, true, ""},
+    {RLK_UNCERTAIN, "UNCERTAIN", ROWLOCK_EUNCERTAIN, 1, true, "may or may not"},
+    {RLK_READONLY, "READONLY", ROWLOCK_EREADONLY, 1, false, "takes writes"},
+    {RLK_SCHEMA, "SCHEMA", ROWLOCK_ESCHEMA, 0, false, "rowlock install"},
+    {RLK_DENIED, "DENIED", ROWLOCK_EDENIED, 0, false, ""},
+    {RLK_INVALID, "INVALID", ROWLOCK_EINVAL, 0, false, ""},
+    {RLK_UNSUPPORTED, "UNSUPPORTED", ROWLOCK_EUNSUPPORTED, 0, false, ""},
+    {RLK_REFUSED, "REFUSED", ROWLOCK_ESERVER, 0, false, ""},
+};
+
+static void check_error(rowlock_db *db, size_t call, size_t class, int result)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    tap_is_int(err.code, result, "the error kept is the result returned");
+    tap_is_str(err.action, calls[call].action, "the error says what was being done");
+    tap_ok(strstr(err.text, "the server's own words") != NULL, "the error has the server's words");
+    tap_is_int(err.native, 1234, "the error has the database's number");
+    tap_is_str(err.sqlstate, "XX123", "the error has the SQLSTATE");
+    if (result == classes[class].result) {
+        tap_ok(strstr(err.text, classes[class].advice) != NULL, "the error says what to do");
+        tap_is_int(err.retryable, classes[class].retryable, "it says whether again makes sense");
+    }
+}
+
+static int expected(size_t call, size_t class)
+{
+    if (classes[class].class == RLK_CONTENTION && calls[call].op == OP_ACQUIRE)
+        return ROWLOCK_BUSY;
+    if (classes[class].class == RLK_UNCERTAIN && calls[call].reads)
+        return ROWLOCK_ECONN;
+    return classes[class].result;
+}
+
+static rowlock_db *prepare(size_t call, rowlock_lock **lock)
+{
+    script_reset();
+    rowlock_db *db = script_open(NULL);
+    *lock = must_lock(db, "nightly");
+    if (calls[call].holding && rowlock_acquire(*lock, NULL) != ROWLOCK_OK)
+        tap_ok(false, "a lock is granted at first");
+    return db;
+}
+
+static void test_class(size_t call, size_t class)
+{
+    rowlock_lock *lock = NULL;
+    rowlock_db *db = prepare(call, &lock);
+    struct script_answer answer = FAILS(classes[class].class);
+    answer.native = 1234;
+    answer.sqlstate = "XX123";
+    script_always(calls[call].op, answer);
+    int before = script_count(calls[call].op);
+    int64_t began = clock_ms();
+    int result = calls[call].call(db, lock);
+    int64_t took = clock_ms() - began;
+    int sent = script_count(calls[call].op) - before;
+
+    tap_is_int(result, expected(call, class), "%s at '%s' gives %s", classes[class].name,
+               calls[call].action, rowlock_result_name(expected(call, class)));
+    if (result < 0)
+        check_error(db, call, class, result);
+    else
+        tap_is_int(error_code(db), 0, "busy is no error");
+    if (classes[class].again)
+        tap_ok(sent >= 2 && sent <= 200 && took < SCRIPT_MOMENT_MS + slow_ms(100),
+               "it is sent again for a moment and no longer: %d times in %d ms", sent, (int)took);
+    else
+        tap_is_int(sent, 1, "it is sent once");
+    if (calls[call].holding)
+        tap_ok(rowlock_lock_token(lock) > 0, "the handle goes on holding the lock");
+    script_always(calls[call].op, ANSWER(.class = RLK_DONE));
+    tap_is_int(calls[call].call(db, lock), ROWLOCK_OK, "the same call succeeds afterwards");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* These two have words of their own. */
+static void test_own_words(void)
+{
+    for (size_t call = 0; call < sizeof calls / sizeof calls[0]; call++) {
+        rowlock_lock *lock = NULL;
+        rowlock_db *db = prepare(call, &lock);
+        rowlock_error err = ROWLOCK_ERROR_INIT;
+        script_next(calls[call].op, ANSWER(.class = RLK_NOMEM, .text = "out of memory"));
+        tap_is_int(calls[call].call(db, lock), ROWLOCK_ENOMEM, "NOMEM at '%s' gives ENOMEM",
+                   calls[call].action);
+        rowlock_db_error(db, &err);
+        tap_is_str(err.text, "out of memory", "which is said once");
+        tap_is_int(err.retryable, 1, "and may pass");
+        script_next(calls[call].op, ANSWER(.class = RLK_IN_TX));
+        tap_is_int(calls[call].call(db, lock), ROWLOCK_EMISUSE, "IN_TX at '%s' gives EMISUSE",
+                   calls[call].action);
+        rowlock_db_error(db, &err);
+        tap_ok(strstr(err.text, "end it first") != NULL, "which says what to do");
+        rowlock_lock_close(lock);
+        rowlock_db_close(db);
+    }
+}
+
+/* ---- opening, and looking at the tables */
+
+static void test_opening(void)
+{
+    for (size_t c = 0; c < sizeof classes / sizeof classes[0]; c++) {
+        rowlock_db *db = (rowlock_db *)&db;
+        rowlock_error err = ROWLOCK_ERROR_INIT;
+        int want = classes[c].class == RLK_UNCERTAIN ? ROWLOCK_ECONN : classes[c].result;
+        script_reset();
+        script_always(OP_OPEN, FAILS(classes[c].class));
+        tap_is_int(rowlock_db_open(&db, "sqlite:x", NULL, &err), want, "%s while connecting is %s",
+                   classes[c].name, rowlock_result_name(want));
+        tap_ok(db == NULL, "no handle is given then");
+        tap_is_int(err.code, want, "the reason is in the caller's error");
+        tap_is_str(err.action, "open", "and what was being done");
+        tap_is_int(script_count(OP_OPEN), 1, "connecting is tried once");
+        tap_is_int(script_count(OP_CLOSE), 1, "what the driver holds is closed");
+    }
+}
+
+static void test_opening_without_words(void)
+{
+    rowlock_db *db = NULL;
+    script_reset();
+    script_always(OP_OPEN, FAILS(RLK_DENIED));
+    tap_is_int(rowlock_db_open(&db, "sqlite:x", NULL, NULL), ROWLOCK_EDENIED,
+               "the caller's error may be NULL");
+    tap_is_int(rowlock_db_open(NULL, "sqlite:x", NULL, NULL), ROWLOCK_EINVAL,
+               "the place of the handle may not");
+    tap_is_int(rowlock_db_open(&db, "mariadb://h/d", NULL, NULL), ROWLOCK_EUNSUPPORTED,
+               "a database that is not built in is told from a typing error");
+    tap_is_int(rowlock_db_open(&db, "oracle://h/d", NULL, NULL), ROWLOCK_EINVAL,
+               "an unknown scheme is refused");
+    tap_is_int(rowlock_db_open(&db, NULL, NULL, NULL), ROWLOCK_EINVAL, "so is a NULL URL");
+    tap_is_int(rowlock_db_adopt_mysql(&db, NULL, NULL, NULL), ROWLOCK_EINVAL,
+               "so is a NULL connection");
+}
+
+/* Looking at the tables reads only, so that nothing is uncertain when its answer is lost. */
+static void test_looking(void)
+{
+    for (size_t c = 0; c < sizeof classes / sizeof classes[0]; c++) {
+        script_reset();
+        rowlock_db *db = script_open(NULL);
+        rowlock_lock *lock = must_lock(db, "nightly");
+        int want = classes[c].class == RLK_CONTENTION  ? ROWLOCK_BUSY
+                   : classes[c].class == RLK_UNCERTAIN ? ROWLOCK_ECONN
+                                                       : classes[c].result;
+        script_always(OP_META, FAILS(classes[c].class));
+        tap_is_int(rowlock_acquire(lock, NULL), want, "%s while looking at the tables is %s",
+                   classes[c].name, rowlock_result_name(want));
+        tap_is_int(script_count(OP_ACQUIRE), 0, "nothing is sent without having looked");
+        rowlock_lock_close(lock);
+        rowlock_db_close(db);
+    }
+}
+
+static void test_looking_once(void)
+{
+    script_reset();
+    rowlock_db *db = script_open(NULL);
+    rowlock_lock *lock = must_lock(db, "nightly");
+    int got = rowlock_acquire(lock, NULL) | rowlock_renew(lock, 0) | rowlock_release(lock);
+    tap_is_int(got, ROWLOCK_OK, "acquire, renew, release");
+    tap_is_str(script_calls(), "meta acquire renew release",
+               "the tables are looked at once for each connection");
+    script_next(OP_ACQUIRE, FAILS(RLK_SCHEMA));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_ESCHEMA, "the tables went away");
+    script_calls();
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "they are back");
+    tap_is_str(script_calls(), "meta acquire", "they are looked at anew then");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+int main(void)
+{
+    for (size_t call = 0; call < sizeof calls / sizeof calls[0]; call++)
+        for (size_t class = 0; class < sizeof classes / sizeof classes[0]; class++)
+            test_class(call, class);
+    test_own_words();
+    test_opening();
+    test_opening_without_words();
+    test_looking();
+    test_looking_once();
+    return tap_done();
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Options structs: defaults, limits, and structs of older and newer headers. Names are in test_names.c.
+ */
+#include "backend_script.h"
+#include "quick.h"
+#include "tap.h"
+
+#include <string.h>
+
+#define DAY_MS INT64_C(86400000)
+
+/* ---- of a connection */
+
+static int opens(const rowlock_db_options *options)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    int result = rowlock_db_open(&db, "sqlite:x", options, &err);
+    if (result != ROWLOCK_OK && err.text[0] == '\0')
+        tap_ok(false, "a refusal has a text");
+    rowlock_db_close(db);
+    return result;
+}
+
+static void test_db_defaults(void)
+{
+    rowlock_db *db = NULL;
+    rowlock_db_options options;
+    memset(&options, 0xAA, sizeof options);
+    rowlock_db_options_init(&options);
+    script_reset();
+    tap_is_int(rowlock_db_open(&db, "sqlite:x", &options, NULL), ROWLOCK_OK, "options as they come");
+    tap_is_int(db->target.connect_ms, 5000, "connecting may take five seconds");
+    tap_is_int(db->statement_us, 10000000, "a statement ten");
+    tap_is_int(db->target.timeout_ms, 10000, "of which the driver is told");
+    tap_is_int(db->reconnect_us, 5000000, "reconnecting five");
+    tap_is_str(db->texts.prefix, "rowlock_", "tables begin with rowlock_");
+    tap_is_str(db->texts.schema, "main", "in the place that the driver names");
+    tap_is_str(db->owner, "", "owners are each lock's own");
+    tap_ok(db->program[0] != '\0' && strstr(db->program, "test_options"),
+           "the program is this program: %s", db->program);
+    rowlock_db_close(db);
+}
+
+static void test_db_limits(void)
+{
+    static const struct {
+        rowlock_db_options options;
+        int result;
+        const char *what;
+    } cases[] = {
+        {{.connect_timeout_ms = 1}, ROWLOCK_OK, "a millisecond to connect"},
+        {{.connect_timeout_ms = 3600000}, ROWLOCK_OK, "an hour to connect"},
+        {{.connect_timeout_ms = 3600001}, ROWLOCK_EINVAL, "more than an hour to connect"},
+        {{.connect_timeout_ms = -1}, ROWLOCK_EINVAL, "less than no time to connect"},
+        {{.statement_timeout_ms = 1}, ROWLOCK_OK, "a millisecond for a statement"},
+        {{.statement_timeout_ms = 3600001}, ROWLOCK_EINVAL, "more than an hour for a statement"},
+        {{.statement_timeout_ms = -1}, ROWLOCK_EINVAL, "less than no time for a statement"},
+        {{.reconnect_ms = 3600000}, ROWLOCK_OK, "an hour to reconnect"},
+        {{.reconnect_ms = 3600001}, ROWLOCK_EINVAL, "more than an hour to reconnect"},
+        {{.reconnect_ms = INT64_MIN}, ROWLOCK_OK, "never to reconnect"},
+        {{.owner = ""}, ROWLOCK_EINVAL, "an empty owner"},
+        {{.owner = "\xFF"}, ROWLOCK_EINVAL, "an owner that is no UTF-8"},
+        {{.program = ""}, ROWLOCK_OK, "an empty program"},
+        {{.program = "\xC3"}, ROWLOCK_EINVAL, "a program that is no UTF-8"},
+        {{.schema = ""}, ROWLOCK_EINVAL, "an empty schema"},
+        {{.schema = "a b;c"}, ROWLOCK_OK, "a schema with blanks"},
+        {{.schema = "a\"b"}, ROWLOCK_EINVAL, "a schema with a quote"},
+        {{.schema = "a`b"}, ROWLOCK_EINVAL, "a schema with a backquote"},
+        {{.schema = "a\\b"}, ROWLOCK_EINVAL, "a schema with a backslash"},
+        {{.schema = "a'b"}, ROWLOCK_EINVAL, "a schema with an apostrophe"},
+        {{.schema = "a\nb"}, ROWLOCK_EINVAL, "a schema of two lines"},
+        {{.schema = "123456789012345678901234567890123456789012345678901234567890123"},
+         ROWLOCK_OK,
+         "a schema of 63 bytes"},
+        {{.schema = "1234567890123456789012345678901234567890123456789012345678901234"},
+         ROWLOCK_EINVAL,
+         "a schema of 64 bytes"},
+        {{.prefix = ""}, ROWLOCK_EINVAL, "an empty prefix"},
+        {{.prefix = "Z_9"}, ROWLOCK_OK, "a prefix of letters, digits, underscores"},
+        {{.prefix = "a-b"}, ROWLOCK_EINVAL, "a prefix with a hyphen"},
+        {{.prefix = "a.b"}, ROWLOCK_EINVAL, "a prefix with a dot"},
+        {{.prefix = "l\xC3\xB6"}, ROWLOCK_EINVAL, "a prefix with an umlaut"},
+        {{.prefix = "12345678901234567890123456789012"}, ROWLOCK_OK, "a prefix of 32 bytes"},
+        {{.prefix = "123456789012345678901234567890123"}, ROWLOCK_EINVAL, "a prefix of 33 bytes"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rowlock_db_options options = cases[i].options;
+        options.size = sizeof options;
+        script_reset();
+        tap_is_int(opens(&options), cases[i].result, "%s: %s", cases[i].what,
+                   rowlock_result_name(cases[i].result));
+        if (cases[i].result != ROWLOCK_OK)
+            tap_is_int(script_count(OP_OPEN), 0, "nobody is asked");
+    }
+}
+
+static void test_db_url_parameters(void)
+{
+    rowlock_db *db = NULL;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.schema = "one";
+    options.prefix = "one_";
+    script_reset();
+    tap_is_int(rowlock_db_open(&db, "sqlite:x?rowlock_schema=two&rowlock_prefix=two_", &options,
+                               NULL),
+               ROWLOCK_OK, "a URL with parameters of ours");
+    tap_is_str(db->texts.schema, "two", "its schema counts before the options'");
+    tap_is_str(db->texts.prefix, "two_", "so does its prefix");
+    tap_is_str(db->target.url, "sqlite:x", "the driver does not see them");
+    rowlock_db_close(db);
+    tap_is_int(rowlock_db_open(&db, "sqlite:x?rowlock_prefix=a-b", NULL, NULL), ROWLOCK_EINVAL,
+               "what options may not say a URL may not either");
+}
+
+/* ---- structs of other headers */
+
+static void test_sizes(void)
+{
+    struct {
+        rowlock_db_options known;
+        int64_t newer[2];
+    } larger = {.known = ROWLOCK_DB_OPTIONS_INIT};
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    script_reset();
+
+    options.size = 0;
+    tap_is_int(opens(&options), ROWLOCK_EINVAL, "a struct without a size is refused");
+    options.size = sizeof options.size - 1;
+    tap_is_int(opens(&options), ROWLOCK_EINVAL, "so is one smaller than its size");
+    options.size = 4097;
+    tap_is_int(opens(&options), ROWLOCK_EINVAL, "so is one of a size that nobody has");
+    options.size = sizeof options.size;
+    options.owner = "\xFF";
+    tap_is_int(opens(&options), ROWLOCK_OK, "of an older struct only what it has is read");
+    larger.known.size = sizeof larger;
+    tap_is_int(opens(&larger.known), ROWLOCK_OK, "a newer struct that asks for nothing new is fine");
+    larger.newer[1] = INT64_C(1) << 56;
+    tap_is_int(opens(&larger.known), ROWLOCK_EINVAL, "one that asks for something new is refused");
+}
+
+static void test_short_error(void)
+{
+    struct {
+        rowlock_error err;
+        char beyond[64];
+    } room;
+    rowlock_db *db = NULL;
+    memset(&room, 0x5A, sizeof room);
+    room.err.size = offsetof(rowlock_error, action);
+    tap_is_int(rowlock_db_open(&db, "nonsense", NULL, &room.err), ROWLOCK_EINVAL, "no URL");
+    tap_is_int(room.err.code, ROWLOCK_EINVAL, "an older error struct gets what it has room for");
+    tap_is_int(room.err.action[0], 0x5A, "and no more");
+    tap_is_int((int)room.err.size, (int)offsetof(rowlock_error, action), "its size stays");
+    room.err.size = sizeof room;
+    tap_is_int(rowlock_db_open(&db, "nonsense", NULL, &room.err), ROWLOCK_EINVAL, "no URL");
+    tap_ok(room.beyond[0] == 0x5A && room.err.text[0], "a newer one gets what we know");
+    room.err.size = 0;
+    room.err.code = 77;
+    tap_is_int(rowlock_db_open(&db, "nonsense", NULL, &room.err), ROWLOCK_EINVAL, "no URL");
+    tap_is_int(room.err.code, 77, "one without a size gets nothing");
+}
+
+/* ---- of an acquire */
+
+static void test_acquire_limits(void)
+{
+    static const struct {
+        int64_t ttl_ms, wait_ms;
+        int result;
+    } cases[] = {
+        {0, 0, ROWLOCK_OK},
+        {100, 0, ROWLOCK_OK},
+        {99, 0, ROWLOCK_EINVAL},
+        {-1, 0, ROWLOCK_EINVAL},
+        {INT64_MIN, 0, ROWLOCK_EINVAL},
+        {366 * DAY_MS, 0, ROWLOCK_OK},
+        {366 * DAY_MS + 1, 0, ROWLOCK_EINVAL},
+        {INT64_MAX, 0, ROWLOCK_EINVAL},
+        {0, ROWLOCK_FOREVER, ROWLOCK_OK},
+        {0, -2, ROWLOCK_EINVAL},
+        {0, 366 * DAY_MS, ROWLOCK_OK},
+        {0, 366 * DAY_MS + 1, ROWLOCK_EINVAL},
+        {0, INT64_MAX, ROWLOCK_EINVAL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+        options.ttl_ms = cases[i].ttl_ms;
+        options.wait_ms = cases[i].wait_ms;
+        script_reset();
+        rowlock_db *db = script_open(NULL);
+        rowlock_lock *lock = must_lock(db, "nightly");
+        tap_is_int(rowlock_acquire(lock, &options), cases[i].result, "ttl %lld, wait %lld: %s",
+                   (long long)cases[i].ttl_ms, (long long)cases[i].wait_ms,
+                   rowlock_result_name(cases[i].result));
+        if (cases[i].result == ROWLOCK_OK)
+            tap_is_int(script.claim.ttl_us,
+                       (cases[i].ttl_ms ? cases[i].ttl_ms : 30000) * INT64_C(1000),
+                       "the lease is as asked, or 30 seconds");
+        else
+            tap_is_str(script_calls(), "", "nothing is sent");
+        rowlock_lock_close(lock);
+        rowlock_db_close(db);
+    }
+}
+
+static void test_notes(void)
+{
+    char long_note[260];
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    script_reset();
+    rowlock_db *db = script_open(NULL);
+    rowlock_lock *lock = must_lock(db, "nightly");
+    memset(long_note, 'n', sizeof long_note);
+    long_note[256] = '\0';
+    options.note = long_note;
+    tap_is_int(rowlock_acquire(lock, &options), ROWLOCK_EINVAL, "a note of 256 bytes is refused");
+    options.note = "\xED\xA0\x80";
+    tap_is_int(rowlock_acquire(lock, &options), ROWLOCK_EINVAL, "so is one that is no UTF-8");
+    long_note[255] = '\0';
+    options.note = long_note;
+    tap_is_int(rowlock_acquire(lock, &options), ROWLOCK_OK, "one of 255 bytes is fine");
+    tap_is_str(script.claim.note, long_note, "and given on");
+    options.note = "\xFF";
+    tap_is_int(rowlock_acquire(lock, &options), ROWLOCK_EINVAL, "entering again is checked alike");
+    int got = rowlock_release(lock);
+    tap_is_int(got | rowlock_acquire(lock, NULL), ROWLOCK_OK, "no options are the default ones");
+    tap_is_str(script.claim.note, "", "with an empty note");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* ---- of a sweep */
+
+static void test_sweep_limits(void)
+{
+    static const struct {
+        int64_t older_ms, idle_ms;
+        int32_t batch;
+        int result;
+    } cases[] = {
+        {0, 0, 0, ROWLOCK_OK},
+        {-1, 0, 0, ROWLOCK_EINVAL},
+        {36600 * DAY_MS, 36600 * DAY_MS, 0, ROWLOCK_OK},
+        {36600 * DAY_MS + 1, 0, 0, ROWLOCK_EINVAL},
+        {0, 36600 * DAY_MS + 1, 0, ROWLOCK_EINVAL},
+        {0, -1, 0, ROWLOCK_OK},
+        {0, INT64_MIN, 0, ROWLOCK_OK},
+        {0, 0, 1, ROWLOCK_OK},
+        {0, 0, 10000, ROWLOCK_OK},
+        {0, 0, 10001, ROWLOCK_EINVAL},
+        {0, 0, -1, ROWLOCK_EINVAL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
+        options.older_than_ms = cases[i].older_ms;
+        options.idle_ms = cases[i].idle_ms;
+        options.batch = cases[i].batch;
+        script_reset();
+        rowlock_db *db = script_open(NULL);
+        tap_is_int(rowlock_sweep(db, &options, NULL), cases[i].result,
+                   "older %lld, idle %lld, batch %d: %s", (long long)cases[i].older_ms,
+                   (long long)cases[i].idle_ms, (int)cases[i].batch,
+                   rowlock_result_name(cases[i].result));
+        if (cases[i].result == ROWLOCK_OK)
+            tap_is_int(script_count(OP_FOLD), cases[i].idle_ms >= 0,
+                       "counters are folded unless never is asked for");
+        rowlock_db_close(db);
+    }
+}
+
+static int stop(void *context, const rowlock_grant *grant)
+{
+    (void)grant;
+    ++*(int *)context;
+    return 1;
+}
+
+static void test_sweep_defaults(void)
+{
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    script_reset();
+    rowlock_db *db = script_open(NULL);
+    tap_is_int(rowlock_sweep(db, NULL, &report), ROWLOCK_OK, "a sweep as it comes");
+    tap_is_int(script.sweep.batch, 500, "takes 500 rows at a time");
+    tap_is_int(script.sweep.older_us, 0, "whatever is over");
+    tap_ok(!script.sweep.dry_run, "and removes them");
+    tap_is_int(script.fold.idle_us, 30 * DAY_MS * 1000, "and counters idle for 30 days");
+    rowlock_db_close(db);
+}
+
+static void test_sweep_stopped(void)
+{
+    int told = 0;
+    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    options.batch = 5;
+    options.each = stop;
+    options.context = &told;
+    script_reset();
+    rowlock_db *db = script_open(NULL);
+    script_always(OP_SWEEP, ANSWER(.rows = 5));
+    tap_is_int(rowlock_sweep(db, &options, &report), ROWLOCK_OK, "a sweep that is told to stop");
+    tap_is_str(script_calls(), "meta sweep", "stops after its batch and folds nothing");
+    tap_ok(told == 1 && report.locks == 5 && report.counters == 0,
+           "and counts the whole batch, of which it told one");
+    options.dry_run = 1;
+    options.each = NULL;
+    script_always(OP_SWEEP, ANSWER(.rows = 0));
+    script_always(OP_FOLD, ANSWER(.rows = 5));
+    tap_is_int(rowlock_sweep(db, &options, &report), ROWLOCK_OK, "a dry run that would go on");
+    tap_ok(script.sweep.dry_run && script.fold.dry_run, "asks what would go");
+    tap_is_int(script_count(OP_FOLD), 1, "once: it would be told the same for ever");
+    rowlock_db_close(db);
+}
+
+static void test_give_struct(void)
+{
+    struct {
+        rowlock_sweep_report known;
+        int64_t beyond;
+    } larger = {.known = ROWLOCK_SWEEP_REPORT_INIT, .beyond = 77};
+    script_reset();
+    rowlock_db *db = script_open(NULL);
+    larger.known.size = offsetof(rowlock_sweep_report, counters);
+    larger.known.counters = 55;
+    script_always(OP_SWEEP, ANSWER(.rows = 3));
+    script_always(OP_FOLD, ANSWER(.rows = 2));
+    tap_is_int(rowlock_sweep(db, NULL, &larger.known), ROWLOCK_OK, "an older report struct");
+    tap_ok(larger.known.locks == 3 && larger.known.counters == 55, "gets what it has room for");
+    larger.known.size = sizeof larger;
+    tap_is_int(rowlock_sweep(db, NULL, &larger.known), ROWLOCK_OK, "a newer report struct");
+    tap_ok(larger.known.counters == 2 && larger.beyond == 77, "gets what we know");
+    tap_is_int((int)larger.known.size, (int)sizeof larger, "and keeps its size");
+    larger.known = (rowlock_sweep_report){.locks = 44};
+    tap_is_int(rowlock_sweep(db, NULL, &larger.known), ROWLOCK_OK, "a report without a size");
+    tap_is_int(larger.known.locks, 44, "gets nothing");
+    rowlock_db_close(db);
+}
+
+int main(void)
+{
+    test_db_defaults();
+    test_db_limits();
+    test_db_url_parameters();
+    test_sizes();
+    test_short_error();
+    test_acquire_limits();
+    test_notes();
+    test_sweep_limits();
+    test_sweep_defaults();
+    test_sweep_stopped();
+    test_give_struct();
+    return tap_done();
+}

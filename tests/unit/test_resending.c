@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is sent again after a lost race, a lost connection or a lost answer, and what core makes of
+ * the second answer. Single answers are in test_answers.c.
+ */
+#include "backend_script.h"
+#include "quick.h"
+#include "tap.h"
+
+#include <string.h>
+
+static rowlock_db *db;
+static rowlock_lock *lock;
+
+static void begin(void)
+{
+    script_reset();
+    db = script_open(NULL);
+    lock = must_lock(db, "nightly");
+}
+
+static void begin_adopted(void)
+{
+    script_reset();
+    db = script_adopt();
+    lock = must_lock(db, "nightly");
+}
+
+static void begin_holding(void)
+{
+    begin();
+    if (rowlock_acquire(lock, NULL) != ROWLOCK_OK)
+        tap_ok(false, "a lock is granted at first");
+    script_calls();
+}
+
+static void end(void)
+{
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* ---- acquire */
+
+static void test_lost_race(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, FAILS(RLK_CONTENTION));
+    script_next(OP_ACQUIRE, FAILS(RLK_CONTENTION));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "two lost races and then a grant");
+    tap_is_str(script_calls(), "meta acquire acquire acquire", "on one connection");
+    tap_ok(script.attempts[0] == script.attempts[1] && script.attempts[1] == script.attempts[2],
+           "with one attempt number");
+    end();
+}
+
+static void test_reconnect(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "a lost connection is made anew");
+    tap_is_str(script_calls(), "meta acquire open meta acquire",
+               "the tables are looked at again before the step is");
+    tap_is_int(script_count(OP_CLOSE), 1, "the lost connection is closed");
+    tap_ok(script.attempts[0] == script.attempts[1], "the attempt number is the same");
+    end();
+}
+
+static void test_lost_answer(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "a lost answer is asked for again");
+    tap_is_str(script_calls(), "meta acquire open meta acquire", "on a new connection");
+    tap_ok(script.attempts[0] == script.attempts[1], "so that the database knows its own grant");
+    tap_ok(script.attempts[0] > 0, "attempt numbers are above nought");
+    end();
+}
+
+static void test_new_attempts(void)
+{
+    begin();
+    int got = rowlock_acquire(lock, NULL) | rowlock_release(lock) | rowlock_acquire(lock, NULL);
+    tap_is_int(got, ROWLOCK_OK, "acquire, release, acquire");
+    tap_ok(script.attempts[0] != script.attempts[1], "each acquire has an attempt number of its own");
+    end();
+}
+
+static void test_uncertain_acquire(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_EUNCERTAIN,
+               "an answer that cannot be had again in time leaves acquire uncertain");
+    tap_is_int(rowlock_lock_token(lock), 0, "nothing is held as far as we know");
+    tap_is_int(rowlock_release(lock), ROWLOCK_EMISUSE, "so nothing can be released");
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_ECONN, "still no connection");
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "the next acquire gets through");
+    tap_ok(script.attempt_count == 2 && script.attempts[0] == script.attempts[1],
+           "and asks with the number of the uncertain one, ECONN in between or not");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "it is acquired anew");
+    tap_ok(script.attempts[2] != script.attempts[1], "now with another number");
+    end();
+}
+
+static void test_uncertain_then_busy(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_BUSY,
+               "a lost answer, and the second says that a rival holds it");
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "the next try is granted");
+    tap_ok(script.attempts[2] != script.attempts[1], "what was answered is not uncertain any more");
+    end();
+}
+
+/* The second sending only loses races: whether the first was carried out is not known. */
+static void test_uncertain_then_contention(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+    script_always(OP_ACQUIRE, FAILS(RLK_CONTENTION));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_EUNCERTAIN,
+               "a lost answer and then lost races only: not busy, but uncertain");
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "the next acquire is granted");
+    tap_ok(script.attempts[script.attempt_count - 1] == script.attempts[0],
+           "the number is still the same");
+    end();
+}
+
+static void test_uncertain_then_refused(void)
+{
+    static const enum rlk_class then[] = {RLK_DENIED, RLK_SCHEMA, RLK_READONLY, RLK_NOMEM,
+                                          RLK_REFUSED};
+    for (size_t i = 0; i < sizeof then / sizeof then[0]; i++) {
+        begin();
+        script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+        script_next(OP_ACQUIRE, FAILS(then[i]));
+        tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_EUNCERTAIN,
+                   "a lost answer and then class %d is uncertain", (int)then[i]);
+        tap_is_int(error_code(db), ROWLOCK_EUNCERTAIN, "the error kept says so too");
+        end();
+    }
+}
+
+/* ---- bounds */
+
+static void test_reconnect_is_bounded(void)
+{
+    begin_holding();
+    script_always(OP_RENEW, FAILS(RLK_UNSENT));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    int64_t began = clock_ms();
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_ECONN, "a database that is gone is given up");
+    int64_t took = clock_ms() - began;
+    tap_ok(took <= SCRIPT_MOMENT_MS + slow_ms(50), "within reconnect_ms: %d ms", (int)took);
+    tap_ok(script_count(OP_OPEN) >= 3 && script_count(OP_OPEN) < 100,
+           "after some tries with growing pauses: %d", script_count(OP_OPEN));
+    tap_ok(rowlock_lock_token(lock) > 0, "the lock is still held, as far as is known");
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    script_always(OP_RENEW, ANSWER(.class = RLK_DONE));
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "when the database is back, all goes on");
+    end();
+}
+
+static void test_never_reconnect(void)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.reconnect_ms = -1;
+    script_reset();
+    db = script_open(&options);
+    lock = must_lock(db, "nightly");
+    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_EUNCERTAIN,
+               "who never wants to reconnect is told at once");
+    tap_is_str(script_calls(), "meta acquire", "nothing is sent again");
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "the next call makes a new connection");
+    tap_is_str(script_calls(), "open meta acquire", "once");
+    end();
+}
+
+static void test_adopted(void)
+{
+    begin_adopted();
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "an adopted connection works");
+    script_calls();
+    script_next(OP_RENEW, FAILS(RLK_UNCERTAIN));
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_EUNCERTAIN, "its lost answer is told at once");
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_ECONN, "after that it is lost for good");
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    tap_ok(strstr(err.text, "adopt") != NULL, "the text says what to do: %s", err.text);
+    tap_is_int(rowlock_release(lock), ROWLOCK_ECONN, "for every call");
+    tap_is_str(script_calls(), "renew", "nothing is sent on it, nor is one opened");
+    rowlock_lock_close(lock);
+    tap_is_int(script_count(OP_CLOSE), 0, "it is not closed before the handle");
+    rowlock_db_close(db);
+}
+
+static void test_adopted_race(void)
+{
+    begin_adopted();
+    script_next(OP_ACQUIRE, FAILS(RLK_CONTENTION));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "a lost race on it is tried again");
+    end();
+}
+
+static void test_storm(void)
+{
+    begin();
+    script_always(OP_ACQUIRE, FAILS(RLK_CONTENTION));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_BUSY, "a storm of lost races is busy");
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_NONE, "nobody can be named");
+    tap_ok(script_count(OP_ACQUIRE) > 3, "it was tried several times: %d",
+           script_count(OP_ACQUIRE));
+    end();
+}
+
+/* The statement deadline is the handle's, however long a try may go on against contention. */
+static void test_long_deadline(void)
+{
+    begin();
+    db->statement_us = 60 * 1000000;
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_CONTENTION, .takes_us = 200000));
+    int64_t began = rlk_now_us();
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_BUSY, "a storm, and a deadline of a minute");
+    tap_ok(rlk_now_us() - began < 1500000, "a try gives up after a second all the same");
+    end();
+}
+
+static void test_deadline_of_a_call(void)
+{
+    begin();
+    script_freeze();
+    script_next(OP_META, ANSWER(.takes_us = 20000));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "a slow look at the tables");
+    tap_is_int(script.deadline_us - rlk_now_us(), SCRIPT_MOMENT_MS * 1000,
+               "does not shorten the statement's deadline");
+    end();
+}
+
+/* ---- the tables after a reconnect */
+
+static void test_other_database(void)
+{
+    begin_holding();
+    script_next(OP_RENEW, FAILS(RLK_UNSENT));
+    script_always(OP_META, ANSWER(.identity = "second"));
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_ESCHEMA,
+               "after a reconnect to another installation nothing is renewed");
+    tap_is_str(script_calls(), "renew open meta", "nor sent at all");
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    tap_ok(strstr(err.text, "another installation") && strstr(err.text, "second"),
+           "the text names it: %s", err.text);
+    tap_ok(rowlock_lock_token(lock) > 0, "the grant is not called lost");
+    script_always(OP_META, ANSWER(.identity = "first"));
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "on the right one all goes on");
+    end();
+}
+
+static void test_other_database_after_lost_answer(void)
+{
+    begin_holding();
+    script_next(OP_RENEW, FAILS(RLK_UNCERTAIN));
+    script_always(OP_META, ANSWER(.identity = "second"));
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_EUNCERTAIN,
+               "a lost answer stays uncertain when only another installation can be asked");
+    tap_is_int(error_code(db), ROWLOCK_EUNCERTAIN, "the error kept says so too");
+    end();
+}
+
+/* ---- release */
+
+static void test_release_applied(void)
+{
+    begin_holding();
+    script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
+    script_next(OP_RELEASE, ANSWER(.missing = true));
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK,
+               "a lost answer, no row at the second look, and the token still ours: released");
+    tap_is_str(script_calls(), "release open meta release last", "the token is looked up");
+    tap_is_int(rowlock_release(lock), ROWLOCK_EMISUSE, "it is not held any more");
+    end();
+}
+
+static void test_release_not_applied(void)
+{
+    begin_holding();
+    script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "a lost answer, and the second look releases");
+    tap_is_str(script_calls(), "release open meta release", "no question is left");
+    end();
+}
+
+static void test_release_overtaken(const struct script_answer *last, const char *how)
+{
+    begin_holding();
+    script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
+    script_next(OP_RELEASE, ANSWER(.missing = true));
+    script_always(OP_LAST, *last);
+    tap_is_int(rowlock_release(lock), ROWLOCK_EUNCERTAIN,
+               "a lost answer, no row at the second look, and %s: nobody can tell", how);
+    tap_is_int(error_code(db), ROWLOCK_EUNCERTAIN, "the error kept says so");
+    tap_is_int(rowlock_lock_token(lock), 0, "the handle is done with it");
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "and can acquire anew");
+    end();
+}
+
+static void test_release_lost(void)
+{
+    begin_holding();
+    script_next(OP_RELEASE, ANSWER(.missing = true));
+    tap_is_int(rowlock_release(lock), ROWLOCK_LOST, "no row at the first look is a loss");
+    tap_is_str(script_calls(), "release", "whatever the token");
+    end();
+}
+
+/* The call that sent the delete gave up; a later one finds the row gone. */
+static void test_release_later(void)
+{
+    begin_holding();
+    script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    tap_is_int(rowlock_release(lock), ROWLOCK_EUNCERTAIN, "no connection for the second look");
+    tap_ok(rowlock_lock_token(lock) > 0, "the handle still holds the lock");
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    script_next(OP_RELEASE, ANSWER(.missing = true));
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK,
+               "called again it finds no row, and the token tells that it was our own doing");
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "acquired anew");
+    script_next(OP_RELEASE, ANSWER(.missing = true));
+    tap_is_int(rowlock_release(lock), ROWLOCK_LOST, "a new grant knows nothing of old releases");
+    end();
+}
+
+/* ---- the others */
+
+static void test_renew_again(void)
+{
+    begin_holding();
+    script_next(OP_RENEW, FAILS(RLK_UNCERTAIN));
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal may be sent twice");
+    script_next(OP_RENEW, FAILS(RLK_UNCERTAIN));
+    script_next(OP_RENEW, ANSWER(.missing = true));
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_LOST, "no row at the second look is a loss");
+    end();
+}
+
+static void test_break_again(void)
+{
+    rowlock_grant broken = ROWLOCK_GRANT_INIT;
+    begin();
+    script_next(OP_BREAK, FAILS(RLK_UNCERTAIN));
+    tap_is_int(rowlock_break(db, "nightly", 0, &broken), ROWLOCK_OK,
+               "a break whose answer was lost before it was done is done");
+    script_next(OP_BREAK, FAILS(RLK_UNCERTAIN));
+    script_next(OP_BREAK, ANSWER(.missing = true));
+    tap_is_int(rowlock_break(db, "nightly", 0, &broken), ROWLOCK_EUNCERTAIN,
+               "a lost answer and no grant at the second look: not called NONE");
+    script_next(OP_BREAK, ANSWER(.missing = true));
+    tap_is_int(rowlock_break(db, "nightly", 0, &broken), ROWLOCK_NONE,
+               "no grant at the first look is NONE");
+    end();
+}
+
+static int count_grants(void *context, const rowlock_grant *grant)
+{
+    (void)grant;
+    ++*(int *)context;
+    return 0;
+}
+
+static void test_list_pages(void)
+{
+    int seen = 0;
+    begin();
+    script_next(OP_LIST, ANSWER(.rows = 500));
+    script_next(OP_LIST, FAILS(RLK_UNSENT));
+    script_next(OP_LIST, ANSWER(.rows = 7));
+    tap_is_int(rowlock_list(db, NULL, count_grants, &seen), ROWLOCK_OK,
+               "a list of two pages, the connection lost in between");
+    tap_is_int(seen, 507, "tells each grant once");
+    tap_is_str(script.last_after, "lock 000499", "the second page begins where the first ended");
+    end();
+}
+
+static void test_sweep_batches(void)
+{
+    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    options.batch = 10;
+    begin();
+    script_next(OP_SWEEP, ANSWER(.rows = 10));
+    script_next(OP_SWEEP, FAILS(RLK_CONTENTION));
+    script_next(OP_SWEEP, ANSWER(.rows = 10));
+    script_next(OP_SWEEP, ANSWER(.rows = 3));
+    script_next(OP_FOLD, ANSWER(.rows = 10));
+    script_next(OP_FOLD, ANSWER(.rows = 4));
+    tap_is_int(rowlock_sweep(db, &options, &report), ROWLOCK_OK, "a sweep of several batches");
+    tap_is_str(script_calls(), "meta sweep sweep sweep sweep fold fold",
+               "goes on until a batch is not full");
+    tap_ok(report.locks == 23 && report.counters == 14 && report.batches == 5,
+           "and counts what it did");
+    tap_is_str(script.last_after, "lock 000019", "each batch begins where the last one ended");
+    end();
+}
+
+static void test_close_unreachable(void)
+{
+    begin();
+    rowlock_lock *more[20];
+    int got = rowlock_acquire(lock, NULL);
+    for (size_t i = 0; i < 20; i++) {
+        more[i] = must_lock(db, "another");
+        got |= rowlock_acquire(more[i], NULL);
+    }
+    tap_is_int(got, ROWLOCK_OK, "many locks are held");
+    script_always(OP_RELEASE, FAILS(RLK_UNSENT));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    int64_t began = clock_ms();
+    rowlock_db_close(db);
+    int64_t took = clock_ms() - began;
+    tap_ok(took < 2 * SCRIPT_MOMENT_MS + slow_ms(50),
+           "closing a handle on a database that is gone waits once, not for each: %d ms",
+           (int)took);
+    rowlock_lock_close(lock);
+    for (size_t i = 0; i < 20; i++)
+        rowlock_lock_close(more[i]);
+}
+
+int main(void)
+{
+    test_lost_race();
+    test_reconnect();
+    test_lost_answer();
+    test_new_attempts();
+    test_uncertain_acquire();
+    test_uncertain_then_busy();
+    test_uncertain_then_contention();
+    test_uncertain_then_refused();
+    test_reconnect_is_bounded();
+    test_never_reconnect();
+    test_adopted();
+    test_adopted_race();
+    test_storm();
+    test_long_deadline();
+    test_deadline_of_a_call();
+    test_other_database();
+    test_other_database_after_lost_answer();
+    test_release_applied();
+    test_release_not_applied();
+    test_release_overtaken(&ANSWER(.token = 99), "a newer token");
+    test_release_overtaken(&ANSWER(.missing = true), "no counter");
+    test_release_overtaken(&FAILS(RLK_DENIED), "no access to it");
+    test_release_lost();
+    test_release_later();
+    test_renew_again();
+    test_break_again();
+    test_list_pages();
+    test_sweep_batches();
+    test_close_unreachable();
+    return tap_done();
+}

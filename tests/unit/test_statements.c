@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From the embedded texts to what a connection sends: schema and prefix in front of each name of ours,
+ * and nothing else changed. What the statements do is in the contract tests.
+ */
+#include "fail_alloc.h"
+#include "internal.h"
+#include "tap.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct rlk_backend dialects[] = {
+    {.name = "postgres", .quote = '"'},
+    {.name = "mysql", .quote = '`'},
+    {.name = "sqlite", .quote = '"'},
+};
+enum { DIALECTS = sizeof dialects / sizeof dialects[0] };
+
+static void fill(struct rlk_texts *texts, const struct rlk_backend *dialect, const char *schema,
+                 const char *prefix)
+{
+    memset(texts, 0, sizeof *texts);
+    snprintf(texts->schema, sizeof texts->schema, "%s", schema);
+    snprintf(texts->prefix, sizeof texts->prefix, "%s", prefix);
+    if (rlk_texts_fill(texts, dialect) != 0)
+        tap_ok(false, "texts are filled");
+}
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+        n++;
+    return n;
+}
+
+static void test_all_steps(void)
+{
+    for (int d = 0; d < DIALECTS; d++) {
+        struct rlk_texts texts;
+        fill(&texts, &dialects[d], "s", "zz_");
+        for (int step = 0; step < RLK_STEP_COUNT; step++) {
+            const char *sql = texts.sql[step];
+            if (!tap_ok(sql != NULL, "%s has step %d", dialects[d].name, step))
+                continue;
+            tap_is_int(count(sql, "rowlock_"), 0, "no name of ours is left in it");
+            tap_ok(strstr(sql, "/* rowlock:") != NULL, "its comment is as it was");
+            char quoted[32];
+            snprintf(quoted, sizeof quoted, "%cs%c.%czz_", dialects[d].quote, dialects[d].quote,
+                     dialects[d].quote);
+            tap_is_int(count(sql, quoted), count(sql, "zz_"), "each name is quoted and in its schema");
+        }
+        rlk_texts_clear(&texts);
+    }
+}
+
+/* Quotes come in pairs, names end where they ended: taken back, the expansion is the text again. */
+static bool undo(char *out, const char *sql, const char *expanded)
+{
+    size_t length = strlen(expanded);
+    while (*sql) {
+        if (strncmp(sql, expanded, length) != 0) {
+            *out++ = *sql++;
+            continue;
+        }
+        memcpy(out, "rowlock_", 8);
+        out += 8;
+        sql += length;
+        while (isalnum((unsigned char)*sql) || *sql == '_')
+            *out++ = *sql++;
+        if (*sql != expanded[0])
+            return false;
+        sql++;
+    }
+    *out = '\0';
+    return true;
+}
+
+static void test_nothing_else(void)
+{
+    static char a[100000], b[100000];
+    for (int d = 0; d < DIALECTS; d++) {
+        struct rlk_texts one, two;
+        char first[16], second[200];
+        char q = dialects[d].quote;
+        fill(&one, &dialects[d], "s", "zz_");
+        fill(&two, &dialects[d], "another place; --", "a_much_longer_prefix_0123456789_");
+        snprintf(first, sizeof first, "%cs%c.%czz_", q, q, q);
+        snprintf(second, sizeof second, "%c%s%c.%c%s", q, two.schema, q, q, two.prefix);
+        bool same = true;
+        for (int step = 0; step < RLK_STEP_COUNT; step++)
+            same = same && strlen(two.sql[step]) < sizeof b && undo(a, one.sql[step], first) &&
+                   undo(b, two.sql[step], second) && strcmp(a, b) == 0;
+        tap_ok(same, "schema and prefix change the names in %s and nothing else", dialects[d].name);
+        rlk_texts_clear(&one);
+        rlk_texts_clear(&two);
+    }
+}
+
+static void test_in_literals(void)
+{
+    struct rlk_texts texts;
+    fill(&texts, &dialects[0], "my place", "zz_");
+    tap_ok(strstr(texts.sql[RLK_STEP_FACTS], "'\"my place\".\"zz_locks\"'::regclass") != NULL,
+           "a name inside a string literal is expanded too");
+    rlk_texts_clear(&texts);
+}
+
+/* A prefix that looks like a name of ours is not expanded in its turn. */
+static void test_own_prefix(void)
+{
+    for (int d = 0; d < DIALECTS; d++) {
+        struct rlk_texts texts;
+        fill(&texts, &dialects[d], "rowlock_", "rowlock_rowlock_");
+        tap_is_int(count(texts.sql[RLK_STEP_LAST], "rowlock_rowlock_tokens"), 1,
+                   "a prefix like our names is written once in %s", dialects[d].name);
+        rlk_texts_clear(&texts);
+        tap_ok(texts.sql[RLK_STEP_LAST] == NULL, "cleared texts are gone");
+    }
+}
+
+static void test_unknown_dialect(void)
+{
+    struct rlk_texts texts = {.prefix = "zz_", .schema = "s"};
+    const struct rlk_backend none = {.name = "none", .quote = '"'};
+    tap_is_int(rlk_texts_fill(&texts, &none), 0, "a dialect without texts");
+    tap_ok(texts.sql[RLK_STEP_META] == NULL, "has none");
+}
+
+static void test_no_memory(void)
+{
+    fail_alloc_at(0);
+    int before = fail_alloc_live();
+    for (int nth = 1; nth <= RLK_STEP_COUNT + 1; nth++) {
+        struct rlk_texts texts = {.prefix = "zz_", .schema = "s"};
+        fail_alloc_at(nth);
+        int result = rlk_texts_fill(&texts, &dialects[0]);
+        tap_is_int(result, nth <= RLK_STEP_COUNT ? -1 : 0, "memory that runs out at text %d", nth);
+        fail_alloc_at(0);
+        rlk_texts_clear(&texts);
+    }
+    tap_is_int(fail_alloc_live(), before, "nothing leaks");
+}
+
+int main(void)
+{
+    test_all_steps();
+    test_nothing_else();
+    test_in_literals();
+    test_own_prefix();
+    test_unknown_dialect();
+    test_no_memory();
+    return tap_done();
+}
