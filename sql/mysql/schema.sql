@@ -51,7 +51,7 @@ CREATE PROCEDURE IF NOT EXISTS rowlock_acquire(
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255))
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
-    DECLARE v_stands, v_ours INT DEFAULT 0;
+    DECLARE v_stands INT DEFAULT 0;
     DECLARE v_now, v_next BIGINT;
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
@@ -84,28 +84,30 @@ BEGIN
         END IF;
         IF v_next IS NOT NULL THEN
             SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
-            -- Assignments run from left to right: owner and expires, which the tests read, come last.
+            -- expires and owner, which the tests read, are assigned last; and owner so that it makes
+            -- no difference whether it sees their new values (SIMULTANEOUS_ASSIGNMENT).
             INSERT INTO rowlock_locks (name, slot, owner, token, attempt, acquired, expires, ttl,
                                        host, pid, program, note)
             VALUES (p_name, p_slot, p_owner, v_next, p_attempt, v_now, v_now + p_ttl, p_ttl,
                     p_host, p_pid, p_program, p_note)
             ON DUPLICATE KEY UPDATE
                 token = IF(expires <= v_now OR owner = p_owner, v_next, token),
-                attempt = IF(token = v_next, p_attempt, attempt),
-                acquired = IF(token = v_next, v_now, acquired),
-                ttl = IF(token = v_next, p_ttl, ttl),
-                lapsed = IF(token = v_next, 0, lapsed),
-                renewals = IF(token = v_next, 0, renewals),
-                host = IF(token = v_next, p_host, host),
-                pid = IF(token = v_next, p_pid, pid),
-                program = IF(token = v_next, p_program, program),
-                note = IF(token = v_next, p_note, note),
-                expires = IF(token = v_next, v_now + p_ttl, expires),
-                owner = IF(token = v_next, p_owner, owner);
-            SET v_ours = ROW_COUNT();
-            IF v_ours > 0 THEN
-                UPDATE rowlock_tokens SET token = v_next, granted = v_now WHERE name = p_name;
-            END IF;
+                attempt = IF(expires <= v_now OR owner = p_owner, p_attempt, attempt),
+                acquired = IF(expires <= v_now OR owner = p_owner, v_now, acquired),
+                ttl = IF(expires <= v_now OR owner = p_owner, p_ttl, ttl),
+                lapsed = IF(expires <= v_now OR owner = p_owner, 0, lapsed),
+                renewals = IF(expires <= v_now OR owner = p_owner, 0, renewals),
+                host = IF(expires <= v_now OR owner = p_owner, p_host, host),
+                pid = IF(expires <= v_now OR owner = p_owner, p_pid, pid),
+                program = IF(expires <= v_now OR owner = p_owner, p_program, program),
+                note = IF(expires <= v_now OR owner = p_owner, p_note, note),
+                expires = IF(expires <= v_now OR owner = p_owner, v_now + p_ttl, expires),
+                owner = IF(token = v_next OR expires <= v_now, p_owner, owner);
+            -- Whether the row is ours now is read from the row: a client can make ROW_COUNT() count
+            -- rows that were found and not changed.
+            UPDATE rowlock_tokens t JOIN rowlock_locks l
+                ON l.name = t.name AND l.slot = p_slot AND l.token = v_next
+               SET t.token = v_next, t.granted = v_now WHERE t.name = p_name;
         END IF;
         COMMIT;
     END IF;
