@@ -31,7 +31,9 @@
  *    nothing of it, nor of its token. Use synchronous replication for the lock tables.
  *  - It is not fair, and not fast like a mutex: one grant is one commit.
  *  - A lock is not inherited by fork(): in the child every call on a parent's handle returns
- *    ROWLOCK_EMISUSE, and closing it there frees memory only.
+ *    ROWLOCK_EMISUSE, and closing it there frees memory only. A child must not open the SQLite file
+ *    of a handle that its parent has open across the fork, be it by a handle of its own: SQLite cannot
+ *    bear that. Open after forking.
  *  - Time is the database's. If its clock jumps forward, leases end early, and only tokens help.
  *
  * THREADS. A rowlock_db and the locks opened from it belong to one thread at a time; different
@@ -43,8 +45,9 @@
  * was lost, plus the wait asked for in rowlock_acquire(). On MySQL and MariaDB, whose client
  * libraries count timeouts in whole seconds, the statement deadline is rounded up to a second.
  *
- * ROUND TRIPS are counted per call below, on a connection that is up. The first call on a new
- * connection needs one more, to check the tables.
+ * ROUND TRIPS are counted per call below, on a connection in use. The first call on a new connection
+ * needs one more, to look at the tables; and on MySQL and MariaDB each kind of statement needs one more
+ * when a connection first sends it, to be prepared.
  *
  * RESULTS come by sign, so that a caller needs two ifs: 0 is done, above 0 the database said no,
  * below 0 we failed or cannot tell. Output parameters are untouched on failure, except that handles
@@ -279,8 +282,9 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  *            until its lease runs out; the same handle's next acquire finds it and returns it.
  *
  * A granted lock is a commit: it is there when the server comes back from a crash. A try never waits
- * for another's transaction. A wait polls, with jitter, and sooner when the holder's lease ends.
- * An expired lock is taken over here; no sweeping is needed for that.
+ * for another's transaction; but a SQLite file has room for one writer at a time, and a try on a free
+ * lock waits for it up to a second before it says BUSY. A wait polls, with jitter, and sooner when the
+ * holder's lease ends. An expired lock is taken over here; no sweeping is needed for that.
  * Round trips: 1; re-entry 0; on MySQL and MariaDB a try on a handle that was told BUSY before looks
  * first, which makes 1 if it is still held and 2 if it is granted. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire(rowlock_lock *lock,
