@@ -46,6 +46,9 @@ struct conn {
     MYSQL *mysql;
     MYSQL_STMT *stmt[RLK_STEP_COUNT]; /* NULL: not prepared yet */
     const struct rlk_texts *texts;
+    /* Of the columns of the row fetched last. Here, because libmysqlclient writes to where a statement
+     * was last told to put them when it is executed again, before it can be told anew. */
+    unsigned long length[COLUMNS_MAX];
     bool adopted;
     bool dead; /* nothing is sent any more */
 };
@@ -301,7 +304,7 @@ struct exchange {
     unsigned values, columns;
     MYSQL_BIND value[VALUES_MAX], column[COLUMNS_MAX];
     int64_t number[VALUES_MAX];
-    unsigned long length[COLUMNS_MAX];
+    unsigned long *length; /* of the connection */
 };
 
 static MYSQL_BIND *add_value(struct exchange *x, enum enum_field_types type)
@@ -330,9 +333,8 @@ static void give_int(struct exchange *x, int64_t number)
 
 static void take(struct exchange *x, enum enum_field_types type, void *out, size_t cap)
 {
-    x->column[x->columns] = (MYSQL_BIND){
-        .buffer_type = type, .buffer = out, .buffer_length = cap, .length = &x->length[x->columns]};
-    x->columns++;
+    x->column[x->columns++] =
+        (MYSQL_BIND){.buffer_type = type, .buffer = out, .buffer_length = cap};
 }
 
 /* Gets one byte less than cap, and a terminator in any case. */
@@ -408,6 +410,9 @@ static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct e
     MYSQL_STMT *stmt = x->stmt = c->stmt[x->step];
     if ((x->values && mysql_stmt_bind_param(stmt, x->value)) || mysql_stmt_execute(stmt))
         return failed_step(c, call, x->step, true);
+    x->length = c->length;
+    for (unsigned i = 0; i < x->columns; i++)
+        x->column[i].length = &x->length[i];
     if (x->columns && (mysql_stmt_bind_result(stmt, x->column) || mysql_stmt_store_result(stmt)))
         return failed_step(c, call, x->step, true);
     return RLK_DONE;
@@ -415,7 +420,7 @@ static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct e
 
 static bool next_row(struct exchange *x)
 {
-    memset(x->length, 0, sizeof x->length); /* what is NULL sets nothing */
+    memset(x->length, 0, COLUMNS_MAX * sizeof *x->length); /* what is NULL sets nothing */
     const int result = mysql_stmt_fetch(x->stmt);
     if (result != 0 && result != MYSQL_DATA_TRUNCATED)
         return false;

@@ -211,7 +211,7 @@ void contract_adopt(const struct contract *c)
     inside_a_transaction(c);
     busy_is_harmless(c);
     nothing_to_adopt(c);
-    if (c->has_server)
+    if (c->has_server && !c->pooled)
         lost_connection(c);
     if (is_mysql(c))
         autocommit_off(c);

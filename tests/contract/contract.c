@@ -10,15 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void run_own(const struct contract *c)
+{
+    if (c->own)
+        c->own(c);
+}
+
 static const struct {
     const char *name;
     void (*run)(const struct contract *c);
 } subjects[] = {
-    {"install", contract_install}, {"basics", contract_basics}, {"waiting", contract_waiting},
-    {"names", contract_names},     {"leases", contract_leases}, {"owners", contract_owners},
-    {"tokens", contract_tokens},   {"sweep", contract_sweep},   {"list", contract_list},
-    {"adopt", contract_adopt},     {"errors", contract_errors}, {"options", contract_options},
-    {"fork", contract_fork},       {"stalls", contract_stalls}, {"costs", contract_costs},
+    {"install", contract_install}, {"basics", contract_basics},
+    {"waiting", contract_waiting}, {"names", contract_names},
+    {"leases", contract_leases},   {"owners", contract_owners},
+    {"tokens", contract_tokens},   {"sweep", contract_sweep},
+    {"list", contract_list},       {"adopt", contract_adopt},
+    {"errors", contract_errors},   {"options", contract_options},
+    {"fork", contract_fork},       {"stalls", contract_stalls},
+    {"costs", contract_costs},     {"own", run_own},
 };
 
 int contract_run(const struct contract *contract)
@@ -29,6 +38,11 @@ int contract_run(const struct contract *contract)
         char why_not[100];
         snprintf(why_not, sizeof why_not, "%s is not set", c.raw->url_env);
         return tap_skip_all(why_not);
+    }
+    if (c.raw->pooled) {
+        void *session = c.raw->open(c.url);
+        c.pooled = c.raw->pooled(session);
+        c.raw->close(session);
     }
     const char *only = getenv("ROWLOCK_TEST_SUBJECT");
     must_install(c.url);

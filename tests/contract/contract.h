@@ -20,11 +20,13 @@ struct contract {
     const struct raw *raw;
     const char *url;
     bool has_server; /* several transactions may write at once; connections can be lost */
+    bool pooled; /* found out: a session of ours is not one of the server's */
     const char *begin; /* SQL: starts a transaction that will write */
     const char *lock; /* SQL: what makes a SELECT lock the rows it finds; "" where begin does */
     /* SQL with the same meaning for different versions: the first that answers is right. */
     const char *const *written; /* a number that grows with everything the server writes */
     const char *const *settings; /* one text made of all settings and belongings of the session */
+    void (*own)(const struct contract *c); /* what only this database has; NULL: nothing */
 };
 
 /* Run all subjects on the database named in raw->url_env: the exit status of the program. */
@@ -44,6 +46,7 @@ void contract_errors(const struct contract *c);
 void contract_options(const struct contract *c);
 void contract_fork(const struct contract *c);
 void contract_stalls(const struct contract *c);
+void contract_sqlite_only(const struct contract *c); /* for its struct's own */
 void contract_costs(const struct contract *c);
 
 /* How many rows rowlock_locks has for a name. */

@@ -21,5 +21,6 @@ int main(void)
         .begin = "BEGIN IMMEDIATE",
         .lock = "",
         .settings = settings,
+        .own = contract_sqlite_only,
     });
 }

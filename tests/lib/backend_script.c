@@ -95,9 +95,8 @@ static void note_call(enum script_op op)
 
 static struct script_answer take(enum script_op op, struct rlk_call *call)
 {
-    struct script_answer answer = state.taken[op] < state.queued[op]
-                                      ? state.queue[op][state.taken[op]++]
-                                      : state.always[op];
+    struct script_answer answer =
+        state.taken[op] < state.queued[op] ? state.queue[op][state.taken[op]++] : state.always[op];
     note_call(op);
     if (script.hook)
         script.hook(op);
@@ -345,7 +344,8 @@ static enum rlk_class script_break(void *conn, struct rlk_call *call, const char
 
 static const char *const schemes[] = {"postgresql", "mysql", "sqlite", NULL};
 
-/* It takes SQLite's name for the sake of its statements, which core expands and nobody sends here. */
+/* It takes SQLite's name for the sake of its statements, which core expands and nobody sends
+ * here. */
 static struct rlk_backend backend = {
     .name = "sqlite",
     .schemes = schemes,

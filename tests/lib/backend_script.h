@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A database that answers what a test tells it to, and a clock that shows what a test sets: core as it
- * is, without a server. What is checked is not here.
- *
- * A program that uses this gets our rlk_backend_find() in the place of the library's, so that
- * rowlock_db_open() and the adoptions, with any URL that has a known scheme, lead here.
+ * A database that answers what a test tells it to, and a clock that shows what a test sets: core as
+ * it is, without a server. What is checked is not here.  A program that uses this gets our
+ * rlk_backend_find() in the place of the library's, so that rowlock_db_open() and the adoptions,
+ * with any URL that has a known scheme, lead here.
  */
 #ifndef BACKEND_SCRIPT_H
 #define BACKEND_SCRIPT_H
@@ -72,7 +71,8 @@ extern struct script {
 /* Forget all answers and calls; put clock and memory back. */
 void script_reset(void);
 
-/* Answer the next call of op so, after those queued before; or every call for which nothing is queued. */
+/* Answer the next call of op so, after those queued before; or every call for which nothing is
+ * queued. */
 void script_next(enum script_op op, struct script_answer answer);
 void script_always(enum script_op op, struct script_answer answer);
 

@@ -22,6 +22,8 @@ struct raw {
     bool (*run)(void *session, const char *sql, char *why, size_t cap);
     /* First column of the first row as text. False if there is no row, or it is NULL. */
     bool (*ask)(void *session, const char *sql, char *out, size_t cap);
+    /* A transaction pooler stands between; NULL: this database has none. */
+    bool (*pooled)(void *session);
     int (*adopt)(rowlock_db **out, void *session, const rowlock_db_options *options,
                  rowlock_error *err);
 };

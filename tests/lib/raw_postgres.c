@@ -51,6 +51,14 @@ static bool ask(void *session, const char *sql, char *out, size_t cap)
     return good;
 }
 
+/* A pooler gives out process numbers of its own. */
+static bool pooled(void *session)
+{
+    char pid[20] = "", believed[20];
+    snprintf(believed, sizeof believed, "%d", PQbackendPID(session));
+    return !ask(session, "SELECT pg_backend_pid()", pid, sizeof pid) || strcmp(pid, believed) != 0;
+}
+
 static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
                  rowlock_error *err)
 {
@@ -64,5 +72,6 @@ const struct raw raw_postgres = {
     .close = close_session,
     .run = run,
     .ask = ask,
+    .pooled = pooled,
     .adopt = adopt,
 };

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What only SQLite has: files and their journals, and an application's connection that is in the middle
+ * of reading. What it has in common with the other databases is in the other files.
+ */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+enum { TTL_MS = 30000 };
+
+static const char *folder(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    return tmp ? tmp : "/tmp";
+}
+
+static char *file_url(const char *name)
+{
+    char *url = NULL;
+    if (asprintf(&url, "sqlite:%s/%s", folder(), name) < 0)
+        abort();
+    return url;
+}
+
+static void is_refused(const char *url, const char *what)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    tap_is_str(rowlock_result_name(rowlock_db_open(&db, url, NULL, &err)), "ROWLOCK_EINVAL",
+               "%s is refused", what);
+    tap_ok(!db && err.text[0], "and told why: %s", err.text);
+}
+
+static void file_refused(const char *name, const char *what)
+{
+    char *url = file_url(name);
+    is_refused(url, what);
+    free(url);
+}
+
+static void no_files(void)
+{
+    is_refused("sqlite:", "no path");
+    is_refused("sqlite://x/y", "two slashes");
+    is_refused("sqlite:///tmp/x", "three slashes");
+    is_refused("sqlite:/tmp/x?mode=ro", "a parameter that is not ours");
+    file_refused("no/such/folder/x.db", "a file in a folder that is not there");
+    file_refused(".", "a folder");
+    char *url = file_url("text.txt");
+    FILE *text = fopen(url + strlen("sqlite:"), "w");
+    for (int i = 0; text && i < 200; i++)
+        fprintf(text, "This is no database, line %d.\n", i);
+    if (text)
+        fclose(text);
+    is_refused(url, "a file that is no database");
+    free(url);
+}
+
+static int write_as_nobody(void *argument)
+{
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+        return 99;
+    rowlock_db *db = must_open(argument);
+    rowlock_lock *lock = must_lock(db, "read-only");
+    int result = try_lock(lock, TTL_MS);
+    if (result != ROWLOCK_EREADONLY)
+        tap_note("%s", why(db));
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    return -result;
+}
+
+static void read_only_file(const struct contract *c)
+{
+    char *url = file_url("read-only.db");
+    const char *path = url + strlen("sqlite:");
+    must_install(url);
+    db_exec(c->raw, url, "PRAGMA journal_mode = DELETE");
+    chmod(path, 0444);
+    tap_is_int(child_join(child_start(write_as_nobody, url)), -ROWLOCK_EREADONLY,
+               "a file that may not be written says EREADONLY");
+    unlink(path);
+    free(url);
+}
+
+/* Locks in a file that nobody else finds exclude nobody. */
+static void deleted_file(void)
+{
+    char *url = file_url("deleted.db");
+    must_install(url);
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "deleted");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held in a file");
+    unlink(url + strlen("sqlite:"));
+    int result = rowlock_renew(lock, 0);
+    tap_ok(result == ROWLOCK_ESCHEMA || result == ROWLOCK_LOST,
+           "a file that was deleted is not used any more (%s)", rowlock_result_name(result));
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    free(url);
+}
+
+/* A database that is not ours keeps its journal mode; a new file gets WAL. */
+static void journal_modes(const struct contract *c)
+{
+    char *url = file_url("ours.db"), mode[20] = "";
+    must_install(url);
+    void *session = c->raw->open(url);
+    c->raw->ask(session, "PRAGMA journal_mode", mode, sizeof mode);
+    tap_is_str(mode, "wal", "a new file is made with a write-ahead log");
+    c->raw->close(session);
+    free(url);
+
+    url = file_url("theirs.db");
+    db_exec(c->raw, url, "CREATE TABLE theirs (n)");
+    must_install(url);
+    session = c->raw->open(url);
+    c->raw->ask(session, "PRAGMA journal_mode", mode, sizeof mode);
+    tap_is_str(mode, "delete", "somebody else's database keeps its journal");
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "theirs");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "and holds locks as well");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases them");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    c->raw->close(session);
+    free(url);
+}
+
+/* Where readers and the writer exclude each other a commit may fail. Then nothing has happened. */
+static void commit_that_fails(const struct contract *c)
+{
+    char *url = file_url("readers.db");
+    db_exec(c->raw, url, "CREATE TABLE theirs (n)");
+    must_install(url);
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "readers");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
+    int64_t token = rowlock_lock_token(lock);
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
+    void *session = c->raw->open(url);
+    raw_run(c->raw, session, "BEGIN");
+    tap_is_int(raw_int(c->raw, session, "SELECT count(*) FROM theirs"), 0, "somebody reads");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "as long as he does the lock is BUSY");
+    tap_is_int(raw_int(c->raw, session, "SELECT count(*) FROM rowlock_locks"), 0, "and not there");
+    raw_run(c->raw, session, "COMMIT");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "when he has ended it is granted");
+    tap_is_int(rowlock_lock_token(lock), token + 1, "with the next token");
+    c->raw->close(session);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    free(url);
+}
+
+static int say_no(void *context, int action, const char *a, const char *b, const char *d,
+                  const char *e)
+{
+    (void)context, (void)a, (void)b, (void)d, (void)e;
+    return action == SQLITE_INSERT || action == SQLITE_DELETE ? SQLITE_DENY : SQLITE_OK;
+}
+
+/* A SELECT that is not read to its end is a transaction too: what we would see in it is old. */
+static void application_is_reading(const struct contract *c, sqlite3 *conn)
+{
+    rowlock_db *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    if (c->raw->adopt(&db, conn, NULL, NULL) != ROWLOCK_OK ||
+        sqlite3_prepare_v2(conn, "SELECT * FROM sqlite_master", -1, &statement, NULL) != SQLITE_OK)
+        abort();
+    rowlock_lock *lock = must_lock(db, "reading");
+    sqlite3_step(statement);
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EMISUSE,
+              "in the middle of the application's reading nothing is done");
+    tap_ok(sqlite3_step(statement) == SQLITE_ROW, "and the reading goes on");
+    sqlite3_reset(statement);
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "after it the lock is granted");
+    sqlite3_finalize(statement);
+
+    sqlite3_set_authorizer(conn, say_no, NULL);
+    rowlock_lock *other = must_lock(db, "forbidden");
+    is_result(db, try_lock(other, TTL_MS), ROWLOCK_EDENIED,
+              "what the authorizer forbids is denied");
+    sqlite3_set_authorizer(conn, NULL, NULL);
+    is_result(db, try_lock(other, TTL_MS), ROWLOCK_OK, "until it allows it");
+    tap_ok(sqlite3_get_autocommit(conn), "no transaction stays open");
+    rowlock_lock_close(lock);
+    rowlock_lock_close(other);
+    rowlock_db_close(db);
+    tap_ok(sqlite3_next_stmt(conn, NULL) == NULL, "closing leaves no statement behind");
+}
+
+static void full_disk(const struct contract *c, sqlite3 *conn)
+{
+    enum { MANY = 200 };
+    rowlock_db *db = NULL;
+    rowlock_lock *locks[MANY];
+    int count = 0, result = ROWLOCK_OK;
+    if (c->raw->adopt(&db, conn, NULL, NULL) != ROWLOCK_OK)
+        abort();
+    raw_run(c->raw, conn, "PRAGMA max_page_count = %lld",
+            raw_int(c->raw, conn, "PRAGMA page_count"));
+    for (; count < MANY && result == ROWLOCK_OK; count++) {
+        char name[251];
+        snprintf(name, sizeof name, "%0250d", count);
+        locks[count] = must_lock(db, name);
+        result = try_lock(locks[count], TTL_MS);
+    }
+    is_result(db, result, ROWLOCK_EREADONLY, "a full disk says EREADONLY");
+    tap_ok(sqlite3_get_autocommit(conn), "no transaction stays open");
+    is_result(db, rowlock_renew(locks[0], 0), ROWLOCK_OK, "what is held can be renewed");
+    is_result(db, rowlock_release(locks[0]), ROWLOCK_OK, "and released");
+    while (count-- > 0)
+        rowlock_lock_close(locks[count]);
+    rowlock_db_close(db);
+}
+
+void contract_sqlite_only(const struct contract *c)
+{
+    no_files();
+    read_only_file(c);
+    deleted_file();
+    journal_modes(c);
+    commit_that_fails(c);
+    char *url = file_url("adopted.db");
+    must_install(url);
+    sqlite3 *conn = c->raw->open(url);
+    application_is_reading(c, conn);
+    full_disk(c, conn);
+    c->raw->close(conn);
+    free(url);
+}
