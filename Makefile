@@ -345,7 +345,7 @@ BENCH_PROGRAMS := $(BENCH_MAINS:%.c=$(BUILD)/%)
 
 $(BENCH_PROGRAMS): %: %.o $(BENCH_HELPER_OBJS) $(LIB_A)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(BENCH_HELPER_OBJS) $(LIB_A) $(DB_LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(BENCH_HELPER_OBJS) $(LIB_A) $(DB_LIBS) $(JANSSON_LIBS)
 
 .PHONY: bench run-bench demo
 ## bench: rowlock beside hand-written loops, on private servers with durable settings

@@ -32,21 +32,6 @@ static int tables_are_fine(rowlock_db *db)
     return rlk_do(db, &nothing);
 }
 
-/* Looking first spares the privileges and the locks of DDL where all is there, and keeps hands off
- * tables that are newer or not ours: only what is missing or half installed is installed. */
-int rowlock_install(rowlock_db *db)
-{
-    int result = rlk_enter(db, "install the tables", NULL);
-    if (result != ROWLOCK_OK)
-        return result;
-    result = tables_are_fine(db);
-    if (result != ROWLOCK_ESCHEMA || db->found_version >= RLK_SCHEMA_VERSION)
-        return result;
-    struct rlk_step_call step = {.run = run_install, .without_tables = true};
-    result = rlk_do(db, &step);
-    return result == ROWLOCK_OK ? tables_are_fine(db) : result;
-}
-
 /* ---- check */
 
 struct checking {
@@ -108,8 +93,14 @@ static void judge_facts(struct checking *c, const struct examining *e)
     const struct rlk_facts *f = &e->facts;
     bool isolation_fine = f->any_isolation || strcmp(f->isolation, "read committed") == 0;
     report(c, "server", f->server, ROWLOCK_FINE, "");
-    report(c, "writable", f->read_only ? "no" : "yes", f->read_only ? ROWLOCK_BAD : ROWLOCK_FINE,
-           "this server takes no writes: a replica? Name the primary in the URL");
+    report(
+        c, "writable", f->read_only ? "no" : "yes", f->read_only ? ROWLOCK_BAD : ROWLOCK_FINE,
+        "it takes no writes: a replica (name the primary in the URL), or a file or folder without "
+        "write permission");
+    report(
+        c, "privileges", f->may_lock ? "may take locks" : "may not take locks",
+        f->may_lock ? ROWLOCK_FINE : ROWLOCK_BAD,
+        "grant what sql/*/grants.sql says; if a function or procedure was dropped, install again");
     report(c, "isolation", f->isolation, isolation_fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
            "contended steps will be retried more often; read committed is best for the role that "
            "takes locks");
@@ -160,6 +151,45 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     if (worst && result == ROWLOCK_OK)
         *worst = c.worst;
     return result;
+}
+
+/* Tables are in place; are the routines too, as far as this user may know? */
+static bool may_lock(rowlock_db *db)
+{
+    struct examining e = {0};
+    struct rlk_step_call step = {.run = run_facts, .context = &e};
+    return rlk_do(db, &step) == ROWLOCK_OK && e.facts.may_lock;
+}
+
+/* A name of ours is taken by a table that CREATE TABLE IF NOT EXISTS was content with. */
+static int fail_foreign(rowlock_db *db)
+{
+    char cause[300];
+    rlk_copy_text(cause, sizeof cause, db->error.text, strcspn(db->error.text, ";"));
+    return rlk_fail(
+        db, ROWLOCK_ESCHEMA,
+        "a table named like ours has other columns (%s): another program's, or damaged; "
+        "rename it, or choose another schema or prefix",
+        cause);
+}
+
+/* The schema is run even where the tables are fine, since it mends what else is missing; but then a
+ * user who may not run it need not. Tables that are newer, or that no rowlock wrote, stay as they are. */
+int rowlock_install(rowlock_db *db)
+{
+    int result = rlk_enter(db, "install the tables", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    int before = tables_are_fine(db);
+    bool upgradable = db->found_version >= 0 && db->found_version < RLK_SCHEMA_VERSION;
+    if (before != ROWLOCK_OK && !(before == ROWLOCK_ESCHEMA && upgradable))
+        return before;
+    struct rlk_step_call step = {.run = run_install, .without_tables = true};
+    result = rlk_do(db, &step);
+    if (result != ROWLOCK_OK)
+        return before == ROWLOCK_OK && may_lock(db) ? ROWLOCK_OK : result;
+    result = tables_are_fine(db);
+    return result == ROWLOCK_ESCHEMA ? fail_foreign(db) : result;
 }
 
 /* ---- list */

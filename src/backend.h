@@ -167,6 +167,7 @@ struct rlk_facts {
     bool bytewise; /* names compare byte by byte */
     bool durable; /* a commit that was answered survives a crash */
     bool read_only;
+    bool may_lock; /* our routines are there, and this user has the privileges that locking takes */
     bool pooled; /* a transaction pooler stands between us and the server */
     bool any_isolation; /* the isolation makes no difference to our steps on this connection */
     int64_t now_us; /* the server's clock */

@@ -44,10 +44,9 @@ static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_er
     int result = rlk_take_db_options(db, &options, theirs);
     if (result != ROWLOCK_OK)
         return result;
-    int64_t seed;
-    if (rlk_random_attempt(&seed) != 0 || rlk_wake_open(db) != 0)
+    if (rlk_random_seed(&db->seed) != 0 || rlk_wake_open(db) != 0)
         return rlk_fail(db, ROWLOCK_ENOMEM, "no random numbers, or no file descriptors left");
-    db->jitter = (uint64_t)seed;
+    db->jitter = db->seed;
     db->statement_us = options.statement_timeout_ms * 1000;
     db->reconnect_us = options.reconnect_ms < 0 ? 0 : options.reconnect_ms * 1000;
     db->target.timeout_ms = options.statement_timeout_ms;

@@ -66,17 +66,29 @@ void rlk_copy_text(char *out, size_t cap, const char *in, size_t len)
     out[n] = '\0';
 }
 
+/* Control characters become blanks, and blanks in a row one. */
+static void one_line(char *text)
+{
+    char *out = text;
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        bool blank = *c <= ' ' || *c == 0x7F;
+        if (!blank)
+            *out++ = (char)*c;
+        else if (out > text && out[-1] != ' ')
+            *out++ = ' ';
+    }
+    while (out > text && out[-1] == ' ')
+        out--;
+    *out = '\0';
+}
+
 void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text)
 {
     call->native = native;
     rlk_copy_text(call->sqlstate, sizeof call->sqlstate, sqlstate ? sqlstate : "",
                   sqlstate ? strlen(sqlstate) : 0);
     rlk_copy_text(call->text, sizeof call->text, text ? text : "", text ? strlen(text) : 0);
-    for (unsigned char *c = (unsigned char *)call->text; *c; c++)
-        if (*c < ' ' || *c == 0x7F)
-            *c = ' ';
-    for (size_t n = strlen(call->text); n > 0 && call->text[n - 1] == ' '; n--)
-        call->text[n - 1] = '\0';
+    one_line(call->text);
 }
 
 void rlk_action(rowlock_db *db, const char *verb, const char *name)
@@ -113,7 +125,7 @@ static const struct {
     {RLK_UNSENT, ROWLOCK_ECONN, true, ""},
     {RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN, true,
      "; the answer was lost, so it may or may not have been done"},
-    {RLK_READONLY, ROWLOCK_EREADONLY, true, "; locks need a server that takes writes"},
+    {RLK_READONLY, ROWLOCK_EREADONLY, true, "; locks need a database that can be written to"},
     {RLK_SCHEMA, ROWLOCK_ESCHEMA, false, "; run `rowlock install`, or have a DBA run schema.sql"},
     {RLK_DENIED, ROWLOCK_EDENIED, false, ""},
     {RLK_INVALID, ROWLOCK_EINVAL, false, ""},

@@ -84,13 +84,16 @@ int rlk_random_owner(char out[RLK_TEXT_MAX + 1])
     return 0;
 }
 
-int rlk_random_attempt(int64_t *out)
+int rlk_random_seed(uint64_t *out)
 {
-    uint64_t bits;
-    if (random_bytes(&bits, sizeof bits) != 0)
-        return -1;
-    *out = (int64_t)(bits >> 1);
-    return 0;
+    return random_bytes(out, sizeof *out);
+}
+
+/* The handle's random number and a count: no two attempts of it are equal, and those of two handles
+ * only by a chance of one in 2^63. The odd factor (2^64 over the golden ratio) spreads the counts. */
+int64_t rlk_next_attempt(rowlock_db *db)
+{
+    return (int64_t)((db->seed + ++db->attempts * 0x9E3779B97F4A7C15u) >> 1);
 }
 
 /* Descriptions are for people; bytes that are no UTF-8 must not keep a lock from being granted. */

@@ -23,7 +23,8 @@ struct rowlock_db {
     bool opened; /* conn is to be closed; it may be up or broken */
     bool up; /* as far as we know the connection works */
     bool schema_ok; /* our tables were looked at on this connection */
-    int found_version; /* of our tables when last looked at; 0: missing or half installed */
+    int found_version; /* of our tables when last looked at; 0: missing or half installed;
+                          -1: no version of ours */
     char identity[64]; /* of the installation first met; empty: none yet */
 
     char *url;
@@ -37,6 +38,7 @@ struct rowlock_db {
     rowlock_lock *locks;
     rowlock_error error;
     int wake[2]; /* rowlock_cancel() writes, a wait reads */
+    uint64_t seed, attempts; /* see rlk_next_attempt() */
     uint64_t jitter;
 };
 
@@ -88,7 +90,8 @@ void rlk_error_copy(rowlock_error *out, const rowlock_error *in);
 /* ident.c */
 int rlk_check_text(rowlock_db *db, const char *what, const char *text, bool may_be_empty);
 int rlk_random_owner(char out[RLK_TEXT_MAX + 1]);
-int rlk_random_attempt(int64_t *out);
+int rlk_random_seed(uint64_t *out);
+int64_t rlk_next_attempt(rowlock_db *db);
 void rlk_describe_us(rowlock_db *db, const char *program);
 
 /* options.c: copy and check what the caller asks for. */

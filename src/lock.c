@@ -320,8 +320,8 @@ static int acquire_waiting(struct acquiring *a, int64_t wait_ms)
 static int acquire_anew(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     rowlock_db *db = lock->db;
-    if (!lock->attempt_open && rlk_random_attempt(&lock->attempt) != 0)
-        return rlk_fail(db, ROWLOCK_ESERVER, "the system gives no random numbers");
+    if (!lock->attempt_open)
+        lock->attempt = rlk_next_attempt(db);
     struct acquiring a = {
         .lock = lock,
         .claim = {.name = lock->name,

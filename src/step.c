@@ -25,6 +25,14 @@ static int check_tables(rowlock_db *db, struct rlk_call *call, enum rlk_class *c
                         "the tables in '%s' are of version %d, newer than this library knows (%d); "
                         "upgrade rowlock",
                         where, meta.version, RLK_SCHEMA_VERSION);
+    if (meta.version < 1) {
+        db->found_version = -1;
+        return rlk_fail(
+            db, ROWLOCK_ESCHEMA,
+            "the tables in '%s' say they are of version %d, which no rowlock has written; "
+            "restore rowlock_meta, or drop them and install anew",
+            where, meta.version);
+    }
     if (meta.version < RLK_SCHEMA_VERSION)
         return rlk_fail(
             db, ROWLOCK_ESCHEMA,

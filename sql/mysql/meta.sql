@@ -1,5 +1,15 @@
--- What version our tables have.
--- columns: version, identity, token_floor. No row: an installation was cut short.
+-- What version our tables have, and whether each has all of its columns.
+-- columns: version, identity, token_floor. No row: an installation was cut short. An error about a
+-- table or a column: it is missing, or the table is another program's.
+--
+-- The subqueries find nothing; naming the columns is enough to have them looked up.
 
 /* rowlock:meta */
-SELECT version, identity, token_floor FROM rowlock_meta WHERE id = 1
+SELECT version, identity, token_floor
+  FROM rowlock_meta
+ WHERE id = 1
+   AND NOT EXISTS (
+            SELECT name, slot, owner, token, attempt, acquired, expires, ttl, lapsed, renewals, host, pid,
+                   program, note
+              FROM rowlock_locks WHERE 1 = 0)
+   AND NOT EXISTS (SELECT name, token, granted FROM rowlock_tokens WHERE 1 = 0)

@@ -1,7 +1,8 @@
 -- What rowlock_check() wants to know of the server.
 --
 -- columns: server, isolation, read_only, now, synchronous_commit, fsync, logged (all our tables are
--- crash-safe), collation (of names), bytewise
+-- crash-safe), collation (of names), bytewise, may_lock (the function is there, and this role may
+-- take locks)
 
 /* rowlock:facts */
 SELECT 'PostgreSQL ' || current_setting('server_version'),
@@ -14,4 +15,9 @@ SELECT 'PostgreSQL ' || current_setting('server_version'),
        (SELECT collname FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation
          WHERE a.attrelid = 'rowlock_locks'::regclass AND a.attname = 'name'),
        (SELECT c.collname IN ('C', 'POSIX', 'ucs_basic') FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation
-         WHERE a.attrelid = 'rowlock_locks'::regclass AND a.attname = 'name')
+         WHERE a.attrelid = 'rowlock_locks'::regclass AND a.attname = 'name'),
+       coalesce(has_function_privilege(to_regprocedure('rowlock_grant(text, integer, text, bigint, bigint, '
+                    'text, bigint, text, text, bigint, boolean)'), 'EXECUTE'), false)
+           AND has_table_privilege('rowlock_locks', 'INSERT') AND has_table_privilege('rowlock_locks', 'UPDATE')
+           AND has_table_privilege('rowlock_locks', 'DELETE') AND has_table_privilege('rowlock_tokens', 'INSERT')
+           AND has_table_privilege('rowlock_tokens', 'UPDATE')

@@ -48,54 +48,56 @@ CREATE TABLE IF NOT EXISTS rowlock_meta (
 
 -- Grants a lock that its caller, acquire.sql, has just seen free or expired, and returns the token; or
 -- NULL if another transaction is changing it at this moment or got it first. Never waits for a lock:
--- whoever grants a name holds its token row, and a token row held by another is passed over. A token
--- row that does not exist yet cannot be held, so for the first grant ever an advisory lock stands in
--- for it; it ends with the transaction. p_stands: an expired row is there, to be taken over.
+-- whoever grants a name holds its token row, and a row held by another is passed over. A token row that
+-- does not exist yet cannot be held, so for the first grant ever an advisory lock stands in for it; it
+-- ends with the transaction. p_stands: an expired row, or one of our own owner, is there to be taken
+-- over. Plain statements, each with a snapshot of its own, are cheaper here than one with three CTEs.
 CREATE OR REPLACE FUNCTION rowlock_grant(
     p_name text, p_slot integer, p_owner text, p_attempt bigint, p_ttl bigint, p_host text,
     p_pid bigint, p_program text, p_note text, p_now bigint, p_stands boolean)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    granted bigint;
+    v_token bigint;
 BEGIN
-    IF p_stands THEN
-        PERFORM FROM rowlock_locks l WHERE l.name = p_name AND l.slot = p_slot FOR UPDATE SKIP LOCKED;
-        IF NOT FOUND THEN
-            RETURN NULL;
-        END IF;
-    END IF;
-    FOR attempts IN 1..2 LOOP
-        WITH counter AS MATERIALIZED (
-            SELECT t.token + 1 AS next FROM rowlock_tokens t
-             WHERE t.name = p_name FOR NO KEY UPDATE SKIP LOCKED
-        ), lock AS (
-            INSERT INTO rowlock_locks AS l (name, slot, owner, token, attempt, acquired, expires, ttl,
-                                            host, pid, program, note)
-            SELECT p_name, p_slot, p_owner, next, p_attempt, p_now, p_now + p_ttl, p_ttl,
-                   p_host, p_pid, p_program, p_note
-              FROM counter
-            ON CONFLICT (name, slot) DO UPDATE
-               SET owner = excluded.owner, token = excluded.token, attempt = excluded.attempt,
-                   acquired = excluded.acquired, expires = excluded.expires, ttl = excluded.ttl,
-                   lapsed = 0, renewals = 0, host = excluded.host, pid = excluded.pid,
-                   program = excluded.program, note = excluded.note
-             WHERE l.expires <= p_now OR l.owner = excluded.owner
-            RETURNING l.token
-        )
-        UPDATE rowlock_tokens t SET token = lock.token, granted = p_now
-          FROM lock WHERE t.name = p_name RETURNING t.token INTO granted;
-        IF FOUND OR EXISTS (SELECT FROM rowlock_tokens t WHERE t.name = p_name) THEN
-            RETURN granted;
-        END IF;
-        IF NOT pg_try_advisory_xact_lock(hashtextextended('rowlock ' || p_name, 0)) THEN
+    SELECT t.token + 1 INTO v_token FROM rowlock_tokens t
+     WHERE t.name = p_name FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        IF EXISTS (SELECT FROM rowlock_tokens t WHERE t.name = p_name) OR
+           NOT pg_try_advisory_xact_lock(hashtextextended('rowlock ' || p_name, 0)) THEN
             RETURN NULL;
         END IF;
         -- The floor is share-locked until we commit: rowlock_fold must not raise it in between.
         INSERT INTO rowlock_tokens (name, token, granted)
         SELECT p_name, m.token_floor, p_now FROM rowlock_meta m WHERE m.id = 1 FOR SHARE SKIP LOCKED
         ON CONFLICT (name) DO NOTHING;
-    END LOOP;
-    RETURN NULL;
+        SELECT t.token + 1 INTO v_token FROM rowlock_tokens t
+         WHERE t.name = p_name FOR NO KEY UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    IF p_stands THEN
+        PERFORM FROM rowlock_locks l WHERE l.name = p_name AND l.slot = p_slot FOR UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            RETURN NULL;
+        END IF;
+        UPDATE rowlock_locks l
+           SET owner = p_owner, token = v_token, attempt = p_attempt, acquired = p_now,
+               expires = p_now + p_ttl, ttl = p_ttl, lapsed = 0, renewals = 0, host = p_host,
+               pid = p_pid, program = p_program, note = p_note
+         WHERE l.name = p_name AND l.slot = p_slot AND (l.expires <= p_now OR l.owner = p_owner);
+    ELSE
+        INSERT INTO rowlock_locks (name, slot, owner, token, attempt, acquired, expires, ttl,
+                                   host, pid, program, note)
+        VALUES (p_name, p_slot, p_owner, v_token, p_attempt, p_now, p_now + p_ttl, p_ttl,
+                p_host, p_pid, p_program, p_note)
+        ON CONFLICT (name, slot) DO NOTHING;
+    END IF;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    UPDATE rowlock_tokens t SET token = v_token, granted = p_now WHERE t.name = p_name;
+    RETURN v_token;
 END $$;
 
 INSERT INTO rowlock_meta (id, version, identity, token_floor)

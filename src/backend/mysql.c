@@ -818,10 +818,10 @@ static enum rlk_class isolation(struct conn *c, struct rlk_call *call, struct rl
     return class;
 }
 
-static void give_table(struct exchange *x, const struct rlk_texts *texts, const char *table,
-                       char out[64])
+static void give_name(struct exchange *x, const struct rlk_texts *texts, const char *name,
+                      char out[64])
 {
-    snprintf(out, 64, "%s%s", texts->prefix, table);
+    snprintf(out, 64, "%s%s", texts->prefix, name);
     give_text(x, out);
 }
 
@@ -829,22 +829,27 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
 {
     struct conn *c = conn;
     struct exchange x = {.step = RLK_STEP_FACTS};
-    char locks[64], tokens[64], meta_table[64], read_only[16] = "", type[64] = "";
-    int flush = 0;
+    char locks[64], tokens[64], meta_table[64], acquires[64], renews[64];
+    char read_only[16] = "", type[64] = "";
+    int flush = 0, may_lock = 0;
     bool found = false;
 
     give_text(&x, c->texts->schema);
-    give_table(&x, c->texts, "locks", locks);
-    give_table(&x, c->texts, "tokens", tokens);
-    give_table(&x, c->texts, "meta", meta_table);
+    give_name(&x, c->texts, "locks", locks);
+    give_name(&x, c->texts, "tokens", tokens);
+    give_name(&x, c->texts, "meta", meta_table);
     give_text(&x, c->texts->schema);
     give_text(&x, locks);
+    give_text(&x, c->texts->schema);
+    give_name(&x, c->texts, "acquire", acquires);
+    give_name(&x, c->texts, "renew", renews);
     take_text(&x, out->server, sizeof out->server);
     take_text(&x, read_only, sizeof read_only);
     take_int64(&x, &out->now_us);
     take_int(&x, &flush);
     take_text(&x, out->engine, sizeof out->engine);
     take_text(&x, type, sizeof type);
+    take_int(&x, &may_lock);
     const enum rlk_class class = run(c, call, &x, &found);
     if (class != RLK_DONE)
         return class;
@@ -853,6 +858,7 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     out->crash_safe = strcmp(out->engine, "InnoDB") == 0;
     out->bytewise = strcmp(type, "varbinary") == 0;
     out->durable = flush == 1;
+    out->may_lock = may_lock != 0;
     snprintf(out->collation, sizeof out->collation, "%s", out->bytewise ? "binary" : type);
     snprintf(out->durability, sizeof out->durability, "innodb_flush_log_at_trx_commit %d", flush);
     return isolation(c, call, out);

@@ -369,11 +369,45 @@ static enum rlk_class log_in(struct pg *p, struct rlk_call *call)
     return PQstatus(p->conn) == CONNECTION_OK ? RLK_DONE : fail_login(p, call);
 }
 
+/* Ports are a list where hosts are. */
+static bool is_port_list(const char *text)
+{
+    for (const char *at = text; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        char *end;
+        long port = strtol(at, &end, 10);
+        if (*at != ',' && (end == at || port < 1 || port > 65535 || (*end && *end != ',')))
+            return false;
+    }
+    return true;
+}
+
+/* libpq's own words about a URL that it cannot read quote it, password and all. */
+static enum rlk_class check_url(struct rlk_call *call, const char *url)
+{
+    char *theirs = NULL;
+    PQconninfoOption *options = PQconninfoParse(url, &theirs);
+    bool fine = options != NULL;
+    for (PQconninfoOption *o = options; fine && o->keyword; o++)
+        fine = !o->val || strcmp(o->keyword, "port") != 0 || is_port_list(o->val);
+    PQconninfoFree(options);
+    PQfreemem(theirs);
+    if (fine)
+        return RLK_DONE;
+    rlk_diag_set(
+        call, 0, NULL,
+        "the URL cannot be read: look at its port, parameters and % escapes; within a name or "
+        "a password write / as %2F, @ as %40, : as %3A, % as %25");
+    return RLK_INVALID;
+}
+
 static enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
                               const struct rlk_texts *texts, struct rlk_hello *hello)
 {
     struct pg *p = conn;
     p->texts = texts;
+    enum rlk_class class = check_url(call, target->url);
+    if (class != RLK_DONE)
+        return class;
     /* What stands before dbname the URL may override, what stands behind it not. */
     const char *keys[] = {"fallback_application_name", "dbname", "client_encoding", NULL};
     const char *values[] = {target->app_name, target->url, "UTF8", NULL};
@@ -383,9 +417,8 @@ static enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rl
     PQsetNoticeProcessor(p->conn, be_silent, NULL);
     PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
     if (PQstatus(p->conn) == CONNECTION_BAD && PQsocket(p->conn) < 0)
-        return fail_connection(p, call,
-                               strstr(PQerrorMessage(p->conn), "URI") ? RLK_INVALID : RLK_UNSENT);
-    enum rlk_class class = log_in(p, call);
+        return fail_connection(p, call, RLK_UNSENT);
+    class = log_in(p, call);
     if (class != RLK_DONE)
         return class;
     PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
@@ -481,12 +514,31 @@ static enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_fac
     snprintf(out->engine, sizeof out->engine, "%s tables", out->crash_safe ? "logged" : "unlogged");
     get_text(r, 0, 7, out->collation, sizeof out->collation);
     out->bytewise = get_bool(r, 0, 8);
+    out->may_lock = get_bool(r, 0, 9);
     out->pooled = !p->adopted && !p->direct;
     PQclear(r);
     return RLK_DONE;
 }
 
 /* ---- steps of a lock */
+
+/* A new grant says no more than its token: the rest is what was asked for. */
+static void grant_row(const struct rlk_claim *claim, int64_t token, struct rlk_row *row)
+{
+    struct rlk_row grant = {.slot = claim->slot,
+                            .token = token,
+                            .acquired_us = row->now_us,
+                            .expires_us = row->now_us + claim->ttl_us,
+                            .ttl_us = claim->ttl_us,
+                            .pid = claim->pid,
+                            .now_us = row->now_us};
+    rlk_copy_text(grant.name, sizeof grant.name, claim->name, strlen(claim->name));
+    rlk_copy_text(grant.owner, sizeof grant.owner, claim->owner, strlen(claim->owner));
+    rlk_copy_text(grant.host, sizeof grant.host, claim->host, strlen(claim->host));
+    rlk_copy_text(grant.program, sizeof grant.program, claim->program, strlen(claim->program));
+    rlk_copy_text(grant.note, sizeof grant.note, claim->note, strlen(claim->note));
+    *row = grant;
+}
 
 static enum rlk_class pg_acquire(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                                  struct rlk_grant *out)
@@ -508,13 +560,15 @@ static enum rlk_class pg_acquire(void *conn, struct rlk_call *call, const struct
     enum rlk_class class = run(conn, call, RLK_STEP_ACQUIRE, 9, values, &r);
     if (class != RLK_DONE)
         return class;
-    enum { GRANTED, FIRST, TOKEN = 4 };
-    if (PQntuples(r) != 1 || PQgetisnull(r, 0, TOKEN)) {
-        out->outcome = RLK_IN_FLIGHT;
-    } else {
-        out->outcome = get_bool(r, 0, GRANTED) ? RLK_GRANTED : RLK_HELD;
-        get_row(r, 0, FIRST, &out->row);
-    }
+    enum { TOKEN, OURS, FIRST };
+    const bool granted = !PQgetisnull(r, 0, TOKEN);
+    const bool stands = !PQgetisnull(r, 0, OURS);
+    get_row(r, 0, FIRST, &out->row);
+    if (granted)
+        grant_row(claim, get_int(r, 0, TOKEN), &out->row);
+    out->outcome = granted || (stands && get_bool(r, 0, OURS)) ? RLK_GRANTED
+                   : stands                                    ? RLK_HELD
+                                                               : RLK_IN_FLIGHT;
     PQclear(r);
     return RLK_DONE;
 }

@@ -15,22 +15,25 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include <sqlite3.h>
 
 enum {
     OLDEST_VERSION = 3035000,
     PATIENCE_MS = 250, /* longest wait for the file in one step */
-    STATEMENTS_MAX = 3 /* in the text of one step */
+    STATEMENTS_MAX = 3, /* in the text of one step */
+    PATH_ROOM = 4096
 };
 
 /* Kept like the texts of steps, because preparing them costs as much as running them. */
 enum frame { FRAME_BEGIN = RLK_STEP_COUNT, FRAME_COMMIT, FRAME_ROLLBACK, TEXT_COUNT };
 
 struct connection {
-    sqlite3 *db;
+    sqlite3 *db; /* NULL: the file is not there yet */
     const struct rlk_texts *texts;
     bool adopted;
+    char path[PATH_ROOM];
     int patience_ms; /* what the busy handler is set to */
     sqlite3_stmt *kept[TEXT_COUNT][STATEMENTS_MAX]; /* prepared when first needed */
 };
@@ -194,20 +197,113 @@ static enum rlk_class run_first(struct connection *conn, struct rlk_call *call, 
     return run_one(conn, call, which, 0, values, read, out);
 }
 
+/* ---------------------------------------------------------------- the file */
+
+/* A connection setting, given or asked for: with BEGIN and its like the only SQL that stands here. */
+static int pragma(sqlite3 *db, const char *text, char *out, size_t cap)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(db, text, -1, &statement, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(statement);
+    if (code == SQLITE_ROW && out)
+        rlk_copy_text(out, cap, (const char *)sqlite3_column_text(statement, 0),
+                      (size_t)sqlite3_column_bytes(statement, 0));
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+/* SQLite says no more than "unable to open database file". */
+static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call)
+{
+    const char *path = conn->path;
+    int native = sqlite3_extended_errcode(conn->db);
+    int why = sqlite3_system_errno(conn->db);
+    char text[sizeof call->text];
+    if (native == SQLITE_CANTOPEN_ISDIR || why == EISDIR)
+        snprintf(text, sizeof text, "%.400s is a folder", path);
+    else if (why == ENOENT || why == ENOTDIR)
+        snprintf(text, sizeof text, "the folder of %.400s does not exist", path);
+    else if (why != 0)
+        snprintf(text, sizeof text, "cannot open %.400s: %s", path, strerror(why));
+    else
+        snprintf(text, sizeof text, "cannot open %.400s", path);
+    rlk_diag_set(call, native, NULL, text);
+    switch (why) {
+    case EACCES:
+    case EPERM:
+        return RLK_DENIED;
+    case EMFILE:
+    case ENFILE:
+        return RLK_UNSENT;
+    default:
+        return RLK_INVALID;
+    }
+}
+
+/* How long SQLite may wait for another's lock, which is the only waiting here. */
+static void be_patient(struct connection *conn, struct rlk_call *call)
+{
+    int64_t left_ms = (call->deadline_us - rlk_now_us()) / 1000;
+    int patience_ms = left_ms < 0 ? 0 : left_ms > PATIENCE_MS ? PATIENCE_MS : (int)left_ms;
+    if (patience_ms != conn->patience_ms)
+        sqlite3_busy_timeout(conn->db, patience_ms);
+    conn->patience_ms = patience_ms;
+}
+
+/* Is the file alone missing, and not its folder too? */
+static bool is_absent(const char *path)
+{
+    char folder[PATH_ROOM];
+    struct stat unused;
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s/.", (int)(slash - path), path);
+    return stat(path, &unused) != 0 && errno == ENOENT && stat(folder, &unused) == 0;
+}
+
+/* Without create, a file that is not there is RLK_SCHEMA: whoever only looks, or mistypes a path, must
+ * not leave an empty file behind. */
+static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, bool create)
+{
+    bool in_memory = strcmp(conn->path, ":memory:") == 0;
+    if (!create && !in_memory && is_absent(conn->path))
+        return refuse(call, RLK_SCHEMA, "there is no such file yet");
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
+    int code = sqlite3_open_v2(conn->path, &conn->db, flags, NULL);
+    if (!conn->db)
+        return RLK_NOMEM;
+    if (code == SQLITE_OK) {
+        sqlite3_extended_result_codes(conn->db, 1);
+        be_patient(conn, call);
+        /* Reading the header finds out whether this is a database at all. */
+        code = pragma(conn->db, "PRAGMA schema_version", NULL, 0);
+    }
+    /* A token that was answered must not be forgotten by a power failure, nor a journal come back. */
+    if (code == SQLITE_OK)
+        code = pragma(conn->db, "PRAGMA synchronous = EXTRA", NULL, 0);
+    if (code == SQLITE_OK)
+        return RLK_DONE;
+    enum rlk_class class =
+        (code & 0xFF) == SQLITE_CANTOPEN ? cannot_open(conn, call) : failed(conn, call);
+    sqlite3_close_v2(conn->db);
+    conn->db = NULL;
+    conn->patience_ms = 0;
+    return class;
+}
+
 /* Begin a step: may it run, and how long may it wait for the file? The application's connection keeps
  * its own busy handler. A read transaction counts as a transaction: what we would see in it is old. */
 static enum rlk_class ready(struct connection *conn, struct rlk_call *call)
 {
+    enum rlk_class class = RLK_DONE;
     if (conn->adopted) {
         if (!sqlite3_get_autocommit(conn->db) ||
             sqlite3_txn_state(conn->db, "main") != SQLITE_TXN_NONE)
             return RLK_IN_TX;
     } else {
-        int64_t left_ms = (call->deadline_us - rlk_now_us()) / 1000;
-        int patience_ms = left_ms < 0 ? 0 : left_ms > PATIENCE_MS ? PATIENCE_MS : (int)left_ms;
-        if (patience_ms != conn->patience_ms)
-            sqlite3_busy_timeout(conn->db, patience_ms);
-        conn->patience_ms = patience_ms;
+        if (!conn->db && (class = open_file(conn, call, false)) != RLK_DONE)
+            return class;
+        be_patient(conn, call);
     }
     /* Locks in a file that others no longer find exclude nobody. */
     int moved = 0;
@@ -326,33 +422,6 @@ static enum rlk_class path_of(const char *url, struct rlk_call *call, char *out,
     return RLK_DONE;
 }
 
-/* SQLite says no more than "unable to open database file". */
-static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call, const char *path)
-{
-    int native = sqlite3_extended_errcode(conn->db);
-    int why = sqlite3_system_errno(conn->db);
-    char text[sizeof call->text];
-    if (native == SQLITE_CANTOPEN_ISDIR || why == EISDIR)
-        snprintf(text, sizeof text, "%.400s is a folder", path);
-    else if (why == ENOENT || why == ENOTDIR)
-        snprintf(text, sizeof text, "the folder of %.400s does not exist", path);
-    else if (why != 0)
-        snprintf(text, sizeof text, "cannot open %.400s: %s", path, strerror(why));
-    else
-        snprintf(text, sizeof text, "cannot open %.400s", path);
-    rlk_diag_set(call, native, NULL, text);
-    switch (why) {
-    case EACCES:
-    case EPERM:
-        return RLK_DENIED;
-    case EMFILE:
-    case ENFILE:
-        return RLK_UNSENT;
-    default:
-        return RLK_INVALID;
-    }
-}
-
 static enum rlk_class check_version(struct rlk_call *call)
 {
     if (sqlite3_libversion_number() >= OLDEST_VERSION)
@@ -363,49 +432,20 @@ static enum rlk_class check_version(struct rlk_call *call)
     return refuse(call, RLK_UNSUPPORTED, text);
 }
 
-/* A connection setting, given or asked for: with BEGIN and its like the only SQL that stands here. */
-static int pragma(sqlite3 *db, const char *text, char *out, size_t cap)
-{
-    sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(db, text, -1, &statement, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_step(statement);
-    if (code == SQLITE_ROW && out)
-        get_text(statement, 0, out, cap);
-    sqlite3_finalize(statement);
-    return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
 static enum rlk_class sqlite_open(void *state, struct rlk_call *call,
                                   const struct rlk_target *target, const struct rlk_texts *texts,
                                   struct rlk_hello *hello)
 {
     struct connection *conn = state;
-    char path[4096];
     enum rlk_class class = check_version(call);
     if (class == RLK_DONE)
-        class = path_of(target->url, call, path, sizeof path);
+        class = path_of(target->url, call, conn->path, sizeof conn->path);
     if (class != RLK_DONE)
         return class;
     conn->texts = texts;
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
-    int code = sqlite3_open_v2(path, &conn->db, flags, NULL);
-    if (!conn->db)
-        return RLK_NOMEM;
-    if (code == SQLITE_OK) {
-        sqlite3_extended_result_codes(conn->db, 1);
-        ready(conn, call);
-        /* Reading the header finds out whether this is a database at all. */
-        code = pragma(conn->db, "PRAGMA schema_version", NULL, 0);
-    }
-    /* A token that was answered must not be forgotten by a power failure, nor a journal come back. */
-    if (code == SQLITE_OK)
-        code = pragma(conn->db, "PRAGMA synchronous = EXTRA", NULL, 0);
-    if (code != SQLITE_OK)
-        return (code & 0xFF) == SQLITE_CANTOPEN ? cannot_open(conn, call, path)
-                                                : failed(conn, call);
     snprintf(hello->schema, sizeof hello->schema, "main");
-    return RLK_DONE;
+    class = open_file(conn, call, false);
+    return class == RLK_SCHEMA ? RLK_DONE : class; /* it may be installed yet */
 }
 
 static enum rlk_class sqlite_adopt(void *state, struct rlk_call *call, void *vendor,
@@ -454,7 +494,9 @@ static enum rlk_class choose_journal(struct connection *conn, struct rlk_call *c
 static enum rlk_class sqlite_install(void *state, struct rlk_call *call)
 {
     struct connection *conn = state;
-    enum rlk_class class = ready(conn, call);
+    enum rlk_class class = conn->db ? RLK_DONE : open_file(conn, call, true);
+    if (class == RLK_DONE)
+        class = ready(conn, call);
     if (class == RLK_DONE)
         class = choose_journal(conn, call);
     if (class != RLK_DONE)
@@ -531,6 +573,7 @@ static enum rlk_class sqlite_facts(void *state, struct rlk_call *call, struct rl
     describe_durability(journal, synchronous, out);
     describe_names(conn, out);
     out->read_only = sqlite3_db_readonly(conn->db, "main") == 1 || strcmp(query_only, "1") == 0;
+    out->may_lock = true; /* whoever may write the file */
     snprintf(out->isolation, sizeof out->isolation, "serializable");
     out->any_isolation = true;
     return RLK_DONE;

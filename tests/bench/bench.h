@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Benchmarks: rowlock beside hand-written loops over the raw client libraries, in the same minute, on
- * the same server, on tables of the same definition. Nothing here judges a time; it prints ratios.
+ * Benchmarks: rowlock beside hand-written loops over the raw client libraries, in the same minute,
+ * on the same server, on tables of the same definition. No time is judged here; ratios are printed.
  *
  * A contender does one kind of step over and over. contest.c lets contenders take turns in short
- * rounds and compares the rounds pair by pair, so that what disturbs one disturbs its neighbour too.
+ * rounds and compares them pair by pair, so that what disturbs one disturbs its neighbour too.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -87,7 +87,7 @@ extern const struct hand hand_postgres, hand_mysql, hand_sqlite;
 
 /* ---------------------------------------------------------------- contests */
 
-enum { CONTENDERS_MAX = 5, ROUNDS = 7 };
+enum { CONTENDERS_MAX = 5, ROUNDS = 15 };
 
 struct outcome {
     double rate; /* steps a second, median of the rounds */
@@ -95,8 +95,8 @@ struct outcome {
     double cpu_us; /* user time of the client for each step */
 };
 
-/* Each contender runs for seconds in all, with so many clients. prefix begins the locks' names; shared:
- * all clients use one. */
+/* Each contender runs for seconds in all, with so many clients. prefix begins the locks' names.
+ * shared: all clients use one lock. */
 void contest(const struct contender *contenders, int count, int clients, double seconds,
              const char *prefix, bool shared, struct outcome *out);
 

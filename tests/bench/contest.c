@@ -156,8 +156,7 @@ void contest(const struct contender *contenders, int count, int clients, double 
         open_sessions(&contenders[c], clients, prefix, shared, sessions[c]);
     for (int r = 0; r < ROUNDS; r++)
         for (int c = 0; c < count; c++)
-            rounds[c][r] =
-                run_round(contenders[c].step, sessions[c], clients, seconds / ROUNDS);
+            rounds[c][r] = run_round(contenders[c].step, sessions[c], clients, seconds / ROUNDS);
     for (int c = 0; c < count; c++)
         for (int i = 0; i < clients; i++)
             contenders[c].close(sessions[c][i]);

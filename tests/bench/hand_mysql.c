@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lock loops as one would write them by hand with the MySQL client library: prepared statements, and
- * no safety but what the row work itself gives.
+ * Lock loops as one would write them by hand with the MySQL client library: prepared statements,
+ * and no safety but what the row work itself gives.
  */
 #include "bench.h"
 
@@ -16,7 +16,7 @@
 #define HAND "rowlock_bench_hand"
 #define OURS "rowlock_bench_ours"
 #define NOW "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-#define COLUMNS                                                                                    \
+#define COLUMNS \
     "(name, slot, owner, token, attempt, acquired, expires, ttl, host, pid, program, note)"
 
 enum statement { BUMP, INSERT, SINGLE, DELETE, LOOK, RENEW, SWEEP, STATEMENTS };
@@ -29,8 +29,9 @@ static const char *const statements[STATEMENTS] = {
                " + ?, ?, ?, ?, 'bench', '')",
     [SINGLE] = "CALL hand_grant(?, ?, ?, ?, ?)",
     [DELETE] = "DELETE FROM rowlock_locks WHERE name = ? AND slot = 0 AND owner = ? AND token = ?",
-    [LOOK] = "SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program,"
-             " note FROM rowlock_locks WHERE name = ? AND slot = 0",
+    [LOOK] =
+        "SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program,"
+        " note FROM rowlock_locks WHERE name = ? AND slot = 0",
     [RENEW] = "UPDATE rowlock_locks SET expires = " NOW " + ?, renewals = renewals + 1"
               " WHERE name = ? AND slot = 0 AND owner = ? AND token = ?",
     [SWEEP] = "DELETE FROM rowlock_locks WHERE expires <= ? ORDER BY name, slot LIMIT ?",
@@ -168,8 +169,8 @@ struct values {
 
 static void give_text(struct values *v, char *text)
 {
-    v->bind[v->count++] = (MYSQL_BIND){
-        .buffer_type = MYSQL_TYPE_BLOB, .buffer = text, .buffer_length = strlen(text)};
+    v->bind[v->count++] =
+        (MYSQL_BIND){.buffer_type = MYSQL_TYPE_BLOB, .buffer = text, .buffer_length = strlen(text)};
 }
 
 static void give_int(struct values *v, int64_t *number)
@@ -200,7 +201,7 @@ static void insert(struct session *s)
     execute(s, INSERT, &v);
 }
 
-static void delete(struct session *s)
+static void delete (struct session *s)
 {
     struct values v = {.count = 0};
     give_text(&v, s->name);
@@ -261,8 +262,8 @@ static void hold(void *session)
 
 static void look(void *session)
 {
-    static const bool is_text[COLUMNS_MAX] = {[0] = true, [2] = true, [8] = true,
-                                              [10] = true, [11] = true};
+    static const bool is_text[COLUMNS_MAX] = {
+        [0] = true, [2] = true, [8] = true, [10] = true, [11] = true};
     struct session *s = session;
     struct values v = {.count = 0};
     char text[COLUMNS_MAX][TEXT_CAP];
@@ -322,7 +323,8 @@ static void fill(void *session, int64_t rows)
         int64_t part = rows - done < 1000 ? rows - done : 1000;
         snprintf(sql, sizeof sql,
                  "INSERT INTO rowlock_locks " COLUMNS " WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
-                 " SELECT i + 1 FROM n WHERE i < %" PRId64 ") SELECT CONCAT('expired ', i + %" PRId64
+                 " SELECT i + 1 FROM n WHERE i < %" PRId64
+                 ") SELECT CONCAT('expired ', i + %" PRId64
                  "), 0, MD5(i), i, i, 1, 2, 1, 'host', 1, 'bench', '' FROM n",
                  part, done);
         run(s->conn, sql);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lock loops as one would write them by hand with libpq: prepared statements, and no safety but what
- * the row work itself gives.
+ * Lock loops as one would write them by hand with libpq: prepared statements, and no safety but
+ * what the row work itself gives.
  */
 #include "bench.h"
 
@@ -16,7 +16,7 @@
 #define HAND "rowlock_bench_hand"
 #define OURS "rowlock_bench_ours"
 #define NOW "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
-#define COLUMNS                                                                                    \
+#define COLUMNS \
     "(name, slot, owner, token, attempt, acquired, expires, ttl, host, pid, program, note)"
 
 enum statement { BEGIN, BUMP, INSERT, COMMIT, SINGLE, DELETE, LOOK, RENEW, SWEEP, STATEMENTS };
@@ -32,7 +32,8 @@ static const struct {
               " RETURNING token",
               1},
     [INSERT] = {"insert",
-                "INSERT INTO rowlock_locks " COLUMNS " SELECT $1, 0, $2, $8::bigint, $3::bigint, now,"
+                "INSERT INTO rowlock_locks " COLUMNS
+                " SELECT $1, 0, $2, $8::bigint, $3::bigint, now,"
                 " now + $4::bigint, $4::bigint, $5, $6::bigint, $7, ''"
                 " FROM (SELECT " NOW " AS now) c RETURNING expires",
                 8},
@@ -41,13 +42,14 @@ static const struct {
                 "WITH c AS (INSERT INTO rowlock_tokens AS t VALUES ($1, 1, " NOW ")"
                 " ON CONFLICT (name) DO UPDATE SET token = t.token + 1, granted = excluded.granted"
                 " RETURNING token, granted)"
-                " INSERT INTO rowlock_locks " COLUMNS " SELECT $1, 0, $2, token, $3::bigint, granted,"
+                " INSERT INTO rowlock_locks " COLUMNS
+                " SELECT $1, 0, $2, token, $3::bigint, granted,"
                 " granted + $4::bigint, $4::bigint, $5, $6::bigint, $7, '' FROM c"
                 " RETURNING token, expires",
                 7},
-    [DELETE] = {"delete",
-                "DELETE FROM rowlock_locks WHERE name = $1 AND slot = 0 AND owner = $2 AND token = $3",
-                3},
+    [DELETE] =
+        {"delete",
+         "DELETE FROM rowlock_locks WHERE name = $1 AND slot = 0 AND owner = $2 AND token = $3", 3},
     [LOOK] = {"look",
               "SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid,"
               " program, note FROM rowlock_locks WHERE name = $1 AND slot = 0",
@@ -168,10 +170,11 @@ static void close_session(void *session)
 static void describe(void *session, char *out, size_t cap)
 {
     struct session *s = session;
-    PGresult *r = check(
-        s->conn, PQexec(s->conn, "SELECT format('PostgreSQL %s, synchronous_commit %s, fsync %s',"
-                                 " current_setting('server_version'),"
-                                 " current_setting('synchronous_commit'), current_setting('fsync'))"));
+    PGresult *r =
+        check(s->conn,
+              PQexec(s->conn, "SELECT format('PostgreSQL %s, synchronous_commit %s, fsync %s',"
+                              " current_setting('server_version'),"
+                              " current_setting('synchronous_commit'), current_setting('fsync'))"));
     snprintf(out, cap, "%s", PQgetvalue(r, 0, 0));
     PQclear(r);
 }
@@ -192,7 +195,7 @@ static void insert(struct session *s)
     PQclear(execute(s, INSERT, values));
 }
 
-static void delete(struct session *s)
+static void delete (struct session *s)
 {
     const char *values[] = {s->name, s->owner, s->token};
     PGresult *r = execute(s, DELETE, values);
@@ -321,7 +324,8 @@ const struct hand hand_postgres = {
     .transaction = transaction,
     .single = single,
     .single_label = "hand-written one statement",
-    .single_legend = "WITH c AS (upsert of the token) INSERT of the lock row; DELETE: 2 round trips",
+    .single_legend =
+        "WITH c AS (upsert of the token) INSERT of the lock row; DELETE: 2 round trips",
     .bare = bare,
     .hold = hold,
     .look = look,

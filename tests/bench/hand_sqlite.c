@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NOW                                                                                        \
-    "CAST(strftime('%s', 'now') AS INTEGER) * 1000000"                                             \
+#define NOW                                            \
+    "CAST(strftime('%s', 'now') AS INTEGER) * 1000000" \
     " + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000"
-#define COLUMNS                                                                                    \
+#define COLUMNS \
     "(name, slot, owner, token, attempt, acquired, expires, ttl, host, pid, program, note)"
 
 enum statement { BEGIN, BUMP, INSERT, COMMIT, DELETE, LOOK, RENEW, SWEEP, STATEMENTS };
@@ -31,13 +31,16 @@ static const char *const statements[STATEMENTS] = {
                " SELECT ?1, 0, ?2, ?3, 4711, now, now + ?4, ?4, ?5, ?6, 'bench', ''"
                " FROM (SELECT " NOW " AS now) RETURNING expires",
     [COMMIT] = "COMMIT",
-    [DELETE] = "DELETE FROM rowlock_locks WHERE name = ?1 AND slot = 0 AND owner = ?2 AND token = ?3",
-    [LOOK] = "SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program,"
-             " note FROM rowlock_locks WHERE name = ?1 AND slot = 0",
+    [DELETE] =
+        "DELETE FROM rowlock_locks WHERE name = ?1 AND slot = 0 AND owner = ?2 AND token = ?3",
+    [LOOK] =
+        "SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program,"
+        " note FROM rowlock_locks WHERE name = ?1 AND slot = 0",
     [RENEW] = "UPDATE rowlock_locks SET expires = " NOW " + ?4, renewals = renewals + 1"
               " WHERE name = ?1 AND slot = 0 AND owner = ?2 AND token = ?3 RETURNING expires",
-    [SWEEP] = "DELETE FROM rowlock_locks WHERE (name, slot) IN (SELECT name, slot FROM rowlock_locks"
-              " WHERE expires <= ?1 ORDER BY name, slot LIMIT ?2)",
+    [SWEEP] =
+        "DELETE FROM rowlock_locks WHERE (name, slot) IN (SELECT name, slot FROM rowlock_locks"
+        " WHERE expires <= ?1 ORDER BY name, slot LIMIT ?2)",
 };
 
 struct session {
@@ -107,8 +110,8 @@ static void *open_session(const struct place *place, const char *name)
     snprintf(s->name, sizeof s->name, "%s", name);
     snprintf(s->owner, sizeof s->owner, "%032d", rand());
     gethostname(s->host, sizeof s->host - 1);
-    char *sql = sqlite3_mprintf("INSERT INTO rowlock_tokens VALUES (%Q, 0, 0) ON CONFLICT DO NOTHING",
-                                name);
+    char *sql = sqlite3_mprintf(
+        "INSERT INTO rowlock_tokens VALUES (%Q, 0, 0) ON CONFLICT DO NOTHING", name);
     run(s->db, sql);
     sqlite3_free(sql);
     return s;
@@ -165,7 +168,7 @@ static sqlite3_int64 execute(struct session *s, enum statement which)
     return first;
 }
 
-static void delete(struct session *s)
+static void delete (struct session *s)
 {
     if (execute(s, DELETE) != 1)
         die("SQLite: '%s' was not there", s->name);

@@ -3,7 +3,7 @@
  * What is measured, on each database whose URL is in the environment. How is in contest.c.
  *
  * usage: main [JSON-FILE]
- *   BENCH_SECONDS  how long each contender runs for each figure (2)
+ *   BENCH_SECONDS  how long each contender runs for each figure (1.5)
  *   BENCH_SWEEP    expired rows in the sweep (100000)
  *   BENCH_DELAY_US how much later each way a slow network delivers (500)
  */
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEPS_LOGGED = 50, STEPS_BEFORE = 10, SWEEPS = 2, FSYNCS = 51 };
+enum { STEPS_LOGGED = 50, STEPS_BEFORE = 10, SWEEPS = 2, FSYNCS = 51, LOG_ROUNDS = 5 };
 
 struct site {
     const struct hand *hand;
@@ -24,7 +24,7 @@ struct site {
     struct place ours, theirs;
 };
 
-static double seconds = 2;
+static double seconds = 1.5;
 static int64_t sweep_rows = 100000;
 static int delay_us = 500;
 
@@ -43,11 +43,8 @@ static void compete(const char *key, const char *unit, const struct contender *c
 
 static struct contender ours(const struct place *place, const char *label, void (*step)(void *))
 {
-    return (struct contender){.label = label,
-                              .place = place,
-                              .open = ours_open,
-                              .close = ours_close,
-                              .step = step};
+    return (struct contender){
+        .label = label, .place = place, .open = ours_open, .close = ours_close, .step = step};
 }
 
 static struct contender theirs(const struct hand *hand, const struct place *place,
@@ -66,9 +63,9 @@ static int pair_contenders(const struct hand *hand, const struct place *our_plac
 {
     int count = 0;
     out[count++] = ours(our_place, "rowlock", ours_pair);
-    out[count++] = theirs(hand, their_place, "hand-written transaction",
-                          "BEGIN; bump the token row; INSERT the lock row; COMMIT; DELETE",
-                          hand->transaction);
+    out[count++] =
+        theirs(hand, their_place, "hand-written transaction",
+               "BEGIN; bump the token row; INSERT the lock row; COMMIT; DELETE", hand->transaction);
     if (hand->single)
         out[count++] =
             theirs(hand, their_place, hand->single_label, hand->single_legend, hand->single);
@@ -156,18 +153,18 @@ static void compare_logs(const struct site *site, const char *what, struct conte
                          int count)
 {
     void *sessions[CONTENDERS_MAX];
-    double bytes[CONTENDERS_MAX][ROUNDS];
+    double bytes[CONTENDERS_MAX][LOG_ROUNDS];
     for (int c = 0; c < count; c++) {
         sessions[c] = contenders[c].open(contenders[c].place, "logged");
         if (contenders[c].begin)
             contenders[c].begin(sessions[c]);
     }
-    for (int r = 0; r < ROUNDS; r++)
+    for (int r = 0; r < LOG_ROUNDS; r++)
         for (int c = 0; c < count; c++)
             bytes[c][r] = log_of(site, &contenders[c], sessions[c]);
     report_line("  %-20s", what);
     for (int c = 0; c < count; c++) {
-        double value = median(bytes[c], ROUNDS);
+        double value = median(bytes[c], LOG_ROUNDS);
         report_line("  %s %.0f", contenders[c].label, value);
         report_number(what, contenders[c].label, value);
         contenders[c].close(sessions[c]);
@@ -336,10 +333,11 @@ static void report_disk(void)
     }
     close(file);
     double us = median(took, FSYNCS) * 1e6;
-    report_line("One fdatasync of 4 KB takes %.0f us here, on %ld processors that clients and servers"
-                " share.\nratio: rowlock's rate over that line's, of rounds taken in turn; 1 is as"
-                " fast, more is faster.\nCPU us: user time of the client for each operation.\n",
-                us, sysconf(_SC_NPROCESSORS_ONLN));
+    report_line(
+        "One fdatasync of 4 KB takes %.0f us here, on %ld processors that clients and servers"
+        " share.\nratio: rowlock's rate over that line's, of rounds taken in turn; 1 is as"
+        " fast, more is faster.\nCPU us: user time of the client for each operation.\n",
+        us, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 static double setting(const char *name, double otherwise)

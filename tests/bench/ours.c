@@ -57,8 +57,8 @@ void ours_close(void *session)
     free(s);
 }
 
-/* Nobody else wants the lock. The wait is for SQLite, where a file has one writer at a time and a try
- * gives up after a second of bad luck. */
+/* Nobody else wants the lock. The wait is for SQLite, where a file has one writer at a time and a
+ * try gives up after a second of bad luck. */
 void ours_acquire(void *session)
 {
     struct session *s = session;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A relay between a client and a server that counts round trips and can be as slow as a network. It
- * knows no protocol: a round trip begins when the client speaks after the server has, or speaks first.
+ * A relay between a client and a server that counts round trips and can be as slow as a network.
+ * It knows no protocol: a round trip begins when the client speaks after the server has, or first.
  * Each direction of a connection has a thread, which is enough for clients that send and then wait.
  */
 #include "bench.h"

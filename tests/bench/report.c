@@ -14,8 +14,8 @@ static const char *database;
 
 static json_t *add_figure(const char *key, const char *contender)
 {
-    json_t *figure = json_pack("{s:s, s:s, s:s}", "database", database, "what", key, "contender",
-                               contender);
+    json_t *figure =
+        json_pack("{s:s, s:s, s:s}", "database", database, "what", key, "contender", contender);
     if (!figures)
         figures = json_array();
     if (!figure || json_array_append_new(figures, figure) != 0)

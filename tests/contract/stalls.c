@@ -23,8 +23,8 @@ static void make_slow(const struct contract *c)
                 "RETURN NEW; END $$",
                 SLOW, STALL_MS);
         db_exec(c->raw, c->url,
-                "CREATE TRIGGER stalling_trigger BEFORE INSERT ON stalling_locks FOR EACH ROW "
-                "EXECUTE FUNCTION stalling_sleep()");
+                "CREATE TRIGGER stalling_trigger BEFORE INSERT OR UPDATE OF token "
+                "ON stalling_locks FOR EACH ROW EXECUTE FUNCTION stalling_sleep()");
     } else {
         db_exec(c->raw, c->url,
                 "CREATE TRIGGER stalling_trigger BEFORE INSERT ON stalling_locks FOR EACH ROW "

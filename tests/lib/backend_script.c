@@ -184,7 +184,7 @@ static enum rlk_class script_facts(void *conn, struct rlk_call *call, struct rlk
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(out->server, sizeof out->server, "Script 1");
     snprintf(out->isolation, sizeof out->isolation, "read committed");
-    out->crash_safe = out->bytewise = out->durable = true;
+    out->crash_safe = out->bytewise = out->durable = out->may_lock = true;
     out->read_only = answer.missing;
     out->now_us = (int64_t)now.tv_sec * 1000000 + answer.left_us;
     return answer.class;

@@ -110,7 +110,7 @@ static const struct {
     {RLK_CONTENTION, "CONTENTION", ROWLOCK_ESERVER, 1, true, "try again"},
     {RLK_UNSENT, "UNSENT", ROWLOCK_ECONN, 1, true, ""},
     {RLK_UNCERTAIN, "UNCERTAIN", ROWLOCK_EUNCERTAIN, 1, true, "may or may not"},
-    {RLK_READONLY, "READONLY", ROWLOCK_EREADONLY, 1, false, "takes writes"},
+    {RLK_READONLY, "READONLY", ROWLOCK_EREADONLY, 1, false, "can be written to"},
     {RLK_SCHEMA, "SCHEMA", ROWLOCK_ESCHEMA, 0, false, "rowlock install"},
     {RLK_DENIED, "DENIED", ROWLOCK_EDENIED, 0, false, ""},
     {RLK_INVALID, "INVALID", ROWLOCK_EINVAL, 0, false, ""},
@@ -286,7 +286,7 @@ static void test_looking_once(void)
 int main(void)
 {
     for (size_t call = 0; call < sizeof calls / sizeof calls[0]; call++)
-        for (size_t class = 0; class < sizeof classes / sizeof classes[0]; class++)
+        for (size_t class = 0; class < sizeof classes / sizeof classes[0]; class ++)
             test_class(call, class);
     test_own_words();
     test_opening();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options structs: defaults, limits, and structs of older and newer headers. Names are in test_names.c.
+ * Options structs: defaults, limits, and structs of older and newer headers. Names are in
+ * test_names.c.
  */
 #include "backend_script.h"
 #include "quick.h"
@@ -30,7 +31,8 @@ static void test_db_defaults(void)
     memset(&options, 0xAA, sizeof options);
     rowlock_db_options_init(&options);
     script_reset();
-    tap_is_int(rowlock_db_open(&db, "sqlite:x", &options, NULL), ROWLOCK_OK, "options as they come");
+    tap_is_int(rowlock_db_open(&db, "sqlite:x", &options, NULL), ROWLOCK_OK,
+               "options as they come");
     tap_is_int(db->target.connect_ms, 5000, "connecting may take five seconds");
     tap_is_int(db->statement_us, 10000000, "a statement ten");
     tap_is_int(db->target.timeout_ms, 10000, "of which the driver is told");
@@ -103,9 +105,9 @@ static void test_db_url_parameters(void)
     options.schema = "one";
     options.prefix = "one_";
     script_reset();
-    tap_is_int(rowlock_db_open(&db, "sqlite:x?rowlock_schema=two&rowlock_prefix=two_", &options,
-                               NULL),
-               ROWLOCK_OK, "a URL with parameters of ours");
+    tap_is_int(
+        rowlock_db_open(&db, "sqlite:x?rowlock_schema=two&rowlock_prefix=two_", &options, NULL),
+        ROWLOCK_OK, "a URL with parameters of ours");
     tap_is_str(db->texts.schema, "two", "its schema counts before the options'");
     tap_is_str(db->texts.prefix, "two_", "so does its prefix");
     tap_is_str(db->target.url, "sqlite:x", "the driver does not see them");
@@ -135,7 +137,8 @@ static void test_sizes(void)
     options.owner = "\xFF";
     tap_is_int(opens(&options), ROWLOCK_OK, "of an older struct only what it has is read");
     larger.known.size = sizeof larger;
-    tap_is_int(opens(&larger.known), ROWLOCK_OK, "a newer struct that asks for nothing new is fine");
+    tap_is_int(opens(&larger.known), ROWLOCK_OK,
+               "a newer struct that asks for nothing new is fine");
     larger.newer[1] = INT64_C(1) << 56;
     tap_is_int(opens(&larger.known), ROWLOCK_EINVAL, "one that asks for something new is refused");
 }

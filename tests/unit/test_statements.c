@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the embedded texts to what a connection sends: schema and prefix in front of each name of ours,
- * and nothing else changed. What the statements do is in the contract tests.
+ * From the embedded texts to what a connection sends: schema and prefix in front of each name of
+ * ours, and nothing else changed. What the statements do is in the contract tests.
  */
 #include "fail_alloc.h"
 #include "internal.h"
@@ -50,7 +50,8 @@ static void test_all_steps(void)
             char quoted[32];
             snprintf(quoted, sizeof quoted, "%cs%c.%czz_", dialects[d].quote, dialects[d].quote,
                      dialects[d].quote);
-            tap_is_int(count(sql, quoted), count(sql, "zz_"), "each name is quoted and in its schema");
+            tap_is_int(count(sql, quoted), count(sql, "zz_"),
+                       "each name is quoted and in its schema");
         }
         rlk_texts_clear(&texts);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The states of a lock: granted, entered again, lapsed, lost, released; and how long a lease lasts by
- * our clock. What is sent again is in test_resending.c, waiting in test_wait.c.
+ * The states of a lock: granted, entered again, lapsed, lost, released; and how long a lease lasts
+ * by our clock. What is sent again is in test_resending.c, waiting in test_wait.c.
  */
 #include "backend_script.h"
 #include "quick.h"

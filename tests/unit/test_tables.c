@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What core makes of the tables it finds: missing, half installed, older, newer; when it installs, and
- * what rowlock_check() reports. What the tables look like is the databases' business.
+ * What core makes of the tables it finds: missing, half installed, older, newer; when it installs,
+ * and what rowlock_check() reports. What the tables look like is the databases' business.
  */
 #include "backend_script.h"
 #include "quick.h"
@@ -69,7 +69,27 @@ static void test_install_again(void)
     begin();
     tap_is_int(rowlock_install(db), ROWLOCK_OK, "tables that are there are fine");
     tap_is_int(rowlock_install(db), ROWLOCK_OK, "however often");
-    tap_is_str(script_calls(), "meta meta", "nothing is created, which may need privileges");
+    tap_is_str(script_calls(), "meta install meta meta install meta",
+               "what else may be missing is created");
+    rowlock_db_close(db);
+}
+
+static void test_install_unprivileged(void)
+{
+    begin();
+    script_always(OP_INSTALL, FAILS(RLK_DENIED));
+    tap_is_int(rowlock_install(db), ROWLOCK_OK, "where all is there no privilege is needed");
+    script_always(OP_META, FAILS(RLK_SCHEMA));
+    tap_is_int(rowlock_install(db), ROWLOCK_EDENIED, "where it is not, the refusal is told");
+    rowlock_db_close(db);
+}
+
+static void test_install_foreign(void)
+{
+    begin();
+    script_always(OP_META, FAILS(RLK_SCHEMA));
+    tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "a foreign table of our name is not made ours");
+    tap_ok(strstr(error_text(), "another program's") != NULL, "and is called what it is");
     rowlock_db_close(db);
 }
 
@@ -89,7 +109,7 @@ static void test_install_over_another(void)
     tap_is_int(rowlock_install(db), ROWLOCK_OK, "one installation");
     script_always(OP_META, ANSWER(.identity = "second"));
     tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "another in its place is not ours to touch");
-    tap_is_int(script_count(OP_INSTALL), 0, "nothing is done to it");
+    tap_is_int(script_count(OP_INSTALL), 1, "nothing more is done to it");
     rowlock_db_close(db);
 }
 
@@ -207,12 +227,13 @@ int main(void)
 {
     test_unusable(FAILS(RLK_SCHEMA), "missing", "rowlock install");
     test_unusable(ANSWER(.missing = true), "half installed", "rowlock install");
-    test_unusable(ANSWER(.version = RLK_SCHEMA_VERSION - 2), "older",
-                  "rowlock install");
+    test_unusable(ANSWER(.version = -1), "never written", "no rowlock has written");
     test_unusable(ANSWER(.version = RLK_SCHEMA_VERSION + 1), "newer", "upgrade rowlock");
     test_install_fresh();
     test_install_half();
     test_install_again();
+    test_install_unprivileged();
+    test_install_foreign();
     test_install_over_newer();
     test_install_over_another();
     test_install_in_vain();

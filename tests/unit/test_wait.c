@@ -144,7 +144,8 @@ static void test_hinted_pauses(void)
     tap_ok(soon, "and soon after it");
     tap_ok(highest - lowest > 10000, "spread, so that waiters do not all come at once");
     int tries = 0;
-    tap_ok(rlk_pause_poll(db, &tries, 100000) <= 20000, "a lease that lasts longer changes nothing");
+    tap_ok(rlk_pause_poll(db, &tries, 100000) <= 20000,
+           "a lease that lasts longer changes nothing");
     tap_ok(rlk_pause_poll(db, &tries, -5) > 0, "nor does one that is over");
     end();
 }
@@ -220,10 +221,12 @@ static rowlock_db *signalled;
 static void on_alarm(int number)
 {
     (void)number;
+    int saved = errno;
     errno = 4242;
     rowlock_cancel(signalled);
     if (errno != 4242)
         signalled = NULL;
+    errno = saved;
 }
 
 static void test_cancel_from_signal(void)
