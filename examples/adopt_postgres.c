@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A lock through a PostgreSQL connection that the program has anyway. The connection stays the
- * program's: rowlock neither closes it nor changes its settings, and wants it outside a transaction.
+ * program's: rowlock does not close it, changes no setting, and wants it outside a transaction.
  *
  *     adopt_postgres [CONNINFO]      as PQconnectdb() takes it, else ROWLOCK_URL
  */

@@ -75,6 +75,7 @@ cat >"$dir/job" <<'JOB'
 # job FILE SECONDS
 echo "working with token $ROWLOCK_TOKEN"
 printf 'token %s\npid %s\nbegan %s\n' "$ROWLOCK_TOKEN" $$ "$(date +%s%N)" >"$1"
+[ "$2" -lt 600 ] || exec sleep "$2"
 sleep "$2"
 echo "ended $(date +%s%N)" >>"$1"
 echo "done"

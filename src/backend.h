@@ -230,6 +230,7 @@ struct rlk_backend {
     /* Who holds it, by a plain read: HELD as acquire would say it, else IN_FLIGHT meaning "go and try". */
     enum rlk_class (*probe)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                             struct rlk_grant *out);
+    /* ttl_us 0: as long as the grant was last given; expires_us - now_us says how long that is. */
     enum rlk_class (*renew)(void *conn, struct rlk_call *call, const struct rlk_held *held,
                             int64_t ttl_us, struct rlk_renewal *out);
     enum rlk_class (*release)(void *conn, struct rlk_call *call, const struct rlk_held *held,

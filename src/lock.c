@@ -421,7 +421,7 @@ static int renew_grant(rowlock_lock *lock, int64_t ttl_us)
         return result;
     if (!h.renewal.found)
         return found_lost(lock);
-    lock->ttl_us = ttl_us;
+    lock->ttl_us = h.renewal.expires_us - h.renewal.now_us;
     lock->expires_us = h.renewal.expires_us;
     lock->deadline_us = local_deadline(step.sent_us, h.renewal.expires_us, h.renewal.now_us);
     return h.renewal.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
@@ -432,8 +432,6 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
     int result = enter(lock, "renew lock");
     if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
         return result;
-    if (ttl_ms == 0 && lock->ttl_us == 0)
-        return rlk_fail(lock->db, ROWLOCK_EINVAL, "an attached grant's first renewal needs a ttl");
     if (ttl_ms != 0 && (result = rlk_check_ttl(lock->db, ttl_ms)) != ROWLOCK_OK)
         return result;
     return renew_grant(lock, ttl_ms ? ttl_ms * 1000 : lock->ttl_us);

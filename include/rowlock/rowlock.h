@@ -167,6 +167,9 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  *                                                  ssl_key, default_file, default_group
  *   sqlite:/path/to/file                           created if it is not there
  *
+ * MariaDB's client library has the whole process ignore SIGPIPE from then on; restore it in a child
+ * before exec if that matters to it.
+ *
  * Passwords are better left where those clients keep them: .pgpass, service and option files,
  * PGPASSWORD, MYSQL_PWD. ROWLOCK_OK; ECONN, EDENIED, EINVAL, EUNSUPPORTED, ENOMEM with *out NULL and
  * the reason in err (which may be NULL). Does not look for our tables: rowlock_install() may follow.

@@ -124,8 +124,8 @@ MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     UPDATE rowlock_locks
        SET lapsed = GREATEST(0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires),
-           expires = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + p_ttl,
-           ttl = p_ttl, renewals = renewals + 1
+           expires = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + IF(p_ttl > 0, p_ttl, ttl),
+           ttl = IF(p_ttl > 0, p_ttl, ttl), renewals = renewals + 1
      WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token;
     SELECT expires, lapsed, expires - ttl FROM rowlock_locks
      WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token;

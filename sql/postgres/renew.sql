@@ -1,6 +1,6 @@
 -- Make the lease last $5 from now on, if this owner and token still hold it. Never inserts.
 --
--- $1 name  $2 slot  $3 owner  $4 token  $5 ttl
+-- $1 name  $2 slot  $3 owner  $4 token  $5 ttl, or 0: as long as before
 -- columns: expires, lapsed (how long the lease had run out; 0: in time), now. No row: lost.
 --
 -- Atomic: one UPDATE of one row by its key. After a wait for the row its WHERE and its clock are
@@ -9,7 +9,8 @@
 /* rowlock:renew */
 UPDATE rowlock_locks
    SET lapsed = greatest(0, (date_part('epoch', clock_timestamp()) * 1000000)::bigint - expires),
-       expires = (date_part('epoch', clock_timestamp()) * 1000000)::bigint + $5::bigint,
-       ttl = $5::bigint, renewals = renewals + 1
+       expires = (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+                 + CASE WHEN $5::bigint > 0 THEN $5::bigint ELSE ttl END,
+       ttl = CASE WHEN $5::bigint > 0 THEN $5::bigint ELSE ttl END, renewals = renewals + 1
  WHERE name = $1::text AND slot = $2::integer AND owner = $3::text AND token = $4::bigint
 RETURNING expires, lapsed, expires - ttl

@@ -140,33 +140,12 @@ static int answer(const struct cli *cli, int result)
     return status_of(result);
 }
 
-/* Finds the length of the lease in the table: what was granted elsewhere is known there only. */
-static int find_ttl(void *context, const rowlock_grant *grant)
-{
-    struct settings *set = context;
-    bool found = grant->token == set->token && strcmp(grant->owner, set->owner) == 0;
-    if (found)
-        set->ttl_ms = grant->ttl_ms;
-    return found;
-}
-
-static int renew(struct cli *cli)
-{
-    struct settings *set = &cli->set;
-    if (set->ttl_ms == UNSET) {
-        int result = rowlock_list(cli->db, cli->arguments[0], find_ttl, set);
-        if (result != ROWLOCK_OK)
-            return result;
-    }
-    return set->ttl_ms == UNSET ? ROWLOCK_LOST : rowlock_renew(cli->lock, set->ttl_ms);
-}
-
 int cmd_renew(struct cli *cli)
 {
     int status = grant_of_others(cli);
     if (status != EXIT_FINE)
         return status;
-    int result = renew(cli);
+    int result = rowlock_renew(cli->lock, cli->set.ttl_ms == UNSET ? 0 : cli->set.ttl_ms);
     bool renewed = result == ROWLOCK_OK || result == ROWLOCK_LAPSED;
     print_answer(cli, result, renewed);
     status = answer(cli, result);

@@ -297,11 +297,13 @@ static int give_back(struct watch *watch, int status)
     return status;
 }
 
-static int finish(struct watch *watch, int hold_signal)
+/* The terminal is taken back first: a key that ends --min-hold has to reach us. */
+static int finish(struct watch *watch)
 {
     bool had_terminal = watch->job.has_terminal;
     int status = job_exit_status(&watch->job);
     job_take_terminal(&watch->job);
+    int hold_signal = hold_on(watch);
     if (watch->reason != NO_REASON)
         status = EXIT_LOST;
     else if (hold_signal)
@@ -357,7 +359,7 @@ static int run_job(struct cli *cli, int64_t start_ms)
         return not_watched(&watch);
     watch_job(&watch);
     watch_rest_of_group(&watch);
-    return finish(&watch, hold_on(&watch));
+    return finish(&watch);
 }
 
 int cmd_run(struct cli *cli)
@@ -367,6 +369,7 @@ int cmd_run(struct cli *cli)
     if (status != EXIT_FINE)
         return status;
     job_note_inherited_files();
+    signals_note();
     status = connect_for_run(cli);
     if (status != EXIT_FINE)
         return status;

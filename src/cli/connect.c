@@ -77,12 +77,25 @@ static int open_embedded(struct cli *cli, const rowlock_db_options *options)
     return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
 }
 
+static void log_line(void *context, rowlock_log_level level, const char *line)
+{
+    (void)context;
+    (void)level;
+    complain("%s", line);
+}
+
 int connect_database(struct cli *cli, const rowlock_db_options *options)
 {
+    if (cli->set.verbose)
+        rowlock_log_set(log_line, NULL, ROWLOCK_LOG_INFO);
     const char *url = cli->set.url ? cli->set.url : getenv("ROWLOCK_URL");
-    if (url && *url)
-        return open_url(cli, url, options);
-    return open_embedded(cli, options);
+    if (!url)
+        return open_embedded(cli, options);
+    /* Most likely a script's variable was not set. A lock in the wrong database is no lock. */
+    if (!*url)
+        return usage_error(cli, "%s is empty; leave it out for the embedded database",
+                           cli->set.url ? "--url" : "ROWLOCK_URL");
+    return open_url(cli, url, options);
 }
 
 void disconnect_database(struct cli *cli)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define LONGEST_TTL_MS (INT64_C(366) * 86400000)
+#define LONGEST_MS (INT64_C(366) * 86400000)
 
 int grant_settings(struct cli *cli)
 {
@@ -23,13 +23,16 @@ int grant_settings(struct cli *cli)
         set->wait_ms = ROWLOCK_FOREVER;
     if (set->ttl_ms == UNSET)
         set->ttl_ms = DEFAULT_TTL_MS;
-    if (set->ttl_ms < 100 || set->ttl_ms > LONGEST_TTL_MS)
+    if (set->wait_ms > LONGEST_MS)
+        return usage_error(cli, "--wait: must be at most 366d; leave it out to wait for ever");
+    if (set->ttl_ms < 100 || set->ttl_ms > LONGEST_MS)
         return usage_error(cli, "--ttl: must be from 100ms to 366d");
     return EXIT_FINE;
 }
 
 /* A person who waits wants to know for whom. A cron job that finds another host at work does not
- * want to send mail about it. */
+ * want to send mail about it; but that nobody can be named is worth a line everywhere, since something
+ * else than a holder may keep the lock from being granted. */
 static bool talkative(const struct cli *cli)
 {
     return cli->set.verbose || isatty(STDERR_FILENO);
@@ -40,7 +43,7 @@ static void say_who_holds(const struct cli *cli, const char *then)
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     const char *name = rowlock_lock_name(cli->lock);
     if (rowlock_lock_holder(cli->lock, &holder) != ROWLOCK_OK) {
-        complain("'%s' is just being granted or released; %s", name, then);
+        complain("'%s' is kept busy by another transaction, which cannot be named; %s", name, then);
         return;
     }
     char left[DURATION_TEXT_SIZE];
@@ -64,10 +67,10 @@ static int acquire(struct cli *cli)
         if (result != ROWLOCK_BUSY)
             return result;
         say_who_holds(cli, "waiting");
-        if (wait_ms > 0)
-            wait_ms -= now_ms() - start_ms;
-        if (wait_ms <= 0 && wait_ms != ROWLOCK_FOREVER)
+        int64_t left_ms = wait_ms - (now_ms() - start_ms);
+        if (wait_ms != ROWLOCK_FOREVER && left_ms <= 0)
             return ROWLOCK_TIMEOUT;
+        wait_ms = wait_ms == ROWLOCK_FOREVER ? wait_ms : left_ms;
     }
     options.wait_ms = wait_ms;
     return rowlock_acquire(cli->lock, &options);
@@ -87,7 +90,8 @@ static int not_acquired(struct cli *cli, int result)
 {
     if (result != ROWLOCK_BUSY && result != ROWLOCK_TIMEOUT)
         return report_failure(cli, result);
-    if (talkative(cli))
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    if (talkative(cli) || rowlock_lock_holder(cli->lock, &holder) != ROWLOCK_OK)
         say_who_holds(cli, "giving up");
     return cli->set.conflict_status != UNSET ? (int)cli->set.conflict_status : EXIT_NOT_ACQUIRED;
 }

@@ -56,6 +56,7 @@ static void note_renewal(struct keeper *keeper, int result)
 
     pthread_mutex_lock(&keeper->mutex);
     bool first_failure = !good && !keeper->failing;
+    bool recovered = good && keeper->failing;
     keeper->failing = !good;
     if (good)
         keeper->deadline_ms = deadline_ms;
@@ -69,6 +70,8 @@ static void note_renewal(struct keeper *keeper, int result)
                  rowlock_lock_name(cli->lock));
     else if (result != ROWLOCK_LOST && first_failure)
         report_failure(cli, result);
+    else if (recovered)
+        complain("renew lock '%s': done after all", rowlock_lock_name(cli->lock));
     if (!good)
         pthread_kill(keeper->boss, SIGCHLD);
 }

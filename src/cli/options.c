@@ -36,8 +36,8 @@ static const struct option_row rows[] = {
      NUMBER, AT(conflict_status), 0, 255},
     {OPT_TTL, 0, "ttl", "DURATION", "how long the lease lasts unless renewed (30s)", LENGTH,
      AT(ttl_ms), 0, 0},
-    {OPT_NEW_TTL, 0, "ttl", "DURATION", "how long it lasts from now on (as long as before)",
-     LENGTH, AT(ttl_ms), 0, 0},
+    {OPT_NEW_TTL, 0, "ttl", "DURATION", "how long it lasts from now on (as long as before)", LENGTH,
+     AT(ttl_ms), 0, 0},
     {OPT_GRACE, 0, "grace", "DURATION", "from SIGTERM to SIGKILL when the job must end (5s)",
      DURATION, AT(grace_ms), 0, 0},
     {OPT_MIN_HOLD, 0, "min-hold", "DURATION", "keep the lock so long even if COMMAND ends sooner",
@@ -264,7 +264,7 @@ static int refuse(const struct cli *cli, int code, const char *word)
         return usage_error(cli, "--%s takes no argument", row->name);
     if (optopt)
         return usage_error(cli, "unknown option '-%c'", optopt);
-    return usage_error(cli, "unknown or ambiguous option '%s'", word);
+    return usage_error(cli, "no such option here, or short for several: '%s'", word);
 }
 
 /* Two commands' options of one name have different ids but the same letter and member, so the first

@@ -75,16 +75,19 @@ int finish_output(int status)
 {
     /* Closing is part of writing: some file systems tell only then that the disk is full. */
     bool failed = ferror(stdout) != 0;
-    if (fflush(stdout) != 0)
+    int reason = 0; /* of an earlier failure nobody remembers it */
+    if (fflush(stdout) != 0 && !failed) {
         failed = true;
-    int reason = errno;
+        reason = errno;
+    }
     if (fclose(stdout) != 0 && !failed) {
         failed = true;
         reason = errno;
     }
     if (!failed)
         return status;
-    complain("write to standard output: %s", strerror(reason));
+    complain("write to standard output: %s",
+             reason ? strerror(reason) : "not all of it could be written");
     return status == EXIT_FINE ? EXIT_OUTPUT : status;
 }
 

@@ -23,6 +23,7 @@ static const int others[] = {SIGCHLD, SIGCONT, SIGWINCH, SIGTSTP, SIGTTIN, SIGTT
 static sigset_t original_mask;
 static struct sigaction original_ending[COUNT(ending)];
 static struct sigaction original_child;
+static struct sigaction original_pipe;
 static sigset_t kept;
 
 static rowlock_db *waiting_db;
@@ -44,6 +45,11 @@ bool signal_ends(int signal)
             return true;
     }
     return false;
+}
+
+void signals_note(void)
+{
+    sigaction(SIGPIPE, NULL, &original_pipe);
 }
 
 void signals_cancel(rowlock_db *db)
@@ -92,6 +98,7 @@ void signals_restore(void)
     for (size_t i = 0; i < COUNT(ending); i++)
         sigaction(ending[i], &original_ending[i], NULL);
     sigaction(SIGCHLD, &original_child, NULL);
+    sigaction(SIGPIPE, &original_pipe, NULL);
     sigprocmask(SIG_SETMASK, &original_mask, NULL);
 }
 

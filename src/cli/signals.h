@@ -12,7 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From now on signals that would end us end waits on db with ROWLOCK_CANCELLED. Signals that our
+/* Before a database is opened: MariaDB's client library has SIGPIPE ignored. A job must not. */
+void signals_note(void);
+
+/* From now on signals that would end us end waits on db with ROWLOCK_CANCELLED. Those that our
  * parent had us ignore (nohup, a background job of a script) stay ignored everywhere. */
 void signals_cancel(rowlock_db *db);
 

@@ -80,6 +80,9 @@ gone() {
 # A shell has its background jobs ignore the keyboard's signals, which this undoes. Sets $pid.
 # shellcheck disable=SC2034 # read by the tests
 start() {
+    # Now, since the background job may take its time to do so, and the old ones would be read.
+    : >"$work/bg.out"
+    : >"$work/bg.err"
     env --default-signal=INT,QUIT "$command" "$@" >"$work/bg.out" 2>"$work/bg.err" </dev/null &
     pid=$!
 }

@@ -249,6 +249,37 @@ unreachable() {
     done
 }
 
+# What cannot be had from a healthy server.
+unfit() {
+    printf '%5000s' 'no database' >"$TMPDIR/garbage"
+    if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
+        exits "sqlite: a file that is something else is refused" 64 list --url "sqlite:$TMPDIR/garbage"
+        same "sqlite: and not touched" "$(cat "$TMPDIR/garbage")" "$(printf '%5000s' 'no database')"
+    fi
+    if [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ]; then
+        exits "postgres: a server that takes no writes is unfit" 78 install --url "$(private_url \
+            "$ROWLOCK_TEST_POSTGRES_URL" "readonly_&options=-c%20default_transaction_read_only%3Don")"
+        exits "postgres: so is a schema that is not there" 78 list --url \
+            "$(private_url "$ROWLOCK_TEST_POSTGRES_URL" "x_&rowlock_schema=not_there")"
+    fi
+}
+
+# A server that fails in a way nobody foresaw: a trigger of somebody else's.
+failing() {
+    local url=${ROWLOCK_TEST_POSTGRES_URL:-} prefix=failing_$$_
+    [ -n "$url" ] && command -v psql >/dev/null || return 0
+    rl install --url "$(private_url "$url" $prefix)"
+    psql -q "$url" >/dev/null <<SQL
+CREATE FUNCTION ${prefix}no() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN RAISE EXCEPTION ''not today''; END';
+CREATE TRIGGER no BEFORE INSERT ON ${prefix}locks FOR EACH ROW EXECUTE FUNCTION ${prefix}no();
+SQL
+    exits "postgres: a failure of the server's own is 70" 70 acquire x --owner me \
+        --url "$(private_url "$url" $prefix)"
+    has "postgres: with the server's own words" "$err" "not today"
+    psql -q "$url" -c "DROP TRIGGER no ON ${prefix}locks; DROP FUNCTION ${prefix}no" >/dev/null
+}
+
 denied() {
     if [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ]; then
         exits "postgres: a user who may not log in is denied" 77 list \
@@ -262,5 +293,7 @@ denied() {
 
 for_each_database all
 unreachable
+unfit
+failing
 denied
 done_testing

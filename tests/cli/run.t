@@ -75,6 +75,8 @@ files() {
     echo inherited >"$work/file"
     out=$("$command" run io -- sh -c 'cat <&7' 7<"$work/file")
     same "but a file that the caller opened for it is" "$out" "inherited"
+    same "no signal is ignored that was not" "$("$command" run io grep SigIgn /proc/self/status)" \
+        "$(grep SigIgn /proc/self/status)"
     "$command" run io -- sh -c '[ ! -e /proc/self/fd/1 ]' >&-
     same "a closed standard output stays closed, and is no error" $? 0
 }
@@ -168,10 +170,11 @@ losing() {
     has "which is said together with that" "$err" "exit status 5"
 }
 
-# server FREEZE|…: does it to the server under test, which must not inherit this test's private folder.
+# server WHAT: freeze, thaw, stop or start the server under test. A started one outlives this test, so
+# it must inherit neither our private folder nor the pipe that our results go through.
 server() {
     local dir=ROWLOCK_TEST_${db^^}_DIR
-    TMPDIR=${!dir} tests/lib/server-ctl.sh "$db" "$1"
+    TMPDIR=${!dir} tests/lib/server-ctl.sh "$db" "$1" 3>&- 4>&- 5>&-
 }
 
 # A server that hangs: it takes connections and statements, and never answers.
@@ -206,6 +209,14 @@ restarting() {
     kill -TERM "$pid"
     ends "the job has outlived it" 143 "$pid"
     holds "and its lock is released" free restarting
+
+    begin orphaned --ttl 6s
+    server stop
+    kill "$(cat "$sign.child")"
+    ends "a job that ends while the server is away has its own status" 0 "$pid"
+    has "and its lock is left to its lease" "$(cat "$work/bg.err")" "it ends with its lease"
+    server start
+    exits "after which others get it" 0 run -w 60 orphaned true
 }
 
 all() {

@@ -115,8 +115,8 @@ killing() {
     holds "with a greater token" test "$next" -gt "$token"
 }
 
-# typed SECONDS KEYS JOB…: what is seen on a terminal when KEYS are typed after the job has said "ready".
-# script(1) is the terminal. Sets $status and $out.
+# typed KEYS JOB…: what is seen on a terminal when KEYS are typed after the job has said "ready", or
+# while it waits. script(1) is the terminal. Sets $status and $out.
 typed() {
     local keys=$1 line
     shift
@@ -124,7 +124,7 @@ typed() {
     : >"$work/screen"
     (
         for _ in $(seq 1 400); do
-            ! grep -q ready "$work/screen" || break
+            ! grep -Eq '^(ready|rowlock: .*waiting)' "$work/screen" || break
             sleep 0.05
         done
         printf '%b' "$keys"
@@ -153,7 +153,7 @@ terminal() {
     typed 'typed\n' sh -c '"$0" run tty true; echo ready; read line; echo "read: $line"' "$command"
     has "afterwards the terminal is the caller's again" "$out" "read: typed"
     rl acquire tty --owner somebody
-    typed '\003' sh -c 'echo ready; exec "$0" run tty true' "$command"
+    typed '\003' "$command" run tty true
     has "on a terminal the waiting is explained" "$out" "'tty' is held by rowlock["
     same "Ctrl-C ends the waiting" "$status" 130
     rl break tty

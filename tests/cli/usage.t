@@ -41,7 +41,7 @@ refusals() {
     refused "no command" "which command"
     refused "an unknown command" "unknown command 'frobnicate'" frobnicate
     refused "an unknown command to help" "unknown command 'x'" help x
-    refused "an unknown long option" "unknown or ambiguous option '--colour'" list --colour
+    refused "an unknown long option" "no such option here" list --colour
     refused "an unknown option before the command" "'--json'" --json list
     refused "an unknown short option" "unknown option '-x'" list -x
     refused "another command's option" "unknown option '-E'" list -E 3

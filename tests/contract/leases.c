@@ -123,8 +123,12 @@ static void attached(const struct contract *c)
     tap_is_int(rowlock_lock_token(part), token, "an attached handle has the token");
     tap_is_int(rowlock_remaining_ms(part), 0, "but knows nothing of the lease");
     is_result(two, rowlock_verify(part), ROWLOCK_OK, "it can verify");
-    is_result(two, rowlock_renew(part, TTL_MS), ROWLOCK_OK, "and renew");
-    tap_ok(rowlock_remaining_ms(part) > 0, "and knows then how long it lasts");
+    is_result(two, rowlock_renew(part, 0), ROWLOCK_OK,
+              "and renew for as long as the lock was granted");
+    tap_ok(rowlock_remaining_ms(part) > TTL_MS / 2 && rowlock_remaining_ms(part) <= TTL_MS,
+           "and knows then how long that is");
+    is_result(two, rowlock_renew(part, 2 * TTL_MS), ROWLOCK_OK, "or for longer");
+    tap_ok(rowlock_remaining_ms(part) > TTL_MS, "which it then lasts");
     is_result(two, try_lock(part, TTL_MS), ROWLOCK_EMISUSE, "it cannot acquire");
     rowlock_lock_close(part);
     tap_is_int(rows_of(c, "attached"), 1, "closing an attached handle releases nothing");

@@ -95,7 +95,8 @@ server_start() {
     if [ -n "${SERVER_DEATH_SIGNAL:-}" ]; then
         argv=(setpriv --pdeathsig "$SERVER_DEATH_SIGNAL" -- "${argv[@]}")
     fi
-    (as_server setsid "${argv[@]}") >>"$dir/log" 2>&1 </dev/null &
+    # Neither a test's folder nor its pipes are the server's: it outlives both.
+    (unset TMPDIR; exec 3>&- 4>&- 5>&-; as_server setsid "${argv[@]}") >>"$dir/log" 2>&1 </dev/null &
     echo $! >"$dir/pid"
     disown $!
     for ((try = 0; try < 3000; try++)); do
