@@ -381,13 +381,14 @@ lint:
 	@$(MAKE) --no-print-directory run-lint
 run-lint: lint-c lint-shell lint-man
 
+# One file at a time: what clang-tidy has seen of va_list in one makes it err about the next.
 lint-c: $(BUILD)/statements.inc
 	$(say) TIDY src
-	$(Q)clang-tidy --quiet $(TIDY_FILES) -- -std=c11 $(OUR_CPPFLAGS) -I$(BUILD) -Wno-overlength-strings \
-	    $(DB_CFLAGS) $(JANSSON_CFLAGS)
+	$(Q)printf '%s\n' $(TIDY_FILES) | xargs -P 2 -I {} clang-tidy --quiet {} -- -std=c11 \
+	    $(OUR_CPPFLAGS) -I$(BUILD) -Wno-overlength-strings $(DB_CFLAGS) $(JANSSON_CFLAGS)
 	$(say) CHECK src
 	$(Q)cppcheck --quiet --std=c11 --language=c --inline-suppr --error-exitcode=1 \
-	    --enable=warning,performance,portability --suppress=missingIncludeSystem \
+	    --enable=warning,performance,portability --suppress=missingIncludeSystem --suppress=ctuuninitvar \
 	    $(filter-out -D_GNU_SOURCE,$(OUR_CPPFLAGS)) -I$(BUILD) $(TIDY_FILES)
 
 lint-shell:

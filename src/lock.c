@@ -85,13 +85,15 @@ int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int
     if (!owner || token <= 0)
         return rlk_fail(db, ROWLOCK_EINVAL,
                         "to attach to a grant takes its owner and its token, above 0");
-    result = new_lock(db, name, owner, out);
-    if (result != ROWLOCK_OK)
+    rowlock_lock *lock = NULL;
+    result = new_lock(db, name, owner, &lock);
+    if (!lock)
         return result;
-    (*out)->attached = true;
-    (*out)->state = RLK_HOLDING;
-    (*out)->depth = 1;
-    (*out)->token = token;
+    lock->attached = true;
+    lock->state = RLK_HOLDING;
+    lock->depth = 1;
+    lock->token = token;
+    *out = lock;
     return ROWLOCK_OK;
 }
 
@@ -128,12 +130,13 @@ void rowlock_lock_close(rowlock_lock *lock)
 
 static bool holds(const rowlock_lock *lock)
 {
-    return lock && lock->tag == RLK_LOCK_TAG && lock->db && lock->state == RLK_HOLDING;
+    return lock && lock->tag == RLK_LOCK_TAG && lock->db && lock->db->pid == getpid() &&
+           lock->state == RLK_HOLDING;
 }
 
 int64_t rowlock_remaining_ms(const rowlock_lock *lock)
 {
-    if (!holds(lock) || lock->db->pid != getpid())
+    if (!holds(lock))
         return 0;
     int64_t left = lock->deadline_us - rlk_now_us();
     return left > 0 ? left / 1000 : 0;
@@ -182,7 +185,7 @@ void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row)
 
 int rowlock_lock_holder(const rowlock_lock *lock, rowlock_grant *out)
 {
-    if (!lock || lock->tag != RLK_LOCK_TAG || !out)
+    if (!lock || lock->tag != RLK_LOCK_TAG || (lock->db && lock->db->pid != getpid()) || !out)
         return ROWLOCK_EMISUSE;
     if (!lock->holder_known)
         return ROWLOCK_NONE;

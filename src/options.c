@@ -16,7 +16,8 @@ enum {
     DEFAULT_BATCH = 500,
     MAX_BATCH = 10000,
     DEFAULT_IDLE_DAYS = 30,
-    MAX_DAYS = 366
+    MAX_DAYS = 366,
+    MAX_SWEEP_DAYS = 36600
 };
 
 void rowlock_db_options_init(rowlock_db_options *options)
@@ -131,8 +132,8 @@ int rlk_take_sweep_options(rowlock_db *db, rowlock_sweep_options *out,
         out->idle_ms = DEFAULT_IDLE_DAYS * MS_PER_DAY;
     if ((result = within(db, "batch", out->batch, 1, MAX_BATCH)) ||
         (result =
-             within(db, "older_than_ms", out->older_than_ms, 0, 100 * MAX_DAYS * MS_PER_DAY)) ||
-        (result = within(db, "idle_ms", out->idle_ms, INT64_MIN, 100 * MAX_DAYS * MS_PER_DAY)))
+             within(db, "older_than_ms", out->older_than_ms, 0, MAX_SWEEP_DAYS * MS_PER_DAY)) ||
+        (result = within(db, "idle_ms", out->idle_ms, INT64_MIN, MAX_SWEEP_DAYS * MS_PER_DAY)))
         return result;
     return ROWLOCK_OK;
 }

@@ -31,7 +31,7 @@
  *    nothing of it, nor of its token. Use synchronous replication for the lock tables.
  *  - It is not fair, and not fast like a mutex: one grant is one commit.
  *  - A lock is not inherited by fork(): in the child every call on a parent's handle returns
- *    ROWLOCK_EMISUSE, and closing it there frees memory only. A child must not open the SQLite file
+ *    ROWLOCK_EMISUSE or knows of no grant, and closing it there frees memory only. A child must not open the SQLite file
  *    of a handle that its parent has open across the fork, be it by a handle of its own: SQLite cannot
  *    bear that. Open after forking.
  *  - Time is the database's. If its clock jumps forward, leases end early, and only tokens help.
@@ -411,7 +411,8 @@ typedef struct rowlock_sweep_report {
     }
 
 /* Remove what nobody came for. Harmless beside live traffic: a lease renewed or taken over while the
- * sweep looks stays. Acquire does not need it; it keeps the tables small. report may be NULL.
+ * sweep looks stays. Acquire does not need it; it keeps the tables small. report may be NULL; on
+ * failure it says what was done until then, at least.
  * Round trips: on PostgreSQL one for each batch; MySQL one for each row besides. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_sweep_report *report);

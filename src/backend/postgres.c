@@ -128,7 +128,7 @@ static enum rlk_class await_result(struct pg *p, struct rlk_call *call)
 static bool is_alive(struct pg *p)
 {
     struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLIN};
-    if (PQstatus(p->conn) == CONNECTION_OK && poll(&fd, 1, 0) > 0)
+    while (PQstatus(p->conn) == CONNECTION_OK && poll(&fd, 1, 0) > 0)
         PQconsumeInput(p->conn);
     return PQstatus(p->conn) == CONNECTION_OK;
 }
@@ -386,13 +386,14 @@ static enum rlk_class check_url(struct rlk_call *call, const char *url)
 {
     char *theirs = NULL;
     PQconninfoOption *options = PQconninfoParse(url, &theirs);
+    bool no_memory = !options && (!theirs || strstr(theirs, "out of memory"));
     bool fine = options != NULL;
     for (PQconninfoOption *o = options; fine && o->keyword; o++)
         fine = !o->val || strcmp(o->keyword, "port") != 0 || is_port_list(o->val);
     PQconninfoFree(options);
     PQfreemem(theirs);
-    if (fine)
-        return RLK_DONE;
+    if (fine || no_memory)
+        return fine ? RLK_DONE : RLK_NOMEM;
     rlk_diag_set(
         call, 0, NULL,
         "the URL cannot be read: look at its port, parameters and % escapes; within a name or "

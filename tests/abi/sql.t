@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT.
-steps() { (cd "sql/$1" && ls -- *.sql | grep -v '^grants\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql | grep -v '^grants\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"

@@ -88,7 +88,8 @@ static void test_install_foreign(void)
 {
     begin();
     script_always(OP_META, FAILS(RLK_SCHEMA));
-    tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "a foreign table of our name is not made ours");
+    tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA,
+               "a foreign table of our name is not made ours");
     tap_ok(strstr(error_text(), "another program's") != NULL, "and is called what it is");
     rowlock_db_close(db);
 }

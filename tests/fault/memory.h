@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The library's own memory running out, at each place in turn. The client libraries' memory is not
+ * here.
+ */
+#ifndef MEMORY_H
+#define MEMORY_H
+
+#include "raw.h"
+
+/* On the database of raw's environment variable. Returns the status to exit with. */
+int memory_main(const struct raw *raw);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Crashed and frozen servers; see server.h. Only a private server is touched, by server-ctl.sh.
+ */
+#include "server.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "quick.h"
+#include "tap.h"
+
+/* What a call may take: a statement, reconnecting, and what whole-second timeouts of clients
+ * add. */
+enum {
+    TTL_MS = 120000,
+    STATEMENT_MS = 1000,
+    CONNECT_MS = 1000,
+    RECONNECT_MS = 500,
+    GRACE_MS = 4000
+};
+
+static const struct raw *raw;
+static char *url;
+
+/* It finds the script where the makefile runs the tests. A server that it has started becomes
+ * ours when the script ends, so it is for us to bury: PostgreSQL does not start beside a zombie
+ * of its own. And its account may not write to our private folder. */
+static void control(const char *what)
+{
+    char command[200];
+    snprintf(command, sizeof command, "env -u TMPDIR tests/lib/server-ctl.sh %s %s </dev/null >&2",
+             raw->name, what);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (system(command) != 0)
+        raw_failed("the server does not obey", what);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+}
+
+/* The library's words are asked for after the call. */
+static void is_result(const rowlock_db *db, int got, int want, const char *what)
+{
+    tap_is_int(got, want, "%s: %s", what, got == ROWLOCK_OK ? "done" : why(db));
+}
+
+static rowlock_db_options patience(void)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = STATEMENT_MS;
+    options.connect_timeout_ms = CONNECT_MS;
+    options.reconnect_ms = RECONNECT_MS;
+    return options;
+}
+
+static rowlock_db *open_patiently(void)
+{
+    rowlock_db_options options = patience();
+    return must_open_with(url, &options);
+}
+
+static bool soon(int64_t began)
+{
+    return clock_ms() - began < STATEMENT_MS + CONNECT_MS + RECONNECT_MS + slow_ms(GRACE_MS);
+}
+
+static bool is_unreachable(int result)
+{
+    return result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN;
+}
+
+static void fails_soon(rowlock_db *db, int result, int64_t began, const char *what)
+{
+    tap_ok(is_unreachable(result), "%s: %s", what, result < 0 ? why(db) : "no failure");
+    tap_ok(soon(began), "and soon, in %lld ms", (long long)(clock_ms() - began));
+}
+
+static void open_fails_soon(const char *what)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options options = patience();
+    int64_t began = clock_ms();
+    tap_is_int(rowlock_db_open(&db, url, &options, &err), ROWLOCK_ECONN, "opening %s: %s", what,
+               err.text);
+    tap_ok(soon(began) && err.text[0] && err.retryable, "and soon, in %lld ms, in words",
+           (long long)(clock_ms() - began));
+}
+
+static int table_count(void)
+{
+    return (int)db_int(raw, url, "SELECT count(*) FROM rowlock_locks");
+}
+
+/* ---- crashed */
+
+static void test_crash(void)
+{
+    rowlock_db *db = open_patiently(), *quiet = open_patiently();
+    rowlock_lock *held = must_lock(db, "held"), *free_one = must_lock(db, "free");
+    rowlock_lock *quiet_one = must_lock(quiet, "quiet");
+    tap_is_int(try_lock(held, TTL_MS) | try_lock(quiet_one, TTL_MS), ROWLOCK_OK, "two are held");
+    int64_t token = rowlock_lock_token(held);
+    control("crash");
+
+    int64_t began = clock_ms();
+    fails_soon(db, rowlock_renew(held, 0), began, "renewing on a crashed server fails");
+    tap_ok(rowlock_remaining_ms(held) > TTL_MS / 2, "the lease goes on as far as it was confirmed");
+    began = clock_ms();
+    fails_soon(db, try_lock(free_one, TTL_MS), began, "acquiring fails");
+    began = clock_ms();
+    fails_soon(db, rowlock_release(held), began, "releasing fails");
+    tap_is_int(rowlock_lock_token(held), token, "the lock is still held then");
+    open_fails_soon("a crashed server");
+
+    control("start");
+    is_result(db, rowlock_verify(held), ROWLOCK_OK, "a grant survives the crash");
+    tap_is_int(rowlock_renew(held, 0), ROWLOCK_OK, "and can be renewed");
+    is_result(quiet, rowlock_renew(quiet_one, 0), ROWLOCK_OK,
+              "who was quiet all the time does not notice");
+    tap_is_int(try_lock(free_one, TTL_MS), ROWLOCK_OK, "what was free is granted");
+    tap_is_int(rowlock_release(held), ROWLOCK_OK, "what was held is released");
+    tap_is_int(try_lock(held, TTL_MS), ROWLOCK_OK, "and granted anew");
+    tap_ok(rowlock_lock_token(held) > token, "with a higher token");
+    rowlock_lock_close(held);
+    rowlock_lock_close(free_one);
+    rowlock_lock_close(quiet_one);
+    rowlock_db_close(db);
+    rowlock_db_close(quiet);
+    tap_is_int(table_count(), 0, "nothing is left behind");
+}
+
+static int restart(void *unused)
+{
+    (void)unused;
+    sleep_ms(300);
+    control("start");
+    return 0;
+}
+
+static void test_restart_while_asking(void)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.reconnect_ms = 60000;
+    rowlock_db *db = must_open_with(url, &options);
+    rowlock_lock *lock = must_lock(db, "patient");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
+    control("crash");
+    struct helper *helper = helper_start(restart, NULL);
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK,
+              "a renewal goes on trying until the server is back");
+    helper_join(helper);
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+static void test_close_without_server(void)
+{
+    rowlock_db *db = open_patiently();
+    rowlock_lock *locks[5];
+    for (int i = 0; i < 5; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "closing %d", i);
+        locks[i] = must_lock(db, name);
+        tap_is_int(try_lock(locks[i], 3000), ROWLOCK_OK, "one more is held");
+    }
+    control("crash");
+    int64_t began = clock_ms();
+    rowlock_db_close(db);
+    tap_ok(soon(began), "a handle with five locks on a crashed server is closed soon: %lld ms",
+           (long long)(clock_ms() - began));
+    for (int i = 0; i < 5; i++)
+        rowlock_lock_close(locks[i]);
+    control("start");
+    db_exec(raw, url, "DELETE FROM rowlock_locks");
+}
+
+/* ---- frozen */
+
+static void test_freeze(void)
+{
+    rowlock_db *db = open_patiently(), *other = open_patiently();
+    rowlock_lock *held = must_lock(db, "held"), *wanted = must_lock(other, "wanted");
+    tap_is_int(try_lock(held, TTL_MS), ROWLOCK_OK, "one is held");
+    /* Now its statement is prepared: what is lost next is the renewal itself. */
+    tap_is_int(rowlock_renew(held, 0), ROWLOCK_OK, "and renewed");
+    control("freeze");
+
+    int64_t began = clock_ms();
+    int said = rowlock_renew(held, 0);
+    fails_soon(db, said, began, "renewing on a frozen server fails");
+    tap_is_int(said, ROWLOCK_EUNCERTAIN, "and nobody knows whether it will have been done");
+    began = clock_ms();
+    said = try_lock(wanted, TTL_MS);
+    fails_soon(other, said, began, "acquiring fails");
+    open_fails_soon("a frozen server");
+
+    control("thaw");
+    sleep_ms(500);
+    is_result(db, rowlock_renew(held, 0), ROWLOCK_OK, "all goes on when it is thawed");
+    is_result(other, try_lock(wanted, TTL_MS), ROWLOCK_OK, "who wanted a lock gets it");
+    tap_is_int((int)db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name = 'wanted'"), 1,
+               "once");
+    tap_is_int(rowlock_lock_token(wanted),
+               db_int(raw, url, "SELECT token FROM rowlock_tokens WHERE name = 'wanted'"),
+               "with the newest token there is");
+    tap_is_int(rowlock_release(held) | rowlock_release(wanted), ROWLOCK_OK, "both are released");
+    rowlock_lock_close(held);
+    rowlock_lock_close(wanted);
+    rowlock_db_close(db);
+    rowlock_db_close(other);
+    tap_is_int(table_count(), 0, "nothing is left behind");
+}
+
+static int thaw_soon(void *unused)
+{
+    (void)unused;
+    sleep_ms(300);
+    control("thaw");
+    return 0;
+}
+
+static void test_short_freeze(void)
+{
+    rowlock_db_options options = patience();
+    options.statement_timeout_ms = slow_ms(20000);
+    rowlock_db *db = must_open_with(url, &options);
+    rowlock_lock *lock = must_lock(db, "held");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
+    control("freeze");
+    struct helper *helper = helper_start(thaw_soon, NULL);
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK,
+               "a hiccup shorter than the deadline is no failure");
+    helper_join(helper);
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* A server that we start must not keep open what whoever runs us reads to its end. */
+static void keep_files_to_ourselves(void)
+{
+    for (int fd = STDERR_FILENO + 1; fd < 64; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+int server_main(const struct raw *database)
+{
+    char variable[60];
+    raw = database;
+    snprintf(variable, sizeof variable, "ROWLOCK_TEST_%s_DIR",
+             strcmp(raw->name, "postgres") == 0 ? "POSTGRES" : "MYSQL");
+    const char *given = getenv(raw->url_env);
+    if (!given || !*given)
+        return tap_skip_all("no server to test on");
+    if (!getenv(variable))
+        return tap_skip_all("the server is not a private one");
+    keep_files_to_ourselves();
+    url = strdup(given);
+    must_install(url);
+    db_exec(raw, url, "DELETE FROM rowlock_locks");
+    test_crash();
+    test_restart_while_asking();
+    test_close_without_server();
+    test_freeze();
+    test_short_freeze();
+    free(url);
+    return tap_done();
+}

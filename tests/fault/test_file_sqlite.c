@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * SQLite files that cannot be opened, written or had: read-only, missing, something else, on a full
+ * disk, locked by another process. Each scene that spoils something for a whole process has one of
+ * its own.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "quick.h"
+#include "raw.h"
+#include "tap.h"
+
+enum { TTL_MS = 60000, NOBODY = 65534, FINE = 0, CANNOT_SET_UP = 99 };
+
+static char folder[200];
+
+static char *url_of(const char *name)
+{
+    char *url = NULL;
+    if (asprintf(&url, "sqlite:%s/%s", folder, name) < 0)
+        abort();
+    return url;
+}
+
+static const char *path_of(const char *url)
+{
+    return url + strlen("sqlite:");
+}
+
+/* ---- what cannot be opened */
+
+static void cannot_open(const char *name, int want, const char *words, const char *what)
+{
+    char *url = url_of(name);
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    tap_is_int(rowlock_db_open(&db, url, NULL, &err), want, "%s is %s: %s", what,
+               rowlock_result_name(want), err.text);
+    tap_ok(strstr(err.text, words) != NULL, "and the text says so");
+    rowlock_db_close(db);
+    free(url);
+}
+
+static void test_not_a_database(void)
+{
+    char *url = url_of("letter.txt");
+    FILE *file = fopen(path_of(url), "w");
+    for (int i = 0; i < 200; i++)
+        fprintf(file, "Dear database,\n");
+    fclose(file);
+    cannot_open("letter.txt", ROWLOCK_EINVAL, "not a database", "a file that is none");
+    free(url);
+}
+
+/* ---- a file, or its folder, that takes no writes: nobody stops the superuser, so become
+ * someone else */
+
+static int as_nobody(void *argument)
+{
+    if (geteuid() == 0 && (setregid(NOBODY, NOBODY) != 0 || setreuid(NOBODY, NOBODY) != 0))
+        return CANNOT_SET_UP;
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    int result = rowlock_db_open(&db, argument, NULL, &err);
+    if (result == ROWLOCK_OK) {
+        rowlock_lock *lock = must_lock(db, "nightly");
+        result = try_lock(lock, TTL_MS);
+        rowlock_db_error(db, &err);
+        rowlock_lock_close(lock);
+    }
+    rowlock_db_close(db);
+    fprintf(stderr, "# %s\n", err.text);
+    return err.text[0] ? -result : 98;
+}
+
+static void test_read_only(void)
+{
+    char *url = url_of("readonly.db");
+    must_install(url);
+    chmod(path_of(url), 0444);
+    chmod(folder, 0555);
+    tap_is_int(child_join(child_start(as_nobody, url)), -ROWLOCK_EREADONLY,
+               "a lock in a file that takes no writes is EREADONLY");
+    chmod(folder, 0755);
+    chmod(path_of(url), 0644);
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "nightly");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "where it takes writes it is granted");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    free(url);
+}
+
+static void test_forbidden(void)
+{
+    char *url = url_of("forbidden.db");
+    must_install(url);
+    chmod(path_of(url), 0000);
+    tap_is_int(child_join(child_start(as_nobody, url)), -ROWLOCK_EDENIED,
+               "a file that may not be opened is EDENIED");
+    free(url);
+}
+
+/* ---- a full disk: a small one of our own, which only the superuser can have */
+
+static bool have_small_disk(const char *at)
+{
+    return mkdir(at, 0755) == 0 && unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("rowlock", at, "tmpfs", 0, "size=512k") == 0;
+}
+
+static void fill_disk(const char *at)
+{
+    char path[300], block[512];
+    memset(block, 'x', sizeof block);
+    snprintf(path, sizeof path, "%s/filler", at);
+    int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    while (write(file, block, sizeof block) > 0)
+        ;
+    close(file);
+}
+
+static void free_disk(const char *at)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/filler", at);
+    unlink(path);
+}
+
+/* Fills it first, so that not even the page of another lock fits. Returns which expectation
+ * failed. */
+static int on_full_disk(void *argument)
+{
+    const char *at = argument;
+    char url[300];
+    if (!have_small_disk(at))
+        return CANNOT_SET_UP;
+    snprintf(url, sizeof url, "sqlite:%s/locks.db", at);
+    rowlock_db *db = must_open(url);
+    if (rowlock_install(db) != ROWLOCK_OK)
+        return 1;
+    rowlock_lock *held = must_lock(db, "held"), *lock = must_lock(db, "nightly");
+    if (try_lock(held, TTL_MS) != ROWLOCK_OK)
+        return 2;
+    fill_disk(at);
+    int said = ROWLOCK_OK;
+    for (int i = 0; i < 10000 && said == ROWLOCK_OK; i++) {
+        said = try_lock(lock, TTL_MS);
+        if (said == ROWLOCK_OK)
+            said = rowlock_release(lock);
+    }
+    fprintf(stderr, "# %s\n", why(db));
+    if (said != ROWLOCK_EREADONLY)
+        return 3;
+    if (rowlock_verify(held) != ROWLOCK_OK)
+        return 4;
+    free_disk(at);
+    int now = rowlock_lock_token(lock) > 0 ? rowlock_release(lock) : try_lock(lock, TTL_MS);
+    if (now != ROWLOCK_OK)
+        return 5;
+    rowlock_lock_close(lock);
+    rowlock_lock_close(held);
+    rowlock_db_close(db);
+    return db_int(&raw_sqlite, url, "SELECT count(*) FROM rowlock_locks") == 0 ? FINE : 6;
+}
+
+static void test_full_disk(void)
+{
+    static const char *const what[] = {"fine",
+                                       "install",
+                                       "acquire",
+                                       "it is not EREADONLY",
+                                       "a held lock does not stand",
+                                       "with room again it does not go on",
+                                       "a lock is left behind"};
+    char at[250];
+    snprintf(at, sizeof at, "%s/small", folder);
+    int status = child_join(child_start(on_full_disk, at));
+    if (status == CANNOT_SET_UP)
+        tap_skip(1, "only the superuser can have a small disk");
+    else
+        tap_is_int(status, FINE, "a full disk is EREADONLY, and all goes on with room again: %s",
+                   status >= 0 && status < 7 ? what[status] : "it crashed");
+}
+
+/* ---- another process that keeps the file locked */
+
+struct keeper {
+    const char *url, *begin;
+    int told[2], wait[2];
+};
+
+static int keep_locked(void *argument)
+{
+    struct keeper *keeper = argument;
+    char byte;
+    close(keeper->wait[1]);
+    void *session = raw_sqlite.open(keeper->url);
+    raw_run(&raw_sqlite, session, "%s", keeper->begin);
+    if (write(keeper->told[1], "x", 1) != 1 || read(keeper->wait[0], &byte, 1) < 0)
+        return 1;
+    raw_run(&raw_sqlite, session, "COMMIT");
+    raw_sqlite.close(session);
+    return 0;
+}
+
+static void test_locked(const char *begin)
+{
+    char *url = url_of("locked.db"), byte;
+    must_install(url);
+    struct keeper keeper = {.url = url, .begin = begin};
+    if (pipe(keeper.told) != 0 || pipe(keeper.wait) != 0)
+        abort();
+    pid_t child = child_start(keep_locked, &keeper);
+    close(keeper.wait[0]);
+    if (read(keeper.told[0], &byte, 1) != 1)
+        tap_ok(false, "another process locks the file");
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = slow_ms(2000);
+    rowlock_db *db = must_open_with(url, &options);
+    rowlock_lock *lock = must_lock(db, "nightly");
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    int64_t began = clock_ms();
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a file that another keeps with %s is BUSY",
+               begin);
+    int64_t took = clock_ms() - began;
+    tap_ok(took < 1000 + slow_ms(1000), "within a bound: %lld ms", (long long)took);
+    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_NONE, "by nobody who can be named");
+    close(keeper.wait[1]);
+    tap_is_int(wait_lock(lock, TTL_MS, slow_ms(10000)), ROWLOCK_OK,
+               "when it is let go it is granted");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "and released");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    tap_is_int(child_join(child), 0, "the other process noticed nothing");
+    close(keeper.told[0]);
+    close(keeper.told[1]);
+    free(url);
+}
+
+/* Holding a lock needs the file only to say so. */
+static void test_renew_while_locked(void)
+{
+    char *url = url_of("kept.db"), byte;
+    must_install(url);
+    struct keeper keeper = {.url = url, .begin = "BEGIN IMMEDIATE"};
+    if (pipe(keeper.told) != 0 || pipe(keeper.wait) != 0)
+        abort();
+    pid_t child = child_start(keep_locked, &keeper);
+    close(keeper.wait[0]);
+    if (read(keeper.told[0], &byte, 1) != 1)
+        tap_ok(false, "another process locks the file");
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = 400;
+    rowlock_db *db = must_open_with(url, &options);
+    rowlock_lock *there = must_attach(db, "nightly", "me", 1);
+    int64_t began = clock_ms();
+    int said = rowlock_renew(there, TTL_MS);
+    tap_is_int(said, ROWLOCK_ESERVER, "a renewal that cannot get at the file fails: %s", why(db));
+    int64_t took = clock_ms() - began;
+    tap_ok(took < 800 + slow_ms(300), "within its deadline: %lld ms", (long long)took);
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    tap_is_int(err.retryable, 1, "and may be repeated");
+    close(keeper.wait[1]);
+    child_join(child);
+    tap_is_int(rowlock_renew(there, TTL_MS), ROWLOCK_LOST, "then it is told the truth");
+    rowlock_lock_close(there);
+    rowlock_db_close(db);
+    close(keeper.told[0]);
+    close(keeper.told[1]);
+    free(url);
+}
+
+int main(void)
+{
+    const char *given = getenv(raw_sqlite.url_env), *base = getenv("TMPDIR");
+    if (!given || !*given)
+        return tap_skip_all("no SQLite to test on");
+    snprintf(folder, sizeof folder, "%s/files-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(folder) || chmod(folder, 0755) != 0)
+        return 1;
+    cannot_open("no/such/folder.db", ROWLOCK_EINVAL, "does not exist", "a folder that is missing");
+    cannot_open(".", ROWLOCK_EINVAL, "is a folder", "a folder in the place of the file");
+    test_not_a_database();
+    test_read_only();
+    test_forbidden();
+    test_full_disk();
+    test_locked("BEGIN IMMEDIATE");
+    test_locked("BEGIN EXCLUSIVE");
+    test_renew_while_locked();
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) == 0 ? tap_done() : 1;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lost requests and lost answers on PostgreSQL. What is done is in lost.c.
+ */
+#include "lost.h"
+
+int main(void)
+{
+    return lost_main(&raw_postgres);
+}

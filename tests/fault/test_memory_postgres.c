@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The library's memory running out, on PostgreSQL. What is done is in memory.c.
+ */
+#include "memory.h"
+
+int main(void)
+{
+    return memory_main(&raw_postgres);
+}
