@@ -45,35 +45,43 @@ DELIMITER //
 
 -- Grants the lock, or says who holds it and writes nothing; see acquire.sql. Never waits for a lock
 -- that a transaction keeps: token row and lock row are taken with SKIP LOCKED. The counter of a new
--- name is made in a transaction of its own, so that nobody can keep it locked uncommitted.
+-- name is made in a transaction of its own, so that nobody can keep it locked uncommitted. Each
+-- statement here costs some 20 us on MariaDB: the usual grant takes seven.
 CREATE PROCEDURE IF NOT EXISTS rowlock_acquire(
     p_name VARBINARY(255), p_slot INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255))
 MODIFIES SQL DATA SQL SECURITY INVOKER
-BEGIN
+acquire: BEGIN
     DECLARE v_stands INT DEFAULT 0;
-    DECLARE v_now, v_next BIGINT;
+    DECLARE v_now, v_next, v_last BIGINT;
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
-    SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
-    SELECT IF(expires > v_now AND (owner <> p_owner OR attempt = p_attempt), 2, 1) INTO v_stands
+    SELECT IF(expires > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+              AND (owner <> p_owner OR attempt = p_attempt), 2, 1) INTO v_stands
       FROM rowlock_locks WHERE name = p_name AND slot = p_slot;
 
     IF v_stands < 2 THEN
-        -- SELECT INTO, because the same read inside an IF would take a shared lock, and wait for it.
-        SELECT token INTO v_next FROM rowlock_tokens WHERE name = p_name;
-        IF v_next IS NULL THEN
-            START TRANSACTION;
-            INSERT INTO rowlock_tokens (name, token, granted)
-            SELECT p_name, token_floor, v_now FROM rowlock_meta WHERE id = 1 LOCK IN SHARE MODE
-            ON DUPLICATE KEY UPDATE granted = rowlock_tokens.granted;
-            COMMIT;
-        END IF;
-
-        SET v_next = NULL;
         START TRANSACTION;
-        SELECT token + 1 INTO v_next FROM rowlock_tokens WHERE name = p_name FOR UPDATE SKIP LOCKED;
+        SELECT token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) INTO v_next, v_now
+          FROM rowlock_tokens WHERE name = p_name FOR UPDATE SKIP LOCKED;
+        IF v_next IS NULL THEN
+            -- Locked by another, or not there: then COMMIT lets go of the gap where it would be.
+            COMMIT;
+            -- SELECT INTO, because the same read inside an IF would take a shared lock, and wait for it.
+            SELECT token INTO v_last FROM rowlock_tokens WHERE name = p_name;
+            IF v_last IS NULL THEN
+                START TRANSACTION;
+                INSERT INTO rowlock_tokens (name, token, granted)
+                SELECT p_name, token_floor, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                  FROM rowlock_meta WHERE id = 1 LOCK IN SHARE MODE
+                ON DUPLICATE KEY UPDATE granted = rowlock_tokens.granted;
+                COMMIT;
+            END IF;
+            START TRANSACTION;
+            SELECT token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) INTO v_next, v_now
+              FROM rowlock_tokens WHERE name = p_name FOR UPDATE SKIP LOCKED;
+        END IF;
         IF v_next IS NOT NULL AND v_stands = 1 THEN
             SET v_stands = 0;
             SELECT 1 INTO v_stands FROM rowlock_locks WHERE name = p_name AND slot = p_slot
@@ -83,7 +91,6 @@ BEGIN
             END IF;
         END IF;
         IF v_next IS NOT NULL THEN
-            SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
             -- expires and owner, which the tests read, are assigned last; and owner so that it makes
             -- no difference whether it sees their new values (SIMULTANEOUS_ASSIGNMENT).
             INSERT INTO rowlock_locks (name, slot, owner, token, attempt, acquired, expires, ttl,
@@ -103,11 +110,17 @@ BEGIN
                 note = IF(expires <= v_now OR owner = p_owner, p_note, note),
                 expires = IF(expires <= v_now OR owner = p_owner, v_now + p_ttl, expires),
                 owner = IF(token = v_next OR expires <= v_now, p_owner, owner);
-            -- Whether the row is ours now is read from the row: a client can make ROW_COUNT() count
-            -- rows that were found and not changed.
+            -- Whether the row is ours now is read from the row: a client can make ROW_COUNT() of an
+            -- upsert count rows that were found and not changed. This UPDATE always changes its row.
             UPDATE rowlock_tokens t JOIN rowlock_locks l
                 ON l.name = t.name AND l.slot = p_slot AND l.token = v_next
                SET t.token = v_next, t.granted = v_now WHERE t.name = p_name;
+            IF ROW_COUNT() > 0 THEN
+                COMMIT;
+                SELECT 1, p_name, p_slot, p_owner, v_next, v_now, v_now + p_ttl, p_ttl, 0,
+                       p_host, p_pid, p_program, p_note, v_now;
+                LEAVE acquire;
+            END IF;
         END IF;
         COMMIT;
     END IF;
