@@ -173,7 +173,38 @@ static void foreign_tables(const struct contract *c)
     db_exec(c->raw, c->url, "DROP TABLE foreign_locks");
     db_exec(c->raw, c->url, "CREATE TABLE foreign_locks (door INTEGER, colour CHAR(9))");
     tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "a lock table of another shape is refused");
+    tap_is_int(installs(url), ROWLOCK_ESCHEMA, "and not taken for ours by install");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM foreign_locks WHERE door = 1"), 0,
+               "which leaves it as it is");
     drop_tables(c, "foreign_", url);
+}
+
+static int privileges(void *context, const rowlock_finding *finding)
+{
+    if (strcmp(finding->item, "privileges") == 0)
+        *(rowlock_verdict *)context = finding->verdict;
+    return 0;
+}
+
+static void dropped_routine(const struct contract *c)
+{
+    if (!c->has_server)
+        return;
+    char *url = fresh_tables(c, "routine_");
+    rowlock_db *db = must_open(url);
+    rowlock_verdict verdict = ROWLOCK_FINE;
+    if (is_mysql(c))
+        db_exec(c->raw, c->url, "DROP PROCEDURE routine_acquire");
+    else
+        db_exec(c->raw, c->url, "DROP FUNCTION routine_grant");
+    is_result(db, rowlock_check(db, privileges, &verdict, NULL), ROWLOCK_OK,
+              "a database whose granting routine was dropped is looked at");
+    tap_is_int(verdict, ROWLOCK_BAD, "and found unfit");
+    rowlock_db_close(db);
+    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "it grants nothing");
+    tap_is_int(installs(url), ROWLOCK_OK, "until it is installed again");
+    tap_is_int(acquires(url), ROWLOCK_OK, "then it does");
+    drop_tables(c, "routine_", url);
 }
 
 static void prefixes_are_apart(const struct contract *c)
@@ -312,6 +343,7 @@ void contract_install(const struct contract *c)
     missing(c);
     other_versions(c);
     foreign_tables(c);
+    dropped_routine(c);
     prefixes_are_apart(c);
     other_schema(c);
     bad_prefixes(c);

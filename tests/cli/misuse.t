@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# What people get wrong: empty variables, mistyped paths, passwords in URLs, keys pressed at odd times.
+# No server is used.
+# shellcheck disable=SC2016 # Perl's variables are in single quotes
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+export XDG_STATE_HOME=$work/state
+
+empty_urls() {
+    exits "an empty --url is refused" 64 --url "" run -n x -- true
+    has "by name" "$err" "--url is empty"
+    ROWLOCK_URL='' exits "an empty ROWLOCK_URL is refused" 64 run -n x -- true
+    has "it, too, by name" "$err" "ROWLOCK_URL is empty"
+    holds "and no lock was taken in a database of this host's own" test ! -e "$XDG_STATE_HOME"
+}
+
+mistyped_path() {
+    exits "a command on a file that is not there fails" 78 --url "sqlite:$work/typo.db" list
+    has "and says so" "$err" "no such file"
+    holds "without leaving one behind" test ! -e "$work/typo.db"
+    exits "install makes it" 0 --url "sqlite:$work/typo.db" install
+    exits "then there is a list" 0 --url "sqlite:$work/typo.db" list
+}
+
+silent_passwords() {
+    local url
+    for url in 'postgresql://u:SEC%ZZRET@127.0.0.1/x' 'postgresql://127.0.0.1/x?password=SEC%ZZRET' \
+        'postgresql://u:SEC[RET@[::1/x' 'postgresql://u:SE/CRET@127.0.0.1:1/x' \
+        'mysql://u:SEC%ZZRET@127.0.0.1/x' 'mysql://u:SE/CRET@127.0.0.1:1/x'; do
+        case " ${ROWLOCK_TEST_BACKENDS:-postgres mysql sqlite} " in
+            *" $(case $url in mysql*) echo mysql ;; *) echo postgres ;; esac) "*) ;;
+            *) continue ;;
+        esac
+        exits "a URL that cannot be read is a usage error: ${url%%:*}" 64 --url "$url" list
+        holds "and no part of its password is printed" test "${err/SE/}" = "$err"
+    done
+}
+
+# A wait that is over after the first look has run out; it does not last for ever.
+short_waits() {
+    local n
+    start run short -- sleep 60
+    until_true 20 "$command" show short
+    for n in 1 2 3 5 8 13; do
+        exits "a wait of $n ms ends" 75 run -v -w "${n}ms" short -- true
+    done
+    exits "a wait of 400 days is refused in the option's words" 64 run -w 400d short -- true
+    has "which say the most it takes" "$err" "--wait: must be at most 366d"
+    kill -TERM "$pid"
+    ends "the holder ends by the signal" 143 "$pid"
+}
+
+# In a terminal of its own, the keys come from its other end. script(1) is of util-linux, or bsdutils.
+keys_during_min_hold() {
+    local began=$SECONDS
+    (until [ -e "$work/done" ]; do sleep 0.1; done; sleep 0.5; printf '\003'; sleep 1) |
+        timeout 60 script -qec "$command run --min-hold 50s keys -- touch $work/done" /dev/null \
+            >"$work/typescript" 2>&1
+    is "Ctrl-C ends --min-hold" "$((SECONDS - began < 40))" 1
+    exits "and leaves no lock" 0 list --json
+    same "behind" "$(json 'scalar grep { $_->{name} eq "keys" } @$d')" 0
+}
+
+unset ROWLOCK_URL
+empty_urls
+mistyped_path
+silent_passwords
+short_waits
+keys_during_min_hold
+done_testing
