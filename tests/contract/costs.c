@@ -115,11 +115,18 @@ static void lost_answers(const struct contract *c, struct proxy *proxy, const ch
     rowlock_db_close(db);
 }
 
+/* A status variable may be told a little late: what counts is what it says when it has come to rest. */
 static long long written(const struct contract *c, void *session)
 {
     char text[100];
-    ask_any(c, session, c->written, text, sizeof text);
-    return atoll(text);
+    long long last, now = -1;
+    do {
+        last = now;
+        ask_any(c, session, c->written, text, sizeof text);
+        now = atoll(text);
+        sleep_ms(now == last ? 0 : 30);
+    } while (now != last);
+    return now;
 }
 
 /* Pitfalls 27 and 28. A server has other things to write now and then, so quiet moments are looked
