@@ -173,7 +173,7 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  * Passwords are better left where those clients keep them: .pgpass, service and option files,
  * PGPASSWORD, MYSQL_PWD. ROWLOCK_OK; ECONN, EDENIED, EINVAL, EUNSUPPORTED, ENOMEM with *out NULL and
  * the reason in err (which may be NULL). Does not look for our tables: rowlock_install() may follow.
- * Blocks for connect_timeout_ms at most for each host. The handle is yours to close. */
+ * Blocks for connect_timeout_ms at most, for all hosts of a URL together. The handle is yours to close. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(rowlock_db **out, const char *url,
                                                    const rowlock_db_options *options,
                                                    rowlock_error *err);
