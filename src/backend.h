@@ -205,7 +205,7 @@ struct rlk_backend {
     bool probes_first; /* a busy acquire costs this database more than probe() does */
 
     /* Connect. Whatever it returns, close() is called once and must cope. texts is filled by core
-     * before any step but open, adopt, close and alive; it outlives the connection. */
+     * before any step but open, adopt and close; it outlives the connection. */
     enum rlk_class (*open)(void *conn, struct rlk_call *call, const struct rlk_target *target,
                            const struct rlk_texts *texts, struct rlk_hello *hello);
     /* Borrow the caller's connection. The driver then changes no setting, prepares nothing that stays

@@ -233,15 +233,17 @@ static void take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t se
     rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
 }
 
-/* Busy is no failure: what went wrong on the way to it is not told. */
+/* Busy is no failure: what went wrong on the way to it is not told. An attempt whose outcome is unknown
+ * stays open unless another's grant was seen: what is in flight may be our own first sending. */
 static int found_busy(rowlock_lock *lock, const struct rlk_grant *grant)
 {
     if (lock->db->error.code != ROWLOCK_OK)
         rlk_action(lock->db, "acquire lock", lock->name);
-    lock->attempt_open = false;
     lock->met_holder = lock->holder_known = grant && grant->outcome == RLK_HELD;
-    if (lock->holder_known)
+    if (lock->holder_known) {
         lock->holder = grant->row;
+        lock->attempt_open = false;
+    }
     return ROWLOCK_BUSY;
 }
 
@@ -272,10 +274,9 @@ static int try_once(struct acquiring *a)
     int result = rlk_do(lock->db, &step);
     if (step.contended && !step.was_uncertain)
         return found_busy(lock, NULL);
-    if (result != ROWLOCK_OK) {
-        lock->attempt_open = lock->attempt_open || step.was_uncertain;
+    lock->attempt_open = lock->attempt_open || step.was_uncertain;
+    if (result != ROWLOCK_OK)
         return result;
-    }
     if (a->grant.outcome != RLK_GRANTED)
         return found_busy(lock, &a->grant);
     take_grant(lock, &a->grant.row, step.sent_us);

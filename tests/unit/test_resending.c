@@ -87,6 +87,20 @@ static void test_new_attempts(void)
     end();
 }
 
+static void test_own_sending_in_flight(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_IN_FLIGHT));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_BUSY,
+               "asked again, the lock is in flight: perhaps by the first sending");
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "the next acquire");
+    tap_ok(script.attempt_count == 3 && script.attempts[2] == script.attempts[0],
+           "asks with that number still, and would find the grant");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    end();
+}
+
 static void test_uncertain_acquire(void)
 {
     begin();
@@ -445,6 +459,7 @@ int main(void)
     test_reconnect();
     test_lost_answer();
     test_new_attempts();
+    test_own_sending_in_flight();
     test_uncertain_acquire();
     test_uncertain_then_busy();
     test_uncertain_then_contention();
