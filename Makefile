@@ -337,10 +337,11 @@ coverage-table:
 
 # --- Benchmarks and demo
 
-# Programs are the files with a main of their own. The others are helpers of all.
+# Programs are the files with a main of their own. The others are helpers of all, and so is the tests' proxy.
 BENCH_SRCS := $(call for_backends,$(wildcard tests/bench/*.c))
 BENCH_MAINS := $(if $(BENCH_SRCS),$(shell grep -l '^int main' $(BENCH_SRCS)))
-BENCH_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(BENCH_MAINS),$(BENCH_SRCS)))
+BENCH_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(BENCH_MAINS),$(BENCH_SRCS)) \
+                     tests/lib/faultproxy.c)
 BENCH_PROGRAMS := $(BENCH_MAINS:%.c=$(BUILD)/%)
 
 $(BENCH_PROGRAMS): %: %.o $(BENCH_HELPER_OBJS) $(LIB_A)

@@ -103,13 +103,6 @@ void contest(const struct contender *contenders, int count, int clients, double 
 double clock_s(void);
 double median(double *values, int count);
 
-/* ---------------------------------------------------------------- the wire */
-
-/* A relay on a port of this machine that counts round trips and may slow them down. */
-struct relay *relay_start(const char *url, int delay_us, char *relayed, size_t cap);
-void relay_stop(struct relay *relay);
-int relay_round_trips(struct relay *relay); /* since the last time this was asked */
-
 /* ---------------------------------------------------------------- report */
 
 /* A table for people on stdout as it comes, and the same figures as JSON when all is done. */

@@ -8,6 +8,7 @@
  *   BENCH_DELAY_US how much later each way a slow network delivers (500)
  */
 #include "bench.h"
+#include "faultproxy.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,6 +28,17 @@ struct site {
 static double seconds = 1.5;
 static int64_t sweep_rows = 100000;
 static int delay_us = 500;
+
+/* The place behind a proxy. NULL where there is no server to put one before. */
+static struct faultproxy *start_proxy(const char *url, struct place *place)
+{
+    char *through = NULL;
+    struct faultproxy *proxy = faultproxy_start(url, &through);
+    if (proxy)
+        snprintf(place->url, sizeof place->url, "%s", through);
+    free(through);
+    return proxy;
+}
 
 /* ---- contests */
 
@@ -119,17 +131,18 @@ static void bench_network(const struct site *site)
 {
     struct place our_far = site->ours, their_far = site->theirs;
     struct contender contenders[CONTENDERS_MAX];
-    struct relay *relay = relay_start(site->url, delay_us, our_far.url, sizeof our_far.url);
+    struct faultproxy *proxy = start_proxy(site->url, &our_far);
     char title[200];
-    if (!relay)
+    if (!proxy)
         return;
+    faultproxy_slow(proxy, delay_us);
     memcpy(their_far.url, our_far.url, sizeof their_far.url);
     int count = pair_contenders(site->hand, &our_far, &their_far, contenders);
     snprintf(title, sizeof title, "acquire + release over a network with %.1f ms round trips",
              2 * delay_us / 1000.0);
     report_section(title);
     compete("pairs over a network", "pairs/s", contenders, count, one_and_eight, 1, false);
-    relay_stop(relay);
+    faultproxy_stop(proxy);
 }
 
 /* ---- log written */
@@ -195,16 +208,17 @@ static void bench_log(const struct site *site)
 
 /* ---- round trips */
 
-static void count_trips(struct relay *relay, const char *what, void (*step)(void *), void *session)
+static void count_trips(struct faultproxy *proxy, const char *what, void (*step)(void *),
+                        void *session)
 {
-    relay_round_trips(relay);
+    faultproxy_round_trips(proxy);
     step(session);
-    int trips = relay_round_trips(relay);
+    int trips = faultproxy_round_trips(proxy);
     report_line("  %-32s %d\n", what, trips);
     report_number("round trips", what, trips);
 }
 
-static void count_ours(struct relay *relay, const struct place *place)
+static void count_ours(struct faultproxy *proxy, const struct place *place)
 {
     void *holder = ours_open(place, "counted");
     void *rival = ours_open(place, "counted");
@@ -214,16 +228,16 @@ static void count_ours(struct relay *relay, const struct place *place)
     ours_renew(holder);
     ours_verify(holder);
     ours_release(holder);
-    count_trips(relay, "acquire", ours_acquire, holder);
-    count_trips(relay, "re-enter", ours_acquire, holder);
-    count_trips(relay, "leave", ours_release, holder);
-    count_trips(relay, "renew", ours_renew, holder);
-    count_trips(relay, "verify", ours_verify, holder);
+    count_trips(proxy, "acquire", ours_acquire, holder);
+    count_trips(proxy, "re-enter", ours_acquire, holder);
+    count_trips(proxy, "leave", ours_release, holder);
+    count_trips(proxy, "renew", ours_renew, holder);
+    count_trips(proxy, "verify", ours_verify, holder);
     ours_busy(rival);
     ours_busy(rival);
-    count_trips(relay, "busy try", ours_busy, rival);
-    count_trips(relay, "release", ours_release, holder);
-    count_trips(relay, "acquire by who was told BUSY", ours_acquire, rival);
+    count_trips(proxy, "busy try", ours_busy, rival);
+    count_trips(proxy, "release", ours_release, holder);
+    count_trips(proxy, "acquire by who was told BUSY", ours_acquire, rival);
     ours_close(holder);
     ours_close(rival);
 }
@@ -231,17 +245,17 @@ static void count_ours(struct relay *relay, const struct place *place)
 static void bench_trips(const struct site *site)
 {
     struct place our_way = site->ours, their_way = site->theirs;
-    struct relay *relay = relay_start(site->url, 0, our_way.url, sizeof our_way.url);
-    if (!relay)
+    struct faultproxy *proxy = start_proxy(site->url, &our_way);
+    if (!proxy)
         return;
     memcpy(their_way.url, our_way.url, sizeof their_way.url);
     report_section("round trips, counted on the wire");
-    count_ours(relay, &our_way);
+    count_ours(proxy, &our_way);
     void *rival = site->hand->open(&their_way, "counted");
     site->hand->transaction(rival);
-    count_trips(relay, "hand-written transaction, pair", site->hand->transaction, rival);
+    count_trips(proxy, "hand-written transaction, pair", site->hand->transaction, rival);
     site->hand->close(rival);
-    relay_stop(relay);
+    faultproxy_stop(proxy);
 }
 
 /* ---- sweep */

@@ -5,7 +5,7 @@
  */
 #include "contract.h"
 
-#include "proxy.h"
+#include "faultproxy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,53 +31,54 @@ static void use_every_step(rowlock_db *db, rowlock_lock *lock)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
 }
 
-static void round_trips(const struct contract *c, struct proxy *proxy, const char *url)
+static void round_trips(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
     rowlock_db *db = must_open(url), *other = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "round trips"), *rival = must_lock(other, "round trips");
     int64_t token = 0, when = 0;
-    proxy_round_trips(proxy);
+    faultproxy_round_trips(proxy);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "the first acquire on a connection");
     /* On MySQL each statement is prepared before its first use on a connection. */
-    tap_is_int(proxy_round_trips(proxy), is_mysql(c) ? 4 : 2,
+    tap_is_int(faultproxy_round_trips(proxy), is_mysql(c) ? 4 : 2,
                "takes two round trips, on MySQL four");
     use_every_step(db, lock);
-    proxy_round_trips(proxy);
+    faultproxy_round_trips(proxy);
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal");
-    tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "verify");
-    tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "re-entry");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and leaving again");
     tap_ok(rowlock_remaining_ms(lock) > 0 && rowlock_lock_token(lock) > 0, "and asking the handle");
-    tap_is_int(proxy_round_trips(proxy), 0, "take none");
+    tap_is_int(faultproxy_round_trips(proxy), 0, "take none");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "a release");
-    tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "an acquire");
-    tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "a release");
-    proxy_round_trips(proxy);
+    faultproxy_round_trips(proxy);
 
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "a rival takes the lock");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try");
-    tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a second one looks first on MySQL");
-    tap_is_int(proxy_round_trips(proxy), is_mysql(c) ? 2 : 1, "which is prepared at that moment");
+    tap_is_int(faultproxy_round_trips(proxy), is_mysql(c) ? 2 : 1,
+               "which is prepared at that moment");
     for (int i = 2; i < 5; i++) {
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try, number %d", i + 1);
-        tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+        tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     }
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "the rival is done");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a grant after busy tries");
-    tap_is_int(proxy_round_trips(proxy), is_mysql(c) ? 2 : 1, "takes one, on MySQL two");
+    tap_is_int(faultproxy_round_trips(proxy), is_mysql(c) ? 2 : 1, "takes one, on MySQL two");
     is_result(db, rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_OK, "a list of one page");
-    tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, rowlock_last_grant(db, "round trips", &token, &when), ROWLOCK_OK, "last_grant");
-    tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, rowlock_break(db, "round trips", 0, NULL), ROWLOCK_OK, "break");
-    tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "a release that is LOST");
-    tap_is_int(proxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     rowlock_lock_close(lock);
     rowlock_lock_close(rival);
     rowlock_db_close(db);
@@ -85,30 +86,31 @@ static void round_trips(const struct contract *c, struct proxy *proxy, const cha
 }
 
 /* Pitfall 42: a grant whose answer was lost is found again, and is one grant. */
-static void lost_answers(const struct contract *c, struct proxy *proxy, const char *url)
+static void lost_answers(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
     rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_lock(db, "lost answer");
+    const struct fault lost_answer = {.kind = FAULT_CUT, .side = ON_ANSWER};
     int64_t last = 0, when = 0;
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
     int64_t before =
         db_int(c->raw, c->url, "SELECT token FROM rowlock_tokens WHERE name = 'lost answer'");
-    proxy_lose_next_answer(proxy);
+    faultproxy_arm(proxy, 1, lost_answer);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK,
               "an acquire whose answer is lost finds its own grant");
     tap_is_int(rows_of(c, "lost answer"), 1, "there is one grant");
     tap_is_int(rowlock_lock_token(lock), before + 1, "and it was granted once");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "it is ours");
-    proxy_lose_next_answer(proxy);
+    faultproxy_arm(proxy, 1, lost_answer);
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal whose answer is lost is repeated");
-    proxy_lose_next_answer(proxy);
+    faultproxy_arm(proxy, 1, lost_answer);
     is_result(db, rowlock_release(lock), ROWLOCK_OK,
               "a release whose answer is lost is known to have been ours by the token");
     tap_is_int(rows_of(c, "lost answer"), 0, "the lock is free");
     is_result(db, rowlock_last_grant(db, "lost answer", &last, &when), ROWLOCK_OK, "and its token");
     tap_is_int(last, before + 1, "is the last one");
-    proxy_cut(proxy);
+    faultproxy_cut(proxy);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lost connection is replaced");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and works");
     rowlock_lock_close(lock);
@@ -167,13 +169,13 @@ void contract_costs(const struct contract *c)
     if (!c->has_server)
         return; /* stalls.c shows that a busy try there does not even take the write lock */
     busy_try_writes_nothing(c);
-    struct proxy *proxy = proxy_start(c->url, &url);
+    struct faultproxy *proxy = faultproxy_start(c->url, &url);
     if (!proxy) {
         tap_skip(1, "the URL has no host and port to put a proxy before");
         return;
     }
     round_trips(c, proxy, url);
     lost_answers(c, proxy, url);
-    proxy_stop(proxy);
+    faultproxy_stop(proxy);
     free(url);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cutter.h"
+#include "faultproxy.h"
 #include "internal.h"
 #include "quick.h"
 #include "tap.h"
@@ -19,8 +19,8 @@ enum { TTL_MS = 60000, REQUESTS_MAX = 30 };
 struct lost {
     const struct raw *raw;
     const char *url; /* straight to the server */
-    char *ours, *via; /* with our prefix: straight, and through the cutter */
-    struct cutter *cutter;
+    char *ours, *via; /* with our prefix: straight, and through the proxy */
+    struct faultproxy *proxy;
     void *session;
     int serial;
 };
@@ -28,7 +28,7 @@ struct lost {
 /* One way to lose something. */
 struct loss {
     int nth;
-    enum cut cut;
+    struct fault fault;
     bool reconnects;
     char text[80]; /* all of that, for people */
     char name[40]; /* of a lock that nobody has used before */
@@ -85,10 +85,10 @@ static bool lose_acquire(struct lost *l, const struct loss *loss)
 {
     rowlock_db *db = open_via(l, loss);
     rowlock_lock *lock = must_lock(db, loss->name);
-    cutter_arm(l->cutter, loss->nth, loss->cut);
+    faultproxy_arm(l->proxy, loss->nth, loss->fault);
     int said = try_lock(lock, TTL_MS);
-    bool fired = cutter_fired(l->cutter);
-    cutter_arm(l->cutter, 0, CUT_REQUEST);
+    bool fired = faultproxy_fired(l->proxy);
+    faultproxy_arm(l->proxy, 0, loss->fault);
     if (fired && !loss->reconnects)
         find_grant_again(l, loss, lock, said);
     else
@@ -111,10 +111,10 @@ static bool lose_renew(struct lost *l, const struct loss *loss)
 {
     rowlock_db *db = open_via(l, loss);
     rowlock_lock *lock = hold(db, loss);
-    cutter_arm(l->cutter, loss->nth, loss->cut);
+    faultproxy_arm(l->proxy, loss->nth, loss->fault);
     int said = rowlock_renew(lock, 2 * TTL_MS);
-    bool fired = cutter_fired(l->cutter);
-    cutter_arm(l->cutter, 0, CUT_REQUEST);
+    bool fired = faultproxy_fired(l->proxy);
+    faultproxy_arm(l->proxy, 0, loss->fault);
     long long renewals = raw_int(l->raw, l->session,
                                  "SELECT renewals FROM lost_locks WHERE name = '%s'", loss->name);
     int64_t left = rowlock_remaining_ms(lock);
@@ -148,11 +148,11 @@ static bool lose_reads(struct lost *l, const struct loss *loss)
     int listed = 0;
     rowlock_db *db = open_via(l, loss);
     rowlock_lock *lock = hold(db, loss);
-    cutter_arm(l->cutter, loss->nth, loss->cut);
+    faultproxy_arm(l->proxy, loss->nth, loss->fault);
     int verified = rowlock_verify(lock);
     int said = rowlock_list(db, loss->name, count, &listed);
-    bool fired = cutter_fired(l->cutter);
-    cutter_arm(l->cutter, 0, CUT_REQUEST);
+    bool fired = faultproxy_fired(l->proxy);
+    faultproxy_arm(l->proxy, 0, loss->fault);
     if (fired && !loss->reconnects)
         tap_ok(verified == ROWLOCK_ECONN || said == ROWLOCK_ECONN,
                "reads, %s: a read leaves nothing uncertain", loss->text);
@@ -171,10 +171,10 @@ static bool lose_release(struct lost *l, const struct loss *loss)
 {
     rowlock_db *db = open_via(l, loss);
     rowlock_lock *lock = hold(db, loss);
-    cutter_arm(l->cutter, loss->nth, loss->cut);
+    faultproxy_arm(l->proxy, loss->nth, loss->fault);
     int said = rowlock_release(lock);
-    bool fired = cutter_fired(l->cutter);
-    cutter_arm(l->cutter, 0, CUT_REQUEST);
+    bool fired = faultproxy_fired(l->proxy);
+    faultproxy_arm(l->proxy, 0, loss->fault);
     long long there = rows(l, loss->name);
     if (fired && !loss->reconnects) {
         tap_ok(is_loss(said), "release, %s: it is told as lost", loss->text);
@@ -197,10 +197,10 @@ static bool lose_release_to_rival(struct lost *l, const struct loss *loss)
         return false;
     rowlock_db *db = open_via(l, loss), *rivals = must_open(l->ours);
     rowlock_lock *lock = hold(db, loss), *rival = must_lock(rivals, loss->name);
-    cutter_arm(l->cutter, loss->nth, loss->cut);
+    faultproxy_arm(l->proxy, loss->nth, loss->fault);
     int said = rowlock_release(lock);
-    bool fired = cutter_fired(l->cutter);
-    cutter_arm(l->cutter, 0, CUT_REQUEST);
+    bool fired = faultproxy_fired(l->proxy);
+    faultproxy_arm(l->proxy, 0, loss->fault);
     if (fired && rows(l, loss->name) == 0) {
         tap_is_int(try_lock(rival, TTL_MS), ROWLOCK_OK, "release, %s: a rival gets the lock",
                    loss->text);
@@ -222,10 +222,10 @@ static bool lose_break(struct lost *l, const struct loss *loss)
     rowlock_db *db = open_via(l, loss), *victims = must_open(l->ours);
     rowlock_lock *victim = hold(victims, loss);
     long long token = rowlock_lock_token(victim);
-    cutter_arm(l->cutter, loss->nth, loss->cut);
+    faultproxy_arm(l->proxy, loss->nth, loss->fault);
     int said = rowlock_break(db, loss->name, 0, NULL);
-    bool fired = cutter_fired(l->cutter);
-    cutter_arm(l->cutter, 0, CUT_REQUEST);
+    bool fired = faultproxy_fired(l->proxy);
+    faultproxy_arm(l->proxy, 0, loss->fault);
     long long there = rows(l, loss->name);
     if (!fired)
         tap_is_int(said, ROWLOCK_OK, "break: broken");
@@ -272,10 +272,10 @@ static bool lose_sweep(struct lost *l, const struct loss *loss)
     make_expired(l, loss, 3);
     rowlock_db *db = open_via(l, loss), *holders = must_open(l->ours);
     rowlock_lock *live = hold(holders, loss);
-    cutter_arm(l->cutter, loss->nth, loss->cut);
+    faultproxy_arm(l->proxy, loss->nth, loss->fault);
     int said = rowlock_sweep(db, &options, &report);
-    bool fired = cutter_fired(l->cutter);
-    cutter_arm(l->cutter, 0, CUT_REQUEST);
+    bool fired = faultproxy_fired(l->proxy);
+    faultproxy_arm(l->proxy, 0, loss->fault);
     long long left =
         raw_int(l->raw, l->session, "SELECT count(*) FROM lost_locks WHERE expires = 1");
     tap_ok(report.locks <= 3 - left, "sweep, %s: nothing is reported that did not happen",
@@ -307,10 +307,10 @@ static bool lose_install(struct lost *l, const struct loss *loss)
     proxied[strlen(proxied) - 1] = '\0';
     l->via = url_with(proxied, parameter);
     rowlock_db *db = open_via(l, loss);
-    cutter_arm(l->cutter, loss->nth, loss->cut);
+    faultproxy_arm(l->proxy, loss->nth, loss->fault);
     int said = rowlock_install(db);
-    bool fired = cutter_fired(l->cutter);
-    cutter_arm(l->cutter, 0, CUT_REQUEST);
+    bool fired = faultproxy_fired(l->proxy);
+    faultproxy_arm(l->proxy, 0, loss->fault);
     if (fired && !loss->reconnects) {
         tap_ok(is_loss(said), "install, %s: it is told as lost", loss->text);
         said = rowlock_install(db);
@@ -334,12 +334,13 @@ static void each_request(struct lost *l, const char *what,
 {
     int requests = 0;
     for (int way = 0; way < 4; way++) {
-        struct loss loss = {.cut = way & 1 ? CUT_ANSWER : CUT_REQUEST, .reconnects = way < 2};
+        struct loss loss = {.fault = {.kind = FAULT_CUT, .side = way & 1 ? ON_ANSWER : ON_REQUEST},
+                            .reconnects = way < 2};
         for (loss.nth = 1; loss.nth < REQUESTS_MAX; loss.nth++) {
             snprintf(loss.name, sizeof loss.name, "%s %d %lld", what, ++l->serial,
                      (long long)clock_ms());
             snprintf(loss.text, sizeof loss.text, "%s %d lost, %s",
-                     loss.cut == CUT_ANSWER ? "answer" : "request", loss.nth,
+                     loss.fault.side == ON_ANSWER ? "answer" : "request", loss.nth,
                      loss.reconnects ? "reconnecting" : "not reconnecting");
             if (!lose(l, &loss))
                 break;
@@ -367,8 +368,8 @@ int lost_main(const struct raw *raw)
         return tap_skip_all("no server to test on");
     struct lost l = {.raw = raw, .url = url};
     char *plain = NULL;
-    l.cutter = cutter_start(url, &plain);
-    if (!l.cutter)
+    l.proxy = faultproxy_start(url, &plain);
+    if (!l.proxy)
         return tap_skip_all("the server's URL has no host and port");
     l.ours = url_with(url, "rowlock_prefix=lost_");
     l.via = url_with(plain, "rowlock_prefix=lost_");
@@ -386,7 +387,7 @@ int lost_main(const struct raw *raw)
     tap_ok(l.serial > before_install, "installing was cut");
     drop_tables(&l);
     raw->close(l.session);
-    cutter_stop(l.cutter);
+    faultproxy_stop(l.proxy);
     free(plain);
     free(l.ours);
     free(l.via);
