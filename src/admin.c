@@ -16,20 +16,11 @@ static enum rlk_class run_install(rowlock_db *db, struct rlk_call *call, void *c
     return db->backend->install(db->conn, call);
 }
 
-static enum rlk_class run_nothing(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    (void)db;
-    (void)call;
-    (void)context;
-    return RLK_DONE;
-}
-
-/* Whether the tables are as they should be: rlk_do() looks before any step. */
+/* Whether the tables are as they should be, now. */
 static int tables_are_fine(rowlock_db *db)
 {
-    struct rlk_step_call nothing = {.run = run_nothing};
     db->schema_ok = false;
-    return rlk_do(db, &nothing);
+    return rlk_look_at_tables(db, RLK_OUTSIDE);
 }
 
 /* ---- check */
@@ -88,6 +79,21 @@ static void judge_clock(struct checking *c, const struct examining *e)
            "clocks is wrong");
 }
 
+static void judge_replication(struct checking *c, const struct rlk_facts *f)
+{
+    const char *advice =
+        !f->replication_known
+            ? "ask whether a commit waits for the server that would be promoted; if it does not, a "
+              "failover can lose grants and repeat tokens: `rowlock raise-tokens` after each"
+            : "a failover to a server that was behind loses grants and repeats tokens: make "
+              "commits "
+              "wait for it (PostgreSQL: synchronous_standby_names, synchronous_commit=on; MySQL, "
+              "MariaDB: semi-synchronous), or `rowlock raise-tokens` after each failover";
+    bool fine = f->replication_known && !f->replicates_late;
+    report(c, "replication", f->replication[0] ? f->replication : "unknown",
+           fine ? ROWLOCK_FINE : ROWLOCK_WARNING, advice);
+}
+
 static void judge_facts(struct checking *c, const struct examining *e)
 {
     const struct rlk_facts *f = &e->facts;
@@ -112,6 +118,7 @@ static void judge_facts(struct checking *c, const struct examining *e)
         "names must compare byte by byte, or unrelated locks become one: install the tables anew");
     report(c, "durability", f->durability, f->durable ? ROWLOCK_FINE : ROWLOCK_WARNING,
            "a crash of the server can undo a grant that was answered, and repeat its token");
+    judge_replication(c, f);
     report(c, "pooler", f->pooled ? "a transaction pooler is in between" : "none seen",
            ROWLOCK_FINE, "");
     judge_clock(c, e);
@@ -348,6 +355,34 @@ int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
         result = fold_counters(db, &s);
     if (report)
         rlk_give_struct(report, &s.report, sizeof s.report);
+    return result;
+}
+
+/* ---- raise */
+
+struct raising {
+    int64_t by, highest;
+};
+
+static enum rlk_class run_raise(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct raising *r = context;
+    return db->backend->raise_tokens(db->conn, call, r->by, &r->highest);
+}
+
+/* Raised twice after a lost answer is as good as once. */
+int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
+{
+    int result = rlk_enter(db, "raise the tokens", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (by < 1 || by > INT64_C(1000000000000000))
+        return rlk_fail(db, ROWLOCK_EINVAL, "tokens can be raised by 1 to 10^15");
+    struct raising r = {.by = by};
+    struct rlk_step_call step = {.run = run_raise, .context = &r};
+    result = rlk_do(db, &step);
+    if (result == ROWLOCK_OK && highest)
+        *highest = r.highest;
     return result;
 }
 

@@ -39,6 +39,7 @@ enum rlk_class {
     RLK_INVALID, /* a value or setting this database cannot take; again makes no sense */
     RLK_UNSUPPORTED, /* server or client library too old, feature not built in */
     RLK_IN_TX, /* an adopted connection is inside a transaction; nothing was sent */
+    RLK_NO_TX, /* it is not, and the step is only worth something inside one; nothing was sent */
     RLK_NOMEM,
     RLK_REFUSED /* anything else the server said; its text is in the diag */
 };
@@ -47,8 +48,14 @@ enum rlk_class {
  * copies the native error in the statement after the failing call, before anything else touches the
  * connection. Deadlines are rlk_now_us() times; a driver may overrun by what its client library's
  * granularity costs, and says so in its file. */
+enum rlk_where { RLK_OUTSIDE, RLK_INSIDE, RLK_EITHER };
 struct rlk_call {
     int64_t deadline_us;
+    /* Shall the step be a part of the caller's transaction? Then the driver begins, commits and sets
+     * nothing, and a step that fails leaves nothing of itself behind in it. */
+    enum rlk_where where;
+    bool inside; /* out: it was */
+    bool tx_over; /* out: the caller's transaction can only be rolled back, or has been */
     int native;
     char sqlstate[6];
     char text[512];
@@ -63,7 +70,9 @@ enum rlk_step {
     RLK_STEP_ACQUIRE,
     RLK_STEP_PROBE, /* who holds it: a plain read */
     RLK_STEP_RENEW,
+    RLK_STEP_RENEW_ALL,
     RLK_STEP_RELEASE,
+    RLK_STEP_WITHDRAW, /* a grant that is known by its attempt only */
     RLK_STEP_VERIFY,
     RLK_STEP_LIST,
     RLK_STEP_LAST, /* highest token ever granted for a name */
@@ -71,6 +80,9 @@ enum rlk_step {
     RLK_STEP_SWEEP, /* remove expired rows, repeating the predicate */
     RLK_STEP_FOLD, /* idle token counters into the floor */
     RLK_STEP_BREAK,
+    RLK_STEP_GUARD,
+    RLK_STEP_FENCE,
+    RLK_STEP_RAISE, /* every token counter and the floor, after a failover */
     RLK_STEP_COUNT
 };
 struct rlk_texts {
@@ -85,11 +97,17 @@ struct rlk_target {
     int64_t timeout_ms; /* of a statement: what client libraries want to know when they connect */
     int64_t connect_ms;
     const char *app_name; /* for the server's process list */
+    const char
+        *lingering; /* an earlier session of ours, as rlk_hello named it, that may still have a
+                              statement of ours before it: end it, so that nothing is done later that
+                              nobody waits for any more. "": none */
 };
 
 /* What open() and adopt() learn about the connection, in one round trip. */
 struct rlk_hello {
     char schema[130]; /* where our tables are looked for if nobody said; unquoted, not empty */
+    char session[64]; /* what the server knows this session by; "" if it is not ours alone */
+    bool several; /* the URL names other servers too: one that takes no writes is the wrong one */
 };
 
 /* Who asks for which lock. Times are microseconds. */
@@ -148,6 +166,13 @@ struct rlk_verified {
     int64_t now_us;
 };
 
+/* One of many leases to renew. Not renewed: it is gone, or another transaction has it locked. */
+struct rlk_lease {
+    struct rlk_held held;
+    int64_t ttl_us; /* not 0 */
+    bool renewed; /* out */
+};
+
 /* Our tables, as they are. */
 struct rlk_meta {
     bool found; /* false: tables there, but their one row is not: an installation cut short */
@@ -170,6 +195,9 @@ struct rlk_facts {
     bool may_lock; /* our routines are there, and this user has the privileges that locking takes */
     bool pooled; /* a transaction pooler stands between us and the server */
     bool any_isolation; /* the isolation makes no difference to our steps on this connection */
+    bool replication_known; /* as far as a server can know who copies it */
+    bool replicates_late; /* a commit is answered before a replica that may be promoted has it */
+    char replication[96]; /* "1 standby, asynchronous" */
     int64_t now_us; /* the server's clock */
 };
 
@@ -210,9 +238,13 @@ struct rlk_backend {
                            const struct rlk_texts *texts, struct rlk_hello *hello);
     /* Borrow the caller's connection. The driver then changes no setting, prepares nothing that stays
      * behind on the server, opens no transaction that is visible to the caller after the call, and
-     * answers RLK_IN_TX to every step while the caller's transaction is open. */
+     * answers RLK_IN_TX while the caller's transaction is open, unless call->where allows it. */
     enum rlk_class (*adopt)(void *conn, struct rlk_call *call, void *vendor,
                             const struct rlk_texts *texts, struct rlk_hello *hello);
+    /* Called by a thread of ours before and after its use of a connection that another has opened; may
+     * be NULL. */
+    void (*enter_thread)(void);
+    void (*leave_thread)(void);
     /* May not block for long. in_child: after fork; leave the shared socket alone, free memory only. */
     void (*close)(void *conn, bool in_child);
 
@@ -224,7 +256,8 @@ struct rlk_backend {
     enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
     /* Grant, unless an unexpired row of another owner stands; a row with our attempt is our grant.
-     * A held lock writes nothing. Waits for nobody: what another transaction has locked is IN_FLIGHT. */
+     * A held lock writes nothing. Waits for nobody: what another transaction has locked is IN_FLIGHT.
+     * With RLK_INSIDE the grant is there for others when the caller's transaction commits. */
     enum rlk_class (*acquire)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                               struct rlk_grant *out);
     /* Who holds it, by a plain read: HELD as acquire would say it, else IN_FLIGHT meaning "go and try". */
@@ -233,10 +266,28 @@ struct rlk_backend {
     /* ttl_us 0: as long as the grant was last given; expires_us - now_us says how long that is. */
     enum rlk_class (*renew)(void *conn, struct rlk_call *call, const struct rlk_held *held,
                             int64_t ttl_us, struct rlk_renewal *out);
+    /* May be RLK_INSIDE. */
     enum rlk_class (*release)(void *conn, struct rlk_call *call, const struct rlk_held *held,
                               bool *found);
     enum rlk_class (*verify)(void *conn, struct rlk_call *call, const struct rlk_held *held,
                              struct rlk_verified *out);
+    /* Each lease that its owner and token still hold, in one transaction. Waits for no row: what another
+     * transaction has locked is left out. The leases run from *now_us on. */
+    enum rlk_class (*renew_all)(void *conn, struct rlk_call *call, struct rlk_lease *leases,
+                                size_t count, int64_t *now_us);
+    /* Remove the grant that this attempt made, if it made one. */
+    enum rlk_class (*withdraw)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                               bool *found);
+
+    /* Only with RLK_INSIDE. Share-lock the name's token row and read its token. Until the caller's
+     * transaction ends no grant and no break of that name can commit; renewals and releases, which do
+     * not touch that row, can. Waits for a transaction that changes the row at this moment. */
+    enum rlk_class (*guard)(void *conn, struct rlk_call *call, const char *name, bool *found,
+                            int64_t *token);
+    /* Let a resource see this token, unless it has seen a newer one; its row stays locked until the
+     * transaction ends. */
+    enum rlk_class (*fence)(void *conn, struct rlk_call *call, const char *resource, int64_t token,
+                            bool *accepted);
 
     /* At most limit rows after (after_name, after_slot) in key order; name not NULL: only that name's. */
     enum rlk_class (*list)(void *conn, struct rlk_call *call, const char *name,
@@ -255,6 +306,8 @@ struct rlk_backend {
     /* Remove the grant and bump the name's token in one transaction; token 0: whoever holds it. */
     enum rlk_class (*break_grant)(void *conn, struct rlk_call *call, const char *name, int slot,
                                   int64_t token, bool *found, struct rlk_row *broken);
+    /* Set the floor and every counter to the highest of them plus by, in one transaction. */
+    enum rlk_class (*raise_tokens)(void *conn, struct rlk_call *call, int64_t by, int64_t *floor);
 };
 
 /* Copy text into a call's diag, cut at a character, control characters made blank, so that a server's

@@ -28,7 +28,7 @@ static void free_db(rowlock_db *db)
 static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_error *err)
 {
     static const rowlock_error no_memory = {
-        sizeof(rowlock_error), ROWLOCK_ENOMEM, 0, {0}, 1, "open", "out of memory", {0}};
+        sizeof(rowlock_error), ROWLOCK_ENOMEM, 0, {0}, 1, "open", "out of memory", 0, {0}};
     rowlock_db *db = rlk_alloc(sizeof *db);
     if (!db) {
         rlk_error_copy(err, &no_memory);
@@ -151,7 +151,8 @@ static int adopt(rowlock_db **out, const char *scheme, void *vendor,
     if (result == ROWLOCK_OK)
         result = use_backend(db, scheme);
     if (result == ROWLOCK_OK) {
-        struct rlk_call call = {.deadline_us = rlk_now_us() + db->statement_us};
+        struct rlk_call call = {.deadline_us = rlk_now_us() + db->statement_us,
+                                .where = RLK_EITHER};
         struct rlk_hello hello = {0};
         db->adopted = db->opened = true;
         enum rlk_class class = db->backend->adopt(db->conn, &call, vendor, &db->texts, &hello);
@@ -189,7 +190,7 @@ void rowlock_db_close(rowlock_db *db)
     bool reachable = true; /* what one release could not reach, the next need not wait for */
     while (db->locks) {
         if (!reachable)
-            db->locks->state = RLK_IDLE;
+            rowlock_lock_forget(db->locks);
         rlk_lock_abandon(db->locks);
         reachable = db->up;
     }

@@ -23,6 +23,10 @@ const char *rowlock_result_name(int result)
         return "ROWLOCK_NONE";
     case ROWLOCK_CANCELLED:
         return "ROWLOCK_CANCELLED";
+    case ROWLOCK_STALE:
+        return "ROWLOCK_STALE";
+    case ROWLOCK_CONFLICT:
+        return "ROWLOCK_CONFLICT";
     case ROWLOCK_EUNCERTAIN:
         return "ROWLOCK_EUNCERTAIN";
     case ROWLOCK_ECONN:
@@ -111,16 +115,18 @@ int rlk_fail(rowlock_db *db, int code, const char *format, ...)
     db->error.native = 0;
     db->error.sqlstate[0] = '\0';
     db->error.retryable = code == ROWLOCK_ECONN || code == ROWLOCK_ENOMEM;
+    db->error.transaction_over = 0;
     return code;
 }
 
 /* What each class means to the caller when nothing more is tried, and what to do about it. */
-static const struct {
+struct meaning {
     enum rlk_class class;
     int code;
     bool retryable;
     const char *advice;
-} meanings[] = {
+};
+static const struct meaning meanings[] = {
     {RLK_CONTENTION, ROWLOCK_ESERVER, true, "; others kept it busy all the time: try again"},
     {RLK_UNSENT, ROWLOCK_ECONN, true, ""},
     {RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN, true,
@@ -132,23 +138,45 @@ static const struct {
     {RLK_UNSUPPORTED, ROWLOCK_EUNSUPPORTED, false, ""},
     {RLK_IN_TX, ROWLOCK_EMISUSE, false,
      "the connection is inside a transaction of yours, or has autocommit off; end it first"},
+    {RLK_NO_TX, ROWLOCK_EMISUSE, false,
+     "this is worth something only as a part of a transaction of yours; begin one first"},
     {RLK_NOMEM, ROWLOCK_ENOMEM, true, "out of memory"},
     {RLK_REFUSED, ROWLOCK_ESERVER, false, ""},
 };
 
+/* Where it was a part of the caller's transaction. What is lost with the connection is not uncertain:
+ * nothing of an uncommitted transaction stays. */
+static const struct meaning meanings_inside[] = {
+    {RLK_CONTENTION, ROWLOCK_CONFLICT, false, "; roll back and run your transaction again"},
+    {RLK_UNSENT, ROWLOCK_ECONN, false, "; close the connection: your transaction went with it"},
+    {RLK_UNCERTAIN, ROWLOCK_ECONN, false, "; close the connection: your transaction went with it"},
+};
+
+static const struct meaning *find_meaning(const struct meaning *table, size_t count,
+                                          enum rlk_class class)
+{
+    for (size_t i = 0; i < count; i++)
+        if (table[i].class == class)
+            return &table[i];
+    return NULL;
+}
+
 int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *call)
 {
-    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
-        if (meanings[i].class != class)
-            continue;
-        const char *text = class == RLK_NOMEM ? "" : call->text; /* it says the same */
-        int code = rlk_fail(db, meanings[i].code, "%s%s", text, meanings[i].advice);
-        db->error.native = call->native;
-        memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
-        db->error.retryable = meanings[i].retryable;
-        return code;
-    }
-    return rlk_fail(db, ROWLOCK_ESERVER, "%s", call->text);
+    const struct meaning *m = NULL;
+    if (call->inside)
+        m = find_meaning(meanings_inside, sizeof meanings_inside / sizeof *m, class);
+    if (!m)
+        m = find_meaning(meanings, sizeof meanings / sizeof *m, class);
+    if (!m)
+        return rlk_fail(db, ROWLOCK_ESERVER, "%s", call->text);
+    const char *text = class == RLK_NOMEM ? "" : call->text; /* the advice says the same */
+    rlk_fail(db, m->code, "%s%s", text, m->advice);
+    db->error.native = call->native;
+    memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
+    db->error.retryable = m->retryable;
+    db->error.transaction_over = call->tx_over || (call->inside && m->code == ROWLOCK_ECONN);
+    return m->code;
 }
 
 void rlk_error_copy(rowlock_error *out, const rowlock_error *in)

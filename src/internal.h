@@ -23,9 +23,13 @@ struct rowlock_db {
     bool opened; /* conn is to be closed; it may be up or broken */
     bool up; /* as far as we know the connection works */
     bool schema_ok; /* our tables were looked at on this connection */
+    bool several; /* the URL names other servers, which may take writes when this one does not */
     int found_version; /* of our tables when last looked at; 0: missing or half installed;
                           -1: no version of ours */
     char identity[64]; /* of the installation first met; empty: none yet */
+
+    char session[64]; /* of this connection, as rlk_hello named it */
+    char lingering[64]; /* the one before, if a statement of ours may still be under way to it */
 
     char *url;
     struct rlk_target target;
@@ -42,6 +46,25 @@ struct rowlock_db {
     uint64_t jitter;
 };
 
+/* One term of a lease: what a grant or a renewal gives. */
+struct rlk_term {
+    int64_t ttl_us;
+    int64_t expires_us; /* by the database's clock */
+    int64_t deadline_us; /* by ours; never after the lease's end */
+};
+
+/* A lease by our own clock, and what is known about its end. */
+struct rlk_watch {
+    int64_t deadline_us, expires_us, ttl_us; /* of the term that runs */
+    int64_t margin_us; /* how much earlier than its end it is told lost */
+    bool kept; /* a keeper renews it */
+    bool failing; /* the keeper could not, or may not */
+    bool over; /* the grant is gone, or was told lost */
+    int64_t feared_us; /* the shortest ttl of a renewal that may yet be carried out; 0: none */
+    rowlock_state seen; /* what was last asked for */
+    int fd; /* readable when the state is worse than that; -1: nobody wants it */
+};
+
 enum rlk_lock_state { RLK_IDLE, RLK_HOLDING, RLK_GONE };
 
 struct rowlock_lock {
@@ -54,12 +77,14 @@ struct rowlock_lock {
     enum rlk_lock_state state; /* RLK_GONE: the grant was found lost, releases are still due */
     bool attached; /* the grant is another's to release at close */
     int depth; /* how often entered */
-    int64_t token, expires_us, ttl_us;
-    int64_t deadline_us; /* on our clock, never after the lease's end */
+    int64_t token;
+    struct rlk_watch watch;
+    struct rlk_kept *kept; /* this lock in a keeper's hands; NULL: it never was */
 
     int64_t attempt; /* of the acquire going on */
     bool attempt_open; /* its outcome is unknown: the next acquire asks with the same attempt */
-    bool release_open; /* of this grant an earlier release may have been carried out */
+    bool release_open; /* of this grant an earlier release may have been carried out, or was a part
+                          of the caller's transaction */
     bool met_holder; /* the last try found it held */
     bool holder_known;
     struct rlk_row holder;
@@ -105,6 +130,7 @@ int rlk_check_ttl(rowlock_db *db, int64_t ttl_ms);
 void rlk_give_struct(void *theirs, const void *ours, size_t our_size);
 
 /* wait.c: pauses are microseconds; tries counts up. */
+int64_t rlk_jitter(rowlock_db *db, int64_t bound);
 int64_t rlk_pause_retry(rowlock_db *db, int *tries);
 int64_t rlk_pause_poll(rowlock_db *db, int *tries, int64_t lease_left_us);
 int rlk_wake_open(rowlock_db *db);
@@ -125,8 +151,10 @@ int rlk_enter(rowlock_db *db, const char *verb, const char *name);
 struct rlk_step_call {
     enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call, void *context);
     void *context;
+    int64_t not_after_us; /* nothing is sent or waited for after this; 0: no such end */
     int64_t contention_us; /* how long to go on against contention; 0: the statement deadline */
     bool without_tables; /* install: the tables may be missing */
+    enum rlk_where where; /* inside the caller's transaction nothing is sent again */
     /* out */
     bool contended; /* gave up against contention; nothing was done */
     bool was_uncertain; /* an earlier sending may have been carried out */
@@ -134,12 +162,47 @@ struct rlk_step_call {
 };
 int rlk_do(rowlock_db *db, struct rlk_step_call *step);
 
+/* Look at our tables now, if that was not done on this connection yet. */
+int rlk_look_at_tables(rowlock_db *db, enum rlk_where where);
+/* Are both the same installation? Looks at their tables where that was not done yet. */
+int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other);
+
 /* For those who open and close. */
 enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call);
 enum rlk_class rlk_learn_names(rowlock_db *db, const struct rlk_hello *hello);
 void rlk_disconnect(rowlock_db *db, bool in_child);
 
+/* watch.c. The watch of a kept lock is shared: rlk_kept_enter() first. */
+rowlock_state rlk_watch_state(const struct rlk_watch *watch, int64_t now_us, int64_t *next_us);
+void rlk_watch_begin(struct rlk_watch *watch, int64_t margin_us); /* of a new grant */
+void rlk_watch_set(struct rlk_watch *watch, const struct rlk_term *term);
+void rlk_watch_arm(struct rlk_watch *watch); /* after every other change */
+/* A renewal got no answer. Until the grant ends it may be carried out after any other, so that no later
+ * term can be relied upon for longer than its ttl. */
+void rlk_watch_fear(struct rlk_watch *watch, int64_t ttl_us);
+int64_t rlk_watch_reliable_us(const struct rlk_watch *watch, int64_t ttl_us);
+void rlk_watch_limit(const struct rlk_watch *watch, struct rlk_term *term);
+void rlk_watch_end(struct rlk_watch *watch);
+
+/* keeper.c: a lock's place with a keeper. All of them do nothing for a lock that has none. */
+void rlk_kept_enter(const rowlock_lock *lock); /* from here on its watch stays as it is, */
+void rlk_kept_leave(const rowlock_lock *lock); /* until here */
+/* Make a place, before the grant so that nothing can go wrong after it; begin and end to renew. After
+ * rlk_kept_stop() no callback is under way. */
+int rlk_kept_join(rowlock_lock *lock, const rowlock_acquire_options *options);
+void rlk_kept_start(rowlock_lock *lock);
+void rlk_kept_stop(rowlock_lock *lock);
+void rlk_kept_quit(rowlock_lock *lock); /* the handle is being closed */
+/* Around a renewal that the holder sends by itself: what the keeper has sent meanwhile may count. */
+uint64_t rlk_kept_serial(const rowlock_lock *lock);
+void rlk_kept_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term);
+
 /* lock.c */
+bool rlk_holds(const rowlock_lock *lock);
+struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options);
+void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
+                    int64_t margin_us);
+int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant);
 int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
                    int64_t *granted_us);
 void rlk_lock_abandon(rowlock_lock *lock); /* the db is being closed */

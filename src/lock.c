@@ -58,6 +58,7 @@ static int new_lock(rowlock_db *db, const char *name, const char *owner, rowlock
         return rlk_fail(db, ROWLOCK_ESERVER, "the system gives no random numbers");
     }
     lock->tag = RLK_LOCK_TAG;
+    lock->watch.fd = -1;
     lock->db = db;
     link_to_db(lock);
     *out = lock;
@@ -93,25 +94,32 @@ int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int
     lock->state = RLK_HOLDING;
     lock->depth = 1;
     lock->token = token;
+    rlk_watch_begin(&lock->watch, 0);
     *out = lock;
     return ROWLOCK_OK;
 }
 
 static int release_grant(rowlock_lock *lock);
+static int withdraw_grant(rowlock_lock *lock);
 
+/* What is held, or may have been granted without our knowledge, goes back as well as can be done. */
 static void release_quietly(rowlock_lock *lock)
 {
-    if (lock->state != RLK_HOLDING || lock->attached || lock->db->pid != getpid())
+    bool holding = lock->state == RLK_HOLDING && !lock->attached;
+    if ((!holding && !lock->attempt_open) || lock->db->pid != getpid())
         return;
     rlk_action(lock->db, "release at close lock", lock->name);
-    if (release_grant(lock) != ROWLOCK_OK)
+    if ((holding ? release_grant(lock) : withdraw_grant(lock)) != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' could not be released at close: %s", lock->name,
                 lock->db->error.text);
 }
 
 void rlk_lock_abandon(rowlock_lock *lock)
 {
+    rlk_kept_quit(lock);
     release_quietly(lock);
+    if (lock->db->pid == getpid()) /* a child shares the timer */
+        rlk_watch_end(&lock->watch);
     unlink_from_db(lock);
     lock->state = RLK_IDLE;
 }
@@ -122,34 +130,39 @@ void rowlock_lock_close(rowlock_lock *lock)
         return;
     if (lock->db)
         rlk_lock_abandon(lock);
+    if (lock->watch.fd >= 0)
+        close(lock->watch.fd);
     lock->tag = 0;
     rlk_free(lock);
 }
 
+static void hold_nothing(rowlock_lock *lock)
+{
+    rlk_kept_stop(lock);
+    rlk_watch_end(&lock->watch);
+    lock->state = RLK_IDLE;
+    lock->depth = 0;
+}
+
+void rowlock_lock_forget(rowlock_lock *lock)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || lock->db->pid != getpid())
+        return;
+    hold_nothing(lock);
+    lock->attempt_open = lock->release_open = false;
+}
+
 /* ---- what a handle knows */
 
-static bool holds(const rowlock_lock *lock)
+bool rlk_holds(const rowlock_lock *lock)
 {
     return lock && lock->tag == RLK_LOCK_TAG && lock->db && lock->db->pid == getpid() &&
            lock->state == RLK_HOLDING;
 }
 
-int64_t rowlock_remaining_ms(const rowlock_lock *lock)
-{
-    if (!holds(lock))
-        return 0;
-    int64_t left = lock->deadline_us - rlk_now_us();
-    return left > 0 ? left / 1000 : 0;
-}
-
 int64_t rowlock_lock_token(const rowlock_lock *lock)
 {
-    return holds(lock) ? lock->token : 0;
-}
-
-int64_t rowlock_lock_expires_us(const rowlock_lock *lock)
-{
-    return holds(lock) ? lock->expires_us : 0;
+    return rlk_holds(lock) ? lock->token : 0;
 }
 
 const char *rowlock_lock_name(const rowlock_lock *lock)
@@ -199,68 +212,85 @@ int rowlock_lock_holder(const rowlock_lock *lock, rowlock_grant *out)
 
 struct acquiring {
     rowlock_lock *lock;
+    int64_t margin_us;
     struct rlk_claim claim;
     struct rlk_grant grant;
+    const struct rlk_step_call *step;
     bool probe;
 };
+
+/* Sent again after a lost answer, it may meet its own first sending in flight: that is not somebody else's
+ * lock. */
+static enum rlk_class ask_to_acquire(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
+{
+    enum rlk_class class = db->backend->acquire(db->conn, call, &a->claim, &a->grant);
+    bool own = a->step->was_uncertain && a->grant.outcome == RLK_IN_FLIGHT;
+    if (class != RLK_DONE || !own)
+        return class;
+    rlk_diag_set(call, 0, NULL, "a transaction, perhaps our own, is changing the lock");
+    return RLK_CONTENTION;
+}
 
 static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct acquiring *a = context;
     memset(&a->grant, 0, sizeof a->grant);
     if (!a->probe)
-        return db->backend->acquire(db->conn, call, &a->claim, &a->grant);
+        return ask_to_acquire(db, call, a);
     enum rlk_class class = db->backend->probe(db->conn, call, &a->claim, &a->grant);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 
 /* The lease as our clock sees it: what the database said was left when it answered, counted from
  * before we asked. */
-static int64_t local_deadline(int64_t sent_us, int64_t expires_us, int64_t now_us)
+static struct rlk_term term_of(int64_t sent_us, int64_t expires_us, int64_t now_us)
 {
-    return sent_us + (expires_us - now_us);
+    return (struct rlk_term){.ttl_us = expires_us - now_us,
+                             .expires_us = expires_us,
+                             .deadline_us = sent_us + (expires_us - now_us)};
 }
 
-static void take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us)
+void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
+                    int64_t margin_us)
 {
+    struct rlk_term term = term_of(sent_us, row->expires_us, row->now_us);
+    term.ttl_us = row->ttl_us;
     lock->state = RLK_HOLDING;
     lock->depth = 1;
     lock->token = row->token;
-    lock->ttl_us = row->ttl_us;
-    lock->expires_us = row->expires_us;
-    lock->deadline_us = local_deadline(sent_us, row->expires_us, row->now_us);
+    rlk_watch_begin(&lock->watch, margin_us);
+    rlk_watch_set(&lock->watch, &term);
     lock->met_holder = lock->holder_known = lock->attempt_open = lock->release_open = false;
     rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
 }
 
 /* Busy is no failure: what went wrong on the way to it is not told. An attempt whose outcome is unknown
- * stays open unless another's grant was seen: what is in flight may be our own first sending. */
-static int found_busy(rowlock_lock *lock, const struct rlk_grant *grant)
+ * stays open: what is in flight may be our own first sending, and one that is still under way may yet
+ * find the lock free. */
+int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant)
 {
     if (lock->db->error.code != ROWLOCK_OK)
         rlk_action(lock->db, "acquire lock", lock->name);
     lock->met_holder = lock->holder_known = grant && grant->outcome == RLK_HELD;
-    if (lock->holder_known) {
+    if (lock->holder_known)
         lock->holder = grant->row;
-        lock->attempt_open = false;
-    }
     return ROWLOCK_BUSY;
 }
 
 static int renew_grant(rowlock_lock *lock, int64_t ttl_us);
 
 /* The grant took so long to reach us that its lease is over. Nothing was done under it yet, so a
- * renewal makes it whole; unless somebody has taken it over. Where the renewal fails, nothing is held,
- * and the next acquire asks for the same grant. */
+ * renewal makes it whole; unless somebody has taken it over. And a grant whose answer was lost has only
+ * been read: that no standby lacks it, a renewal proves, which is answered when the standby has both.
+ * Where the renewal fails, nothing is held, and the next acquire asks for the same grant. */
 static int freshen(rowlock_lock *lock)
 {
-    int result = renew_grant(lock, lock->ttl_us);
+    int result = renew_grant(lock, lock->watch.ttl_us);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         return ROWLOCK_OK;
-    lock->state = RLK_IDLE;
-    lock->depth = 0;
+    hold_nothing(lock);
     if (result == ROWLOCK_LOST)
-        return found_busy(lock, NULL);
+        return rlk_found_busy(lock, NULL);
     lock->attempt_open = true;
     return result;
 }
@@ -271,16 +301,17 @@ static int try_once(struct acquiring *a)
     rowlock_lock *lock = a->lock;
     struct rlk_step_call step = {
         .run = run_acquire, .context = a, .contention_us = TRY_CONTENTION_US};
+    a->step = &step;
     int result = rlk_do(lock->db, &step);
     if (step.contended && !step.was_uncertain)
-        return found_busy(lock, NULL);
-    lock->attempt_open = lock->attempt_open || step.was_uncertain;
+        return rlk_found_busy(lock, NULL);
+    bool uncertain = lock->attempt_open = lock->attempt_open || step.was_uncertain;
     if (result != ROWLOCK_OK)
         return result;
     if (a->grant.outcome != RLK_GRANTED)
-        return found_busy(lock, &a->grant);
-    take_grant(lock, &a->grant.row, step.sent_us);
-    return rowlock_remaining_ms(lock) > 0 ? ROWLOCK_OK : freshen(lock);
+        return rlk_found_busy(lock, &a->grant);
+    rlk_take_grant(lock, &a->grant.row, step.sent_us, a->margin_us);
+    return rowlock_remaining_ms(lock) > 0 && !uncertain ? ROWLOCK_OK : freshen(lock);
 }
 
 /* A try that expects to find the lock held may look first, where that is cheaper. */
@@ -321,24 +352,35 @@ static int acquire_waiting(struct acquiring *a, int64_t wait_ms)
     }
 }
 
-static int acquire_anew(rowlock_lock *lock, const rowlock_acquire_options *options)
+struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     rowlock_db *db = lock->db;
     if (!lock->attempt_open)
         lock->attempt = rlk_next_attempt(db);
+    return (struct rlk_claim){.name = lock->name,
+                              .slot = RLK_SLOT_EXCLUSIVE,
+                              .owner = lock->owner,
+                              .attempt = lock->attempt,
+                              .ttl_us = options->ttl_ms * 1000,
+                              .host = db->host,
+                              .pid = db->pid,
+                              .program = db->program,
+                              .note = options->note};
+}
+
+static int acquire_anew(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    int result = ROWLOCK_OK;
+    if (!options->keeper)
+        rlk_kept_quit(lock);
+    else if ((result = rlk_kept_join(lock, options)) != ROWLOCK_OK)
+        return result;
     struct acquiring a = {
-        .lock = lock,
-        .claim = {.name = lock->name,
-                  .slot = RLK_SLOT_EXCLUSIVE,
-                  .owner = lock->owner,
-                  .attempt = lock->attempt,
-                  .ttl_us = options->ttl_ms * 1000,
-                  .host = db->host,
-                  .pid = db->pid,
-                  .program = db->program,
-                  .note = options->note},
-    };
-    return acquire_waiting(&a, options->wait_ms);
+        .lock = lock, .margin_us = options->margin_ms * 1000, .claim = rlk_claim_of(lock, options)};
+    result = acquire_waiting(&a, options->wait_ms);
+    if (result == ROWLOCK_OK)
+        rlk_kept_start(lock);
+    return result;
 }
 
 static int enter_again(rowlock_lock *lock)
@@ -348,7 +390,8 @@ static int enter_again(rowlock_lock *lock)
                         "the grant was lost; release as often as entered, then acquire anew");
     if (lock->depth == INT_MAX)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE, "entered too often");
-    int result = rowlock_remaining_ms(lock) > 0 ? ROWLOCK_OK : renew_grant(lock, lock->ttl_us);
+    int result =
+        rowlock_remaining_ms(lock) > 0 ? ROWLOCK_OK : renew_grant(lock, lock->watch.ttl_us);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         lock->depth++;
     return result;
@@ -388,7 +431,10 @@ static struct holding holding(const rowlock_lock *lock)
 
 static int found_lost(rowlock_lock *lock)
 {
+    rlk_kept_stop(lock);
     lock->state = RLK_GONE;
+    lock->watch.over = true;
+    rlk_watch_arm(&lock->watch);
     rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' with token %" PRId64 " is lost", lock->name,
             lock->token);
     return rlk_fail(lock->db, ROWLOCK_LOST,
@@ -411,24 +457,48 @@ static enum rlk_class run_renew(rowlock_db *db, struct rlk_call *call, void *con
     return db->backend->renew(db->conn, call, &h->held, h->ttl_us, &h->renewal);
 }
 
+/* A renewal whose answer was lost may have made the lease end sooner, or may do so later. */
+static void fear_shorter(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us)
+{
+    rlk_kept_enter(lock);
+    rlk_watch_fear(&lock->watch, ttl_us);
+    if (asked_us + ttl_us < lock->watch.deadline_us)
+        lock->watch.deadline_us = asked_us + ttl_us;
+    rlk_watch_arm(&lock->watch);
+    rlk_kept_leave(lock);
+}
+
 static int renew_grant(rowlock_lock *lock, int64_t ttl_us)
 {
     struct holding h = holding(lock);
     h.ttl_us = ttl_us;
     struct rlk_step_call step = {.run = run_renew, .context = &h};
     int64_t asked_us = rlk_now_us();
+    uint64_t serial = rlk_kept_serial(lock);
     int result = rlk_do(lock->db, &step);
-    /* A renewal whose answer was lost may have made the lease end sooner. */
-    if (result != ROWLOCK_OK && step.was_uncertain && asked_us + ttl_us < lock->deadline_us)
-        lock->deadline_us = asked_us + ttl_us;
+    if (step.was_uncertain)
+        fear_shorter(lock, asked_us, ttl_us);
     if (result != ROWLOCK_OK)
         return result;
     if (!h.renewal.found)
         return found_lost(lock);
-    lock->ttl_us = h.renewal.expires_us - h.renewal.now_us;
-    lock->expires_us = h.renewal.expires_us;
-    lock->deadline_us = local_deadline(step.sent_us, h.renewal.expires_us, h.renewal.now_us);
+    struct rlk_term term = term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us);
+    lock->release_open = false;
+    rlk_kept_enter(lock);
+    rlk_watch_limit(&lock->watch, &term);
+    rlk_kept_renewed(lock, serial, &term);
+    lock->watch.over = false;
+    rlk_watch_set(&lock->watch, &term);
+    rlk_kept_leave(lock);
     return h.renewal.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
+}
+
+static int64_t lease_ttl(const rowlock_lock *lock)
+{
+    rlk_kept_enter(lock);
+    int64_t ttl_us = lock->watch.ttl_us;
+    rlk_kept_leave(lock);
+    return ttl_us;
 }
 
 int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
@@ -438,7 +508,7 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
         return result;
     if (ttl_ms != 0 && (result = rlk_check_ttl(lock->db, ttl_ms)) != ROWLOCK_OK)
         return result;
-    return renew_grant(lock, ttl_ms ? ttl_ms * 1000 : lock->ttl_us);
+    return renew_grant(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock));
 }
 
 static enum rlk_class run_verify(rowlock_db *db, struct rlk_call *call, void *context)
@@ -502,16 +572,17 @@ static int resolve_release(rowlock_lock *lock)
     int result = rlk_last_grant(lock->db, lock->name, &found, &token, &granted_us);
     if (result == ROWLOCK_OK && found && token == lock->token)
         return ROWLOCK_OK;
-    lock->state = RLK_IDLE;
-    lock->depth = 0;
+    hold_nothing(lock);
     return rlk_fail(
         lock->db, ROWLOCK_EUNCERTAIN,
         "the answer was lost, and the grant is gone now: through this release or before it, "
         "the tables no longer tell");
 }
 
+/* The keeper is told first: it renews no more, and nobody waits for what it has under way. */
 static int release_grant(rowlock_lock *lock)
 {
+    rlk_kept_stop(lock);
     struct holding h = holding(lock);
     struct rlk_step_call step = {.run = run_release, .context = &h};
     int result = rlk_do(lock->db, &step);
@@ -519,6 +590,24 @@ static int release_grant(rowlock_lock *lock)
     if (result != ROWLOCK_OK || h.found)
         return result;
     return lock->release_open ? resolve_release(lock) : found_lost(lock);
+}
+
+static enum rlk_class run_withdraw(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    const struct rlk_claim *claim = context;
+    bool found;
+    return db->backend->withdraw(db->conn, call, claim, &found);
+}
+
+/* Of an acquire whose outcome was never learnt. */
+static int withdraw_grant(rowlock_lock *lock)
+{
+    struct rlk_claim claim = {.name = lock->name,
+                              .slot = RLK_SLOT_EXCLUSIVE,
+                              .owner = lock->owner,
+                              .attempt = lock->attempt};
+    struct rlk_step_call step = {.run = run_withdraw, .context = &claim};
+    return rlk_do(lock->db, &step);
 }
 
 int rowlock_release(rowlock_lock *lock)
@@ -539,6 +628,6 @@ int rowlock_release(rowlock_lock *lock)
     if (result != ROWLOCK_OK && result != ROWLOCK_LOST)
         return result;
     if (--lock->depth == 0)
-        lock->state = RLK_IDLE;
+        hold_nothing(lock);
     return result;
 }

@@ -12,6 +12,8 @@ enum {
     DEFAULT_RECONNECT_MS = 5000,
     MAX_TIMEOUT_MS = 3600000,
     DEFAULT_TTL_MS = 30000,
+    LEAST_MARGIN_MS = 20,
+    MOST_MARGIN_MS = 500,
     MIN_TTL_MS = 100,
     DEFAULT_BATCH = 500,
     MAX_BATCH = 10000,
@@ -98,6 +100,27 @@ int rlk_take_db_options(rowlock_db *db, rowlock_db_options *out, const rowlock_d
     return ROWLOCK_OK;
 }
 
+static int64_t default_margin_ms(int64_t ttl_ms)
+{
+    int64_t margin_ms = ttl_ms / 20;
+    return margin_ms < LEAST_MARGIN_MS  ? LEAST_MARGIN_MS
+           : margin_ms > MOST_MARGIN_MS ? MOST_MARGIN_MS
+                                        : margin_ms;
+}
+
+static int check_keeping(rowlock_db *db, const rowlock_acquire_options *o)
+{
+    int result;
+    if (!o->keeper && (o->max_hold_ms || o->progress_ms || o->told))
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "max_hold_ms, progress_ms and told are for a keeper, and there is none");
+    if ((result = within(db, "max_hold_ms", o->max_hold_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
+        (result = within(db, "progress_ms", o->progress_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
+        (result = within(db, "margin_ms", o->margin_ms, 0, o->ttl_ms - 1)))
+        return result;
+    return ROWLOCK_OK;
+}
+
 int rlk_take_acquire_options(rowlock_db *db, rowlock_acquire_options *out,
                              const rowlock_acquire_options *theirs)
 {
@@ -108,7 +131,9 @@ int rlk_take_acquire_options(rowlock_db *db, rowlock_acquire_options *out,
         out->ttl_ms = DEFAULT_TTL_MS;
     if (!out->note)
         out->note = "";
-    if ((result = rlk_check_ttl(db, out->ttl_ms)) ||
+    if (out->margin_ms == 0)
+        out->margin_ms = default_margin_ms(out->ttl_ms);
+    if ((result = rlk_check_ttl(db, out->ttl_ms)) || (result = check_keeping(db, out)) ||
         (result = within(db, "wait_ms", out->wait_ms, ROWLOCK_FOREVER, MAX_DAYS * MS_PER_DAY)) ||
         (result = rlk_check_text(db, "note", out->note, true)))
         return result;

@@ -11,11 +11,16 @@
 static const char OUR[] = "rowlock_";
 
 static const char *const step_names[RLK_STEP_COUNT] = {
-    [RLK_STEP_SCHEMA] = "schema",   [RLK_STEP_FACTS] = "facts",     [RLK_STEP_META] = "meta",
-    [RLK_STEP_ACQUIRE] = "acquire", [RLK_STEP_PROBE] = "probe",     [RLK_STEP_RENEW] = "renew",
-    [RLK_STEP_RELEASE] = "release", [RLK_STEP_VERIFY] = "verify",   [RLK_STEP_LIST] = "list",
-    [RLK_STEP_LAST] = "last",       [RLK_STEP_EXPIRED] = "expired", [RLK_STEP_SWEEP] = "sweep",
-    [RLK_STEP_FOLD] = "fold",       [RLK_STEP_BREAK] = "break",
+    [RLK_STEP_SCHEMA] = "schema",       [RLK_STEP_FACTS] = "facts",
+    [RLK_STEP_META] = "meta",           [RLK_STEP_ACQUIRE] = "acquire",
+    [RLK_STEP_PROBE] = "probe",         [RLK_STEP_RENEW] = "renew",
+    [RLK_STEP_RELEASE] = "release",     [RLK_STEP_VERIFY] = "verify",
+    [RLK_STEP_LIST] = "list",           [RLK_STEP_LAST] = "last",
+    [RLK_STEP_EXPIRED] = "expired",     [RLK_STEP_SWEEP] = "sweep",
+    [RLK_STEP_FOLD] = "fold",           [RLK_STEP_BREAK] = "break",
+    [RLK_STEP_RENEW_ALL] = "renew_all", [RLK_STEP_WITHDRAW] = "withdraw",
+    [RLK_STEP_GUARD] = "guard",         [RLK_STEP_FENCE] = "fence",
+    [RLK_STEP_RAISE] = "raise",
 };
 
 static const struct {

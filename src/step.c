@@ -71,12 +71,18 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     struct rlk_hello hello = {0};
     rlk_disconnect(db, false);
     db->opened = true;
+    db->target.lingering = db->lingering;
     enum rlk_class class = db->backend->open(db->conn, call, &db->target, &db->texts, &hello);
+    db->several = hello.several;
     if (class == RLK_UNCERTAIN) /* connecting does nothing that could be uncertain */
         class = RLK_UNSENT;
     if (class == RLK_DONE)
         class = rlk_learn_names(db, &hello);
     db->up = class == RLK_DONE;
+    if (db->up) {
+        memcpy(db->session, hello.session, sizeof db->session);
+        db->lingering[0] = '\0';
+    }
     return class;
 }
 
@@ -85,6 +91,12 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
 static bool is_connection_gone(enum rlk_class class)
 {
     return class == RLK_UNSENT || class == RLK_UNCERTAIN;
+}
+
+static int64_t end_of(const struct rlk_step_call *step, int64_t after_us)
+{
+    int64_t end_us = rlk_now_us() + after_us;
+    return step->not_after_us && step->not_after_us < end_us ? step->not_after_us : end_us;
 }
 
 /* Connected and with our tables looked at: RLK_DONE, and *result not OK if the tables are wrong. */
@@ -98,9 +110,9 @@ static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *ste
                          "the adopted connection was lost; open a new one and adopt that");
             return RLK_UNSENT;
         }
-        call->deadline_us = rlk_now_us() + db->target.connect_ms * 1000;
+        call->deadline_us = end_of(step, db->target.connect_ms * 1000);
         class = rlk_connect(db, call);
-        call->deadline_us = rlk_now_us() + db->statement_us;
+        call->deadline_us = end_of(step, db->statement_us);
     }
     if (class == RLK_DONE && !db->schema_ok && !step->without_tables) {
         *result = check_tables(db, call, &class);
@@ -113,15 +125,17 @@ static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *ste
 static enum rlk_class send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
                                 int *result)
 {
-    *call = (struct rlk_call){.deadline_us = rlk_now_us() + db->statement_us};
+    *call = (struct rlk_call){.deadline_us = end_of(step, db->statement_us), .where = step->where};
     enum rlk_class class = make_ready(db, step, call, result);
     if (class != RLK_DONE || *result != ROWLOCK_OK)
         return class;
     step->sent_us = rlk_now_us();
-    call->deadline_us = step->sent_us + db->statement_us;
+    call->deadline_us = end_of(step, db->statement_us);
     class = step->run(db, call, step->context);
-    if (class == RLK_UNCERTAIN)
+    if (class == RLK_UNCERTAIN) {
         step->was_uncertain = true;
+        memcpy(db->lingering, db->session, sizeof db->lingering);
+    }
     if (class == RLK_SCHEMA)
         db->schema_ok = false;
     return class;
@@ -130,6 +144,8 @@ static enum rlk_class send_once(rowlock_db *db, struct rlk_step_call *step, stru
 static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class class,
                    const struct rlk_call *call)
 {
+    if (call->inside && is_connection_gone(class))
+        db->up = false;
     if (step->was_uncertain)
         class = RLK_UNCERTAIN;
     step->contended = class == RLK_CONTENTION;
@@ -139,7 +155,8 @@ static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class cl
 int rlk_do(rowlock_db *db, struct rlk_step_call *step)
 {
     bool sooner = step->contention_us && step->contention_us < db->statement_us;
-    int64_t contention_until = rlk_now_us() + (sooner ? step->contention_us : db->statement_us);
+    int64_t contention_us = sooner ? step->contention_us : db->statement_us;
+    int64_t contention_until = end_of(step, contention_us);
     int64_t reconnect_until = 0; /* set when the connection is first found gone */
     int tries = 0;
     for (;;) {
@@ -151,11 +168,16 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         if (class == RLK_DONE)
             return ROWLOCK_OK;
 
+        if (step->where == RLK_INSIDE && is_connection_gone(class))
+            call.inside = true; /* it was, while there was a connection */
+        if (call.inside)
+            return give_up(db, step, class, &call);
         int64_t until = contention_until;
-        if (is_connection_gone(class)) {
+        if (is_connection_gone(class) || (class == RLK_READONLY && db->several)) {
             db->up = false;
+            contention_until = end_of(step, contention_us); /* what took so long was not that */
             if (!reconnect_until)
-                reconnect_until = rlk_now_us() + db->reconnect_us;
+                reconnect_until = end_of(step, db->reconnect_us);
             until = db->adopted ? 0 : reconnect_until;
         } else if (class != RLK_CONTENTION) {
             return give_up(db, step, class, &call);
@@ -166,6 +188,36 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
             return give_up(db, step, class, &call);
         rlk_wait_plain(pause);
     }
+}
+
+static enum rlk_class run_nothing(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    (void)db;
+    (void)call;
+    (void)context;
+    return RLK_DONE;
+}
+
+int rlk_look_at_tables(rowlock_db *db, enum rlk_where where)
+{
+    struct rlk_step_call nothing = {.run = run_nothing, .where = where};
+    return db->up && db->schema_ok ? ROWLOCK_OK : rlk_do(db, &nothing);
+}
+
+int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other)
+{
+    int result = rlk_look_at_tables(db, where);
+    if (result != ROWLOCK_OK || db == other)
+        return result;
+    if (!other->identity[0] && rlk_look_at_tables(other, RLK_OUTSIDE) != ROWLOCK_OK) {
+        rlk_error_copy(&db->error, &other->error);
+        return db->error.code;
+    }
+    if (strcmp(db->identity, other->identity) == 0)
+        return ROWLOCK_OK;
+    return rlk_fail(db, ROWLOCK_ESCHEMA,
+                    "the lock is of another installation (%s) than this connection's tables (%s)",
+                    other->identity, db->identity);
 }
 
 int rlk_enter(rowlock_db *db, const char *verb, const char *name)

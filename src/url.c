@@ -154,7 +154,7 @@ static const char *split_port(const char *digits, unsigned *port)
     return NULL;
 }
 
-static const char *split_host(char *host, struct rlk_url *url)
+static const char *split_host(char *host, struct rlk_url_host *out)
 {
     char *end = NULL;
 
@@ -166,20 +166,37 @@ static const char *split_host(char *host, struct rlk_url *url)
         if (*end && *end != ':')
             return "after the IPv6 address in the URL only a port can follow";
     } else {
-        if (strchr(host, ','))
-            return "the URL names several hosts, which this database cannot take";
         end = host + strcspn(host, ":");
         if (*end && strchr(end + 1, ':'))
             return "an IPv6 address in a URL must stand in [brackets]";
     }
     if (*end) {
         *end = '\0';
-        const char *why = split_port(end + 1, &url->port);
+        const char *why = split_port(end + 1, &out->port);
         if (why)
             return why;
     }
-    url->host = host[0] ? host : NULL;
+    out->name = host[0] ? host : NULL;
     return decode(host);
+}
+
+static const char *split_hosts(char *text, struct rlk_url *url)
+{
+    const char *why = NULL;
+
+    for (char *next = text; next && !why;) {
+        char *host = next;
+        next = strchr(host, ',');
+        if (next)
+            *next++ = '\0';
+        if (url->hosts == RLK_URL_HOSTS_MAX)
+            return "the URL names too many hosts";
+        struct rlk_url_host *out = &url->host[url->hosts++];
+        why = split_host(host, out);
+        if (!why && !out->name && (next || url->hosts > 1))
+            why = "one of the URL's hosts has no name";
+    }
+    return why;
 }
 
 static const char *split_authority(char *text, struct rlk_url *url)
@@ -188,7 +205,7 @@ static const char *split_authority(char *text, struct rlk_url *url)
     const char *why = NULL;
 
     if (!host)
-        return split_host(text, url);
+        return split_hosts(text, url);
     *host++ = '\0';
     char *password = strchr(text, ':');
     if (password) {
@@ -199,7 +216,7 @@ static const char *split_authority(char *text, struct rlk_url *url)
     url->user = text[0] ? text : NULL;
     if (!why)
         why = decode(text);
-    return why ? why : split_host(host, url);
+    return why ? why : split_hosts(host, url);
 }
 
 static const char *split_query(char *text, struct rlk_url *url)

@@ -22,13 +22,18 @@ struct rlk_url_own {
  * as it was; rlk_free() it. 0: done; -1: the URL is bad, *why is a static text; -2: no memory. */
 int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const char **why);
 
-#define RLK_URL_PARAMS_MAX 16
+enum { RLK_URL_HOSTS_MAX = 16, RLK_URL_PARAMS_MAX = 16 };
 
-/* The parts of scheme://user:password@host:port/path?key=value&…, decoded. NULL: not there. */
+struct rlk_url_host {
+    const char *name; /* without the brackets of an IPv6 address */
+    unsigned port; /* 0: not there */
+};
+
+/* The parts of scheme://user:password@host:port,host:port/path?key=value&…, decoded. NULL: not there. */
 struct rlk_url {
     const char *user, *password;
-    const char *host; /* without the brackets of an IPv6 address */
-    unsigned port; /* 0: not there */
+    struct rlk_url_host host[RLK_URL_HOSTS_MAX];
+    size_t hosts; /* at least 1; of several each has a name */
     const char *path; /* without its first slash; not empty */
     struct {
         const char *key, *value;
@@ -37,7 +42,7 @@ struct rlk_url {
     char *memory; /* of all these */
 };
 
-/* Returns as rlk_url_take() does. url may be freed in any case. A list of hosts is refused. */
+/* Returns as rlk_url_take() does. url may be freed in any case. */
 int rlk_url_split(const char *text, struct rlk_url *url, const char **why);
 void rlk_url_free(struct rlk_url *url);
 

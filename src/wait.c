@@ -16,7 +16,7 @@ enum {
 };
 
 /* Jitter needs to differ between processes, not to be unguessable (xorshift64*, Marsaglia). */
-static int64_t random_below(rowlock_db *db, int64_t bound)
+int64_t rlk_jitter(rowlock_db *db, int64_t bound)
 {
     uint64_t x = db->jitter ? db->jitter : 88172645463325252u;
     x ^= x >> 12;
@@ -33,7 +33,7 @@ static int64_t next_pause(rowlock_db *db, int *tries, int64_t first, int64_t lon
     if (range > longest)
         range = longest;
     (*tries)++;
-    return 1 + random_below(db, range);
+    return 1 + rlk_jitter(db, range);
 }
 
 int64_t rlk_pause_retry(rowlock_db *db, int *tries)
@@ -49,9 +49,9 @@ int64_t rlk_pause_poll(rowlock_db *db, int *tries, int64_t lease_left_us)
     if (range > LONGEST_PAUSE_US)
         range = LONGEST_PAUSE_US;
     (*tries)++;
-    int64_t pause = range / 2 + random_below(db, range / 2);
+    int64_t pause = range / 2 + rlk_jitter(db, range / 2);
     if (lease_left_us > 0 && lease_left_us + LEASE_END_SLACK_US < pause)
-        pause = lease_left_us + LEASE_END_SLACK_US + random_below(db, FIRST_PAUSE_US);
+        pause = lease_left_us + LEASE_END_SLACK_US + rlk_jitter(db, FIRST_PAUSE_US);
     return pause;
 }
 

@@ -24,11 +24,13 @@
  * WHAT A LOCK HERE DOES NOT PROMISE
  *
  *  - It does not stop you. A process that is paused, swapped out or cut off goes on, when it wakes,
- *    as if it held a lock whose lease has long run out. Ask rowlock_remaining_ms() before a step
- *    that matters, and hand the token to whatever you write to, which must refuse an older token
- *    than the newest it has seen.
+ *    as if it held a lock whose lease has long run out. What it then writes into this database,
+ *    rowlock_guard() in the writing transaction refuses. For what it writes elsewhere, ask
+ *    rowlock_remaining_ms() before a step that matters, and hand the token along: whatever you write
+ *    to must refuse an older token than the newest it has seen (rowlock_fence() can remember it).
  *  - It does not survive an asynchronous failover. A replica that had not yet received a grant knows
- *    nothing of it, nor of its token. Use synchronous replication for the lock tables.
+ *    nothing of it, nor of its token. Use synchronous replication for the lock tables, or
+ *    rowlock_raise_tokens() after each failover.
  *  - It is not fair, and not fast like a mutex: one grant is one commit.
  *  - A lock is not inherited by fork(): in the child every call on a parent's handle returns
  *    ROWLOCK_EMISUSE or knows of no grant, and closing it there frees memory only. A child must not open the SQLite file
@@ -37,8 +39,9 @@
  *  - Time is the database's. If its clock jumps forward, leases end early, and only tokens help.
  *
  * THREADS. A rowlock_db and the locks opened from it belong to one thread at a time; different
- * rowlock_db handles are independent. Only rowlock_cancel() may be called from elsewhere. The
- * library starts no thread, installs no signal handler, prints nothing and never exits.
+ * rowlock_db handles are independent. Only rowlock_cancel() may be called from elsewhere. The library
+ * starts no thread but that of a rowlock_keeper, installs no signal handler, prints nothing and never
+ * exits.
  *
  * BLOCKING. Each call that speaks to the database ends within the statement deadline of its handle
  * (rowlock_db_options.statement_timeout_ms), plus reconnecting (reconnect_ms) where the connection
@@ -91,6 +94,9 @@ typedef enum rowlock_result {
                               protected the work, although nobody else was granted the lock */
     ROWLOCK_NONE = 5, /* there is no such grant */
     ROWLOCK_CANCELLED = 6, /* rowlock_cancel() ended the wait */
+    ROWLOCK_STALE = 7, /* a newer token has been seen */
+    ROWLOCK_CONFLICT = 8, /* your transaction lost against another's: a serialization failure, a
+                             deadlock, a lock timeout. Roll it back and run it again */
 
     /* We failed, or cannot tell. rowlock_db_error() has the facts. */
     ROWLOCK_EUNCERTAIN = -1, /* sent, but the answer never came: it may or may not have happened */
@@ -117,15 +123,17 @@ typedef struct rowlock_error {
     int retryable; /* 1 if the same call may succeed later with nothing changed */
     char action[300]; /* what was being done: "renew lock 'nightly'" */
     char text[700]; /* why, and what to do about it; one line, UTF-8 */
+    int transaction_over; /* 1 if your transaction on an adopted connection can only be rolled back, or
+                             has been; 0: it can go on as if the call had not been made */
     int64_t spare[4];
 } rowlock_error;
 
-#define ROWLOCK_ERROR_INIT                             \
-    {                                                  \
-        sizeof(rowlock_error), 0, 0, {0}, 0, {0}, {0}, \
-        {                                              \
-            0                                          \
-        }                                              \
+#define ROWLOCK_ERROR_INIT                                \
+    {                                                     \
+        sizeof(rowlock_error), 0, 0, {0}, 0, {0}, {0}, 0, \
+        {                                                 \
+            0                                             \
+        }                                                 \
     }
 
 /* ---------------------------------------------------------------- connections */
@@ -161,11 +169,20 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
 
 /* Connect by URL.
  *
- *   postgresql://user@host:5432/dbname?sslmode=…   whatever libpq takes, several hosts included
+ *   postgresql://user@host:5432/dbname?sslmode=…   whatever libpq takes
  *   mysql://user@host:3306/dbname?socket=…         or mariadb://; parameters: socket, ssl_mode
  *                                                  (disabled, required, verify), ssl_ca, ssl_cert,
  *                                                  ssl_key, default_file, default_group
  *   sqlite:/path/to/file                           created if it is not there
+ *
+ * A server's URL may name several hosts, each with its own port: mysql://user@h1,h2:3307,[::1]:3308/db.
+ * They are tried in this order until one is reached that takes writes, each for its share of the connect
+ * timeout, so that one that hangs leaves time for the others. One that refuses the user ends the search.
+ * When a server in use takes no writes any more, the handle looks for another likewise, for reconnect_ms;
+ * if none takes writes, EREADONLY. On PostgreSQL the URL may ask for another kind of server by
+ * target_session_attrs; on MySQL and MariaDB, a server that takes no writes is one with read_only,
+ * super_read_only or innodb_read_only set. The servers must be copies of one another: one with another
+ * installation of our tables is refused once a handle has seen the first.
  *
  * MariaDB's client library has the whole process ignore SIGPIPE from then on; restore it in a child
  * before exec if that matters to it.
@@ -173,7 +190,8 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  * Passwords are better left where those clients keep them: .pgpass, service and option files,
  * PGPASSWORD, MYSQL_PWD. ROWLOCK_OK; ECONN, EDENIED, EINVAL, EUNSUPPORTED, ENOMEM with *out NULL and
  * the reason in err (which may be NULL). Does not look for our tables: rowlock_install() may follow.
- * Blocks for connect_timeout_ms at most, for all hosts of a URL together. The handle is yours to close. */
+ * Blocks for connect_timeout_ms at most, for all hosts of a URL together; on MySQL and MariaDB for a
+ * second for each host at least. The handle is yours to close. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(rowlock_db **out, const char *url,
                                                    const rowlock_db_options *options,
                                                    rowlock_error *err);
@@ -181,7 +199,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(rowlock_db **out, const char 
 /* Use a connection you already have. It stays yours: it is never closed, no setting of it is changed,
  * and no transaction of yours is committed or rolled back. While it is inside a transaction (or, on
  * MySQL, has autocommit off) every call that speaks to the database returns EMISUSE and sends
- * nothing. It is not reconnected: once lost, calls return ECONN. Between our calls you may use it
+ * nothing, but those under "your transaction" below, which become a part of it. It is not
+ * reconnected: once lost, calls return ECONN. Between our calls you may use it
  * freely; not during them. Close the rowlock_db before the connection. PostgreSQL: its
  * client_encoding must be UTF8. If a call returns EUNCERTAIN because the statement deadline passed, an
  * answer may still be under way on it: close it. */
@@ -256,17 +275,46 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_attach(rowlock_db *db, const cha
  * as can be done. NULL is harmless. */
 ROWLOCK_API void rowlock_lock_close(rowlock_lock *lock);
 
+/* Forget the grant without a round trip: the handle holds nothing then, and what stands in the table
+ * is no longer its concern. For a grant that another process goes on with (hand it owner and token),
+ * and for one whose fate your own transaction has decided. Its keeper stops renewing it. */
+ROWLOCK_API void rowlock_lock_forget(rowlock_lock *lock);
+
+/* What a holder has to know. */
+typedef enum rowlock_state {
+    ROWLOCK_STATE_NONE = 0, /* nothing is held */
+    ROWLOCK_STATE_HELD = 1,
+    ROWLOCK_STATE_JEOPARDY = 2, /* the lease runs, but its keeper could not renew it, or may not:
+                                   the server is silent, max_hold_ms is over, no progress was told */
+    ROWLOCK_STATE_LOST = 3 /* the grant is gone, or its lease ends within margin_ms: stop working */
+} rowlock_state;
+
+/* Renews leases in the background; see below. */
+typedef struct rowlock_keeper rowlock_keeper;
+
 typedef struct rowlock_acquire_options {
     size_t size; /* sizeof(rowlock_acquire_options) */
     int64_t ttl_ms; /* the lease; 0: 30,000; at least 100, at most 366 days */
     int64_t wait_ms; /* 0: try once; > 0: wait so long; ROWLOCK_FOREVER */
     const char *note; /* for people reading the table, up to 255 bytes of UTF-8; NULL: none */
+
+    rowlock_keeper *keeper; /* renews the lease until it is released; NULL: you do */
+    int64_t max_hold_ms; /* renew no longer than this after the grant; 0: as long as it is held */
+    int64_t
+        progress_ms; /* renew only while rowlock_progress() is called at least so often; 0: always */
+    int64_t
+        margin_ms; /* be told LOST so long before the lease ends; 0: a twentieth of it, 20-500 ms */
+    /* Called in the keeper's thread when the state gets worse, or better again, NULL: nobody is. It
+     * must not close this lock nor the keeper, nor block for long: it delays all leases of the keeper.
+     * It may come late by as long as a statement of the keeper takes; rowlock_lock_fd() does not. */
+    void (*told)(void *context, rowlock_lock *lock, rowlock_state state);
+    void *context;
 } rowlock_acquire_options;
 
 #define ROWLOCK_FOREVER INT64_C(-1)
-#define ROWLOCK_ACQUIRE_OPTIONS_INIT                \
-    {                                               \
-        sizeof(rowlock_acquire_options), 0, 0, NULL \
+#define ROWLOCK_ACQUIRE_OPTIONS_INIT                                           \
+    {                                                                          \
+        sizeof(rowlock_acquire_options), 0, 0, NULL, NULL, 0, 0, 0, NULL, NULL \
     }
 ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
 
@@ -282,7 +330,8 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  * LOST       re-entry, but the grant this handle held is gone. Release as often as entered, then
  *            acquire anew.
  * EUNCERTAIN the answer was lost and could not be had again in time. A grant may stand in the table
- *            until its lease runs out; the same handle's next acquire finds it and returns it.
+ *            until its lease runs out; the same handle's next acquire finds it and returns it, and
+ *            closing the handle removes it if the database can be reached by then.
  *
  * A granted lock is a commit: it is there when the server comes back from a crash. A try never waits
  * for another's transaction; but a SQLite file has room for one writer at a time, and a try on a free
@@ -328,6 +377,15 @@ ROWLOCK_API int64_t rowlock_remaining_ms(const rowlock_lock *lock);
  * 0 if none is held. No round trip. */
 ROWLOCK_API int64_t rowlock_lock_token(const rowlock_lock *lock);
 
+/* HELD, JEOPARDY, LOST or NONE, by the clock of rowlock_remaining_ms() and what the keeper has heard.
+ * LOST is final for a grant: its keeper renews it no more. No round trip. */
+ROWLOCK_API rowlock_state rowlock_lock_state(rowlock_lock *lock);
+
+/* A file descriptor for poll(): readable once the state has got worse, by the clock alone, also while
+ * the server or the keeper hangs. rowlock_lock_state() makes it unreadable until the next change. It
+ * belongs to the handle and is closed with it; do not read it. -1 where the system has no timerfd. */
+ROWLOCK_API int rowlock_lock_fd(rowlock_lock *lock);
+
 /* When the lease ends by the database's clock, in microseconds since 1970; 0 if not held. */
 ROWLOCK_API int64_t rowlock_lock_expires_us(const rowlock_lock *lock);
 
@@ -339,6 +397,84 @@ ROWLOCK_API const char *rowlock_lock_owner(const rowlock_lock *lock);
  * being granted or released, so that nobody can be named. No round trip. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
                                                        rowlock_grant *out);
+
+/* ---------------------------------------------------------------- keepers */
+
+/* A keeper renews leases in the background: one thread and one connection, one statement for all leases
+ * that are due, somewhat before a third of each lease has passed. It reconnects as a rowlock_db does,
+ * never makes a released lock stand again, and forgets a lock that is released, forgotten or closed,
+ * without waiting for its own statement. The thread blocks all signals.
+ *
+ * Open one by the URL that the locks were opened by; options as for rowlock_db_open(), whose deadlines
+ * are best well below a third of the shortest lease. OK, or as rowlock_db_open(); ESCHEMA if our tables
+ * are not there. It then serves any number of locks of any number of rowlock_db, in any threads, of the
+ * same installation; acquiring with one of another is EINVAL. Ask for it in rowlock_acquire_options. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open(rowlock_keeper **out, const char *url,
+                                                       const rowlock_db_options *options,
+                                                       rowlock_error *err);
+
+/* Stop. Leases it still keeps are not released, and go into JEOPARDY when they are no longer renewed.
+ * Blocks until its statement under way has ended. Locks may be closed before or after. In a forked
+ * child it frees memory only. NULL is harmless. */
+ROWLOCK_API void rowlock_keeper_close(rowlock_keeper *keeper);
+
+/* Tell the keeper that the work goes on; see progress_ms. From any thread. No round trip. */
+ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
+
+/* ---------------------------------------------------------------- your transaction */
+
+/* These become a part of the transaction that is open on an adopted connection, tx. They begin, commit
+ * and set nothing. EMISUSE if tx is not adopted, or is not inside a transaction; ECONN if its
+ * connection is lost, and your transaction with it. rowlock_db_error(tx) has the facts, and says in
+ * transaction_over whether your transaction can go on. The lock may belong to tx or, better, to a
+ * rowlock_db of its own with a keeper. tx must see the same installation: ESCHEMA if it is another.
+ *
+ * CONFLICT  another transaction won; see rowlock_error.transaction_over. On PostgreSQL any error ends
+ *           your transaction; on MySQL and MariaDB a deadlock does, and with
+ *           innodb_snapshot_isolation a row that changed after your snapshot; a lock timeout does not.
+ *
+ * The first of these calls on a new rowlock_db needs one more round trip, to look at the tables. */
+
+/* Prove that the lock is ours, until the transaction ends: if this succeeds and you commit, nobody was
+ * granted this lock before your commit, whatever happened to the lease or to you meanwhile. It share-
+ * locks the name's row in rowlock_tokens, which every grant must change. So it stops takeovers and
+ * breaks until you commit, but no renewal and no release. On SQLite, where a file has one writer, it
+ * makes your transaction that writer, and stops those too.
+ *
+ * OK    this grant is the newest of its name, and stays it until the transaction ends. A lease that has
+ *       run out is no obstacle as long as nobody came: now nobody can.
+ * LOST  another has been granted the lock, or it was broken. Roll back.
+ *
+ * Guard before you write or before you commit, at any isolation. Above READ COMMITTED PostgreSQL (and
+ * MariaDB with innodb_snapshot_isolation) says CONFLICT where the token changed after your snapshot, be
+ * it by your own grant: acquire first, then begin. On SQLite BEGIN IMMEDIATE spares the CONFLICT of two
+ * that read first. Waits for a grant in flight. Without this library: sql/<database>/guard.sql. Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_guard(rowlock_lock *lock, rowlock_db *tx);
+
+/* Acquire in your transaction: the grant is there for others when you commit, and never was if you roll
+ * back; then tell the handle by rowlock_lock_forget(). Tries once: wait_ms and keeper must be 0 and
+ * NULL. OK; BUSY; EMISUSE if the handle holds a grant already; CONFLICT. On MySQL the very first grant
+ * of a name may wait for another transaction's very first grant of it, and at SERIALIZABLE, where every
+ * read locks, others wait for what a try has read until you end. Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx,
+                                                      const rowlock_acquire_options *options);
+
+/* Guard, and release in your transaction: others can have the lock when you commit, and the work of the
+ * transaction is there at the same moment. The keeper stops renewing. After the commit,
+ * rowlock_lock_forget(). After a rollback you hold it still: rowlock_renew() it, which also makes its
+ * keeper go on, or release it. rowlock_release() and closing are right after either, for a round trip.
+ * OK; LOST; CONFLICT: on PostgreSQL above READ COMMITTED already when the lease was renewed since your
+ * snapshot; EMISUSE if it was entered more than once. Round trips: 2. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx);
+
+/* Remember the newest token that a resource has seen, and refuse older ones: before writing to a
+ * resource that has no column of its own for it. OK: no newer token was seen; STALE: one was, so do not
+ * write. resource: 1-255 bytes of UTF-8, any name you choose. In a transaction on an adopted connection
+ * the resource stays locked until that ends, so that writes go in the order of tokens; then do not
+ * write before this. Otherwise it is a commit of its own, and what you write after it may still be
+ * overtaken. Tables that can have a column for the token need no help: OPERATIONS.md. Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_fence(rowlock_db *db, const char *resource,
+                                                 int64_t token);
 
 /* ---------------------------------------------------------------- administration */
 
@@ -423,6 +559,14 @@ rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_swee
  * NONE if nobody, or another token, holds it. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *name, int64_t if_token,
                                                  rowlock_grant *broken);
+
+/* Set the floor that new names start above, and the token of every name, to the highest token there is
+ * plus by: more than were granted since the state of a replica or a backup that is used from now on, so
+ * that no token is repeated. by: 1 to 10^15. *highest (may be NULL) gets the new value. Grants that stand
+ * go on, but are fenced out: guards of theirs say LOST. Waits for guarded transactions up to the
+ * statement deadline. Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t by,
+                                                        int64_t *highest);
 
 /* ---------------------------------------------------------------- hooks */
 

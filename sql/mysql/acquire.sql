@@ -1,6 +1,7 @@
 -- Grant the lock, or say who holds it and write nothing.
 --
--- ? name  ? slot  ? owner  ? attempt  ? ttl  ? host  ? pid  ? program  ? note
+-- ? name  ? slot  ? owner  ? attempt  ? ttl  ? host  ? pid  ? program  ? note  ? joins: 1 to be a part of
+-- the caller's transaction
 -- columns: granted, then the row. No row, or one not granted and expired: in flight in another
 -- transaction.
 --
@@ -9,4 +10,4 @@
 -- own, and bumps the token. The last SELECT tells what stands then.
 
 /* rowlock:acquire */
-CALL rowlock_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)
+CALL rowlock_grant(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -2,8 +2,11 @@
 -- the library never runs this. After a new installation tokens start at 1 again, so resources that
 -- remember tokens must forget them too.
 
-DROP PROCEDURE IF EXISTS rowlock_acquire;
+DROP PROCEDURE IF EXISTS rowlock_grant;
 DROP PROCEDURE IF EXISTS rowlock_renew;
+DROP PROCEDURE IF EXISTS rowlock_renew_all;
 DROP PROCEDURE IF EXISTS rowlock_break;
 DROP PROCEDURE IF EXISTS rowlock_fold;
-DROP TABLE IF EXISTS rowlock_locks, rowlock_tokens, rowlock_meta;
+DROP PROCEDURE IF EXISTS rowlock_fence;
+DROP PROCEDURE IF EXISTS rowlock_raise;
+DROP TABLE IF EXISTS rowlock_locks, rowlock_tokens, rowlock_fences, rowlock_meta;

@@ -1,7 +1,7 @@
 -- What rowlock_check() wants to know of the server.
 --
 -- ? database  ? ? ? our three tables  ? database  ? the table of locks
--- ? database  ? ? the procedures that acquire and renew
+-- ? database  ? ? the procedures that grant and renew
 -- columns: server, read_only, now, innodb_flush_log_at_trx_commit, engines (of our tables, distinct),
 -- type of rowlock_locks.name, may_lock (those procedures are there and this user may call them). The
 -- isolation has another name on each server: the driver asks SHOW.

@@ -3,4 +3,4 @@
 -- remember tokens must forget them too.
 
 DROP FUNCTION IF EXISTS rowlock_grant(text, integer, text, bigint, bigint, text, bigint, text, text, bigint, boolean);
-DROP TABLE IF EXISTS rowlock_locks, rowlock_tokens, rowlock_meta;
+DROP TABLE IF EXISTS rowlock_locks, rowlock_tokens, rowlock_fences, rowlock_meta;

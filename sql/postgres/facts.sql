@@ -2,7 +2,8 @@
 --
 -- columns: server, isolation, read_only, now, synchronous_commit, fsync, logged (all our tables are
 -- crash-safe), collation (of names), bytewise, may_lock (the function is there, and this role may
--- take locks)
+-- take locks), standbys (connected; NULL on a standby), synchronous_standby_names. Logical subscribers
+-- are no standbys; of the others anybody may see the process ids.
 
 /* rowlock:facts */
 SELECT 'PostgreSQL ' || current_setting('server_version'),
@@ -20,4 +21,8 @@ SELECT 'PostgreSQL ' || current_setting('server_version'),
                     'text, bigint, text, text, bigint, boolean)'), 'EXECUTE'), false)
            AND has_table_privilege('rowlock_locks', 'INSERT') AND has_table_privilege('rowlock_locks', 'UPDATE')
            AND has_table_privilege('rowlock_locks', 'DELETE') AND has_table_privilege('rowlock_tokens', 'INSERT')
-           AND has_table_privilege('rowlock_tokens', 'UPDATE')
+           AND has_table_privilege('rowlock_tokens', 'UPDATE'),
+       CASE WHEN NOT pg_is_in_recovery() THEN
+           (SELECT count(*) FROM pg_stat_replication r WHERE r.state IS DISTINCT FROM 'backup' AND NOT EXISTS
+               (SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')) END,
+       current_setting('synchronous_standby_names')

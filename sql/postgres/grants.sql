@@ -7,6 +7,8 @@ GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
 GRANT EXECUTE ON FUNCTION rowlock_grant(text, integer, text, bigint, bigint, text, bigint, text, text,
                                         bigint, boolean) TO :"user";
 
+-- For rowlock_fence():
+--   GRANT SELECT, INSERT, UPDATE ON rowlock_fences TO :"user";
 -- A role that only looks (rowlock list, show, check):
 --   GRANT SELECT ON rowlock_locks, rowlock_tokens, rowlock_meta TO :"user";
 -- A role that sweeps token counters too (rowlock sweep):

@@ -39,6 +39,13 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
         autovacuum_vacuum_cost_delay = 0);
 
+-- Resources that have no column of their own for the newest token they have seen.
+CREATE TABLE IF NOT EXISTS rowlock_fences (
+    resource text COLLATE "C" PRIMARY KEY CHECK (octet_length(resource) BETWEEN 1 AND 255),
+    token    bigint NOT NULL,
+    seen     bigint NOT NULL
+) WITH (fillfactor = 50);
+
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          integer PRIMARY KEY CHECK (id = 1),
     version     integer NOT NULL,

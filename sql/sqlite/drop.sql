@@ -4,4 +4,5 @@
 
 DROP TABLE IF EXISTS rowlock_locks;
 DROP TABLE IF EXISTS rowlock_tokens;
+DROP TABLE IF EXISTS rowlock_fences;
 DROP TABLE IF EXISTS rowlock_meta;

@@ -31,6 +31,13 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
     granted INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Resources that have no column of their own for the newest token they have seen.
+CREATE TABLE IF NOT EXISTS rowlock_fences (
+    resource TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
+    token    INTEGER NOT NULL,
+    seen     INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          INTEGER PRIMARY KEY CHECK (id = 1),
     version     INTEGER NOT NULL,

@@ -9,7 +9,7 @@
  * Both client libraries count timeouts in whole seconds and take them when they connect. Ours are
  * rounded up, and hold for each wait: a call may overrun its deadline by a second, and by as long as
  * its deadline was shorter than the handle's statement timeout. On an adopted connection they are
- * what its owner chose, which may be none.
+ * what its owner chose, which may be none. Of several hosts each gets at least a second to let us in.
  *
  * Where the URL names localhost and a port, the port is meant: left to themselves the client libraries
  * would take the Unix socket. Option files are read as the command-line client reads them: the groups
@@ -23,12 +23,14 @@
 #include <errmsg.h>
 #include <mysqld_error.h>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../url.h"
@@ -38,7 +40,7 @@ extern const struct rlk_backend rlk_backend_mysql;
 enum {
     OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
     OLDEST_MARIADB = 100600, /* SKIP LOCKED */
-    VALUES_MAX = 9, /* of acquire */
+    VALUES_MAX = 10, /* of acquire */
     COLUMNS_MAX = 14 /* of acquire */
 };
 
@@ -50,6 +52,7 @@ struct conn {
      * was last told to put them when it is executed again, before it can be told anew. */
     unsigned long length[COLUMNS_MAX];
     bool adopted;
+    bool was_in_tx; /* the caller's transaction had begun when the step was sent */
     bool dead; /* nothing is sent any more */
 };
 
@@ -212,14 +215,30 @@ static enum rlk_class classify(unsigned code, bool sent)
     return code == CR_OUT_OF_MEMORY ? RLK_NOMEM : RLK_UNSENT;
 }
 
+static bool in_transaction(const struct conn *c)
+{
+    return c->mysql->server_status & (SERVER_STATUS_IN_TRANS | SERVER_STATUS_IN_TRANS_READONLY);
+}
+
+/* A deadlock ends the caller's transaction, a lock timeout ends the statement unless the server is set
+ * otherwise, and an error packet says nothing of it: the next answer does. Before its first statement
+ * a transaction without autocommit has nothing to lose. A killed procedure has not undone its part. */
+static bool transaction_is_over(struct conn *c, enum rlk_class class)
+{
+    return c->dead || class == RLK_UNCERTAIN || mysql_query(c->mysql, "DO 0") ||
+           (c->was_in_tx && !in_transaction(c));
+}
+
 /* A killed procedure leaves its transaction open. Our own connection is closed for it; on a borrowed
- * one nothing may stay behind, and the transaction is ours: there was none when the step began. */
-static void abandon(struct conn *c, unsigned code, enum rlk_class class)
+ * one nothing may stay behind, and the transaction is ours unless the step ran inside the caller's. */
+static void abandon(struct conn *c, struct rlk_call *call, unsigned code, enum rlk_class class)
 {
     if (is_client_error(code) && (class == RLK_UNSENT || class == RLK_UNCERTAIN))
         c->dead = true;
-    else if (class == RLK_UNCERTAIN && c->adopted)
+    else if (class == RLK_UNCERTAIN && c->adopted && !call->inside)
         mysql_rollback(c->mysql);
+    if (call->inside)
+        call->tx_over = transaction_is_over(c, class);
 }
 
 /* Errors are copied before anything else is asked of the connection. */
@@ -229,7 +248,7 @@ static enum rlk_class note(struct conn *c, struct rlk_call *call, unsigned code,
     const enum rlk_class class = classify(code, sent);
 
     rlk_diag_set(call, (int)code, sqlstate, text);
-    abandon(c, code, class);
+    abandon(c, call, code, class);
     return class;
 }
 
@@ -273,27 +292,37 @@ static bool hung_up(const struct conn *c)
 }
 
 /* The client library's idea of the transaction is of the last success. After a failure it is asked. */
-static enum rlk_class outside_transaction(struct conn *c, struct rlk_call *call)
+static enum rlk_class check_place(struct conn *c, struct rlk_call *call)
 {
-    if (mysql_errno(c->mysql) && mysql_query(c->mysql, "DO 0"))
+    if (mysql_errno(c->mysql) && mysql_query(c->mysql, "DO 0")) {
+        call->tx_over = call->where != RLK_OUTSIDE;
         return failed(c, call, false);
-
-    const unsigned status = c->mysql->server_status;
-    if ((status & SERVER_STATUS_AUTOCOMMIT) &&
-        !(status & (SERVER_STATUS_IN_TRANS | SERVER_STATUS_IN_TRANS_READONLY)))
-        return RLK_DONE;
-    rlk_diag_set(call, 0, NULL, "the adopted connection has a transaction open, or autocommit off");
-    return RLK_IN_TX;
+    }
+    c->was_in_tx = in_transaction(c);
+    call->inside = c->was_in_tx || !(c->mysql->server_status & SERVER_STATUS_AUTOCOMMIT);
+    if (call->inside && call->where == RLK_OUTSIDE) {
+        call->inside = false;
+        return RLK_IN_TX;
+    }
+    return RLK_DONE;
 }
 
 static enum rlk_class check_fit(struct conn *c, struct rlk_call *call)
 {
+    enum rlk_class class = RLK_DONE;
+
+    call->inside = false;
     c->dead = c->dead || hung_up(c);
     if (c->dead) {
+        call->tx_over = c->adopted && call->where != RLK_OUTSIDE;
         rlk_diag_set(call, CR_SERVER_GONE_ERROR, "08006", "the server has closed the connection");
         return RLK_UNSENT;
     }
-    return c->adopted ? outside_transaction(c, call) : RLK_DONE;
+    if (c->adopted)
+        class = check_place(c, call);
+    if (class == RLK_DONE && call->where == RLK_INSIDE && !call->inside)
+        return RLK_NO_TX;
+    return class;
 }
 
 /* --- One step: its values, its columns, and the way there and back */
@@ -304,6 +333,7 @@ struct exchange {
     unsigned values, columns;
     MYSQL_BIND value[VALUES_MAX], column[COLUMNS_MAX];
     int64_t number[VALUES_MAX];
+    int64_t joins; /* whether the step is a part of the caller's transaction */
     unsigned long *length; /* of the connection */
 };
 
@@ -329,6 +359,12 @@ static void give_int(struct exchange *x, int64_t number)
     x->number[x->values] = number;
     void *buffer = &x->number[x->values];
     add_value(x, MYSQL_TYPE_LONGLONG)->buffer = buffer;
+}
+
+/* Known only when the connection has been looked at. */
+static void give_joins(struct exchange *x)
+{
+    add_value(x, MYSQL_TYPE_LONGLONG)->buffer = &x->joins;
 }
 
 static void take(struct exchange *x, enum enum_field_types type, void *out, size_t cap)
@@ -408,6 +444,7 @@ static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct e
         return RLK_CONTENTION;
     }
     MYSQL_STMT *stmt = x->stmt = c->stmt[x->step];
+    x->joins = call->inside;
     if ((x->values && mysql_stmt_bind_param(stmt, x->value)) || mysql_stmt_execute(stmt))
         return failed_step(c, call, x->step, true);
     x->length = c->length;
@@ -547,6 +584,8 @@ static enum rlk_class check_wishes(struct rlk_call *call, const struct rlk_url *
         return invalid(call, "ssl_mode in the URL must be disabled, required or verify");
     if (w->default_file && access(w->default_file, R_OK) != 0)
         return invalid(call, "the URL's default_file cannot be read");
+    if (w->socket && url->hosts > 1)
+        return invalid(call, "the URL names a socket and several hosts");
     if (!url->path)
         return invalid(call, "the URL names no database: write mysql://host/DATABASE");
     return RLK_DONE;
@@ -563,11 +602,18 @@ static void set_option(MYSQL *mysql, enum mysql_option option, const char *text)
         mysql_options(mysql, option, text);
 }
 
-static void set_options(MYSQL *mysql, const struct rlk_target *target, const struct rlk_url *url,
-                        const struct wishes *w)
+/* What is left of the time for connecting, shared out among the hosts not yet tried. */
+static unsigned connect_seconds(const struct rlk_call *call, size_t hosts)
 {
-    const unsigned connect = whole_seconds(target->connect_ms), off = 0;
-    const unsigned timeout = whole_seconds(target->timeout_ms);
+    const int64_t ms = (call->deadline_us - rlk_now_us()) / 1000 / (int64_t)hosts;
+
+    return hosts == 1 || ms < 1000 ? whole_seconds(ms) : (unsigned)(ms / 1000);
+}
+
+static void set_options(MYSQL *mysql, const struct rlk_target *target,
+                        const struct rlk_url_host *host, const struct wishes *w, unsigned connect)
+{
+    const unsigned timeout = whole_seconds(target->timeout_ms), off = 0;
     const unsigned tcp = MYSQL_PROTOCOL_TCP;
 
     mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
@@ -577,7 +623,7 @@ static void set_options(MYSQL *mysql, const struct rlk_target *target, const str
     mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     if (target->app_name)
         mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", target->app_name);
-    if (url->host && url->port && !w->socket)
+    if (host->name && host->port && !w->socket)
         mysql_options(mysql, MYSQL_OPT_PROTOCOL, &tcp);
     set_option(mysql, MYSQL_READ_DEFAULT_FILE, w->default_file);
     set_option(mysql, MYSQL_READ_DEFAULT_GROUP, w->default_group ? w->default_group : "rowlock");
@@ -598,11 +644,11 @@ static void close_on_exec(MYSQL *mysql)
 }
 
 static enum rlk_class connect_to(struct conn *c, struct rlk_call *call, const struct rlk_url *url,
-                                 const struct wishes *w)
+                                 const struct rlk_url_host *host, const struct wishes *w)
 {
     const bool tls = w->ssl_mode && strcmp(w->ssl_mode, "disabled") != 0;
 
-    if (!mysql_real_connect(c->mysql, url->host, url->user, url->password, url->path, url->port,
+    if (!mysql_real_connect(c->mysql, host->name, url->user, url->password, url->path, host->port,
                             w->socket, CLIENT_MULTI_RESULTS)) {
         const enum rlk_class class = failed(c, call, false);
         return class == RLK_SCHEMA ? RLK_INVALID
@@ -640,6 +686,47 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
     return RLK_UNSUPPORTED;
 }
 
+/* A server's number of a session may be another's after a restart; with our own port beside it, it is
+ * not. Without a port, on a Unix socket, nothing is delayed on its way. */
+static void name_session(struct conn *c, char *out, size_t cap)
+{
+    struct sockaddr_storage ours = {0};
+    socklen_t size = sizeof ours;
+    unsigned port = 0;
+
+    if (getsockname(socket_of(c->mysql), (struct sockaddr *)&ours, &size) != 0)
+        return;
+    if (ours.ss_family == AF_INET)
+        port = ntohs(((const struct sockaddr_in *)&ours)->sin_port);
+    else if (ours.ss_family == AF_INET6)
+        port = ntohs(((const struct sockaddr_in6 *)&ours)->sin6_port);
+    if (port)
+        snprintf(out, cap, "%lu %u", mysql_thread_id(c->mysql), port);
+}
+
+/* As well as can be done: not to be allowed to is no obstacle. */
+static enum rlk_class end_session(struct conn *c, struct rlk_call *call, const char *session)
+{
+    char sql[200], found[24] = "";
+    struct rlk_call unheard = {.deadline_us = call->deadline_us};
+
+    char *rest = NULL;
+    const unsigned long id = strtoul(session, &rest, 10), port = strtoul(rest, NULL, 10);
+
+    if (!id || !port)
+        return RLK_DONE;
+    snprintf(sql, sizeof sql,
+             "SELECT id FROM information_schema.processlist WHERE id = %lu AND host LIKE '%%:%lu'"
+             " AND user = SUBSTRING_INDEX(USER(), '@', 1)",
+             id, port);
+    enum rlk_class class = ask(c, &unheard, sql, 0, found, sizeof found);
+    if (class == RLK_DONE && found[0]) {
+        snprintf(sql, sizeof sql, "KILL %lu", id);
+        class = command(c, &unheard, sql);
+    }
+    return c->dead ? class : RLK_DONE;
+}
+
 /* What is ours to set on our own connection. An option file may have asked for another character set.
  * A wait for a lock ends at the server before it ends here: as contention, with the connection whole. */
 static enum rlk_class settle(struct conn *c, struct rlk_call *call, const struct rlk_target *target)
@@ -654,24 +741,79 @@ static enum rlk_class settle(struct conn *c, struct rlk_call *call, const struct
     return send_text(c, call, sql, (size_t)length);
 }
 
+/* Users with more privileges could write there all the same, which would be worse. */
+static enum rlk_class check_writable(struct conn *c, struct rlk_call *call)
+{
+    static const char sql[] = "SHOW GLOBAL VARIABLES WHERE Value <> 'OFF' AND Variable_name IN "
+                              "('read_only', 'super_read_only', 'innodb_read_only')";
+    char name[32] = "", text[80];
+    const enum rlk_class class = ask(c, call, sql, 0, name, sizeof name);
+
+    if (class != RLK_DONE || !name[0])
+        return class;
+    snprintf(text, sizeof text, "the server has %s set", name);
+    rlk_diag_set(call, ER_OPTION_PREVENTS_STATEMENT, NULL, text);
+    return RLK_READONLY;
+}
+
+/* The first of those hosts that are left to try. */
+static enum rlk_class open_host(struct conn *c, struct rlk_call *call,
+                                const struct rlk_target *target, const struct rlk_url *url,
+                                size_t number, const struct wishes *w, struct rlk_hello *hello)
+{
+    const struct rlk_url_host *host = &url->host[number];
+
+    c->dead = false;
+    c->mysql = mysql_init(NULL);
+    if (!c->mysql)
+        return RLK_NOMEM;
+    set_options(c->mysql, target, host, w, connect_seconds(call, url->hosts - number));
+    enum rlk_class class = connect_to(c, call, url, host, w);
+    if (class == RLK_DONE)
+        class = check_version(c, call);
+    if (class == RLK_DONE)
+        class = settle(c, call, target);
+    if (class == RLK_DONE && url->hosts > 1)
+        class = check_writable(c, call);
+    if (class == RLK_DONE)
+        name_session(c, hello->session, sizeof hello->session);
+    return class == RLK_DONE ? end_session(c, call, target->lingering) : class;
+}
+
+static enum rlk_class none_will_do(struct rlk_call *call, size_t hosts, bool read_only)
+{
+    char text[sizeof call->text + 80];
+
+    snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", hosts,
+             read_only ? "takes writes" : "can be reached", call->text);
+    rlk_diag_set(call, call->native, call->sqlstate, text);
+    return read_only ? RLK_READONLY : RLK_UNSENT;
+}
+
+static void close_conn(void *conn, bool in_child);
+
+/* A server that cannot be reached or takes no writes is the wrong one of several; one that refuses us
+ * for another reason is not passed over, so that the reason is seen. */
 static enum rlk_class open_url(struct conn *c, struct rlk_call *call,
-                               const struct rlk_target *target, const struct rlk_url *url)
+                               const struct rlk_target *target, const struct rlk_url *url,
+                               struct rlk_hello *hello)
 {
     struct wishes wishes = {0};
+    bool read_only = false;
     enum rlk_class class = read_params(call, url, &wishes);
 
     if (class == RLK_DONE)
         class = check_wishes(call, url, &wishes);
     if (class != RLK_DONE)
         return class;
-    c->mysql = mysql_init(NULL);
-    if (!c->mysql)
-        return RLK_NOMEM;
-    set_options(c->mysql, target, url, &wishes);
-    class = connect_to(c, call, url, &wishes);
-    if (class == RLK_DONE)
-        class = check_version(c, call);
-    return class == RLK_DONE ? settle(c, call, target) : class;
+    for (size_t i = 0; i < url->hosts; i++) {
+        close_conn(c, false);
+        class = open_host(c, call, target, url, i, &wishes, hello);
+        if (class != RLK_UNSENT && class != RLK_UNCERTAIN && class != RLK_READONLY)
+            return class;
+        read_only = read_only || class == RLK_READONLY;
+    }
+    return url->hosts > 1 ? none_will_do(call, url->hosts, read_only) : class;
 }
 
 /* Done by mysql_init() too, but not safely when threads meet there. */
@@ -693,7 +835,8 @@ static enum rlk_class open_conn(void *conn, struct rlk_call *call, const struct 
     const int split = rlk_url_split(target->url, &url, &why);
     enum rlk_class class = split == -2   ? RLK_NOMEM
                            : split == -1 ? invalid(call, why)
-                                         : open_url(c, call, target, &url);
+                                         : open_url(c, call, target, &url, hello);
+    hello->several = url.hosts > 1;
     if (class == RLK_DONE)
         rlk_copy_text(hello->schema, sizeof hello->schema, url.path, strlen(url.path));
     rlk_url_free(&url);
@@ -716,6 +859,17 @@ static enum rlk_class adopt(void *conn, struct rlk_call *call, void *vendor,
                ? RLK_DONE
                : invalid(call,
                          "the adopted connection has no database selected, and no schema is set");
+}
+
+/* Both client libraries keep something for each thread. */
+static void enter_thread(void)
+{
+    mysql_thread_init();
+}
+
+static void leave_thread(void)
+{
+    mysql_thread_end();
 }
 
 /* With /dev/null in the place of the socket, all that the client library still wants to say goes
@@ -818,6 +972,127 @@ static enum rlk_class isolation(struct conn *c, struct rlk_call *call, struct rl
     return class;
 }
 
+/* What SHOW says about replication, as far as this server has such a thing: else "". */
+struct replicas {
+    char log_bin[8], galera[8], group[48]; /* settings */
+    char nodes[16], proposals[24]; /* status, as the rest */
+    char count[16], semi_old[8], semi_new[8], semi_count[16];
+};
+
+static void take_shown(struct replicas *r, const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        char *out;
+        size_t cap;
+    } known[] = {
+        {"log_bin", r->log_bin, sizeof r->log_bin},
+        {"wsrep_on", r->galera, sizeof r->galera},
+        {"group_replication_group_name", r->group, sizeof r->group},
+        {"wsrep_cluster_size", r->nodes, sizeof r->nodes},
+        {"Gr_all_consensus_proposals_count", r->proposals, sizeof r->proposals},
+        {"Slaves_connected", r->count, sizeof r->count},
+        {"Rpl_semi_sync_master_status", r->semi_old, sizeof r->semi_old},
+        {"Rpl_semi_sync_source_status", r->semi_new, sizeof r->semi_new},
+        {"Rpl_semi_sync_master_clients", r->semi_count, sizeof r->semi_count},
+        {"Rpl_semi_sync_source_clients", r->semi_count, sizeof r->semi_count},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i].name, name) == 0)
+            rlk_copy_text(known[i].out, known[i].cap, value, strlen(value));
+    }
+}
+
+static enum rlk_class show(struct conn *c, struct rlk_call *call, const char *sql,
+                           struct replicas *r)
+{
+    const enum rlk_class class = command(c, call, sql);
+
+    if (class != RLK_DONE)
+        return class;
+    MYSQL_RES *result = mysql_store_result(c->mysql);
+    if (!result)
+        return failed(c, call, true);
+    for (MYSQL_ROW row; (row = mysql_fetch_row(result));)
+        take_shown(r, row[0], row[1] ? row[1] : "");
+    mysql_free_result(result);
+    return RLK_DONE;
+}
+
+/* MySQL tells the number of its replicas to those only who may replicate; MariaDB tells everybody. */
+static enum rlk_class count_replicas(struct conn *c, struct rlk_call *call, struct replicas *r)
+{
+    struct rlk_call denied = {.deadline_us = call->deadline_us};
+    const enum rlk_class class = command(c, &denied, "SHOW REPLICAS");
+
+    if (class != RLK_DONE)
+        return class == RLK_DENIED || class == RLK_REFUSED ? RLK_DONE : class;
+    MYSQL_RES *result = mysql_store_result(c->mysql);
+    if (!result)
+        return failed(c, call, true);
+    snprintf(r->count, sizeof r->count, "%llu", (unsigned long long)mysql_num_rows(result));
+    mysql_free_result(result);
+    return RLK_DONE;
+}
+
+static bool is_on(const char *text)
+{
+    return strcmp(text, "ON") == 0;
+}
+
+/* Semi-synchronous replication that has lost its replicas says that it is off. */
+static void describe_replicas(const struct replicas *r, struct rlk_facts *out)
+{
+    const bool semi = is_on(r->semi_old) || is_on(r->semi_new);
+    char *text = out->replication;
+    const size_t cap = sizeof out->replication;
+
+    out->replication_known = true;
+    if (is_on(r->galera)) {
+        snprintf(text, cap, "Galera, nodes: %s", r->nodes);
+    } else if (r->group[0]) {
+        out->replication_known = r->proposals[0] && strcmp(r->proposals, "0") != 0;
+        snprintf(text, cap, "%sGroup Replication%s", out->replication_known ? "" : "unknown: ",
+                 out->replication_known ? "" : " may or may not be running");
+    } else if (!is_on(r->log_bin)) {
+        snprintf(text, cap, "none, there is no binary log");
+    } else if (semi && strcmp(r->semi_count, "0") != 0) {
+        snprintf(text, cap, "semi-synchronous, replicas: %s", r->semi_count);
+    } else if (!r->count[0]) {
+        out->replication_known = false;
+        snprintf(text, cap,
+                 "unknown: this user may not see replicas, and none is semi-synchronous");
+    } else if (strcmp(r->count, "0") == 0) {
+        snprintf(text, cap, "no replica is connected");
+    } else {
+        out->replicates_late = true;
+        snprintf(text, cap, "asynchronous, replicas: %s", r->count);
+    }
+}
+
+static enum rlk_class replication(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
+{
+    struct replicas r = {0};
+    enum rlk_class class = show(c, call,
+                                "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
+                                "('log_bin', 'wsrep_on', 'group_replication_group_name')",
+                                &r);
+
+    if (class == RLK_DONE)
+        class = show(c, call,
+                     "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_cluster_size', "
+                     "'Gr_all_consensus_proposals_count', "
+                     "'Slaves_connected', 'Rpl_semi_sync_master_status', "
+                     "'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', "
+                     "'Rpl_semi_sync_source_clients')",
+                     &r);
+    if (class == RLK_DONE && !r.count[0])
+        class = count_replicas(c, call, &r);
+    describe_replicas(&r, out);
+    return class;
+}
+
 static void give_name(struct exchange *x, const struct rlk_texts *texts, const char *name,
                       char out[64])
 {
@@ -829,7 +1104,7 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
 {
     struct conn *c = conn;
     struct exchange x = {.step = RLK_STEP_FACTS};
-    char locks[64], tokens[64], meta_table[64], acquires[64], renews[64];
+    char locks[64], tokens[64], meta_table[64], grants[64], renews[64];
     char read_only[16] = "", type[64] = "";
     int flush = 0, may_lock = 0;
     bool found = false;
@@ -841,7 +1116,7 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     give_text(&x, c->texts->schema);
     give_text(&x, locks);
     give_text(&x, c->texts->schema);
-    give_name(&x, c->texts, "acquire", acquires);
+    give_name(&x, c->texts, "grant", grants);
     give_name(&x, c->texts, "renew", renews);
     take_text(&x, out->server, sizeof out->server);
     take_text(&x, read_only, sizeof read_only);
@@ -861,7 +1136,8 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     out->may_lock = may_lock != 0;
     snprintf(out->collation, sizeof out->collation, "%s", out->bytewise ? "binary" : type);
     snprintf(out->durability, sizeof out->durability, "innodb_flush_log_at_trx_commit %d", flush);
-    return isolation(c, call, out);
+    const enum rlk_class shown = isolation(c, call, out);
+    return shown == RLK_DONE ? replication(c, call, out) : shown;
 }
 
 /* --- Locks */
@@ -890,6 +1166,7 @@ static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rl
     give_int(&x, claim->pid);
     give_text(&x, claim->program);
     give_text(&x, claim->note);
+    give_joins(&x);
     take_int(&x, &granted);
     take_row(&x, &out->row);
     const enum rlk_class class = run(conn, call, &x, &found);
@@ -950,6 +1227,120 @@ static enum rlk_class verify(void *conn, struct rlk_call *call, const struct rlk
     take_int64(&x, &out->expires_us);
     take_int64(&x, &out->now_us);
     return run(conn, call, &x, &out->found);
+}
+
+static enum rlk_class withdraw(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                               bool *found)
+{
+    struct exchange x = {.step = RLK_STEP_WITHDRAW};
+
+    give_text(&x, claim->name);
+    give_int(&x, claim->slot);
+    give_text(&x, claim->owner);
+    give_int(&x, claim->attempt);
+    return change(conn, call, &x, found);
+}
+
+/* What the longest lease takes in JSON besides its texts: three numbers and what is around them. */
+enum { AROUND_TEXTS = 96 };
+
+static char *write_hex(char *out, const char *text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    for (; *text; text++) {
+        *out++ = digits[(unsigned char)*text >> 4];
+        *out++ = digits[(unsigned char)*text & 15];
+    }
+    return out;
+}
+
+static char *write_lease(char *out, const struct rlk_lease *lease)
+{
+    const struct rlk_held *held = &lease->held;
+
+    out = write_hex(stpcpy(out, "[\""), held->name);
+    out += sprintf(out, "\",%d,\"", held->slot);
+    out = write_hex(out, held->owner);
+    return out + sprintf(out, "\",%lld,%lld]", (long long)held->token, (long long)lease->ttl_us);
+}
+
+/* The JSON that renew_all.sql wants, or NULL. */
+static char *write_leases(const struct rlk_lease *leases, size_t count)
+{
+    size_t room = 3;
+
+    for (size_t i = 0; i < count; i++)
+        room += 2 * strlen(leases[i].held.name) + 2 * strlen(leases[i].held.owner) + AROUND_TEXTS;
+    char *text = rlk_alloc(room);
+    if (!text)
+        return NULL;
+    char *out = text;
+    for (size_t i = 0; i < count; i++) {
+        *out++ = i == 0 ? '[' : ',';
+        out = write_lease(out, &leases[i]);
+    }
+    strcpy(out, "]");
+    return text;
+}
+
+/* n counts from 1; 0 stands for all. */
+static void mark_renewed(struct rlk_lease *leases, size_t count, int64_t n)
+{
+    if (n >= 1 && n <= (int64_t)count)
+        leases[n - 1].renewed = true;
+    for (size_t i = 0; n == 0 && i < count; i++)
+        leases[i].renewed = true;
+}
+
+static enum rlk_class renew_all(void *conn, struct rlk_call *call, struct rlk_lease *leases,
+                                size_t count, int64_t *now_us)
+{
+    struct exchange x = {.step = RLK_STEP_RENEW_ALL};
+    char *text = write_leases(leases, count);
+    int64_t n = 0;
+
+    if (!text)
+        return RLK_NOMEM;
+    give_text(&x, text);
+    give_int(&x, (int64_t)count);
+    take_int64(&x, &n);
+    take_int64(&x, now_us);
+    enum rlk_class class = begin_step(conn, call, &x);
+    if (class == RLK_DONE) {
+        while (next_row(&x))
+            mark_renewed(leases, count, n);
+        class = end_step(conn, call, &x);
+    }
+    rlk_free(text);
+    return class;
+}
+
+/* --- In the caller's transaction */
+
+static enum rlk_class guard(void *conn, struct rlk_call *call, const char *name, bool *found,
+                            int64_t *token)
+{
+    struct exchange x = {.step = RLK_STEP_GUARD};
+
+    give_text(&x, name);
+    take_int64(&x, token);
+    return run(conn, call, &x, found);
+}
+
+static enum rlk_class fence(void *conn, struct rlk_call *call, const char *resource, int64_t token,
+                            bool *accepted)
+{
+    struct exchange x = {.step = RLK_STEP_FENCE};
+    int newest = 0;
+    bool found = false;
+
+    give_text(&x, resource);
+    give_int(&x, token);
+    take_int(&x, &newest);
+    const enum rlk_class class = run(conn, call, &x, &found);
+    *accepted = found && newest;
+    return class;
 }
 
 /* --- Administration */
@@ -1089,6 +1480,16 @@ static enum rlk_class break_grant(void *conn, struct rlk_call *call, const char 
     return run(conn, call, &x, found);
 }
 
+static enum rlk_class raise_tokens(void *conn, struct rlk_call *call, int64_t by, int64_t *highest)
+{
+    struct exchange x = {.step = RLK_STEP_RAISE};
+    bool found = false;
+
+    give_int(&x, by);
+    take_int64(&x, highest);
+    return run(conn, call, &x, &found);
+}
+
 static const char *const schemes[] = {"mysql", "mariadb", NULL};
 
 const struct rlk_backend rlk_backend_mysql = {
@@ -1100,6 +1501,8 @@ const struct rlk_backend rlk_backend_mysql = {
 
     .open = open_conn,
     .adopt = adopt,
+    .enter_thread = enter_thread,
+    .leave_thread = leave_thread,
     .close = close_conn,
 
     .install = install,
@@ -1111,10 +1514,15 @@ const struct rlk_backend rlk_backend_mysql = {
     .renew = renew,
     .release = release,
     .verify = verify,
+    .renew_all = renew_all,
+    .withdraw = withdraw,
+    .guard = guard,
+    .fence = fence,
 
     .list = list,
     .last = last,
     .sweep = sweep,
     .fold = fold,
     .break_grant = break_grant,
+    .raise_tokens = raise_tokens,
 };

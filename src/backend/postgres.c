@@ -3,9 +3,9 @@
  * their answers mean, and whether to try again, is core's business.
  *
  * Statements run outside of transactions, so each is one. On a connection straight to a server they
- * are prepared on first use, in the same round trip; behind a transaction pooler, where a session is
- * nobody's own, and on adopted connections they are sent whole and leave nothing behind. */
-#include <inttypes.h>
+ * are prepared on first use, in the same round trip (but a keeper's beat: is_planned_anew()); behind a
+ * transaction pooler, where a session is nobody's own, and on adopted connections they are sent whole
+ * and leave nothing behind. */
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdio.h>
@@ -177,13 +177,15 @@ static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **ou
 }
 
 static const char *const step_ids[RLK_STEP_COUNT] = {
-    [RLK_STEP_META] = "rowlock_meta",       [RLK_STEP_FACTS] = "rowlock_facts",
-    [RLK_STEP_ACQUIRE] = "rowlock_acquire", [RLK_STEP_PROBE] = "rowlock_probe",
-    [RLK_STEP_RENEW] = "rowlock_renew",     [RLK_STEP_RELEASE] = "rowlock_release",
-    [RLK_STEP_VERIFY] = "rowlock_verify",   [RLK_STEP_LIST] = "rowlock_list",
-    [RLK_STEP_LAST] = "rowlock_last",       [RLK_STEP_EXPIRED] = "rowlock_expired",
-    [RLK_STEP_SWEEP] = "rowlock_sweep",     [RLK_STEP_FOLD] = "rowlock_fold",
-    [RLK_STEP_BREAK] = "rowlock_break",
+    [RLK_STEP_META] = "rowlock_meta",         [RLK_STEP_FACTS] = "rowlock_facts",
+    [RLK_STEP_ACQUIRE] = "rowlock_acquire",   [RLK_STEP_PROBE] = "rowlock_probe",
+    [RLK_STEP_RENEW] = "rowlock_renew",       [RLK_STEP_RELEASE] = "rowlock_release",
+    [RLK_STEP_VERIFY] = "rowlock_verify",     [RLK_STEP_LIST] = "rowlock_list",
+    [RLK_STEP_LAST] = "rowlock_last",         [RLK_STEP_EXPIRED] = "rowlock_expired",
+    [RLK_STEP_SWEEP] = "rowlock_sweep",       [RLK_STEP_FOLD] = "rowlock_fold",
+    [RLK_STEP_BREAK] = "rowlock_break",       [RLK_STEP_RENEW_ALL] = "rowlock_renew_all",
+    [RLK_STEP_WITHDRAW] = "rowlock_withdraw", [RLK_STEP_GUARD] = "rowlock_guard",
+    [RLK_STEP_FENCE] = "rowlock_fence",       [RLK_STEP_RAISE] = "rowlock_raise",
 };
 
 /* Parse and execution in one packet, so that the first use costs no more round trips than the others. */
@@ -196,21 +198,44 @@ static int send_first(struct pg *p, enum rlk_step step, int count, const char *c
            PQpipelineSync(p->conn);
 }
 
+/* What suits ten leases is slow for ten thousand, and the plan of a prepared statement does not know how
+ * long its arrays are. */
+static bool is_planned_anew(enum rlk_step step)
+{
+    return step == RLK_STEP_RENEW_ALL;
+}
+
 static int send_step(struct pg *p, enum rlk_step step, int count, const char *const *values)
 {
-    if (!p->direct)
+    if (!p->direct || is_planned_anew(step))
         return PQsendQueryParams(p->conn, p->texts->sql[step], count, NULL, values, NULL, NULL, 0);
     if (p->prepared[step])
         return PQsendQueryPrepared(p->conn, step_ids[step], count, values, NULL, NULL, 0);
     return send_first(p, step, count, values);
 }
 
+/* A transaction that has failed already is the caller's to roll back. */
+static enum rlk_class check_place(struct pg *p, struct rlk_call *call)
+{
+    PGTransactionStatusType status = PQtransactionStatus(p->conn);
+    call->inside = p->adopted && (status == PQTRANS_INTRANS || status == PQTRANS_INERROR);
+    if (p->adopted && status == PQTRANS_INERROR) {
+        call->tx_over = true;
+        rlk_diag_set(call, 0, "25P02", "your transaction has failed before; roll it back");
+        return call->where == RLK_OUTSIDE ? RLK_IN_TX : RLK_CONTENTION;
+    }
+    if (p->adopted && status != PQTRANS_IDLE && (!call->inside || call->where == RLK_OUTSIDE))
+        return RLK_IN_TX;
+    return call->where == RLK_INSIDE && !call->inside ? RLK_NO_TX : RLK_DONE;
+}
+
 static enum rlk_class check_usable(struct pg *p, struct rlk_call *call)
 {
     if (!is_alive(p))
         return fail_connection(p, call, RLK_UNSENT);
-    if (p->adopted && PQtransactionStatus(p->conn) != PQTRANS_IDLE)
-        return RLK_IN_TX;
+    enum rlk_class class = check_place(p, call);
+    if (class != RLK_DONE)
+        return class;
     if (p->adopted && strcmp(pg_encoding_to_char(PQclientEncoding(p->conn)), "UTF8") != 0) {
         rlk_diag_set(call, 0, NULL, "the adopted connection's client_encoding is no longer UTF8");
         return RLK_INVALID;
@@ -227,6 +252,8 @@ static enum rlk_class run(struct pg *p, struct rlk_call *call, enum rlk_step ste
     if (!send_step(p, step, count, values))
         return fail_connection(p, call, RLK_UNCERTAIN);
     class = collect(p, call, out);
+    if (call->inside)
+        call->tx_over = PQtransactionStatus(p->conn) != PQTRANS_INTRANS;
     if (PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF) {
         PQexitPipelineMode(p->conn);
         p->prepared[step] = class == RLK_DONE;
@@ -242,10 +269,18 @@ struct number {
     char text[INT_TEXT];
 };
 
+/* Without snprintf(), since a keeper's beat writes tens of thousands. */
 static const char *number(struct number *n, int64_t value)
 {
-    snprintf(n->text, sizeof n->text, "%" PRId64, value);
-    return n->text;
+    char *at = n->text + sizeof n->text - 1;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    *at = '\0';
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (value < 0)
+        *--at = '-';
+    return at;
 }
 
 static int64_t get_int(const PGresult *r, int row, int column)
@@ -304,15 +339,38 @@ static void be_silent(void *context, const char *message)
 }
 
 /* One round trip: the server's version, whether it is the process that libpq believes to talk to (a
- * pooler gives out a key of its own), and, if so, the settings of a session that is ours alone. */
+ * pooler gives out a key of its own), and, if so, name and settings of a session that is ours alone. */
 static const char HELLO[] =
     "/* rowlock:hello */ SELECT current_setting('server_version_num'), pg_backend_pid() = $1::int,"
-    " CASE WHEN pg_backend_pid() = $1::int THEN"
+    " current_setting('transaction_read_only')::boolean,"
+    " (SELECT pid || ' ' || extract(epoch FROM backend_start) FROM pg_stat_activity WHERE pid = "
+    "$1::int"
+    " AND pid = pg_backend_pid()), CASE WHEN pg_backend_pid() = $1::int THEN"
     " set_config('default_transaction_isolation', 'read committed', false) ||"
     " set_config('statement_timeout', $2::text, false) || set_config('lock_timeout', $3::text, "
     "false) END";
 
-static enum rlk_class greet(struct pg *p, struct rlk_call *call, int64_t timeout_ms)
+/* A pid alone may be another's by now. What waits for a standby is committed already, and would become
+ * visible although no standby has it. */
+static const char END_SESSION[] =
+    "/* rowlock:hello */ SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE usename = current_user AND wait_event IS DISTINCT FROM 'SyncRep'"
+    " AND pid || ' ' || extract(epoch FROM backend_start) = $1::text";
+
+static enum rlk_class end_session(struct pg *p, struct rlk_call *call, const char *session)
+{
+    PGresult *r = NULL;
+    if (!session[0])
+        return RLK_DONE;
+    if (!PQsendQueryParams(p->conn, END_SESSION, 1, NULL, &session, NULL, NULL, 0))
+        return fail_connection(p, call, RLK_UNSENT);
+    enum rlk_class class = collect(p, call, &r);
+    PQclear(r);
+    return class == RLK_UNCERTAIN ? class : RLK_DONE; /* not to be allowed to is no obstacle */
+}
+
+static enum rlk_class greet(struct pg *p, struct rlk_call *call, int64_t timeout_ms, bool to_write,
+                            struct rlk_hello *hello)
 {
     struct number pid;
     struct number statement;
@@ -328,8 +386,12 @@ static enum rlk_class greet(struct pg *p, struct rlk_call *call, int64_t timeout
     if (get_int(r, 0, 0) < OLDEST_SERVER) {
         rlk_diag_set(call, 0, NULL, "the server is older than PostgreSQL 12");
         class = RLK_UNSUPPORTED;
+    } else if (to_write && get_bool(r, 0, 2)) {
+        rlk_diag_set(call, 0, "25006", "the server is a standby, or set to be read-only");
+        class = RLK_READONLY;
     }
     p->direct = !p->adopted && get_bool(r, 0, 1);
+    get_text(r, 0, 3, hello->session, sizeof hello->session);
     PQclear(r);
     return class;
 }
@@ -382,7 +444,7 @@ static bool is_port_list(const char *text)
 }
 
 /* libpq's own words about a URL that it cannot read quote it, password and all. */
-static enum rlk_class check_url(struct rlk_call *call, const char *url)
+static enum rlk_class read_url(struct rlk_call *call, const char *url, PQconninfoOption **out)
 {
     char *theirs = NULL;
     PQconninfoOption *options = PQconninfoParse(url, &theirs);
@@ -390,10 +452,14 @@ static enum rlk_class check_url(struct rlk_call *call, const char *url)
     bool fine = options != NULL;
     for (PQconninfoOption *o = options; fine && o->keyword; o++)
         fine = !o->val || strcmp(o->keyword, "port") != 0 || is_port_list(o->val);
-    PQconninfoFree(options);
     PQfreemem(theirs);
-    if (fine || no_memory)
-        return fine ? RLK_DONE : RLK_NOMEM;
+    if (fine) {
+        *out = options;
+        return RLK_DONE;
+    }
+    PQconninfoFree(options);
+    if (no_memory)
+        return RLK_NOMEM;
     rlk_diag_set(
         call, 0, NULL,
         "the URL cannot be read: look at its port, parameters and % escapes; within a name or "
@@ -401,20 +467,68 @@ static enum rlk_class check_url(struct rlk_call *call, const char *url)
     return RLK_INVALID;
 }
 
-static enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
-                              const struct rlk_texts *texts, struct rlk_hello *hello)
+static char *value_of(const PQconninfoOption *options, const char *keyword)
 {
-    struct pg *p = conn;
-    p->texts = texts;
-    enum rlk_class class = check_url(call, target->url);
+    while (options->keyword && strcmp(options->keyword, keyword) != 0)
+        options++;
+    return options->val;
+}
+
+/* One of the servers that the URL names. Left to itself, libpq would give the first that hangs all the
+ * time there is. What is NULL or empty has libpq's default. */
+struct place {
+    const char *host, *hostaddr, *port;
+    bool to_write; /* one that takes no writes is the wrong one */
+};
+
+static bool is_of_place(const char *keyword, const struct place *place)
+{
+    return strcmp(keyword, "host") == 0 || strcmp(keyword, "hostaddr") == 0 ||
+           strcmp(keyword, "port") == 0 ||
+           (place->to_write && strcmp(keyword, "target_session_attrs") == 0);
+}
+
+static enum rlk_class start_login(struct pg *p, const PQconninfoOption *options,
+                                  const struct place *place, const char *app_name)
+{
+    /* The URL may override what stands before its options, but not what stands behind them. */
+    const char *const more[][2] = {{"host", place->host},
+                                   {"hostaddr", place->hostaddr},
+                                   {"port", place->port},
+                                   {"client_encoding", "UTF8"}};
+    enum { MORE = sizeof more / sizeof more[0] };
+    size_t known = 0;
+    while (options[known].keyword)
+        known++;
+    const char **keys = rlk_alloc(2 * (known + MORE + 2) * sizeof *keys);
+    if (!keys)
+        return RLK_NOMEM;
+    const char **values = keys + known + MORE + 2;
+    size_t count = 0;
+    keys[count] = "fallback_application_name";
+    values[count++] = app_name;
+    for (const PQconninfoOption *o = options; o->keyword; o++) {
+        if (is_of_place(o->keyword, place))
+            continue;
+        keys[count] = o->keyword;
+        values[count++] = o->val;
+    }
+    for (size_t i = 0; i < MORE; i++) {
+        keys[count] = more[i][0];
+        values[count++] = more[i][1];
+    }
+    p->conn = PQconnectStartParams(keys, values, 0);
+    rlk_free(keys);
+    return p->conn ? RLK_DONE : RLK_NOMEM;
+}
+
+static enum rlk_class open_place(struct pg *p, struct rlk_call *call,
+                                 const PQconninfoOption *options, const struct place *place,
+                                 const struct rlk_target *target, struct rlk_hello *hello)
+{
+    enum rlk_class class = start_login(p, options, place, target->app_name);
     if (class != RLK_DONE)
         return class;
-    /* What stands before dbname the URL may override, what stands behind it not. */
-    const char *keys[] = {"fallback_application_name", "dbname", "client_encoding", NULL};
-    const char *values[] = {target->app_name, target->url, "UTF8", NULL};
-    p->conn = PQconnectStartParams(keys, values, 1);
-    if (!p->conn)
-        return fail_connection(p, call, RLK_NOMEM);
     PQsetNoticeProcessor(p->conn, be_silent, NULL);
     PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
     if (PQstatus(p->conn) == CONNECTION_BAD && PQsocket(p->conn) < 0)
@@ -424,8 +538,86 @@ static enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rl
         return class;
     PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
     PQsetnonblocking(p->conn, 1);
+    class = greet(p, call, target->timeout_ms, place->to_write, hello);
+    return class == RLK_DONE ? end_session(p, call, target->lingering) : class;
+}
+
+static size_t items_of(const char *list)
+{
+    size_t count = list ? 1 : 0;
+    for (; list && *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+/* Lists that do not fit each other are left to libpq, which says so. */
+static size_t count_places(const char *hosts, const char *addresses, const char *ports)
+{
+    size_t count = items_of(hosts ? hosts : addresses);
+    bool fits = !hosts || !addresses || items_of(addresses) == count;
+    return count > 1 && fits && (items_of(ports) < 2 || items_of(ports) == count) ? count : 1;
+}
+
+static enum rlk_class none_will_do(struct rlk_call *call, size_t count, bool read_only)
+{
+    char text[sizeof call->text + 80];
+    char state[sizeof call->sqlstate];
+    memcpy(state, call->sqlstate, sizeof state);
+    snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", count,
+             read_only ? "takes writes" : "can be reached", call->text);
+    rlk_diag_set(call, 0, state, text);
+    return read_only ? RLK_READONLY : RLK_UNSENT;
+}
+
+static void pg_close(void *conn, bool in_child);
+
+/* A server that cannot be reached or takes no writes is the wrong one of several; one that refuses us
+ * for another reason is not passed over, so that the reason is seen. */
+static enum rlk_class open_any(struct pg *p, struct rlk_call *call, PQconninfoOption *options,
+                               const struct rlk_target *target, struct rlk_hello *hello)
+{
+    char *hosts = value_of(options, "host");
+    char *addresses = value_of(options, "hostaddr");
+    char *ports = value_of(options, "port");
+    const char *attrs = value_of(options, "target_session_attrs");
+    struct place place = {hosts, addresses, ports, false};
+    size_t count = count_places(hosts, addresses, ports);
+    bool many_ports = items_of(ports) > 1;
+    hello->several = count > 1;
+    if (!hello->several)
+        return open_place(p, call, options, &place, target, hello);
+    place.to_write = !attrs || strcmp(attrs, "read-write") == 0;
+    int64_t deadline_us = call->deadline_us;
+    bool read_only = false;
+    for (size_t left = count; left > 0; left--) {
+        pg_close(p, false);
+        place.host = strsep(&hosts, ",");
+        place.hostaddr = strsep(&addresses, ",");
+        if (many_ports)
+            place.port = strsep(&ports, ",");
+        int64_t now_us = rlk_now_us();
+        call->deadline_us = now_us + (deadline_us - now_us) / (int64_t)left;
+        enum rlk_class class = open_place(p, call, options, &place, target, hello);
+        if (class != RLK_UNSENT && class != RLK_UNCERTAIN && class != RLK_READONLY)
+            return class;
+        read_only = read_only || class == RLK_READONLY;
+    }
+    return none_will_do(call, count, read_only);
+}
+
+static enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
+                              const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    struct pg *p = conn;
+    p->texts = texts;
+    PQconninfoOption *options = NULL;
+    enum rlk_class class = read_url(call, target->url, &options);
+    if (class != RLK_DONE)
+        return class;
+    class = open_any(p, call, options, target, hello);
+    PQconninfoFree(options);
     snprintf(hello->schema, sizeof hello->schema, "public");
-    return greet(p, call, target->timeout_ms);
+    return class;
 }
 
 static enum rlk_class pg_adopt(void *conn, struct rlk_call *call, void *vendor,
@@ -439,7 +631,7 @@ static enum rlk_class pg_adopt(void *conn, struct rlk_call *call, void *vendor,
     if (class != RLK_DONE)
         return class;
     snprintf(hello->schema, sizeof hello->schema, "public");
-    return greet(p, call, 0);
+    return greet(p, call, 0, false, hello);
 }
 
 static void pg_close(void *conn, bool in_child)
@@ -495,6 +687,34 @@ static enum rlk_class pg_meta(void *conn, struct rlk_call *call, struct rlk_meta
     return RLK_DONE;
 }
 
+static bool is_one_of(const char *text, const char *one, const char *other)
+{
+    return strcmp(text, one) == 0 || strcmp(text, other) == 0;
+}
+
+/* Standbys are counted where this server sends to; a standby does not know who else there is. */
+static void describe_standbys(const char *standbys, const char *sync_names, const char *commit,
+                              struct rlk_facts *out)
+{
+    bool some = strcmp(standbys, "0") != 0;
+    bool waits = sync_names[0] && !is_one_of(commit, "off", "local");
+    out->replication_known = standbys[0] != '\0';
+    out->replicates_late = some && !waits;
+    if (!out->replication_known)
+        snprintf(out->replication, sizeof out->replication, "unknown: this server is a standby");
+    else if (!some)
+        snprintf(out->replication, sizeof out->replication, "no standby is connected%s",
+                 waits ? ", and commits wait for one" : "");
+    else if (waits)
+        snprintf(out->replication, sizeof out->replication, "synchronous, standbys: %.10s",
+                 standbys);
+    else
+        snprintf(out->replication, sizeof out->replication,
+                 "asynchronous, standbys: %.10s (%s%.20s)", standbys,
+                 sync_names[0] ? "synchronous_commit " : "no synchronous_standby_names",
+                 sync_names[0] ? commit : "");
+}
+
 static enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
     struct pg *p = conn;
@@ -516,6 +736,7 @@ static enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_fac
     get_text(r, 0, 7, out->collation, sizeof out->collation);
     out->bytewise = get_bool(r, 0, 8);
     out->may_lock = get_bool(r, 0, 9);
+    describe_standbys(PQgetvalue(r, 0, 10), PQgetvalue(r, 0, 11), commit, out);
     out->pooled = !p->adopted && !p->direct;
     PQclear(r);
     return RLK_DONE;
@@ -621,16 +842,26 @@ static enum rlk_class pg_renew(void *conn, struct rlk_call *call, const struct r
     return RLK_DONE;
 }
 
+/* A step that changes one row or none. */
+static enum rlk_class change(void *conn, struct rlk_call *call, enum rlk_step step, int count,
+                             const char *const *values, bool *changed)
+{
+    PGresult *r = NULL;
+    enum rlk_class class = run(conn, call, step, count, values, &r);
+    if (class == RLK_DONE)
+        *changed = strcmp(PQcmdTuples(r), "1") == 0;
+    PQclear(r);
+    return class;
+}
+
 static enum rlk_class pg_release(void *conn, struct rlk_call *call, const struct rlk_held *held,
                                  bool *found)
 {
-    PGresult *r = NULL;
-    enum rlk_class class = run_held(conn, call, RLK_STEP_RELEASE, held, NULL, &r);
-    if (class != RLK_DONE)
-        return class;
-    *found = strcmp(PQcmdTuples(r), "1") == 0;
-    PQclear(r);
-    return RLK_DONE;
+    struct number slot;
+    struct number token;
+    const char *values[] = {held->name, number(&slot, held->slot), held->owner,
+                            number(&token, held->token)};
+    return change(conn, call, RLK_STEP_RELEASE, 4, values, found);
 }
 
 static enum rlk_class pg_verify(void *conn, struct rlk_call *call, const struct rlk_held *held,
@@ -647,6 +878,136 @@ static enum rlk_class pg_verify(void *conn, struct rlk_call *call, const struct 
     }
     PQclear(r);
     return RLK_DONE;
+}
+
+static enum rlk_class pg_withdraw(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                                  bool *found)
+{
+    struct number slot;
+    struct number attempt;
+    const char *values[] = {claim->name, number(&slot, claim->slot), claim->owner,
+                            number(&attempt, claim->attempt)};
+    return change(conn, call, RLK_STEP_WITHDRAW, 4, values, found);
+}
+
+/* The text of an array parameter: {"a","b\"c"}. Grows as it is written. */
+struct array {
+    char *text;
+    size_t length, room;
+    bool no_memory;
+};
+
+static void append(struct array *array, const char *text, size_t length)
+{
+    if (array->no_memory)
+        return;
+    if (array->length + length >= array->room) {
+        size_t room = 2 * (array->room + length) + 64;
+        char *larger = rlk_alloc(room);
+        array->no_memory = !larger;
+        if (!larger)
+            return;
+        if (array->length > 0)
+            memcpy(larger, array->text, array->length);
+        rlk_free(array->text);
+        array->text = larger;
+        array->room = room;
+    }
+    memcpy(array->text + array->length, text, length);
+    array->length += length;
+    array->text[array->length] = '\0';
+}
+
+static void add_element(struct array *array)
+{
+    append(array, array->length ? "," : "{", 1);
+}
+
+static void add_text(struct array *array, const char *text)
+{
+    add_element(array);
+    append(array, "\"", 1);
+    for (size_t plain; *text; text += plain) {
+        plain = strcspn(text, "\"\\");
+        append(array, text, plain);
+        if (text[plain]) {
+            const char escaped[] = {'\\', text[plain++]};
+            append(array, escaped, sizeof escaped);
+        }
+    }
+    append(array, "\"", 1);
+}
+
+static void add_number(struct array *array, int64_t value)
+{
+    struct number n;
+    const char *text = number(&n, value);
+    add_element(array);
+    append(array, text, strlen(text));
+}
+
+enum { NAMES, SLOTS, OWNERS, TOKENS, TTLS, ARRAYS };
+
+static bool write_arrays(struct array arrays[ARRAYS], const struct rlk_lease *leases, size_t count)
+{
+    bool written = true;
+    for (size_t i = 0; i < count; i++) {
+        add_text(&arrays[NAMES], leases[i].held.name);
+        add_number(&arrays[SLOTS], leases[i].held.slot);
+        add_text(&arrays[OWNERS], leases[i].held.owner);
+        add_number(&arrays[TOKENS], leases[i].held.token);
+        add_number(&arrays[TTLS], leases[i].ttl_us);
+    }
+    for (int a = 0; a < ARRAYS; a++) {
+        append(&arrays[a], "}", 1);
+        written = written && !arrays[a].no_memory;
+    }
+    return written;
+}
+
+static enum rlk_class pg_renew_all(void *conn, struct rlk_call *call, struct rlk_lease *leases,
+                                   size_t count, int64_t *now_us)
+{
+    struct array arrays[ARRAYS] = {0};
+    PGresult *r = NULL;
+    enum rlk_class class = RLK_NOMEM;
+    if (write_arrays(arrays, leases, count)) {
+        const char *values[ARRAYS];
+        for (int a = 0; a < ARRAYS; a++)
+            values[a] = arrays[a].text;
+        class = run(conn, call, RLK_STEP_RENEW_ALL, ARRAYS, values, &r);
+    }
+    for (int row = 0; class == RLK_DONE && row < PQntuples(r); row++) {
+        leases[get_int(r, row, 0) - 1].renewed = true;
+        *now_us = get_int(r, row, 1);
+    }
+    PQclear(r);
+    for (int a = 0; a < ARRAYS; a++)
+        rlk_free(arrays[a].text);
+    return class;
+}
+
+/* ---- steps in the caller's transaction */
+
+static enum rlk_class pg_guard(void *conn, struct rlk_call *call, const char *name, bool *found,
+                               int64_t *token)
+{
+    PGresult *r = NULL;
+    enum rlk_class class = run(conn, call, RLK_STEP_GUARD, 1, &name, &r);
+    if (class == RLK_DONE)
+        *found = PQntuples(r) == 1;
+    if (class == RLK_DONE && *found)
+        *token = get_int(r, 0, 0);
+    PQclear(r);
+    return class;
+}
+
+static enum rlk_class pg_fence(void *conn, struct rlk_call *call, const char *resource,
+                               int64_t token, bool *accepted)
+{
+    struct number shown;
+    const char *values[] = {resource, number(&shown, token)};
+    return change(conn, call, RLK_STEP_FENCE, 2, values, accepted);
 }
 
 /* ---- steps of operators */
@@ -731,6 +1092,18 @@ static enum rlk_class pg_break(void *conn, struct rlk_call *call, const char *na
     return RLK_DONE;
 }
 
+static enum rlk_class pg_raise(void *conn, struct rlk_call *call, int64_t by, int64_t *highest)
+{
+    struct number more;
+    const char *values[] = {number(&more, by)};
+    PGresult *r = NULL;
+    enum rlk_class class = run(conn, call, RLK_STEP_RAISE, 1, values, &r);
+    if (class == RLK_DONE)
+        *highest = get_int(r, 0, 0);
+    PQclear(r);
+    return class;
+}
+
 static const char *const schemes[] = {"postgresql", "postgres", NULL};
 
 extern const struct rlk_backend rlk_backend_postgres;
@@ -751,9 +1124,14 @@ const struct rlk_backend rlk_backend_postgres = {
     .renew = pg_renew,
     .release = pg_release,
     .verify = pg_verify,
+    .renew_all = pg_renew_all,
+    .withdraw = pg_withdraw,
+    .guard = pg_guard,
+    .fence = pg_fence,
     .list = pg_list,
     .last = pg_last,
     .sweep = pg_sweep,
     .fold = pg_fold,
     .break_grant = pg_break,
+    .raise_tokens = pg_raise,
 };

@@ -27,7 +27,15 @@ enum {
 };
 
 /* Kept like the texts of steps, because preparing them costs as much as running them. */
-enum frame { FRAME_BEGIN = RLK_STEP_COUNT, FRAME_COMMIT, FRAME_ROLLBACK, TEXT_COUNT };
+enum frame {
+    FRAME_BEGIN = RLK_STEP_COUNT,
+    FRAME_COMMIT,
+    FRAME_ROLLBACK,
+    FRAME_SAVE, /* these three inside the caller's transaction */
+    FRAME_KEEP,
+    FRAME_UNDO,
+    TEXT_COUNT
+};
 
 struct connection {
     sqlite3 *db; /* NULL: the file is not there yet */
@@ -116,6 +124,12 @@ static const char *text_of(const struct connection *conn, int which)
         return "COMMIT";
     case FRAME_ROLLBACK:
         return "ROLLBACK";
+    case FRAME_SAVE:
+        return "SAVEPOINT rowlock";
+    case FRAME_KEEP:
+        return "RELEASE rowlock";
+    case FRAME_UNDO:
+        return "ROLLBACK TO rowlock";
     default:
         return conn->texts->sql[which];
     }
@@ -169,6 +183,14 @@ static enum rlk_class bind(struct connection *conn, struct rlk_call *call, sqlit
 /* Called for each row that a statement gives. */
 typedef void read_fn(sqlite3_stmt *statement, void *out);
 
+/* A statement of the caller's transaction has failed. Most failures undo the statement alone; some have
+ * SQLite roll back all of it; and once others have written after its snapshot, it never can. */
+static void look_at_tx(struct connection *conn, struct rlk_call *call)
+{
+    if (call->inside)
+        call->tx_over = call->native == SQLITE_BUSY_SNAPSHOT || sqlite3_get_autocommit(conn->db);
+}
+
 /* Run one statement to its end: before SQLITE_DONE nothing of an autocommit statement is committed,
  * and after the reset it keeps no read transaction open. */
 static enum rlk_class run_one(struct connection *conn, struct rlk_call *call, int which, int index,
@@ -188,6 +210,8 @@ static enum rlk_class run_one(struct connection *conn, struct rlk_call *call, in
     if (code != SQLITE_DONE)
         class = failed(conn, call);
     sqlite3_reset(statement);
+    if (class != RLK_DONE)
+        look_at_tx(conn, call);
     return class;
 }
 
@@ -291,29 +315,69 @@ static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, 
     return class;
 }
 
+/* Is the application's connection where the step belongs? Outside, a read transaction counts as a
+ * transaction too: what we would see in it is old. */
+static enum rlk_class check_place(struct connection *conn, struct rlk_call *call)
+{
+    call->inside = !sqlite3_get_autocommit(conn->db) && call->where != RLK_OUTSIDE;
+    switch (call->where) {
+    case RLK_INSIDE:
+        return call->inside ? RLK_DONE : RLK_NO_TX;
+    case RLK_EITHER:
+        return RLK_DONE;
+    default:
+        return sqlite3_get_autocommit(conn->db) &&
+                       sqlite3_txn_state(conn->db, "main") == SQLITE_TXN_NONE
+                   ? RLK_DONE
+                   : RLK_IN_TX;
+    }
+}
+
+static enum rlk_class ready_own(struct connection *conn, struct rlk_call *call)
+{
+    call->inside = false;
+    if (call->where == RLK_INSIDE)
+        return RLK_NO_TX;
+    enum rlk_class class = conn->db ? RLK_DONE : open_file(conn, call, false);
+    if (class == RLK_DONE)
+        be_patient(conn, call);
+    return class;
+}
+
 /* Begin a step: may it run, and how long may it wait for the file? The application's connection keeps
- * its own busy handler. A read transaction counts as a transaction: what we would see in it is old. */
+ * its own busy handler. */
 static enum rlk_class ready(struct connection *conn, struct rlk_call *call)
 {
-    enum rlk_class class = RLK_DONE;
-    if (conn->adopted) {
-        if (!sqlite3_get_autocommit(conn->db) ||
-            sqlite3_txn_state(conn->db, "main") != SQLITE_TXN_NONE)
-            return RLK_IN_TX;
-    } else {
-        if (!conn->db && (class = open_file(conn, call, false)) != RLK_DONE)
-            return class;
-        be_patient(conn, call);
-    }
+    enum rlk_class class = conn->adopted ? check_place(conn, call) : ready_own(conn, call);
+    if (class != RLK_DONE)
+        return class;
     /* Locks in a file that others no longer find exclude nobody. */
     int moved = 0;
     sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
     return moved ? refuse(call, RLK_UNSENT, "the database file was moved or deleted") : RLK_DONE;
 }
 
+/* A step of several statements is a transaction, or a part of the caller's that can be undone. */
 static enum rlk_class begin(struct connection *conn, struct rlk_call *call)
 {
-    return run_first(conn, call, FRAME_BEGIN, NULL, NULL, NULL);
+    return run_first(conn, call, call->inside ? FRAME_SAVE : FRAME_BEGIN, NULL, NULL, NULL);
+}
+
+/* The call keeps what it says of the failure that this is about. */
+static enum rlk_class run_quietly(struct connection *conn, const struct rlk_call *call, int frame)
+{
+    struct rlk_call ignored = *call;
+    return run_first(conn, &ignored, frame, NULL, NULL, NULL);
+}
+
+/* A savepoint stays after a ROLLBACK TO. What cannot be undone must not be committed either. */
+static void undo(struct connection *conn, struct rlk_call *call)
+{
+    if (!call->inside)
+        run_quietly(conn, call, FRAME_ROLLBACK);
+    else if (run_quietly(conn, call, FRAME_UNDO) != RLK_DONE ||
+             run_quietly(conn, call, FRAME_KEEP) != RLK_DONE)
+        call->tx_over = true;
 }
 
 /* End the transaction of a step that ended in class. A COMMIT that fails has changed nothing, but may
@@ -321,11 +385,9 @@ static enum rlk_class begin(struct connection *conn, struct rlk_call *call)
 static enum rlk_class finish(struct connection *conn, struct rlk_call *call, enum rlk_class class)
 {
     if (class == RLK_DONE)
-        class = run_first(conn, call, FRAME_COMMIT, NULL, NULL, NULL);
-    if (class != RLK_DONE && !sqlite3_get_autocommit(conn->db)) {
-        struct rlk_call ignored = *call;
-        run_first(conn, &ignored, FRAME_ROLLBACK, NULL, NULL, NULL);
-    }
+        class = run_first(conn, call, call->inside ? FRAME_KEEP : FRAME_COMMIT, NULL, NULL, NULL);
+    if (class != RLK_DONE && !sqlite3_get_autocommit(conn->db))
+        undo(conn, call);
     return class;
 }
 
@@ -576,6 +638,8 @@ static enum rlk_class sqlite_facts(void *state, struct rlk_call *call, struct rl
     out->may_lock = true; /* whoever may write the file */
     snprintf(out->isolation, sizeof out->isolation, "serializable");
     out->any_isolation = true;
+    out->replication_known = true;
+    snprintf(out->replication, sizeof out->replication, "none");
     return RLK_DONE;
 }
 
@@ -685,6 +749,63 @@ static enum rlk_class sqlite_release(void *state, struct rlk_call *call,
     return class;
 }
 
+static enum rlk_class sqlite_withdraw(void *state, struct rlk_call *call,
+                                      const struct rlk_claim *claim, bool *found)
+{
+    struct connection *conn = state;
+    const struct value values[] = {TEXT(claim->name), NUMBER(claim->slot), TEXT(claim->owner),
+                                   NUMBER(claim->attempt)};
+    enum rlk_class class = ready(conn, call);
+    if (class == RLK_DONE)
+        class = run_first(conn, call, RLK_STEP_WITHDRAW, values, NULL, NULL);
+    if (class == RLK_DONE)
+        *found = sqlite3_changes(conn->db) > 0;
+    return class;
+}
+
+struct answer {
+    bool found;
+    int64_t number;
+};
+
+static void read_answer(sqlite3_stmt *statement, void *out)
+{
+    struct answer *answer = out;
+    answer->found = true;
+    answer->number = sqlite3_column_int64(statement, 0);
+}
+
+static enum rlk_class renew_each(struct connection *conn, struct rlk_call *call,
+                                 struct rlk_lease *leases, size_t count, int64_t *now_us)
+{
+    enum rlk_class class = RLK_DONE;
+    for (size_t i = 0; i < count && class == RLK_DONE; i++) {
+        const struct value values[] = HELD(&leases[i].held, leases[i].ttl_us);
+        struct answer answer = {0};
+        class = run_first(conn, call, RLK_STEP_RENEW_ALL, values, read_answer, &answer);
+        leases[i].renewed = answer.found;
+        if (answer.found && *now_us == 0) /* the others' are later, so theirs last longer */
+            *now_us = answer.number;
+    }
+    return class;
+}
+
+static enum rlk_class sqlite_renew_all(void *state, struct rlk_call *call, struct rlk_lease *leases,
+                                       size_t count, int64_t *now_us)
+{
+    int64_t now = 0;
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = begin(state, call);
+    if (class == RLK_DONE)
+        class = finish(state, call, renew_each(state, call, leases, count, &now));
+    if (class == RLK_DONE)
+        *now_us = now;
+    for (size_t i = 0; i < count && class != RLK_DONE; i++)
+        leases[i].renewed = false;
+    return class;
+}
+
 static void read_verified(sqlite3_stmt *statement, void *out)
 {
     struct rlk_verified *verified = out;
@@ -701,6 +822,37 @@ static enum rlk_class sqlite_verify(void *state, struct rlk_call *call, const st
     enum rlk_class class = ready(state, call);
     if (class == RLK_DONE)
         class = run_first(state, call, RLK_STEP_VERIFY, values, read_verified, out);
+    return class;
+}
+
+/* ---------------------------------------------------------------- the caller's transaction */
+
+static enum rlk_class sqlite_guard(void *state, struct rlk_call *call, const char *name,
+                                   bool *found, int64_t *token)
+{
+    const struct value values[] = {TEXT(name)};
+    struct answer answer = {0};
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = run_first(state, call, RLK_STEP_GUARD, values, read_answer, &answer);
+    if (class != RLK_DONE)
+        return class;
+    *found = answer.found;
+    if (answer.found)
+        *token = answer.number;
+    return RLK_DONE;
+}
+
+static enum rlk_class sqlite_fence(void *state, struct rlk_call *call, const char *resource,
+                                   int64_t token, bool *accepted)
+{
+    struct connection *conn = state;
+    const struct value values[] = {TEXT(resource), NUMBER(token)};
+    enum rlk_class class = ready(conn, call);
+    if (class == RLK_DONE)
+        class = run_first(conn, call, RLK_STEP_FENCE, values, NULL, NULL);
+    if (class == RLK_DONE)
+        *accepted = sqlite3_changes(conn->db) > 0;
     return class;
 }
 
@@ -844,6 +996,23 @@ static enum rlk_class sqlite_break(void *state, struct rlk_call *call, const cha
     return class;
 }
 
+static enum rlk_class sqlite_raise(void *state, struct rlk_call *call, int64_t by, int64_t *floor)
+{
+    const struct value values[] = {NUMBER(by)};
+    int64_t raised = 0;
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = begin(state, call);
+    if (class != RLK_DONE)
+        return class;
+    for (int i = 0; i < STATEMENTS_MAX && class == RLK_DONE; i++)
+        class = run_one(state, call, RLK_STEP_RAISE, i, values, read_number, &raised);
+    class = finish(state, call, class);
+    if (class == RLK_DONE)
+        *floor = raised;
+    return class;
+}
+
 static const char *const schemes[] = {"sqlite", NULL};
 
 extern const struct rlk_backend rlk_backend_sqlite;
@@ -864,9 +1033,14 @@ const struct rlk_backend rlk_backend_sqlite = {
     .renew = sqlite_renew,
     .release = sqlite_release,
     .verify = sqlite_verify,
+    .renew_all = sqlite_renew_all,
+    .withdraw = sqlite_withdraw,
+    .guard = sqlite_guard,
+    .fence = sqlite_fence,
     .list = sqlite_list,
     .last = sqlite_last,
     .sweep = sqlite_sweep,
     .fold = sqlite_fold,
     .break_grant = sqlite_break,
+    .raise_tokens = sqlite_raise,
 };

@@ -25,6 +25,7 @@ static const struct {
     {"leases", contract_leases},   {"owners", contract_owners},
     {"tokens", contract_tokens},   {"sweep", contract_sweep},
     {"list", contract_list},       {"adopt", contract_adopt},
+    {"keeper", contract_keeper},   {"transaction", contract_transaction},
     {"errors", contract_errors},   {"options", contract_options},
     {"fork", contract_fork},       {"stalls", contract_stalls},
     {"costs", contract_costs},     {"own", run_own},
@@ -95,8 +96,9 @@ static void drop_if_there(const struct contract *c, void *session, const char *w
 
 static void drop_all(const struct contract *c, const char *prefix)
 {
-    static const char *const tables[] = {"locks", "tokens", "meta"};
-    static const char *const routines[] = {"grant", "acquire", "renew", "break", "fold"};
+    static const char *const tables[] = {"locks", "tokens", "fences", "meta"};
+    static const char *const routines[] = {"grant", "renew", "renew_all", "fence",
+                                           "break", "fold",  "raise"};
     void *session = c->raw->open(c->url);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         drop_if_there(c, session, "TABLE", prefix, tables[i]);

@@ -42,6 +42,8 @@ void contract_sweep(const struct contract *c);
 void contract_list(const struct contract *c);
 void contract_install(const struct contract *c);
 void contract_adopt(const struct contract *c);
+void contract_transaction(const struct contract *c);
+void contract_keeper(const struct contract *c);
 void contract_errors(const struct contract *c);
 void contract_options(const struct contract *c);
 void contract_fork(const struct contract *c);

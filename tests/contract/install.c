@@ -194,7 +194,7 @@ static void dropped_routine(const struct contract *c)
     rowlock_db *db = must_open(url);
     rowlock_verdict verdict = ROWLOCK_FINE;
     if (is_mysql(c))
-        db_exec(c->raw, c->url, "DROP PROCEDURE routine_acquire");
+        db_exec(c->raw, c->url, "DROP PROCEDURE routine_grant");
     else
         db_exec(c->raw, c->url, "DROP FUNCTION routine_grant");
     is_result(db, rowlock_check(db, privileges, &verdict, NULL), ROWLOCK_OK,

@@ -5,6 +5,7 @@
 #include "backend_script.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,9 @@ enum { QUEUE_MAX = 64, CALLS_MAX = 4096 };
 
 struct script script;
 
+/* Guards script and state. Not held while the hook runs. */
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
 static struct {
     struct script_answer always[OP_COUNT], queue[OP_COUNT][QUEUE_MAX];
     int queued[OP_COUNT], taken[OP_COUNT], count[OP_COUNT];
@@ -24,9 +28,20 @@ static struct {
 } state;
 
 static const char *const op_names[OP_COUNT] = {
-    "open",  "adopt",   "close",  "install", "meta", "facts", "acquire", "probe",
-    "renew", "release", "verify", "list",    "last", "sweep", "fold",    "break",
+    "open",  "adopt", "close",     "install",  "meta",  "facts", "acquire",
+    "probe", "renew", "release",   "verify",   "list",  "last",  "sweep",
+    "fold",  "break", "renew_all", "withdraw", "guard", "fence", "raise",
 };
+
+static void enter(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void leave(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
 
 /* ---- the clock */
 
@@ -39,7 +54,10 @@ static int64_t real_us(void)
 
 static int64_t script_clock(void)
 {
-    return script.ahead_us + (script.frozen ? 0 : real_us());
+    enter();
+    int64_t now_us = script.ahead_us + (script.frozen ? 0 : real_us());
+    leave();
+    return now_us;
 }
 
 static int64_t db_now(void)
@@ -49,14 +67,36 @@ static int64_t db_now(void)
 
 void script_freeze(void)
 {
+    enter();
     script.ahead_us = script_clock();
     script.frozen = true;
+    leave();
+}
+
+void script_pass_ms(int64_t ms)
+{
+    enter();
+    script.ahead_us += ms * 1000;
+    leave();
 }
 
 /* ---- answers */
 
+/* A child has one thread, and a mutex that nobody holds. */
+static void renew_mutex(void)
+{
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&mutex, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+}
+
 void script_reset(void)
 {
+    static bool at_fork;
+    if (!at_fork)
+        at_fork = pthread_atfork(enter, leave, renew_mutex) == 0;
     memset(&script, 0, sizeof script);
     memset(&state, 0, sizeof state);
     rlk_clock = script_clock;
@@ -64,26 +104,50 @@ void script_reset(void)
 
 void script_next(enum script_op op, struct script_answer answer)
 {
+    enter();
     if (state.queued[op] == QUEUE_MAX)
         abort();
     state.queue[op][state.queued[op]++] = answer;
+    leave();
 }
 
 void script_always(enum script_op op, struct script_answer answer)
 {
+    enter();
     state.always[op] = answer;
+    leave();
+}
+
+void script_hook(void (*hook)(enum script_op op))
+{
+    enter();
+    script.hook = hook;
+    leave();
 }
 
 const char *script_calls(void)
 {
+    enter();
     memcpy(state.asked, state.calls, sizeof state.asked);
     state.calls[0] = '\0';
+    leave();
     return state.asked;
 }
 
 int script_count(enum script_op op)
 {
-    return state.count[op];
+    enter();
+    int count = state.count[op];
+    leave();
+    return count;
+}
+
+int script_leases(int nth)
+{
+    enter();
+    int count = nth < script.lease_call_count ? script.lease_counts[nth] : -1;
+    leave();
+    return count;
 }
 
 static void note_call(enum script_op op)
@@ -95,13 +159,25 @@ static void note_call(enum script_op op)
 
 static struct script_answer take(enum script_op op, struct rlk_call *call)
 {
+    enter();
+    call->inside = call->where != RLK_OUTSIDE && script.inside;
+    if (call->where == RLK_INSIDE && !call->inside) {
+        leave();
+        return FAILS(RLK_NO_TX);
+    }
     struct script_answer answer =
         state.taken[op] < state.queued[op] ? state.queue[op][state.taken[op]++] : state.always[op];
     note_call(op);
-    if (script.hook)
-        script.hook(op);
+    void (*hook)(enum script_op) = script.hook;
+    leave();
+    if (hook)
+        hook(op);
+    enter();
     script.ahead_us += answer.takes_us;
     script.deadline_us = call->deadline_us;
+    script.where = call->where;
+    leave();
+    call->tx_over = answer.tx_over;
     if (answer.class != RLK_DONE && answer.text)
         rlk_diag_set(call, answer.native, answer.sqlstate, answer.text);
     return answer;
@@ -110,6 +186,21 @@ static struct script_answer take(enum script_op op, struct rlk_call *call)
 static int64_t or_else(int64_t value, int64_t otherwise)
 {
     return value ? value : otherwise;
+}
+
+static void note_held(const struct rlk_held *held)
+{
+    enter();
+    script.held = *held;
+    leave();
+}
+
+static int64_t token_so_far(void)
+{
+    enter();
+    int64_t token = state.token;
+    leave();
+    return token;
 }
 
 static void fill_row(struct rlk_row *row, const struct script_answer *answer, const char *name,
@@ -121,7 +212,7 @@ static void fill_row(struct rlk_row *row, const struct script_answer *answer, co
     snprintf(row->host, sizeof row->host, "elsewhere");
     snprintf(row->program, sizeof row->program, "rival");
     snprintf(row->note, sizeof row->note, "a note");
-    row->token = or_else(answer->token, state.token);
+    row->token = or_else(answer->token, token_so_far());
     row->now_us = db_now();
     row->ttl_us = ttl_us;
     row->expires_us = row->now_us + or_else(answer->left_us, ttl_us);
@@ -138,6 +229,7 @@ static enum rlk_class script_backend_open(void *conn, struct rlk_call *call,
     (void)conn;
     (void)target;
     (void)texts;
+    hello->several = script.several;
     snprintf(hello->schema, sizeof hello->schema, "main");
     return take(OP_OPEN, call).class;
 }
@@ -155,8 +247,10 @@ static enum rlk_class script_backend_adopt(void *conn, struct rlk_call *call, vo
 static void script_backend_close(void *conn, bool in_child)
 {
     (void)conn;
+    enter();
     state.count[OP_CLOSE]++;
     script.closed_in_child = in_child;
+    leave();
 }
 
 static enum rlk_class script_install(void *conn, struct rlk_call *call)
@@ -186,6 +280,10 @@ static enum rlk_class script_facts(void *conn, struct rlk_call *call, struct rlk
     snprintf(out->isolation, sizeof out->isolation, "read committed");
     out->crash_safe = out->bytewise = out->durable = out->may_lock = true;
     out->read_only = answer.missing;
+    out->replication_known = answer.rows < 2;
+    out->replicates_late = answer.rows == 1;
+    if (answer.rows < 2)
+        snprintf(out->replication, sizeof out->replication, "%d late", answer.rows);
     out->now_us = (int64_t)now.tv_sec * 1000000 + answer.left_us;
     return answer.class;
 }
@@ -195,6 +293,7 @@ static enum rlk_class script_acquire(void *conn, struct rlk_call *call,
 {
     (void)conn;
     struct script_answer answer = take(OP_ACQUIRE, call);
+    enter();
     int count = (int)(sizeof script.attempts / sizeof script.attempts[0]);
     script.claim = *claim;
     if (script.attempt_count < count)
@@ -205,6 +304,7 @@ static enum rlk_class script_acquire(void *conn, struct rlk_call *call,
     if (answer.outcome != RLK_IN_FLIGHT)
         fill_row(&out->row, &answer, claim->name,
                  answer.outcome == RLK_GRANTED ? claim->owner : "rival", claim->ttl_us);
+    leave();
     return answer.class;
 }
 
@@ -224,8 +324,10 @@ static enum rlk_class script_renew(void *conn, struct rlk_call *call, const stru
 {
     (void)conn;
     struct script_answer answer = take(OP_RENEW, call);
-    script.held = *held;
+    note_held(held);
+    enter();
     script.renew_ttl_us = ttl_us;
+    leave();
     out->found = !answer.missing;
     out->now_us = db_now();
     out->expires_us = out->now_us + or_else(answer.left_us, ttl_us);
@@ -238,7 +340,7 @@ static enum rlk_class script_release(void *conn, struct rlk_call *call, const st
 {
     (void)conn;
     struct script_answer answer = take(OP_RELEASE, call);
-    script.held = *held;
+    note_held(held);
     *found = answer.class == RLK_DONE && !answer.missing;
     return answer.class;
 }
@@ -248,7 +350,7 @@ static enum rlk_class script_verify(void *conn, struct rlk_call *call, const str
 {
     (void)conn;
     struct script_answer answer = take(OP_VERIFY, call);
-    script.held = *held;
+    note_held(held);
     out->found = !answer.missing;
     out->now_us = db_now();
     out->expires_us = out->now_us + or_else(answer.left_us, 1000000);
@@ -296,7 +398,7 @@ static enum rlk_class script_last(void *conn, struct rlk_call *call, const char 
     struct script_answer answer = take(OP_LAST, call);
     *found = answer.class == RLK_DONE && !answer.missing;
     if (*found) {
-        *token = or_else(answer.token, state.token);
+        *token = or_else(answer.token, token_so_far());
         *granted_us = db_now();
     }
     return answer.class;
@@ -340,6 +442,70 @@ static enum rlk_class script_break(void *conn, struct rlk_call *call, const char
     return answer.class;
 }
 
+static void note_leases(const struct rlk_lease *leases, size_t count)
+{
+    int most = (int)(sizeof script.lease_counts / sizeof script.lease_counts[0]);
+    enter();
+    script.lease_token = leases[0].held.token;
+    if (script.lease_call_count < most)
+        script.lease_counts[script.lease_call_count++] = (int)count;
+    leave();
+}
+
+static enum rlk_class script_renew_all(void *conn, struct rlk_call *call, struct rlk_lease *leases,
+                                       size_t count, int64_t *now_us)
+{
+    (void)conn;
+    note_leases(leases, count);
+    struct script_answer answer = take(OP_RENEW_ALL, call);
+    for (size_t i = 0; i < count && answer.class == RLK_DONE && !answer.missing; i++)
+        leases[i].renewed = !answer.but || strcmp(leases[i].held.name, answer.but) != 0;
+    *now_us = db_now();
+    return answer.class;
+}
+
+static enum rlk_class script_withdraw(void *conn, struct rlk_call *call,
+                                      const struct rlk_claim *claim, bool *found)
+{
+    (void)conn;
+    struct script_answer answer = take(OP_WITHDRAW, call);
+    enter();
+    script.withdrawn = claim->attempt;
+    leave();
+    *found = answer.class == RLK_DONE && !answer.missing;
+    return answer.class;
+}
+
+static enum rlk_class script_guard(void *conn, struct rlk_call *call, const char *name, bool *found,
+                                   int64_t *token)
+{
+    (void)conn;
+    (void)name;
+    struct script_answer answer = take(OP_GUARD, call);
+    *found = answer.class == RLK_DONE && !answer.missing;
+    *token = or_else(answer.token, token_so_far());
+    return answer.class;
+}
+
+static enum rlk_class script_fence(void *conn, struct rlk_call *call, const char *resource,
+                                   int64_t token, bool *accepted)
+{
+    (void)conn;
+    (void)resource;
+    (void)token;
+    struct script_answer answer = take(OP_FENCE, call);
+    *accepted = answer.class == RLK_DONE && !answer.missing;
+    return answer.class;
+}
+
+static enum rlk_class script_raise(void *conn, struct rlk_call *call, int64_t by, int64_t *floor)
+{
+    (void)conn;
+    struct script_answer answer = take(OP_RAISE, call);
+    *floor = or_else(answer.token, token_so_far() + by);
+    return answer.class;
+}
+
 /* ---- in the place of src/backends.c */
 
 static const char *const schemes[] = {"postgresql", "mysql", "sqlite", NULL};
@@ -367,6 +533,11 @@ static struct rlk_backend backend = {
     .sweep = script_sweep,
     .fold = script_fold,
     .break_grant = script_break,
+    .renew_all = script_renew_all,
+    .withdraw = script_withdraw,
+    .guard = script_guard,
+    .fence = script_fence,
+    .raise_tokens = script_raise,
 };
 
 /* "mariadb" stands for a database that is known but not built in. */

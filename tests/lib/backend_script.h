@@ -3,7 +3,7 @@
  * A database that answers what a test tells it to, and a clock that shows what a test sets: core as
  * it is, without a server. What is checked is not here.  A program that uses this gets our
  * rlk_backend_find() in the place of the library's, so that rowlock_db_open() and the adoptions,
- * with any URL that has a known scheme, lead here.
+ * with any URL that has a known scheme, lead here. Several threads may ask it.
  */
 #ifndef BACKEND_SCRIPT_H
 #define BACKEND_SCRIPT_H
@@ -27,6 +27,11 @@ enum script_op {
     OP_SWEEP,
     OP_FOLD,
     OP_BREAK,
+    OP_RENEW_ALL,
+    OP_WITHDRAW,
+    OP_GUARD,
+    OP_FENCE,
+    OP_RAISE,
     OP_COUNT
 };
 
@@ -37,7 +42,9 @@ struct script_answer {
     int native;
     int64_t takes_us; /* the clock goes on by so much before the answer is there */
     enum rlk_outcome outcome; /* of acquire and probe */
-    bool missing; /* no such grant, counter or row */
+    bool missing; /* no such grant, counter or row; fence: a newer token was seen */
+    const char *but; /* renew_all: the lease of this name is not renewed; missing: none is */
+    bool tx_over; /* inside: the caller's transaction is over */
     int64_t token; /* 0: the highest so far, which a new grant raises */
     int64_t left_us; /* of the lease; 0: all of it */
     int64_t lapsed_us; /* renew */
@@ -51,9 +58,11 @@ struct script_answer {
 
 extern struct script {
     bool probes_first;
+    bool several; /* the URL names several servers */
     int64_t ahead_us; /* of the real clock, or, frozen, of its start */
     bool frozen;
-    void (*hook)(enum script_op op); /* called before each answer; may be NULL */
+    bool inside; /* a transaction of the caller's is open: what may join it does */
+    void (*hook)(enum script_op op); /* called before each answer, by who asks; may be NULL */
 
     /* What the last calls asked. */
     int64_t attempts[64]; /* of acquire, in the order of the calls */
@@ -64,6 +73,11 @@ extern struct script {
     int64_t deadline_us;
     struct rlk_sweep sweep;
     struct rlk_fold fold;
+    int64_t withdrawn; /* the attempt */
+    int lease_counts[64]; /* of renew_all, in the order of the calls */
+    int lease_call_count;
+    int64_t lease_token; /* of its first lease */
+    enum rlk_where where;
     bool closed_in_child;
     char last_after[RLK_TEXT_MAX + 1]; /* list, sweep: after which name */
 } script;
@@ -82,6 +96,11 @@ int script_count(enum script_op op); /* calls of op since the last reset */
 
 /* Stop the clock, which then goes on only with takes_us. Real pauses would never end. */
 void script_freeze(void);
+
+/* The same as the fields above, while a keeper's thread may look at them. */
+void script_pass_ms(int64_t ms);
+void script_hook(void (*hook)(enum script_op op));
+int script_leases(int nth); /* in the nth call of renew_all, from 0; -1: there was none */
 
 /* Open; the program ends if it fails. Statement deadline and reconnecting last a moment each. */
 rowlock_db *script_open(const rowlock_db_options *options);

@@ -13,7 +13,7 @@
 struct address {
     char text[500];
     char *user, *password, *host, *database, *socket;
-    unsigned int port;
+    unsigned int port, read_timeout; /* in seconds; 0: none */
 };
 
 static char *cut(char *text, char at)
@@ -25,7 +25,7 @@ static char *cut(char *text, char at)
     return found + 1;
 }
 
-/* mysql://user:password@host:port/database?socket=PATH, as far as tests use it. */
+/* mysql://user:password@host:port/database?socket=PATH or ?read_timeout=SECONDS, as tests use it. */
 static void parse(const char *url, struct address *out)
 {
     *out = (struct address){.port = 0};
@@ -48,6 +48,8 @@ static void parse(const char *url, struct address *out)
         out->socket = parameters + 7;
         cut(out->socket, '&');
     }
+    if (parameters && strncmp(parameters, "read_timeout=", 13) == 0)
+        out->read_timeout = (unsigned int)atoi(parameters + 13);
 }
 
 static void *open_session(const char *url)
@@ -56,6 +58,8 @@ static void *open_session(const char *url)
     parse(url, &address);
     MYSQL *conn = mysql_init(NULL);
     mysql_options(conn, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    if (address.read_timeout)
+        mysql_options(conn, MYSQL_OPT_READ_TIMEOUT, &address.read_timeout);
     if (!mysql_real_connect(conn, address.host, address.user, address.password, address.database,
                             address.port, address.socket, 0))
         raw_failed("MySQL", mysql_error(conn));

@@ -189,6 +189,30 @@ postgres_answers() {
 
 postgres_stop() { server_stop "$1" INT; }
 
+# postgres_copy PRIMARY_DIR DIR PORT NAME [-c NAME=VALUE…]: a standby, which follows under the name NAME.
+postgres_copy() {
+    local primary=$1 dir=$2 port=$3 name=$4
+    shift 4
+    find_pgbin
+    (as_server "$PGBIN/pg_basebackup" -D "$dir/data" -R -X stream -c fast --no-sync \
+        -d "host=127.0.0.1 port=$(cat "$primary/port") user=postgres application_name=$name") \
+        >"$dir/copy.log" 2>&1 </dev/null || {
+        cat "$dir/copy.log" >&2
+        return 1
+    }
+    postgres_make "$dir" "$port" "$@"
+}
+
+# postgres_promote DIR: returns when the standby takes writes.
+postgres_promote() {
+    (as_server "$PGBIN/pg_ctl" -s -w -D "$1/data" promote) </dev/null
+}
+
+# postgres_shell DIR SQL
+postgres_shell() {
+    "$PGBIN/psql" -X -q -A -t -h 127.0.0.1 -p "$(cat "$1/port")" -U postgres -d postgres -c "$2"
+}
+
 # --- MySQL and MariaDB: MYSQL_BASEDIR is the folder that holds sbin/mysqld or sbin/mariadbd.
 
 find_mysqld() {
@@ -245,7 +269,7 @@ mariadb_init() {
     local dir=$1 program=mariadb-install-db
     shift
     [ -z "${MYSQL_BASEDIR:-}" ] || program=$MYSQL_BASEDIR/bin/mariadb-install-db
-    (as_server "$program" "$@" --auth-root-authentication-method=normal --skip-test-db \
+    (unset TMPDIR; as_server "$program" "$@" --auth-root-authentication-method=normal --skip-test-db \
         --skip-name-resolve) >"$dir/init.log" 2>&1 </dev/null || {
         cat "$dir/init.log" >&2
         return 1
@@ -260,7 +284,7 @@ CREATE USER root@'127.0.0.1';
 GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 SQL
     chmod 644 "$dir/init.sql"
-    (as_server "$MYSQLD" "$@" --initialize-insecure --init-file="$dir/init.sql") \
+    (unset TMPDIR; as_server "$MYSQLD" "$@" --initialize-insecure --init-file="$dir/init.sql") \
         >"$dir/init.log" 2>&1 </dev/null || {
         cat "$dir/init.log" >&2
         return 1

@@ -7,6 +7,7 @@
 #include "quick.h"
 #include "tap.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static rowlock_db *db;
@@ -142,7 +143,7 @@ static void test_install_failing(void)
 
 struct findings {
     int count, bad, stop_after;
-    char tables[600], clock[200], writable[50];
+    char tables[600], clock[200], writable[50], replication[600];
 };
 
 static int note_finding(void *context, const rowlock_finding *finding)
@@ -156,6 +157,9 @@ static int note_finding(void *context, const rowlock_finding *finding)
         strncpy(f->clock, finding->value, sizeof f->clock - 1);
     if (strcmp(finding->item, "writable") == 0)
         strncpy(f->writable, finding->value, sizeof f->writable - 1);
+    if (strcmp(finding->item, "replication") == 0)
+        snprintf(f->replication, sizeof f->replication, "%d %s %s", (int)finding->verdict,
+                 finding->value, finding->advice);
     return f->stop_after && f->count == f->stop_after;
 }
 
@@ -180,6 +184,27 @@ static void test_check_warning(void)
     tap_is_int(rowlock_check(db, note_finding, &f, &worst), ROWLOCK_OK, "a clock two hours ahead");
     tap_is_int(worst, ROWLOCK_WARNING, "is worth a warning");
     tap_ok(strncmp(f.clock, "+7", 2) == 0, "with the difference: %s", f.clock);
+    rowlock_db_close(db);
+}
+
+static void test_check_replication(void)
+{
+    struct findings f = {0};
+    rowlock_verdict worst = ROWLOCK_FINE;
+    begin();
+    tap_is_int(rowlock_check(db, note_finding, &f, &worst), ROWLOCK_OK,
+               "replication as it should be");
+    tap_is_str(f.replication, "0 0 late ", "is fine");
+    script_next(OP_FACTS, ANSWER(.rows = 1));
+    tap_is_int(rowlock_check(db, note_finding, &f, &worst), ROWLOCK_OK, "replicas that lag");
+    tap_ok(worst == ROWLOCK_WARNING && strncmp(f.replication, "1 1 late ", 9) == 0 &&
+               strstr(f.replication, "raise-tokens"),
+           "are worth a warning that says what to do: %s", f.replication);
+    script_next(OP_FACTS, ANSWER(.rows = 2));
+    tap_is_int(rowlock_check(db, note_finding, &f, &worst), ROWLOCK_OK,
+               "replicas that are not seen");
+    tap_ok(worst == ROWLOCK_WARNING && strncmp(f.replication, "1 unknown ", 10) == 0,
+           "are not called fine: %s", f.replication);
     rowlock_db_close(db);
 }
 
@@ -241,6 +266,7 @@ int main(void)
     test_install_failing();
     test_check_fine();
     test_check_warning();
+    test_check_replication();
     test_check_bad();
     test_check_failing();
     test_check_stopped();

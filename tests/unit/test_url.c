@@ -8,6 +8,7 @@
 #include "backend.h"
 #include "tap.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool same(const char *a, const char *b)
@@ -101,7 +102,8 @@ static void splits(const char *text, struct parts want)
     const int result = rlk_url_split(text, &url, &why);
 
     tap_ok(result == 0 && same(url.user, want.user) && same(url.password, want.password) &&
-               same(url.host, want.host) && same(url.path, want.path) && url.port == want.port,
+               same(url.path, want.path) && url.hosts == 1 && same(url.host[0].name, want.host) &&
+               url.host[0].port == want.port,
            "parts of %s", text);
     rlk_url_free(&url);
 }
@@ -122,6 +124,37 @@ static void test_parts(void)
     splits("mysql://[fe80::1%25eth0]:65535/d",
            (struct parts){NULL, NULL, "fe80::1%eth0", "d", 65535});
     splits("mysql://h/d%C3%A4", (struct parts){NULL, NULL, "h", "d\xc3\xa4", 0});
+}
+
+static void splits_hosts(const char *text, const struct rlk_url_host *want, size_t count)
+{
+    struct rlk_url url;
+    const char *why = NULL;
+    bool fine = rlk_url_split(text, &url, &why) == 0 && url.hosts == count && same(url.path, "d");
+
+    for (size_t i = 0; fine && i < count; i++)
+        fine = same(url.host[i].name, want[i].name) && url.host[i].port == want[i].port;
+    tap_ok(fine, "hosts of %.60s", text);
+    rlk_url_free(&url);
+}
+
+static void test_hosts(void)
+{
+    const struct rlk_url_host three[] = {{"a", 0}, {"b", 3307}, {"::1", 3308}};
+    const struct rlk_url_host two[] = {{"fe80::1%eth0", 0}, {"x,y", 1}};
+    struct rlk_url_host many[RLK_URL_HOSTS_MAX];
+    char text[200] = "mysql://h0";
+    char host[] = ",h0";
+
+    splits_hosts("mysql://a,b:3307,[::1]:3308/d", three, 3);
+    splits_hosts("mysql://u:p,q@a,b:3307,[::1]:3308/d?x=,", three, 3);
+    splits_hosts("mysql://[fe80::1%25eth0],x%2Cy:1/d", two, 2);
+    for (size_t i = 0; i < RLK_URL_HOSTS_MAX; i++)
+        many[i] = (struct rlk_url_host){"h0", 0};
+    for (size_t i = 1; i < RLK_URL_HOSTS_MAX; i++)
+        strncat(text, host, sizeof text - strlen(text) - 1);
+    strncat(text, "/d", sizeof text - strlen(text) - 1);
+    splits_hosts(text, many, RLK_URL_HOSTS_MAX);
 }
 
 static void test_parameters(void)
@@ -154,7 +187,9 @@ static void test_bad_urls(void)
     static const char *const bad[] = {
         "mysql:h/d",          "mysql:/h/d",        "x:y://h/d",           "mysql://h:/d",
         "mysql://h:0/d",      "mysql://h:65536/d", "mysql://h:123456/d",  "mysql://h:+1/d",
-        "mysql://h:3306x/d",  "mysql://a,b/d",     "mysql://a:1,b:2/d",   "mysql://::1/d",
+        "mysql://h:3306x/d",  "mysql://,/d",       "mysql://a,/d",        "mysql://::1/d",
+        "mysql://,b/d",       "mysql://a,,b/d",    "mysql://a,:3306/d",   "mysql://a,::1/d",
+        "mysql://a:1,b:x/d",  "mysql://a,[::1/d",  "mysql://a,%zz/d",     "mysql://a:1:2,b/d",
         "mysql://[::1/d",     "mysql://[::1]x/d",  "mysql://%zz@h/d",     "mysql://u:%4@h/d",
         "mysql://u:%@h/d",    "mysql://h%00/d",    "mysql://h/d%",        "mysql://h/d?a",
         "mysql://h/d?a=1&&b", "mysql://h/d?a=%g0", "mysql://h/d?a=1&a=2", "mysql://h/d?%=1",
@@ -166,6 +201,10 @@ static void test_bad_urls(void)
     for (char key[] = "&b=0"; key[1] <= 'b' + RLK_URL_PARAMS_MAX; key[1]++)
         strncat(many, key, sizeof many - strlen(many) - 1);
     refuses_to_split(many);
+    snprintf(many, sizeof many, "mysql://h");
+    for (size_t i = 0; i < RLK_URL_HOSTS_MAX; i++)
+        strncat(many, ",h", sizeof many - strlen(many) - 1);
+    refuses_to_split(many);
 }
 
 int main(void)
@@ -173,6 +212,7 @@ int main(void)
     test_schemes();
     test_own_parameters();
     test_parts();
+    test_hosts();
     test_parameters();
     test_bad_urls();
     return tap_done();

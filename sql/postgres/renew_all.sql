@@ -1,0 +1,30 @@
+-- Make many leases last their ttl from now on, those of them that their owner and token still hold.
+--
+-- $1 names  $2 slots  $3 owners  $4 tokens  $5 ttls: arrays of the same length
+-- columns: which of them, counted from 1; now. No row for those that are lost, or that
+-- another transaction has locked.
+--
+-- Atomic: one statement. One lease that somebody has locked, such as one that is being released in a
+-- transaction, shall not delay the others: a row whose xmax is set may be locked, and is locked first,
+-- or passed over. To lock all of them first would take twice as long.
+
+/* rowlock:renew_all */
+WITH wanted AS MATERIALIZED (
+    SELECT w.*, c.now
+      FROM (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now) c,
+           unnest($1::text[], $2::integer[], $3::text[], $4::bigint[], $5::bigint[])
+           WITH ORDINALITY AS w (name, slot, owner, token, ttl, n)
+), suspect AS MATERIALIZED (
+    SELECT w.n
+      FROM wanted w JOIN rowlock_locks l
+        ON l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
+     WHERE l.xmax <> '0'::xid
+       FOR NO KEY UPDATE OF l SKIP LOCKED
+)
+UPDATE rowlock_locks l
+   SET lapsed = greatest(0, w.now - l.expires), expires = w.now + w.ttl, ttl = w.ttl,
+       renewals = l.renewals + 1
+  FROM wanted w
+ WHERE l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
+   AND (l.xmax = '0'::xid OR w.n IN (SELECT n FROM suspect))
+RETURNING w.n, w.now

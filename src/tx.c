@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ * What becomes a part of the caller's own transaction. Nothing here is sent twice, for whatever fails may
+ * have ended that transaction; and whether it commits is for the caller to know. */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+/* The facts of what follows are tx's. */
+static int enter_tx(rowlock_lock *lock, rowlock_db *tx, const char *verb)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || lock->db->pid != getpid())
+        return ROWLOCK_EMISUSE;
+    int result = rlk_enter(tx, verb, lock->name);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!tx->adopted)
+        return rlk_fail(tx, ROWLOCK_EMISUSE,
+                        "this is a part of your own transaction: adopt the connection it is on");
+    return rlk_same_tables(tx, RLK_INSIDE, lock->db);
+}
+
+static int need_grant(const rowlock_lock *lock, rowlock_db *tx)
+{
+    if (lock->state == RLK_HOLDING)
+        return ROWLOCK_OK;
+    if (lock->state == RLK_GONE)
+        return rlk_fail(tx, ROWLOCK_LOST, "the grant was lost earlier");
+    return rlk_fail(tx, ROWLOCK_EMISUSE, "this handle does not hold the lock");
+}
+
+/* ---- guard */
+
+struct guarding {
+    const char *name;
+    bool found;
+    int64_t token;
+};
+
+static enum rlk_class run_guard(rowlock_db *tx, struct rlk_call *call, void *context)
+{
+    struct guarding *g = context;
+    return tx->backend->guard(tx->conn, call, g->name, &g->found, &g->token);
+}
+
+/* A token below our own can only be that of a snapshot taken before our grant. */
+static int guard(const rowlock_lock *lock, rowlock_db *tx)
+{
+    struct guarding g = {.name = lock->name};
+    struct rlk_step_call step = {.run = run_guard, .context = &g, .where = RLK_INSIDE};
+    int result = rlk_do(tx, &step);
+    if (result != ROWLOCK_OK || (g.found && g.token == lock->token))
+        return result;
+    if (g.found && g.token < lock->token)
+        return rlk_fail(tx, ROWLOCK_CONFLICT,
+                        "your transaction's snapshot is older than the grant: roll back, and begin "
+                        "after acquiring");
+    return rlk_fail(tx, ROWLOCK_LOST,
+                    "the lock has been granted again, or was broken, since token %" PRId64
+                    ": roll back",
+                    lock->token);
+}
+
+int rowlock_guard(rowlock_lock *lock, rowlock_db *tx)
+{
+    int result = enter_tx(lock, tx, "guard by lock");
+    if (result != ROWLOCK_OK || (result = need_grant(lock, tx)) != ROWLOCK_OK)
+        return result;
+    return guard(lock, tx);
+}
+
+/* ---- acquire */
+
+struct joining {
+    struct rlk_claim claim;
+    struct rlk_grant grant;
+};
+
+static enum rlk_class run_acquire(rowlock_db *tx, struct rlk_call *call, void *context)
+{
+    struct joining *j = context;
+    return tx->backend->acquire(tx->conn, call, &j->claim, &j->grant);
+}
+
+static int check_joining(const rowlock_lock *lock, rowlock_db *tx,
+                         const rowlock_acquire_options *options)
+{
+    if (lock->attached || lock->state != RLK_IDLE)
+        return rlk_fail(tx, ROWLOCK_EMISUSE, "this handle holds a grant already; release it first");
+    if (options->wait_ms != 0 || options->keeper)
+        return rlk_fail(
+            tx, ROWLOCK_EINVAL,
+            "in a transaction there is no waiting and no keeper: wait_ms must be 0, and "
+            "keeper NULL");
+    return ROWLOCK_OK;
+}
+
+int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire_options *options)
+{
+    rowlock_acquire_options o;
+    int result = enter_tx(lock, tx, "acquire in your transaction lock");
+    if (result != ROWLOCK_OK || (result = rlk_take_acquire_options(tx, &o, options)) ||
+        (result = check_joining(lock, tx, &o)))
+        return result;
+    rlk_kept_quit(lock);
+    struct joining j = {.claim = rlk_claim_of(lock, &o)};
+    struct rlk_step_call step = {.run = run_acquire, .context = &j, .where = RLK_INSIDE};
+    result = rlk_do(tx, &step);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (j.grant.outcome != RLK_GRANTED)
+        return rlk_found_busy(lock, &j.grant);
+    rlk_take_grant(lock, &j.grant.row, step.sent_us, o.margin_ms * 1000);
+    return ROWLOCK_OK;
+}
+
+/* ---- release */
+
+struct leaving {
+    struct rlk_held held;
+    bool found;
+};
+
+static enum rlk_class run_release(rowlock_db *tx, struct rlk_call *call, void *context)
+{
+    struct leaving *l = context;
+    return tx->backend->release(tx->conn, call, &l->held, &l->found);
+}
+
+static int delete_grant(const rowlock_lock *lock, rowlock_db *tx)
+{
+    struct leaving l = {.held = {.name = lock->name,
+                                 .slot = RLK_SLOT_EXCLUSIVE,
+                                 .owner = lock->owner,
+                                 .token = lock->token}};
+    struct rlk_step_call step = {.run = run_release, .context = &l, .where = RLK_INSIDE};
+    int result = rlk_do(tx, &step);
+    if (result != ROWLOCK_OK || l.found)
+        return result;
+    return rlk_fail(tx, ROWLOCK_LOST, "the grant with token %" PRId64 " is not in the table",
+                    lock->token);
+}
+
+/* Guarded first: a DELETE that finds another's row instead of ours would keep that locked on InnoDB, and
+ * its holder from renewing. The handle goes on as one whose release may or may not have been carried
+ * out. That there is no row is told, but not remembered: it may be the view of an old snapshot. */
+int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx)
+{
+    int result = enter_tx(lock, tx, "release in your transaction lock");
+    if (result != ROWLOCK_OK || (result = need_grant(lock, tx)) != ROWLOCK_OK)
+        return result;
+    if (lock->depth > 1)
+        return rlk_fail(tx, ROWLOCK_EMISUSE,
+                        "the lock was entered %d times; leave the inner ones first", lock->depth);
+    rlk_kept_stop(lock);
+    if ((result = guard(lock, tx)) == ROWLOCK_OK)
+        result = delete_grant(lock, tx);
+    if (result == ROWLOCK_OK)
+        lock->release_open = true;
+    else
+        rlk_kept_start(lock);
+    return result;
+}
+
+/* ---- fence */
+
+struct fencing {
+    const char *resource;
+    int64_t token;
+    bool accepted;
+};
+
+static enum rlk_class run_fence(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct fencing *f = context;
+    return db->backend->fence(db->conn, call, f->resource, f->token, &f->accepted);
+}
+
+/* Asked again after a lost answer it says the same: an equal token is accepted. */
+int rowlock_fence(rowlock_db *db, const char *resource, int64_t token)
+{
+    int result = rlk_enter(db, "fence", NULL);
+    if (result != ROWLOCK_OK ||
+        (result = rlk_check_text(db, "resource's name", resource, false)) != ROWLOCK_OK)
+        return result;
+    rlk_action(db, "fence", resource);
+    if (token < 1)
+        return rlk_fail(db, ROWLOCK_EINVAL, "tokens are above 0");
+    struct fencing f = {.resource = resource, .token = token};
+    struct rlk_step_call step = {.run = run_fence, .context = &f, .where = RLK_EITHER};
+    result = rlk_do(db, &step);
+    if (result != ROWLOCK_OK || f.accepted)
+        return result;
+    return rlk_fail(db, ROWLOCK_STALE, "a newer token than %" PRId64 " has been seen", token);
+}

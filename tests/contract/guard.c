@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Guards: as long as a guarded transaction is open nobody is granted its lock, and one that comes too
+ * late is told. Part of the subject "transaction".
+ */
+#include "scene.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static void guard_says(const struct contract *c, const char *isolation, bool shared)
+{
+    struct scene s = scene_open(c, isolation, "tx guard", shared);
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_EMISUSE, "a lock that is not held guards nothing");
+    scene_run(&s, "ROLLBACK");
+    scene_hold(&s, TTL_MS);
+    scene_guard(&s, ROWLOCK_EMISUSE, "nor does one outside a transaction");
+    tap_ok(strstr(why(s.tx), "transaction") != NULL, "and the reason is told");
+    is_result(s.rival, rowlock_guard(s.lock, s.rival), ROWLOCK_EMISUSE,
+              "nor on a connection of ours");
+    scene_begin(&s);
+    scene_work(&s);
+    scene_guard(&s, ROWLOCK_OK, "a held lock guards a transaction");
+    scene_guard(&s, ROWLOCK_OK, "once more");
+    scene_work_stands(&s, 0, "nothing was committed");
+    scene_run(&s, "COMMIT");
+    scene_work_stands(&s, 1, "until the application did");
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "release");
+    scene_close(&s);
+}
+
+static void guard_after_the_lease(const struct contract *c, const char *isolation, bool shared)
+{
+    struct scene s = scene_open(c, isolation, "tx lapsed", shared);
+    scene_hold(&s, SHORT_MS);
+    let_expire();
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_OK, "a lease that has run out is no obstacle as long as nobody came");
+    scene_work(&s);
+    scene_run(&s, "COMMIT");
+    scene_work_stands(&s, 1, "the work is there");
+    is_result(s.own, rowlock_verify(s.lock), ROWLOCK_LAPSED, "the lease is as it was");
+    scene_close(&s);
+}
+
+static void guard_of_a_lost_lock(const struct contract *c, const char *isolation, bool shared)
+{
+    struct scene s = scene_open(c, isolation, "tx lost", shared);
+    int64_t token = scene_hold(&s, SHORT_MS);
+    let_expire();
+    scene_taken_over(&s, token);
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_LOST, "after a takeover");
+    scene_goes_on(&s, s.tx, "LOST");
+    is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_OK, "the rival releases");
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_LOST, "the lock is free again, and lost as before");
+    scene_run(&s, "ROLLBACK");
+    scene_close(&s);
+
+    s = scene_open(c, isolation, "tx broken", shared);
+    scene_hold(&s, TTL_MS);
+    is_result(s.rival, rowlock_break(s.rival, s.name, 0, NULL), ROWLOCK_OK, "a lock is broken");
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_LOST, "after a break, though nobody came");
+    scene_goes_on(&s, s.tx, "LOST");
+    scene_close(&s);
+}
+
+/* Renewals and releases go on beside a guard, where a file has more than one writer. */
+static void guarded(const struct contract *c, const char *isolation, bool shared)
+{
+    struct scene s = scene_open(c, isolation, "tx guarded", shared);
+    int64_t token = scene_hold(&s, SHORT_MS);
+    let_expire();
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_OK, "a guard on an expired lock");
+    scene_work(&s);
+    scene_rival_tries(&s, ROWLOCK_BUSY, "the rival is kept out");
+    if (c->has_server && !shared) {
+        int64_t start = clock_ms();
+        is_result(s.own, rowlock_renew(s.lock, SHORT_MS), ROWLOCK_LAPSED, "the holder renews");
+        is_result(s.own, rowlock_renew(s.lock, 0), ROWLOCK_OK, "again");
+        let_expire();
+        scene_rival_tries(&s, ROWLOCK_BUSY, "the rival is kept out when that lease is over");
+        is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "the holder releases");
+        scene_rival_tries(&s, ROWLOCK_BUSY, "the rival is kept out of the free lock");
+        tap_ok(clock_ms() - start < slow_ms(4 * AT_ONCE_MS), "all of it without waiting");
+    }
+    scene_work_stands(&s, 0, "nothing is committed yet");
+    scene_run(&s, "COMMIT");
+    scene_taken_over(&s, token);
+    scene_work_stands(&s, 1, "the work was done before that");
+    scene_close(&s);
+}
+
+/* A break that gave up may have been carried out after all: the last thing that is done to a lock. */
+static void break_waits(const struct contract *c, const char *isolation)
+{
+    struct scene s = scene_open(c, isolation, "tx break", false);
+    int64_t token = scene_hold(&s, TTL_MS);
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_OK, "a guarded lock");
+    int64_t start = clock_ms();
+    int result = rowlock_break(s.rival, s.name, 0, NULL);
+    int64_t took = clock_ms() - start;
+    tap_ok(result < 0, "cannot be broken (%s)", rowlock_result_name(result));
+    tap_ok(took >= patience_ms() / 2, "while the breaker has patience (%lld ms)", (long long)took);
+    tap_is_int(rows_of(c, s.name), 1, "the grant stands");
+    scene_work(&s);
+    scene_run(&s, "COMMIT");
+    scene_work_stands(&s, 1, "the work is done under it");
+    result = rowlock_break(s.rival, s.name, 0, NULL);
+    tap_ok(result == ROWLOCK_OK || result == ROWLOCK_NONE, "then it can (%s)",
+           rowlock_result_name(result));
+    is_result(s.rival, wait_lock(s.wanted, TTL_MS, slow_ms(5000)), ROWLOCK_OK, "and be had");
+    tap_ok(rowlock_lock_token(s.wanted) > token + 1, "with a token higher than the break's");
+    scene_close(&s);
+}
+
+/* The transaction has looked around before another got the lock: a guard must see what it does not. */
+static void stale_snapshot(const struct contract *c, const char *isolation)
+{
+    struct scene s = scene_open(c, isolation, "tx stale", false);
+    int64_t token = scene_hold(&s, SHORT_MS);
+    scene_begin(&s);
+    scene_run(&s, "SELECT count(*) FROM tx_data");
+    let_expire();
+    if (scene_is_immediate(&s)) {
+        scene_rival_tries(&s, ROWLOCK_BUSY, "nobody comes while the file's one writer is at it");
+        scene_guard(&s, ROWLOCK_OK, "so nothing can be stale");
+    } else {
+        scene_taken_over(&s, token);
+        int result = rowlock_guard(s.lock, s.tx);
+        rowlock_error err = error_of(s.tx);
+        tap_ok(result == ROWLOCK_LOST || result == ROWLOCK_CONFLICT,
+               "%s: a stale holder with a stale snapshot is told (%s)", isolation,
+               rowlock_result_name(result));
+        tap_is_int(err.transaction_over, result == ROWLOCK_CONFLICT,
+                   "and whether the transaction can go on");
+    }
+    scene_run(&s, "ROLLBACK");
+    scene_close(&s);
+}
+
+/* The snapshot is older than our own grant. */
+static void acquired_after_begin(const struct contract *c, const char *isolation)
+{
+    struct scene s = scene_open(c, isolation, "tx early", false);
+    scene_hold(&s, TTL_MS);
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "release");
+    scene_begin(&s);
+    scene_run(&s, "SELECT count(*) FROM tx_data");
+    if (!scene_is_immediate(&s)) {
+        scene_hold(&s, TTL_MS);
+        int result = rowlock_guard(s.lock, s.tx);
+        tap_ok(result == ROWLOCK_OK || result == ROWLOCK_CONFLICT,
+               "%s: a grant after the snapshot is guarded or in conflict, not lost (%s)", isolation,
+               rowlock_result_name(result));
+    }
+    scene_run(&s, "ROLLBACK");
+    scene_close(&s);
+}
+
+/* Without a guard all of this goes wrong: what the tests above look at can happen. */
+static void unguarded(const struct contract *c)
+{
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx unguarded", false);
+    int64_t token = scene_hold(&s, SHORT_MS);
+    let_expire();
+    scene_begin(&s);
+    tap_is_int(
+        raw_int(c->raw, s.session, "SELECT token FROM rowlock_tokens WHERE name = 'tx unguarded'"),
+        token, "a transaction that only reads the token");
+    scene_taken_over(&s, token);
+    if (c->has_server) {
+        scene_work(&s);
+        scene_run(&s, "COMMIT");
+        scene_work_stands(&s, 1, "and writes after the takeover");
+    } else {
+        scene_run(&s, "ROLLBACK"); /* SQLite would notice */
+    }
+    scene_close(&s);
+}
+
+/* The statement of sql/<database>/guard.sql, its one parameter replaced. */
+static void read_guard(const struct contract *c, const char *name, char *out, size_t cap)
+{
+    char path[100], line[300];
+    snprintf(path, sizeof path, "sql/%s/guard.sql", c->raw->name);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        raw_failed("no such file", path);
+    size_t length = 0;
+    while (fgets(line, sizeof line, file)) {
+        char *mark = strpbrk(line, "$?");
+        if (strncmp(line, "--", 2) == 0)
+            continue;
+        const char *rest = mark ? mark + strspn(mark, "$?1") : "";
+        length += (size_t)snprintf(out + length, cap - length, "%.*s%s%s%s%s",
+                                   mark ? (int)(mark - line) : (int)strlen(line), line,
+                                   mark ? "'" : "", mark ? name : "", mark ? "'" : "", rest);
+    }
+    fclose(file);
+}
+
+static void plain_guard(const struct contract *c, const char *isolation)
+{
+    char sql[1000];
+    struct scene s = scene_open(c, isolation, "tx plain", false);
+    int64_t token = scene_hold(&s, SHORT_MS);
+    read_guard(c, s.name, sql, sizeof sql);
+    let_expire();
+    scene_begin(&s);
+    tap_is_int(raw_int(c->raw, s.session, "%s", sql), token, "%s: the plain SQL guard", isolation);
+    scene_rival_tries(&s, ROWLOCK_BUSY, "keeps the rival out");
+    scene_run(&s, "COMMIT");
+    scene_taken_over(&s, token);
+    scene_begin(&s);
+    tap_ok(raw_int(c->raw, s.session, "%s", sql) > token, "it shows a higher token then");
+    scene_run(&s, "ROLLBACK");
+    scene_close(&s);
+}
+
+struct guarding {
+    const struct scene *s;
+    atomic_bool over;
+};
+
+static int guard_in_thread(void *argument)
+{
+    struct guarding *g = argument;
+    int result = rowlock_guard(g->s->lock, g->s->tx);
+    g->over = true;
+    return result;
+}
+
+/* A grant that another transaction has made, but not committed. */
+static void guard_beside_a_grant(const struct contract *c, bool commits)
+{
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx in flight", false);
+    scene_hold(&s, SHORT_MS);
+    let_expire();
+    struct scene other = s;
+    other.session = c->raw->open(c->url);
+    other.tx = adopt_with(c, other.session, NULL);
+    other.lock = must_lock(other.tx, s.name);
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_OK, "tables were looked at, which in SQLite takes a snapshot");
+    scene_run(&s, "ROLLBACK");
+    scene_begin(&s);
+    scene_begin(&other);
+    is_result(other.tx, rowlock_tx_acquire(other.lock, other.tx, NULL), ROWLOCK_OK,
+              "a takeover that is not committed yet");
+    struct guarding guarding = {.s = &s};
+    struct helper *helper = helper_start(guard_in_thread, &guarding);
+    sleep_ms(300);
+    tap_ok(!guarding.over, "is waited for by a guard");
+    scene_run(&other, commits ? "COMMIT" : "ROLLBACK");
+    int result = helper_join(helper);
+    is_result(s.tx, result, commits ? ROWLOCK_LOST : ROWLOCK_OK, "which then says how it ended");
+    scene_run(&s, "ROLLBACK");
+    rowlock_lock_forget(other.lock);
+    rowlock_lock_close(other.lock);
+    rowlock_db_close(other.tx);
+    c->raw->close(other.session);
+    scene_close(&s);
+}
+
+/* The application's own patience with locks is over. */
+static void guard_gives_up(const struct contract *c)
+{
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx patience", false);
+    scene_hold(&s, TTL_MS);
+    void *other = c->raw->open(c->url);
+    raw_run(c->raw, other, "%s", c->begin);
+    raw_run(c->raw, other, "UPDATE rowlock_tokens SET granted = granted + 1 WHERE name = '%s'",
+            s.name);
+    scene_begin(&s);
+    scene_run(&s, is_postgres(c) ? "SET LOCAL lock_timeout = 300"
+                  : is_mysql(c)  ? "SET innodb_lock_wait_timeout = 1"
+                                 : "PRAGMA busy_timeout = 300");
+    scene_guard(&s, ROWLOCK_CONFLICT, "a lock timeout is a conflict");
+    tap_is_int(error_of(s.tx).transaction_over, is_postgres(c), "which ends it on PostgreSQL only");
+    if (is_postgres(c))
+        scene_guard(&s, ROWLOCK_CONFLICT, "as every call is told until it is rolled back");
+    raw_run(c->raw, other, "ROLLBACK");
+    if (!is_postgres(c)) {
+        scene_guard(&s, ROWLOCK_OK, "elsewhere the same can be tried again");
+        scene_work(&s);
+    }
+    scene_run(&s, is_postgres(c) ? "ROLLBACK" : "COMMIT");
+    scene_work_stands(&s, !is_postgres(c), "and the work goes on");
+    c->raw->close(other);
+    scene_close(&s);
+}
+
+static void lost_connection(const struct contract *c)
+{
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx gone", false);
+    scene_hold(&s, TTL_MS);
+    long long id = raw_int(c->raw, s.session,
+                           is_mysql(c) ? "SELECT CONNECTION_ID()" : "SELECT pg_backend_pid()");
+    scene_begin(&s);
+    scene_work(&s);
+    db_exec(c->raw, c->url, is_mysql(c) ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
+    sleep_ms(200);
+    scene_guard(&s, ROWLOCK_ECONN, "a lost connection");
+    tap_is_int(error_of(s.tx).transaction_over, 1, "takes the transaction with it");
+    scene_work_stands(&s, 0, "and the work");
+    scene_guard(&s, ROWLOCK_ECONN, "for good");
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "the holder's own goes on");
+    scene_close(&s);
+}
+
+void transaction_guards(const struct contract *c, const char *isolation)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        guard_says(c, isolation, shared);
+        guard_after_the_lease(c, isolation, shared);
+        guard_of_a_lost_lock(c, isolation, shared);
+        guarded(c, isolation, shared);
+    }
+    break_waits(c, isolation);
+    stale_snapshot(c, isolation);
+    acquired_after_begin(c, isolation);
+    plain_guard(c, isolation);
+}
+
+void transaction_guards_once(const struct contract *c)
+{
+    unguarded(c);
+    guard_beside_a_grant(c, true);
+    guard_beside_a_grant(c, false);
+    guard_gives_up(c);
+    if (c->has_server && !c->pooled)
+        lost_connection(c);
+}

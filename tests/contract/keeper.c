@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A keeper on a real database: short leases that last, what rivals and the tables see of it, and what
+ * the holder is told when it cannot renew. Its timing to the millisecond is in tests/unit/test_keeper.c.
+ */
+#include "contract.h"
+#include "faultproxy.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LOCKS = 3, WAIT_MS = 20000 };
+
+static const char PROGRAM[] = "keeper under test";
+
+static int64_t lease_ms(void)
+{
+    return slow_ms(900);
+}
+
+/* ---- short words */
+
+static struct {
+    atomic_int jeopardy, held, lost;
+} told;
+
+static void note_told(void *context, rowlock_lock *lock, rowlock_state state)
+{
+    (void)context;
+    (void)lock;
+    told.jeopardy += state == ROWLOCK_STATE_JEOPARDY;
+    told.held += state == ROWLOCK_STATE_HELD;
+    told.lost += state == ROWLOCK_STATE_LOST;
+}
+
+static rowlock_keeper *must_keep(const char *url)
+{
+    rowlock_keeper *keeper = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.program = PROGRAM;
+    options.statement_timeout_ms = lease_ms() / 5;
+    told.jeopardy = told.held = told.lost = 0;
+    if (rowlock_keeper_open(&keeper, url, &options, &err) != ROWLOCK_OK)
+        raw_failed("no keeper", err.text);
+    return keeper;
+}
+
+static int keep(rowlock_lock *lock, rowlock_keeper *keeper)
+{
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = lease_ms();
+    options.keeper = keeper;
+    options.told = note_told;
+    return rowlock_acquire(lock, &options);
+}
+
+static int take_grant(void *context, const rowlock_grant *grant)
+{
+    *(rowlock_grant *)context = *grant;
+    return 0;
+}
+
+/* As the table has it; token 0 if it has none. */
+static rowlock_grant grant_of(rowlock_db *db, const char *name)
+{
+    rowlock_grant grant = ROWLOCK_GRANT_INIT;
+    if (rowlock_list(db, name, take_grant, &grant) != ROWLOCK_OK)
+        tap_ok(false, "the locks are listed: %s", why(db));
+    return grant;
+}
+
+static bool renewed_beyond(rowlock_db *db, const char *name, int64_t renewals)
+{
+    int64_t until = clock_ms() + slow_ms(WAIT_MS);
+    while (grant_of(db, name).renewals <= renewals && clock_ms() < until)
+        sleep_ms(20);
+    return grant_of(db, name).renewals > renewals;
+}
+
+static bool becomes(rowlock_lock *lock, rowlock_state state)
+{
+    int64_t until = clock_ms() + slow_ms(WAIT_MS);
+    while (rowlock_lock_state(lock) != state && clock_ms() < until)
+        sleep_ms(2);
+    return rowlock_lock_state(lock) == state;
+}
+
+static bool comes_to(const atomic_int *count, int wanted)
+{
+    int64_t until = clock_ms() + slow_ms(WAIT_MS);
+    while (*count < wanted && clock_ms() < until)
+        sleep_ms(2);
+    return *count == wanted;
+}
+
+static bool readable(rowlock_lock *lock, int64_t within_ms)
+{
+    struct pollfd fd = {.fd = rowlock_lock_fd(lock), .events = POLLIN};
+    return poll(&fd, 1, (int)within_ms) == 1;
+}
+
+/* ---- kept */
+
+static void stays_ours(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url), *rival = must_open(c->url);
+    rowlock_keeper *keeper = must_keep(c->url);
+    rowlock_lock *lock = must_lock(db, "kept"), *wanted = must_lock(rival, "kept");
+    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
+    int64_t token = rowlock_lock_token(lock), until = clock_ms() + 4 * lease_ms();
+    int tries = 0, busy = 0;
+    while (clock_ms() < until) {
+        tries++;
+        busy += try_lock(wanted, lease_ms()) == ROWLOCK_BUSY;
+        sleep_ms(lease_ms() / 20);
+    }
+    tap_is_int(busy, tries, "for several times its lease all %d tries of a rival are BUSY", tries);
+    rowlock_grant grant = grant_of(db, "kept");
+    tap_is_int(grant.token, token, "the row is the same grant's");
+    tap_ok(grant.renewals >= 4, "renewed %d times", (int)grant.renewals);
+    tap_is_int(grant.ttl_ms, lease_ms(), "each time for the same lease");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the holder holds it");
+    int64_t asked = clock_ms(), remaining = rowlock_remaining_ms(lock);
+    grant = grant_of(db, "kept");
+    tap_ok(remaining > 0 && remaining <= grant.remaining_ms + (clock_ms() - asked) + 2,
+           "and knows of its time, not too much");
+    tap_is_int(told.lost, 0, "nobody was told of a loss");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is released");
+    sleep_ms(lease_ms());
+    tap_is_int(rows_of(c, "kept"), 0, "and does not rise again");
+    is_result(rival, try_lock(wanted, lease_ms()), ROWLOCK_OK, "others can have it");
+    rowlock_lock_close(lock);
+    rowlock_lock_close(wanted);
+    rowlock_db_close(db);
+    rowlock_db_close(rival);
+    rowlock_keeper_close(keeper);
+}
+
+static void several_handles(const struct contract *c)
+{
+    rowlock_keeper *keeper = must_keep(c->url);
+    rowlock_db *dbs[LOCKS];
+    rowlock_lock *locks[LOCKS];
+    char name[LOCKS][20];
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name[i], sizeof name[i], "kept %d", i);
+        dbs[i] = must_open(c->url);
+        locks[i] = must_lock(dbs[i], name[i]);
+        is_result(dbs[i], keep(locks[i], keeper), ROWLOCK_OK, "%s, of a db of its own", name[i]);
+    }
+    for (int i = 0; i < LOCKS; i++)
+        tap_ok(renewed_beyond(dbs[i], name[i], 2), "%s is renewed again and again", name[i]);
+    is_result(dbs[0], rowlock_release(locks[0]), ROWLOCK_OK, "one is released");
+    rowlock_db_close(dbs[1]);
+    int64_t renewals = grant_of(dbs[2], name[2]).renewals;
+    tap_ok(renewed_beyond(dbs[2], name[2], renewals + 2), "the others' end does not concern it");
+    tap_is_int(rows_of(c, name[0]) + rows_of(c, name[1]), 0, "they are gone");
+    tap_is_int(told.lost, 0, "none was lost");
+    rowlock_db_close(dbs[0]);
+    rowlock_db_close(dbs[2]);
+    for (int i = 0; i < LOCKS; i++)
+        rowlock_lock_close(locks[i]);
+    rowlock_keeper_close(keeper);
+}
+
+/* ---- threads that come and go while it works */
+
+struct worker {
+    const struct contract *c;
+    rowlock_keeper *keeper;
+    const char *name;
+};
+
+static int acquire_and_release(void *argument)
+{
+    enum { ROUNDS = 60 };
+    const struct worker *w = argument;
+    rowlock_db *db = must_open(w->c->url);
+    rowlock_lock *lock = must_lock(db, w->name);
+    int good = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        good += keep(lock, w->keeper) == ROWLOCK_OK;
+        good += rowlock_lock_state(lock) == ROWLOCK_STATE_HELD;
+        sleep_ms(i % 8 == 0 ? lease_ms() / 10 : 0);
+        good += rowlock_release(lock) == ROWLOCK_OK;
+    }
+    if (good != 3 * ROUNDS)
+        tap_note("%s: %s", w->name, why(db));
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    return good == 3 * ROUNDS ? 0 : 1;
+}
+
+static void busy_threads(const struct contract *c)
+{
+    rowlock_keeper *keeper = must_keep(c->url);
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "kept beside");
+    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
+    struct worker workers[2] = {{c, keeper, "comes"}, {c, keeper, "goes"}};
+    struct helper *helpers[2];
+    for (int i = 0; i < 2; i++)
+        helpers[i] = helper_start(acquire_and_release, &workers[i]);
+    for (int i = 0; i < 2; i++)
+        tap_is_int(helper_join(helpers[i]), 0,
+                   "a thread acquires and releases with the same keeper");
+    tap_is_int(rows_of(c, "comes") + rows_of(c, "goes"), 0, "nothing of theirs is left");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the lock beside is still held");
+    tap_is_int(told.lost, 0, "none was lost");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+}
+
+/* ---- lost */
+
+static void broken(const struct contract *c)
+{
+    rowlock_keeper *keeper = must_keep(c->url);
+    rowlock_db *db = must_open(c->url), *other = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "broken");
+    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
+    tap_ok(renewed_beyond(other, "broken", 0), "and renewed");
+    tap_ok(!readable(lock, 0), "its descriptor is not readable");
+    is_result(other, rowlock_break(other, "broken", 0, NULL), ROWLOCK_OK, "it is broken");
+    tap_ok(readable(lock, slow_ms(WAIT_MS)), "then the descriptor is");
+    tap_ok(becomes(lock, ROWLOCK_STATE_LOST), "the lock is LOST");
+    tap_ok(!readable(lock, 0), "asking makes it unreadable");
+    tap_ok(comes_to(&told.lost, 1), "the callback was called");
+    tap_is_int(rowlock_remaining_ms(lock), 0, "nothing remains");
+    sleep_ms(lease_ms());
+    tap_is_int(told.lost, 1, "once");
+    tap_is_int(rows_of(c, "broken"), 0, "nobody made it stand again");
+    is_result(db, rowlock_release(lock), ROWLOCK_LOST, "its release says LOST");
+    is_result(db, keep(lock, keeper), ROWLOCK_OK, "and it can be acquired again");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    rowlock_db_close(other);
+    rowlock_keeper_close(keeper);
+}
+
+/* ---- in jeopardy */
+
+/* On SQLite that keeps every writer out, elsewhere just those of the row. */
+static void locked_by_others(const struct contract *c)
+{
+    rowlock_keeper *keeper = must_keep(c->url);
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "locked");
+    void *session = c->raw->open(c->url);
+    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'locked'");
+    tap_ok(readable(lock, slow_ms(WAIT_MS)), "another transaction has its row: that is told");
+    tap_is_int(rowlock_lock_state(lock), ROWLOCK_STATE_JEOPARDY, "as JEOPARDY");
+    tap_ok(comes_to(&told.jeopardy, 1), "by the callback, too");
+    raw_run(c->raw, session, "COMMIT");
+    tap_ok(becomes(lock, ROWLOCK_STATE_HELD), "when that ends the lock is HELD again");
+    tap_ok(comes_to(&told.held, 1), "which the callback tells as well");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "it was never over");
+    c->raw->close(session);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+}
+
+/* The keeper's connection at the server. A pooler lends it to others, so it may take some looking. */
+static bool kill_keeper(const struct contract *c)
+{
+    if (is_mysql(c)) { /* the newest but our own */
+        long long id = db_int(c->raw, c->url,
+                              "SELECT MAX(id) FROM information_schema.processlist "
+                              "WHERE id < CONNECTION_ID()");
+        db_exec(c->raw, c->url, "KILL %lld", id);
+        return true;
+    }
+    int64_t until = clock_ms() + slow_ms(WAIT_MS);
+    long long ended = 0;
+    while (ended == 0 && clock_ms() < until)
+        ended = db_int(c->raw, c->url,
+                       "SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM "
+                       "pg_stat_activity WHERE application_name = '%s' "
+                       "AND pid <> pg_backend_pid() OFFSET 0) AS ended",
+                       PROGRAM);
+    return ended > 0;
+}
+
+static void connection_killed(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "killed");
+    rowlock_keeper *keeper = must_keep(c->url);
+    tap_ok(kill_keeper(c), "the server ends the keeper's idle connection");
+    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept nevertheless");
+    tap_ok(renewed_beyond(db, "killed", 1), "by a new one");
+    int64_t renewals = grant_of(db, "killed").renewals;
+    tap_ok(renewed_beyond(db, "killed", renewals + 1), "for long");
+    tap_ok(becomes(lock, ROWLOCK_STATE_HELD), "the lock is HELD");
+    tap_is_int(told.lost, 0, "nobody was told of a loss");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and it is released");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+}
+
+/* ---- a slow or silent network between the keeper and the server */
+
+static void silent_network(const struct contract *c)
+{
+    char *through = NULL;
+    struct faultproxy *proxy = faultproxy_start(c->url, &through);
+    rowlock_keeper *keeper = must_keep(through);
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "silent"), *other = must_lock(db, "spoken");
+    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
+    is_result(db, keep(other, keeper), ROWLOCK_OK, "and another");
+    tap_ok(renewed_beyond(db, "silent", 0), "by a keeper elsewhere");
+    tap_ok(!readable(lock, 0), "there is nothing to tell");
+    faultproxy_blackhole(proxy);
+    tap_ok(readable(lock, slow_ms(WAIT_MS)), "its network falls silent, and that is told");
+    tap_ok(rowlock_lock_state(lock) >= ROWLOCK_STATE_JEOPARDY, "by the clock alone");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock can be released meanwhile");
+    is_result(db, rowlock_renew(other, 10 * lease_ms()), ROWLOCK_OK, "and the other renewed");
+    faultproxy_heal(proxy);
+    int64_t renewals = grant_of(db, "spoken").renewals;
+    tap_ok(renewed_beyond(db, "spoken", renewals), "the network is back, and the keeper");
+    tap_is_int(rows_of(c, "silent"), 0, "what was released stays released");
+    rowlock_lock_close(lock);
+    rowlock_lock_close(other);
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+    faultproxy_stop(proxy);
+    free(through);
+}
+
+/* A renewal that reaches the server after the release does not make the lock stand again. */
+static void late_renewal(const struct contract *c)
+{
+    char *through = NULL;
+    struct faultproxy *proxy = faultproxy_start(c->url, &through);
+    rowlock_keeper *keeper = must_keep(through);
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "late");
+    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
+    tap_ok(renewed_beyond(db, "late", 0), "and renewed");
+    faultproxy_arm(proxy, 1, (struct fault){FAULT_DELAY, ON_REQUEST, (int)lease_ms() / 2});
+    int64_t until = clock_ms() + slow_ms(WAIT_MS);
+    while (!faultproxy_fired(proxy) && clock_ms() < until)
+        sleep_ms(2);
+    tap_ok(faultproxy_fired(proxy), "its renewal is on the way");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is released");
+    sleep_ms(lease_ms());
+    tap_is_int(rows_of(c, "late"), 0, "and stays so when that has arrived");
+    tap_is_int(rowlock_lock_state(lock), ROWLOCK_STATE_NONE, "nothing is held");
+    tap_is_int(told.lost, 0, "and no loss was told");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+    faultproxy_stop(proxy);
+    free(through);
+}
+
+/* ---- another installation */
+
+static void elsewhere(const struct contract *c)
+{
+    char *url = fresh_tables(c, "elsewhere_");
+    rowlock_keeper *keeper = must_keep(url);
+    rowlock_db *db = must_open(c->url), *there = must_open(url);
+    rowlock_lock *lock = must_lock(db, "elsewhere"), *right = must_lock(there, "elsewhere");
+    is_result(db, keep(lock, keeper), ROWLOCK_EINVAL, "a keeper keeps what is of its own tables");
+    tap_is_int(rows_of(c, "elsewhere"), 0, "nothing was acquired");
+    is_result(there, keep(right, keeper), ROWLOCK_OK, "such a lock it does keep");
+    tap_ok(renewed_beyond(there, "elsewhere", 0), "in its own tables");
+    rowlock_lock_close(lock);
+    rowlock_lock_close(right);
+    rowlock_db_close(db);
+    rowlock_db_close(there);
+    rowlock_keeper_close(keeper);
+    drop_tables(c, "elsewhere_", url);
+}
+
+void contract_keeper(const struct contract *c)
+{
+    stays_ours(c);
+    several_handles(c);
+    busy_threads(c);
+    broken(c);
+    locked_by_others(c);
+    elsewhere(c);
+    if (!c->has_server)
+        return;
+    connection_killed(c);
+    silent_network(c);
+    late_renewal(c);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The scene of tests about the application's own transaction; see scene.h. What is promised about such
+ * transactions is in transaction.c, guard.c and fence.c.
+ */
+#include "scene.h"
+
+#include <string.h>
+
+void scene_table(const struct contract *c)
+{
+    db_exec(c->raw, c->url, "DROP TABLE IF EXISTS tx_data");
+    db_exec(c->raw, c->url, "CREATE TABLE tx_data (id INTEGER, v VARCHAR(20), fence BIGINT)%s",
+            is_mysql(c) ? " ENGINE = InnoDB" : "");
+}
+
+void scene_drop_table(const struct contract *c)
+{
+    db_exec(c->raw, c->url, "DROP TABLE tx_data");
+}
+
+/* A thread's sanitizer makes everything late. */
+int64_t patience_ms(void)
+{
+    return slowdown() > 1 ? 2000 : 500;
+}
+
+rowlock_db *adopt_with(const struct contract *c, void *session, const char *prefix)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.prefix = prefix;
+    if (c->raw->adopt(&db, session, &options, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+    return db;
+}
+
+rowlock_db *open_impatient(const char *url)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = patience_ms();
+    return must_open_with(url, &options);
+}
+
+struct scene scene_open(const struct contract *c, const char *isolation, const char *name,
+                        bool shared)
+{
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = '%s'", name);
+    db_exec(c->raw, c->url, "DELETE FROM tx_data");
+    struct scene s = {.c = c, .isolation = isolation, .name = name};
+    s.session = c->raw->open(c->url);
+    s.tx = adopt_with(c, s.session, NULL);
+    s.own = shared ? s.tx : must_open(c->url);
+    s.rival = open_impatient(c->url);
+    s.lock = must_lock(s.own, name);
+    s.wanted = must_lock(s.rival, name);
+    return s;
+}
+
+void scene_close(struct scene *s)
+{
+    rowlock_lock_close(s->lock);
+    rowlock_lock_close(s->wanted);
+    rowlock_db_close(s->tx);
+    if (s->own != s->tx)
+        rowlock_db_close(s->own);
+    rowlock_db_close(s->rival);
+    s->c->raw->close(s->session);
+    db_exec(s->c->raw, s->c->url, "DELETE FROM rowlock_locks WHERE name = '%s'", s->name);
+}
+
+/* The kinds of transaction that there are. */
+const char *const *scene_isolations(const struct contract *c)
+{
+    static const char *const levels[] = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", NULL};
+    static const char *const kinds[] = {"DEFERRED", "IMMEDIATE", NULL};
+    return c->has_server ? levels : kinds;
+}
+
+bool scene_is_immediate(const struct scene *s)
+{
+    return strcmp(s->isolation, "IMMEDIATE") == 0;
+}
+
+void scene_run(const struct scene *s, const char *sql)
+{
+    raw_run(s->c->raw, s->session, "%s", sql);
+}
+
+void scene_begin(const struct scene *s)
+{
+    if (is_mysql(s->c))
+        raw_run(s->c->raw, s->session, "SET TRANSACTION ISOLATION LEVEL %s", s->isolation);
+    raw_run(s->c->raw, s->session, "BEGIN %s%s", is_postgres(s->c) ? "ISOLATION LEVEL " : "",
+            is_mysql(s->c) ? "" : s->isolation);
+}
+
+void scene_work(const struct scene *s)
+{
+    scene_run(s, "INSERT INTO tx_data VALUES (1, 'work', 0)");
+}
+
+void scene_work_stands(const struct scene *s, int rows, const char *what)
+{
+    tap_is_int(db_int(s->c->raw, s->c->url, "SELECT count(*) FROM tx_data"), rows, "%s", what);
+}
+
+rowlock_error error_of(const rowlock_db *db)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    return err;
+}
+
+/* A no was said, and the transaction goes on. */
+void scene_goes_on(const struct scene *s, const rowlock_db *tx, const char *what)
+{
+    tap_is_int(error_of(tx).transaction_over, 0, "%s: the transaction can go on", what);
+    scene_work(s);
+    scene_run(s, "COMMIT");
+    scene_work_stands(s, 1, "and does, and commits");
+}
+
+void scene_guard(const struct scene *s, int want, const char *what)
+{
+    is_result(s->tx, rowlock_guard(s->lock, s->tx), want, "%s: %s", s->isolation, what);
+}
+
+/* Another writer of a SQLite file is waited for; elsewhere a try waits for nobody. */
+void scene_rival_tries(const struct scene *s, int want, const char *what)
+{
+    int64_t start = clock_ms();
+    int result = try_lock(s->wanted, TTL_MS);
+    int64_t took = clock_ms() - start;
+    is_result(s->rival, result, want, "%s: %s", s->isolation, what);
+    if (s->c->has_server)
+        tap_ok(took < slow_ms(AT_ONCE_MS), "at once (%lld ms)", (long long)took);
+}
+
+int64_t scene_hold(const struct scene *s, int64_t ttl_ms)
+{
+    is_result(s->own, try_lock(s->lock, ttl_ms), ROWLOCK_OK, "%s: a lock is held", s->isolation);
+    return rowlock_lock_token(s->lock);
+}
+
+void let_expire(void)
+{
+    sleep_ms(SHORT_MS + 50);
+}
+
+void scene_taken_over(const struct scene *s, int64_t token)
+{
+    scene_rival_tries(s, ROWLOCK_OK, "the rival takes over");
+    tap_ok(rowlock_lock_token(s->wanted) > token, "with a higher token");
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What becomes a part of the application's own transaction: here grants and releases that commit with its
+ * work; guards and fences are in files of their own. Adopted connections that are used between
+ * transactions are in adopt.c.
+ */
+#include "scene.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- acquire */
+
+static int tx_try(const struct scene *s)
+{
+    return rowlock_tx_acquire(s->lock, s->tx, NULL);
+}
+
+static void acquire_commits(const struct contract *c, const char *isolation, bool shared)
+{
+    int64_t last = 0, when = 0;
+    struct scene s = scene_open(c, isolation, "tx acquire", shared);
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = '%s'", s.name);
+    scene_begin(&s);
+    scene_work(&s);
+    is_result(s.tx, tx_try(&s), ROWLOCK_OK, "%s: a new name in a transaction", isolation);
+    int64_t token = rowlock_lock_token(s.lock);
+    tap_ok(token > 0 && rowlock_remaining_ms(s.lock) > TTL_MS / 2, "with a token and a lease");
+    tap_is_int(rows_of(c, s.name), 0, "others do not see it yet");
+    scene_rival_tries(&s, ROWLOCK_BUSY, "but it is in flight to them");
+    scene_guard(&s, ROWLOCK_OK, "it can be guarded");
+    is_result(s.tx, tx_try(&s), ROWLOCK_EMISUSE, "but not acquired twice");
+    scene_work_stands(&s, 0, "nothing was committed");
+    scene_run(&s, "COMMIT");
+    scene_work_stands(&s, 1, "the work is there");
+    tap_is_int(rows_of(c, s.name), 1, "and the lock, by the same commit");
+    is_result(s.rival, rowlock_last_grant(s.rival, s.name, &last, &when), ROWLOCK_OK, "a grant");
+    tap_is_int(last, token, "with that token");
+    scene_rival_tries(&s, ROWLOCK_BUSY, "the rival meets");
+    is_result(s.rival, rowlock_lock_holder(s.wanted, &holder), ROWLOCK_OK, "a holder");
+    tap_is_int(holder.token, token, "with that token");
+    is_result(s.own, rowlock_renew(s.lock, 0), ROWLOCK_OK, "the holder renews");
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "and releases");
+    scene_taken_over(&s, token);
+    scene_close(&s);
+}
+
+static void acquire_rolled_back(const struct contract *c, const char *isolation, bool shared)
+{
+    struct scene s = scene_open(c, isolation, "tx undone", shared);
+    int64_t before = scene_hold(&s, TTL_MS);
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "released again");
+    scene_begin(&s);
+    scene_work(&s);
+    is_result(s.tx, tx_try(&s), ROWLOCK_OK, "%s: acquired in a transaction", isolation);
+    int64_t undone = rowlock_lock_token(s.lock);
+    tap_ok(undone > before, "with a higher token");
+    scene_rival_tries(&s, ROWLOCK_BUSY, "which others do not get before it ends");
+    scene_run(&s, "ROLLBACK");
+    scene_work_stands(&s, 0, "rolled back: the work is gone");
+    tap_is_int(rows_of(c, s.name), 0, "and the grant");
+    rowlock_lock_forget(s.lock);
+    tap_is_int(rowlock_lock_token(s.lock), 0, "the handle is told");
+    scene_rival_tries(&s, ROWLOCK_OK, "the lock is free");
+    tap_ok(rowlock_lock_token(s.wanted) >= undone && undone > before,
+           "no token is repeated that was committed");
+    is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_OK, "released");
+    scene_hold(&s, TTL_MS);
+    tap_ok(rowlock_lock_token(s.lock) > undone, "the handle can have it again");
+    scene_close(&s);
+}
+
+static void acquire_expired(const struct contract *c, const char *isolation, bool shared)
+{
+    struct scene s = scene_open(c, isolation, "tx take over", shared);
+    is_result(s.rival, try_lock(s.wanted, SHORT_MS), ROWLOCK_OK, "another's lock");
+    int64_t token = rowlock_lock_token(s.wanted);
+    let_expire();
+    scene_begin(&s);
+    is_result(s.tx, tx_try(&s), ROWLOCK_OK, "%s: taken over in a transaction", isolation);
+    tap_ok(rowlock_lock_token(s.lock) > token, "with a higher token");
+    scene_run(&s, "COMMIT");
+    is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_LOST, "the old holder has lost it");
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "the new one has it");
+    scene_close(&s);
+}
+
+static void acquire_busy(const struct contract *c, const char *isolation, bool shared)
+{
+    struct scene s = scene_open(c, isolation, "tx busy", shared);
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    is_result(s.rival, try_lock(s.wanted, TTL_MS), ROWLOCK_OK, "another holds it");
+    scene_begin(&s);
+    int64_t start = clock_ms();
+    is_result(s.tx, tx_try(&s), ROWLOCK_BUSY, "%s: a busy try in a transaction", isolation);
+    tap_ok(clock_ms() - start < slow_ms(AT_ONCE_MS), "is told at once");
+    is_result(s.own, rowlock_lock_holder(s.lock, &holder), ROWLOCK_OK, "and by whom");
+    tap_is_int(holder.token, rowlock_lock_token(s.wanted), "by his token");
+    /* At SERIALIZABLE MySQL has the row share-locked: the header says so. */
+    if (!scene_is_immediate(&s) && !(is_mysql(c) && strcmp(isolation, "SERIALIZABLE") == 0)) {
+        start = clock_ms();
+        is_result(s.rival, rowlock_renew(s.wanted, 0), ROWLOCK_OK, "the holder can renew");
+        tap_ok(clock_ms() - start < slow_ms(AT_ONCE_MS), "at once");
+        is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_OK, "and release");
+        scene_run(&s, "ROLLBACK");
+        scene_begin(&s);
+    }
+    scene_goes_on(&s, s.tx, "BUSY");
+    scene_close(&s);
+}
+
+static void acquire_refused(const struct contract *c)
+{
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx refused", false);
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    is_result(s.tx, tx_try(&s), ROWLOCK_EMISUSE, "no transaction, no grant in it");
+    is_result(s.own, rowlock_tx_acquire(s.lock, s.own, NULL), ROWLOCK_EMISUSE,
+              "nor on a connection of ours");
+    is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_EMISUSE, "nor a release");
+    scene_begin(&s);
+    options.wait_ms = 1;
+    is_result(s.tx, rowlock_tx_acquire(s.lock, s.tx, &options), ROWLOCK_EINVAL, "no waiting");
+    options.wait_ms = 0;
+    options.ttl_ms = 1;
+    is_result(s.tx, rowlock_tx_acquire(s.lock, s.tx, &options), ROWLOCK_EINVAL, "no odd lease");
+    is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_EMISUSE,
+              "nothing to release that is not held");
+    tap_is_int(error_of(s.tx).transaction_over, 0, "the transaction has seen nothing of it");
+    scene_run(&s, "ROLLBACK");
+    tap_is_int(rows_of(c, s.name), 0, "nothing was granted");
+    scene_close(&s);
+}
+
+/* A try waits for nobody, whatever a transaction of ours has locked: two names that stand beside each
+ * other, both never granted before. */
+static void neighbours(const struct contract *c, const char *isolation)
+{
+    char names[3][64];
+    if (is_mysql(c) && strcmp(isolation, "SERIALIZABLE") == 0)
+        return; /* there every read locks, gaps included: the header says so */
+    for (int i = 0; i < 3; i++)
+        snprintf(names[i], sizeof names[i], "tx %s %c", isolation, "abc"[i]);
+    struct scene s = scene_open(c, isolation, names[1], false);
+    rowlock_lock *before = must_lock(s.rival, names[0]), *after = must_lock(s.rival, names[2]);
+    scene_begin(&s);
+    is_result(s.tx, tx_try(&s), ROWLOCK_OK, "%s: a new name", isolation);
+    int64_t start = clock_ms();
+    is_result(s.rival, try_lock(before, TTL_MS), ROWLOCK_OK, "one before it is free");
+    is_result(s.rival, try_lock(after, TTL_MS), ROWLOCK_OK, "one after it is free");
+    tap_ok(clock_ms() - start < slow_ms(2 * AT_ONCE_MS), "at once");
+    scene_run(&s, "ROLLBACK");
+    rowlock_lock_forget(s.lock);
+    rowlock_lock_close(before);
+    rowlock_lock_close(after);
+    scene_close(&s);
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'tx %s%%'", isolation);
+}
+
+/* ---- release */
+
+enum afterwards { FORGETS, RELEASES, CLOSES };
+
+static void release_commits(const struct contract *c, const char *isolation, bool shared,
+                            enum afterwards then)
+{
+    struct scene s = scene_open(c, isolation, "tx release", shared);
+    int64_t token = scene_hold(&s, TTL_MS);
+    scene_begin(&s);
+    scene_work(&s);
+    scene_guard(&s, ROWLOCK_OK, "guarded work");
+    is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_OK, "and release in a transaction");
+    tap_is_int(rows_of(c, s.name), 1, "others see neither yet");
+    scene_work_stands(&s, 0, "nothing was committed");
+    scene_rival_tries(&s, ROWLOCK_BUSY, "so the lock is held");
+    scene_run(&s, "COMMIT");
+    scene_work_stands(&s, 1, "the work is there");
+    tap_is_int(rows_of(c, s.name), 0, "and the lock is free");
+    if (then == FORGETS) {
+        rowlock_lock_forget(s.lock);
+        is_result(s.own, try_lock(s.lock, TTL_MS), ROWLOCK_OK, "the handle can acquire anew");
+        tap_ok(rowlock_lock_token(s.lock) > token, "with a higher token");
+    } else if (then == RELEASES) {
+        is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "rowlock_release() is right too");
+        scene_taken_over(&s, token);
+    } else {
+        scene_taken_over(&s, token);
+        rowlock_lock_close(s.lock);
+        s.lock = NULL;
+        is_result(s.rival, rowlock_verify(s.wanted), ROWLOCK_OK, "closing harms nobody");
+    }
+    scene_close(&s);
+}
+
+static void release_rolled_back(const struct contract *c, const char *isolation, bool shared,
+                                enum afterwards then)
+{
+    struct scene s = scene_open(c, isolation, "tx keep", shared);
+    int64_t token = scene_hold(&s, TTL_MS);
+    scene_begin(&s);
+    scene_work(&s);
+    is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_OK, "%s: a release", isolation);
+    scene_run(&s, "ROLLBACK");
+    scene_work_stands(&s, 0, "is rolled back");
+    scene_rival_tries(&s, ROWLOCK_BUSY, "the lock is still held");
+    if (then == FORGETS) {
+        is_result(s.own, rowlock_renew(s.lock, 0), ROWLOCK_OK, "and renewed");
+        tap_is_int(rowlock_lock_token(s.lock), token, "under its token");
+    }
+    if (then != CLOSES)
+        is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "and released");
+    rowlock_lock_close(s.lock);
+    s.lock = NULL;
+    tap_is_int(rows_of(c, s.name), 0, "then it is free");
+    scene_close(&s);
+}
+
+static void release_of_a_lost_lock(const struct contract *c, const char *isolation, bool shared)
+{
+    struct scene s = scene_open(c, isolation, "tx late", shared);
+    scene_hold(&s, SHORT_MS);
+    let_expire();
+    scene_taken_over(&s, rowlock_lock_token(s.lock));
+    scene_begin(&s);
+    is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_LOST, "%s: a lost lock", isolation);
+    if (!scene_is_immediate(&s) && c->has_server)
+        is_result(s.rival, rowlock_renew(s.wanted, 0), ROWLOCK_OK, "its new holder renews");
+    scene_goes_on(&s, s.tx, "LOST");
+    is_result(s.rival, rowlock_verify(s.wanted), ROWLOCK_OK, "the new holder's lock stands");
+    is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_OK, "and is released");
+    scene_close(&s);
+
+    s = scene_open(c, isolation, "tx late and free", shared);
+    scene_hold(&s, TTL_MS);
+    is_result(s.rival, rowlock_break(s.rival, s.name, 0, NULL), ROWLOCK_OK, "a lock is broken");
+    scene_begin(&s);
+    is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_LOST, "%s: and lost", isolation);
+    if (c->has_server)
+        scene_rival_tries(&s, ROWLOCK_BUSY, "the guard in it stands to the end");
+    scene_goes_on(&s, s.tx, "LOST");
+    scene_close(&s);
+}
+
+static void release_after_renewal(const struct contract *c, const char *isolation)
+{
+    struct scene s = scene_open(c, isolation, "tx renewed", false);
+    scene_hold(&s, TTL_MS);
+    scene_begin(&s);
+    scene_run(&s, "SELECT count(*) FROM tx_data");
+    if (!scene_is_immediate(&s)) {
+        is_result(s.own, rowlock_renew(s.lock, 0), ROWLOCK_OK, "renewed since the snapshot");
+        int result = rowlock_tx_release(s.lock, s.tx);
+        tap_ok(result == ROWLOCK_OK || result == ROWLOCK_CONFLICT,
+               "%s: then a release is done or in conflict, but not lost (%s)", isolation,
+               rowlock_result_name(result));
+    }
+    scene_run(&s, "ROLLBACK");
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "it can be released outside");
+    scene_close(&s);
+}
+
+static void entered_twice(const struct contract *c)
+{
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx twice", false);
+    scene_hold(&s, TTL_MS);
+    scene_hold(&s, TTL_MS);
+    scene_begin(&s);
+    is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_EMISUSE, "entered twice");
+    scene_goes_on(&s, s.tx, "EMISUSE");
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "left once");
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "and once more");
+    scene_close(&s);
+}
+
+/* ---- left as it was */
+
+static void describe(const struct scene *s, char *out, size_t cap)
+{
+    ask_any(s->c, s->session, s->c->settings, out, cap);
+}
+
+static void all_inside(const struct scene *s, const char *what)
+{
+    char before[300], after[300];
+    scene_begin(s);
+    describe(s, before, sizeof before);
+    is_result(s->tx, tx_try(s), ROWLOCK_OK, "%s: acquired in a transaction", what);
+    scene_guard(s, ROWLOCK_OK, "guarded");
+    is_result(s->tx, rowlock_fence(s->tx, "tx settings", 1), ROWLOCK_OK, "fenced");
+    is_result(s->tx, rowlock_tx_release(s->lock, s->tx), ROWLOCK_OK, "and released");
+    describe(s, after, sizeof after);
+    if (strcmp(what, "again") == 0) /* MySQL has prepared its statements by then */
+        tap_is_str(after, before, "all settings are as they were inside it");
+    is_result(s->tx, rowlock_renew(s->lock, 0), ROWLOCK_EMISUSE, "other calls are not for inside");
+    scene_run(s, "ROLLBACK");
+    rowlock_lock_forget(s->lock);
+}
+
+static void settings_stay(const struct contract *c)
+{
+    char before[300], after[300];
+    struct scene s = {.c = c, .isolation = scene_isolations(c)[1], .session = c->raw->open(c->url)};
+    sleep_ms(100); /* connections of earlier tests are gone */
+    describe(&s, before, sizeof before);
+    s.tx = adopt_with(c, s.session, NULL);
+    s.lock = must_lock(s.tx, "tx settings");
+    is_result(s.tx, try_lock(s.lock, TTL_MS), ROWLOCK_OK, "a lock");
+    is_result(s.tx, rowlock_release(s.lock), ROWLOCK_OK, "whose name is known");
+    all_inside(&s, "once");
+    all_inside(&s, "again");
+    rowlock_lock_close(s.lock);
+    rowlock_db_close(s.tx);
+    describe(&s, after, sizeof after);
+    tap_is_str(after, before, "all settings are as they were before");
+    c->raw->close(s.session);
+}
+
+/* A trigger refuses all rows; in SQLite it may roll the transaction back besides. */
+static void refuse_rows(const struct contract *c, const char *how)
+{
+    if (is_postgres(c)) {
+        db_exec(c->raw, c->url,
+                "CREATE OR REPLACE FUNCTION txhalf_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE EXCEPTION 'not here'; END $$");
+        db_exec(c->raw, c->url,
+                "CREATE TRIGGER txhalf_trigger BEFORE INSERT ON txhalf_locks FOR EACH ROW "
+                "EXECUTE FUNCTION txhalf_refuse()");
+    } else if (is_mysql(c)) {
+        db_exec(c->raw, c->url,
+                "CREATE TRIGGER txhalf_trigger BEFORE INSERT ON txhalf_locks FOR EACH ROW "
+                "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not here'");
+    } else {
+        db_exec(c->raw, c->url,
+                "CREATE TRIGGER txhalf_trigger BEFORE INSERT ON txhalf_locks FOR EACH ROW "
+                "BEGIN SELECT RAISE(%s, 'not here'); END",
+                how);
+    }
+}
+
+/* What fails leaves nothing of itself behind, to be committed with the application's work. */
+static void half_a_grant(const struct contract *c, const char *how)
+{
+    char ignored[200];
+    char *url = fresh_tables(c, "txhalf_");
+    refuse_rows(c, how);
+    bool over = is_postgres(c) || strcmp(how, "ROLLBACK") == 0;
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx half", false);
+    rowlock_db *tx = adopt_with(c, s.session, "txhalf_");
+    rowlock_lock *lock = must_lock(tx, "half");
+    scene_begin(&s);
+    scene_work(&s);
+    is_result(tx, rowlock_tx_acquire(lock, tx, NULL), ROWLOCK_ESERVER, "a grant that fails");
+    tap_ok(strstr(why(tx), "not here") != NULL, "and says why");
+    tap_is_int(error_of(tx).transaction_over, over, "and whether it took the transaction along");
+    tap_is_int(rowlock_lock_token(lock), 0, "is none to the handle");
+    if (!over)
+        scene_work(&s);
+    c->raw->run(s.session, "COMMIT", ignored, sizeof ignored);
+    scene_work_stands(&s, over ? 0 : 2, "the work goes on where it can");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM txhalf_locks"), 0, "no grant");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM txhalf_tokens"), 0, "nor a token");
+    rowlock_lock_close(lock);
+    rowlock_db_close(tx);
+    scene_close(&s);
+    drop_tables(c, "txhalf_", url);
+    if (is_postgres(c))
+        db_exec(c->raw, c->url, "DROP FUNCTION IF EXISTS txhalf_refuse()");
+}
+
+/* ---- all of it */
+
+static void grants_and_releases(const struct contract *c, const char *isolation, bool shared)
+{
+    acquire_commits(c, isolation, shared);
+    acquire_rolled_back(c, isolation, shared);
+    acquire_expired(c, isolation, shared);
+    acquire_busy(c, isolation, shared);
+    for (int then = FORGETS; then <= CLOSES; then++) {
+        release_commits(c, isolation, shared, (enum afterwards)then);
+        release_rolled_back(c, isolation, shared, (enum afterwards)then);
+    }
+    release_of_a_lost_lock(c, isolation, shared);
+}
+
+static void at_isolation(const struct contract *c, const char *isolation)
+{
+    for (int shared = 0; shared < 2; shared++)
+        grants_and_releases(c, isolation, shared);
+    release_after_renewal(c, isolation);
+    if (c->has_server)
+        neighbours(c, isolation);
+    transaction_guards(c, isolation);
+    transaction_fences(c, isolation);
+}
+
+void contract_transaction(const struct contract *c)
+{
+    scene_table(c);
+    for (const char *const *isolation = scene_isolations(c); *isolation; isolation++)
+        at_isolation(c, *isolation);
+    acquire_refused(c);
+    entered_twice(c);
+    settings_stay(c);
+    half_a_grant(c, "ABORT");
+    if (is_sqlite(c))
+        half_a_grant(c, "ROLLBACK");
+    transaction_guards_once(c);
+    transaction_fences_once(c);
+    scene_drop_table(c);
+}

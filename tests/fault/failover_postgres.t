@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# A primary that dies, and its synchronous standby that takes its place, seen through a URL that names both.
+# Servers are this test's own.
+# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
+set -u
+# shellcheck source=tests/fault/failover.sh
+. "$(dirname "$0")/failover.sh"
+
+[ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ] || skip_all "no PostgreSQL to test with"
+
+two_dirs postgres
+make_primary() {
+    postgres_make "$primary" "$1" -c fsync=off -c synchronous_standby_names=s1
+}
+make_standby() {
+    rm -rf "$standby/data"
+    postgres_copy "$primary" "$standby" "$1" s1 -c fsync=off
+}
+follows() {
+    [ "$(postgres_shell "$primary" 'SELECT sync_state FROM pg_stat_replication')" = sync ] &&
+        postgres_shell "$standby" 'SELECT 1'
+}
+
+# Takes turns at one lock until it is told to stop; each time one line with the token. Who connects while
+# no server takes writes is told so.
+take_turns() {
+    while [ ! -e "$work/stop" ]; do
+        "$command" run --ttl 20 counted -- sh -c 'echo "$ROWLOCK_TOKEN"' >>"$work/tokens" 2>>"$work/turns.err" || {
+            echo $? >>"$work/failures"
+            sleep 0.05
+        }
+    done
+}
+tokens() { wc -l <"$work/tokens"; }
+more_tokens() { [ "$(tokens)" -ge "$1" ]; }
+
+two_servers() {
+    start_server "$primary" make_primary
+    start_server "$standby" make_standby
+    ok "a standby follows a primary, synchronously" until_true 20 follows
+    ROWLOCK_URL=postgresql://postgres@$(address "$primary"),$(address "$standby")/postgres
+    backwards=postgresql://postgres@$(address "$standby"),$(address "$primary")/postgres
+    export ROWLOCK_URL
+}
+
+wrong_servers() {
+    exits "of a URL's hosts the one that takes writes is found" 0 --url "$backwards" install
+    exits "first or last" 0 list
+    exits "unless the URL says that any will do" 1 check --url "$backwards?target_session_attrs=any"
+    has "which is not fit for locks then" "$out" "it takes no writes"
+    has "nor knows its fellows" "$out" "unknown: this server is a standby"
+    status=0
+    PGOPTIONS='-c default_transaction_read_only=on' rl list
+    same "where none takes writes, none will do" "$status" 78
+    has "and the error says so" "$err" "none of the URL's 2 servers takes writes"
+    exits "hosts, addresses and ports that do not fit each other are libpq's to refuse" 69 list \
+        --url "postgresql://postgres@127.0.0.1,127.0.0.1/postgres?hostaddr=127.0.0.1&port=1,2,3"
+    exits "hosts may stand in parameters" 0 list --url \
+        "postgresql:///postgres?user=postgres&hostaddr=127.0.0.1,127.0.0.1&port=1,$(cat "$primary/port")"
+}
+
+hanging_servers() {
+    local began took
+    listen_silently
+    began=$(now_ms)
+    exits "a host that never answers leaves time for the others" 0 list --url \
+        "${ROWLOCK_URL/@/@127.0.0.1:$hung_port,}"
+    took=$(($(now_ms) - began))
+    ok "a third of the connect timeout in this case: $took ms" test "$took" -lt $((2500 + slow * 1000))
+    exits "where it is the last the time is up" 69 list --url \
+        "postgresql://postgres@127.0.0.1:1,127.0.0.1:$hung_port/postgres"
+    has "which is said" "$err" "none of the URL's 2 servers can be reached"
+    server_freeze "$primary"
+    exits "a frozen server is one that never answers" 78 list
+    has "so that none is left that takes writes" "$err" "none of the URL's 2 servers takes writes"
+    server_thaw "$primary"
+}
+
+findings() {
+    exits "check is content with a synchronous standby" 0 check --json
+    same "which it has seen" "$(replication value)" "synchronous, standbys: 1"
+    same "and likes" "$(replication verdict)" "ok"
+    PGOPTIONS='-c synchronous_commit=local' rl check --json
+    same "commits that do not wait for it are worth a warning" "$(replication verdict)" "warning"
+    has "with the setting" "$(replication value)" "synchronous_commit local"
+    postgres_shell "$primary" "CREATE ROLE app LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO app"
+    rl check --json --url "${ROWLOCK_URL/postgres@/app@}"
+    same "a user without privileges sees the standby" "$(replication value)" "synchronous, standbys: 1"
+}
+
+failover() {
+    local token turns ticks
+
+    exits "a lock is taken for long" 0 acquire held --owner me --ttl 10m
+    token=$out
+    start run --ttl 6 job -- sh -c 'while [ ! -e "$0/stop" ]; do echo tick >>"$0/ticks"; sleep 0.05; done' "$work"
+    local job=$pid
+    : >"$work/failures"
+    take_turns &
+    local loop=$!
+    ok "a job runs" until_true 10 longer "$work/ticks" 0
+    ok "and locks are granted" until_true 10 more_tokens 20
+
+    server_crash "$primary"
+    turns=$(tokens)
+    sleep 0.5 # in which nobody takes writes
+    ok "the primary is gone and the standby promoted" postgres_promote "$standby"
+    ticks=$(wc -c <"$work/ticks")
+    ok "locks are granted again" until_true 10 more_tokens $((turns + 20))
+
+    exits "what was granted before is held still" 0 verify held --owner me --token "$token"
+    exits "by the same owner only" 75 acquire held -n --owner other
+    exits "who can renew it" 0 renew held --owner me --token "$token"
+    exits "and release it" 0 release held --owner me --token "$token"
+    exits "the next grant" 0 acquire held --owner other
+    ok "has a greater token" test "$out" -gt "$token"
+    exits "the job's lock is held" 75 acquire job -n --owner other
+    ok "and the job goes on" until_true 5 longer "$work/ticks" "$ticks"
+
+    touch "$work/stop"
+    ends "to its end" 0 "$job"
+    wait "$loop"
+    same "no token was granted twice, and each was greater than the one before" \
+        "$(sort -n -u "$work/tokens" | diff - "$work/tokens")" ""
+    same "nobody was refused but while there was no primary" "$(grep -Evx '69|78' "$work/failures")" ""
+}
+
+two_servers
+wrong_servers
+hanging_servers
+findings
+failover
+done_testing
