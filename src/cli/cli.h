@@ -35,6 +35,7 @@ struct settings {
     int64_t ttl_ms;
     int64_t min_hold_ms;
     int64_t max_hold_ms;
+    int64_t stall_ms;
     int64_t grace_ms;
     int64_t older_than_ms;
     int64_t idle_ms;
@@ -43,6 +44,7 @@ struct settings {
     int64_t token;
     int64_t if_token;
     int64_t batch;
+    int64_t by;
 };
 
 /* Options, as commands list them. Two ids may have one name where two commands mean two things. */
@@ -60,6 +62,7 @@ enum option_id {
     OPT_MIN_HOLD,
     OPT_MAX_HOLD,
     OPT_GRACE,
+    OPT_STALL,
     OPT_OWNER,
     OPT_NOTE,
     OPT_ITS_OWNER,
@@ -71,7 +74,8 @@ enum option_id {
     OPT_DRY_RUN,
     OPT_EVERY,
     OPT_QUIET,
-    OPT_IF_TOKEN
+    OPT_IF_TOKEN,
+    OPT_BY
 };
 
 struct cli;
@@ -95,8 +99,12 @@ struct cli {
     char **arguments; /* what is neither an option nor the command's name */
     int argument_count;
 
+    char *url; /* of db */
     rowlock_db *db;
     rowlock_lock *lock;
+    rowlock_keeper *keeper; /* renews the lock; NULL: nobody does */
+    int64_t margin_ms; /* how long before the end of its lease the lock counts as lost; 0: as the
+                          library sees fit */
     bool leave_grant; /* end without closing the handles: the grant shall outlive this process */
     bool abandon; /* end without so much as touching them: the database does not answer */
 };
@@ -127,6 +135,9 @@ bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
  * status; what went wrong has been said. */
 int connect_database(struct cli *cli, const rowlock_db_options *options);
 
+/* Opens cli->keeper on the same database, with a connection of its own. Likewise. */
+int connect_keeper(struct cli *cli, const rowlock_db_options *options);
+
 /* Closes what is open, as far as the two flags of cli allow. */
 void disconnect_database(struct cli *cli);
 
@@ -134,6 +145,14 @@ void disconnect_database(struct cli *cli);
 
 /* One line on standard error, "rowlock: …", in which nothing can upset a terminal. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* From now on, a line that cannot be written at once is dropped. */
+void complain_without_waiting(void);
+
+/* What the library last warned of, or false if that was nothing or has been forgotten (connect.c). */
+#define WARNING_SIZE 800
+bool last_warning(char text[WARNING_SIZE]);
+void forget_warning(void);
 
 /* The exit status that belongs to a result. */
 int status_of(int result);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * install, check, sweep and break: what an administrator does. Looking at locks is in cmd_list.c.
+ * install, check, sweep, break and raise-tokens: what an administrator does. Looking at locks is in cmd_list.c.
  */
 #include "commands.h"
 
@@ -14,6 +14,9 @@
 const int sweep_options[] = {OPT_OLDER_THAN, OPT_IDLE,  OPT_BATCH, OPT_DRY_RUN,
                              OPT_EVERY,      OPT_QUIET, OPT_JSON,  OPT_END};
 const int break_options[] = {OPT_IF_TOKEN, OPT_JSON, OPT_END};
+const int raise_options[] = {OPT_BY, OPT_JSON, OPT_END};
+
+#define DEFAULT_RAISE 1000000
 
 /* ---------------------------------------------------------------- install */
 
@@ -281,5 +284,28 @@ int cmd_break(struct cli *cli)
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);
     print_broken(cli, &broken);
+    return EXIT_FINE;
+}
+
+/* ---------------------------------------------------------------- raise-tokens */
+
+int cmd_raise_tokens(struct cli *cli)
+{
+    int64_t highest = 0;
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
+        return status;
+    int result =
+        rowlock_raise_tokens(cli->db, cli->set.by == UNSET ? DEFAULT_RAISE : cli->set.by, &highest);
+    if (result != ROWLOCK_OK)
+        return report_failure(cli, result);
+    if (cli->set.json) {
+        json_t *object = must_have(json_object());
+        json_put(object, "result", json_of_result(result));
+        json_put_integer(object, "highest", highest);
+        json_print(object, 0);
+    } else {
+        printf("%lld\n", (long long)highest);
+    }
     return EXIT_FINE;
 }

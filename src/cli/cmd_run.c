@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: MIT
  *
  * `rowlock run`: holds a lock while a command runs, and ends the command before the lease can end.
- * The deadline is kept here, by the local clock alone. Renewing is in keeper.c, processes in job.c.
+ * The library renews, and tells of the lease by the local clock alone (lease.c). Processes are in job.c.
  */
 #include "commands.h"
 
 #include "grant.h"
 #include "job.h"
-#include "keeper.h"
+#include "lease.h"
 #include "signals.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 const int run_options[] = {OPT_NONBLOCK, OPT_WAIT,     OPT_CONFLICT, OPT_TTL,
-                           OPT_MIN_HOLD, OPT_MAX_HOLD, OPT_GRACE,    OPT_OWNER,
-                           OPT_NOTE,     OPT_VERBOSE,  OPT_END};
+                           OPT_MIN_HOLD, OPT_MAX_HOLD, OPT_STALL,    OPT_GRACE,
+                           OPT_OWNER,    OPT_NOTE,     OPT_VERBOSE,  OPT_END};
 
 #define DEFAULT_GRACE_MS 5000
 #define NO_END INT64_MAX
 
 /* Why the job was told to end. */
-enum reason { NO_REASON, LEASE_LOST, LEASE_ENDING, HELD_TOO_LONG };
+enum reason { NO_REASON, LEASE_LOST, LEASE_ENDING, HELD_TOO_LONG, STALLED };
 
 struct watch {
     struct cli *cli;
     struct job job;
-    struct keeper keeper;
+    struct lease lease;
+    int signal_fd;
     int64_t grace_ms;
-    int64_t margin_ms; /* how much earlier than the lease the job has to be dead */
     int64_t hold_until_ms; /* --min-hold */
     int64_t end_at_ms; /* --max-hold */
     enum reason reason;
@@ -42,6 +44,17 @@ struct watch {
 };
 
 /* ---------------------------------------------------------------- before */
+
+static int64_t within(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* How much earlier than its lease ends the job has to be dead. */
+static int64_t margin_ms(const struct cli *cli)
+{
+    return within(cli->set.ttl_ms / 20, 20, 500);
+}
 
 static int run_settings(struct cli *cli)
 {
@@ -59,12 +72,8 @@ static int run_settings(struct cli *cli)
         set->min_hold_ms = 0;
     if (set->max_hold_ms != UNSET && set->max_hold_ms < set->min_hold_ms)
         return usage_error(cli, "--max-hold: must not be less than --min-hold");
+    cli->margin_ms = set->grace_ms + margin_ms(cli);
     return EXIT_FINE;
-}
-
-static int64_t within(int64_t value, int64_t least, int64_t most)
-{
-    return value < least ? least : value > most ? most : value;
 }
 
 /* The job's name is what people look for in a list of locks. And a statement must fail while there
@@ -77,7 +86,8 @@ static int connect_for_run(struct cli *cli)
     options.program = slash ? slash + 1 : cli->arguments[1];
     options.statement_timeout_ms = within(cli->set.ttl_ms / 3, 1000, 10000);
     options.reconnect_ms = within(cli->set.ttl_ms / 6, 500, 5000);
-    return connect_database(cli, &options);
+    int status = connect_database(cli, &options);
+    return status == EXIT_FINE ? connect_keeper(cli, &options) : status;
 }
 
 static void set_environment(const rowlock_lock *lock)
@@ -96,19 +106,27 @@ static void set_environment(const rowlock_lock *lock)
 
 /* ---------------------------------------------------------------- while the job runs */
 
-static const char *reason_text(enum reason reason)
+static void reason_text(const struct watch *watch, char *text, size_t size)
 {
-    switch (reason) {
+    char silence[DURATION_TEXT_SIZE];
+    switch (watch->reason) {
     case LEASE_LOST:
-        return "the lock was lost";
+        snprintf(text, size, "the lock was lost");
+        break;
     case LEASE_ENDING:
-        return "the lease could not be renewed in time";
+        snprintf(text, size, "the lease could not be renewed in time");
+        break;
     case HELD_TOO_LONG:
-        return "the lock was held as long as --max-hold allows";
+        snprintf(text, size, "the lock was held as long as --max-hold allows");
+        break;
+    case STALLED:
+        duration_text(now_ms() - watch->lease.progress_ms, silence);
+        snprintf(text, size, "the job told no progress for %s", silence);
+        break;
     case NO_REASON:
+        *text = '\0';
         break;
     }
-    return "";
 }
 
 /* A stopped process takes no signal but these two. */
@@ -120,40 +138,47 @@ static void wake_and_signal(const struct watch *watch, int signal)
 
 static void tell_to_end(struct watch *watch, enum reason reason)
 {
+    char text[80];
     watch->reason = reason;
     watch->told_ms = now_ms();
-    complain("run '%s': %s; ending the job", watch->cli->arguments[0], reason_text(reason));
     wake_and_signal(watch, SIGTERM);
+    reason_text(watch, text, sizeof text);
+    complain("run '%s': %s; ending the job", watch->cli->arguments[0], text);
 }
 
 /* The grace is over, or so nearly the lease that the rest of it is needed to be sure. */
-static int64_t kill_time(const struct watch *watch, int64_t deadline_ms)
+static int64_t kill_time(const struct watch *watch)
 {
     int64_t polite_ms = watch->told_ms + watch->grace_ms;
-    int64_t latest_ms = deadline_ms - watch->margin_ms;
+    int64_t latest_ms = watch->lease.deadline_ms - margin_ms(watch->cli);
     return polite_ms < latest_ms ? polite_ms : latest_ms;
+}
+
+static enum reason reason_to_end(const struct watch *watch)
+{
+    const struct lease *lease = &watch->lease;
+    if (lease->lost && !lease->running_out)
+        return LEASE_LOST;
+    if (lease->lost)
+        return lease_stalled(lease) ? STALLED : LEASE_ENDING;
+    return now_ms() >= watch->end_at_ms ? HELD_TOO_LONG : NO_REASON;
 }
 
 /* Does what is due now, and returns when something will be due next. */
 static int64_t look_at_lease(struct watch *watch)
 {
-    struct keeper_news news = keeper_news(&watch->keeper);
-    int64_t now = now_ms();
-    int64_t warn_ms = news.deadline_ms - watch->margin_ms - watch->grace_ms;
+    lease_look(&watch->lease);
     if (watch->reason == NO_REASON) {
-        if (news.lost)
-            tell_to_end(watch, LEASE_LOST);
-        else if (now >= warn_ms)
-            tell_to_end(watch, LEASE_ENDING);
-        else if (now >= watch->end_at_ms)
-            tell_to_end(watch, HELD_TOO_LONG);
-        else
-            return warn_ms < watch->end_at_ms ? warn_ms : watch->end_at_ms;
+        enum reason reason = reason_to_end(watch);
+        int64_t lost_ms = watch->lease.deadline_ms - watch->cli->margin_ms;
+        if (reason == NO_REASON)
+            return lost_ms < watch->end_at_ms ? lost_ms : watch->end_at_ms;
+        tell_to_end(watch, reason);
     }
     if (watch->killed)
         return NO_END;
-    int64_t kill_ms = kill_time(watch, news.deadline_ms);
-    if (now < kill_ms)
+    int64_t kill_ms = kill_time(watch);
+    if (now_ms() < kill_ms)
         return kill_ms;
     job_signal(&watch->job, SIGKILL);
     watch->killed = true;
@@ -204,18 +229,27 @@ static void pass_on(struct watch *watch, int signal)
     }
 }
 
-/* At least once a second, because sleeping counts on a clock that stops while the machine is
- * suspended, and the lease does not. */
-static int wait_for_signal(int64_t due_ms)
+/* For a signal, news of the lease, or progress. At least once a second, because waiting counts on a clock
+ * that stops while the machine is suspended, and because some systems have no descriptors for that. */
+static int wait_for_news(struct watch *watch, int64_t due_ms)
 {
-    return signals_next(within(due_ms - now_ms(), 0, 1000));
+    struct pollfd files[] = {{.fd = watch->signal_fd, .events = POLLIN},
+                             {.fd = rowlock_lock_fd(watch->cli->lock), .events = POLLIN},
+                             {.fd = watch->lease.progress_fd, .events = POLLIN}};
+    int64_t wait_ms = within(due_ms - now_ms(), 0, 1000);
+    bool one_for_all = watch->signal_fd >= 0;
+    if (one_for_all)
+        poll(files, sizeof files / sizeof files[0], (int)wait_ms);
+    int signal = signals_next(one_for_all ? 0 : wait_ms);
+    lease_hear(&watch->lease);
+    return signal;
 }
 
 static void watch_job(struct watch *watch)
 {
     while (!watch->job.ended) {
         int64_t due_ms = look_at_lease(watch);
-        int signal = wait_for_signal(due_ms);
+        int signal = wait_for_news(watch, due_ms);
         look_at_job(watch);
         if (signal && signal != SIGCHLD && !watch->job.ended)
             pass_on(watch, signal);
@@ -231,16 +265,19 @@ static void watch_rest_of_group(struct watch *watch)
     }
 }
 
-/* --min-hold: the job has ended, but the lock stays a while. Returns a signal that ended this. */
+/* --min-hold: the job has ended, but the lock stays a while; its progress is ours now. Returns a signal
+ * that ended this. */
 static int hold_on(struct watch *watch)
 {
+    int64_t stall_ms = watch->cli->set.stall_ms;
     while (watch->reason == NO_REASON && now_ms() < watch->hold_until_ms) {
-        struct keeper_news news = keeper_news(&watch->keeper);
-        if (news.lost || now_ms() >= news.deadline_ms)
+        lease_progress(&watch->lease);
+        lease_look(&watch->lease);
+        if (watch->lease.lost)
             break;
-        int64_t due_ms =
-            news.deadline_ms < watch->hold_until_ms ? news.deadline_ms : watch->hold_until_ms;
-        int signal = wait_for_signal(due_ms);
+        int64_t due_ms = stall_ms == UNSET ? NO_END : now_ms() + stall_ms / 2;
+        int signal =
+            wait_for_news(watch, due_ms < watch->hold_until_ms ? due_ms : watch->hold_until_ms);
         if (signal_ends(signal))
             return signal;
     }
@@ -271,22 +308,22 @@ static int lost_after_all(const struct watch *watch)
     return EXIT_LOST;
 }
 
-/* Until the end of its lease, a lock that cannot be released is worth trying; then it is gone by
- * itself. The job's work was protected to its end either way, so its status stands. */
+/* What cannot be released ends with its lease. The job's work was protected to its end either way, so its
+ * status stands. A keeper that does not get through is left alone: closing it could take its time. */
 static int give_back(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
-    struct keeper_news news = keeper_news(&watch->keeper);
-    bool hopeless = watch->reason == LEASE_ENDING;
-    if (!keeper_stop(&watch->keeper, news.deadline_ms) || hopeless) {
-        cli->abandon = true;
-        if (!hopeless)
+    struct lease *lease = &watch->lease;
+    lease_look(lease);
+    bool stalled = lease_stalled(lease);
+    cli->abandon = (lease->in_jeopardy || lease->running_out) && !stalled;
+    if (lease->running_out && !stalled) {
+        if (watch->reason != LEASE_ENDING)
             complain("release lock '%s': the database does not answer; it ends with its lease",
                      cli->arguments[0]);
         return status;
     }
-    news = keeper_news(&watch->keeper);
-    int result = news.lost ? ROWLOCK_LOST : rowlock_release(cli->lock);
+    int result = rowlock_release(cli->lock);
     if (result == ROWLOCK_LOST)
         return watch->reason == NO_REASON ? lost_after_all(watch) : status;
     if (result != ROWLOCK_OK) {
@@ -327,51 +364,44 @@ static int not_started(struct cli *cli, int reason)
     return reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 }
 
-/* Without a renewing thread the job would outlive its lease, so it has to go again. */
-static int not_watched(struct watch *watch)
+static int run_job(struct cli *cli, int64_t start_ms, const int progress[2])
 {
-    complain("start the renewing thread: %s", strerror(errno));
-    job_signal(&watch->job, SIGKILL);
-    while (!watch->job.ended) {
-        signals_next(1000);
-        job_look(&watch->job);
-    }
-    job_take_terminal(&watch->job);
-    return EXIT_INTERNAL;
-}
-
-/* The process is made before the thread: only the calling thread lives on in a new process. */
-static int run_job(struct cli *cli, int64_t start_ms)
-{
-    static struct watch watch; /* static: the renewing thread may outlive this function */
+    struct watch watch = {.cli = cli, .grace_ms = cli->set.grace_ms};
     const struct settings *set = &cli->set;
-    watch.cli = cli;
-    watch.grace_ms = set->grace_ms;
-    watch.margin_ms = within(set->ttl_ms / 20, 20, 500);
     watch.hold_until_ms = start_ms + set->min_hold_ms;
     watch.end_at_ms = set->max_hold_ms == UNSET ? NO_END : start_ms + set->max_hold_ms;
+    watch.signal_fd = signals_fd();
+    lease_begin(&watch.lease, cli, progress[0]);
     set_environment(cli->lock);
-    int reason = job_start(&watch.job, cli->arguments + 1);
+    int reason = job_start(&watch.job, cli->arguments + 1, progress[1]);
     if (reason)
         return not_started(cli, reason);
-    int64_t now = now_ms();
-    if (!keeper_start(&watch.keeper, cli, now + rowlock_remaining_ms(cli->lock)))
-        return not_watched(&watch);
+    if (progress[1] >= 0)
+        close(progress[1]); /* so that ours ends when the job's does */
     watch_job(&watch);
     watch_rest_of_group(&watch);
     return finish(&watch);
 }
 
+/* The pipe is made before all other files, so that it gets a number of one digit: more than that, the
+ * redirections of some shells do not take. */
 int cmd_run(struct cli *cli)
 {
     int result;
+    int progress[2] = {-1, -1};
     int status = run_settings(cli);
     if (status != EXIT_FINE)
         return status;
     job_note_inherited_files();
     signals_note();
+    int failed = cli->set.stall_ms == UNSET ? 0 : progress_open(progress);
+    if (failed) {
+        complain("make a pipe: %s", strerror(failed));
+        return EXIT_INTERNAL;
+    }
+    complain_without_waiting();
     status = connect_for_run(cli);
     if (status != EXIT_FINE)
         return status;
-    return grant_get(cli, &result, &status) ? run_job(cli, now_ms()) : status;
+    return grant_get(cli, &result, &status) ? run_job(cli, now_ms(), progress) : status;
 }

@@ -15,6 +15,7 @@ extern const int grant_options[];
 extern const int json_options[];
 extern const int sweep_options[];
 extern const int break_options[];
+extern const int raise_options[];
 
 int cmd_run(struct cli *cli); /* cmd_run.c */
 int cmd_acquire(struct cli *cli); /* cmd_lock.c */
@@ -27,5 +28,6 @@ int cmd_install(struct cli *cli); /* cmd_admin.c */
 int cmd_check(struct cli *cli);
 int cmd_sweep(struct cli *cli);
 int cmd_break(struct cli *cli);
+int cmd_raise_tokens(struct cli *cli);
 
 #endif

@@ -5,6 +5,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,14 +48,26 @@ static int make_folders(char *path)
     return EXIT_FINE;
 }
 
+static int opened(int result, const rowlock_error *error)
+{
+    if (result != ROWLOCK_OK)
+        complain("%s: %s", error->action, error->text);
+    return status_of(result);
+}
+
 static int open_url(struct cli *cli, const char *url, const rowlock_db_options *options)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
     int result = rowlock_db_open(&cli->db, url, options, &error);
-    if (result == ROWLOCK_OK)
-        return EXIT_FINE;
-    complain("%s: %s", error.action, error.text);
-    return status_of(result);
+    cli->url = must_have(strdup(url));
+    return opened(result, &error);
+}
+
+int connect_keeper(struct cli *cli, const rowlock_db_options *options)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    int result = rowlock_keeper_open(&cli->keeper, cli->url, options, &error);
+    return opened(result, &error);
 }
 
 /* The embedded database installs itself, so that trying rowlock takes one command. Not when the
@@ -77,17 +90,48 @@ static int open_embedded(struct cli *cli, const rowlock_db_options *options)
     return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
 }
 
+/* ---------------------------------------------------------------- what the library says of itself */
+
+static pthread_mutex_t warning_mutex = PTHREAD_MUTEX_INITIALIZER;
+static char warning[WARNING_SIZE];
+
+/* Of a keeper's complaint only the reason is news: it keeps one lease here, and its name is known. */
+static void keep_warning(const char *line)
+{
+    static const char preface[] = "could not be renewed: ";
+    const char *reason = strstr(line, preface);
+    pthread_mutex_lock(&warning_mutex);
+    snprintf(warning, sizeof warning, "%s", reason ? reason + strlen(preface) : line);
+    pthread_mutex_unlock(&warning_mutex);
+}
+
+bool last_warning(char text[WARNING_SIZE])
+{
+    pthread_mutex_lock(&warning_mutex);
+    memcpy(text, warning, sizeof warning);
+    pthread_mutex_unlock(&warning_mutex);
+    return text[0] != '\0';
+}
+
+void forget_warning(void)
+{
+    pthread_mutex_lock(&warning_mutex);
+    warning[0] = '\0';
+    pthread_mutex_unlock(&warning_mutex);
+}
+
 static void log_line(void *context, rowlock_log_level level, const char *line)
 {
-    (void)context;
-    (void)level;
-    complain("%s", line);
+    const struct cli *cli = context;
+    if (level == ROWLOCK_LOG_WARNING)
+        keep_warning(line);
+    if (cli->set.verbose)
+        complain("%s", line);
 }
 
 int connect_database(struct cli *cli, const rowlock_db_options *options)
 {
-    if (cli->set.verbose)
-        rowlock_log_set(log_line, NULL, ROWLOCK_LOG_INFO);
+    rowlock_log_set(log_line, cli, cli->set.verbose ? ROWLOCK_LOG_INFO : ROWLOCK_LOG_WARNING);
     const char *url = cli->set.url ? cli->set.url : getenv("ROWLOCK_URL");
     if (!url)
         return open_embedded(cli, options);
@@ -104,6 +148,10 @@ void disconnect_database(struct cli *cli)
         return;
     rowlock_lock_close(cli->lock);
     rowlock_db_close(cli->db);
+    rowlock_keeper_close(cli->keeper);
+    free(cli->url);
     cli->lock = NULL;
     cli->db = NULL;
+    cli->keeper = NULL;
+    cli->url = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Gets a lock for `run` and `acquire`: tries, says who is in the way, waits, and leaves nothing
- * behind when a signal ends it. Keeping the lock is in keeper.c.
+ * behind when a signal ends it.
  */
 #include "grant.h"
 
@@ -62,6 +62,9 @@ static int acquire(struct cli *cli)
     int64_t start_ms = now_ms();
     options.ttl_ms = cli->set.ttl_ms;
     options.note = cli->set.note;
+    options.keeper = cli->keeper;
+    options.margin_ms = cli->margin_ms;
+    options.progress_ms = cli->set.stall_ms == UNSET ? 0 : cli->set.stall_ms;
     if (wait_ms != 0 && talkative(cli)) {
         int result = rowlock_acquire(cli->lock, &options);
         if (result != ROWLOCK_BUSY)

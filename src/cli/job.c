@@ -23,6 +23,7 @@
 
 static int *inherited;
 static size_t inherited_count;
+static int highest_file;
 
 static bool was_inherited(int fd)
 {
@@ -60,10 +61,20 @@ static void note_file(int fd)
     inherited[inherited_count++] = fd;
 }
 
-static void close_on_exec(int fd)
+static void note_highest(int fd)
 {
-    if (!was_inherited(fd))
-        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (fd > highest_file)
+        highest_file = fd;
+}
+
+/* In the child, since a keeper's thread may just have opened one; and so without a look at a folder,
+ * which takes memory. That thread had hardly the time to open more than a few. */
+static void close_others_on_exec(int extra)
+{
+    for (int fd = STDERR_FILENO + 1; fd < highest_file + 64; fd++) {
+        if (!was_inherited(fd))
+            fcntl(fd, F_SETFD, fd == extra ? 0 : FD_CLOEXEC);
+    }
 }
 
 void job_note_inherited_files(void)
@@ -94,7 +105,7 @@ void job_take_terminal(struct job *job)
 /* ---------------------------------------------------------------- the process */
 
 /* In the child. Both sides set the group and the terminal, since neither knows who comes first. */
-static void become_job(struct job *job, char **argv, pid_t parent, int report)
+static void become_job(struct job *job, char **argv, int extra, pid_t parent, int report)
 {
     bool foreground = in_foreground(job, getpgrp());
     job->pid = getpid();
@@ -107,6 +118,7 @@ static void become_job(struct job *job, char **argv, pid_t parent, int report)
 #endif
     if (getppid() != parent)
         _exit(EXIT_LOST);
+    close_others_on_exec(extra);
     signals_restore();
     execvp(argv[0], argv);
     int reason = errno;
@@ -130,18 +142,18 @@ static int exec_failure(struct job *job, int report)
     return reason;
 }
 
-int job_start(struct job *job, char **argv)
+int job_start(struct job *job, char **argv, int extra)
 {
     int report[2];
     pid_t parent = getpid();
     memset(job, 0, sizeof *job);
-    for_open_files(close_on_exec);
     if (pipe2(report, O_CLOEXEC) != 0)
         return errno;
     job->terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    for_open_files(note_highest);
     job->pid = fork();
     if (job->pid == 0)
-        become_job(job, argv, parent, report[1]);
+        become_job(job, argv, extra, parent, report[1]);
     int reason = errno;
     close(report[1]);
     if (job->pid > 0) {

@@ -21,7 +21,8 @@ static const struct command commands[] = {
      "can\n"
      "no longer be renewed, COMMAND and its children are ended before it runs out.\n"
      "COMMAND finds ROWLOCK_NAME, ROWLOCK_TOKEN, ROWLOCK_OWNER and ROWLOCK_EXPIRES_AT in its\n"
-     "environment. Its exit status is passed on; 75: not acquired; 76: lost while it ran.\n",
+     "environment. Its exit status is passed on; 75: not acquired; 76: lost while it ran.\n"
+     "With --stall, each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n",
      run_options, 2, NO_LIMIT, cmd_run},
     {"acquire", "NAME", "get a lock and print its token",
      "The grant stays when this command ends: until it is released, or its lease runs out.\n"
@@ -47,6 +48,11 @@ static const struct command commands[] = {
      "The holder's token is outdated by it, and it finds out when it next renews.\n"
      "Exit status: 0 taken away; 1 nobody holds it, or another token does.\n",
      break_options, 1, 1, cmd_break},
+    {"raise-tokens", "", "make all tokens greater after a failover or a restore",
+     "After a failover to a replica that may lack the newest grants, or after restoring a backup,\n"
+     "and before locks are used again: N must be more than were granted since. It prints the new\n"
+     "highest token, above which all later ones are. Grants that stand are fenced out.\n",
+     raise_options, 0, 0, cmd_raise_tokens},
     {"install", "", "create the tables", "Harmless when repeated.\n", json_options, 0, 0,
      cmd_install},
     {"check", "", "say what is wrong with the database for locks",
@@ -83,7 +89,7 @@ static void print_global_help(void)
          "Lease locks kept in a table of a database.\n\n"
          "Commands:");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-9s %s\n", commands[i].name, commands[i].purpose);
+        printf("  %-12s %s\n", commands[i].name, commands[i].purpose);
     puts("\nOptions:");
     options_print(global);
     puts("\nURLs: postgresql://USER@HOST/DATABASE  mysql://USER@HOST/DATABASE  sqlite:/PATH\n"
@@ -170,6 +176,7 @@ int main(int argc, char **argv)
                                      .ttl_ms = UNSET,
                                      .min_hold_ms = UNSET,
                                      .max_hold_ms = UNSET,
+                                     .stall_ms = UNSET,
                                      .grace_ms = UNSET,
                                      .older_than_ms = UNSET,
                                      .idle_ms = UNSET,
@@ -177,7 +184,8 @@ int main(int argc, char **argv)
                                      .conflict_status = UNSET,
                                      .token = UNSET,
                                      .if_token = UNSET,
-                                     .batch = UNSET}};
+                                     .batch = UNSET,
+                                     .by = UNSET}};
     occupy_standard_streams();
     int status = run_cli(&cli, argc, argv);
     disconnect_database(&cli);

@@ -6,10 +6,12 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void *must_have(void *memory)
 {
@@ -20,11 +22,26 @@ void *must_have(void *memory)
     return memory;
 }
 
+static bool never_wait;
+
+void complain_without_waiting(void)
+{
+    never_wait = true;
+}
+
+static bool would_wait(void)
+{
+    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return never_wait && poll(&file, 1, 0) == 0;
+}
+
 /* One call to write the line, so that lines of two processes do not mix. */
 void complain(const char *format, ...)
 {
     char text[1400];
     va_list arguments;
+    if (would_wait())
+        return;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
@@ -45,6 +62,8 @@ int status_of(int result)
         {ROWLOCK_LOST, EXIT_LOST},
         {ROWLOCK_LAPSED, EXIT_LOST},
         {ROWLOCK_NONE, EXIT_NOTHING},
+        {ROWLOCK_STALE, EXIT_LOST},
+        {ROWLOCK_CONFLICT, EXIT_NOT_ACQUIRED},
         {ROWLOCK_EUNCERTAIN, EXIT_UNREACHABLE},
         {ROWLOCK_ECONN, EXIT_UNREACHABLE},
         {ROWLOCK_ESCHEMA, EXIT_UNFIT},

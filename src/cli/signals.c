@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <stddef.h>
 #include <time.h>
+#ifdef __linux__
+#include <sys/signalfd.h>
+#endif
 
 #ifndef CLOCK_BOOTTIME
 #define CLOCK_BOOTTIME CLOCK_MONOTONIC
@@ -57,7 +60,7 @@ void signals_cancel(rowlock_db *db)
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     waiting_db = db;
-    sigprocmask(SIG_SETMASK, NULL, &original_mask);
+    pthread_sigmask(SIG_SETMASK, NULL, &original_mask);
     for (size_t i = 0; i < COUNT(ending); i++) {
         sigaction(ending[i], NULL, &original_ending[i]);
         if (original_ending[i].sa_handler != SIG_IGN)
@@ -76,11 +79,20 @@ int signals_keep(void)
     }
     for (size_t i = 0; i < COUNT(others); i++)
         sigaddset(&kept, others[i]);
-    sigprocmask(SIG_BLOCK, &kept, NULL);
+    pthread_sigmask(SIG_BLOCK, &kept, NULL);
     /* An ignored SIGCHLD would make the kernel throw away how our child ended. */
     sigaction(SIGCHLD, NULL, &original_child);
     sigaction(SIGCHLD, &action, NULL);
     return caught;
+}
+
+int signals_fd(void)
+{
+#ifdef __linux__
+    return signalfd(-1, &kept, SFD_CLOEXEC | SFD_NONBLOCK);
+#else
+    return -1;
+#endif
 }
 
 int signals_next(int64_t wait_ms)
@@ -99,7 +111,7 @@ void signals_restore(void)
         sigaction(ending[i], &original_ending[i], NULL);
     sigaction(SIGCHLD, &original_child, NULL);
     sigaction(SIGPIPE, &original_pipe, NULL);
-    sigprocmask(SIG_SETMASK, &original_mask, NULL);
+    pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
 }
 
 int64_t now_ms(void)

@@ -25,6 +25,10 @@ int signals_keep(void);
 /* The next kept signal, SIGCHLD included, waiting for it so long at most; 0 if none came. */
 int signals_next(int64_t wait_ms);
 
+/* A new file descriptor that is readable while signals_next() would find one at once. It need not be
+ * read. -1 where there is no such thing. */
+int signals_fd(void);
+
 /* In a child: everything as this process found it. */
 void signals_restore(void);
 

@@ -29,6 +29,48 @@ adopting() {
     same "it fails without a server" $? 1
 }
 
+# bank NAME ARGUMENT…: one transfer; $status, and what it said in $work/NAME.
+bank() {
+    local name=$1
+    shift
+    "$programs/bank_postgres" "$@" "$ROWLOCK_TEST_POSTGRES_URL" <<<"" >"$work/$name" 2>&1
+    status=$?
+}
+
+# The same, but it stands still beyond its lease while another one is made. Descriptor 7 is its Return key.
+bank_paused() {
+    local name=$1
+    shift
+    mkfifo "$work/$name.return"
+    "$programs/bank_postgres" "$@" "$ROWLOCK_TEST_POSTGRES_URL" <"$work/$name.return" \
+        >"$work/$name" 2>&1 &
+    pid=$!
+    exec 7>"$work/$name.return"
+    until_true 20 grep -q "press Return" "$work/$name"
+    kill -STOP "$pid"
+    bank rival
+    kill -CONT "$pid"
+    echo >&7
+    exec 7>&-
+    finished "$pid"
+}
+
+cents_of_a() { sed -n 's/^a has \(-*[0-9]*\),.*/\1/p' "$work/$1"; }
+
+banking() {
+    bank first
+    same "bank_postgres moves money" "$status $(tail -n 1 "$work/first")" "0 committed"
+    bank_paused guarded
+    same "paused beyond its lease it fails" "$status" 1
+    has "with the guard's reason" "$(<"$work/guarded")" "has been granted again"
+    bank second
+    same "and has written nothing" "$(cents_of_a second)" $(($(cents_of_a first) - 1000))
+    bank_paused careless --no-guard
+    same "without a guard it commits" "$status $(tail -n 1 "$work/careless")" "0 committed"
+    bank third
+    same "and what the other has done is lost" "$(cents_of_a third)" $(($(cents_of_a second) - 1000))
+}
+
 demo() {
     # Other builds, such as those with sanitizers, are not put where people find them.
     if [ -x build/rowlock ]; then
@@ -39,6 +81,7 @@ demo() {
 all() {
     nightly
     [ "$db" != postgres ] || adopting
+    [ "$db" != postgres ] || banking
     demo
 }
 

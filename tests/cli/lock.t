@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Locks in single steps, and what is printed: acquire, renew, release, verify, list, show, sweep, break,
-# install, check, names of every kind, JSON, full disks. On each database.
+# raise-tokens, install, check, names of every kind, JSON, full disks. On each database.
 # shellcheck disable=SC2016 # Perl's variables are in single quotes all over
 set -u
 # shellcheck source=tests/cli/cli.sh
@@ -167,6 +167,27 @@ breaking() {
     same "with its owner" "$(json '$d->{broken}{owner}')" "other"
 }
 
+# Tokens of all names are raised, so this changes what other tests see of theirs: none of them minds.
+raising() {
+    local before highest
+    rl acquire raised --owner me
+    before=$out
+    exits "raise-tokens raises the tokens" 0 raise-tokens --by 1000
+    highest=$out
+    holds "and prints the highest" test "$highest" -ge $((before + 1000))
+    exits "a grant that stands goes on" 0 verify raised --owner me --token "$before"
+    exits "and can be renewed" 0 renew raised --owner me --token "$before"
+    exits "and released" 0 release raised --owner me --token "$before"
+    exits "the next one is granted" 0 acquire raised --owner me
+    holds "above that" test "$out" -gt "$highest"
+    exits "so is one of a new name" 0 acquire raised-new --owner me
+    holds "above it, too" test "$out" -gt "$highest"
+    exits "by a million if not told otherwise, in JSON" 0 raise-tokens --json
+    holds "as JSON" test "$(json '$d->{result} eq "ok" ? $d->{highest} : 0')" -ge $((highest + 1000000))
+    rl release raised --owner me --token "$(json '$d->{grants}[0]{token}' "$("$command" show raised --json)")"
+    rl break raised-new
+}
+
 names() {
     local name
     local hostile=("it's" 'say "x"' 'back\slash' '100%' '%s%n%d' "'; DROP TABLE rowlock_locks; --"
@@ -230,6 +251,7 @@ all() {
     rl sweep
     sweeping
     breaking
+    raising
     names
     output
 }

@@ -77,9 +77,9 @@ files() {
     same "error included" "$err" "err"
     out=$(echo through | "$command" run io cat)
     same "input included" "$out" "through"
-    out=$("$command" run io -- sh -c 'ls -l /proc/self/fd' | grep -vE '/proc/|pipe:|/dev/null' | grep -c -- '->')
-    same "no file or socket of the database is left open in it" "$out" \
-        "$(sh -c 'ls -l /proc/self/fd' | grep -vE '/proc/|pipe:|/dev/null' | grep -c -- '->')"
+    out=$("$command" run io -- sh -c 'ls -l /proc/$$/fd; :' | grep -c -- '->')
+    same "no file, pipe or socket of the lock or its keeper is left open in it" "$out" \
+        "$(sh -c 'ls -l /proc/$$/fd; :' | grep -c -- '->')"
     echo inherited >"$work/file"
     out=$("$command" run io -- sh -c 'cat <&7' 7<"$work/file")
     same "but a file that the caller opened for it is" "$out" "inherited"
@@ -134,6 +134,14 @@ holding() {
     exits "the lock is free afterwards" 0 run -n max true
     exits "one that does not heed SIGTERM is killed after --grace" 76 \
         run --max-hold 200ms --grace 200ms max -- sh -c 'trap "" TERM; sleep 300'
+    rm -f "$work/full"
+    mkfifo "$work/full"
+    timeout -k 1 30 "$command" run --max-hold 2s --grace 200ms max -- sh -c \
+        'trap "" TERM; echo x >"$0"; exec sleep 300' "$work/max" 8<>"$work/full" 2>&8 &
+    pid=$!
+    until_true 20 test -s "$work/max"
+    timeout 1 cat /dev/zero 8<>"$work/full" >&8
+    ends "also when nobody reads what is said about it" 76 $pid
 
     begin renewed --ttl 600ms
     sleep 2
@@ -184,24 +192,96 @@ server() {
     TMPDIR=${!dir} tests/lib/server-ctl.sh "$db" "$1" 3>&- 4>&- 5>&-
 }
 
-# A server that hangs: it takes connections and statements, and never answers.
+# just_renewed NAME: waits for the next renewal, so that there is some time until the one after it. Sets
+# $expires to the end of the lease by the database's clock.
+just_renewed() {
+    local before
+    rl show "$1" --json
+    before=$(json '$d->{grants}[0]{renewals}')
+    until_true 20 renewed_since "$1" "$before" || tap_note "no renewal of $1: $(cat "$work/bg.err")"
+    expires=$(json '$d->{grants}[0]{expires_us}')
+}
+
+renewed_since() {
+    rl show "$1" --json
+    [ "$(json '$d->{grants}[0]{renewals}')" -gt "$2" ]
+}
+
+# A server that hangs: it takes connections and statements, and never answers. What it was sent it may
+# carry out when it is thawed, so the end of the lease is read before it is frozen.
 hanging() {
     local dir=ROWLOCK_TEST_${db^^}_DIR ended expires
     [ -n "${!dir:-}" ] || return 0
+    begin silent --ttl 8s --grace 300ms
+    just_renewed silent
+    server freeze
+    holds "that the server hangs is said in time" until_true 8 grep -q "^rowlock: renew lock 'silent'" "$work/bg.err"
+    server thaw
+    holds "and when it is over" until_true 8 grep -q "renew lock 'silent': done after all" "$work/bg.err"
+    same "each of it once" "$(grep -c '^rowlock:' "$work/bg.err")" 2
+    kill -TERM "$pid"
+    ends "the job has gone on" 143 "$pid"
+    exits "and its lock is released" 0 run -n silent true
+
     sign=$work/hanging
     rm -f "$sign"
     start run hanging --ttl 4s --grace 300ms -- sh -c \
         'trap "" TERM; while :; do date +%s%6N >"$0.new"; mv "$0.new" "$0"; sleep 0.02; done' "$sign"
     until_true 20 test -s "$sign"
+    just_renewed hanging
     server freeze
     ends "when the server hangs, the job is ended" 76 "$pid"
     ended=$(cat "$sign")
     server thaw
     has "with the reason" "$(cat "$work/bg.err")" "could not be renewed in time"
-    rl list --json
-    expires=$(json '(grep { $_->{name} eq "hanging" } @$d)[0]{expires_us}')
     holds "it was dead before its lease ended by the database's clock" test "$ended" -lt "$expires"
     rl sweep
+}
+
+# The database's clock jumps while a job runs. A schema in front of the system's tells another time.
+jumping() {
+    local url=$ROWLOCK_URL path='options=-csearch_path%3Dfake,pg_catalog,public'
+    [ "$db" = postgres ] || return 0
+    psql -qAtX "$(url_of postgres)" 2>&1 <<'END'
+CREATE SCHEMA fake;
+CREATE TABLE fake.clock (ahead interval);
+INSERT INTO fake.clock VALUES ('0');
+CREATE FUNCTION fake.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+    AS 'SELECT pg_catalog.clock_timestamp() + (SELECT ahead FROM fake.clock)';
+END
+    ROWLOCK_URL="$url&$path" begin jumping --ttl 3s
+    just_renewed jumping
+    psql -qAtX "$(url_of postgres)" -c "UPDATE fake.clock SET ahead = '1 hour'"
+    holds "a lease that ran out because the database's clock jumped is told" \
+        until_true 20 grep -q "the lease had run out" "$work/bg.err"
+    psql -qAtX "$(url_of postgres)" -c "UPDATE fake.clock SET ahead = '0'"
+    sleep 2
+    same "once" "$(grep -c '^rowlock:' "$work/bg.err")" 1
+    kill -TERM "$pid"
+    ends "and the job goes on" 143 "$pid"
+    psql -qAtX "$(url_of postgres)" -c "SET client_min_messages = warning; DROP SCHEMA fake CASCADE"
+}
+
+# A job that is to tell progress.
+stalling() {
+    local tells='tell() { echo >&"$ROWLOCK_PROGRESS_FD"; sleep 0.1; }
+        tells() { for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do tell; done; }'
+    exits "without --stall there is nothing to tell progress to" 0 run stall -- sh -c 'exit ${ROWLOCK_PROGRESS_FD:-0}'
+    exits "a job that tells progress goes on" 7 run --stall 1s --ttl 1500ms --grace 300ms stall -- \
+        sh -c "$tells; tells; exit 7"
+    same "and nothing is said" "$err" ""
+    exits "one that stops telling is ended" 76 run --stall 1s --ttl 1500ms --grace 300ms stall -- \
+        sh -c "$tells; tells; exec sleep 300"
+    has "with the reason" "$err" "the job told no progress for"
+    exits "its lock is released" 0 run -n stall true
+    exits "so is one that cannot tell" 76 run --stall 500ms --ttl 1s --grace 200ms stall -- \
+        sh -c 'eval "exec $ROWLOCK_PROGRESS_FD>&-"; exec sleep 300'
+    exits "one that tells again before the end of its lease goes on" 7 run --stall 500ms --ttl 6s --grace 300ms stall -- \
+        sh -c "$tells; sleep 1.5; tells; exit 7"
+    has "which is said" "$err" "done after all"
+    exits "and one that has ended need not tell for --min-hold" 7 run --stall 300ms --ttl 1s --grace 200ms \
+        --min-hold 2s stall -- sh -c 'exit 7'
+    same "for which nothing is said" "$err" ""
 }
 
 # A server that goes away and comes back.
@@ -234,6 +314,8 @@ all() {
     rivals
     holding
     losing
+    stalling
+    jumping
     hanging
     restarting
 }

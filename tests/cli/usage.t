@@ -4,7 +4,7 @@ set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
-commands="run acquire renew release verify list show sweep break install check help"
+commands="run acquire renew release verify list show sweep break raise-tokens install check help"
 
 help() {
     local name
@@ -63,6 +63,9 @@ refusals() {
     refused "a lease beyond 366 days" "from 100ms to 366d" acquire x --owner o --ttl 367d
     refused "a grace of half the lease" "less than half of --ttl" run --ttl 4s --grace 2s x true
     refused "a longest hold below the shortest" "--max-hold" run --min-hold 5 --max-hold 4 x true
+    refused "a stall of 0" "must be more than 0" run --stall 0 x true
+    refused "raising tokens by 0" "number from 1 to 1000000000000000" raise-tokens --by 0
+    refused "raising tokens by too much" "number from 1" raise-tokens --by 1000000000000001
     refused "--every 0" "must be more than 0" sweep --every 0
     refused "-q together with --json" "exclude each other" sweep -q --json
     refused "acquire without an owner" "say --owner or set ROWLOCK_OWNER" acquire x

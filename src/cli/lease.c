@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Looks at the lease of a running job and talks about it. No call here waits for the database.
+ */
+#include "lease.h"
+
+#include "signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void lease_begin(struct lease *lease, struct cli *cli, int progress_fd)
+{
+    *lease = (struct lease){.cli = cli, .progress_fd = progress_fd};
+    lease_look(lease);
+    lease->progress_ms = lease->deadline_ms - cli->set.ttl_ms; /* at the grant */
+}
+
+/* ---------------------------------------------------------------- the lease */
+
+/* From one renewal to the next, the database's clock may have run on by far more than ours. */
+static bool has_lapsed(const struct lease *lease, int64_t deadline_ms, int64_t expires_us)
+{
+    int64_t theirs_ms = (expires_us - lease->expires_us) / 1000;
+    int64_t ours_ms = deadline_ms - lease->deadline_ms;
+    int64_t ttl_ms = lease->cli->set.ttl_ms;
+    return lease->expires_us && theirs_ms > ttl_ms && theirs_ms - ours_ms > ttl_ms / 2;
+}
+
+static void note_end(struct lease *lease, int64_t deadline_ms, int64_t expires_us)
+{
+    if (has_lapsed(lease, deadline_ms, expires_us))
+        complain("renew lock '%s': the lease had run out by the database's clock; for a while the "
+                 "job was not protected, but nobody else got the lock",
+                 rowlock_lock_name(lease->cli->lock));
+    lease->deadline_ms = deadline_ms;
+    lease->expires_us = expires_us;
+}
+
+static void say_jeopardy(const struct lease *lease)
+{
+    const struct cli *cli = lease->cli;
+    char text[DURATION_TEXT_SIZE];
+    char why[WARNING_SIZE];
+    duration_text(now_ms() - lease->progress_ms, text);
+    if (lease_stalled(lease))
+        complain("run '%s': the job told no progress for %s; its lease is not renewed",
+                 cli->arguments[0], text);
+    else
+        complain("renew lock '%s': %s", cli->arguments[0],
+                 last_warning(why) ? why : "the database has not answered yet");
+}
+
+static void note_state(struct lease *lease, rowlock_state state)
+{
+    bool jeopardy = state == ROWLOCK_STATE_JEOPARDY;
+    if (jeopardy && !lease->in_jeopardy)
+        say_jeopardy(lease);
+    if (state == ROWLOCK_STATE_HELD && lease->in_jeopardy)
+        complain("renew lock '%s': done after all", lease->cli->arguments[0]);
+    if (state == ROWLOCK_STATE_HELD)
+        forget_warning();
+    lease->in_jeopardy = jeopardy;
+    if (state == ROWLOCK_STATE_HELD || jeopardy || lease->lost)
+        return;
+    lease->lost = true;
+    lease->running_out = now_ms() >= lease->deadline_ms - lease->cli->margin_ms;
+}
+
+/* Our clock is read before the remaining time is, so that the sum errs to the early side. A lost lease
+ * has no time left by what the library says, and keeps the deadline it had. */
+void lease_look(struct lease *lease)
+{
+    rowlock_lock *lock = lease->cli->lock;
+    int64_t expires_us = rowlock_lock_expires_us(lock);
+    int64_t now = now_ms();
+    int64_t left_ms = rowlock_remaining_ms(lock);
+    if (left_ms > 0)
+        note_end(lease, now + left_ms, expires_us);
+    note_state(lease, rowlock_lock_state(lock));
+}
+
+/* ---------------------------------------------------------------- progress */
+
+int progress_open(int ends[2])
+{
+    char text[16];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return errno;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK); /* ours alone: the job need not expect such a thing */
+    snprintf(text, sizeof text, "%d", ends[1]);
+    must_have(setenv("ROWLOCK_PROGRESS_FD", text, 1) == 0 ? text : NULL);
+    return 0;
+}
+
+void lease_progress(struct lease *lease)
+{
+    lease->progress_ms = now_ms();
+    rowlock_progress(lease->cli->lock);
+}
+
+void lease_hear(struct lease *lease)
+{
+    char bytes[4096];
+    ssize_t got = 0;
+    bool any = false;
+    while (lease->progress_fd >= 0 && (got = read(lease->progress_fd, bytes, sizeof bytes)) > 0)
+        any = true;
+    if (any)
+        lease_progress(lease);
+    if (got == 0 && lease->progress_fd >= 0) { /* nobody can tell any more */
+        close(lease->progress_fd);
+        lease->progress_fd = -1;
+    }
+}
+
+bool lease_stalled(const struct lease *lease)
+{
+    int64_t stall_ms = lease->cli->set.stall_ms;
+    return stall_ms != UNSET && now_ms() - lease->progress_ms >= stall_ms;
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# The recipes of docs/GUARDING.md for people without the library, typed into psql and the mysql client.
+# shellcheck disable=SC2016 # Perl's variables are in single quotes all over
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+sql_client() {
+    local place
+    place=$(url_of "$db")
+    if [ "$db" = postgres ]; then
+        psql -qAtX "$place" 2>&1
+    else
+        place=${place#*@}
+        mariadb --no-defaults -u root -h 127.0.0.1 -P "$(expr "$place" : '[^:]*:\([0-9]*\)')" \
+            --skip-column-names --batch --unbuffered --force "$(basename "${place%%\?*}")" 2>&1
+    fi
+}
+
+# A client that stays connected: say SQL types a statement and sets $said to the answer. The tables of
+# this test have a prefix of their own.
+start_client() { coproc CLIENT { sql_client; }; }
+say() {
+    local line prefix=${ROWLOCK_URL##*rowlock_prefix=}
+    printf '%s;\nSELECT %s;\n' "${1//rowlock_/$prefix}" "'end of answer'" >&"${CLIENT[1]}"
+    said=
+    while read -r -t $((20 * slow)) line <&"${CLIENT[0]}" && [ "$line" != "end of answer" ]; do
+        said+=${said:+ }$line
+    done
+}
+stop_client() {
+    local pid=$CLIENT_PID
+    echo '\q' >&"${CLIENT[1]}"
+    wait "$pid" 2>/dev/null
+}
+
+guard_sql() {
+    if [ "$db" = postgres ]; then
+        echo "SELECT token FROM rowlock_tokens WHERE name = '$1' FOR SHARE"
+    else
+        echo "SELECT token FROM rowlock_tokens WHERE name = '$1' LOCK IN SHARE MODE"
+    fi
+}
+
+# expired NAME OWNER: acquires, and lets the lease run out. Sets $token.
+expired() {
+    rl acquire "$1" --owner "$2" --ttl 0.3 -n
+    token=$out
+    until_true 20 lapsed "$1"
+}
+lapsed() {
+    rl show "$1" --json
+    [ "$(json '$d->{grants}[0]{remaining_ms}')" -lt 0 ]
+}
+
+guarding() {
+    rl acquire typed --owner me --ttl 30 -n
+    token=$out
+    say "BEGIN"
+    say "$(guard_sql typed)"
+    same "the guard answers with our token" "$said" "$token"
+    exits "the lease can be renewed meanwhile" 0 renew typed --owner me --token "$token" --ttl 0.3
+    until_true 20 lapsed typed
+    exits "an expired lock is not taken over while a transaction guards it" 75 \
+        acquire typed --owner rival -n
+    say "COMMIT"
+    exits "after its end it is" 0 acquire typed --owner rival -n
+    holds "with a greater token" test "$out" -gt "$token"
+    say "BEGIN"
+    say "$(guard_sql typed)"
+    same "which a stale holder's guard shows him" "$said" "$out"
+    say "ROLLBACK"
+}
+
+looking_is_not_guarding() {
+    expired looked me
+    say "BEGIN"
+    say "SELECT token FROM rowlock_tokens WHERE name = 'looked'"
+    same "a plain SELECT shows our token" "$said" "$token"
+    exits "and stops nobody" 0 acquire looked --owner rival -n
+    say "ROLLBACK"
+}
+
+releasing() {
+    rl acquire together --owner me --ttl 30 -n
+    token=$out
+    say "BEGIN"
+    say "DELETE FROM rowlock_locks WHERE name = 'together' AND slot = 0 AND owner = 'me' AND token = $token"
+    exits "a release within a transaction is not there before its end" 75 \
+        acquire together --owner rival -n
+    say "ROLLBACK"
+    exits "nor after a rollback" 0 verify together --owner me --token "$token"
+}
+
+fencing() {
+    say "DROP TABLE IF EXISTS fenced"
+    say "CREATE TABLE fenced (id INT PRIMARY KEY, v INT, fence BIGINT NOT NULL DEFAULT 0)"
+    say "INSERT INTO fenced (id, v) VALUES (1, 0)"
+    say "UPDATE fenced SET v = 10, fence = 5 WHERE id = 1 AND fence <= 5"
+    say "UPDATE fenced SET v = 20, fence = 7 WHERE id = 1 AND fence <= 7"
+    say "UPDATE fenced SET v = 30, fence = 6 WHERE id = 1 AND fence <= 6"
+    say "SELECT v FROM fenced"
+    same "a fence column refuses the older token's write" "$said" 20
+    say "DROP TABLE fenced"
+}
+
+register() {
+    local answers=
+    for t in 5 7 6 7; do
+        if [ "$db" = postgres ]; then
+            say "WITH put AS (INSERT INTO rowlock_fences AS f (resource, token, seen)
+                 VALUES ('typed', $t, 0) ON CONFLICT (resource) DO UPDATE SET token = excluded.token
+                 WHERE f.token <= excluded.token RETURNING 1) SELECT count(*) FROM put"
+        else
+            say "CALL rowlock_fence('typed', $t)"
+        fi
+        answers+=$said
+    done
+    same "the register refuses the older token" "$answers" 1101
+    say "DELETE FROM rowlock_fences WHERE resource = 'typed'"
+}
+
+recipes() {
+    [ "$db" != sqlite ] || return 0
+    rl install
+    start_client
+    guarding
+    looking_is_not_guarding
+    releasing
+    fencing
+    register
+    stop_client
+}
+for_each_database recipes
+
+done_testing
