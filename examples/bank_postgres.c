@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A transfer that no pause can spoil. Stop it with Ctrl-Z while it waits for Return, run another one,
+ * then let it go on: its guard finds the lock lost, and it rolls back. With --no-guard it overwrites
+ * what the other has done.
+ *
+ *     bank_postgres [--no-guard] postgresql://…
+ */
+#include <rowlock/rowlock.h>
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char setup[] = "SET client_min_messages = warning;"
+                            "CREATE TABLE IF NOT EXISTS bank (name TEXT PRIMARY KEY, cents INT);"
+                            "INSERT INTO bank VALUES ('a', 10000), ('b', 0) ON CONFLICT DO NOTHING";
+
+static int run(PGconn *conn, const char *sql, int *cents)
+{
+    PGresult *r = PQexec(conn, sql);
+    int good = cents ? PQntuples(r) == 1 && sscanf(PQgetvalue(r, 0, 0), "%d", cents) == 1
+                     : PQresultStatus(r) == PGRES_COMMAND_OK;
+    PQclear(r);
+    return good;
+}
+
+static int transfer(PGconn *conn, rowlock_db *tx, rowlock_lock *lock, int guarded)
+{
+    char sql[200];
+    int a = 0, b = 0;
+    if (!run(conn, "SELECT cents FROM bank WHERE name = 'a'", &a) ||
+        !run(conn, "SELECT cents FROM bank WHERE name = 'b'", &b))
+        return 0;
+    fprintf(stderr, "a has %d, b has %d; press Return to move 500\n", a, b);
+    getchar();
+    snprintf(sql, sizeof sql, "UPDATE bank SET cents = CASE name WHEN 'a' THEN %d ELSE %d END",
+             a - 500, b + 500);
+    /* Whatever happened until now: if the guard says OK and we commit, the balances read above were
+     * right until then. Nobody else was granted the lock before, and nobody can be till the commit. */
+    if (run(conn, "BEGIN", NULL) && run(conn, sql, NULL) &&
+        (!guarded || rowlock_guard(lock, tx) == ROWLOCK_OK))
+        return run(conn, "COMMIT", NULL);
+    run(conn, "ROLLBACK", NULL); /* LOST, CONFLICT or a failure */
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int guarded = argc < 3 || strcmp(argv[1], "--no-guard") != 0, done = 0;
+    const char *url = argc > 1 ? argv[argc - 1] : "postgresql://";
+    PGconn *conn = PQconnectdb(url);
+    rowlock_db *tx = NULL, *db = NULL;
+    rowlock_lock *lock = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = 2000;
+    options.wait_ms = ROWLOCK_FOREVER;
+    /* Lock and keeper have connections of their own: leases are renewed while a transaction is open.
+     * But when the process stands still, so does its keeper. Hence the guard. */
+    if (run(conn, setup, NULL) && rowlock_db_open(&db, url, NULL, &err) == ROWLOCK_OK &&
+        rowlock_install(db) == ROWLOCK_OK &&
+        rowlock_db_adopt_postgres(&tx, conn, NULL, &err) == ROWLOCK_OK &&
+        rowlock_keeper_open(&options.keeper, url, NULL, &err) == ROWLOCK_OK &&
+        rowlock_lock_open(db, "bank", &lock) == ROWLOCK_OK &&
+        rowlock_acquire(lock, &options) == ROWLOCK_OK) {
+        done = transfer(conn, tx, lock, guarded);
+        rowlock_db_error(tx, &err); /* why the guard said no, if it did */
+        if (rowlock_release(lock) == ROWLOCK_LOST)
+            fputs("somebody else has had the lock meanwhile\n", stderr);
+    }
+    puts(done ? "committed" : err.text[0] ? err.text : "failed");
+    rowlock_lock_close(lock);
+    rowlock_keeper_close(options.keeper);
+    rowlock_db_close(tx); /* before its connection */
+    rowlock_db_close(db);
+    PQfinish(conn);
+    return !done;
+}
