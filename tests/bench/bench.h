@@ -50,6 +50,13 @@ void ours_busy(void *session); /* somebody else must hold the lock */
 void ours_renew(void *session);
 void ours_verify(void *session);
 int64_t ours_sweep(void *session); /* how many rows went */
+rowlock_db *ours_connect(const struct place *place);
+
+/* What a keeper sends, for every lease that stands in the table when the session is opened. */
+void *ours_beat_open(const struct place *place);
+void ours_beat_close(void *session);
+void ours_beat(void *session);
+bool ours_can_beat(void *session);
 
 /* The other side: one for each database, spoken to in its own client library. Where a step is NULL,
  * there is nothing of that kind. */
@@ -81,6 +88,12 @@ struct hand {
 
     int64_t (*sweep)(void *session, int64_t now_us); /* DELETE in batches; how many rows went */
     const char *sweep_legend;
+
+    /* The same for all locks that stand in the table, which learn() reads first. */
+    void (*learn)(void *session);
+    void (*renew_all)(void *session);
+    const char *renew_all_legend;
+    void (*tidy)(void *session); /* clears dead rows away; may be NULL */
 };
 
 extern const struct hand hand_postgres, hand_mysql, hand_sqlite;

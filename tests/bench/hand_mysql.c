@@ -19,8 +19,8 @@
 #define COLUMNS \
     "(name, slot, owner, token, attempt, acquired, expires, ttl, host, pid, program, note)"
 
-enum statement { BUMP, INSERT, SINGLE, DELETE, LOOK, RENEW, SWEEP, STATEMENTS };
-enum { VALUES_MAX = 8, COLUMNS_MAX = 12, TEXT_CAP = 256 };
+enum statement { BUMP, INSERT, SINGLE, DELETE, LOOK, RENEW, SWEEP, RENEW_ALL, STATEMENTS };
+enum { VALUES_MAX = 8, COLUMNS_MAX = 12, TEXT_CAP = 256, LEASE_CAP = 700 };
 
 static const char *const statements[STATEMENTS] = {
     [BUMP] = "UPDATE rowlock_tokens SET token = LAST_INSERT_ID(token + 1), granted = " NOW
@@ -35,6 +35,13 @@ static const char *const statements[STATEMENTS] = {
     [RENEW] = "UPDATE rowlock_locks SET expires = " NOW " + ?, renewals = renewals + 1"
               " WHERE name = ? AND slot = 0 AND owner = ? AND token = ?",
     [SWEEP] = "DELETE FROM rowlock_locks WHERE expires <= ? ORDER BY name, slot LIMIT ?",
+    [RENEW_ALL] = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (name VARBINARY(255) PATH '$[0]', slot INT "
+                  "PATH '$[1]',"
+                  " owner VARBINARY(255) PATH '$[2]', token BIGINT PATH '$[3]')) w"
+                  " STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = w.name AND "
+                  "l.slot = w.slot"
+                  " AND l.owner = w.owner AND l.token = w.token"
+                  " SET l.expires = " NOW " + ?, l.renewals = l.renewals + 1",
 };
 
 /* What one would move into the server to save round trips. */
@@ -53,6 +60,8 @@ struct session {
     MYSQL_STMT *kept[STATEMENTS];
     char name[300], owner[40], host[256];
     int64_t token, ttl, pid;
+    char *leases; /* what learn() found, as JSON */
+    uint64_t standing;
 };
 
 /* ---- sessions */
@@ -136,6 +145,7 @@ static void close_session(void *session)
         if (s->kept[i])
             mysql_stmt_close(s->kept[i]);
     mysql_close(s->conn);
+    free(s->leases);
     free(s);
 }
 
@@ -347,6 +357,39 @@ static int64_t sweep(void *session, int64_t now_us)
     return gone;
 }
 
+/* ---- all at once */
+
+/* Names and owners here need no escapes. */
+static void learn(void *session)
+{
+    struct session *s = session;
+    run(s->conn, "SELECT name, slot, owner, token FROM rowlock_locks ORDER BY name, slot");
+    MYSQL_RES *result = mysql_store_result(s->conn);
+    if (!result)
+        die("MySQL: %s", mysql_error(s->conn));
+    s->standing = mysql_num_rows(result);
+    s->leases = malloc(s->standing * LEASE_CAP + 3);
+    if (!s->leases)
+        die("out of memory");
+    char *at = s->leases;
+    for (MYSQL_ROW row; (row = mysql_fetch_row(result));)
+        at += sprintf(at, "%c[\"%.255s\",%s,\"%.255s\",%s]", at == s->leases ? '[' : ',', row[0],
+                      row[1], row[2], row[3]);
+    memcpy(at, "]", 2);
+    mysql_free_result(result);
+}
+
+static void renew_all(void *session)
+{
+    struct session *s = session;
+    struct values v = {.count = 0};
+    give_text(&v, s->leases);
+    give_int(&v, &s->ttl);
+    uint64_t renewed = mysql_stmt_affected_rows(execute(s, RENEW_ALL, &v));
+    if (renewed != s->standing)
+        die("MySQL: %" PRIu64 " rows renewed of %" PRIu64, renewed, s->standing);
+}
+
 const struct hand hand_mysql = {
     .name = "mysql",
     .url_env = "ROWLOCK_TEST_MYSQL_URL",
@@ -369,4 +412,7 @@ const struct hand hand_mysql = {
     .fill = fill,
     .sweep = sweep,
     .sweep_legend = "DELETE … LIMIT 500, again and again",
+    .learn = learn,
+    .renew_all = renew_all,
+    .renew_all_legend = "UPDATE … JOIN JSON_TABLE of a text that is written once",
 };

@@ -19,7 +19,20 @@
 #define COLUMNS \
     "(name, slot, owner, token, attempt, acquired, expires, ttl, host, pid, program, note)"
 
-enum statement { BEGIN, BUMP, INSERT, COMMIT, SINGLE, DELETE, LOOK, RENEW, SWEEP, STATEMENTS };
+enum statement {
+    BEGIN,
+    BUMP,
+    INSERT,
+    COMMIT,
+    SINGLE,
+    DELETE,
+    LOOK,
+    RENEW,
+    SWEEP,
+    RENEW_ALL,
+    STATEMENTS
+};
+enum { NAMES, SLOTS, OWNERS, TOKENS, ARRAYS };
 
 /* $1 name  $2 owner  $3 token or attempt  $4 ttl  $5 host  $6 pid  $7 program  $8 token */
 static const struct {
@@ -63,11 +76,20 @@ static const struct {
                " WHERE name > $1 AND expires <= $2::bigint ORDER BY name, slot LIMIT $3))"
                " RETURNING name",
                3},
+    [RENEW_ALL] = {"renew_all",
+                   "UPDATE rowlock_locks l SET expires = " NOW " + $5::bigint,"
+                   " renewals = l.renewals + 1"
+                   " FROM unnest($1::text[], $2::integer[], $3::text[], $4::bigint[])"
+                   " AS w (name, slot, owner, token) WHERE l.name = w.name AND l.slot = w.slot"
+                   " AND l.owner = w.owner AND l.token = w.token",
+                   5},
 };
 
 struct session {
     PGconn *conn;
     char name[300], owner[40], attempt[24], ttl[24], host[256], pid[24], token[24];
+    char *arrays[ARRAYS]; /* what learn() found, as parameters */
+    char standing[24];
 };
 
 static PGresult *check(PGconn *conn, PGresult *result)
@@ -163,6 +185,8 @@ static void *open_session(const struct place *place, const char *name)
 static void close_session(void *session)
 {
     struct session *s = session;
+    for (int i = 0; i < ARRAYS; i++)
+        free(s->arrays[i]);
     PQfinish(s->conn);
     free(s);
 }
@@ -313,6 +337,38 @@ static int64_t sweep(void *session, int64_t now_us)
     return gone;
 }
 
+/* ---- all at once */
+
+static void learn(void *session)
+{
+    struct session *s = session;
+    PGresult *r = check(
+        s->conn, PQexec(s->conn, "SELECT array_agg(name), array_agg(slot), array_agg(owner),"
+                                 " array_agg(token), count(*)"
+                                 " FROM (SELECT * FROM rowlock_locks ORDER BY name, slot) l"));
+    for (int i = 0; i < ARRAYS; i++)
+        s->arrays[i] = strdup(PQgetvalue(r, 0, i));
+    snprintf(s->standing, sizeof s->standing, "%.23s", PQgetvalue(r, 0, ARRAYS));
+    PQclear(r);
+}
+
+static void renew_all(void *session)
+{
+    struct session *s = session;
+    const char *values[] = {s->arrays[NAMES], s->arrays[SLOTS], s->arrays[OWNERS],
+                            s->arrays[TOKENS], s->ttl};
+    PGresult *r = execute(s, RENEW_ALL, values);
+    if (strcmp(PQcmdTuples(r), s->standing) != 0)
+        die("PostgreSQL: %s rows renewed of %s", PQcmdTuples(r), s->standing);
+    PQclear(r);
+}
+
+static void tidy(void *session)
+{
+    struct session *s = session;
+    run(s->conn, "VACUUM rowlock_locks");
+}
+
 const struct hand hand_postgres = {
     .name = "postgres",
     .url_env = "ROWLOCK_TEST_POSTGRES_URL",
@@ -336,4 +392,8 @@ const struct hand hand_postgres = {
     .fill = fill,
     .sweep = sweep,
     .sweep_legend = "DELETE of 500 rows found by key order, again and again",
+    .learn = learn,
+    .renew_all = renew_all,
+    .renew_all_legend = "UPDATE … FROM unnest of arrays, which are written once",
+    .tidy = tidy,
 };

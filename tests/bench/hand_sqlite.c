@@ -48,6 +48,13 @@ struct session {
     sqlite3_stmt *kept[STATEMENTS];
     char name[300], owner[40], host[256], file[600];
     sqlite3_int64 token;
+    struct lease *leases; /* what learn() found */
+    int standing;
+};
+
+struct lease {
+    char name[256], owner[256];
+    sqlite3_int64 token;
 };
 
 static void check(sqlite3 *db, int code)
@@ -123,6 +130,7 @@ static void close_session(void *session)
     for (int i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(s->kept[i]);
     sqlite3_close(s->db);
+    free(s->leases);
     free(s);
 }
 
@@ -262,6 +270,53 @@ static int64_t sweep(void *session, int64_t now_us)
     return gone;
 }
 
+/* ---- all at once */
+
+static void learn(void *session)
+{
+    struct session *s = session;
+    sqlite3_stmt *stmt = NULL;
+    int room = 0;
+    check(s->db, sqlite3_prepare_v2(
+                     s->db, "SELECT name, owner, token FROM rowlock_locks ORDER BY name, slot", -1,
+                     &stmt, NULL));
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        if (s->standing == room) {
+            room = 2 * room + 1000;
+            s->leases = realloc(s->leases, (size_t)room * sizeof *s->leases);
+        }
+        if (!s->leases)
+            die("out of memory");
+        struct lease *lease = &s->leases[s->standing++];
+        snprintf(lease->name, sizeof lease->name, "%s", (const char *)sqlite3_column_text(stmt, 0));
+        snprintf(lease->owner, sizeof lease->owner, "%s",
+                 (const char *)sqlite3_column_text(stmt, 1));
+        lease->token = sqlite3_column_int64(stmt, 2);
+    }
+    check(s->db, sqlite3_finalize(stmt));
+}
+
+static void renew_one(struct session *s, const struct lease *lease)
+{
+    sqlite3_stmt *stmt = s->kept[RENEW];
+    check(s->db, sqlite3_bind_text(stmt, 1, lease->name, -1, SQLITE_STATIC));
+    check(s->db, sqlite3_bind_text(stmt, 2, lease->owner, -1, SQLITE_STATIC));
+    check(s->db, sqlite3_bind_int64(stmt, 3, lease->token));
+    check(s->db, sqlite3_bind_int64(stmt, 4, LEASE_MS * INT64_C(1000)));
+    if (sqlite3_step(stmt) != SQLITE_ROW)
+        die("SQLite: '%s' is not held", lease->name);
+    sqlite3_reset(stmt);
+}
+
+static void renew_all(void *session)
+{
+    struct session *s = session;
+    execute(s, BEGIN);
+    for (int i = 0; i < s->standing; i++)
+        renew_one(s, &s->leases[i]);
+    execute(s, COMMIT);
+}
+
 const struct hand hand_sqlite = {
     .name = "sqlite",
     .url_env = "ROWLOCK_TEST_SQLITE_URL",
@@ -281,4 +336,7 @@ const struct hand hand_sqlite = {
     .fill = fill,
     .sweep = sweep,
     .sweep_legend = "DELETE … IN (SELECT … LIMIT 500), again and again",
+    .learn = learn,
+    .renew_all = renew_all,
+    .renew_all_legend = "BEGIN; a prepared UPDATE for each row; COMMIT",
 };

@@ -3,8 +3,11 @@
  * What is measured, on each database whose URL is in the environment. How is in contest.c.
  *
  * usage: main [JSON-FILE]
+ *   BENCH          only the parts with this word in their name: pairs network busy renew trips log sweep
+ *                  beat (all)
  *   BENCH_SECONDS  how long each contender runs for each figure (1.5)
  *   BENCH_SWEEP    expired rows in the sweep (100000)
+ *   BENCH_BEAT     leases that are renewed in one beat (10000)
  *   BENCH_DELAY_US how much later each way a slow network delivers (500)
  */
 #include "bench.h"
@@ -17,7 +20,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEPS_LOGGED = 50, STEPS_BEFORE = 10, SWEEPS = 2, FSYNCS = 51, LOG_ROUNDS = 5 };
+enum {
+    STEPS_LOGGED = 50,
+    STEPS_BEFORE = 10,
+    SWEEPS = 2,
+    FSYNCS = 51,
+    LOG_ROUNDS = 5,
+    BEATS = 15,
+    BEATS_BEFORE = 6
+};
 
 struct site {
     const struct hand *hand;
@@ -26,7 +37,7 @@ struct site {
 };
 
 static double seconds = 1.5;
-static int64_t sweep_rows = 100000;
+static int64_t sweep_rows = 100000, beat_rows = 10000;
 static int delay_us = 500;
 
 /* The place behind a proxy. NULL where there is no server to put one before. */
@@ -303,7 +314,85 @@ static void bench_sweep(const struct site *site)
     report_number("sweep", "ratio", ratio);
 }
 
+/* ---- beat */
+
+/* A beat follows the one before by a third of a lease, in which the server has cleared the dead rows. */
+static double time_beat(const struct hand *hand, void *tidier, void (*beat)(void *), void *session)
+{
+    if (hand->tidy)
+        hand->tidy(tidier);
+    double began = clock_s();
+    beat(session);
+    return (double)beat_rows / (clock_s() - began);
+}
+
+static void compare_beats(const struct hand *hand, void *const tidiers[2], void *us, void *them)
+{
+    double rates[2][BEATS], ratios[BEATS];
+    for (int i = 0; i < BEATS_BEFORE; i++) {
+        ours_beat(us);
+        hand->renew_all(them);
+    }
+    for (int i = 0; i < BEATS; i++) {
+        rates[0][i] = time_beat(hand, tidiers[0], ours_beat, us);
+        rates[1][i] = time_beat(hand, tidiers[1], hand->renew_all, them);
+        ratios[i] = rates[0][i] / rates[1][i];
+    }
+    double rate = median(rates[0], BEATS), their_rate = median(rates[1], BEATS);
+    double ratio = median(ratios, BEATS);
+    report_line("  %-28s  %9.0f rows/s\n", "rowlock", rate);
+    report_line("  %-28s  %9.0f rows/s, ratio %.2f (%.2f to %.2f): %s\n", "bare UPDATE", their_rate,
+                ratio, ratios[0], ratios[BEATS - 1], hand->renew_all_legend);
+    report_number("beat", "rowlock", rate);
+    report_number("beat", "bare UPDATE", their_rate);
+    report_number("beat", "ratio", ratio);
+}
+
+static void count_beat(const struct site *site)
+{
+    struct place far = site->ours;
+    struct faultproxy *proxy = start_proxy(site->url, &far);
+    if (!proxy)
+        return;
+    void *session = ours_beat_open(&far);
+    ours_beat(session);
+    count_trips(proxy, "round trips of rowlock's beat", ours_beat, session);
+    ours_beat_close(session);
+    faultproxy_stop(proxy);
+}
+
+/* The last part: it leaves its rows standing. */
+static void bench_beat(const struct site *site)
+{
+    const struct hand *hand = site->hand;
+    void *tidiers[] = {hand->open(&site->ours, "beat"), hand->open(&site->theirs, "beat")};
+    char title[100];
+    for (int i = 0; i < 2; i++)
+        hand->fill(tidiers[i], beat_rows);
+    void *us = ours_beat_open(&site->ours), *them = hand->open(&site->theirs, "beat");
+    hand->learn(them);
+    snprintf(title, sizeof title, "%lld leases renewed in one beat", (long long)beat_rows);
+    report_section(title);
+    if (ours_can_beat(us)) {
+        compare_beats(hand, tidiers, us, them);
+        count_beat(site);
+    }
+    ours_beat_close(us);
+    hand->close(them);
+    for (int i = 0; i < 2; i++)
+        hand->close(tidiers[i]);
+}
+
 /* ---- all of it */
+
+static const struct {
+    const char *name;
+    void (*run)(const struct site *site);
+} parts[] = {
+    {"pairs", bench_pairs}, {"network", bench_network}, {"busy", bench_busy},
+    {"renew", bench_renew}, {"trips", bench_trips},     {"log", bench_log},
+    {"sweep", bench_sweep}, {"beat", bench_beat},
+};
 
 static void bench_site(const struct hand *hand)
 {
@@ -318,13 +407,10 @@ static void bench_site(const struct hand *hand)
     hand->describe(session, description, sizeof description);
     hand->close(session);
     report_database(hand->name, description);
-    bench_pairs(&site);
-    bench_network(&site);
-    bench_busy(&site);
-    bench_renew(&site);
-    bench_trips(&site);
-    bench_log(&site);
-    bench_sweep(&site);
+    const char *word = getenv("BENCH");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!word || strstr(parts[i].name, word))
+            parts[i].run(&site);
     hand->drop_places(site.url);
 }
 
@@ -367,6 +453,7 @@ int main(int argc, char **argv)
 {
     seconds = setting("BENCH_SECONDS", seconds);
     sweep_rows = (int64_t)setting("BENCH_SWEEP", (double)sweep_rows);
+    beat_rows = (int64_t)setting("BENCH_BEAT", (double)beat_rows);
     delay_us = (int)setting("BENCH_DELAY_US", delay_us);
     report_disk();
 #if RLK_WITH_POSTGRES

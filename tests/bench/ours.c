@@ -21,7 +21,7 @@ static void must(rowlock_db *db, int result, int expected)
         err.action, err.text);
 }
 
-static rowlock_db *open_db(const struct place *place)
+rowlock_db *ours_connect(const struct place *place)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
@@ -34,7 +34,7 @@ static rowlock_db *open_db(const struct place *place)
 
 void ours_install(const struct place *place)
 {
-    rowlock_db *db = open_db(place);
+    rowlock_db *db = ours_connect(place);
     must(db, rowlock_install(db), ROWLOCK_OK);
     rowlock_db_close(db);
 }
@@ -44,7 +44,7 @@ void *ours_open(const struct place *place, const char *name)
     struct session *s = calloc(1, sizeof *s);
     if (!s)
         die("out of memory");
-    s->db = open_db(place);
+    s->db = ours_connect(place);
     must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
     return s;
 }

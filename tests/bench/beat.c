@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rowlock's side of the beat: the statement that a keeper sends for all leases that are due, sent the way
+ * it sends it (src/keeper.c). For this, unlike ours.c, it looks inside.
+ */
+#include "bench.h"
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct beat {
+    rowlock_db *db;
+    struct rlk_lease *leases;
+    size_t count, room;
+    int64_t now_us;
+};
+
+static int take_lease(void *context, const rowlock_grant *grant)
+{
+    struct beat *b = context;
+    if (b->count == b->room) {
+        b->room = 2 * b->room + 1000;
+        b->leases = realloc(b->leases, b->room * sizeof *b->leases);
+    }
+    char *name = strdup(grant->name), *owner = strdup(grant->owner);
+    if (!b->leases || !name || !owner)
+        die("out of memory");
+    b->leases[b->count++] = (struct rlk_lease){
+        .held = {.name = name, .slot = grant->slot, .owner = owner, .token = grant->token},
+        .ttl_us = LEASE_MS * INT64_C(1000)};
+    return 0;
+}
+
+void *ours_beat_open(const struct place *place)
+{
+    struct beat *b = calloc(1, sizeof *b);
+    if (!b)
+        die("out of memory");
+    b->db = ours_connect(place);
+    if (rowlock_list(b->db, NULL, take_lease, b) != ROWLOCK_OK)
+        die("cannot list the leases: %s", b->db->error.text);
+    return b;
+}
+
+void ours_beat_close(void *session)
+{
+    struct beat *b = session;
+    for (size_t i = 0; i < b->count; i++) {
+        free((char *)b->leases[i].held.name);
+        free((char *)b->leases[i].held.owner);
+    }
+    free(b->leases);
+    rowlock_db_close(b->db);
+    free(b);
+}
+
+static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct beat *b = context;
+    for (size_t i = 0; i < b->count; i++)
+        b->leases[i].renewed = false;
+    return db->backend->renew_all(db->conn, call, b->leases, b->count, &b->now_us);
+}
+
+void ours_beat(void *session)
+{
+    struct beat *b = session;
+    struct rlk_step_call step = {.run = run_renew_all, .context = b};
+    rlk_action(b->db, "renew leases", NULL);
+    if (rlk_do(b->db, &step) != ROWLOCK_OK)
+        die("%s: %s", b->db->error.action, b->db->error.text);
+    for (size_t i = 0; i < b->count; i++)
+        if (!b->leases[i].renewed)
+            die("'%s' was not renewed", b->leases[i].held.name);
+}
+
+bool ours_can_beat(void *session)
+{
+    return ((struct beat *)session)->db->backend->renew_all != NULL;
+}
