@@ -505,6 +505,18 @@ static enum rlk_class change(struct conn *c, struct rlk_call *call, struct excha
     return class;
 }
 
+/* MariaDB says of a DELETE that KILL QUERY meets at its very beginning that all went well, and that there
+ * was no such row. So what it says is taken only when it says it again. */
+static enum rlk_class delete_one(struct conn *c, struct rlk_call *call, struct exchange *x,
+                                 bool *found)
+{
+    const enum rlk_class class = change(c, call, x, found);
+
+    if (class != RLK_DONE || *found || !strstr(mysql_get_server_info(c->mysql), "MariaDB"))
+        return class;
+    return change(c, call, x, found);
+}
+
 /* A statement that is no step: a connection setting, BEGIN, COMMIT, or a part of the schema. */
 static enum rlk_class send_text(struct conn *c, struct rlk_call *call, const char *sql,
                                 size_t length)
@@ -1215,7 +1227,7 @@ static enum rlk_class release(void *conn, struct rlk_call *call, const struct rl
     struct exchange x = {.step = RLK_STEP_RELEASE};
 
     give_held(&x, held);
-    return change(conn, call, &x, found);
+    return delete_one(conn, call, &x, found);
 }
 
 static enum rlk_class verify(void *conn, struct rlk_call *call, const struct rlk_held *held,
@@ -1238,7 +1250,7 @@ static enum rlk_class withdraw(void *conn, struct rlk_call *call, const struct r
     give_int(&x, claim->slot);
     give_text(&x, claim->owner);
     give_int(&x, claim->attempt);
-    return change(conn, call, &x, found);
+    return delete_one(conn, call, &x, found);
 }
 
 /* What the longest lease takes in JSON besides its texts: three numbers and what is around them. */

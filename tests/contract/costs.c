@@ -78,7 +78,8 @@ static void round_trips(const struct contract *c, struct faultproxy *proxy, cons
     is_result(db, rowlock_break(db, "round trips", 0, NULL), ROWLOCK_OK, "break");
     tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "a release that is LOST");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
+    int trips = faultproxy_round_trips(proxy);
+    tap_ok(trips == 1 || (is_mysql(c) && trips == 2), "takes one, on MariaDB two");
     rowlock_lock_close(lock);
     rowlock_lock_close(rival);
     rowlock_db_close(db);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One request or answer that gets lost, and words for what is there before and after. The operations
+ * that lose something are in lost_lock.c, lost_admin.c, lost_tx.c and lost_keeper.c, the walk through
+ * them in lost.c.
+ */
+#ifndef LOSS_H
+#define LOSS_H
+
+#include <rowlock/rowlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "faultproxy.h"
+#include "raw.h"
+
+enum loss_way {
+    REQUEST_CUT, /* before the server saw it */
+    ANSWER_CUT, /* after the server has carried it out */
+    REQUEST_LATE, /* past the deadline; what we do about it comes before it arrives */
+    REQUEST_LATE_POOLED, /* the same, but its session cannot be ended by then */
+    REQUEST_LATE_DONE, /* past the deadline; what we do about it comes after it was carried out */
+    ANSWER_LATE, /* past the deadline */
+    REQUEST_SWALLOWED,
+    ANSWER_SWALLOWED,
+    LOSS_WAYS
+};
+
+enum loss_mode {
+    RECONNECTING,
+    NOT_RECONNECTING, /* the next call does */
+    CONNECTING, /* the connection is gone already, so that login and looking at the tables come first */
+    LOSS_MODES
+};
+
+/* One case, and the surroundings of the worker that it happens in: tables and a proxy of its own. */
+struct loss {
+    const struct raw *raw;
+    const char *url; /* straight to the server */
+    char prefix[20]; /* of our tables */
+    char *ours; /* straight, to our tables */
+    char *through, *via; /* through the proxy: plain, and to our tables */
+    void *session; /* straight */
+    struct faultproxy *proxy;
+    int serial;
+    int explained; /* rows that stand although nobody holds them, each for a reason that was checked */
+
+    const char *what;
+    enum loss_way way;
+    enum loss_mode mode;
+    int nth; /* request from when it is armed */
+    int64_t armed_ms;
+    char text[120]; /* all of that, for people */
+    char name[60]; /* of a lock that nobody has used before */
+};
+
+/* An operation loses what the case says, and checks. False if it did not come to the nth request. */
+struct operation {
+    const char *what;
+    bool (*lose)(struct loss *l);
+    bool reconnects; /* also in the modes that reconnect */
+    bool connects; /* also with a connection that is gone, in all ways and not only by cuts */
+    bool pools; /* also where the old session cannot be ended */
+    bool many; /* requests: waiting for each of them is done in one mode only */
+    bool once; /* not a matter of requests: in one way and mode, for nth 1 */
+};
+extern const struct operation lost_lock_operations[], lost_admin_operations[], lost_tx_operations[],
+    lost_keeper_operations[]; /* each ends with .lose NULL */
+
+/* A worker's surroundings. False if the URL has no host and port. */
+bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int number);
+void loss_check_rest(struct loss *l); /* nothing is in its tables but what was explained */
+void loss_tear_down(struct loss *l);
+
+/* How long a lease runs that nobody renews; and one that is never over before the case is. */
+int64_t loss_ttl_ms(void);
+enum { LONG_TTL_MS = 600000, OPENINGS = 5 };
+
+/* Of a statement and of connecting; and after how long what is late arrives. */
+int64_t loss_deadline_ms(const struct loss *l);
+int64_t loss_delay_ms(const struct loss *l);
+struct fault loss_fault(const struct loss *l);
+
+rowlock_db_options loss_options(const struct loss *l);
+rowlock_db *loss_open(struct loss *l); /* through the proxy */
+rowlock_lock *loss_hold(struct loss *l, rowlock_db *db); /* the case's lock, for LONG_TTL_MS */
+
+void loss_arm(struct loss *l);
+bool loss_disarm(struct loss *l); /* did it happen? */
+
+/* Until what is late has arrived and was carried out. */
+void loss_pass(const struct loss *l);
+/* The same, if what we do about it comes after that. */
+void loss_pass_before(const struct loss *l);
+/* The old session can be ended. Not in MySQL, which tells a session by its port: the proxy's. */
+bool loss_can_end(const struct loss *l);
+bool loss_is_late(const struct loss *l); /* a request is under way for long */
+
+/* One check each. The text of the case comes first. */
+bool loss_ok(const struct loss *l, bool passed, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool loss_is(const struct loss *l, long long got, long long want, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The result of a call on db, which must be this one. */
+bool loss_result(const struct loss *l, const rowlock_db *db, int got, int want, const char *what);
+/* What the call said while it was armed: want if nothing was lost or it could reconnect, ECONN or
+ * EUNCERTAIN if not. Also that it did not take too long. */
+bool loss_said(const struct loss *l, const rowlock_db *db, bool fired, int said, int want);
+/* A plain read is never uncertain. */
+void loss_read_said(const struct loss *l, const rowlock_db *db, bool fired, int said);
+
+/* What the tables say of the case's name. */
+long long loss_rows(const struct loss *l);
+long long loss_floor(const struct loss *l);
+long long loss_token(const struct loss *l); /* of its counter; 0: it has none */
+long long loss_next_token(const struct loss *l);
+long long loss_column(const struct loss *l, const char *column);
+/* The lease as the database sees it, in milliseconds, not rounded up. */
+long long loss_left_ms(const struct loss *l);
+
+/* What is counted upon is not more than the table has. */
+void loss_not_overstated(const struct loss *l, const rowlock_lock *lock);
+/* One grant is in the table: this one. */
+void loss_granted(const struct loss *l, const rowlock_lock *lock, long long token);
+/* Somebody else gets the lock, with a higher token than this, and gives it back. */
+void loss_rival_gets(const struct loss *l, long long above);
+/* No row; but where a request arrives late all the same, one that is listed as owner's and expires. */
+void loss_gone_or_explained(struct loss *l, const char *owner);
+
+#endif

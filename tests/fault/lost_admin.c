@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What gets lost of the calls that are about names, resources and tables; see loss.h.
+ */
+#include "loss.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "quick.h"
+
+/* ---- plain reads */
+
+static int count(void *context, const rowlock_grant *grant)
+{
+    (void)grant;
+    ++*(int *)context;
+    return 0;
+}
+
+static bool lose_list(struct loss *l)
+{
+    int listed = 0;
+    rowlock_db *db = loss_open(l);
+    rowlock_lock *lock = loss_hold(l, db);
+    loss_arm(l);
+    int said = rowlock_list(db, l->name, count, &listed);
+    bool fired = loss_disarm(l);
+    loss_read_said(l, db, fired, said);
+    loss_is(l, listed, said == ROWLOCK_OK, "each row is told once");
+    loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "the lock is still held");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    return fired;
+}
+
+static bool lose_last_grant(struct loss *l)
+{
+    int64_t token = -1, when = -1;
+    rowlock_db *db = loss_open(l);
+    rowlock_lock *lock = loss_hold(l, db);
+    loss_arm(l);
+    int said = rowlock_last_grant(db, l->name, &token, &when);
+    bool fired = loss_disarm(l);
+    loss_read_said(l, db, fired, said);
+    loss_is(l, token, said == ROWLOCK_OK ? rowlock_lock_token(lock) : -1, "the token is told");
+    loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "the lock is still held");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    return fired;
+}
+
+/* ---- break */
+
+static void check_broken(struct loss *l, bool fired, int said)
+{
+    long long there = loss_rows(l);
+    loss_ok(l, said == ROWLOCK_OK || said == ROWLOCK_EUNCERTAIN || (fired && said == ROWLOCK_ECONN),
+            "breaking gives %s", rowlock_result_name(said));
+    if (!fired)
+        loss_is(l, said, ROWLOCK_OK, "it is done");
+    if (said == ROWLOCK_OK || l->mode != NOT_RECONNECTING)
+        loss_is(l, there, 0, "the grant is gone");
+    if (said == ROWLOCK_ECONN) {
+        loss_pass(l);
+        loss_is(l, loss_rows(l), 1, "what is called undone was not done, nor is it later");
+    }
+}
+
+static bool lose_break(struct loss *l)
+{
+    rowlock_db *db = loss_open(l), *victims = must_open(l->ours);
+    rowlock_lock *victim = loss_hold(l, victims);
+    long long token = rowlock_lock_token(victim);
+    loss_arm(l);
+    int said = rowlock_break(db, l->name, token, NULL);
+    bool fired = loss_disarm(l);
+    check_broken(l, fired, said);
+    loss_pass_before(l);
+    if (loss_rows(l) == 1)
+        loss_result(l, db, rowlock_break(db, l->name, token, NULL), ROWLOCK_OK,
+                    "called again it is broken");
+    loss_is(l, rowlock_renew(victim, 0), ROWLOCK_LOST, "the victim finds out");
+    loss_is(l, loss_token(l), token + 1, "the token is bumped once");
+    rowlock_lock_close(victim);
+    victim = loss_hold(l, victims);
+    loss_pass(l);
+    loss_granted(l, victim, token + 2);
+    loss_is(l, rowlock_release(victim), ROWLOCK_OK, "who is next is not touched");
+    rowlock_lock_close(victim);
+    rowlock_db_close(victims);
+    rowlock_db_close(db);
+    return fired;
+}
+
+/* ---- sweep */
+
+static void make_expired(struct loss *l, int how_many)
+{
+    rowlock_db *db = must_open(l->ours);
+    for (int i = 0; i < how_many; i++) {
+        char name[80];
+        snprintf(name, sizeof name, "%s over %d", l->name, i);
+        rowlock_lock *lock = must_lock(db, name);
+        if (try_lock(lock, LONG_TTL_MS) != ROWLOCK_OK)
+            loss_ok(l, false, "a lock is granted at first: %s", why(db));
+        rowlock_lock_forget(lock);
+        rowlock_lock_close(lock);
+    }
+    raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name LIKE '%s over %%'",
+            l->prefix, l->name);
+    rowlock_db_close(db);
+}
+
+static long long expired(const struct loss *l)
+{
+    return raw_int(l->raw, l->session, "SELECT count(*) FROM %slocks WHERE expires = 1", l->prefix);
+}
+
+/* MySQL's batch takes several requests, and what a session that is not gone has locked is passed over. */
+static bool holds_locks(const struct loss *l)
+{
+    return strcmp(l->raw->name, "mysql") == 0;
+}
+
+/* Until the server has noticed. */
+static void sweep_again(struct loss *l, rowlock_db *db, const rowlock_sweep_options *options)
+{
+    int64_t end_ms = clock_ms() + slow_ms(3000);
+    int said = ROWLOCK_OK;
+    while (said == ROWLOCK_OK && expired(l) > 0 && clock_ms() < end_ms) {
+        said = rowlock_sweep(db, options, NULL);
+        sleep_ms(10);
+    }
+    loss_result(l, db, said, ROWLOCK_OK, "it can be repeated");
+}
+
+static bool lose_sweep(struct loss *l)
+{
+    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    options.batch = 2;
+    options.older_than_ms = 86400000; /* not what was explained */
+    options.idle_ms = 86400000;
+    make_expired(l, 3);
+    rowlock_db *db = loss_open(l), *holders = must_open(l->ours);
+    rowlock_lock *live = loss_hold(l, holders);
+    loss_arm(l);
+    int said = rowlock_sweep(db, &options, &report);
+    bool fired = loss_disarm(l);
+    loss_said(l, db, fired, said, ROWLOCK_OK);
+    loss_ok(l, report.locks <= 3 - expired(l), "nothing is reported that did not happen");
+    loss_ok(l, said != ROWLOCK_OK || expired(l) == 0 || holds_locks(l),
+            "what is called swept is gone");
+    loss_pass(l);
+    faultproxy_cut(l->proxy);
+    sweep_again(l, holders, &options);
+    loss_is(l, expired(l), 0, "what was over is gone");
+    loss_pass(l);
+    loss_is(l, rowlock_release(live), ROWLOCK_OK, "what was not is still there");
+    rowlock_lock_close(live);
+    rowlock_db_close(holders);
+    rowlock_db_close(db);
+    return fired;
+}
+
+/* The counters of idle names go into the floor, and no token is repeated. */
+static bool lose_fold(struct loss *l)
+{
+    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
+    options.older_than_ms = 86400000;
+    options.idle_ms = 86400000;
+    rowlock_db *db = loss_open(l), *holders = must_open(l->ours);
+    rowlock_lock *lock = loss_hold(l, holders);
+    long long token = rowlock_lock_token(lock);
+    loss_is(l, rowlock_release(lock), ROWLOCK_OK, "a name is used, long ago");
+    raw_run(l->raw, l->session, "UPDATE %stokens SET granted = 1 WHERE name = '%s'", l->prefix,
+            l->name);
+    loss_arm(l);
+    int said = rowlock_sweep(db, &options, NULL);
+    bool fired = loss_disarm(l);
+    loss_said(l, db, fired, said, ROWLOCK_OK);
+    loss_ok(l, said != ROWLOCK_OK || loss_token(l) == 0, "what is called done is done");
+    loss_pass_before(l);
+    loss_is(l, try_lock(lock, LONG_TTL_MS), ROWLOCK_OK, "the name is used again");
+    loss_ok(l, rowlock_lock_token(lock) > token, "with a higher token");
+    loss_pass(l);
+    loss_granted(l, lock, rowlock_lock_token(lock));
+    loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and released");
+    rowlock_lock_close(lock);
+    rowlock_db_close(holders);
+    rowlock_db_close(db);
+    return fired;
+}
+
+/* ---- fence */
+
+static long long seen(const struct loss *l)
+{
+    return raw_int(l->raw, l->session,
+                   "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'", l->prefix,
+                   l->name);
+}
+
+static bool lose_fence(struct loss *l)
+{
+    rowlock_db *db = loss_open(l), *others = must_open(l->ours);
+    loss_result(l, others, rowlock_fence(others, l->name, 3), ROWLOCK_OK, "an older token");
+    loss_arm(l);
+    int said = rowlock_fence(db, l->name, 5);
+    bool fired = loss_disarm(l);
+    loss_said(l, db, fired, said, ROWLOCK_OK);
+    loss_ok(l, said != ROWLOCK_OK || seen(l) == 5, "what is called seen was seen");
+    if (said == ROWLOCK_ECONN) {
+        loss_pass(l);
+        loss_is(l, seen(l), 3, "what is called undone was not done, nor is it later");
+    }
+    loss_pass_before(l);
+    if (said != ROWLOCK_OK)
+        loss_result(l, db, rowlock_fence(db, l->name, 5), ROWLOCK_OK, "it can be repeated");
+    loss_is(l, seen(l), 5, "the token was seen");
+    loss_result(l, others, rowlock_fence(others, l->name, 7), ROWLOCK_OK, "then a newer one");
+    loss_pass(l);
+    loss_is(l, seen(l), 7, "and the newest stays");
+    loss_is(l, rowlock_fence(db, l->name, 5), ROWLOCK_STALE, "ours is stale now");
+    rowlock_db_close(others);
+    rowlock_db_close(db);
+    return fired;
+}
+
+/* ---- raise */
+
+static bool lose_raise(struct loss *l)
+{
+    int64_t highest = -1;
+    rowlock_db *db = loss_open(l), *holders = must_open(l->ours);
+    rowlock_lock *lock = loss_hold(l, holders);
+    long long before = loss_token(l) > loss_floor(l) ? loss_token(l) : loss_floor(l);
+    loss_arm(l);
+    int said = rowlock_raise_tokens(db, 1000, &highest);
+    bool fired = loss_disarm(l);
+    loss_said(l, db, fired, said, ROWLOCK_OK);
+    if (said == ROWLOCK_OK)
+        loss_ok(l, highest >= before + 1000 && highest == loss_floor(l) && highest == loss_token(l),
+                "the floor and the counter are what is told");
+    if (said == ROWLOCK_ECONN) {
+        loss_pass(l);
+        loss_ok(l, loss_floor(l) <= before, "what is called undone was not done, nor is it later");
+    }
+    loss_pass_before(l);
+    if (said != ROWLOCK_OK)
+        loss_result(l, db, rowlock_raise_tokens(db, 1000, &highest), ROWLOCK_OK, "it is repeated");
+    loss_pass(l);
+    loss_ok(l, loss_floor(l) >= highest && loss_floor(l) == loss_token(l),
+            "once, twice: the counter goes with the floor");
+    loss_is(l, rowlock_verify(lock), ROWLOCK_OK, "the grant goes on");
+    loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and is released");
+    loss_rival_gets(l, highest);
+    rowlock_lock_close(lock);
+    rowlock_db_close(holders);
+    rowlock_db_close(db);
+    return fired;
+}
+
+/* ---- install, into a place of its own */
+
+/* One installs at a time in a PostgreSQL database, and other workers do, too. */
+static bool lost_race(const rowlock_db *db, int said)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    return said < 0 && strcmp(err.sqlstate, "55P03") == 0;
+}
+
+static bool lose_install(struct loss *l)
+{
+    static const char *const tables[] = {"locks", "tokens", "fences", "meta"};
+    struct loss other = *l;
+    snprintf(other.prefix, sizeof other.prefix, "%.10sx_", l->prefix);
+    rowlock_db_options options = loss_options(l);
+    options.prefix = other.prefix;
+    rowlock_db *db = must_open_with(l->through, &options);
+    loss_arm(l);
+    int said = rowlock_install(db);
+    bool fired = loss_disarm(l);
+    if (!lost_race(db, said))
+        loss_said(l, db, fired, said, ROWLOCK_OK);
+    loss_pass_before(l);
+    for (int i = 0; i < 20 && said != ROWLOCK_OK; i++)
+        said = rowlock_install(db);
+    loss_result(l, db, said, ROWLOCK_OK, "the tables are there");
+    loss_pass(l);
+    rowlock_lock *lock = loss_hold(l, db);
+    loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and work");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        raw_run(l->raw, l->session, "DROP TABLE IF EXISTS %s%s%s", other.prefix, tables[t],
+                strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
+    return fired;
+}
+
+const struct operation lost_admin_operations[] = {
+    {.what = "list", .lose = lose_list, .reconnects = true},
+    {.what = "last grant", .lose = lose_last_grant, .reconnects = true},
+    {.what = "break", .lose = lose_break, .reconnects = true, .pools = true},
+    {.what = "sweep", .lose = lose_sweep, .reconnects = true, .many = true},
+    {.what = "fold", .lose = lose_fold, .reconnects = true, .pools = true},
+    {.what = "fence", .lose = lose_fence, .reconnects = true, .pools = true},
+    {.what = "raise", .lose = lose_raise, .reconnects = true, .pools = true},
+    {.what = "install", .lose = lose_install, .reconnects = true, .many = true},
+    {.lose = NULL},
+};

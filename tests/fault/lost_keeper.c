@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a keeper loses, while its lock is on another connection; see loss.h.
+ */
+#include "loss.h"
+
+#include <string.h>
+
+#include "internal.h"
+#include "quick.h"
+
+struct kept {
+    rowlock_keeper *keeper;
+    rowlock_db *db;
+    rowlock_lock *lock;
+    int64_t ttl_ms;
+    bool jeopardy, lost; /* seen at some time */
+    long long renewals; /* when last looked at */
+};
+
+/* Long enough for a deadline and reconnecting within the lease. */
+static int64_t lease_ms(const struct loss *l)
+{
+    return strcmp(l->raw->name, "mysql") == 0 ? 6 * loss_deadline_ms(l) : 9 * loss_deadline_ms(l);
+}
+
+static struct kept keep(struct loss *l)
+{
+    struct kept k = {.db = must_open(l->ours), .ttl_ms = lease_ms(l)};
+    rowlock_db_options options = loss_options(l);
+    rowlock_acquire_options acquire = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    int said = ROWLOCK_ECONN;
+    for (int i = 0; i < OPENINGS && said != ROWLOCK_OK; i++)
+        said = rowlock_keeper_open(&k.keeper, l->via, &options, &err);
+    if (said != ROWLOCK_OK)
+        raw_failed("keeper", err.text);
+    k.lock = must_lock(k.db, l->name);
+    acquire.ttl_ms = k.ttl_ms;
+    acquire.keeper = k.keeper;
+    loss_result(l, k.db, rowlock_acquire(k.lock, &acquire), ROWLOCK_OK, "granted, and kept");
+    return k;
+}
+
+/* Nothing is overstated at any moment, by our clock asked last. A renewal in between does not count. */
+static bool look(struct loss *l, struct kept *k)
+{
+    long long there_ms, counted_ms;
+    rowlock_state state;
+    do {
+        k->renewals = loss_column(l, "renewals");
+        there_ms = loss_left_ms(l);
+        counted_ms = rowlock_remaining_ms(k->lock);
+        state = rowlock_lock_state(k->lock);
+    } while (loss_column(l, "renewals") != k->renewals);
+    k->jeopardy |= state == ROWLOCK_STATE_JEOPARDY;
+    k->lost |= state == ROWLOCK_STATE_LOST;
+    bool honest = counted_ms <= there_ms && (there_ms > 0 || state == ROWLOCK_STATE_LOST);
+    return honest || loss_ok(l, false, "state %d, %lld ms are counted upon, the table has %lld",
+                             (int)state, counted_ms, there_ms);
+}
+
+static bool is_well(struct kept *k, long long more_than)
+{
+    return k->renewals > more_than && rowlock_lock_state(k->lock) == ROWLOCK_STATE_HELD;
+}
+
+static bool watch_until(struct loss *l, struct kept *k, int64_t end_ms,
+                        bool (*is_enough)(struct kept *k, long long more_than), long long more_than)
+{
+    bool honest = true;
+    while (honest && clock_ms() < end_ms && !(is_enough && is_enough(k, more_than))) {
+        honest = look(l, k);
+        sleep_ms(10);
+    }
+    return honest;
+}
+
+static void let_go(struct loss *l, struct kept *k)
+{
+    loss_result(l, k->db, rowlock_release(k->lock), ROWLOCK_OK, "it is released");
+    loss_is(l, rowlock_lock_state(k->lock), ROWLOCK_STATE_NONE, "and nothing is held");
+    loss_pass(l);
+    loss_is(l, loss_rows(l), 0, "nothing makes it stand again");
+    rowlock_keeper_close(k->keeper);
+    rowlock_lock_close(k->lock);
+    rowlock_db_close(k->db);
+    loss_is(l, loss_rows(l), 0, "nor when the keeper ends");
+}
+
+/* The nth request of the keeper: it is over before the lease ends, so the lock is never lost. */
+static bool lose_beat(struct loss *l)
+{
+    struct kept k = keep(l);
+    loss_arm(l);
+    bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 2 / 3, NULL, 0);
+    bool fired = loss_disarm(l);
+    honest = honest && watch_until(l, &k, clock_ms() + k.ttl_ms, is_well, k.renewals);
+    loss_ok(l, honest, "never more is told than the table has");
+    loss_ok(l, !k.lost && is_well(&k, 0), "the lease is renewed on and on");
+    let_go(l, &k);
+    return fired;
+}
+
+/* Released while a renewal is lost. */
+static bool lose_last_beat(struct loss *l)
+{
+    struct kept k = keep(l);
+    loss_arm(l);
+    bool honest = true;
+    int64_t end_ms = clock_ms() + k.ttl_ms * 2 / 3;
+    while (honest && !faultproxy_fired(l->proxy) && clock_ms() < end_ms) {
+        honest = look(l, &k);
+        sleep_ms(1);
+    }
+    bool fired = loss_disarm(l);
+    loss_ok(l, honest, "never more is told than the table has");
+    let_go(l, &k);
+    return fired;
+}
+
+/* ---- the keeper's server is silent for longer, which is not a matter of requests */
+
+static bool lose_for_a_while(struct loss *l)
+{
+    if (l->nth > 1)
+        return false;
+    struct kept k = keep(l);
+    faultproxy_blackhole(l->proxy);
+    bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 7 / 10, NULL, 0);
+    loss_ok(l, k.jeopardy && !k.lost, "silence puts the lease into jeopardy");
+    faultproxy_heal(l->proxy);
+    honest = honest && watch_until(l, &k, clock_ms() + k.ttl_ms, is_well, k.renewals);
+    loss_ok(l, honest, "never more is told than the table has");
+    loss_ok(l, is_well(&k, 0), "and it is held again when that is over");
+    let_go(l, &k);
+    return true;
+}
+
+static bool lose_for_good(struct loss *l)
+{
+    if (l->nth > 1)
+        return false;
+    struct kept k = keep(l);
+    faultproxy_blackhole(l->proxy);
+    bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 13 / 10, NULL, 0);
+    loss_ok(l, honest, "never more is told than the table has");
+    loss_ok(l, k.jeopardy && k.lost, "in jeopardy, then lost");
+    long long renewals = k.renewals;
+    faultproxy_heal(l->proxy);
+    watch_until(l, &k, clock_ms() + k.ttl_ms / 2, NULL, 0);
+    loss_is(l, rowlock_lock_state(k.lock), ROWLOCK_STATE_LOST, "lost is final");
+    loss_is(l, k.renewals, renewals, "and nobody renews it");
+    let_go(l, &k);
+    return true;
+}
+
+const struct operation lost_keeper_operations[] = {
+    {.what = "keep", .lose = lose_beat, .reconnects = true},
+    {.what = "keep and release", .lose = lose_last_beat, .reconnects = true},
+    {.what = "keep, silence", .lose = lose_for_a_while, .once = true},
+    {.what = "keep, long silence", .lose = lose_for_good, .once = true},
+    {.lose = NULL},
+};

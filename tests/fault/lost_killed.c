@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The server itself interrupts: a statement that waits for a row is cancelled, or runs out of the time
+ * that its session allows, or its connection is killed. See lost.h; the surroundings are those of
+ * loss.h, without losing anything on the way.
+ */
+#include "lost.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loss.h"
+#include "quick.h"
+#include "tap.h"
+
+enum { WORKERS = 8, JOBS_MAX = 100, STATEMENT_MS = 2000, HAMMER_MS = 2500 };
+
+enum interruption { CANCELLED, KILLED, TIMED_OUT, INTERRUPTIONS };
+static const char *const interruption_texts[INTERRUPTIONS] = {"cancelled", "killed", "timed out"};
+
+struct kill;
+
+/* A call that waits for a row: of which table, what the call is, and whether it was done. */
+struct waiting {
+    const char *what, *table, *key;
+    bool in_tx;
+    int (*call)(struct kill *k);
+    bool (*done)(const struct kill *k);
+};
+
+/* One case. */
+struct kill {
+    struct loss *l;
+    const struct waiting *waiting;
+    enum interruption how;
+    bool stays; /* whoever has the row keeps it until the call has ended */
+    void *session; /* adopted; NULL: the connection is our own */
+    rowlock_db *db, *holders; /* the one that is interrupted, and another */
+    rowlock_lock *lock;
+    long long token;
+    atomic_bool ended;
+};
+
+static bool is_mysql(const struct loss *l)
+{
+    return strcmp(l->raw->name, "mysql") == 0;
+}
+
+/* ---- calls */
+
+static int call_break(struct kill *k)
+{
+    return rowlock_break(k->db, k->l->name, k->token, NULL);
+}
+
+static bool is_gone(const struct kill *k)
+{
+    return loss_rows(k->l) == 0;
+}
+
+static int call_renew(struct kill *k)
+{
+    return rowlock_renew(k->lock, 0);
+}
+
+static bool is_renewed(const struct kill *k)
+{
+    return loss_column(k->l, "renewals") > 0;
+}
+
+static int call_release(struct kill *k)
+{
+    return rowlock_release(k->lock);
+}
+
+static int call_raise(struct kill *k)
+{
+    return rowlock_raise_tokens(k->db, 1000, NULL);
+}
+
+static bool is_raised(const struct kill *k)
+{
+    return loss_token(k->l) > k->token;
+}
+
+static int call_fence(struct kill *k)
+{
+    return rowlock_fence(k->db, k->l->name, 5);
+}
+
+static bool is_seen(const struct kill *k)
+{
+    return raw_int(k->l->raw, k->l->session,
+                   "SELECT max(token) FROM %sfences WHERE resource = '%s'", k->l->prefix,
+                   k->l->name) == 5;
+}
+
+static int call_guard(struct kill *k)
+{
+    return rowlock_guard(k->lock, k->db);
+}
+
+static int call_tx_release(struct kill *k)
+{
+    return rowlock_tx_release(k->lock, k->db);
+}
+
+static const struct waiting waitings[] = {
+    {"break", "tokens", "name", false, call_break, is_gone},
+    {"renew", "locks", "name", false, call_renew, is_renewed},
+    {"release", "locks", "name", false, call_release, is_gone},
+    {"raise", "tokens", "name", false, call_raise, is_raised},
+    {"fence", "fences", "resource", false, call_fence, is_seen},
+    {"guard", "tokens", "name", true, call_guard, NULL},
+    {"release in a transaction", "locks", "name", true, call_tx_release, is_gone},
+    {"fence in a transaction", "fences", "resource", true, call_fence, is_seen},
+};
+enum { WAITINGS = sizeof waitings / sizeof waitings[0] };
+
+/* ---- interrupting */
+
+/* The session that waits, by the name of the tables in its statement. */
+static bool find_waiting(struct loss *l, char *id, size_t cap)
+{
+    char sql[400];
+    if (is_mysql(l))
+        snprintf(sql, sizeof sql,
+                 "SELECT id FROM information_schema.processlist WHERE info LIKE '%%%s%%' AND id <> "
+                 "connection_id() AND command <> 'Sleep' AND time_ms > 30 LIMIT 1",
+                 l->prefix);
+    else
+        snprintf(sql, sizeof sql,
+                 "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE "
+                 "'%%%s%%' LIMIT 1",
+                 l->prefix);
+    return l->raw->ask(l->session, sql, id, cap);
+}
+
+/* It may have ended by itself meanwhile. */
+static void interrupt_session(struct loss *l, const char *id, enum interruption how)
+{
+    char sql[100], ignored[300];
+    if (is_mysql(l))
+        snprintf(sql, sizeof sql, "KILL %s %s", how == KILLED ? "CONNECTION" : "QUERY", id);
+    else
+        snprintf(sql, sizeof sql, "SELECT pg_%s_backend(%s)",
+                 how == KILLED ? "terminate" : "cancel", id);
+    l->raw->run(l->session, sql, ignored, sizeof ignored);
+}
+
+/* ---- one case */
+
+static int call_in_thread(void *argument)
+{
+    struct kill *k = argument;
+    int said = k->waiting->call(k);
+    k->ended = true;
+    return said;
+}
+
+static void open_connection(struct kill *k)
+{
+    char why_not[300] = "";
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = slow_ms(STATEMENT_MS);
+    options.prefix = k->l->prefix;
+    if (!k->waiting->in_tx && k->how != TIMED_OUT) {
+        k->db = must_open_with(k->l->url, &options);
+        return;
+    }
+    k->session = k->l->raw->open(k->l->url);
+    const char *limit =
+        is_mysql(k->l) ? "SET max_statement_time = 0.4" : "SET statement_timeout = 400";
+    if (k->how == TIMED_OUT && !k->l->raw->run(k->session, limit, why_not, sizeof why_not))
+        tap_note("this server has no such timeout: %s", why_not);
+    if (k->l->raw->adopt(&k->db, k->session, &options, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+    if (k->waiting->in_tx)
+        raw_run(k->l->raw, k->session, "BEGIN");
+}
+
+/* What is adopted with a transaction of its own, or may be lost, does not own the lock. */
+static void set_the_scene(struct kill *k)
+{
+    struct loss *l = k->l;
+    open_connection(k);
+    k->holders = must_open(l->ours);
+    bool ours = k->waiting->call == call_renew || k->waiting->call == call_release;
+    k->lock = must_lock(ours ? k->db : k->holders, l->name);
+    loss_is(l, try_lock(k->lock, LONG_TTL_MS), ROWLOCK_OK, "a lock is held");
+    k->token = rowlock_lock_token(k->lock);
+    loss_is(l, rowlock_fence(k->holders, l->name, 3), ROWLOCK_OK, "and fenced");
+}
+
+static int run_and_interrupt(struct kill *k)
+{
+    struct loss *l = k->l;
+    char id[40];
+    void *blocker = l->raw->open(l->url);
+    raw_run(l->raw, blocker, "BEGIN");
+    raw_run(l->raw, blocker, "SELECT * FROM %s%s WHERE %s = '%s' FOR UPDATE", l->prefix,
+            k->waiting->table, k->waiting->key, l->name);
+    struct helper *helper = helper_start(call_in_thread, k);
+    int64_t end_ms = clock_ms() + slow_ms(STATEMENT_MS) / 2;
+    bool found = false;
+    while (!found && !k->ended && clock_ms() < end_ms) {
+        found = find_waiting(l, id, sizeof id);
+        sleep_ms(10);
+    }
+    loss_ok(l, found || k->how == TIMED_OUT, "the statement waits");
+    if (found && k->how != TIMED_OUT)
+        interrupt_session(l, id, k->how);
+    if (k->how == TIMED_OUT)
+        sleep_ms(500);
+    if (!k->stays)
+        raw_run(l->raw, blocker, "ROLLBACK");
+    int said = helper_join(helper);
+    l->raw->close(blocker);
+    return said;
+}
+
+/* True if it was committed. */
+static bool end_transaction(struct kill *k, int said)
+{
+    char ignored[300];
+    bool committed =
+        said == ROWLOCK_OK && k->l->raw->run(k->session, "COMMIT", ignored, sizeof ignored);
+    loss_ok(k->l, said == ROWLOCK_OK || said == ROWLOCK_CONFLICT || said == ROWLOCK_ECONN,
+            "in a transaction: %s", rowlock_result_name(said));
+    if (said == ROWLOCK_CONFLICT)
+        loss_ok(k->l, k->l->raw->run(k->session, "ROLLBACK", ignored, sizeof ignored),
+                "what lost is rolled back");
+    return committed;
+}
+
+static void check_truth(struct kill *k, int said)
+{
+    struct loss *l = k->l;
+    bool sure = said == ROWLOCK_OK;
+    if (k->waiting->in_tx)
+        sure = end_transaction(k, said);
+    else if (k->session) /* the statement alone was lost, or more; no reconnecting */
+        loss_ok(l, said == ROWLOCK_OK || said == ROWLOCK_EUNCERTAIN || said == ROWLOCK_ESERVER,
+                "on an adopted connection: %s", rowlock_result_name(said));
+    else if (!k->stays)
+        loss_ok(l, sure || (said == ROWLOCK_EUNCERTAIN && k->waiting->call == call_break),
+                "it is done in the end: %s", sure ? "OK" : why(k->db));
+    sleep_ms(slow_ms(200)); /* nothing is done later either */
+    if (k->waiting->done && said != ROWLOCK_EUNCERTAIN)
+        loss_is(l, k->waiting->done(k), sure, "%s is the truth", rowlock_result_name(said));
+}
+
+/* The handle of the lock finds out. */
+static void clean_up(struct kill *k)
+{
+    struct loss *l = k->l;
+    bool broken = k->waiting->call == call_break && loss_rows(l) == 0;
+    if (k->session) {
+        rowlock_lock *held =
+            must_attach(k->holders, l->name, rowlock_lock_owner(k->lock), k->token);
+        int said = rowlock_release(held);
+        loss_ok(l, said == ROWLOCK_OK || said == ROWLOCK_LOST, "it is released: %s",
+                rowlock_result_name(said));
+        rowlock_lock_close(held);
+    } else if (rowlock_lock_token(k->lock)) {
+        loss_is(l, rowlock_release(k->lock), broken ? ROWLOCK_LOST : ROWLOCK_OK, "it is released");
+    }
+    if (broken)
+        loss_is(l, loss_token(l), k->token + 1, "the token is bumped once");
+    rowlock_lock_forget(k->lock);
+    rowlock_lock_close(k->lock);
+    rowlock_db_close(k->db);
+    rowlock_db_close(k->holders);
+    if (k->session)
+        l->raw->close(k->session);
+    loss_is(l, loss_rows(l), 0, "nothing is left behind");
+    loss_rival_gets(l, k->token);
+}
+
+static void run_case(struct loss *l, const struct waiting *waiting, enum interruption how,
+                     bool stays)
+{
+    struct kill k = {.l = l, .waiting = waiting, .how = how, .stays = stays};
+    snprintf(l->text, sizeof l->text, "%s, %s%s", waiting->what, interruption_texts[how],
+             stays ? ", and the row stays locked" : "");
+    snprintf(l->name, sizeof l->name, "%s%s %d", l->prefix, waiting->what, ++l->serial);
+    set_the_scene(&k);
+    check_truth(&k, run_and_interrupt(&k));
+    clean_up(&k);
+}
+
+/* ---- grants while everything is interrupted all the time */
+
+struct hammer {
+    struct loss *l;
+    long long last;
+    int grants, failures;
+    bool rising, healthy;
+    atomic_bool stop;
+};
+
+static int until_done(int (*call)(rowlock_lock *lock), rowlock_lock *lock, int *failures)
+{
+    int said = call(lock);
+    for (int i = 0; i < 1000 && said != ROWLOCK_OK && said != ROWLOCK_EMISUSE; i++) {
+        ++*failures;
+        said = call(lock);
+    }
+    return said;
+}
+
+static int acquire(rowlock_lock *lock)
+{
+    return try_lock(lock, LONG_TTL_MS);
+}
+
+static int swing(void *argument)
+{
+    struct hammer *h = argument;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = slow_ms(1000);
+    rowlock_db *db = must_open_with(h->l->ours, &options);
+    while (!h->stop && h->healthy) {
+        rowlock_lock *lock = must_lock(db, h->l->name);
+        h->healthy = until_done(acquire, lock, &h->failures) == ROWLOCK_OK;
+        h->rising = h->rising && rowlock_lock_token(lock) > h->last;
+        h->last = rowlock_lock_token(lock);
+        h->healthy = h->healthy && until_done(rowlock_release, lock, &h->failures) == ROWLOCK_OK;
+        h->grants += h->healthy;
+        if (!h->healthy)
+            tap_note("%s: %s", h->l->text, why(db));
+        rowlock_lock_close(lock);
+    }
+    rowlock_db_close(db);
+    return 0;
+}
+
+static void find_any(struct loss *l, char *id, size_t cap)
+{
+    char sql[300];
+    if (is_mysql(l))
+        snprintf(sql, sizeof sql,
+                 "SELECT id FROM information_schema.processlist WHERE info LIKE '%%%s%%' AND id <> "
+                 "connection_id() LIMIT 1",
+                 l->prefix);
+    else
+        snprintf(sql, sizeof sql,
+                 "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> "
+                 "pg_backend_pid() AND query LIKE '%%%s%%' LIMIT 1",
+                 l->prefix);
+    if (!l->raw->ask(l->session, sql, id, cap))
+        id[0] = '\0';
+}
+
+static void hammer(struct loss *l, enum interruption how)
+{
+    struct hammer h = {.l = l, .rising = true, .healthy = true};
+    char id[40];
+    int interrupted = 0;
+    snprintf(l->text, sizeof l->text, "acquire and release, %s at any time",
+             interruption_texts[how]);
+    snprintf(l->name, sizeof l->name, "%shammer %d", l->prefix, ++l->serial);
+    struct helper *helper = helper_start(swing, &h);
+    for (int64_t end_ms = clock_ms() + HAMMER_MS; clock_ms() < end_ms;) {
+        find_any(l, id, sizeof id);
+        if (id[0])
+            interrupt_session(l, id, how);
+        interrupted += id[0] != '\0';
+        sleep_ms(!id[0] ? 0 : how == KILLED ? 20 : 3);
+    }
+    h.stop = true;
+    helper_join(helper);
+    loss_ok(l, h.healthy && h.grants > 0, "%d grants, %d interruptions, %d failures that were told",
+            h.grants, interrupted, h.failures);
+    loss_ok(l, h.rising, "each with a higher token");
+    loss_is(l, loss_rows(l), 0, "nothing is left behind");
+}
+
+/* ---- workers */
+
+static atomic_int next_job;
+
+static int work(void *argument)
+{
+    struct loss *l = argument;
+    const int cases = WAITINGS * INTERRUPTIONS * 2;
+    for (int at; (at = atomic_fetch_add(&next_job, 1)) < cases + 2;)
+        if (at < 2)
+            hammer(l, (enum interruption)at);
+        else
+            run_case(l, &waitings[(at - 2) % WAITINGS],
+                     (enum interruption)((at - 2) / WAITINGS % INTERRUPTIONS),
+                     (at - 2) / WAITINGS / INTERRUPTIONS);
+    snprintf(l->text, sizeof l->text, "tables %s", l->prefix);
+    loss_check_rest(l);
+    return 0;
+}
+
+int lost_killed_main(const struct raw *raw)
+{
+    const char *url = getenv(raw->url_env);
+    if (!url || !*url)
+        return tap_skip_all("no server to test on");
+    static struct loss workers[WORKERS];
+    struct helper *helpers[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        if (!loss_set_up(&workers[i], raw, url, i))
+            return tap_skip_all("the server's URL has no host and port");
+    for (int i = 0; i < WORKERS; i++)
+        helpers[i] = helper_start(work, &workers[i]);
+    for (int i = 0; i < WORKERS; i++)
+        helper_join(helpers[i]);
+    for (int i = 0; i < WORKERS; i++)
+        loss_tear_down(&workers[i]);
+    return tap_done();
+}

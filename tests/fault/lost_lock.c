@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What gets lost of the calls of a lock; see loss.h.
+ */
+#include "loss.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "quick.h"
+
+/* A handle whose other one is straight to the server. */
+struct pair {
+    rowlock_db *db, *rivals;
+    rowlock_lock *lock, *rival;
+};
+
+static struct pair open_pair(struct loss *l)
+{
+    struct pair p = {.db = loss_open(l), .rivals = must_open(l->ours)};
+    p.lock = must_lock(p.db, l->name);
+    p.rival = must_lock(p.rivals, l->name);
+    return p;
+}
+
+static void close_pair(struct pair *p)
+{
+    rowlock_lock_close(p->lock);
+    rowlock_db_close(p->db);
+    rowlock_lock_close(p->rival);
+    rowlock_db_close(p->rivals);
+}
+
+/* What we do comes before it arrives. */
+static bool under_way(const struct loss *l)
+{
+    return l->way == REQUEST_LATE || l->way == REQUEST_LATE_POOLED;
+}
+
+static int acquire(struct loss *l, rowlock_lock *lock, bool *fired)
+{
+    loss_arm(l);
+    int said = try_lock(lock, loss_ttl_ms());
+    *fired = loss_disarm(l);
+    return said;
+}
+
+/* ECONN says that nothing was done, and that nothing is on its way. */
+static void check_undone(struct loss *l, int said, long long rows)
+{
+    if (said != ROWLOCK_ECONN)
+        return;
+    loss_pass(l);
+    loss_is(l, loss_rows(l), rows, "what is called undone was not done, nor is it later");
+}
+
+/* ---- acquire */
+
+/* The next acquire of the same handle gets the one grant there is. */
+static void acquire_again(struct loss *l, struct pair *p, int said, long long rows_before)
+{
+    if (said == ROWLOCK_OK)
+        return;
+    check_undone(l, said, rows_before);
+    loss_pass_before(l);
+    if (rows_before == 0 && loss_rows(l) == 1)
+        loss_is(l, try_lock(p->rival, LONG_TTL_MS), ROWLOCK_BUSY,
+                "the grant that nobody heard of stands");
+    loss_result(l, p->db, try_lock(p->lock, loss_ttl_ms()), ROWLOCK_OK, "the next acquire gets it");
+}
+
+static bool lose_acquire(struct loss *l)
+{
+    bool fired;
+    struct pair p = open_pair(l);
+    long long token = loss_next_token(l);
+    int said = acquire(l, p.lock, &fired);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    acquire_again(l, &p, said, 0);
+    loss_granted(l, p.lock, token);
+    if (!under_way(l)) {
+        loss_pass(l);
+        loss_granted(l, p.lock, token);
+    }
+    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
+    loss_is(l, loss_rows(l), 0, "and gone");
+    loss_pass(l);
+    loss_gone_or_explained(l, rowlock_lock_owner(p.lock));
+    if (loss_rows(l) == 0)
+        loss_rival_gets(l, token);
+    close_pair(&p);
+    return fired;
+}
+
+/* The same over an expired row, and held until all has arrived. */
+static bool lose_takeover(struct loss *l)
+{
+    bool fired;
+    struct pair p = open_pair(l);
+    loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
+    raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name = '%s'", l->prefix,
+            l->name);
+    long long token = loss_next_token(l);
+    int said = acquire(l, p.lock, &fired);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    acquire_again(l, &p, said, 1);
+    loss_granted(l, p.lock, token);
+    loss_pass(l);
+    loss_granted(l, p.lock, token);
+    loss_is(l, rowlock_renew(p.rival, 0), ROWLOCK_LOST, "who let it expire finds out");
+    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
+    loss_rival_gets(l, token);
+    close_pair(&p);
+    return fired;
+}
+
+/* A try on a lock that another holds. What arrives late may find it free, and then nobody waits for it;
+ * the handle knows, and takes it back when it is closed. */
+static bool lose_busy(struct loss *l)
+{
+    bool fired;
+    struct pair p = open_pair(l);
+    loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
+    long long token = rowlock_lock_token(p.rival);
+    int said = acquire(l, p.lock, &fired);
+    loss_said(l, p.db, fired, said, ROWLOCK_BUSY);
+    loss_is(l, rowlock_verify(p.rival), ROWLOCK_OK, "the holder is not touched");
+    loss_granted(l, p.rival, token);
+    loss_is(l, rowlock_release(p.rival), ROWLOCK_OK, "and releases");
+    char *owner = strdup(rowlock_lock_owner(p.lock));
+    check_undone(l, said, 0);
+    loss_pass_before(l);
+    close_pair(&p);
+    if (!under_way(l))
+        loss_is(l, loss_rows(l), 0, "closing takes back what has been granted since");
+    loss_pass(l);
+    loss_gone_or_explained(l, owner);
+    free(owner);
+    return fired;
+}
+
+/* ---- close */
+
+static bool lose_acquire_and_close(struct loss *l)
+{
+    bool fired;
+    struct pair p = open_pair(l);
+    int said = acquire(l, p.lock, &fired);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    char *owner = strdup(rowlock_lock_owner(p.lock));
+    check_undone(l, said, 0);
+    loss_pass_before(l);
+    long long token = loss_token(l);
+    close_pair(&p);
+    loss_is(l, loss_rows(l), 0, "closing leaves nothing behind");
+    loss_pass(l);
+    loss_gone_or_explained(l, owner);
+    if (loss_rows(l) == 0)
+        loss_rival_gets(l, token);
+    free(owner);
+    return fired;
+}
+
+/* What is lost is the taking back, of a grant that nobody heard of. */
+static bool lose_withdraw(struct loss *l)
+{
+    struct pair p = open_pair(l);
+    loss_result(l, p.db, try_lock(p.lock, loss_ttl_ms()), ROWLOCK_OK, "granted");
+    p.lock->state = RLK_IDLE;
+    p.lock->attempt_open = true;
+    long long token = loss_token(l);
+    loss_arm(l);
+    rowlock_lock_close(p.lock);
+    bool fired = loss_disarm(l);
+    p.lock = NULL;
+    bool helpless = fired && l->mode == NOT_RECONNECTING;
+    loss_ok(l, loss_rows(l) == 0 || helpless, "closing takes it back");
+    loss_pass(l);
+    if (loss_rows(l) == 1) {
+        loss_is(l, loss_column(l, "expires - acquired"), loss_ttl_ms() * 1000,
+                "what could not be taken back expires");
+        loss_is(l, rowlock_break(p.rivals, l->name, token, NULL), ROWLOCK_OK, "or is broken");
+    }
+    loss_rival_gets(l, token);
+    close_pair(&p);
+    return fired;
+}
+
+/* ---- renew and verify */
+
+static bool lose_renew(struct loss *l)
+{
+    bool fired;
+    struct pair p = open_pair(l);
+    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS / 2), ROWLOCK_OK, "granted at first");
+    long long token = rowlock_lock_token(p.lock);
+    loss_arm(l);
+    int said = rowlock_renew(p.lock, LONG_TTL_MS);
+    fired = loss_disarm(l);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    loss_not_overstated(l, p.lock);
+    bool longer = rowlock_remaining_ms(p.lock) > LONG_TTL_MS / 2;
+    loss_ok(l, longer == (said == ROWLOCK_OK), "what nobody confirmed is not counted upon");
+    loss_ok(l,
+            said == ROWLOCK_EUNCERTAIN || (loss_column(l, "renewals") > 0) == (said == ROWLOCK_OK),
+            "nothing is called undone that was done");
+    if (said == ROWLOCK_ECONN) {
+        loss_pass(l);
+        loss_is(l, loss_column(l, "renewals"), 0, "nor is it done later");
+    }
+    loss_pass_before(l);
+    loss_result(l, p.db, rowlock_renew(p.lock, LONG_TTL_MS), ROWLOCK_OK, "the next gets through");
+    loss_pass(l);
+    loss_granted(l, p.lock, token);
+    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
+    loss_is(l, loss_rows(l), 0, "and gone");
+    close_pair(&p);
+    return fired;
+}
+
+/* A shorter lease than the next renewal gives, by a request that may arrive after that. */
+static bool lose_shorter_renewal(struct loss *l)
+{
+    struct pair p = open_pair(l);
+    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    loss_arm(l);
+    int said = rowlock_renew(p.lock, LONG_TTL_MS / 10);
+    bool fired = loss_disarm(l);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    loss_not_overstated(l, p.lock);
+    loss_pass_before(l);
+    loss_result(l, p.db, rowlock_renew(p.lock, LONG_TTL_MS), ROWLOCK_OK, "a longer one follows");
+    loss_not_overstated(l, p.lock);
+    loss_pass(l);
+    loss_not_overstated(l, p.lock);
+    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
+    close_pair(&p);
+    return fired;
+}
+
+/* A renewal that arrives after the release does not make the lock stand again. */
+static bool lose_renewal_of_released(struct loss *l)
+{
+    struct pair p = open_pair(l);
+    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    long long token = rowlock_lock_token(p.lock);
+    loss_arm(l);
+    int said = rowlock_renew(p.lock, LONG_TTL_MS);
+    bool fired = loss_disarm(l);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
+    loss_pass(l);
+    loss_is(l, loss_rows(l), 0, "and stays so");
+    loss_rival_gets(l, token);
+    close_pair(&p);
+    return fired;
+}
+
+static bool lose_verify(struct loss *l)
+{
+    rowlock_db *db = loss_open(l);
+    rowlock_lock *lock = loss_hold(l, db);
+    loss_arm(l);
+    int said = rowlock_verify(lock);
+    bool fired = loss_disarm(l);
+    loss_read_said(l, db, fired, said);
+    loss_result(l, db, rowlock_verify(lock), ROWLOCK_OK, "it stands");
+    loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and is released");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    return fired;
+}
+
+/* ---- release */
+
+static bool lose_release(struct loss *l)
+{
+    struct pair p = open_pair(l);
+    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    long long token = rowlock_lock_token(p.lock);
+    loss_arm(l);
+    int said = rowlock_release(p.lock);
+    bool fired = loss_disarm(l);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    check_undone(l, said, 1);
+    loss_ok(l, said != ROWLOCK_OK || loss_rows(l) == 0, "nothing is called done that was not");
+    loss_pass_before(l);
+    if (said != ROWLOCK_OK)
+        loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "called again it is released");
+    loss_is(l, loss_rows(l), 0, "no grant is left behind");
+    loss_is(l, loss_token(l), token, "nobody else has been here");
+    loss_is(l, rowlock_release(p.lock), ROWLOCK_EMISUSE, "the handle knows it");
+    loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another gets the lock");
+    loss_pass(l);
+    loss_granted(l, p.rival, token + 1);
+    loss_is(l, rowlock_release(p.rival), ROWLOCK_OK, "and keeps it");
+    close_pair(&p);
+    return fired;
+}
+
+/* Between the lost answer and the next question somebody else gets the lock. */
+static bool lose_release_to_rival(struct loss *l)
+{
+    struct pair p = open_pair(l);
+    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    loss_arm(l);
+    int said = rowlock_release(p.lock);
+    bool fired = loss_disarm(l);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    loss_pass_before(l);
+    if (said != ROWLOCK_OK && loss_rows(l) == 0) {
+        loss_is(l, said, ROWLOCK_EUNCERTAIN, "we do not know");
+        loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "a rival gets the lock");
+        loss_is(l, rowlock_release(p.lock), ROWLOCK_EUNCERTAIN, "nor can we find out any more");
+        loss_is(l, rowlock_verify(p.rival), ROWLOCK_OK, "the rival's grant is not touched");
+    }
+    close_pair(&p);
+    loss_is(l, loss_rows(l), 0, "nothing is left behind");
+    return fired;
+}
+
+const struct operation lost_lock_operations[] = {
+    {.what = "acquire", .lose = lose_acquire, .reconnects = true, .pools = true, .connects = true},
+    {.what = "take over", .lose = lose_takeover, .reconnects = true, .pools = true},
+    {.what = "try a held lock", .lose = lose_busy, .reconnects = true, .pools = true},
+    {.what = "acquire and close",
+     .lose = lose_acquire_and_close,
+     .reconnects = true,
+     .pools = true},
+    {.what = "close", .lose = lose_withdraw, .reconnects = true, .pools = true},
+    {.what = "renew", .lose = lose_renew, .reconnects = true, .pools = true, .connects = true},
+    {.what = "renew for shorter", .lose = lose_shorter_renewal, .reconnects = true, .pools = true},
+    {.what = "renew and release",
+     .lose = lose_renewal_of_released,
+     .reconnects = true,
+     .pools = true},
+    {.what = "verify", .lose = lose_verify, .reconnects = true},
+    {.what = "release", .lose = lose_release, .reconnects = true, .pools = true, .connects = true},
+    {.what = "release to a rival", .lose = lose_release_to_rival},
+    {.lose = NULL},
+};

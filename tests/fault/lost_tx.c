@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What gets lost of calls that join the caller's transaction, up to and with its COMMIT; see loss.h.
+ */
+#include "loss.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "quick.h"
+
+/* A transaction on an adopted connection through the proxy, and the lock's own straight one. */
+struct deal {
+    void *session;
+    rowlock_db *tx, *own;
+    rowlock_lock *lock;
+    struct helper *rescuer;
+};
+
+static int rescue(void *argument)
+{
+    struct loss *l = argument;
+    sleep_ms(3 * loss_deadline_ms(l));
+    faultproxy_cut(l->proxy);
+    return 0;
+}
+
+static bool swallows(const struct loss *l)
+{
+    return l->way == REQUEST_SWALLOWED || l->way == ANSWER_SWALLOWED;
+}
+
+/* BEGIN is not looked at, what follows is. A COMMIT that is swallowed would be waited for for ever; and
+ * on MySQL how long an adopted connection waits is for its owner to say. */
+static struct deal begin(struct loss *l)
+{
+    char why[300] = "";
+    char *url = strcmp(l->raw->name, "mysql") == 0 ? url_with(l->through, "read_timeout=1")
+                                                   : strdup(l->through);
+    struct deal d = {.session = l->raw->open(url), .own = must_open(l->ours)};
+    free(url);
+    rowlock_db_options options = loss_options(l);
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    options.prefix = l->prefix;
+    if (l->raw->adopt(&d.tx, d.session, &options, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+    if (!l->raw->run(d.session, "BEGIN", why, sizeof why))
+        raw_failed("BEGIN", why);
+    d.lock = must_lock(d.own, l->name);
+    return d;
+}
+
+static void arm(struct loss *l, struct deal *d)
+{
+    loss_arm(l);
+    d->rescuer = swallows(l) ? helper_start(rescue, l) : NULL;
+}
+
+/* A connection that is lost took the transaction along; what the caller can do is close it. */
+enum outcome { COMMITTED, UNDONE, UNKNOWN };
+
+static enum outcome end(struct loss *l, struct deal *d, int said, bool *fired)
+{
+    char why[300] = "";
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    enum outcome outcome = UNDONE;
+    if (said == ROWLOCK_OK) {
+        outcome = l->raw->run(d->session, "COMMIT", why, sizeof why) ? COMMITTED : UNKNOWN;
+    } else {
+        rowlock_db_error(d->tx, &err);
+        loss_is(l, said, ROWLOCK_ECONN, "the transaction went with its connection: %s", err.text);
+        loss_is(l, err.transaction_over, 1, "which is told");
+    }
+    *fired = loss_disarm(l);
+    loss_ok(l, *fired || outcome == COMMITTED, "where nothing is lost it is committed");
+    rowlock_db_close(d->tx);
+    l->raw->close(d->session);
+    loss_pass(l);
+    faultproxy_cut(l->proxy);
+    if (d->rescuer)
+        helper_join(d->rescuer);
+    return outcome;
+}
+
+static void close_deal(struct deal *d)
+{
+    rowlock_lock_close(d->lock);
+    rowlock_db_close(d->own);
+}
+
+/* The server undoes what it has lost the client of, a moment later. */
+static bool becomes(struct loss *l, long long (*what)(const struct loss *l), long long want)
+{
+    int64_t end_ms = clock_ms() + slow_ms(3000);
+    while (what(l) != want && clock_ms() < end_ms)
+        sleep_ms(10);
+    return what(l) == want;
+}
+
+static bool lose_guard(struct loss *l)
+{
+    bool fired;
+    struct deal d = begin(l);
+    loss_result(l, d.own, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    long long token = rowlock_lock_token(d.lock);
+    arm(l, &d);
+    int said = rowlock_guard(d.lock, d.tx);
+    end(l, &d, said, &fired);
+    loss_granted(l, d.lock, token);
+    loss_result(l, d.own, rowlock_break(d.own, l->name, token, NULL), ROWLOCK_OK,
+                "nothing is guarded any more");
+    loss_is(l, rowlock_release(d.lock), ROWLOCK_LOST, "which the holder finds out");
+    close_deal(&d);
+    return fired;
+}
+
+static bool lose_tx_acquire(struct loss *l)
+{
+    bool fired;
+    struct deal d = begin(l);
+    long long token = loss_next_token(l);
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = LONG_TTL_MS;
+    arm(l, &d);
+    int said = rowlock_tx_acquire(d.lock, d.tx, &options);
+    enum outcome outcome = end(l, &d, said, &fired);
+    if (outcome == COMMITTED) {
+        loss_granted(l, d.lock, token);
+        loss_result(l, d.own, rowlock_release(d.lock), ROWLOCK_OK, "it is released");
+    } else if (outcome == UNDONE) {
+        loss_ok(l, becomes(l, loss_rows, 0), "nothing of it is there");
+        loss_is(l, rowlock_lock_token(d.lock), 0, "nor in the handle");
+    } else {
+        becomes(l, loss_rows, 0);
+        bool there = loss_rows(l) == 1;
+        loss_result(l, d.own, rowlock_verify(d.lock), there ? ROWLOCK_OK : ROWLOCK_LOST,
+                    "the handle finds out");
+        loss_is(l, rowlock_release(d.lock), there ? ROWLOCK_OK : ROWLOCK_LOST, "and releases");
+    }
+    loss_rival_gets(l, outcome == COMMITTED ? token : 0);
+    close_deal(&d);
+    return fired;
+}
+
+static bool lose_tx_release(struct loss *l)
+{
+    bool fired;
+    struct deal d = begin(l);
+    loss_result(l, d.own, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    long long token = rowlock_lock_token(d.lock);
+    arm(l, &d);
+    int said = rowlock_tx_release(d.lock, d.tx);
+    enum outcome outcome = end(l, &d, said, &fired);
+    if (outcome == COMMITTED) {
+        loss_is(l, loss_rows(l), 0, "the lock went with the commit");
+        loss_result(l, d.own, rowlock_release(d.lock), ROWLOCK_OK, "which the handle finds out");
+    } else if (outcome == UNDONE) {
+        loss_granted(l, d.lock, token);
+        loss_result(l, d.own, rowlock_renew(d.lock, 0), ROWLOCK_OK, "it is held still");
+        loss_result(l, d.own, rowlock_release(d.lock), ROWLOCK_OK, "and released");
+    } else {
+        loss_result(l, d.own, rowlock_release(d.lock), ROWLOCK_OK, "released by now in any case");
+    }
+    loss_ok(l, becomes(l, loss_rows, 0), "it is gone");
+    loss_rival_gets(l, token);
+    close_deal(&d);
+    return fired;
+}
+
+static long long seen(const struct loss *l)
+{
+    return raw_int(l->raw, l->session,
+                   "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'", l->prefix,
+                   l->name);
+}
+
+static bool lose_tx_fence(struct loss *l)
+{
+    bool fired;
+    struct deal d = begin(l);
+    arm(l, &d);
+    int said = rowlock_fence(d.tx, l->name, 5);
+    enum outcome outcome = end(l, &d, said, &fired);
+    if (outcome != UNKNOWN)
+        loss_ok(l, becomes(l, seen, outcome == COMMITTED ? 5 : 0), "what was seen is committed");
+    loss_result(l, d.own, rowlock_fence(d.own, l->name, 4),
+                seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK, "nobody has it locked any more");
+    close_deal(&d);
+    return fired;
+}
+
+const struct operation lost_tx_operations[] = {
+    {.what = "guard", .lose = lose_guard},
+    {.what = "acquire in a transaction", .lose = lose_tx_acquire},
+    {.what = "release in a transaction", .lose = lose_tx_release},
+    {.what = "fence in a transaction", .lose = lose_tx_fence},
+    {.lose = NULL},
+};
