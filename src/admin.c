@@ -402,6 +402,30 @@ static enum rlk_class run_break(rowlock_db *db, struct rlk_call *call, void *con
                                     &b->found, &b->row);
 }
 
+static int note_token(void *context, const rowlock_grant *grant)
+{
+    struct breaking *b = context;
+    if (grant->slot == RLK_SLOT_EXCLUSIVE)
+        b->token = grant->token;
+    return 0;
+}
+
+/* Whoever holds it is somebody else when the step is sent again after a lost answer: the token says who
+ * is meant. */
+static int break_holder(rowlock_db *db, struct breaking *b)
+{
+    struct listing l = {.name = b->name, .each = note_token, .context = b};
+    struct rlk_step_call look = {.run = run_list, .context = &l};
+    int result = b->token ? ROWLOCK_OK : rlk_do(db, &look);
+    if (result != ROWLOCK_OK || !b->token)
+        return result;
+    struct rlk_step_call step = {.run = run_break, .context = b};
+    result = rlk_do(db, &step);
+    if (result == ROWLOCK_OK && !b->found && step.was_uncertain)
+        return rlk_fail(db, ROWLOCK_EUNCERTAIN, "the answer was lost; there is no such grant now");
+    return result;
+}
+
 int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_grant *broken)
 {
     int result = rlk_enter(db, "break lock", NULL);
@@ -413,14 +437,9 @@ int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_gr
         return rlk_fail(db, ROWLOCK_EINVAL,
                         "tokens are above 0; 0 stands for whichever token holds the lock");
     struct breaking b = {.name = name, .token = if_token};
-    struct rlk_step_call step = {.run = run_break, .context = &b};
-    result = rlk_do(db, &step);
-    if (result != ROWLOCK_OK || !b.found) {
-        if (result == ROWLOCK_OK && step.was_uncertain)
-            return rlk_fail(db, ROWLOCK_EUNCERTAIN,
-                            "the answer was lost; there is no such grant now");
+    result = break_holder(db, &b);
+    if (result != ROWLOCK_OK || !b.found)
         return result != ROWLOCK_OK ? result : ROWLOCK_NONE;
-    }
     if (broken) {
         rowlock_grant grant;
         rlk_grant_from_row(&grant, &b.row);

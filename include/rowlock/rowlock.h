@@ -556,7 +556,7 @@ rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_swee
 /* Take a live grant away. if_token: only if this token holds it; 0: whoever does. The name's token
  * is bumped, so the old holder is fenced out and finds itself LOST. Waits, up to the statement
  * deadline, for a transaction that guards the grant. OK with the grant in *broken (may be NULL);
- * NONE if nobody, or another token, holds it. Round trips: 1. */
+ * NONE if nobody, or another token, holds it. Round trips: 1; 2 for whoever holds it. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *name, int64_t if_token,
                                                  rowlock_grant *broken);
 

@@ -23,14 +23,12 @@
 #include <errmsg.h>
 #include <mysqld_error.h>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../url.h"
@@ -698,22 +696,20 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
     return RLK_UNSUPPORTED;
 }
 
-/* A server's number of a session may be another's after a restart; with our own port beside it, it is
- * not. Without a port, on a Unix socket, nothing is delayed on its way. */
-static void name_session(struct conn *c, char *out, size_t cap)
+/* A server's number of a session may be another's after a restart; with the port beside it that the server
+ * sees us come from, it is not. Without a port, on a Unix socket, nothing is delayed on its way. */
+static enum rlk_class name_session(struct conn *c, struct rlk_call *call, char *out, size_t cap)
 {
-    struct sockaddr_storage ours = {0};
-    socklen_t size = sizeof ours;
-    unsigned port = 0;
+    char host[300] = "";
+    const enum rlk_class class =
+        ask(c, call, "SELECT host FROM information_schema.processlist WHERE id = CONNECTION_ID()",
+            0, host, sizeof host);
+    const char *colon = strrchr(host, ':');
+    const unsigned long port = colon ? strtoul(colon + 1, NULL, 10) : 0;
 
-    if (getsockname(socket_of(c->mysql), (struct sockaddr *)&ours, &size) != 0)
-        return;
-    if (ours.ss_family == AF_INET)
-        port = ntohs(((const struct sockaddr_in *)&ours)->sin_port);
-    else if (ours.ss_family == AF_INET6)
-        port = ntohs(((const struct sockaddr_in6 *)&ours)->sin6_port);
     if (port)
-        snprintf(out, cap, "%lu %u", mysql_thread_id(c->mysql), port);
+        snprintf(out, cap, "%lu %lu", mysql_thread_id(c->mysql), port);
+    return c->dead ? class : RLK_DONE; /* who may not look has a session without a name */
 }
 
 /* As well as can be done: not to be allowed to is no obstacle. */
@@ -788,7 +784,7 @@ static enum rlk_class open_host(struct conn *c, struct rlk_call *call,
     if (class == RLK_DONE && url->hosts > 1)
         class = check_writable(c, call);
     if (class == RLK_DONE)
-        name_session(c, hello->session, sizeof hello->session);
+        class = name_session(c, call, hello->session, sizeof hello->session);
     return class == RLK_DONE ? end_session(c, call, target->lingering) : class;
 }
 

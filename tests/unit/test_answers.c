@@ -61,7 +61,7 @@ static int do_sweep(rowlock_db *db, rowlock_lock *lock)
 static int do_break(rowlock_db *db, rowlock_lock *lock)
 {
     (void)lock;
-    return rowlock_break(db, "nightly", 0, NULL);
+    return rowlock_break(db, "nightly", 7, NULL);
 }
 
 static int do_check(rowlock_db *db, rowlock_lock *lock)
