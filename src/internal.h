@@ -81,6 +81,9 @@ struct rowlock_lock {
     struct rlk_watch watch;
     struct rlk_kept *kept; /* this lock in a keeper's hands; NULL: it never was */
 
+    bool unproven; /* granted in a transaction that may not have been committed */
+    _Atomic int64_t progress_us; /* when the holder last told of progress; from any thread */
+
     int64_t attempt; /* of the acquire going on */
     bool attempt_open; /* its outcome is unknown: the next acquire asks with the same attempt */
     bool release_open; /* of this grant an earlier release may have been carried out, or was a part

@@ -35,7 +35,6 @@ struct rlk_kept {
     int64_t token;
     int64_t due_us;
     int64_t hold_until_us; /* max_hold_ms */
-    int64_t progress_us; /* when progress was last told */
     bool failed; /* the last renewal */
     bool in_flight; /* a statement that renews it is under way, and its answer counts */
     bool under_way; /* counts or not, it may still be carried out */
@@ -86,9 +85,8 @@ static int64_t allowed_until(const struct rlk_kept *place)
 {
     int64_t until = place->hold_until_us;
     int64_t progress_ms = place->options.progress_ms;
-    if (progress_ms > 0 && place->progress_us + progress_ms * 1000 < until)
-        until = place->progress_us + progress_ms * 1000;
-    return until;
+    int64_t progress_until = place->lock->progress_us + progress_ms * 1000;
+    return progress_ms > 0 && progress_until < until ? progress_until : until;
 }
 
 static bool is_kept(const struct rlk_kept *place)
@@ -156,6 +154,8 @@ static int64_t tell(rowlock_keeper *k)
         wake_us = earlier(wake_us, next_us);
         if (allowed && !watch->over)
             wake_us = earlier(wake_us, earlier(p->due_us, allowed_until(p)));
+        else if (p->options.progress_ms > 0 && !watch->over) /* nobody wakes us for progress */
+            wake_us = earlier(wake_us, retry_due(k, watch));
         if (state == p->told)
             continue;
         p->told = state;
@@ -403,7 +403,7 @@ static void activate(rowlock_lock *lock)
     place->failed = lock->watch.failing = place->in_flight = false;
     place->token = lock->token;
     place->told = ROWLOCK_STATE_HELD;
-    place->progress_us = rlk_now_us();
+    lock->progress_us = rlk_now_us();
     place->due_us = next_due(lock->db, &lock->watch);
     rlk_watch_arm(&lock->watch);
     wake(place->keeper, earlier(place->due_us, allowed_until(place)));
@@ -488,15 +488,8 @@ void rlk_kept_quit(rowlock_lock *lock)
 
 void rowlock_progress(rowlock_lock *lock)
 {
-    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->kept || lock->kept->keeper->pid != getpid())
-        return;
-    struct rlk_kept *place = lock->kept;
-    rlk_kept_enter(lock);
-    bool stalled = rlk_now_us() >= allowed_until(place);
-    place->progress_us = rlk_now_us();
-    if (stalled && place->active)
-        wake(place->keeper, 0);
-    rlk_kept_leave(lock);
+    if (lock && lock->tag == RLK_LOCK_TAG)
+        lock->progress_us = rlk_now_us();
 }
 
 /* ---- open and close */

@@ -261,6 +261,7 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
     rlk_watch_begin(&lock->watch, margin_us);
     rlk_watch_set(&lock->watch, &term);
     lock->met_holder = lock->holder_known = lock->attempt_open = lock->release_open = false;
+    lock->unproven = false;
     rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
 }
 
@@ -483,7 +484,7 @@ static int renew_grant(rowlock_lock *lock, int64_t ttl_us)
     if (!h.renewal.found)
         return found_lost(lock);
     struct rlk_term term = term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us);
-    lock->release_open = false;
+    lock->release_open = lock->unproven = false;
     rlk_kept_enter(lock);
     rlk_watch_limit(&lock->watch, &term);
     rlk_kept_renewed(lock, serial, &term);
@@ -530,6 +531,7 @@ int rowlock_verify(rowlock_lock *lock)
         return result;
     if (!h.verified.found)
         return found_lost(lock);
+    lock->unproven = false;
     return h.verified.expires_us <= h.verified.now_us ? ROWLOCK_LAPSED : ROWLOCK_OK;
 }
 
@@ -575,8 +577,8 @@ static int resolve_release(rowlock_lock *lock)
     hold_nothing(lock);
     return rlk_fail(
         lock->db, ROWLOCK_EUNCERTAIN,
-        "the answer was lost, and the grant is gone now: through this release or before it, "
-        "the tables no longer tell");
+        "the grant is gone now: through an earlier release whose outcome is not known, or before "
+        "it; the tables no longer tell");
 }
 
 /* The keeper is told first: it renews no more, and nobody waits for what it has under way. */

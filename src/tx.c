@@ -43,12 +43,44 @@ static enum rlk_class run_guard(rowlock_db *tx, struct rlk_call *call, void *con
     return tx->backend->guard(tx->conn, call, g->name, &g->found, &g->token);
 }
 
+struct proving {
+    struct rlk_held held;
+    struct rlk_verified verified;
+};
+
+static enum rlk_class run_verify(rowlock_db *tx, struct rlk_call *call, void *context)
+{
+    struct proving *p = context;
+    return tx->backend->verify(tx->conn, call, &p->held, &p->verified);
+}
+
+/* Of a grant in a transaction that was never committed, the token has been given to the next. Only the
+ * row has the owner too. */
+static int prove_grant(const rowlock_lock *lock, rowlock_db *tx)
+{
+    struct proving p = {.held = {.name = lock->name,
+                                 .slot = RLK_SLOT_EXCLUSIVE,
+                                 .owner = lock->owner,
+                                 .token = lock->token}};
+    struct rlk_step_call step = {.run = run_verify, .context = &p, .where = RLK_INSIDE};
+    int result = lock->unproven ? rlk_do(tx, &step) : ROWLOCK_OK;
+    if (result != ROWLOCK_OK || !lock->unproven || p.verified.found)
+        return result;
+    return rlk_fail(tx, ROWLOCK_LOST,
+                    "the grant with token %" PRId64 " is not in the table: the transaction that it "
+                    "was made in was not committed, or it is gone",
+                    lock->token);
+}
+
 /* A token below our own can only be that of a snapshot taken before our grant. */
 static int guard(const rowlock_lock *lock, rowlock_db *tx)
 {
+    int result = prove_grant(lock, tx);
+    if (result != ROWLOCK_OK)
+        return result;
     struct guarding g = {.name = lock->name};
     struct rlk_step_call step = {.run = run_guard, .context = &g, .where = RLK_INSIDE};
-    int result = rlk_do(tx, &step);
+    result = rlk_do(tx, &step);
     if (result != ROWLOCK_OK || (g.found && g.token == lock->token))
         return result;
     if (g.found && g.token < lock->token)
@@ -111,6 +143,7 @@ int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire
     if (j.grant.outcome != RLK_GRANTED)
         return rlk_found_busy(lock, &j.grant);
     rlk_take_grant(lock, &j.grant.row, step.sent_us, o.margin_ms * 1000);
+    lock->unproven = true;
     return ROWLOCK_OK;
 }
 

@@ -305,7 +305,8 @@ typedef struct rowlock_acquire_options {
     int64_t
         margin_ms; /* be told LOST so long before the lease ends; 0: a twentieth of it, 20-500 ms */
     /* Called in the keeper's thread when the state gets worse, or better again, NULL: nobody is. It
-     * must not close this lock nor the keeper, nor block for long: it delays all leases of the keeper.
+     * must not close this lock nor the keeper, nor block for long: it delays all leases of the keeper,
+     * and releasing, forgetting or closing this lock waits for it to return. No mutex across both.
      * It may come late by as long as a statement of the keeper takes; rowlock_lock_fd() does not. */
     void (*told)(void *context, rowlock_lock *lock, rowlock_state state);
     void *context;
@@ -418,7 +419,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open(rowlock_keeper **out, con
  * child it frees memory only. NULL is harmless. */
 ROWLOCK_API void rowlock_keeper_close(rowlock_keeper *keeper);
 
-/* Tell the keeper that the work goes on; see progress_ms. From any thread. No round trip. */
+/* Tell the keeper that the work goes on; see progress_ms. From any thread, while the handle is open. No
+ * round trip. */
 ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
 
 /* ---------------------------------------------------------------- your transaction */
@@ -428,6 +430,13 @@ ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
  * connection is lost, and your transaction with it. rowlock_db_error(tx) has the facts, and says in
  * transaction_over whether your transaction can go on. The lock may belong to tx or, better, to a
  * rowlock_db of its own with a keeper. tx must see the same installation: ESCHEMA if it is another.
+ *
+ * What holds "until the transaction ends" ends earlier where the call itself is undone or the database
+ * ends the transaction: in a savepoint that is rolled back to (not on SQLite), at a statement with an
+ * implicit commit (DDL on MySQL), and at XA PREPARE on MySQL and MariaDB, which lets share locks go: do
+ * not guard XA transactions there. A wait for another transaction lasts as long as your session's own
+ * lock timeout (MySQL: innodb_lock_wait_timeout) or the statement deadline of tx allows; past that
+ * deadline PostgreSQL's answer is still under way, and all you can do with the connection is close it.
  *
  * CONFLICT  another transaction won; see rowlock_error.transaction_over. On PostgreSQL any error ends
  *           your transaction; on MySQL and MariaDB a deadlock does, and with
@@ -452,7 +461,10 @@ ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_guard(rowlock_lock *lock, rowlock_db *tx);
 
 /* Acquire in your transaction: the grant is there for others when you commit, and never was if you roll
- * back; then tell the handle by rowlock_lock_forget(). Tries once: wait_ms and keeper must be 0 and
+ * back; then tell the handle by rowlock_lock_forget(). Until the commit use the handle only in this
+ * transaction, and show its token to nobody: after a rollback the next grant gets the same. If you do
+ * not know whether the commit was done, rowlock_verify() does. Until then a guard in another
+ * transaction takes a second round trip to find out. Tries once: wait_ms and keeper must be 0 and
  * NULL. OK; BUSY; EMISUSE if the handle holds a grant already; CONFLICT. On MySQL the very first grant
  * of a name may wait for another transaction's very first grant of it, and at SERIALIZABLE, where every
  * read locks, others wait for what a try has read until you end. Round trips: 1. */
@@ -462,7 +474,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_acquire(rowlock_lock *lock, rowloc
 /* Guard, and release in your transaction: others can have the lock when you commit, and the work of the
  * transaction is there at the same moment. The keeper stops renewing. After the commit,
  * rowlock_lock_forget(). After a rollback you hold it still: rowlock_renew() it, which also makes its
- * keeper go on, or release it. rowlock_release() and closing are right after either, for a round trip.
+ * keeper go on, or release it. rowlock_release() and closing are right after either, for a round trip;
+ * EUNCERTAIN if somebody was granted the lock since. Before the end of the transaction they wait for it.
  * OK; LOST; CONFLICT: on PostgreSQL above READ COMMITTED already when the lease was renewed since your
  * snapshot; EMISUSE if it was entered more than once. Round trips: 2. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx);
@@ -556,7 +569,8 @@ rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_swee
 /* Take a live grant away. if_token: only if this token holds it; 0: whoever does. The name's token
  * is bumped, so the old holder is fenced out and finds itself LOST. Waits, up to the statement
  * deadline, for a transaction that guards the grant. OK with the grant in *broken (may be NULL);
- * NONE if nobody, or another token, holds it. Round trips: 1; 2 for whoever holds it. */
+ * NONE if nobody, or another token, holds it; ESERVER, retryable, if a guarded transaction outlasted
+ * the deadline. Round trips: 1; 2 for whoever holds it. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *name, int64_t if_token,
                                                  rowlock_grant *broken);
 

@@ -222,7 +222,13 @@ static enum rlk_class check_place(struct pg *p, struct rlk_call *call)
     if (p->adopted && status == PQTRANS_INERROR) {
         call->tx_over = true;
         rlk_diag_set(call, 0, "25P02", "your transaction has failed before; roll it back");
-        return call->where == RLK_OUTSIDE ? RLK_IN_TX : RLK_CONTENTION;
+        return call->where == RLK_OUTSIDE ? RLK_IN_TX : RLK_REFUSED;
+    }
+    if (p->adopted && (status == PQTRANS_ACTIVE || PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)) {
+        rlk_diag_set(call, 0, NULL,
+                     "a statement of yours is under way on the connection, or it is in pipeline "
+                     "mode; take the results first, and leave that mode");
+        return RLK_INVALID;
     }
     if (p->adopted && status != PQTRANS_IDLE && (!call->inside || call->where == RLK_OUTSIDE))
         return RLK_IN_TX;

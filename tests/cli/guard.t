@@ -81,6 +81,19 @@ looking_is_not_guarding() {
     say "ROLLBACK"
 }
 
+# The recipe for a script that feeds psql: an error, so that nothing is committed.
+one_shot() {
+    [ "$db" = postgres ] || return 0
+    local guard="SELECT 1 / count(*) FROM (SELECT FROM rowlock_tokens WHERE name = 'shot' AND token = "
+    rl acquire shot --owner me --ttl 30 -n
+    say "BEGIN"
+    say "$guard$out FOR SHARE) ours"
+    same "the one-line guard passes with our token" "$said" 1
+    say "COMMIT"
+    say "$guard$((out + 1)) FOR SHARE) ours"
+    has "and is an error with another, or with no row at all" "$said" "division by zero"
+}
+
 releasing() {
     rl acquire together --owner me --ttl 30 -n
     token=$out
@@ -126,6 +139,7 @@ recipes() {
     start_client
     guarding
     looking_is_not_guarding
+    one_shot
     releasing
     fencing
     register

@@ -285,7 +285,7 @@ static void guard_gives_up(const struct contract *c)
     scene_guard(&s, ROWLOCK_CONFLICT, "a lock timeout is a conflict");
     tap_is_int(error_of(s.tx).transaction_over, is_postgres(c), "which ends it on PostgreSQL only");
     if (is_postgres(c))
-        scene_guard(&s, ROWLOCK_CONFLICT, "as every call is told until it is rolled back");
+        scene_guard(&s, ROWLOCK_ESERVER, "as every call is told until it is rolled back");
     raw_run(c->raw, other, "ROLLBACK");
     if (!is_postgres(c)) {
         scene_guard(&s, ROWLOCK_OK, "elsewhere the same can be tried again");

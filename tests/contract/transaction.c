@@ -60,9 +60,13 @@ static void acquire_rolled_back(const struct contract *c, const char *isolation,
     scene_run(&s, "ROLLBACK");
     scene_work_stands(&s, 0, "rolled back: the work is gone");
     tap_is_int(rows_of(c, s.name), 0, "and the grant");
+    scene_rival_tries(&s, ROWLOCK_OK, "the lock is free");
+    tap_is_int(rowlock_lock_token(s.wanted), undone, "and its token is given to the next");
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_LOST, "which does not deceive the guard of a handle that was not told");
+    scene_run(&s, "ROLLBACK");
     rowlock_lock_forget(s.lock);
     tap_is_int(rowlock_lock_token(s.lock), 0, "the handle is told");
-    scene_rival_tries(&s, ROWLOCK_OK, "the lock is free");
     tap_ok(rowlock_lock_token(s.wanted) >= undone && undone > before,
            "no token is repeated that was committed");
     is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_OK, "released");
