@@ -202,6 +202,10 @@ void rlk_kept_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term
 
 /* lock.c */
 bool rlk_holds(const rowlock_lock *lock);
+struct rlk_held rlk_held_of(const rowlock_lock *lock);
+/* Does the grant stand? A plain read. not_after_us as in struct rlk_step_call. */
+int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
+               int64_t not_after_us, struct rlk_verified *out);
 struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options);
 void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
                     int64_t margin_us);

@@ -181,24 +181,12 @@ static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, void 
     return db->backend->renew_all(db->conn, call, b->leases, b->count, &b->now_us);
 }
 
-struct question {
-    const struct rlk_held *held;
-    struct rlk_verified answer;
-};
-
-static enum rlk_class run_question(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct question *q = context;
-    enum rlk_class class = db->backend->verify(db->conn, call, q->held, &q->answer);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
-}
-
 /* What was not renewed is gone, or somebody has its row locked. */
 static bool is_gone(rowlock_keeper *k, const struct rlk_held *held, int64_t not_after_us)
 {
-    struct question q = {.held = held};
-    struct rlk_step_call step = {.run = run_question, .context = &q, .not_after_us = not_after_us};
-    return rlk_do(k->db, &step) == ROWLOCK_OK && !q.answer.found;
+    struct rlk_verified verified = {0};
+    int result = rlk_verify(k->db, held, RLK_OUTSIDE, not_after_us, &verified);
+    return result == ROWLOCK_OK && !verified.found;
 }
 
 /* Nothing is waited for beyond the moment when a lease has to be called lost. */

@@ -418,16 +418,13 @@ struct holding {
     struct rlk_held held;
     int64_t ttl_us;
     struct rlk_renewal renewal;
-    struct rlk_verified verified;
     bool found;
 };
 
-static struct holding holding(const rowlock_lock *lock)
+struct rlk_held rlk_held_of(const rowlock_lock *lock)
 {
-    return (struct holding){.held = {.name = lock->name,
-                                     .slot = RLK_SLOT_EXCLUSIVE,
-                                     .owner = lock->owner,
-                                     .token = lock->token}};
+    return (struct rlk_held){
+        .name = lock->name, .slot = RLK_SLOT_EXCLUSIVE, .owner = lock->owner, .token = lock->token};
 }
 
 static int found_lost(rowlock_lock *lock)
@@ -471,7 +468,7 @@ static void fear_shorter(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us)
 
 static int renew_grant(rowlock_lock *lock, int64_t ttl_us)
 {
-    struct holding h = holding(lock);
+    struct holding h = {.held = rlk_held_of(lock)};
     h.ttl_us = ttl_us;
     struct rlk_step_call step = {.run = run_renew, .context = &h};
     int64_t asked_us = rlk_now_us();
@@ -512,11 +509,25 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
     return renew_grant(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock));
 }
 
+struct verifying {
+    const struct rlk_held *held;
+    struct rlk_verified *out;
+};
+
 static enum rlk_class run_verify(rowlock_db *db, struct rlk_call *call, void *context)
 {
-    struct holding *h = context;
-    enum rlk_class class = db->backend->verify(db->conn, call, &h->held, &h->verified);
+    const struct verifying *v = context;
+    enum rlk_class class = db->backend->verify(db->conn, call, v->held, v->out);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
+               int64_t not_after_us, struct rlk_verified *out)
+{
+    struct verifying v = {.held = held, .out = out};
+    struct rlk_step_call step = {
+        .run = run_verify, .context = &v, .where = where, .not_after_us = not_after_us};
+    return rlk_do(db, &step);
 }
 
 int rowlock_verify(rowlock_lock *lock)
@@ -524,15 +535,15 @@ int rowlock_verify(rowlock_lock *lock)
     int result = enter(lock, "verify lock");
     if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
         return result;
-    struct holding h = holding(lock);
-    struct rlk_step_call step = {.run = run_verify, .context = &h};
-    result = rlk_do(lock->db, &step);
+    struct rlk_held held = rlk_held_of(lock);
+    struct rlk_verified verified = {0};
+    result = rlk_verify(lock->db, &held, RLK_OUTSIDE, 0, &verified);
     if (result != ROWLOCK_OK)
         return result;
-    if (!h.verified.found)
+    if (!verified.found)
         return found_lost(lock);
     lock->unproven = false;
-    return h.verified.expires_us <= h.verified.now_us ? ROWLOCK_LAPSED : ROWLOCK_OK;
+    return verified.expires_us <= verified.now_us ? ROWLOCK_LAPSED : ROWLOCK_OK;
 }
 
 struct looking {
@@ -585,7 +596,7 @@ static int resolve_release(rowlock_lock *lock)
 static int release_grant(rowlock_lock *lock)
 {
     rlk_kept_stop(lock);
-    struct holding h = holding(lock);
+    struct holding h = {.held = rlk_held_of(lock)};
     struct rlk_step_call step = {.run = run_release, .context = &h};
     int result = rlk_do(lock->db, &step);
     lock->release_open = lock->release_open || step.was_uncertain;

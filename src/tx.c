@@ -43,28 +43,14 @@ static enum rlk_class run_guard(rowlock_db *tx, struct rlk_call *call, void *con
     return tx->backend->guard(tx->conn, call, g->name, &g->found, &g->token);
 }
 
-struct proving {
-    struct rlk_held held;
-    struct rlk_verified verified;
-};
-
-static enum rlk_class run_verify(rowlock_db *tx, struct rlk_call *call, void *context)
-{
-    struct proving *p = context;
-    return tx->backend->verify(tx->conn, call, &p->held, &p->verified);
-}
-
 /* Of a grant in a transaction that was never committed, the token has been given to the next. Only the
  * row has the owner too. */
 static int prove_grant(const rowlock_lock *lock, rowlock_db *tx)
 {
-    struct proving p = {.held = {.name = lock->name,
-                                 .slot = RLK_SLOT_EXCLUSIVE,
-                                 .owner = lock->owner,
-                                 .token = lock->token}};
-    struct rlk_step_call step = {.run = run_verify, .context = &p, .where = RLK_INSIDE};
-    int result = lock->unproven ? rlk_do(tx, &step) : ROWLOCK_OK;
-    if (result != ROWLOCK_OK || !lock->unproven || p.verified.found)
+    struct rlk_held held = rlk_held_of(lock);
+    struct rlk_verified verified = {0};
+    int result = lock->unproven ? rlk_verify(tx, &held, RLK_INSIDE, 0, &verified) : ROWLOCK_OK;
+    if (result != ROWLOCK_OK || !lock->unproven || verified.found)
         return result;
     return rlk_fail(tx, ROWLOCK_LOST,
                     "the grant with token %" PRId64 " is not in the table: the transaction that it "
@@ -162,10 +148,7 @@ static enum rlk_class run_release(rowlock_db *tx, struct rlk_call *call, void *c
 
 static int delete_grant(const rowlock_lock *lock, rowlock_db *tx)
 {
-    struct leaving l = {.held = {.name = lock->name,
-                                 .slot = RLK_SLOT_EXCLUSIVE,
-                                 .owner = lock->owner,
-                                 .token = lock->token}};
+    struct leaving l = {.held = rlk_held_of(lock)};
     struct rlk_step_call step = {.run = run_release, .context = &l, .where = RLK_INSIDE};
     int result = rlk_do(tx, &step);
     if (result != ROWLOCK_OK || l.found)
