@@ -493,6 +493,20 @@ static int start_thread(rowlock_keeper *k)
     return failed ? rlk_fail(k->db, ROWLOCK_ENOMEM, "no thread could be started") : ROWLOCK_OK;
 }
 
+static int start(rowlock_keeper *k, rowlock_db *db)
+{
+    int result = rlk_look_at_tables(db, RLK_OUTSIDE);
+    if (result != ROWLOCK_OK)
+        return result;
+    k->tag = RLK_KEEPER_TAG;
+    k->pid = getpid();
+    k->db = db;
+    memcpy(k->identity, db->identity, sizeof k->identity);
+    pthread_mutex_init(&k->mutex, NULL);
+    pthread_cond_init(&k->called, NULL);
+    return start_thread(k);
+}
+
 int rowlock_keeper_open(rowlock_keeper **out, const char *url, const rowlock_db_options *options,
                         rowlock_error *err)
 {
@@ -505,19 +519,7 @@ int rowlock_keeper_open(rowlock_keeper **out, const char *url, const rowlock_db_
         return result;
     rlk_action(db, "open keeper", NULL);
     rowlock_keeper *k = rlk_alloc(sizeof *k);
-    if (!k)
-        result = rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
-    if (result == ROWLOCK_OK)
-        result = rlk_look_at_tables(db, RLK_OUTSIDE);
-    if (result == ROWLOCK_OK) {
-        k->tag = RLK_KEEPER_TAG;
-        k->pid = getpid();
-        k->db = db;
-        memcpy(k->identity, db->identity, sizeof k->identity);
-        pthread_mutex_init(&k->mutex, NULL);
-        pthread_cond_init(&k->called, NULL);
-        result = start_thread(k);
-    }
+    result = k ? start(k, db) : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
     if (result == ROWLOCK_OK) {
         *out = k;
         return ROWLOCK_OK;

@@ -215,7 +215,7 @@ struct acquiring {
     int64_t margin_us;
     struct rlk_claim claim;
     struct rlk_grant grant;
-    const struct rlk_step_call *step;
+    struct rlk_step_call step;
     bool probe;
 };
 
@@ -224,7 +224,7 @@ struct acquiring {
 static enum rlk_class ask_to_acquire(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
 {
     enum rlk_class class = db->backend->acquire(db->conn, call, &a->claim, &a->grant);
-    bool own = a->step->was_uncertain && a->grant.outcome == RLK_IN_FLIGHT;
+    bool own = a->step.was_uncertain && a->grant.outcome == RLK_IN_FLIGHT;
     if (class != RLK_DONE || !own)
         return class;
     rlk_diag_set(call, 0, NULL, "a transaction, perhaps our own, is changing the lock");
@@ -300,18 +300,18 @@ static int freshen(rowlock_lock *lock)
 static int try_once(struct acquiring *a)
 {
     rowlock_lock *lock = a->lock;
-    struct rlk_step_call step = {
+    struct rlk_step_call *step = &a->step;
+    *step = (struct rlk_step_call){
         .run = run_acquire, .context = a, .contention_us = TRY_CONTENTION_US};
-    a->step = &step;
-    int result = rlk_do(lock->db, &step);
-    if (step.contended && !step.was_uncertain)
+    int result = rlk_do(lock->db, step);
+    if (step->contended && !step->was_uncertain)
         return rlk_found_busy(lock, NULL);
-    bool uncertain = lock->attempt_open = lock->attempt_open || step.was_uncertain;
+    bool uncertain = lock->attempt_open = lock->attempt_open || step->was_uncertain;
     if (result != ROWLOCK_OK)
         return result;
     if (a->grant.outcome != RLK_GRANTED)
         return rlk_found_busy(lock, &a->grant);
-    rlk_take_grant(lock, &a->grant.row, step.sent_us, a->margin_us);
+    rlk_take_grant(lock, &a->grant.row, step->sent_us, a->margin_us);
     return rowlock_remaining_ms(lock) > 0 && !uncertain ? ROWLOCK_OK : freshen(lock);
 }
 
