@@ -39,9 +39,9 @@
  *  - Time is the database's. If its clock jumps forward, leases end early, and only tokens help.
  *
  * THREADS. A rowlock_db and the locks opened from it belong to one thread at a time; different
- * rowlock_db handles are independent. Only rowlock_cancel() may be called from elsewhere. The library
- * starts no thread but that of a rowlock_keeper, installs no signal handler, prints nothing and never
- * exits.
+ * rowlock_db handles are independent. Only rowlock_cancel() and rowlock_progress() may be called from
+ * elsewhere. The library starts no thread but that of a rowlock_keeper, installs no signal handler,
+ * prints nothing and never exits.
  *
  * BLOCKING. Each call that speaks to the database ends within the statement deadline of its handle
  * (rowlock_db_options.statement_timeout_ms), plus reconnecting (reconnect_ms) where the connection
@@ -300,10 +300,8 @@ typedef struct rowlock_acquire_options {
 
     rowlock_keeper *keeper; /* renews the lease until it is released; NULL: you do */
     int64_t max_hold_ms; /* renew no longer than this after the grant; 0: as long as it is held */
-    int64_t
-        progress_ms; /* renew only while rowlock_progress() is called at least so often; 0: always */
-    int64_t
-        margin_ms; /* be told LOST so long before the lease ends; 0: a twentieth of it, 20-500 ms */
+    int64_t progress_ms; /* renew only while rowlock_progress() is called so often; 0: always */
+    int64_t margin_ms; /* be told LOST so long before the lease ends; 0: a twentieth, 20-500 ms */
     /* Called in the keeper's thread when the state gets worse, or better again, NULL: nobody is. It
      * must not close this lock nor the keeper, nor block for long: it delays all leases of the keeper,
      * and releasing, forgetting or closing this lock waits for it to return. No mutex across both.
@@ -457,7 +455,7 @@ ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
  * Guard before you write or before you commit, at any isolation. Above READ COMMITTED PostgreSQL (and
  * MariaDB with innodb_snapshot_isolation) says CONFLICT where the token changed after your snapshot, be
  * it by your own grant: acquire first, then begin. On SQLite BEGIN IMMEDIATE spares the CONFLICT of two
- * that read first. Waits for a grant in flight. Without this library: sql/<database>/guard.sql. Round trips: 1. */
+ * that read first. Waits for a grant in flight. Without this library: docs/GUARDING.md. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_guard(rowlock_lock *lock, rowlock_db *tx);
 
 /* Acquire in your transaction: the grant is there for others when you commit, and never was if you roll
@@ -485,7 +483,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_release(rowlock_lock *lock, rowloc
  * write. resource: 1-255 bytes of UTF-8, any name you choose. In a transaction on an adopted connection
  * the resource stays locked until that ends, so that writes go in the order of tokens; then do not
  * write before this. Otherwise it is a commit of its own, and what you write after it may still be
- * overtaken. Tables that can have a column for the token need no help: OPERATIONS.md. Round trips: 1. */
+ * overtaken. Tables that can have a column for the token need no help: GUARDING.md. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_fence(rowlock_db *db, const char *resource,
                                                  int64_t token);
 
