@@ -177,6 +177,7 @@ void rlk_disconnect(rowlock_db *db, bool in_child);
 
 /* watch.c. The watch of a kept lock is shared: rlk_kept_enter() first. */
 rowlock_state rlk_watch_state(const struct rlk_watch *watch, int64_t now_us, int64_t *next_us);
+int64_t rlk_watch_lost_us(const struct rlk_watch *watch); /* from when it is called lost */
 void rlk_watch_begin(struct rlk_watch *watch, int64_t margin_us); /* of a new grant */
 void rlk_watch_set(struct rlk_watch *watch, const struct rlk_term *term);
 void rlk_watch_arm(struct rlk_watch *watch); /* after every other change */

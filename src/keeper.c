@@ -193,11 +193,9 @@ static bool is_gone(rowlock_keeper *k, const struct rlk_held *held, int64_t not_
 static int64_t earliest_loss(const rowlock_keeper *k)
 {
     int64_t earliest_us = INT64_MAX;
-    for (const struct rlk_kept *p = k->places; p; p = p->next) {
-        const struct rlk_watch *watch = p->lock ? &p->lock->watch : NULL;
+    for (const struct rlk_kept *p = k->places; p; p = p->next)
         if (is_kept(p))
-            earliest_us = earlier(earliest_us, watch->deadline_us - watch->margin_us);
-    }
+            earliest_us = earlier(earliest_us, rlk_watch_lost_us(&p->lock->watch));
     return earliest_us;
 }
 
@@ -439,6 +437,8 @@ uint64_t rlk_kept_serial(const rowlock_lock *lock)
 void rlk_kept_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term)
 {
     struct rlk_kept *place = lock->kept;
+    if (place && place->keeper->closed) /* from now on the holder renews by itself */
+        lock->watch.kept = lock->watch.failing = false;
     if (!place || place->keeper->closed)
         return;
     if (place->under_way || place->serial != serial)
@@ -533,11 +533,11 @@ int rowlock_keeper_open(rowlock_keeper **out, const char *url, const rowlock_db_
 static void leave_alone(rowlock_keeper *k)
 {
     for (struct rlk_kept *p = k->places; p; p = p->next) {
-        if (p->active)
-            p->lock->watch.failing = true;
-        if (p->active)
-            rlk_watch_arm(&p->lock->watch);
+        if (!p->active)
+            continue;
         p->active = false;
+        p->lock->watch.failing = true;
+        rlk_watch_arm(&p->lock->watch);
     }
 }
 

@@ -9,11 +9,16 @@
 #include <sys/timerfd.h>
 #endif
 
+/* A holder may renew for less than the margin he once asked for. */
+int64_t rlk_watch_lost_us(const struct rlk_watch *watch)
+{
+    bool fits = watch->margin_us < watch->ttl_us;
+    return watch->deadline_us - (fits ? watch->margin_us : watch->ttl_us / 20);
+}
+
 rowlock_state rlk_watch_state(const struct rlk_watch *watch, int64_t now_us, int64_t *next_us)
 {
-    /* A holder may renew for less than the margin he once asked for. */
-    bool fits = watch->margin_us < watch->ttl_us;
-    int64_t lost_us = watch->deadline_us - (fits ? watch->margin_us : watch->ttl_us / 20);
+    int64_t lost_us = rlk_watch_lost_us(watch);
     int64_t jeopardy_us = watch->deadline_us - rlk_watch_reliable_us(watch, watch->ttl_us) / 2;
     *next_us = INT64_MAX;
     if (watch->over || now_us >= lost_us)

@@ -427,6 +427,31 @@ static void test_max_hold(void)
     end();
 }
 
+/* What is sent for one lease must not be over before it begins, for any of the others. */
+static void test_shorter_than_its_margin(void)
+{
+    begin();
+    tap_is_int(keep_with(lock, (rowlock_acquire_options){.margin_ms = 200}), ROWLOCK_OK,
+               "a lease with a margin");
+    tap_is_int(rowlock_renew(lock, 150), ROWLOCK_OK, "renewed by its holder for less than that");
+    tap_ok(rowlock_lock_state(lock) == ROWLOCK_STATE_HELD, "is held");
+    script_pass_ms(60);
+    tap_ok(eventually(asked, 1), "and renewed by its keeper");
+    tap_ok(script.deadline_us > rlk_now_us(), "with time left for the answer");
+    end();
+}
+
+static void test_renewed_after_keeper(void)
+{
+    begin_keeping();
+    rowlock_keeper_close(keeper);
+    keeper = NULL;
+    tap_ok(rowlock_lock_state(lock) == ROWLOCK_STATE_JEOPARDY, "its keeper is closed");
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "the holder renews");
+    tap_ok(rowlock_lock_state(lock) == ROWLOCK_STATE_HELD, "and holds it like any other");
+    end();
+}
+
 static void *tell_progress(void *stop)
 {
     while (!atomic_load((atomic_bool *)stop))
@@ -971,6 +996,8 @@ int main(void)
     test_max_hold();
     test_progress();
     test_progress_of_another_thread();
+    test_shorter_than_its_margin();
+    test_renewed_after_keeper();
     test_release_in_flight();
     test_close_in_flight();
     test_new_grant_in_flight();
