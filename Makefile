@@ -21,7 +21,8 @@ AWK ?= awk
 WITH_POSTGRES ?= 1
 WITH_MYSQL ?= 1
 WITH_SQLITE ?= 1
-$(foreach w,WITH_POSTGRES WITH_MYSQL WITH_SQLITE,$(if $(filter 0 1,$($(w))),,$(error $(w) must be 0 or 1)))
+WITH_CURSES ?= 1
+$(foreach w,WITH_POSTGRES WITH_MYSQL WITH_SQLITE WITH_CURSES,$(if $(filter 0 1,$($(w))),,$(error $(w) must be 0 or 1)))
 
 # Set by the check-asan, check-ubsan, check-tsan and coverage targets.
 SANITIZE ?=
@@ -59,6 +60,9 @@ NO_BACKENDS := $(filter-out $(BACKENDS),postgres mysql sqlite)
 POSTGRES_PC := libpq
 SQLITE_PC := sqlite3
 JANSSON_PC := jansson
+# For the screen of `rowlock watch`, which without either is printed. Only the first can show all names.
+CURSES_PC := $(if $(filter 1,$(WITH_CURSES)),$(firstword $(foreach pc,ncursesw ncurses,\
+             $(shell $(PKG_CONFIG) --exists $(pc) 2>/dev/null && echo $(pc)))))
 # Either client library does. MYSQL_CFLAGS and MYSQL_LIBS name one that pkg-config does not know.
 MYSQL_PC := $(firstword $(foreach pc,libmariadb mysqlclient,$(shell $(PKG_CONFIG) --exists $(pc) 2>/dev/null && echo $(pc))))
 
@@ -72,12 +76,15 @@ $(1)_REQUIRES := $$($(1)_PC)
 endif
 endef
 $(foreach name,$(if $(filter postgres,$(BACKENDS)),POSTGRES) $(if $(filter mysql,$(BACKENDS)),MYSQL) \
-    $(if $(filter sqlite,$(BACKENDS)),SQLITE) JANSSON,$(eval $(call find_library,$(name))))
+    $(if $(filter sqlite,$(BACKENDS)),SQLITE) JANSSON CURSES,$(eval $(call find_library,$(name))))
 
 upper = $(subst postgres,POSTGRES,$(subst mysql,MYSQL,$(subst sqlite,SQLITE,$(1))))
 DB_CFLAGS := $(foreach b,$(BACKENDS),$($(call upper,$(b))_CFLAGS))
 DB_LIBS := $(foreach b,$(BACKENDS),$($(call upper,$(b))_LIBS))
 DB_REQUIRES := $(foreach b,$(BACKENDS),$($(call upper,$(b))_REQUIRES))
+CLI_CFLAGS := $(JANSSON_CFLAGS) $(CURSES_CFLAGS) \
+              -DRLK_WITH_CURSES=$(if $(CURSES_LIBS),$(if $(findstring ncursesw,$(CURSES_LIBS)),2,1),0)
+CLI_LIBS := $(JANSSON_LIBS) $(CURSES_LIBS)
 # Libraries that pkg-config does not know by a name of their own go into ours as they are.
 DB_OTHER_LIBS := $(foreach b,$(BACKENDS),$(if $($(call upper,$(b))_REQUIRES),,$($(call upper,$(b))_LIBS)))
 
@@ -107,7 +114,8 @@ ALL_LDFLAGS = $(OUR_LDFLAGS) $(LDFLAGS)
 
 # Objects of each compiler and set of flags have a folder of their own, so they never mix.
 CC_VERSION := $(shell $(CC) --version 2>/dev/null | head -n 1)
-FLAGS_TEXT := $(CC) $(CC_VERSION) $(VERSION) $(ALL_CFLAGS) $(COVERAGE) $(DB_CFLAGS) $(SO_LDFLAGS) $(ALL_LDFLAGS) $(DB_LIBS)
+FLAGS_TEXT := $(CC) $(CC_VERSION) $(VERSION) $(ALL_CFLAGS) $(COVERAGE) $(DB_CFLAGS) $(SO_LDFLAGS) $(ALL_LDFLAGS) $(DB_LIBS) \
+              $(CLI_CFLAGS) $(CLI_LIBS)
 BUILD := build/$(shell printf '%s' '$(subst ','\'',$(FLAGS_TEXT))' | cksum | cut -d ' ' -f 1)
 
 # --- Library and command
@@ -158,7 +166,7 @@ $(BUILD)/src/backend/mysql.o: OBJ_CFLAGS = $(MYSQL_CFLAGS)
 $(BUILD)/src/backend/sqlite.o: OBJ_CFLAGS = $(SQLITE_CFLAGS)
 $(BUILD)/src/statements.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
 $(BUILD)/src/statements.o: $(BUILD)/statements.inc
-$(CLI_OBJS): OBJ_CFLAGS = $(JANSSON_CFLAGS)
+$(CLI_OBJS): OBJ_CFLAGS = $(CLI_CFLAGS)
 
 # The folders are named too, so that a file that went away is noticed.
 $(BUILD)/statements.inc: tools/embed-sql.awk $(SQL_FILES) $(SQL_DIRS)
@@ -180,7 +188,7 @@ $(LIB_SO): $(LIB_OBJS) src/rowlock.map
 # The command carries the library inside: one file that cron finds without a search path.
 $(COMMAND): $(CLI_OBJS) $(LIB_A)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(CLI_OBJS) $(LIB_A) $(DB_LIBS) $(JANSSON_LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(CLI_OBJS) $(LIB_A) $(DB_LIBS) $(CLI_LIBS)
 
 # What is missing is said once and in words, before the compiler says it in many.
 .PHONY: libraries-found
@@ -386,7 +394,7 @@ run-lint: lint-c lint-shell lint-man
 lint-c: $(BUILD)/statements.inc
 	$(say) TIDY src
 	$(Q)printf '%s\n' $(TIDY_FILES) | xargs -P 2 -I {} clang-tidy --quiet {} -- -std=c11 \
-	    $(OUR_CPPFLAGS) -I$(BUILD) -Wno-overlength-strings $(DB_CFLAGS) $(JANSSON_CFLAGS)
+	    $(OUR_CPPFLAGS) -I$(BUILD) -Wno-overlength-strings $(DB_CFLAGS) $(CLI_CFLAGS)
 	$(say) CHECK src
 	$(Q)cppcheck --quiet --std=c11 --language=c --inline-suppr --error-exitcode=1 \
 	    --enable=warning,performance,portability --suppress=missingIncludeSystem --suppress=ctuuninitvar \
@@ -469,7 +477,7 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 	    $(AWK) -F ": " '{ printf length($$1) < 15 ? "  %-14s " : "  %s\n%17s", $$1, ""; print substr($$0, length($$1) + 3) }'
 	@echo
-	@echo 'Settings: CC, CFLAGS, LDFLAGS, prefix, DESTDIR, WITH_POSTGRES=0, WITH_MYSQL=0, WITH_SQLITE=0,'
+	@echo 'Settings: CC, CFLAGS, LDFLAGS, prefix, DESTDIR, WITH_POSTGRES=0, WITH_MYSQL=0, WITH_SQLITE=0, WITH_CURSES=0,'
 	@echo '          WERROR=0, V=1 (show the commands), TESTS=word (only tests with it in their name)'
 
 -include $(patsubst %.o,%.d,$(LIB_OBJS) $(CLI_OBJS) $(TEST_HELPER_OBJS) $(BENCH_HELPER_OBJS))

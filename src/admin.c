@@ -226,7 +226,7 @@ static enum rlk_class run_list(rowlock_db *db, struct rlk_call *call, void *cont
 {
     struct listing *l = context;
     l->seen = 0;
-    int slot = l->last.name[0] ? l->last.slot : -1;
+    int64_t slot = l->last.name[0] ? l->last.slot : -1;
     struct rlk_row after = l->last;
     enum rlk_class class =
         db->backend->list(db->conn, call, l->name, after.name, slot, LIST_PAGE, give_row, l);
@@ -246,6 +246,78 @@ int rowlock_list(rowlock_db *db, const char *name,
     struct listing l = {.name = name, .each = each, .context = context};
     do {
         struct rlk_step_call step = {.run = run_list, .context = &l};
+        result = rlk_do(db, &step);
+    } while (result == ROWLOCK_OK && l.seen == LIST_PAGE && !l.stopped);
+    return result;
+}
+
+/* ---- who waits */
+
+struct listing_waiters {
+    const char *name;
+    int (*each)(void *context, const rowlock_waiter *waiter);
+    void *context;
+    struct rlk_waiter last; /* where the next page begins */
+    int seen, place;
+    bool stopped;
+};
+
+static void waiter_from(rowlock_waiter *out, const struct rlk_waiter *in, int place)
+{
+    memset(out, 0, sizeof *out);
+    out->size = sizeof *out;
+    out->ticket = in->ticket;
+    out->since_us = in->since_us;
+    out->waited_ms = (in->now_us - in->since_us) / 1000;
+    out->remaining_ms = place ? (in->expires_us - in->now_us) / 1000 : -1;
+    out->pid = in->pid;
+    out->permits = in->permits;
+    out->place = place;
+    memcpy(out->name, in->name, sizeof in->name);
+    memcpy(out->owner, in->owner, sizeof in->owner);
+    memcpy(out->host, in->host, sizeof in->host);
+    memcpy(out->program, in->program, sizeof in->program);
+    memcpy(out->note, in->note, sizeof in->note);
+}
+
+static int give_waiter(void *context, const struct rlk_waiter *in)
+{
+    struct listing_waiters *l = context;
+    bool lives = in->expires_us > in->now_us;
+    if (strcmp(l->last.name, in->name) != 0)
+        l->place = 0;
+    l->place += lives;
+    l->last = *in;
+    l->seen++;
+    rowlock_waiter waiter;
+    waiter_from(&waiter, in, lives ? l->place : 0);
+    l->stopped = l->each(l->context, &waiter) != 0;
+    return l->stopped;
+}
+
+static enum rlk_class run_waiters(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct listing_waiters *l = context;
+    struct rlk_waiter after = l->last;
+    l->seen = 0;
+    enum rlk_class class =
+        db->backend->waiters(db->conn, call, l->name, &after, LIST_PAGE, give_waiter, l);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+int rowlock_list_waiters(rowlock_db *db, const char *name,
+                         int (*each)(void *context, const rowlock_waiter *waiter), void *context)
+{
+    int result = rlk_enter(db, "list waiters", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!each)
+        return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
+    if (name && (result = rlk_check_text(db, "lock's name", name, false)) != ROWLOCK_OK)
+        return result;
+    struct listing_waiters l = {.name = name, .each = each, .context = context};
+    do {
+        struct rlk_step_call step = {.run = run_waiters, .context = &l};
         result = rlk_do(db, &step);
     } while (result == ROWLOCK_OK && l.seen == LIST_PAGE && !l.stopped);
     return result;
@@ -341,6 +413,32 @@ static int fold_counters(rowlock_db *db, struct sweeping *s)
     return ROWLOCK_OK;
 }
 
+struct sweeping_waiters {
+    int batch;
+    int64_t removed;
+};
+
+static enum rlk_class run_sweep_waiters(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct sweeping_waiters *w = context;
+    return db->backend->sweep_waiters(db->conn, call, w->batch, &w->removed);
+}
+
+static int sweep_waiters(rowlock_db *db, struct sweeping *s)
+{
+    struct sweeping_waiters w = {.batch = s->options.batch};
+    do {
+        w.removed = 0;
+        struct rlk_step_call step = {.run = run_sweep_waiters, .context = &w};
+        int result = rlk_do(db, &step);
+        if (result != ROWLOCK_OK)
+            return result;
+        s->report.waiters += w.removed;
+        s->report.batches++;
+    } while (w.removed == w.batch);
+    return ROWLOCK_OK;
+}
+
 int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
                   rowlock_sweep_report *report)
 {
@@ -351,6 +449,8 @@ int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
     if ((result = rlk_take_sweep_options(db, &s.options, options)) != ROWLOCK_OK)
         return result;
     result = sweep_locks(db, &s);
+    if (result == ROWLOCK_OK && !s.stopped && !s.options.dry_run)
+        result = sweep_waiters(db, &s);
     if (result == ROWLOCK_OK && !s.stopped && s.options.idle_ms >= 0)
         result = fold_counters(db, &s);
     if (report)
@@ -391,6 +491,7 @@ int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
 struct breaking {
     const char *name;
     int64_t token;
+    int holders; /* if nobody said which */
     bool found;
     struct rlk_row row;
 };
@@ -398,15 +499,16 @@ struct breaking {
 static enum rlk_class run_break(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct breaking *b = context;
-    return db->backend->break_grant(db->conn, call, b->name, RLK_SLOT_EXCLUSIVE, b->token,
-                                    &b->found, &b->row);
+    return db->backend->break_grant(db->conn, call, b->name, b->token, &b->found, &b->row);
 }
 
 static int note_token(void *context, const rowlock_grant *grant)
 {
     struct breaking *b = context;
-    if (grant->slot == RLK_SLOT_EXCLUSIVE)
+    bool lives = grant->remaining_ms >= 0;
+    if (lives || b->holders == 0) /* one that has expired can be broken if there is no other */
         b->token = grant->token;
+    b->holders += lives;
     return 0;
 }
 
@@ -419,6 +521,9 @@ static int break_holder(rowlock_db *db, struct breaking *b)
     int result = b->token ? ROWLOCK_OK : rlk_do(db, &look);
     if (result != ROWLOCK_OK || !b->token)
         return result;
+    if (b->holders > 1)
+        return rlk_fail(db, ROWLOCK_EINVAL, "it has %d holders: say which by its token",
+                        b->holders);
     struct rlk_step_call step = {.run = run_break, .context = b};
     result = rlk_do(db, &step);
     if (result == ROWLOCK_OK && !b->found && step.was_uncertain)

@@ -68,7 +68,14 @@ enum rlk_step {
     RLK_STEP_FACTS, /* what rowlock_check() wants to know */
     RLK_STEP_META, /* version, identity and floor of our tables */
     RLK_STEP_ACQUIRE,
-    RLK_STEP_PROBE, /* who holds it: a plain read */
+    RLK_STEP_ACQUIRE_ALL, /* several names at once */
+    RLK_STEP_ENQUEUE, /* take a ticket, or keep it */
+    RLK_STEP_LEAVE, /* give the ticket back */
+    RLK_STEP_AWAIT, /* wait for a bell, where that is a statement */
+    RLK_STEP_RING, /* whom to ring for, or the ringing, where the driver does it */
+    RLK_STEP_CYCLE, /* does a waiter wait for itself? */
+    RLK_STEP_WAITERS,
+    RLK_STEP_DOWNGRADE,
     RLK_STEP_RENEW,
     RLK_STEP_RENEW_ALL,
     RLK_STEP_RELEASE,
@@ -78,6 +85,7 @@ enum rlk_step {
     RLK_STEP_LAST, /* highest token ever granted for a name */
     RLK_STEP_EXPIRED, /* candidates of a sweep: a plain read */
     RLK_STEP_SWEEP, /* remove expired rows, repeating the predicate */
+    RLK_STEP_SWEEP_WAITERS, /* remove expired tickets */
     RLK_STEP_FOLD, /* idle token counters into the floor */
     RLK_STEP_BREAK,
     RLK_STEP_GUARD,
@@ -113,7 +121,9 @@ struct rlk_hello {
 /* Who asks for which lock. Times are microseconds. */
 struct rlk_claim {
     const char *name;
-    int slot;
+    int permits; /* 0: exclusive; -1: shared; N: one of at most N */
+    bool unfair; /* those who stand in line are no obstacle */
+    int64_t ticket; /* ours in the line; 0: none */
     const char *owner;
     int64_t attempt; /* 63 random bits, one for each acquire: a repeated step finds its own grant */
     int64_t ttl_us;
@@ -126,7 +136,7 @@ struct rlk_claim {
 /* A grant by its key and the proof of ownership. */
 struct rlk_held {
     const char *name;
-    int slot;
+    int64_t slot; /* 0: the exclusive grant; of all others the token */
     const char *owner;
     int64_t token;
 };
@@ -139,19 +149,52 @@ struct rlk_row {
     char host[RLK_TEXT_MAX + 1];
     char program[RLK_TEXT_MAX + 1];
     char note[RLK_TEXT_MAX + 1];
-    int slot;
+    int permits; /* 0: exclusive; -1: shared; N: one of at most N */
+    int64_t slot;
     int64_t token, acquired_us, expires_us, ttl_us, renewals, pid, now_us;
 };
 
 enum rlk_outcome {
     RLK_GRANTED, /* row: our grant */
-    RLK_HELD, /* row: the holder's */
+    RLK_HELD, /* row: a holder's that keeps us out */
+    RLK_BEHIND, /* no row: nobody who would keep us out holds it, but others are before us in the line */
     RLK_IN_FLIGHT, /* no row: another transaction is granting or changing it at this moment */
 };
 struct rlk_grant {
     enum rlk_outcome outcome;
+    bool behind; /* HELD or BEHIND: others are before us in the line */
+    /* HELD or BEHIND, but a transaction is changing what is in the way: it may be gone in a moment, by a
+     * step that rang before our ticket was seen. */
+    bool settling;
     struct rlk_row row;
 };
+
+/* Our place in the line. */
+struct rlk_place {
+    int64_t ticket;
+    int64_t ahead; /* live tickets before ours */
+    bool belled; /* on this connection the driver can be woken when it is our turn */
+};
+
+/* How a wait for a bell ended. */
+enum rlk_bell {
+    RLK_RUNG, /* look now */
+    RLK_SILENT, /* the time is over */
+    RLK_INTERRUPTED, /* the descriptor became readable */
+    RLK_DEAF /* at present nobody rings here: look from time to time; returned at once */
+};
+
+/* One who stands in line. */
+struct rlk_waiter {
+    char name[RLK_TEXT_MAX + 1];
+    char owner[RLK_TEXT_MAX + 1];
+    char host[RLK_TEXT_MAX + 1];
+    char program[RLK_TEXT_MAX + 1];
+    char note[RLK_TEXT_MAX + 1];
+    int permits;
+    int64_t ticket, attempt, since_us, expires_us, pid, now_us;
+};
+typedef int rlk_waiter_fn(void *context, const struct rlk_waiter *waiter);
 
 struct rlk_renewal {
     bool found;
@@ -208,7 +251,7 @@ struct rlk_sweep {
     int batch;
     bool dry_run;
     const char *after_name; /* "" at the beginning */
-    int after_slot;
+    int64_t after_slot;
 };
 
 struct rlk_fold {
@@ -230,7 +273,6 @@ struct rlk_backend {
     const char *const *schemes; /* URL schemes, NULL-terminated */
     size_t conn_size;
     char quote; /* around identifiers, doubled inside them */
-    bool probes_first; /* a busy acquire costs this database more than probe() does */
 
     /* Connect. Whatever it returns, close() is called once and must cope. texts is filled by core
      * before any step but open, adopt and close; it outlives the connection. */
@@ -255,18 +297,44 @@ struct rlk_backend {
     /* Any number of round trips. Called only after meta() was RLK_DONE. */
     enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
-    /* Grant, unless an unexpired row of another owner stands; a row with our attempt is our grant.
+    /* Grant, unless an unexpired row of another owner stands in the way or, if the claim is not unfair,
+     * others are before us in the line; a row with our attempt is our grant. A grant ends our ticket, and if
+     * it is not exclusive rings for the next one.
      * A held lock writes nothing. Waits for nobody: what another transaction has locked is IN_FLIGHT.
      * With RLK_INSIDE the grant is there for others when the caller's transaction commits. */
     enum rlk_class (*acquire)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                               struct rlk_grant *out);
-    /* Who holds it, by a plain read: HELD as acquire would say it, else IN_FLIGHT meaning "go and try". */
-    enum rlk_class (*probe)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                            struct rlk_grant *out);
+    /* All of them or none, in one transaction; claims in the order of their names. GRANTED: out has all
+     * rows. Otherwise *which is the first found in the way, and only out[*which].outcome is filled in: with
+     * IN_FLIGHT, meaning no more than "not now". */
+    enum rlk_class (*acquire_all)(void *conn, struct rlk_call *call, const struct rlk_claim *claims,
+                                  size_t count, struct rlk_grant *out, size_t *which);
+
+    /* Take a ticket for this claim, or keep the one that its attempt has, for another lease_us. From then
+     * on await() is woken for this claim. */
+    enum rlk_class (*enqueue)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                              int64_t lease_us, struct rlk_place *out);
+    /* Leave the line without a grant, and if we were the first ring for the next one. */
+    enum rlk_class (*leave)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                            bool *found);
+    /* Wait until it may be our turn, not longer than call->deadline_us and not when wake (a descriptor)
+     * is readable. May wake without reason. No transaction is open meanwhile. What is done with the
+     * connection if it was interrupted is the driver's to know: RLK_UNSENT if it is useless now. */
+    enum rlk_class (*await)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                            int wake, enum rlk_bell *out);
+    /* Does the waiter with this claim wait, through others, for itself, and has the newest ticket of those
+     * that do? Then words says how. */
+    enum rlk_class (*cycle)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                            bool *found, char *words, size_t cap);
+    /* At most limit waiters after (after_name, after_ticket, after_attempt), in that order. */
+    enum rlk_class (*waiters)(void *conn, struct rlk_call *call, const char *name,
+                              const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
+                              void *context);
+
     /* ttl_us 0: as long as the grant was last given; expires_us - now_us says how long that is. */
     enum rlk_class (*renew)(void *conn, struct rlk_call *call, const struct rlk_held *held,
                             int64_t ttl_us, struct rlk_renewal *out);
-    /* May be RLK_INSIDE. */
+    /* Rings for the first in line. May be RLK_INSIDE. */
     enum rlk_class (*release)(void *conn, struct rlk_call *call, const struct rlk_held *held,
                               bool *found);
     enum rlk_class (*verify)(void *conn, struct rlk_call *call, const struct rlk_held *held,
@@ -279,11 +347,17 @@ struct rlk_backend {
     enum rlk_class (*withdraw)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                                bool *found);
 
+    /* Turn an exclusive grant (held->slot 0) into one of so many permits, or a shared one, whose slot is
+     * its token. Rings. */
+    enum rlk_class (*downgrade)(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                                int permits, bool *found);
+
     /* Only with RLK_INSIDE. Share-lock the name's token row and read its token. Until the caller's
      * transaction ends no grant and no break of that name can commit; renewals and releases, which do
-     * not touch that row, can. Waits for a transaction that changes the row at this moment. */
-    enum rlk_class (*guard)(void *conn, struct rlk_call *call, const char *name, bool *found,
-                            int64_t *token);
+     * not touch that row, can. *stands: the token is the grant's, or the grant is not exclusive and its row
+     * is there. Waits for a transaction that changes the row at this moment. */
+    enum rlk_class (*guard)(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                            bool *found, int64_t *token, bool *stands);
     /* Let a resource see this token, unless it has seen a newer one; its row stays locked until the
      * transaction ends. */
     enum rlk_class (*fence)(void *conn, struct rlk_call *call, const char *resource, int64_t token,
@@ -291,7 +365,7 @@ struct rlk_backend {
 
     /* At most limit rows after (after_name, after_slot) in key order; name not NULL: only that name's. */
     enum rlk_class (*list)(void *conn, struct rlk_call *call, const char *name,
-                           const char *after_name, int after_slot, int limit, rlk_row_fn *each,
+                           const char *after_name, int64_t after_slot, int limit, rlk_row_fn *each,
                            void *context);
     /* token and granted_us stay untouched if the name has no counter: found says which. */
     enum rlk_class (*last)(void *conn, struct rlk_call *call, const char *name, bool *found,
@@ -303,8 +377,10 @@ struct rlk_backend {
     enum rlk_class (*sweep)(void *conn, struct rlk_call *call, const struct rlk_sweep *sweep,
                             int *seen, struct rlk_row *last, rlk_row_fn *each, void *context);
     enum rlk_class (*fold)(void *conn, struct rlk_call *call, struct rlk_fold *fold);
-    /* Remove the grant and bump the name's token in one transaction; token 0: whoever holds it. */
-    enum rlk_class (*break_grant)(void *conn, struct rlk_call *call, const char *name, int slot,
+    /* Remove at most batch tickets whose leases are over; those that others hold locked are passed over. */
+    enum rlk_class (*sweep_waiters)(void *conn, struct rlk_call *call, int batch, int64_t *removed);
+    /* Remove the grant with this token and bump the name's token in one transaction. Rings. */
+    enum rlk_class (*break_grant)(void *conn, struct rlk_call *call, const char *name,
                                   int64_t token, bool *found, struct rlk_row *broken);
     /* Set the floor and every counter to the highest of them plus by, in one transaction. */
     enum rlk_class (*raise_tokens)(void *conn, struct rlk_call *call, int64_t by, int64_t *floor);

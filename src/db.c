@@ -20,6 +20,7 @@ static void free_db(rowlock_db *db)
     rlk_texts_clear(&db->texts);
     rlk_free(db->conn);
     rlk_free(db->url);
+    pthread_mutex_destroy(&db->starting);
     db->tag = 0;
     rlk_free(db);
 }
@@ -38,6 +39,7 @@ static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_er
     db->tag = RLK_DB_TAG;
     db->pid = getpid();
     db->wake[0] = db->wake[1] = -1;
+    pthread_mutex_init(&db->starting, NULL);
     rlk_action(db, "open", NULL);
 
     rowlock_db_options options;
@@ -187,6 +189,7 @@ void rowlock_db_close(rowlock_db *db)
 {
     if (!db || db->tag != RLK_DB_TAG)
         return;
+    rlk_started_stop(db);
     bool reachable = true; /* what one release could not reach, the next need not wait for */
     while (db->locks) {
         if (!reachable)

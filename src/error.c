@@ -27,6 +27,12 @@ const char *rowlock_result_name(int result)
         return "ROWLOCK_STALE";
     case ROWLOCK_CONFLICT:
         return "ROWLOCK_CONFLICT";
+    case ROWLOCK_MISMATCH:
+        return "ROWLOCK_MISMATCH";
+    case ROWLOCK_DEADLOCK:
+        return "ROWLOCK_DEADLOCK";
+    case ROWLOCK_PENDING:
+        return "ROWLOCK_PENDING";
     case ROWLOCK_EUNCERTAIN:
         return "ROWLOCK_EUNCERTAIN";
     case ROWLOCK_ECONN:
@@ -191,6 +197,6 @@ void rlk_error_copy(rowlock_error *out, const rowlock_error *in)
 
 void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
 {
-    if (db && db->tag == RLK_DB_TAG)
+    if (db && db->tag == RLK_DB_TAG && rlk_is_ours(db))
         rlk_error_copy(err, &db->error);
 }

@@ -3,7 +3,10 @@
 #ifndef RLK_INTERNAL_H
 #define RLK_INTERNAL_H
 
+#include <poll.h>
+#include <pthread.h>
 #include <rowlock/rowlock.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "backend.h"
@@ -12,7 +15,7 @@
 #define RLK_DB_TAG 0x726C6462u /* "rldb" */
 #define RLK_LOCK_TAG 0x726C6C6Bu /* "rllk" */
 
-enum { RLK_SCHEMA_VERSION = 1, RLK_SLOT_EXCLUSIVE = 0 };
+enum { RLK_SCHEMA_VERSION = 1 };
 
 struct rowlock_db {
     uint32_t tag;
@@ -44,6 +47,12 @@ struct rowlock_db {
     int wake[2]; /* rowlock_cancel() writes, a wait reads */
     uint64_t seed, attempts; /* see rlk_next_attempt() */
     uint64_t jitter;
+
+    /* An acquire in a thread of ours, until its result is taken. */
+    _Atomic(struct rlk_started *) started;
+    pthread_t worker;
+    atomic_bool working; /* the worker runs, or has not been joined */
+    pthread_mutex_t starting;
 };
 
 /* One term of a lease: what a grant or a renewal gives. */
@@ -76,19 +85,23 @@ struct rowlock_lock {
 
     enum rlk_lock_state state; /* RLK_GONE: the grant was found lost, releases are still due */
     bool attached; /* the grant is another's to release at close */
+    bool attached_as; /* whether that is exclusive, or not, is known */
     int depth; /* how often entered */
     int64_t token;
+    int permits; /* 0: held exclusively */
+    int downgrade_open; /* to these permits an earlier downgrade may have been carried out; 0: none */
     struct rlk_watch watch;
     struct rlk_kept *kept; /* this lock in a keeper's hands; NULL: it never was */
 
     bool unproven; /* granted in a transaction that may not have been committed */
+    atomic_bool started; /* an acquire was started for it that nobody has stepped for yet */
     _Atomic int64_t progress_us; /* when the holder last told of progress; from any thread */
 
     int64_t attempt; /* of the acquire going on */
+    int64_t queued; /* the attempt whose ticket may be in the line; 0: none */
     bool attempt_open; /* its outcome is unknown: the next acquire asks with the same attempt */
     bool release_open; /* of this grant an earlier release may have been carried out, or was a part
                           of the caller's transaction */
-    bool met_holder; /* the last try found it held */
     bool holder_known;
     struct rlk_row holder;
 };
@@ -129,13 +142,16 @@ int rlk_take_acquire_options(rowlock_db *db, rowlock_acquire_options *out,
 int rlk_take_sweep_options(rowlock_db *db, rowlock_sweep_options *out,
                            const rowlock_sweep_options *theirs);
 int rlk_check_ttl(rowlock_db *db, int64_t ttl_ms);
+int rlk_check_permits(rowlock_db *db, int32_t permits);
 /* Fill a caller's struct, which begins with its size, as far as it reaches. */
 void rlk_give_struct(void *theirs, const void *ours, size_t our_size);
 
 /* wait.c: pauses are microseconds; tries counts up. */
 int64_t rlk_jitter(rowlock_db *db, int64_t bound);
+extern int (*rlk_poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 int64_t rlk_pause_retry(rowlock_db *db, int *tries);
-int64_t rlk_pause_poll(rowlock_db *db, int *tries, int64_t lease_left_us);
+int64_t rlk_wait_end(int64_t wait_ms); /* our clock then; INT64_MAX: never */
+bool rlk_take_cancel(rowlock_db *db); /* was it cancelled? */
 int rlk_wake_open(rowlock_db *db);
 void rlk_wake_close(rowlock_db *db);
 bool rlk_wait_until(rowlock_db *db, int64_t until_us); /* false: cancelled */
@@ -203,17 +219,53 @@ void rlk_kept_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term
 
 /* lock.c */
 bool rlk_holds(const rowlock_lock *lock);
+void rlk_hold_nothing(rowlock_lock *lock);
+/* What is held, or may have been granted without our knowledge, goes back as well as can be done. */
+void rlk_release_quietly(rowlock_lock *lock);
+struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us);
+int rlk_renew(rowlock_lock *lock, int64_t ttl_us);
 struct rlk_held rlk_held_of(const rowlock_lock *lock);
+/* Not found where it was taken to be: may it stand in another place? Then held_of() says where. */
+bool rlk_look_elsewhere(rowlock_lock *lock);
 /* Does the grant stand? A plain read. not_after_us as in struct rlk_step_call. */
 int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
                int64_t not_after_us, struct rlk_verified *out);
-struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options);
-void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
-                    int64_t margin_us);
-int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant);
 int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
                    int64_t *granted_us);
 void rlk_lock_abandon(rowlock_lock *lock); /* the db is being closed */
 void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row);
+/* Where a grant stands: there is one exclusive place, and as many others as there are tokens. */
+static inline int64_t rlk_slot(int permits, int64_t token)
+{
+    return permits == 0 ? 0 : token;
+}
+
+/* acquire.c: one lock, or several at once, that are being acquired. */
+struct rlk_acquiring {
+    rowlock_db *db;
+    rowlock_lock *const *locks; /* in the order of their names */
+    size_t count;
+    struct rlk_claim *claims;
+    struct rlk_grant *grants; /* the last answer */
+    size_t which; /* the lock that was in the way */
+    rowlock_acquire_options options;
+    struct rlk_step_call step;
+};
+int rlk_acquire(rowlock_lock *lock, const rowlock_acquire_options *options);
+int rlk_try(struct rlk_acquiring *a); /* OK, BUSY, MISMATCH, or an error */
+struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options);
+void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
+                    int64_t margin_us);
+int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permits);
+
+/* queue.c: after a try was BUSY, until one is not. TIMEOUT, CANCELLED, DEADLOCK, or as rlk_try(). */
+int rlk_wait_in_line(struct rlk_acquiring *a, int64_t until_us);
+void rlk_leave_line(rowlock_lock *lock); /* if an earlier wait could not */
+
+/* start.c */
+bool rlk_is_ours(const rowlock_db *db); /* this process's, and not a started acquire's */
+bool rlk_knows(const rowlock_lock *lock); /* may be asked for what it knows */
+void rlk_started_stop(rowlock_db *db); /* cancels what was started, and waits for that */
+void rlk_started_end(rowlock_lock *lock); /* the same, for a lock that is being closed */
 
 #endif

@@ -208,7 +208,7 @@ static void take_off(rowlock_keeper *k, size_t count)
         p->sent_us = rlk_now_us();
         p->sent_ttl_us = p->lock->watch.ttl_us;
         k->leases[i] = (struct rlk_lease){.held = {.name = p->name,
-                                                   .slot = RLK_SLOT_EXCLUSIVE,
+                                                   .slot = rlk_slot(p->lock->permits, p->token),
                                                    .owner = p->owner,
                                                    .token = p->token},
                                           .ttl_us = p->sent_ttl_us};
@@ -228,6 +228,9 @@ static void land(rowlock_keeper *k, struct rlk_kept *p, const struct rlk_lease *
     if (!p->in_flight || !p->lock)
         return;
     struct rlk_watch *watch = &p->lock->watch;
+    bool moved = lease->held.slot != rlk_slot(p->lock->permits, p->token);
+    if (fate == GONE && (moved || p->lock->downgrade_open))
+        fate = FAILED; /* downgraded meanwhile: it may have been looked for in its old place */
     p->in_flight = false;
     p->failed = fate == FAILED;
     if (fate == GONE)

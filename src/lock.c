@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The states of a lock, and what each answer of the database means for it. How a step is sent, and
- * sent again, is in step.c; how long to wait between two looks is in wait.c. */
+ * The states of a lock, and what each answer of the database means for one that is held. How it comes to
+ * be held is in acquire.c; how a step is sent, and sent again, in step.c. */
 #include "internal.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
-
-/* How long a try goes on against lost races before it calls the lock busy. */
-enum { TRY_CONTENTION_US = 1000000 };
 
 /* ---- handles */
 
@@ -102,13 +99,15 @@ int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int
 static int release_grant(rowlock_lock *lock);
 static int withdraw_grant(rowlock_lock *lock);
 
-/* What is held, or may have been granted without our knowledge, goes back as well as can be done. */
-static void release_quietly(rowlock_lock *lock)
+void rlk_release_quietly(rowlock_lock *lock)
 {
     bool holding = lock->state == RLK_HOLDING && !lock->attached;
-    if ((!holding && !lock->attempt_open) || lock->db->pid != getpid())
+    if (lock->db->pid != getpid() || (!holding && !lock->attempt_open && !lock->queued))
         return;
     rlk_action(lock->db, "release at close lock", lock->name);
+    rlk_leave_line(lock);
+    if (!holding && !lock->attempt_open)
+        return;
     if ((holding ? release_grant(lock) : withdraw_grant(lock)) != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' could not be released at close: %s", lock->name,
                 lock->db->error.text);
@@ -116,8 +115,9 @@ static void release_quietly(rowlock_lock *lock)
 
 void rlk_lock_abandon(rowlock_lock *lock)
 {
+    rlk_started_end(lock);
     rlk_kept_quit(lock);
-    release_quietly(lock);
+    rlk_release_quietly(lock);
     if (lock->db->pid == getpid()) /* a child shares the timer */
         rlk_watch_end(&lock->watch);
     unlink_from_db(lock);
@@ -136,7 +136,7 @@ void rowlock_lock_close(rowlock_lock *lock)
     rlk_free(lock);
 }
 
-static void hold_nothing(rowlock_lock *lock)
+void rlk_hold_nothing(rowlock_lock *lock)
 {
     rlk_kept_stop(lock);
     rlk_watch_end(&lock->watch);
@@ -146,9 +146,9 @@ static void hold_nothing(rowlock_lock *lock)
 
 void rowlock_lock_forget(rowlock_lock *lock)
 {
-    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || lock->db->pid != getpid())
+    if (!rlk_knows(lock))
         return;
-    hold_nothing(lock);
+    rlk_hold_nothing(lock);
     lock->attempt_open = lock->release_open = false;
 }
 
@@ -156,8 +156,7 @@ void rowlock_lock_forget(rowlock_lock *lock)
 
 bool rlk_holds(const rowlock_lock *lock)
 {
-    return lock && lock->tag == RLK_LOCK_TAG && lock->db && lock->db->pid == getpid() &&
-           lock->state == RLK_HOLDING;
+    return rlk_knows(lock) && lock->state == RLK_HOLDING;
 }
 
 int64_t rowlock_lock_token(const rowlock_lock *lock)
@@ -188,7 +187,7 @@ void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row)
     out->ttl_ms = row->ttl_us / 1000;
     out->renewals = row->renewals;
     out->pid = row->pid;
-    out->slot = row->slot;
+    out->permits = row->permits;
     memcpy(out->name, row->name, sizeof row->name);
     memcpy(out->owner, row->owner, sizeof row->owner);
     memcpy(out->host, row->host, sizeof row->host);
@@ -198,7 +197,7 @@ void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row)
 
 int rowlock_lock_holder(const rowlock_lock *lock, rowlock_grant *out)
 {
-    if (!lock || lock->tag != RLK_LOCK_TAG || (lock->db && lock->db->pid != getpid()) || !out)
+    if (!lock || lock->tag != RLK_LOCK_TAG || (lock->db && !rlk_knows(lock)) || !out)
         return ROWLOCK_EMISUSE;
     if (!lock->holder_known)
         return ROWLOCK_NONE;
@@ -208,211 +207,14 @@ int rowlock_lock_holder(const rowlock_lock *lock, rowlock_grant *out)
     return ROWLOCK_OK;
 }
 
-/* ---- acquire */
+/* ---- renew, verify, release: steps of a grant */
 
-struct acquiring {
-    rowlock_lock *lock;
-    int64_t margin_us;
-    struct rlk_claim claim;
-    struct rlk_grant grant;
-    struct rlk_step_call step;
-    bool probe;
-};
-
-/* Sent again after a lost answer, it may meet its own first sending in flight: that is not somebody else's
- * lock. */
-static enum rlk_class ask_to_acquire(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
-{
-    enum rlk_class class = db->backend->acquire(db->conn, call, &a->claim, &a->grant);
-    bool own = a->step.was_uncertain && a->grant.outcome == RLK_IN_FLIGHT;
-    if (class != RLK_DONE || !own)
-        return class;
-    rlk_diag_set(call, 0, NULL, "a transaction, perhaps our own, is changing the lock");
-    return RLK_CONTENTION;
-}
-
-static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct acquiring *a = context;
-    memset(&a->grant, 0, sizeof a->grant);
-    if (!a->probe)
-        return ask_to_acquire(db, call, a);
-    enum rlk_class class = db->backend->probe(db->conn, call, &a->claim, &a->grant);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
-}
-
-/* The lease as our clock sees it: what the database said was left when it answered, counted from
- * before we asked. */
-static struct rlk_term term_of(int64_t sent_us, int64_t expires_us, int64_t now_us)
+struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us)
 {
     return (struct rlk_term){.ttl_us = expires_us - now_us,
                              .expires_us = expires_us,
                              .deadline_us = sent_us + (expires_us - now_us)};
 }
-
-void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
-                    int64_t margin_us)
-{
-    struct rlk_term term = term_of(sent_us, row->expires_us, row->now_us);
-    term.ttl_us = row->ttl_us;
-    lock->state = RLK_HOLDING;
-    lock->depth = 1;
-    lock->token = row->token;
-    rlk_watch_begin(&lock->watch, margin_us);
-    rlk_watch_set(&lock->watch, &term);
-    lock->met_holder = lock->holder_known = lock->attempt_open = lock->release_open = false;
-    lock->unproven = false;
-    rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
-}
-
-/* Busy is no failure: what went wrong on the way to it is not told. An attempt whose outcome is unknown
- * stays open: what is in flight may be our own first sending, and one that is still under way may yet
- * find the lock free. */
-int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant)
-{
-    if (lock->db->error.code != ROWLOCK_OK)
-        rlk_action(lock->db, "acquire lock", lock->name);
-    lock->met_holder = lock->holder_known = grant && grant->outcome == RLK_HELD;
-    if (lock->holder_known)
-        lock->holder = grant->row;
-    return ROWLOCK_BUSY;
-}
-
-static int renew_grant(rowlock_lock *lock, int64_t ttl_us);
-
-/* The grant took so long to reach us that its lease is over. Nothing was done under it yet, so a
- * renewal makes it whole; unless somebody has taken it over. And a grant whose answer was lost has only
- * been read: that no standby lacks it, a renewal proves, which is answered when the standby has both.
- * Where the renewal fails, nothing is held, and the next acquire asks for the same grant. */
-static int freshen(rowlock_lock *lock)
-{
-    int result = renew_grant(lock, lock->watch.ttl_us);
-    if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
-        return ROWLOCK_OK;
-    hold_nothing(lock);
-    if (result == ROWLOCK_LOST)
-        return rlk_found_busy(lock, NULL);
-    lock->attempt_open = true;
-    return result;
-}
-
-/* One try: OK, BUSY, or an error. */
-static int try_once(struct acquiring *a)
-{
-    rowlock_lock *lock = a->lock;
-    struct rlk_step_call *step = &a->step;
-    *step = (struct rlk_step_call){
-        .run = run_acquire, .context = a, .contention_us = TRY_CONTENTION_US};
-    int result = rlk_do(lock->db, step);
-    if (step->contended && !step->was_uncertain)
-        return rlk_found_busy(lock, NULL);
-    bool uncertain = lock->attempt_open = lock->attempt_open || step->was_uncertain;
-    if (result != ROWLOCK_OK)
-        return result;
-    if (a->grant.outcome != RLK_GRANTED)
-        return rlk_found_busy(lock, &a->grant);
-    rlk_take_grant(lock, &a->grant.row, step->sent_us, a->margin_us);
-    return rowlock_remaining_ms(lock) > 0 && !uncertain ? ROWLOCK_OK : freshen(lock);
-}
-
-/* A try that expects to find the lock held may look first, where that is cheaper. */
-static int try_lock(struct acquiring *a)
-{
-    rowlock_lock *lock = a->lock;
-    a->probe = lock->db->backend->probes_first && lock->met_holder && !lock->attempt_open;
-    int result = try_once(a);
-    if (!a->probe || result != ROWLOCK_BUSY || lock->holder_known)
-        return result;
-    a->probe = false;
-    return try_once(a);
-}
-
-static int64_t wait_end(int64_t wait_ms)
-{
-    int64_t now = rlk_now_us();
-    return wait_ms == ROWLOCK_FOREVER || wait_ms > (INT64_MAX - now) / 1000 ? INT64_MAX
-                                                                            : now + wait_ms * 1000;
-}
-
-static int acquire_waiting(struct acquiring *a, int64_t wait_ms)
-{
-    rowlock_lock *lock = a->lock;
-    int64_t until = wait_end(wait_ms);
-    int tries = 0;
-    for (;;) {
-        int result = try_lock(a);
-        if (result != ROWLOCK_BUSY || wait_ms == 0)
-            return result;
-        int64_t now = rlk_now_us();
-        if (now >= until)
-            return ROWLOCK_TIMEOUT;
-        int64_t left = lock->holder_known ? lock->holder.expires_us - lock->holder.now_us : 0;
-        int64_t next = now + rlk_pause_poll(lock->db, &tries, left);
-        if (!rlk_wait_until(lock->db, next < until ? next : until))
-            return ROWLOCK_CANCELLED;
-    }
-}
-
-struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options)
-{
-    rowlock_db *db = lock->db;
-    if (!lock->attempt_open)
-        lock->attempt = rlk_next_attempt(db);
-    return (struct rlk_claim){.name = lock->name,
-                              .slot = RLK_SLOT_EXCLUSIVE,
-                              .owner = lock->owner,
-                              .attempt = lock->attempt,
-                              .ttl_us = options->ttl_ms * 1000,
-                              .host = db->host,
-                              .pid = db->pid,
-                              .program = db->program,
-                              .note = options->note};
-}
-
-static int acquire_anew(rowlock_lock *lock, const rowlock_acquire_options *options)
-{
-    int result = ROWLOCK_OK;
-    if (!options->keeper)
-        rlk_kept_quit(lock);
-    else if ((result = rlk_kept_join(lock, options)) != ROWLOCK_OK)
-        return result;
-    struct acquiring a = {
-        .lock = lock, .margin_us = options->margin_ms * 1000, .claim = rlk_claim_of(lock, options)};
-    result = acquire_waiting(&a, options->wait_ms);
-    if (result == ROWLOCK_OK)
-        rlk_kept_start(lock);
-    return result;
-}
-
-static int enter_again(rowlock_lock *lock)
-{
-    if (lock->state == RLK_GONE)
-        return rlk_fail(lock->db, ROWLOCK_LOST,
-                        "the grant was lost; release as often as entered, then acquire anew");
-    if (lock->depth == INT_MAX)
-        return rlk_fail(lock->db, ROWLOCK_EMISUSE, "entered too often");
-    int result =
-        rowlock_remaining_ms(lock) > 0 ? ROWLOCK_OK : renew_grant(lock, lock->watch.ttl_us);
-    if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
-        lock->depth++;
-    return result;
-}
-
-int rowlock_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
-{
-    int result = enter(lock, "acquire lock");
-    if (result != ROWLOCK_OK)
-        return result;
-    rowlock_acquire_options o;
-    if ((result = rlk_take_acquire_options(lock->db, &o, options)) != ROWLOCK_OK)
-        return result;
-    if (lock->attached)
-        return rlk_fail(lock->db, ROWLOCK_EMISUSE,
-                        "this handle is attached to a grant made elsewhere");
-    return lock->state == RLK_IDLE ? acquire_anew(lock, &o) : enter_again(lock);
-}
-
-/* ---- renew, verify, release: steps of a grant */
 
 struct holding {
     struct rlk_held held;
@@ -423,8 +225,26 @@ struct holding {
 
 struct rlk_held rlk_held_of(const rowlock_lock *lock)
 {
-    return (struct rlk_held){
-        .name = lock->name, .slot = RLK_SLOT_EXCLUSIVE, .owner = lock->owner, .token = lock->token};
+    return (struct rlk_held){.name = lock->name,
+                             .slot = rlk_slot(lock->permits, lock->token),
+                             .owner = lock->owner,
+                             .token = lock->token};
+}
+
+/* A grant made elsewhere is taken for an exclusive one until its row is found to be in the other place; and
+ * one whose downgrade got no answer is, until it is found to have been carried out. */
+bool rlk_look_elsewhere(rowlock_lock *lock)
+{
+    bool unknown = lock->attached && lock->permits == 0 && !lock->attached_as;
+    int permits = lock->downgrade_open ? lock->downgrade_open : unknown ? ROWLOCK_SHARED : 0;
+    lock->attached_as = true;
+    lock->downgrade_open = 0;
+    if (permits == 0)
+        return false;
+    rlk_kept_enter(lock);
+    lock->permits = permits;
+    rlk_kept_leave(lock);
+    return true;
 }
 
 static int found_lost(rowlock_lock *lock)
@@ -466,7 +286,7 @@ static void fear_shorter(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us)
     rlk_kept_leave(lock);
 }
 
-static int renew_grant(rowlock_lock *lock, int64_t ttl_us)
+int rlk_renew(rowlock_lock *lock, int64_t ttl_us)
 {
     struct holding h = {.held = rlk_held_of(lock)};
     h.ttl_us = ttl_us;
@@ -479,8 +299,9 @@ static int renew_grant(rowlock_lock *lock, int64_t ttl_us)
     if (result != ROWLOCK_OK)
         return result;
     if (!h.renewal.found)
-        return found_lost(lock);
-    struct rlk_term term = term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us);
+        return rlk_look_elsewhere(lock) ? rlk_renew(lock, ttl_us) : found_lost(lock);
+    lock->attached_as = true;
+    struct rlk_term term = rlk_term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us);
     lock->release_open = lock->unproven = false;
     rlk_kept_enter(lock);
     rlk_watch_limit(&lock->watch, &term);
@@ -506,7 +327,7 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
         return result;
     if (ttl_ms != 0 && (result = rlk_check_ttl(lock->db, ttl_ms)) != ROWLOCK_OK)
         return result;
-    return renew_grant(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock));
+    return rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock));
 }
 
 struct verifying {
@@ -541,7 +362,8 @@ int rowlock_verify(rowlock_lock *lock)
     if (result != ROWLOCK_OK)
         return result;
     if (!verified.found)
-        return found_lost(lock);
+        return rlk_look_elsewhere(lock) ? rowlock_verify(lock) : found_lost(lock);
+    lock->attached_as = true;
     lock->unproven = false;
     return verified.expires_us <= verified.now_us ? ROWLOCK_LAPSED : ROWLOCK_OK;
 }
@@ -585,7 +407,7 @@ static int resolve_release(rowlock_lock *lock)
     int result = rlk_last_grant(lock->db, lock->name, &found, &token, &granted_us);
     if (result == ROWLOCK_OK && found && token == lock->token)
         return ROWLOCK_OK;
-    hold_nothing(lock);
+    rlk_hold_nothing(lock);
     return rlk_fail(
         lock->db, ROWLOCK_EUNCERTAIN,
         "the grant is gone now: through an earlier release whose outcome is not known, or before "
@@ -602,6 +424,8 @@ static int release_grant(rowlock_lock *lock)
     lock->release_open = lock->release_open || step.was_uncertain;
     if (result != ROWLOCK_OK || h.found)
         return result;
+    if (rlk_look_elsewhere(lock))
+        return release_grant(lock);
     return lock->release_open ? resolve_release(lock) : found_lost(lock);
 }
 
@@ -615,10 +439,7 @@ static enum rlk_class run_withdraw(rowlock_db *db, struct rlk_call *call, void *
 /* Of an acquire whose outcome was never learnt. */
 static int withdraw_grant(rowlock_lock *lock)
 {
-    struct rlk_claim claim = {.name = lock->name,
-                              .slot = RLK_SLOT_EXCLUSIVE,
-                              .owner = lock->owner,
-                              .attempt = lock->attempt};
+    struct rlk_claim claim = {.name = lock->name, .owner = lock->owner, .attempt = lock->attempt};
     struct rlk_step_call step = {.run = run_withdraw, .context = &claim};
     return rlk_do(lock->db, &step);
 }
@@ -641,6 +462,73 @@ int rowlock_release(rowlock_lock *lock)
     if (result != ROWLOCK_OK && result != ROWLOCK_LOST)
         return result;
     if (--lock->depth == 0)
-        hold_nothing(lock);
+        rlk_hold_nothing(lock);
     return result;
+}
+
+/* ---- downgrade */
+
+struct downgrading {
+    struct rlk_held held;
+    int permits;
+    bool found;
+};
+
+static enum rlk_class run_downgrade(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct downgrading *d = context;
+    return db->backend->downgrade(db->conn, call, &d->held, d->permits, &d->found);
+}
+
+/* Nothing was found where an exclusive grant would stand. */
+static int find_downgraded(rowlock_lock *lock)
+{
+    bool by_us = lock->downgrade_open != 0;
+    if (!rlk_look_elsewhere(lock))
+        return found_lost(lock);
+    struct rlk_held held = rlk_held_of(lock);
+    struct rlk_verified verified = {0};
+    int result = rlk_verify(lock->db, &held, RLK_OUTSIDE, 0, &verified);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!verified.found)
+        return found_lost(lock);
+    return by_us ? ROWLOCK_OK : rlk_fail(lock->db, ROWLOCK_EMISUSE, "it is not exclusive");
+}
+
+/* Its keeper goes by these. */
+static void note_kind(rowlock_lock *lock, int permits, int downgrade_open)
+{
+    rlk_kept_enter(lock);
+    lock->permits = permits;
+    lock->downgrade_open = downgrade_open;
+    rlk_kept_leave(lock);
+}
+
+/* From before it is sent until its answer is known the grant may be found in either place. */
+static int downgrade(rowlock_lock *lock, int permits)
+{
+    struct downgrading d = {.held = rlk_held_of(lock), .permits = permits};
+    struct rlk_step_call step = {.run = run_downgrade, .context = &d};
+    int open_before = lock->downgrade_open;
+    note_kind(lock, 0, permits);
+    int result = rlk_do(lock->db, &step);
+    if (result == ROWLOCK_OK && d.found)
+        note_kind(lock, permits, 0);
+    else if (!step.was_uncertain)
+        note_kind(lock, 0, open_before);
+    return result == ROWLOCK_OK && !d.found ? find_downgraded(lock) : result;
+}
+
+int rowlock_downgrade(rowlock_lock *lock, int32_t permits)
+{
+    int result = enter(lock, "downgrade lock");
+    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK ||
+        (result = rlk_check_permits(lock->db, permits)) != ROWLOCK_OK)
+        return result;
+    if (lock->permits != 0 || permits == 0 || lock->depth > 1)
+        return rlk_fail(
+            lock->db, ROWLOCK_EMISUSE,
+            "only an exclusive grant that was entered once becomes a shared or a counted one");
+    return downgrade(lock, permits);
 }

@@ -11,6 +11,9 @@ enum {
     DEFAULT_STATEMENT_MS = 10000,
     DEFAULT_RECONNECT_MS = 5000,
     MAX_TIMEOUT_MS = 3600000,
+    MOST_TICKET_MS = 15000,
+    LEAST_TICKET_MS = 1000,
+    MAX_PERMITS = 1000000,
     DEFAULT_TTL_MS = 30000,
     LEAST_MARGIN_MS = 20,
     MOST_MARGIN_MS = 500,
@@ -108,6 +111,15 @@ static int64_t default_margin_ms(int64_t ttl_ms)
                                         : margin_ms;
 }
 
+/* A waiter that dies costs the others half of what a holder costs that does. */
+static int64_t default_ticket_ms(int64_t ttl_ms)
+{
+    int64_t ticket_ms = ttl_ms / 2;
+    return ticket_ms < LEAST_TICKET_MS  ? LEAST_TICKET_MS
+           : ticket_ms > MOST_TICKET_MS ? MOST_TICKET_MS
+                                        : ticket_ms;
+}
+
 static int check_keeping(rowlock_db *db, const rowlock_acquire_options *o)
 {
     int result;
@@ -133,11 +145,20 @@ int rlk_take_acquire_options(rowlock_db *db, rowlock_acquire_options *out,
         out->note = "";
     if (out->margin_ms == 0)
         out->margin_ms = default_margin_ms(out->ttl_ms);
+    if (out->ticket_ms == 0)
+        out->ticket_ms = default_ticket_ms(out->ttl_ms);
     if ((result = rlk_check_ttl(db, out->ttl_ms)) || (result = check_keeping(db, out)) ||
         (result = within(db, "wait_ms", out->wait_ms, ROWLOCK_FOREVER, MAX_DAYS * MS_PER_DAY)) ||
+        (result = rlk_check_permits(db, out->permits)) ||
+        (result = within(db, "ticket_ms", out->ticket_ms, LEAST_TICKET_MS, MAX_TIMEOUT_MS)) ||
         (result = rlk_check_text(db, "note", out->note, true)))
         return result;
     return ROWLOCK_OK;
+}
+
+int rlk_check_permits(rowlock_db *db, int32_t permits)
+{
+    return within(db, "permits", permits, ROWLOCK_SHARED, MAX_PERMITS);
 }
 
 int rlk_check_ttl(rowlock_db *db, int64_t ttl_ms)

@@ -224,7 +224,7 @@ int rlk_enter(rowlock_db *db, const char *verb, const char *name)
 {
     if (!db || db->tag != RLK_DB_TAG)
         return ROWLOCK_EMISUSE;
-    if (db->pid != getpid())
+    if (!rlk_is_ours(db))
         return ROWLOCK_EMISUSE;
     rlk_action(db, verb, name);
     return ROWLOCK_OK;

@@ -9,7 +9,7 @@
 /* The facts of what follows are tx's. */
 static int enter_tx(rowlock_lock *lock, rowlock_db *tx, const char *verb)
 {
-    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || lock->db->pid != getpid())
+    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || !rlk_is_ours(lock->db))
         return ROWLOCK_EMISUSE;
     int result = rlk_enter(tx, verb, lock->name);
     if (result != ROWLOCK_OK)
@@ -32,15 +32,15 @@ static int need_grant(const rowlock_lock *lock, rowlock_db *tx)
 /* ---- guard */
 
 struct guarding {
-    const char *name;
-    bool found;
+    struct rlk_held held;
+    bool found, stands;
     int64_t token;
 };
 
 static enum rlk_class run_guard(rowlock_db *tx, struct rlk_call *call, void *context)
 {
     struct guarding *g = context;
-    return tx->backend->guard(tx->conn, call, g->name, &g->found, &g->token);
+    return tx->backend->guard(tx->conn, call, &g->held, &g->found, &g->token, &g->stands);
 }
 
 /* Of a grant in a transaction that was never committed, the token has been given to the next. Only the
@@ -59,16 +59,18 @@ static int prove_grant(const rowlock_lock *lock, rowlock_db *tx)
 }
 
 /* A token below our own can only be that of a snapshot taken before our grant. */
-static int guard(const rowlock_lock *lock, rowlock_db *tx)
+static int guard(rowlock_lock *lock, rowlock_db *tx)
 {
     int result = prove_grant(lock, tx);
     if (result != ROWLOCK_OK)
         return result;
-    struct guarding g = {.name = lock->name};
+    struct guarding g = {.held = rlk_held_of(lock)};
     struct rlk_step_call step = {.run = run_guard, .context = &g, .where = RLK_INSIDE};
     result = rlk_do(tx, &step);
-    if (result != ROWLOCK_OK || (g.found && g.token == lock->token))
+    if (result != ROWLOCK_OK || (g.found && g.stands))
         return result;
+    if (g.found && g.token > lock->token && rlk_look_elsewhere(lock))
+        return guard(lock, tx);
     if (g.found && g.token < lock->token)
         return rlk_fail(tx, ROWLOCK_CONFLICT,
                         "your transaction's snapshot is older than the grant: roll back, and begin "
@@ -127,7 +129,11 @@ int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire
     if (result != ROWLOCK_OK)
         return result;
     if (j.grant.outcome != RLK_GRANTED)
-        return rlk_found_busy(lock, &j.grant);
+        result = rlk_found_busy(lock, &j.grant, o.permits);
+    if (result == ROWLOCK_MISMATCH)
+        rlk_fail(tx, result, "%s", lock->db->error.text);
+    if (result != ROWLOCK_OK)
+        return result;
     rlk_take_grant(lock, &j.grant.row, step.sent_us, o.margin_ms * 1000);
     lock->unproven = true;
     return ROWLOCK_OK;
@@ -146,13 +152,15 @@ static enum rlk_class run_release(rowlock_db *tx, struct rlk_call *call, void *c
     return tx->backend->release(tx->conn, call, &l->held, &l->found);
 }
 
-static int delete_grant(const rowlock_lock *lock, rowlock_db *tx)
+static int delete_grant(rowlock_lock *lock, rowlock_db *tx)
 {
     struct leaving l = {.held = rlk_held_of(lock)};
     struct rlk_step_call step = {.run = run_release, .context = &l, .where = RLK_INSIDE};
     int result = rlk_do(tx, &step);
     if (result != ROWLOCK_OK || l.found)
         return result;
+    if (rlk_look_elsewhere(lock))
+        return delete_grant(lock, tx);
     return rlk_fail(tx, ROWLOCK_LOST, "the grant with token %" PRId64 " is not in the table",
                     lock->token);
 }

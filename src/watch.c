@@ -141,14 +141,9 @@ int64_t rowlock_lock_expires_us(const rowlock_lock *lock)
     return expires_us;
 }
 
-static bool is_ours(const rowlock_lock *lock)
-{
-    return lock && lock->tag == RLK_LOCK_TAG && lock->db && lock->db->pid == getpid();
-}
-
 rowlock_state rowlock_lock_state(rowlock_lock *lock)
 {
-    if (!is_ours(lock) || lock->state == RLK_IDLE)
+    if (!rlk_knows(lock) || lock->state == RLK_IDLE)
         return ROWLOCK_STATE_NONE;
     int64_t next_us;
     rlk_kept_enter(lock);
@@ -165,7 +160,7 @@ rowlock_state rowlock_lock_state(rowlock_lock *lock)
 
 int rowlock_lock_fd(rowlock_lock *lock)
 {
-    if (!is_ours(lock))
+    if (!rlk_knows(lock))
         return -1;
     rlk_kept_enter(lock);
     if (lock->watch.fd < 0)

@@ -31,7 +31,8 @@
  *  - It does not survive an asynchronous failover. A replica that had not yet received a grant knows
  *    nothing of it, nor of its token. Use synchronous replication for the lock tables, or
  *    rowlock_raise_tokens() after each failover.
- *  - It is not fair, and not fast like a mutex: one grant is one commit.
+ *  - It is not fast like a mutex: one grant is one commit. And its line is fair in the order of tickets as
+ *    they reached the database, not in real time.
  *  - A lock is not inherited by fork(): in the child every call on a parent's handle returns
  *    ROWLOCK_EMISUSE or knows of no grant, and closing it there frees memory only. A child must not open the SQLite file
  *    of a handle that its parent has open across the fork, be it by a handle of its own: SQLite cannot
@@ -40,7 +41,8 @@
  *
  * THREADS. A rowlock_db and the locks opened from it belong to one thread at a time; different
  * rowlock_db handles are independent. Only rowlock_cancel() and rowlock_progress() may be called from
- * elsewhere. The library starts no thread but that of a rowlock_keeper, installs no signal handler,
+ * elsewhere. The library starts no thread but that of a rowlock_keeper
+ * and that of rowlock_acquire_start(), installs no signal handler,
  * prints nothing and never exits.
  *
  * BLOCKING. Each call that speaks to the database ends within the statement deadline of its handle
@@ -97,6 +99,9 @@ typedef enum rowlock_result {
     ROWLOCK_STALE = 7, /* a newer token has been seen */
     ROWLOCK_CONFLICT = 8, /* your transaction lost against another's: a serialization failure, a
                              deadlock, a lock timeout. Roll it back and run it again */
+    ROWLOCK_MISMATCH = 9, /* held as another kind: shared, or with another number of permits */
+    ROWLOCK_DEADLOCK = 10, /* the wait would never end: those we wait for wait for us */
+    ROWLOCK_PENDING = 11, /* what rowlock_acquire_start() began is still going on */
 
     /* We failed, or cannot tell. rowlock_db_error() has the facts. */
     ROWLOCK_EUNCERTAIN = -1, /* sent, but the answer never came: it may or may not have happened */
@@ -241,7 +246,7 @@ typedef struct rowlock_grant {
     int64_t ttl_ms;
     int64_t renewals;
     int64_t pid;
-    int32_t slot; /* 0: the exclusive lock */
+    int32_t permits; /* 0: exclusive; ROWLOCK_SHARED; N: one of at most N */
     int32_t reserved;
     char name[256];
     char owner[256];
@@ -308,12 +313,22 @@ typedef struct rowlock_acquire_options {
      * It may come late by as long as a statement of the keeper takes; rowlock_lock_fd() does not. */
     void (*told)(void *context, rowlock_lock *lock, rowlock_state state);
     void *context;
+
+    int32_t
+        permits; /* 0: exclusive. ROWLOCK_SHARED: together with all who ask for it so. N: together with
+                        up to N - 1 others who ask with the same N. Shared and counted holders keep
+                        exclusive ones out, and the other way round */
+    int32_t unfair; /* 1: pass by those who stand in line, whenever the lock is found free */
+    /* How long others wait for us in the line if we die; 0: half of ttl_ms, but 1,000 to 15,000; at least
+     * 1,000. */
+    int64_t ticket_ms;
 } rowlock_acquire_options;
 
 #define ROWLOCK_FOREVER INT64_C(-1)
-#define ROWLOCK_ACQUIRE_OPTIONS_INIT                                           \
-    {                                                                          \
-        sizeof(rowlock_acquire_options), 0, 0, NULL, NULL, 0, 0, 0, NULL, NULL \
+#define ROWLOCK_SHARED (-1)
+#define ROWLOCK_ACQUIRE_OPTIONS_INIT                                                    \
+    {                                                                                   \
+        sizeof(rowlock_acquire_options), 0, 0, NULL, NULL, 0, 0, 0, NULL, NULL, 0, 0, 0 \
     }
 ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
 
@@ -321,25 +336,75 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  *
  * OK         granted; or, if this handle holds it already, entered once more: counted in memory, no
  *            round trip, the ttl unchanged, and one more rowlock_release() due.
- * BUSY       wait_ms was 0 and another owner holds it, or is at this moment being granted it.
- *            Nothing was written. rowlock_lock_holder() tells who.
- * TIMEOUT    it was held by others during the whole wait.
- * CANCELLED  rowlock_cancel() was called; nothing is held.
+ * BUSY       wait_ms was 0 and another owner holds it, or stands in line for it, or is at this moment
+ *            being granted it. Nothing was written. rowlock_lock_holder() tells who holds it.
+ * TIMEOUT    not granted during the whole wait; no ticket is left behind.
+ * CANCELLED  rowlock_cancel() was called; nothing is held, and no ticket left behind.
+ * MISMATCH   others hold it as another kind: shared where we count permits, or with another number of
+ *            them. rowlock_lock_holder() tells who. Asking again is of no use while they do.
+ * DEADLOCK   those we wait for wait, by themselves or through others, for locks that we hold under the
+ *            same owner name (rowlock_db_options.owner). Only one waiter of the circle is told, the one
+ *            that came last; release what you hold and begin again. rowlock_db_error() names the circle.
  * LAPSED     re-entry after our own lease had run out: it was renewed, and is held.
  * LOST       re-entry, but the grant this handle held is gone. Release as often as entered, then
  *            acquire anew.
+ * EMISUSE    this handle holds it as another kind. To become exclusive, release first: two that waited
+ *            for each other to leave would wait for ever. To let others in, rowlock_downgrade().
  * EUNCERTAIN the answer was lost and could not be had again in time. A grant may stand in the table
  *            until its lease runs out; the same handle's next acquire finds it and returns it, and
  *            closing the handle removes it if the database can be reached by then.
  *
  * A granted lock is a commit: it is there when the server comes back from a crash. A try never waits
  * for another's transaction; but a SQLite file has room for one writer at a time, and a try on a free
- * lock waits for it up to a second before it says BUSY. A wait polls, with jitter, and sooner when the
- * holder's lease ends. An expired lock is taken over here; no sweeping is needed for that.
- * Round trips: 1; re-entry 0; on MySQL and MariaDB a try on a handle that was told BUSY before looks
- * first, which makes 1 if it is still held and 2 if it is granted. */
+ * lock waits for it up to a second before it says BUSY. An expired lock is taken over here; no sweeping
+ * is needed for that.
+ *
+ * WAITING. Whoever must wait takes a ticket, a row under a short lease of its own, and is granted the lock
+ * in the order of tickets; newcomers do not overtake, unless they ask to (unfair). Writers therefore get
+ * their turn among readers. A waiter that dies is passed by when its ticket's lease is over. On PostgreSQL
+ * the next in line is notified by a release, on MySQL and MariaDB it waits for the one before it by
+ * GET_LOCK(), on SQLite it is sent a datagram; where that cannot be (an adopted connection, a pooler,
+ * several servers that take writes) the first in line looks every few milliseconds and the others seldom. A look every
+ * second or so is made in any case, so that no lost bell costs more than that.
+ *
+ * Round trips: 1; re-entry 0. Waiting: 3 to stand in line and 1 when it is our turn, and one in
+ * a third of ticket_ms meanwhile. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire(rowlock_lock *lock,
                                                    const rowlock_acquire_options *options);
+
+/* Get several locks, all of them or none. The library puts them in the order of their names, so that two
+ * calls never wait for each other, and holds none while it waits for another. The handles belong to one
+ * rowlock_db, hold nothing, and have different names; each grant is then renewed and released by itself.
+ *
+ * Results as rowlock_acquire(); what is not OK concerns the lock at *which (may be NULL). It waits in the
+ * line of one lock at a time, and goes to the end of another's when that is the one missing: in a crowd
+ * it may wait long. Round trips: 1 when all are free; 2 when one is not. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_all(rowlock_lock *const *locks, size_t count,
+                                                       const rowlock_acquire_options *options,
+                                                       size_t *which);
+
+/* Let others in: turn an exclusive grant into a shared one (ROWLOCK_SHARED) or one of N permits, at once and
+ * without letting go of it. Token and lease stay. May wait for a transaction that guards the grant. OK;
+ * LOST; EMISUSE if it is not held exclusively, or entered more than once. Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_downgrade(rowlock_lock *lock, int32_t permits);
+
+/* Acquire without blocking, for event loops: start, poll the descriptor, step until it is not PENDING.
+ *
+ *     if (rowlock_acquire_start(lock, &options) == ROWLOCK_OK)
+ *         watch(rowlock_acquire_fd(lock));        readable when there is something to step for
+ *     ...
+ *     int result = rowlock_acquire_step(lock);    never blocks; as rowlock_acquire(), or PENDING
+ *
+ * A thread of the library's own does the waiting, on every database alike, so that nothing of it blocks
+ * yours: not even a name look-up or a TLS handshake on reconnecting. It ends with the result. Until you
+ * have that the rowlock_db belongs to it: calls that need the database return EMISUSE, this lock knows
+ * nothing, and only rowlock_cancel() is heard. Closing the db or a lock of it cancels, and waits for that.
+ * Options are copied, their texts too. start: OK; EINVAL, EMISUSE, ENOMEM as rowlock_acquire(); no round trip in your thread. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_start(rowlock_lock *lock,
+                                                         const rowlock_acquire_options *options);
+ROWLOCK_API int
+rowlock_acquire_fd(const rowlock_lock *lock); /* belongs to the lock; -1: nothing started */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_step(rowlock_lock *lock);
 
 /* Make the lease last ttl_ms from now on; 0: as long as it was granted for. Never re-creates a lock.
  *
@@ -525,6 +590,28 @@ rowlock_list(rowlock_db *db, const char *name,
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_last_grant(rowlock_db *db, const char *name,
                                                       int64_t *token, int64_t *granted_us);
 
+/* One who stands in line. Times are microseconds since 1970 by the database's clock. */
+typedef struct rowlock_waiter {
+    size_t size; /* sizeof(rowlock_waiter) */
+    int64_t ticket; /* the order of the line */
+    int64_t since_us;
+    int64_t waited_ms;
+    int64_t remaining_ms; /* of the ticket's lease; negative: it is passed by */
+    int64_t pid;
+    int32_t permits; /* as in rowlock_acquire_options */
+    int32_t place; /* 1: the first among those whose tickets live; 0: its own is over */
+    char name[256];
+    char owner[256];
+    char host[256];
+    char program[256];
+    char note[256];
+} rowlock_waiter;
+
+/* Report those who stand in line, in the order of names and tickets; otherwise as rowlock_list(). */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_list_waiters(rowlock_db *db, const char *name,
+                     int (*each)(void *context, const rowlock_waiter *waiter), void *context);
+
 typedef struct rowlock_sweep_options {
     size_t size; /* sizeof(rowlock_sweep_options) */
     int64_t older_than_ms; /* only leases over for so long; 0: all that are over */
@@ -550,11 +637,12 @@ typedef struct rowlock_sweep_report {
     int64_t locks; /* expired grants removed */
     int64_t counters; /* token counters folded into the floor */
     int64_t batches; /* transactions used */
+    int64_t waiters; /* tickets removed whose waiters are gone */
 } rowlock_sweep_report;
 
-#define ROWLOCK_SWEEP_REPORT_INIT             \
-    {                                         \
-        sizeof(rowlock_sweep_report), 0, 0, 0 \
+#define ROWLOCK_SWEEP_REPORT_INIT                \
+    {                                            \
+        sizeof(rowlock_sweep_report), 0, 0, 0, 0 \
     }
 
 /* Remove what nobody came for. Harmless beside live traffic: a lease renewed or taken over while the
@@ -567,7 +655,7 @@ rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_swee
 /* Take a live grant away. if_token: only if this token holds it; 0: whoever does. The name's token
  * is bumped, so the old holder is fenced out and finds itself LOST. Waits, up to the statement
  * deadline, for a transaction that guards the grant. OK with the grant in *broken (may be NULL);
- * NONE if nobody, or another token, holds it; ESERVER, retryable, if a guarded transaction outlasted
+ * NONE if nobody, or another token, holds it; EINVAL if if_token is 0 and several hold it; ESERVER, retryable, if a guarded transaction outlasted
  * the deadline. Round trips: 1; 2 for whoever holds it. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *name, int64_t if_token,
                                                  rowlock_grant *broken);

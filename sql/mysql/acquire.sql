@@ -1,13 +1,14 @@
--- Grant the lock, or say who holds it and write nothing.
+-- Grant the lock, or say who holds it or that others are first, and write nothing.
 --
--- ? name  ? slot  ? owner  ? attempt  ? ttl  ? host  ? pid  ? program  ? note  ? joins: 1 to be a part of
--- the caller's transaction
--- columns: granted, then the row. No row, or one not granted and expired: in flight in another
+-- ? name  ? permits  ? owner  ? attempt  ? ttl  ? host  ? pid  ? program  ? note  ? ticket, 0: none
+-- ? unfair: 1 to pass by those who stand in line  ? joins: 1 to be a part of the caller's transaction
+-- columns: granted; whether others are before us in the line (of a lock that is held only those who stand in it
+-- are told); the row, its name NULL if nobody who would keep us out holds it. No row at all: in flight in another
 -- transaction.
 --
--- Atomic: the procedure (schema.sql) reads without a transaction whether the lock is held; if not,
--- one transaction takes the name's token row, upserts the lock row if it is absent, expired or our
--- own, and bumps the token. The last SELECT tells what stands then.
+-- Atomic: the procedure (schema.sql) reads without a transaction whether the lock is held and who is first;
+-- then one transaction takes the name's token row, makes the lock row, and bumps the token. The last SELECT
+-- tells what stands then.
 
 /* rowlock:acquire */
-CALL rowlock_grant(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+CALL rowlock_grant(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -3,10 +3,16 @@
 -- remember tokens must forget them too.
 
 DROP PROCEDURE IF EXISTS rowlock_grant;
+DROP PROCEDURE IF EXISTS rowlock_grant_all;
+DROP PROCEDURE IF EXISTS rowlock_enqueue;
+DROP PROCEDURE IF EXISTS rowlock_ring;
+DROP PROCEDURE IF EXISTS rowlock_withdraw;
+DROP PROCEDURE IF EXISTS rowlock_downgrade;
+DROP PROCEDURE IF EXISTS rowlock_guard;
 DROP PROCEDURE IF EXISTS rowlock_renew;
 DROP PROCEDURE IF EXISTS rowlock_renew_all;
 DROP PROCEDURE IF EXISTS rowlock_break;
 DROP PROCEDURE IF EXISTS rowlock_fold;
 DROP PROCEDURE IF EXISTS rowlock_fence;
 DROP PROCEDURE IF EXISTS rowlock_raise;
-DROP TABLE IF EXISTS rowlock_locks, rowlock_tokens, rowlock_fences, rowlock_meta;
+DROP TABLE IF EXISTS rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_meta;

@@ -7,7 +7,7 @@
 -- A plain read, which locks nothing: DELETE or FOR UPDATE would lock every row they pass.
 
 /* rowlock:expired */
-SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
   FROM rowlock_locks
  WHERE name >= ? AND (name > ? OR slot > ?)

@@ -1,7 +1,7 @@
 -- What rowlock_check() wants to know of the server.
 --
--- ? database  ? ? ? our three tables  ? database  ? the table of locks
--- ? database  ? ? the procedures that grant and renew
+-- ? database  ? ? ? ? our four tables  ? database  ? the table of locks
+-- ? database  ? ? ? the procedures that grant, renew and stand in line
 -- columns: server, read_only, now, innodb_flush_log_at_trx_commit, engines (of our tables, distinct),
 -- type of rowlock_locks.name, may_lock (those procedures are there and this user may call them). The
 -- isolation has another name on each server: the driver asks SHOW.
@@ -12,8 +12,8 @@ SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION()),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        @@global.innodb_flush_log_at_trx_commit,
        (SELECT GROUP_CONCAT(DISTINCT ENGINE) FROM information_schema.TABLES t
-         WHERE t.TABLE_SCHEMA = ? AND t.TABLE_NAME IN (?, ?, ?)),
+         WHERE t.TABLE_SCHEMA = ? AND t.TABLE_NAME IN (?, ?, ?, ?)),
        (SELECT DATA_TYPE FROM information_schema.COLUMNS c
          WHERE c.TABLE_SCHEMA = ? AND c.TABLE_NAME = ? AND c.COLUMN_NAME = 'name'),
-       (SELECT COUNT(*) = 2 FROM information_schema.ROUTINES r
-         WHERE r.ROUTINE_SCHEMA = ? AND r.ROUTINE_NAME IN (?, ?))
+       (SELECT COUNT(*) = 3 FROM information_schema.ROUTINES r
+         WHERE r.ROUTINE_SCHEMA = ? AND r.ROUTINE_NAME IN (?, ?, ?))

@@ -1,12 +1,18 @@
 -- Guard the caller's transaction: while it lasts, nobody is granted this lock.
 --
--- ? name
--- columns: token. It must be that of the grant: if it is higher, or there is no row, the lock is lost.
+-- ? name  ? slot  ? owner  ? token
+-- columns: the newest token of the name, NULL if it has none; whether the grant stands
 --
--- Run inside the caller's transaction; also by hand. Every grant and every break changes the token row,
--- so none can commit between this share lock and the caller's commit. Renewals and releases change
--- only the lock row, which is not looked at here: at SERIALIZABLE that would lock it. A locking read
--- sees the newest row at any isolation.
+-- Run inside the caller's transaction. The procedure (schema.sql) share-locks the token row. Every grant and
+-- every break changes it, so none can commit between this and the caller's commit. Renewals and releases
+-- change only the lock row, which is not locked: at SERIALIZABLE, where a plain read would, only that of a
+-- shared or counted lock is read. A locking read sees the newest row at any isolation.
+--
+-- By hand, for an exclusive grant, whose token must be the newest:
+--     SELECT token FROM rowlock_tokens WHERE name = ? LOCK IN SHARE MODE
+-- Other grants of a shared or counted lock bump the token too. For those look then whether the row is there:
+-- every grant that would conflict with it has removed it. At READ COMMITTED:
+--     SELECT 1 FROM rowlock_locks WHERE name = ? AND slot = ? AND owner = ? AND token = ?
 
 /* rowlock:guard */
-SELECT token FROM rowlock_tokens WHERE name = ? LOCK IN SHARE MODE
+CALL rowlock_guard(?, ?, ?, ?)

@@ -5,7 +5,7 @@
 -- columns: the row
 
 /* rowlock:list */
-SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
   FROM rowlock_locks
  WHERE (? IS NULL OR name = ?) AND name >= ? AND (name > ? OR slot > ?)

@@ -10,9 +10,12 @@
 -- index on expires: it would make sweeps and releases lock in opposite orders.
 
 /* rowlock:schema */
+-- permits: 0 exclusive, -1 shared, above 0 one of so many. slot: 0 for the exclusive grant, of which there
+-- is one; the grant's token for the others.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
     name     VARBINARY(255) NOT NULL,
-    slot     INT NOT NULL,
+    slot     BIGINT NOT NULL,
+    permits  INT NOT NULL,
     owner    VARBINARY(255) NOT NULL,
     token    BIGINT NOT NULL,
     attempt  BIGINT NOT NULL,
@@ -28,10 +31,31 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
     PRIMARY KEY (name, slot)
 ) ENGINE = InnoDB;
 
+-- permits: of the newest grant. While it is 0 no row of the name but that of slot 0 can be there.
+-- fenced: grants with this token or a lower one guard nothing any more (raise.sql).
 CREATE TABLE IF NOT EXISTS rowlock_tokens (
     name    VARBINARY(255) NOT NULL PRIMARY KEY,
     token   BIGINT NOT NULL,
-    granted BIGINT NOT NULL
+    granted BIGINT NOT NULL,
+    permits INT NOT NULL DEFAULT 0,
+    fenced  BIGINT NOT NULL DEFAULT 0
+) ENGINE = InnoDB;
+
+-- Those who wait, in the order of their tickets, each under a lease of its own. Nothing here decides who
+-- may hold a lock, only who is first.
+CREATE TABLE IF NOT EXISTS rowlock_waiters (
+    name    VARBINARY(255) NOT NULL,
+    ticket  BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    permits INT NOT NULL,
+    owner   VARBINARY(255) NOT NULL,
+    since   BIGINT NOT NULL,
+    expires BIGINT NOT NULL,
+    host    VARBINARY(255) NOT NULL DEFAULT '',
+    pid     BIGINT NOT NULL DEFAULT 0,
+    program VARBINARY(255) NOT NULL DEFAULT '',
+    note    VARBINARY(255) NOT NULL DEFAULT '',
+    PRIMARY KEY (name, ticket, attempt)
 ) ENGINE = InnoDB;
 
 -- Resources that have no column of their own for the newest token they have seen.
@@ -50,27 +74,33 @@ CREATE TABLE IF NOT EXISTS rowlock_meta (
 
 DELIMITER //
 
--- Grants the lock, or says who holds it and writes nothing; see acquire.sql. Never waits for a lock
--- that a transaction keeps: token row and lock row are taken with SKIP LOCKED. The counter of a new
--- name is made in a transaction of its own, so that nobody keeps it locked uncommitted. Each statement
--- here costs some 20 us on MariaDB: the usual grant takes seven.
+-- Grants the lock, or says who holds it or that others are first, and writes nothing; see acquire.sql. Never
+-- waits for a lock that a transaction keeps: token row and lock row are taken with SKIP LOCKED. The counter
+-- of a new name is made in a transaction of its own, so that nobody keeps it locked uncommitted. Each
+-- statement here costs 10 to 20 us, each variable one: the usual grant takes seven statements.
 --
--- p_joins: be a part of the caller's transaction, which is neither begun nor ended here; what fails
+-- p_ticket: of the waiter that this is, which leaves the line with its grant; 0: it never stood in it.
+-- p_joins 1: be a part of the caller's transaction, which is neither begun nor ended here; what fails
 -- goes back to where it stood. Only then may the counter of a new name stay uncommitted for long, and
--- only another such first grant of that name would wait for it.
+-- only another such first grant of that name would wait for it. p_joins 2: one of several names, in the
+-- transaction of rowlock_grant_all, which is told by @rlk_token.
 CREATE PROCEDURE IF NOT EXISTS rowlock_grant(
-    p_name VARBINARY(255), p_slot INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
-    p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255), p_joins INT)
+    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
+    p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
+    p_ticket BIGINT, p_unfair INT, p_joins INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 acquire: BEGIN
-    DECLARE v_stands INT DEFAULT 0;
-    DECLARE v_now, v_next, v_last BIGINT;
+    DECLARE v_stands, v_behind, v_own, v_newest, v_others INT DEFAULT 0;
+    DECLARE v_slot BIGINT DEFAULT 0;
+    DECLARE v_next, v_last, v_first BIGINT;
+    DECLARE v_now BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+    DECLARE CONTINUE HANDLER FOR 1062 SET v_next = NULL;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
-        IF NOT p_joins THEN
+        IF p_joins = 0 THEN
             ROLLBACK;
-        ELSE
+        ELSEIF p_joins = 1 THEN
             BEGIN
                 -- A deadlock has rolled the caller's transaction back, savepoint and all.
                 DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
@@ -80,21 +110,45 @@ acquire: BEGIN
         RESIGNAL;
     END;
 
-    IF p_joins THEN
+    IF p_joins = 1 THEN
         -- Before anything can fail: one of an earlier call would take with it what came since.
         SAVEPOINT before_grant;
     END IF;
-    SELECT IF(expires > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-              AND (owner <> p_owner OR attempt = p_attempt), 2, 1) INTO v_stands
-      FROM rowlock_locks WHERE name = p_name AND slot = p_slot;
+    -- Where the exclusive row stands no other does. The rest is looked at only where there is something to see.
+    SELECT t.token, t.permits,
+           IF(l.slot IS NULL, 0, IF(l.expires > v_now AND (l.owner <> p_owner OR l.attempt = p_attempt), 2, 1)),
+           IFNULL(l.expires > v_now AND l.owner = p_owner, 0),
+           (SELECT MIN(ticket) FROM rowlock_waiters WHERE name = p_name)
+      INTO v_last, v_newest, v_stands, v_own, v_first
+      FROM rowlock_tokens t LEFT JOIN rowlock_locks l ON l.name = p_name AND l.slot = 0
+     WHERE t.name = p_name;
+    IF v_newest <> 0 AND v_stands = 0 THEN
+        SELECT IFNULL(MAX(IF(expires > v_now AND (owner <> p_owner OR attempt = p_attempt)
+                             AND (p_permits = 0 OR permits <> p_permits OR attempt = p_attempt), 2, 1)), 0),
+               IFNULL(SUM(expires > v_now AND owner <> p_owner), 0),
+               IFNULL(SUM(expires > v_now AND owner = p_owner), 0),
+               IFNULL(IFNULL(MAX(IF(expires > v_now AND owner = p_owner AND attempt = p_attempt, slot, NULL)),
+                             MIN(IF(expires > v_now AND owner <> p_owner, slot, NULL))), 0)
+          INTO v_stands, v_others, v_own, v_slot
+          FROM rowlock_locks WHERE name = p_name;
+    END IF;
+    -- An owner that comes back for its own need not stand in line.
+    IF v_first <= IF(p_ticket = 0, v_first, p_ticket) AND NOT p_unfair AND NOT v_own
+       AND (v_stands < 2 OR p_ticket > 0) THEN
+        SELECT 1 INTO v_behind FROM rowlock_waiters
+         WHERE name = p_name AND ticket <= IF(p_ticket = 0, 9223372036854775807, p_ticket) AND expires > v_now
+           AND (p_ticket = 0 OR ticket < p_ticket OR attempt < p_attempt) LIMIT 1;
+    END IF;
 
-    IF v_stands < 2 THEN
-        IF p_joins THEN
-            -- No locking read of what may not be there: it would keep the gap locked until the caller ends.
-            SELECT token INTO v_last FROM rowlock_tokens WHERE name = p_name;
-        ELSE
+    IF v_stands < 2 AND NOT v_behind AND (p_permits <= 0 OR v_others < p_permits) THEN
+        IF NOT p_joins THEN
+            IF p_permits <> 0 THEN
+                -- At SERIALIZABLE the plain read below would lock, and wait.
+                SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+            END IF;
             START TRANSACTION;
-            SELECT token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) INTO v_next, v_now
+            SELECT token + 1, permits, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+              INTO v_next, v_newest, v_now
               FROM rowlock_tokens WHERE name = p_name FOR UPDATE SKIP LOCKED;
             IF v_next IS NULL THEN
                 -- Locked by another, or not there: then COMMIT lets go of the gap where it would be. Whether
@@ -107,74 +161,302 @@ acquire: BEGIN
                 COMMIT;
             END IF;
         END IF;
+        -- Inside the caller's transaction there is no locking read of what may not be there: it would keep the
+        -- gap locked until the caller ends.
         IF v_next IS NULL THEN
             IF v_last IS NULL THEN
                 INSERT INTO rowlock_tokens (name, token, granted)
                 SELECT p_name, token_floor, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                   FROM rowlock_meta WHERE id = 1 LOCK IN SHARE MODE
                 ON DUPLICATE KEY UPDATE granted = rowlock_tokens.granted;
+                IF p_joins THEN
+                    -- Still none: another made it after the caller's snapshot.
+                    SELECT token INTO v_last FROM rowlock_tokens WHERE name = p_name;
+                END IF;
             END IF;
             IF NOT p_joins THEN
+                IF p_permits <> 0 THEN
+                    SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+                END IF;
                 START TRANSACTION;
             END IF;
-            SELECT token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) INTO v_next, v_now
+            SELECT token + 1, permits, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+              INTO v_next, v_newest, v_now
               FROM rowlock_tokens WHERE name = p_name FOR UPDATE SKIP LOCKED;
         END IF;
-        IF v_next IS NOT NULL AND v_stands = 1 THEN
-            SET v_stands = 0;
-            SELECT 1 INTO v_stands FROM rowlock_locks WHERE name = p_name AND slot = p_slot
-               FOR UPDATE SKIP LOCKED;
-            IF v_stands = 0 THEN
-                SET v_next = NULL;
-            END IF;
+        IF v_next IS NOT NULL AND (p_permits <> 0 OR v_newest <> 0 OR v_stands <> 0) THEN
+            -- See whether those that stand let another in, and remove what has expired and what this owner had,
+            -- one row at a time by its key: to lock a range would be to lock what is beside it, which may be of
+            -- another name. A row that somebody is changing at this moment may yet be renewed; then, as where
+            -- the snapshot is older than the newest grant, it is no grant.
+            BEGIN
+                DECLARE v_over, v_locked, v_against INT DEFAULT 0;
+                DECLARE v_one BIGINT;
+
+                SELECT IFNULL(SUM(expires <= v_now OR owner = p_owner), 0),
+                       IFNULL(SUM(expires > v_now AND owner <> p_owner), 0),
+                       IFNULL(SUM(expires > v_now AND owner <> p_owner
+                                  AND (p_permits = 0 OR slot = 0 OR permits <> p_permits)), 0)
+                  INTO v_over, v_others, v_against
+                  FROM rowlock_locks WHERE name = p_name;
+                IF v_against > 0 OR (p_permits > 0 AND v_others >= p_permits)
+                   OR (p_joins AND NOT v_last + 1 <=> v_next) THEN
+                    SET v_next = NULL;
+                END IF;
+                WHILE v_over > 0 AND v_next IS NOT NULL DO
+                    SET v_locked = 0, v_over = v_over - 1;
+                    SELECT slot INTO v_one FROM rowlock_locks
+                     WHERE name = p_name AND (expires <= v_now OR owner = p_owner) LIMIT 1;
+                    SELECT 1 INTO v_locked FROM rowlock_locks
+                     WHERE name = p_name AND slot = v_one AND (expires <= v_now OR owner = p_owner)
+                       FOR UPDATE SKIP LOCKED;
+                    IF v_locked THEN
+                        DELETE FROM rowlock_locks WHERE name = p_name AND slot = v_one;
+                    ELSE
+                        SET v_next = NULL;
+                    END IF;
+                END WHILE;
+            END;
         END IF;
         IF v_next IS NOT NULL THEN
-            -- expires and owner, which the tests read, are assigned last; and owner so that it makes
-            -- no difference whether it sees their new values (SIMULTANEOUS_ASSIGNMENT).
-            INSERT INTO rowlock_locks (name, slot, owner, token, attempt, acquired, expires, ttl,
+            -- Where a rival's row stands by now, its key is in the way.
+            INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires, ttl,
                                        host, pid, program, note)
-            VALUES (p_name, p_slot, p_owner, v_next, p_attempt, v_now, v_now + p_ttl, p_ttl,
-                    p_host, p_pid, p_program, p_note)
-            ON DUPLICATE KEY UPDATE
-                token = IF(expires <= v_now OR owner = p_owner, v_next, token),
-                attempt = IF(expires <= v_now OR owner = p_owner, p_attempt, attempt),
-                acquired = IF(expires <= v_now OR owner = p_owner, v_now, acquired),
-                ttl = IF(expires <= v_now OR owner = p_owner, p_ttl, ttl),
-                lapsed = IF(expires <= v_now OR owner = p_owner, 0, lapsed),
-                renewals = IF(expires <= v_now OR owner = p_owner, 0, renewals),
-                host = IF(expires <= v_now OR owner = p_owner, p_host, host),
-                pid = IF(expires <= v_now OR owner = p_owner, p_pid, pid),
-                program = IF(expires <= v_now OR owner = p_owner, p_program, program),
-                note = IF(expires <= v_now OR owner = p_owner, p_note, note),
-                expires = IF(expires <= v_now OR owner = p_owner, v_now + p_ttl, expires),
-                owner = IF(token = v_next OR expires <= v_now, p_owner, owner);
-            -- Whether the row is ours now is read from the row: a client can make ROW_COUNT() of an
-            -- upsert count rows that were found and not changed. This UPDATE always changes its row.
-            UPDATE rowlock_tokens t JOIN rowlock_locks l
-                ON l.name = t.name AND l.slot = p_slot AND l.token = v_next
-               SET t.token = v_next, t.granted = v_now WHERE t.name = p_name;
-            IF ROW_COUNT() > 0 THEN
-                IF NOT p_joins THEN
-                    COMMIT;
-                END IF;
-                SELECT 1, p_name, p_slot, p_owner, v_next, v_now, v_now + p_ttl, p_ttl, 0,
-                       p_host, p_pid, p_program, p_note, v_now;
+            VALUES (p_name, IF(p_permits = 0, 0, v_next), p_permits, p_owner, v_next, p_attempt, v_now, v_now + p_ttl,
+                    p_ttl, p_host, p_pid, p_program, p_note);
+        END IF;
+        IF v_next IS NOT NULL THEN
+            UPDATE rowlock_tokens SET token = v_next, granted = v_now, permits = p_permits WHERE name = p_name;
+            IF p_ticket <> 0 THEN
+                DELETE FROM rowlock_waiters WHERE name = p_name AND ticket = p_ticket AND attempt = p_attempt;
+            END IF;
+            IF p_joins = 2 THEN
+                SET @rlk_token = v_next;
                 LEAVE acquire;
             END IF;
+            IF NOT p_joins THEN
+                COMMIT;
+            END IF;
+            SELECT 1, 0, p_name, IF(p_permits = 0, 0, v_next), p_permits, p_owner, v_next, v_now, v_now + p_ttl,
+                   p_ttl, 0, p_host, p_pid, p_program, p_note, v_now;
+            LEAVE acquire;
         END IF;
-        IF NOT p_joins THEN
-            COMMIT;
+        -- What was removed on the way goes back too.
+        IF p_joins = 0 THEN
+            ROLLBACK;
+        ELSEIF p_joins = 1 THEN
+            ROLLBACK TO SAVEPOINT before_grant;
         END IF;
     END IF;
 
-    SELECT attempt = p_attempt AND owner = p_owner, name, slot, owner, token, acquired, expires, ttl,
-           renewals, host, pid, program, note, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-      FROM rowlock_locks WHERE name = p_name AND slot = p_slot;
+    IF p_joins = 2 THEN
+        SET @rlk_token = NULL;
+        LEAVE acquire;
+    END IF;
+    IF v_behind AND v_stands < 2 AND NOT (p_permits > 0 AND v_others >= p_permits) THEN
+        SELECT 0, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL;
+    ELSE
+        SELECT attempt = p_attempt AND owner = p_owner, v_behind, name, slot, permits, owner, token, acquired,
+               expires, ttl, renewals, host, pid, program, note,
+               TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+          FROM rowlock_locks
+         WHERE name = p_name AND slot = v_slot
+           AND expires > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+           AND (owner <> p_owner OR attempt = p_attempt)
+           AND (p_permits = 0 OR slot = 0 OR permits <> p_permits OR attempt = p_attempt
+                OR (p_permits > 0 AND v_others >= p_permits));
+    END IF;
+END //
+
+-- Grants all of several names or none: see acquire_all.sql. Names come in their order, so that no two calls
+-- lock them the other way round.
+CREATE PROCEDURE IF NOT EXISTS rowlock_grant_all(
+    p_claims LONGTEXT CHARACTER SET ascii, p_count INT, p_permits INT, p_ttl BIGINT, p_host VARBINARY(255),
+    p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255), p_unfair INT)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+acquire: BEGIN
+    DECLARE v_n, v_ours INT DEFAULT 0;
+    DECLARE v_now BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+    DECLARE v_name, v_owner VARBINARY(255);
+    DECLARE v_attempt, v_ticket BIGINT;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+    SELECT COUNT(*) INTO v_ours
+      FROM JSON_TABLE(p_claims, '$[*]' COLUMNS (
+               name VARCHAR(510) PATH '$[0]', owner VARCHAR(510) PATH '$[1]', attempt BIGINT PATH '$[2]')) c
+      JOIN rowlock_locks l ON l.name = UNHEX(c.name) AND l.owner = UNHEX(c.owner) AND l.attempt = c.attempt
+     WHERE l.expires > v_now;
+    IF v_ours < p_count THEN
+        SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+        START TRANSACTION;
+        WHILE v_n < p_count DO
+            SET v_name = UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_claims, CONCAT('$[', v_n, '][0]')))),
+                v_owner = UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_claims, CONCAT('$[', v_n, '][1]')))),
+                v_attempt = JSON_EXTRACT(p_claims, CONCAT('$[', v_n, '][2]')),
+                v_ticket = JSON_EXTRACT(p_claims, CONCAT('$[', v_n, '][3]')),
+                v_n = v_n + 1;
+            CALL rowlock_grant(v_name, p_permits, v_owner, v_attempt, p_ttl, p_host, p_pid, p_program, p_note,
+                               v_ticket, p_unfair, 2);
+            IF @rlk_token IS NULL THEN
+                ROLLBACK;
+                SELECT v_n, NULL, v_now;
+                LEAVE acquire;
+            END IF;
+        END WHILE;
+        COMMIT;
+    END IF;
+    SELECT c.n, l.token, l.expires - l.ttl
+      FROM JSON_TABLE(p_claims, '$[*]' COLUMNS (
+               n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', owner VARCHAR(510) PATH '$[1]',
+               attempt BIGINT PATH '$[2]')) c
+      JOIN rowlock_locks l ON l.name = UNHEX(c.name) AND l.owner = UNHEX(c.owner) AND l.attempt = c.attempt
+     ORDER BY c.n;
+END //
+
+-- Takes a ticket, or keeps the one that this attempt has: see enqueue.sql. The bell is taken first, so that
+-- whoever sees the ticket finds it kept; and once, since user-level locks are counted. A server may refuse
+-- them (Galera). A bell that nobody keeps, or our own session, does not wake us.
+--
+-- Both servers call a chain of more than 32 sessions that wait for one another a deadlock. So whoever comes
+-- to a longer line waits for one further on, and asks again when the turn of that one is over.
+CREATE PROCEDURE IF NOT EXISTS rowlock_enqueue(
+    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_lease BIGINT,
+    p_ticket BIGINT, p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
+    p_bells VARCHAR(48) CHARACTER SET ascii)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE v_now BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+    DECLARE v_ticket, v_ahead, v_over, v_skip, v_before, v_keeper BIGINT DEFAULT 0;
+    DECLARE v_bell VARCHAR(64) CHARACTER SET ascii DEFAULT CONCAT(p_bells, LPAD(HEX(p_attempt), 16, '0'));
+    DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+
+    IF v_bell IS NOT NULL THEN
+        BEGIN
+            DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
+            IF IFNULL(IS_USED_LOCK(v_bell), 0) <> CONNECTION_ID() THEN
+                DO GET_LOCK(v_bell, 0);
+            END IF;
+        END;
+    END IF;
+    IF p_ticket <> 0 THEN
+        UPDATE rowlock_waiters SET expires = v_now + p_lease + (expires = v_now + p_lease)
+         WHERE name = p_name AND ticket = p_ticket AND attempt = p_attempt;
+        IF ROW_COUNT() > 0 THEN
+            SET v_ticket = p_ticket;
+        END IF;
+    ELSE
+        SELECT ticket INTO v_ticket FROM rowlock_waiters WHERE name = p_name AND attempt = p_attempt LIMIT 1;
+    END IF;
+    IF v_ticket = 0 THEN
+        SELECT GREATEST(v_now, IFNULL(MAX(ticket), 0) + 1) INTO v_ticket FROM rowlock_waiters WHERE name = p_name;
+        INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires, host, pid, program, note)
+        VALUES (p_name, v_ticket, p_attempt, p_permits, p_owner, v_now, v_now + p_lease, p_host, p_pid,
+                p_program, p_note);
+    END IF;
+    SELECT IFNULL(SUM(expires > v_now), 0), IFNULL(SUM(expires <= v_now), 0) INTO v_ahead, v_over
+      FROM rowlock_waiters
+     WHERE name = p_name AND (ticket < v_ticket OR (ticket = v_ticket AND attempt < p_attempt));
+    IF v_over > 0 THEN
+        DELETE w FROM (
+            SELECT name, ticket, attempt FROM rowlock_waiters
+             WHERE name = p_name AND ticket < v_ticket AND expires <= v_now LIMIT 1000000 FOR UPDATE SKIP LOCKED) o
+          STRAIGHT_JOIN rowlock_waiters w ON w.name = o.name AND w.ticket = o.ticket AND w.attempt = o.attempt;
+    END IF;
+    IF v_bell IS NOT NULL THEN
+        SET v_skip = IF(v_ahead < 16, 0, v_ahead DIV 3);
+        SELECT attempt INTO v_before FROM rowlock_waiters
+         WHERE name = p_name AND expires > v_now
+           AND (ticket < v_ticket OR (ticket = v_ticket AND attempt < p_attempt))
+         ORDER BY ticket DESC, attempt DESC LIMIT v_skip, 1;
+        IF v_before = 0 THEN
+            SELECT attempt INTO v_before FROM rowlock_locks WHERE name = p_name AND slot = 0 AND expires > v_now;
+        END IF;
+        SET v_keeper = IFNULL(IS_USED_LOCK(CONCAT(p_bells, LPAD(HEX(v_before), 16, '0'))), CONNECTION_ID());
+    END IF;
+    SELECT v_ticket, v_ahead, IF(v_keeper NOT IN (0, CONNECTION_ID()), v_before, 0);
+END //
+
+-- Removes the grant that one attempt made: see withdraw.sql.
+CREATE PROCEDURE IF NOT EXISTS rowlock_withdraw(p_name VARBINARY(255), p_owner VARBINARY(255), p_attempt BIGINT)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE v_token, v_slot BIGINT;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+
+    SELECT token INTO v_token FROM rowlock_tokens WHERE name = p_name LOCK IN SHARE MODE;
+    SELECT slot INTO v_slot FROM rowlock_locks
+     WHERE name = p_name AND owner = p_owner AND attempt = p_attempt LIMIT 1;
+    DELETE FROM rowlock_locks WHERE name = p_name AND slot = v_slot AND owner = p_owner AND attempt = p_attempt;
+    SELECT ROW_COUNT();
+END //
+
+-- Lets go of a bell, and of a grant before it: see ring.sql.
+CREATE PROCEDURE IF NOT EXISTS rowlock_ring(
+    p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), p_token BIGINT,
+    p_bell VARCHAR(64) CHARACTER SET ascii)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE v_gone INT DEFAULT 0;
+
+    IF p_name IS NOT NULL THEN
+        DELETE FROM rowlock_locks WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token;
+        SET v_gone = ROW_COUNT();
+    END IF;
+    DO RELEASE_LOCK(p_bell);
+    SELECT v_gone;
+END //
+
+-- See downgrade.sql.
+CREATE PROCEDURE IF NOT EXISTS rowlock_downgrade(
+    p_name VARBINARY(255), p_owner VARBINARY(255), p_token BIGINT, p_permits INT)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE v_token BIGINT;
+    DECLARE v_moved INT DEFAULT 0;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+    START TRANSACTION;
+    SELECT token INTO v_token FROM rowlock_tokens WHERE name = p_name FOR UPDATE;
+    UPDATE rowlock_locks SET slot = token, permits = p_permits
+     WHERE name = p_name AND slot = 0 AND owner = p_owner AND token = p_token;
+    SET v_moved = ROW_COUNT();
+    IF v_moved > 0 THEN
+        UPDATE rowlock_tokens SET permits = p_permits WHERE name = p_name;
+    END IF;
+    COMMIT;
+    SELECT v_moved > 0;
+END //
+
+-- See guard.sql. The plain read is as old as the caller's snapshot. If the token that it sees is not the
+-- newest, the row is share-locked instead, which keeps its lease from being renewed until the caller ends.
+CREATE PROCEDURE IF NOT EXISTS rowlock_guard(
+    p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), p_token BIGINT)
+READS SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE v_token, v_seen, v_fenced BIGINT;
+    DECLARE v_stands INT DEFAULT 0;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+
+    SELECT token, fenced INTO v_token, v_fenced FROM rowlock_tokens WHERE name = p_name LOCK IN SHARE MODE;
+    IF v_token = p_token THEN
+        SET v_stands = 1;
+    ELSEIF p_slot <> 0 AND p_token > v_fenced THEN
+        SELECT token INTO v_seen FROM rowlock_tokens WHERE name = p_name;
+        IF v_seen = v_token THEN
+            SELECT 1 INTO v_stands FROM rowlock_locks
+             WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token;
+        ELSE
+            SELECT 1 INTO v_stands FROM rowlock_locks
+             WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token LOCK IN SHARE MODE;
+        END IF;
+    END IF;
+    SELECT v_token, v_stands;
 END //
 
 -- See renew.sql. The row is read back because UPDATE returns nothing here.
 CREATE PROCEDURE IF NOT EXISTS rowlock_renew(
-    p_name VARBINARY(255), p_slot INT, p_owner VARBINARY(255), p_token BIGINT, p_ttl BIGINT)
+    p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), p_token BIGINT, p_ttl BIGINT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     UPDATE rowlock_locks
@@ -198,7 +480,7 @@ BEGIN
         SELECT l.name, l.slot, w.ttl
           FROM (SELECT UNHEX(j.name) AS name, j.slot, UNHEX(j.owner) AS owner, j.token, j.ttl
                   FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
-                           name VARCHAR(510) PATH '$[0]', slot INT PATH '$[1]',
+                           name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
                            owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]',
                            ttl BIGINT PATH '$[4]')) j) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
@@ -213,7 +495,7 @@ BEGIN
         -- What was not renewed now has an older lease, or one that another call has made shorter.
         SELECT w.n, v_now
           FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
-                   n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', slot INT PATH '$[1]',
+                   n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
                    owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]', ttl BIGINT PATH '$[4]')) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = UNHEX(w.name) AND l.slot = w.slot
                AND l.owner = UNHEX(w.owner) AND l.token = w.token
@@ -234,7 +516,7 @@ BEGIN
 END //
 
 -- See break.sql. Waits for the token row, that is for a grant in flight or a guarded transaction.
-CREATE PROCEDURE IF NOT EXISTS rowlock_break(p_name VARBINARY(255), p_slot INT, p_token BIGINT)
+CREATE PROCEDURE IF NOT EXISTS rowlock_break(p_name VARBINARY(255), p_token BIGINT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE v_token BIGINT;
@@ -243,12 +525,12 @@ BEGIN
 
     START TRANSACTION;
     SELECT token INTO v_token FROM rowlock_tokens WHERE name = p_name FOR UPDATE;
-    SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+    SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
            TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
       FROM rowlock_locks
-     WHERE name = p_name AND slot = p_slot AND (p_token = 0 OR token = p_token) FOR UPDATE;
+     WHERE name = p_name AND slot IN (0, p_token) AND token = p_token FOR UPDATE;
     DELETE FROM rowlock_locks
-     WHERE name = p_name AND slot = p_slot AND (p_token = 0 OR token = p_token);
+     WHERE name = p_name AND slot IN (0, p_token) AND token = p_token;
     IF ROW_COUNT() > 0 THEN
         UPDATE rowlock_tokens SET token = v_token + 1 WHERE name = p_name;
     END IF;
@@ -307,7 +589,7 @@ BEGIN
     SELECT COALESCE(MAX(token), 0) INTO v_highest FROM rowlock_tokens FOR UPDATE;
     SET v_floor = GREATEST(v_floor, v_highest) + p_by;
     UPDATE rowlock_meta SET token_floor = v_floor WHERE id = 1;
-    UPDATE rowlock_tokens SET token = v_floor;
+    UPDATE rowlock_tokens SET token = v_floor, fenced = v_floor;
     COMMIT;
     SELECT v_floor;
 END //

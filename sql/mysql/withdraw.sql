@@ -1,9 +1,11 @@
 -- Remove the grant that one attempt made, if it made one: its answer was lost.
 --
--- ? name  ? slot  ? owner  ? attempt
--- rows deleted: 1 there was one, 0 there is none
+-- ? name  ? owner  ? attempt
+-- columns: 1 there was one, 0 there is none
 --
--- Atomic: one DELETE of one row by its key.
+-- Atomic: the procedure (schema.sql) waits for a grant in flight, which may be this attempt's, by the name's token
+-- row; then it looks for the row without locks, so that no other row of the name is waited for, and runs one
+-- DELETE by its key.
 
 /* rowlock:withdraw */
-DELETE FROM rowlock_locks WHERE name = ? AND slot = ? AND owner = ? AND attempt = ?
+CALL rowlock_withdraw(?, ?, ?)

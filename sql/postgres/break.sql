@@ -1,7 +1,8 @@
 -- Take a grant away and fence its holder out by bumping the name's token.
 --
--- $1 name  $2 slot  $3 token that must hold it, 0: whichever does
--- columns: the row that was removed. No row: nobody, or another token, holds it.
+-- $1 name  $2 token that holds it
+-- columns: the row that was removed. No row: this token does not hold it. The first in line is
+-- rung for.
 --
 -- Atomic: one statement. It waits for the token row, that is for a grant in flight or a guarded
 -- transaction; then the row is looked at again.
@@ -11,11 +12,12 @@ WITH counter AS MATERIALIZED (
     SELECT name FROM rowlock_tokens WHERE name = $1::text FOR NO KEY UPDATE
 ), gone AS (
     DELETE FROM rowlock_locks l USING counter c
-     WHERE l.name = c.name AND l.slot = $2::integer AND ($3::bigint = 0 OR l.token = $3::bigint)
+     WHERE l.name = c.name AND l.slot IN (0, $2::bigint) AND l.token = $2::bigint
     RETURNING l.*
 ), bumped AS (
     UPDATE rowlock_tokens t SET token = t.token + 1 FROM gone WHERE t.name = gone.name
 )
-SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+       (date_part('epoch', clock_timestamp()) * 1000000)::bigint,
+       rowlock_ring(name)
   FROM gone

@@ -2,5 +2,12 @@
 -- library never runs this. After a new installation tokens start at 1 again, so resources that
 -- remember tokens must forget them too.
 
-DROP FUNCTION IF EXISTS rowlock_grant(text, integer, text, bigint, bigint, text, bigint, text, text, bigint, boolean);
-DROP TABLE IF EXISTS rowlock_locks, rowlock_tokens, rowlock_fences, rowlock_meta;
+DROP FUNCTION IF EXISTS rowlock_grant_all(text[], text[], bigint[], bigint[], integer, bigint, text, bigint, text, text, boolean);
+DROP FUNCTION IF EXISTS rowlock_grant(text, integer, text, bigint, bigint, text, bigint, text, text, bigint, bigint, boolean);
+DROP FUNCTION IF EXISTS rowlock_look(text, integer, text, bigint, bigint, boolean, bigint);
+DROP FUNCTION IF EXISTS rowlock_make_room(text, integer, text, bigint);
+DROP FUNCTION IF EXISTS rowlock_guard(text, bigint, text, bigint);
+DROP FUNCTION IF EXISTS rowlock_enqueue(text, integer, text, bigint, bigint, text, text, bigint, text, text);
+DROP FUNCTION IF EXISTS rowlock_leave(text, bigint, boolean);
+DROP FUNCTION IF EXISTS rowlock_ring(text);
+DROP TABLE IF EXISTS rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_meta;

@@ -4,7 +4,7 @@
 -- columns: the row
 
 /* rowlock:expired */
-SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note, now
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note, now
   FROM rowlock_locks, (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now) c
- WHERE (name, slot) > ($1::text, $2::integer) AND expires <= now - $3::bigint
+ WHERE (name, slot) > ($1::text, $2::bigint) AND expires <= now - $3::bigint
  ORDER BY name, slot LIMIT $4::bigint

@@ -15,6 +15,6 @@ WITH floor AS MATERIALIZED (
 ), raised AS MATERIALIZED (
     SELECT greatest((SELECT token_floor FROM floor), (SELECT max(token) FROM held)) + $1::bigint AS token
 ), counters AS (
-    UPDATE rowlock_tokens t SET token = r.token FROM raised r, held h WHERE t.name = h.name
+    UPDATE rowlock_tokens t SET token = r.token, fenced = r.token FROM raised r, held h WHERE t.name = h.name
 )
 UPDATE rowlock_meta m SET token_floor = r.token FROM raised r WHERE m.id = 1 RETURNING m.token_floor

@@ -1,10 +1,14 @@
 -- Give the lock back, if this owner and token still hold it.
 --
 -- $1 name  $2 slot  $3 owner  $4 token
--- rows deleted: 1 released, 0 lost
+-- columns: one row if it was released; no row: lost. The first in line is rung for.
 --
 -- Atomic: one DELETE of one row by its key. The token row stays, and with it the highest token.
 
 /* rowlock:release */
-DELETE FROM rowlock_locks
- WHERE name = $1::text AND slot = $2::integer AND owner = $3::text AND token = $4::bigint
+WITH gone AS (
+    DELETE FROM rowlock_locks
+     WHERE name = $1::text AND slot = $2::bigint AND owner = $3::text AND token = $4::bigint
+    RETURNING name
+)
+SELECT rowlock_ring(name) FROM gone

@@ -12,5 +12,5 @@ UPDATE rowlock_locks
        expires = (date_part('epoch', clock_timestamp()) * 1000000)::bigint
                  + CASE WHEN $5::bigint > 0 THEN $5::bigint ELSE ttl END,
        ttl = CASE WHEN $5::bigint > 0 THEN $5::bigint ELSE ttl END, renewals = renewals + 1
- WHERE name = $1::text AND slot = $2::integer AND owner = $3::text AND token = $4::bigint
+ WHERE name = $1::text AND slot = $2::bigint AND owner = $3::text AND token = $4::bigint
 RETURNING expires, lapsed, expires - ttl

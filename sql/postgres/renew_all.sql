@@ -12,7 +12,7 @@
 WITH wanted AS MATERIALIZED (
     SELECT w.*, c.now
       FROM (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now) c,
-           unnest($1::text[], $2::integer[], $3::text[], $4::bigint[], $5::bigint[])
+           unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])
            WITH ORDINALITY AS w (name, slot, owner, token, ttl, n)
 ), suspect AS MATERIALIZED (
     SELECT w.n

@@ -9,7 +9,7 @@
 /* rowlock:sweep */
 WITH over AS MATERIALIZED (
     SELECT name, slot FROM rowlock_locks
-     WHERE (name, slot) > ($1::text, $2::integer)
+     WHERE (name, slot) > ($1::text, $2::bigint)
        AND expires <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint - $3::bigint
      ORDER BY name, slot LIMIT $4::bigint FOR UPDATE SKIP LOCKED
 ), gone AS (
@@ -18,6 +18,6 @@ WITH over AS MATERIALIZED (
        AND l.expires <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint - $3::bigint
     RETURNING l.*
 )
-SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
        (date_part('epoch', clock_timestamp()) * 1000000)::bigint
   FROM gone ORDER BY name, slot

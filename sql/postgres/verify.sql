@@ -6,4 +6,4 @@
 /* rowlock:verify */
 SELECT expires, (date_part('epoch', clock_timestamp()) * 1000000)::bigint
   FROM rowlock_locks
- WHERE name = $1::text AND slot = $2::integer AND owner = $3::text AND token = $4::bigint
+ WHERE name = $1::text AND slot = $2::bigint AND owner = $3::text AND token = $4::bigint

@@ -1,34 +1,47 @@
--- Grant the lock, unless another holds it.
+-- Grant the lock, unless another holds it or others are first.
 --
--- ?1 name  ?2 slot  ?3 owner  ?4 attempt  ?5 ttl  ?6 host  ?7 pid  ?8 program  ?9 note
--- columns of the last statement: granted, then the row
+-- ?1 name  ?2 permits  ?3 owner  ?4 attempt  ?5 ttl  ?6 host  ?7 pid  ?8 program  ?9 note
+-- ?10 ticket, 0: none  ?11 unfair: 1 to pass by those who stand in line
+-- columns of the first statement: whether the row that stands in the way is our own earlier attempt, NULL if
+-- none stands; whether others are before us; that row. Of the last: the row of the grant.
 --
--- Atomic: the driver asks probe.sql first, and only if nobody stands in the way runs these three in
--- one IMMEDIATE transaction, of which a database file has one at a time. Each looks for itself whether
--- the lock is held, so that all of them do their work or none does.
+-- Atomic: the driver asks the first statement, and only if neither a row nor others stand in the way asks
+-- it again in an IMMEDIATE transaction, of which a database file has one at a time, and runs the others.
 
 /* rowlock:acquire */
-INSERT INTO rowlock_tokens AS t (name, token, granted)
-SELECT ?1, m.token_floor + 1, CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
-  FROM rowlock_meta m
- WHERE m.id = 1 AND NOT EXISTS (
-       SELECT 1 FROM rowlock_locks WHERE name = ?1 AND slot = ?2 AND (owner <> ?3 OR attempt = ?4)
-          AND expires > CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)
-ON CONFLICT (name) DO UPDATE SET token = t.token + 1, granted = excluded.granted;
+SELECT l.attempt = ?4 AND l.owner = ?3, c.behind, l.name, l.slot, l.permits, l.owner, l.token, l.acquired,
+       l.expires, l.ttl, l.renewals, l.host, l.pid, l.program, l.note, c.now
+  FROM (SELECT now, NOT ?11 AND EXISTS (
+                   SELECT 1 FROM rowlock_waiters w
+                    WHERE w.name = ?1 AND w.expires > now AND (?10 = 0 OR (w.ticket, w.attempt) < (?10, ?4))
+                      AND NOT EXISTS (SELECT 1 FROM rowlock_locks m
+                                       WHERE m.name = ?1 AND m.owner = ?3 AND m.expires > now)) AS behind
+          FROM (SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now)) c
+  LEFT JOIN rowlock_locks l
+    ON l.name = ?1 AND l.expires > c.now AND (l.owner <> ?3 OR l.attempt = ?4)
+   AND (?2 = 0 OR l.slot = 0 OR l.permits <> ?2 OR l.attempt = ?4
+        OR (?2 > 0 AND (SELECT count(*) FROM rowlock_locks o
+                         WHERE o.name = ?1 AND o.expires > c.now AND o.owner <> ?3) >= ?2))
+ LIMIT 1;
 
-INSERT INTO rowlock_locks AS l (name, slot, owner, token, attempt, acquired, expires, ttl, host, pid,
-                                program, note)
-SELECT ?1, ?2, ?3, t.token, ?4, t.granted, t.granted + ?5, ?5, ?6, ?7, ?8, ?9
-  FROM rowlock_tokens t
- WHERE t.name = ?1 AND NOT EXISTS (
-       SELECT 1 FROM rowlock_locks WHERE name = ?1 AND slot = ?2 AND (owner <> ?3 OR attempt = ?4)
-          AND expires > t.granted)
-ON CONFLICT (name, slot) DO UPDATE
-   SET owner = excluded.owner, token = excluded.token, attempt = excluded.attempt,
-       acquired = excluded.acquired, expires = excluded.expires, ttl = excluded.ttl, lapsed = 0,
-       renewals = 0, host = excluded.host, pid = excluded.pid, program = excluded.program,
-       note = excluded.note;
+DELETE FROM rowlock_locks
+ WHERE name = ?1 AND (owner = ?3 OR expires <= CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000);
 
-SELECT attempt = ?4 AND owner = ?3, name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+INSERT INTO rowlock_tokens AS t (name, token, granted, permits)
+SELECT ?1, m.token_floor + 1, CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000, ?2
+  FROM rowlock_meta m WHERE m.id = 1
+ON CONFLICT (name) DO UPDATE SET token = t.token + 1, granted = excluded.granted, permits = excluded.permits;
+
+INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires, ttl, host, pid,
+                           program, note)
+SELECT ?1, CASE WHEN ?2 = 0 THEN 0 ELSE t.token END, ?2, ?3, t.token, ?4, t.granted, t.granted + ?5, ?5, ?6, ?7,
+       ?8, ?9
+  FROM rowlock_tokens t WHERE t.name = ?1;
+
+DELETE FROM rowlock_waiters
+ WHERE name = ?1 AND ticket <= ?10
+   AND (attempt = ?4 OR expires <= CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000);
+
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
        CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
-  FROM rowlock_locks WHERE name = ?1 AND slot = ?2
+  FROM rowlock_locks WHERE name = ?1 AND attempt = ?4 AND owner = ?3

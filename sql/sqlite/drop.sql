@@ -3,6 +3,7 @@
 -- forget them too.
 
 DROP TABLE IF EXISTS rowlock_locks;
+DROP TABLE IF EXISTS rowlock_waiters;
 DROP TABLE IF EXISTS rowlock_tokens;
 DROP TABLE IF EXISTS rowlock_fences;
 DROP TABLE IF EXISTS rowlock_meta;

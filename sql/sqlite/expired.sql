@@ -4,7 +4,7 @@
 -- columns: the row
 
 /* rowlock:expired */
-SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
        CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
   FROM rowlock_locks
  WHERE (name, slot) > (?1, ?2) AND expires <= CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 - ?3

@@ -4,7 +4,7 @@
 -- columns: the row
 
 /* rowlock:list */
-SELECT name, slot, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
        CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
   FROM rowlock_locks
  WHERE (?1 IS NULL OR name = ?1) AND (name, slot) > (?2, ?3)

@@ -11,6 +11,8 @@ UPDATE rowlock_meta
    SET token_floor = ?1 + max(token_floor, coalesce((SELECT max(token) FROM rowlock_tokens), 0))
  WHERE id = 1;
 
-UPDATE rowlock_tokens SET token = (SELECT token_floor FROM rowlock_meta WHERE id = 1);
+UPDATE rowlock_tokens
+   SET token = (SELECT token_floor FROM rowlock_meta WHERE id = 1),
+       fenced = (SELECT token_floor FROM rowlock_meta WHERE id = 1);
 
 SELECT token_floor FROM rowlock_meta WHERE id = 1

@@ -7,9 +7,12 @@
 
 /* rowlock:schema */
 BEGIN IMMEDIATE;
+-- permits: 0 exclusive, -1 shared, above 0 one of so many. slot: 0 for the exclusive grant, of which there
+-- is one; the grant's token for the others.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
     name     TEXT COLLATE BINARY NOT NULL,
     slot     INTEGER NOT NULL,
+    permits  INTEGER NOT NULL,
     owner    TEXT COLLATE BINARY NOT NULL,
     token    INTEGER NOT NULL,
     attempt  INTEGER NOT NULL,
@@ -25,10 +28,32 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
     PRIMARY KEY (name, slot)
 ) WITHOUT ROWID;
 
+-- permits: of the newest grant. While it is 0 no row of the name but that of slot 0 can be there.
+-- fenced: grants with this token or a lower one guard nothing any more (raise.sql).
 CREATE TABLE IF NOT EXISTS rowlock_tokens (
     name    TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
     token   INTEGER NOT NULL,
-    granted INTEGER NOT NULL
+    granted INTEGER NOT NULL,
+    permits INTEGER NOT NULL DEFAULT 0,
+    fenced  INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- Those who wait, in the order of their tickets, each under a lease of its own. bell: the address of the
+-- waiter's socket; '' for none. Nothing here decides who may hold a lock, only who is first.
+CREATE TABLE IF NOT EXISTS rowlock_waiters (
+    name    TEXT COLLATE BINARY NOT NULL,
+    ticket  INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    permits INTEGER NOT NULL,
+    owner   TEXT COLLATE BINARY NOT NULL,
+    since   INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    bell    TEXT NOT NULL DEFAULT '',
+    host    TEXT NOT NULL DEFAULT '',
+    pid     INTEGER NOT NULL DEFAULT 0,
+    program TEXT NOT NULL DEFAULT '',
+    note    TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (name, ticket, attempt)
 ) WITHOUT ROWID;
 
 -- Resources that have no column of their own for the newest token they have seen.

@@ -15,6 +15,13 @@
  * would take the Unix socket. Option files are read as the command-line client reads them: the groups
  * [client] and [rowlock], or default_group in the place of the latter. They and MYSQL_PWD are where
  * passwords belong.
+ *
+ * Neither server has notifications. In their place waiters make a chain of user-level locks, called bells:
+ * each keeps one named by its attempt for as long as it stands in line or holds the lock exclusively, and
+ * waits for that of the one before it. Whoever lets go of the lock lets go of its bell, and so wakes the
+ * next one and nobody else; a session that ends does so too. Where the one before keeps no bell, or keeps
+ * it on another server, nobody rings. A wait for a bell is whole seconds on MySQL, so it may overrun its
+ * deadline by half of one; a shorter one is none.
  */
 #include "../backend.h"
 
@@ -23,6 +30,7 @@
 #include <errmsg.h>
 #include <mysqld_error.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -38,8 +46,25 @@ extern const struct rlk_backend rlk_backend_mysql;
 enum {
     OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
     OLDEST_MARIADB = 100600, /* SKIP LOCKED */
-    VALUES_MAX = 10, /* of acquire */
-    COLUMNS_MAX = 14 /* of acquire */
+    VALUES_MAX = 12, /* of acquire */
+    COLUMNS_MAX = 16, /* of acquire */
+    BELLS_MAX =
+        16, /* kept by one connection: as many locks as a program takes one after the other */
+    BELL_NAME = 64 /* the longest that the servers take, which is shorter, and its end */
+};
+
+/* A bell that this connection keeps, or may keep, and the grant that it is kept for. */
+struct bell {
+    int64_t attempt;
+    int64_t token; /* 0: still in line */
+    char name[RLK_TEXT_MAX + 1];
+};
+
+/* Where the attempt that waits now stands. */
+struct place {
+    int64_t attempt;
+    int64_t before; /* whose bell to wait for; 0: nobody's */
+    int64_t rung; /* whose was rung, though it was not our turn: not waited for again */
 };
 
 struct conn {
@@ -49,6 +74,11 @@ struct conn {
     /* Of the columns of the row fetched last. Here, because libmysqlclient writes to where a statement
      * was last told to put them when it is executed again, before it can be told anew. */
     unsigned long length[COLUMNS_MAX];
+    char bells[BELL_NAME - 16]; /* what the names of bells begin with; "": there are none */
+    struct bell bell[BELLS_MAX];
+    int bells_kept;
+    struct place place;
+    int64_t answer_us; /* how long an answer may take */
     bool adopted;
     bool was_in_tx; /* the caller's transaction had begun when the step was sent */
     bool dead; /* nothing is sent any more */
@@ -390,7 +420,8 @@ static void take_int(struct exchange *x, int *out)
 static void take_row(struct exchange *x, struct rlk_row *row)
 {
     take_text(x, row->name, sizeof row->name);
-    take_int(x, &row->slot);
+    take_int64(x, &row->slot);
+    take_int(x, &row->permits);
     take_text(x, row->owner, sizeof row->owner);
     take_int64(x, &row->token);
     take_int64(x, &row->acquired_us);
@@ -503,6 +534,11 @@ static enum rlk_class change(struct conn *c, struct rlk_call *call, struct excha
     return class;
 }
 
+static bool is_mariadb(const struct conn *c)
+{
+    return strstr(mysql_get_server_info(c->mysql), "MariaDB") != NULL;
+}
+
 /* MariaDB says of a DELETE that KILL QUERY meets at its very beginning that all went well, and that there
  * was no such row. So what it says is taken only when it says it again. */
 static enum rlk_class delete_one(struct conn *c, struct rlk_call *call, struct exchange *x,
@@ -510,7 +546,7 @@ static enum rlk_class delete_one(struct conn *c, struct rlk_call *call, struct e
 {
     const enum rlk_class class = change(c, call, x, found);
 
-    if (class != RLK_DONE || *found || !strstr(mysql_get_server_info(c->mysql), "MariaDB"))
+    if (class != RLK_DONE || *found || !is_mariadb(c))
         return class;
     return change(c, call, x, found);
 }
@@ -676,7 +712,7 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
 {
     static const char disguise[] = "5.5.5-"; /* MariaDB before 11 says so to old clients */
     const char *version = mysql_get_server_info(c->mysql);
-    const bool mariadb = strstr(version, "MariaDB") != NULL;
+    const bool mariadb = is_mariadb(c);
     long number = 0;
     char text[160];
 
@@ -840,6 +876,7 @@ static enum rlk_class open_conn(void *conn, struct rlk_call *call, const struct 
 
     pthread_once(&started, start_library);
     c->texts = texts;
+    c->answer_us = target->timeout_ms * 1000;
     const int split = rlk_url_split(target->url, &url, &why);
     enum rlk_class class = split == -2   ? RLK_NOMEM
                            : split == -1 ? invalid(call, why)
@@ -948,6 +985,19 @@ static enum rlk_class install(void *conn, struct rlk_call *call)
     return class;
 }
 
+/* Bells of two installations on one server must not meet. The identity is hexadecimal unless somebody has
+ * changed it; of anything else no name is made, since names are pasted into the text of await.sql. A
+ * borrowed connection keeps no bells: they would stay behind on it. */
+static void name_bells(struct conn *c, const char *identity)
+{
+    static const char hex[] = "0123456789abcdefABCDEF";
+    const size_t length = strspn(identity, hex);
+
+    c->bells[0] = '\0';
+    if (!c->adopted && length == 32 && !identity[length])
+        snprintf(c->bells, sizeof c->bells, "rowlock:%.32s:", identity);
+}
+
 static enum rlk_class meta(void *conn, struct rlk_call *call, struct rlk_meta *out)
 {
     struct exchange x = {.step = RLK_STEP_META};
@@ -955,7 +1005,9 @@ static enum rlk_class meta(void *conn, struct rlk_call *call, struct rlk_meta *o
     take_int(&x, &out->version);
     take_text(&x, out->identity, sizeof out->identity);
     take_int64(&x, &out->token_floor);
-    return run(conn, call, &x, &out->found);
+    const enum rlk_class class = run(conn, call, &x, &out->found);
+    name_bells(conn, out->identity);
+    return class;
 }
 
 /* "REPEATABLE-READ" to "repeatable read". */
@@ -1112,13 +1164,14 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
 {
     struct conn *c = conn;
     struct exchange x = {.step = RLK_STEP_FACTS};
-    char locks[64], tokens[64], meta_table[64], grants[64], renews[64];
+    char locks[64], waits[64], tokens[64], meta_table[64], grants[64], renews[64], enqueues[64];
     char read_only[16] = "", type[64] = "";
     int flush = 0, may_lock = 0;
     bool found = false;
 
     give_text(&x, c->texts->schema);
     give_name(&x, c->texts, "locks", locks);
+    give_name(&x, c->texts, "waiters", waits);
     give_name(&x, c->texts, "tokens", tokens);
     give_name(&x, c->texts, "meta", meta_table);
     give_text(&x, c->texts->schema);
@@ -1126,6 +1179,7 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     give_text(&x, c->texts->schema);
     give_name(&x, c->texts, "grant", grants);
     give_name(&x, c->texts, "renew", renews);
+    give_name(&x, c->texts, "enqueue", enqueues);
     take_text(&x, out->server, sizeof out->server);
     take_text(&x, read_only, sizeof read_only);
     take_int64(&x, &out->now_us);
@@ -1148,7 +1202,7 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     return shown == RLK_DONE ? replication(c, call, out) : shown;
 }
 
-/* --- Locks */
+/* --- Bells */
 
 static void give_held(struct exchange *x, const struct rlk_held *held)
 {
@@ -1158,15 +1212,258 @@ static void give_held(struct exchange *x, const struct rlk_held *held)
     give_int(x, held->token);
 }
 
+static struct bell *bell_of_attempt(struct conn *c, int64_t attempt)
+{
+    for (int i = 0; i < c->bells_kept; i++) {
+        if (c->bell[i].attempt == attempt)
+            return &c->bell[i];
+    }
+    return NULL;
+}
+
+static struct bell *bell_of_grant(struct conn *c, const char *name, int64_t token)
+{
+    for (int i = 0; i < c->bells_kept; i++) {
+        if (c->bell[i].token == token && strcmp(c->bell[i].name, name) == 0)
+            return &c->bell[i];
+    }
+    return NULL;
+}
+
+static void forget(struct conn *c, struct bell *bell)
+{
+    *bell = c->bell[--c->bells_kept];
+}
+
+static void write_bell(const struct conn *c, int64_t attempt, char out[BELL_NAME])
+{
+    snprintf(out, BELL_NAME, "%s%016llX", c->bells, (unsigned long long)attempt);
+}
+
+/* Let go of a bell, if there is one; with a grant in the same step. As the grant is gone by then, whoever
+ * is woken finds it so. */
+static enum rlk_class ring(struct conn *c, struct rlk_call *call, struct bell *bell,
+                           const struct rlk_held *held, bool *found)
+{
+    static const struct rlk_held nothing = {0};
+    struct exchange x = {.step = RLK_STEP_RING};
+    char name[BELL_NAME];
+    int gone = 0;
+    bool answered = false;
+
+    write_bell(c, bell->attempt, name);
+    give_held(&x, held ? held : &nothing);
+    give_text(&x, name);
+    take_int(&x, &gone);
+    const enum rlk_class class = run(c, call, &x, &answered);
+    *found = gone != 0;
+    if (class == RLK_DONE)
+        forget(c, bell);
+    return class;
+}
+
+/* After a step that has succeeded: it does not fail for this. A bell that stays costs the next in line
+ * what it takes until it looks by itself; one of a lost session does not stay. */
+static void let_go(struct conn *c, const struct rlk_call *call, struct bell *bell)
+{
+    struct rlk_call unheard = {.deadline_us = call->deadline_us};
+    bool found;
+
+    if (bell && !c->dead)
+        (void)ring(c, &unheard, bell, NULL, &found);
+}
+
+/* Noted before it is taken, so that it is let go of whatever becomes of the step that takes it. The oldest
+ * makes room: it is most likely one of a grant that was forgotten, or released by another connection. */
+static void note_bell(struct conn *c, const struct rlk_call *call, int64_t attempt)
+{
+    if (bell_of_attempt(c, attempt))
+        return;
+    if (c->bells_kept == BELLS_MAX)
+        let_go(c, call, &c->bell[0]);
+    if (c->bells_kept < BELLS_MAX)
+        c->bell[c->bells_kept++] = (struct bell){.attempt = attempt};
+}
+
+/* A grant was made. If others may be granted it beside us then it is the next one's turn; else the bell is
+ * kept until the release. */
+static void keep_bell(struct conn *c, const struct rlk_call *call, const struct rlk_claim *claim,
+                      int64_t token)
+{
+    struct bell *bell = bell_of_attempt(c, claim->attempt);
+
+    if (bell && claim->permits != 0) {
+        let_go(c, call, bell);
+    } else if (bell) {
+        bell->token = token;
+        rlk_copy_text(bell->name, sizeof bell->name, claim->name, strlen(claim->name));
+    }
+}
+
+static enum rlk_class enqueue(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                              int64_t lease_us, struct rlk_place *out)
+{
+    struct exchange x = {.step = RLK_STEP_ENQUEUE};
+    struct conn *c = conn;
+    int64_t before = 0;
+    bool found = false;
+
+    if (c->bells[0])
+        note_bell(c, call, claim->attempt);
+    give_text(&x, claim->name);
+    give_int(&x, claim->permits);
+    give_text(&x, claim->owner);
+    give_int(&x, claim->attempt);
+    give_int(&x, lease_us);
+    give_int(&x, claim->ticket);
+    give_text(&x, claim->host);
+    give_int(&x, claim->pid);
+    give_text(&x, claim->program);
+    give_text(&x, claim->note);
+    give_text(&x, c->bells[0] ? c->bells : NULL);
+    take_int64(&x, &out->ticket);
+    take_int64(&x, &out->ahead);
+    take_int64(&x, &before);
+    const enum rlk_class class = run(c, call, &x, &found);
+
+    if (c->place.attempt != claim->attempt)
+        c->place = (struct place){.attempt = claim->attempt};
+    c->place.before = before == c->place.rung ? 0 : before;
+    out->belled = c->place.before != 0;
+    return class;
+}
+
+static enum rlk_class leave(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                            bool *found)
+{
+    struct exchange x = {.step = RLK_STEP_LEAVE};
+
+    give_text(&x, claim->name);
+    give_int(&x, claim->attempt);
+    const enum rlk_class class = delete_one(conn, call, &x, found);
+    if (class == RLK_DONE)
+        let_go(conn, call, bell_of_attempt(conn, claim->attempt));
+    return class;
+}
+
+/* await.sql with its values in the places of the question marks: a statement that is sent without waiting
+ * for its answer has no others. They are hexadecimal digits and a number, both made here. */
+static void write_await(const struct conn *c, const char *seconds, char *out, size_t cap)
+{
+    char bell[BELL_NAME], quoted[BELL_NAME + 2];
+    const char *const value[] = {quoted, seconds, quoted};
+    const char *in = c->texts->sql[RLK_STEP_AWAIT];
+    size_t used = 0;
+
+    write_bell(c, c->place.before, bell);
+    snprintf(quoted, sizeof quoted, "'%s'", bell);
+    for (int i = 0; i < 3; i++) {
+        const int before = (int)strcspn(in, "?");
+        used += (size_t)snprintf(out + used, cap - used, "%.*s%s", before, in, value[i]);
+        in += before + (in[before] == '?');
+    }
+    snprintf(out + used, cap - used, "%s", in);
+}
+
+/* Waits below one second MySQL rounds up or to nothing. */
+static bool write_seconds(const struct conn *c, int64_t wait_us, char *out, size_t cap)
+{
+    static const int64_t longest_us = INT64_C(3600000000);
+    const int64_t left_us = wait_us < longest_us ? wait_us : longest_us;
+    const long long whole = (left_us + 500000) / 1000000;
+
+    if (is_mariadb(c))
+        snprintf(out, cap, "%lld.%06lld", (long long)(left_us / 1000000),
+                 (long long)(left_us % 1000000));
+    else
+        snprintf(out, cap, "%lld", whole);
+    return whole > 0 || is_mariadb(c);
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+
+    return poll(&one, 1, 0) > 0;
+}
+
+/* Does the answer come, before that time and before the descriptor becomes readable? */
+static bool answer_comes(const struct conn *c, int64_t until_us, int wake)
+{
+    struct pollfd fd[] = {{.fd = socket_of(c->mysql), .events = POLLIN},
+                          {.fd = wake, .events = POLLIN}};
+    int n = 0;
+
+    do {
+        const int64_t left_us = until_us - rlk_now_us();
+        n = poll(fd, 2, left_us > 0 ? (int)(left_us / 1000 + 1) : 0);
+    } while (n < 0 && errno == EINTR);
+    return n > 0 && fd[0].revents;
+}
+
+/* What the server refuses it will refuse again, such as a wait for one that waits for us: then nobody rings
+ * here. A bell that was rung is not waited for again either, whoever keeps it next. */
+static enum rlk_class take_bell(struct conn *c, struct rlk_call *call, enum rlk_bell *out)
+{
+    MYSQL_RES *result = NULL;
+    MYSQL_ROW row = NULL;
+
+    if (mysql_read_query_result(c->mysql) == 0 && (result = mysql_store_result(c->mysql)))
+        row = mysql_fetch_row(result);
+    if (row && row[0])
+        *out = strcmp(row[0], "1") == 0 ? RLK_RUNG : RLK_SILENT;
+    const enum rlk_class class = result ? RLK_DONE : failed(c, call, true);
+    mysql_free_result(result);
+    if (*out != RLK_SILENT) {
+        c->place.rung = c->place.before;
+        c->place.before = 0;
+    }
+    return c->dead ? class : RLK_DONE;
+}
+
+/* Sent without waiting for the answer, so that the wait can be ended from here: by giving up the
+ * connection, since a server takes no word in while it waits itself. */
+static enum rlk_class await(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                            int wake, enum rlk_bell *out)
+{
+    struct conn *c = conn;
+    char sql[300], seconds[32];
+    const int64_t left_us = call->deadline_us - rlk_now_us();
+
+    *out = left_us > 0 ? RLK_DEAF : RLK_SILENT;
+    if (left_us <= 0 || c->place.attempt != claim->attempt || !c->place.before ||
+        !write_seconds(c, left_us, seconds, sizeof seconds))
+        return RLK_DONE;
+    const enum rlk_class class = check_fit(c, call);
+    if (class != RLK_DONE)
+        return class;
+    if (is_readable(wake)) {
+        *out = RLK_INTERRUPTED;
+        return RLK_DONE;
+    }
+    write_await(c, seconds, sql, sizeof sql);
+    if (mysql_send_query(c->mysql, sql, strlen(sql)))
+        return failed(c, call, true);
+    if (answer_comes(c, call->deadline_us + c->answer_us, wake))
+        return take_bell(c, call, out);
+    *out = RLK_INTERRUPTED;
+    c->dead = true;
+    rlk_diag_set(call, CR_SERVER_LOST, "08006",
+                 "the wait was given up, and its connection with it");
+    return RLK_UNCERTAIN;
+}
+
+/* --- Locks */
+
 static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                               struct rlk_grant *out)
 {
     struct exchange x = {.step = RLK_STEP_ACQUIRE};
-    int granted = 0;
+    int granted = 0, behind = 0;
     bool found = false;
 
     give_text(&x, claim->name);
-    give_int(&x, claim->slot);
+    give_int(&x, claim->permits);
     give_text(&x, claim->owner);
     give_int(&x, claim->attempt);
     give_int(&x, claim->ttl_us);
@@ -1174,33 +1471,19 @@ static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rl
     give_int(&x, claim->pid);
     give_text(&x, claim->program);
     give_text(&x, claim->note);
+    give_int(&x, claim->ticket);
+    give_int(&x, claim->unfair);
     give_joins(&x);
     take_int(&x, &granted);
+    take_int(&x, &behind);
     take_row(&x, &out->row);
     const enum rlk_class class = run(conn, call, &x, &found);
 
-    /* A row that is over was left alone because another transaction has it locked. */
-    const bool stands = found && out->row.expires_us > out->row.now_us;
-    out->outcome = found && granted ? RLK_GRANTED : stands ? RLK_HELD : RLK_IN_FLIGHT;
-    return class;
-}
-
-static enum rlk_class probe(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                            struct rlk_grant *out)
-{
-    struct exchange x = {.step = RLK_STEP_PROBE};
-    bool found = false;
-
-    give_text(&x, claim->name);
-    give_int(&x, claim->slot);
-    give_text(&x, claim->owner);
-    give_int(&x, claim->attempt);
-    take_row(&x, &out->row);
-    const enum rlk_class class = run(conn, call, &x, &found);
-
-    /* A row of our own can only be of this attempt, which acquire will call granted. */
-    const bool held = found && strcmp(out->row.owner, claim->owner) != 0;
-    out->outcome = held ? RLK_HELD : RLK_IN_FLIGHT;
+    const bool held = out->row.name[0] != '\0';
+    out->outcome = granted ? RLK_GRANTED : held ? RLK_HELD : behind ? RLK_BEHIND : RLK_IN_FLIGHT;
+    out->behind = behind || !found;
+    if (class == RLK_DONE && granted)
+        keep_bell(conn, call, claim, out->row.token);
     return class;
 }
 
@@ -1217,11 +1500,18 @@ static enum rlk_class renew(void *conn, struct rlk_call *call, const struct rlk_
     return run(conn, call, &x, &out->found);
 }
 
+/* What the procedure did not find is asked for as all others ask: see delete_one(). */
 static enum rlk_class release(void *conn, struct rlk_call *call, const struct rlk_held *held,
                               bool *found)
 {
     struct exchange x = {.step = RLK_STEP_RELEASE};
+    struct bell *bell = bell_of_grant(conn, held->name, held->token);
 
+    if (bell) {
+        const enum rlk_class class = ring(conn, call, bell, held, found);
+        if (class != RLK_DONE || *found)
+            return class;
+    }
     give_held(&x, held);
     return delete_one(conn, call, &x, found);
 }
@@ -1241,12 +1531,37 @@ static enum rlk_class withdraw(void *conn, struct rlk_call *call, const struct r
                                bool *found)
 {
     struct exchange x = {.step = RLK_STEP_WITHDRAW};
+    int gone = 0;
+    bool answered = false;
 
     give_text(&x, claim->name);
-    give_int(&x, claim->slot);
     give_text(&x, claim->owner);
     give_int(&x, claim->attempt);
-    return delete_one(conn, call, &x, found);
+    take_int(&x, &gone);
+    const enum rlk_class class = run(conn, call, &x, &answered);
+    *found = gone != 0;
+    if (class == RLK_DONE)
+        let_go(conn, call, bell_of_attempt(conn, claim->attempt));
+    return class;
+}
+
+static enum rlk_class downgrade(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                                int permits, bool *found)
+{
+    struct exchange x = {.step = RLK_STEP_DOWNGRADE};
+    int moved = 0;
+    bool answered = false;
+
+    give_text(&x, held->name);
+    give_text(&x, held->owner);
+    give_int(&x, held->token);
+    give_int(&x, permits);
+    take_int(&x, &moved);
+    const enum rlk_class class = run(conn, call, &x, &answered);
+    *found = moved != 0;
+    if (class == RLK_DONE)
+        let_go(conn, call, bell_of_grant(conn, held->name, held->token));
+    return class;
 }
 
 /* What the longest lease takes in JSON besides its texts: three numbers and what is around them. */
@@ -1268,7 +1583,7 @@ static char *write_lease(char *out, const struct rlk_lease *lease)
     const struct rlk_held *held = &lease->held;
 
     out = write_hex(stpcpy(out, "[\""), held->name);
-    out += sprintf(out, "\",%d,\"", held->slot);
+    out += sprintf(out, "\",%lld,\"", (long long)held->slot);
     out = write_hex(out, held->owner);
     return out + sprintf(out, "\",%lld,%lld]", (long long)held->token, (long long)lease->ttl_us);
 }
@@ -1324,16 +1639,125 @@ static enum rlk_class renew_all(void *conn, struct rlk_call *call, struct rlk_le
     return class;
 }
 
+static char *write_claim(char *out, const struct rlk_claim *claim)
+{
+    out = write_hex(stpcpy(out, "[\""), claim->name);
+    out = write_hex(stpcpy(out, "\",\""), claim->owner);
+    return out + sprintf(out, "\",%lld,%lld]", (long long)claim->attempt, (long long)claim->ticket);
+}
+
+/* The JSON that acquire_all.sql wants, or NULL. */
+static char *write_claims(const struct rlk_claim *claims, size_t count)
+{
+    size_t room = 3;
+
+    for (size_t i = 0; i < count; i++)
+        room += 2 * strlen(claims[i].name) + 2 * strlen(claims[i].owner) + AROUND_TEXTS;
+    char *text = rlk_alloc(room);
+    if (!text)
+        return NULL;
+    char *out = text;
+    for (size_t i = 0; i < count; i++) {
+        *out++ = i == 0 ? '[' : ',';
+        out = write_claim(out, &claims[i]);
+    }
+    strcpy(out, "]");
+    return text;
+}
+
+/* The row as the procedure has just made it. */
+static void take_grant(const struct rlk_claim *claim, int64_t token, int64_t now_us,
+                       struct rlk_grant *out)
+{
+    struct rlk_row *row = &out->row;
+
+    out->outcome = RLK_GRANTED;
+    *row = (struct rlk_row){.permits = claim->permits,
+                            .slot = claim->permits ? token : 0,
+                            .token = token,
+                            .acquired_us = now_us,
+                            .expires_us = now_us + claim->ttl_us,
+                            .ttl_us = claim->ttl_us,
+                            .pid = claim->pid,
+                            .now_us = now_us};
+    rlk_copy_text(row->name, sizeof row->name, claim->name, strlen(claim->name));
+    rlk_copy_text(row->owner, sizeof row->owner, claim->owner, strlen(claim->owner));
+    rlk_copy_text(row->host, sizeof row->host, claim->host, strlen(claim->host));
+    rlk_copy_text(row->program, sizeof row->program, claim->program, strlen(claim->program));
+    rlk_copy_text(row->note, sizeof row->note, claim->note, strlen(claim->note));
+}
+
+/* One row for each grant, or one without a token, which says who was the first not to be had. */
+static enum rlk_class take_grants(struct conn *c, struct rlk_call *call, struct exchange *x,
+                                  const struct rlk_claim *claims, size_t count,
+                                  struct rlk_grant *out, size_t *which)
+{
+    int64_t n = 0, token = 0, now_us = 0;
+    size_t granted = 0;
+
+    take_int64(x, &n);
+    take_int64(x, &token);
+    take_int64(x, &now_us);
+    enum rlk_class class = begin_step(c, call, x);
+    if (class != RLK_DONE)
+        return class;
+    for (; next_row(x) && n >= 1 && n <= (int64_t)count; granted += token != 0) {
+        *which = (size_t)n - 1;
+        if (token)
+            take_grant(&claims[n - 1], token, now_us, &out[n - 1]);
+    }
+    class = end_step(c, call, x);
+    if (granted < count)
+        out[*which] = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
+    for (size_t i = 0; class == RLK_DONE && granted == count && i < count; i++)
+        keep_bell(c, call, &claims[i], out[i].row.token);
+    return class;
+}
+
+static enum rlk_class acquire_all(void *conn, struct rlk_call *call, const struct rlk_claim *claims,
+                                  size_t count, struct rlk_grant *out, size_t *which)
+{
+    struct exchange x = {.step = RLK_STEP_ACQUIRE_ALL};
+    char *text = write_claims(claims, count);
+
+    if (!text)
+        return RLK_NOMEM;
+    give_text(&x, text);
+    give_int(&x, (int64_t)count);
+    give_int(&x, claims->permits);
+    give_int(&x, claims->ttl_us);
+    give_text(&x, claims->host);
+    give_int(&x, claims->pid);
+    give_text(&x, claims->program);
+    give_text(&x, claims->note);
+    give_int(&x, claims->unfair);
+    const enum rlk_class class = take_grants(conn, call, &x, claims, count, out, which);
+    rlk_free(text);
+    return class;
+}
+
 /* --- In the caller's transaction */
 
-static enum rlk_class guard(void *conn, struct rlk_call *call, const char *name, bool *found,
-                            int64_t *token)
+/* A name that was never granted has no token: what is NULL sets nothing. */
+static enum rlk_class guard(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                            bool *found, int64_t *token, bool *stands)
 {
     struct exchange x = {.step = RLK_STEP_GUARD};
+    int64_t newest = -1;
+    int proved = 0;
+    bool answered = false;
 
-    give_text(&x, name);
-    take_int64(&x, token);
-    return run(conn, call, &x, found);
+    give_held(&x, held);
+    take_int64(&x, &newest);
+    take_int(&x, &proved);
+    const enum rlk_class class = run(conn, call, &x, &answered);
+    if (class != RLK_DONE)
+        return class;
+    *found = newest >= 0;
+    *stands = proved != 0;
+    if (*found)
+        *token = newest;
+    return RLK_DONE;
 }
 
 static enum rlk_class fence(void *conn, struct rlk_call *call, const char *resource, int64_t token,
@@ -1354,7 +1778,7 @@ static enum rlk_class fence(void *conn, struct rlk_call *call, const char *resou
 /* --- Administration */
 
 static enum rlk_class list(void *conn, struct rlk_call *call, const char *name,
-                           const char *after_name, int after_slot, int limit, rlk_row_fn *each,
+                           const char *after_name, int64_t after_slot, int limit, rlk_row_fn *each,
                            void *context)
 {
     struct exchange x = {.step = RLK_STEP_LIST};
@@ -1373,6 +1797,53 @@ static enum rlk_class list(void *conn, struct rlk_call *call, const char *name,
     while (next_row(&x) && each(context, &row) == 0)
         continue;
     return end_step(conn, call, &x);
+}
+
+static enum rlk_class waiters(void *conn, struct rlk_call *call, const char *name,
+                              const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
+                              void *context)
+{
+    struct exchange x = {.step = RLK_STEP_WAITERS};
+    struct rlk_waiter w = {0};
+
+    give_text(&x, name);
+    give_text(&x, name);
+    give_text(&x, after->name);
+    give_text(&x, after->name);
+    give_int(&x, after->ticket);
+    give_int(&x, after->ticket);
+    give_int(&x, after->attempt);
+    give_int(&x, limit);
+    take_text(&x, w.name, sizeof w.name);
+    take_int64(&x, &w.ticket);
+    take_int64(&x, &w.attempt);
+    take_int(&x, &w.permits);
+    take_text(&x, w.owner, sizeof w.owner);
+    take_int64(&x, &w.since_us);
+    take_int64(&x, &w.expires_us);
+    take_text(&x, w.host, sizeof w.host);
+    take_int64(&x, &w.pid);
+    take_text(&x, w.program, sizeof w.program);
+    take_text(&x, w.note, sizeof w.note);
+    take_int64(&x, &w.now_us);
+    const enum rlk_class class = begin_step(conn, call, &x);
+    if (class != RLK_DONE)
+        return class;
+    while (next_row(&x) && each(context, &w) == 0)
+        continue;
+    return end_step(conn, call, &x);
+}
+
+static enum rlk_class cycle(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                            bool *found, char *words, size_t cap)
+{
+    struct exchange x = {.step = RLK_STEP_CYCLE};
+
+    give_text(&x, claim->name);
+    give_text(&x, claim->owner);
+    give_int(&x, claim->ticket);
+    take_text(&x, words, cap);
+    return run(conn, call, &x, found);
 }
 
 static enum rlk_class last(void *conn, struct rlk_call *call, const char *name, bool *found,
@@ -1476,16 +1947,29 @@ static enum rlk_class fold(void *conn, struct rlk_call *call, struct rlk_fold *f
     return run(conn, call, &x, &found);
 }
 
-static enum rlk_class break_grant(void *conn, struct rlk_call *call, const char *name, int slot,
+static enum rlk_class sweep_waiters(void *conn, struct rlk_call *call, int batch, int64_t *removed)
+{
+    struct exchange x = {.step = RLK_STEP_SWEEP_WAITERS};
+
+    give_int(&x, batch);
+    const enum rlk_class class = begin_step(conn, call, &x);
+    if (class == RLK_DONE)
+        *removed = (int64_t)mysql_stmt_affected_rows(x.stmt);
+    return class;
+}
+
+static enum rlk_class break_grant(void *conn, struct rlk_call *call, const char *name,
                                   int64_t token, bool *found, struct rlk_row *broken)
 {
     struct exchange x = {.step = RLK_STEP_BREAK};
 
     give_text(&x, name);
-    give_int(&x, slot);
     give_int(&x, token);
     take_row(&x, broken);
-    return run(conn, call, &x, found);
+    const enum rlk_class class = run(conn, call, &x, found);
+    if (class == RLK_DONE)
+        let_go(conn, call, bell_of_grant(conn, name, token));
+    return class;
 }
 
 static enum rlk_class raise_tokens(void *conn, struct rlk_call *call, int64_t by, int64_t *highest)
@@ -1505,7 +1989,6 @@ const struct rlk_backend rlk_backend_mysql = {
     .schemes = schemes,
     .conn_size = sizeof(struct conn),
     .quote = '`',
-    .probes_first = true,
 
     .open = open_conn,
     .adopt = adopt,
@@ -1518,12 +2001,18 @@ const struct rlk_backend rlk_backend_mysql = {
     .facts = facts,
 
     .acquire = acquire,
-    .probe = probe,
+    .acquire_all = acquire_all,
+    .enqueue = enqueue,
+    .leave = leave,
+    .await = await,
+    .cycle = cycle,
+    .waiters = waiters,
     .renew = renew,
     .release = release,
     .verify = verify,
     .renew_all = renew_all,
     .withdraw = withdraw,
+    .downgrade = downgrade,
     .guard = guard,
     .fence = fence,
 
@@ -1531,6 +2020,7 @@ const struct rlk_backend rlk_backend_mysql = {
     .last = last,
     .sweep = sweep,
     .fold = fold,
+    .sweep_waiters = sweep_waiters,
     .break_grant = break_grant,
     .raise_tokens = raise_tokens,
 };

@@ -3,9 +3,13 @@
  * their answers mean, and whether to try again, is core's business.
  *
  * Statements run outside of transactions, so each is one. On a connection straight to a server they
- * are prepared on first use, in the same round trip (but a keeper's beat: is_planned_anew()); behind a
+ * are prepared on first use, in the same round trip (but for a few: is_planned_anew()); behind a
  * transaction pooler, where a session is nobody's own, and on adopted connections they are sent whole
- * and leave nothing behind. */
+ * and leave nothing behind.
+ *
+ * A bell is a NOTIFY on a channel that a waiter's own connection listens to, from rowlock_enqueue() on
+ * until rowlock_leave(). libpq keeps what arrives between steps until it is asked for. */
+#include <inttypes.h>
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,14 +19,18 @@
 
 #include "../backend.h"
 
-enum { OLDEST_SERVER = 120000, PARAMS_MAX = 9, INT_TEXT = 24 };
+enum { OLDEST_SERVER = 120000, INT_TEXT = 24 };
 
 struct pg {
     PGconn *conn;
     const struct rlk_texts *texts;
     bool adopted;
     bool direct; /* no pooler in between: the session is ours alone */
+    bool whole; /* statements are sent whole, not prepared */
+    bool plans_once; /* the session does: see PLAN_ONCE */
     bool prepared[RLK_STEP_COUNT];
+    char bell[32]; /* the channel that this connection listens to when it stands in line */
+    bool listening; /* it does */
 };
 
 /* ---- errors */
@@ -133,6 +141,14 @@ static bool is_alive(struct pg *p)
     return PQstatus(p->conn) == CONNECTION_OK;
 }
 
+static bool take_rings(struct pg *p)
+{
+    bool any = false;
+    for (PGnotify *ring; (ring = PQnotifies(p->conn)) != NULL; PQfreemem(ring))
+        any = true;
+    return any;
+}
+
 /* ---- one statement */
 
 /* Keeps the last result that says something: rows, a row count, or the first error. */
@@ -177,41 +193,89 @@ static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **ou
 }
 
 static const char *const step_ids[RLK_STEP_COUNT] = {
-    [RLK_STEP_META] = "rowlock_meta",         [RLK_STEP_FACTS] = "rowlock_facts",
-    [RLK_STEP_ACQUIRE] = "rowlock_acquire",   [RLK_STEP_PROBE] = "rowlock_probe",
-    [RLK_STEP_RENEW] = "rowlock_renew",       [RLK_STEP_RELEASE] = "rowlock_release",
-    [RLK_STEP_VERIFY] = "rowlock_verify",     [RLK_STEP_LIST] = "rowlock_list",
-    [RLK_STEP_LAST] = "rowlock_last",         [RLK_STEP_EXPIRED] = "rowlock_expired",
-    [RLK_STEP_SWEEP] = "rowlock_sweep",       [RLK_STEP_FOLD] = "rowlock_fold",
-    [RLK_STEP_BREAK] = "rowlock_break",       [RLK_STEP_RENEW_ALL] = "rowlock_renew_all",
-    [RLK_STEP_WITHDRAW] = "rowlock_withdraw", [RLK_STEP_GUARD] = "rowlock_guard",
-    [RLK_STEP_FENCE] = "rowlock_fence",       [RLK_STEP_RAISE] = "rowlock_raise",
+    [RLK_STEP_META] = "rowlock_meta",
+    [RLK_STEP_FACTS] = "rowlock_facts",
+    [RLK_STEP_ACQUIRE] = "rowlock_acquire",
+    [RLK_STEP_ACQUIRE_ALL] = "rowlock_acquire_all",
+    [RLK_STEP_ENQUEUE] = "rowlock_enqueue",
+    [RLK_STEP_LEAVE] = "rowlock_leave",
+    [RLK_STEP_CYCLE] = "rowlock_cycle",
+    [RLK_STEP_WAITERS] = "rowlock_waiters",
+    [RLK_STEP_DOWNGRADE] = "rowlock_downgrade",
+    [RLK_STEP_RENEW] = "rowlock_renew",
+    [RLK_STEP_RENEW_ALL] = "rowlock_renew_all",
+    [RLK_STEP_RELEASE] = "rowlock_release",
+    [RLK_STEP_WITHDRAW] = "rowlock_withdraw",
+    [RLK_STEP_VERIFY] = "rowlock_verify",
+    [RLK_STEP_LIST] = "rowlock_list",
+    [RLK_STEP_LAST] = "rowlock_last",
+    [RLK_STEP_EXPIRED] = "rowlock_expired",
+    [RLK_STEP_SWEEP] = "rowlock_sweep",
+    [RLK_STEP_SWEEP_WAITERS] = "rowlock_sweep_waiters",
+    [RLK_STEP_FOLD] = "rowlock_fold",
+    [RLK_STEP_BREAK] = "rowlock_break",
+    [RLK_STEP_GUARD] = "rowlock_guard",
+    [RLK_STEP_FENCE] = "rowlock_fence",
+    [RLK_STEP_RAISE] = "rowlock_raise",
 };
 
-/* Parse and execution in one packet, so that the first use costs no more round trips than the others. */
-static int send_first(struct pg *p, enum rlk_step step, int count, const char *const *values)
-{
-    const char *id = step_ids[step];
-    return PQenterPipelineMode(p->conn) &&
-           PQsendPrepare(p->conn, id, p->texts->sql[step], 0, NULL) &&
-           PQsendQueryPrepared(p->conn, id, count, values, NULL, NULL, 0) &&
-           PQpipelineSync(p->conn);
-}
-
-/* What suits ten leases is slow for ten thousand, and the plan of a prepared statement does not know how
- * long its arrays are. */
+/* These look at many rows or at long arrays, of which the plan of a prepared statement knows nothing: what
+ * suits ten leases is slow for ten thousand. */
 static bool is_planned_anew(enum rlk_step step)
 {
-    return step == RLK_STEP_RENEW_ALL;
+    switch (step) {
+    case RLK_STEP_RENEW_ALL:
+    case RLK_STEP_WAITERS:
+    case RLK_STEP_LIST:
+    case RLK_STEP_EXPIRED:
+    case RLK_STEP_SWEEP:
+    case RLK_STEP_SWEEP_WAITERS:
+    case RLK_STEP_FOLD:
+    case RLK_STEP_RAISE:
+        return true;
+    default:
+        return false;
+    }
 }
 
+/* All others find a row by its key, and so do the functions they call. Statistics taken while the tables
+ * happened to be empty would have each planned anew at every use, for more than its execution costs, or read a
+ * table from end to end. */
+static const char PLAN_ONCE[] =
+    "/* rowlock:plan */ SELECT set_config('plan_cache_mode', 'force_generic_plan', "
+    "false), set_config('enable_seqscan', 'off', false)";
+static const char PLAN_ANEW[] =
+    "/* rowlock:plan */ SELECT set_config('plan_cache_mode', 'auto', false), "
+    "set_config('enable_seqscan', 'on', false)";
+
+/* What has to be done before the step goes in the same packet, so that it costs no round trip. It is undone
+ * if the step fails. */
 static int send_step(struct pg *p, enum rlk_step step, int count, const char *const *values)
 {
-    if (!p->direct || is_planned_anew(step))
-        return PQsendQueryParams(p->conn, p->texts->sql[step], count, NULL, values, NULL, NULL, 0);
-    if (p->prepared[step])
-        return PQsendQueryPrepared(p->conn, step_ids[step], count, values, NULL, NULL, 0);
-    return send_first(p, step, count, values);
+    bool whole = p->whole || is_planned_anew(step);
+    bool replan = p->direct && p->plans_once == is_planned_anew(step);
+    bool first = !whole && !p->prepared[step];
+    const char *plan = is_planned_anew(step) ? PLAN_ANEW : PLAN_ONCE;
+    const char *text = p->texts->sql[step];
+    const char *id = step_ids[step];
+    return (!(replan || first) || PQenterPipelineMode(p->conn)) &&
+           (!replan || PQsendQueryParams(p->conn, plan, 0, NULL, NULL, NULL, NULL, 0)) &&
+           (!first || PQsendPrepare(p->conn, id, text, 0, NULL)) &&
+           (whole ? PQsendQueryParams(p->conn, text, count, NULL, values, NULL, NULL, 0)
+                  : PQsendQueryPrepared(p->conn, id, count, values, NULL, NULL, 0)) &&
+           (!(replan || first) || PQpipelineSync(p->conn));
+}
+
+static void end_pipeline(struct pg *p, enum rlk_step step, enum rlk_class class)
+{
+    PQexitPipelineMode(p->conn);
+    if (class == RLK_DONE)
+        p->plans_once = !is_planned_anew(step);
+    if (p->whole || is_planned_anew(step) || p->prepared[step])
+        return;
+    p->prepared[step] = class == RLK_DONE;
+    if (!p->prepared[step] && class != RLK_UNCERTAIN)
+        p->whole = true; /* it may or may not be prepared now */
 }
 
 /* A transaction that has failed already is the caller's to roll back. */
@@ -249,23 +313,27 @@ static enum rlk_class check_usable(struct pg *p, struct rlk_call *call)
     return RLK_DONE;
 }
 
+/* Nobody waits for these any more. On an adopted connection they are the caller's. */
+static void forget_rings(struct pg *p)
+{
+    if (p->direct && !p->listening)
+        take_rings(p);
+}
+
 static enum rlk_class run(struct pg *p, struct rlk_call *call, enum rlk_step step, int count,
                           const char *const *values, PGresult **out)
 {
     enum rlk_class class = check_usable(p, call);
     if (class != RLK_DONE)
         return class;
+    forget_rings(p);
     if (!send_step(p, step, count, values))
         return fail_connection(p, call, RLK_UNCERTAIN);
     class = collect(p, call, out);
     if (call->inside)
         call->tx_over = PQtransactionStatus(p->conn) != PQTRANS_INTRANS;
-    if (PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF) {
-        PQexitPipelineMode(p->conn);
-        p->prepared[step] = class == RLK_DONE;
-        if (!p->prepared[step] && class != RLK_UNCERTAIN)
-            p->direct = false; /* it may or may not be prepared now: send it whole from here on */
-    }
+    if (PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)
+        end_pipeline(p, step, class);
     return class;
 }
 
@@ -304,22 +372,23 @@ static void get_text(const PGresult *r, int row, int column, char *out, size_t c
     rlk_copy_text(out, cap, PQgetvalue(r, row, column), (size_t)PQgetlength(r, row, column));
 }
 
-/* The thirteen columns that sql/README.md calls the row, from the given column on. */
+/* The fourteen columns that sql/README.md calls the row, from the given column on. */
 static void get_row(const PGresult *r, int row, int column, struct rlk_row *out)
 {
     get_text(r, row, column, out->name, sizeof out->name);
-    out->slot = (int)get_int(r, row, column + 1);
-    get_text(r, row, column + 2, out->owner, sizeof out->owner);
-    out->token = get_int(r, row, column + 3);
-    out->acquired_us = get_int(r, row, column + 4);
-    out->expires_us = get_int(r, row, column + 5);
-    out->ttl_us = get_int(r, row, column + 6);
-    out->renewals = get_int(r, row, column + 7);
-    get_text(r, row, column + 8, out->host, sizeof out->host);
-    out->pid = get_int(r, row, column + 9);
-    get_text(r, row, column + 10, out->program, sizeof out->program);
-    get_text(r, row, column + 11, out->note, sizeof out->note);
-    out->now_us = get_int(r, row, column + 12);
+    out->slot = get_int(r, row, column + 1);
+    out->permits = (int)get_int(r, row, column + 2);
+    get_text(r, row, column + 3, out->owner, sizeof out->owner);
+    out->token = get_int(r, row, column + 4);
+    out->acquired_us = get_int(r, row, column + 5);
+    out->expires_us = get_int(r, row, column + 6);
+    out->ttl_us = get_int(r, row, column + 7);
+    out->renewals = get_int(r, row, column + 8);
+    get_text(r, row, column + 9, out->host, sizeof out->host);
+    out->pid = get_int(r, row, column + 10);
+    get_text(r, row, column + 11, out->program, sizeof out->program);
+    get_text(r, row, column + 12, out->note, sizeof out->note);
+    out->now_us = get_int(r, row, column + 13);
 }
 
 static int give_rows(const PGresult *r, rlk_row_fn *each, void *context, struct rlk_row *last)
@@ -397,6 +466,7 @@ static enum rlk_class greet(struct pg *p, struct rlk_call *call, int64_t timeout
         class = RLK_READONLY;
     }
     p->direct = !p->adopted && get_bool(r, 0, 1);
+    p->whole = !p->direct;
     get_text(r, 0, 3, hello->session, sizeof hello->session);
     PQclear(r);
     return class;
@@ -750,10 +820,11 @@ static enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_fac
 
 /* ---- steps of a lock */
 
-/* A new grant says no more than its token: the rest is what was asked for. */
+/* A new grant says no more than its token and until when: the rest is what was asked for. */
 static void grant_row(const struct rlk_claim *claim, int64_t token, struct rlk_row *row)
 {
-    struct rlk_row grant = {.slot = claim->slot,
+    struct rlk_row grant = {.slot = claim->permits ? token : 0,
+                            .permits = claim->permits,
                             .token = token,
                             .acquired_us = row->now_us,
                             .expires_us = row->now_us + claim->ttl_us,
@@ -768,58 +839,54 @@ static void grant_row(const struct rlk_claim *claim, int64_t token, struct rlk_r
     *row = grant;
 }
 
+static void read_grant(const PGresult *r, const struct rlk_claim *claim, struct rlk_grant *out)
+{
+    enum { TOKEN, OURS, SETTLING, BEHIND, FIRST };
+    const bool granted = !PQgetisnull(r, 0, TOKEN);
+    const bool stands = !PQgetisnull(r, 0, OURS);
+    get_row(r, 0, FIRST, &out->row);
+    if (granted)
+        grant_row(claim, get_int(r, 0, TOKEN), &out->row);
+    out->settling = get_bool(r, 0, SETTLING);
+    out->behind = get_bool(r, 0, BEHIND);
+    out->outcome = granted || (stands && get_bool(r, 0, OURS)) ? RLK_GRANTED
+                   : stands                                    ? RLK_HELD
+                   : out->behind                               ? RLK_BEHIND
+                                                               : RLK_IN_FLIGHT;
+}
+
 static enum rlk_class pg_acquire(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                                  struct rlk_grant *out)
 {
-    struct number slot;
+    struct pg *p = conn;
+    struct number permits;
     struct number attempt;
     struct number ttl;
     struct number pid;
+    struct number ticket;
     const char *values[] = {claim->name,
-                            number(&slot, claim->slot),
+                            number(&permits, claim->permits),
                             claim->owner,
                             number(&attempt, claim->attempt),
                             number(&ttl, claim->ttl_us),
                             claim->host,
                             number(&pid, claim->pid),
                             claim->program,
-                            claim->note};
+                            claim->note,
+                            number(&ticket, claim->ticket),
+                            claim->unfair ? "t" : "f"};
     PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_ACQUIRE, 9, values, &r);
+    enum rlk_class class = run(p, call, RLK_STEP_ACQUIRE, 11, values, &r);
     if (class != RLK_DONE)
         return class;
-    enum { TOKEN, OURS, FIRST };
-    const bool granted = !PQgetisnull(r, 0, TOKEN);
-    const bool stands = !PQgetisnull(r, 0, OURS);
-    get_row(r, 0, FIRST, &out->row);
-    if (granted)
-        grant_row(claim, get_int(r, 0, TOKEN), &out->row);
-    out->outcome = granted || (stands && get_bool(r, 0, OURS)) ? RLK_GRANTED
-                   : stands                                    ? RLK_HELD
-                                                               : RLK_IN_FLIGHT;
+    read_grant(r, claim, out);
+    if (out->outcome == RLK_GRANTED && claim->ticket)
+        p->listening = false;
     PQclear(r);
     return RLK_DONE;
 }
 
-static enum rlk_class pg_probe(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                               struct rlk_grant *out)
-{
-    struct number slot;
-    struct number attempt;
-    const char *values[] = {claim->name, number(&slot, claim->slot), claim->owner,
-                            number(&attempt, claim->attempt)};
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_PROBE, 4, values, &r);
-    if (class != RLK_DONE)
-        return class;
-    out->outcome = PQntuples(r) == 1 ? RLK_HELD : RLK_IN_FLIGHT;
-    if (out->outcome == RLK_HELD)
-        get_row(r, 0, 0, &out->row);
-    PQclear(r);
-    return RLK_DONE;
-}
-
-/* renew, release and verify name the grant by the same four values; the fifth is renew's alone. */
+/* renew, verify and guard name the grant by the same four values; the fifth is renew's alone. */
 static enum rlk_class run_held(void *conn, struct rlk_call *call, enum rlk_step step,
                                const struct rlk_held *held, const char *fifth, PGresult **out)
 {
@@ -848,14 +915,14 @@ static enum rlk_class pg_renew(void *conn, struct rlk_call *call, const struct r
     return RLK_DONE;
 }
 
-/* A step that changes one row or none. */
-static enum rlk_class change(void *conn, struct rlk_call *call, enum rlk_step step, int count,
-                             const char *const *values, bool *changed)
+/* A step that answers with one row if there was what it was sent for. */
+static enum rlk_class ask(void *conn, struct rlk_call *call, enum rlk_step step, int count,
+                          const char *const *values, bool *found)
 {
     PGresult *r = NULL;
     enum rlk_class class = run(conn, call, step, count, values, &r);
     if (class == RLK_DONE)
-        *changed = strcmp(PQcmdTuples(r), "1") == 0;
+        *found = PQntuples(r) == 1;
     PQclear(r);
     return class;
 }
@@ -867,7 +934,7 @@ static enum rlk_class pg_release(void *conn, struct rlk_call *call, const struct
     struct number token;
     const char *values[] = {held->name, number(&slot, held->slot), held->owner,
                             number(&token, held->token)};
-    return change(conn, call, RLK_STEP_RELEASE, 4, values, found);
+    return ask(conn, call, RLK_STEP_RELEASE, 4, values, found);
 }
 
 static enum rlk_class pg_verify(void *conn, struct rlk_call *call, const struct rlk_held *held,
@@ -889,12 +956,22 @@ static enum rlk_class pg_verify(void *conn, struct rlk_call *call, const struct 
 static enum rlk_class pg_withdraw(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                                   bool *found)
 {
-    struct number slot;
     struct number attempt;
-    const char *values[] = {claim->name, number(&slot, claim->slot), claim->owner,
-                            number(&attempt, claim->attempt)};
-    return change(conn, call, RLK_STEP_WITHDRAW, 4, values, found);
+    const char *values[] = {claim->name, claim->owner, number(&attempt, claim->attempt)};
+    return ask(conn, call, RLK_STEP_WITHDRAW, 3, values, found);
 }
+
+static enum rlk_class pg_downgrade(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                                   int permits, bool *found)
+{
+    struct number token;
+    struct number others;
+    const char *values[] = {held->name, held->owner, number(&token, held->token),
+                            number(&others, permits)};
+    return ask(conn, call, RLK_STEP_DOWNGRADE, 4, values, found);
+}
+
+/* ---- steps for many locks at once */
 
 /* The text of an array parameter: {"a","b\"c"}. Grows as it is written. */
 struct array {
@@ -952,58 +1029,266 @@ static void add_number(struct array *array, int64_t value)
     append(array, text, strlen(text));
 }
 
-enum { NAMES, SLOTS, OWNERS, TOKENS, TTLS, ARRAYS };
-
-static bool write_arrays(struct array arrays[ARRAYS], const struct rlk_lease *leases, size_t count)
+/* Ends each array and names its text: false where memory ran out. */
+static bool end_arrays(struct array *arrays, int count, const char **values)
 {
     bool written = true;
-    for (size_t i = 0; i < count; i++) {
-        add_text(&arrays[NAMES], leases[i].held.name);
-        add_number(&arrays[SLOTS], leases[i].held.slot);
-        add_text(&arrays[OWNERS], leases[i].held.owner);
-        add_number(&arrays[TOKENS], leases[i].held.token);
-        add_number(&arrays[TTLS], leases[i].ttl_us);
-    }
-    for (int a = 0; a < ARRAYS; a++) {
+    for (int a = 0; a < count; a++) {
         append(&arrays[a], "}", 1);
         written = written && !arrays[a].no_memory;
+        values[a] = arrays[a].text;
     }
     return written;
+}
+
+static void free_arrays(struct array *arrays, int count)
+{
+    for (int a = 0; a < count; a++)
+        rlk_free(arrays[a].text);
+}
+
+static bool write_leases(struct array *arrays, const struct rlk_lease *leases, size_t count,
+                         const char **values)
+{
+    for (size_t i = 0; i < count; i++) {
+        add_text(&arrays[0], leases[i].held.name);
+        add_number(&arrays[1], leases[i].held.slot);
+        add_text(&arrays[2], leases[i].held.owner);
+        add_number(&arrays[3], leases[i].held.token);
+        add_number(&arrays[4], leases[i].ttl_us);
+    }
+    return end_arrays(arrays, 5, values);
 }
 
 static enum rlk_class pg_renew_all(void *conn, struct rlk_call *call, struct rlk_lease *leases,
                                    size_t count, int64_t *now_us)
 {
-    struct array arrays[ARRAYS] = {0};
+    struct array arrays[5] = {0};
+    const char *values[5];
     PGresult *r = NULL;
     enum rlk_class class = RLK_NOMEM;
-    if (write_arrays(arrays, leases, count)) {
-        const char *values[ARRAYS];
-        for (int a = 0; a < ARRAYS; a++)
-            values[a] = arrays[a].text;
-        class = run(conn, call, RLK_STEP_RENEW_ALL, ARRAYS, values, &r);
-    }
+    if (write_leases(arrays, leases, count, values))
+        class = run(conn, call, RLK_STEP_RENEW_ALL, 5, values, &r);
     for (int row = 0; class == RLK_DONE && row < PQntuples(r); row++) {
         leases[get_int(r, row, 0) - 1].renewed = true;
         *now_us = get_int(r, row, 1);
     }
     PQclear(r);
-    for (int a = 0; a < ARRAYS; a++)
-        rlk_free(arrays[a].text);
+    free_arrays(arrays, 5);
+    return class;
+}
+
+static bool write_claims(struct array *arrays, const struct rlk_claim *claims, size_t count,
+                         const char **values)
+{
+    for (size_t i = 0; i < count; i++) {
+        add_text(&arrays[0], claims[i].name);
+        add_text(&arrays[1], claims[i].owner);
+        add_number(&arrays[2], claims[i].attempt);
+        add_number(&arrays[3], claims[i].ticket);
+    }
+    return end_arrays(arrays, 4, values);
+}
+
+static void read_grants(struct pg *p, const PGresult *r, const struct rlk_claim *claims,
+                        struct rlk_grant *out, size_t *which)
+{
+    enum { NUMBER, TOKEN, EXPIRES, NOW };
+    for (int row = 0; row < PQntuples(r); row++) {
+        size_t i = (size_t)get_int(r, row, NUMBER) - 1;
+        if (PQgetisnull(r, row, TOKEN)) {
+            out[i].outcome = RLK_IN_FLIGHT;
+            *which = i;
+            return;
+        }
+        out[i].outcome = RLK_GRANTED;
+        out[i].row.now_us = get_int(r, row, NOW);
+        grant_row(&claims[i], get_int(r, row, TOKEN), &out[i].row);
+        out[i].row.expires_us = get_int(r, row, EXPIRES);
+        if (claims[i].ticket)
+            p->listening = false;
+    }
+}
+
+/* What concerns all of them alike is said by the first. */
+static enum rlk_class pg_acquire_all(void *conn, struct rlk_call *call,
+                                     const struct rlk_claim *claims, size_t count,
+                                     struct rlk_grant *out, size_t *which)
+{
+    struct number permits;
+    struct number ttl;
+    struct number pid;
+    struct array arrays[4] = {0};
+    const char *values[11] = {[4] = number(&permits, claims->permits),
+                              number(&ttl, claims->ttl_us),
+                              claims->host,
+                              number(&pid, claims->pid),
+                              claims->program,
+                              claims->note,
+                              claims->unfair ? "t" : "f"};
+    PGresult *r = NULL;
+    enum rlk_class class = RLK_NOMEM;
+    if (write_claims(arrays, claims, count, values))
+        class = run(conn, call, RLK_STEP_ACQUIRE_ALL, 11, values, &r);
+    if (class == RLK_DONE)
+        read_grants(conn, r, claims, out, which);
+    PQclear(r);
+    free_arrays(arrays, 4);
+    return class;
+}
+
+/* ---- the line */
+
+/* The name is this connection's own: an attempt is random, and nobody else's. */
+static const char *name_bell(struct pg *p, const struct rlk_claim *claim)
+{
+    if (!p->direct)
+        return "";
+    if (!p->bell[0])
+        snprintf(p->bell, sizeof p->bell, "rowlock_%016" PRIx64, (uint64_t)claim->attempt);
+    return p->bell;
+}
+
+static enum rlk_class pg_enqueue(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                                 int64_t lease_us, struct rlk_place *out)
+{
+    struct pg *p = conn;
+    struct number permits;
+    struct number attempt;
+    struct number lease;
+    struct number pid;
+    const char *bell = name_bell(p, claim);
+    const char *values[] = {claim->name,
+                            number(&permits, claim->permits),
+                            claim->owner,
+                            number(&attempt, claim->attempt),
+                            number(&lease, lease_us),
+                            bell,
+                            claim->host,
+                            number(&pid, claim->pid),
+                            claim->program,
+                            claim->note};
+    PGresult *r = NULL;
+    enum rlk_class class = run(p, call, RLK_STEP_ENQUEUE, 10, values, &r);
+    if (class != RLK_DONE)
+        return class;
+    out->ticket = get_int(r, 0, 0);
+    out->ahead = get_int(r, 0, 1);
+    out->belled = p->listening = get_bool(r, 0, 2);
+    PQclear(r);
+    return RLK_DONE;
+}
+
+static enum rlk_class pg_leave(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                               bool *found)
+{
+    struct pg *p = conn;
+    struct number attempt;
+    const char *values[] = {claim->name, number(&attempt, claim->attempt)};
+    PGresult *r = NULL;
+    enum rlk_class class = run(p, call, RLK_STEP_LEAVE, 2, values, &r);
+    if (class != RLK_DONE)
+        return class;
+    *found = get_bool(r, 0, 0);
+    p->listening = false;
+    PQclear(r);
+    return RLK_DONE;
+}
+
+/* Bells come by themselves, so nothing is sent. One that has come already, with the answer to an earlier
+ * step, counts; one that rang before the last look costs a look. */
+static enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                               int wake, enum rlk_bell *out)
+{
+    struct pg *p = conn;
+    (void)claim;
+    *out = RLK_DEAF;
+    if (!p->listening)
+        return RLK_DONE;
+    for (;;) {
+        struct pollfd fds[] = {{.fd = PQsocket(p->conn), .events = POLLIN},
+                               {.fd = wake, .events = POLLIN}};
+        int left = ms_left(call);
+        *out = take_rings(p) ? RLK_RUNG : RLK_SILENT;
+        if (*out == RLK_RUNG || left == 0)
+            return RLK_DONE;
+        if (poll(fds, 2, left) <= 0)
+            continue;
+        if (fds[1].revents) {
+            *out = RLK_INTERRUPTED;
+            return RLK_DONE;
+        }
+        if (!PQconsumeInput(p->conn))
+            return fail_connection(p, call, RLK_UNSENT);
+    }
+}
+
+static enum rlk_class pg_cycle(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                               bool *found, char *words, size_t cap)
+{
+    struct number ticket;
+    const char *values[] = {claim->name, claim->owner, number(&ticket, claim->ticket)};
+    PGresult *r = NULL;
+    enum rlk_class class = run(conn, call, RLK_STEP_CYCLE, 3, values, &r);
+    if (class != RLK_DONE)
+        return class;
+    *found = PQntuples(r) == 1;
+    if (*found)
+        get_text(r, 0, 0, words, cap);
+    PQclear(r);
+    return RLK_DONE;
+}
+
+static void get_waiter(const PGresult *r, int row, struct rlk_waiter *out)
+{
+    get_text(r, row, 0, out->name, sizeof out->name);
+    out->ticket = get_int(r, row, 1);
+    out->attempt = get_int(r, row, 2);
+    out->permits = (int)get_int(r, row, 3);
+    get_text(r, row, 4, out->owner, sizeof out->owner);
+    out->since_us = get_int(r, row, 5);
+    out->expires_us = get_int(r, row, 6);
+    get_text(r, row, 7, out->host, sizeof out->host);
+    out->pid = get_int(r, row, 8);
+    get_text(r, row, 9, out->program, sizeof out->program);
+    get_text(r, row, 10, out->note, sizeof out->note);
+    out->now_us = get_int(r, row, 11);
+}
+
+static enum rlk_class pg_waiters(void *conn, struct rlk_call *call, const char *name,
+                                 const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
+                                 void *context)
+{
+    struct number ticket;
+    struct number attempt;
+    struct number rows;
+    const char *values[] = {name, after->name, number(&ticket, after->ticket),
+                            number(&attempt, after->attempt), number(&rows, limit)};
+    PGresult *r = NULL;
+    struct rlk_waiter waiter;
+    enum rlk_class class = run(conn, call, RLK_STEP_WAITERS, 5, values, &r);
+    for (int row = 0; class == RLK_DONE && row < PQntuples(r); row++) {
+        get_waiter(r, row, &waiter);
+        if (each(context, &waiter) != 0)
+            break;
+    }
+    PQclear(r);
     return class;
 }
 
 /* ---- steps in the caller's transaction */
 
-static enum rlk_class pg_guard(void *conn, struct rlk_call *call, const char *name, bool *found,
-                               int64_t *token)
+static enum rlk_class pg_guard(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                               bool *found, int64_t *token, bool *stands)
 {
     PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_GUARD, 1, &name, &r);
+    enum rlk_class class = run_held(conn, call, RLK_STEP_GUARD, held, NULL, &r);
     if (class == RLK_DONE)
         *found = PQntuples(r) == 1;
-    if (class == RLK_DONE && *found)
+    if (class == RLK_DONE && *found) {
         *token = get_int(r, 0, 0);
+        *stands = get_bool(r, 0, 1);
+    }
     PQclear(r);
     return class;
 }
@@ -1013,14 +1298,19 @@ static enum rlk_class pg_fence(void *conn, struct rlk_call *call, const char *re
 {
     struct number shown;
     const char *values[] = {resource, number(&shown, token)};
-    return change(conn, call, RLK_STEP_FENCE, 2, values, accepted);
+    PGresult *r = NULL;
+    enum rlk_class class = run(conn, call, RLK_STEP_FENCE, 2, values, &r);
+    if (class == RLK_DONE)
+        *accepted = strcmp(PQcmdTuples(r), "1") == 0;
+    PQclear(r);
+    return class;
 }
 
 /* ---- steps of operators */
 
 static enum rlk_class pg_list(void *conn, struct rlk_call *call, const char *name,
-                              const char *after_name, int after_slot, int limit, rlk_row_fn *each,
-                              void *context)
+                              const char *after_name, int64_t after_slot, int limit,
+                              rlk_row_fn *each, void *context)
 {
     struct number slot;
     struct number rows;
@@ -1081,14 +1371,26 @@ static enum rlk_class pg_fold(void *conn, struct rlk_call *call, struct rlk_fold
     return RLK_DONE;
 }
 
-static enum rlk_class pg_break(void *conn, struct rlk_call *call, const char *name, int slot_number,
-                               int64_t token, bool *found, struct rlk_row *broken)
+static enum rlk_class pg_sweep_waiters(void *conn, struct rlk_call *call, int batch,
+                                       int64_t *removed)
 {
-    struct number slot;
-    struct number holder;
-    const char *values[] = {name, number(&slot, slot_number), number(&holder, token)};
+    struct number rows;
+    const char *values[] = {number(&rows, batch)};
     PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_BREAK, 3, values, &r);
+    enum rlk_class class = run(conn, call, RLK_STEP_SWEEP_WAITERS, 1, values, &r);
+    if (class == RLK_DONE)
+        *removed = strtoll(PQcmdTuples(r), NULL, 10);
+    PQclear(r);
+    return class;
+}
+
+static enum rlk_class pg_break(void *conn, struct rlk_call *call, const char *name, int64_t token,
+                               bool *found, struct rlk_row *broken)
+{
+    struct number holder;
+    const char *values[] = {name, number(&holder, token)};
+    PGresult *r = NULL;
+    enum rlk_class class = run(conn, call, RLK_STEP_BREAK, 2, values, &r);
     if (class != RLK_DONE)
         return class;
     *found = PQntuples(r) == 1;
@@ -1118,7 +1420,6 @@ const struct rlk_backend rlk_backend_postgres = {
     .schemes = schemes,
     .conn_size = sizeof(struct pg),
     .quote = '"',
-    .probes_first = false,
     .open = pg_open,
     .adopt = pg_adopt,
     .close = pg_close,
@@ -1126,18 +1427,25 @@ const struct rlk_backend rlk_backend_postgres = {
     .meta = pg_meta,
     .facts = pg_facts,
     .acquire = pg_acquire,
-    .probe = pg_probe,
+    .acquire_all = pg_acquire_all,
+    .enqueue = pg_enqueue,
+    .leave = pg_leave,
+    .await = pg_await,
+    .cycle = pg_cycle,
+    .waiters = pg_waiters,
     .renew = pg_renew,
     .release = pg_release,
     .verify = pg_verify,
     .renew_all = pg_renew_all,
     .withdraw = pg_withdraw,
+    .downgrade = pg_downgrade,
     .guard = pg_guard,
     .fence = pg_fence,
     .list = pg_list,
     .last = pg_last,
     .sweep = pg_sweep,
     .fold = pg_fold,
+    .sweep_waiters = pg_sweep_waiters,
     .break_grant = pg_break,
     .raise_tokens = pg_raise,
 };

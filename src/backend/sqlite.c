@@ -8,22 +8,31 @@
  * others in between. Reading waits for nobody where the file is in WAL mode. There is no connection
  * that could be lost and no answer that could get lost, so nothing here is ever RLK_UNCERTAIN. A
  * deadline bounds the waiting; writing to a slow disk takes as long as it takes.
+ *
+ * All who use a file are on one machine. So a waiter's ticket says where a datagram reaches it, and
+ * whoever changes what the first in line waits for sends it one (see "bells").
  */
 #include "../backend.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
 enum {
     OLDEST_VERSION = 3035000,
     PATIENCE_MS = 250, /* longest wait for the file in one step */
-    STATEMENTS_MAX = 3, /* in the text of one step */
-    PATH_ROOM = 4096
+    STATEMENTS_MAX = 6, /* in the text of one step */
+    PATH_ROOM = 4096,
+    BELL_ROOM = 64 /* for the address of a bell */
 };
 
 /* Kept like the texts of steps, because preparing them costs as much as running them. */
@@ -43,6 +52,9 @@ struct connection {
     bool adopted;
     char path[PATH_ROOM];
     int patience_ms; /* what the busy handler is set to */
+    bool has_socket;
+    int socket; /* rings others, and where it has an address can be rung */
+    char bell[BELL_ROOM]; /* that address; "": none yet, or they are not to be had here */
     sqlite3_stmt *kept[TEXT_COUNT][STATEMENTS_MAX]; /* prepared when first needed */
 };
 
@@ -164,8 +176,8 @@ static enum rlk_class prepare(struct connection *conn, struct rlk_call *call, in
 
 /* Bind as many of the values as the statement has parameters: those of one text share them. NULL if
  * none has any. */
-static enum rlk_class bind(struct connection *conn, struct rlk_call *call, sqlite3_stmt *statement,
-                           const struct value *values)
+static enum rlk_class bind_values(struct connection *conn, struct rlk_call *call,
+                                  sqlite3_stmt *statement, const struct value *values)
 {
     int count = sqlite3_bind_parameter_count(statement);
     for (int i = 0; values && i < count; i++) {
@@ -200,7 +212,7 @@ static enum rlk_class run_one(struct connection *conn, struct rlk_call *call, in
     if (class != RLK_DONE)
         return class;
     sqlite3_stmt *statement = conn->kept[which][index];
-    class = bind(conn, call, statement, values);
+    class = bind_values(conn, call, statement, values);
     if (class != RLK_DONE)
         return class;
     int code = sqlite3_step(statement);
@@ -219,6 +231,23 @@ static enum rlk_class run_first(struct connection *conn, struct rlk_call *call, 
                                 const struct value *values, read_fn *read, void *out)
 {
     return run_one(conn, call, which, 0, values, read, out);
+}
+
+/* The other statements of a text whose first one was run. */
+static enum rlk_class run_rest(struct connection *conn, struct rlk_call *call, int which,
+                               const struct value *values, read_fn *read, void *out)
+{
+    enum rlk_class class = RLK_DONE;
+    for (int i = 1; i < STATEMENTS_MAX && conn->kept[which][i] && class == RLK_DONE; i++)
+        class = run_one(conn, call, which, i, values, read, out);
+    return class;
+}
+
+static enum rlk_class run_all(struct connection *conn, struct rlk_call *call, int which,
+                              const struct value *values, read_fn *read, void *out)
+{
+    enum rlk_class class = run_first(conn, call, which, values, read, out);
+    return class == RLK_DONE ? run_rest(conn, call, which, values, read, out) : class;
 }
 
 /* ---------------------------------------------------------------- the file */
@@ -406,60 +435,181 @@ static void get_text(sqlite3_stmt *statement, int column, char *out, size_t cap)
 static void get_row(sqlite3_stmt *statement, int first, struct rlk_row *row)
 {
     GET_TEXT(statement, first, row->name);
-    row->slot = sqlite3_column_int(statement, first + 1);
-    GET_TEXT(statement, first + 2, row->owner);
-    row->token = sqlite3_column_int64(statement, first + 3);
-    row->acquired_us = sqlite3_column_int64(statement, first + 4);
-    row->expires_us = sqlite3_column_int64(statement, first + 5);
-    row->ttl_us = sqlite3_column_int64(statement, first + 6);
-    row->renewals = sqlite3_column_int64(statement, first + 7);
-    GET_TEXT(statement, first + 8, row->host);
-    row->pid = sqlite3_column_int64(statement, first + 9);
-    GET_TEXT(statement, first + 10, row->program);
-    GET_TEXT(statement, first + 11, row->note);
-    row->now_us = sqlite3_column_int64(statement, first + 12);
+    row->slot = sqlite3_column_int64(statement, first + 1);
+    row->permits = sqlite3_column_int(statement, first + 2);
+    GET_TEXT(statement, first + 3, row->owner);
+    row->token = sqlite3_column_int64(statement, first + 4);
+    row->acquired_us = sqlite3_column_int64(statement, first + 5);
+    row->expires_us = sqlite3_column_int64(statement, first + 6);
+    row->ttl_us = sqlite3_column_int64(statement, first + 7);
+    row->renewals = sqlite3_column_int64(statement, first + 8);
+    GET_TEXT(statement, first + 9, row->host);
+    row->pid = sqlite3_column_int64(statement, first + 10);
+    GET_TEXT(statement, first + 11, row->program);
+    GET_TEXT(statement, first + 12, row->note);
+    row->now_us = sqlite3_column_int64(statement, first + 13);
 }
 
-/* A page of rows, read to its end before anybody is given one: a callback that is slow, or writes to a
- * full pipe, must not keep a transaction open. */
+static void get_waiter(sqlite3_stmt *statement, struct rlk_waiter *waiter)
+{
+    GET_TEXT(statement, 0, waiter->name);
+    waiter->ticket = sqlite3_column_int64(statement, 1);
+    waiter->attempt = sqlite3_column_int64(statement, 2);
+    waiter->permits = sqlite3_column_int(statement, 3);
+    GET_TEXT(statement, 4, waiter->owner);
+    waiter->since_us = sqlite3_column_int64(statement, 5);
+    waiter->expires_us = sqlite3_column_int64(statement, 6);
+    GET_TEXT(statement, 7, waiter->host);
+    waiter->pid = sqlite3_column_int64(statement, 8);
+    GET_TEXT(statement, 9, waiter->program);
+    GET_TEXT(statement, 10, waiter->note);
+    waiter->now_us = sqlite3_column_int64(statement, 11);
+}
+
+/* A page of rows, or of waiters, read to its end before anybody is given one: a callback that is slow,
+ * or writes to a full pipe, must not keep a transaction open. */
 struct page {
-    struct rlk_row *rows;
+    union {
+        void *any;
+        struct rlk_row *rows;
+        struct rlk_waiter *waiters;
+    } of;
     int count, room;
     bool no_memory;
 };
 
+/* Room for one more item, or false. */
+static bool grow(struct page *page, size_t size)
+{
+    if (page->count < page->room || page->no_memory)
+        return !page->no_memory;
+    int room = page->room ? 2 * page->room : 8;
+    void *items = rlk_alloc((size_t)room * size);
+    page->no_memory = !items;
+    if (!items)
+        return false;
+    if (page->count > 0)
+        memcpy(items, page->of.any, (size_t)page->count * size);
+    rlk_free(page->of.any);
+    page->of.any = items;
+    page->room = room;
+    return true;
+}
+
 static void add_row(sqlite3_stmt *statement, void *out)
 {
     struct page *page = out;
-    if (page->count == page->room && !page->no_memory) {
-        int room = page->room ? 2 * page->room : 8;
-        struct rlk_row *rows = rlk_alloc((size_t)room * sizeof *rows);
-        if (!rows) {
-            page->no_memory = true;
-            return;
-        }
-        if (page->count > 0)
-            memcpy(rows, page->rows, (size_t)page->count * sizeof *rows);
-        rlk_free(page->rows);
-        page->rows = rows;
-        page->room = room;
-    }
-    if (!page->no_memory)
-        get_row(statement, 0, &page->rows[page->count++]);
+    if (grow(page, sizeof *page->of.rows))
+        get_row(statement, 0, &page->of.rows[page->count++]);
+}
+
+static void add_waiter(sqlite3_stmt *statement, void *out)
+{
+    struct page *page = out;
+    if (grow(page, sizeof *page->of.waiters))
+        get_waiter(statement, &page->of.waiters[page->count++]);
 }
 
 static enum rlk_class read_page(struct connection *conn, struct rlk_call *call, int which,
-                                const struct value *values, struct page *page)
+                                const struct value *values, read_fn *add, struct page *page)
 {
-    enum rlk_class class = run_first(conn, call, which, values, add_row, page);
+    enum rlk_class class = run_first(conn, call, which, values, add, page);
     return class == RLK_DONE && page->no_memory ? RLK_NOMEM : class;
 }
 
 static void give_page(const struct page *page, rlk_row_fn *each, void *context)
 {
     for (int i = 0; each && i < page->count; i++)
-        if (each(context, &page->rows[i]) != 0)
+        if (each(context, &page->of.rows[i]) != 0)
             return;
+}
+
+/* ---------------------------------------------------------------- bells */
+
+/* A bell is a datagram socket with an address out of Linux's abstract ones: it leaves no file behind,
+ * ends with its process, and costs nothing while nobody rings. The address, 128 random bits, stands in
+ * the ticket. A datagram is a hint to look and no more: it is empty, may come from anybody, and gets
+ * lost where the sender is in another network namespace (a container that shares only the file), so
+ * core looks from time to time all the same. */
+static const char BELL_PREFIX[] = "@rowlock-";
+
+/* Also the only addresses that are rung: what stands in a table must not send us just anywhere. */
+static bool is_bell(const char *address)
+{
+    size_t prefix = sizeof BELL_PREFIX - 1;
+    return strncmp(address, BELL_PREFIX, prefix) == 0 &&
+           strspn(address + prefix, "0123456789abcdef") == 32 && address[prefix + 32] == '\0';
+}
+
+/* An abstract address begins with a zero byte, which people write as @. */
+static socklen_t socket_address(const char *bell, struct sockaddr_un *out)
+{
+    size_t length = strlen(bell);
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(out->sun_path, bell, length);
+    out->sun_path[0] = '\0';
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+}
+
+static bool open_socket(struct connection *conn)
+{
+#ifdef __linux__
+    if (!conn->has_socket) {
+        conn->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        conn->has_socket = conn->socket >= 0;
+    }
+#endif
+    return conn->has_socket;
+}
+
+/* Without one a waiter looks more often, which is core's to do; so failing here is no failure. */
+static void hang_bell(struct connection *conn)
+{
+    unsigned char random[16];
+    char bell[BELL_ROOM];
+    struct sockaddr_un address;
+    if (conn->bell[0] || !open_socket(conn))
+        return;
+    sqlite3_randomness(sizeof random, random);
+    int length = snprintf(bell, sizeof bell, "%s", BELL_PREFIX);
+    for (size_t i = 0; i < sizeof random; i++)
+        length += snprintf(bell + length, sizeof bell - (size_t)length, "%02x", random[i]);
+    socklen_t size = socket_address(bell, &address);
+    if (bind(conn->socket, (const struct sockaddr *)&address, size) == 0)
+        memcpy(conn->bell, bell, sizeof bell);
+}
+
+static void take_bell_down(struct connection *conn)
+{
+    if (conn->has_socket)
+        close(conn->socket);
+    conn->has_socket = false;
+    conn->bell[0] = '\0';
+}
+
+static void read_bell(sqlite3_stmt *statement, void *out)
+{
+    get_text(statement, 0, out, BELL_ROOM);
+}
+
+/* Whom to ring for once the transaction of a step that changed this name is committed. Asked inside of
+ * it: who takes a ticket later sees the change when he looks. In the caller's transaction nobody is
+ * rung for, since only he knows when it is committed; the first in line then finds out by his next look. */
+static enum rlk_class find_bell(struct connection *conn, struct rlk_call *call, const char *name,
+                                char bell[BELL_ROOM])
+{
+    const struct value values[] = {TEXT(name)};
+    return call->inside ? RLK_DONE : run_first(conn, call, RLK_STEP_RING, values, read_bell, bell);
+}
+
+/* If the waiter is gone its ticket's lease will end; if its buffer is full it has been rung for. */
+static void ring(struct connection *conn, const char *bell)
+{
+    struct sockaddr_un address;
+    if (!is_bell(bell) || !open_socket(conn))
+        return;
+    socklen_t size = socket_address(bell, &address);
+    sendto(conn->socket, "", 0, 0, (const struct sockaddr *)&address, size);
 }
 
 /* ---------------------------------------------------------------- open and close */
@@ -529,6 +679,7 @@ static enum rlk_class sqlite_adopt(void *state, struct rlk_call *call, void *ven
 static void sqlite_close(void *state, bool in_child)
 {
     struct connection *conn = state;
+    take_bell_down(conn); /* in a child, its copy */
     if (!conn->db || in_child)
         return;
     for (int which = 0; which < TEXT_COUNT; which++)
@@ -645,66 +796,286 @@ static enum rlk_class sqlite_facts(void *state, struct rlk_call *call, struct rl
 
 /* ---------------------------------------------------------------- acquire */
 
-static void read_probe(sqlite3_stmt *statement, void *out)
+/* What core tells us of a claim, in the order of acquire.sql. */
+#define CLAIM(claim)                                                                \
+    {                                                                               \
+        TEXT((claim)->name), NUMBER((claim)->permits), TEXT((claim)->owner),        \
+            NUMBER((claim)->attempt), NUMBER((claim)->ttl_us), TEXT((claim)->host), \
+            NUMBER((claim)->pid), TEXT((claim)->program), TEXT((claim)->note),      \
+            NUMBER((claim)->ticket), NUMBER((claim)->unfair)                        \
+    }
+
+static void read_look(sqlite3_stmt *statement, void *out)
 {
     struct rlk_grant *grant = out;
-    get_row(statement, 0, &grant->row);
-    grant->outcome = RLK_HELD;
+    grant->settling = false;
+    grant->behind = sqlite3_column_int(statement, 1) != 0;
+    if (sqlite3_column_type(statement, 0) == SQLITE_NULL) {
+        grant->outcome = grant->behind ? RLK_BEHIND : RLK_IN_FLIGHT;
+        return;
+    }
+    grant->outcome = sqlite3_column_int(statement, 0) ? RLK_GRANTED : RLK_HELD;
+    get_row(statement, 2, &grant->row);
 }
 
 static void read_grant(sqlite3_stmt *statement, void *out)
 {
     struct rlk_grant *grant = out;
-    get_row(statement, 1, &grant->row);
-    grant->outcome = sqlite3_column_int(statement, 0)            ? RLK_GRANTED
-                     : grant->row.expires_us > grant->row.now_us ? RLK_HELD
-                                                                 : RLK_IN_FLIGHT;
+    grant->outcome = RLK_GRANTED;
+    get_row(statement, 0, &grant->row);
 }
 
+/* Who or what is in our way? IN_FLIGHT, which a file with one writer does not know, stands for nothing. */
 static enum rlk_class look(struct connection *conn, struct rlk_call *call,
-                           const struct value *values, const struct rlk_claim *claim,
-                           struct rlk_grant *out)
+                           const struct rlk_claim *claim, struct rlk_grant *out)
 {
-    out->outcome = RLK_IN_FLIGHT;
-    enum rlk_class class = run_first(conn, call, RLK_STEP_PROBE, values, read_probe, out);
-    /* A row of our own stands in the way only if it carries our attempt: then it is our grant. */
-    if (class == RLK_DONE && out->outcome == RLK_HELD && strcmp(out->row.owner, claim->owner) == 0)
-        out->outcome = RLK_GRANTED;
-    return class;
+    const struct value values[] = CLAIM(claim);
+    return run_first(conn, call, RLK_STEP_ACQUIRE, values, read_look, out);
 }
 
-static enum rlk_class sqlite_probe(void *state, struct rlk_call *call,
-                                   const struct rlk_claim *claim, struct rlk_grant *out)
+/* In a transaction: look again, since others may have come before it, and be granted the lock if nothing
+ * is in the way. An exclusive grant is no news for those in line; of any other the next one may have his
+ * share. */
+static enum rlk_class grant_one(struct connection *conn, struct rlk_call *call,
+                                const struct rlk_claim *claim, struct rlk_grant *out,
+                                char bell[BELL_ROOM])
 {
-    const struct value values[] = {TEXT(claim->name), NUMBER(claim->slot), TEXT(claim->owner),
-                                   NUMBER(claim->attempt)};
-    enum rlk_class class = ready(state, call);
-    return class == RLK_DONE ? look(state, call, values, claim, out) : class;
+    const struct value values[] = CLAIM(claim);
+    enum rlk_class class = look(conn, call, claim, out);
+    if (class != RLK_DONE || out->outcome != RLK_IN_FLIGHT)
+        return class;
+    class = run_rest(conn, call, RLK_STEP_ACQUIRE, values, read_grant, out);
+    if (class == RLK_DONE && claim->permits != 0)
+        class = find_bell(conn, call, claim->name, bell);
+    return class;
 }
 
 /* The look comes first so that a held lock, the usual case of a busy one, takes no write lock. */
 static enum rlk_class sqlite_acquire(void *state, struct rlk_call *call,
                                      const struct rlk_claim *claim, struct rlk_grant *out)
 {
-    const struct value values[] = {
-        TEXT(claim->name),      NUMBER(claim->slot),   TEXT(claim->owner),
-        NUMBER(claim->attempt), NUMBER(claim->ttl_us), TEXT(claim->host),
-        NUMBER(claim->pid),     TEXT(claim->program),  TEXT(claim->note),
-    };
+    char bell[BELL_ROOM] = "";
     enum rlk_class class = ready(state, call);
     if (class == RLK_DONE)
-        class = look(state, call, values, claim, out);
+        class = look(state, call, claim, out);
     if (class != RLK_DONE || out->outcome != RLK_IN_FLIGHT)
         return class;
     class = begin(state, call);
+    if (class == RLK_DONE)
+        class = finish(state, call, grant_one(state, call, claim, out, bell));
+    if (class == RLK_DONE)
+        ring(state, bell);
+    return class;
+}
+
+static bool in_the_way(const struct rlk_grant *grant)
+{
+    return grant->outcome == RLK_HELD || grant->outcome == RLK_BEHIND;
+}
+
+/* *which: the first claim that something is in the way of, or count. *any_free: of those before it some are
+ * not granted yet. */
+static enum rlk_class look_at_all(struct connection *conn, struct rlk_call *call,
+                                  const struct rlk_claim *claims, size_t count,
+                                  struct rlk_grant *out, size_t *which, bool *any_free)
+{
+    enum rlk_class class = RLK_DONE;
+    *any_free = false;
+    for (*which = 0; *which < count; (*which)++) {
+        class = look(conn, call, &claims[*which], &out[*which]);
+        if (class != RLK_DONE || in_the_way(&out[*which]))
+            return class;
+        *any_free = *any_free || out[*which].outcome == RLK_IN_FLIGHT;
+    }
+    return class;
+}
+
+/* In a transaction: as look_at_all(), and what is free is granted. */
+static enum rlk_class grant_each(struct connection *conn, struct rlk_call *call,
+                                 const struct rlk_claim *claims, size_t count,
+                                 struct rlk_grant *out, size_t *which, char (*bells)[BELL_ROOM])
+{
+    enum rlk_class class = RLK_DONE;
+    for (*which = 0; *which < count; (*which)++) {
+        class = grant_one(conn, call, &claims[*which], &out[*which], bells[*which]);
+        if (class != RLK_DONE || in_the_way(&out[*which]))
+            return class;
+    }
+    return class;
+}
+
+static enum rlk_class grant_all(struct connection *conn, struct rlk_call *call,
+                                const struct rlk_claim *claims, size_t count, struct rlk_grant *out,
+                                size_t *which, char (*bells)[BELL_ROOM])
+{
+    enum rlk_class class = begin(conn, call);
     if (class != RLK_DONE)
         return class;
-    class = run_one(state, call, RLK_STEP_ACQUIRE, 0, values, NULL, NULL);
+    class = grant_each(conn, call, claims, count, out, which, bells);
+    if (class == RLK_DONE && *which < count) {
+        undo(conn, call);
+        return RLK_DONE;
+    }
+    class = finish(conn, call, class);
+    for (size_t i = 0; i < count && class == RLK_DONE; i++)
+        ring(conn, bells[i]);
+    return class;
+}
+
+/* What is in the way of one is told as acquire tells it. */
+static enum rlk_class sqlite_acquire_all(void *state, struct rlk_call *call,
+                                         const struct rlk_claim *claims, size_t count,
+                                         struct rlk_grant *out, size_t *which)
+{
+    size_t first = 0;
+    bool any_free = false;
+    enum rlk_class class = ready(state, call);
     if (class == RLK_DONE)
-        class = run_one(state, call, RLK_STEP_ACQUIRE, 1, values, NULL, NULL);
+        class = look_at_all(state, call, claims, count, out, &first, &any_free);
+    if (class == RLK_DONE && first == count && any_free) {
+        char(*bells)[BELL_ROOM] = rlk_alloc(count * sizeof *bells);
+        class = bells ? grant_all(state, call, claims, count, out, &first, bells) : RLK_NOMEM;
+        rlk_free(bells);
+    }
+    if (class == RLK_DONE && first < count)
+        *which = first;
+    return class;
+}
+
+/* ---------------------------------------------------------------- the line */
+
+static void read_place(sqlite3_stmt *statement, void *out)
+{
+    struct rlk_place *place = out;
+    place->ticket = sqlite3_column_int64(statement, 0);
+    place->ahead = sqlite3_column_int64(statement, 1);
+}
+
+static enum rlk_class sqlite_enqueue(void *state, struct rlk_call *call,
+                                     const struct rlk_claim *claim, int64_t lease_us,
+                                     struct rlk_place *out)
+{
+    struct connection *conn = state;
+    enum rlk_class class = ready(conn, call);
+    if (class != RLK_DONE)
+        return class;
+    hang_bell(conn);
+    const struct value values[] = {
+        TEXT(claim->name),    NUMBER(claim->permits), TEXT(claim->owner), NUMBER(claim->attempt),
+        NUMBER(lease_us),     TEXT(conn->bell),       TEXT(claim->host),  NUMBER(claim->pid),
+        TEXT(claim->program), TEXT(claim->note),
+    };
+    class = begin(conn, call);
     if (class == RLK_DONE)
-        class = run_one(state, call, RLK_STEP_ACQUIRE, 2, values, read_grant, out);
-    return finish(state, call, class);
+        class = finish(conn, call, run_all(conn, call, RLK_STEP_ENQUEUE, values, read_place, out));
+    if (class == RLK_DONE)
+        out->belled = conn->bell[0] != '\0';
+    return class;
+}
+
+/* Who is the first now was not before only if we were. */
+static enum rlk_class sqlite_leave(void *state, struct rlk_call *call,
+                                   const struct rlk_claim *claim, bool *found)
+{
+    struct connection *conn = state;
+    const struct value values[] = {TEXT(claim->name), NUMBER(claim->attempt)};
+    char before[BELL_ROOM] = "", after[BELL_ROOM] = "";
+    bool left = false;
+    enum rlk_class class = ready(conn, call);
+    if (class == RLK_DONE)
+        class = begin(conn, call);
+    if (class != RLK_DONE)
+        return class;
+    class = find_bell(conn, call, claim->name, before);
+    if (class == RLK_DONE)
+        class = run_first(conn, call, RLK_STEP_LEAVE, values, NULL, NULL);
+    if (class == RLK_DONE) {
+        left = sqlite3_changes(conn->db) > 0;
+        class = find_bell(conn, call, claim->name, after);
+    }
+    class = finish(conn, call, class);
+    if (class != RLK_DONE)
+        return class;
+    *found = left;
+    if (strcmp(before, after) != 0)
+        ring(conn, after);
+    return RLK_DONE;
+}
+
+/* Take all that has come, so that it does not wake us twice; but not for ever, should somebody flood us. */
+static void drain(int socket)
+{
+    char byte;
+    for (int i = 0; i < 64 && recv(socket, &byte, sizeof byte, 0) >= 0; i++)
+        ;
+}
+
+/* Nothing is asked of the database meanwhile. What rang before we came is still in the buffer. */
+static enum rlk_class sqlite_await(void *state, struct rlk_call *call,
+                                   const struct rlk_claim *claim, int wake, enum rlk_bell *out)
+{
+    struct connection *conn = state;
+    (void)claim;
+    *out = RLK_DEAF;
+    if (!conn->bell[0])
+        return RLK_DONE;
+    struct pollfd fds[] = {{.fd = wake, .events = POLLIN}, {.fd = conn->socket, .events = POLLIN}};
+    int64_t left_us;
+    int n;
+    do {
+        left_us = call->deadline_us - rlk_now_us();
+        int64_t left_ms = left_us <= 0 ? 0 : left_us / 1000 + 1;
+        n = poll(fds, 2, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
+    } while (left_us > 0 && (n == 0 || (n < 0 && errno == EINTR)));
+    if (n > 0 && !fds[0].revents)
+        drain(conn->socket);
+    if (n >= 0)
+        *out = n == 0 ? RLK_SILENT : fds[0].revents ? RLK_INTERRUPTED : RLK_RUNG;
+    return RLK_DONE;
+}
+
+struct circle {
+    bool found;
+    char *words;
+    size_t cap;
+};
+
+static void read_circle(sqlite3_stmt *statement, void *out)
+{
+    struct circle *circle = out;
+    circle->found = true;
+    get_text(statement, 0, circle->words, circle->cap);
+}
+
+static enum rlk_class sqlite_cycle(void *state, struct rlk_call *call,
+                                   const struct rlk_claim *claim, bool *found, char *words,
+                                   size_t cap)
+{
+    const struct value values[] = {TEXT(claim->name), TEXT(claim->owner), NUMBER(claim->ticket)};
+    struct circle circle = {.words = words, .cap = cap};
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = run_first(state, call, RLK_STEP_CYCLE, values, read_circle, &circle);
+    if (class == RLK_DONE)
+        *found = circle.found;
+    return class;
+}
+
+static enum rlk_class sqlite_waiters(void *state, struct rlk_call *call, const char *name,
+                                     const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
+                                     void *context)
+{
+    const struct value values[] = {TEXT_OR_NULL(name), TEXT(after->name), NUMBER(after->ticket),
+                                   NUMBER(after->attempt), NUMBER(limit)};
+    struct page page = {0};
+    enum rlk_class class = ready(state, call);
+    if (class == RLK_DONE)
+        class = read_page(state, call, RLK_STEP_WAITERS, values, add_waiter, &page);
+    for (int i = 0; class == RLK_DONE && i < page.count; i++)
+        if (each(context, &page.of.waiters[i]) != 0)
+            break;
+    rlk_free(page.of.any);
+    return class;
 }
 
 /* ---------------------------------------------------------------- what a holder does */
@@ -736,31 +1107,50 @@ static enum rlk_class sqlite_renew(void *state, struct rlk_call *call, const str
     return class;
 }
 
+/* A change that may let the first in line in. */
+static enum rlk_class change(struct connection *conn, struct rlk_call *call, int which,
+                             const struct value *values, const char *name, bool *found)
+{
+    char bell[BELL_ROOM] = "";
+    bool changed = false;
+    enum rlk_class class = ready(conn, call);
+    if (class == RLK_DONE)
+        class = begin(conn, call);
+    if (class != RLK_DONE)
+        return class;
+    class = run_all(conn, call, which, values, NULL, NULL);
+    if (class == RLK_DONE && sqlite3_changes(conn->db) > 0) {
+        changed = true;
+        class = find_bell(conn, call, name, bell);
+    }
+    class = finish(conn, call, class);
+    if (class != RLK_DONE)
+        return class;
+    *found = changed;
+    ring(conn, bell);
+    return RLK_DONE;
+}
+
 static enum rlk_class sqlite_release(void *state, struct rlk_call *call,
                                      const struct rlk_held *held, bool *found)
 {
-    struct connection *conn = state;
     const struct value values[] = HELD(held, 0);
-    enum rlk_class class = ready(conn, call);
-    if (class == RLK_DONE)
-        class = run_first(conn, call, RLK_STEP_RELEASE, values, NULL, NULL);
-    if (class == RLK_DONE)
-        *found = sqlite3_changes(conn->db) > 0;
-    return class;
+    return change(state, call, RLK_STEP_RELEASE, values, held->name, found);
 }
 
 static enum rlk_class sqlite_withdraw(void *state, struct rlk_call *call,
                                       const struct rlk_claim *claim, bool *found)
 {
-    struct connection *conn = state;
-    const struct value values[] = {TEXT(claim->name), NUMBER(claim->slot), TEXT(claim->owner),
-                                   NUMBER(claim->attempt)};
-    enum rlk_class class = ready(conn, call);
-    if (class == RLK_DONE)
-        class = run_first(conn, call, RLK_STEP_WITHDRAW, values, NULL, NULL);
-    if (class == RLK_DONE)
-        *found = sqlite3_changes(conn->db) > 0;
-    return class;
+    const struct value values[] = {TEXT(claim->name), TEXT(claim->owner), NUMBER(claim->attempt)};
+    return change(state, call, RLK_STEP_WITHDRAW, values, claim->name, found);
+}
+
+static enum rlk_class sqlite_downgrade(void *state, struct rlk_call *call,
+                                       const struct rlk_held *held, int permits, bool *found)
+{
+    const struct value values[] = {TEXT(held->name), TEXT(held->owner), NUMBER(held->token),
+                                   NUMBER(permits)};
+    return change(state, call, RLK_STEP_DOWNGRADE, values, held->name, found);
 }
 
 struct answer {
@@ -827,19 +1217,33 @@ static enum rlk_class sqlite_verify(void *state, struct rlk_call *call, const st
 
 /* ---------------------------------------------------------------- the caller's transaction */
 
-static enum rlk_class sqlite_guard(void *state, struct rlk_call *call, const char *name,
-                                   bool *found, int64_t *token)
+struct guarded {
+    bool found, stands;
+    int64_t token;
+};
+
+static void read_guarded(sqlite3_stmt *statement, void *out)
 {
-    const struct value values[] = {TEXT(name)};
-    struct answer answer = {0};
+    struct guarded *guarded = out;
+    guarded->found = true;
+    guarded->token = sqlite3_column_int64(statement, 0);
+    guarded->stands = sqlite3_column_int(statement, 1) != 0;
+}
+
+static enum rlk_class sqlite_guard(void *state, struct rlk_call *call, const struct rlk_held *held,
+                                   bool *found, int64_t *token, bool *stands)
+{
+    const struct value values[] = HELD(held, 0);
+    struct guarded guarded = {0};
     enum rlk_class class = ready(state, call);
     if (class == RLK_DONE)
-        class = run_first(state, call, RLK_STEP_GUARD, values, read_answer, &answer);
+        class = run_first(state, call, RLK_STEP_GUARD, values, read_guarded, &guarded);
     if (class != RLK_DONE)
         return class;
-    *found = answer.found;
-    if (answer.found)
-        *token = answer.number;
+    *found = guarded.found;
+    *stands = guarded.stands;
+    if (guarded.found)
+        *token = guarded.token;
     return RLK_DONE;
 }
 
@@ -859,7 +1263,7 @@ static enum rlk_class sqlite_fence(void *state, struct rlk_call *call, const cha
 /* ---------------------------------------------------------------- administration */
 
 static enum rlk_class sqlite_list(void *state, struct rlk_call *call, const char *name,
-                                  const char *after_name, int after_slot, int limit,
+                                  const char *after_name, int64_t after_slot, int limit,
                                   rlk_row_fn *each, void *context)
 {
     const struct value values[] = {TEXT_OR_NULL(name), TEXT(after_name), NUMBER(after_slot),
@@ -867,10 +1271,10 @@ static enum rlk_class sqlite_list(void *state, struct rlk_call *call, const char
     struct page page = {0};
     enum rlk_class class = ready(state, call);
     if (class == RLK_DONE)
-        class = read_page(state, call, RLK_STEP_LIST, values, &page);
+        class = read_page(state, call, RLK_STEP_LIST, values, add_row, &page);
     if (class == RLK_DONE)
         give_page(&page, each, context);
-    rlk_free(page.rows);
+    rlk_free(page.of.any);
     return class;
 }
 
@@ -910,7 +1314,7 @@ static enum rlk_class remove_page(struct connection *conn, struct rlk_call *call
 {
     enum rlk_class class = RLK_DONE;
     for (int i = 0; i < page->count && class == RLK_DONE; i++) {
-        const struct rlk_row *row = &page->rows[i];
+        const struct rlk_row *row = &page->of.rows[i];
         const struct value values[] = {TEXT(row->name), NUMBER(row->slot), NUMBER(row->token),
                                        NUMBER(sweep->older_us)};
         class = run_first(conn, call, RLK_STEP_SWEEP, values, NULL, NULL);
@@ -931,7 +1335,7 @@ static enum rlk_class sqlite_sweep(void *state, struct rlk_call *call,
         class = begin(state, call);
     if (class != RLK_DONE)
         return class;
-    class = read_page(state, call, RLK_STEP_EXPIRED, values, &page);
+    class = read_page(state, call, RLK_STEP_EXPIRED, values, add_row, &page);
     if (!sweep->dry_run) {
         if (class == RLK_DONE)
             class = remove_page(state, call, sweep, &page);
@@ -940,10 +1344,10 @@ static enum rlk_class sqlite_sweep(void *state, struct rlk_call *call,
     if (class == RLK_DONE) {
         *seen = page.count;
         if (page.count > 0)
-            *last = page.rows[page.count - 1];
+            *last = page.of.rows[page.count - 1];
         give_page(&page, each, context);
     }
-    rlk_free(page.rows);
+    rlk_free(page.of.any);
     return class;
 }
 
@@ -964,8 +1368,8 @@ static enum rlk_class sqlite_fold(void *state, struct rlk_call *call, struct rlk
         return class;
     class = run_one(state, call, RLK_STEP_FOLD, 0, values, read_number, &count);
     if (!fold->dry_run) {
-        for (int i = 1; i < STATEMENTS_MAX && class == RLK_DONE && count > 0; i++)
-            class = run_one(state, call, RLK_STEP_FOLD, i, values, NULL, NULL);
+        if (class == RLK_DONE && count > 0)
+            class = run_rest(state, call, RLK_STEP_FOLD, values, NULL, NULL);
         class = finish(state, call, class);
     }
     if (class == RLK_DONE)
@@ -973,26 +1377,43 @@ static enum rlk_class sqlite_fold(void *state, struct rlk_call *call, struct rlk
     return class;
 }
 
-static enum rlk_class sqlite_break(void *state, struct rlk_call *call, const char *name, int slot,
+static enum rlk_class sqlite_sweep_waiters(void *state, struct rlk_call *call, int batch,
+                                           int64_t *removed)
+{
+    struct connection *conn = state;
+    const struct value values[] = {NUMBER(batch)};
+    enum rlk_class class = ready(conn, call);
+    if (class == RLK_DONE)
+        class = run_first(conn, call, RLK_STEP_SWEEP_WAITERS, values, NULL, NULL);
+    if (class == RLK_DONE)
+        *removed = sqlite3_changes(conn->db);
+    return class;
+}
+
+static enum rlk_class sqlite_break(void *state, struct rlk_call *call, const char *name,
                                    int64_t token, bool *found, struct rlk_row *broken)
 {
-    const struct value values[] = {TEXT(name), NUMBER(slot), NUMBER(token)};
+    const struct value values[] = {TEXT(name), NUMBER(token)};
     struct page page = {0};
+    char bell[BELL_ROOM] = "";
     enum rlk_class class = ready(state, call);
     if (class == RLK_DONE)
         class = begin(state, call);
     if (class != RLK_DONE)
         return class;
-    class = read_page(state, call, RLK_STEP_BREAK, values, &page);
-    for (int i = 1; i < STATEMENTS_MAX && class == RLK_DONE && page.count > 0; i++)
-        class = run_one(state, call, RLK_STEP_BREAK, i, values, NULL, NULL);
+    class = read_page(state, call, RLK_STEP_BREAK, values, add_row, &page);
+    if (class == RLK_DONE && page.count > 0)
+        class = run_rest(state, call, RLK_STEP_BREAK, values, NULL, NULL);
+    if (class == RLK_DONE && page.count > 0)
+        class = find_bell(state, call, name, bell);
     class = finish(state, call, class);
     if (class == RLK_DONE) {
         *found = page.count > 0;
         if (*found)
-            *broken = page.rows[0];
+            *broken = page.of.rows[0];
+        ring(state, bell);
     }
-    rlk_free(page.rows);
+    rlk_free(page.of.any);
     return class;
 }
 
@@ -1005,9 +1426,7 @@ static enum rlk_class sqlite_raise(void *state, struct rlk_call *call, int64_t b
         class = begin(state, call);
     if (class != RLK_DONE)
         return class;
-    for (int i = 0; i < STATEMENTS_MAX && class == RLK_DONE; i++)
-        class = run_one(state, call, RLK_STEP_RAISE, i, values, read_number, &raised);
-    class = finish(state, call, class);
+    class = finish(state, call, run_all(state, call, RLK_STEP_RAISE, values, read_number, &raised));
     if (class == RLK_DONE)
         *floor = raised;
     return class;
@@ -1021,7 +1440,6 @@ const struct rlk_backend rlk_backend_sqlite = {
     .schemes = schemes,
     .conn_size = sizeof(struct connection),
     .quote = '"',
-    .probes_first = false,
     .open = sqlite_open,
     .adopt = sqlite_adopt,
     .close = sqlite_close,
@@ -1029,18 +1447,25 @@ const struct rlk_backend rlk_backend_sqlite = {
     .meta = sqlite_meta,
     .facts = sqlite_facts,
     .acquire = sqlite_acquire,
-    .probe = sqlite_probe,
+    .acquire_all = sqlite_acquire_all,
+    .enqueue = sqlite_enqueue,
+    .leave = sqlite_leave,
+    .await = sqlite_await,
+    .cycle = sqlite_cycle,
+    .waiters = sqlite_waiters,
     .renew = sqlite_renew,
     .release = sqlite_release,
     .verify = sqlite_verify,
     .renew_all = sqlite_renew_all,
     .withdraw = sqlite_withdraw,
+    .downgrade = sqlite_downgrade,
     .guard = sqlite_guard,
     .fence = sqlite_fence,
     .list = sqlite_list,
     .last = sqlite_last,
     .sweep = sqlite_sweep,
     .fold = sqlite_fold,
+    .sweep_waiters = sqlite_sweep_waiters,
     .break_grant = sqlite_break,
     .raise_tokens = sqlite_raise,
 };

@@ -31,6 +31,9 @@ struct settings {
     bool verbose;
     bool nonblock;
     bool dry_run;
+    bool shared;
+    bool unfair;
+    bool waiters;
     int64_t wait_ms;
     int64_t ttl_ms;
     int64_t min_hold_ms;
@@ -45,6 +48,9 @@ struct settings {
     int64_t if_token;
     int64_t batch;
     int64_t by;
+    int64_t permits;
+    int64_t interval_ms;
+    int64_t count;
 };
 
 /* Options, as commands list them. Two ids may have one name where two commands mean two things. */
@@ -75,7 +81,13 @@ enum option_id {
     OPT_EVERY,
     OPT_QUIET,
     OPT_IF_TOKEN,
-    OPT_BY
+    OPT_BY,
+    OPT_SHARED,
+    OPT_PERMITS,
+    OPT_UNFAIR,
+    OPT_WAITERS,
+    OPT_INTERVAL,
+    OPT_COUNT
 };
 
 struct cli;
@@ -87,7 +99,7 @@ struct command {
     const char *details; /* the rest of its help */
     const int *options; /* OPT_END ends them; url and help are everybody's */
     int least_arguments;
-    int most_arguments; /* NO_LIMIT: the last one begins another program's command line */
+    int most_arguments; /* NO_LIMIT: names, and then another program's command line */
     int (*run)(struct cli *cli);
 };
 
@@ -98,12 +110,15 @@ struct cli {
     struct settings set;
     char **arguments; /* what is neither an option nor the command's name */
     int argument_count;
+    int name_count; /* so many arguments are names of locks, before a command line to run */
 
     char *url; /* of db */
     rowlock_db *db;
-    rowlock_lock *lock;
-    rowlock_keeper *keeper; /* renews the lock; NULL: nobody does */
-    int64_t margin_ms; /* how long before the end of its lease the lock counts as lost; 0: as the
+    rowlock_lock **locks; /* as the names were given; disconnect_database() closes them */
+    int lock_count;
+    char *title; /* their names, as a message shows them: 'a', 'b' */
+    rowlock_keeper *keeper; /* renews the locks; NULL: nobody does */
+    int64_t margin_ms; /* how long before the end of its lease a lock counts as lost; 0: as the
                           library sees fit */
     bool leave_grant; /* end without closing the handles: the grant shall outlive this process */
     bool abandon; /* end without so much as touching them: the database does not answer */
@@ -175,6 +190,18 @@ void duration_text(int64_t ms, char text[DURATION_TEXT_SIZE]);
 
 /* "report.sh[4711]@web1", printable; yours to free. Never NULL. */
 char *holder_text(const rowlock_grant *grant);
+char *waiter_text(const rowlock_waiter *waiter);
+
+/* "held by report.sh[4711]@web1, its lease lasts 12s more: its note"; likewise. */
+char *held_text(const rowlock_grant *grant);
+
+/* "exclusive", "shared", "3 permits" */
+#define KIND_TEXT_SIZE 24
+void kind_text(int32_t permits, char text[KIND_TEXT_SIZE]);
+
+/* Does somebody want to read who is in the way? A person who waits does. A cron job that finds another host
+ * at work does not want to send mail about it. */
+bool talkative(const struct cli *cli);
 
 /* How long the grant has been there, by the database's clock. */
 int64_t grant_age_ms(const rowlock_grant *grant);

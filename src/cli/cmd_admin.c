@@ -156,14 +156,19 @@ static void print_summary(const struct cli *cli, int result, const rowlock_sweep
     if (cli->set.json) {
         json_t *name = json_of_result(result);
         printf("], \"result\": \"%s\", \"dry_run\": %s, \"locks\": %lld, \"counters\": %lld, "
-               "\"batches\": %lld}\n",
+               "\"waiters\": %lld, \"batches\": %lld}\n",
                json_string_value(name), dry ? "true" : "false", (long long)report->locks,
-               (long long)report->counters, (long long)report->batches);
+               (long long)report->counters, (long long)report->waiters, (long long)report->batches);
         json_decref(name);
     } else if (!cli->set.quiet && result == ROWLOCK_OK) {
-        printf("%s%lld expired lock%s, %lld idle counter%s\n", dry ? "would remove " : "removed ",
+        printf("%s%lld expired lock%s, %lld idle counter%s", dry ? "would remove " : "removed ",
                (long long)report->locks, report->locks == 1 ? "" : "s", (long long)report->counters,
                report->counters == 1 ? "" : "s");
+        if (dry) /* tickets are not looked at then */
+            putchar('\n');
+        else
+            printf(", %lld ticket%s of waiters that are gone\n", (long long)report->waiters,
+                   report->waiters == 1 ? "" : "s");
     }
 }
 
@@ -271,6 +276,24 @@ static int nothing_broken(const struct cli *cli)
     return EXIT_NOTHING;
 }
 
+/* Which of several it may be, only the caller knows. */
+static void say_tokens(const struct cli *cli)
+{
+    struct snapshot snapshot = {0};
+    const char *name = cli->arguments[0];
+    if (snapshot_grants(&snapshot, cli->db, name) != ROWLOCK_OK)
+        snapshot.grant_count = 0;
+    for (size_t i = 0; i < snapshot.grant_count; i++) {
+        const rowlock_grant *grant = &snapshot.grants[i];
+        char kind[KIND_TEXT_SIZE];
+        char *held = held_text(grant);
+        kind_text(grant->permits, kind);
+        complain("break '%s': --if-token %lld: %s, %s", name, (long long)grant->token, kind, held);
+        free(held);
+    }
+    snapshot_free(&snapshot);
+}
+
 int cmd_break(struct cli *cli)
 {
     rowlock_grant broken = ROWLOCK_GRANT_INIT;
@@ -282,7 +305,11 @@ int cmd_break(struct cli *cli)
     if (result == ROWLOCK_NONE)
         return nothing_broken(cli);
     if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
+        status = report_failure(cli, result);
+    if (result == ROWLOCK_EINVAL && if_token == 0)
+        say_tokens(cli);
+    if (result != ROWLOCK_OK)
+        return status;
     print_broken(cli, &broken);
     return EXIT_FINE;
 }

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const int acquire_options[] = {OPT_NONBLOCK, OPT_WAIT, OPT_CONFLICT, OPT_TTL, OPT_OWNER,
-                               OPT_NOTE,     OPT_JSON, OPT_VERBOSE,  OPT_END};
+const int acquire_options[] = {OPT_NONBLOCK, OPT_WAIT,   OPT_CONFLICT, OPT_SHARED,
+                               OPT_PERMITS,  OPT_UNFAIR, OPT_TTL,      OPT_OWNER,
+                               OPT_NOTE,     OPT_JSON,   OPT_VERBOSE,  OPT_END};
 const int renew_options[] = {OPT_ITS_OWNER, OPT_ITS_TOKEN, OPT_NEW_TTL, OPT_JSON, OPT_END};
 const int grant_options[] = {OPT_ITS_OWNER, OPT_ITS_TOKEN, OPT_JSON, OPT_END};
 
@@ -43,12 +44,12 @@ static void print_grant(const rowlock_lock *lock, bool json)
 static void print_refusal(const struct cli *cli, int result)
 {
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    if (!cli->set.json || (result != ROWLOCK_BUSY && result != ROWLOCK_TIMEOUT))
+    if (!cli->set.json || status_of(result) != EXIT_NOT_ACQUIRED)
         return;
     json_t *object = must_have(json_object());
     json_put(object, "result", json_of_result(result));
-    json_put(object, "name", json_of_text(rowlock_lock_name(cli->lock)));
-    bool known = rowlock_lock_holder(cli->lock, &holder) == ROWLOCK_OK;
+    json_put(object, "name", json_of_text(rowlock_lock_name(cli->locks[0])));
+    bool known = rowlock_lock_holder(cli->locks[0], &holder) == ROWLOCK_OK;
     json_put(object, "holder", known ? json_of_grant(&holder) : json_null());
     json_print(object, 0);
 }
@@ -56,7 +57,7 @@ static void print_refusal(const struct cli *cli, int result)
 /* A token that nobody could read is of no use: then the lock is given back, by closing it. */
 static int hand_over(struct cli *cli)
 {
-    print_grant(cli->lock, cli->set.json);
+    print_grant(cli->locks[0], cli->set.json);
     if (fflush(stdout) != 0 || ferror(stdout))
         return EXIT_FINE; /* finish_output() finds it, too, and knows the status */
     /* Closing either handle would release the grant, which the script has to release itself. */
@@ -102,9 +103,13 @@ static int grant_of_others(struct cli *cli)
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
+    cli->locks = must_have(calloc(1, sizeof(rowlock_lock *)));
     int result =
-        rowlock_lock_attach(cli->db, cli->arguments[0], set->owner, set->token, &cli->lock);
-    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
+        rowlock_lock_attach(cli->db, cli->arguments[0], set->owner, set->token, cli->locks);
+    if (result != ROWLOCK_OK)
+        return report_failure(cli, result);
+    cli->lock_count = 1;
+    return EXIT_FINE;
 }
 
 static void print_answer(const struct cli *cli, int result, bool renewed)
@@ -117,8 +122,8 @@ static void print_answer(const struct cli *cli, int result, bool renewed)
     json_put(object, "owner", json_of_text(cli->set.owner));
     json_put_integer(object, "token", cli->set.token);
     if (renewed) {
-        json_put_time(object, "expires", rowlock_lock_expires_us(cli->lock));
-        json_put_integer(object, "remaining_ms", rowlock_remaining_ms(cli->lock));
+        json_put_time(object, "expires", rowlock_lock_expires_us(cli->locks[0]));
+        json_put_integer(object, "remaining_ms", rowlock_remaining_ms(cli->locks[0]));
     }
     json_print(object, 0);
 }
@@ -145,7 +150,7 @@ int cmd_renew(struct cli *cli)
     int status = grant_of_others(cli);
     if (status != EXIT_FINE)
         return status;
-    int result = rowlock_renew(cli->lock, cli->set.ttl_ms == UNSET ? 0 : cli->set.ttl_ms);
+    int result = rowlock_renew(cli->locks[0], cli->set.ttl_ms == UNSET ? 0 : cli->set.ttl_ms);
     bool renewed = result == ROWLOCK_OK || result == ROWLOCK_LAPSED;
     print_answer(cli, result, renewed);
     status = answer(cli, result);
@@ -157,7 +162,7 @@ int cmd_release(struct cli *cli)
     int status = grant_of_others(cli);
     if (status != EXIT_FINE)
         return status;
-    int result = rowlock_release(cli->lock);
+    int result = rowlock_release(cli->locks[0]);
     print_answer(cli, result, false);
     return answer(cli, result);
 }
@@ -167,7 +172,7 @@ int cmd_verify(struct cli *cli)
     int status = grant_of_others(cli);
     if (status != EXIT_FINE)
         return status;
-    int result = rowlock_verify(cli->lock);
+    int result = rowlock_verify(cli->locks[0]);
     print_answer(cli, result, false);
     return answer(cli, result);
 }

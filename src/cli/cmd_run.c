@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock run`: holds a lock while a command runs, and ends the command before the lease can end.
- * The library renews, and tells of the lease by the local clock alone (lease.c). Processes are in job.c.
+ * `rowlock run`: holds a lock, or several, while a command runs, and ends the command before a lease can end.
+ * The library renews, and tells of the leases by the local clock alone (lease.c). Processes are in job.c.
  */
 #include "commands.h"
 
@@ -15,12 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-const int run_options[] = {OPT_NONBLOCK, OPT_WAIT,     OPT_CONFLICT, OPT_TTL,
-                           OPT_MIN_HOLD, OPT_MAX_HOLD, OPT_STALL,    OPT_GRACE,
-                           OPT_OWNER,    OPT_NOTE,     OPT_VERBOSE,  OPT_END};
+const int run_options[] = {OPT_NONBLOCK, OPT_WAIT,  OPT_CONFLICT, OPT_SHARED,   OPT_PERMITS,
+                           OPT_UNFAIR,   OPT_TTL,   OPT_MIN_HOLD, OPT_MAX_HOLD, OPT_STALL,
+                           OPT_GRACE,    OPT_OWNER, OPT_NOTE,     OPT_VERBOSE,  OPT_END};
 
 #define DEFAULT_GRACE_MS 5000
 #define NO_END INT64_MAX
@@ -32,7 +33,8 @@ struct watch {
     struct cli *cli;
     struct job job;
     struct lease lease;
-    int signal_fd;
+    struct pollfd *files; /* for signals, for progress, and for each lock */
+    nfds_t file_count;
     int64_t grace_ms;
     int64_t hold_until_ms; /* --min-hold */
     int64_t end_at_ms; /* --max-hold */
@@ -73,7 +75,23 @@ static int run_settings(struct cli *cli)
     if (set->max_hold_ms != UNSET && set->max_hold_ms < set->min_hold_ms)
         return usage_error(cli, "--max-hold: must not be less than --min-hold");
     cli->margin_ms = set->grace_ms + margin_ms(cli);
+    for (int i = 0; cli->name_count > 1 && i < cli->name_count; i++) {
+        if (strchr(cli->arguments[i], '\n'))
+            return usage_error(cli, "of several names none may have a line break in it");
+    }
     return EXIT_FINE;
+}
+
+/* Several locks shall have one owner, so that one variable tells it to the job. */
+static const char *make_up_owner(void)
+{
+    static char owner[33];
+    unsigned char bytes[16];
+    if (getentropy(bytes, sizeof bytes) != 0)
+        return NULL; /* then each has its own, and the job is told the first one's */
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(owner + 2 * i, 3, "%02x", bytes[i]);
+    return owner;
 }
 
 /* The job's name is what people look for in a list of locks. And a statement must fail while there
@@ -81,27 +99,46 @@ static int run_settings(struct cli *cli)
 static int connect_for_run(struct cli *cli)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    const char *slash = strrchr(cli->arguments[1], '/');
+    const char *job = cli->arguments[cli->name_count];
+    const char *slash = strrchr(job, '/');
     options.owner = cli->set.owner;
-    options.program = slash ? slash + 1 : cli->arguments[1];
+    if (!options.owner && cli->name_count > 1)
+        options.owner = make_up_owner();
+    options.program = slash ? slash + 1 : job;
     options.statement_timeout_ms = within(cli->set.ttl_ms / 3, 1000, 10000);
     options.reconnect_ms = within(cli->set.ttl_ms / 6, 500, 5000);
     int status = connect_database(cli, &options);
     return status == EXIT_FINE ? connect_keeper(cli, &options) : status;
 }
 
-static void set_environment(const rowlock_lock *lock)
+static void set_variable(const char *variable, const char *value)
 {
-    char text[48];
-    int64_t expires_us = rowlock_lock_expires_us(lock);
-    int failed = setenv("ROWLOCK_NAME", rowlock_lock_name(lock), 1);
-    failed |= setenv("ROWLOCK_OWNER", rowlock_lock_owner(lock), 1);
-    snprintf(text, sizeof text, "%lld", (long long)rowlock_lock_token(lock));
-    failed |= setenv("ROWLOCK_TOKEN", text, 1);
-    snprintf(text, sizeof text, "%lld.%06lld", (long long)(expires_us / 1000000),
+    if (setenv(variable, value, 1) != 0)
+        must_have(NULL);
+}
+
+/* What belongs to several locks stands in lines, in the order that their names were given in. */
+static void set_environment(const struct cli *cli, int64_t expires_us)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *names = must_have(open_memstream(&text, &size));
+    for (int i = 0; i < cli->lock_count; i++)
+        fprintf(names, "%s%s", i ? "\n" : "", rowlock_lock_name(cli->locks[i]));
+    must_have(fclose(names) == 0 ? text : NULL);
+    set_variable("ROWLOCK_NAME", text);
+    free(text);
+    FILE *tokens = must_have(open_memstream(&text, &size));
+    for (int i = 0; i < cli->lock_count; i++)
+        fprintf(tokens, "%s%lld", i ? "\n" : "", (long long)rowlock_lock_token(cli->locks[i]));
+    must_have(fclose(tokens) == 0 ? text : NULL);
+    set_variable("ROWLOCK_TOKEN", text);
+    free(text);
+    set_variable("ROWLOCK_OWNER", rowlock_lock_owner(cli->locks[0]));
+    char time[48];
+    snprintf(time, sizeof time, "%lld.%06lld", (long long)(expires_us / 1000000),
              (long long)(expires_us % 1000000));
-    failed |= setenv("ROWLOCK_EXPIRES_AT", text, 1);
-    must_have(failed ? NULL : text);
+    set_variable("ROWLOCK_EXPIRES_AT", time);
 }
 
 /* ---------------------------------------------------------------- while the job runs */
@@ -111,7 +148,10 @@ static void reason_text(const struct watch *watch, char *text, size_t size)
     char silence[DURATION_TEXT_SIZE];
     switch (watch->reason) {
     case LEASE_LOST:
-        snprintf(text, size, "the lock was lost");
+        if (watch->cli->lock_count > 1)
+            snprintf(text, size, "the lock '%s' was lost", watch->lease.gone);
+        else
+            snprintf(text, size, "the lock was lost");
         break;
     case LEASE_ENDING:
         snprintf(text, size, "the lease could not be renewed in time");
@@ -138,12 +178,12 @@ static void wake_and_signal(const struct watch *watch, int signal)
 
 static void tell_to_end(struct watch *watch, enum reason reason)
 {
-    char text[80];
+    char text[320];
     watch->reason = reason;
     watch->told_ms = now_ms();
     wake_and_signal(watch, SIGTERM);
     reason_text(watch, text, sizeof text);
-    complain("run '%s': %s; ending the job", watch->cli->arguments[0], text);
+    complain("run %s: %s; ending the job", watch->cli->title, text);
 }
 
 /* The grace is over, or so nearly the lease that the rest of it is needed to be sure. */
@@ -196,13 +236,12 @@ static void look_at_job(struct watch *watch)
         return;
     }
     if (job->stop_signal == SIGTSTP) {
-        complain("run '%s': a job that holds a lock is not suspended; it goes on",
-                 watch->cli->arguments[0]);
+        complain("run %s: a job that holds a lock is not suspended; it goes on", watch->cli->title);
         job->stopped = false;
         job_signal(job, SIGCONT);
     } else if (!watch->said_stopped) {
-        complain("run '%s': the job was stopped (%s) and still holds the lock",
-                 watch->cli->arguments[0], strsignal(job->stop_signal));
+        complain("run %s: the job was stopped (%s) and still holds the lock", watch->cli->title,
+                 strsignal(job->stop_signal));
         watch->said_stopped = true;
     }
 }
@@ -229,17 +268,27 @@ static void pass_on(struct watch *watch, int signal)
     }
 }
 
-/* For a signal, news of the lease, or progress. At least once a second, because waiting counts on a clock
+static void open_files(struct watch *watch)
+{
+    const struct cli *cli = watch->cli;
+    watch->file_count = (nfds_t)cli->lock_count + 2;
+    watch->files = must_have(calloc(watch->file_count, sizeof *watch->files));
+    watch->files[0].fd = signals_fd();
+    for (int i = 0; i < cli->lock_count; i++)
+        watch->files[2 + i].fd = rowlock_lock_fd(cli->locks[i]);
+    for (nfds_t i = 0; i < watch->file_count; i++)
+        watch->files[i].events = POLLIN;
+}
+
+/* For a signal, news of a lease, or progress. At least once a second, because waiting counts on a clock
  * that stops while the machine is suspended, and because some systems have no descriptors for that. */
 static int wait_for_news(struct watch *watch, int64_t due_ms)
 {
-    struct pollfd files[] = {{.fd = watch->signal_fd, .events = POLLIN},
-                             {.fd = rowlock_lock_fd(watch->cli->lock), .events = POLLIN},
-                             {.fd = watch->lease.progress_fd, .events = POLLIN}};
     int64_t wait_ms = within(due_ms - now_ms(), 0, 1000);
-    bool one_for_all = watch->signal_fd >= 0;
+    bool one_for_all = watch->files[0].fd >= 0;
+    watch->files[1].fd = watch->lease.progress_fd;
     if (one_for_all)
-        poll(files, sizeof files / sizeof files[0], (int)wait_ms);
+        poll(watch->files, watch->file_count, (int)wait_ms);
     int signal = signals_next(one_for_all ? 0 : wait_ms);
     lease_hear(&watch->lease);
     return signal;
@@ -297,15 +346,32 @@ static void share_keyboard_signal(const struct watch *watch, bool had_terminal)
         kill(0, WTERMSIG(status));
 }
 
-static int lost_after_all(const struct watch *watch)
+static int lost_after_all(const struct watch *watch, const rowlock_lock *lock)
 {
     int status = watch->job.wait_status;
     bool exited = WIFEXITED(status);
     complain("run '%s': the lock was lost before the job ended (%s %d): another may have held it "
              "meanwhile",
-             watch->cli->arguments[0], exited ? "exit status" : "signal",
+             rowlock_lock_name(lock), exited ? "exit status" : "signal",
              exited ? WEXITSTATUS(status) : WTERMSIG(status));
     return EXIT_LOST;
+}
+
+/* Lock by lock, until one of them does not get through to the database. */
+static int release_all(struct watch *watch, int status)
+{
+    struct cli *cli = watch->cli;
+    for (int i = 0; i < cli->lock_count && !cli->abandon; i++) {
+        int result = rowlock_release(cli->locks[i]);
+        if (result == ROWLOCK_LOST && watch->reason == NO_REASON)
+            status = lost_after_all(watch, cli->locks[i]);
+        if (result == ROWLOCK_OK || result == ROWLOCK_LOST)
+            continue;
+        report_failure(cli, result);
+        complain("release lock '%s': it ends with its lease", rowlock_lock_name(cli->locks[i]));
+        cli->abandon = true;
+    }
+    return status;
 }
 
 /* What cannot be released ends with its lease. The job's work was protected to its end either way, so its
@@ -316,21 +382,16 @@ static int give_back(struct watch *watch, int status)
     struct lease *lease = &watch->lease;
     lease_look(lease);
     bool stalled = lease_stalled(lease);
-    cli->abandon = (lease->in_jeopardy || lease->running_out) && !stalled;
+    bool unheard = (lease->in_jeopardy || lease->running_out) && !stalled;
     if (lease->running_out && !stalled) {
         if (watch->reason != LEASE_ENDING)
-            complain("release lock '%s': the database does not answer; it ends with its lease",
-                     cli->arguments[0]);
+            complain("release lock %s: the database does not answer; it ends with its lease",
+                     cli->title);
+        cli->abandon = true;
         return status;
     }
-    int result = rowlock_release(cli->lock);
-    if (result == ROWLOCK_LOST)
-        return watch->reason == NO_REASON ? lost_after_all(watch) : status;
-    if (result != ROWLOCK_OK) {
-        report_failure(cli, result);
-        complain("release lock '%s': it ends with its lease", cli->arguments[0]);
-        cli->abandon = true;
-    }
+    status = release_all(watch, status);
+    cli->abandon = cli->abandon || unheard;
     return status;
 }
 
@@ -347,7 +408,7 @@ static int finish(struct watch *watch)
         status = EXIT_SIGNAL + hold_signal;
     status = give_back(watch, status);
     if (watch->cli->set.verbose)
-        complain("run '%s': the job ended with status %d", watch->cli->arguments[0],
+        complain("run %s: the job ended with status %d", watch->cli->title,
                  job_exit_status(&watch->job));
     share_keyboard_signal(watch, had_terminal);
     return status;
@@ -357,11 +418,23 @@ static int finish(struct watch *watch)
 
 static int not_started(struct cli *cli, int reason)
 {
-    int result = rowlock_release(cli->lock);
-    complain("execute '%s': %s", cli->arguments[1], strerror(reason));
-    if (result < 0)
-        report_failure(cli, result);
+    complain("execute '%s': %s", cli->arguments[cli->name_count], strerror(reason));
+    for (int i = 0; i < cli->lock_count; i++) {
+        int result = rowlock_release(cli->locks[i]);
+        if (result < 0)
+            report_failure(cli, result);
+    }
     return reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+}
+
+static int64_t first_end_us(const struct cli *cli)
+{
+    int64_t first_us = rowlock_lock_expires_us(cli->locks[0]);
+    for (int i = 1; i < cli->lock_count; i++) {
+        int64_t end_us = rowlock_lock_expires_us(cli->locks[i]);
+        first_us = end_us < first_us ? end_us : first_us;
+    }
+    return first_us;
 }
 
 static int run_job(struct cli *cli, int64_t start_ms, const int progress[2])
@@ -370,17 +443,23 @@ static int run_job(struct cli *cli, int64_t start_ms, const int progress[2])
     const struct settings *set = &cli->set;
     watch.hold_until_ms = start_ms + set->min_hold_ms;
     watch.end_at_ms = set->max_hold_ms == UNSET ? NO_END : start_ms + set->max_hold_ms;
-    watch.signal_fd = signals_fd();
+    open_files(&watch);
     lease_begin(&watch.lease, cli, progress[0]);
-    set_environment(cli->lock);
-    int reason = job_start(&watch.job, cli->arguments + 1, progress[1]);
-    if (reason)
-        return not_started(cli, reason);
-    if (progress[1] >= 0)
-        close(progress[1]); /* so that ours ends when the job's does */
-    watch_job(&watch);
-    watch_rest_of_group(&watch);
-    return finish(&watch);
+    set_environment(cli, first_end_us(cli));
+    int reason = job_start(&watch.job, cli->arguments + cli->name_count, progress[1]);
+    int status = EXIT_FINE;
+    if (reason) {
+        status = not_started(cli, reason);
+    } else {
+        if (progress[1] >= 0)
+            close(progress[1]); /* so that ours ends when the job's does */
+        watch_job(&watch);
+        watch_rest_of_group(&watch);
+        status = finish(&watch);
+    }
+    lease_end(&watch.lease);
+    free(watch.files);
+    return status;
 }
 
 /* The pipe is made before all other files, so that it gets a number of one digit: more than that, the

@@ -12,6 +12,9 @@ extern const int run_options[];
 extern const int acquire_options[];
 extern const int renew_options[];
 extern const int grant_options[];
+extern const int wait_options[];
+extern const int list_options[];
+extern const int watch_options[];
 extern const int json_options[];
 extern const int sweep_options[];
 extern const int break_options[];
@@ -24,6 +27,8 @@ int cmd_release(struct cli *cli);
 int cmd_verify(struct cli *cli);
 int cmd_list(struct cli *cli); /* cmd_list.c */
 int cmd_show(struct cli *cli);
+int cmd_wait(struct cli *cli); /* cmd_wait.c */
+int cmd_watch(struct cli *cli); /* cmd_watch.c */
 int cmd_install(struct cli *cli); /* cmd_admin.c */
 int cmd_check(struct cli *cli);
 int cmd_sweep(struct cli *cli);

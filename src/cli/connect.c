@@ -95,7 +95,7 @@ static int open_embedded(struct cli *cli, const rowlock_db_options *options)
 static pthread_mutex_t warning_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char warning[WARNING_SIZE];
 
-/* Of a keeper's complaint only the reason is news: it keeps one lease here, and its name is known. */
+/* Of a keeper's complaint only the reason is news: who tells it, knows of which lease. */
 static void keep_warning(const char *line)
 {
     static const char preface[] = "could not be renewed: ";
@@ -146,11 +146,16 @@ void disconnect_database(struct cli *cli)
 {
     if (cli->leave_grant || cli->abandon)
         return;
-    rowlock_lock_close(cli->lock);
+    for (int i = 0; i < cli->lock_count; i++)
+        rowlock_lock_close(cli->locks[i]);
     rowlock_db_close(cli->db);
     rowlock_keeper_close(cli->keeper);
     free(cli->url);
-    cli->lock = NULL;
+    free(cli->locks);
+    free(cli->title);
+    cli->locks = NULL;
+    cli->lock_count = 0;
+    cli->title = NULL;
     cli->db = NULL;
     cli->keeper = NULL;
     cli->url = NULL;

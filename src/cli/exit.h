@@ -13,7 +13,7 @@ enum exit_status {
     EXIT_UNREACHABLE = 69, /* the database cannot be reached, or its answer was lost */
     EXIT_INTERNAL = 70, /* out of memory, or the database failed in a way of its own */
     EXIT_OUTPUT = 74, /* standard output cannot be written */
-    EXIT_NOT_ACQUIRED = 75, /* another holds the lock, or another transaction won */
+    EXIT_NOT_ACQUIRED = 75, /* others hold the lock or wait for us, or another transaction won */
     EXIT_LOST = 76, /* the grant is gone, or the job was ended because of its lease */
     EXIT_DENIED = 77, /* the database refuses this user */
     EXIT_UNFIT = 78, /* no tables, foreign tables, a read-only or unsupported server */

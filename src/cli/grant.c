@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gets a lock for `run` and `acquire`: tries, says who is in the way, waits, and leaves nothing
+ * Gets locks for `run` and `acquire`: tries, says who is in the way, waits, and leaves nothing
  * behind when a signal ends it.
  */
 #include "grant.h"
 
 #include "signals.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 #define LONGEST_MS (INT64_C(366) * 86400000)
 
-int grant_settings(struct cli *cli)
+int wait_settings(struct cli *cli)
 {
     struct settings *set = &cli->set;
     if (set->nonblock && set->wait_ms != UNSET)
@@ -21,41 +22,114 @@ int grant_settings(struct cli *cli)
         set->wait_ms = 0;
     if (set->wait_ms == UNSET)
         set->wait_ms = ROWLOCK_FOREVER;
-    if (set->ttl_ms == UNSET)
-        set->ttl_ms = DEFAULT_TTL_MS;
     if (set->wait_ms > LONGEST_MS)
         return usage_error(cli, "--wait: must be at most 366d; leave it out to wait for ever");
-    if (set->ttl_ms < 100 || set->ttl_ms > LONGEST_MS)
-        return usage_error(cli, "--ttl: must be from 100ms to 366d");
     return EXIT_FINE;
 }
 
-/* A person who waits wants to know for whom. A cron job that finds another host at work does not
- * want to send mail about it; but that nobody can be named is worth a line everywhere, since something
- * else than a holder may keep the lock from being granted. */
-static bool talkative(const struct cli *cli)
+int grant_settings(struct cli *cli)
 {
-    return cli->set.verbose || isatty(STDERR_FILENO);
+    struct settings *set = &cli->set;
+    int status = wait_settings(cli);
+    if (status != EXIT_FINE)
+        return status;
+    if (set->ttl_ms == UNSET)
+        set->ttl_ms = DEFAULT_TTL_MS;
+    if (set->ttl_ms < 100 || set->ttl_ms > LONGEST_MS)
+        return usage_error(cli, "--ttl: must be from 100ms to 366d");
+    if (set->shared && set->permits != UNSET)
+        return usage_error(cli, "--shared and --permits exclude each other");
+    return EXIT_FINE;
 }
 
-static void say_who_holds(const struct cli *cli, const char *then)
+static int32_t permits_wanted(const struct cli *cli)
 {
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    const char *name = rowlock_lock_name(cli->lock);
-    if (rowlock_lock_holder(cli->lock, &holder) != ROWLOCK_OK) {
+    if (cli->set.shared)
+        return ROWLOCK_SHARED;
+    return cli->set.permits == UNSET ? 0 : (int32_t)cli->set.permits;
+}
+
+/* ---------------------------------------------------------------- who is in the way */
+
+struct obstacle {
+    rowlock_grant holder;
+    bool held;
+    rowlock_waiter first; /* in the line */
+    int line; /* how many stand in it */
+};
+
+static int note_waiter(void *context, const rowlock_waiter *waiter)
+{
+    struct obstacle *obstacle = context;
+    if (waiter->place == 1)
+        obstacle->first = *waiter;
+    obstacle->line += waiter->place > 0;
+    return 0;
+}
+
+static int note_holder(void *context, const rowlock_grant *grant)
+{
+    struct obstacle *obstacle = context;
+    obstacle->holder = *grant;
+    obstacle->held = grant->remaining_ms >= 0;
+    return obstacle->held;
+}
+
+/* Of several locks the library does not say who holds the one that was missing, but others do. */
+static void look_around(const struct cli *cli, const rowlock_lock *lock, struct obstacle *obstacle)
+{
+    const char *name = rowlock_lock_name(lock);
+    obstacle->held = rowlock_lock_holder(lock, &obstacle->holder) == ROWLOCK_OK;
+    if (rowlock_list_waiters(cli->db, name, note_waiter, obstacle) != ROWLOCK_OK)
+        obstacle->line = 0;
+    if (!obstacle->held && cli->lock_count > 1 &&
+        rowlock_list(cli->db, name, note_holder, obstacle) != ROWLOCK_OK)
+        obstacle->held = false;
+}
+
+static void say_obstacle(const struct obstacle *obstacle, const char *name, const char *then)
+{
+    char line[40] = "";
+    if (obstacle->line > 0)
+        snprintf(line, sizeof line, " (%d in line)", obstacle->line);
+    if (obstacle->held) {
+        char *held = held_text(&obstacle->holder);
+        complain("'%s' is %s%s; %s", name, held, line, then);
+        free(held);
+    } else if (obstacle->line > 0) {
+        char *who = waiter_text(&obstacle->first);
+        complain("'%s' goes to %s next, who stands in line for it%s; %s", name, who, line, then);
+        free(who);
+    } else {
         complain("'%s' is kept busy by another transaction, which cannot be named; %s", name, then);
-        return;
     }
-    char left[DURATION_TEXT_SIZE];
-    duration_text(holder.remaining_ms > 0 ? holder.remaining_ms : 0, left);
-    char *who = holder_text(&holder);
-    complain("'%s' is held by %s, its lease lasts %s more%s%s; %s", name, who, left,
-             holder.note[0] ? ": " : "", holder.note, then);
-    free(who);
+}
+
+/* That nobody can be named is worth a line everywhere, since something else than a holder may keep the lock
+ * from being granted. */
+static void say_who_holds(const struct cli *cli, size_t missing, const char *then)
+{
+    const rowlock_lock *lock = cli->locks[missing];
+    struct obstacle obstacle = {.holder = ROWLOCK_GRANT_INIT};
+    if (!talkative(cli) && rowlock_lock_holder(lock, &obstacle.holder) == ROWLOCK_OK)
+        return;
+    look_around(cli, lock, &obstacle);
+    if (talkative(cli) || (!obstacle.held && obstacle.line == 0))
+        say_obstacle(&obstacle, rowlock_lock_name(lock), then);
+}
+
+/* ---------------------------------------------------------------- getting them */
+
+static int get(const struct cli *cli, const rowlock_acquire_options *options, size_t *missing)
+{
+    *missing = 0;
+    if (cli->lock_count == 1)
+        return rowlock_acquire(cli->locks[0], options);
+    return rowlock_acquire_all(cli->locks, (size_t)cli->lock_count, options, missing);
 }
 
 /* One try without waiting comes first where somebody wants to read who is in the way. */
-static int acquire(struct cli *cli)
+static int acquire(const struct cli *cli, size_t *missing)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     int64_t wait_ms = cli->set.wait_ms;
@@ -65,59 +139,96 @@ static int acquire(struct cli *cli)
     options.keeper = cli->keeper;
     options.margin_ms = cli->margin_ms;
     options.progress_ms = cli->set.stall_ms == UNSET ? 0 : cli->set.stall_ms;
+    options.permits = permits_wanted(cli);
+    options.unfair = cli->set.unfair;
     if (wait_ms != 0 && talkative(cli)) {
-        int result = rowlock_acquire(cli->lock, &options);
+        int result = get(cli, &options, missing);
         if (result != ROWLOCK_BUSY)
             return result;
-        say_who_holds(cli, "waiting");
+        say_who_holds(cli, *missing, "waiting");
         int64_t left_ms = wait_ms - (now_ms() - start_ms);
         if (wait_ms != ROWLOCK_FOREVER && left_ms <= 0)
             return ROWLOCK_TIMEOUT;
         wait_ms = wait_ms == ROWLOCK_FOREVER ? wait_ms : left_ms;
     }
     options.wait_ms = wait_ms;
-    return rowlock_acquire(cli->lock, &options);
+    return get(cli, &options, missing);
 }
 
 static int after_signal(struct cli *cli, int result, int signal)
 {
-    if (result == ROWLOCK_OK) {
-        int released = rowlock_release(cli->lock);
+    for (int i = 0; result == ROWLOCK_OK && i < cli->lock_count; i++) {
+        int released = rowlock_release(cli->locks[i]);
         if (released < 0)
             report_failure(cli, released);
     }
     return EXIT_SIGNAL + signal;
 }
 
-static int not_acquired(struct cli *cli, int result)
+static int not_acquired(struct cli *cli, int result, size_t missing)
 {
-    if (result != ROWLOCK_BUSY && result != ROWLOCK_TIMEOUT)
-        return report_failure(cli, result);
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    if (talkative(cli) || rowlock_lock_holder(cli->lock, &holder) != ROWLOCK_OK)
-        say_who_holds(cli, "giving up");
-    return cli->set.conflict_status != UNSET ? (int)cli->set.conflict_status : EXIT_NOT_ACQUIRED;
+    int status = status_of(result);
+    if (result == ROWLOCK_BUSY || result == ROWLOCK_TIMEOUT)
+        say_who_holds(cli, missing, "giving up");
+    else
+        report_failure(cli, result);
+    bool asked = status == EXIT_NOT_ACQUIRED && cli->set.conflict_status != UNSET;
+    return asked ? (int)cli->set.conflict_status : status;
+}
+
+/* As many names as a line has room for. */
+static char *title_of(const struct cli *cli)
+{
+    char text[600];
+    int used = snprintf(text, sizeof text, "'%s'", cli->arguments[0]);
+    for (int i = 1; i < cli->name_count; i++) {
+        if (used + (int)strlen(cli->arguments[i]) > 400) {
+            snprintf(text + used, sizeof text - (size_t)used, " and %d more", cli->name_count - i);
+            break;
+        }
+        used += snprintf(text + used, sizeof text - (size_t)used, ", '%s'", cli->arguments[i]);
+    }
+    return must_have(strdup(text));
+}
+
+static int open_locks(struct cli *cli)
+{
+    cli->locks = must_have(calloc((size_t)cli->name_count, sizeof(rowlock_lock *)));
+    for (int i = 0; i < cli->name_count; i++) {
+        int result = rowlock_lock_open(cli->db, cli->arguments[i], &cli->locks[i]);
+        if (result != ROWLOCK_OK)
+            return result;
+        cli->lock_count++;
+    }
+    cli->title = title_of(cli);
+    return ROWLOCK_OK;
+}
+
+static void say_got(const struct cli *cli)
+{
+    char lease[DURATION_TEXT_SIZE];
+    duration_text(cli->set.ttl_ms, lease);
+    for (int i = 0; i < cli->lock_count; i++)
+        complain("got '%s' with token %lld for %s", rowlock_lock_name(cli->locks[i]),
+                 (long long)rowlock_lock_token(cli->locks[i]), lease);
 }
 
 bool grant_get(struct cli *cli, int *result, int *status)
 {
-    *result = rowlock_lock_open(cli->db, cli->arguments[0], &cli->lock);
+    size_t missing;
+    *result = open_locks(cli);
     if (*result != ROWLOCK_OK) {
         *status = report_failure(cli, *result);
         return false;
     }
     signals_cancel(cli->db);
-    *result = acquire(cli);
+    *result = acquire(cli, &missing);
     int signal = signals_keep();
     if (signal || *result != ROWLOCK_OK) {
-        *status = signal ? after_signal(cli, *result, signal) : not_acquired(cli, *result);
+        *status = signal ? after_signal(cli, *result, signal) : not_acquired(cli, *result, missing);
         return false;
     }
-    if (cli->set.verbose) {
-        char lease[DURATION_TEXT_SIZE];
-        duration_text(cli->set.ttl_ms, lease);
-        complain("got '%s' with token %lld for %s", cli->arguments[0],
-                 (long long)rowlock_lock_token(cli->lock), lease);
-    }
+    if (cli->set.verbose)
+        say_got(cli);
     return true;
 }

@@ -59,11 +59,19 @@ json_t *json_of_result(int result)
     return json_of_text(text);
 }
 
+/* The kind in words, and the number of permits where it has one. */
+static void put_kind(json_t *object, int32_t permits)
+{
+    const char *kind = permits > 0 ? "counted" : permits < 0 ? "shared" : "exclusive";
+    json_put(object, "kind", json_of_text(kind));
+    json_put(object, "permits", permits > 0 ? json_integer(permits) : json_null());
+}
+
 json_t *json_of_grant(const rowlock_grant *grant)
 {
     json_t *object = must_have(json_object());
     json_put(object, "name", json_of_text(grant->name));
-    json_put_integer(object, "slot", grant->slot);
+    put_kind(object, grant->permits);
     json_put(object, "owner", json_of_text(grant->owner));
     json_put_integer(object, "token", grant->token);
     json_put(object, "program", json_of_text(grant->program));
@@ -77,6 +85,47 @@ json_t *json_of_grant(const rowlock_grant *grant)
     json_put_integer(object, "ttl_ms", grant->ttl_ms);
     json_put_integer(object, "renewals", grant->renewals);
     return object;
+}
+
+json_t *json_of_waiter(const rowlock_waiter *waiter)
+{
+    json_t *object = must_have(json_object());
+    json_put(object, "name", json_of_text(waiter->name));
+    put_kind(object, waiter->permits);
+    json_put_integer(object, "place", waiter->place);
+    json_put_integer(object, "ticket", waiter->ticket);
+    json_put(object, "owner", json_of_text(waiter->owner));
+    json_put(object, "program", json_of_text(waiter->program));
+    json_put_integer(object, "pid", waiter->pid);
+    json_put(object, "host", json_of_text(waiter->host));
+    json_put(object, "note", json_of_text(waiter->note));
+    json_put_time(object, "since", waiter->since_us);
+    json_put_integer(object, "waited_ms", waiter->waited_ms);
+    json_put_integer(object, "remaining_ms", waiter->remaining_ms);
+    json_put(object, "expired", json_boolean(waiter->place == 0));
+    return object;
+}
+
+static void append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) != 0)
+        must_have(NULL);
+}
+
+json_t *json_of_grants(const struct snapshot *snapshot)
+{
+    json_t *array = must_have(json_array());
+    for (size_t i = 0; i < snapshot->grant_count; i++)
+        append(array, json_of_grant(&snapshot->grants[i]));
+    return array;
+}
+
+json_t *json_of_waiters(const struct snapshot *snapshot)
+{
+    json_t *array = must_have(json_array());
+    for (size_t i = 0; i < snapshot->waiter_count; i++)
+        append(array, json_of_waiter(&snapshot->waiters[i]));
+    return array;
 }
 
 void json_print(json_t *value, int compact)

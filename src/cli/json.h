@@ -6,12 +6,19 @@
 #ifndef ROWLOCK_CLI_JSON_H
 #define ROWLOCK_CLI_JSON_H
 
+#include "snapshot.h"
+
 #include <rowlock/rowlock.h>
 
 #include <jansson.h>
 
 /* All of these end the process when there is no memory, and never return NULL. */
 json_t *json_of_grant(const rowlock_grant *grant);
+json_t *json_of_waiter(const rowlock_waiter *waiter);
+
+/* Arrays of all of them. */
+json_t *json_of_grants(const struct snapshot *snapshot);
+json_t *json_of_waiters(const struct snapshot *snapshot);
 
 /* A string; what is not UTF-8 (a program's name may be anything) is escaped. */
 json_t *json_of_text(const char *text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looks at the lease of a running job and talks about it. No call here waits for the database.
+ * Looks at the leases of a running job and talks about them. No call here waits for the database.
  */
 #include "lease.h"
 
@@ -15,72 +15,106 @@
 void lease_begin(struct lease *lease, struct cli *cli, int progress_fd)
 {
     *lease = (struct lease){.cli = cli, .progress_fd = progress_fd};
+    lease->each = must_have(calloc((size_t)cli->lock_count, sizeof *lease->each));
+    for (int i = 0; i < cli->lock_count; i++)
+        lease->each[i].lock = cli->locks[i];
     lease_look(lease);
     lease->progress_ms = lease->deadline_ms - cli->set.ttl_ms; /* at the grant */
 }
 
-/* ---------------------------------------------------------------- the lease */
+void lease_end(struct lease *lease)
+{
+    free(lease->each);
+    lease->each = NULL;
+}
+
+/* ---------------------------------------------------------------- one lease */
 
 /* From one renewal to the next, the database's clock may have run on by far more than ours. */
-static bool has_lapsed(const struct lease *lease, int64_t deadline_ms, int64_t expires_us)
+static bool has_lapsed(const struct one_lease *one, int64_t deadline_ms, int64_t expires_us,
+                       int64_t ttl_ms)
 {
-    int64_t theirs_ms = (expires_us - lease->expires_us) / 1000;
-    int64_t ours_ms = deadline_ms - lease->deadline_ms;
-    int64_t ttl_ms = lease->cli->set.ttl_ms;
-    return lease->expires_us && theirs_ms > ttl_ms && theirs_ms - ours_ms > ttl_ms / 2;
+    int64_t theirs_ms = (expires_us - one->expires_us) / 1000;
+    int64_t ours_ms = deadline_ms - one->deadline_ms;
+    return one->expires_us && theirs_ms > ttl_ms && theirs_ms - ours_ms > ttl_ms / 2;
 }
 
-static void note_end(struct lease *lease, int64_t deadline_ms, int64_t expires_us)
+static void note_end(struct one_lease *one, int64_t deadline_ms, int64_t expires_us, int64_t ttl_ms)
 {
-    if (has_lapsed(lease, deadline_ms, expires_us))
+    if (has_lapsed(one, deadline_ms, expires_us, ttl_ms))
         complain("renew lock '%s': the lease had run out by the database's clock; for a while the "
                  "job was not protected, but nobody else got the lock",
-                 rowlock_lock_name(lease->cli->lock));
-    lease->deadline_ms = deadline_ms;
-    lease->expires_us = expires_us;
+                 rowlock_lock_name(one->lock));
+    one->deadline_ms = deadline_ms;
+    one->expires_us = expires_us;
 }
 
-static void say_jeopardy(const struct lease *lease)
+static void say_jeopardy(const struct lease *lease, const struct one_lease *one)
 {
-    const struct cli *cli = lease->cli;
     char text[DURATION_TEXT_SIZE];
     char why[WARNING_SIZE];
     duration_text(now_ms() - lease->progress_ms, text);
     if (lease_stalled(lease))
         complain("run '%s': the job told no progress for %s; its lease is not renewed",
-                 cli->arguments[0], text);
+                 rowlock_lock_name(one->lock), text);
     else
-        complain("renew lock '%s': %s", cli->arguments[0],
+        complain("renew lock '%s': %s", rowlock_lock_name(one->lock),
                  last_warning(why) ? why : "the database has not answered yet");
 }
 
-static void note_state(struct lease *lease, rowlock_state state)
+static void note_state(const struct lease *lease, struct one_lease *one, rowlock_state state)
 {
     bool jeopardy = state == ROWLOCK_STATE_JEOPARDY;
-    if (jeopardy && !lease->in_jeopardy)
-        say_jeopardy(lease);
-    if (state == ROWLOCK_STATE_HELD && lease->in_jeopardy)
-        complain("renew lock '%s': done after all", lease->cli->arguments[0]);
-    if (state == ROWLOCK_STATE_HELD)
-        forget_warning();
-    lease->in_jeopardy = jeopardy;
-    if (state == ROWLOCK_STATE_HELD || jeopardy || lease->lost)
+    if (jeopardy && !one->in_jeopardy)
+        say_jeopardy(lease, one);
+    if (state == ROWLOCK_STATE_HELD && one->in_jeopardy)
+        complain("renew lock '%s': done after all", rowlock_lock_name(one->lock));
+    one->in_jeopardy = jeopardy;
+    if (state == ROWLOCK_STATE_HELD || jeopardy || one->lost)
         return;
-    lease->lost = true;
-    lease->running_out = now_ms() >= lease->deadline_ms - lease->cli->margin_ms;
+    one->lost = true;
+    one->running_out = now_ms() >= one->deadline_ms - lease->cli->margin_ms;
 }
 
 /* Our clock is read before the remaining time is, so that the sum errs to the early side. A lost lease
  * has no time left by what the library says, and keeps the deadline it had. */
+static void look_at(const struct lease *lease, struct one_lease *one)
+{
+    int64_t expires_us = rowlock_lock_expires_us(one->lock);
+    int64_t now = now_ms();
+    int64_t left_ms = rowlock_remaining_ms(one->lock);
+    if (left_ms > 0)
+        note_end(one, now + left_ms, expires_us, lease->cli->set.ttl_ms);
+    note_state(lease, one, rowlock_lock_state(one->lock));
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+static void sum_up(struct lease *lease)
+{
+    lease->deadline_ms = INT64_MAX;
+    lease->in_jeopardy = false;
+    lease->lost = false;
+    lease->gone = NULL;
+    for (int i = 0; i < lease->cli->lock_count; i++) {
+        const struct one_lease *one = &lease->each[i];
+        if (one->deadline_ms < lease->deadline_ms)
+            lease->deadline_ms = one->deadline_ms;
+        lease->in_jeopardy = lease->in_jeopardy || one->in_jeopardy;
+        lease->lost = lease->lost || one->lost;
+        if (one->lost && !one->running_out)
+            lease->gone = rowlock_lock_name(one->lock);
+    }
+    lease->running_out = lease->lost && !lease->gone;
+    if (!lease->in_jeopardy && !lease->lost)
+        forget_warning();
+}
+
 void lease_look(struct lease *lease)
 {
-    rowlock_lock *lock = lease->cli->lock;
-    int64_t expires_us = rowlock_lock_expires_us(lock);
-    int64_t now = now_ms();
-    int64_t left_ms = rowlock_remaining_ms(lock);
-    if (left_ms > 0)
-        note_end(lease, now + left_ms, expires_us);
-    note_state(lease, rowlock_lock_state(lock));
+    for (int i = 0; i < lease->cli->lock_count; i++)
+        look_at(lease, &lease->each[i]);
+    sum_up(lease);
 }
 
 /* ---------------------------------------------------------------- progress */
@@ -99,7 +133,8 @@ int progress_open(int ends[2])
 void lease_progress(struct lease *lease)
 {
     lease->progress_ms = now_ms();
-    rowlock_progress(lease->cli->lock);
+    for (int i = 0; i < lease->cli->lock_count; i++)
+        rowlock_progress(lease->cli->locks[i]);
 }
 
 void lease_hear(struct lease *lease)

@@ -13,13 +13,24 @@
 
 static int run_help(struct cli *cli);
 
+#if RLK_WITH_CURSES
+#define SCREEN_HELP                                                                              \
+    "On a terminal it is a screen: q or Ctrl-C ends it, arrows and page keys scroll. Elsewhere " \
+    "it\n"
+#else
+#define SCREEN_HELP "The screen for terminals is not built in: it\n"
+#endif
+
 static const int no_options[] = {OPT_END};
 
 static const struct command commands[] = {
-    {"run", "NAME [--] COMMAND [ARGUMENT]...", "hold a lock while a command runs",
+    {"run", "NAME... [--] COMMAND [ARGUMENT]...", "hold a lock while a command runs",
      "NAME is held, and its lease renewed, for as long as COMMAND runs. If the lease is lost or "
      "can\n"
      "no longer be renewed, COMMAND and its children are ended before it runs out.\n"
+     "All words before the first -- are names, of locks that are got all together or not at all.\n"
+     "Without a -- the first word is the name.\n"
+     "Who must wait stands in line: locks are granted in the order of asking for them.\n"
      "COMMAND finds ROWLOCK_NAME, ROWLOCK_TOKEN, ROWLOCK_OWNER and ROWLOCK_EXPIRES_AT in its\n"
      "environment. Its exit status is passed on; 75: not acquired; 76: lost while it ran.\n"
      "With --stall, each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n",
@@ -36,11 +47,19 @@ static const struct command commands[] = {
     {"verify", "NAME", "ask whether a grant stands",
      "Exit status: 0 it stands; 76 it is gone, or its lease has run out.\n", grant_options, 1, 1,
      cmd_verify},
-    {"list", "", "show all locks that are held",
-     "Expired ones that nobody took or swept are shown too.\n", json_options, 0, 0, cmd_list},
+    {"wait", "NAME", "wait until nobody holds a lock",
+     "It takes nothing: another may have the lock a moment later.\n"
+     "Exit status: 0 nobody holds it; 75 the wait is over.\n",
+     wait_options, 1, 1, cmd_wait},
+    {"list", "", "show all locks that are held, or who waits",
+     "Expired ones that nobody took or swept are shown too.\n", list_options, 0, 0, cmd_list},
     {"show", "NAME", "show everything about one lock",
-     "Exit status: 0 if it is held, or was; 1 if nothing is on record.\n", json_options, 1, 1,
-     cmd_show},
+     "Exit status: 0 if it is held, or was, or is waited for; 1 if nothing is on record.\n",
+     json_options, 1, 1, cmd_show},
+    {"watch", "[NAME]", "show holders and waiters live",
+     SCREEN_HELP
+     "prints all of it once in an interval; with --json an object on a line of its own.\n",
+     watch_options, 0, 1, cmd_watch},
     {"sweep", "", "remove expired locks that nobody came for",
      "Locks do not need it, the size of the tables does: for cron, or with --every.\n",
      sweep_options, 0, 0, cmd_sweep},
@@ -185,7 +204,10 @@ int main(int argc, char **argv)
                                      .token = UNSET,
                                      .if_token = UNSET,
                                      .batch = UNSET,
-                                     .by = UNSET}};
+                                     .by = UNSET,
+                                     .permits = UNSET,
+                                     .interval_ms = UNSET,
+                                     .count = UNSET}};
     occupy_standard_streams();
     int status = run_cli(&cli, argc, argv);
     disconnect_database(&cli);

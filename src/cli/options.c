@@ -38,6 +38,12 @@ static const struct option_row rows[] = {
      AT(ttl_ms), 0, 0},
     {OPT_NEW_TTL, 0, "ttl", "DURATION", "how long it lasts from now on (as long as before)", LENGTH,
      AT(ttl_ms), 0, 0},
+    {OPT_SHARED, 's', "shared", NULL, "share the lock with all who ask for it with -s", FLAG,
+     AT(shared), 0, 0},
+    {OPT_PERMITS, 0, "permits", "N", "share it with up to N - 1 others who ask with the same N",
+     NUMBER, AT(permits), 1, 1000000},
+    {OPT_UNFAIR, 0, "unfair", NULL, "pass by those who stand in line when the lock is found free",
+     FLAG, AT(unfair), 0, 0},
     {OPT_GRACE, 0, "grace", "DURATION", "from SIGTERM to SIGKILL when the job must end (5s)",
      DURATION, AT(grace_ms), 0, 0},
     {OPT_MIN_HOLD, 0, "min-hold", "DURATION", "keep the lock so long even if COMMAND ends sooner",
@@ -66,6 +72,10 @@ static const struct option_row rows[] = {
      AT(if_token), 1, INT64_MAX},
     {OPT_BY, 0, "by", "N", "how far above the highest there is (1000000)", NUMBER, AT(by), 1,
      INT64_C(1000000000000000)},
+    {OPT_WAITERS, 0, "waiters", NULL, "show those who stand in line instead", FLAG, AT(waiters), 0,
+     0},
+    {OPT_INTERVAL, 0, "interval", "DURATION", "look so often (1s)", LENGTH, AT(interval_ms), 0, 0},
+    {OPT_COUNT, 0, "count", "N", "end after so many looks", NUMBER, AT(count), 1, 1000000000},
     {OPT_JSON, 0, "json", NULL, "print JSON", FLAG, AT(json), 0, 0},
     {OPT_QUIET, 'q', "quiet", NULL, "print nothing but errors", FLAG, AT(quiet), 0, 0},
     {OPT_VERBOSE, 'v', "verbose", NULL, "say on standard error what is going on", FLAG, AT(verbose),
@@ -258,17 +268,26 @@ static const struct option_row *row_found(int code)
     return NULL;
 }
 
-/* getopt_long() has refused a word: say why. word is the one it looked at. */
+static bool runs_another(const struct cli *cli)
+{
+    return cli->command && cli->command->most_arguments == NO_LIMIT;
+}
+
+/* getopt_long() has refused a word: say why. word is the one it looked at. After two words it may well be
+ * another program's. */
 static int refuse(const struct cli *cli, int code, const char *word)
 {
     const struct option_row *row = row_found(optopt);
+    const char *hint = runs_another(cli) && cli->argument_count > 1
+                           ? "; if it is the command's, the first -- has to stand before that"
+                           : "";
     if (code == ':' && row)
         return usage_error(cli, "--%s needs an argument: %s", row->name, row->argument);
     if (optopt >= OPT_URL && row)
         return usage_error(cli, "--%s takes no argument", row->name);
     if (optopt)
-        return usage_error(cli, "unknown option '-%c'", optopt);
-    return usage_error(cli, "no such option here, or short for several: '%s'", word);
+        return usage_error(cli, "unknown option '-%c'%s", optopt, hint);
+    return usage_error(cli, "no such option here, or short for several: '%s'%s", word, hint);
 }
 
 /* Two commands' options of one name have different ids but the same letter and member, so the first
@@ -300,7 +319,8 @@ static int count_arguments(const struct cli *cli)
     const struct command *command = cli->command;
     if (cli->set.help)
         return EXIT_FINE;
-    if (cli->argument_count < command->least_arguments)
+    bool nothing_to_run = runs_another(cli) && cli->argument_count <= cli->name_count;
+    if (cli->argument_count < command->least_arguments || nothing_to_run)
         return usage_error(cli, "too few arguments: %s", command->arguments);
     if (command->most_arguments != NO_LIMIT && cli->argument_count > command->most_arguments)
         return usage_error(cli, "unexpected argument '%s'",
@@ -308,30 +328,72 @@ static int count_arguments(const struct cli *cli)
     return EXIT_FINE;
 }
 
-/* A command that starts another keeps its hands off that one's options: it stops at the second word
- * that is no option, so that "--" is only needed when that word begins with a dash. */
-int options_of_command(struct cli *cli, int argc, char **argv)
+/* Takes options and so many words, or all there are up to a "--", and tells whether there was one. The rest
+ * of the line begins at optind. */
+static int take_words(struct cli *cli, int argc, char **argv, int most, bool *dashes)
 {
     struct grammar grammar;
+    const char *taken = NULL; /* as an option's argument, which may look like one */
     int code;
-    bool runs_another = cli->command->most_arguments == NO_LIMIT;
     grammar_start(&grammar, '-');
     grammar_add(&grammar, cli->command->options);
     grammar_add(&grammar, everybodys);
-    cli->arguments = must_have(calloc((size_t)argc + 1, sizeof *cli->arguments));
+    cli->argument_count = 0;
+    *dashes = false;
     while ((code = getopt_long(argc, argv, grammar.shorts, grammar.longs, NULL)) != -1) {
-        if (code == 1 && runs_another && cli->argument_count == 1) {
+        taken = optarg;
+        if (code == 1 && cli->argument_count == most) {
             optind--;
-            break;
+            return EXIT_FINE;
         }
-        if (code == 1) {
+        int status = EXIT_FINE;
+        if (code == 1)
             cli->arguments[cli->argument_count++] = optarg;
-            continue;
-        }
-        int status = take_option(cli, code, argv);
+        else
+            status = take_option(cli, code, argv);
         if (status != EXIT_FINE)
             return status;
     }
+    *dashes = optind > 1 && argv[optind - 1] != taken && strcmp(argv[optind - 1], "--") == 0;
+    return EXIT_FINE;
+}
+
+static bool has_dashes(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A command that starts another keeps its hands off that one's options: all words before the first "--" are
+ * names, and where there is none the first word is the name. */
+static int take_names(struct cli *cli, int argc, char **argv)
+{
+    struct settings before = cli->set;
+    bool dashes = false;
+    int status = EXIT_FINE;
+    if (has_dashes(argc, argv))
+        status = take_words(cli, argc, argv, NO_LIMIT, &dashes);
+    if (status == EXIT_FINE && !dashes) {
+        cli->set = before;
+        status = take_words(cli, argc, argv, 1, &dashes);
+    }
+    if (dashes && cli->argument_count > 1)
+        cli->name_count = cli->argument_count;
+    return status;
+}
+
+int options_of_command(struct cli *cli, int argc, char **argv)
+{
+    bool dashes;
+    cli->arguments = must_have(calloc((size_t)argc + 1, sizeof *cli->arguments));
+    cli->name_count = 1;
+    int status = runs_another(cli) ? take_names(cli, argc, argv)
+                                   : take_words(cli, argc, argv, NO_LIMIT, &dashes);
+    if (status != EXIT_FINE)
+        return status;
     while (optind < argc)
         cli->arguments[cli->argument_count++] = argv[optind++];
     return count_arguments(cli);

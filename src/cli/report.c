@@ -50,6 +50,11 @@ void complain(const char *format, ...)
     free(safe);
 }
 
+bool talkative(const struct cli *cli)
+{
+    return cli->set.verbose || isatty(STDERR_FILENO);
+}
+
 int status_of(int result)
 {
     static const struct {
@@ -64,6 +69,8 @@ int status_of(int result)
         {ROWLOCK_NONE, EXIT_NOTHING},
         {ROWLOCK_STALE, EXIT_LOST},
         {ROWLOCK_CONFLICT, EXIT_NOT_ACQUIRED},
+        {ROWLOCK_MISMATCH, EXIT_NOT_ACQUIRED},
+        {ROWLOCK_DEADLOCK, EXIT_NOT_ACQUIRED},
         {ROWLOCK_EUNCERTAIN, EXIT_UNREACHABLE},
         {ROWLOCK_ECONN, EXIT_UNREACHABLE},
         {ROWLOCK_ESCHEMA, EXIT_UNFIT},
@@ -187,11 +194,41 @@ void duration_text(int64_t ms, char text[DURATION_TEXT_SIZE])
         snprintf(text, DURATION_TEXT_SIZE, "%lldd%02lldh", s / 86400, s / 3600 % 24);
 }
 
-char *holder_text(const rowlock_grant *grant)
+static char *process_text(const char *program, int64_t pid, const char *host)
 {
     char text[600];
-    snprintf(text, sizeof text, "%s[%lld]@%s", grant->program, (long long)grant->pid, grant->host);
+    snprintf(text, sizeof text, "%s[%lld]@%s", program, (long long)pid, host);
     return printable(text);
+}
+
+char *holder_text(const rowlock_grant *grant)
+{
+    return process_text(grant->program, grant->pid, grant->host);
+}
+
+char *waiter_text(const rowlock_waiter *waiter)
+{
+    return process_text(waiter->program, waiter->pid, waiter->host);
+}
+
+char *held_text(const rowlock_grant *grant)
+{
+    char text[1000];
+    char left[DURATION_TEXT_SIZE];
+    char *who = holder_text(grant);
+    duration_text(grant->remaining_ms > 0 ? grant->remaining_ms : 0, left);
+    snprintf(text, sizeof text, "held by %s, its lease lasts %s more%s%s", who, left,
+             grant->note[0] ? ": " : "", grant->note);
+    free(who);
+    return printable(text);
+}
+
+void kind_text(int32_t permits, char text[KIND_TEXT_SIZE])
+{
+    if (permits > 0)
+        snprintf(text, KIND_TEXT_SIZE, "%d permit%s", permits, permits == 1 ? "" : "s");
+    else
+        snprintf(text, KIND_TEXT_SIZE, "%s", permits == ROWLOCK_SHARED ? "shared" : "exclusive");
 }
 
 int64_t grant_age_ms(const rowlock_grant *grant)

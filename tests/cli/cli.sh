@@ -7,6 +7,7 @@
 #     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
 #     until_true SECONDS COMMAND…     tries again until COMMAND succeeds
 #     for_each_database FUNCTION      calls it with ROWLOCK_URL set, and $db the database's name
+#     server freeze|thaw|stop|start   the server of $db, if it is a private one
 #
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
@@ -125,6 +126,13 @@ test_database() {
     export ROWLOCK_URL
     "$tests"
     echo "# all of $db"
+}
+
+# server WHAT: freeze, thaw, stop or start the server under test. A started one outlives this test, so
+# it must inherit neither our private folder nor the pipe that our results go through.
+server() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR
+    TMPDIR=${!dir} tests/lib/server-ctl.sh "$db" "$1" 3>&- 4>&- 5>&-
 }
 
 # All databases at the same time, since a test of leases mostly waits. The lines of one stay together.

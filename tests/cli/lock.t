@@ -100,7 +100,7 @@ listing() {
     rl acquire list-a --owner me
     exits "list succeeds" 0 list
     same "it begins with headings" "$(head -n 1 <<<"$out" | tr -s ' ' | sed 's/ $//')" \
-        "NAME TOKEN HELD BY SINCE LEASE LEFT NOTE"
+        "NAME TOKEN KIND HELD BY SINCE LEASE LEFT NOTE"
     same "and goes on in the order of names" "$(grep -o '^list-[ab]' <<<"$out" | tr '\n' ' ')" "list-a list-b "
     has "what a terminal would obey is escaped" "$out" 'bell\x07, line\x0abreak, \x1b[31mred'
     exits "list --json is an array in the same order" 0 list --json

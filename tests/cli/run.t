@@ -185,13 +185,6 @@ losing() {
     has "which is said together with that" "$err" "exit status 5"
 }
 
-# server WHAT: freeze, thaw, stop or start the server under test. A started one outlives this test, so
-# it must inherit neither our private folder nor the pipe that our results go through.
-server() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
-    TMPDIR=${!dir} tests/lib/server-ctl.sh "$db" "$1" 3>&- 4>&- 5>&-
-}
-
 # just_renewed NAME: waits for the next renewal, so that there is some time until the one after it. Sets
 # $expires to the end of the lease by the database's clock.
 just_renewed() {

@@ -4,7 +4,7 @@ set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
-commands="run acquire renew release verify list show sweep break raise-tokens install check help"
+commands="run acquire renew release verify wait list show watch sweep break raise-tokens install check help"
 
 help() {
     local name
@@ -73,7 +73,25 @@ refusals() {
     refused "release without a token" "say --token" release x --owner o
     ROWLOCK_TOKEN=seven refused "a ROWLOCK_TOKEN that is none" "'seven' is not a token" \
         release x --owner o
-    refused "shared locks, which are not there yet," "unknown option '-s'" run -s x true
+    refused "-s together with --permits" "exclude each other" run -s --permits 2 x true
+    refused "0 permits" "number from 1 to 1000000" run --permits 0 x true
+    refused "-5 permits" "number from 1 to 1000000" run --permits -5 x true
+    refused "permits that are no number" "number from 1 to 1000000" acquire x --owner o --permits abc
+    refused "a million and one permits" "number from 1 to 1000000" run --permits 1000001 x true
+    refused "-s for a command that takes no lock" "unknown option '-s'" wait -s x
+    refused "several names without a command" "too few arguments" run x y --
+    refused "a name with a line break among several" "line break" run x $'y\nz' -- true
+    refused "an option of the command's before --" "the first -- has to stand before that" \
+        run x sh -c true -- y
+    refused "two names to acquire" "unexpected argument 'y'" acquire x y --owner o
+    refused "two names to wait for" "unexpected argument 'y'" wait x y
+    refused "wait without a name" "too few arguments" wait
+    refused "-n together with -w to wait" "exclude each other" wait -n -w 3 x
+    refused "an interval of 0" "must be more than 0" watch --interval 0
+    refused "an interval below 50ms" "at least 50ms" watch --interval 49ms
+    refused "no looks at all" "number from 1" watch --count 0
+    refused "two names to watch" "unexpected argument 'y'" watch x y
+    refused "--waiters for show" "no such option here" show --waiters x
 }
 
 durations() {
@@ -144,6 +162,14 @@ options_and_jobs() {
     rl show -- -x
     has "and is that name" "$out" "-x"
     exits "options may be cut short" 0 run --non x true
+    exits "an option's argument may look like --" 0 run --note -- x printf '%s ' a
+    is "and ends no names" "$out" "a "
+    exits "not even at the end of the line" 0 run x printf '%s ' --note --
+    is "where it is the command's" "$out" "--note -- "
+    exits "a -- for the command comes after run's own" 0 run x -- printf '%s ' a -- b
+    is "and is passed on" "$out" "a -- b "
+    exits "options may stand among several names" 0 run x -n y --ttl 5s -- printf '%s ' a
+    is "whose command begins after --" "$out" "a "
 }
 
 help

@@ -70,7 +70,7 @@ static void busy_tells_the_holder(const struct contract *c)
     tap_is_int(holder.pid, getpid(), "the holder's pid");
     tap_is_int(holder.token, rowlock_lock_token(held), "the holder's token");
     tap_is_int(holder.ttl_ms, TTL_MS, "the holder's ttl");
-    tap_is_int(holder.slot, 0, "the exclusive slot");
+    tap_is_int(holder.permits, 0, "an exclusive grant");
     tap_is_int(holder.renewals, 0, "no renewals yet");
     tap_is_int(holder.expires_us, rowlock_lock_expires_us(held), "when its lease ends");
     tap_is_int(holder.expires_us - holder.acquired_us, TTL_MS * 1000LL, "a ttl after the grant");

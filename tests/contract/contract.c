@@ -20,15 +20,31 @@ static const struct {
     const char *name;
     void (*run)(const struct contract *c);
 } subjects[] = {
-    {"install", contract_install}, {"basics", contract_basics},
-    {"waiting", contract_waiting}, {"names", contract_names},
-    {"leases", contract_leases},   {"owners", contract_owners},
-    {"tokens", contract_tokens},   {"sweep", contract_sweep},
-    {"list", contract_list},       {"adopt", contract_adopt},
-    {"keeper", contract_keeper},   {"transaction", contract_transaction},
-    {"errors", contract_errors},   {"options", contract_options},
-    {"fork", contract_fork},       {"stalls", contract_stalls},
-    {"costs", contract_costs},     {"own", run_own},
+    {"install", contract_install},
+    {"basics", contract_basics},
+    {"waiting", contract_waiting},
+    {"names", contract_names},
+    {"leases", contract_leases},
+    {"owners", contract_owners},
+    {"tokens", contract_tokens},
+    {"sweep", contract_sweep},
+    {"list", contract_list},
+    {"adopt", contract_adopt},
+    {"keeper", contract_keeper},
+    {"transaction", contract_transaction},
+    {"errors", contract_errors},
+    {"options", contract_options},
+    {"fork", contract_fork},
+    {"stalls", contract_stalls},
+    {"costs", contract_costs},
+    {"queue", contract_queue},
+    {"shared", contract_shared},
+    {"counted", contract_counted},
+    {"many", contract_many},
+    {"cycle", contract_cycle},
+    {"start", contract_start},
+    {"wakeup", contract_wakeup},
+    {"own", run_own},
 };
 
 int contract_run(const struct contract *contract)
@@ -96,9 +112,11 @@ static void drop_if_there(const struct contract *c, void *session, const char *w
 
 static void drop_all(const struct contract *c, const char *prefix)
 {
-    static const char *const tables[] = {"locks", "tokens", "fences", "meta"};
-    static const char *const routines[] = {"grant", "renew", "renew_all", "fence",
-                                           "break", "fold",  "raise"};
+    static const char *const tables[] = {"locks", "waiters", "tokens", "fences", "meta"};
+    /* Of both servers; what one does not have is not there. */
+    static const char *const routines[] = {"grant", "grant_all", "enqueue",   "leave", "ring",
+                                           "guard", "make_room", "downgrade", "renew", "renew_all",
+                                           "fence", "break",     "fold",      "raise"};
     void *session = c->raw->open(c->url);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         drop_if_there(c, session, "TABLE", prefix, tables[i]);

@@ -49,7 +49,17 @@ void contract_options(const struct contract *c);
 void contract_fork(const struct contract *c);
 void contract_stalls(const struct contract *c);
 void contract_sqlite_only(const struct contract *c); /* for its struct's own */
+void contract_sqlite_steps(const struct contract *c);
+void contract_postgres_only(const struct contract *c);
+void contract_mysql_only(const struct contract *c);
 void contract_costs(const struct contract *c);
+void contract_queue(const struct contract *c);
+void contract_shared(const struct contract *c);
+void contract_counted(const struct contract *c);
+void contract_many(const struct contract *c);
+void contract_cycle(const struct contract *c);
+void contract_start(const struct contract *c);
+void contract_wakeup(const struct contract *c);
 
 /* How many rows rowlock_locks has for a name. */
 int rows_of(const struct contract *c, const char *name);

@@ -185,9 +185,26 @@ static void unguarded(const struct contract *c)
     scene_close(&s);
 }
 
-/* The statement of sql/<database>/guard.sql, its one parameter replaced. */
+/* One line of guard.sql, its parameters replaced: the first is the name. */
+static size_t take_line(const char *line, const char *name, char *out, size_t cap)
+{
+    size_t length = 0;
+    for (; *line && length < cap; line++) {
+        bool mark = *line == '$' || *line == '?';
+        bool other = mark && line[1] >= '2' && line[1] <= '9';
+        int n = other  ? snprintf(out + length, cap - length, "0")
+                : mark ? snprintf(out + length, cap - length, "'%s'", name)
+                       : snprintf(out + length, cap - length, "%c", *line);
+        line += mark && line[1] >= '1' && line[1] <= '9';
+        length += (size_t)n;
+    }
+    return length;
+}
+
+/* What sql/<database>/guard.sql says is to be done by hand: in its comment, or on SQLite the same. */
 static void read_guard(const struct contract *c, const char *name, char *out, size_t cap)
 {
+    static const char BY_HAND[] = "--     SELECT token";
     char path[100], line[300];
     snprintf(path, sizeof path, "sql/%s/guard.sql", c->raw->name);
     FILE *file = fopen(path, "r");
@@ -195,13 +212,10 @@ static void read_guard(const struct contract *c, const char *name, char *out, si
         raw_failed("no such file", path);
     size_t length = 0;
     while (fgets(line, sizeof line, file)) {
-        char *mark = strpbrk(line, "$?");
-        if (strncmp(line, "--", 2) == 0)
-            continue;
-        const char *rest = mark ? mark + strspn(mark, "$?1") : "";
-        length += (size_t)snprintf(out + length, cap - length, "%.*s%s%s%s%s",
-                                   mark ? (int)(mark - line) : (int)strlen(line), line,
-                                   mark ? "'" : "", mark ? name : "", mark ? "'" : "", rest);
+        bool comment = strncmp(line, "--", 2) == 0;
+        bool wanted = c->has_server ? strncmp(line, BY_HAND, strlen(BY_HAND)) == 0 : !comment;
+        if (wanted)
+            length += take_line(line + (comment ? 2 : 0), name, out + length, cap - length);
     }
     fclose(file);
 }

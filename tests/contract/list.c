@@ -12,7 +12,7 @@ enum { MANY = 1201 };
 static const char PREFIX[] = "listing_";
 
 struct seen {
-    int count, over, slots, stop_after;
+    int count, over, stop_after;
     char last[256];
     bool in_order;
 };
@@ -22,7 +22,6 @@ static int see(void *context, const rowlock_grant *grant)
     struct seen *seen = context;
     seen->count++;
     seen->over += grant->remaining_ms < 0;
-    seen->slots += grant->slot;
     seen->in_order = seen->in_order && strcmp(seen->last, grant->name) < 0;
     snprintf(seen->last, sizeof seen->last, "%s", grant->name);
     return seen->count == seen->stop_after;
@@ -36,8 +35,9 @@ static void fill(const struct contract *c)
     raw_run(c->raw, session, "%s", c->begin);
     for (int i = 0; i < MANY; i++)
         raw_run(c->raw, session,
-                "INSERT INTO %slocks (name, slot, owner, token, attempt, acquired, expires, ttl) "
-                "VALUES ('%s%d', 0, 'x', %d, 1, 1, %s, 1)",
+                "INSERT INTO %slocks (name, slot, permits, owner, token, attempt, acquired, "
+                "expires, ttl) "
+                "VALUES ('%s%d', 0, 0, 'x', %d, 1, 1, %s, 1)",
                 PREFIX, kinds[i % 8], i, i + 1, i % 2 ? "1" : "9000000000000000");
     raw_run(c->raw, session, "COMMIT");
     c->raw->close(session);

@@ -86,10 +86,11 @@ static void stalled_grant(const struct contract *c, const char *url)
         rowlock_lock_close(same);
         same = must_lock(quick, "stalled");
         if (i == 1) /* closing has released it: expire another */
-            db_exec(c->raw, c->url,
-                    "INSERT INTO stalling_locks (name, slot, owner, token, attempt, acquired, "
-                    "expires, ttl) VALUES ('stalled', 0, 'gone', %lld, 1, 1, 2, 1)",
-                    (long long)token);
+            db_exec(
+                c->raw, c->url,
+                "INSERT INTO stalling_locks (name, slot, permits, owner, token, attempt, acquired, "
+                "expires, ttl) VALUES ('stalled', 0, 0, 'gone', %lld, 1, 1, 2, 1)",
+                (long long)token);
     }
     rowlock_lock_close(stalled);
     rowlock_lock_close(same);

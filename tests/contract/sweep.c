@@ -27,14 +27,15 @@ static void leave_rows(const struct contract *c, const char *kind, int count, in
     char sql[20000];
     raw_run(c->raw, session, "%s", c->begin);
     for (int i = 0; i < count;) {
-        int length = snprintf(sql, sizeof sql,
-                              "INSERT INTO %slocks (name, slot, owner, token, attempt, acquired, "
-                              "expires, ttl) VALUES ",
-                              PREFIX);
+        int length =
+            snprintf(sql, sizeof sql,
+                     "INSERT INTO %slocks (name, slot, permits, owner, token, attempt, acquired, "
+                     "expires, ttl) VALUES ",
+                     PREFIX);
         for (int k = 0; k < 100 && i < count; k++, i++)
             length += snprintf(sql + length, sizeof sql - (size_t)length,
-                               "%s('%s %05d', 0, 'gone', 1, %d, 1, %lld, 1000000)", k ? ", " : "",
-                               kind, i, i + 1, (long long)expires_us);
+                               "%s('%s %05d', 0, 0, 'gone', 1, %d, 1, %lld, 1000000)",
+                               k ? ", " : "", kind, i, i + 1, (long long)expires_us);
         raw_run(c->raw, session, "%s", sql);
     }
     raw_run(c->raw, session, "COMMIT");

@@ -40,5 +40,6 @@ int main(void)
         .lock = "FOR UPDATE",
         .written = written,
         .settings = settings,
+        .own = contract_mysql_only,
     });
 }

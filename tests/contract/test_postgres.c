@@ -26,5 +26,6 @@ int main(void)
         .lock = "FOR UPDATE",
         .written = written,
         .settings = settings,
+        .own = contract_postgres_only,
     });
 }

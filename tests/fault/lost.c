@@ -232,18 +232,11 @@ long long loss_column(const struct loss *l, const char *column)
                    column, l->prefix, l->name);
 }
 
-static const char *clock_sql(const struct loss *l)
-{
-    return strcmp(l->raw->name, "mysql") == 0
-               ? "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-               : "(date_part('epoch', clock_timestamp()) * 1000000)::bigint";
-}
-
 long long loss_left_ms(const struct loss *l)
 {
     long long left_us = raw_int(
         l->raw, l->session, "SELECT coalesce(max(expires - %s), 0) FROM %slocks WHERE name = '%s'",
-        clock_sql(l), l->prefix, l->name);
+        l->raw->clock, l->prefix, l->name);
     return left_us > 0 ? left_us / 1000 : 0;
 }
 
@@ -389,6 +382,7 @@ static void add_jobs(const struct operation *operations, bool many)
 static void collect_jobs(void)
 {
     add_jobs(lost_admin_operations, true);
+    add_jobs(lost_lock_operations, true);
     add_jobs(lost_keeper_operations, false);
     add_jobs(lost_lock_operations, false);
     add_jobs(lost_tx_operations, false);
@@ -399,7 +393,7 @@ static void collect_jobs(void)
 
 static void drop_tables(struct loss *l)
 {
-    static const char *const tables[] = {"locks", "tokens", "fences", "meta"};
+    static const char *const tables[] = {"locks", "waiters", "tokens", "fences", "meta"};
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         raw_run(l->raw, l->session, "DROP TABLE IF EXISTS %s%s%s", l->prefix, tables[t],
                 strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
@@ -437,7 +431,7 @@ void loss_check_rest(struct loss *l)
     do {
         sleep_ms(200);
     } while (raw_int(l->raw, l->session, "SELECT count(*) FROM %slocks WHERE expires > %s",
-                     l->prefix, clock_sql(l)) > 0 &&
+                     l->prefix, l->raw->clock) > 0 &&
              clock_ms() < end_ms);
     loss_result(l, db, rowlock_sweep(db, NULL, &report), ROWLOCK_OK, "that is swept");
     loss_is(l, report.locks, l->explained, "all of it had expired");

@@ -140,6 +140,79 @@ static bool lose_busy(struct loss *l)
     return fired;
 }
 
+/* ---- wait */
+
+enum { TICKET_MS = 1000, DIFFERENT = 14 };
+
+static int wait_for_it(rowlock_lock *lock)
+{
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.ttl_ms = loss_ttl_ms();
+    how.wait_ms = slow_ms(20000);
+    how.ticket_ms = TICKET_MS;
+    return rowlock_acquire(lock, &how);
+}
+
+static long long tickets(const struct loss *l)
+{
+    return raw_int(l->raw, l->session, "SELECT count(*) FROM %swaiters WHERE name = '%s'",
+                   l->prefix, l->name);
+}
+
+/* Another's lease ends meanwhile. A ticket that was taken by a request that nobody heard of stays for its
+ * own lease. How often a waiter looks depends on the time; but after the first requests all are alike. */
+static bool lose_wait(struct loss *l)
+{
+    if (l->nth > DIFFERENT)
+        return false;
+    struct pair p = open_pair(l);
+    loss_is(l, try_lock(p.rival, TICKET_MS / 2), ROWLOCK_OK, "another holds it at first");
+    long long token = loss_next_token(l);
+    loss_arm(l);
+    int said = wait_for_it(p.lock);
+    bool fired = loss_disarm(l);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    loss_ok(l, tickets(l) == 0 || fired, "no ticket is left behind");
+    loss_pass_before(l);
+    if (said != ROWLOCK_OK)
+        loss_result(l, p.db, wait_for_it(p.lock), ROWLOCK_OK, "the next acquire gets it");
+    loss_granted(l, p.lock, token);
+    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
+    loss_is(l, rowlock_release(p.rival), ROWLOCK_LOST, "who let it expire finds out");
+    loss_pass(l);
+    loss_gone_or_explained(l, rowlock_lock_owner(p.lock));
+    if (loss_rows(l) == 0)
+        loss_rival_gets(l, token);
+    raw_run(l->raw, l->session, "DELETE FROM %swaiters WHERE name = '%s'", l->prefix, l->name);
+    close_pair(&p);
+    return fired;
+}
+
+/* ---- downgrade */
+
+static bool lose_downgrade(struct loss *l)
+{
+    struct pair p = open_pair(l);
+    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    long long token = rowlock_lock_token(p.lock);
+    loss_arm(l);
+    int said = rowlock_downgrade(p.lock, ROWLOCK_SHARED);
+    bool fired = loss_disarm(l);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    loss_pass_before(l);
+    if (said != ROWLOCK_OK)
+        loss_result(l, p.db, rowlock_downgrade(p.lock, ROWLOCK_SHARED), ROWLOCK_OK,
+                    "the next gets through");
+    loss_is(l, loss_column(l, "permits"), ROWLOCK_SHARED, "it is shared");
+    loss_granted(l, p.lock, token);
+    loss_pass(l);
+    loss_result(l, p.db, rowlock_renew(p.lock, 0), ROWLOCK_OK, "it is renewed");
+    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "and released");
+    loss_is(l, loss_rows(l), 0, "and gone");
+    close_pair(&p);
+    return fired;
+}
+
 /* ---- close */
 
 static bool lose_acquire_and_close(struct loss *l)
@@ -324,6 +397,8 @@ const struct operation lost_lock_operations[] = {
     {.what = "acquire", .lose = lose_acquire, .reconnects = true, .pools = true, .connects = true},
     {.what = "take over", .lose = lose_takeover, .reconnects = true, .pools = true},
     {.what = "try a held lock", .lose = lose_busy, .reconnects = true, .pools = true},
+    {.what = "wait", .lose = lose_wait, .reconnects = true, .many = true},
+    {.what = "downgrade", .lose = lose_downgrade, .reconnects = true},
     {.what = "acquire and close",
      .lose = lose_acquire_and_close,
      .reconnects = true,

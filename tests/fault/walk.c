@@ -134,6 +134,56 @@ static int call_last(struct walk *w)
     return rowlock_last_grant(w->db, "walked", NULL, NULL);
 }
 
+static int ask_for_expired(struct walk *w, int permits, int64_t wait_ms)
+{
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.permits = permits;
+    how.ttl_ms = 60000;
+    how.wait_ms = wait_ms;
+    how.ticket_ms = 1000;
+    return rowlock_acquire(w->expired, &how);
+}
+
+static int call_acquire_shared(struct walk *w)
+{
+    return ask_for_expired(w, ROWLOCK_SHARED, 0);
+}
+
+static int call_downgrade(struct walk *w)
+{
+    return rowlock_downgrade(w->expired, 3);
+}
+
+static int call_release_expired(struct walk *w)
+{
+    return rowlock_release(w->expired);
+}
+
+/* Somebody else's lease ends while we wait. */
+static int call_wait(struct walk *w)
+{
+    return ask_for_expired(w, 0, 20000);
+}
+
+static int call_acquire_all(struct walk *w)
+{
+    rowlock_lock *locks[] = {w->lock, w->expired};
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    return rowlock_acquire_all(locks, 2, &how, NULL);
+}
+
+static int ignore_waiter(void *context, const rowlock_waiter *waiter)
+{
+    (void)context;
+    (void)waiter;
+    return 0;
+}
+
+static int call_list_waiters(struct walk *w)
+{
+    return rowlock_list_waiters(w->db, NULL, ignore_waiter, NULL);
+}
+
 static int call_release(struct walk *w)
 {
     return rowlock_release(w->lock);
@@ -148,6 +198,13 @@ static int call_release_broken(struct walk *w)
 {
     int result = rowlock_release(w->lock);
     return result == ROWLOCK_LOST ? ROWLOCK_OK : result == ROWLOCK_OK ? ROWLOCK_ESERVER : result;
+}
+
+/* A sweep passes over what a sending of its own, whose answer was lost, may still have locked. */
+static int call_release_swept(struct walk *w)
+{
+    int result = rowlock_release(w->expired);
+    return result == ROWLOCK_LOST ? ROWLOCK_OK : result;
 }
 
 static int call_sweep(struct walk *w)
@@ -169,6 +226,31 @@ static void expire(struct walk *w)
     db_exec(w->raw, w->url, "UPDATE walk_locks SET expires = 1 WHERE name = 'expired'");
 }
 
+/* Gone by itself in a moment. */
+static void hold_for_a_moment(struct walk *w)
+{
+    db_exec(
+        w->raw, w->url,
+        "INSERT INTO walk_locks (name, slot, permits, owner, token, attempt, acquired, expires, "
+        "ttl) VALUES ('expired', 0, 0, 'somebody', 1, 1, 1, %s + 30000, 1)",
+        w->raw->clock);
+}
+
+static bool kinds_and_lines(struct walk *w)
+{
+    bool done = step(w, "release what was swept", call_release_swept) &&
+                step(w, "acquire shared", call_acquire_shared) &&
+                step(w, "release shared", call_release_expired) &&
+                step(w, "acquire several", call_acquire_all) &&
+                step(w, "release one", call_release) &&
+                step(w, "downgrade the other", call_downgrade) &&
+                step(w, "release the other", call_release_expired);
+    if (done)
+        hold_for_a_moment(w);
+    return done && step(w, "wait", call_wait) && step(w, "list waiters", call_list_waiters) &&
+           step(w, "release what was waited for", call_release_expired);
+}
+
 static bool all_steps(struct walk *w)
 {
     if (!step(w, "open", call_open) || !step(w, "install", call_install) ||
@@ -182,7 +264,8 @@ static bool all_steps(struct walk *w)
            step(w, "list", call_list) && step(w, "check", call_check) &&
            step(w, "last grant", call_last) && step(w, "release", call_release) &&
            step(w, "acquire again", call_acquire) && step(w, "break", call_break) &&
-           step(w, "release what was broken", call_release_broken) && step(w, "sweep", call_sweep);
+           step(w, "release what was broken", call_release_broken) &&
+           step(w, "sweep", call_sweep) && kinds_and_lines(w);
     step(w, "acquire for close", call_acquire);
     return done;
 }
@@ -208,5 +291,6 @@ bool walk_once(const struct raw *raw, const char *url, const struct faulty *faul
         w.good = false;
     }
     db_exec(raw, url, "DELETE FROM walk_locks");
+    db_exec(raw, url, "DELETE FROM walk_waiters");
     return w.good;
 }

@@ -5,11 +5,14 @@
 #include "backend_script.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { QUEUE_MAX = 64, CALLS_MAX = 4096 };
 
@@ -23,14 +26,47 @@ static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct {
     struct script_answer always[OP_COUNT], queue[OP_COUNT][QUEUE_MAX];
     int queued[OP_COUNT], taken[OP_COUNT], count[OP_COUNT];
+    int total;
     char calls[CALLS_MAX], asked[CALLS_MAX];
     int64_t token;
+    int64_t ticket; /* the last one that was given out */
+    int64_t ticket_of; /* the attempt that has it; 0: nobody stands in line */
+    bool hears; /* it was taken on this connection */
+    bool jumps;
+    pthread_t jumper;
 } state;
 
+static int bell = -1; /* readable once it was rung */
+
 static const char *const op_names[OP_COUNT] = {
-    "open",  "adopt", "close",     "install",  "meta",  "facts", "acquire",
-    "probe", "renew", "release",   "verify",   "list",  "last",  "sweep",
-    "fold",  "break", "renew_all", "withdraw", "guard", "fence", "raise",
+    [OP_OPEN] = "open",
+    [OP_ADOPT] = "adopt",
+    [OP_CLOSE] = "close",
+    [OP_INSTALL] = "install",
+    [OP_META] = "meta",
+    [OP_FACTS] = "facts",
+    [OP_ACQUIRE] = "acquire",
+    [OP_ACQUIRE_ALL] = "acquire_all",
+    [OP_ENQUEUE] = "enqueue",
+    [OP_LEAVE] = "leave",
+    [OP_AWAIT] = "await",
+    [OP_CYCLE] = "cycle",
+    [OP_WAITERS] = "waiters",
+    [OP_DOWNGRADE] = "downgrade",
+    [OP_RENEW] = "renew",
+    [OP_RELEASE] = "release",
+    [OP_VERIFY] = "verify",
+    [OP_LIST] = "list",
+    [OP_LAST] = "last",
+    [OP_SWEEP] = "sweep",
+    [OP_SWEEP_WAITERS] = "sweep_waiters",
+    [OP_FOLD] = "fold",
+    [OP_BREAK] = "break",
+    [OP_RENEW_ALL] = "renew_all",
+    [OP_WITHDRAW] = "withdraw",
+    [OP_GUARD] = "guard",
+    [OP_FENCE] = "fence",
+    [OP_RAISE] = "raise",
 };
 
 static void enter(void)
@@ -73,6 +109,41 @@ void script_freeze(void)
     leave();
 }
 
+void script_jump(void)
+{
+    script_freeze();
+    enter();
+    state.jumps = true;
+    state.jumper = pthread_self();
+    leave();
+}
+
+static bool jumps_here(void)
+{
+    enter();
+    bool jumps = state.jumps && pthread_equal(state.jumper, pthread_self());
+    leave();
+    return jumps;
+}
+
+static int poll_for_ms(struct pollfd *fds, nfds_t count, int64_t timeout_ms)
+{
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000,
+                               .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+    return ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
+}
+
+/* All pauses of core are made by it. */
+static int script_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+    if (!jumps_here())
+        return poll_for_ms(fds, count, timeout_ms);
+    int ready = poll_for_ms(fds, count, 0);
+    if (ready == 0)
+        script_pass_ms(timeout_ms);
+    return ready;
+}
+
 void script_pass_ms(int64_t ms)
 {
     enter();
@@ -99,7 +170,11 @@ void script_reset(void)
         at_fork = pthread_atfork(enter, leave, renew_mutex) == 0;
     memset(&script, 0, sizeof script);
     memset(&state, 0, sizeof state);
+    if (bell >= 0)
+        close(bell);
+    bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     rlk_clock = script_clock;
+    rlk_poll = script_poll;
 }
 
 void script_next(enum script_op op, struct script_answer answer)
@@ -154,10 +229,29 @@ static void note_call(enum script_op op)
 {
     size_t used = strlen(state.calls);
     state.count[op]++;
+    state.total++;
     snprintf(state.calls + used, sizeof state.calls - used, "%s%s", used ? " " : "", op_names[op]);
 }
 
-static struct script_answer take(enum script_op op, struct rlk_call *call)
+/* The tables are changed before the answer is under way, so that a hook finds them so. */
+static void carry_out(enum script_op op, const struct script_answer *answer, int64_t attempt)
+{
+    if (op == OP_OPEN)
+        state.hears = false;
+    if (answer->class != RLK_DONE)
+        return;
+    if (op == OP_ENQUEUE) {
+        if (state.ticket_of != attempt)
+            state.ticket++;
+        state.ticket_of = attempt;
+        state.hears = !answer->no_bell;
+    }
+    bool granted = (op == OP_ACQUIRE || op == OP_ACQUIRE_ALL) && answer->outcome == RLK_GRANTED;
+    if (op == OP_LEAVE || granted)
+        state.ticket_of = 0;
+}
+
+static struct script_answer take_for(enum script_op op, struct rlk_call *call, int64_t attempt)
 {
     enter();
     call->inside = call->where != RLK_OUTSIDE && script.inside;
@@ -168,6 +262,9 @@ static struct script_answer take(enum script_op op, struct rlk_call *call)
     struct script_answer answer =
         state.taken[op] < state.queued[op] ? state.queue[op][state.taken[op]++] : state.always[op];
     note_call(op);
+    if (state.total == script.fail_at)
+        answer = FAILS(script.fail_as);
+    carry_out(op, &answer, attempt);
     void (*hook)(enum script_op) = script.hook;
     leave();
     if (hook)
@@ -183,6 +280,11 @@ static struct script_answer take(enum script_op op, struct rlk_call *call)
     return answer;
 }
 
+static struct script_answer take(enum script_op op, struct rlk_call *call)
+{
+    return take_for(op, call, 0);
+}
+
 static int64_t or_else(int64_t value, int64_t otherwise)
 {
     return value ? value : otherwise;
@@ -190,8 +292,11 @@ static int64_t or_else(int64_t value, int64_t otherwise)
 
 static void note_held(const struct rlk_held *held)
 {
+    int most = (int)(sizeof script.slots / sizeof script.slots[0]);
     enter();
     script.held = *held;
+    if (script.slot_count < most)
+        script.slots[script.slot_count++] = held->slot;
     leave();
 }
 
@@ -212,12 +317,28 @@ static void fill_row(struct rlk_row *row, const struct script_answer *answer, co
     snprintf(row->host, sizeof row->host, "elsewhere");
     snprintf(row->program, sizeof row->program, "rival");
     snprintf(row->note, sizeof row->note, "a note");
-    row->token = or_else(answer->token, token_so_far());
+    row->token = or_else(or_else(answer->token, token_so_far()), 1);
     row->now_us = db_now();
     row->ttl_us = ttl_us;
     row->expires_us = row->now_us + or_else(answer->left_us, ttl_us);
     row->acquired_us = row->expires_us - ttl_us;
     row->pid = 4711;
+}
+
+static void fill_grant(struct rlk_grant *out, const struct script_answer *answer,
+                       const struct rlk_claim *claim)
+{
+    bool granted = answer->outcome == RLK_GRANTED;
+    out->outcome = answer->outcome;
+    out->behind = answer->behind || answer->outcome == RLK_BEHIND;
+    out->settling = answer->settling;
+    if (granted && answer->class == RLK_DONE && !answer->token)
+        state.token++;
+    if (!granted && answer->outcome != RLK_HELD)
+        return;
+    fill_row(&out->row, answer, claim->name, granted ? claim->owner : "rival", claim->ttl_us);
+    out->row.permits = granted ? claim->permits : answer->permits;
+    out->row.slot = rlk_slot(out->row.permits, out->row.token);
 }
 
 /* ---- the backend's operations */
@@ -250,6 +371,20 @@ static void script_backend_close(void *conn, bool in_child)
     enter();
     state.count[OP_CLOSE]++;
     script.closed_in_child = in_child;
+    leave();
+}
+
+static void script_enter_thread(void)
+{
+    enter();
+    script.threads_entered++;
+    leave();
+}
+
+static void script_leave_thread(void)
+{
+    enter();
+    script.threads_left++;
     leave();
 }
 
@@ -288,34 +423,225 @@ static enum rlk_class script_facts(void *conn, struct rlk_call *call, struct rlk
     return answer.class;
 }
 
+static void note_attempt(const struct rlk_claim *claim, int64_t asked_us)
+{
+    int most = (int)(sizeof script.attempts / sizeof script.attempts[0]);
+    script.claim = *claim;
+    if (script.attempt_count == most)
+        return;
+    script.acquired_us[script.attempt_count] = asked_us;
+    script.attempts[script.attempt_count++] = claim->attempt;
+}
+
 static enum rlk_class script_acquire(void *conn, struct rlk_call *call,
                                      const struct rlk_claim *claim, struct rlk_grant *out)
 {
     (void)conn;
+    int64_t asked_us = script_clock();
     struct script_answer answer = take(OP_ACQUIRE, call);
     enter();
-    int count = (int)(sizeof script.attempts / sizeof script.attempts[0]);
-    script.claim = *claim;
-    if (script.attempt_count < count)
-        script.attempts[script.attempt_count++] = claim->attempt;
-    out->outcome = answer.outcome;
-    if (answer.class == RLK_DONE && answer.outcome == RLK_GRANTED && !answer.token)
-        state.token++;
-    if (answer.outcome != RLK_IN_FLIGHT)
-        fill_row(&out->row, &answer, claim->name,
-                 answer.outcome == RLK_GRANTED ? claim->owner : "rival", claim->ttl_us);
+    note_attempt(claim, asked_us);
+    fill_grant(out, &answer, claim);
     leave();
     return answer.class;
 }
 
-static enum rlk_class script_probe(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                                   struct rlk_grant *out)
+static void note_names(const struct rlk_claim *claims, size_t count)
+{
+    size_t used = 0;
+    script.names[0] = '\0';
+    for (size_t i = 0; i < count && used < sizeof script.names; i++)
+        used += (size_t)snprintf(script.names + used, sizeof script.names - used, "%s%s",
+                                 i > 0 ? " " : "", claims[i].name);
+}
+
+static enum rlk_class script_acquire_all(void *conn, struct rlk_call *call,
+                                         const struct rlk_claim *claims, size_t count,
+                                         struct rlk_grant *out, size_t *which)
 {
     (void)conn;
-    struct script_answer answer = take(OP_PROBE, call);
-    out->outcome = answer.outcome == RLK_GRANTED ? RLK_HELD : answer.outcome;
-    if (out->outcome == RLK_HELD)
-        fill_row(&out->row, &answer, claim->name, "rival", claim->ttl_us);
+    int64_t asked_us = script_clock();
+    struct script_answer answer = take(OP_ACQUIRE_ALL, call);
+    enter();
+    note_names(claims, count);
+    note_attempt(&claims[0], asked_us);
+    *which = answer.outcome == RLK_GRANTED ? 0 : answer.which;
+    for (size_t i = 0; i < count; i++)
+        if (answer.outcome == RLK_GRANTED || i == answer.which)
+            fill_grant(&out[i], &answer, &claims[i]);
+    leave();
+    return answer.class;
+}
+
+/* ---- the line */
+
+static void note_line(const struct rlk_claim *claim)
+{
+    script.in_line = *claim;
+    snprintf(script.line, sizeof script.line, "%s", claim->name);
+}
+
+static enum rlk_class script_enqueue(void *conn, struct rlk_call *call,
+                                     const struct rlk_claim *claim, int64_t lease_us,
+                                     struct rlk_place *out)
+{
+    (void)conn;
+    int64_t asked_us = script_clock();
+    struct script_answer answer = take_for(OP_ENQUEUE, call, claim->attempt);
+    enter();
+    int most = (int)(sizeof script.tickets_us / sizeof script.tickets_us[0]);
+    if (script.ticket_count < most)
+        script.tickets_us[script.ticket_count++] = asked_us;
+    note_line(claim);
+    script.ticket_lease_us = lease_us;
+    *out = (struct rlk_place){.ticket = or_else(answer.ticket, state.ticket),
+                              .ahead = answer.ahead,
+                              .belled = !answer.no_bell};
+    leave();
+    return answer.class;
+}
+
+static enum rlk_class script_leave(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                                   bool *found)
+{
+    (void)conn;
+    struct script_answer answer = take(OP_LEAVE, call);
+    enter();
+    note_line(claim);
+    leave();
+    *found = answer.class == RLK_DONE && !answer.missing;
+    return answer.class;
+}
+
+bool script_ring(void)
+{
+    static const uint64_t one = 1;
+    enter();
+    bool heard = state.ticket_of != 0 && state.hears && write(bell, &one, sizeof one) > 0;
+    leave();
+    return heard;
+}
+
+/* A look at the bell and at the descriptor, for so long. */
+static bool hears(int wake, int64_t timeout_ms, enum rlk_bell *out)
+{
+    uint64_t rings;
+    struct pollfd fds[] = {{.fd = bell, .events = POLLIN}, {.fd = wake, .events = POLLIN}};
+    if (poll_for_ms(fds, 2, timeout_ms) <= 0)
+        return false;
+    bool rung = fds[0].revents && read(bell, &rings, sizeof rings) > 0;
+    *out = rung ? RLK_RUNG : RLK_INTERRUPTED;
+    return true;
+}
+
+static enum rlk_bell await_by_itself(int64_t deadline_us, int wake)
+{
+    enum rlk_bell heard = RLK_SILENT;
+    for (;;) {
+        int64_t left_us = deadline_us - script_clock();
+        enter();
+        bool frozen = script.frozen;
+        leave();
+        if (hears(wake, frozen || left_us <= 0 ? 0 : left_us / 1000 + 1, &heard) || left_us <= 0)
+            return heard;
+        if (!frozen)
+            continue;
+        enter();
+        script.ahead_us += left_us;
+        leave();
+        return RLK_SILENT;
+    }
+}
+
+/* As the databases do: a connection on which no ticket was taken hears no bell. */
+static enum rlk_bell await_bell(const struct script_answer *answer, int64_t deadline_us, int wake)
+{
+    enter();
+    bool deaf = answer->bell == BELL_DEAF || !state.hears;
+    leave();
+    if (deaf)
+        return RLK_DEAF;
+    return answer->bell == BELL_RUNG          ? RLK_RUNG
+           : answer->bell == BELL_INTERRUPTED ? RLK_INTERRUPTED
+                                              : await_by_itself(deadline_us, wake);
+}
+
+static enum rlk_class script_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                                   int wake, enum rlk_bell *out)
+{
+    (void)conn;
+    struct script_wait wait = {.from_us = script_clock(), .until_us = call->deadline_us};
+    struct script_answer answer = take(OP_AWAIT, call);
+    enter();
+    script.in_line = *claim;
+    leave();
+    if (answer.bell == BELL_INTERRUPTED) /* which may cost the connection, too */
+        *out = RLK_INTERRUPTED;
+    if (answer.class != RLK_DONE)
+        return answer.class;
+    *out = wait.bell = await_bell(&answer, call->deadline_us, wake);
+    enter();
+    if (script.wait_count < (int)(sizeof script.waits / sizeof script.waits[0]))
+        script.waits[script.wait_count++] = wait;
+    leave();
+    return RLK_DONE;
+}
+
+static enum rlk_class script_cycle(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                                   bool *found, char *words, size_t cap)
+{
+    (void)conn;
+    struct script_answer answer = take(OP_CYCLE, call);
+    enter();
+    script.in_line = *claim;
+    leave();
+    *found = answer.class == RLK_DONE && answer.circle;
+    if (*found)
+        snprintf(words, cap, "'%s' held by 'rival', who waits for us", claim->name);
+    return answer.class;
+}
+
+/* The nth living waiter in one line. */
+static struct rlk_waiter waiter_in_crowd(int64_t ticket)
+{
+    struct rlk_waiter w = {
+        .name = "crowd", .ticket = ticket, .attempt = ticket, .now_us = db_now()};
+    w.expires_us = w.now_us + 15000000;
+    return w;
+}
+
+static enum rlk_class script_waiters(void *conn, struct rlk_call *call, const char *name,
+                                     const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
+                                     void *context)
+{
+    (void)conn;
+    (void)name;
+    (void)limit;
+    struct script_answer answer = take(OP_WAITERS, call);
+    struct rlk_waiter last = *after;
+    snprintf(script.last_after, sizeof script.last_after, "%s", last.name);
+    script.last_ticket = last.ticket;
+    for (int i = 0; i < answer.rows; i++) {
+        struct rlk_waiter w =
+            answer.waiters ? answer.waiters[i] : waiter_in_crowd(last.ticket + 1 + i);
+        if (each(context, &w) != 0)
+            break;
+    }
+    return answer.class;
+}
+
+/* ---- a grant */
+
+static enum rlk_class script_downgrade(void *conn, struct rlk_call *call,
+                                       const struct rlk_held *held, int permits, bool *found)
+{
+    (void)conn;
+    struct script_answer answer = take(OP_DOWNGRADE, call);
+    note_held(held);
+    enter();
+    script.downgraded_to = permits;
+    leave();
+    *found = answer.class == RLK_DONE && !answer.missing;
     return answer.class;
 }
 
@@ -378,7 +704,7 @@ static void give_rows(const struct script_answer *answer, const char *after, rlk
 }
 
 static enum rlk_class script_list(void *conn, struct rlk_call *call, const char *name,
-                                  const char *after_name, int after_slot, int limit,
+                                  const char *after_name, int64_t after_slot, int limit,
                                   rlk_row_fn *each, void *context)
 {
     (void)conn;
@@ -419,6 +745,17 @@ static enum rlk_class script_sweep(void *conn, struct rlk_call *call, const stru
     return RLK_DONE;
 }
 
+static enum rlk_class script_sweep_waiters(void *conn, struct rlk_call *call, int batch,
+                                           int64_t *removed)
+{
+    (void)conn;
+    (void)batch;
+    struct script_answer answer = take(OP_SWEEP_WAITERS, call);
+    if (answer.class == RLK_DONE)
+        *removed = answer.rows;
+    return answer.class;
+}
+
 static enum rlk_class script_fold(void *conn, struct rlk_call *call, struct rlk_fold *fold)
 {
     (void)conn;
@@ -429,13 +766,12 @@ static enum rlk_class script_fold(void *conn, struct rlk_call *call, struct rlk_
     return answer.class;
 }
 
-static enum rlk_class script_break(void *conn, struct rlk_call *call, const char *name, int slot,
+static enum rlk_class script_break(void *conn, struct rlk_call *call, const char *name,
                                    int64_t token, bool *found, struct rlk_row *broken)
 {
     (void)conn;
-    (void)slot;
-    (void)token;
     struct script_answer answer = take(OP_BREAK, call);
+    script.broken = token;
     *found = answer.class == RLK_DONE && !answer.missing;
     if (*found)
         fill_row(broken, &answer, name, "rival", 1000000);
@@ -447,6 +783,7 @@ static void note_leases(const struct rlk_lease *leases, size_t count)
     int most = (int)(sizeof script.lease_counts / sizeof script.lease_counts[0]);
     enter();
     script.lease_token = leases[0].held.token;
+    script.lease_slot = leases[0].held.slot;
     if (script.lease_call_count < most)
         script.lease_counts[script.lease_call_count++] = (int)count;
     leave();
@@ -476,14 +813,15 @@ static enum rlk_class script_withdraw(void *conn, struct rlk_call *call,
     return answer.class;
 }
 
-static enum rlk_class script_guard(void *conn, struct rlk_call *call, const char *name, bool *found,
-                                   int64_t *token)
+static enum rlk_class script_guard(void *conn, struct rlk_call *call, const struct rlk_held *held,
+                                   bool *found, int64_t *token, bool *stands)
 {
     (void)conn;
-    (void)name;
     struct script_answer answer = take(OP_GUARD, call);
+    note_held(held);
     *found = answer.class == RLK_DONE && !answer.missing;
     *token = or_else(answer.token, token_so_far());
+    *stands = *found && (held->slot == 0 ? *token == held->token : !answer.fallen);
     return answer.class;
 }
 
@@ -512,25 +850,34 @@ static const char *const schemes[] = {"postgresql", "mysql", "sqlite", NULL};
 
 /* It takes SQLite's name for the sake of its statements, which core expands and nobody sends
  * here. */
-static struct rlk_backend backend = {
+static const struct rlk_backend backend = {
     .name = "sqlite",
     .schemes = schemes,
     .conn_size = 64,
     .quote = '"',
     .open = script_backend_open,
     .adopt = script_backend_adopt,
+    .enter_thread = script_enter_thread,
+    .leave_thread = script_leave_thread,
     .close = script_backend_close,
     .install = script_install,
     .meta = script_meta,
     .facts = script_facts,
     .acquire = script_acquire,
-    .probe = script_probe,
+    .acquire_all = script_acquire_all,
+    .enqueue = script_enqueue,
+    .leave = script_leave,
+    .await = script_await,
+    .cycle = script_cycle,
+    .waiters = script_waiters,
+    .downgrade = script_downgrade,
     .renew = script_renew,
     .release = script_release,
     .verify = script_verify,
     .list = script_list,
     .last = script_last,
     .sweep = script_sweep,
+    .sweep_waiters = script_sweep_waiters,
     .fold = script_fold,
     .break_grant = script_break,
     .renew_all = script_renew_all,
@@ -547,7 +894,6 @@ const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)
     for (size_t i = 0; schemes[i]; i++)
         if (strcmp(schemes[i], scheme) == 0)
             *known = true;
-    backend.probes_first = script.probes_first;
     return *known && strcmp(scheme, "mariadb") != 0 ? &backend : NULL;
 }
 

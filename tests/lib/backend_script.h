@@ -18,13 +18,20 @@ enum script_op {
     OP_META,
     OP_FACTS,
     OP_ACQUIRE,
-    OP_PROBE,
+    OP_ACQUIRE_ALL,
+    OP_ENQUEUE,
+    OP_LEAVE,
+    OP_AWAIT,
+    OP_CYCLE,
+    OP_WAITERS,
+    OP_DOWNGRADE,
     OP_RENEW,
     OP_RELEASE,
     OP_VERIFY,
     OP_LIST,
     OP_LAST,
     OP_SWEEP,
+    OP_SWEEP_WAITERS,
     OP_FOLD,
     OP_BREAK,
     OP_RENEW_ALL,
@@ -35,14 +42,30 @@ enum script_op {
     OP_COUNT
 };
 
-/* One answer. All zero is success: granted, found, in time, our tables of this version. */
+/* How a wait for a bell ends. Until the end of the wait nobody rings, or script_ring() is called, or the
+ * descriptor to be woken by is readable: with the clock stopped these are looked at once, and the clock then
+ * goes on to the end. The others are answered at once. */
+enum script_bell { BELL_BY_ITSELF, BELL_RUNG, BELL_INTERRUPTED, BELL_DEAF };
+
+/* One answer. All zero is success: granted, found, in time, our tables of this version, first in line, with a
+ * bell that nobody rings. */
 struct script_answer {
     enum rlk_class class;
     const char *text, *sqlstate;
     int native;
     int64_t takes_us; /* the clock goes on by so much before the answer is there */
-    enum rlk_outcome outcome; /* of acquire and probe */
+    enum rlk_outcome outcome; /* of acquire */
+    bool behind, settling; /* acquire */
+    int permits; /* acquire: of the holder that is in the way */
+    size_t which; /* acquire_all: that one is in the way */
+    enum script_bell bell; /* await */
+    int64_t ticket, ahead; /* enqueue; ticket 0: the one that the attempt has, or a new one */
+    bool no_bell; /* enqueue: nobody will ring here */
+    bool circle; /* cycle: there is one */
+    const struct rlk_waiter
+        *waiters; /* waiters: these; NULL: living ones in the line of one lock */
     bool missing; /* no such grant, counter or row; fence: a newer token was seen */
+    bool fallen; /* guard: the shared or counted grant is not there */
     const char *but; /* renew_all: the lease of this name is not renewed; missing: none is */
     bool tx_over; /* inside: the caller's transaction is over */
     int64_t token; /* 0: the highest so far, which a new grant raises */
@@ -50,25 +73,45 @@ struct script_answer {
     int64_t lapsed_us; /* renew */
     int version; /* meta; 0: the one that core wants */
     const char *identity; /* meta; NULL: always the same */
-    int rows; /* list, sweep, fold: this many */
+    int rows; /* list, waiters, sweeps, fold: this many */
+};
+
+/* A wait for a bell: when it began, how long it would have been at most, and how it ended. */
+struct script_wait {
+    int64_t from_us, until_us;
+    enum rlk_bell bell;
 };
 
 #define ANSWER(...) ((struct script_answer){__VA_ARGS__})
 #define FAILS(what) ((struct script_answer){.class = (what), .text = "the server's own words"})
 
 extern struct script {
-    bool probes_first;
     bool several; /* the URL names several servers */
     int64_t ahead_us; /* of the real clock, or, frozen, of its start */
     bool frozen;
     bool inside; /* a transaction of the caller's is open: what may join it does */
     void (*hook)(enum script_op op); /* called before each answer, by who asks; may be NULL */
+    int fail_at; /* the so-maniest call since the reset fails, whatever was queued; 0: none */
+    enum rlk_class fail_as;
 
     /* What the last calls asked. */
-    int64_t attempts[64]; /* of acquire, in the order of the calls */
+    int64_t attempts[512]; /* of acquire, and acquire_all's first, in the order of the calls */
+    int64_t acquired_us[512]; /* when that was asked */
     int attempt_count;
-    struct rlk_claim claim; /* its strings are the caller's */
+    struct rlk_claim claim; /* of acquire; its strings are the caller's */
+    char names[200]; /* of acquire_all: "a b c" */
+    struct rlk_claim in_line; /* of enqueue, leave, await and cycle */
+    char line[RLK_TEXT_MAX + 1]; /* of the last ticket that was taken or left, the lock's name */
+    int64_t tickets_us[512]; /* when a ticket was taken or kept */
+    int ticket_count;
+    int64_t ticket_lease_us;
+    struct script_wait waits[512];
+    int wait_count;
     struct rlk_held held;
+    int64_t slots[64]; /* of all calls that speak of a grant, in their order */
+    int slot_count;
+    int downgraded_to;
+    int64_t broken; /* the token */
     int64_t renew_ttl_us;
     int64_t deadline_us;
     struct rlk_sweep sweep;
@@ -76,10 +119,12 @@ extern struct script {
     int64_t withdrawn; /* the attempt */
     int lease_counts[64]; /* of renew_all, in the order of the calls */
     int lease_call_count;
-    int64_t lease_token; /* of its first lease */
+    int64_t lease_token, lease_slot; /* of its first lease */
     enum rlk_where where;
     bool closed_in_child;
-    char last_after[RLK_TEXT_MAX + 1]; /* list, sweep: after which name */
+    int threads_entered, threads_left; /* of ours, that used a connection */
+    char last_after[RLK_TEXT_MAX + 1]; /* list, waiters, sweep: after which name */
+    int64_t last_ticket; /* waiters: and which ticket */
 } script;
 
 /* Forget all answers and calls; put clock and memory back. */
@@ -97,7 +142,14 @@ int script_count(enum script_op op); /* calls of op since the last reset */
 /* Stop the clock, which then goes on only with takes_us. Real pauses would never end. */
 void script_freeze(void);
 
-/* The same as the fields above, while a keeper's thread may look at them. */
+/* Stop it; and where this thread would sleep in poll(), the clock goes on by so much instead. */
+void script_jump(void);
+
+/* Ring for who stands in line. As with the databases, nobody hears it who has no ticket yet, or whose ticket
+ * was taken on an earlier connection. Returns whether it was heard. */
+bool script_ring(void);
+
+/* The same as the fields above, while another thread may look at them. */
 void script_pass_ms(int64_t ms);
 void script_hook(void (*hook)(enum script_op op));
 int script_leases(int nth); /* in the nth call of renew_all, from 0; -1: there was none */

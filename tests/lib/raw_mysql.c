@@ -106,6 +106,7 @@ static int adopt(rowlock_db **out, void *session, const rowlock_db_options *opti
 const struct raw raw_mysql = {
     .name = "mysql",
     .url_env = "ROWLOCK_TEST_MYSQL_URL",
+    .clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
     .open = open_session,
     .close = close_session,
     .run = run,

@@ -6,14 +6,14 @@
 #   where ROWLOCK_TEST_MYSQL_URL is set already, that server is used and none is started
 #   MYSQL_BASEDIR names the folder of another version
 # The redo log is flushed at each commit either way, since that is how rowlock is to be used. What
-# --durable adds, for benchmarks, is the synchronisation of everything else.
+# --durable adds, for benchmarks, is the synchronisation of everything else, and room for more clients.
 set -euo pipefail
 # shellcheck source=tests/lib/server.sh
 . "$(dirname "$0")/server.sh"
 
 options=(--innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=0)
 if [ "${1:-}" = --durable ]; then
-    options=(--innodb-flush-log-at-trx-commit=1)
+    options=(--innodb-flush-log-at-trx-commit=1 --max-connections=1100)
     shift
 fi
 [ $# -gt 0 ] || fail "which command?"

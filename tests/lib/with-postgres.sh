@@ -4,14 +4,14 @@
 # usage: with-postgres.sh [--durable] COMMAND…
 #   exports ROWLOCK_TEST_POSTGRES_URL, and ROWLOCK_TEST_POSTGRES_DIR for server-ctl.sh
 #   where ROWLOCK_TEST_POSTGRES_URL is set already, that server is used and none is started
-#   PGBIN names the folder of another version's programs; --durable keeps fsync on, for benchmarks
+#   PGBIN names the folder of another version's programs; --durable keeps fsync on and lets more clients in, for benchmarks
 set -euo pipefail
 # shellcheck source=tests/lib/server.sh
 . "$(dirname "$0")/server.sh"
 
 options=(-c fsync=off)
 if [ "${1:-}" = --durable ]; then
-    options=(-c fsync=on)
+    options=(-c fsync=on -c max_connections=1100)
     shift
 fi
 [ $# -gt 0 ] || fail "which command?"

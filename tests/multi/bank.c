@@ -26,8 +26,8 @@ enum {
     START_CENTS = 1000000,
     LEASE_MS = 150,
     RUN_MS = 12000,
-    GIVE_UP_MS = 60000,
-    WATCHDOG_S = 120,
+    GIVE_UP_MS = 100000,
+    WATCHDOG_S = 150,
     ATTEMPTS = 10, /* of one transaction, when it loses against others */
     SLEEPS_ONE_IN = 60,
     DOZES_ONE_IN = 100, /* in the middle of the transaction */

@@ -64,6 +64,34 @@ static int do_break(rowlock_db *db, rowlock_lock *lock)
     return rowlock_break(db, "nightly", 7, NULL);
 }
 
+static int ignore_waiter(void *context, const rowlock_waiter *waiter)
+{
+    (void)context;
+    (void)waiter;
+    return 0;
+}
+
+static int do_waiters(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)lock;
+    return rowlock_list_waiters(db, NULL, ignore_waiter, NULL);
+}
+
+static rowlock_lock *other; /* beside the one that most calls are about */
+
+static int do_acquire_all(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)db;
+    rowlock_lock *both[] = {lock, other};
+    return rowlock_acquire_all(both, 2, NULL, NULL);
+}
+
+static int do_downgrade(rowlock_db *db, rowlock_lock *lock)
+{
+    (void)db;
+    return rowlock_downgrade(lock, ROWLOCK_SHARED);
+}
+
 static int do_check(rowlock_db *db, rowlock_lock *lock)
 {
     (void)lock;
@@ -92,6 +120,10 @@ static const struct {
     {OP_LIST, do_list, "list locks", false, true},
     {OP_LAST, do_last, "look up the last grant", false, true},
     {OP_SWEEP, do_sweep, "sweep", false, false},
+    {OP_SWEEP_WAITERS, do_sweep, "sweep", false, false},
+    {OP_WAITERS, do_waiters, "list waiters", false, true},
+    {OP_ACQUIRE_ALL, do_acquire_all, "acquire several locks", false, false},
+    {OP_DOWNGRADE, do_downgrade, "downgrade lock 'nightly'", true, false},
     {OP_FOLD, do_sweep, "sweep", false, false},
     {OP_BREAK, do_break, "break lock 'nightly'", false, false},
     {OP_FACTS, do_check, "check the database", false, true},
@@ -135,7 +167,8 @@ static void check_error(rowlock_db *db, size_t call, size_t class, int result)
 
 static int expected(size_t call, size_t class)
 {
-    if (classes[class].class == RLK_CONTENTION && calls[call].op == OP_ACQUIRE)
+    bool acquires = calls[call].op == OP_ACQUIRE || calls[call].op == OP_ACQUIRE_ALL;
+    if (classes[class].class == RLK_CONTENTION && acquires)
         return ROWLOCK_BUSY;
     if (classes[class].class == RLK_UNCERTAIN && calls[call].reads)
         return ROWLOCK_ECONN;
@@ -147,9 +180,17 @@ static rowlock_db *prepare(size_t call, rowlock_lock **lock)
     script_reset();
     rowlock_db *db = script_open(NULL);
     *lock = must_lock(db, "nightly");
+    other = must_lock(db, "other");
     if (calls[call].holding && rowlock_acquire(*lock, NULL) != ROWLOCK_OK)
         tap_ok(false, "a lock is granted at first");
     return db;
+}
+
+static void finish(rowlock_db *db, rowlock_lock *lock)
+{
+    rowlock_lock_close(other);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
 }
 
 static void test_class(size_t call, size_t class)
@@ -181,8 +222,7 @@ static void test_class(size_t call, size_t class)
         tap_ok(rowlock_lock_token(lock) > 0, "the handle goes on holding the lock");
     script_always(calls[call].op, ANSWER(.class = RLK_DONE));
     tap_is_int(calls[call].call(db, lock), ROWLOCK_OK, "the same call succeeds afterwards");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
+    finish(db, lock);
 }
 
 /* These two have words of their own. */
@@ -203,8 +243,7 @@ static void test_own_words(void)
                    calls[call].action);
         rowlock_db_error(db, &err);
         tap_ok(strstr(err.text, "end it first") != NULL, "which says what to do");
-        rowlock_lock_close(lock);
-        rowlock_db_close(db);
+        finish(db, lock);
     }
 }
 

@@ -18,7 +18,14 @@ static int ignore(void *context, const rowlock_grant *grant)
     return 0;
 }
 
-/* Every call on these handles is EMISUSE. Returns the first that is not, or NULL. */
+static int ignore_waiter(void *context, const rowlock_waiter *waiter)
+{
+    (void)context;
+    (void)waiter;
+    return 0;
+}
+
+/* Every call on these handles is EMISUSE, or tells of nothing. Returns the first that is not, or NULL. */
 static const char *all_misused(rowlock_db *db, rowlock_lock *lock)
 {
     rowlock_lock *other = (rowlock_lock *)&other;
@@ -47,6 +54,22 @@ static const char *all_misused(rowlock_db *db, rowlock_lock *lock)
         return "sweep";
     if (rowlock_break(db, "x", 0, NULL) != ROWLOCK_EMISUSE)
         return "break";
+    if (rowlock_acquire_all(&lock, 1, NULL, NULL) != ROWLOCK_EMISUSE)
+        return "acquire_all";
+    if (rowlock_downgrade(lock, ROWLOCK_SHARED) != ROWLOCK_EMISUSE)
+        return "downgrade";
+    if (rowlock_acquire_start(lock, NULL) != ROWLOCK_EMISUSE)
+        return "acquire_start";
+    if (rowlock_acquire_step(lock) != ROWLOCK_EMISUSE)
+        return "acquire_step";
+    if (rowlock_acquire_fd(lock) != -1)
+        return "acquire_fd";
+    if (rowlock_list_waiters(db, NULL, ignore_waiter, NULL) != ROWLOCK_EMISUSE)
+        return "list_waiters";
+    if (rowlock_lock_state(lock) != ROWLOCK_STATE_NONE)
+        return "lock_state";
+    if (rowlock_lock_fd(lock) != -1)
+        return "lock_fd";
     return rowlock_remaining_ms(lock) == 0 ? NULL : "remaining_ms";
 }
 
@@ -172,11 +195,13 @@ static void test_sizes(void)
     tap_is_int((int)offsetof(rowlock_error, action), 28, "and where its action stands");
     tap_is_int((int)offsetof(rowlock_error, text), 328, "and its text");
     tap_is_int((int)sizeof(rowlock_db_options), 64, "of rowlock_db_options");
-    tap_is_int((int)sizeof(rowlock_acquire_options), 80, "of rowlock_acquire_options");
+    tap_is_int((int)sizeof(rowlock_acquire_options), 96, "of rowlock_acquire_options");
     tap_is_int((int)sizeof(rowlock_sweep_options), 48, "of rowlock_sweep_options");
-    tap_is_int((int)sizeof(rowlock_sweep_report), 32, "of rowlock_sweep_report");
+    tap_is_int((int)sizeof(rowlock_sweep_report), 40, "of rowlock_sweep_report");
     tap_is_int((int)sizeof(rowlock_grant), 1352, "of rowlock_grant");
     tap_is_int((int)offsetof(rowlock_grant, name), 72, "and where its name stands");
+    tap_is_int((int)sizeof(rowlock_waiter), 1336, "of rowlock_waiter");
+    tap_is_int((int)offsetof(rowlock_waiter, name), 56, "and where its name stands");
     tap_is_int((int)sizeof(rowlock_finding), 32, "of rowlock_finding");
 #else
     tap_skip(1, "sizes are written down for x86-64");

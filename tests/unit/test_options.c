@@ -208,6 +208,50 @@ static void test_acquire_limits(void)
     }
 }
 
+static void test_kinds(void)
+{
+    static const struct {
+        int32_t permits;
+        int64_t ticket_ms;
+        int result;
+    } cases[] = {
+        {ROWLOCK_SHARED, 0, ROWLOCK_OK},
+        {0, 0, ROWLOCK_OK},
+        {1, 0, ROWLOCK_OK},
+        {1000000, 0, ROWLOCK_OK},
+        {1000001, 0, ROWLOCK_EINVAL},
+        {-2, 0, ROWLOCK_EINVAL},
+        {INT32_MAX, 0, ROWLOCK_EINVAL},
+        {INT32_MIN, 0, ROWLOCK_EINVAL},
+        {0, 999, ROWLOCK_EINVAL},
+        {0, -1, ROWLOCK_EINVAL},
+        {0, 1000, ROWLOCK_OK},
+        {0, 3600000, ROWLOCK_OK},
+        {0, 3600001, ROWLOCK_EINVAL},
+        {0, INT64_MAX, ROWLOCK_EINVAL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+        options.permits = cases[i].permits;
+        options.ticket_ms = cases[i].ticket_ms;
+        options.unfair = i % 2 != 0;
+        script_reset();
+        rowlock_db *db = script_open(NULL);
+        rowlock_lock *lock = must_lock(db, "nightly");
+        tap_is_int(rowlock_acquire(lock, &options), cases[i].result, "permits %d, ticket %lld: %s",
+                   (int)cases[i].permits, (long long)cases[i].ticket_ms,
+                   rowlock_result_name(cases[i].result));
+        if (cases[i].result == ROWLOCK_OK)
+            tap_ok(script.claim.permits == cases[i].permits &&
+                       script.claim.unfair == (options.unfair != 0),
+                   "which the database is told");
+        else
+            tap_is_str(script_calls(), "", "nothing is sent");
+        rowlock_lock_close(lock);
+        rowlock_db_close(db);
+    }
+}
+
 static void test_notes(void)
 {
     char long_note[260];
@@ -308,6 +352,7 @@ static void test_sweep_stopped(void)
     tap_is_str(script_calls(), "meta sweep", "stops after its batch and folds nothing");
     tap_ok(told == 1 && report.locks == 5 && report.counters == 0,
            "and counts the whole batch, of which it told one");
+    tap_is_int(report.waiters, 0, "and no ticket");
     options.dry_run = 1;
     options.each = NULL;
     script_always(OP_SWEEP, ANSWER(.rows = 0));
@@ -315,6 +360,8 @@ static void test_sweep_stopped(void)
     tap_is_int(rowlock_sweep(db, &options, &report), ROWLOCK_OK, "a dry run that would go on");
     tap_ok(script.sweep.dry_run && script.fold.dry_run, "asks what would go");
     tap_is_int(script_count(OP_FOLD), 1, "once: it would be told the same for ever");
+    tap_is_int(script_count(OP_SWEEP_WAITERS), 0,
+               "and removes no tickets, which it cannot ask for");
     rowlock_db_close(db);
 }
 
@@ -350,6 +397,7 @@ int main(void)
     test_sizes();
     test_short_error();
     test_acquire_limits();
+    test_kinds();
     test_notes();
     test_sweep_limits();
     test_sweep_defaults();

@@ -519,12 +519,18 @@ static void test_sweep_batches(void)
     script_next(OP_SWEEP, FAILS(RLK_CONTENTION));
     script_next(OP_SWEEP, ANSWER(.rows = 10));
     script_next(OP_SWEEP, ANSWER(.rows = 3));
+    script_next(OP_SWEEP_WAITERS, ANSWER(.rows = 10));
+    script_next(OP_SWEEP_WAITERS, FAILS(RLK_UNSENT));
+    script_next(OP_SWEEP_WAITERS, ANSWER(.rows = 2));
     script_next(OP_FOLD, ANSWER(.rows = 10));
     script_next(OP_FOLD, ANSWER(.rows = 4));
     tap_is_int(rowlock_sweep(db, &options, &report), ROWLOCK_OK, "a sweep of several batches");
-    tap_is_str(script_calls(), "meta sweep sweep sweep sweep fold fold",
+    tap_is_str(script_calls(),
+               "meta sweep sweep sweep sweep sweep_waiters sweep_waiters open meta sweep_waiters "
+               "fold fold",
                "goes on until a batch is not full");
-    tap_ok(report.locks == 23 && report.counters == 14 && report.batches == 5,
+    tap_ok(report.locks == 23 && report.waiters == 12 && report.counters == 14 &&
+               report.batches == 7,
            "and counts what it did");
     tap_is_str(script.last_after, "lock 000019", "each batch begins where the last one ended");
     end();

@@ -36,6 +36,24 @@ static int count(const char *text, const char *what)
     return n;
 }
 
+/* A dialect has not what its driver does by itself, or by other steps of its own. */
+static bool is_without(const char *dialect, int step)
+{
+    static const struct {
+        const char *dialect;
+        enum rlk_step step;
+    } without[] = {
+        {"postgres", RLK_STEP_AWAIT},
+        {"postgres", RLK_STEP_RING},
+        {"sqlite", RLK_STEP_ACQUIRE_ALL},
+        {"sqlite", RLK_STEP_AWAIT},
+    };
+    for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
+        if ((int)without[i].step == step && strcmp(without[i].dialect, dialect) == 0)
+            return true;
+    return false;
+}
+
 static void test_all_steps(void)
 {
     for (int d = 0; d < DIALECTS; d++) {
@@ -43,6 +61,10 @@ static void test_all_steps(void)
         fill(&texts, &dialects[d], "s", "zz_");
         for (int step = 0; step < RLK_STEP_COUNT; step++) {
             const char *sql = texts.sql[step];
+            if (is_without(dialects[d].name, step)) {
+                tap_ok(sql == NULL, "%s is without step %d", dialects[d].name, step);
+                continue;
+            }
             if (!tap_ok(sql != NULL, "%s has step %d", dialects[d].name, step))
                 continue;
             tap_is_int(count(sql, "rowlock_"), 0, "no name of ours is left in it");
@@ -92,8 +114,9 @@ static void test_nothing_else(void)
         snprintf(second, sizeof second, "%c%s%c.%c%s", q, two.schema, q, q, two.prefix);
         bool same = true;
         for (int step = 0; step < RLK_STEP_COUNT; step++)
-            same = same && strlen(two.sql[step]) < sizeof b && undo(a, one.sql[step], first) &&
-                   undo(b, two.sql[step], second) && strcmp(a, b) == 0;
+            same = same && (is_without(dialects[d].name, step) ||
+                            (strlen(two.sql[step]) < sizeof b && undo(a, one.sql[step], first) &&
+                             undo(b, two.sql[step], second) && strcmp(a, b) == 0));
         tap_ok(same, "schema and prefix change the names in %s and nothing else", dialects[d].name);
         rlk_texts_clear(&one);
         rlk_texts_clear(&two);
@@ -133,12 +156,14 @@ static void test_unknown_dialect(void)
 static void test_no_memory(void)
 {
     fail_alloc_at(0);
-    int before = fail_alloc_live();
-    for (int nth = 1; nth <= RLK_STEP_COUNT + 1; nth++) {
+    int before = fail_alloc_live(), count_of_texts = 0;
+    for (int step = 0; step < RLK_STEP_COUNT; step++)
+        count_of_texts += !is_without(dialects[0].name, step);
+    for (int nth = 1; nth <= count_of_texts + 1; nth++) {
         struct rlk_texts texts = {.prefix = "zz_", .schema = "s"};
         fail_alloc_at(nth);
         int result = rlk_texts_fill(&texts, &dialects[0]);
-        tap_is_int(result, nth <= RLK_STEP_COUNT ? -1 : 0, "memory that runs out at text %d", nth);
+        tap_is_int(result, nth <= count_of_texts ? -1 : 0, "memory that runs out at text %d", nth);
         fail_alloc_at(0);
         rlk_texts_clear(&texts);
     }

@@ -83,7 +83,9 @@ static void test_claim(void)
     tap_is_str(script.claim.note, "for the board", "and the note");
     tap_ok(script.claim.host[0] != '\0' && script.claim.pid > 0, "host and process");
     tap_is_int(script.claim.ttl_us, 1234000, "and the lease");
-    tap_is_int(script.claim.slot, 0, "slot 0 is the exclusive lock");
+    tap_is_int(script.claim.permits, 0, "it is for an exclusive lock");
+    tap_is_int(script.claim.ticket, 0, "and without a ticket");
+    tap_ok(!script.claim.unfair, "which passes by nobody");
     end();
 }
 
@@ -420,43 +422,7 @@ static void test_closing(void)
     tap_is_str(script_calls(), "", "closing what is lost sends nothing");
 }
 
-/* ---- a database where looking is cheaper than trying in vain */
-
-static void begin_probing(void)
-{
-    begin();
-    script.probes_first = true;
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    db = script_open(NULL);
-    lock = must_lock(db, "nightly");
-    script_calls();
-}
-
-static void test_probing(void)
-{
-    begin_probing();
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the first try of a handle");
-    tap_is_str(script_calls(), "meta acquire", "does not look first");
-    script_next(OP_PROBE, ANSWER(.outcome = RLK_HELD, .token = 17));
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a try after BUSY");
-    tap_is_str(script_calls(), "probe", "looks first, and that is all if it is still held");
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "the look says who it is");
-    tap_is_int(holder.token, 17, "with the token of now");
-    script_next(OP_PROBE, ANSWER(.outcome = RLK_IN_FLIGHT));
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a try that finds it free at the look");
-    tap_is_str(script_calls(), "probe acquire", "takes two steps");
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "released");
-    script_calls();
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "after a grant");
-    tap_is_str(script_calls(), "acquire", "the next try does not look first");
-    end();
-    script.probes_first = false;
-}
-
-static void test_not_probing(void)
+static void test_busy_is_one_step(void)
 {
     begin();
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
@@ -464,38 +430,8 @@ static void test_not_probing(void)
         if (try_lock(lock, TTL_MS) != ROWLOCK_BUSY)
             tap_ok(false, "it is held");
     tap_is_str(script_calls(), "meta acquire acquire acquire",
-               "on other databases a busy try is one step, always");
+               "a busy try is one step, however often, and takes no ticket");
     end();
-}
-
-static void test_probing_uncertain(void)
-{
-    begin_probing();
-    db->reconnect_us = 0;
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    script_next(OP_PROBE, ANSWER(.outcome = RLK_IN_FLIGHT));
-    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "held");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_EUNCERTAIN, "then free, and the answer lost");
-    script_calls();
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "the next try");
-    tap_is_str(script_calls(), "open meta acquire renew",
-               "asks for its grant and does not look first");
-    end();
-    script.probes_first = false;
-}
-
-static void test_lost_look(void)
-{
-    begin_probing();
-    db->reconnect_us = 0;
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    script_next(OP_PROBE, FAILS(RLK_UNCERTAIN));
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "held");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_ECONN,
-               "a look whose answer is lost leaves nothing uncertain");
-    end();
-    script.probes_first = false;
 }
 
 /* ---- the holder */
@@ -516,6 +452,9 @@ static void test_holder(void)
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_IN_FLIGHT));
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "it is being granted or released");
     tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_NONE, "to nobody who can be named");
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_BEHIND));
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "others stand in line for it");
+    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_NONE, "none of whom is its holder");
     end();
 }
 
@@ -546,10 +485,7 @@ int main(void)
     test_attached();
     test_attaching_wrongly();
     test_closing();
-    test_probing();
-    test_not_probing();
-    test_probing_uncertain();
-    test_lost_look();
+    test_busy_is_one_step();
     test_holder();
     return tap_done();
 }

@@ -1,0 +1,15 @@
+-- Remove tickets of waiters that are gone: their leases are over.
+--
+-- $1 tickets at most
+-- rows deleted
+--
+-- Atomic: one statement. A ticket that its waiter is renewing at this moment is passed over.
+
+/* rowlock:sweep_waiters */
+WITH over AS MATERIALIZED (
+    SELECT name, ticket, attempt FROM rowlock_waiters
+     WHERE expires <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+     LIMIT $1::bigint FOR UPDATE SKIP LOCKED
+)
+DELETE FROM rowlock_waiters w USING over o
+ WHERE w.name = o.name AND w.ticket = o.ticket AND w.attempt = o.attempt

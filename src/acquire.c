@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT
+ * How a lock, or several at once, come to be held: the try, and what its answer means. How a waiter stands
+ * in line between two tries is in queue.c. */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long a try goes on against lost races before it calls the lock busy; and how many locks one call may
+ * ask for. */
+enum { TRY_CONTENTION_US = 1000000, MANY_MAX = 1000, HOLDERS_MAX = 100 };
+
+/* ---- a try */
+
+static enum rlk_class ask(rowlock_db *db, struct rlk_call *call, struct rlk_acquiring *a)
+{
+    memset(a->grants, 0, a->count * sizeof *a->grants);
+    a->which = 0;
+    if (a->count == 1)
+        return db->backend->acquire(db->conn, call, a->claims, a->grants);
+    return db->backend->acquire_all(db->conn, call, a->claims, a->count, a->grants, &a->which);
+}
+
+/* Sent again after a lost answer, it may meet its own first sending in flight: that is not somebody else's
+ * lock. */
+static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_acquiring *a = context;
+    enum rlk_class class = ask(db, call, a);
+    bool own = a->step.was_uncertain && a->grants[a->which].outcome == RLK_IN_FLIGHT;
+    if (class != RLK_DONE || !own)
+        return class;
+    rlk_diag_set(call, 0, NULL, "a transaction, perhaps our own, is changing the lock");
+    return RLK_CONTENTION;
+}
+
+/* The lease as our clock sees it: what the database said was left when it answered, counted from
+ * before we asked. */
+void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
+                    int64_t margin_us)
+{
+    struct rlk_term term = rlk_term_of(sent_us, row->expires_us, row->now_us);
+    term.ttl_us = row->ttl_us;
+    lock->state = RLK_HOLDING;
+    lock->depth = 1;
+    lock->token = row->token;
+    lock->permits = row->permits;
+    lock->downgrade_open = 0;
+    rlk_watch_begin(&lock->watch, margin_us);
+    rlk_watch_set(&lock->watch, &term);
+    lock->holder_known = lock->attempt_open = lock->release_open = false;
+    lock->unproven = false;
+    lock->queued = 0; /* the grant has ended it */
+    rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
+}
+
+static int found_mismatch(rowlock_lock *lock, const struct rlk_row *row)
+{
+    if (row->permits == ROWLOCK_SHARED)
+        return rlk_fail(lock->db, ROWLOCK_MISMATCH, "others hold it as a shared lock");
+    return rlk_fail(lock->db, ROWLOCK_MISMATCH,
+                    "others hold it with %d permits: all must say the same", row->permits);
+}
+
+/* Busy is no failure: what went wrong on the way to it is not told. An attempt whose outcome is unknown
+ * stays open: what is in flight may be our own first sending, and one that is still under way may yet
+ * find the lock free. */
+int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permits)
+{
+    if (lock->db->error.code != ROWLOCK_OK)
+        rlk_action(lock->db, "acquire lock", lock->name);
+    lock->holder_known = grant && grant->outcome == RLK_HELD;
+    if (!lock->holder_known)
+        return ROWLOCK_BUSY;
+    lock->holder = grant->row;
+    bool of_another_kind = permits != 0 && grant->row.slot != 0 && grant->row.permits != permits;
+    return of_another_kind ? found_mismatch(lock, &grant->row) : ROWLOCK_BUSY;
+}
+
+/* The grant took so long to reach us that its lease is over. Nothing was done under it yet, so a
+ * renewal makes it whole; unless somebody has taken it over. And a grant whose answer was lost has only
+ * been read: that no standby lacks it, a renewal proves, which is answered when the standby has both.
+ * Where the renewal fails, nothing is held, and the next acquire asks for the same grant. */
+static int freshen(rowlock_lock *lock)
+{
+    int result = rlk_renew(lock, lock->watch.ttl_us);
+    if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
+        return ROWLOCK_OK;
+    rlk_hold_nothing(lock);
+    lock->attempt_open = result != ROWLOCK_LOST;
+    return result;
+}
+
+/* Nothing is known but that others are at it. */
+static int found_races(struct rlk_acquiring *a)
+{
+    struct rlk_grant *grant = &a->grants[a->which];
+    *grant = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
+    return rlk_found_busy(a->locks[a->which], grant, a->options.permits);
+}
+
+/* Which may be one whose outcome is not known. */
+static void give_back(rowlock_lock *lock)
+{
+    rowlock_error why = lock->db->error;
+    rlk_release_quietly(lock);
+    rowlock_lock_forget(lock);
+    lock->db->error = why;
+}
+
+/* Of several, one that cannot be kept is none of them: the others are given back. */
+static int freshen_all(struct rlk_acquiring *a)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        int result = freshen(a->locks[i]);
+        if (result == ROWLOCK_OK)
+            continue;
+        a->which = i;
+        for (size_t other = 0; a->count > 1 && other < a->count; other++)
+            give_back(a->locks[other]);
+        return result == ROWLOCK_LOST ? found_races(a) : result;
+    }
+    return ROWLOCK_OK;
+}
+
+static int take_grants(struct rlk_acquiring *a, bool uncertain)
+{
+    bool whole = !uncertain;
+    for (size_t i = 0; i < a->count; i++) {
+        rlk_take_grant(a->locks[i], &a->grants[i].row, a->step.sent_us,
+                       a->options.margin_ms * 1000);
+        whole = whole && rowlock_remaining_ms(a->locks[i]) > 0;
+    }
+    return whole ? ROWLOCK_OK : freshen_all(a);
+}
+
+/* Of several locks, servers say which is in the way, and not by whom. */
+static int note_holder(void *context, const struct rlk_row *row)
+{
+    struct rlk_acquiring *a = context;
+    struct rlk_grant *grant = &a->grants[a->which];
+    const struct rlk_claim *claim = &a->claims[a->which];
+    if (row->expires_us <= row->now_us || strcmp(row->owner, claim->owner) == 0 ||
+        (claim->permits == ROWLOCK_SHARED && row->permits == ROWLOCK_SHARED))
+        return 0;
+    *grant = (struct rlk_grant){.outcome = RLK_HELD, .behind = true, .row = *row};
+    return 1;
+}
+
+static enum rlk_class run_find_holder(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_acquiring *a = context;
+    enum rlk_class class = db->backend->list(db->conn, call, a->claims[a->which].name, "", -1,
+                                             HOLDERS_MAX, note_holder, a);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+/* What cannot be found out is not told. */
+static void find_holder(struct rlk_acquiring *a)
+{
+    struct rlk_step_call step = {.run = run_find_holder, .context = a};
+    if (a->count > 1 && a->grants[a->which].outcome == RLK_IN_FLIGHT &&
+        rlk_do(a->db, &step) != ROWLOCK_OK)
+        rlk_log(ROWLOCK_LOG_INFO, "%s: %s", a->db->error.action, a->db->error.text);
+}
+
+int rlk_try(struct rlk_acquiring *a)
+{
+    struct rlk_step_call *step = &a->step;
+    *step = (struct rlk_step_call){
+        .run = run_acquire, .context = a, .contention_us = TRY_CONTENTION_US};
+    size_t before = a->which;
+    int result = rlk_do(a->db, step);
+    const struct rlk_grant *grant = &a->grants[a->which];
+    if (step->contended && !step->was_uncertain) {
+        a->which = before; /* in whose line we may stand */
+        return found_races(a);
+    }
+    bool uncertain = false;
+    for (size_t i = 0; i < a->count; i++) {
+        a->locks[i]->attempt_open = a->locks[i]->attempt_open || step->was_uncertain;
+        uncertain = uncertain || a->locks[i]->attempt_open;
+    }
+    if (result != ROWLOCK_OK)
+        return result;
+    if (grant->outcome != RLK_GRANTED) {
+        find_holder(a);
+        return rlk_found_busy(a->locks[a->which], grant, a->options.permits);
+    }
+    return take_grants(a, uncertain);
+}
+
+/* ---- one lock */
+
+struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    rowlock_db *db = lock->db;
+    if (!lock->attempt_open)
+        lock->attempt = rlk_next_attempt(db);
+    return (struct rlk_claim){.name = lock->name,
+                              .permits = options->permits,
+                              .unfair = options->unfair != 0,
+                              .owner = lock->owner,
+                              .attempt = lock->attempt,
+                              .ttl_us = options->ttl_ms * 1000,
+                              .host = db->host,
+                              .pid = db->pid,
+                              .program = db->program,
+                              .note = options->note};
+}
+
+/* The places with a keeper are made before the grants, so that nothing can go wrong after them. */
+static int join_keeper(struct rlk_acquiring *a)
+{
+    int result = ROWLOCK_OK;
+    for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++) {
+        a->which = i;
+        if (!a->options.keeper)
+            rlk_kept_quit(a->locks[i]);
+        else
+            result = rlk_kept_join(a->locks[i], &a->options);
+    }
+    return result;
+}
+
+static int acquire_all(struct rlk_acquiring *a)
+{
+    int result = join_keeper(a);
+    if (result != ROWLOCK_OK)
+        return result;
+    for (size_t i = 0; i < a->count; i++) {
+        rlk_leave_line(a->locks[i]);
+        a->claims[i] = rlk_claim_of(a->locks[i], &a->options);
+    }
+    int64_t until_us = rlk_wait_end(a->options.wait_ms);
+    a->which = 0;
+    result = rlk_try(a);
+    if (result == ROWLOCK_BUSY && a->options.wait_ms != 0)
+        result = rlk_wait_in_line(a, until_us);
+    for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++)
+        rlk_kept_start(a->locks[i]);
+    return result;
+}
+
+static int acquire_one(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    struct rlk_claim claim;
+    struct rlk_grant grant;
+    struct rlk_acquiring a = {.db = lock->db,
+                              .locks = &lock,
+                              .count = 1,
+                              .claims = &claim,
+                              .grants = &grant,
+                              .options = *options};
+    return acquire_all(&a);
+}
+
+static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    if (lock->state == RLK_GONE)
+        return rlk_fail(lock->db, ROWLOCK_LOST,
+                        "the grant was lost; release as often as entered, then acquire anew");
+    if (lock->permits != options->permits)
+        return rlk_fail(
+            lock->db, ROWLOCK_EMISUSE,
+            "this handle holds the lock as another kind: release it first, or, to let others "
+            "in, downgrade it");
+    if (lock->depth == INT_MAX)
+        return rlk_fail(lock->db, ROWLOCK_EMISUSE, "entered too often");
+    int result = rowlock_remaining_ms(lock) > 0 ? ROWLOCK_OK : rlk_renew(lock, lock->watch.ttl_us);
+    if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
+        lock->depth++;
+    return result;
+}
+
+static int check_unattached(rowlock_lock *lock)
+{
+    if (!lock->attached)
+        return ROWLOCK_OK;
+    return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle is attached to a grant made elsewhere");
+}
+
+int rlk_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    int result = check_unattached(lock);
+    if (result != ROWLOCK_OK)
+        return result;
+    return lock->state == RLK_IDLE ? acquire_one(lock, options) : enter_again(lock, options);
+}
+
+int rowlock_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG)
+        return ROWLOCK_EMISUSE;
+    int result = rlk_enter(lock->db, "acquire lock", lock->name);
+    rowlock_acquire_options o;
+    if (result != ROWLOCK_OK ||
+        (result = rlk_take_acquire_options(lock->db, &o, options)) != ROWLOCK_OK)
+        return result;
+    return rlk_acquire(lock, &o);
+}
+
+/* ---- several locks */
+
+static int by_name(const void *a, const void *b)
+{
+    const rowlock_lock *const *one = a;
+    const rowlock_lock *const *other = b;
+    return strcmp((*one)->name, (*other)->name);
+}
+
+static int check_many(rowlock_db *db, rowlock_lock *const *locks, size_t count, size_t *which)
+{
+    for (size_t i = 0; i < count; i++) {
+        *which = i;
+        if (locks[i]->db != db || (locks[i]->state != RLK_IDLE && !locks[i]->attached))
+            return rlk_fail(db, ROWLOCK_EMISUSE,
+                            "'%s' is held already, or belongs to another rowlock_db",
+                            locks[i]->name);
+        if (i > 0 && strcmp(locks[i - 1]->name, locks[i]->name) == 0)
+            return rlk_fail(db, ROWLOCK_EINVAL, "'%s' is asked for twice", locks[i]->name);
+        int result = check_unattached(locks[i]);
+        if (result != ROWLOCK_OK)
+            return result;
+    }
+    return ROWLOCK_OK;
+}
+
+struct many {
+    rowlock_lock **locks;
+    struct rlk_claim *claims;
+    struct rlk_grant *grants;
+};
+
+static bool alloc_many(struct many *m, size_t count)
+{
+    m->locks = rlk_alloc(count * sizeof(rowlock_lock *));
+    m->claims = rlk_alloc(count * sizeof *m->claims);
+    m->grants = rlk_alloc(count * sizeof *m->grants);
+    return m->locks && m->claims && m->grants;
+}
+
+static void free_many(struct many *m)
+{
+    rlk_free(m->locks);
+    rlk_free(m->claims);
+    rlk_free(m->grants);
+}
+
+static size_t index_of(rowlock_lock *const *locks, size_t count, const rowlock_lock *lock)
+{
+    for (size_t i = 0; i < count; i++)
+        if (locks[i] == lock)
+            return i;
+    return 0;
+}
+
+static int acquire_sorted(struct many *m, rowlock_lock *const *locks, size_t count,
+                          const rowlock_acquire_options *options, size_t *which)
+{
+    rowlock_db *db = locks[0]->db;
+    memcpy(m->locks, locks, count * sizeof(rowlock_lock *));
+    qsort(m->locks, count, sizeof(rowlock_lock *), by_name);
+    struct rlk_acquiring a = {.db = db,
+                              .locks = m->locks,
+                              .count = count,
+                              .claims = m->claims,
+                              .grants = m->grants,
+                              .options = *options};
+    int result = check_many(db, m->locks, count, &a.which);
+    if (result == ROWLOCK_OK)
+        result = acquire_all(&a);
+    if (which)
+        *which = index_of(locks, count, m->locks[a.which]);
+    return result;
+}
+
+int rowlock_acquire_all(rowlock_lock *const *locks, size_t count,
+                        const rowlock_acquire_options *options, size_t *which)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!locks || !locks[i] || locks[i]->tag != RLK_LOCK_TAG)
+            return ROWLOCK_EMISUSE;
+    if (count == 0 || !locks[0]->db)
+        return ROWLOCK_EMISUSE;
+    rowlock_db *db = locks[0]->db;
+    int result = rlk_enter(db, "acquire several locks", NULL);
+    rowlock_acquire_options o;
+    if (result != ROWLOCK_OK || (result = rlk_take_acquire_options(db, &o, options)) != ROWLOCK_OK)
+        return result;
+    if (count > MANY_MAX)
+        return rlk_fail(db, ROWLOCK_EINVAL, "%zu locks at once are too many: at most %d", count,
+                        MANY_MAX);
+    struct many m = {0};
+    result = alloc_many(&m, count) ? acquire_sorted(&m, locks, count, &o, which)
+                                   : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    free_many(&m);
+    return result;
+}

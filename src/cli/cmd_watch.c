@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `rowlock watch`: on a terminal a screen (screen.c), elsewhere the same as text or JSON again and again.
+ */
+#include "commands.h"
+
+#include "json.h"
+#include "looker.h"
+#include "screen.h"
+#include "signals.h"
+#include "table.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const int watch_options[] = {OPT_INTERVAL, OPT_COUNT, OPT_JSON, OPT_END};
+
+enum { DEFAULT_INTERVAL_MS = 1000, LEAST_INTERVAL_MS = 50 };
+
+static int settings(struct cli *cli)
+{
+    struct settings *set = &cli->set;
+    if (set->interval_ms == UNSET)
+        set->interval_ms = DEFAULT_INTERVAL_MS;
+    if (set->interval_ms < LEAST_INTERVAL_MS)
+        return usage_error(cli, "--interval: must be at least %dms", LEAST_INTERVAL_MS);
+    return EXIT_FINE;
+}
+
+static void print_json(const struct view *view)
+{
+    json_t *object = must_have(json_object());
+    json_put(object, "result", json_of_result(view->result));
+    if (view->result == ROWLOCK_OK) {
+        json_put(object, "grants", json_of_grants(&view->snapshot));
+        json_put(object, "waiters", json_of_waiters(&view->snapshot));
+        json_put_integer(object, "granted", view->grants);
+        json_put_integer(object, "granted_in_ms", view->span_ms);
+    } else {
+        json_put(object, "error", json_of_text(view->error));
+    }
+    json_print(object, 1);
+}
+
+static void print_text(const struct view *view)
+{
+    const struct snapshot *snapshot = &view->snapshot;
+    printf("%zu held, %zu waiting, %lld.%lld grants/s\n", snapshot_held(snapshot),
+           snapshot_waiting(snapshot), (long long)view->rate_milli / 1000,
+           (long long)view->rate_milli % 1000 / 100);
+    if (snapshot->grant_count > 0)
+        table_of_grants(snapshot);
+    if (snapshot->waiter_count > 0)
+        table_of_waiters(snapshot);
+    putchar('\n');
+}
+
+static void print(const struct cli *cli, const struct view *view)
+{
+    if (cli->set.json)
+        print_json(view);
+    else if (view->result == ROWLOCK_OK)
+        print_text(view);
+    if (view->result != ROWLOCK_OK)
+        complain("%s", view->error);
+    fflush(stdout);
+}
+
+static void sleep_until(int64_t then_ms)
+{
+    for (int64_t left_ms = then_ms - now_ms(); left_ms > 0; left_ms = then_ms - now_ms())
+        poll(NULL, 0, left_ms < 60000 ? (int)left_ms : 60000);
+}
+
+/* A signal may simply end this. When nobody reads it any more, finish_output() says so. */
+static int print_again_and_again(struct looker *looker, struct view *view)
+{
+    const struct settings *set = &looker->cli->set;
+    int status;
+    for (int64_t looks = 1;; looks++) {
+        int64_t next_ms = now_ms() + set->interval_ms;
+        print(looker->cli, view);
+        status = status_of(view->result);
+        view_free(view);
+        if (looks == set->count || ferror(stdout))
+            return status;
+        sleep_until(next_ms);
+        view = looker_look(looker);
+    }
+}
+
+/* What is wrong from the beginning ends it; what goes wrong later is shown, and looked at again. */
+static int watch(struct looker *looker)
+{
+    const struct cli *cli = looker->cli;
+    int status;
+    struct view *first = looker_look(looker);
+    if (first->result != ROWLOCK_OK) {
+        complain("%s", first->error);
+        status = status_of(first->result);
+        view_free(first);
+        return status;
+    }
+    if (!cli->set.json && isatty(STDOUT_FILENO) && screen_watch(looker, first, &status))
+        return status;
+    return print_again_and_again(looker, first);
+}
+
+int cmd_watch(struct cli *cli)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    static struct looker looker; /* its thread may outlive this call: see looker_stop() */
+    int status = settings(cli);
+    if (status != EXIT_FINE)
+        return status;
+    options.reconnect_ms = 1000; /* it is soon tried again */
+    status = connect_database(cli, &options);
+    if (status != EXIT_FINE)
+        return status;
+    looker_init(&looker, cli);
+    status = watch(&looker);
+    if (!cli->abandon)
+        looker_free(&looker);
+    return status;
+}

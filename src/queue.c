@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * Standing in line: the ticket and its lease, and when to look at the lock again. The table decides who is
+ * first; a bell (backend.h, await) says when it may be our turn; and a look from time to time is the truth
+ * that needs no bell. */
+#include "internal.h"
+
+#include <string.h>
+
+enum {
+    SAFETY_US = 1000000, /* between two looks of the first in line that was not rung for */
+    FASTEST_US =
+        5000, /* and of one that nobody rings for; it looks less often the longer it waits */
+    SLOWEST_US = 250000,
+    PATIENCE = 20, /* what part of the time waited so far the next pause is */
+    SETTLING_MAX =
+        12, /* quick looks at what is being changed; it may be so for as long as it likes */
+    LEASE_END_SLACK_US = 2000 /* after the holder's lease, so that one look suffices */
+};
+
+struct line {
+    struct rlk_acquiring *a;
+    rowlock_lock *lock; /* in whose line we stand; NULL: in none */
+    struct rlk_claim *claim; /* its claim */
+    int64_t ahead; /* live tickets before ours, when last seen */
+    int64_t lease_us; /* of the ticket */
+    int64_t keep_us; /* when it is to be renewed */
+    int64_t check_us; /* when to look for a circle */
+    int64_t since_us; /* when we came, or last saw the line move */
+    int64_t seen_us; /* when our place was last seen */
+    int64_t step_us; /* what the line took for one place then; 0: not known */
+    int64_t until_us; /* how long we wait at most */
+    bool deaf; /* nobody rings for us here */
+    bool look; /* at once: a bell may have been missed */
+    int losses; /* of the connection while we waited */
+    int settling; /* looks in a row at something that was being changed */
+};
+
+/* ---- the ticket */
+
+struct enqueuing {
+    const struct rlk_claim *claim;
+    int64_t lease_us;
+    struct rlk_place *place;
+};
+
+static enum rlk_class run_enqueue(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct enqueuing *e = context;
+    return db->backend->enqueue(db->conn, call, e->claim, e->lease_us, e->place);
+}
+
+/* Whoever has come to be the first looks at once: nobody may have rung for him. */
+static void note_ahead(struct line *l, int64_t ahead)
+{
+    int64_t now_us = rlk_now_us();
+    int64_t moved = l->ahead - ahead;
+    l->step_us = moved > 0 ? (now_us - l->seen_us) / moved : 0;
+    if (moved > 0)
+        l->since_us = now_us;
+    l->look = l->look || (moved > 0 && ahead == 0);
+    l->seen_us = now_us;
+    l->ahead = ahead;
+}
+
+/* Repeated after a lost answer it keeps the ticket that the first sending took. */
+static int take_ticket(struct line *l)
+{
+    struct rlk_place place = {0};
+    struct enqueuing e = {.claim = l->claim, .lease_us = l->lease_us, .place = &place};
+    struct rlk_step_call step = {.run = run_enqueue, .context = &e};
+    int64_t now_us = rlk_now_us();
+    bool new_ticket = l->claim->ticket == 0;
+    l->lock->queued = l->claim->attempt;
+    int result = rlk_do(l->a->db, &step);
+    if (result != ROWLOCK_OK)
+        return result;
+    bool hears_again = l->deaf && place.belled; /* what rang before was not heard */
+    l->look = l->look || new_ticket || hears_again || place.ticket != l->claim->ticket;
+    l->claim->ticket = place.ticket;
+    note_ahead(l, place.ahead);
+    l->keep_us = now_us + l->lease_us / 3;
+    l->deaf = !place.belled;
+    return ROWLOCK_OK;
+}
+
+static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    bool found;
+    return db->backend->leave(db->conn, call, context, &found);
+}
+
+/* As well as can be done: a ticket that stays behind is passed by when its lease is over. Why we leave is
+ * what the caller wants to know. */
+static void leave_line(rowlock_lock *lock, struct rlk_claim *claim)
+{
+    rowlock_db *db = lock->db;
+    rowlock_error why = db->error;
+    struct rlk_step_call step = {.run = run_leave, .context = claim};
+    if (rlk_do(db, &step) == ROWLOCK_OK)
+        lock->queued = 0;
+    else
+        rlk_log(ROWLOCK_LOG_WARNING, "the ticket for lock '%s' stays until its lease is over: %s",
+                lock->name, db->error.text);
+    db->error = why;
+    claim->ticket = 0;
+}
+
+void rlk_leave_line(rowlock_lock *lock)
+{
+    struct rlk_claim claim = {.name = lock->name, .owner = lock->owner, .attempt = lock->queued};
+    if (lock->queued)
+        leave_line(lock, &claim);
+}
+
+struct circling {
+    const struct rlk_claim *claim;
+    bool found;
+    char words[400];
+};
+
+static enum rlk_class run_cycle(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct circling *c = context;
+    enum rlk_class class =
+        db->backend->cycle(db->conn, call, c->claim, &c->found, c->words, sizeof c->words);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+/* Only owners that were given a name can wait for themselves: others are made up for one lock. */
+static int look_for_cycle(struct line *l)
+{
+    rowlock_db *db = l->a->db;
+    if (!db->owner[0] || rlk_now_us() < l->check_us)
+        return ROWLOCK_OK;
+    l->check_us = rlk_now_us() + l->lease_us / 3;
+    struct circling c = {.claim = l->claim};
+    struct rlk_step_call step = {.run = run_cycle, .context = &c};
+    int result = rlk_do(db, &step);
+    if (result != ROWLOCK_OK || !c.found)
+        return result;
+    return rlk_fail(db, ROWLOCK_DEADLOCK, "this wait would never end: %s", c.words);
+}
+
+/* ---- when to look again */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Spread over a quarter to either side, so that those who came together do not look together. */
+static int64_t spread(rowlock_db *db, int64_t pause_us)
+{
+    return pause_us * 3 / 4 + rlk_jitter(db, pause_us / 2);
+}
+
+static int64_t between(int64_t low, int64_t value, int64_t high)
+{
+    return value < low ? low : least(value, high);
+}
+
+/* Where nobody rings: the first in line makes its wait longer by a fortieth in the mean. The others look when
+ * half of those before them will have gone, or, while the line stands, the less the further back they are. */
+static int64_t pause_unrung(const struct line *l, int64_t now_us)
+{
+    int64_t pause_us = between(FASTEST_US, (now_us - l->since_us) / PATIENCE, SLOWEST_US);
+    if (l->step_us > 0)
+        return between(FASTEST_US, l->step_us * l->ahead / 2, pause_us * (1 + l->ahead));
+    return pause_us * (1 + l->ahead);
+}
+
+static int64_t pause_of(struct line *l, int64_t now_us)
+{
+    const struct rlk_grant *grant = &l->a->grants[l->a->which];
+    int64_t pause_us = l->deaf ? pause_unrung(l, now_us) : SAFETY_US * (1 + l->ahead);
+    bool settling = grant->settling || (grant->outcome == RLK_IN_FLIGHT && l->a->count == 1);
+    if (!settling)
+        l->settling = 0;
+    else if (l->settling < SETTLING_MAX)
+        pause_us = least(pause_us, rlk_pause_retry(l->a->db, &l->settling));
+    return spread(l->a->db, pause_us);
+}
+
+static int64_t next_look(struct line *l, int64_t now_us)
+{
+    const rowlock_lock *lock = l->lock;
+    int64_t next_us = now_us + pause_of(l, now_us);
+    if (lock->holder_known && l->ahead == 0) {
+        int64_t left_us = lock->holder.expires_us - lock->holder.now_us;
+        next_us = least(next_us, now_us + left_us + LEASE_END_SLACK_US);
+    }
+    return least(least(next_us, l->keep_us), l->until_us);
+}
+
+struct awaiting {
+    const struct rlk_claim *claim;
+    int64_t until_us;
+    enum rlk_bell bell;
+};
+
+/* A connection that is lost while we wait is made anew by the next step, and the ticket is kept from there. */
+static enum rlk_bell await(struct line *l, int64_t until_us)
+{
+    rowlock_db *db = l->a->db;
+    struct rlk_call call = {.deadline_us = until_us};
+    enum rlk_bell bell = RLK_DEAF;
+    if (!db->up || l->deaf)
+        return RLK_DEAF;
+    enum rlk_class class = db->backend->await(db->conn, &call, l->claim, db->wake[0], &bell);
+    if (class != RLK_DONE) {
+        db->up = false;
+        l->keep_us = 0;
+        l->look = true;
+        if (class == RLK_UNCERTAIN)
+            memcpy(db->lingering, db->session, sizeof db->lingering);
+        if (bell == RLK_INTERRUPTED)
+            return bell;
+        rlk_wait_plain(rlk_pause_retry(db, &l->losses));
+        return RLK_SILENT; /* and make it anew now */
+    }
+    return bell;
+}
+
+/* Until there may be something to see: OK; BUSY if only our place can have changed, which the ticket's renewal
+ * tells; or CANCELLED. */
+static int pause_in_line(struct line *l)
+{
+    int64_t until_us = next_look(l, rlk_now_us());
+    enum rlk_bell bell = await(l, until_us);
+    if (bell == RLK_RUNG) {
+        l->keep_us =
+            0; /* if it is not our turn then we have to know what has become of our place */
+        return ROWLOCK_OK;
+    }
+    if (bell == RLK_DEAF && !l->deaf) { /* the pause was one for those who are rung for */
+        l->deaf = true;
+        until_us = least(until_us, rlk_now_us() + pause_of(l, rlk_now_us()));
+    }
+    if ((bell == RLK_DEAF || bell == RLK_INTERRUPTED) && !rlk_wait_until(l->a->db, until_us))
+        return ROWLOCK_CANCELLED;
+    if (l->ahead == 0 || l->claim->unfair)
+        return ROWLOCK_OK;
+    l->keep_us = 0;
+    return ROWLOCK_BUSY;
+}
+
+/* ---- the line */
+
+/* Whoever has just taken a ticket looks at once: what was released before it was there rang for nobody. */
+static int stand(struct line *l)
+{
+    struct rlk_acquiring *a = l->a;
+    int result = ROWLOCK_OK;
+    if (l->lock && l->lock != a->locks[a->which]) {
+        leave_line(l->lock, l->claim);
+        l->lock = NULL;
+    }
+    if (!l->lock || rlk_now_us() >= l->keep_us) {
+        if (!l->lock)
+            l->check_us = 0;
+        l->lock = a->locks[a->which];
+        l->claim = &a->claims[a->which];
+        if ((result = take_ticket(l)) == ROWLOCK_OK)
+            result = look_for_cycle(l);
+    }
+    if (result != ROWLOCK_OK || l->look) {
+        l->look = false;
+        return result;
+    }
+    return pause_in_line(l);
+}
+
+int rlk_wait_in_line(struct rlk_acquiring *a, int64_t until_us)
+{
+    struct line l = {.a = a,
+                     .lease_us = a->options.ticket_ms * 1000,
+                     .since_us = rlk_now_us(),
+                     .until_us = until_us};
+    int result = ROWLOCK_BUSY;
+    bool tried = false;
+    while (result == ROWLOCK_BUSY) {
+        if (rlk_now_us() >= until_us)
+            result = ROWLOCK_TIMEOUT;
+        else if ((tried = (result = stand(&l)) == ROWLOCK_OK))
+            result = rlk_try(a);
+        const struct rlk_grant *grant = &a->grants[a->which];
+        if (result == ROWLOCK_BUSY && tried && grant->outcome == RLK_HELD && !grant->behind) {
+            bool look = l.look; /* this was one */
+            note_ahead(&l, 0);
+            l.look = look;
+        }
+    }
+    bool cut_off = result < 0 && !a->db->up; /* then nobody can be told now */
+    if (l.lock && result != ROWLOCK_OK && !cut_off)
+        leave_line(l.lock, l.claim);
+    return result;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * Acquiring without blocking the caller: a thread does what rowlock_acquire() does, and tells by a pipe.
+ * While it runs, the rowlock_db is the thread's; everybody else is turned away (rlk_is_ours). */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+struct rlk_started {
+    rowlock_lock *lock;
+    rowlock_acquire_options options;
+    char note[RLK_TEXT_MAX + 1];
+    pthread_t thread;
+    int done[2]; /* the thread writes when it has ended */
+    int result;
+};
+
+bool rlk_is_ours(const rowlock_db *db)
+{
+    return db->pid == getpid() && (!db->working || pthread_equal(db->worker, pthread_self()));
+}
+
+/* Other locks of the same rowlock_db can be asked for what they know meanwhile. */
+bool rlk_knows(const rowlock_lock *lock)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || lock->db->pid != getpid())
+        return false;
+    return !lock->started || rlk_is_ours(lock->db);
+}
+
+static void *work(void *context)
+{
+    struct rlk_started *s = context;
+    rowlock_db *db = s->lock->db;
+    pthread_mutex_lock(&db->starting); /* until db->worker is known */
+    pthread_mutex_unlock(&db->starting);
+    if (db->backend->enter_thread)
+        db->backend->enter_thread();
+    rlk_action(db, "acquire lock", s->lock->name);
+    s->result = rlk_acquire(s->lock, &s->options);
+    if (db->backend->leave_thread)
+        db->backend->leave_thread();
+    ssize_t ignored =
+        write(s->done[1], "", 1); /* closing would not do: a forked child may have it open */
+    (void)ignored;
+    return NULL;
+}
+
+static int open_thread(rowlock_db *db, struct rlk_started *s)
+{
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_mutex_lock(&db->starting);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&s->thread, NULL, work, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed) {
+        db->worker = s->thread;
+        db->started = s;
+        s->lock->started = true;
+        db->working = true;
+    }
+    pthread_mutex_unlock(&db->starting);
+    return failed;
+}
+
+static int start(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    rowlock_db *db = lock->db;
+    struct rlk_started *s = rlk_alloc(sizeof *s);
+    if (!s)
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    s->lock = lock;
+    s->options = *options;
+    memcpy(s->note, options->note, strlen(options->note) + 1);
+    s->options.note = s->note;
+    if (pipe2(s->done, O_CLOEXEC | O_NONBLOCK) != 0) {
+        rlk_free(s);
+        return rlk_fail(db, ROWLOCK_ENOMEM, "no file descriptors left");
+    }
+    if (open_thread(db, s) == 0)
+        return ROWLOCK_OK;
+    close(s->done[0]);
+    close(s->done[1]);
+    rlk_free(s);
+    return rlk_fail(db, ROWLOCK_ENOMEM, "no thread can be started");
+}
+
+int rowlock_acquire_start(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG)
+        return ROWLOCK_EMISUSE;
+    int result = rlk_enter(lock->db, "start to acquire lock", lock->name);
+    rowlock_acquire_options o;
+    if (result != ROWLOCK_OK ||
+        (result = rlk_take_acquire_options(lock->db, &o, options)) != ROWLOCK_OK)
+        return result;
+    if (lock->db->started)
+        return rlk_fail(lock->db, ROWLOCK_EMISUSE,
+                        "what was started before is to be stepped for first");
+    return start(lock, &o);
+}
+
+/* What was started for this lock, NULL if nothing was: in a forked child the thread is not there. */
+static struct rlk_started *started_for(const rowlock_lock *lock)
+{
+    bool any = lock && lock->tag == RLK_LOCK_TAG && lock->db && lock->db->pid == getpid();
+    struct rlk_started *s = any ? lock->db->started : NULL;
+    return s && s->lock == lock ? s : NULL;
+}
+
+int rowlock_acquire_fd(const rowlock_lock *lock)
+{
+    const struct rlk_started *s = started_for(lock);
+    return s ? s->done[0] : -1;
+}
+
+static void join(rowlock_db *db)
+{
+    pthread_join(db->worker, NULL);
+    db->working = false;
+}
+
+static int finish(struct rlk_started *s)
+{
+    rowlock_db *db = s->lock->db;
+    if (db->working)
+        join(db);
+    int result = s->result;
+    db->started = NULL;
+    s->lock->started = false;
+    close(s->done[0]);
+    close(s->done[1]);
+    rlk_free(s);
+    return result;
+}
+
+int rowlock_acquire_step(rowlock_lock *lock)
+{
+    struct rlk_started *s = started_for(lock);
+    char byte;
+    if (!s)
+        return ROWLOCK_EMISUSE;
+    return read(s->done[0], &byte, 1) == 1 ? finish(s) : ROWLOCK_PENDING;
+}
+
+void rlk_started_stop(rowlock_db *db)
+{
+    if (db->pid != getpid() || !db->working)
+        return;
+    rowlock_cancel(db);
+    join(db);
+    rlk_take_cancel(db); /* in case that nothing waited for it any more */
+}
+
+void rlk_started_end(rowlock_lock *lock)
+{
+    rlk_started_stop(lock->db);
+    struct rlk_started *s = started_for(lock);
+    if (s)
+        finish(s);
+}

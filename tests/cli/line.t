@@ -1,0 +1,285 @@
+#!/usr/bin/env bash
+# Locks that are shared, counted, or several at once; those who stand in line for them; `wait`. On each
+# database.
+# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+# hold TAG WORD…: `run WORD…` in the background, with a job that says it has begun and stays until it is
+# told to go.
+stay='echo began >"$0"; while [ ! -e "$0.go" ]; do sleep 0.05; done; exit 7'
+declare -A pids
+hold() {
+    local tag=$1
+    shift
+    rm -f "$work/$tag" "$work/$tag".*
+    env --default-signal=INT,QUIT "$command" run "$@" -- sh -c "$stay" "$work/$tag" \
+        >"$work/$tag.out" 2>"$work/$tag.err" </dev/null &
+    pids[$tag]=$!
+}
+
+began() { until_true 20 test -s "$work/$1" || tap_note "no job: $(cat "$work/$1.err")"; }
+
+let_go() {
+    touch "$work/$1.go"
+    finished "${pids[$1]}"
+}
+
+# in_line NAME N: do so many stand in line for it, in so short a time as that takes?
+count_line() {
+    rl list --waiters --json
+    [ "$(json "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d")" = "$2" ]
+}
+in_line() { until_true 20 count_line "$1" "$2"; }
+
+sharing() {
+    hold reader1 -s doc
+    began reader1
+    hold reader2 --shared doc
+    began reader2
+    holds "two share a lock" test -s "$work/reader2"
+    exits "which keeps out who wants it alone" 75 run -n doc true
+    same "silently" "$err" ""
+    exits "who counts its holders finds it of another kind" 75 run -n --permits 2 doc true
+    has "and is told so even where nobody waits" "$err" "shared"
+    rl list --json
+    same "list tells the kind" "$(json 'join " ", map { $_->{kind} . ($_->{permits} // "-") } @$d')" "shared- shared-"
+    exits "show tells all holders" 0 show doc
+    same "of what kind they are" "$(grep -c '^kind  *shared$' <<<"$out")" 2
+    hold writer doc
+    holds "a writer stands in line" in_line doc 1
+    exits "who comes after him does not overtake, though he would share" 75 run -n -s doc true
+    same "silently as well" "$err" ""
+    exits "which -v explains" 75 run -n -v -s doc true
+    has "by who is next" "$err" "'doc' goes to sh["
+    exits "unless he wants to be unfair" 0 run -n -s --unfair doc true
+    exits "show tells the line" 0 show doc
+    holds "with places" grep -Eq '^in line  *1\. sh\[[0-9]+\]@.* wants exclusive' <<<"$out"
+    exits "as does its JSON" 0 show doc --json
+    same "in an array of its own" \
+        "$(json '@{$d->{grants}} . " " . join " ", map { "$_->{place}$_->{kind}" } @{$d->{waiters}}')" "2 1exclusive"
+    let_go reader1
+    same "a reader ends" "$status" 7
+    let_go reader2
+    began writer
+    holds "the writer gets it when the last one has" test -s "$work/writer"
+    let_go writer
+    same "and ends" "$status" 7
+    exits "acquire shares, too" 0 acquire doc -s --owner one
+    exits "with another" 0 acquire doc -s --owner two
+    holds "each with a token of its own" test "$out" -gt 0
+}
+
+counting() {
+    local tokens
+    hold permit1 --permits 2 pool
+    began permit1
+    hold permit2 --permits 2 pool
+    began permit2
+    holds "two have two permits" test -s "$work/permit2"
+    exits "a third finds none left" 75 run -n --permits 2 pool true
+    exits "who says 3 is contradicted" 75 run -n --permits 3 pool true
+    has "by how many the others say" "$err" "2 permits"
+    exits "at once, though he would wait" 75 run --permits 3 pool true
+    exits "-E goes for that as well" 9 run -E 9 --permits 3 pool true
+    exits "acquire --json tells the holder in the way" 75 acquire pool --permits 3 -n --json
+    same "and his permits" "$(json '$d->{result} . $d->{holder}{permits} . $d->{holder}{kind}')" "mismatch2counted"
+    rl list
+    has "list shows how many there are" "$(grep '^pool ' <<<"$out" | head -n 1)" " 2 permits "
+    exits "break wants to know which of two" 64 break pool
+    rl list --json
+    tokens=$(json 'join " ", map { $_->{token} } grep { $_->{name} eq "pool" } @$d')
+    rl break pool
+    has "and names the one" "$err" "--if-token ${tokens% *}: 2 permits"
+    has "and the other" "$err" "--if-token ${tokens#* }: 2 permits"
+    exits "of which it takes one" 0 break pool --if-token "${tokens% *}"
+    exits "so there is room for another" 0 run -w 20 --permits 2 pool true
+    let_go permit2
+    same "while the other one's job goes on" "$status" 7
+    let_go permit1 # has been ended, or is now: its lock was lost either way
+    same "and the one's does not" "$status" 76
+}
+
+ordering() {
+    local i all=()
+    hold first queue
+    began first
+    for i in 1 2 3; do
+        "$command" run queue -- sh -c 'echo "$1" >>"$0"' "$work/order" $i 2>/dev/null &
+        all+=($!)
+        holds "number $i stands in line" in_line queue $i
+    done
+    exits "list --waiters is a table" 0 list --waiters
+    same "with these headings" "$(head -n 1 <<<"$out" | tr -s ' ' | sed 's/ $//')" \
+        "NAME PLACE WANTS WAITS FOR TICKET NOTE"
+    same "and one row for each" "$(grep -c '^queue  *[123]  *exclusive  *sh\[' <<<"$out")" 3
+    rl list --waiters --json
+    same "in the order of places and tickets" \
+        "$(json 'my @w = grep { $_->{name} eq "queue" } @$d; my @t = map { $_->{ticket} } @w;
+            join(" ", map { $_->{place} } @w) . ($t[0] < $t[1] && $t[1] < $t[2] ? " rising" : " not rising")')" "1 2 3 rising"
+    same "whose processes are ours" "$(json 'join " ", map { $_->{pid} } grep { $_->{name} eq "queue" } @$d')" "${all[*]}"
+    same "with exact times" "$(json 'my $w = $d->[0]; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" 1
+    exits "who is in the way is told with the line" 75 run -n -v queue true
+    has "and its length" "$err" "(3 in line)"
+    let_go first
+    wait "${all[@]}"
+    same "they are served in the order of their coming" "$(tr '\n' ' ' <"$work/order")" "1 2 3 "
+    holds "and the line is gone" count_line queue 0
+}
+
+several() {
+    local lines tokens long
+    long=$(printf 'x%.0s' {1..256})
+    rl run n3 true # so that tokens differ
+    exits "several names are got at once" 0 run n2 "n 1" n3 -- sh -c \
+        'printf "%s\n" "$ROWLOCK_NAME" "$ROWLOCK_TOKEN" "$ROWLOCK_OWNER" "$ROWLOCK_EXPIRES_AT"; "$0" list --json' "$command"
+    mapfile -t lines <<<"$out"
+    same "ROWLOCK_NAME has them in lines, as they were given" "${lines[*]:0:3}" "n2 n 1 n3"
+    tokens=$(tail -n +9 <<<"$out")
+    same "ROWLOCK_TOKEN has their tokens, and ROWLOCK_OWNER the owner of all" "${lines[*]:3:4}" "$(json \
+        'my %g = map { $_->{name} => $_ } @$d; join " ", (map { $g{$_}{token} } "n2", "n 1", "n3"), $g{n3}{owner}' "$tokens")"
+    same "ROWLOCK_EXPIRES_AT is the end of the first lease" "${lines[7]/./}" \
+        "$(json '(sort map { $_->{expires_us} } grep { $_->{name} =~ /^n/ } @$d)[0]' "$tokens")"
+    same "the owner is 128 bits" "${#lines[6]}" 32
+    exits "or whom --owner says" 0 run --owner us n2 n3 -- sh -c 'for n in n2 n3; do
+        "$0" verify $n --token "$(printf "%s" "$ROWLOCK_TOKEN" | tail -n 1)"; done; echo "$ROWLOCK_OWNER"' "$command"
+    same "in the environment as well" "$out" "us"
+    hold some n3 n2
+    began some
+    exits "while one is held none is got" 75 run -n n1 n2 -- true
+    exits "not even the free one" 0 run -n n1 true
+    exits "-v says which is missing" 75 run -n -v n1 n2 n4 -- true
+    has "and who holds it" "$err" "'n2' is held by sh["
+    hold more n1 n2
+    holds "who waits for several" in_line n2 1
+    exits "holds none of them meanwhile" 0 run -n n1 true
+    let_go some
+    began more
+    holds "until all are free" test -s "$work/more"
+    rl break n2
+    finished "${pids[more]}"
+    same "a job that has lost one of several is ended" "$status" 76
+    has "with the reason" "$(cat "$work/more.err")" "the lock 'n2' was lost"
+    exits "and the others are given back" 0 run -n n1 true
+    exits "one of several that is found lost at the end is 76" 76 run n1 n2 -- \
+        sh -c '"$0" break n2 >/dev/null; exit 5' "$command"
+    has "by its name" "$err" "run 'n2': the lock was lost"
+    exits "a name that is given twice is refused" 64 run n1 n2 n1 -- true
+    has "with the reason" "$err" "'n1' is asked for twice"
+    exits "so is one that is too long" 64 run n1 "$long" -- true
+    exits "several can be shared" 0 run -n -s doc n1 -- true
+    exits "a command that is not there is 127" 127 run n1 n2 -- "$work/not-there"
+    exits "and leaves none of them behind" 0 run -n n1 n2 n3 -- true
+}
+
+cancelling() {
+    local words
+    hold holder busy
+    began holder
+    for words in "run busy true" "run -s busy true" "run free busy -- true" "acquire busy --owner impatient"; do
+        # shellcheck disable=SC2086 # they are words
+        start $words
+        holds "$words stands in line" in_line busy 1
+        kill -INT "$pid"
+        ends "Ctrl-C ends the waiting" 130 "$pid"
+        holds "and leaves no ticket" count_line busy 0
+    done
+    start run busy true
+    in_line busy 1
+    kill -TERM "$pid"
+    ends "so does SIGTERM" 143 "$pid"
+    holds "without a ticket as well" count_line busy 0
+    exits "nor does a wait leave one that is over" 75 run -w 300ms busy true
+    holds "in the line" count_line busy 0
+    let_go holder
+}
+
+circling() {
+    rl acquire knife --owner A
+    rl acquire fork --owner B
+    start acquire fork --owner A
+    holds "one waits for the other" in_line fork 1
+    exits "who would wait for the one is told of the circle" 75 acquire knife --owner B
+    has "in words" "$err" "would never end"
+    exits "in JSON, too" 75 acquire knife --owner B --json
+    same "by its name" "$(json '$d->{result}')" "deadlock"
+    kill -TERM "$pid"
+    finished "$pid"
+    rl break knife
+    rl break fork
+}
+
+waiting() {
+    exits "wait does not wait for what nobody holds" 0 wait nobodys
+    same "and says nothing" "$out$err" ""
+    hold holder house
+    began holder
+    exits "wait -n finds it held" 75 wait -n house
+    same "and says nothing" "$out$err" ""
+    exits "so does one whose time is over" 75 wait -w 200ms house
+    exits "-E changes that status" 5 wait -w 0 -E 5 house
+    exits "-v says who holds it" 75 wait -v -n house
+    has "with process and lease" "$err" "'house' is held by sh["
+    start wait -v house
+    until_true 20 grep -q waiting "$work/bg.err"
+    exits "it takes no ticket" 0 list --waiters
+    same "as the list shows" "$(grep -c '^house ' <<<"$out")" 0
+    let_go holder
+    ends "it ends when the lock is free" 0 "$pid"
+    exits "and has taken nothing" 0 run -n house true
+    rl acquire house --owner dead --ttl 300ms
+    exits "a lease that runs out is the end as well" 0 wait -w 60 house
+    rl acquire house --owner alive --ttl 1h
+    start wait -v house
+    until_true 20 grep -q waiting "$work/bg.err"
+    kill -INT "$pid"
+    ends "Ctrl-C ends it" 130 "$pid"
+    exits "a name that is not acceptable is 64" 64 wait ""
+    rl break house
+}
+
+# A waiter that is killed cannot take its ticket along.
+dying() {
+    local name
+    for name in grave tomb; do
+        hold holder $name
+        began holder
+        "$command" run $name -- true 2>/dev/null &
+        pid=$!
+        in_line $name 1
+        kill -9 $pid
+        finished $pid
+        let_go holder
+    done
+}
+
+sweep_finds_tickets() {
+    rl sweep --json
+    [ "$(json '$d->{waiters}')" -ge 1 ]
+}
+
+burying() {
+    exits "the lock goes to the next when a dead one's ticket is over" 0 run -w 60 grave true
+    holds "a ticket that nobody comes after is swept" until_true 30 sweep_finds_tickets
+    rl list --waiters --json
+    same "and none is left" "$(json 'scalar @$d')" 0
+    exits "a sweep speaks of tickets" 0 sweep
+    has "in words, too" "$out" ", 0 tickets of waiters"
+}
+
+all() {
+    rl install
+    dying
+    sharing
+    counting
+    ordering
+    several
+    cancelling
+    circling
+    waiting
+    burying
+}
+
+for_each_database all
+done_testing

@@ -1,0 +1,251 @@
+#!/usr/bin/env bash
+# `rowlock watch`: as text, as JSON, and as a screen on a terminal, which is resized, ended in every way, and
+# shown names that want to break it. On each database.
+# shellcheck disable=SC2016 # $ in single quotes is Perl's
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+export LC_ALL=C.UTF-8
+
+printing() {
+    exits "watch prints where there is no terminal" 0 watch --count 2 --interval 50ms
+    same "once in an interval, as often as --count says" "$(grep -c ' held, .* waiting, .* grants/s$' <<<"$out")" 2
+    rl acquire printed --owner me --ttl 1h --note 'a note'
+    start acquire printed --owner other
+    until_true 20 someone_waits
+    exits "it prints holders and the line" 0 watch --count 1
+    same "in numbers" "$(head -n 1 <<<"$out")" "1 held, 1 waiting, 0.0 grants/s"
+    has "a row for the holder" "$(grep -c '^printed .* exclusive .* a note$' <<<"$out")" 1
+    has "and one for who waits" "$(sed '1,/PLACE/d' <<<"$out" | grep -c '^printed  *1  *exclusive ')" 1
+    exits "of one lock only, if asked so" 0 watch other --count 1
+    same "which nobody holds" "$out" "0 held, 0 waiting, 0.0 grants/s"
+    exits "--json prints a line for each look" 0 watch printed --count 3 --interval 50ms --json
+    same "and nothing else" "$(wc -l <<<"$out")" 3
+    same "an object" "$(json '"$d->{result} $d->{grants}[0]{name} $d->{waiters}[0]{place} $d->{granted}"' \
+        "$(tail -n 1 <<<"$out")")" "ok printed 1 0"
+    kill -TERM "$pid"
+    finished "$pid"
+    rl break printed
+    "$command" watch --interval 50ms 2>/dev/null | head -n 1 >/dev/null
+    holds "it ends when nobody reads it any more" test "${PIPESTATUS[0]}" != 0
+    start watch --interval 50ms
+    until_true 20 test -s "$work/bg.out"
+    kill -INT "$pid"
+    ends "or by a signal" 130 "$pid"
+    exits "a database without tables is the end of it, too" 78 watch --url "$(private_url "$(url_of "$db")" elsewhere_)"
+    exits "a name that is not acceptable is 64" 64 watch ""
+}
+
+someone_waits() {
+    rl list --waiters --json
+    [ "$(json 'scalar @$d')" = 1 ]
+}
+
+granted() { perl -MJSON::PP -ne '$sum += decode_json($_)->{granted}; END { print $sum }' "$work/bg.out"; }
+granted_is() { [ "$(granted)" = "$1" ]; }
+
+counting() {
+    rl acquire counted --owner me --ttl 1h
+    start watch --json --interval 100ms
+    until_true 20 test -s "$work/bg.out"
+    for _ in 1 2 3; do rl acquire counted --owner me --ttl 1h; done
+    holds "grants are counted by their tokens" until_true 10 granted_is 3
+    rl acquire fresh --owner me --ttl 1h
+    holds "and those of names that were not seen before" until_true 10 granted_is 4
+    rl raise-tokens --by 1000000
+    rl acquire counted --owner me --ttl 1h
+    holds "tokens that were raised are no grants" until_true 10 granted_is 5
+    kill -TERM "$pid"
+    finished "$pid"
+    rl break counted
+    rl break fresh
+}
+
+# ---------------------------------------------------------------- the screen
+
+# open_screen ROWS COLUMNS OPTION…: watch on a terminal of that size, whose other end is script(1). What it
+# sends is in $work/screen, the keys it gets come from file descriptor 9.
+open_screen() {
+    local rows=$1 columns=$2 line
+    shift 2
+    printf -v line '%q ' "$command" watch --interval 100ms "$@"
+    rm -f "$work/keys" "$work/tty" "$work/tty.new" "$work/after"
+    : >"$work/screen"
+    mkfifo "$work/keys"
+    SHELL=/bin/sh TERM=${terminal:-vt100} timeout 60 script -qefc "trap : INT; stty rows $rows cols $columns; stty -g >$work/before
+        tty >$work/tty.new; mv $work/tty.new $work/tty; $line; s=\$?; stty -g >$work/after; exit \$s" "$work/screen" \
+        <"$work/keys" >/dev/null 2>&1 &
+    pid=$!
+    exec 9>"$work/keys"
+    begun=0 size="$rows $columns"
+    until_true 20 test -s "$work/tty"
+}
+
+# Everything is drawn anew then, so what was sent before does not count.
+resize_screen() {
+    begun=$(stat -c %s "$work/screen") size="$1 $2"
+    stty -F "$(cat "$work/tty")" rows "$1" cols "$2"
+}
+
+# script(1) writes a line of its own before and after. Sets $shown.
+look() {
+    # shellcheck disable=SC2086 # they are two numbers
+    shown=$(tail -c +$((begun + 1)) "$work/screen" | sed '1{/^Script started/d}' | perl tests/lib/screen.pl $size 2>"$work/strange")
+}
+
+shows() {
+    look
+    grep -Eq -- "$1" <<<"$shown"
+}
+
+# seen "what holds" PATTERN
+seen() {
+    holds "$1" until_true 15 shows "$2"
+    shows "$2" || tap_note "$shown"
+}
+
+close_screen() {
+    exec 9>&-
+    finished "$pid"
+}
+
+# All rows have their second column where it belongs, and no row is longer than the screen is wide.
+aligned() {
+    look
+    printf '%s\n' "$shown" | WIDTH=${size#* } perl -CS -ne '
+        sub width { my $w = 0; $w += /\p{Mn}|\p{Cf}/ ? 0 : ord >= 0x1100 && /\p{East_Asian_Width=W}|\p{East_Asian_Width=F}/ ? 2 : 1 for split //, $_[0]; $w }
+        chomp;
+        $state = index $_, "STATE" if /^NAME +STATE/;
+        die "too wide: $_\n" if width($_) > $ENV{WIDTH};
+        if (/^(.*?) (holds|expired)  +/ && $. > 2) { $rows++; die "not aligned: $_\n" if width("$1 ") != $state }
+        END { exit 1 if !$? && !$rows }'
+}
+
+screen() {
+    local name long
+    long=$(printf 'x%.0s' {1..255})
+    rl acquire shown --owner me --ttl 1h --note 'a note'
+    start acquire shown --owner other
+    until_true 20 someone_waits
+    local waiter=$pid
+    open_screen 24 80
+    seen "on a terminal there is a screen" '^rowlock: 1 held, 1 waiting, .* grants/s *$'
+    seen "with headings" '^NAME +STATE +KIND +WHO +FOR +LEASE *$'
+    seen "with the holder" '^shown +holds +exclusive +rowlock\[[0-9]+\]@.* (59m|60m)'
+    seen "and who waits" '^shown +1\. +exclusive +rowlock\['
+    seen "and how to go on" '^q quit'
+    rl acquire appears --owner me --ttl 500ms
+    seen "what comes is shown" '^appears +holds '
+    seen "and that its lease is over" '^appears +expired .* -[0-9.]+s'
+    rl sweep
+    for name in $'new\nline \e[2J\a' '漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字' "$long" $'z\u0300\u0301\u0302\u0303\u0304algo' \
+        $'\u202eturned' $'jo\u200din' $'\xc2\x9b2J' '🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒'; do
+        rl acquire --json --ttl 1h --note "$name" -- "$name"
+    done
+    seen "names that a terminal would obey are shown" '^new.x0aline .x1b\[2J'
+    seen "so is a name of 255 bytes, cut" '^x+~ holds'
+    seen "and wide ones" '^漢字.*~ +holds'
+    seen "what turns the writing is shown as text" '^.xe2.x80.xaeturned'
+    seen "and what joins characters is a question mark" '^jo[?]in +holds'
+    holds "no row is out of place" aligned
+    same "nothing strange was sent" "$(cat "$work/strange")" ""
+    resize_screen 9 120
+    seen "a wider terminal shows the notes" '^NAME +STATE +KIND +WHO +FOR +LEASE +NOTE *$'
+    seen "and a lower one fewer rows" '^q quit.* [1-9] below'
+    holds "in their places" aligned
+    printf '\e[B' >&9
+    printf '\eOB' >&9
+    seen "arrows scroll" '[12] above'
+    printf 'G \e[6~    ' >&9
+    seen "pages as well" ' 0 below'
+    holds "and everything stays in its place" aligned
+    same "nothing strange was sent for that" "$(cat "$work/strange")" ""
+    resize_screen 10 34
+    seen "a narrow one shows less" '^NAME +STATE +LEASE *$'
+    holds "in its places, too" aligned
+    resize_screen 2 10
+    seen "the smallest shows what it can" '^rowlock: [~0-9]'
+    resize_screen 1 1
+    resize_screen 24 80
+    seen "and it recovers" '^NAME +STATE +KIND +WHO'
+    same "without anything strange sent" "$(cat "$work/strange")" ""
+    printf q >&9
+    close_screen
+    same "q ends it" "$status" 0
+    same "and the terminal is as it was" "$(cat "$work/after")" "$(cat "$work/before")"
+    kill -TERM "$waiter"
+    finished "$waiter"
+}
+
+ending() {
+    open_screen 24 80
+    seen "a screen again" '^q quit'
+    printf '\003' >&9
+    close_screen
+    same "which Ctrl-C ends" "$status" 130
+    same "leaving the terminal as it was" "$(cat "$work/after")" "$(cat "$work/before")"
+    terminal=xterm open_screen 24 80 --count 2
+    close_screen
+    same "--count ends it" "$status" 0
+    has "and what was on the terminal before is there again" "$(cat "$work/screen")" $'\e[?1049l'
+    LC_ALL=C open_screen 24 80
+    seen "where only ASCII can be shown, other characters are question marks" '^\?+~? +holds'
+    same "each one" "$(cat "$work/strange")" ""
+    printf q >&9
+    close_screen
+    terminal=no-such-terminal open_screen 24 80 --count 1
+    close_screen
+    same "an unknown terminal is printed to" "$status" 0
+    has "as if it were none" "$(cat "$work/screen")" " waiting, "
+}
+
+# A server that hangs, and one that goes away.
+failing() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR
+    [ -n "${!dir:-}" ] || return 0
+    open_screen 24 200
+    seen "a screen of a server" '^q quit'
+    server freeze
+    seen "that a server hangs is shown" '^as of .* ago; '
+    printf q >&9
+    close_screen
+    server thaw
+    same "and q ends it all the same" "$status" 0
+    open_screen 24 200
+    seen "a screen of a server that" '^q quit'
+    server stop
+    seen "goes away shows that" '^as of .* ago; '
+    server start
+    seen "and that it is back" '^q quit'
+    printf q >&9
+    close_screen
+    same "and ends well" "$status" 0
+    start watch --json --interval 200ms
+    until_true 20 test -s "$work/bg.out"
+    server stop
+    holds "JSON tells of it as well" until_true 20 grep -q '"error": "' "$work/bg.out"
+    server start
+    holds "and goes on" until_true 20 tail_is_ok
+    kill -TERM "$pid"
+    finished "$pid"
+}
+
+tail_is_ok() { [ "$(tail -n 1 "$work/bg.out" | perl -MJSON::PP -ne 'print decode_json($_)->{result}')" = ok ]; }
+
+all() {
+    rl install
+    printing
+    counting
+    if ! command -v script >/dev/null; then
+        echo "ok $((++tap_count)) - $(about screen) # SKIP there is no script(1)"
+    elif "$command" watch --help | grep -q 'not built in'; then
+        echo "ok $((++tap_count)) - $(about screen) # SKIP there is no ncurses"
+    else
+        screen
+        ending
+        failing
+    fi
+}
+
+for_each_database all
+done_testing

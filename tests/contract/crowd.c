@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Several who want one lock; see crowd.h. What is promised to them is in the files of the subjects.
+ */
+#include "crowd.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { PATIENCE_MS = 30000 };
+
+/* ---- guests */
+
+static void invite(struct guest *g, const struct contract *c, rowlock_db *db, const char *name)
+{
+    *g = (struct guest){.c = c, .db = db, .how = ROWLOCK_ACQUIRE_OPTIONS_INIT};
+    g->lock = must_lock(db, name);
+    g->how.ttl_ms = HELD_MS;
+    g->how.wait_ms = ROWLOCK_FOREVER;
+}
+
+void guest_open_as(struct guest *g, const struct contract *c, const char *url, const char *owner,
+                   const char *name, int permits)
+{
+    invite(g, c, must_open_as(url, owner), name);
+    g->how.permits = permits;
+}
+
+void guest_open(struct guest *g, const struct contract *c, const char *name, int permits)
+{
+    guest_open_as(g, c, c->url, NULL, name, permits);
+}
+
+void guest_adopt(struct guest *g, const struct contract *c, void *session, const char *name)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (c->raw->adopt(&db, session, NULL, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+    invite(g, c, db, name);
+}
+
+void guest_close(struct guest *g)
+{
+    rowlock_lock_close(g->lock);
+    rowlock_db_close(g->db);
+}
+
+int guest_try(struct guest *g)
+{
+    rowlock_acquire_options once = g->how;
+    once.wait_ms = 0;
+    return rowlock_acquire(g->lock, &once);
+}
+
+static int stand(void *argument)
+{
+    struct guest *g = argument;
+    int result = rowlock_acquire(g->lock, &g->how);
+    g->ended = true;
+    return result;
+}
+
+void guest_start(struct guest *g)
+{
+    g->ended = false;
+    g->thread = helper_start(stand, g);
+}
+
+static bool stands(void *context)
+{
+    const struct guest *g = context;
+    return g->ended || ticket_of(g) != 0;
+}
+
+void guest_queue(struct guest *g)
+{
+    guest_start(g);
+    if (!comes_true(stands, g) || g->ended)
+        tap_ok(false, "%s: a waiter stands in line", rowlock_lock_name(g->lock));
+}
+
+int guest_join(struct guest *g)
+{
+    return helper_join(g->thread);
+}
+
+int guest_cancel(struct guest *g)
+{
+    rowlock_cancel(g->db);
+    return guest_join(g);
+}
+
+int guest_leave(struct guest *g)
+{
+    return rowlock_release(g->lock);
+}
+
+void guest_tries(struct guest *g, int want, const char *what)
+{
+    is_result(g->db, guest_try(g), want, "%s", what);
+}
+
+void guest_gets(struct guest *g, const char *what)
+{
+    is_result(g->db, guest_join(g), ROWLOCK_OK, "%s", what);
+}
+
+void guest_waits(const struct guest *g, const char *what)
+{
+    tap_ok(!g->ended, "%s", what);
+}
+
+void guest_releases(struct guest *g, int want, const char *what)
+{
+    is_result(g->db, guest_leave(g), want, "%s", what);
+}
+
+/* ---- the table */
+
+int tickets_of(const struct contract *c, const char *name)
+{
+    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM rowlock_waiters WHERE name = '%s'",
+                       name);
+}
+
+long long ticket_of(const struct guest *g)
+{
+    return db_int(g->c->raw, g->c->url,
+                  "SELECT coalesce(max(ticket), 0) FROM rowlock_waiters "
+                  "WHERE name = '%s' AND owner = '%s'",
+                  rowlock_lock_name(g->lock), rowlock_lock_owner(g->lock));
+}
+
+long long wall_clock_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void leave_ticket(const struct contract *c, const char *name, long long ticket,
+                  long long expires_us)
+{
+    db_exec(c->raw, c->url,
+            "INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires) "
+            "VALUES ('%s', %lld, %lld, 0, 'somebody', 1, %lld)",
+            name, ticket, 1000000 + ticket, expires_us);
+}
+
+bool comes_true(bool (*is_so)(void *context), void *context)
+{
+    int64_t until = clock_ms() + slow_ms(PATIENCE_MS);
+    bool so = is_so(context);
+    while (!so && clock_ms() < until) {
+        sleep_ms(2);
+        so = is_so(context);
+    }
+    return so;
+}
+
+/* ---- the metronome */
+
+static long long kept_until(const struct metronome *m)
+{
+    return db_int(m->waiter.c->raw, m->waiter.c->url,
+                  "SELECT max(expires) FROM rowlock_waiters WHERE name = 'metronome'");
+}
+
+void metronome_start(struct metronome *m, const struct contract *c)
+{
+    guest_open(&m->holder, c, "metronome", 0);
+    guest_open(&m->waiter, c, "metronome", 0);
+    m->holder.how.ttl_ms = 10 * HELD_MS;
+    m->waiter.how.ticket_ms = 1000;
+    guest_tries(&m->holder, ROWLOCK_OK, "a metronome is wound up");
+    guest_queue(&m->waiter);
+    m->last = kept_until(m);
+    m->beats = 0;
+}
+
+void metronome_look(struct metronome *m)
+{
+    long long now = kept_until(m);
+    m->beats += now != m->last;
+    m->last = now;
+}
+
+void metronome_stop(struct metronome *m)
+{
+    is_result(m->waiter.db, guest_cancel(&m->waiter), ROWLOCK_CANCELLED, "the metronome stops");
+    guest_close(&m->waiter);
+    guest_close(&m->holder);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Owners who hold something and wait for each other: one of the circle is told, and the others then get
+ * what they wait for.
+ */
+#include "crowd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST = 3 };
+
+/* An owner who holds the lock of his number and wants the next one's. */
+struct member {
+    struct guest holds, wants;
+};
+
+static void circle_open(struct member *members, int count, const struct contract *c, int permits)
+{
+    for (int i = 0; i < count; i++) {
+        char owner[30], name[2][30];
+        snprintf(owner, sizeof owner, "member %d", i);
+        snprintf(name[0], sizeof name[0], "circle %d", i);
+        snprintf(name[1], sizeof name[1], "circle %d", (i + 1) % count);
+        guest_open_as(&members[i].holds, c, c->url, owner, name[0], permits);
+        guest_open_as(&members[i].wants, c, c->url, owner, name[1], 0);
+        guest_tries(&members[i].holds, ROWLOCK_OK, "each holds one");
+    }
+}
+
+static void circle_close(struct member *members, int count)
+{
+    for (int i = 0; i < count; i++) {
+        guest_close(&members[i].holds);
+        guest_close(&members[i].wants);
+    }
+}
+
+/* Each waits but the last, who closes the circle. */
+static void one_is_told(const struct contract *c, int count, int permits)
+{
+    struct member members[MOST];
+    circle_open(members, count, c, permits);
+    for (int i = 0; i < count - 1; i++)
+        guest_queue(&members[i].wants);
+    for (int i = 0; i < count - 1; i++)
+        guest_waits(&members[i].wants, "waiting for the next one is no circle yet");
+    struct member *last = &members[count - 1];
+    is_result(last->wants.db, rowlock_acquire(last->wants.lock, &last->wants.how), ROWLOCK_DEADLOCK,
+              "who closes a circle of %d is told", count);
+    tap_ok(strstr(why(last->wants.db), "circle 0") != NULL &&
+               strstr(why(last->wants.db), "member 0") != NULL,
+           "with words about it (%s)", why(last->wants.db));
+    tap_is_int(ticket_of(&last->wants), 0, "he stands in line no more");
+    is_result(last->holds.db, rowlock_verify(last->holds.lock), ROWLOCK_OK, "but holds his own");
+    for (int i = 0; i < count - 1; i++)
+        guest_waits(&members[i].wants, "the others are not told");
+    guest_releases(&last->holds, ROWLOCK_OK, "until he releases it");
+    for (int i = count - 2; i >= 0; i--) {
+        guest_gets(&members[i].wants, "then the one before him gets it");
+        guest_releases(&members[i].wants, ROWLOCK_OK, "is done");
+        guest_releases(&members[i].holds, ROWLOCK_OK, "and releases what he had");
+    }
+    is_result(last->wants.db, rowlock_acquire(last->wants.lock, &last->wants.how), ROWLOCK_OK,
+              "and he himself comes through");
+    circle_close(members, count);
+}
+
+/* All come at the same time: still exactly one of them has to give way. */
+static void all_at_once(const struct contract *c)
+{
+    struct member members[MOST];
+    int told = 0, granted = 0, others = 0;
+    circle_open(members, MOST, c, 0);
+    for (int i = 0; i < MOST; i++)
+        members[i].wants.how.ticket_ms = 1000; /* who was not the last to come looks again sooner */
+    for (int i = 0; i < MOST; i++)
+        guest_start(&members[i].wants);
+    for (int left = MOST; left > 0;) {
+        int64_t until = clock_ms() + slow_ms(30000);
+        int at = -1;
+        while (at < 0 && clock_ms() < until) {
+            for (int i = 0; i < MOST; i++)
+                if (members[i].wants.thread && members[i].wants.ended)
+                    at = i;
+            sleep_ms(2);
+        }
+        if (at < 0)
+            break;
+        int result = guest_join(&members[at].wants);
+        members[at].wants.thread = NULL;
+        told += result == ROWLOCK_DEADLOCK;
+        granted += result == ROWLOCK_OK;
+        others += result != ROWLOCK_DEADLOCK && result != ROWLOCK_OK;
+        if (result == ROWLOCK_OK)
+            guest_leave(&members[at].wants);
+        guest_leave(&members[at].holds);
+        left--;
+    }
+    tap_is_int(told, 1, "of three that come at once one is told");
+    tap_is_int(granted, MOST - 1, "and the others get their locks");
+    tap_is_int(others, 0, "nobody runs into anything else");
+    for (int i = 0; i < MOST; i++)
+        if (members[i].wants.thread)
+            guest_cancel(&members[i].wants);
+    circle_close(members, MOST);
+}
+
+/* A chain is not a circle, nor are two that wait for the same. */
+static void no_circle(const struct contract *c)
+{
+    struct guest holder, second, third, own;
+    guest_open_as(&holder, c, c->url, "chained 1", "chain 1", 0);
+    guest_open_as(&own, c, c->url, "chained 2", "chain 2", 0);
+    guest_open_as(&second, c, c->url, "chained 2", "chain 1", 0);
+    guest_open_as(&third, c, c->url, "chained 3", "chain 2", 0);
+    guest_tries(&holder, ROWLOCK_OK, "one holds a lock");
+    guest_tries(&own, ROWLOCK_OK, "and another one");
+    guest_queue(&third);
+    guest_queue(&second);
+    guest_waits(&second, "a chain");
+    guest_waits(&third, "is no circle");
+    guest_releases(&holder, ROWLOCK_OK, "it comes to an end");
+    guest_gets(&second, "for one");
+    guest_releases(&own, ROWLOCK_OK, "after");
+    guest_gets(&third, "the other");
+    guest_close(&holder);
+    guest_close(&own);
+    guest_close(&second);
+    guest_close(&third);
+}
+
+/* Leases end: who waits for somebody dead is in no circle. */
+static void over(const struct contract *c)
+{
+    struct member members[2];
+    circle_open(members, 2, c, 0);
+    guest_queue(&members[0].wants);
+    db_exec(c->raw, c->url, "UPDATE rowlock_locks SET expires = 5 WHERE name = 'circle 0'");
+    is_result(members[1].wants.db, rowlock_acquire(members[1].wants.lock, &members[1].wants.how),
+              ROWLOCK_OK, "a lease that is over closes no circle");
+    guest_releases(&members[1].holds, ROWLOCK_OK, "so");
+    guest_gets(&members[0].wants, "all come through");
+    guest_releases(&members[0].holds, ROWLOCK_LOST, "but for who lost his");
+    circle_close(members, 2);
+}
+
+void contract_cycle(const struct contract *c)
+{
+    one_is_told(c, 2, 0);
+    one_is_told(c, 3, 0);
+    one_is_told(c, 2, ROWLOCK_SHARED);
+    all_at_once(c);
+    no_circle(c);
+    over(c);
+}

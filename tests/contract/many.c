@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Several locks at once: all of them or none.
+ */
+#include "crowd.h"
+
+#include "faultproxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 3, ROUNDS = 30, TWO_NAMES = 2 };
+
+/* Not in the order of their names, which is B, a, b. */
+static const char *const names[COUNT] = {"many b", "many B", "many a"};
+
+struct bunch {
+    const struct contract *c;
+    rowlock_db *db;
+    rowlock_lock *locks[COUNT];
+    rowlock_acquire_options how;
+    size_t which;
+    atomic_bool ended;
+};
+
+static void bunch_open(struct bunch *b, const struct contract *c, const char *url)
+{
+    *b = (struct bunch){.c = c, .db = must_open(url), .how = ROWLOCK_ACQUIRE_OPTIONS_INIT};
+    b->how.ttl_ms = HELD_MS;
+    b->which = 77;
+    for (int i = 0; i < COUNT; i++)
+        b->locks[i] = must_lock(b->db, names[i]);
+}
+
+static void bunch_close(struct bunch *b)
+{
+    for (int i = 0; i < COUNT; i++)
+        rowlock_lock_close(b->locks[i]);
+    rowlock_db_close(b->db);
+}
+
+static int take(void *argument)
+{
+    struct bunch *b = argument;
+    int result = rowlock_acquire_all(b->locks, COUNT, &b->how, &b->which);
+    b->ended = true;
+    return result;
+}
+
+static void takes(struct bunch *b, int want, const char *what)
+{
+    is_result(b->db, take(b), want, "%s", what);
+}
+
+static int held_by(const struct bunch *b)
+{
+    int count = 0;
+    for (int i = 0; i < COUNT; i++)
+        count += rowlock_lock_token(b->locks[i]) != 0;
+    return count;
+}
+
+static int rows_of_all(const struct contract *c)
+{
+    return (int)db_int(c->raw, c->url,
+                       "SELECT count(*) FROM rowlock_locks WHERE name LIKE 'many%%'");
+}
+
+static int tickets_of_all(const struct contract *c)
+{
+    return (int)db_int(c->raw, c->url,
+                       "SELECT count(*) FROM rowlock_waiters WHERE name LIKE 'many%%'");
+}
+
+static void release_all(struct bunch *b)
+{
+    int released = 0;
+    for (int i = 0; i < COUNT; i++)
+        released += rowlock_release(b->locks[i]) == ROWLOCK_OK;
+    tap_is_int(released, COUNT, "each is released by itself");
+}
+
+/* ---- all or nothing */
+
+static void all_or_nothing(const struct contract *c, int permits)
+{
+    struct bunch b;
+    struct guest rival;
+    bunch_open(&b, c, c->url);
+    b.how.permits = permits;
+    takes(&b, ROWLOCK_OK, "several locks that are free");
+    tap_is_int(held_by(&b), COUNT, "all are held");
+    tap_is_int(rows_of_all(c), COUNT, "each is a row");
+    for (int i = 0; i < COUNT; i++) {
+        is_result(b.db, rowlock_verify(b.locks[i]), ROWLOCK_OK, "that is ours");
+        is_result(b.db, rowlock_renew(b.locks[i], 0), ROWLOCK_OK, "and renewed");
+    }
+    takes(&b, ROWLOCK_EMISUSE, "held ones are not taken again");
+    release_all(&b);
+    for (size_t i = 0; i < COUNT; i++) {
+        guest_open(&rival, c, names[i], 0);
+        guest_tries(&rival, ROWLOCK_OK, "one is another's");
+        takes(&b, ROWLOCK_BUSY, "then none is to be had");
+        tap_is_int((long long)b.which, (long long)i, "because of that one");
+        tap_is_int(held_by(&b), 0, "none is held");
+        tap_is_int(rows_of_all(c), 1, "nor is there a row of ours");
+        rowlock_grant holder = ROWLOCK_GRANT_INIT;
+        is_result(b.db, rowlock_lock_holder(b.locks[i], &holder), ROWLOCK_OK,
+                  "the holder of that one");
+        tap_is_int(holder.token, rowlock_lock_token(rival.lock), "is told");
+        b.how.wait_ms = 200;
+        takes(&b, ROWLOCK_TIMEOUT, "nor is waiting of use");
+        tap_is_int((long long)b.which, (long long)i, "because of that one");
+        tap_is_int(tickets_of_all(c), 0, "no ticket is left");
+        b.how.wait_ms = 0;
+        guest_close(&rival);
+    }
+    /* All of these have been granted before. */
+    leave_ticket(c, names[1], 1, wall_clock_us() + 100000000);
+    takes(&b, ROWLOCK_BUSY, "a line before one of them");
+    tap_is_int((long long)b.which, 1, "is an obstacle");
+    b.how.unfair = 1;
+    takes(&b, ROWLOCK_OK, "unless one passes it by");
+    release_all(&b);
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name LIKE 'many%%'");
+    b.how.unfair = 0;
+    bunch_close(&b);
+    tap_is_int(rows_of_all(c), 0, "nothing is left");
+}
+
+static void expired_ones(const struct contract *c)
+{
+    struct bunch b;
+    struct guest gone, reader;
+    bunch_open(&b, c, c->url);
+    guest_open(&gone, c, names[0], 0);
+    guest_open(&reader, c, names[1], ROWLOCK_SHARED);
+    gone.how.ttl_ms = reader.how.ttl_ms = 120;
+    guest_tries(&gone, ROWLOCK_OK, "one is held for a moment");
+    guest_tries(&reader, ROWLOCK_OK, "one is read for a moment");
+    sleep_ms(170);
+    takes(&b, ROWLOCK_OK, "leases that are over are no obstacle");
+    tap_is_int(rows_of_all(c), COUNT, "they are taken over");
+    is_result(gone.db, rowlock_renew(gone.lock, 0), ROWLOCK_LOST, "the one");
+    is_result(reader.db, rowlock_renew(reader.lock, 0), ROWLOCK_LOST, "and the other");
+    tap_ok(rowlock_lock_token(b.locks[0]) > rowlock_lock_token(gone.lock), "with a higher token");
+    guest_close(&gone);
+    guest_close(&reader);
+    bunch_close(&b);
+}
+
+static void kinds(const struct contract *c)
+{
+    struct bunch one, two;
+    struct guest counter;
+    bunch_open(&one, c, c->url);
+    bunch_open(&two, c, c->url);
+    one.how.permits = two.how.permits = ROWLOCK_SHARED;
+    takes(&one, ROWLOCK_OK, "several are shared");
+    takes(&two, ROWLOCK_OK, "by two");
+    tap_is_int(rows_of_all(c), 2 * COUNT, "with a row for each and both");
+    release_all(&one);
+    release_all(&two);
+    guest_open(&counter, c, names[2], 4);
+    guest_tries(&counter, ROWLOCK_OK, "one is counted");
+    takes(&one, ROWLOCK_MISMATCH, "then they are not shared");
+    tap_is_int((long long)one.which, 2, "because of that one");
+    tap_is_int(held_by(&one), 0, "none is held");
+    guest_close(&counter);
+    bunch_close(&one);
+    bunch_close(&two);
+}
+
+static void misused(const struct contract *c)
+{
+    struct bunch b, other;
+    bunch_open(&b, c, c->url);
+    bunch_open(&other, c, c->url);
+    rowlock_lock *twice[] = {b.locks[0], b.locks[0]}, *mixed[] = {b.locks[0], other.locks[1]};
+    rowlock_lock *again = must_lock(b.db, names[0]), *same[] = {b.locks[0], again};
+    rowlock_lock *null[] = {b.locks[0], NULL};
+    tap_is_int(rowlock_acquire_all(twice, 2, NULL, NULL), ROWLOCK_EINVAL, "no handle twice");
+    tap_is_int(rowlock_acquire_all(same, 2, NULL, NULL), ROWLOCK_EINVAL, "no name twice");
+    tap_is_int(rowlock_acquire_all(mixed, 2, NULL, NULL), ROWLOCK_EMISUSE, "no two connections");
+    tap_is_int(rowlock_acquire_all(null, 2, NULL, NULL), ROWLOCK_EMISUSE, "no NULL");
+    tap_is_int(rowlock_acquire_all(NULL, 0, NULL, NULL), ROWLOCK_EMISUSE, "not nothing");
+    tap_is_int(rows_of_all(c), 0, "nothing was taken");
+    tap_is_int(rowlock_acquire_all(twice, 1, NULL, NULL), ROWLOCK_OK, "one alone is fine");
+    rowlock_lock_close(again);
+    bunch_close(&b);
+    bunch_close(&other);
+}
+
+/* ---- waiting */
+
+static bool waits_for(void *context)
+{
+    const struct bunch *b = context;
+    return b->ended || tickets_of_all(b->c) > 0;
+}
+
+/* Whoever needs two that are held in turn by others has neither meanwhile. */
+static void waits_without_holding(const struct contract *c)
+{
+    struct bunch b;
+    struct guest first, second;
+    bunch_open(&b, c, c->url);
+    guest_open(&first, c, names[2], 0);
+    guest_open(&second, c, names[0], 0);
+    guest_tries(&first, ROWLOCK_OK, "one lock is held");
+    guest_tries(&second, ROWLOCK_OK, "and another");
+    b.how.wait_ms = ROWLOCK_FOREVER;
+    struct helper *thread = helper_start(take, &b);
+    tap_ok(comes_true(waits_for, &b), "who wants both and a third waits");
+    tap_is_int(rows_of_all(c), 2, "and holds none");
+    tap_is_int(tickets_of_all(c), 1, "but stands in one line");
+    guest_releases(&first, ROWLOCK_OK, "the first is released");
+    struct guest third;
+    guest_open(&third, c, names[1], 0);
+    guest_tries(&third, ROWLOCK_OK, "one that he does not wait for is anybody's");
+    guest_releases(&third, ROWLOCK_OK, "for a while");
+    tap_ok(!b.ended, "he waits on");
+    guest_releases(&second, ROWLOCK_OK, "until the second is released");
+    is_result(b.db, helper_join(thread), ROWLOCK_OK, "then he gets all");
+    tap_is_int(held_by(&b), COUNT, "all of them");
+    tap_is_int(tickets_of_all(c), 0, "and stands in no line");
+    guest_close(&first);
+    guest_close(&second);
+    guest_close(&third);
+    bunch_close(&b);
+}
+
+static void waits_in_vain(const struct contract *c)
+{
+    struct bunch b;
+    struct guest holder;
+    bunch_open(&b, c, c->url);
+    guest_open(&holder, c, names[1], 0);
+    guest_tries(&holder, ROWLOCK_OK, "one lock is held");
+    b.how.wait_ms = ROWLOCK_FOREVER;
+    struct helper *thread = helper_start(take, &b);
+    tap_ok(comes_true(waits_for, &b), "one waits for several");
+    rowlock_cancel(b.db);
+    is_result(b.db, helper_join(thread), ROWLOCK_CANCELLED, "and is cancelled");
+    tap_is_int(tickets_of_all(c), 0, "no ticket is left");
+    tap_is_int(rows_of_all(c), 1, "and no grant");
+    guest_close(&holder);
+    bunch_close(&b);
+}
+
+struct opposite {
+    const struct contract *c;
+    bool backwards;
+    atomic_int *inside;
+    int wrong;
+};
+
+/* Two names, given in one order or the other. */
+static int take_both(void *argument)
+{
+    struct opposite *o = argument;
+    rowlock_db *db = must_open_as(o->c->url, o->backwards ? "backwards" : "forwards");
+    rowlock_lock *a = must_lock(db, "many x"), *z = must_lock(db, "many y");
+    rowlock_lock *locks[TWO_NAMES] = {o->backwards ? z : a, o->backwards ? a : z};
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    int granted = 0;
+    how.wait_ms = slow_ms(20000);
+    for (int i = 0; i < ROUNDS; i++) {
+        int result = rowlock_acquire_all(locks, TWO_NAMES, &how, NULL);
+        if (result != ROWLOCK_OK) {
+            tap_note("%s", why(db));
+            break;
+        }
+        granted++;
+        o->wrong += atomic_fetch_add(o->inside, 1) != 0;
+        atomic_fetch_sub(o->inside, 1);
+        o->wrong += rowlock_release(locks[i % 2]) != ROWLOCK_OK;
+        o->wrong += rowlock_release(locks[1 - i % 2]) != ROWLOCK_OK;
+    }
+    rowlock_lock_close(a);
+    rowlock_lock_close(z);
+    rowlock_db_close(db);
+    return granted;
+}
+
+static void opposite_orders(const struct contract *c)
+{
+    atomic_int inside = 0;
+    struct opposite both[2] = {{.c = c, .inside = &inside},
+                               {.c = c, .inside = &inside, .backwards = true}};
+    struct helper *helpers[2];
+    int granted = 0;
+    for (int i = 0; i < 2; i++)
+        helpers[i] = helper_start(take_both, &both[i]);
+    for (int i = 0; i < 2; i++)
+        granted += helper_join(helpers[i]);
+    tap_is_int(granted, 2 * ROUNDS, "two that name them in opposite orders never block each other");
+    tap_is_int(both[0].wrong + both[1].wrong, 0, "nor have them both at once");
+    tap_is_int(rows_of_all(c) + tickets_of_all(c), 0, "nothing is left");
+}
+
+/* ---- on the wire */
+
+static void one_round_trip(const struct contract *c, struct faultproxy *proxy, const char *url)
+{
+    struct bunch b;
+    bunch_open(&b, c, url);
+    takes(&b, ROWLOCK_OK, "several locks, for the first time on a connection");
+    release_all(&b);
+    faultproxy_round_trips(proxy);
+    takes(&b, ROWLOCK_OK, "for the second time");
+    tap_is_int(faultproxy_round_trips(proxy), 1, "take one round trip");
+    release_all(&b);
+    tap_is_int(faultproxy_round_trips(proxy), COUNT, "and their releases one each");
+    takes(&b, ROWLOCK_OK, "again");
+    faultproxy_round_trips(proxy);
+    struct bunch rival;
+    bunch_open(&rival, c, url);
+    takes(&rival, ROWLOCK_BUSY, "a busy try");
+    faultproxy_round_trips(proxy);
+    takes(&rival, ROWLOCK_BUSY, "and the next");
+    tap_ok(faultproxy_round_trips(proxy) <= 2, "takes one, or two to tell who holds it");
+    bunch_close(&rival);
+    bunch_close(&b);
+}
+
+/* As one who waits for one lock: mostly asleep. */
+static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url)
+{
+    struct guest holder, one;
+    struct bunch b;
+    guest_open(&holder, c, names[1], 0);
+    guest_open_as(&one, c, url, NULL, names[1], 0);
+    bunch_open(&b, c, url);
+    guest_tries(&holder, ROWLOCK_OK, "one lock is held");
+    one.how.wait_ms = b.how.wait_ms = 2000;
+    faultproxy_round_trips(proxy);
+    is_result(one.db, rowlock_acquire(one.lock, &one.how), ROWLOCK_TIMEOUT, "waiting for that one");
+    int for_one = faultproxy_round_trips(proxy);
+    takes(&b, ROWLOCK_TIMEOUT, "waiting for it and others");
+    int for_many = faultproxy_round_trips(proxy);
+    tap_ok(for_many <= 2 * for_one + 10, "takes hardly more round trips (%d for one, %d for many)",
+           for_one, for_many);
+    guest_close(&holder);
+    guest_close(&one);
+    bunch_close(&b);
+}
+
+/* Each request of the call is lost, before the server has seen it or after it has carried it out. */
+static void lost_answers(const struct contract *c, struct faultproxy *proxy, const char *url,
+                         enum fault_side side)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    const char *what = side == ON_ANSWER ? "answer" : "request";
+    for (int reconnects = 0; reconnects < 2; reconnects++) {
+        struct bunch b;
+        bunch_open(&b, c, url);
+        rowlock_db_close(b.db);
+        for (int i = 0; i < COUNT; i++)
+            rowlock_lock_close(b.locks[i]);
+        options.reconnect_ms = reconnects ? 0 : -1;
+        b.db = must_open_with(url, &options);
+        for (int i = 0; i < COUNT; i++)
+            b.locks[i] = must_lock(b.db, names[i]);
+        takes(&b, ROWLOCK_OK, "several locks");
+        int64_t token = rowlock_lock_token(b.locks[0]);
+        release_all(&b);
+        faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_CUT, .side = side});
+        int result = take(&b);
+        if (reconnects) {
+            tap_is_int(result, ROWLOCK_OK, "the %s of the call is lost: it is asked again", what);
+            tap_is_int(rowlock_lock_token(b.locks[0]), token + 1, "and was done once");
+        } else {
+            tap_ok(result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_ECONN,
+                   "the %s of the call is lost, and it cannot be asked again (%s)", what,
+                   rowlock_result_name(result));
+            tap_is_int(held_by(&b), 0, "nothing is held");
+            takes(&b, ROWLOCK_OK, "the next call gets them");
+            tap_is_int(rowlock_lock_token(b.locks[0]), token + 1, "by the one grant there is");
+        }
+        tap_is_int(rows_of_all(c), COUNT, "all are there");
+        release_all(&b);
+        faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_CUT, .side = side});
+        take(&b);
+        bunch_close(&b);
+        faultproxy_arm(proxy, 0, (struct fault){.kind = FAULT_CUT, .side = side});
+        tap_is_int(rows_of_all(c), 0, "closing leaves nothing behind");
+    }
+}
+
+void contract_many(const struct contract *c)
+{
+    char *url = NULL;
+    static const int all_kinds[] = {0, ROWLOCK_SHARED, 3};
+    for (size_t i = 0; i < sizeof all_kinds / sizeof all_kinds[0]; i++)
+        all_or_nothing(c, all_kinds[i]);
+    expired_ones(c);
+    kinds(c);
+    misused(c);
+    waits_without_holding(c);
+    waits_in_vain(c);
+    opposite_orders(c);
+    struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
+    if (proxy) {
+        one_round_trip(c, proxy, url);
+        waits_quietly(c, proxy, url);
+        lost_answers(c, proxy, url, ON_REQUEST);
+        lost_answers(c, proxy, url, ON_ANSWER);
+        faultproxy_stop(proxy);
+        free(url);
+    }
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'many%%'");
+}

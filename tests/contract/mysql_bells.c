@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What only MySQL and MariaDB have to do with waiting: user-level locks, of ours or of the application.
+ */
+#include "crowd.h"
+
+/* The application's own user-level lock stays, and none of ours is left: all that there are, are let go. */
+static void applications_locks(const struct contract *c)
+{
+    struct guest holder, g;
+    void *session = c->raw->open(c->url);
+    tap_is_int(raw_int(c->raw, session, "SELECT GET_LOCK('the application', 0)"), 1,
+               "the application has a lock of the server's own");
+    guest_open(&holder, c, "adopted bell", 0);
+    guest_adopt(&g, c, session, "adopted bell");
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&g);
+    tap_is_int(db_int(c->raw, c->url, "SELECT IS_FREE_LOCK('the application')"), 0,
+               "which it still has while we wait on its connection");
+    guest_releases(&holder, ROWLOCK_OK, "ours is released");
+    guest_gets(&g, "and waited for");
+    guest_releases(&g, ROWLOCK_OK, "released");
+    guest_tries(&holder, ROWLOCK_OK, "held again");
+    guest_queue(&g);
+    is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "and waited for in vain");
+    guest_close(&g);
+    tap_is_int(raw_int(c->raw, session, "SELECT RELEASE_ALL_LOCKS()"), 1,
+               "the connection has that one lock and no other");
+    guest_close(&holder);
+    c->raw->close(session);
+}
+
+/* A connection of ours that has waited, and held, and released, keeps nothing either: the next one would
+ * wait for it. */
+static void rounds(const struct contract *c)
+{
+    enum { ROUNDS = 6 };
+    struct guest guests[2];
+    struct metronome m;
+    int granted = 0;
+    for (int i = 0; i < 2; i++)
+        guest_open(&guests[i], c, "bells in turn", 0);
+    guest_tries(&guests[0], ROWLOCK_OK, "one holds a lock");
+    metronome_start(&m, c);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct guest *holds = &guests[i % 2], *waits = &guests[(i + 1) % 2];
+        guest_queue(waits);
+        is_result(waits->db, guest_cancel(waits), ROWLOCK_CANCELLED, "a wait is cancelled");
+        guest_queue(waits);
+        sleep_ms(5); /* so that he is asleep, mostly */
+        guest_leave(holds);
+        granted += guest_join(waits) == ROWLOCK_OK;
+        metronome_look(&m);
+    }
+    tap_is_int(granted, ROUNDS, "the next is granted");
+    tap_ok(m.beats < ROUNDS / 2, "and woken (%d beats)", m.beats);
+    metronome_stop(&m);
+    for (int i = 0; i < 2; i++)
+        guest_close(&guests[i]);
+}
+
+void contract_mysql_only(const struct contract *c)
+{
+    applications_locks(c);
+    rounds(c);
+}

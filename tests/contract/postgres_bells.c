@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What only PostgreSQL has to do with waiting: channels, listened to by us or by the application.
+ */
+#include "crowd.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <string.h>
+
+static int channels(const struct contract *c, void *session)
+{
+    return (int)raw_int(c->raw, session, "SELECT count(*) FROM pg_listening_channels()");
+}
+
+/* How many notifications have come since, and how many of them on this channel. */
+static int heard(PGconn *conn, const char *channel, int *on_it)
+{
+    int count = 0;
+    PGnotify *notify;
+    *on_it = 0;
+    PQclear(PQexec(conn, "SELECT 1"));
+    while ((notify = PQnotifies(conn))) {
+        count++;
+        *on_it += strcmp(notify->relname, channel) == 0;
+        PQfreemem(notify);
+    }
+    return count;
+}
+
+/* The application listens on the connection that we borrow: it goes on, and hears nothing of ours. */
+static void applications_channels(const struct contract *c, bool its_own)
+{
+    struct guest holder, g;
+    int on_it;
+    void *session = c->raw->open(c->url);
+    if (its_own)
+        raw_run(c->raw, session, "LISTEN \"the application\"");
+    guest_open(&holder, c, "adopted bell", 0);
+    guest_adopt(&g, c, session, "adopted bell");
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&g);
+    db_exec(c->raw, c->url, "NOTIFY \"the application\", 'news'");
+    guest_releases(&holder, ROWLOCK_OK, "it is released");
+    guest_gets(&g, "who waited on an adopted connection gets it");
+    tap_is_int(channels(c, session), its_own, "which listens to what the application wants");
+    tap_is_int(heard(session, "the application", &on_it), its_own, "and hears of nothing else");
+    tap_is_int(on_it, its_own, "but of that, though it came meanwhile");
+    guest_releases(&g, ROWLOCK_OK, "it is released");
+    guest_tries(&holder, ROWLOCK_OK, "and held again");
+    guest_queue(&g);
+    is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "a cancelled wait");
+    tap_is_int(channels(c, session), its_own, "leaves no channel behind either");
+    guest_close(&g);
+    tap_is_int(channels(c, session), its_own, "nor does closing");
+    guest_close(&holder);
+    c->raw->close(session);
+}
+
+/* Our own connections do not go on listening when the wait is over, or every release of anybody would wake
+ * them. They are told by their application_name. */
+static void our_channels(const struct contract *c)
+{
+    struct guest holder, g, next;
+    guest_open(&holder, c, "own bell", 0);
+    guest_open(&g, c, "own bell", 0);
+    guest_open(&next, c, "own bell", 0);
+    void *session = c->raw->open(c->url);
+    raw_run(c->raw, session, "LISTEN nobody");
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&g);
+    guest_queue(&next);
+    tap_is_int(raw_int(c->raw, session,
+                       "SELECT count(DISTINCT bell) FROM rowlock_waiters WHERE name = 'own bell' "
+                       "AND bell <> ''"),
+               c->pooled ? 0 : 2, "each waiter has a bell of his own, behind a pooler none");
+    raw_run(c->raw, session,
+            "UPDATE rowlock_waiters SET bell = 'nobody' WHERE name = 'own bell' "
+            "AND bell <> '' AND ticket = (SELECT max(ticket) FROM "
+            "rowlock_waiters WHERE name = 'own bell')");
+    int on_it;
+    guest_releases(&holder, ROWLOCK_OK, "it is released");
+    guest_gets(&g, "the first in line is rung for");
+    tap_is_int(heard(session, "nobody", &on_it), 0, "and not the next one");
+    guest_releases(&g, ROWLOCK_OK, "who is");
+    tap_is_int(heard(session, "nobody", &on_it), !c->pooled, "when it is his turn");
+    guest_gets(&next, "and gets it, rung for or not");
+    guest_close(&holder);
+    guest_close(&g);
+    guest_close(&next);
+    c->raw->close(session);
+}
+
+/* What is released in a transaction is told when that is committed, and not if it is rolled back. */
+static void rings_at_commit(const struct contract *c)
+{
+    struct guest holder;
+    int on_it;
+    void *session = c->raw->open(c->url), *listener = c->raw->open(c->url);
+    raw_run(c->raw, listener, "LISTEN \"in line\"");
+    guest_adopt(&holder, c, session, "bell at commit");
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    leave_ticket(c, "bell at commit", 1, wall_clock_us() + 600000000);
+    db_exec(c->raw, c->url,
+            "UPDATE rowlock_waiters SET bell = 'in line' WHERE name = 'bell at commit'");
+    for (int commits = 0; commits < 2; commits++) {
+        raw_run(c->raw, session, "BEGIN");
+        is_result(holder.db, rowlock_tx_release(holder.lock, holder.db), ROWLOCK_OK,
+                  "a release in a transaction");
+        tap_is_int(heard(listener, "in line", &on_it), 0, "rings for nobody yet");
+        raw_run(c->raw, session, commits ? "COMMIT" : "ROLLBACK");
+        tap_is_int(heard(listener, "in line", &on_it), commits,
+                   commits ? "but when it is committed" : "nor when it is rolled back");
+        if (!commits)
+            is_result(holder.db, rowlock_renew(holder.lock, 0), ROWLOCK_OK, "(it is still held)");
+    }
+    rowlock_lock_forget(holder.lock);
+    guest_close(&holder);
+    c->raw->close(session);
+    c->raw->close(listener);
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'bell at commit'");
+}
+
+void contract_postgres_only(const struct contract *c)
+{
+    applications_channels(c, false);
+    applications_channels(c, true);
+    our_channels(c);
+    rings_at_commit(c);
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The line of those who wait: in which order they are granted the lock, who is passed by, what is left in
+ * the table, and that the next one is woken. That no wake-up is lost is in wakeup.c, lines of 64 processes
+ * in tests/multi.
+ */
+#include "crowd.h"
+
+#include "faultproxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUESTS = 5, TURNS = 20 };
+static const long long HOUR_US = 3600000000;
+
+static long long in_an_hour(void)
+{
+    return wall_clock_us() + HOUR_US;
+}
+
+/* ---- order */
+
+struct seen {
+    int count, stop_after, dead, out_of_order;
+    rowlock_waiter waiters[GUESTS + 1]; /* the first of them */
+    long long last_ticket;
+    char last_name[256];
+};
+
+static int see(void *context, const rowlock_waiter *waiter)
+{
+    struct seen *seen = context;
+    int names = strcmp(seen->last_name, waiter->name);
+    seen->out_of_order += names > 0 || (names == 0 && seen->last_ticket >= waiter->ticket);
+    seen->dead += waiter->place == 0;
+    if (seen->count <= GUESTS)
+        seen->waiters[seen->count] = *waiter;
+    seen->last_ticket = waiter->ticket;
+    snprintf(seen->last_name, sizeof seen->last_name, "%s", waiter->name);
+    return ++seen->count == seen->stop_after;
+}
+
+static int ended(const struct guest *guests)
+{
+    int count = 0;
+    for (int i = 0; i < GUESTS; i++)
+        count += guests[i].ended;
+    return count;
+}
+
+static void line_is_listed(rowlock_db *db, const struct guest *guests)
+{
+    struct seen seen = {0};
+    int right = 0;
+    is_result(db, rowlock_list_waiters(db, "line", see, &seen), ROWLOCK_OK, "the line is listed");
+    tap_is_int(seen.count, GUESTS, "everybody who stands in it");
+    for (int i = 0; i < seen.count && i < GUESTS; i++)
+        right += seen.waiters[i].place == i + 1 && seen.waiters[i].ticket == ticket_of(&guests[i]);
+    tap_is_int(right, GUESTS, "in his place, in the order of tickets");
+    tap_is_int(seen.out_of_order, 0, "which is the order of coming");
+}
+
+static void in_order(const struct contract *c)
+{
+    struct guest holder, guests[GUESTS];
+    int64_t token;
+    guest_open(&holder, c, "line", 0);
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    token = rowlock_lock_token(holder.lock);
+    for (int i = 0; i < GUESTS; i++) {
+        guest_open(&guests[i], c, "line", 0);
+        guest_queue(&guests[i]);
+    }
+    line_is_listed(holder.db, guests);
+    guest_releases(&holder, ROWLOCK_OK, "it is released");
+    for (int i = 0; i < GUESTS; i++) {
+        guest_gets(&guests[i], "the next in line gets it");
+        tap_is_int(ended(guests), i + 1, "nobody else");
+        tap_ok(rowlock_lock_token(guests[i].lock) == token + 1, "with the next token");
+        token = rowlock_lock_token(guests[i].lock);
+        tap_is_int(ticket_of(&guests[i]), 0, "his ticket is gone with the grant");
+        guest_tries(&holder, ROWLOCK_BUSY, "who has had it must go to the end of the line");
+        guest_releases(&guests[i], ROWLOCK_OK, "and releases it");
+    }
+    tap_is_int(tickets_of(c, "line"), 0, "no ticket is left");
+    guest_tries(&holder, ROWLOCK_OK, "nor an obstacle");
+    for (int i = 0; i < GUESTS; i++)
+        guest_close(&guests[i]);
+    guest_close(&holder);
+}
+
+/* ---- newcomers */
+
+static void nobody_overtakes(const struct contract *c)
+{
+    struct guest g;
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    guest_open(&g, c, "no overtaking", 0);
+    guest_tries(&g, ROWLOCK_OK, "a lock is granted");
+    guest_releases(&g, ROWLOCK_OK, "and released");
+    leave_ticket(c, "no overtaking", 10, in_an_hour());
+    for (int permits = -1; permits < 3; permits++) {
+        g.how.permits = permits;
+        guest_tries(&g, ROWLOCK_BUSY, "a free lock is not for newcomers while somebody waits");
+        is_result(g.db, rowlock_lock_holder(g.lock, &holder), ROWLOCK_NONE, "it has no holder");
+    }
+    g.how.permits = 0;
+    g.how.wait_ms = 200;
+    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "they stand behind him");
+    tap_is_int(tickets_of(c, "no overtaking"), 1, "and leave no ticket when they give up");
+    for (int permits = -1; permits < 3; permits++) {
+        g.how.permits = permits;
+        g.how.unfair = 1;
+        guest_tries(&g, ROWLOCK_OK, "unless they ask to pass by");
+        guest_releases(&g, ROWLOCK_OK, "and release");
+    }
+    tap_is_int(tickets_of(c, "no overtaking"), 1, "which leaves his ticket alone");
+    g.how.unfair = 0;
+    g.how.permits = 0;
+    db_exec(c->raw, c->url, "UPDATE rowlock_waiters SET expires = 5 WHERE name = 'no overtaking'");
+    guest_tries(&g, ROWLOCK_OK, "a ticket whose lease is over is no obstacle");
+    guest_releases(&g, ROWLOCK_OK, "release");
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'no overtaking'");
+    guest_close(&g);
+}
+
+/* Who is before us by his ticket may have come after us: the number counts. */
+static void tickets_decide(const struct contract *c)
+{
+    struct guest holder, one;
+    guest_open(&holder, c, "tickets", 0);
+    guest_open(&one, c, "tickets", 0);
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    leave_ticket(c, "tickets", 1, wall_clock_us() + 1500000);
+    guest_queue(&one);
+    tap_ok(ticket_of(&one) > 1, "a later ticket");
+    long long dies = db_int(c->raw, c->url,
+                            "SELECT expires FROM rowlock_waiters WHERE name = 'tickets' AND "
+                            "ticket = 1");
+    guest_releases(&holder, ROWLOCK_OK, "it is released");
+    guest_gets(&one, "who stands behind the dead is granted it");
+    int64_t token = 0, when = 0;
+    is_result(one.db, rowlock_last_grant(one.db, "tickets", &token, &when), ROWLOCK_OK,
+              "that grant");
+    tap_ok(when >= dies, "came when the dead one's ticket was over, not before");
+    guest_close(&one);
+    guest_close(&holder);
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'tickets'");
+}
+
+/* ---- what is left behind */
+
+static void nothing_left(const struct contract *c)
+{
+    struct guest holder, g, behind;
+    guest_open(&holder, c, "left", 0);
+    guest_open(&g, c, "left", 0);
+    guest_open(&behind, c, "left", 0);
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    g.how.wait_ms = 300;
+    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "a wait is over");
+    tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
+    g.how.wait_ms = ROWLOCK_FOREVER;
+    guest_queue(&g);
+    is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "a wait is cancelled");
+    tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
+    rowlock_cancel(g.db);
+    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_CANCELLED, "one before it began");
+    tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
+    guest_queue(&g);
+    guest_queue(&behind);
+    is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "the first in line leaves it");
+    guest_releases(&holder, ROWLOCK_OK, "the lock is released");
+    guest_gets(&behind, "then it is the next one's");
+    tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
+    guest_close(&g);
+    guest_close(&behind);
+    guest_close(&holder);
+}
+
+/* In these tables nobody can take a ticket. */
+static void forbid_tickets(const struct contract *c)
+{
+    if (is_postgres(c)) {
+        db_exec(c->raw, c->url,
+                "CREATE OR REPLACE FUNCTION ticketless_no() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE EXCEPTION 'no tickets'; END $$");
+        db_exec(c->raw, c->url,
+                "CREATE TRIGGER ticketless_trigger BEFORE INSERT ON ticketless_waiters "
+                "FOR EACH ROW EXECUTE FUNCTION ticketless_no()");
+    } else {
+        db_exec(c->raw, c->url,
+                "CREATE TRIGGER ticketless_trigger BEFORE INSERT ON ticketless_waiters "
+                "FOR EACH ROW BEGIN %s; END",
+                is_mysql(c) ? "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no tickets'"
+                            : "SELECT RAISE(ABORT, 'no tickets')");
+    }
+}
+
+static void uncontended(const struct contract *c)
+{
+    char *url = fresh_tables(c, "ticketless_");
+    struct guest g, other;
+    int granted = 0;
+    forbid_tickets(c);
+    guest_open_as(&g, c, url, NULL, "free", 0);
+    guest_open_as(&other, c, url, NULL, "free", 0);
+    for (int i = 0; i < 9; i++) {
+        g.how.permits = i % 3 - 1;
+        g.how.unfair = i == 8;
+        granted += rowlock_acquire(g.lock, &g.how) == ROWLOCK_OK && guest_leave(&g) == ROWLOCK_OK;
+    }
+    g.how.permits = other.how.permits = 0;
+    tap_is_int(granted, 9, "who finds a lock free takes no ticket, even if he would wait");
+    guest_tries(&g, ROWLOCK_OK, "a lock is held");
+    guest_tries(&other, ROWLOCK_BUSY, "nor does who only tries");
+    other.how.wait_ms = 500;
+    is_result(other.db, rowlock_acquire(other.lock, &other.how), ROWLOCK_ESERVER,
+              "who must wait does");
+    guest_releases(&g, ROWLOCK_OK, "release");
+    guest_close(&g);
+    guest_close(&other);
+    drop_tables(c, "ticketless_", url);
+    if (is_postgres(c))
+        db_exec(c->raw, c->url, "DROP FUNCTION ticketless_no()");
+}
+
+/* ---- wake-ups */
+
+/* Two take turns. If each had to look by himself to find the lock free, the metronome would beat between
+ * any two turns. */
+static void woken(const struct contract *c)
+{
+    struct guest guests[2];
+    struct metronome m;
+    int granted = 0;
+    for (int i = 0; i < 2; i++)
+        guest_open(&guests[i], c, "turns in line", 0);
+    guest_tries(&guests[0], ROWLOCK_OK, "one holds a lock");
+    metronome_start(&m, c);
+    for (int i = 0; i < TURNS; i++) {
+        struct guest *holds = &guests[i % 2], *waits = &guests[(i + 1) % 2];
+        guest_queue(waits);
+        sleep_ms(5); /* so that he is mostly asleep; what if not is in wakeup.c */
+        guest_leave(holds);
+        granted += guest_join(waits) == ROWLOCK_OK;
+        metronome_look(&m);
+    }
+    tap_is_int(granted, TURNS, "two take turns");
+    tap_ok(m.beats < TURNS / 2, "woken by the release (%d beats in %d turns)", m.beats, TURNS);
+    metronome_stop(&m);
+    for (int i = 0; i < 2; i++)
+        guest_close(&guests[i]);
+}
+
+/* Behind somebody who is dead, or alive but without a bell, nobody asks without pause. */
+static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url,
+                          const char *behind)
+{
+    struct guest holder, g;
+    guest_open(&holder, c, "quiet", 0);
+    guest_open_as(&g, c, url, NULL, "quiet", 0);
+    if (strcmp(behind, "a holder") == 0)
+        guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    else
+        leave_ticket(c, "quiet", 1, in_an_hour());
+    g.how.wait_ms = 1500;
+    faultproxy_round_trips(proxy);
+    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "waiting behind %s", behind);
+    int trips = faultproxy_round_trips(proxy);
+    tap_ok(trips < 150, "asks seldom (%d round trips)", trips);
+    guest_close(&g);
+    guest_close(&holder);
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'quiet'");
+}
+
+/* ---- connections that are lost */
+
+static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, const char *url)
+{
+    struct guest holder, first, second;
+    guest_open(&holder, c, "cut off", 0);
+    guest_open_as(&first, c, url, NULL, "cut off", 0);
+    guest_open(&second, c, "cut off", 0);
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&first);
+    guest_queue(&second);
+    long long ticket = ticket_of(&first);
+    faultproxy_cut(proxy);
+    sleep_ms(50);
+    faultproxy_cut(proxy);
+    tap_is_int(ticket_of(&first), ticket, "a waiter whose connection is lost keeps his ticket");
+    guest_releases(&holder, ROWLOCK_OK, "the lock is released");
+    guest_gets(&first, "and gets his turn");
+    guest_waits(&second, "before the next one");
+    guest_releases(&first, ROWLOCK_OK, "who");
+    guest_gets(&second, "gets it then");
+    guest_close(&first);
+    guest_close(&second);
+    guest_close(&holder);
+}
+
+static void dies(const struct contract *c, struct faultproxy *proxy, const char *url)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    struct guest holder, first = {.c = c}, second;
+    options.reconnect_ms = -1;
+    guest_open(&holder, c, "dead", 0);
+    guest_open(&second, c, "dead", 0);
+    first.db = must_open_with(url, &options);
+    first.lock = must_lock(first.db, "dead");
+    first.how = second.how;
+    first.how.ticket_ms = 2000;
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&first);
+    guest_queue(&second);
+    faultproxy_refuse(proxy);
+    faultproxy_cut(proxy);
+    int result = guest_join(&first);
+    tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN, "a waiter is cut off (%s)",
+           rowlock_result_name(result));
+    tap_ok(ticket_of(&first) != 0, "his ticket stays");
+    long long over = db_int(c->raw, c->url,
+                            "SELECT min(expires) FROM rowlock_waiters WHERE name = 'dead' AND "
+                            "ticket = %lld",
+                            ticket_of(&first));
+    guest_releases(&holder, ROWLOCK_OK, "the lock is released");
+    guest_gets(&second, "the next one passes him by");
+    int64_t token = 0, when = 0;
+    is_result(second.db, rowlock_last_grant(second.db, "dead", &token, &when), ROWLOCK_OK,
+              "that grant");
+    tap_ok(when >= over, "came when his ticket was over, not before");
+    is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
+    tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if nobody did before");
+    faultproxy_accept(proxy);
+    guest_close(&first);
+    guest_close(&second);
+    guest_close(&holder);
+}
+
+/* ---- the table, listed and swept */
+
+static void swept(const struct contract *c)
+{
+    struct guest holder, g;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    rowlock_sweep_options dry = ROWLOCK_SWEEP_OPTIONS_INIT;
+    dry.dry_run = 1;
+    guest_open(&holder, c, "swept line", 0);
+    guest_open(&g, c, "swept line", 0);
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&g);
+    for (int i = 1; i <= 7; i++)
+        leave_ticket(c, "swept line", i, wall_clock_us() - HOUR_US);
+    leave_ticket(c, "swept line", 8, in_an_hour());
+    is_result(holder.db, rowlock_sweep(holder.db, &dry, &report), ROWLOCK_OK, "sweep dry");
+    tap_is_int(tickets_of(c, "swept line"), 9, "removes no ticket");
+    is_result(holder.db, rowlock_sweep(holder.db, NULL, &report), ROWLOCK_OK, "sweep");
+    tap_is_int(report.waiters, 7, "removes the tickets of those who are gone");
+    tap_is_int(tickets_of(c, "swept line"), 2, "and leaves those that live");
+    tap_ok(ticket_of(&g) != 0, "that of who waits among them");
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'swept line' AND ticket = 8");
+    guest_releases(&holder, ROWLOCK_OK, "the lock is released");
+    guest_gets(&g, "which he gets");
+    guest_close(&g);
+    guest_close(&holder);
+}
+
+/* Somebody sweeps it away, clock and all: he takes another. */
+static void ticket_removed(const struct contract *c)
+{
+    struct guest holder, g;
+    guest_open(&holder, c, "robbed", 0);
+    guest_open(&g, c, "robbed", 0);
+    g.how.ticket_ms = 1000;
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&g);
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'robbed'");
+    int64_t until = clock_ms() + slow_ms(20000);
+    while (ticket_of(&g) == 0 && clock_ms() < until)
+        sleep_ms(20);
+    tap_ok(ticket_of(&g) != 0, "a waiter whose ticket is gone takes another");
+    guest_releases(&holder, ROWLOCK_OK, "the lock is released");
+    guest_gets(&g, "which he gets");
+    guest_close(&g);
+    guest_close(&holder);
+}
+
+static void what_is_listed(const struct contract *c)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    struct guest holder, g = {.c = c};
+    struct seen seen = {0};
+    options.owner = "the waiter";
+    options.program = "waiting program";
+    guest_open(&holder, c, "listed line", 0);
+    g.how = holder.how;
+    g.db = must_open_with(c->url, &options);
+    g.lock = must_lock(g.db, "listed line");
+    g.how.note = "why I wait";
+    g.how.permits = ROWLOCK_SHARED;
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&g);
+    leave_ticket(c, "listed line", 1,
+                 wall_clock_us() - HOUR_US); /* after somebody who may clear it */
+    is_result(holder.db, rowlock_list_waiters(holder.db, "listed line", see, &seen), ROWLOCK_OK,
+              "a line is listed");
+    tap_is_int(seen.count, 2, "the dead ones too");
+    tap_is_int(seen.waiters[0].place, 0, "who have no place");
+    tap_ok(seen.waiters[0].remaining_ms < 0, "and no time remaining");
+    const rowlock_waiter *w = &seen.waiters[1];
+    tap_is_int(w->place, 1, "so the first who lives is the first");
+    tap_is_str(w->name, "listed line", "the waiter's lock");
+    tap_is_str(w->owner, "the waiter", "his owner");
+    tap_is_str(w->program, "waiting program", "his program");
+    tap_is_str(w->note, "why I wait", "his note");
+    tap_ok(w->host[0] && w->pid > 0, "his host and pid");
+    tap_is_int(w->permits, ROWLOCK_SHARED, "what he waits for");
+    tap_is_int(w->ticket, ticket_of(&g), "his ticket");
+    tap_ok(w->remaining_ms > 0 && w->remaining_ms <= 15000, "how long it lives, 15 s by default");
+    tap_ok(w->since_us > 0 && w->waited_ms >= 0 && w->waited_ms < slow_ms(10000), "since when");
+    is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "he leaves");
+    guest_close(&g);
+    guest_close(&holder);
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'listed line'");
+}
+
+static void many_are_listed(const struct contract *c)
+{
+    enum { NAMES = 3, EACH = 401 };
+    static const char *const names[NAMES] = {"list z", "list a", "list ä"};
+    struct seen seen = {0};
+    rowlock_db *db = must_open(c->url);
+    void *session = c->raw->open(c->url);
+    raw_run(c->raw, session, "DELETE FROM rowlock_waiters");
+    raw_run(c->raw, session, "%s", c->begin);
+    for (int i = 0; i < NAMES * EACH; i++)
+        raw_run(c->raw, session,
+                "INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, "
+                "expires) VALUES ('%s', %d, %d, 0, 'x', 1, %s)",
+                names[i % NAMES], i, i, i % 2 ? "1" : "9000000000000000");
+    raw_run(c->raw, session, "COMMIT");
+    is_result(db, rowlock_list_waiters(db, NULL, see, &seen), ROWLOCK_OK, "lines are listed");
+    tap_is_int(seen.count, NAMES * EACH, "over several pages, everybody");
+    tap_is_int(seen.out_of_order, 0, "in the order of names and tickets");
+    tap_is_int(seen.dead, NAMES * EACH / 2, "the dead are told from the living");
+    seen = (struct seen){0};
+    is_result(db, rowlock_list_waiters(db, "list a", see, &seen), ROWLOCK_OK, "one line is");
+    tap_is_int(seen.count, EACH, "and no other");
+    tap_ok(seen.waiters[0].place + seen.waiters[1].place == 1, "in which places are counted");
+    seen = (struct seen){.stop_after = 2};
+    is_result(db, rowlock_list_waiters(db, NULL, see, &seen), ROWLOCK_OK, "a callback may stop it");
+    tap_is_int(seen.count, 2, "at once");
+    is_result(db, rowlock_list_waiters(db, NULL, NULL, NULL), ROWLOCK_EINVAL, "and is needed");
+    is_result(db, rowlock_list_waiters(db, "", see, &seen), ROWLOCK_EINVAL, "no name is ''");
+    raw_run(c->raw, session, "DELETE FROM rowlock_waiters");
+    c->raw->close(session);
+    rowlock_db_close(db);
+}
+
+/* ---- adopted connections */
+
+static void adopted(const struct contract *c)
+{
+    char before[300], after[300];
+    struct guest holder, g;
+    void *session = c->raw->open(c->url);
+    ask_any(c, session, c->settings, before, sizeof before);
+    guest_open(&holder, c, "adopted line", 0);
+    guest_adopt(&g, c, session, "adopted line");
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&g);
+    guest_releases(&holder, ROWLOCK_OK, "and released");
+    guest_gets(&g, "a waiter on an adopted connection gets it");
+    guest_releases(&g, ROWLOCK_OK, "and releases it");
+    guest_tries(&holder, ROWLOCK_OK, "it is held again");
+    guest_queue(&g);
+    is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "the next wait is cancelled");
+    g.how.wait_ms = 100;
+    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "and one times out");
+    guest_close(&g);
+    guest_close(&holder);
+    ask_any(c, session, c->settings, after, sizeof after);
+    tap_is_str(after, before, "the connection is left as it was");
+    tap_is_int(tickets_of(c, "adopted line"), 0, "and no ticket");
+    c->raw->close(session);
+}
+
+/* A release that is a part of a transaction lets others in when that ends. */
+static void released_in_a_transaction(const struct contract *c, bool commits)
+{
+    struct guest holder, g;
+    void *session = c->raw->open(c->url);
+    guest_adopt(&holder, c, session, "tx line");
+    guest_open(&g, c, "tx line", 0);
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&g);
+    raw_run(c->raw, session, "%s", c->begin);
+    is_result(holder.db, rowlock_tx_release(holder.lock, holder.db), ROWLOCK_OK,
+              "a release in a transaction");
+    guest_waits(&g, "lets nobody in yet");
+    raw_run(c->raw, session, commits ? "COMMIT" : "ROLLBACK");
+    if (!commits)
+        guest_waits(&g, "nor when it is rolled back");
+    if (commits)
+        rowlock_lock_forget(holder.lock);
+    else
+        guest_releases(&holder, ROWLOCK_OK, "until it is released for good");
+    guest_gets(&g, "then the next in line gets it");
+    guest_close(&g);
+    guest_close(&holder);
+    c->raw->close(session);
+}
+
+/* A statement that takes what is the first one's, in a transaction. */
+static void acquired_in_a_transaction(const struct contract *c)
+{
+    struct guest g;
+    void *session = c->raw->open(c->url);
+    rowlock_acquire_options unfair = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    unfair.unfair = 1;
+    guest_adopt(&g, c, session, "tx newcomer");
+    guest_tries(&g, ROWLOCK_OK, "a lock is granted");
+    guest_releases(&g, ROWLOCK_OK, "and released");
+    leave_ticket(c, "tx newcomer", 1, in_an_hour());
+    raw_run(c->raw, session, "%s", c->begin);
+    is_result(g.db, rowlock_tx_acquire(g.lock, g.db, NULL), ROWLOCK_BUSY,
+              "in a transaction nobody overtakes either");
+    is_result(g.db, rowlock_tx_acquire(g.lock, g.db, &unfair), ROWLOCK_OK, "unless he asks to");
+    raw_run(c->raw, session, "COMMIT");
+    guest_releases(&g, ROWLOCK_OK, "release");
+    guest_close(&g);
+    c->raw->close(session);
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'tx newcomer'");
+}
+
+void contract_queue(const struct contract *c)
+{
+    char *url = NULL;
+    in_order(c);
+    nobody_overtakes(c);
+    tickets_decide(c);
+    nothing_left(c);
+    uncontended(c);
+    woken(c);
+    swept(c);
+    ticket_removed(c);
+    what_is_listed(c);
+    many_are_listed(c);
+    adopted(c);
+    released_in_a_transaction(c, true);
+    released_in_a_transaction(c, false);
+    acquired_in_a_transaction(c);
+    struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
+    if (!proxy)
+        return;
+    waits_quietly(c, proxy, url, "a holder");
+    waits_quietly(c, proxy, url, "a dead waiter");
+    keeps_its_place(c, proxy, url);
+    dies(c, proxy, url);
+    faultproxy_stop(proxy);
+    free(url);
+}

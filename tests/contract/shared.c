@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared locks, many readers or one writer, and what shared and counted locks have in common: leases,
+ * keepers, guards, transactions, and what operators see. Counting is in counted.c.
+ */
+#include "scene.h"
+
+#include "crowd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { READERS = 3, THREE = 3, LEASE_MS = 600 };
+
+static const int kinds[] = {ROWLOCK_SHARED, THREE};
+
+static const char *kind_name(int permits)
+{
+    return permits == ROWLOCK_SHARED ? "shared" : permits == 0 ? "exclusive" : "counted";
+}
+
+static void open_all(struct guest *guests, int count, const struct contract *c, const char *name,
+                     int permits)
+{
+    for (int i = 0; i < count; i++)
+        guest_open(&guests[i], c, name, permits);
+}
+
+static void close_all(struct guest *guests, int count)
+{
+    for (int i = 0; i < count; i++)
+        guest_close(&guests[i]);
+}
+
+/* ---- readers and writers */
+
+static void together(const struct contract *c)
+{
+    struct guest readers[READERS], writer, counter;
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    int64_t token = 0;
+    open_all(readers, READERS, c, "library", ROWLOCK_SHARED);
+    guest_open(&writer, c, "library", 0);
+    guest_open(&counter, c, "library", THREE);
+    for (int i = 0; i < READERS; i++) {
+        guest_tries(&readers[i], ROWLOCK_OK, "readers come in together");
+        tap_ok(rowlock_lock_token(readers[i].lock) > token, "each with a higher token");
+        token = rowlock_lock_token(readers[i].lock);
+    }
+    tap_is_int(rows_of(c, "library"), READERS, "each has a row");
+    guest_tries(&writer, ROWLOCK_BUSY, "a writer is kept out");
+    is_result(writer.db, rowlock_lock_holder(writer.lock, &holder), ROWLOCK_OK, "by a holder");
+    tap_is_int(holder.permits, ROWLOCK_SHARED, "who shares it");
+    guest_tries(&counter, ROWLOCK_MISMATCH, "who would count does not belong here");
+    is_result(counter.db, rowlock_lock_holder(counter.lock, &holder), ROWLOCK_OK, "as is told");
+    counter.how.wait_ms = 2000;
+    is_result(counter.db, rowlock_acquire(counter.lock, &counter.how), ROWLOCK_MISMATCH,
+              "at once, even if he would wait");
+    tap_is_int(tickets_of(c, "library"), 0, "without a ticket");
+    for (int i = 0; i < READERS; i++) {
+        is_result(readers[i].db, rowlock_verify(readers[i].lock), ROWLOCK_OK, "a reader reads");
+        is_result(readers[i].db, rowlock_renew(readers[i].lock, 0), ROWLOCK_OK, "renews");
+        guest_tries(&writer, ROWLOCK_BUSY, "keeps the writer out");
+        guest_releases(&readers[i], ROWLOCK_OK, "and goes");
+    }
+    guest_tries(&writer, ROWLOCK_OK, "then the writer comes in");
+    tap_ok(rowlock_lock_token(writer.lock) > token, "with a higher token");
+    guest_tries(&readers[0], ROWLOCK_BUSY, "and keeps readers out");
+    is_result(readers[0].db, rowlock_lock_holder(readers[0].lock, &holder), ROWLOCK_OK, "as a");
+    tap_is_int(holder.permits, 0, "writer");
+    guest_tries(&counter, ROWLOCK_BUSY, "and who would count");
+    guest_releases(&writer, ROWLOCK_OK, "he goes");
+    guest_tries(&counter, ROWLOCK_OK, "now it can be counted");
+    guest_tries(&readers[0], ROWLOCK_MISMATCH, "but not shared");
+    close_all(readers, READERS);
+    guest_close(&writer);
+    guest_close(&counter);
+}
+
+static void writer_not_starved(const struct contract *c)
+{
+    struct guest readers[READERS], writer;
+    open_all(readers, READERS, c, "starving", ROWLOCK_SHARED);
+    guest_open(&writer, c, "starving", 0);
+    guest_tries(&readers[0], ROWLOCK_OK, "one reads");
+    guest_queue(&writer);
+    guest_tries(&readers[1], ROWLOCK_BUSY, "while a writer waits, other readers are kept out");
+    for (int i = 1; i < READERS; i++)
+        guest_queue(&readers[i]);
+    guest_waits(&writer, "the writer waits");
+    guest_releases(&readers[0], ROWLOCK_OK, "the reader goes");
+    guest_gets(&writer, "and the writer comes in");
+    tap_is_int(tickets_of(c, "starving"), READERS - 1, "while the readers wait");
+    guest_tries(&readers[0], ROWLOCK_BUSY, "also the one who was in");
+    guest_releases(&writer, ROWLOCK_OK, "he goes");
+    for (int i = 1; i < READERS; i++)
+        guest_gets(&readers[i], "and they come in together");
+    guest_queue(&writer);
+    is_result(writer.db, guest_cancel(&writer), ROWLOCK_CANCELLED,
+              "a writer does not want any more");
+    guest_tries(&readers[0], ROWLOCK_OK, "then readers come in again");
+    close_all(readers, READERS);
+    guest_close(&writer);
+}
+
+/* Whoever waited only because of somebody's place in line is let in when that one leaves it. */
+static void writer_gives_up(const struct contract *c, bool by_himself)
+{
+    struct guest readers[READERS], writer;
+    struct metronome m;
+    open_all(readers, READERS, c, "given up", ROWLOCK_SHARED);
+    guest_open(&writer, c, "given up", 0);
+    guest_tries(&readers[0], ROWLOCK_OK, "one reads");
+    writer.how.wait_ms = by_himself ? 300 : ROWLOCK_FOREVER;
+    guest_queue(&writer);
+    for (int i = 1; i < READERS; i++)
+        guest_queue(&readers[i]);
+    metronome_start(&m, c);
+    is_result(writer.db, by_himself ? guest_join(&writer) : guest_cancel(&writer),
+              by_himself ? ROWLOCK_TIMEOUT : ROWLOCK_CANCELLED, "the writer gives up");
+    for (int i = 1; i < READERS; i++) {
+        guest_gets(&readers[i], "a reader behind him comes in");
+        metronome_look(&m);
+    }
+    tap_note("%d beats until %d readers had come in", m.beats, READERS - 1);
+    metronome_stop(&m);
+    close_all(readers, READERS);
+    guest_close(&writer);
+}
+
+/* ---- one handle, one kind */
+
+static void upgrade_refused(const struct contract *c, int permits)
+{
+    struct guest g;
+    guest_open(&g, c, "upgrade", permits);
+    guest_tries(&g, ROWLOCK_OK, kind_name(permits));
+    int64_t token = rowlock_lock_token(g.lock);
+    guest_tries(&g, ROWLOCK_OK, "can be entered again");
+    g.how.permits = 0;
+    guest_tries(&g, ROWLOCK_EMISUSE, "but not as an exclusive one");
+    tap_ok(strstr(why(g.db), "release") != NULL, "as the reason tells");
+    g.how.wait_ms = 1000;
+    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_EMISUSE, "not even if one waits");
+    g.how.permits = permits + 5;
+    guest_tries(&g, ROWLOCK_EMISUSE, "nor as a third kind");
+    is_result(g.db, rowlock_downgrade(g.lock, permits), ROWLOCK_EMISUSE, "nor is it downgraded");
+    is_result(g.db, rowlock_verify(g.lock), ROWLOCK_OK, "it stands");
+    tap_is_int(rowlock_lock_token(g.lock), token, "as it was");
+    guest_releases(&g, ROWLOCK_OK, "left once");
+    tap_is_int(rows_of(c, "upgrade"), 1, "it is held");
+    guest_releases(&g, ROWLOCK_OK, "left twice");
+    tap_is_int(rows_of(c, "upgrade"), 0, "it is not");
+    close_all(&g, 1);
+}
+
+static void downgraded(const struct contract *c, int permits)
+{
+    struct guest holder, waiting, writer, other;
+    guest_open(&holder, c, "downgraded", 0);
+    guest_open(&waiting, c, "downgraded", permits);
+    guest_open(&other, c, "downgraded", permits);
+    guest_open(&writer, c, "downgraded", 0);
+    is_result(holder.db, rowlock_downgrade(holder.lock, permits), ROWLOCK_EMISUSE,
+              "what is not held is not downgraded");
+    guest_tries(&holder, ROWLOCK_OK, "an exclusive lock is held");
+    guest_tries(&holder, ROWLOCK_OK, "entered twice");
+    is_result(holder.db, rowlock_downgrade(holder.lock, permits), ROWLOCK_EMISUSE,
+              "it is not downgraded either");
+    guest_releases(&holder, ROWLOCK_OK, "but once it is left");
+    is_result(holder.db, rowlock_downgrade(holder.lock, 0), ROWLOCK_EMISUSE, "not to none");
+    is_result(holder.db, rowlock_downgrade(holder.lock, -2), ROWLOCK_EINVAL, "nor to nonsense");
+    int64_t token = rowlock_lock_token(holder.lock), expires = rowlock_lock_expires_us(holder.lock);
+    guest_queue(&waiting);
+    is_result(holder.db, rowlock_downgrade(holder.lock, permits), ROWLOCK_OK, "but to %s",
+              kind_name(permits));
+    guest_gets(&waiting, "who waited for that comes in");
+    guest_tries(&other, ROWLOCK_OK, "and others of the kind");
+    guest_tries(&writer, ROWLOCK_BUSY, "but no writer");
+    tap_is_int(rowlock_lock_token(holder.lock), token, "the token is what it was");
+    tap_is_int(rowlock_lock_expires_us(holder.lock), expires, "and the lease");
+    is_result(holder.db, rowlock_verify(holder.lock), ROWLOCK_OK, "it stands");
+    is_result(holder.db, rowlock_renew(holder.lock, 0), ROWLOCK_OK, "and is renewed");
+    tap_is_int(rows_of(c, "downgraded"), 3, "there are three of them");
+    guest_releases(&holder, ROWLOCK_OK, "and released");
+    guest_tries(&holder, ROWLOCK_BUSY, "which does not make it exclusive again");
+    guest_close(&holder);
+    guest_close(&waiting);
+    guest_close(&other);
+    guest_tries(&writer, ROWLOCK_OK, "when all are gone the writer comes in");
+    guest_close(&writer);
+}
+
+static void downgraded_too_late(const struct contract *c)
+{
+    struct guest holder, other;
+    guest_open(&holder, c, "late down", 0);
+    guest_open(&other, c, "late down", 0);
+    holder.how.ttl_ms = SHORT_MS;
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held for a moment");
+    let_expire();
+    guest_tries(&other, ROWLOCK_OK, "and taken over");
+    is_result(holder.db, rowlock_downgrade(holder.lock, ROWLOCK_SHARED), ROWLOCK_LOST,
+              "what is lost is not downgraded");
+    is_result(other.db, rowlock_verify(other.lock), ROWLOCK_OK, "it is the other's");
+    guest_releases(&holder, ROWLOCK_LOST, "the handle lets go");
+    guest_releases(&other, ROWLOCK_OK, "and the other releases");
+    guest_close(&holder);
+    guest_close(&other);
+}
+
+/* As everywhere: the owner decides who is the same. */
+static void same_owner(const struct contract *c, int permits)
+{
+    struct guest one, two, other;
+    guest_open_as(&one, c, c->url, "a restarted reader", "same", permits);
+    guest_open_as(&two, c, c->url, "a restarted reader", "same", permits);
+    guest_open(&other, c, "same", permits);
+    guest_tries(&other, ROWLOCK_OK, "somebody else");
+    guest_tries(&one, ROWLOCK_OK, "and somebody with a name");
+    guest_tries(&two, ROWLOCK_OK, "who comes back after a crash");
+    is_result(one.db, rowlock_verify(one.lock), ROWLOCK_LOST, "takes over what he had");
+    tap_is_int(rows_of(c, "same"), 2, "so that nobody counts twice");
+    is_result(other.db, rowlock_verify(other.lock), ROWLOCK_OK, "others are left alone");
+    guest_close(&one);
+    guest_close(&two);
+    guest_close(&other);
+}
+
+/* ---- leases */
+
+static void expired(const struct contract *c, int permits)
+{
+    struct guest readers[2], writer;
+    open_all(readers, 2, c, "expired", permits);
+    guest_open(&writer, c, "expired", 0);
+    readers[0].how.ttl_ms = SHORT_MS;
+    guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
+    let_expire();
+    is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LAPSED, "a lease is over");
+    is_result(readers[0].db, rowlock_renew(readers[0].lock, 0), ROWLOCK_LAPSED,
+              "but nobody came: it can be renewed");
+    guest_tries(&writer, ROWLOCK_BUSY, "and keeps a writer out");
+    let_expire();
+    guest_tries(&writer, ROWLOCK_OK, "over again it does not");
+    tap_is_int(rows_of(c, "expired"), 1, "only the writer is left");
+    is_result(readers[0].db, rowlock_renew(readers[0].lock, HELD_MS), ROWLOCK_LOST,
+              "no renewal makes the reader's stand again");
+    tap_is_int(rows_of(c, "expired"), 1, "beside the writer's");
+    guest_tries(&readers[1], ROWLOCK_BUSY, "nor does anybody else come in");
+    guest_releases(&readers[0], ROWLOCK_LOST, "the reader knows");
+    guest_releases(&writer, ROWLOCK_OK, "the writer goes");
+    readers[0].how.ttl_ms = SHORT_MS;
+    guest_tries(&readers[0], ROWLOCK_OK, "the reader comes back");
+    let_expire();
+    guest_tries(&readers[1], ROWLOCK_OK, "and when his lease is over, another");
+    tap_is_int(rows_of(c, "expired"), 1, "clears his away");
+    is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LOST, "who finds out");
+    close_all(readers, 2);
+    guest_close(&writer);
+}
+
+static int take_grant(void *context, const rowlock_grant *grant)
+{
+    rowlock_grant *grants = context;
+    for (int i = 0; i < READERS; i++)
+        if (grants[i].token == 0) {
+            grants[i] = *grant;
+            return 0;
+        }
+    return 1;
+}
+
+static void list_all(rowlock_db *db, const char *name, rowlock_grant *grants)
+{
+    for (int i = 0; i < READERS; i++)
+        grants[i] = (rowlock_grant)ROWLOCK_GRANT_INIT;
+    is_result(db, rowlock_list(db, name, take_grant, grants), ROWLOCK_OK, "%s is listed", name);
+}
+
+static void kept(const struct contract *c, int permits)
+{
+    struct guest readers[2], writer;
+    rowlock_keeper *keeper = NULL;
+    rowlock_grant grants[READERS];
+    if (rowlock_keeper_open(&keeper, c->url, NULL, NULL) != ROWLOCK_OK)
+        raw_failed("keeper", "cannot be opened");
+    open_all(readers, 2, c, "kept", permits);
+    guest_open(&writer, c, "kept", 0);
+    for (int i = 0; i < 2; i++) {
+        readers[i].how.keeper = keeper;
+        readers[i].how.ttl_ms = slow_ms(LEASE_MS);
+        guest_tries(&readers[i], ROWLOCK_OK, "a lease is kept");
+    }
+    int64_t until = clock_ms() + slow_ms(20000);
+    do {
+        sleep_ms(20);
+        list_all(writer.db, "kept", grants);
+    } while ((grants[0].renewals < 2 || grants[1].renewals < 2) && clock_ms() < until);
+    for (int i = 0; i < 2; i++) {
+        tap_ok(grants[i].renewals >= 2 && grants[i].remaining_ms > 0, "%s: it is renewed",
+               kind_name(permits));
+        tap_is_int(grants[i].token, rowlock_lock_token(readers[i].lock), "each for itself");
+        tap_is_int(rowlock_lock_state(readers[i].lock), ROWLOCK_STATE_HELD, "as its holder knows");
+    }
+    guest_tries(&writer, ROWLOCK_BUSY, "a writer is kept out");
+    close_all(readers, 2);
+    guest_tries(&writer, ROWLOCK_OK, "until they are released");
+    is_result(writer.db, rowlock_renew(writer.lock, 0), ROWLOCK_OK, "(renewed)");
+    guest_close(&writer);
+    rowlock_keeper_close(keeper);
+}
+
+/* A kept lease goes on being kept when it is downgraded. */
+static void kept_and_downgraded(const struct contract *c, int permits)
+{
+    struct guest holder, reader;
+    rowlock_keeper *keeper = NULL;
+    rowlock_grant grants[READERS];
+    if (rowlock_keeper_open(&keeper, c->url, NULL, NULL) != ROWLOCK_OK)
+        raw_failed("keeper", "cannot be opened");
+    guest_open(&holder, c, "kept down", 0);
+    guest_open(&reader, c, "kept down", permits);
+    holder.how.keeper = keeper;
+    holder.how.ttl_ms = slow_ms(LEASE_MS);
+    guest_tries(&holder, ROWLOCK_OK, "a lease is kept");
+    is_result(holder.db, rowlock_downgrade(holder.lock, permits), ROWLOCK_OK, "and downgraded");
+    list_all(reader.db, "kept down", grants);
+    int64_t before = grants[0].renewals, until = clock_ms() + slow_ms(20000);
+    do {
+        sleep_ms(20);
+        list_all(reader.db, "kept down", grants);
+    } while (grants[0].renewals < before + 2 && clock_ms() < until);
+    tap_ok(grants[0].renewals >= before + 2, "it is still renewed");
+    tap_is_int(rowlock_lock_state(holder.lock), ROWLOCK_STATE_HELD, "as its holder knows");
+    guest_tries(&reader, ROWLOCK_OK, "and others come in");
+    guest_close(&holder);
+    guest_close(&reader);
+    rowlock_keeper_close(keeper);
+}
+
+/* ---- operators and others */
+
+static void administered(const struct contract *c, int permits)
+{
+    struct guest readers[READERS];
+    rowlock_grant grants[READERS], broken = ROWLOCK_GRANT_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    int64_t last = 0, when = 0;
+    int right = 0;
+    open_all(readers, READERS, c, "administered", permits);
+    readers[1].how.ttl_ms = SHORT_MS;
+    guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
+    guest_tries(&readers[2], ROWLOCK_OK, "and another");
+    guest_tries(&readers[1], ROWLOCK_OK, "and one for a moment");
+    rowlock_db *db = readers[0].db;
+    list_all(db, "administered", grants);
+    for (int i = 0; i < READERS; i++)
+        right += grants[i].permits == permits && grants[i].remaining_ms > -1000;
+    tap_is_int(right, READERS, "all are listed, with their kind");
+    tap_ok(grants[0].token < grants[1].token && grants[1].token < grants[2].token, "in order");
+    tap_is_int(grants[0].token, rowlock_lock_token(readers[0].lock), "of their tokens");
+    is_result(db, rowlock_last_grant(db, "administered", &last, &when), ROWLOCK_OK, "the highest");
+    tap_is_int(last, rowlock_lock_token(readers[1].lock), "is the last one");
+    let_expire();
+    is_result(db, rowlock_sweep(db, NULL, &report), ROWLOCK_OK, "a sweep");
+    tap_is_int(rows_of(c, "administered"), 2, "removes the one that is over");
+    is_result(db, rowlock_verify(readers[1].lock), ROWLOCK_LOST, "whose holder finds out");
+    is_result(db, rowlock_break(db, "administered", 0, NULL), ROWLOCK_EINVAL,
+              "which of two is to be broken must be said");
+    is_result(db, rowlock_break(db, "administered", last + 77, NULL), ROWLOCK_NONE, "not another");
+    int64_t token = rowlock_lock_token(readers[2].lock);
+    is_result(db, rowlock_break(db, "administered", token, &broken), ROWLOCK_OK, "one is");
+    tap_is_int(broken.token, token, "that one");
+    tap_is_int(broken.permits, permits, "of that kind");
+    is_result(readers[2].db, rowlock_renew(readers[2].lock, 0), ROWLOCK_LOST, "its holder is out");
+    is_result(db, rowlock_renew(readers[0].lock, 0), ROWLOCK_OK, "the other one stays");
+    is_result(db, rowlock_break(db, "administered", 0, &broken), ROWLOCK_OK,
+              "the only one need not be named");
+    tap_is_int(rows_of(c, "administered"), 0, "none is left");
+    close_all(readers, READERS);
+}
+
+static void attached(const struct contract *c, int permits)
+{
+    struct guest readers[2];
+    open_all(readers, 2, c, "attached", permits);
+    guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
+    guest_tries(&readers[1], ROWLOCK_OK, "beside another");
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_attach(db, "attached", rowlock_lock_owner(readers[0].lock),
+                                     rowlock_lock_token(readers[0].lock));
+    rowlock_lock *wrong = must_attach(db, "attached", rowlock_lock_owner(readers[0].lock),
+                                      rowlock_lock_token(readers[1].lock));
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "another process renews it");
+    tap_ok(rowlock_remaining_ms(lock) > 0, "and knows its lease");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "verifies it");
+    is_result(db, rowlock_renew(wrong, 0), ROWLOCK_LOST, "owner and token must fit");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases it");
+    is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LOST, "it is gone");
+    is_result(readers[1].db, rowlock_verify(readers[1].lock), ROWLOCK_OK, "that one only");
+    rowlock_lock_close(lock);
+    lock = must_attach(db, "attached", rowlock_lock_owner(readers[1].lock),
+                       rowlock_lock_token(readers[1].lock));
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "the other one, without a look before");
+    tap_is_int(rows_of(c, "attached"), 0, "is gone too");
+    rowlock_lock_close(lock);
+    rowlock_lock_close(wrong);
+    rowlock_db_close(db);
+    close_all(readers, 2);
+}
+
+/* ---- the application's transaction */
+
+struct shared_scene {
+    struct guest holder, other, writer;
+    void *session;
+    rowlock_db *tx;
+    struct scene begin; /* for scene_begin() */
+};
+
+static void set_scene(struct shared_scene *s, const struct contract *c, const char *isolation,
+                      int permits)
+{
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'tx shared'");
+    guest_open(&s->holder, c, "tx shared", permits);
+    guest_open(&s->other, c, "tx shared", permits);
+    guest_open(&s->writer, c, "tx shared", 0);
+    s->session = c->raw->open(c->url);
+    s->tx = adopt_with(c, s->session, NULL);
+    s->begin = (struct scene){.c = c, .isolation = isolation, .session = s->session, .tx = s->tx};
+}
+
+static void clear_scene(struct shared_scene *s)
+{
+    guest_close(&s->holder);
+    guest_close(&s->other);
+    guest_close(&s->writer);
+    rowlock_db_close(s->tx);
+    s->begin.c->raw->close(s->session);
+}
+
+static void guards(struct shared_scene *s, int want, const char *what)
+{
+    is_result(s->tx, rowlock_guard(s->holder.lock, s->tx), want, "%s, %s: %s", s->begin.isolation,
+              kind_name(s->holder.how.permits), what);
+}
+
+static void guards_alone(struct shared_scene *s, int want, const char *what)
+{
+    scene_begin(&s->begin);
+    guards(s, want, what);
+    scene_run(&s->begin, "ROLLBACK");
+}
+
+/* A token that is not the newest any more guards as long as its row stands. */
+static void guarded(const struct contract *c, const char *isolation, int permits)
+{
+    struct shared_scene s;
+    set_scene(&s, c, isolation, permits);
+    guest_tries(&s.holder, ROWLOCK_OK, "a grant beside others");
+    guards_alone(&s, ROWLOCK_OK, "guards");
+    guest_tries(&s.other, ROWLOCK_OK, "another comes");
+    guards_alone(&s, ROWLOCK_OK, "which it does still");
+    scene_begin(&s.begin);
+    scene_work(&s.begin);
+    guards(&s, ROWLOCK_OK, "and also");
+    if (c->has_server) {
+        guest_releases(&s.other, ROWLOCK_OK, "while the other goes");
+        guest_tries(&s.writer, ROWLOCK_BUSY, "a writer does not come in");
+    }
+    scene_run(&s.begin, "COMMIT");
+    if (!c->has_server)
+        guest_releases(&s.other, ROWLOCK_OK, "the other goes");
+    guards_alone(&s, ROWLOCK_OK, "when he is gone");
+    guest_tries(&s.other, ROWLOCK_OK, "another comes again");
+    is_result(s.writer.db,
+              rowlock_break(s.writer.db, "tx shared", rowlock_lock_token(s.other.lock), NULL),
+              ROWLOCK_OK, "and is broken");
+    guards_alone(&s, ROWLOCK_OK, "which is not our business");
+    is_result(s.writer.db,
+              rowlock_break(s.writer.db, "tx shared", rowlock_lock_token(s.holder.lock), NULL),
+              ROWLOCK_OK, "ours is broken");
+    guards_alone(&s, ROWLOCK_LOST, "which is");
+    clear_scene(&s);
+}
+
+/* What is guarded keeps a writer out to the end of the transaction, lease or no lease. */
+static void guarded_beyond_its_lease(const struct contract *c, const char *isolation, int permits)
+{
+    struct shared_scene s;
+    set_scene(&s, c, isolation, permits);
+    s.holder.how.ttl_ms = SHORT_MS;
+    guest_tries(&s.holder, ROWLOCK_OK, "a grant for a moment");
+    let_expire();
+    scene_begin(&s.begin);
+    guards(&s, ROWLOCK_OK, "a lease that is over is no obstacle while nobody comes");
+    guest_tries(&s.writer, ROWLOCK_BUSY, "and nobody can");
+    if (c->has_server) /* a file has room for one writer, who is waited for */
+        guest_tries(&s.other, ROWLOCK_BUSY, "not even beside it");
+    scene_run(&s.begin, "COMMIT");
+    guest_tries(&s.writer, ROWLOCK_OK, "until it ends");
+    guards_alone(&s, ROWLOCK_LOST, "then it is too late");
+    guest_releases(&s.writer, ROWLOCK_OK, "also when the writer is gone");
+    guards_alone(&s, ROWLOCK_LOST, "for ever");
+    guest_tries(&s.other, ROWLOCK_OK, "even if somebody shares it");
+    guards_alone(&s, ROWLOCK_LOST, "for ever");
+    clear_scene(&s);
+}
+
+/* What another process did not see may be done twice: a guard of any grant fails after that. */
+static void guarded_before_a_failover(const struct contract *c, int permits)
+{
+    struct shared_scene s;
+    set_scene(&s, c, scene_isolations(c)[0], permits);
+    guest_tries(&s.holder, ROWLOCK_OK, "a grant");
+    is_result(s.other.db, rowlock_raise_tokens(s.other.db, 10, NULL), ROWLOCK_OK,
+              "tokens are raised");
+    guards_alone(&s, ROWLOCK_LOST, "grants from before do not guard any more");
+    clear_scene(&s);
+}
+
+static void acquired_inside(const struct contract *c, const char *isolation, int permits)
+{
+    struct shared_scene s;
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.permits = permits;
+    set_scene(&s, c, isolation, permits);
+    guest_tries(&s.other, ROWLOCK_OK, "one is there");
+    for (int commits = 1; commits >= 0; commits--) {
+        scene_begin(&s.begin);
+        is_result(s.tx, rowlock_tx_acquire(s.holder.lock, s.tx, &how), ROWLOCK_OK,
+                  "%s: another comes in a transaction", isolation);
+        tap_ok(rowlock_lock_token(s.holder.lock) > rowlock_lock_token(s.other.lock),
+               "with a higher token");
+        tap_is_int(rows_of(c, "tx shared"), 1, "which others do not see yet");
+        guards(&s, ROWLOCK_OK, "it guards");
+        scene_run(&s.begin, commits ? "COMMIT" : "ROLLBACK");
+        tap_is_int(rows_of(c, "tx shared"), 1 + commits, "but after a commit");
+        if (commits)
+            guest_releases(&s.holder, ROWLOCK_OK, "it is released");
+        else
+            rowlock_lock_forget(s.holder.lock);
+        is_result(s.other.db, rowlock_verify(s.other.lock), ROWLOCK_OK, "the other's stands");
+    }
+    how.permits = 0;
+    scene_begin(&s.begin);
+    is_result(s.tx, rowlock_tx_acquire(s.writer.lock, s.tx, &how), ROWLOCK_BUSY,
+              "a writer is kept out");
+    scene_run(&s.begin, "ROLLBACK");
+    scene_begin(&s.begin);
+    how.permits = permits == ROWLOCK_SHARED ? THREE : ROWLOCK_SHARED;
+    is_result(s.tx, rowlock_tx_acquire(s.writer.lock, s.tx, &how), ROWLOCK_MISMATCH,
+              "and who means another kind");
+    tap_is_int(error_of(s.tx).transaction_over, 0, "the transaction can go on");
+    scene_run(&s.begin, "COMMIT");
+    clear_scene(&s);
+}
+
+static void released_inside(const struct contract *c, const char *isolation, int permits)
+{
+    struct shared_scene s;
+    set_scene(&s, c, isolation, permits);
+    guest_tries(&s.holder, ROWLOCK_OK, "one is there");
+    guest_tries(&s.other, ROWLOCK_OK, "and another");
+    scene_begin(&s.begin);
+    is_result(s.tx, rowlock_tx_release(s.holder.lock, s.tx), ROWLOCK_OK,
+              "%s: a release in a transaction", isolation);
+    tap_is_int(rows_of(c, "tx shared"), 2, "which others do not see yet");
+    scene_run(&s.begin, "ROLLBACK");
+    is_result(s.holder.db, rowlock_renew(s.holder.lock, 0), ROWLOCK_OK, "never was");
+    scene_begin(&s.begin);
+    is_result(s.tx, rowlock_tx_release(s.holder.lock, s.tx), ROWLOCK_OK, "the next one");
+    scene_run(&s.begin, "COMMIT");
+    rowlock_lock_forget(s.holder.lock);
+    tap_is_int(rows_of(c, "tx shared"), 1, "is");
+    is_result(s.other.db, rowlock_verify(s.other.lock), ROWLOCK_OK, "the other's stands");
+    scene_begin(&s.begin);
+    is_result(s.tx, rowlock_tx_release(s.other.lock, s.tx), ROWLOCK_OK, "until it goes too");
+    scene_run(&s.begin, "COMMIT");
+    rowlock_lock_forget(s.other.lock);
+    guest_tries(&s.writer, ROWLOCK_OK, "then a writer comes in");
+    clear_scene(&s);
+}
+
+void contract_shared(const struct contract *c)
+{
+    together(c);
+    writer_not_starved(c);
+    writer_gives_up(c, true);
+    writer_gives_up(c, false);
+    downgraded_too_late(c);
+    scene_table(c);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        upgrade_refused(c, kinds[i]);
+        downgraded(c, kinds[i]);
+        same_owner(c, kinds[i]);
+        expired(c, kinds[i]);
+        kept(c, kinds[i]);
+        kept_and_downgraded(c, kinds[i]);
+        administered(c, kinds[i]);
+        attached(c, kinds[i]);
+        for (const char *const *isolation = scene_isolations(c); *isolation; isolation++) {
+            guarded(c, *isolation, kinds[i]);
+            guarded_beyond_its_lease(c, *isolation, kinds[i]);
+            acquired_inside(c, *isolation, kinds[i]);
+            released_inside(c, *isolation, kinds[i]);
+        }
+        guarded_before_a_failover(c, kinds[i]);
+    }
+    scene_drop_table(c);
+}

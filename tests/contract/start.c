@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Acquiring without blocking, as event loops do: two at once under one poll(), and what else may be done
+ * with their handles meanwhile.
+ */
+#include "crowd.h"
+
+#include <poll.h>
+#include <string.h>
+
+enum { TWO = 2, LONG_MS = 30000 };
+
+static int begin(struct guest *g)
+{
+    return rowlock_acquire_start(g->lock, &g->how);
+}
+
+/* Poll until one of them is to be stepped; -1 if that takes too long. */
+static int next_of(struct guest *guests, int count)
+{
+    struct pollfd fds[TWO];
+    for (int i = 0; i < count; i++)
+        fds[i] = (struct pollfd){.fd = rowlock_acquire_fd(guests[i].lock), .events = POLLIN};
+    if (poll(fds, (nfds_t)count, (int)slow_ms(LONG_MS)) <= 0)
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (fds[i].revents)
+            return i;
+    return -1;
+}
+
+static int finish(struct guest *g)
+{
+    int result = ROWLOCK_PENDING;
+    while (result == ROWLOCK_PENDING && next_of(g, 1) == 0)
+        result = rowlock_acquire_step(g->lock);
+    return result;
+}
+
+static void free_lock(const struct contract *c)
+{
+    struct guest g;
+    guest_open(&g, c, "started", 0);
+    tap_is_int(rowlock_acquire_fd(g.lock), -1, "nothing started, nothing to poll");
+    tap_is_int(rowlock_acquire_step(g.lock), ROWLOCK_EMISUSE, "nor to step");
+    is_result(g.db, begin(&g), ROWLOCK_OK, "start to acquire");
+    tap_ok(rowlock_acquire_fd(g.lock) >= 0, "that can be polled");
+    tap_is_int(finish(&g), ROWLOCK_OK, "and is done after some steps");
+    tap_is_int(rowlock_acquire_fd(g.lock), -1, "then there is nothing to poll");
+    tap_is_int(rowlock_acquire_step(g.lock), ROWLOCK_EMISUSE, "nor to step");
+    tap_ok(rowlock_lock_token(g.lock) > 0, "it is held");
+    is_result(g.db, begin(&g), ROWLOCK_OK, "start to enter again");
+    tap_is_int(finish(&g), ROWLOCK_OK, "it is entered");
+    guest_releases(&g, ROWLOCK_OK, "left");
+    guest_releases(&g, ROWLOCK_OK, "and released");
+    g.how.ttl_ms = 1;
+    is_result(g.db, begin(&g), ROWLOCK_EINVAL, "what is not acceptable is not started");
+    tap_is_int(rowlock_acquire_fd(g.lock), -1, "so there is nothing to poll");
+    guest_close(&g);
+}
+
+static bool both_stand(void *context)
+{
+    struct guest *guests = context;
+    return ticket_of(&guests[0]) != 0 && ticket_of(&guests[1]) != 0;
+}
+
+/* Two locks that others hold, one event loop. */
+static void two_at_once(const struct contract *c)
+{
+    struct guest guests[TWO], holders[TWO];
+    static const char *const names[TWO] = {"loop one", "loop two"};
+    for (int i = 0; i < TWO; i++) {
+        guest_open(&holders[i], c, names[i], 0);
+        guest_open(&guests[i], c, names[i], 0);
+        guest_tries(&holders[i], ROWLOCK_OK, "a lock is held");
+        is_result(guests[i].db, begin(&guests[i]), ROWLOCK_OK, "another starts to acquire it");
+    }
+    tap_ok(comes_true(both_stand, guests), "both stand in line");
+    for (int i = 0; i < TWO; i++)
+        tap_is_int(rowlock_acquire_step(guests[i].lock), ROWLOCK_PENDING, "and have no answer yet");
+    for (int i = TWO - 1; i >= 0; i--) {
+        guest_releases(&holders[i], ROWLOCK_OK, "one is released");
+        int at = i == TWO - 1 ? next_of(guests, TWO) : next_of(guests, i + 1);
+        tap_is_int(at, i, "which wakes the one who waits for it");
+        tap_is_int(at < 0 ? at : finish(&guests[at]), ROWLOCK_OK, "he gets it");
+        tap_is_int(ticket_of(&guests[i]), 0, "and leaves the line");
+    }
+    for (int i = 0; i < TWO; i++) {
+        is_result(guests[i].db, rowlock_verify(guests[i].lock), ROWLOCK_OK, "the handle works");
+        guest_close(&guests[i]);
+        guest_close(&holders[i]);
+    }
+}
+
+static int ignore_grant(void *context, const rowlock_grant *grant)
+{
+    (void)context;
+    (void)grant;
+    return 0;
+}
+
+static bool stands(void *context)
+{
+    return ticket_of(context) != 0;
+}
+
+/* Everything else is turned away while it goes on. */
+static void belongs_to_it(const struct contract *c)
+{
+    struct guest holder, g;
+    int refused = 0;
+    guest_open(&holder, c, "busy handle", 0);
+    guest_open(&g, c, "busy handle", 0);
+    rowlock_lock *other = must_lock(g.db, "another of it");
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
+    tap_ok(comes_true(stands, &g), "and stands in line");
+    refused += guest_try(&g) == ROWLOCK_EMISUSE;
+    refused += begin(&g) == ROWLOCK_EMISUSE;
+    refused += rowlock_acquire_start(other, NULL) == ROWLOCK_EMISUSE;
+    refused += try_lock(other, HELD_MS) == ROWLOCK_EMISUSE;
+    refused += rowlock_release(g.lock) == ROWLOCK_EMISUSE;
+    refused += rowlock_renew(g.lock, 0) == ROWLOCK_EMISUSE;
+    refused += rowlock_list(g.db, NULL, ignore_grant, NULL) == ROWLOCK_EMISUSE;
+    refused += rowlock_sweep(g.db, NULL, NULL) == ROWLOCK_EMISUSE;
+    tap_is_int(refused, 8, "every other call is turned away");
+    tap_is_int(rowlock_acquire_step(other), ROWLOCK_EMISUSE, "another handle steps nothing");
+    tap_is_int(rowlock_acquire_step(g.lock), ROWLOCK_PENDING, "this one waits");
+    rowlock_cancel(g.db);
+    tap_is_int(finish(&g), ROWLOCK_CANCELLED, "until it is cancelled");
+    tap_is_int(ticket_of(&g), 0, "no ticket is left");
+    is_result(g.db, try_lock(other, HELD_MS), ROWLOCK_OK, "then the handle is free again");
+    g.how.wait_ms = 200;
+    is_result(g.db, begin(&g), ROWLOCK_OK, "a wait that is started");
+    tap_is_int(finish(&g), ROWLOCK_TIMEOUT, "may be over");
+    g.how.wait_ms = 0;
+    is_result(g.db, begin(&g), ROWLOCK_OK, "a try that is started");
+    tap_is_int(finish(&g), ROWLOCK_BUSY, "may be busy");
+    rowlock_grant met = ROWLOCK_GRANT_INIT;
+    is_result(g.db, rowlock_lock_holder(g.lock, &met), ROWLOCK_OK, "and it is known");
+    tap_is_int(met.token, rowlock_lock_token(holder.lock), "by whom");
+    rowlock_lock_close(other);
+    guest_close(&g);
+    guest_close(&holder);
+}
+
+static void closed_meanwhile(const struct contract *c, bool lock_first)
+{
+    struct guest holder, g;
+    guest_open(&holder, c, "closed loop", 0);
+    guest_open(&g, c, "closed loop", 0);
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
+    tap_ok(comes_true(stands, &g), "and stands in line");
+    if (lock_first)
+        rowlock_lock_close(g.lock);
+    rowlock_db_close(g.db);
+    if (!lock_first)
+        rowlock_lock_close(g.lock);
+    tap_is_int(tickets_of(c, "closed loop"), 0, "closing his %s takes him out of the line",
+               lock_first ? "lock" : "db");
+    guest_releases(&holder, ROWLOCK_OK, "it is released");
+    tap_is_int(rows_of(c, "closed loop"), 0, "and not granted to who is gone");
+    guest_close(&holder);
+}
+
+/* What the options point to may be gone before it is written. */
+static void options_are_copied(const struct contract *c)
+{
+    struct guest holder, g;
+    rowlock_grant met = ROWLOCK_GRANT_INIT;
+    char note[30] = "a note that is copied";
+    guest_open(&holder, c, "copied", 0);
+    guest_open(&g, c, "copied", 0);
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    g.how.note = note;
+    is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
+    memset(note, 'x', sizeof note - 1);
+    memset(&g.how, 'x', sizeof g.how);
+    tap_ok(comes_true(stands, &g), "and stands in line");
+    guest_releases(&holder, ROWLOCK_OK, "it is released");
+    tap_is_int(finish(&g), ROWLOCK_OK, "and granted");
+    guest_tries(&holder, ROWLOCK_BUSY, "whom one meets");
+    is_result(holder.db, rowlock_lock_holder(holder.lock, &met), ROWLOCK_OK, "has");
+    tap_is_str(met.note, "a note that is copied", "the note that it was started with");
+    guest_close(&g);
+    guest_close(&holder);
+}
+
+void contract_start(const struct contract *c)
+{
+    free_lock(c);
+    two_at_once(c);
+    belongs_to_it(c);
+    closed_meanwhile(c, true);
+    closed_meanwhile(c, false);
+    options_are_copied(c);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading and judging a history of grants; see history.h. Nothing here speaks to a database.
+ */
+#include "history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOLD = 5 };
+
+/* ---- reading */
+
+static struct past *find(struct history *h, int name, long long token)
+{
+    for (int i = h->count - 1; i >= 0; i--)
+        if (h->past[i].name == name && h->past[i].token == token)
+            return &h->past[i];
+    return NULL;
+}
+
+static void read_grant(struct history *h, const char *line)
+{
+    struct past p = {0};
+    bool whole = sscanf(line, "G %d %d %lld %lld %lld", &p.name, &p.permits, &p.token, &p.start,
+                        &p.end) == 5;
+    if (whole && h->count < HISTORY_MAX)
+        h->past[h->count++] = p;
+}
+
+static void read_later(struct history *h, const char *line)
+{
+    int name;
+    long long token, until = 0;
+    char what;
+    if (sscanf(line, "%c %d %lld %lld", &what, &name, &token, &until) < 3)
+        return;
+    struct past *p = find(h, name, token);
+    h->lost += what == 'L';
+    h->kept += what == 'K';
+    if (p && what == 'E' && until < p->end)
+        p->end = until;
+    if (p && (what == 'K' || what == 'R') && until > p->end)
+        p->end = until;
+}
+
+/* A grant whose row is still there was never out of its holder's hands, be its lease over; but when a lease
+ * was over before the next renewal, the grant counts until then all the same: nobody may have come. */
+void history_read(struct history *h, const char *path)
+{
+    char line[200];
+    FILE *file = fopen(path, "r");
+    memset(h, 0, sizeof *h);
+    while (file && fgets(line, sizeof line, file)) {
+        if (line[0] == 'G')
+            read_grant(h, line);
+        else
+            read_later(h, line);
+    }
+    if (file)
+        fclose(file);
+}
+
+/* ---- judging */
+
+static bool exclude_each_other(const struct past *a, const struct past *b)
+{
+    return a->name == b->name && (a->permits == 0 || b->permits == 0 || a->permits != b->permits);
+}
+
+int history_conflicts(const struct history *h, bool aloud)
+{
+    int found = 0;
+    for (int i = 0; i < h->count; i++)
+        for (int k = i + 1; k < h->count; k++) {
+            const struct past *a = &h->past[i], *b = &h->past[k];
+            if (!exclude_each_other(a, b) || a->start >= b->end || b->start >= a->end)
+                continue;
+            if (aloud && found < TOLD)
+                printf(
+                    "# lock %d: token %lld (%d) from %lld to %lld, %lld (%d) from %lld to %lld\n",
+                    a->name, a->token, a->permits, a->start, a->end, b->token, b->permits, b->start,
+                    b->end);
+            found++;
+        }
+    return found;
+}
+
+int history_excesses(const struct history *h, int *most)
+{
+    int found = 0;
+    *most = 0;
+    for (int i = 0; i < h->count; i++) {
+        const struct past *a = &h->past[i];
+        int there = 0;
+        for (int k = 0; k < h->count && a->permits > 0; k++)
+            there += h->past[k].name == a->name && h->past[k].permits == a->permits &&
+                     h->past[k].start <= a->start && h->past[k].end > a->start;
+        found += there > a->permits && a->permits > 0;
+        *most = there > *most ? there : *most;
+    }
+    return found;
+}
+
+int history_inversions(const struct history *h)
+{
+    int found = 0;
+    for (int i = 0; i < h->count; i++)
+        for (int k = 0; k < h->count; k++) {
+            const struct past *a = &h->past[i], *b = &h->past[k];
+            found += a->name == b->name && a->start < b->start && a->token >= b->token;
+            found += i < k && a->name == b->name && a->token == b->token;
+        }
+    return found;
+}

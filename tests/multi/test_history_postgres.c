@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A history of grants on PostgreSQL. How it is made is in history.c.
+ */
+#include "history.h"
+
+int main(void)
+{
+    return history_run(&raw_postgres);
+}

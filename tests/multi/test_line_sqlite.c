@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A line of processes on SQLite. What they do is in line.c.
+ */
+#include "line.h"
+
+int main(void)
+{
+    return line_run(&raw_sqlite);
+}

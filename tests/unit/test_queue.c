@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Standing in line: which steps are taken in which order, when a waiter looks again, that no release is slept
+ * through, and that no ticket stays behind. The clock stands still but where core waits. Several locks at once
+ * are in test_many.c, ends and cancels of a wait in test_wait.c.
+ */
+#include "backend_script.h"
+#include "quick.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TTL_MS = 10000 };
+#define HOUR_US INT64_C(3600000000)
+
+static rowlock_db *db;
+static rowlock_lock *lock;
+
+static void begin_as(const char *owner)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.owner = owner;
+    script_reset();
+    db = script_open(&options);
+    lock = must_lock(db, "nightly");
+    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
+    script_jump();
+}
+
+static void begin(void)
+{
+    begin_as(NULL);
+}
+
+static void end(void)
+{
+    script_hook(NULL);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+static int wait_with(rowlock_acquire_options options)
+{
+    options.size = sizeof options;
+    options.ttl_ms = options.ttl_ms ? options.ttl_ms : TTL_MS;
+    return rowlock_acquire(lock, &options);
+}
+
+/* So often it is held, and then ours. */
+static void grant_after(int looks)
+{
+    for (int i = 0; i < looks; i++)
+        script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+}
+
+/* ---- the steps */
+
+static void test_free(void)
+{
+    begin();
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a free lock");
+    tap_is_str(script_calls(), "meta acquire", "takes one step, and no ticket");
+    end();
+}
+
+static void test_without_wait(void)
+{
+    static const enum rlk_outcome outcomes[] = {RLK_HELD, RLK_BEHIND, RLK_IN_FLIGHT};
+    for (size_t i = 0; i < sizeof outcomes / sizeof outcomes[0]; i++) {
+        begin();
+        script_always(OP_ACQUIRE, ANSWER(.outcome = outcomes[i]));
+        tap_is_int(wait_lock(lock, TTL_MS, 0), ROWLOCK_BUSY, "who does not want to wait");
+        tap_is_str(script_calls(), "meta acquire", "does not stand in line (%d)", (int)outcomes[i]);
+        end();
+    }
+}
+
+static void test_steps(void)
+{
+    begin();
+    grant_after(2);
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a lock that gets free");
+    tap_is_str(script_calls(), "meta acquire enqueue acquire await acquire",
+               "try, take a ticket, look again, wait, look");
+    tap_ok(script.claim.ticket == 1 && script.in_line.ticket == 1,
+           "both the wait and the grant are for the ticket");
+    tap_is_int(script.ticket_lease_us, TTL_MS * 500, "which lives half as long as the lease");
+    tap_is_str(script.line, "nightly", "in the line of that lock");
+    tap_ok(script.attempts[0] == script.attempts[1] && script.attempts[1] == script.attempts[2] &&
+               script.in_line.attempt == script.attempts[0],
+           "all of it is one attempt");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    script_calls();
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the next try");
+    tap_is_int(script.claim.ticket, 0, "has no ticket any more");
+    end();
+}
+
+static void test_steps_behind(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_BEHIND));
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "others are before us");
+    tap_is_str(script_calls(), "meta acquire enqueue acquire", "so we stand in line like them");
+    end();
+}
+
+static void test_options_of_the_line(void)
+{
+    begin();
+    grant_after(1);
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = ROWLOCK_FOREVER,
+                                                   .permits = ROWLOCK_SHARED,
+                                                   .unfair = 1,
+                                                   .note = "patient",
+                                                   .ticket_ms = 2000}),
+               ROWLOCK_OK, "a shared lock, unfairly, with a short ticket");
+    tap_ok(script.claim.unfair && script.in_line.unfair, "each step is told that it passes by");
+    tap_is_int(script.in_line.permits, ROWLOCK_SHARED, "which kind it waits for");
+    tap_is_str(script.in_line.note, "patient", "for what");
+    tap_is_int(script.ticket_lease_us, 2000000, "and how long the ticket lives");
+    end();
+}
+
+static void test_bell(void)
+{
+    begin();
+    grant_after(3);
+    script_next(OP_AWAIT, ANSWER(.bell = BELL_RUNG));
+    int64_t began_us = rlk_now_us();
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a bell that rang too soon");
+    tap_is_str(script_calls(), "meta acquire enqueue acquire await acquire enqueue await acquire",
+               "is followed by a look, and by a question for our place");
+    tap_ok(script.waits[0].until_us > began_us && script.acquired_us[2] == began_us,
+           "that look is at once");
+    end();
+}
+
+static void test_bell_without_reason(void)
+{
+    begin();
+    grant_after(3);
+    script_next(OP_AWAIT, ANSWER(.bell = BELL_INTERRUPTED));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+               "interrupted although nobody cancelled");
+    tap_is_int(script.waits[0].until_us - script.acquired_us[2] < 2000 &&
+                   script.acquired_us[2] >= script.waits[0].until_us,
+               true, "the pause is made all the same");
+    end();
+}
+
+/* ---- no release is slept through */
+
+static struct {
+    int at, calls;
+    int64_t us; /* when it came */
+    int waits; /* so many had begun before it */
+} release;
+
+/* Another's release comes while the answer to this call is on its way, and rings for who is in line. */
+static void release_at_call(enum script_op op)
+{
+    (void)op;
+    if (++release.calls != release.at)
+        return;
+    release.us = rlk_now_us();
+    release.waits = script.wait_count;
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    script_ring();
+}
+
+static void wait_for_release(int at)
+{
+    memset(&release, 0, sizeof release);
+    release.at = at;
+    script_hook(release_at_call);
+}
+
+static int slept_after_release(void)
+{
+    int slept = 0;
+    for (int i = release.waits; i < script.wait_count; i++)
+        slept += script.waits[i].bell == RLK_SILENT;
+    return slept;
+}
+
+static void test_release_at_every_point(void)
+{
+    for (int at = 1; at <= 24; at++) {
+        begin();
+        wait_for_release(at);
+        int result =
+            wait_with((rowlock_acquire_options){.wait_ms = ROWLOCK_FOREVER, .ticket_ms = 4000});
+        tap_ok(result == ROWLOCK_OK && release.us > 0 && slept_after_release() == 0 &&
+                   rlk_now_us() == release.us,
+               "a release after step %d is not slept through: %s", at, script_calls());
+        end();
+    }
+}
+
+/* Whatever the reason, a bell that was not heard may cost a short pause, but not the long one. */
+enum { SHORT_US = 200000 };
+
+/* Tickets are kept often here, so that those steps are met too. */
+static void lose_and_release(int lost, enum rlk_class class, int at)
+{
+    begin();
+    script.fail_at = lost;
+    script.fail_as = class;
+    db->reconnect_us = 10 * 1000000;
+    wait_for_release(at);
+    int result =
+        wait_with((rowlock_acquire_options){.wait_ms = ROWLOCK_FOREVER, .ticket_ms = 4000});
+    int64_t late_us = rlk_now_us() - release.us;
+    tap_ok(result == ROWLOCK_OK && slept_after_release() == 0 && late_us < SHORT_US,
+           "the connection lost (%d) at step %d, a release after step %d: %s; %d us late",
+           (int)class, lost, at, script_calls(), (int)late_us);
+    end();
+}
+
+static void test_release_and_lost_connection(void)
+{
+    for (int lost = 3; lost <= 8; lost++)
+        for (int at = lost; at <= lost + 8; at++) {
+            lose_and_release(lost, RLK_UNSENT, at);
+            lose_and_release(lost, RLK_UNCERTAIN, at);
+        }
+}
+
+/* Just before the ticket is kept on the new connection, where nobody heard it until then. */
+static void release_before_ticket(enum script_op op)
+{
+    if (op != OP_ENQUEUE || script_count(OP_ENQUEUE) != 2)
+        return;
+    release.us = rlk_now_us();
+    release.waits = script.wait_count;
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+}
+
+static void test_release_before_bell_is_heard(void)
+{
+    begin();
+    memset(&release, 0, sizeof release);
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
+    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
+    script_hook(release_before_ticket);
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+               "a connection that was lost at a look hears no bell");
+    tap_ok(release.us > 0 && slept_after_release() == 0,
+           "as soon as one is heard again there is a look for what it may have missed");
+    end();
+}
+
+static void test_lost_while_waiting(void)
+{
+    static const enum rlk_class classes[] = {RLK_UNSENT, RLK_UNCERTAIN, RLK_REFUSED};
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        begin();
+        grant_after(4);
+        script_next(OP_AWAIT, FAILS(classes[i]));
+        tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+                   "the connection is lost while we wait (%d)", (int)classes[i]);
+        tap_is_str(script_calls(),
+                   "meta acquire enqueue acquire await open meta acquire enqueue acquire await "
+                   "acquire",
+                   "on a new one we look, keep the ticket, and look again before we wait");
+        tap_is_int(script.in_line.ticket, 1, "it is the same ticket");
+        int64_t after_us = script.acquired_us[2] - script.acquired_us[1];
+        tap_ok(after_us < SHORT_US, "and soon: after %d us", (int)after_us);
+        end();
+    }
+}
+
+/* Some drivers can end a statement that waits only by ending the connection. */
+static void test_cancel_costs_the_connection(void)
+{
+    begin();
+    script_next(OP_AWAIT, ANSWER(.class = RLK_UNSENT, .bell = BELL_INTERRUPTED));
+    rowlock_cancel(db);
+    int64_t began_us = rlk_now_us();
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+               "a cancel that costs the connection");
+    tap_is_str(script_calls(), "meta acquire enqueue acquire await open meta leave",
+               "leaves the line on a new one");
+    tap_is_int(rlk_now_us(), began_us, "at once");
+    end();
+}
+
+/* ---- the ticket */
+
+static void test_ticket_is_kept(void)
+{
+    begin();
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 60000, .ticket_ms = 6000}),
+               ROWLOCK_TIMEOUT, "a long wait");
+    tap_ok(script.ticket_count >= 28 && script.ticket_count <= 31, "keeps its ticket: %d times",
+           script.ticket_count);
+    bool in_time = true;
+    for (int i = 1; i < script.ticket_count; i++) {
+        int64_t after_us = script.tickets_us[i] - script.tickets_us[i - 1];
+        in_time = in_time && after_us >= 2000000 && after_us < 2010000;
+    }
+    tap_ok(in_time, "whenever a third of its lease has passed");
+    tap_is_int(script_count(OP_LEAVE), 1, "and gives it back");
+    end();
+}
+
+static void test_ticket_was_swept(void)
+{
+    begin();
+    script_next(OP_ENQUEUE, ANSWER(.ticket = 7));
+    script_next(OP_ENQUEUE, ANSWER(.ticket = 7));
+    script_next(OP_ENQUEUE, ANSWER(.ticket = 9));
+    script_always(OP_AWAIT, ANSWER(.bell = BELL_RUNG));
+    grant_after(5);
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a ticket that was swept");
+    tap_is_str(script_calls(),
+               "meta acquire enqueue acquire await acquire enqueue await acquire enqueue acquire "
+               "await acquire",
+               "whoever is given another one looks again, who keeps his does not");
+    tap_is_int(script.claim.ticket, 9, "from then on it is the new one");
+    end();
+}
+
+static void test_uncertain_ticket(void)
+{
+    begin();
+    script_next(OP_ENQUEUE, FAILS(RLK_UNCERTAIN));
+    grant_after(1);
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a ticket, the answer lost");
+    tap_is_str(script_calls(), "meta acquire enqueue open meta enqueue acquire",
+               "is asked for again, and only then the lock is");
+    tap_is_int(script_count(OP_RENEW), 0, "of the grant nothing is uncertain");
+    end();
+    begin();
+    script_next(OP_ENQUEUE, FAILS(RLK_UNCERTAIN));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EUNCERTAIN,
+               "if no answer can be had that is told");
+    tap_is_int(script_count(OP_LEAVE), 0, "and nobody is asked to take us from the line");
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    end();
+}
+
+/* The grant stands, and has ended the ticket. */
+static void test_uncertain_grant_in_line(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a grant, its answer lost");
+    tap_is_str(script_calls(), "meta acquire enqueue acquire open meta acquire renew",
+               "is found with the same attempt and ticket, and renewed");
+    tap_ok(script.attempts[1] == script.attempts[2] && script.claim.ticket == 1,
+           "which the database knows");
+    tap_is_int(script_count(OP_LEAVE), 0, "there is no ticket to give back");
+    end();
+    begin();
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+    script_next(OP_OPEN, FAILS(RLK_DENIED));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EUNCERTAIN,
+               "of which nothing can be learnt");
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "the next acquire");
+    tap_ok(script.attempts[2] == script.attempts[1], "asks for it");
+    end();
+}
+
+/* ---- how a wait ends */
+
+static void ends(struct script_answer last, int result, bool leaves, const char *what)
+{
+    begin();
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, last);
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 60000, .permits = 3}), result, "%s",
+               what);
+    tap_is_int(script_count(OP_LEAVE), leaves, "%s", leaves ? "leaves the line" : "tells nobody");
+    tap_is_str(script.line, "nightly", "of that lock");
+    tap_is_int(error_code(db), result, "and is what the handle has to tell");
+    tap_is_int(rowlock_lock_token(lock), 0, "nothing is held");
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "the handle can acquire again");
+    tap_is_int(script.claim.ticket, 0, "without that ticket");
+    end();
+}
+
+static void test_ends(void)
+{
+    ends(FAILS(RLK_DENIED), ROWLOCK_EDENIED, true, "a missing privilege");
+    ends(FAILS(RLK_REFUSED), ROWLOCK_ESERVER, true, "an error of the server's");
+    ends(FAILS(RLK_SCHEMA), ROWLOCK_ESCHEMA, true, "tables that went away");
+    ends(FAILS(RLK_READONLY), ROWLOCK_EREADONLY, true, "a server that takes no writes any more");
+    ends(FAILS(RLK_NOMEM), ROWLOCK_ENOMEM, true, "too little memory");
+    ends(ANSWER(.outcome = RLK_HELD, .permits = 4), ROWLOCK_MISMATCH, true,
+         "holders that count otherwise");
+    ends(ANSWER(.outcome = RLK_HELD, .permits = ROWLOCK_SHARED), ROWLOCK_MISMATCH, true,
+         "holders that share");
+}
+
+static void test_cut_off(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    int64_t began_us = rlk_now_us();
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN, "a database that is gone");
+    tap_is_int(script_count(OP_LEAVE), 0, "is not asked to take the ticket back");
+    tap_ok(rlk_now_us() - began_us <= SCRIPT_MOMENT_MS * 1000, "nor looked for once more to do so");
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    end();
+}
+
+/* Neither when there is nobody to tell, nor when that fails, is the reason forgotten. */
+static void test_leaving_fails(void)
+{
+    begin();
+    script_always(OP_LEAVE, FAILS(RLK_DENIED));
+    tap_is_int(wait_lock(lock, TTL_MS, 100), ROWLOCK_TIMEOUT,
+               "a wait in vain is that, though the ticket could not be given back");
+    tap_is_int(error_code(db), 0, "which is no error");
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, FAILS(RLK_REFUSED));
+    tap_is_int(wait_lock(lock, TTL_MS, 100), ROWLOCK_ESERVER, "an error");
+    tap_is_int(error_code(db), ROWLOCK_ESERVER, "is not replaced by that");
+    script_always(OP_LEAVE, ANSWER(.missing = true));
+    tap_is_int(wait_lock(lock, TTL_MS, 100), ROWLOCK_TIMEOUT,
+               "nor is it worth a word that the ticket was not there");
+    end();
+}
+
+static void test_late_grant_in_line(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, ANSWER(.takes_us = (TTL_MS + 1) * 1000));
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    script_next(OP_RENEW, ANSWER(.missing = true));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+               "a grant that came too late, and that another took over meanwhile");
+    tap_is_int(rowlock_lock_token(lock), 2, "is waited for once more");
+    end();
+}
+
+/* ---- cycles */
+
+static void test_cycle(void)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    begin_as("job 7");
+    script_next(OP_CYCLE, ANSWER(.circle = true));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_DEADLOCK, "a circle is told");
+    tap_is_str(script_calls(), "meta acquire enqueue cycle leave", "of who leaves the line then");
+    rowlock_db_error(db, &err);
+    tap_ok(err.code == ROWLOCK_DEADLOCK && strstr(err.text, "'nightly' held by 'rival'"),
+           "with words: %s", err.text);
+    tap_is_int(rowlock_lock_token(lock), 0, "nothing is held");
+    end();
+}
+
+static void test_no_cycle(void)
+{
+    begin_as("job 7");
+    script_next(OP_AWAIT, ANSWER(.bell = BELL_RUNG));
+    grant_after(3);
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "where there is none");
+    tap_is_str(script_calls(),
+               "meta acquire enqueue cycle acquire await acquire enqueue await acquire",
+               "it is not looked for again so soon");
+    tap_is_str(script.in_line.owner, "job 7", "by the owner's name");
+    end();
+    begin_as("job 7");
+    script_next(OP_CYCLE, FAILS(RLK_UNCERTAIN));
+    grant_after(1);
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a lost answer");
+    tap_is_str(script_calls(), "meta acquire enqueue cycle open meta cycle acquire",
+               "is asked for again");
+    end();
+    begin_as("job 7");
+    script_next(OP_CYCLE, FAILS(RLK_DENIED));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EDENIED,
+               "a failure ends the wait");
+    tap_is_int(script_count(OP_LEAVE), 1, "and the ticket is given back");
+    end();
+}
+
+/* ---- when to look */
+
+static bool within(int64_t value, int64_t low, int64_t high)
+{
+    return value >= low && value <= high;
+}
+
+/* Each wait for a bell, but the last one, which ends with the whole wait, and those that a ticket ends. */
+static bool waits_are_within(int64_t low_us, int64_t high_us)
+{
+    bool good = script.wait_count > 2;
+    for (int i = 0; i + 1 < script.wait_count; i++) {
+        int64_t until_us = script.waits[i].until_us;
+        bool kept = false;
+        for (int t = 0; t < script.ticket_count; t++)
+            kept = kept || within(script.tickets_us[t] - until_us, 0, 2000);
+        int64_t pause_us = until_us - script.waits[i].from_us;
+        good = good && within(pause_us, kept ? 0 : low_us, high_us);
+    }
+    return good;
+}
+
+static void test_pace_with_bell(void)
+{
+    for (int ahead = 0; ahead <= 20; ahead += 10) {
+        begin();
+        script_always(OP_ENQUEUE, ANSWER(.ahead = ahead));
+        script_always(OP_ACQUIRE,
+                      ANSWER(.outcome = RLK_HELD, .behind = ahead > 0, .left_us = HOUR_US));
+        tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 300000, .ticket_ms = 3000000}),
+                   ROWLOCK_TIMEOUT, "%d before us, who ring", ahead);
+        tap_ok(waits_are_within(750000 * (1 + ahead), 1250000 * (1 + ahead)),
+               "we look every second for each of us");
+        end();
+    }
+}
+
+static void test_gets_first(void)
+{
+    begin();
+    script_next(OP_ENQUEUE, ANSWER(.ahead = 50));
+    tap_is_int(wait_lock(lock, TTL_MS, 20000), ROWLOCK_TIMEOUT, "fifty were before us once");
+    tap_ok(waits_are_within(750000, 1250000),
+           "but none is any more, as each look says: we look as the first does");
+    end();
+    begin();
+    script_always(OP_ENQUEUE, ANSWER(.ahead = 5));
+    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .behind = true, .left_us = HOUR_US));
+    for (int i = 0; i < 2; i++)
+        script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .behind = true, .left_us = HOUR_US));
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_IN_FLIGHT));
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 100000, .ticket_ms = 3000000}),
+               ROWLOCK_TIMEOUT, "a look that finds it in flight");
+    bool patient = script.wait_count > 4;
+    for (int i = 2; i + 1 < script.wait_count; i++)
+        patient = patient && script.waits[i].until_us - script.waits[i].from_us >= 6 * 750000;
+    tap_ok(patient, "says nothing of those before us");
+    end();
+}
+
+/* From 5 ms on, growing by a twentieth of the wait, to a quarter of a second. */
+static bool looks_are_paced(int from)
+{
+    bool good = script.attempt_count > 20;
+    int64_t began_us = script.acquired_us[0];
+    for (int i = from; i + 1 < script.attempt_count - 1; i++) {
+        int64_t so_far_us = (script.acquired_us[i] - began_us) / 20;
+        int64_t pause_us = so_far_us < 5000 ? 5000 : so_far_us > 250000 ? 250000 : so_far_us;
+        int64_t took_us = script.acquired_us[i + 1] - script.acquired_us[i];
+        bool paced = within(took_us, pause_us * 3 / 4, pause_us * 5 / 4 + 2000);
+        if (!paced)
+            tap_note("look %d came after %d us, not about %d", i, (int)took_us, (int)pause_us);
+        good = good && paced;
+    }
+    return good;
+}
+
+static void test_pace_without_bell(void)
+{
+    for (int ahead = 0; ahead <= 3; ahead += 3) {
+        begin();
+        script_always(OP_ENQUEUE, ANSWER(.ahead = ahead, .no_bell = true));
+        script_always(OP_ACQUIRE,
+                      ANSWER(.outcome = RLK_HELD, .behind = ahead > 0, .left_us = HOUR_US));
+        tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 40000, .ticket_ms = 3000000}),
+                   ROWLOCK_TIMEOUT, "%d before us, nobody rings", ahead);
+        tap_is_int(script_count(OP_AWAIT), 0, "no bell is waited for");
+        int asked = script_count(OP_ENQUEUE);
+        if (ahead == 0)
+            tap_ok(looks_are_paced(1), "we look often at first, and then less and less");
+        else
+            tap_ok(script.attempt_count == 2 && asked > 20 && asked < 200,
+                   "we look when we come, and then ask for our place only, %d times", asked);
+        end();
+    }
+}
+
+/* The driver finds out when it is asked to wait. */
+static void test_bell_is_gone(void)
+{
+    begin();
+    script_always(OP_AWAIT, ANSWER(.bell = BELL_DEAF));
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 2000, .ticket_ms = 3000000}),
+               ROWLOCK_TIMEOUT, "a bell that is promised, but does not work");
+    tap_is_int(script_count(OP_AWAIT), 1, "is waited for once");
+    tap_ok(looks_are_paced(1), "and then the lock is looked at as without one");
+    end();
+    begin();
+    script_next(OP_AWAIT, ANSWER(.bell = BELL_DEAF));
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 10000, .ticket_ms = 6000}),
+               ROWLOCK_TIMEOUT, "one that works again later");
+    tap_ok(script.wait_count > 4, "is waited for when the ticket is kept");
+    end();
+}
+
+/* For so many looks, and no more: it may go on for as long as others like. */
+static void test_settling(struct script_answer answer, const char *what)
+{
+    enum { QUICK_LOOKS = 12 };
+    begin();
+    for (int i = 0; i < 2 + QUICK_LOOKS; i++)
+        script_next(OP_ACQUIRE, answer);
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 20000, .ticket_ms = 3000000}),
+               ROWLOCK_TIMEOUT, "%s", what);
+    bool soon = script.wait_count > QUICK_LOOKS + 2, late = true;
+    for (int i = 0; i < script.wait_count - 1; i++) {
+        int64_t pause_us = script.waits[i].until_us - script.waits[i].from_us;
+        int64_t range_us = i < 6 ? 1000 << i : 64000;
+        if (i < QUICK_LOOKS)
+            soon = soon && pause_us <= range_us * 5 / 4;
+        else
+            late = late && pause_us >= 750000;
+    }
+    tap_ok(soon, "is looked at again soon, but ever less often");
+    tap_ok(late, "when that has gone on for long the waits are as ever");
+    end();
+}
+
+static void test_holders_lease(bool deaf)
+{
+    begin();
+    script_always(OP_ENQUEUE, ANSWER(.no_bell = deaf));
+    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = deaf ? 3000 : 400000));
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_OK, "the holder's lease ends soon");
+    int64_t after_us = script.acquired_us[2] - script.acquired_us[1];
+    tap_ok(within(after_us, deaf ? 3000 : 400000, deaf ? 6100 : 405000),
+           "the first in line looks right after that: %d us", (int)after_us);
+    end();
+}
+
+static void test_holders_lease_behind(void)
+{
+    begin();
+    script_always(OP_ENQUEUE, ANSWER(.ahead = 3));
+    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .behind = true, .left_us = 100000));
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 40000, .ticket_ms = 3000000}),
+               ROWLOCK_TIMEOUT, "the holder's lease ends soon, but others are before us");
+    tap_ok(waits_are_within(4 * 750000, 4 * 1250000), "it is they who look then");
+    end();
+}
+
+int main(void)
+{
+    test_free();
+    test_without_wait();
+    test_steps();
+    test_steps_behind();
+    test_options_of_the_line();
+    test_bell();
+    test_bell_without_reason();
+    test_release_at_every_point();
+    test_release_and_lost_connection();
+    test_release_before_bell_is_heard();
+    test_lost_while_waiting();
+    test_cancel_costs_the_connection();
+    test_ticket_is_kept();
+    test_ticket_was_swept();
+    test_uncertain_ticket();
+    test_uncertain_grant_in_line();
+    test_ends();
+    test_cut_off();
+    test_leaving_fails();
+    test_late_grant_in_line();
+    test_cycle();
+    test_no_cycle();
+    test_pace_with_bell();
+    test_gets_first();
+    test_pace_without_bell();
+    test_bell_is_gone();
+    test_settling(ANSWER(.outcome = RLK_HELD, .settling = true, .left_us = HOUR_US),
+                  "a row that is being changed");
+    test_settling(ANSWER(.outcome = RLK_IN_FLIGHT), "a grant in flight");
+    test_holders_lease(false);
+    test_holders_lease(true);
+    test_holders_lease_behind();
+    return tap_done();
+}

@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Acquiring without blocking: start, poll the descriptor, step; and that nobody comes between the thread that
+ * waits and its connection. The clock is the real one, but nothing is waited for by it: a thread stands still
+ * where a test wants it to, or until it is rung for.
+ */
+#include "backend_script.h"
+#include "fail_alloc.h"
+#include "quick.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { TTL_MS = 10000 };
+#define HOUR_US INT64_C(3600000000)
+
+static rowlock_db *db;
+static rowlock_lock *lock;
+
+/* ---- a thread that stands still at its next step of one kind */
+
+static _Atomic enum script_op halt_at;
+static atomic_bool halting;
+static sem_t halted, go_on;
+
+static void halt(enum script_op op)
+{
+    if (!halting || op != halt_at)
+        return;
+    halting = false;
+    sem_post(&halted);
+    sem_wait(&go_on);
+}
+
+static void halt_next(enum script_op op)
+{
+    halt_at = op;
+    halting = true;
+}
+
+static void await_halt(void)
+{
+    sem_wait(&halted);
+}
+
+static void let_go(void)
+{
+    sem_post(&go_on);
+}
+
+static void begin(void)
+{
+    script_reset();
+    sem_init(&halted, 0, 0);
+    sem_init(&go_on, 0, 0);
+    halting = false;
+    db = script_open(NULL);
+    lock = must_lock(db, "nightly");
+    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
+    script_hook(halt);
+}
+
+static void end(void)
+{
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    sem_destroy(&halted);
+    sem_destroy(&go_on);
+}
+
+static rowlock_acquire_options for_ever(void)
+{
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = TTL_MS;
+    options.wait_ms = ROWLOCK_FOREVER;
+    return options;
+}
+
+static int start(rowlock_lock *which)
+{
+    rowlock_acquire_options options = for_ever();
+    return rowlock_acquire_start(which, &options);
+}
+
+/* It waits in line when this returns. */
+static void begin_waiting(void)
+{
+    begin();
+    halt_next(OP_AWAIT);
+    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    await_halt();
+    let_go();
+}
+
+static void grant_and_ring(void)
+{
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    if (!script_ring())
+        tap_ok(false, "somebody stands in line to be rung for");
+}
+
+/* As an event loop does, which would not sleep for ever. */
+static bool becomes_readable(int fd)
+{
+    struct pollfd it = {.fd = fd, .events = POLLIN};
+    return poll(&it, 1, (int)slow_ms(20000)) == 1;
+}
+
+static int finish(rowlock_lock *which)
+{
+    if (!becomes_readable(rowlock_acquire_fd(which)))
+        return ROWLOCK_PENDING;
+    return rowlock_acquire_step(which);
+}
+
+/* ---- what it is for */
+
+static void test_waits(void)
+{
+    begin_waiting();
+    int fd = rowlock_acquire_fd(lock);
+    struct pollfd it = {.fd = fd, .events = POLLIN};
+    tap_ok(fd >= 0 && poll(&it, 1, 0) == 0, "there is a descriptor, with nothing to step for");
+    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_PENDING, "whoever steps is told so");
+    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_PENDING, "however often");
+    tap_ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "programs that are started do not get it");
+    grant_and_ring();
+    tap_ok(becomes_readable(fd), "it gets readable");
+    tap_is_int(rowlock_acquire_fd(lock), fd, "and stays the same");
+    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_OK, "the step tells the result");
+    tap_is_int(rowlock_lock_token(lock), 1, "the lock is held");
+    tap_is_int(rowlock_acquire_fd(lock), -1, "then there is no descriptor");
+    tap_is_int(fcntl(fd, F_GETFD), -1, "which is closed");
+    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_EMISUSE, "and nothing to step for");
+    tap_is_int(script.threads_entered, 1, "the driver was told of the thread");
+    tap_is_int(script.threads_left, 1, "and of its end");
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "the handle works as before");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "to the release");
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(start(lock), ROWLOCK_OK, "it can be started again");
+    tap_is_int(finish(lock), ROWLOCK_OK, "and granted at once");
+    end();
+}
+
+static void test_held_already(void)
+{
+    begin();
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock that is held");
+    script_calls();
+    tap_is_int(start(lock), ROWLOCK_OK, "is entered again");
+    tap_is_int(finish(lock), ROWLOCK_OK, "like this too");
+    tap_is_str(script_calls(), "", "without a step of the database's");
+    tap_is_int(rowlock_release(lock) | rowlock_release(lock), ROWLOCK_OK, "and left twice");
+    end();
+}
+
+static int start_with(rowlock_acquire_options options)
+{
+    options.size = sizeof options;
+    int result = rowlock_acquire_start(lock, &options);
+    return result == ROWLOCK_OK ? finish(lock) : result;
+}
+
+static void test_results(void)
+{
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    begin();
+    tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_BUSY, "a try");
+    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "the holder can be named");
+    tap_is_int(error_code(db), 0, "and there is no error");
+    tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 5}), ROWLOCK_TIMEOUT,
+               "a short wait");
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .permits = 4));
+    tap_is_int(start_with((rowlock_acquire_options){.permits = 3}), ROWLOCK_MISMATCH,
+               "another kind");
+    script_next(OP_ACQUIRE, FAILS(RLK_DENIED));
+    tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_EDENIED, "a failure");
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    tap_ok(err.code == ROWLOCK_EDENIED && strcmp(err.action, "acquire lock 'nightly'") == 0,
+           "whose facts the handle has: %s", err.action);
+    script_calls();
+    tap_is_int(start_with((rowlock_acquire_options){.ttl_ms = 1}), ROWLOCK_EINVAL,
+               "what cannot be is refused at once");
+    tap_is_int(start_with((rowlock_acquire_options){.permits = -2}), ROWLOCK_EINVAL, "like this");
+    tap_is_int(rowlock_acquire_fd(lock), -1, "nothing was started");
+    tap_is_int(rowlock_acquire_start(NULL, NULL), ROWLOCK_EMISUSE, "nor for no lock");
+    tap_is_str(script_calls(), "", "nor sent");
+    end();
+}
+
+static void test_attached(void)
+{
+    begin();
+    rowlock_lock *there = must_attach(db, "weekly", "me", 5);
+    int result = start(there);
+    if (result == ROWLOCK_OK)
+        result = finish(there);
+    tap_is_int(result, ROWLOCK_EMISUSE, "what is attached elsewhere is not acquired like this");
+    rowlock_lock_close(there);
+    end();
+}
+
+/* ---- what is asked for is kept */
+
+static void test_options_are_copied(void)
+{
+    rowlock_acquire_options options = for_ever();
+    char note[] = "for the board";
+    begin();
+    options.note = note;
+    options.permits = 7;
+    halt_next(OP_META);
+    tap_is_int(rowlock_acquire_start(lock, &options), ROWLOCK_OK, "an acquire is started");
+    memset(note, 'x', sizeof note - 1);
+    memset(&options, 0x5A, sizeof options);
+    await_halt();
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    let_go();
+    tap_is_int(finish(lock), ROWLOCK_OK, "the caller's options are gone before it asks");
+    tap_ok(script.claim.permits == 7 && script.claim.ttl_us == TTL_MS * 1000, "but it has its own");
+    end();
+}
+
+static char note_seen[256];
+
+static void note_the_note(enum script_op op)
+{
+    if (op == OP_ENQUEUE)
+        snprintf(note_seen, sizeof note_seen, "%s", script.claim.note);
+    halt(op);
+}
+
+static void test_note_is_copied(void)
+{
+    rowlock_acquire_options options = for_ever();
+    char note[] = "for the board";
+    begin();
+    script_hook(note_the_note);
+    options.note = note;
+    halt_next(OP_META);
+    tap_is_int(rowlock_acquire_start(lock, &options), ROWLOCK_OK, "an acquire with a note");
+    memset(note, 'x', sizeof note - 1);
+    await_halt();
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    let_go();
+    tap_is_int(finish(lock), ROWLOCK_OK, "which the caller has overwritten");
+    tap_is_str(note_seen, "for the board", "it is the one that he asked with");
+    end();
+}
+
+/* ---- everybody else meanwhile */
+
+static int ignore(void *context, const rowlock_grant *grant)
+{
+    (void)context;
+    (void)grant;
+    return 0;
+}
+
+static int ignore_waiter(void *context, const rowlock_waiter *waiter)
+{
+    (void)context;
+    (void)waiter;
+    return 0;
+}
+
+/* Every call on these handles is EMISUSE, or knows of nothing. Returns the first that is not, or NULL. */
+static const char *not_misused(rowlock_lock *which)
+{
+    rowlock_lock *other = (rowlock_lock *)&other;
+    rowlock_grant grant = ROWLOCK_GRANT_INIT;
+    if (rowlock_acquire(which, NULL) != ROWLOCK_EMISUSE)
+        return "acquire";
+    if (rowlock_acquire_all(&which, 1, NULL, NULL) != ROWLOCK_EMISUSE)
+        return "acquire_all";
+    if (rowlock_acquire_start(which, NULL) != ROWLOCK_EMISUSE)
+        return "acquire_start";
+    if (rowlock_renew(which, 0) != ROWLOCK_EMISUSE)
+        return "renew";
+    if (rowlock_verify(which) != ROWLOCK_EMISUSE)
+        return "verify";
+    if (rowlock_release(which) != ROWLOCK_EMISUSE)
+        return "release";
+    if (rowlock_downgrade(which, ROWLOCK_SHARED) != ROWLOCK_EMISUSE)
+        return "downgrade";
+    if (rowlock_lock_open(db, "x", &other) != ROWLOCK_EMISUSE || other)
+        return "lock_open";
+    if (rowlock_lock_attach(db, "x", "me", 1, &other) != ROWLOCK_EMISUSE || other)
+        return "lock_attach";
+    if (rowlock_install(db) != ROWLOCK_EMISUSE)
+        return "install";
+    if (rowlock_check(db, NULL, NULL, NULL) != ROWLOCK_EMISUSE)
+        return "check";
+    if (rowlock_list(db, NULL, ignore, NULL) != ROWLOCK_EMISUSE)
+        return "list";
+    if (rowlock_list_waiters(db, NULL, ignore_waiter, NULL) != ROWLOCK_EMISUSE)
+        return "list_waiters";
+    if (rowlock_last_grant(db, "x", NULL, NULL) != ROWLOCK_EMISUSE)
+        return "last_grant";
+    if (rowlock_sweep(db, NULL, NULL) != ROWLOCK_EMISUSE)
+        return "sweep";
+    if (rowlock_break(db, "x", 0, NULL) != ROWLOCK_EMISUSE)
+        return "break";
+    if (rowlock_fence(db, "x", 1) != ROWLOCK_EMISUSE)
+        return "fence";
+    if (rowlock_raise_tokens(db, 1, NULL) != ROWLOCK_EMISUSE)
+        return "raise_tokens";
+    if (rowlock_lock_holder(lock, &grant) != ROWLOCK_EMISUSE)
+        return "lock_holder";
+    rowlock_progress(which);
+    rowlock_lock_forget(lock);
+    return NULL;
+}
+
+static void test_others_are_turned_away(void)
+{
+    begin();
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_lock *other = must_lock(db, "other");
+    rowlock_db *tx = script_adopt();
+    halt_next(OP_AWAIT);
+    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    await_halt();
+    script_calls();
+    script.inside = true;
+    tap_is_str(not_misused(lock), NULL, "every other call on the lock is a mistake");
+    tap_is_str(not_misused(other), NULL, "and on another one of its db");
+    tap_is_int(rowlock_guard(lock, tx), ROWLOCK_EMISUSE, "also in a transaction: guard");
+    tap_is_int(rowlock_tx_acquire(other, tx, NULL), ROWLOCK_EMISUSE, "acquire");
+    tap_is_int(rowlock_tx_release(lock, tx), ROWLOCK_EMISUSE, "release");
+    script.inside = false;
+    tap_ok(rowlock_lock_token(lock) == 0 && rowlock_remaining_ms(lock) == 0 &&
+               rowlock_lock_expires_us(lock) == 0 &&
+               rowlock_lock_state(lock) == ROWLOCK_STATE_NONE && rowlock_lock_fd(lock) == -1,
+           "the lock is not held as far as anybody can say");
+    tap_is_int(rowlock_acquire_step(other), ROWLOCK_EMISUSE, "for others nothing was started");
+    tap_is_int(rowlock_acquire_fd(other), -1, "nor is there a descriptor");
+    err.code = 77;
+    rowlock_db_error(db, &err);
+    tap_is_int(err.code, 77, "the error is the thread's to write");
+    tap_is_str(script_calls(), "", "nothing was sent beside it");
+    let_go();
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    script_ring();
+    tap_is_int(finish(lock), ROWLOCK_OK, "and it goes on");
+    rowlock_lock_close(other);
+    rowlock_db_close(tx);
+    end();
+}
+
+/* What is held otherwise can be asked for what it knows. */
+static void test_another_is_held(void)
+{
+    begin();
+    rowlock_lock *other = must_lock(db, "other");
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_OK, "another lock is held");
+    halt_next(OP_AWAIT);
+    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    await_halt();
+    tap_ok(rowlock_lock_token(other) == 1 && rowlock_remaining_ms(other) > 0 &&
+               rowlock_lock_state(other) == ROWLOCK_STATE_HELD,
+           "the other one goes on");
+    tap_is_int(rowlock_release(other), ROWLOCK_EMISUSE, "but is not released beside it");
+    let_go();
+    grant_and_ring();
+    tap_is_int(finish(lock), ROWLOCK_OK, "it is granted");
+    tap_is_int(rowlock_release(other), ROWLOCK_OK, "then the other one can be released");
+    rowlock_lock_close(other);
+    end();
+}
+
+static atomic_bool asking_enough, asked_once;
+
+/* In the keeper's thread. */
+static void ask_for_long(void *context, rowlock_lock *whose, rowlock_state state)
+{
+    (void)context;
+    (void)state;
+    while (!asking_enough) {
+        asked_once = rowlock_lock_state(whose) != ROWLOCK_STATE_NONE;
+        sleep_ms(0);
+    }
+}
+
+/* Others are started and ended while a callback asks for what it is about. */
+static void test_callback_asks_meanwhile(void)
+{
+    rowlock_keeper *keeper = NULL;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    begin();
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    script_always(OP_RENEW_ALL, FAILS(RLK_DENIED));
+    rowlock_lock *kept = must_lock(db, "kept");
+    asking_enough = asked_once = false;
+    options.told = ask_for_long;
+    options.ttl_ms = 300;
+    tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, NULL), ROWLOCK_OK, "a keeper");
+    options.keeper = keeper;
+    tap_is_int(rowlock_acquire(kept, &options), ROWLOCK_OK, "keeps another lock");
+    int64_t until = clock_ms() + slow_ms(10000);
+    while (!asked_once && clock_ms() < until)
+        sleep_ms(1);
+    int good = 0;
+    for (int i = 0; i < 50; i++) {
+        good += start(lock) == ROWLOCK_OK && finish(lock) == ROWLOCK_OK;
+        good += rowlock_release(lock) == ROWLOCK_OK;
+    }
+    tap_is_int(good, 100, "while its callback asks, acquires are started and ended");
+    asking_enough = true;
+    rowlock_lock_close(kept);
+    rowlock_keeper_close(keeper);
+    end();
+}
+
+/* ---- ending it */
+
+static void test_cancel(void)
+{
+    begin_waiting();
+    rowlock_cancel(db);
+    tap_is_int(finish(lock), ROWLOCK_CANCELLED, "a cancel ends it");
+    tap_is_int(script_count(OP_LEAVE), 1, "and no ticket stays");
+    tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT,
+               "the next wait is none of its business");
+    end();
+}
+
+static void test_closing_the_lock(void)
+{
+    begin_waiting();
+    int fd = rowlock_acquire_fd(lock);
+    rowlock_lock_close(lock);
+    tap_is_int(script_count(OP_LEAVE), 1, "closing the lock waits until it has left the line");
+    tap_is_int(fcntl(fd, F_GETFD), -1, "its descriptor is closed");
+    tap_is_int(script.threads_left, 1, "its thread has ended");
+    lock = must_lock(db, "nightly");
+    tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT, "the db goes on, and is not cancelled");
+    end();
+}
+
+static void test_closing_the_db(void)
+{
+    begin_waiting();
+    rowlock_db_close(db);
+    tap_is_int(script_count(OP_LEAVE), 1, "closing the db waits until it has left the line");
+    tap_is_int(script_count(OP_CLOSE), 1, "and closes the connection");
+    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_EMISUSE, "then there is nothing to step for");
+    tap_is_int(rowlock_acquire_fd(lock), -1, "nor a descriptor");
+    rowlock_lock_close(lock);
+}
+
+static int go_on_later(void *argument)
+{
+    (void)argument;
+    let_go();
+    return 0;
+}
+
+/* It is granted while it is being closed. */
+static void test_closing_what_was_granted(bool the_db)
+{
+    begin();
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    halt_next(OP_ACQUIRE);
+    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    await_halt();
+    struct helper *later = helper_start(go_on_later, NULL);
+    if (the_db)
+        rowlock_db_close(db);
+    else
+        rowlock_lock_close(lock);
+    helper_join(later);
+    tap_is_int(script_count(OP_RELEASE), 1, "what is granted while the %s is closed is released",
+               the_db ? "db" : "lock");
+    if (the_db) {
+        rowlock_lock_close(lock);
+        return;
+    }
+    lock = must_lock(db, "nightly");
+    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
+    tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT,
+               "the cancel that nobody waited for is not the next wait's");
+    end();
+}
+
+/* Ended, but nobody has stepped. */
+static void test_closing_unstepped(void)
+{
+    begin();
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    tap_ok(becomes_readable(rowlock_acquire_fd(lock)), "and ends");
+    script_calls();
+    rowlock_lock_close(lock);
+    tap_is_str(script_calls(), "release", "closed without a step, it is released");
+    lock = must_lock(db, "nightly");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "and the db goes on");
+    end();
+}
+
+static atomic_bool asking, beside;
+
+/* Do two threads use the connection at once? */
+static void note_asking(enum script_op op)
+{
+    if (op == OP_RELEASE && asking)
+        beside = true;
+    if (op == OP_ACQUIRE && script_count(OP_ACQUIRE) == 2) {
+        asking = true;
+        halt(op);
+        asking = false;
+    }
+}
+
+static void test_closing_another_lock(void)
+{
+    begin();
+    rowlock_lock *other = must_lock(db, "other");
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_OK, "another lock is held");
+    asking = beside = false;
+    script_hook(note_asking);
+    halt_next(OP_ACQUIRE);
+    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    await_halt();
+    struct helper *later = helper_start(go_on_later, NULL);
+    rowlock_lock_close(other);
+    helper_join(later);
+    tap_ok(!beside, "closing the other one sends nothing beside the thread");
+    rowlock_cancel(db);
+    int result = finish(lock);
+    tap_is_int(result, ROWLOCK_CANCELLED, "what was started ends as cancelled, and says so");
+    rowlock_lock_close(lock);
+    lock = must_lock(db, "nightly");
+    tap_is_int(wait_lock(lock, TTL_MS, 5) == ROWLOCK_OK, false, "the db goes on");
+    end();
+}
+
+/* What was started is the lock's until it has been stepped for, ended or not. */
+static void test_starting_another(void)
+{
+    begin();
+    rowlock_lock *other = must_lock(db, "other"), *third = must_lock(db, "third");
+    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    rowlock_lock_close(third);
+    rowlock_cancel(db);
+    tap_ok(becomes_readable(rowlock_acquire_fd(lock)), "and ends");
+    int result = start(other);
+    tap_is_int(result, ROWLOCK_EMISUSE, "another is not started before it was stepped for");
+    if (result == ROWLOCK_OK) {
+        rowlock_cancel(db);
+        finish(other);
+    }
+    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_CANCELLED, "whose result is still there");
+    rowlock_lock_close(other);
+    end();
+}
+
+/* ---- what it takes */
+
+static void test_memory(void)
+{
+    begin();
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    fail_alloc_at(0);
+    int live = fail_alloc_live();
+    fail_alloc_at(1);
+    tap_is_int(start(lock), ROWLOCK_ENOMEM, "without memory nothing is started");
+    tap_is_int(rowlock_acquire_fd(lock), -1, "and there is no descriptor");
+    tap_is_int(fail_alloc_live(), live, "and nothing leaked");
+    fail_alloc_at(0);
+    tap_is_int(start(lock), ROWLOCK_OK, "with it");
+    tap_is_int(finish(lock), ROWLOCK_OK, "it is");
+    tap_is_int(fail_alloc_live(), live, "and all is given back");
+    end();
+}
+
+static int highest_descriptor(void)
+{
+    int fd = dup(0);
+    close(fd);
+    return fd;
+}
+
+static void test_descriptors(void)
+{
+    struct rlimit before, none;
+    begin();
+    int next = highest_descriptor();
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    int result = start(lock);
+    setrlimit(RLIMIT_NOFILE, &before);
+    tap_is_int(result, ROWLOCK_ENOMEM, "without descriptors nothing is started");
+    tap_is_int(highest_descriptor(), next, "nor is one left open");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the handle works as before");
+    end();
+}
+
+/* No room for a stack. */
+static void test_threads(void)
+{
+    pthread_attr_t before, huge;
+    begin();
+    int next = highest_descriptor();
+    pthread_getattr_default_np(&before);
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, (size_t)1 << 50);
+    pthread_setattr_default_np(&huge);
+    int result = start(lock);
+    pthread_setattr_default_np(&before);
+    pthread_attr_destroy(&huge);
+    pthread_attr_destroy(&before);
+    tap_is_int(result, ROWLOCK_ENOMEM, "without a thread nothing is started");
+    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_EMISUSE, "so there is nothing to step for");
+    tap_is_int(highest_descriptor(), next, "nor is a descriptor left open");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the handle works as before");
+    end();
+}
+
+static atomic_int open_to_signals;
+
+static void look_at_signals(enum script_op op)
+{
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    if (op == OP_ACQUIRE)
+        open_to_signals += !sigismember(&blocked, SIGTERM) + !sigismember(&blocked, SIGALRM);
+}
+
+static void test_signals(void)
+{
+    sigset_t before, after;
+    begin();
+    open_to_signals = 0;
+    script_hook(look_at_signals);
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    tap_is_int(finish(lock), ROWLOCK_OK, "and granted");
+    tap_is_int(open_to_signals, 0, "its thread takes no signals");
+    tap_is_int(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM), "the caller's does");
+    end();
+}
+
+/* ---- fork */
+
+static int pipe_to_child[2];
+
+static int in_child(void *argument)
+{
+    (void)argument;
+    char byte;
+    alarm((unsigned)slow_ms(20000) / 1000); /* whoever hangs is ended */
+    close(pipe_to_child[1]);
+    int wrong = not_misused(lock) != NULL || rowlock_acquire_fd(lock) != -1 ||
+                rowlock_acquire_step(lock) != ROWLOCK_EMISUSE;
+    while (read(pipe_to_child[0], &byte, 1) > 0)
+        wrong = 2;
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    return wrong;
+}
+
+/* The child has the descriptors too, as long as it lives, which is longer than the parent waits here. */
+static void test_fork(void)
+{
+    begin_waiting();
+    if (pipe2(pipe_to_child, O_CLOEXEC) != 0)
+        tap_ok(false, "there is a pipe");
+    pid_t child = child_start(in_child, NULL);
+    close(pipe_to_child[0]);
+    grant_and_ring();
+    struct pollfd it = {.fd = rowlock_acquire_fd(lock), .events = POLLIN};
+    tap_is_int(poll(&it, 1, (int)slow_ms(3000)), 1, "beside a child the descriptor gets readable");
+    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_OK, "and the parent is granted the lock");
+    close(pipe_to_child[1]);
+    tap_is_int(child_join(child), 0, "in a child nothing is started, and the handles are useless");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "the parent releases");
+    end();
+}
+
+int main(void)
+{
+    test_waits();
+    test_held_already();
+    test_results();
+    test_attached();
+    test_options_are_copied();
+    test_note_is_copied();
+    test_others_are_turned_away();
+    test_another_is_held();
+    test_callback_asks_meanwhile();
+    test_cancel();
+    test_closing_the_lock();
+    test_closing_the_db();
+    test_closing_what_was_granted(false);
+    test_closing_what_was_granted(true);
+    test_closing_unstepped();
+    test_closing_another_lock();
+    test_starting_another();
+    test_memory();
+    test_descriptors();
+    test_threads();
+    test_signals();
+    test_fork();
+    return tap_done();
+}
