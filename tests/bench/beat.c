@@ -26,9 +26,11 @@ static int take_lease(void *context, const rowlock_grant *grant)
     char *name = strdup(grant->name), *owner = strdup(grant->owner);
     if (!b->leases || !name || !owner)
         die("out of memory");
-    b->leases[b->count++] = (struct rlk_lease){
-        .held = {.name = name, .slot = grant->slot, .owner = owner, .token = grant->token},
-        .ttl_us = LEASE_MS * INT64_C(1000)};
+    b->leases[b->count++] = (struct rlk_lease){.held = {.name = name,
+                                                        .slot = grant->permits ? grant->token : 0,
+                                                        .owner = owner,
+                                                        .token = grant->token},
+                                               .ttl_us = LEASE_MS * INT64_C(1000)};
     return 0;
 }
 

@@ -19,10 +19,13 @@ void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn)
 
 /* ---------------------------------------------------------------- places */
 
+struct hand;
+
 /* Where one side's tables are: a URL, and the schema or database in it; NULL: the URL's own. */
 struct place {
     char url[600];
     const char *schema;
+    const struct hand *hand; /* who speaks to this database */
 };
 
 enum { LEASE_MS = 60000, BATCH = 500 };
@@ -50,6 +53,11 @@ void ours_busy(void *session); /* somebody else must hold the lock */
 void ours_renew(void *session);
 void ours_verify(void *session);
 int64_t ours_sweep(void *session); /* how many rows went */
+bool ours_wait(void *session); /* in the line; false: it was stopped */
+bool ours_wait_unfair(void *session);
+void ours_keep(void *session); /* acquire, and have a keeper renew the lease */
+void ours_stop(void *session); /* from another thread: the wait ends */
+void *ours_open_adopted(const struct place *place, const char *name);
 rowlock_db *ours_connect(const struct place *place);
 
 /* What a keeper sends, for every lease that stands in the table when the session is opened. */
@@ -94,9 +102,58 @@ struct hand {
     void (*renew_all)(void *session);
     const char *renew_all_legend;
     void (*tidy)(void *session); /* clears dead rows away; may be NULL */
+
+    /* For those who wait. */
+    bool (*attempt)(void *session); /* INSERT the row unless it is there */
+    void (*leave)(void *session); /* DELETE it */
+    void (*lock)(void *session); /* waits for the database's own kind of lock; may be NULL */
+    void (*unlock)(void *session);
+    const char *lock_label;
+    void (*ping)(void *session); /* the least that can be asked */
+    rowlock_db *(*adopt)(const struct place *place, const rowlock_db_options *options, void **conn);
+    void (*hang_up)(void *conn); /* that adopt() made */
+
+    /* What the server has seen so far; NULL where there is no server. */
+    int64_t (*statements)(void *session);
+    int64_t (*connections)(void *session);
+    const char *server_dir_env; /* where the folder with its pid is found */
 };
 
 extern const struct hand hand_postgres, hand_mysql, hand_sqlite;
+
+/* A database with both sides' tables. */
+struct site {
+    const struct hand *hand;
+    const char *url;
+    struct place ours, theirs;
+};
+
+/* ---------------------------------------------------------------- waiters */
+
+/* A way to wait for a lock. A session has its own connection. */
+struct waiter {
+    const char *label;
+    const char *legend; /* NULL: none */
+    const struct place *place;
+    void *(*open)(const struct place *place, const char *name);
+    void (*close)(void *session);
+    bool (*acquire)(void *session); /* waits; false: it was stopped */
+    void (*release)(void *session);
+    void (*keep)(void *session); /* acquire and hold for long; NULL: nothing special */
+    void (*stop)(void *session); /* NULL: the wait ends when the lock is released often enough */
+};
+
+enum { WAITERS_MAX = 6 };
+
+/* All ways on this database, rowlock's first. How many they are. */
+int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out);
+
+/* From release to acquire, for lines of up to so many. */
+void bench_handoff(const struct site *site, const char *key, int longest, double seconds);
+void explain_handoffs(const struct site *site);
+
+/* What so many cost while nothing happens. */
+void bench_rest(const struct site *site, int count, double seconds);
 
 /* ---------------------------------------------------------------- contests */
 
@@ -114,7 +171,8 @@ void contest(const struct contender *contenders, int count, int clients, double 
              const char *prefix, bool shared, struct outcome *out);
 
 double clock_s(void);
-double median(double *values, int count);
+void sleep_s(double seconds);
+double median(double *values, int count); /* sorts them */
 
 /* ---------------------------------------------------------------- report */
 
@@ -124,6 +182,17 @@ void report_section(const char *title);
 void report_contest(const char *key, const char *unit, const struct contender *contenders,
                     int count, const int *clients, int columns,
                     const struct outcome outcomes[][CONTENDERS_MAX]);
+
+/* A table of other figures: its columns, then the rows. A value that is not known is NAN. */
+struct column {
+    const char *head;
+    const char *key; /* in the JSON */
+    int digits; /* after the point */
+};
+void report_columns(const struct column *columns, int count);
+void report_row(const char *key, const char *contender, int waiters, const struct column *columns,
+                const double *values, int count);
+
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_number(const char *key, const char *contender, double value);
 void report_save(const char *path);

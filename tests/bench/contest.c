@@ -32,6 +32,13 @@ double clock_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+void sleep_s(double seconds)
+{
+    struct timespec pause = {.tv_sec = (time_t)seconds};
+    pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
+    nanosleep(&pause, NULL);
+}
+
 static int compare(const void *a, const void *b)
 {
     const double *x = a, *y = b;

@@ -6,6 +6,7 @@
 #include "bench.h"
 
 #include <mysql.h>
+#include <mysqld_error.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,16 +17,17 @@
 #define HAND "rowlock_bench_hand"
 #define OURS "rowlock_bench_ours"
 #define NOW "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-#define COLUMNS \
-    "(name, slot, owner, token, attempt, acquired, expires, ttl, host, pid, program, note)"
+#define COLUMNS                                                                                 \
+    "(name, slot, permits, owner, token, attempt, acquired, expires, ttl, host, pid, program, " \
+    "note)"
 
-enum statement { BUMP, INSERT, SINGLE, DELETE, LOOK, RENEW, SWEEP, RENEW_ALL, STATEMENTS };
+enum statement { BUMP, INSERT, SINGLE, DELETE, LOOK, RENEW, SWEEP, RENEW_ALL, ATTEMPT, STATEMENTS };
 enum { VALUES_MAX = 8, COLUMNS_MAX = 12, TEXT_CAP = 256, LEASE_CAP = 700 };
 
 static const char *const statements[STATEMENTS] = {
     [BUMP] = "UPDATE rowlock_tokens SET token = LAST_INSERT_ID(token + 1), granted = " NOW
              " WHERE name = ?",
-    [INSERT] = "INSERT INTO rowlock_locks " COLUMNS " VALUES (?, 0, ?, ?, 4711, " NOW ", " NOW
+    [INSERT] = "INSERT INTO rowlock_locks " COLUMNS " VALUES (?, 0, 0, ?, ?, 4711, " NOW ", " NOW
                " + ?, ?, ?, ?, 'bench', '')",
     [SINGLE] = "CALL hand_grant(?, ?, ?, ?, ?)",
     [DELETE] = "DELETE FROM rowlock_locks WHERE name = ? AND slot = 0 AND owner = ? AND token = ?",
@@ -35,13 +37,16 @@ static const char *const statements[STATEMENTS] = {
     [RENEW] = "UPDATE rowlock_locks SET expires = " NOW " + ?, renewals = renewals + 1"
               " WHERE name = ? AND slot = 0 AND owner = ? AND token = ?",
     [SWEEP] = "DELETE FROM rowlock_locks WHERE expires <= ? ORDER BY name, slot LIMIT ?",
-    [RENEW_ALL] = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (name VARBINARY(255) PATH '$[0]', slot INT "
-                  "PATH '$[1]',"
-                  " owner VARBINARY(255) PATH '$[2]', token BIGINT PATH '$[3]')) w"
-                  " STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = w.name AND "
-                  "l.slot = w.slot"
-                  " AND l.owner = w.owner AND l.token = w.token"
-                  " SET l.expires = " NOW " + ?, l.renewals = l.renewals + 1",
+    [RENEW_ALL] =
+        "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (name VARBINARY(255) PATH '$[0]', slot BIGINT "
+        "PATH '$[1]',"
+        " owner VARBINARY(255) PATH '$[2]', token BIGINT PATH '$[3]')) w"
+        " STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = w.name AND "
+        "l.slot = w.slot"
+        " AND l.owner = w.owner AND l.token = w.token"
+        " SET l.expires = " NOW " + ?, l.renewals = l.renewals + 1",
+    [ATTEMPT] = "INSERT IGNORE INTO rowlock_locks " COLUMNS " VALUES (?, 0, 0, ?, ?, 4711, " NOW
+                ", " NOW " + ?, ?, ?, ?, 'bench', '')",
 };
 
 /* What one would move into the server to save round trips. */
@@ -51,7 +56,7 @@ static const char PROCEDURE[] =
     " BEGIN DECLARE v_now BIGINT DEFAULT " NOW "; START TRANSACTION;"
     " UPDATE rowlock_tokens SET token = LAST_INSERT_ID(token + 1), granted = v_now"
     " WHERE name = p_name;"
-    " INSERT INTO rowlock_locks " COLUMNS " VALUES (p_name, 0, p_owner, LAST_INSERT_ID(), 4711,"
+    " INSERT INTO rowlock_locks " COLUMNS " VALUES (p_name, 0, 0, p_owner, LAST_INSERT_ID(), 4711,"
     " v_now, v_now + p_ttl, p_ttl, p_host, p_pid, 'bench', ''); COMMIT;"
     " SELECT LAST_INSERT_ID(); END";
 
@@ -133,7 +138,8 @@ static void *open_session(const struct place *place, const char *name)
     gethostname(s->host, sizeof s->host - 1);
     s->pid = getpid();
     s->ttl = LEASE_MS * INT64_C(1000);
-    snprintf(sql, sizeof sql, "INSERT IGNORE INTO rowlock_tokens VALUES ('%s', 0, 0)", name);
+    snprintf(sql, sizeof sql,
+             "INSERT IGNORE INTO rowlock_tokens (name, token, granted) VALUES ('%s', 0, 0)", name);
     run(s->conn, sql);
     return s;
 }
@@ -188,26 +194,39 @@ static void give_int(struct values *v, int64_t *number)
     v->bind[v->count++] = (MYSQL_BIND){.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = number};
 }
 
-static MYSQL_STMT *execute(struct session *s, enum statement which, struct values *v)
+static MYSQL_STMT *bind(struct session *s, enum statement which, struct values *v)
 {
     if (!s->kept[which])
         s->kept[which] = prepare(s->conn, statements[which]);
     MYSQL_STMT *stmt = s->kept[which];
-    if (mysql_stmt_bind_param(stmt, v->bind) || mysql_stmt_execute(stmt))
+    if (mysql_stmt_bind_param(stmt, v->bind))
         die("MySQL: %s", mysql_stmt_error(stmt));
     return stmt;
+}
+
+static MYSQL_STMT *execute(struct session *s, enum statement which, struct values *v)
+{
+    MYSQL_STMT *stmt = bind(s, which, v);
+    if (mysql_stmt_execute(stmt))
+        die("MySQL: %s", mysql_stmt_error(stmt));
+    return stmt;
+}
+
+static void give_lock(struct session *s, struct values *v)
+{
+    give_text(v, s->name);
+    give_text(v, s->owner);
+    give_int(v, &s->token);
+    give_int(v, &s->ttl);
+    give_int(v, &s->ttl);
+    give_text(v, s->host);
+    give_int(v, &s->pid);
 }
 
 static void insert(struct session *s)
 {
     struct values v = {.count = 0};
-    give_text(&v, s->name);
-    give_text(&v, s->owner);
-    give_int(&v, &s->token);
-    give_int(&v, &s->ttl);
-    give_int(&v, &s->ttl);
-    give_text(&v, s->host);
-    give_int(&v, &s->pid);
+    give_lock(s, &v);
     execute(s, INSERT, &v);
 }
 
@@ -335,7 +354,7 @@ static void fill(void *session, int64_t rows)
                  "INSERT INTO rowlock_locks " COLUMNS " WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
                  " SELECT i + 1 FROM n WHERE i < %" PRId64
                  ") SELECT CONCAT('expired ', i + %" PRId64
-                 "), 0, MD5(i), i, i, 1, 2, 1, 'host', 1, 'bench', '' FROM n",
+                 "), 0, 0, MD5(i), i, i, 1, 2, 1, 'host', 1, 'bench', '' FROM n",
                  part, done);
         run(s->conn, sql);
     }
@@ -390,6 +409,94 @@ static void renew_all(void *session)
         die("MySQL: %" PRIu64 " rows renewed of %" PRIu64, renewed, s->standing);
 }
 
+/* ---- waiting */
+
+/* A deadlock is as good as a lock that is held. */
+static bool attempt(void *session)
+{
+    struct session *s = session;
+    struct values v = {.count = 0};
+    give_lock(s, &v);
+    MYSQL_STMT *stmt = bind(s, ATTEMPT, &v);
+    if (mysql_stmt_execute(stmt) == 0)
+        return mysql_stmt_affected_rows(stmt) == 1;
+    if (mysql_stmt_errno(stmt) != ER_LOCK_DEADLOCK)
+        die("MySQL: %s", mysql_stmt_error(stmt));
+    return false;
+}
+
+/* The row is ours until it goes, so a deadlock with those who look at it only means once more. */
+static void leave(void *session)
+{
+    struct session *s = session;
+    struct values v = {.count = 0};
+    give_text(&v, s->name);
+    give_text(&v, s->owner);
+    give_int(&v, &s->token);
+    MYSQL_STMT *stmt = bind(s, DELETE, &v);
+    while (mysql_stmt_execute(stmt))
+        if (mysql_stmt_errno(stmt) != ER_LOCK_DEADLOCK)
+            die("MySQL: %s", mysql_stmt_error(stmt));
+    if (mysql_stmt_affected_rows(stmt) != 1)
+        die("MySQL: '%s' was not there", s->name);
+}
+
+static void must_be_one(struct session *s, const char *sql)
+{
+    char answer[16] = "";
+    if (!ask(s->conn, sql, 0, answer, sizeof answer) || strcmp(answer, "1") != 0)
+        die("MySQL: %s: %s", sql, answer);
+}
+
+static void lock(void *session)
+{
+    must_be_one(session, "SELECT GET_LOCK('rowlock_bench', 1000000)");
+}
+
+static void unlock(void *session)
+{
+    must_be_one(session, "SELECT RELEASE_LOCK('rowlock_bench')");
+}
+
+static void ping(void *session)
+{
+    run(((struct session *)session)->conn, "DO 1");
+}
+
+static rowlock_db *adopt(const struct place *place, const rowlock_db_options *options, void **conn)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    *conn = connect_to(place->url);
+    if (rowlock_db_adopt_mysql(&db, *conn, options, &err) != ROWLOCK_OK)
+        die("%s: %s", err.action, err.text);
+    return db;
+}
+
+static void hang_up(void *conn)
+{
+    mysql_close(conn);
+}
+
+static int64_t ask_status(struct session *s, const char *sql)
+{
+    char text[32] = "";
+    if (!ask(s->conn, sql, 1, text, sizeof text))
+        die("MySQL: no answer to %s", sql);
+    return strtoll(text, NULL, 10);
+}
+
+/* Those that clients sent, not those of procedures. */
+static int64_t count_statements(void *session)
+{
+    return ask_status(session, "SHOW GLOBAL STATUS LIKE 'Questions'");
+}
+
+static int64_t count_connections(void *session)
+{
+    return ask_status(session, "SHOW GLOBAL STATUS LIKE 'Threads_connected'");
+}
+
 const struct hand hand_mysql = {
     .name = "mysql",
     .url_env = "ROWLOCK_TEST_MYSQL_URL",
@@ -415,4 +522,15 @@ const struct hand hand_mysql = {
     .learn = learn,
     .renew_all = renew_all,
     .renew_all_legend = "UPDATE … JOIN JSON_TABLE of a text that is written once",
+    .attempt = attempt,
+    .leave = leave,
+    .lock = lock,
+    .unlock = unlock,
+    .lock_label = "GET_LOCK",
+    .ping = ping,
+    .adopt = adopt,
+    .hang_up = hang_up,
+    .statements = count_statements,
+    .connections = count_connections,
+    .server_dir_env = "ROWLOCK_TEST_MYSQL_DIR",
 };

@@ -16,8 +16,9 @@
 #define HAND "rowlock_bench_hand"
 #define OURS "rowlock_bench_ours"
 #define NOW "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
-#define COLUMNS \
-    "(name, slot, owner, token, attempt, acquired, expires, ttl, host, pid, program, note)"
+#define COLUMNS                                                                                 \
+    "(name, slot, permits, owner, token, attempt, acquired, expires, ttl, host, pid, program, " \
+    "note)"
 
 enum statement {
     BEGIN,
@@ -30,6 +31,7 @@ enum statement {
     RENEW,
     SWEEP,
     RENEW_ALL,
+    ATTEMPT,
     STATEMENTS
 };
 enum { NAMES, SLOTS, OWNERS, TOKENS, ARRAYS };
@@ -46,20 +48,20 @@ static const struct {
               1},
     [INSERT] = {"insert",
                 "INSERT INTO rowlock_locks " COLUMNS
-                " SELECT $1, 0, $2, $8::bigint, $3::bigint, now,"
+                " SELECT $1, 0, 0, $2, $8::bigint, $3::bigint, now,"
                 " now + $4::bigint, $4::bigint, $5, $6::bigint, $7, ''"
                 " FROM (SELECT " NOW " AS now) c RETURNING expires",
                 8},
     [COMMIT] = {"commit", "COMMIT", 0},
-    [SINGLE] = {"single",
-                "WITH c AS (INSERT INTO rowlock_tokens AS t VALUES ($1, 1, " NOW ")"
-                " ON CONFLICT (name) DO UPDATE SET token = t.token + 1, granted = excluded.granted"
-                " RETURNING token, granted)"
-                " INSERT INTO rowlock_locks " COLUMNS
-                " SELECT $1, 0, $2, token, $3::bigint, granted,"
-                " granted + $4::bigint, $4::bigint, $5, $6::bigint, $7, '' FROM c"
-                " RETURNING token, expires",
-                7},
+    [SINGLE] =
+        {"single",
+         "WITH c AS (INSERT INTO rowlock_tokens AS t (name, token, granted) VALUES ($1, 1, " NOW ")"
+         " ON CONFLICT (name) DO UPDATE SET token = t.token + 1, granted = excluded.granted"
+         " RETURNING token, granted)"
+         " INSERT INTO rowlock_locks " COLUMNS " SELECT $1, 0, 0, $2, token, $3::bigint, granted,"
+         " granted + $4::bigint, $4::bigint, $5, $6::bigint, $7, '' FROM c"
+         " RETURNING token, expires",
+         7},
     [DELETE] =
         {"delete",
          "DELETE FROM rowlock_locks WHERE name = $1 AND slot = 0 AND owner = $2 AND token = $3", 3},
@@ -79,10 +81,16 @@ static const struct {
     [RENEW_ALL] = {"renew_all",
                    "UPDATE rowlock_locks l SET expires = " NOW " + $5::bigint,"
                    " renewals = l.renewals + 1"
-                   " FROM unnest($1::text[], $2::integer[], $3::text[], $4::bigint[])"
+                   " FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[])"
                    " AS w (name, slot, owner, token) WHERE l.name = w.name AND l.slot = w.slot"
                    " AND l.owner = w.owner AND l.token = w.token",
                    5},
+    [ATTEMPT] = {"attempt",
+                 "INSERT INTO rowlock_locks " COLUMNS
+                 " SELECT $1, 0, 0, $2, $8::bigint, $3::bigint, now,"
+                 " now + $4::bigint, $4::bigint, $5, $6::bigint, $7, ''"
+                 " FROM (SELECT " NOW " AS now) c ON CONFLICT DO NOTHING",
+                 8},
 };
 
 struct session {
@@ -157,10 +165,11 @@ static void prepare_all(PGconn *conn)
 static void make_counter(struct session *s)
 {
     const char *values[] = {s->name};
-    PQclear(check(s->conn, PQexecParams(s->conn,
-                                        "INSERT INTO rowlock_tokens VALUES ($1, 0, 0)"
-                                        " ON CONFLICT (name) DO NOTHING",
-                                        1, NULL, values, NULL, NULL, 0)));
+    PQclear(check(s->conn,
+                  PQexecParams(s->conn,
+                               "INSERT INTO rowlock_tokens (name, token, granted) VALUES ($1, 0, 0)"
+                               " ON CONFLICT (name) DO NOTHING",
+                               1, NULL, values, NULL, NULL, 0)));
 }
 
 static void *open_session(const struct place *place, const char *name)
@@ -307,12 +316,13 @@ static void fill(void *session, int64_t rows)
     char count[24];
     const char *values[] = {count};
     snprintf(count, sizeof count, "%" PRId64, rows);
-    PQclear(check(s->conn,
-                  PQexecParams(s->conn,
-                               "INSERT INTO rowlock_locks " COLUMNS
-                               " SELECT 'expired ' || i, 0, md5(i::text), i, i, 1, 2, 1, 'host', 1,"
-                               " 'bench', '' FROM generate_series(1, $1::bigint) i",
-                               1, NULL, values, NULL, NULL, 0)));
+    PQclear(
+        check(s->conn,
+              PQexecParams(s->conn,
+                           "INSERT INTO rowlock_locks " COLUMNS
+                           " SELECT 'expired ' || i, 0, 0, md5(i::text), i, i, 1, 2, 1, 'host', 1,"
+                           " 'bench', '' FROM generate_series(1, $1::bigint) i",
+                           1, NULL, values, NULL, NULL, 0)));
     run(s->conn, "ANALYZE rowlock_locks");
 }
 
@@ -369,6 +379,75 @@ static void tidy(void *session)
     run(s->conn, "VACUUM rowlock_locks");
 }
 
+/* ---- waiting */
+
+static bool attempt(void *session)
+{
+    struct session *s = session;
+    const char *values[] = {s->name, s->owner, s->attempt, s->ttl,
+                            s->host, s->pid,   "bench",    s->token};
+    PGresult *r = execute(s, ATTEMPT, values);
+    bool done = strcmp(PQcmdTuples(r), "1") == 0;
+    PQclear(r);
+    return done;
+}
+
+static void leave(void *session)
+{
+    delete (session);
+}
+
+static void lock(void *session)
+{
+    run(((struct session *)session)->conn, "SELECT pg_advisory_lock(4711)");
+}
+
+static void unlock(void *session)
+{
+    run(((struct session *)session)->conn, "SELECT pg_advisory_unlock(4711)");
+}
+
+static void ping(void *session)
+{
+    run(((struct session *)session)->conn, "SELECT 1");
+}
+
+static rowlock_db *adopt(const struct place *place, const rowlock_db_options *options, void **conn)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    *conn = connect_to(place->url);
+    if (rowlock_db_adopt_postgres(&db, *conn, options, &err) != ROWLOCK_OK)
+        die("%s: %s", err.action, err.text);
+    return db;
+}
+
+static void hang_up(void *conn)
+{
+    PQfinish(conn);
+}
+
+static int64_t ask_number(struct session *s, const char *sql)
+{
+    PGresult *r = check(s->conn, PQexec(s->conn, sql));
+    int64_t number = strtoll(PQgetvalue(r, 0, 0), NULL, 10);
+    PQclear(r);
+    return number;
+}
+
+/* Each is a transaction here. Sessions tell of theirs a second later, and when they are idle ten. */
+static int64_t count_statements(void *session)
+{
+    return ask_number(session, "SELECT xact_commit + xact_rollback FROM pg_stat_database"
+                               " WHERE datname = current_database()");
+}
+
+static int64_t count_connections(void *session)
+{
+    return ask_number(session, "SELECT count(*) FROM pg_stat_activity"
+                               " WHERE backend_type = 'client backend'");
+}
+
 const struct hand hand_postgres = {
     .name = "postgres",
     .url_env = "ROWLOCK_TEST_POSTGRES_URL",
@@ -396,4 +475,15 @@ const struct hand hand_postgres = {
     .renew_all = renew_all,
     .renew_all_legend = "UPDATE … FROM unnest of arrays, which are written once",
     .tidy = tidy,
+    .attempt = attempt,
+    .leave = leave,
+    .lock = lock,
+    .unlock = unlock,
+    .lock_label = "pg_advisory_lock",
+    .ping = ping,
+    .adopt = adopt,
+    .hang_up = hang_up,
+    .statements = count_statements,
+    .connections = count_connections,
+    .server_dir_env = "ROWLOCK_TEST_POSTGRES_DIR",
 };

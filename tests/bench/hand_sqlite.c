@@ -16,10 +16,23 @@
 #define NOW                                            \
     "CAST(strftime('%s', 'now') AS INTEGER) * 1000000" \
     " + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000"
-#define COLUMNS \
-    "(name, slot, owner, token, attempt, acquired, expires, ttl, host, pid, program, note)"
+#define COLUMNS                                                                                 \
+    "(name, slot, permits, owner, token, attempt, acquired, expires, ttl, host, pid, program, " \
+    "note)"
 
-enum statement { BEGIN, BUMP, INSERT, COMMIT, DELETE, LOOK, RENEW, SWEEP, STATEMENTS };
+enum statement {
+    BEGIN,
+    BUMP,
+    INSERT,
+    COMMIT,
+    DELETE,
+    LOOK,
+    RENEW,
+    SWEEP,
+    ATTEMPT,
+    PING,
+    STATEMENTS
+};
 enum { PATIENCE_MS = 20000 };
 
 /* ?1 name  ?2 owner  ?3 token  ?4 ttl  ?5 host  ?6 pid */
@@ -28,7 +41,7 @@ static const char *const statements[STATEMENTS] = {
     [BUMP] = "UPDATE rowlock_tokens SET token = token + 1, granted = " NOW
              " WHERE name = ?1 RETURNING token",
     [INSERT] = "INSERT INTO rowlock_locks " COLUMNS
-               " SELECT ?1, 0, ?2, ?3, 4711, now, now + ?4, ?4, ?5, ?6, 'bench', ''"
+               " SELECT ?1, 0, 0, ?2, ?3, 4711, now, now + ?4, ?4, ?5, ?6, 'bench', ''"
                " FROM (SELECT " NOW " AS now) RETURNING expires",
     [COMMIT] = "COMMIT",
     [DELETE] =
@@ -41,6 +54,10 @@ static const char *const statements[STATEMENTS] = {
     [SWEEP] =
         "DELETE FROM rowlock_locks WHERE (name, slot) IN (SELECT name, slot FROM rowlock_locks"
         " WHERE expires <= ?1 ORDER BY name, slot LIMIT ?2)",
+    [ATTEMPT] = "INSERT OR IGNORE INTO rowlock_locks " COLUMNS
+                " SELECT ?1, 0, 0, ?2, ?3, 4711, now, now + ?4, ?4, ?5, ?6, 'bench', ''"
+                " FROM (SELECT " NOW " AS now)",
+    [PING] = "SELECT version FROM rowlock_meta",
 };
 
 struct session {
@@ -117,8 +134,9 @@ static void *open_session(const struct place *place, const char *name)
     snprintf(s->name, sizeof s->name, "%s", name);
     snprintf(s->owner, sizeof s->owner, "%032d", rand());
     gethostname(s->host, sizeof s->host - 1);
-    char *sql = sqlite3_mprintf(
-        "INSERT INTO rowlock_tokens VALUES (%Q, 0, 0) ON CONFLICT DO NOTHING", name);
+    char *sql = sqlite3_mprintf("INSERT INTO rowlock_tokens (name, token, granted) VALUES (%Q, 0, "
+                                "0) ON CONFLICT DO NOTHING",
+                                name);
     run(s->db, sql);
     sqlite3_free(sql);
     return s;
@@ -246,7 +264,8 @@ static void fill(void *session, int64_t rows)
     struct session *s = session;
     char *sql = sqlite3_mprintf(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %lld)"
-        " INSERT INTO rowlock_locks " COLUMNS " SELECT 'expired ' || i, 0, printf('%%032d', i), i,"
+        " INSERT INTO rowlock_locks " COLUMNS
+        " SELECT 'expired ' || i, 0, 0, printf('%%032d', i), i,"
         " i, 1, 2, 1, 'host', 1, 'bench', '' FROM n",
         (long long)rows);
     run(s->db, sql);
@@ -317,6 +336,41 @@ static void renew_all(void *session)
     execute(s, COMMIT);
 }
 
+/* ---- waiting */
+
+static bool attempt(void *session)
+{
+    return execute(session, ATTEMPT) == 1;
+}
+
+static void leave(void *session)
+{
+    delete (session);
+}
+
+static void ping(void *session)
+{
+    execute(session, PING);
+}
+
+static rowlock_db *adopt(const struct place *place, const rowlock_db_options *options, void **conn)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    sqlite3 *file = NULL;
+    check(file, sqlite3_open(file_of(place->url), &file));
+    check(file, sqlite3_busy_timeout(file, PATIENCE_MS));
+    *conn = file;
+    if (rowlock_db_adopt_sqlite(&db, file, options, &err) != ROWLOCK_OK)
+        die("%s: %s", err.action, err.text);
+    return db;
+}
+
+static void hang_up(void *conn)
+{
+    sqlite3_close(conn);
+}
+
 const struct hand hand_sqlite = {
     .name = "sqlite",
     .url_env = "ROWLOCK_TEST_SQLITE_URL",
@@ -339,4 +393,9 @@ const struct hand hand_sqlite = {
     .learn = learn,
     .renew_all = renew_all,
     .renew_all_legend = "BEGIN; a prepared UPDATE for each row; COMMIT",
+    .attempt = attempt,
+    .leave = leave,
+    .ping = ping,
+    .adopt = adopt,
+    .hang_up = hang_up,
 };

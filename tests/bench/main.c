@@ -4,11 +4,16 @@
  *
  * usage: main [JSON-FILE]
  *   BENCH          only the parts with this word in their name: pairs network busy renew trips log sweep
- *                  beat (all)
+ *                  handoff rest beat (all)
  *   BENCH_SECONDS  how long each contender runs for each figure (1.5)
  *   BENCH_SWEEP    expired rows in the sweep (100000)
  *   BENCH_BEAT     leases that are renewed in one beat (10000)
  *   BENCH_DELAY_US how much later each way a slow network delivers (500)
+ *   BENCH_LINE     how many wait in the longest line whose handoffs are measured (512)
+ *   BENCH_HANDOFF  for how many seconds each way to wait is measured in a line (4)
+ *   BENCH_WAY      only the ways to wait with this word in their name (all)
+ *   BENCH_WAITERS  how many wait at rest (500)
+ *   BENCH_REST     for how many seconds they do (60)
  */
 #include "bench.h"
 #include "faultproxy.h"
@@ -17,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,15 +36,10 @@ enum {
     BEATS_BEFORE = 6
 };
 
-struct site {
-    const struct hand *hand;
-    const char *url;
-    struct place ours, theirs;
-};
-
 static double seconds = 1.5;
 static int64_t sweep_rows = 100000, beat_rows = 10000;
-static int delay_us = 500;
+static int delay_us = 500, longest_line = 512, far_line = 16, waiters = 500;
+static double handoff_seconds = 4, rest_seconds = 60;
 
 /* The place behind a proxy. NULL where there is no server to put one before. */
 static struct faultproxy *start_proxy(const char *url, struct place *place)
@@ -383,15 +384,43 @@ static void bench_beat(const struct site *site)
         hand->close(tidiers[i]);
 }
 
+/* ---- waiting */
+
+/* What the servers of one machine compute hides what a handoff sends, and a network shows it. */
+static void bench_far_handoffs(const struct site *site)
+{
+    struct site far = *site;
+    struct faultproxy *proxy = start_proxy(site->url, &far.ours);
+    if (!proxy)
+        return;
+    faultproxy_slow(proxy, delay_us);
+    memcpy(far.theirs.url, far.ours.url, sizeof far.theirs.url);
+    bench_handoff(&far, "network handoff", far_line, handoff_seconds);
+    faultproxy_stop(proxy);
+}
+
+static void bench_handoffs(const struct site *site)
+{
+    bench_handoff(site, "handoff", longest_line, handoff_seconds);
+    bench_far_handoffs(site);
+    explain_handoffs(site);
+}
+
+static void bench_waiters(const struct site *site)
+{
+    bench_rest(site, waiters, rest_seconds);
+}
+
 /* ---- all of it */
 
 static const struct {
     const char *name;
     void (*run)(const struct site *site);
 } parts[] = {
-    {"pairs", bench_pairs}, {"network", bench_network}, {"busy", bench_busy},
-    {"renew", bench_renew}, {"trips", bench_trips},     {"log", bench_log},
-    {"sweep", bench_sweep}, {"beat", bench_beat},
+    {"pairs", bench_pairs}, {"network", bench_network},  {"busy", bench_busy},
+    {"renew", bench_renew}, {"trips", bench_trips},      {"log", bench_log},
+    {"sweep", bench_sweep}, {"handoff", bench_handoffs}, {"rest", bench_waiters},
+    {"beat", bench_beat},
 };
 
 static void bench_site(const struct hand *hand)
@@ -401,6 +430,7 @@ static void bench_site(const struct hand *hand)
     if (!site.url || !site.url[0])
         return;
     hand->make_places(site.url, &site.ours, &site.theirs);
+    site.ours.hand = site.theirs.hand = hand;
     ours_install(&site.ours);
     ours_install(&site.theirs);
     void *session = hand->open(&site.theirs, "observer");
@@ -449,12 +479,28 @@ static double setting(const char *name, double otherwise)
     return value;
 }
 
+/* A connection takes one at least, and on SQLite several. */
+static void allow_many_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
     seconds = setting("BENCH_SECONDS", seconds);
     sweep_rows = (int64_t)setting("BENCH_SWEEP", (double)sweep_rows);
     beat_rows = (int64_t)setting("BENCH_BEAT", (double)beat_rows);
     delay_us = (int)setting("BENCH_DELAY_US", delay_us);
+    longest_line = (int)setting("BENCH_LINE", longest_line);
+    far_line = longest_line < far_line ? longest_line : far_line;
+    handoff_seconds = setting("BENCH_HANDOFF", handoff_seconds);
+    waiters = (int)setting("BENCH_WAITERS", waiters);
+    rest_seconds = setting("BENCH_REST", rest_seconds);
+    allow_many_files();
     report_disk();
 #if RLK_WITH_POSTGRES
     bench_site(&hand_postgres);

@@ -9,6 +9,9 @@
 struct session {
     rowlock_db *db;
     rowlock_lock *lock;
+    const struct place *place;
+    void *lent; /* the connection, if it was adopted */
+    rowlock_keeper *keeper;
 };
 
 static void must(rowlock_db *db, int result, int expected)
@@ -39,12 +42,29 @@ void ours_install(const struct place *place)
     rowlock_db_close(db);
 }
 
-void *ours_open(const struct place *place, const char *name)
+static struct session *new_session(const struct place *place)
 {
     struct session *s = calloc(1, sizeof *s);
     if (!s)
         die("out of memory");
+    s->place = place;
+    return s;
+}
+
+void *ours_open(const struct place *place, const char *name)
+{
+    struct session *s = new_session(place);
     s->db = ours_connect(place);
+    must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
+    return s;
+}
+
+void *ours_open_adopted(const struct place *place, const char *name)
+{
+    struct session *s = new_session(place);
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.schema = place->schema;
+    s->db = place->hand->adopt(place, &options, &s->lent);
     must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
     return s;
 }
@@ -53,7 +73,10 @@ void ours_close(void *session)
 {
     struct session *s = session;
     rowlock_lock_close(s->lock);
+    rowlock_keeper_close(s->keeper);
     rowlock_db_close(s->db);
+    if (s->lent)
+        s->place->hand->hang_up(s->lent);
     free(s);
 }
 
@@ -107,4 +130,47 @@ int64_t ours_sweep(void *session)
     options.idle_ms = -1;
     must(s->db, rowlock_sweep(s->db, &options, &report), ROWLOCK_OK);
     return report.locks;
+}
+
+/* ---- waiting */
+
+static bool wait_for_lock(struct session *s, int unfair)
+{
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = LEASE_MS;
+    options.wait_ms = ROWLOCK_FOREVER;
+    options.unfair = unfair;
+    int result = rowlock_acquire(s->lock, &options);
+    if (result == ROWLOCK_CANCELLED)
+        return false;
+    must(s->db, result, ROWLOCK_OK);
+    return true;
+}
+
+bool ours_wait(void *session)
+{
+    return wait_for_lock(session, 0);
+}
+
+bool ours_wait_unfair(void *session)
+{
+    return wait_for_lock(session, 1);
+}
+
+void ours_keep(void *session)
+{
+    struct session *s = session;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    db_options.schema = s->place->schema;
+    if (rowlock_keeper_open(&s->keeper, s->place->url, &db_options, &err) != ROWLOCK_OK)
+        die("%s: %s", err.action, err.text);
+    options.keeper = s->keeper;
+    must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
+}
+
+void ours_stop(void *session)
+{
+    rowlock_cancel(((struct session *)session)->db);
 }

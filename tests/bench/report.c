@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -88,6 +89,33 @@ void report_contest(const char *key, const char *unit, const struct contender *c
     for (int c = 0; c < count; c++)
         if (contenders[c].legend)
             printf("    %s: %s\n", contenders[c].label, contenders[c].legend);
+    fflush(stdout);
+}
+
+void report_columns(const struct column *columns, int count)
+{
+    printf("  %-28s", "");
+    for (int i = 0; i < count; i++)
+        printf("  %11s", columns[i].head);
+    putchar('\n');
+    fflush(stdout);
+}
+
+void report_row(const char *key, const char *contender, int waiters, const struct column *columns,
+                const double *values, int count)
+{
+    json_t *figure = add_figure(key, contender);
+    json_object_set_new(figure, "waiters", json_integer(waiters));
+    printf("  %-28s", contender);
+    for (int i = 0; i < count; i++) {
+        if (isnan(values[i])) {
+            printf("  %11s", "-");
+            continue;
+        }
+        printf("  %11.*f", columns[i].digits, values[i]);
+        add_real(figure, columns[i].key, values[i]);
+    }
+    putchar('\n');
     fflush(stdout);
 }
 

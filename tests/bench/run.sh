@@ -4,8 +4,8 @@
 # usage: run.sh [--json]      normally by `make bench`
 #   --json  the figures as JSON on stdout, and the table on stderr
 #   ROWLOCK_TEST_BUILD  the folder of the programs; bench.json is left there as well
-#   BENCH=word runs only the parts with that word in their name; this and BENCH_SECONDS,
-#   BENCH_SWEEP, BENCH_BEAT, BENCH_DELAY_US: see main.c
+#   BENCH=word runs only the parts with that word in their name; this and the other BENCH_ settings: see
+#   main.c
 set -euo pipefail
 
 json=${ROWLOCK_TEST_BUILD:?}/bench.json

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From the release of a lock to its next grant, while others wait for it. Whoever has the lock holds it for
+ * a moment, and whoever has released it stands aside until another has it, so that each handoff is one to
+ * somebody who waited, in all ways to wait alike.
+ */
+#include "bench.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PINGS = 201, HOLDS_A_SECOND = 1000 };
+
+/* PostgreSQL's sessions tell what they did a second later; and all shall have taken their places. */
+static const double WARM_UP_S = 1.5, WARM_UP_EACH_S = 0.01;
+
+static const struct column columns[] = {
+    {"median us", "median_us", 0}, {"99% us", "p99_us", 0},         {"trips", "round_trips", 1},
+    {"whole us", "whole_us", 0},   {"handoffs/s", "per_second", 0}, {"statements", "statements", 1},
+};
+enum { MEDIAN, P99, TRIPS, WHOLE, RATE, STATEMENTS, COLUMNS };
+
+/* One time that somebody had the lock. */
+struct turn {
+    double acquired;
+    double called; /* release() was */
+    double released; /* and returned */
+};
+
+struct line {
+    const struct waiter *way;
+    pthread_mutex_t mutex;
+    pthread_cond_t moved;
+    bool held, stopping;
+    int taken, room;
+    struct turn *turns;
+};
+
+struct member {
+    pthread_t thread;
+    struct line *line;
+    void *session;
+};
+
+/* ---- one of the line */
+
+/* Which turn this is; -1: it is over. */
+static int take_turn(struct line *l)
+{
+    double now = clock_s();
+    pthread_mutex_lock(&l->mutex);
+    if (l->held)
+        die("%s: two have the lock", l->way->label);
+    int turn = l->stopping || l->taken == l->room ? -1 : l->taken++;
+    if (turn >= 0) {
+        l->turns[turn].acquired = now;
+        l->held = true;
+        pthread_cond_broadcast(&l->moved);
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return turn;
+}
+
+static void end_turn(struct line *l, int turn)
+{
+    pthread_mutex_lock(&l->mutex);
+    l->held = false;
+    pthread_mutex_unlock(&l->mutex);
+    l->turns[turn].called = clock_s();
+}
+
+static bool stand_aside(struct line *l, int turn)
+{
+    pthread_mutex_lock(&l->mutex);
+    while (l->taken == turn + 1 && !l->stopping)
+        pthread_cond_wait(&l->moved, &l->mutex);
+    bool go_on = !l->stopping;
+    pthread_mutex_unlock(&l->mutex);
+    return go_on;
+}
+
+/* From 1 to 3 ms, the same in each line. */
+static double hold_s(int turn)
+{
+    return 1e-3 + (double)((unsigned)turn * 2654435761u >> 22) * 2e-6;
+}
+
+static void *run_member(void *argument)
+{
+    struct member *m = argument;
+    struct line *l = m->line;
+    int turn = 0;
+    while (turn >= 0 && l->way->acquire(m->session)) {
+        turn = take_turn(l);
+        if (turn < 0) {
+            l->way->release(m->session);
+            break;
+        }
+        sleep_s(hold_s(turn));
+        end_turn(l, turn);
+        l->way->release(m->session);
+        l->turns[turn].released = clock_s();
+        if (!stand_aside(l, turn))
+            break;
+    }
+    return NULL;
+}
+
+/* ---- all of the line */
+
+static void start(struct line *l, struct member *members, int count)
+{
+    for (int i = 0; i < count; i++) {
+        members[i].line = l;
+        members[i].session = l->way->open(l->way->place, "handoff");
+    }
+    for (int i = 0; i < count; i++)
+        if (pthread_create(&members[i].thread, NULL, run_member, &members[i]) != 0)
+            die("cannot start a thread");
+}
+
+static void finish(struct line *l, struct member *members, int count)
+{
+    pthread_mutex_lock(&l->mutex);
+    l->stopping = true;
+    pthread_cond_broadcast(&l->moved);
+    pthread_mutex_unlock(&l->mutex);
+    for (int i = 0; i < count && l->way->stop; i++)
+        l->way->stop(members[i].session);
+    for (int i = 0; i < count; i++)
+        pthread_join(members[i].thread, NULL);
+    for (int i = 0; i < count; i++)
+        l->way->close(members[i].session);
+}
+
+static double percentile(const double *sorted, int count, double part)
+{
+    return sorted[(int)((double)(count - 1) * part + 0.5)];
+}
+
+/* Turns that began between from and to, and the handoffs to them. */
+static void judge(const struct line *l, double from, double to, double trip_s, double *out)
+{
+    double *gaps = malloc((size_t)l->room * sizeof *gaps);
+    double *wholes = malloc((size_t)l->room * sizeof *wholes);
+    int count = 0;
+    if (!gaps || !wholes)
+        die("out of memory");
+    for (int i = 1; i < l->taken; i++) {
+        if (l->turns[i].acquired < from || l->turns[i].acquired > to)
+            continue;
+        gaps[count] = l->turns[i].acquired - l->turns[i - 1].released;
+        wholes[count++] = l->turns[i].acquired - l->turns[i - 1].called;
+    }
+    for (int i = 0; i < STATEMENTS; i++)
+        out[i] = NAN;
+    if (count > 0) {
+        out[MEDIAN] = median(gaps, count) * 1e6;
+        out[P99] = percentile(gaps, count, 0.99) * 1e6;
+        out[TRIPS] = median(gaps, count) / trip_s;
+        out[WHOLE] = median(wholes, count) * 1e6;
+    }
+    out[RATE] = (double)count / (to - from);
+    out[STATEMENTS] = count > 0 ? out[STATEMENTS] / count : NAN;
+    free(gaps);
+    free(wholes);
+}
+
+/* One who has the lock and so many who wait. */
+static void measure(const struct waiter *way, void *observer, int waiting, double seconds,
+                    double trip_s, double *out)
+{
+    const struct hand *hand = way->place->hand;
+    struct line l = {.way = way, .room = (int)((seconds + 60) * HOLDS_A_SECOND)};
+    struct member *members = calloc((size_t)waiting + 1, sizeof *members);
+    l.turns = calloc((size_t)l.room, sizeof *l.turns);
+    if (!members || !l.turns)
+        die("out of memory");
+    pthread_mutex_init(&l.mutex, NULL);
+    pthread_cond_init(&l.moved, NULL);
+    start(&l, members, waiting + 1);
+    sleep_s(WARM_UP_S + WARM_UP_EACH_S * waiting);
+    int64_t before = hand->statements ? hand->statements(observer) : 0;
+    double from = clock_s();
+    sleep_s(seconds);
+    double to = clock_s();
+    out[STATEMENTS] = hand->statements ? (double)(hand->statements(observer) - before) : NAN;
+    finish(&l, members, waiting + 1);
+    judge(&l, from, to, trip_s, out);
+    pthread_cond_destroy(&l.moved);
+    pthread_mutex_destroy(&l.mutex);
+    free(l.turns);
+    free(members);
+}
+
+/* ---- the tables */
+
+static double round_trip(const struct hand *hand, void *session)
+{
+    double took[PINGS];
+    for (int i = 0; i < PINGS; i++) {
+        double began = clock_s();
+        hand->ping(session);
+        took[i] = clock_s() - began;
+    }
+    return median(took, PINGS);
+}
+
+static void bench_line(const struct site *site, const char *key, void *observer, int waiting,
+                       double seconds)
+{
+    struct waiter ways[WAITERS_MAX];
+    int count = ways_to_wait(site, true, ways);
+    double trip_s = site->hand->statements ? round_trip(site->hand, observer) : NAN;
+    char title[200] = "";
+    snprintf(title, sizeof title, "%ss to one of %d who wait%s", key, waiting,
+             waiting == 1 ? "s" : "");
+    report_section(title);
+    if (site->hand->statements) {
+        report_line("  the least round trip takes %.0f us\n", trip_s * 1e6);
+        report_number("round trip us", key, trip_s * 1e6);
+    }
+    report_columns(columns, COLUMNS);
+    for (int w = 0; w < count; w++) {
+        double values[COLUMNS];
+        measure(&ways[w], observer, waiting, seconds, trip_s, values);
+        report_row(key, ways[w].label, waiting, columns, values, COLUMNS);
+    }
+}
+
+void explain_handoffs(const struct site *site)
+{
+    struct waiter ways[WAITERS_MAX];
+    int count = ways_to_wait(site, true, ways);
+    for (int w = 0; w < count; w++)
+        if (ways[w].legend)
+            report_line("    %s: %s\n", ways[w].label, ways[w].legend);
+    report_line(
+        "    Each holds the lock for 1 to 3 ms. median, 99%%: from the return of release to the"
+        " return of the next\n    acquire, below 0 if that came first; trips: the median in"
+        " round trips; whole: from the call of release;\n    statements: the server's count"
+        " for each handoff, of all that those in the line send. PostgreSQL counts\n    "
+        "transactions:"
+        " one more in each session that listens, for each notification.\n");
+}
+
+void bench_handoff(const struct site *site, const char *key, int longest, double seconds)
+{
+    static const int lines[] = {1, 16, 64, 512};
+    void *observer = site->hand->open(&site->theirs, "observer");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (lines[i] <= longest)
+            bench_line(site, key, observer, lines[i], seconds);
+    site->hand->close(observer);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The ways to wait for a lock: rowlock's, and those it is compared with.
+ */
+#include "bench.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- trying again and again */
+
+struct poller {
+    const struct hand *hand;
+    void *session;
+    double pause_s;
+    unsigned random;
+    atomic_bool stopped;
+};
+
+static void *open_poller(const struct place *place, const char *name, double pause_s)
+{
+    struct poller *p = calloc(1, sizeof *p);
+    if (!p)
+        die("out of memory");
+    p->hand = place->hand;
+    p->session = p->hand->open(place, name);
+    p->pause_s = pause_s;
+    p->random = (unsigned)rand();
+    return p;
+}
+
+static void *open_slow(const struct place *place, const char *name)
+{
+    return open_poller(place, name, 0.1);
+}
+
+static void *open_fast(const struct place *place, const char *name)
+{
+    return open_poller(place, name, 0.02);
+}
+
+static void close_poller(void *session)
+{
+    struct poller *p = session;
+    p->hand->close(p->session);
+    free(p);
+}
+
+/* The first pause is any part of one, as the release may come at any time of it: the lock is held for too
+ * short a time here to show that. */
+static bool poll_for_lock(void *session)
+{
+    struct poller *p = session;
+    double pause_s = p->pause_s * rand_r(&p->random) / RAND_MAX;
+    while (!p->stopped) {
+        if (p->hand->attempt(p->session))
+            return true;
+        sleep_s(pause_s);
+        pause_s = p->pause_s;
+    }
+    return false;
+}
+
+static void leave(void *session)
+{
+    struct poller *p = session;
+    p->hand->leave(p->session);
+}
+
+static void stop(void *session)
+{
+    ((struct poller *)session)->stopped = true;
+}
+
+/* ---- the database's own locks */
+
+static bool lock(void *session)
+{
+    struct poller *p = session;
+    p->hand->lock(p->session);
+    return true;
+}
+
+static void unlock(void *session)
+{
+    struct poller *p = session;
+    p->hand->unlock(p->session);
+}
+
+/* ---- all of them */
+
+static struct waiter rowlock_way(const struct site *site, const char *label, const char *legend)
+{
+    return (struct waiter){.label = label,
+                           .legend = legend,
+                           .place = &site->ours,
+                           .open = ours_open,
+                           .close = ours_close,
+                           .acquire = ours_wait,
+                           .release = ours_release,
+                           .keep = ours_keep,
+                           .stop = ours_stop};
+}
+
+static struct waiter polling_way(const struct site *site, const char *label,
+                                 void *(*open)(const struct place *place, const char *name))
+{
+    return (struct waiter){.label = label,
+                           .place = &site->theirs,
+                           .open = open,
+                           .close = close_poller,
+                           .acquire = poll_for_lock,
+                           .release = leave,
+                           .stop = stop};
+}
+
+/* Only those that are asked for. */
+static int choose(struct waiter *ways, int count)
+{
+    const char *word = getenv("BENCH_WAY");
+    int chosen = 0;
+    for (int i = 0; i < count; i++)
+        if (!word || strstr(ways[i].label, word))
+            ways[chosen++] = ways[i];
+    return chosen;
+}
+
+int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out)
+{
+    int count = 0;
+    out[count++] = rowlock_way(site, "rowlock", NULL);
+    if (unfair_too) {
+        out[count] = rowlock_way(site, "rowlock, unfair", "whoever finds the lock free takes it");
+        out[count++].acquire = ours_wait_unfair;
+    }
+    out[count] = rowlock_way(site, "rowlock, adopted", "on a connection of the caller's");
+    out[count++].open = ours_open_adopted;
+    out[count++] = polling_way(site, "polling at 100 ms", open_slow);
+    out[count] = polling_way(site, "polling at 20 ms", open_fast);
+    out[count++].legend = "INSERT unless it is there; sleep; again. DELETE";
+    if (site->hand->lock) {
+        out[count] = polling_way(site, site->hand->lock_label, open_fast);
+        out[count].legend = "no lease, no token, and gone with its connection";
+        out[count].acquire = lock;
+        out[count].release = unlock;
+        out[count++].stop = NULL;
+    }
+    return choose(out, count);
+}
