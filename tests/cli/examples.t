@@ -71,6 +71,19 @@ banking() {
     same "and what the other has done is lost" "$(cents_of_a third)" $(($(cents_of_a second) - 1000))
 }
 
+looping() {
+    rl acquire "loop one" --owner somebody --ttl 1h
+    stdbuf -oL "$programs/event_loop" "$ROWLOCK_URL" "loop one" "loop two" >"$work/loop" 2>"$work/err" &
+    pid=$!
+    until_true 20 grep -q "free to do something else" "$work/loop"
+    has "event_loop has one lock while it waits for the other" "$(<"$work/loop")" "loop two is ours"
+    rl break "loop one"
+    finished "$pid"
+    same "and ends when it has both" "$status" 0
+    has "the one as well" "$(<"$work/loop")" "loop one is ours"
+    same "and gives them back" "$(rl list --json | grep -c '"loop')" 0
+}
+
 demo() {
     # Other builds, such as those with sanitizers, are not put where people find them.
     if [ -x build/rowlock ]; then
@@ -80,6 +93,7 @@ demo() {
 
 all() {
     nightly
+    looping
     [ "$db" != postgres ] || adopting
     [ "$db" != postgres ] || banking
     demo
