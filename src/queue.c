@@ -27,7 +27,7 @@ struct line {
     int64_t check_us; /* when to look for a circle */
     int64_t since_us; /* when we came, or last saw the line move */
     int64_t seen_us; /* when our place was last seen */
-    int64_t step_us; /* what the line took for one place then; 0: not known */
+    int64_t step_us; /* what the line took for one place when it last moved; 0: not known */
     int64_t until_us; /* how long we wait at most */
     bool deaf; /* nobody rings for us here */
     bool look; /* at once: a bell may have been missed */
@@ -54,8 +54,9 @@ static void note_ahead(struct line *l, int64_t ahead)
 {
     int64_t now_us = rlk_now_us();
     int64_t moved = l->ahead - ahead;
-    l->step_us = moved > 0 ? (now_us - l->seen_us) / moved : 0;
     if (moved > 0)
+        l->step_us = (now_us - l->seen_us) / moved;
+    if (moved != 0)
         l->since_us = now_us;
     l->look = l->look || (moved > 0 && ahead == 0);
     l->seen_us = now_us;
@@ -159,14 +160,18 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
     return value < low ? low : least(value, high);
 }
 
-/* Where nobody rings: the first in line makes its wait longer by a fortieth in the mean. The others look when
- * half of those before them will have gone, or, while the line stands, the less the further back they are. */
+/* Where nobody rings: the first in line makes its wait longer by a fortieth in the mean. The others ask for
+ * their place when half of those before them will have gone; while the line stands, the less often the longer
+ * it does and the further back they are. */
 static int64_t pause_unrung(const struct line *l, int64_t now_us)
 {
-    int64_t pause_us = between(FASTEST_US, (now_us - l->since_us) / PATIENCE, SLOWEST_US);
-    if (l->step_us > 0)
-        return between(FASTEST_US, l->step_us * l->ahead / 2, pause_us * (1 + l->ahead));
-    return pause_us * (1 + l->ahead);
+    int64_t stands_us = now_us - l->since_us;
+    int64_t pause_us = between(FASTEST_US, stands_us / PATIENCE, SLOWEST_US);
+    int64_t half_us = l->step_us * l->ahead / 2;
+    if (l->ahead == 0)
+        return pause_us;
+    return between(FASTEST_US, half_us > stands_us ? half_us : stands_us,
+                   pause_us * (1 + l->ahead));
 }
 
 static int64_t pause_of(struct line *l, int64_t now_us)

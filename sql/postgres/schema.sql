@@ -156,7 +156,7 @@ BEGIN
        AND (v_ticket IS NULL OR (w.ticket, w.attempt) < (v_ticket, p_attempt));
     -- Every notification wakes every session that listens to anything in this database, be it for nothing:
     -- those who will not be the first soon do not listen yet.
-    IF v_ahead < 16 THEN
+    IF v_ahead < 64 THEN
         v_bell := p_bell;
     END IF;
     UPDATE rowlock_waiters w SET expires = v_now + p_lease, bell = v_bell
