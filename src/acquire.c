@@ -58,6 +58,7 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
 
 static int found_mismatch(rowlock_lock *lock, const struct rlk_row *row)
 {
+    rlk_action(lock->db, "acquire lock", lock->name);
     if (row->permits == ROWLOCK_SHARED)
         return rlk_fail(lock->db, ROWLOCK_MISMATCH, "others hold it as a shared lock");
     return rlk_fail(lock->db, ROWLOCK_MISMATCH,
@@ -169,8 +170,10 @@ static void find_holder(struct rlk_acquiring *a)
 int rlk_try(struct rlk_acquiring *a)
 {
     struct rlk_step_call *step = &a->step;
-    *step = (struct rlk_step_call){
-        .run = run_acquire, .context = a, .contention_us = TRY_CONTENTION_US};
+    *step = (struct rlk_step_call){.run = run_acquire,
+                                   .context = a,
+                                   .contention_us = TRY_CONTENTION_US,
+                                   .heeds_cancel = a->options.wait_ms != 0};
     size_t before = a->which;
     int result = rlk_do(a->db, step);
     const struct rlk_grant *grant = &a->grants[a->which];

@@ -172,6 +172,7 @@ struct rlk_step_call {
     void *context;
     int64_t not_after_us; /* nothing is sent or waited for after this; 0: no such end */
     int64_t contention_us; /* how long to go on against contention; 0: the statement deadline */
+    bool heeds_cancel; /* rowlock_cancel() ends the pauses before it is sent again, as CANCELLED */
     bool without_tables; /* install: the tables may be missing */
     enum rlk_where where; /* inside the caller's transaction nothing is sent again */
     /* out */

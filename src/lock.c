@@ -105,7 +105,8 @@ void rlk_release_quietly(rowlock_lock *lock)
     if (lock->db->pid != getpid() || (!holding && !lock->attempt_open && !lock->queued))
         return;
     rlk_action(lock->db, "release at close lock", lock->name);
-    rlk_leave_line(lock);
+    if (lock->db->up) /* else the ticket will be passed by; nobody waits for a server for that */
+        rlk_leave_line(lock);
     if (!holding && !lock->attempt_open)
         return;
     if ((holding ? release_grant(lock) : withdraw_grant(lock)) != ROWLOCK_OK)

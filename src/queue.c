@@ -12,6 +12,7 @@ enum {
         5000, /* and of one that nobody rings for; it looks less often the longer it waits */
     SLOWEST_US = 250000,
     PATIENCE = 20, /* what part of the time waited so far the next pause is */
+    FAR = 64, /* so many before us may be gone within a second */
     SETTLING_MAX =
         12, /* quick looks at what is being changed; it may be so for as long as it likes */
     LEASE_END_SLACK_US = 2000 /* after the holder's lease, so that one look suffices */
@@ -32,6 +33,7 @@ struct line {
     bool deaf; /* nobody rings for us here */
     bool look; /* at once: a bell may have been missed */
     int losses; /* of the connection while we waited */
+    bool interrupted; /* by a cancel that cost the connection */
     int settling; /* looks in a row at something that was being changed */
 };
 
@@ -68,7 +70,7 @@ static int take_ticket(struct line *l)
 {
     struct rlk_place place = {0};
     struct enqueuing e = {.claim = l->claim, .lease_us = l->lease_us, .place = &place};
-    struct rlk_step_call step = {.run = run_enqueue, .context = &e};
+    struct rlk_step_call step = {.run = run_enqueue, .context = &e, .heeds_cancel = true};
     int64_t now_us = rlk_now_us();
     bool new_ticket = l->claim->ticket == 0;
     l->lock->queued = l->claim->attempt;
@@ -170,8 +172,8 @@ static int64_t pause_unrung(const struct line *l, int64_t now_us)
     int64_t half_us = l->step_us * l->ahead / 2;
     if (l->ahead == 0)
         return pause_us;
-    return between(FASTEST_US, half_us > stands_us ? half_us : stands_us,
-                   pause_us * (1 + l->ahead));
+    int64_t most_us = least(pause_us * (1 + l->ahead), SAFETY_US * (1 + l->ahead / FAR));
+    return between(FASTEST_US, half_us > stands_us ? half_us : stands_us, most_us);
 }
 
 static int64_t pause_of(struct line *l, int64_t now_us)
@@ -218,7 +220,8 @@ static enum rlk_bell await(struct line *l, int64_t until_us)
         l->look = true;
         if (class == RLK_UNCERTAIN)
             memcpy(db->lingering, db->session, sizeof db->lingering);
-        if (bell == RLK_INTERRUPTED)
+        l->interrupted = bell == RLK_INTERRUPTED;
+        if (l->interrupted)
             return bell;
         rlk_wait_plain(rlk_pause_retry(db, &l->losses));
         return RLK_SILENT; /* and make it anew now */
@@ -295,7 +298,7 @@ int rlk_wait_in_line(struct rlk_acquiring *a, int64_t until_us)
             l.look = look;
         }
     }
-    bool cut_off = result < 0 && !a->db->up; /* then nobody can be told now */
+    bool cut_off = !a->db->up && !l.interrupted; /* then nobody can be told now */
     if (l.lock && result != ROWLOCK_OK && !cut_off)
         leave_line(l.lock, l.claim);
     return result;

@@ -186,7 +186,10 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         int64_t pause = rlk_pause_retry(db, &tries);
         if (rlk_now_us() + pause >= until)
             return give_up(db, step, class, &call);
-        rlk_wait_plain(pause);
+        if (!step->heeds_cancel)
+            rlk_wait_plain(pause);
+        else if (!rlk_wait_until(db, rlk_now_us() + pause))
+            return step->was_uncertain ? give_up(db, step, class, &call) : ROWLOCK_CANCELLED;
     }
 }
 

@@ -227,7 +227,8 @@ ROWLOCK_API void rowlock_db_close(rowlock_db *db);
 /* Copy what the last failing call on this handle, or on a lock of it, had to say. No round trip. */
 ROWLOCK_API void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
 
-/* Make a wait on this handle end with ROWLOCK_CANCELLED: the one going on, or else the next. The only
+/* Make a wait on this handle end with ROWLOCK_CANCELLED: the one going on, or else the next; also while it
+ * looks for a lost server, as soon as an attempt to connect has ended. The only
  * call that is safe from another thread and from a signal handler. */
 ROWLOCK_API void rowlock_cancel(rowlock_db *db);
 
@@ -341,8 +342,9 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  * TIMEOUT    not granted during the whole wait; no ticket is left behind.
  * CANCELLED  rowlock_cancel() was called; nothing is held, and no ticket left behind.
  * MISMATCH   others hold it as another kind: shared where we count permits, or with another number of
- *            them. rowlock_lock_holder() tells who. Asking again is of no use while they do.
- * DEADLOCK   those we wait for wait, by themselves or through others, for locks that we hold under the
+ *            them. rowlock_lock_holder() tells who. Asking again is of no use while they do. A wait ends
+ *            so too, when such a holder comes before it.
+* DEADLOCK   those we wait for wait, by themselves or through others, for locks that we hold under the
  *            same owner name (rowlock_db_options.owner). Only one waiter of the circle is told, the one
  *            that came last; release what you hold and begin again. rowlock_db_error() names the circle.
  * LAPSED     re-entry after our own lease had run out: it was renewed, and is held.
@@ -374,7 +376,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire(rowlock_lock *lock,
 
 /* Get several locks, all of them or none. The library puts them in the order of their names, so that two
  * calls never wait for each other, and holds none while it waits for another. The handles belong to one
- * rowlock_db, hold nothing, and have different names; each grant is then renewed and released by itself.
+ * rowlock_db, hold nothing, and have different names, or it is EMISUSE or EINVAL; each grant is then
+ * renewed and released by itself. EMISUSE also if count is 0 or a lock is NULL.
  *
  * Results as rowlock_acquire(); what is not OK concerns the lock at *which (may be NULL). It waits in the
  * line of one lock at a time, and goes to the end of another's when that is the one missing: in a crowd
@@ -512,10 +515,11 @@ ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
  * locks the name's row in rowlock_tokens, which every grant must change. So it stops takeovers and
  * breaks until you commit, but no renewal and no release. On SQLite, where a file has one writer, it
  * makes your transaction that writer, and stops those too.
- *
- * OK    this grant is the newest of its name, and stays it until the transaction ends. A lease that has
- *       run out is no obstacle as long as nobody came: now nobody can.
- * LOST  another has been granted the lock, or it was broken. Roll back.
+ * * OK    this grant is the newest of its name, and stays it until the transaction ends. A lease that has
+ *       run out is no obstacle as long as nobody came: now nobody can. A shared or counted grant may have
+ *       newer ones of its kind beside it: OK says that none was made against it, nor will be. Others of its
+ *       kind are kept out as well until you commit.
+* LOST  another has been granted the lock, or it was broken. Roll back.
  *
  * Guard before you write or before you commit, at any isolation. Above READ COMMITTED PostgreSQL (and
  * MariaDB with innodb_snapshot_isolation) says CONFLICT where the token changed after your snapshot, be

@@ -419,6 +419,32 @@ static void test_cut_off(void)
     end();
 }
 
+static void cancel_on_open(enum script_op op)
+{
+    if (op == OP_OPEN)
+        rowlock_cancel(db);
+}
+
+/* Nor does a cancel wait for a server that is not there. */
+static void test_cancel_while_cut_off(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    script.hook = cancel_on_open;
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+               "cancelled while the server is looked for");
+    tap_is_int(script_count(OP_OPEN), 2, "after the first attempt");
+    tap_is_int(script_count(OP_LEAVE), 0, "the ticket is left to its lease");
+    script.hook = NULL;
+    rowlock_lock_close(lock);
+    tap_is_int(script_count(OP_OPEN), 2, "closing does not look for it either");
+    lock = must_lock(db, "nightly");
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    end();
+}
+
 /* Neither when there is nobody to tell, nor when that fails, is the reason forgotten. */
 static void test_leaving_fails(void)
 {
@@ -676,6 +702,7 @@ int main(void)
     test_uncertain_grant_in_line();
     test_ends();
     test_cut_off();
+    test_cancel_while_cut_off();
     test_leaving_fails();
     test_late_grant_in_line();
     test_cycle();
