@@ -304,7 +304,7 @@ static void judge(const struct life *life)
     tap_is_int(history_conflicts(&history, true), 0, "in %d grants never a writer with a reader",
                history.count);
     tap_is_int(history_excesses(&history, &most), 0, "never more than the permits");
-    tap_is_int(most, HISTORY_PERMITS, "and sometimes all of them");
+    tap_ok(most > 1, "and more than one at a time: %d", most);
     tap_is_int(history_inversions(&history), 0, "tokens increase strictly in the order of grants");
     tap_note("%d grants, %d confirmations, %d lost, %d stops, %d kills", history.count,
              history.kept, history.lost, crew.stops, crew.kills);
