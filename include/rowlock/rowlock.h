@@ -301,7 +301,7 @@ typedef struct rowlock_keeper rowlock_keeper;
 typedef struct rowlock_acquire_options {
     size_t size; /* sizeof(rowlock_acquire_options) */
     int64_t ttl_ms; /* the lease; 0: 30,000; at least 100, at most 366 days */
-    int64_t wait_ms; /* 0: try once; > 0: wait so long; ROWLOCK_FOREVER */
+    int64_t wait_ms; /* 0: try once; > 0: wait so long, at most 366 days; ROWLOCK_FOREVER */
     const char *note; /* for people reading the table, up to 255 bytes of UTF-8; NULL: none */
 
     rowlock_keeper *keeper; /* renews the lease until it is released; NULL: you do */
