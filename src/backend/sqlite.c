@@ -266,6 +266,16 @@ static int pragma(sqlite3 *db, const char *text, char *out, size_t cap)
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
+/* Is the file alone missing, and not its folder too? */
+static bool is_absent(const char *path)
+{
+    char folder[PATH_ROOM];
+    struct stat unused;
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s/.", (int)(slash - path), path);
+    return stat(path, &unused) != 0 && errno == ENOENT && stat(folder, &unused) == 0;
+}
+
 /* SQLite says no more than "unable to open database file". */
 static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call)
 {
@@ -275,6 +285,8 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
     char text[sizeof call->text];
     if (native == SQLITE_CANTOPEN_ISDIR || why == EISDIR)
         snprintf(text, sizeof text, "%.400s is a folder", path);
+    else if (why == ENOENT && is_absent(path)) /* the last of two tries was to read only */
+        snprintf(text, sizeof text, "cannot make %.400s: its file system takes no writes", path);
     else if (why == ENOENT || why == ENOTDIR)
         snprintf(text, sizeof text, "the folder of %.400s does not exist", path);
     else if (why != 0)
@@ -289,6 +301,10 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
     case EMFILE:
     case ENFILE:
         return RLK_UNSENT;
+    case ENOENT:
+        return is_absent(path) ? RLK_READONLY : RLK_INVALID;
+    case EROFS:
+        return RLK_READONLY;
     default:
         return RLK_INVALID;
     }
@@ -302,16 +318,6 @@ static void be_patient(struct connection *conn, struct rlk_call *call)
     if (patience_ms != conn->patience_ms)
         sqlite3_busy_timeout(conn->db, patience_ms);
     conn->patience_ms = patience_ms;
-}
-
-/* Is the file alone missing, and not its folder too? */
-static bool is_absent(const char *path)
-{
-    char folder[PATH_ROOM];
-    struct stat unused;
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s/.", (int)(slash - path), path);
-    return stat(path, &unused) != 0 && errno == ENOENT && stat(folder, &unused) == 0;
 }
 
 /* Without create, a file that is not there is RLK_SCHEMA: whoever only looks, or mistypes a path, must
