@@ -103,15 +103,15 @@ int history_excesses(const struct history *h, int *most)
     return found;
 }
 
-/* Of grants that stood side by side only the token row knows which was first: the clock is read before that is
- * locked. */
+/* Of grants that stood side by side, or in the same tick of the clock, only the token row knows which was first:
+ * the clock is read before that is locked. */
 int history_inversions(const struct history *h)
 {
     int found = 0;
     for (int i = 0; i < h->count; i++)
         for (int k = 0; k < h->count; k++) {
             const struct past *a = &h->past[i], *b = &h->past[k];
-            found += a->name == b->name && a->end <= b->start && a->token >= b->token;
+            found += a->name == b->name && a->end < b->start && a->token >= b->token;
             found += i < k && a->name == b->name && a->token == b->token;
         }
     return found;
