@@ -111,7 +111,8 @@ int history_inversions(const struct history *h)
     for (int i = 0; i < h->count; i++)
         for (int k = 0; k < h->count; k++) {
             const struct past *a = &h->past[i], *b = &h->past[k];
-            found += a->name == b->name && a->end < b->start && a->token >= b->token;
+            found += a->name == b->name && a->start < b->start && a->end < b->start &&
+                     a->token >= b->token;
             found += i < k && a->name == b->name && a->token == b->token;
         }
     return found;
