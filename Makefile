@@ -43,6 +43,7 @@ endif
 # --- Version: the header's macros are the only place it is written.
 
 HEADER := include/rowlock/rowlock.h
+HEADERS := $(sort $(wildcard include/rowlock/*.h))
 header_number = $(shell $(AWK) '$$2 == "ROWLOCK_VERSION_$(1)" { print $$3; exit }' $(HEADER) 2>/dev/null)
 MAJOR := $(call header_number,MAJOR)
 VERSION := $(MAJOR).$(call header_number,MINOR).$(call header_number,PATCH)
@@ -120,7 +121,7 @@ BUILD := build/$(shell printf '%s' '$(subst ','\'',$(FLAGS_TEXT))' | cksum | cut
 
 # --- Library and command
 
-CORE_SRCS := $(sort $(wildcard src/*.c))
+CORE_SRCS := $(sort $(wildcard src/*.c src/rows/*.c))
 CORE_OBJS := $(CORE_SRCS:%.c=$(BUILD)/%.o)
 BACKEND_OBJS := $(BACKENDS:%=$(BUILD)/src/backend/%.o)
 LIB_OBJS := $(CORE_OBJS) $(BACKEND_OBJS)
@@ -436,7 +437,7 @@ install-cli: $(COMMAND)
 
 install-headers:
 	$(INSTALL) -d '$(DESTDIR)$(includedir)/rowlock'
-	$(INSTALL) -m 644 $(HEADER) '$(DESTDIR)$(includedir)/rowlock/rowlock.h'
+	$(INSTALL) -m 644 $(HEADERS) '$(DESTDIR)$(includedir)/rowlock/'
 
 install-man:
 	@$(foreach p,$(MAN_PAGES),$(INSTALL) -d '$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))' && \
@@ -453,7 +454,7 @@ install-pc:
 uninstall:
 	rm -f '$(DESTDIR)$(libdir)/$(SOFILE)' '$(DESTDIR)$(libdir)/$(SONAME)' \
 	    '$(DESTDIR)$(libdir)/librowlock.so' '$(DESTDIR)$(libdir)/librowlock.a' \
-	    '$(DESTDIR)$(bindir)/rowlock' '$(DESTDIR)$(includedir)/rowlock/rowlock.h' \
+	    '$(DESTDIR)$(bindir)/rowlock' $(HEADERS:include/rowlock/%='$(DESTDIR)$(includedir)/rowlock/%') \
 	    '$(DESTDIR)$(pkgconfigdir)/rowlock.pc' \
 	    $(foreach p,$(MAN_PAGES),'$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))/$(notdir $(p))')
 	-rmdir '$(DESTDIR)$(includedir)/rowlock' 2>/dev/null

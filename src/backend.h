@@ -22,6 +22,7 @@
 #ifndef RLK_BACKEND_H
 #define RLK_BACKEND_H
 
+#include <rowlock/value.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -91,6 +92,27 @@ enum rlk_step {
     RLK_STEP_GUARD,
     RLK_STEP_FENCE,
     RLK_STEP_RAISE, /* every token counter and the floor, after a failover */
+    /* Of the caller's own tables: templates, which core completes. */
+    RLK_STEP_TABLE, /* what its columns are */
+    RLK_STEP_ROW_UPDATE, /* one row */
+    RLK_STEP_ROW_INSERT,
+    RLK_STEP_ROW_REMOVE,
+    RLK_STEP_ROW_READ,
+    RLK_STEP_ROWS_UPDATE, /* many rows; a dialect that takes one at a time has none of these */
+    RLK_STEP_ROWS_INSERT,
+    RLK_STEP_ROWS_REMOVE,
+    RLK_STEP_ROWS_FIND, /* which versions they have */
+    RLK_STEP_ROWS_PAGE, /* a walk */
+    RLK_STEP_ROWS_COUNT,
+    /* Of ours again, but sent as queries. */
+    RLK_STEP_ONCE_CLAIM,
+    RLK_STEP_ONCE_LOOK,
+    RLK_STEP_ONCE_COMPLETE,
+    RLK_STEP_ONCE_ABANDON,
+    RLK_STEP_ONCE_SWEEP,
+    RLK_STEP_WALK_LOAD,
+    RLK_STEP_WALK_SAVE,
+    RLK_STEP_WALK_END,
     RLK_STEP_COUNT
 };
 struct rlk_texts {
@@ -265,6 +287,39 @@ struct rlk_fold {
 /* Given each row of list() and sweep(); must not call the driver. Non-zero stops. */
 typedef int rlk_row_fn(void *context, const struct rlk_row *row);
 
+/* Given each row of query(), valid until it returns; must not call the driver. Non-zero stops. */
+typedef int rlk_cells_fn(void *context, const rowlock_value *cells, size_t count);
+
+/* A statement about the caller's own tables, composed by core of templates in sql/ and quoted names. */
+struct rlk_query {
+    /* Of this very text, in this process, for ever: a driver may keep the statement prepared by it. 0: it
+     * is not worth keeping. */
+    uint64_t id;
+    const char *sql;
+    const rowlock_value *values; /* its parameters, in order */
+    size_t count;
+    bool ours; /* it is about tables of ours: what is missing is RLK_SCHEMA, as in any step */
+    rlk_cells_fn *each; /* NULL: nobody wants the rows */
+    void *context;
+    int64_t changed; /* out: rows inserted, updated, deleted, if it is such a statement */
+};
+
+/* BEGIN, COMMIT, ROLLBACK are of a transaction of ours; the others of a savepoint inside of one, ours or
+ * the caller's. */
+enum rlk_frame {
+    RLK_BEGIN,
+    RLK_COMMIT,
+    RLK_ROLLBACK,
+    RLK_SAVE,
+    RLK_KEEP,
+    RLK_UNDO,
+    RLK_LOOK /* nothing is sent: is one open? call->inside says, also where the answer is not DONE */
+};
+
+/* How many rows go into one statement: as arrays, a text like {"1",NULL} for each column; as one JSON
+ * text, an array of arrays whose texts are hexadecimal; or one row at a time. */
+enum rlk_packing { RLK_ARRAYS, RLK_JSON, RLK_SINGLY };
+
 /* A driver. Its const struct stands at the foot of its file, as the table of contents. conn is its
  * state of conn_size bytes, zeroed and owned by core. All operations are MUST, but those that say may.
  * Each takes one round trip and blocks no longer than call->deadline_us unless it says otherwise. */
@@ -273,6 +328,8 @@ struct rlk_backend {
     const char *const *schemes; /* URL schemes, NULL-terminated */
     size_t conn_size;
     char quote; /* around identifiers, doubled inside them */
+    char marker; /* of a parameter: '?', or '$' with its number after it */
+    enum rlk_packing packing;
 
     /* Connect. Whatever it returns, close() is called once and must cope. texts is filled by core
      * before any step but open, adopt and close; it outlives the connection. */
@@ -384,6 +441,17 @@ struct rlk_backend {
                                   int64_t token, bool *found, struct rlk_row *broken);
     /* Set the floor and every counter to the highest of them plus by, in one transaction. */
     enum rlk_class (*raise_tokens)(void *conn, struct rlk_call *call, int64_t by, int64_t *floor);
+
+    /* One statement of the caller's own tables: by itself, or where it may be inside, a part of the
+     * transaction. A cell is INT, REAL, DECIMAL, BYTES, BOOL, TIME where the database has such a type, else
+     * TEXT; an integer that is not one of 64 bits with a sign is DECIMAL. What contradicts a constraint
+     * is RLK_REFUSED (also a unique key: such a text never makes that happen by itself), a value that
+     * does not fit, or a name that is not there, RLK_INVALID. */
+    enum rlk_class (*query)(void *conn, struct rlk_call *call, struct rlk_query *query);
+    /* BEGIN only outside of a transaction (RLK_IN_TX), the others only inside (RLK_NO_TX), whatever
+     * call->where. After BEGIN steps with RLK_INSIDE and RLK_EITHER are a part of it, on a connection
+     * of our own too. A COMMIT that the server turned into a rollback is RLK_CONTENTION. */
+    enum rlk_class (*frame)(void *conn, struct rlk_call *call, enum rlk_frame what);
 };
 
 /* Copy text into a call's diag, cut at a character, control characters made blank, so that a server's

@@ -33,6 +33,14 @@ const char *rowlock_result_name(int result)
         return "ROWLOCK_DEADLOCK";
     case ROWLOCK_PENDING:
         return "ROWLOCK_PENDING";
+    case ROWLOCK_GONE:
+        return "ROWLOCK_GONE";
+    case ROWLOCK_EXISTS:
+        return "ROWLOCK_EXISTS";
+    case ROWLOCK_UNDONE:
+        return "ROWLOCK_UNDONE";
+    case ROWLOCK_DONE:
+        return "ROWLOCK_DONE";
     case ROWLOCK_EUNCERTAIN:
         return "ROWLOCK_EUNCERTAIN";
     case ROWLOCK_ECONN:

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /* Length of the UTF-8 character at c, or 0 if there is none: no overlong forms, no surrogates, nothing
- * past U+10FFFF (RFC 3629). Reading stops at the terminator. */
-static size_t utf8_length(const unsigned char *c)
+ * past U+10FFFF (RFC 3629). */
+static size_t utf8_length(const unsigned char *c, size_t left)
 {
     static const struct {
         unsigned char first_low, first_high, second_low, second_high, length;
@@ -22,6 +22,8 @@ static size_t utf8_length(const unsigned char *c)
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         if (c[0] < forms[i].first_low || c[0] > forms[i].first_high)
             continue;
+        if (forms[i].length > left)
+            return 0;
         if (forms[i].length > 1 && (c[1] < forms[i].second_low || c[1] > forms[i].second_high))
             return 0;
         for (size_t k = 2; k < forms[i].length; k++)
@@ -32,14 +34,15 @@ static size_t utf8_length(const unsigned char *c)
     return 0;
 }
 
-static bool is_utf8(const char *text)
+bool rlk_is_utf8(const char *text, size_t length)
 {
     const unsigned char *c = (const unsigned char *)text;
-    while (*c) {
-        size_t n = utf8_length(c);
+    while (length > 0) {
+        size_t n = utf8_length(c, length);
         if (n == 0)
             return false;
         c += n;
+        length -= n;
     }
     return true;
 }
@@ -54,7 +57,7 @@ int rlk_check_text(rowlock_db *db, const char *what, const char *text, bool may_
                         what, RLK_TEXT_MAX);
     if (length > RLK_TEXT_MAX)
         return rlk_fail(db, ROWLOCK_EINVAL, "the %s is longer than %d bytes", what, RLK_TEXT_MAX);
-    if (!is_utf8(text))
+    if (!rlk_is_utf8(text, length))
         return rlk_fail(db, ROWLOCK_EINVAL, "the %s is not valid UTF-8", what);
     return ROWLOCK_OK;
 }
@@ -101,7 +104,7 @@ static void describe(char *out, size_t cap, const char *text)
 {
     rlk_copy_text(out, cap, text, strlen(text));
     for (char *c = out; *c; c++)
-        if ((unsigned char)*c >= 0x80 && !is_utf8(out))
+        if ((unsigned char)*c >= 0x80 && !rlk_is_utf8(out, strlen(out)))
             *c = '?';
 }
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rowlock/rowlock.h>
+#include <rowlock/versions.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -25,12 +26,16 @@ struct rowlock_db {
     bool adopted;
     bool opened; /* conn is to be closed; it may be up or broken */
     bool up; /* as far as we know the connection works */
+    struct rlk_witness
+        *witness; /* of a transaction that may be run again; NULL: nobody needs one */
+    bool in_tx; /* a transaction of ours is open, or was when the connection was lost */
     bool schema_ok; /* our tables were looked at on this connection */
     bool several; /* the URL names other servers, which may take writes when this one does not */
     int found_version; /* of our tables when last looked at; 0: missing or half installed;
                           -1: no version of ours */
     char identity[64]; /* of the installation first met; empty: none yet */
 
+    uint64_t connections; /* made so far */
     char session[64]; /* of this connection, as rlk_hello named it */
     char lingering[64]; /* the one before, if a statement of ours may still be under way to it */
 
@@ -129,6 +134,7 @@ int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *
 void rlk_error_copy(rowlock_error *out, const rowlock_error *in);
 
 /* ident.c */
+bool rlk_is_utf8(const char *text, size_t length); /* without zero bytes */
 int rlk_check_text(rowlock_db *db, const char *what, const char *text, bool may_be_empty);
 int rlk_random_owner(char out[RLK_TEXT_MAX + 1]);
 int rlk_random_seed(uint64_t *out);
@@ -141,6 +147,16 @@ int rlk_take_acquire_options(rowlock_db *db, rowlock_acquire_options *out,
                              const rowlock_acquire_options *theirs);
 int rlk_take_sweep_options(rowlock_db *db, rowlock_sweep_options *out,
                            const rowlock_sweep_options *theirs);
+int rlk_take_table_options(rowlock_db *db, rowlock_table_options *out,
+                           const rowlock_table_options *theirs);
+int rlk_take_change_options(rowlock_db *db, rowlock_change_options *out,
+                            const rowlock_change_options *theirs);
+int rlk_take_retry_options(rowlock_db *db, rowlock_retry_options *out,
+                           const rowlock_retry_options *theirs);
+int rlk_take_walk_options(rowlock_db *db, rowlock_walk_options *out,
+                          const rowlock_walk_options *theirs);
+int rlk_take_once_options(rowlock_db *db, rowlock_once_options *out,
+                          const rowlock_once_options *theirs);
 int rlk_check_ttl(rowlock_db *db, int64_t ttl_ms);
 int rlk_check_permits(rowlock_db *db, int32_t permits);
 /* Fill a caller's struct, which begins with its size, as far as it reaches. */
@@ -173,7 +189,8 @@ struct rlk_step_call {
     int64_t not_after_us; /* nothing is sent or waited for after this; 0: no such end */
     int64_t contention_us; /* how long to go on against contention; 0: the statement deadline */
     bool heeds_cancel; /* rowlock_cancel() ends the pauses before it is sent again, as CANCELLED */
-    bool without_tables; /* install: the tables may be missing */
+    bool without_tables; /* our tables may be missing */
+    bool ends_transaction; /* a lost answer leaves it open what became of that */
     enum rlk_where where; /* inside the caller's transaction nothing is sent again */
     /* out */
     bool contended; /* gave up against contention; nothing was done */

@@ -22,7 +22,15 @@ enum {
     MAX_BATCH = 10000,
     DEFAULT_IDLE_DAYS = 30,
     MAX_DAYS = 366,
-    MAX_SWEEP_DAYS = 36600
+    MAX_SWEEP_DAYS = 36600,
+    DEFAULT_CHUNK = 1000,
+    MAX_CHUNK = 10000,
+    DEFAULT_ATTEMPTS = 20,
+    DEFAULT_LOCK_AFTER = 2,
+    DEFAULT_RETRY_MS = 10000,
+    DEFAULT_BASE_MS = 2,
+    DEFAULT_CAP_MS = 200,
+    DEFAULT_ONCE_MS = 60000
 };
 
 void rowlock_db_options_init(rowlock_db_options *options)
@@ -192,4 +200,97 @@ void rlk_give_struct(void *theirs, const void *ours, size_t our_size)
         return;
     size_t common = size < our_size ? size : our_size;
     memcpy((char *)theirs + sizeof size, (const char *)ours + sizeof size, common - sizeof size);
+}
+
+/* ---- rowlock/versions.h */
+
+void rowlock_table_options_init(rowlock_table_options *options)
+{
+    *options = (rowlock_table_options)ROWLOCK_TABLE_OPTIONS_INIT;
+}
+
+void rowlock_change_options_init(rowlock_change_options *options)
+{
+    *options = (rowlock_change_options)ROWLOCK_CHANGE_OPTIONS_INIT;
+}
+
+void rowlock_retry_options_init(rowlock_retry_options *options)
+{
+    *options = (rowlock_retry_options)ROWLOCK_RETRY_OPTIONS_INIT;
+}
+
+void rowlock_walk_options_init(rowlock_walk_options *options)
+{
+    *options = (rowlock_walk_options)ROWLOCK_WALK_OPTIONS_INIT;
+}
+
+void rowlock_once_options_init(rowlock_once_options *options)
+{
+    *options = (rowlock_once_options)ROWLOCK_ONCE_OPTIONS_INIT;
+}
+
+int rlk_take_table_options(rowlock_db *db, rowlock_table_options *out,
+                           const rowlock_table_options *theirs)
+{
+    int result = take_struct(db, out, sizeof *out, theirs);
+    if (result == ROWLOCK_OK && !out->version)
+        out->version = "version";
+    return result;
+}
+
+int rlk_take_change_options(rowlock_db *db, rowlock_change_options *out,
+                            const rowlock_change_options *theirs)
+{
+    int result = take_struct(db, out, sizeof *out, theirs);
+    if (result == ROWLOCK_OK && out->chunk == 0)
+        out->chunk = DEFAULT_CHUNK;
+    return result == ROWLOCK_OK ? within(db, "chunk", out->chunk, 1, MAX_CHUNK) : result;
+}
+
+int rlk_take_retry_options(rowlock_db *db, rowlock_retry_options *out,
+                           const rowlock_retry_options *theirs)
+{
+    int result = take_struct(db, out, sizeof *out, theirs);
+    if (result != ROWLOCK_OK)
+        return result;
+    out->attempts = out->attempts ? out->attempts : DEFAULT_ATTEMPTS;
+    out->lock_after = out->lock_after ? out->lock_after : DEFAULT_LOCK_AFTER;
+    out->deadline_ms = out->deadline_ms ? out->deadline_ms : DEFAULT_RETRY_MS;
+    out->base_ms = out->base_ms ? out->base_ms : DEFAULT_BASE_MS;
+    out->cap_ms = out->cap_ms ? out->cap_ms : DEFAULT_CAP_MS;
+    if ((result = within(db, "attempts", out->attempts, 1, INT32_MAX)) == ROWLOCK_OK &&
+        (result = within(db, "deadline_ms", out->deadline_ms, 1, MAX_DAYS * MS_PER_DAY)) ==
+            ROWLOCK_OK &&
+        (result = within(db, "base_ms", out->base_ms, 1, MAX_TIMEOUT_MS)) == ROWLOCK_OK)
+        result = within(db, "cap_ms", out->cap_ms, 1, MAX_TIMEOUT_MS);
+    return result;
+}
+
+int rlk_take_walk_options(rowlock_db *db, rowlock_walk_options *out,
+                          const rowlock_walk_options *theirs)
+{
+    int result = take_struct(db, out, sizeof *out, theirs);
+    if (result == ROWLOCK_OK)
+        result = rlk_check_text(db, "walk's name", out->name, false);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!out->each)
+        return rlk_fail(db, ROWLOCK_EINVAL, "each must not be NULL");
+    out->chunk = out->chunk ? out->chunk : DEFAULT_CHUNK;
+    out->ttl_ms = out->ttl_ms ? out->ttl_ms : DEFAULT_TTL_MS;
+    if ((result = within(db, "chunk", out->chunk, 1, MAX_CHUNK)) == ROWLOCK_OK)
+        result = rlk_check_ttl(db, out->ttl_ms);
+    return result;
+}
+
+int rlk_take_once_options(rowlock_db *db, rowlock_once_options *out,
+                          const rowlock_once_options *theirs)
+{
+    int result = take_struct(db, out, sizeof *out, theirs);
+    if (result == ROWLOCK_OK && out->fingerprint)
+        result = rlk_check_text(db, "fingerprint", out->fingerprint, true);
+    out->ttl_ms = out->ttl_ms ? out->ttl_ms : DEFAULT_ONCE_MS;
+    if (result == ROWLOCK_OK)
+        result = within(db, "ttl_ms", out->ttl_ms, 1, MAX_DAYS * MS_PER_DAY);
+    return result == ROWLOCK_OK ? within(db, "token", out->token, 0, INT64_MAX) : result;
 }

@@ -71,6 +71,7 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     struct rlk_hello hello = {0};
     rlk_disconnect(db, false);
     db->opened = true;
+    db->connections++;
     db->target.lingering = db->lingering;
     enum rlk_class class = db->backend->open(db->conn, call, &db->target, &db->texts, &hello);
     db->several = hello.several;
@@ -105,9 +106,11 @@ static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *ste
 {
     enum rlk_class class = RLK_DONE;
     if (!db->up) {
-        if (db->adopted) {
+        if (db->adopted || db->in_tx) {
             rlk_diag_set(call, 0, NULL,
-                         "the adopted connection was lost; open a new one and adopt that");
+                         db->adopted
+                             ? "the adopted connection was lost; open a new one and adopt that"
+                             : "the connection was lost, and the transaction with it");
             return RLK_UNSENT;
         }
         call->deadline_us = end_of(step, db->target.connect_ms * 1000);
@@ -144,7 +147,7 @@ static enum rlk_class send_once(rowlock_db *db, struct rlk_step_call *step, stru
 static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class class,
                    const struct rlk_call *call)
 {
-    if (call->inside && is_connection_gone(class))
+    if ((call->inside || step->ends_transaction) && is_connection_gone(class))
         db->up = false;
     if (step->was_uncertain)
         class = RLK_UNCERTAIN;
@@ -168,8 +171,12 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         if (class == RLK_DONE)
             return ROWLOCK_OK;
 
-        if (step->where == RLK_INSIDE && is_connection_gone(class))
+        if ((step->where == RLK_INSIDE || db->in_tx) && is_connection_gone(class))
             call.inside = true; /* it was, while there was a connection */
+        if (step->ends_transaction) {
+            call.inside = class == RLK_CONTENTION; /* what became of it is the question otherwise */
+            return give_up(db, step, class, &call);
+        }
         if (call.inside)
             return give_up(db, step, class, &call);
         int64_t until = contention_until;
@@ -218,9 +225,10 @@ int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other)
     }
     if (strcmp(db->identity, other->identity) == 0)
         return ROWLOCK_OK;
-    return rlk_fail(db, ROWLOCK_ESCHEMA,
-                    "the lock is of another installation (%s) than this connection's tables (%s)",
-                    other->identity, db->identity);
+    return rlk_fail(
+        db, ROWLOCK_ESCHEMA,
+        "the lock or key is of another installation (%s) than this connection's tables (%s)",
+        other->identity, db->identity);
 }
 
 int rlk_enter(rowlock_db *db, const char *verb, const char *name)

@@ -14,7 +14,7 @@ static int enter_tx(rowlock_lock *lock, rowlock_db *tx, const char *verb)
     int result = rlk_enter(tx, verb, lock->name);
     if (result != ROWLOCK_OK)
         return result;
-    if (!tx->adopted)
+    if (!tx->adopted && !tx->in_tx)
         return rlk_fail(tx, ROWLOCK_EMISUSE,
                         "this is a part of your own transaction: adopt the connection it is on");
     return rlk_same_tables(tx, RLK_INSIDE, lock->db);

@@ -96,12 +96,16 @@ typedef enum rowlock_result {
                               protected the work, although nobody else was granted the lock */
     ROWLOCK_NONE = 5, /* there is no such grant */
     ROWLOCK_CANCELLED = 6, /* rowlock_cancel() ended the wait */
-    ROWLOCK_STALE = 7, /* a newer token has been seen */
+    ROWLOCK_STALE = 7, /* a newer token has been seen; or a row has another version */
     ROWLOCK_CONFLICT = 8, /* your transaction lost against another's: a serialization failure, a
                              deadlock, a lock timeout. Roll it back and run it again */
     ROWLOCK_MISMATCH = 9, /* held as another kind: shared, or with another number of permits */
     ROWLOCK_DEADLOCK = 10, /* the wait would never end: those we wait for wait for us */
     ROWLOCK_PENDING = 11, /* what rowlock_acquire_start() began is still going on */
+    ROWLOCK_GONE = 12, /* there is no such row */
+    ROWLOCK_EXISTS = 13, /* there is such a row already */
+    ROWLOCK_UNDONE = 14, /* not changed, because all rows were to be changed or none */
+    ROWLOCK_DONE = 15, /* it was done before */
 
     /* We failed, or cannot tell. rowlock_db_error() has the facts. */
     ROWLOCK_EUNCERTAIN = -1, /* sent, but the answer never came: it may or may not have happened */
@@ -491,8 +495,9 @@ ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
 
 /* ---------------------------------------------------------------- your transaction */
 
-/* These become a part of the transaction that is open on an adopted connection, tx. They begin, commit
- * and set nothing. EMISUSE if tx is not adopted, or is not inside a transaction; ECONN if its
+/* These become a part of the transaction that is open on an adopted connection, tx, or of the one that
+ * rowlock_retry() runs on it (rowlock/versions.h). They begin, commit
+ * and set nothing. EMISUSE if tx is not inside such a transaction; ECONN if its
  * connection is lost, and your transaction with it. rowlock_db_error(tx) has the facts, and says in
  * transaction_over whether your transaction can go on. The lock may belong to tx or, better, to a
  * rowlock_db of its own with a keeper. tx must see the same installation: ESCHEMA if it is another.

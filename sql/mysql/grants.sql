@@ -18,10 +18,14 @@ GRANT EXECUTE ON PROCEDURE appdb.rowlock_renew_all TO 'app'@'%';
 -- For rowlock_fence():
 --   GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'app'@'%';
 --   GRANT EXECUTE ON PROCEDURE appdb.rowlock_fence TO 'app'@'%';
+-- For rowlock_once_claim() and the rest of its kind, and for rowlock_walk():
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'app'@'%';
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'app'@'%';
 -- A user that only looks (rowlock list, show, check):
---   GRANT SELECT ON appdb.rowlock_locks TO 'watch'@'%';  and the same on the other three tables
+--   GRANT SELECT ON appdb.rowlock_locks TO 'watch'@'%';  and the same on the other six tables
 -- A user that also breaks grants, sweeps token counters and raises them after a failover:
 --   GRANT EXECUTE ON PROCEDURE appdb.rowlock_break TO 'ops'@'%';
 --   GRANT EXECUTE ON PROCEDURE appdb.rowlock_fold TO 'ops'@'%';
 --   GRANT EXECUTE ON PROCEDURE appdb.rowlock_raise TO 'ops'@'%';
 --   GRANT DELETE ON appdb.rowlock_tokens TO 'ops'@'%';
+--   GRANT SELECT, UPDATE, DELETE ON appdb.rowlock_once TO 'ops'@'%';   or: rowlock sweep --once-older-than never

@@ -65,6 +65,33 @@ CREATE TABLE IF NOT EXISTS rowlock_fences (
     seen     BIGINT NOT NULL
 ) ENGINE = InnoDB;
 
+-- Keys that were claimed, and what came of them. token: of
+-- the claimer's lock, 0: none. changed: when that was, by which they are swept.
+CREATE TABLE IF NOT EXISTS rowlock_once (
+    name        VARBINARY(255) NOT NULL PRIMARY KEY,
+    fingerprint VARBINARY(255) NOT NULL,
+    attempt     BIGINT NOT NULL,
+    token       BIGINT NOT NULL,
+    expires     BIGINT NOT NULL,
+    done        TINYINT NOT NULL,
+    result      BLOB,
+    changed     BIGINT NOT NULL
+) ENGINE = InnoDB;
+
+-- Walks under way. position: the last key walked by; pending: keys of rows to be written once more.
+CREATE TABLE IF NOT EXISTS rowlock_walks (
+    name      VARBINARY(255) NOT NULL PRIMARY KEY,
+    step      BIGINT NOT NULL,
+    position  LONGBLOB NOT NULL,
+    pending   LONGBLOB NOT NULL,
+    walked    BIGINT NOT NULL,
+    written   BIGINT NOT NULL,
+    untouched BIGINT NOT NULL,
+    conflicts BIGINT NOT NULL,
+    failed    BIGINT NOT NULL,
+    changed   BIGINT NOT NULL
+) ENGINE = InnoDB;
+
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          INT NOT NULL PRIMARY KEY,
     version     INT NOT NULL,

@@ -14,7 +14,10 @@ GRANT EXECUTE ON FUNCTION
 
 -- For rowlock_fence():
 --   GRANT SELECT, INSERT, UPDATE ON rowlock_fences TO :"user";
+-- For rowlock_once_claim() and the rest of its kind, and for rowlock_walk():
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_once, rowlock_walks TO :"user";
 -- A role that only looks (rowlock list, show, check):
 --   GRANT SELECT ON rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_meta TO :"user";
--- A role that sweeps token counters too (rowlock sweep):
+-- A role that sweeps token counters and claimed keys too (rowlock sweep):
 --   GRANT DELETE ON rowlock_tokens TO :"user";
+--   GRANT SELECT, UPDATE, DELETE ON rowlock_once TO :"user";   or: rowlock sweep --once-older-than never

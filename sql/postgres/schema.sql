@@ -71,6 +71,33 @@ CREATE TABLE IF NOT EXISTS rowlock_fences (
     seen     bigint NOT NULL
 ) WITH (fillfactor = 50);
 
+-- Keys that were claimed, and what came of them. token: of
+-- the claimer's lock, 0: none. changed: when that was, by which they are swept.
+CREATE TABLE IF NOT EXISTS rowlock_once (
+    name        text COLLATE "C" PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 255),
+    fingerprint text COLLATE "C" NOT NULL,
+    attempt     bigint NOT NULL,
+    token       bigint NOT NULL,
+    expires     bigint NOT NULL,
+    done        boolean NOT NULL,
+    result      bytea,
+    changed     bigint NOT NULL
+);
+
+-- Walks under way. position: the last key walked by; pending: keys of rows to be written once more.
+CREATE TABLE IF NOT EXISTS rowlock_walks (
+    name      text COLLATE "C" PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 255),
+    step      bigint NOT NULL,
+    position  text NOT NULL,
+    pending   text NOT NULL,
+    walked    bigint NOT NULL,
+    written   bigint NOT NULL,
+    untouched bigint NOT NULL,
+    conflicts bigint NOT NULL,
+    failed    bigint NOT NULL,
+    changed   bigint NOT NULL
+) WITH (fillfactor = 50);
+
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          integer PRIMARY KEY CHECK (id = 1),
     version     integer NOT NULL,

@@ -6,4 +6,6 @@ DROP TABLE IF EXISTS rowlock_locks;
 DROP TABLE IF EXISTS rowlock_waiters;
 DROP TABLE IF EXISTS rowlock_tokens;
 DROP TABLE IF EXISTS rowlock_fences;
+DROP TABLE IF EXISTS rowlock_once;
+DROP TABLE IF EXISTS rowlock_walks;
 DROP TABLE IF EXISTS rowlock_meta;

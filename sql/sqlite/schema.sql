@@ -63,6 +63,33 @@ CREATE TABLE IF NOT EXISTS rowlock_fences (
     seen     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Keys that were claimed, and what came of them. token: of
+-- the claimer's lock, 0: none. changed: when that was, by which they are swept.
+CREATE TABLE IF NOT EXISTS rowlock_once (
+    name        TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
+    fingerprint TEXT COLLATE BINARY NOT NULL,
+    attempt     INTEGER NOT NULL,
+    token       INTEGER NOT NULL,
+    expires     INTEGER NOT NULL,
+    done        INTEGER NOT NULL,
+    result      BLOB,
+    changed     INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Walks under way. position: the last key walked by; pending: keys of rows to be written once more.
+CREATE TABLE IF NOT EXISTS rowlock_walks (
+    name      TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
+    step      INTEGER NOT NULL,
+    position  TEXT NOT NULL,
+    pending   TEXT NOT NULL,
+    walked    INTEGER NOT NULL,
+    written   INTEGER NOT NULL,
+    untouched INTEGER NOT NULL,
+    conflicts INTEGER NOT NULL,
+    failed    INTEGER NOT NULL,
+    changed   INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          INTEGER PRIMARY KEY CHECK (id = 1),
     version     INTEGER NOT NULL,

@@ -4,7 +4,8 @@
  * What a step says is in sql/mysql/; when it is taken and what its answer means is core's business.
  *
  * Each step is a prepared statement, prepared when a connection first needs it: that once it costs a
- * second round trip. On an adopted connection the statements go when the rowlock_db is closed.
+ * second round trip. So are statements of the caller's own tables, of which the connection keeps those
+ * used last. On an adopted connection the statements go when the rowlock_db is closed.
  *
  * Both client libraries count timeouts in whole seconds and take them when they connect. Ours are
  * rounded up, and hold for each wait: a call may overrun its deadline by a second, and by as long as
@@ -48,6 +49,7 @@ enum {
     OLDEST_MARIADB = 100600, /* SKIP LOCKED */
     VALUES_MAX = 12, /* of acquire */
     COLUMNS_MAX = 16, /* of acquire */
+    KEPT_MAX = 32, /* statements of the caller's own tables, prepared on one connection */
     BELLS_MAX =
         16, /* kept by one connection: as many locks as a program takes one after the other */
     BELL_NAME = 64 /* the longest that the servers take, which is shorter, and its end */
@@ -57,6 +59,7 @@ enum {
 struct bell {
     int64_t attempt;
     int64_t token; /* 0: still in line */
+    bool leaving; /* the grant is released when the transaction is committed */
     char name[RLK_TEXT_MAX + 1];
 };
 
@@ -67,9 +70,24 @@ struct place {
     int64_t rung; /* whose was rung, though it was not our turn: not waited for again */
 };
 
+/* A statement of the caller's own tables. Where its columns go stays the same for as long as it is
+ * prepared, for the same reason as conn.length. */
+struct prepared {
+    MYSQL_STMT *stmt; /* NULL: this place is free */
+    uint64_t id, used;
+    unsigned columns;
+    MYSQL_BIND *column;
+    struct cell *cell;
+    rowlock_value *value;
+    bool texts; /* it reads texts, on a borrowed connection: see widen() */
+};
+
 struct conn {
     MYSQL *mysql;
     MYSQL_STMT *stmt[RLK_STEP_COUNT]; /* NULL: not prepared yet */
+    struct prepared kept[KEPT_MAX];
+    struct prepared once; /* one that is not worth keeping */
+    uint64_t uses; /* counts upwards: the statement used last has the highest */
     const struct rlk_texts *texts;
     /* Of the columns of the row fetched last. Here, because libmysqlclient writes to where a statement
      * was last told to put them when it is executed again, before it can be told anew. */
@@ -78,15 +96,20 @@ struct conn {
     struct bell bell[BELLS_MAX];
     int bells_kept;
     struct place place;
+    int64_t packet; /* the longest that the server takes; 0: not asked yet */
     int64_t answer_us; /* how long an answer may take */
     bool adopted;
-    bool was_in_tx; /* the caller's transaction had begun when the step was sent */
+    bool was_in_tx; /* the transaction had begun when the step was sent */
+    bool ours; /* a transaction that frame() has begun, and not ended */
+    bool lost; /* that one was rolled back by the server */
     bool dead; /* nothing is sent any more */
 };
 
 /* --- Where the two client libraries differ */
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
+
+typedef my_bool flag;
 
 static int socket_of(MYSQL *mysql)
 {
@@ -110,6 +133,8 @@ static void never_reconnect(MYSQL *mysql)
 }
 
 #else
+
+typedef bool flag;
 
 static int socket_of(MYSQL *mysql)
 {
@@ -243,6 +268,32 @@ static enum rlk_class classify(unsigned code, bool sent)
     return code == CR_OUT_OF_MEMORY ? RLK_NOMEM : RLK_UNSENT;
 }
 
+/* What the server says of the caller's own statement when a name in it is not there, when it is wrong, or
+ * when a value does not fit: all that is not so for the tables of ours, or would be nobody's fault but ours.
+ * What contradicts a constraint is in neither list. */
+static const unsigned short unfit[] = {
+    /* names */
+    1046, 1049, 1051, 1052, 1054, 1059, 1060, 1103, 1109, 1146, 1166, 1305, 1356, 1630, 1949,
+    /* SQL */
+    1064, 1065, 1066, 1093, 1110, 1111, 1128, 1136, 1140, 1149, 1210, 1221, 1222, 1235, 1239, 1241,
+    1242, 1247, 1248, 1288, 1295, 1318, 1348, 1390, 1394, 1442, 1443, 1471, 1582, 1583, 1584, 3593,
+    /* character sets, types that do not go together, columns that take no value */
+    1115, 1253, 1977, 1267, 1270, 1271, 1273, 1300, 1301, 1906, 3105, 3144, 3854, 3988, 3995, 4078,
+    4079,
+    /* values: out of range, too long, not of this type, no JSON, no geometry, no partition for it */
+    1118, 1139, 1153, 1264, 1265, 1292, 1365, 1366, 1367, 1406, 1411, 1416, 1425, 1426, 1427, 1441,
+    1525, 1526, 1690, 1916, 3037, 3140, 3141, 3143, 3146, 3156, 3157, 3158, 3617, 3669, 3685, 3690,
+    3692, 3699, 4037, 4038, 4041, 4042, 4076};
+
+static enum rlk_class classify_query(unsigned code, bool sent)
+{
+    for (size_t i = 0; i < sizeof unfit / sizeof unfit[0]; i++) {
+        if (unfit[i] == code)
+            return RLK_INVALID;
+    }
+    return classify(code, sent);
+}
+
 static bool in_transaction(const struct conn *c)
 {
     return c->mysql->server_status & (SERVER_STATUS_IN_TRANS | SERVER_STATUS_IN_TRANS_READONLY);
@@ -258,23 +309,22 @@ static bool transaction_is_over(struct conn *c, enum rlk_class class)
 }
 
 /* A killed procedure leaves its transaction open. Our own connection is closed for it; on a borrowed
- * one nothing may stay behind, and the transaction is ours unless the step ran inside the caller's. */
+ * one nothing may stay behind, unless the step ran inside the caller's transaction. */
 static void abandon(struct conn *c, struct rlk_call *call, unsigned code, enum rlk_class class)
 {
     if (is_client_error(code) && (class == RLK_UNSENT || class == RLK_UNCERTAIN))
         c->dead = true;
-    else if (class == RLK_UNCERTAIN && c->adopted && !call->inside)
+    else if (class == RLK_UNCERTAIN && c->adopted && (!call->inside || c->ours))
         mysql_rollback(c->mysql);
     if (call->inside)
         call->tx_over = transaction_is_over(c, class);
+    c->lost = c->lost || (c->ours && call->tx_over);
 }
 
 /* Errors are copied before anything else is asked of the connection. */
-static enum rlk_class note(struct conn *c, struct rlk_call *call, unsigned code,
-                           const char *sqlstate, const char *text, bool sent)
+static enum rlk_class note(struct conn *c, struct rlk_call *call, enum rlk_class class,
+                           unsigned code, const char *sqlstate, const char *text)
 {
-    const enum rlk_class class = classify(code, sent);
-
     rlk_diag_set(call, (int)code, sqlstate, text);
     abandon(c, call, code, class);
     return class;
@@ -282,8 +332,15 @@ static enum rlk_class note(struct conn *c, struct rlk_call *call, unsigned code,
 
 static enum rlk_class failed(struct conn *c, struct rlk_call *call, bool sent)
 {
-    return note(c, call, mysql_errno(c->mysql), mysql_sqlstate(c->mysql), mysql_error(c->mysql),
-                sent);
+    const unsigned code = mysql_errno(c->mysql);
+
+    return note(c, call, classify(code, sent), code, mysql_sqlstate(c->mysql),
+                mysql_error(c->mysql));
+}
+
+static bool is_forgotten(unsigned code)
+{
+    return code == ER_NEED_REPREPARE || code == ER_UNKNOWN_STMT_HANDLER;
 }
 
 /* A statement that the server has forgotten, or wants anew, is prepared by the next try. */
@@ -292,13 +349,24 @@ static enum rlk_class failed_step(struct conn *c, struct rlk_call *call, enum rl
 {
     MYSQL_STMT *stmt = c->stmt[step];
     const unsigned code = mysql_stmt_errno(stmt);
-    const enum rlk_class class =
-        note(c, call, code, mysql_stmt_sqlstate(stmt), mysql_stmt_error(stmt), sent);
+    const enum rlk_class class = note(c, call, classify(code, sent), code,
+                                      mysql_stmt_sqlstate(stmt), mysql_stmt_error(stmt));
 
-    if (code == ER_NEED_REPREPARE || code == ER_UNKNOWN_STMT_HANDLER) {
+    if (is_forgotten(code)) {
         mysql_stmt_close(stmt);
         c->stmt[step] = NULL;
     }
+    return class;
+}
+
+/* One whose rows could not be read would wait for them for ever when it is executed again. */
+static enum rlk_class failed_rows(struct conn *c, struct rlk_call *call, enum rlk_step step)
+{
+    const enum rlk_class class = failed_step(c, call, step, true);
+
+    if (c->stmt[step])
+        mysql_stmt_close(c->stmt[step]);
+    c->stmt[step] = NULL;
     return class;
 }
 
@@ -319,38 +387,52 @@ static bool hung_up(const struct conn *c)
     return socket.fd < 0 || (poll(&socket, 1, 0) > 0 && socket.revents);
 }
 
-/* The client library's idea of the transaction is of the last success. After a failure it is asked. */
-static enum rlk_class check_place(struct conn *c, struct rlk_call *call)
+/* Inside of a transaction? The client library's idea of it is of the last success. After a failure the
+ * server is asked. On our own connection there is none but what frame() has begun; that one we are inside
+ * of until frame() ends it, even if the server has rolled it back. */
+static enum rlk_class look(struct conn *c, struct rlk_call *call)
 {
+    c->dead = c->dead || hung_up(c);
+    call->inside = c->ours;
+    call->tx_over = c->dead && (c->ours || (c->adopted && call->where != RLK_OUTSIDE));
+    if (c->dead) {
+        rlk_diag_set(call, CR_SERVER_GONE_ERROR, "08006", "the server has closed the connection");
+        return RLK_UNSENT;
+    }
+    if (!c->adopted && !c->ours)
+        return RLK_DONE;
     if (mysql_errno(c->mysql) && mysql_query(c->mysql, "DO 0")) {
-        call->tx_over = call->where != RLK_OUTSIDE;
-        return failed(c, call, false);
+        const enum rlk_class class = failed(c, call, false);
+        call->tx_over = c->ours || call->where != RLK_OUTSIDE;
+        return class;
     }
     c->was_in_tx = in_transaction(c);
-    call->inside = c->was_in_tx || !(c->mysql->server_status & SERVER_STATUS_AUTOCOMMIT);
-    if (call->inside && call->where == RLK_OUTSIDE) {
-        call->inside = false;
-        return RLK_IN_TX;
-    }
+    call->inside = c->ours || c->was_in_tx || !(c->mysql->server_status & SERVER_STATUS_AUTOCOMMIT);
     return RLK_DONE;
+}
+
+/* Our transaction, because we were told so, or because somebody ended it on a borrowed connection. */
+static bool is_over(const struct conn *c)
+{
+    return c->ours && (c->lost || !in_transaction(c));
 }
 
 static enum rlk_class check_fit(struct conn *c, struct rlk_call *call)
 {
-    enum rlk_class class = RLK_DONE;
+    const enum rlk_class class = look(c, call);
 
-    call->inside = false;
-    c->dead = c->dead || hung_up(c);
-    if (c->dead) {
-        call->tx_over = c->adopted && call->where != RLK_OUTSIDE;
-        rlk_diag_set(call, CR_SERVER_GONE_ERROR, "08006", "the server has closed the connection");
-        return RLK_UNSENT;
+    if (class != RLK_DONE)
+        return class;
+    if (call->inside && call->where == RLK_OUTSIDE) {
+        call->inside = false;
+        return RLK_IN_TX;
     }
-    if (c->adopted)
-        class = check_place(c, call);
-    if (class == RLK_DONE && call->where == RLK_INSIDE && !call->inside)
-        return RLK_NO_TX;
-    return class;
+    if (is_over(c)) {
+        call->tx_over = true;
+        rlk_diag_set(call, 0, NULL, "the transaction is over already; roll it back");
+        return RLK_REFUSED;
+    }
+    return call->where == RLK_INSIDE && !call->inside ? RLK_NO_TX : RLK_DONE;
 }
 
 /* --- One step: its values, its columns, and the way there and back */
@@ -459,6 +541,14 @@ static enum rlk_class prepare(struct conn *c, struct rlk_call *call, enum rlk_st
     return class;
 }
 
+static bool is_too_late(struct rlk_call *call)
+{
+    if (rlk_now_us() < call->deadline_us)
+        return false;
+    rlk_diag_set(call, 0, NULL, "no time was left to send the statement");
+    return true;
+}
+
 /* Up to the last row of the first result, which is kept in memory: other steps may run meanwhile. */
 static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct exchange *x)
 {
@@ -468,10 +558,8 @@ static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct e
         class = prepare(c, call, x->step);
     if (class != RLK_DONE)
         return class;
-    if (rlk_now_us() >= call->deadline_us) {
-        rlk_diag_set(call, 0, NULL, "no time was left to send the statement");
+    if (is_too_late(call))
         return RLK_CONTENTION;
-    }
     MYSQL_STMT *stmt = x->stmt = c->stmt[x->step];
     x->joins = call->inside;
     if ((x->values && mysql_stmt_bind_param(stmt, x->value)) || mysql_stmt_execute(stmt))
@@ -480,7 +568,7 @@ static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct e
     for (unsigned i = 0; i < x->columns; i++)
         x->column[i].length = &x->length[i];
     if (x->columns && (mysql_stmt_bind_result(stmt, x->column) || mysql_stmt_store_result(stmt)))
-        return failed_step(c, call, x->step, true);
+        return failed_rows(c, call, x->step);
     return RLK_DONE;
 }
 
@@ -772,14 +860,16 @@ static enum rlk_class end_session(struct conn *c, struct rlk_call *call, const c
 }
 
 /* What is ours to set on our own connection. An option file may have asked for another character set.
- * A wait for a lock ends at the server before it ends here: as contention, with the connection whole. */
+ * A wait for a lock ends at the server before it ends here: as contention, with the connection whole. A
+ * value that does not fit is an error, instead of another value in its place. */
 static enum rlk_class settle(struct conn *c, struct rlk_call *call, const struct rlk_target *target)
 {
     const unsigned wait = whole_seconds(target->timeout_ms / 2);
-    char sql[160];
+    char sql[240];
     const int length = snprintf(
         sql, sizeof sql,
-        "SET autocommit = 1, innodb_lock_wait_timeout = %u, lock_wait_timeout = %u, NAMES utf8mb4",
+        "SET autocommit = 1, innodb_lock_wait_timeout = %u, lock_wait_timeout = %u,"
+        " sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_TRANS_TABLES'), NAMES utf8mb4",
         wait, wait);
 
     return send_text(c, call, sql, (size_t)length);
@@ -931,6 +1021,17 @@ static bool cut_off(MYSQL *mysql)
     return cut;
 }
 
+/* Its memory goes after the statement, which knows where it is. */
+static void forget_statement(struct prepared *p)
+{
+    if (p->stmt)
+        mysql_stmt_close(p->stmt);
+    rlk_free(p->column);
+    rlk_free(p->cell);
+    rlk_free(p->value);
+    *p = (struct prepared){0};
+}
+
 /* Our own connection is closed before its statements, which then have nothing to tell the server. A
  * borrowed one stays; in a child its statements do too, since closing them would speak on it. */
 static void close_conn(void *conn, bool in_child)
@@ -949,6 +1050,9 @@ static void close_conn(void *conn, bool in_child)
             mysql_stmt_close(c->stmt[step]);
         c->stmt[step] = NULL;
     }
+    for (int i = 0; i < KEPT_MAX; i++)
+        forget_statement(&c->kept[i]);
+    forget_statement(&c->once);
     c->mysql = NULL;
 }
 
@@ -1285,6 +1389,18 @@ static void note_bell(struct conn *c, const struct rlk_call *call, int64_t attem
         c->bell[c->bells_kept++] = (struct bell){.attempt = attempt};
 }
 
+/* What has been released in a transaction is gone for others when it is committed. */
+static void end_leaving(struct conn *c, const struct rlk_call *call, bool committed)
+{
+    for (int i = c->bells_kept - 1; i >= 0; i--) {
+        struct bell *bell = &c->bell[i];
+        if (committed && bell->leaving)
+            let_go(c, call, bell);
+        else
+            bell->leaving = false;
+    }
+}
+
 /* A grant was made. If others may be granted it beside us then it is the next one's turn; else the bell is
  * kept until the release. */
 static void keep_bell(struct conn *c, const struct rlk_call *call, const struct rlk_claim *claim,
@@ -1507,13 +1623,17 @@ static enum rlk_class release(void *conn, struct rlk_call *call, const struct rl
     struct exchange x = {.step = RLK_STEP_RELEASE};
     struct bell *bell = bell_of_grant(conn, held->name, held->token);
 
-    if (bell) {
+    if (bell && call->where == RLK_OUTSIDE) {
         const enum rlk_class class = ring(conn, call, bell, held, found);
         if (class != RLK_DONE || *found)
             return class;
+        bell = NULL;
     }
     give_held(&x, held);
-    return delete_one(conn, call, &x, found);
+    const enum rlk_class class = delete_one(conn, call, &x, found);
+    if (bell && class == RLK_DONE)
+        bell->leaving = *found;
+    return class;
 }
 
 static enum rlk_class verify(void *conn, struct rlk_call *call, const struct rlk_held *held,
@@ -1879,11 +1999,12 @@ static enum rlk_class delete_candidate(struct conn *c, struct rlk_call *call,
 static enum rlk_class delete_candidates(struct conn *c, struct rlk_call *call, struct batch *b,
                                         int64_t older_us)
 {
-    enum rlk_class class = c->adopted ? RLK_DONE : command(c, call, "START TRANSACTION");
+    const bool begin = !c->adopted && !call->inside;
+    enum rlk_class class = begin ? command(c, call, "START TRANSACTION") : RLK_DONE;
 
     for (size_t i = 0; class == RLK_DONE && next_row(&b->page); i++)
         class = delete_candidate(c, call, &b->row, older_us, &b->gone[i]);
-    if (c->adopted || c->dead)
+    if (!begin || c->dead)
         return class;
     if (class == RLK_DONE)
         return command(c, call, "COMMIT");
@@ -1982,6 +2103,511 @@ static enum rlk_class raise_tokens(void *conn, struct rlk_call *call, int64_t by
     return run(conn, call, &x, &found);
 }
 
+/* --- The caller's own tables */
+
+enum { SHORT_TEXT = 48 }; /* more than the longest date, time or 64-bit integer */
+
+/* One column of the row fetched last. */
+struct cell {
+    rowlock_kind kind;
+    flag null;
+    unsigned long length;
+    int64_t number;
+    double real;
+    char text[SHORT_TEXT];
+};
+
+/* 63 is what the servers call binary. JSON is told to be binary and is not. */
+static rowlock_kind kind_of(const MYSQL_FIELD *field)
+{
+    switch (field->type) {
+    case MYSQL_TYPE_NULL:
+        return ROWLOCK_NULL;
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+    case MYSQL_TYPE_YEAR:
+        return ROWLOCK_INT;
+    case MYSQL_TYPE_FLOAT:
+    case MYSQL_TYPE_DOUBLE:
+        return ROWLOCK_REAL;
+    case MYSQL_TYPE_DECIMAL:
+    case MYSQL_TYPE_NEWDECIMAL:
+        return ROWLOCK_DECIMAL;
+    case MYSQL_TYPE_DATE:
+    case MYSQL_TYPE_NEWDATE:
+    case MYSQL_TYPE_TIME:
+    case MYSQL_TYPE_DATETIME:
+    case MYSQL_TYPE_TIMESTAMP:
+        return ROWLOCK_TIME;
+    case MYSQL_TYPE_JSON:
+        return ROWLOCK_TEXT;
+    default:
+        return field->charsetnr == 63 ? ROWLOCK_BYTES : ROWLOCK_TEXT;
+    }
+}
+
+/* A connection of our own has been told to speak UTF-8. */
+static bool reads_texts(const struct conn *c, const struct prepared *p)
+{
+    MYSQL_RES *shape = c->adopted ? mysql_stmt_result_metadata(p->stmt) : NULL;
+    bool texts = false;
+
+    for (unsigned i = 0; shape && i < mysql_num_fields(shape); i++)
+        texts = texts || kind_of(mysql_fetch_field_direct(shape, i)) == ROWLOCK_TEXT;
+    mysql_free_result(shape);
+    return texts;
+}
+
+/* A statement that the server does not know any more has not been executed: query() prepares it again. */
+static enum rlk_class failed_query(struct conn *c, struct rlk_call *call, struct prepared *p,
+                                   bool sent)
+{
+    const unsigned code = mysql_stmt_errno(p->stmt);
+    const char *state = mysql_stmt_sqlstate(p->stmt), *text = mysql_stmt_error(p->stmt);
+
+    if (is_forgotten(code) ||
+        code == CR_NEW_STMT_METADATA) { /* then it has run; but such a text only reads */
+        rlk_diag_set(call, (int)code, state, text);
+        forget_statement(p);
+        return RLK_CONTENTION;
+    }
+    return note(c, call, classify_query(code, sent), code, state, text);
+}
+
+/* The place of this statement, or the free one, or that of the one used longest ago. */
+static struct prepared *find_statement(struct conn *c, uint64_t id)
+{
+    struct prepared *oldest = &c->kept[0];
+
+    if (id == 0)
+        return &c->once;
+    for (int i = 0; i < KEPT_MAX; i++) {
+        if (c->kept[i].id == id)
+            return &c->kept[i];
+        if (c->kept[i].used < oldest->used)
+            oldest = &c->kept[i];
+    }
+    forget_statement(oldest);
+    return oldest;
+}
+
+static bool make_cells(struct prepared *p)
+{
+    p->columns = mysql_stmt_field_count(p->stmt);
+    p->column = rlk_alloc((p->columns + 1) * sizeof *p->column);
+    p->cell = rlk_alloc((p->columns + 1) * sizeof *p->cell);
+    p->value = rlk_alloc((p->columns + 1) * sizeof *p->value);
+    return p->column && p->cell && p->value;
+}
+
+/* See prepare(). */
+static enum rlk_class prepare_query(struct conn *c, struct rlk_call *call, struct prepared *p,
+                                    const struct rlk_query *q)
+{
+    const flag yes = 1;
+
+    if (p->stmt && p->stmt->mysql)
+        return RLK_DONE;
+    forget_statement(p);
+    p->stmt = mysql_stmt_init(c->mysql);
+    if (!p->stmt)
+        return RLK_NOMEM;
+    mysql_stmt_attr_set(p->stmt, STMT_ATTR_UPDATE_MAX_LENGTH, &yes);
+    enum rlk_class class = RLK_DONE;
+    if (mysql_stmt_prepare(p->stmt, q->sql, strlen(q->sql)))
+        class = failed_query(c, call, p, false);
+    else if (!make_cells(p))
+        class = RLK_NOMEM;
+    if (class != RLK_DONE) {
+        forget_statement(p);
+        return class;
+    }
+    p->id = q->id;
+    p->texts = reads_texts(c, p);
+    return RLK_DONE;
+}
+
+/* Digits that the servers' decimals can hold. Of others that were said to be a number, they would make
+ * another number without a word. */
+static bool is_decimal(const char *text, size_t length)
+{
+    size_t digits[2] = {0, 0}; /* before the point, and behind it */
+    int part = 0;
+
+    for (size_t i = length > 0 && (*text == '-' || *text == '+') ? 1 : 0; i < length; i++) {
+        if (text[i] == '.' && part == 0)
+            part = 1;
+        else if (text[i] >= '0' && text[i] <= '9')
+            digits[part]++;
+        else
+            return false;
+    }
+    return digits[0] >= 1 && digits[0] <= 35 && digits[1] <= 30;
+}
+
+/* Texts as bytes, as in give_text(). Digits say that they are a number, or the server would count with
+ * doubles. */
+static void bind_value(MYSQL_BIND *bind, const rowlock_value *value)
+{
+    switch (value->kind) {
+    case ROWLOCK_NULL:
+        bind->buffer_type = MYSQL_TYPE_NULL;
+        return;
+    case ROWLOCK_INT:
+    case ROWLOCK_BOOL:
+        bind->buffer_type = MYSQL_TYPE_LONGLONG;
+        bind->buffer = (void *)&value->number;
+        return;
+    case ROWLOCK_REAL:
+        bind->buffer_type = MYSQL_TYPE_DOUBLE;
+        bind->buffer = (void *)&value->real;
+        return;
+    default:
+        bind->buffer_type = MYSQL_TYPE_BLOB;
+        if (value->kind == ROWLOCK_DECIMAL && is_decimal(value->text, value->length))
+            bind->buffer_type = MYSQL_TYPE_NEWDECIMAL;
+        bind->buffer = (void *)value->text;
+        bind->buffer_length = value->length;
+        return;
+    }
+}
+
+/* What came to nothing in any case when the connection was lost. */
+static enum rlk_class harmless(const struct conn *c, enum rlk_class class)
+{
+    return class != RLK_UNCERTAIN ? class : c->dead ? RLK_UNSENT : RLK_CONTENTION;
+}
+
+/* A server that gets too long a packet closes the connection, and whether the client library still reads
+ * why is a matter of luck. Short ones are not worth the question. */
+static enum rlk_class check_length(struct conn *c, struct rlk_call *call, const MYSQL_BIND *values,
+                                   size_t count)
+{
+    enum { SHORT = 65536, AROUND_VALUE = 11, AROUND_ALL = 64 };
+    int64_t length = AROUND_ALL;
+    char text[24] = "";
+
+    for (size_t i = 0; i < count; i++)
+        length += (int64_t)values[i].buffer_length + AROUND_VALUE;
+    if (length <= SHORT)
+        return RLK_DONE;
+    const enum rlk_class class =
+        c->packet ? RLK_DONE : ask(c, call, "SELECT @@max_allowed_packet", 0, text, sizeof text);
+    if (text[0])
+        c->packet = strtoll(text, NULL, 10);
+    if (class != RLK_DONE || length <= c->packet)
+        return harmless(c, class);
+    return invalid(call, "the values are longer than the server's max_allowed_packet");
+}
+
+static MYSQL_BIND *bind_values(const struct rlk_query *q)
+{
+    MYSQL_BIND *bind = rlk_alloc((q->count + 1) * sizeof *bind);
+
+    for (size_t i = 0; bind && i < q->count; i++)
+        bind_value(&bind[i], &q->values[i]);
+    return bind;
+}
+
+/* A borrowed connection may want its texts in a character set that does not have all their characters.
+ * For the time of one statement it gets them in UTF-8: SQL alone cannot do it, since what a column is, and
+ * so whether it is to be converted, is seen in the answer only. Asked each time, because a server need not
+ * say so when it describes a statement again. *restore is what to send afterwards, "" for nothing. */
+static enum rlk_class widen(struct conn *c, struct rlk_call *call, char *restore, size_t cap)
+{
+    char charset[64] = "";
+    const enum rlk_class class =
+        ask(c, call, "SELECT @@character_set_results", 0, charset, sizeof charset);
+
+    if (class != RLK_DONE || strcmp(charset, "utf8mb4") == 0)
+        return harmless(c, class);
+    if (charset[0])
+        snprintf(restore, cap, "SET character_set_results = '%s'", charset);
+    else
+        snprintf(restore, cap, "SET character_set_results = NULL");
+    return harmless(c, command(c, call, "SET character_set_results = utf8mb4"));
+}
+
+/* Once more, if somebody has killed it. */
+static void make_narrow(struct conn *c, const struct rlk_call *call, const char *restore)
+{
+    struct rlk_call unheard = {.deadline_us = call->deadline_us, .inside = call->inside};
+
+    for (int left = restore[0] ? 2 : 0; left > 0 && !c->dead; left--) {
+        if (command(c, &unheard, restore) == RLK_DONE)
+            return;
+    }
+}
+
+/* Up to where the rows are in memory. */
+static enum rlk_class execute(struct conn *c, struct rlk_call *call, struct prepared *p,
+                              MYSQL_BIND *values)
+{
+    char restore[120] = "";
+    enum rlk_class class = p->texts ? widen(c, call, restore, sizeof restore) : RLK_DONE;
+
+    if (class == RLK_DONE &&
+        (mysql_stmt_bind_param(p->stmt, values) || mysql_stmt_execute(p->stmt) ||
+         (p->columns && mysql_stmt_store_result(p->stmt))))
+        class = failed_query(c, call, p, true);
+    make_narrow(c, call, restore);
+    return class;
+}
+
+/* Twice, if the server wants the statement anew, or if a column has become a text since it was prepared. A
+ * statement with columns only reads, so it may well be executed again. */
+static enum rlk_class send_query(struct conn *c, struct rlk_call *call, struct prepared *p,
+                                 const struct rlk_query *q, MYSQL_BIND *values)
+{
+    enum rlk_class class = RLK_DONE;
+    bool again = true;
+
+    for (int left = 2; again && left > 0; left--) {
+        class = prepare_query(c, call, p, q);
+        if (class != RLK_DONE)
+            return class;
+        if (mysql_stmt_param_count(p->stmt) != q->count)
+            return invalid(call, "the statement has more or fewer parameters than values");
+        class = execute(c, call, p, values);
+        again = !p->stmt;
+        if (class == RLK_DONE && p->columns && !p->texts && reads_texts(c, p)) {
+            mysql_stmt_free_result(p->stmt);
+            again = p->texts = true;
+        }
+    }
+    return class;
+}
+
+/* Of what kind the columns are: not a matter of the statement alone, since a table may be altered. Returns
+ * what the texts of a row take at most, or -1 if these are not the columns that there is room for. */
+static int64_t describe_columns(struct prepared *p)
+{
+    MYSQL_RES *shape = mysql_stmt_result_metadata(p->stmt);
+    int64_t room = shape && mysql_num_fields(shape) == p->columns ? 0 : -1;
+
+    for (unsigned i = 0; room >= 0 && i < p->columns; i++) {
+        const MYSQL_FIELD *field = mysql_fetch_field_direct(shape, i);
+        struct cell *cell = &p->cell[i];
+        MYSQL_BIND *column = &p->column[i];
+        *column = (MYSQL_BIND){.length = &cell->length, .is_null = &cell->null};
+        column->is_unsigned = field->flags & UNSIGNED_FLAG ? 1 : 0;
+        cell->kind = kind_of(field);
+        if (cell->kind == ROWLOCK_DECIMAL || cell->kind == ROWLOCK_TEXT ||
+            cell->kind == ROWLOCK_BYTES) {
+            column->buffer_length = field->max_length;
+            room += (int64_t)field->max_length;
+        }
+    }
+    mysql_free_result(shape);
+    return room;
+}
+
+static void place_column(MYSQL_BIND *column, struct cell *cell, char **text)
+{
+    switch (cell->kind) {
+    case ROWLOCK_NULL:
+    case ROWLOCK_INT:
+        column->buffer_type = MYSQL_TYPE_LONGLONG;
+        column->buffer = &cell->number;
+        return;
+    case ROWLOCK_REAL:
+        column->buffer_type = MYSQL_TYPE_DOUBLE;
+        column->buffer = &cell->real;
+        return;
+    case ROWLOCK_TIME:
+        column->buffer_type = MYSQL_TYPE_STRING;
+        column->buffer = cell->text;
+        column->buffer_length = sizeof cell->text;
+        return;
+    default:
+        column->buffer_type = MYSQL_TYPE_BLOB;
+        column->buffer = *text;
+        *text += column->buffer_length;
+        return;
+    }
+}
+
+/* False if it did not come whole. */
+static bool read_cell(const MYSQL_BIND *column, struct cell *cell, rowlock_value *out)
+{
+    *out = rowlock_null();
+    if (cell->null || cell->kind == ROWLOCK_NULL)
+        return true;
+    if (cell->kind == ROWLOCK_REAL) {
+        *out = rowlock_real(cell->real);
+    } else if (cell->kind != ROWLOCK_INT) {
+        *out = rowlock_textn(cell->kind, column->buffer, cell->length);
+        return cell->length <= column->buffer_length;
+    } else if (column->is_unsigned && cell->number < 0) {
+        snprintf(cell->text, sizeof cell->text, "%llu", (unsigned long long)cell->number);
+        *out = rowlock_decimal(cell->text);
+    } else {
+        *out = rowlock_int(cell->number);
+    }
+    return true;
+}
+
+static enum rlk_class read_rows(struct conn *c, struct rlk_call *call, struct prepared *p,
+                                const struct rlk_query *q)
+{
+    bool more = mysql_stmt_bind_result(p->stmt, p->column) == 0, whole = true;
+    int got = more ? 0 : 1;
+
+    while (more && (got = mysql_stmt_fetch(p->stmt)) == 0) {
+        for (unsigned i = 0; i < p->columns; i++)
+            whole = read_cell(&p->column[i], &p->cell[i], &p->value[i]) && whole;
+        more = whole && q->each(q->context, p->value, p->columns) == 0;
+    }
+    if (whole && (got == 0 || got == MYSQL_NO_DATA))
+        return RLK_DONE;
+    if (whole && got != MYSQL_DATA_TRUNCATED)
+        return failed_query(c, call, p, true);
+    rlk_diag_set(call, 0, NULL, "the client library did not give a value as a whole");
+    return RLK_REFUSED;
+}
+
+static enum rlk_class give_rows(struct conn *c, struct rlk_call *call, struct prepared *p,
+                                const struct rlk_query *q)
+{
+    const int64_t room = describe_columns(p);
+    enum rlk_class class = RLK_NOMEM;
+    char *texts = room >= 0 ? rlk_alloc((size_t)room + 1) : NULL, *text = texts;
+
+    for (unsigned i = 0; texts && i < p->columns; i++)
+        place_column(&p->column[i], &p->cell[i], &text);
+    if (texts)
+        class = read_rows(c, call, p, q);
+    rlk_free(texts);
+    return class;
+}
+
+/* MariaDB says of a statement that KILL QUERY meets at its very beginning that all went well, and that it
+ * changed nothing: see delete_one(). Core looks again before it believes that. */
+static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query *q)
+{
+    struct conn *c = conn;
+    enum rlk_class class = check_fit(c, call);
+
+    q->changed = 0;
+    if (class != RLK_DONE)
+        return class;
+    if (is_too_late(call))
+        return RLK_CONTENTION;
+    MYSQL_BIND *values = bind_values(q);
+    if (!values)
+        return RLK_NOMEM;
+    struct prepared *p = find_statement(c, q->id);
+    class = check_length(c, call, values, q->count);
+    if (class == RLK_DONE)
+        class = send_query(c, call, p, q, values);
+    if (class == RLK_DONE && p->columns == 0)
+        q->changed = (int64_t)mysql_stmt_affected_rows(p->stmt);
+    else if (class == RLK_DONE && q->each)
+        class = give_rows(c, call, p, q);
+    if (p->stmt && class == RLK_DONE) {
+        mysql_stmt_free_result(p->stmt);
+        p->used = ++c->uses;
+    }
+    /* One whose rows could not be read would wait for them for ever when it is executed again. */
+    if (q->id == 0 || class != RLK_DONE)
+        forget_statement(p);
+    rlk_free(values);
+    return q->ours && class == RLK_INVALID ? classify((unsigned)call->native, true) : class;
+}
+
+/* --- Transactions of ours, and savepoints */
+
+static enum rlk_class begin_ours(struct conn *c, struct rlk_call *call)
+{
+    if (call->inside) {
+        call->inside = false;
+        return RLK_IN_TX;
+    }
+    const enum rlk_class class = command(c, call, "START TRANSACTION");
+    c->ours = class == RLK_DONE;
+    c->lost = false;
+    return harmless(c, class);
+}
+
+static enum rlk_class roll_back(struct conn *c, struct rlk_call *call)
+{
+    enum rlk_class class = RLK_DONE;
+
+    if (in_transaction(c))
+        class = command(c, call, "ROLLBACK AND NO CHAIN NO RELEASE");
+    if (class == RLK_DONE) {
+        c->ours = c->lost = false;
+        end_leaving(c, call, false);
+    }
+    return harmless(c, class);
+}
+
+/* Only what we have been told by the server is known to be undone: a transaction that is not there, and
+ * was not lost in a statement of ours, somebody else has ended. */
+static enum rlk_class end_lost(struct conn *c, struct rlk_call *call)
+{
+    const bool told = c->lost;
+    const enum rlk_class class = roll_back(c, call);
+
+    call->tx_over = true;
+    rlk_diag_set(call, 0, NULL,
+                 told ? "the server had rolled the transaction back"
+                      : "the transaction was ended by a statement of yours");
+    return class != RLK_DONE ? class : told ? RLK_CONTENTION : RLK_NO_TX;
+}
+
+/* Whatever the session's completion_type says, a transaction ends, and the session does not. */
+static enum rlk_class commit(struct conn *c, struct rlk_call *call)
+{
+    const enum rlk_class class = command(c, call, "COMMIT AND NO CHAIN NO RELEASE");
+
+    if (c->dead || (class != RLK_DONE && in_transaction(c)))
+        return class;
+    c->ours = c->lost = false;
+    end_leaving(c, call, class == RLK_DONE);
+    return class;
+}
+
+static enum rlk_class savepoint(struct conn *c, struct rlk_call *call, enum rlk_frame what)
+{
+    static const char *const sql[] = {[RLK_SAVE] = "SAVEPOINT rowlock",
+                                      [RLK_KEEP] = "RELEASE SAVEPOINT rowlock",
+                                      [RLK_UNDO] = "ROLLBACK TO SAVEPOINT rowlock"};
+
+    if (!call->inside || is_over(c)) {
+        call->tx_over = call->inside;
+        return RLK_NO_TX;
+    }
+    enum rlk_class class = command(c, call, sql[what]);
+    if (class == RLK_DONE && what == RLK_UNDO)
+        class = command(c, call, sql[RLK_KEEP]);
+    if (class != RLK_SCHEMA)
+        return class;
+    call->tx_over = true; /* a savepoint goes with its transaction only */
+    return RLK_NO_TX;
+}
+
+static enum rlk_class frame(void *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    struct conn *c = conn;
+    const enum rlk_class class = look(c, call);
+
+    if (class != RLK_DONE || what == RLK_LOOK)
+        return class;
+    if (what == RLK_BEGIN)
+        return begin_ours(c, call);
+    if (what != RLK_COMMIT && what != RLK_ROLLBACK)
+        return savepoint(c, call, what);
+    if (!c->ours)
+        return RLK_NO_TX;
+    if (what == RLK_ROLLBACK)
+        return roll_back(c, call);
+    return is_over(c) ? end_lost(c, call) : commit(c, call);
+}
+
 static const char *const schemes[] = {"mysql", "mariadb", NULL};
 
 const struct rlk_backend rlk_backend_mysql = {
@@ -1989,6 +2615,8 @@ const struct rlk_backend rlk_backend_mysql = {
     .schemes = schemes,
     .conn_size = sizeof(struct conn),
     .quote = '`',
+    .marker = '?',
+    .packing = RLK_JSON,
 
     .open = open_conn,
     .adopt = adopt,
@@ -2023,4 +2651,7 @@ const struct rlk_backend rlk_backend_mysql = {
     .sweep_waiters = sweep_waiters,
     .break_grant = break_grant,
     .raise_tokens = raise_tokens,
+
+    .query = query,
+    .frame = frame,
 };

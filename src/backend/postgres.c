@@ -2,15 +2,18 @@
  * The PostgreSQL driver: every libpq call of the library. What the steps say is in sql/postgres/; what
  * their answers mean, and whether to try again, is core's business.
  *
- * Statements run outside of transactions, so each is one. On a connection straight to a server they
+ * A statement outside of a transaction is one by itself. On a connection straight to a server statements
  * are prepared on first use, in the same round trip (but for a few: is_planned_anew()); behind a
  * transaction pooler, where a session is nobody's own, and on adopted connections they are sent whole
- * and leave nothing behind.
+ * and leave nothing behind. On a connection straight to a server a BEGIN of ours waits for the first
+ * statement, and goes with it.
  *
  * A bell is a NOTIFY on a channel that a waiter's own connection listens to, from rowlock_enqueue() on
  * until rowlock_leave(). libpq keeps what arrives between steps until it is asked for. */
 #include <inttypes.h>
 #include <libpq-fe.h>
+#include <locale.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +22,20 @@
 
 #include "../backend.h"
 
-enum { OLDEST_SERVER = 120000, INT_TEXT = 24 };
+enum {
+    OLDEST_SERVER = 120000,
+    INT_TEXT = 24,
+    REAL_TEXT = 32,
+    MOST_VALUES = 65535, /* of the protocol */
+    MOST_COLUMNS = 1664, /* of the server */
+    KEPT = 32
+};
+
+/* A statement of the caller's own tables that is prepared. */
+struct kept {
+    uint64_t id; /* 0: none that is of use */
+    bool there; /* the server has one by the name of this place */
+};
 
 struct pg {
     PGconn *conn;
@@ -29,6 +45,12 @@ struct pg {
     bool whole; /* statements are sent whole, not prepared */
     bool plans_once; /* the session does: see PLAN_ONCE */
     bool prepared[RLK_STEP_COUNT];
+    struct kept kept[KEPT];
+    unsigned next_kept; /* whose place is taken next when all are full */
+    bool begin_waits; /* a transaction of ours begins with the next statement */
+    int saved; /* savepoints of ours in the transaction */
+    int succeeded; /* how many statements of the last packet did */
+    rowlock_value *cells; /* of one row, however wide */
     char bell[32]; /* the channel that this connection listens to when it stands in line */
     bool listening; /* it does */
 };
@@ -48,6 +70,8 @@ static const struct {
     {"53300", RLK_UNSENT}, /* too many connections, at connect */
     {"57P03", RLK_UNSENT}, /* starting up or shutting down, at connect */
     {"57P", RLK_UNCERTAIN}, /* the server ends the session */
+    {"25P03", RLK_UNCERTAIN}, /* it does, since the transaction was idle for too long */
+    {"25P04", RLK_UNCERTAIN}, /* it does, since the transaction took too long */
     {"08", RLK_UNCERTAIN}, /* a pooler lost its server */
     {"25006", RLK_READONLY}, /* a standby, or default_transaction_read_only */
     {"53", RLK_READONLY}, /* disk full, out of memory at the server */
@@ -78,10 +102,24 @@ static enum rlk_class fail_connection(struct pg *p, struct rlk_call *call, enum 
     return p->conn ? class : RLK_NOMEM;
 }
 
+/* A key and its values tell which row it was. Details of other violations tell the whole row, which is not for
+ * a log. */
+static bool names_key(const char *state)
+{
+    return strcmp(state, "23503") == 0 || strcmp(state, "23505") == 0 ||
+           strcmp(state, "23P01") == 0;
+}
+
 static enum rlk_class fail_result(struct rlk_call *call, const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+    char both[2 * sizeof call->text];
+    if (text && detail && state && names_key(state)) {
+        snprintf(both, sizeof both, "%s: %s", text, detail);
+        text = both;
+    }
     rlk_diag_set(call, 0, state, text ? text : PQresultErrorMessage(result));
     return state ? class_of(state) : RLK_UNCERTAIN; /* libpq's own: the connection broke */
 }
@@ -177,6 +215,7 @@ static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **ou
             PQclear(result);
             continue;
         }
+        p->succeeded++;
         PQclear(kept);
         kept = result;
     }
@@ -184,12 +223,11 @@ static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **ou
         rlk_diag_set(call, 0, NULL, "the server sent no result");
         class = RLK_UNCERTAIN;
     }
-    if (class != RLK_DONE) {
+    if (class == RLK_DONE)
+        *out = kept;
+    else
         PQclear(kept);
-        return class;
-    }
-    *out = kept;
-    return RLK_DONE;
+    return class;
 }
 
 static const char *const step_ids[RLK_STEP_COUNT] = {
@@ -240,52 +278,68 @@ static bool is_planned_anew(enum rlk_step step)
 
 /* All others find a row by its key, and so do the functions they call. Statistics taken while the tables
  * happened to be empty would have each planned anew at every use, for more than its execution costs, or read a
- * table from end to end. */
+ * table from end to end. A table of the caller's that has to be read so seems to cost very much then, and would
+ * be compiled for. */
 static const char PLAN_ONCE[] =
     "/* rowlock:plan */ SELECT set_config('plan_cache_mode', 'force_generic_plan', "
-    "false), set_config('enable_seqscan', 'off', false)";
+    "false), set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', "
+    "false), "
+    "set_config('enable_mergejoin', 'off', false), set_config('jit', 'off', false)";
 static const char PLAN_ANEW[] =
     "/* rowlock:plan */ SELECT set_config('plan_cache_mode', 'auto', false), "
-    "set_config('enable_seqscan', 'on', false)";
+    "set_config('enable_seqscan', 'on', false), set_config('enable_hashjoin', 'on', false), "
+    "set_config('enable_mergejoin', 'on', false)";
 
-/* What has to be done before the step goes in the same packet, so that it costs no round trip. It is undone
- * if the step fails. */
-static int send_step(struct pg *p, enum rlk_step step, int count, const char *const *values)
+/* Behind a pooler the session's own default is somebody else's. */
+static const char BEGIN[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/* A statement, and what has to be done before it: all that goes in one packet, so that it costs no round
+ * trip. */
+struct packet {
+    const char *text;
+    const char *id; /* the name that it is prepared by; NULL: it is sent whole */
+    const char *drop; /* a statement that makes the name free, if it has to be */
+    bool prepared; /* it is; out: it is now */
+    bool dropped; /* out: the name was made free */
+    bool anew; /* is_planned_anew() */
+    int count;
+    const char *const *values;
+};
+
+static int send_plain(struct pg *p, const char *text)
 {
-    bool whole = p->whole || is_planned_anew(step);
-    bool replan = p->direct && p->plans_once == is_planned_anew(step);
-    bool first = !whole && !p->prepared[step];
-    const char *plan = is_planned_anew(step) ? PLAN_ANEW : PLAN_ONCE;
-    const char *text = p->texts->sql[step];
-    const char *id = step_ids[step];
-    return (!(replan || first) || PQenterPipelineMode(p->conn)) &&
-           (!replan || PQsendQueryParams(p->conn, plan, 0, NULL, NULL, NULL, NULL, 0)) &&
-           (!first || PQsendPrepare(p->conn, id, text, 0, NULL)) &&
-           (whole ? PQsendQueryParams(p->conn, text, count, NULL, values, NULL, NULL, 0)
-                  : PQsendQueryPrepared(p->conn, id, count, values, NULL, NULL, 0)) &&
-           (!(replan || first) || PQpipelineSync(p->conn));
+    return PQsendQueryParams(p->conn, text, 0, NULL, NULL, NULL, NULL, 0);
 }
 
-static void end_pipeline(struct pg *p, enum rlk_step step, enum rlk_class class)
+static int send_packet(struct pg *p, const struct packet *s, bool replan)
 {
-    PQexitPipelineMode(p->conn);
-    if (class == RLK_DONE)
-        p->plans_once = !is_planned_anew(step);
-    if (p->whole || is_planned_anew(step) || p->prepared[step])
-        return;
-    p->prepared[step] = class == RLK_DONE;
-    if (!p->prepared[step] && class != RLK_UNCERTAIN)
-        p->whole = true; /* it may or may not be prepared now */
+    bool first = s->id && !s->prepared;
+    bool several = p->begin_waits || replan || first;
+    return (!several || PQenterPipelineMode(p->conn)) &&
+           (!p->begin_waits || send_plain(p, BEGIN)) &&
+           (!replan || send_plain(p, s->anew ? PLAN_ANEW : PLAN_ONCE)) &&
+           (!s->drop || send_plain(p, s->drop)) &&
+           (!first || PQsendPrepare(p->conn, s->id, s->text, 0, NULL)) &&
+           (s->id
+                ? PQsendQueryPrepared(p->conn, s->id, s->count, s->values, NULL, NULL, 0)
+                : PQsendQueryParams(p->conn, s->text, s->count, NULL, s->values, NULL, NULL, 0)) &&
+           (!several || PQpipelineSync(p->conn));
 }
 
-/* A transaction that has failed already is the caller's to roll back. */
+/* What failed behind a savepoint of ours is undone without ending the transaction. */
+static bool is_over(const struct pg *p)
+{
+    PGTransactionStatusType status = PQtransactionStatus(p->conn);
+    return status != PQTRANS_INTRANS && !(status == PQTRANS_INERROR && p->saved > 0);
+}
+
+/* A transaction that has failed already is for whoever began it to roll back. */
 static enum rlk_class check_place(struct pg *p, struct rlk_call *call)
 {
     PGTransactionStatusType status = PQtransactionStatus(p->conn);
-    call->inside = p->adopted && (status == PQTRANS_INTRANS || status == PQTRANS_INERROR);
-    if (p->adopted && status == PQTRANS_INERROR) {
-        call->tx_over = true;
-        rlk_diag_set(call, 0, "25P02", "your transaction has failed before; roll it back");
+    if (status == PQTRANS_INERROR) {
+        call->tx_over = is_over(p);
+        rlk_diag_set(call, 0, "25P02", "the transaction has failed before; roll it back");
         return call->where == RLK_OUTSIDE ? RLK_IN_TX : RLK_REFUSED;
     }
     if (p->adopted && (status == PQTRANS_ACTIVE || PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)) {
@@ -294,16 +348,26 @@ static enum rlk_class check_place(struct pg *p, struct rlk_call *call)
                      "mode; take the results first, and leave that mode");
         return RLK_INVALID;
     }
-    if (p->adopted && status != PQTRANS_IDLE && (!call->inside || call->where == RLK_OUTSIDE))
+    if (call->inside ? call->where == RLK_OUTSIDE : p->adopted && status != PQTRANS_IDLE)
         return RLK_IN_TX;
     return call->where == RLK_INSIDE && !call->inside ? RLK_NO_TX : RLK_DONE;
 }
 
-static enum rlk_class check_usable(struct pg *p, struct rlk_call *call)
+/* Whether it was inside of a transaction is asked first: a connection that is gone does not say. */
+static enum rlk_class check_alive(struct pg *p, struct rlk_call *call)
 {
+    PGTransactionStatusType status = PQtransactionStatus(p->conn);
+    call->inside = p->begin_waits || status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
+    if (!call->inside)
+        p->saved = 0;
     if (!is_alive(p))
         return fail_connection(p, call, RLK_UNSENT);
-    enum rlk_class class = check_place(p, call);
+    return check_place(p, call);
+}
+
+static enum rlk_class check_usable(struct pg *p, struct rlk_call *call)
+{
+    enum rlk_class class = check_alive(p, call);
     if (class != RLK_DONE)
         return class;
     if (p->adopted && strcmp(pg_encoding_to_char(PQclientEncoding(p->conn)), "UTF8") != 0) {
@@ -320,20 +384,48 @@ static void forget_rings(struct pg *p)
         take_rings(p);
 }
 
+/* Settings made inside of a transaction would go with it, so there they stay as they are: BEGIN has seen
+ * to them. Of a packet that failed, what was prepared stays prepared, and settings do not stay. */
+static enum rlk_class exchange(struct pg *p, struct rlk_call *call, struct packet *s,
+                               PGresult **out)
+{
+    bool replan = p->direct && !call->inside && p->plans_once == s->anew;
+    int before = (p->begin_waits ? 1 : 0) + (replan ? 1 : 0);
+    forget_rings(p);
+    p->succeeded = 0;
+    if (!send_packet(p, s, replan))
+        return fail_connection(p, call, RLK_UNCERTAIN);
+    p->begin_waits = false;
+    enum rlk_class class = collect(p, call, out);
+    if (PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)
+        PQexitPipelineMode(p->conn);
+    if (replan && class == RLK_DONE)
+        p->plans_once = !s->anew;
+    s->dropped = s->drop && p->succeeded > before;
+    if (s->id && !s->prepared)
+        s->prepared = p->succeeded > before + (s->drop ? 1 : 0);
+    if (call->inside)
+        call->tx_over = is_over(p);
+    return class;
+}
+
 static enum rlk_class run(struct pg *p, struct rlk_call *call, enum rlk_step step, int count,
                           const char *const *values, PGresult **out)
 {
+    struct packet s = {.text = p->texts->sql[step],
+                       .prepared = p->prepared[step],
+                       .anew = is_planned_anew(step),
+                       .count = count,
+                       .values = values};
     enum rlk_class class = check_usable(p, call);
     if (class != RLK_DONE)
         return class;
-    forget_rings(p);
-    if (!send_step(p, step, count, values))
-        return fail_connection(p, call, RLK_UNCERTAIN);
-    class = collect(p, call, out);
-    if (call->inside)
-        call->tx_over = PQtransactionStatus(p->conn) != PQTRANS_INTRANS;
-    if (PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)
-        end_pipeline(p, step, class);
+    if (!p->whole && !s.anew)
+        s.id = step_ids[step];
+    class = exchange(p, call, &s, out);
+    p->prepared[step] = s.prepared;
+    if (s.id && !s.prepared && class != RLK_UNCERTAIN)
+        p->whole = true;
     return class;
 }
 
@@ -713,6 +805,8 @@ static enum rlk_class pg_adopt(void *conn, struct rlk_call *call, void *vendor,
 static void pg_close(void *conn, bool in_child)
 {
     struct pg *p = conn;
+    rlk_free(p->cells);
+    p->cells = NULL;
     if (!p->conn || p->adopted)
         return;
     /* PQfinish says goodbye to the server. A forked child's copy of the socket is closed before, so
@@ -1412,6 +1506,427 @@ static enum rlk_class pg_raise(void *conn, struct rlk_call *call, int64_t by, in
     return class;
 }
 
+/* ---- the caller's own tables: values */
+
+/* In a locale of their own, since the program's may write 0,5. */
+static locale_t enter_plain_locale(locale_t *plain)
+{
+    *plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return uselocale(*plain);
+}
+
+static void leave_plain_locale(locale_t plain, locale_t theirs)
+{
+    uselocale(theirs);
+    if (plain)
+        freelocale(plain);
+}
+
+/* With no more digits than it takes to be the same number again: 0.1 is 0.1 for a column of decimals too. */
+static void write_real(double real, char *out)
+{
+    locale_t plain;
+    locale_t theirs = enter_plain_locale(&plain);
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, REAL_TEXT, "%.*g", digits, real);
+        if (strtod(out, NULL) == real)
+            break;
+    }
+    leave_plain_locale(plain, theirs);
+}
+
+static double read_real(const char *text)
+{
+    locale_t plain;
+    locale_t theirs = enter_plain_locale(&plain);
+    double real = strtod(text, NULL);
+    leave_plain_locale(plain, theirs);
+    return real;
+}
+
+static void write_bytes(const char *bytes, size_t length, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    *out++ = '\\';
+    *out++ = 'x';
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        *out++ = digits[byte >> 4];
+        *out++ = digits[byte & 15];
+    }
+    *out = '\0';
+}
+
+/* A message to the server can be no larger, and one value no longer. */
+static const size_t LARGEST = 0x3fffffff;
+
+/* Of its text, with the zero byte at its end. */
+static size_t size_of(const rowlock_value *value)
+{
+    size_t length = value->length < LARGEST ? value->length : LARGEST;
+    switch (value->kind) {
+    case ROWLOCK_INT:
+        return INT_TEXT;
+    case ROWLOCK_REAL:
+        return REAL_TEXT;
+    case ROWLOCK_DECIMAL:
+    case ROWLOCK_TEXT:
+    case ROWLOCK_TIME:
+        return length + 1;
+    case ROWLOCK_BYTES:
+        return 2 * length + sizeof "\\x";
+    default:
+        return 0;
+    }
+}
+
+static const char *write_value(const rowlock_value *value, char *out)
+{
+    struct number n;
+    switch (value->kind) {
+    case ROWLOCK_NULL:
+        return NULL;
+    case ROWLOCK_BOOL:
+        return value->number ? "t" : "f";
+    case ROWLOCK_INT:
+        return strcpy(out, number(&n, value->number));
+    case ROWLOCK_REAL:
+        write_real(value->real, out);
+        return out;
+    case ROWLOCK_BYTES:
+        write_bytes(value->text, value->length, out);
+        return out;
+    default:
+        if (value->length > 0)
+            memcpy(out, value->text, value->length);
+        out[value->length] = '\0';
+        return out;
+    }
+}
+
+/* Of a value that cannot be sent, why. */
+static const char *fault_of(const rowlock_value *value)
+{
+    bool has_text = value->kind == ROWLOCK_DECIMAL || value->kind == ROWLOCK_TEXT ||
+                    value->kind == ROWLOCK_TIME;
+    if (has_text && value->length > 0 && memchr(value->text, '\0', value->length))
+        return "has a zero byte, which a text in PostgreSQL cannot have";
+    if (value->kind == ROWLOCK_REAL && !isfinite(value->real))
+        return "is not a finite number";
+    return NULL;
+}
+
+static enum rlk_class check_values(struct rlk_call *call, const struct rlk_query *query,
+                                   size_t *size)
+{
+    char text[sizeof call->text];
+    *size = 0;
+    for (size_t i = 0; i < query->count; i++) {
+        const char *fault = fault_of(&query->values[i]);
+        *size += size_of(&query->values[i]);
+        if (!fault && *size > LARGEST)
+            fault = "makes the statement larger than 1 GB, which is all that PostgreSQL takes";
+        if (!fault && i >= MOST_VALUES)
+            fault = "is one more than PostgreSQL takes in a statement";
+        if (!fault)
+            continue;
+        snprintf(text, sizeof text, "value %zu %s", i + 1, fault);
+        rlk_diag_set(call, 0, NULL, text);
+        return RLK_INVALID;
+    }
+    return RLK_DONE;
+}
+
+/* In one piece: where each text is, and behind that the texts. */
+static enum rlk_class write_values(struct rlk_call *call, const struct rlk_query *query,
+                                   const char ***out)
+{
+    size_t size;
+    enum rlk_class class = check_values(call, query, &size);
+    if (class != RLK_DONE)
+        return class;
+    const char **values = rlk_alloc(query->count * sizeof *values + size);
+    if (!values)
+        return RLK_NOMEM;
+    char *at = (char *)(values + query->count);
+    for (size_t i = 0; i < query->count; i++) {
+        values[i] = write_value(&query->values[i], at);
+        at += size_of(&query->values[i]);
+    }
+    *out = values;
+    return RLK_DONE;
+}
+
+/* ---- the caller's own tables: cells */
+
+/* The server's own types have the same numbers everywhere and for ever. */
+static rowlock_kind kind_of(Oid type)
+{
+    switch (type) {
+    case 16: /* bool */
+        return ROWLOCK_BOOL;
+    case 17: /* bytea */
+        return ROWLOCK_BYTES;
+    case 20: /* int8 */
+    case 21: /* int2 */
+    case 23: /* int4 */
+    case 26: /* oid */
+        return ROWLOCK_INT;
+    case 700: /* float4 */
+    case 701: /* float8 */
+        return ROWLOCK_REAL;
+    case 1700: /* numeric */
+        return ROWLOCK_DECIMAL;
+    case 1082: /* date */
+    case 1083: /* time */
+    case 1114: /* timestamp */
+    case 1184: /* timestamptz */
+    case 1266: /* timetz */
+        return ROWLOCK_TIME;
+    default:
+        return ROWLOCK_TEXT;
+    }
+}
+
+/* False: no memory to decode bytes into. */
+static bool get_cell(const PGresult *r, int row, int column, rowlock_value *out)
+{
+    *out = rowlock_null();
+    if (PQgetisnull(r, row, column))
+        return true;
+    const char *text = PQgetvalue(r, row, column);
+    rowlock_kind kind = kind_of(PQftype(r, column));
+    *out = rowlock_textn(kind, text, (size_t)PQgetlength(r, row, column));
+    if (kind == ROWLOCK_INT)
+        *out = rowlock_int(get_int(r, row, column));
+    if (kind == ROWLOCK_BOOL)
+        *out = rowlock_bool(text[0] == 't');
+    if (kind == ROWLOCK_REAL) {
+        *out = rowlock_real(read_real(text));
+        if (!isfinite(out->real))
+            *out = rowlock_decimal(text);
+    }
+    if (kind == ROWLOCK_BYTES)
+        out->text = (char *)PQunescapeBytea((const unsigned char *)text, &out->length);
+    return out->text || kind != ROWLOCK_BYTES;
+}
+
+static void free_bytes(rowlock_value *cells, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (cells[i].kind == ROWLOCK_BYTES)
+            PQfreemem((void *)cells[i].text);
+}
+
+/* What has been done and cannot be told is as good as an answer that was lost. */
+static enum rlk_class give_cells(struct pg *p, struct rlk_call *call, const PGresult *r,
+                                 const struct rlk_query *query)
+{
+    int columns = PQnfields(r);
+    bool more = true;
+    for (int row = 0; more && row < PQntuples(r); row++) {
+        int read = 0;
+        while (read < columns && get_cell(r, row, read, &p->cells[read]))
+            read++;
+        bool whole = read == columns;
+        if (whole)
+            more = query->each(query->context, p->cells, (size_t)columns) == 0;
+        free_bytes(p->cells, read);
+        if (!whole) {
+            rlk_diag_set(call, 0, NULL, "out of memory");
+            return RLK_UNCERTAIN;
+        }
+    }
+    return RLK_DONE;
+}
+
+/* ---- the caller's own tables: statements */
+
+/* Where a statement is kept, or will be. */
+static struct kept *find_place(struct pg *p, uint64_t id)
+{
+    struct kept *empty = NULL;
+    for (int i = 0; i < KEPT; i++) {
+        if (p->kept[i].id == id)
+            return &p->kept[i];
+        if (!p->kept[i].id && !empty)
+            empty = &p->kept[i];
+    }
+    return empty ? empty : &p->kept[p->next_kept++ % KEPT];
+}
+
+/* What the server says about tables that are not ours means something else in part. */
+static enum rlk_class class_of_theirs(const struct rlk_call *call, enum rlk_class class)
+{
+    const char *state = call->sqlstate;
+    if (class == RLK_DONE || !state[0])
+        return class;
+    if (strncmp(state, "23", 2) == 0)
+        return RLK_REFUSED;
+    if (strcmp(state, "08P01") == 0 && strncmp(call->text, "bind message", 12) == 0)
+        return RLK_INVALID; /* another number of values than it has parameters; poolers say 08P01 too */
+    if (strcmp(state, "42501") != 0 &&
+        (strncmp(state, "42", 2) == 0 || strcmp(state, "3F000") == 0))
+        return RLK_INVALID;
+    return class;
+}
+
+/* A statement that was prepared before somebody altered its table may be wrong by now: its result has
+ * another shape, or a value would fit today. Prepared anew it says the truth. What is known to be that is a
+ * conflict even inside of a transaction, which goes well the next time. */
+static enum rlk_class doubt_kept(struct kept *kept, const struct rlk_call *call,
+                                 enum rlk_class class)
+{
+    if (class != RLK_INVALID && class != RLK_UNSUPPORTED)
+        return class;
+    kept->id = 0;
+    return !call->inside || class == RLK_UNSUPPORTED ? RLK_CONTENTION : class;
+}
+
+static enum rlk_class run_kept(struct pg *p, struct rlk_call *call, const struct rlk_query *query,
+                               const char *const *values, PGresult **out)
+{
+    struct kept *kept = find_place(p, query->id);
+    char name[32];
+    char drop[64];
+    snprintf(name, sizeof name, "rowlock_query_%d", (int)(kept - p->kept));
+    snprintf(drop, sizeof drop, "DEALLOCATE %s", name);
+    bool before = kept->id == query->id;
+    struct packet s = {.text = query->sql,
+                       .id = name,
+                       .drop = kept->there && !before ? drop : NULL,
+                       .prepared = before,
+                       .count = (int)query->count,
+                       .values = values};
+    enum rlk_class class = class_of_theirs(call, exchange(p, call, &s, out));
+    if (before)
+        return doubt_kept(kept, call, class);
+    if (s.prepared)
+        *kept = (struct kept){query->id, true};
+    else if (s.dropped)
+        *kept = (struct kept){0, false};
+    return class;
+}
+
+static enum rlk_class run_query(struct pg *p, struct rlk_call *call, const struct rlk_query *query,
+                                const char *const *values, PGresult **out)
+{
+    if (p->direct && query->id)
+        return run_kept(p, call, query, values, out);
+    struct packet s = {.text = query->sql, .count = (int)query->count, .values = values};
+    enum rlk_class class = exchange(p, call, &s, out);
+    return query->ours ? class : class_of_theirs(call, class);
+}
+
+/* Memory is asked for before anything is sent. */
+static enum rlk_class pg_query(void *conn, struct rlk_call *call, struct rlk_query *query)
+{
+    struct pg *p = conn;
+    PGresult *r = NULL;
+    const char **values = NULL;
+    query->changed = 0;
+    enum rlk_class class = check_usable(p, call);
+    if (class == RLK_DONE && query->each && !p->cells)
+        p->cells = rlk_alloc(MOST_COLUMNS * sizeof *p->cells);
+    if (class == RLK_DONE && query->each && !p->cells)
+        class = RLK_NOMEM;
+    if (class == RLK_DONE)
+        class = write_values(call, query, &values);
+    if (class == RLK_DONE)
+        class = run_query(p, call, query, values, &r);
+    rlk_free(values);
+    if (class == RLK_DONE)
+        query->changed = strtoll(PQcmdTuples(r), NULL, 10);
+    if (class == RLK_DONE && query->each)
+        class = give_cells(p, call, r, query);
+    PQclear(r);
+    return class;
+}
+
+/* ---- transactions of ours, and savepoints */
+
+static enum rlk_class say(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+{
+    if (!PQsendQuery(p->conn, text))
+        return fail_connection(p, call, RLK_UNCERTAIN);
+    return class_of_theirs(call, collect(p, call, out));
+}
+
+/* A transaction that has failed is what these three are for. */
+static enum rlk_class check_frame(struct pg *p, struct rlk_call *call, enum rlk_frame what)
+{
+    bool mends = what == RLK_COMMIT || what == RLK_ROLLBACK || what == RLK_UNDO;
+    call->where = what == RLK_BEGIN ? RLK_OUTSIDE : what == RLK_LOOK ? RLK_EITHER : RLK_INSIDE;
+    enum rlk_class class = check_alive(p, call);
+    return class == RLK_REFUSED && mends ? RLK_DONE : class;
+}
+
+/* What was not begun was not changed, whatever became of the connection. */
+static enum rlk_class begin(struct pg *p, struct rlk_call *call)
+{
+    PGresult *r = NULL;
+    enum rlk_class class = RLK_DONE;
+    if (!p->direct)
+        class = say(p, call, p->adopted ? "BEGIN" : BEGIN, &r);
+    else if (!p->plans_once)
+        class = say(p, call, PLAN_ONCE, &r);
+    PQclear(r);
+    if (class != RLK_DONE)
+        return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
+    p->plans_once = p->begin_waits = p->direct;
+    return RLK_DONE;
+}
+
+/* A COMMIT whose answer was lost is not inside any more: whether the transaction is over nobody knows. */
+static enum rlk_class end(struct pg *p, struct rlk_call *call, enum rlk_frame what)
+{
+    PGresult *r = NULL;
+    bool empty = p->begin_waits;
+    p->begin_waits = false;
+    if (empty)
+        return RLK_DONE;
+    enum rlk_class class = say(p, call, what == RLK_COMMIT ? "COMMIT" : "ROLLBACK", &r);
+    if (class == RLK_DONE && what == RLK_COMMIT && strcmp(PQcmdStatus(r), "ROLLBACK") == 0) {
+        rlk_diag_set(call, 0, "40000", "the transaction had failed before, and was rolled back");
+        class = RLK_CONTENTION;
+    }
+    PQclear(r);
+    if (class == RLK_UNCERTAIN && what == RLK_COMMIT)
+        call->inside = false;
+    return class;
+}
+
+static enum rlk_class mark(struct pg *p, struct rlk_call *call, enum rlk_frame what)
+{
+    PGresult *r = NULL;
+    struct packet s = {.text =
+                           what == RLK_SAVE ? "SAVEPOINT rowlock" : "RELEASE SAVEPOINT rowlock"};
+    enum rlk_class class =
+        what == RLK_UNDO
+            ? say(p, call, "ROLLBACK TO SAVEPOINT rowlock; RELEASE SAVEPOINT rowlock", &r)
+            : exchange(p, call, &s, &r);
+    PQclear(r);
+    if (what == RLK_SAVE)
+        p->saved += class == RLK_DONE;
+    else if (p->saved > 0)
+        p->saved--;
+    return class;
+}
+
+static enum rlk_class pg_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    struct pg *p = conn;
+    enum rlk_class class = check_frame(p, call, what);
+    if (class != RLK_DONE || what == RLK_LOOK)
+        return class;
+    if (what == RLK_BEGIN)
+        return begin(p, call);
+    bool ends = what == RLK_COMMIT || what == RLK_ROLLBACK;
+    class = ends ? end(p, call, what) : mark(p, call, what);
+    call->tx_over = class != RLK_DONE && call->inside && is_over(p);
+    return class;
+}
+
 static const char *const schemes[] = {"postgresql", "postgres", NULL};
 
 extern const struct rlk_backend rlk_backend_postgres;
@@ -1420,6 +1935,8 @@ const struct rlk_backend rlk_backend_postgres = {
     .schemes = schemes,
     .conn_size = sizeof(struct pg),
     .quote = '"',
+    .marker = '$',
+    .packing = RLK_ARRAYS,
     .open = pg_open,
     .adopt = pg_adopt,
     .close = pg_close,
@@ -1448,4 +1965,6 @@ const struct rlk_backend rlk_backend_postgres = {
     .sweep_waiters = pg_sweep_waiters,
     .break_grant = pg_break,
     .raise_tokens = pg_raise,
+    .query = pg_query,
+    .frame = pg_frame,
 };

@@ -7,7 +7,8 @@
  * but only for a moment; then the step is RLK_CONTENTION and core tries again with jitter, which lets
  * others in between. Reading waits for nobody where the file is in WAL mode. There is no connection
  * that could be lost and no answer that could get lost, so nothing here is ever RLK_UNCERTAIN. A
- * deadline bounds the waiting; writing to a slow disk takes as long as it takes.
+ * deadline bounds the waiting; writing to a slow disk, and a statement about the caller's own tables,
+ * take as long as they take.
  *
  * All who use a file are on one machine. So a waiter's ticket says where a datagram reaches it, and
  * whoever changes what the first in line waits for sends it one (see "bells").
@@ -31,6 +32,7 @@ enum {
     OLDEST_VERSION = 3035000,
     PATIENCE_MS = 250, /* longest wait for the file in one step */
     STATEMENTS_MAX = 6, /* in the text of one step */
+    QUERIES_MAX = 32, /* of the caller's own tables, kept prepared */
     PATH_ROOM = 4096,
     BELL_ROOM = 64 /* for the address of a bell */
 };
@@ -40,7 +42,7 @@ enum frame {
     FRAME_BEGIN = RLK_STEP_COUNT,
     FRAME_COMMIT,
     FRAME_ROLLBACK,
-    FRAME_SAVE, /* these three inside the caller's transaction */
+    FRAME_SAVE, /* these three inside a transaction */
     FRAME_KEEP,
     FRAME_UNDO,
     TEXT_COUNT
@@ -56,6 +58,11 @@ struct connection {
     int socket; /* rings others, and where it has an address can be rung */
     char bell[BELL_ROOM]; /* that address; "": none yet, or they are not to be had here */
     sqlite3_stmt *kept[TEXT_COUNT][STATEMENTS_MAX]; /* prepared when first needed */
+    struct {
+        uint64_t id; /* 0: none */
+        sqlite3_stmt *statement;
+    } queries[QUERIES_MAX];
+    size_t oldest; /* of them */
 };
 
 /* A value to bind: a text if there is one, else the number; none: NULL. */
@@ -123,6 +130,26 @@ static enum rlk_class refuse(struct rlk_call *call, enum rlk_class class, const 
 {
     rlk_diag_set(call, 0, NULL, why);
     return class;
+}
+
+/* What went wrong with our tables in class may have another meaning for the caller's. */
+static enum rlk_class class_for_caller(const struct rlk_call *call, enum rlk_class class)
+{
+    if (call->native == SQLITE_CONSTRAINT_DATATYPE) /* a STRICT table's column */
+        return RLK_INVALID;
+    switch (call->native & 0xFF) {
+    case SQLITE_CONSTRAINT:
+        return RLK_REFUSED;
+    case SQLITE_ERROR: /* also a table or column that is not there */
+    case SQLITE_MISMATCH:
+    case SQLITE_TOOBIG:
+    case SQLITE_RANGE:
+        return RLK_INVALID;
+    case SQLITE_SCHEMA:
+        return RLK_CONTENTION;
+    default:
+        return class;
+    }
 }
 
 /* ---------------------------------------------------------------- statements */
@@ -350,12 +377,13 @@ static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, 
     return class;
 }
 
-/* Is the application's connection where the step belongs? Outside, a read transaction counts as a
- * transaction too: what we would see in it is old. */
-static enum rlk_class check_place(struct connection *conn, struct rlk_call *call)
+/* Is the connection where the step belongs? Outside, a read transaction counts as a transaction too:
+ * what we would see in it is old. */
+static enum rlk_class check_place(struct connection *conn, struct rlk_call *call,
+                                  enum rlk_where where)
 {
-    call->inside = !sqlite3_get_autocommit(conn->db) && call->where != RLK_OUTSIDE;
-    switch (call->where) {
+    call->inside = !sqlite3_get_autocommit(conn->db) && where != RLK_OUTSIDE;
+    switch (where) {
     case RLK_INSIDE:
         return call->inside ? RLK_DONE : RLK_NO_TX;
     case RLK_EITHER:
@@ -368,28 +396,33 @@ static enum rlk_class check_place(struct connection *conn, struct rlk_call *call
     }
 }
 
-static enum rlk_class ready_own(struct connection *conn, struct rlk_call *call)
+/* Locks in a file that others no longer find exclude nobody. */
+static enum rlk_class check_file(struct connection *conn, struct rlk_call *call)
 {
-    call->inside = false;
-    if (call->where == RLK_INSIDE)
-        return RLK_NO_TX;
-    enum rlk_class class = conn->db ? RLK_DONE : open_file(conn, call, false);
-    if (class == RLK_DONE)
-        be_patient(conn, call);
-    return class;
+    int moved = 0;
+    sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved ? refuse(call, RLK_UNSENT, "the database file was moved or deleted") : RLK_DONE;
 }
 
 /* Begin a step: may it run, and how long may it wait for the file? The application's connection keeps
  * its own busy handler. */
+static enum rlk_class ready_at(struct connection *conn, struct rlk_call *call, enum rlk_where where)
+{
+    enum rlk_class class = RLK_DONE;
+    call->inside = false;
+    if (!conn->db) /* so nothing can have begun there */
+        class = where == RLK_INSIDE ? RLK_NO_TX : open_file(conn, call, false);
+    if (class == RLK_DONE)
+        class = check_place(conn, call, where);
+    if (class == RLK_DONE && !conn->adopted)
+        be_patient(conn, call);
+    return class;
+}
+
 static enum rlk_class ready(struct connection *conn, struct rlk_call *call)
 {
-    enum rlk_class class = conn->adopted ? check_place(conn, call) : ready_own(conn, call);
-    if (class != RLK_DONE)
-        return class;
-    /* Locks in a file that others no longer find exclude nobody. */
-    int moved = 0;
-    sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    return moved ? refuse(call, RLK_UNSENT, "the database file was moved or deleted") : RLK_DONE;
+    enum rlk_class class = ready_at(conn, call, call->where);
+    return class == RLK_DONE ? check_file(conn, call) : class;
 }
 
 /* A step of several statements is a transaction, or a part of the caller's that can be undone. */
@@ -690,6 +723,8 @@ static void sqlite_close(void *state, bool in_child)
         return;
     for (int which = 0; which < TEXT_COUNT; which++)
         forget(conn, which);
+    for (int i = 0; i < QUERIES_MAX; i++)
+        sqlite3_finalize(conn->queries[i].statement);
     if (!conn->adopted)
         sqlite3_close_v2(conn->db);
     conn->db = NULL;
@@ -1438,6 +1473,241 @@ static enum rlk_class sqlite_raise(void *state, struct rlk_call *call, int64_t b
     return class;
 }
 
+/* ---------------------------------------------------------------- the caller's own tables */
+
+static int bind_value(sqlite3_stmt *statement, int number, const rowlock_value *value)
+{
+    const char *text = value->text ? value->text : ""; /* by a null pointer SQLite means NULL */
+    switch (value->kind) {
+    case ROWLOCK_INT:
+    case ROWLOCK_BOOL:
+        return sqlite3_bind_int64(statement, number, value->number);
+    case ROWLOCK_REAL:
+        return sqlite3_bind_double(statement, number, value->real);
+    case ROWLOCK_DECIMAL:
+    case ROWLOCK_TEXT:
+    case ROWLOCK_TIME:
+        return sqlite3_bind_text64(statement, number, text, value->length, SQLITE_STATIC,
+                                   SQLITE_UTF8);
+    case ROWLOCK_BYTES:
+        return sqlite3_bind_blob64(statement, number, text, value->length, SQLITE_STATIC);
+    default:
+        return sqlite3_bind_null(statement, number);
+    }
+}
+
+/* Too few or too many values are told by number: the caller's own SQL, which may hold a comment or an
+ * apostrophe too many, is a part of the text. */
+static enum rlk_class bind_query(struct connection *conn, struct rlk_call *call,
+                                 sqlite3_stmt *statement, const struct rlk_query *query)
+{
+    int count = sqlite3_bind_parameter_count(statement);
+    if ((size_t)count != query->count) {
+        char text[100];
+        snprintf(text, sizeof text, "the statement takes %d values, and was given %zu", count,
+                 query->count);
+        return refuse(call, RLK_INVALID, text);
+    }
+    for (int i = 0; i < count; i++)
+        if (bind_value(statement, i + 1, &query->values[i]) != SQLITE_OK)
+            return failed(conn, call);
+    return RLK_DONE;
+}
+
+static sqlite3_stmt *kept_query(const struct connection *conn, uint64_t id)
+{
+    for (int i = 0; id && i < QUERIES_MAX; i++)
+        if (conn->queries[i].id == id)
+            return conn->queries[i].statement;
+    return NULL;
+}
+
+static void keep_query(struct connection *conn, uint64_t id, sqlite3_stmt *statement)
+{
+    sqlite3_finalize(conn->queries[conn->oldest].statement);
+    conn->queries[conn->oldest].id = id;
+    conn->queries[conn->oldest].statement = statement;
+    conn->oldest = (conn->oldest + 1) % QUERIES_MAX;
+}
+
+/* SQLite would leave all that follows a semicolon undone, be it a WHERE. */
+static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *call,
+                                    const struct rlk_query *query, sqlite3_stmt **out)
+{
+    const char *rest = "";
+    *out = kept_query(conn, query->id);
+    if (*out)
+        return RLK_DONE;
+    unsigned int flags = query->id ? SQLITE_PREPARE_PERSISTENT : 0;
+    if (sqlite3_prepare_v3(conn->db, query->sql, -1, flags, out, &rest) != SQLITE_OK)
+        return failed(conn, call);
+    if (!*out || rest[strspn(rest, " \t\r\n")] != '\0') {
+        sqlite3_finalize(*out);
+        *out = NULL;
+        return refuse(call, RLK_INVALID, "this is not one statement");
+    }
+    if (query->id)
+        keep_query(conn, query->id, *out);
+    return RLK_DONE;
+}
+
+/* False: no memory to convert what is in a UTF-16 file. */
+static bool get_cell(sqlite3_stmt *statement, int column, rowlock_value *out)
+{
+    const void *bytes = "";
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+        *out = rowlock_int(sqlite3_column_int64(statement, column));
+        return true;
+    case SQLITE_FLOAT:
+        *out = rowlock_real(sqlite3_column_double(statement, column));
+        return true;
+    case SQLITE_NULL:
+        *out = rowlock_null();
+        return true;
+    case SQLITE_TEXT:
+        bytes = sqlite3_column_text(statement, column);
+        *out = rowlock_textn(ROWLOCK_TEXT, bytes, (size_t)sqlite3_column_bytes(statement, column));
+        return bytes != NULL;
+    default:
+        if (sqlite3_column_bytes(statement, column) > 0) /* else SQLite answers a null pointer */
+            bytes = sqlite3_column_blob(statement, column);
+        *out = rowlock_textn(ROWLOCK_BYTES, bytes, (size_t)sqlite3_column_bytes(statement, column));
+        return bytes != NULL;
+    }
+}
+
+/* The row that a statement of the caller's has reached. */
+struct cells {
+    rowlock_value *values;
+    int room;
+};
+
+static enum rlk_class give_row(sqlite3_stmt *statement, struct cells *cells,
+                               const struct rlk_query *query, bool *stopped)
+{
+    int count = sqlite3_column_count(statement);
+    if (count > cells->room) {
+        rlk_free(cells->values);
+        cells->values = rlk_alloc((size_t)count * sizeof *cells->values);
+        cells->room = cells->values ? count : 0;
+    }
+    for (int i = 0; i < count; i++)
+        if (!cells->values || !get_cell(statement, i, &cells->values[i]))
+            return RLK_NOMEM;
+    *stopped = query->each(query->context, cells->values, (size_t)count) != 0;
+    return RLK_DONE;
+}
+
+/* Run a statement to its end, or until no more rows are wanted. But a change is run to its end always. */
+static enum rlk_class step_query(struct connection *conn, struct rlk_call *call,
+                                 sqlite3_stmt *statement, struct rlk_query *query)
+{
+    struct cells cells = {0};
+    bool stopped = false;
+    bool only_reads = sqlite3_stmt_readonly(statement);
+    enum rlk_class class = RLK_DONE;
+    int before = sqlite3_total_changes(conn->db);
+    int code = sqlite3_step(statement);
+    for (; code == SQLITE_ROW; code = sqlite3_step(statement)) {
+        if (query->each && !stopped)
+            class = give_row(statement, &cells, query, &stopped);
+        if (class != RLK_DONE || (stopped && only_reads))
+            break;
+    }
+    if (code != SQLITE_DONE && code != SQLITE_ROW)
+        class = failed(conn, call);
+    else if (sqlite3_total_changes(conn->db) != before)
+        query->changed = sqlite3_changes(conn->db);
+    rlk_free(cells.values);
+    if (class != RLK_DONE)
+        look_at_tx(conn, call);
+    return class;
+}
+
+/* A change that is reset before its end, since there is no memory to give its rows, stays. By itself it is
+ * a transaction, in which it can be undone. For another's it would take a savepoint, and that costs more
+ * than most statements do: there all can only be rolled back. */
+static enum rlk_class run_query(struct connection *conn, struct rlk_call *call,
+                                sqlite3_stmt *statement, struct rlk_query *query)
+{
+    bool tells = query->each && !sqlite3_stmt_readonly(statement);
+    enum rlk_class class = bind_query(conn, call, statement, query);
+    if (class == RLK_DONE && tells && !call->inside)
+        class = begin(conn, call);
+    if (class == RLK_DONE) {
+        class = step_query(conn, call, statement, query);
+        sqlite3_reset(statement);
+        if (tells && !call->inside)
+            class = finish(conn, call, class);
+        else if (tells && class == RLK_NOMEM)
+            call->tx_over = true;
+    }
+    sqlite3_clear_bindings(statement); /* what they point to is the caller's */
+    return class;
+}
+
+/* The file is there and the connection where it should be. */
+static enum rlk_class ready_for_caller(struct connection *conn, struct rlk_call *call,
+                                       enum rlk_where where)
+{
+    enum rlk_class class = ready_at(conn, call, where);
+    return class == RLK_SCHEMA ? RLK_INVALID : class_for_caller(call, class);
+}
+
+static enum rlk_class sqlite_query(void *state, struct rlk_call *call, struct rlk_query *query)
+{
+    struct connection *conn = state;
+    sqlite3_stmt *statement = NULL;
+    query->changed = 0;
+    enum rlk_class class = ready_for_caller(conn, call, call->where);
+    if (class == RLK_DONE)
+        class = check_file(conn, call);
+    if (class != RLK_DONE)
+        return class;
+    class = prepare_query(conn, call, query, &statement);
+    if (class == RLK_DONE)
+        class = run_query(conn, call, statement, query);
+    if (!query->id)
+        sqlite3_finalize(statement);
+    if (class != RLK_DONE)
+        query->changed = 0;
+    return query->ours ? class : class_for_caller(call, class);
+}
+
+static enum rlk_class run_frame(struct connection *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    static const int frames[] = {
+        [RLK_BEGIN] = FRAME_BEGIN, [RLK_COMMIT] = FRAME_COMMIT, [RLK_ROLLBACK] = FRAME_ROLLBACK,
+        [RLK_SAVE] = FRAME_SAVE,   [RLK_KEEP] = FRAME_KEEP,     [RLK_UNDO] = FRAME_UNDO,
+    };
+    enum rlk_class class = run_first(conn, call, frames[what], NULL, NULL, NULL);
+    if (class == RLK_DONE && what == RLK_UNDO)
+        class = run_first(conn, call, FRAME_KEEP, NULL, NULL, NULL);
+    return class;
+}
+
+/* A COMMIT that fails, be it for a reader who does not leave, changes nothing but leaves all open. */
+static enum rlk_class sqlite_frame(void *state, struct rlk_call *call, enum rlk_frame what)
+{
+    struct connection *conn = state;
+    bool gives_up = what == RLK_ROLLBACK || what == RLK_UNDO; /* also in a file that is lost */
+    call->inside = conn->db && !sqlite3_get_autocommit(conn->db);
+    if (what == RLK_LOOK)
+        return RLK_DONE;
+    enum rlk_class class =
+        ready_for_caller(conn, call, what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE);
+    if (class == RLK_DONE && !gives_up)
+        class = check_file(conn, call);
+    if (class == RLK_DONE)
+        class = class_for_caller(call, run_frame(conn, call, what));
+    if (class != RLK_DONE && what == RLK_COMMIT && call->inside) {
+        run_quietly(conn, call, FRAME_ROLLBACK);
+        call->tx_over = true;
+    }
+    return class;
+}
+
 static const char *const schemes[] = {"sqlite", NULL};
 
 extern const struct rlk_backend rlk_backend_sqlite;
@@ -1446,6 +1716,8 @@ const struct rlk_backend rlk_backend_sqlite = {
     .schemes = schemes,
     .conn_size = sizeof(struct connection),
     .quote = '"',
+    .marker = '?',
+    .packing = RLK_SINGLY,
     .open = sqlite_open,
     .adopt = sqlite_adopt,
     .close = sqlite_close,
@@ -1474,4 +1746,6 @@ const struct rlk_backend rlk_backend_sqlite = {
     .sweep_waiters = sqlite_sweep_waiters,
     .break_grant = sqlite_break,
     .raise_tokens = sqlite_raise,
+    .query = sqlite_query,
+    .frame = sqlite_frame,
 };

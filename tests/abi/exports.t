@@ -13,18 +13,18 @@ exported=$(nm -D --defined-only "$lib" | awk '$2 != "A" { sub(/@.*/, "", $3); pr
 listed=$(sed 's|/\*.*\*/||; s/#.*//' src/rowlock.map |
     awk '/global:/ { on = 1; sub(/.*global:/, "") } /local:/ { on = 0 } on' |
     tr -s ' \t;{}' '\n' | grep . | sort)
-declared=$(tr '\n' ' ' <include/rowlock/rowlock.h | sed 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' |
+declared=$(cat include/rowlock/*.h | tr '\n' ' ' | sed 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' |
     grep -oE '\browlock_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u)
 
 if grep -q '\*' <<<"$listed"; then
-    # A glob lists whatever has the public prefix; then the header is the list.
+    # A glob lists whatever has the public prefix; then the headers are the list.
     is "every listed glob is rowlock_*" "$listed" 'rowlock_*'
     listed=$(comm -12 <(echo "$declared") <(echo "$exported"))
 fi
 is "the exported names are the listed ones" "$exported" "$listed"
 
 missing=$(comm -13 <(echo "$declared") <(echo "$exported"))
-is "the header declares every exported name" "$missing" ""
+is "the headers declare every exported name" "$missing" ""
 
 major=$(awk '$2 == "ROWLOCK_VERSION_MAJOR" { print $3 }' include/rowlock/rowlock.h)
 soname=$(readelf -d "$lib" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')

@@ -13,7 +13,7 @@ install_to() {
 
 ok "make install succeeds" install_to install
 for file in lib/librowlock.so lib/librowlock.a bin/rowlock include/rowlock/rowlock.h \
-    lib/pkgconfig/rowlock.pc; do
+    include/rowlock/versions.h include/rowlock/value.h lib/pkgconfig/rowlock.pc; do
     ok "it lays down $file" test -e "$root/opt/rl/$file"
 done
 is "nothing in the pkg-config file is left to fill in" "$(grep '@' "$root/opt/rl/lib/pkgconfig/rowlock.pc")" ""
@@ -22,9 +22,10 @@ is "no installed file names the source folder" \
 ok "the installed command runs from anywhere" env -C / "$root/opt/rl/bin/rowlock" --help
 
 cat >"$TMPDIR/user.c" <<'C'
-#include <rowlock/rowlock.h>
+#include <rowlock/versions.h>
 int main(void)
 {
+    rowlock_table_close(0);
     return ROWLOCK_VERSION_MAJOR < 0;
 }
 C

@@ -15,7 +15,7 @@ undefined() {
         grep -E ": $pattern\$" || true
 }
 
-core=("$build"/src/*.o)
+core=("$build"/src/*.o "$build"/src/rows/*.o)
 drivers=("$build"/src/backend/*.o)
 postgres='(PQ|pq|lo_)[A-Za-z]+'
 mysql='(mysql|mariadb|ma)_[a-z0-9_]+'

@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql | grep -vE '^(grants|await|ring|acquire_all)\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql | grep -vE '^(grants|await|ring|acquire_all|rows_(update|insert|remove|find))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
@@ -13,6 +13,9 @@ is "sqlite has the steps of postgres" "$(steps sqlite)" "$(steps postgres)"
 is "await is a statement on mysql alone" "$(echo sql/*/await.sql)" sql/mysql/await.sql
 is "postgres rings in its functions" "$(echo sql/*/ring.sql)" "sql/mysql/ring.sql sql/sqlite/ring.sql"
 is "acquire_all is one on the servers" "$(echo sql/*/acquire_all.sql)" "sql/mysql/acquire_all.sql sql/postgres/acquire_all.sql"
+for step in rows_update rows_insert rows_remove rows_find; do
+    is "$step is one on the servers" "$(echo sql/*/$step.sql)" "sql/mysql/$step.sql sql/postgres/$step.sql"
+done
 
 unnamed=
 uncommented=
@@ -26,5 +29,21 @@ for file in sql/*/*.sql; do
 done
 is "each statement begins with its step's name" "$unnamed" ""
 is "each file begins with a comment on its step" "$uncommented" ""
+
+# What stands in braces is completed by src/rows/compose.c, which knows these words and no others.
+words=$(cat sql/*/*.sql | grep -v '^--' | grep -oE '\{[^}]*\}' | tr -d '{}' | sed 's/:.*//' | grep -vx lock | sort -u)
+known=$(grep -oE 'IS\("[a-z]+"\)' src/rows/compose.c | cut -d '"' -f 2 | sort)
+is "every word in braces is one that is known" "$(comm -23 <(echo "$words") <(echo "$known"))" ""
+is "every word that is known is in some statement" "$(comm -13 <(echo "$words") <(echo "$known"))" ""
+undescribed=
+for word in $known 'lock:A\|B'; do
+    grep -qF "\`{$word}\`" sql/README.md || undescribed+=" $word"
+done
+is "sql/README.md describes each of them" "$undescribed" ""
+missing=
+for file in sql/*/*.sql; do
+    grep -qE "^\\|.*\`$(basename "$file" .sql)\`.*\\|" sql/README.md || missing+=" $file"
+done
+is "and each step" "$missing" ""
 
 done_testing

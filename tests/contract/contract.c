@@ -44,6 +44,16 @@ static const struct {
     {"cycle", contract_cycle},
     {"start", contract_start},
     {"wakeup", contract_wakeup},
+    {"query", contract_query},
+    {"versions", contract_versions},
+    {"triggers", contract_triggers},
+    {"batches", contract_batches},
+    {"once", contract_once},
+    {"types", contract_types},
+    {"within", contract_within},
+    {"retry", contract_retry},
+    {"walk", contract_walk},
+    {"interleave", contract_interleave},
     {"own", run_own},
 };
 
@@ -112,7 +122,8 @@ static void drop_if_there(const struct contract *c, void *session, const char *w
 
 static void drop_all(const struct contract *c, const char *prefix)
 {
-    static const char *const tables[] = {"locks", "waiters", "tokens", "fences", "meta"};
+    static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
+                                         "once",  "walks",   "meta"};
     /* Of both servers; what one does not have is not there. */
     static const char *const routines[] = {"grant", "grant_all", "enqueue",   "leave", "ring",
                                            "guard", "make_room", "downgrade", "renew", "renew_all",

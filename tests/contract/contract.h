@@ -60,6 +60,16 @@ void contract_many(const struct contract *c);
 void contract_cycle(const struct contract *c);
 void contract_start(const struct contract *c);
 void contract_wakeup(const struct contract *c);
+void contract_query(const struct contract *c);
+void contract_versions(const struct contract *c);
+void contract_triggers(const struct contract *c);
+void contract_batches(const struct contract *c);
+void contract_once(const struct contract *c);
+void contract_types(const struct contract *c);
+void contract_within(const struct contract *c);
+void contract_retry(const struct contract *c);
+void contract_walk(const struct contract *c);
+void contract_interleave(const struct contract *c);
 
 /* How many rows rowlock_locks has for a name. */
 int rows_of(const struct contract *c, const char *name);

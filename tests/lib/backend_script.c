@@ -34,7 +34,17 @@ static struct {
     bool hears; /* it was taken on this connection */
     bool jumps;
     pthread_t jumper;
+    bool in_tx; /* a transaction of ours is open */
+    int queries;
 } state;
+
+enum { QUERIES_KEPT = 64 };
+static struct script_query queries[QUERIES_KEPT];
+
+/* What the seam calls conn. */
+struct connection {
+    bool adopted, in_tx;
+};
 
 static int bell = -1; /* readable once it was rung */
 
@@ -67,6 +77,32 @@ static const char *const op_names[OP_COUNT] = {
     [OP_GUARD] = "guard",
     [OP_FENCE] = "fence",
     [OP_RAISE] = "raise",
+    [OP_TABLE] = "table",
+    [OP_ROW_UPDATE] = "row_update",
+    [OP_ROW_INSERT] = "row_insert",
+    [OP_ROW_REMOVE] = "row_remove",
+    [OP_ROW_READ] = "row_read",
+    [OP_ROWS_UPDATE] = "rows_update",
+    [OP_ROWS_INSERT] = "rows_insert",
+    [OP_ROWS_REMOVE] = "rows_remove",
+    [OP_ROWS_FIND] = "rows_find",
+    [OP_ROWS_PAGE] = "rows_page",
+    [OP_ROWS_COUNT] = "rows_count",
+    [OP_ONCE_CLAIM] = "once_claim",
+    [OP_ONCE_LOOK] = "once_look",
+    [OP_ONCE_COMPLETE] = "once_complete",
+    [OP_ONCE_ABANDON] = "once_abandon",
+    [OP_ONCE_SWEEP] = "once_sweep",
+    [OP_WALK_LOAD] = "walk_load",
+    [OP_WALK_SAVE] = "walk_save",
+    [OP_WALK_END] = "walk_end",
+    [OP_BEGIN] = "begin",
+    [OP_COMMIT] = "commit",
+    [OP_ROLLBACK] = "rollback",
+    [OP_SAVE] = "save",
+    [OP_KEEP] = "keep",
+    [OP_UNDO] = "undo",
+    [OP_LOOK] = "look",
 };
 
 static void enter(void)
@@ -173,6 +209,7 @@ void script_reset(void)
     if (bell >= 0)
         close(bell);
     bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    script_dialect("sqlite");
     rlk_clock = script_clock;
     rlk_poll = script_poll;
 }
@@ -225,9 +262,29 @@ int script_leases(int nth)
     return count;
 }
 
+const struct script_query *script_query(int back)
+{
+    enter();
+    int at = state.queries - 1 - back;
+    if (back < 0 || back >= QUERIES_KEPT || at < 0)
+        abort();
+    leave();
+    return &queries[at % QUERIES_KEPT];
+}
+
+bool script_in_tx(void)
+{
+    enter();
+    bool in_tx = state.in_tx;
+    leave();
+    return in_tx;
+}
+
 static void note_call(enum script_op op)
 {
     size_t used = strlen(state.calls);
+    if (op == OP_LOOK)
+        return;
     state.count[op]++;
     state.total++;
     snprintf(state.calls + used, sizeof state.calls - used, "%s%s", used ? " " : "", op_names[op]);
@@ -254,7 +311,7 @@ static void carry_out(enum script_op op, const struct script_answer *answer, int
 static struct script_answer take_for(enum script_op op, struct rlk_call *call, int64_t attempt)
 {
     enter();
-    call->inside = call->where != RLK_OUTSIDE && script.inside;
+    call->inside = call->where != RLK_OUTSIDE && (script.inside || state.in_tx);
     if (call->where == RLK_INSIDE && !call->inside) {
         leave();
         return FAILS(RLK_NO_TX);
@@ -347,7 +404,7 @@ static enum rlk_class script_backend_open(void *conn, struct rlk_call *call,
                                           const struct rlk_target *target,
                                           const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    (void)conn;
+    ((struct connection *)conn)->adopted = false;
     (void)target;
     (void)texts;
     hello->several = script.several;
@@ -358,7 +415,7 @@ static enum rlk_class script_backend_open(void *conn, struct rlk_call *call,
 static enum rlk_class script_backend_adopt(void *conn, struct rlk_call *call, void *vendor,
                                            const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    (void)conn;
+    ((struct connection *)conn)->adopted = true;
     (void)vendor;
     (void)texts;
     snprintf(hello->schema, sizeof hello->schema, "main");
@@ -367,8 +424,9 @@ static enum rlk_class script_backend_adopt(void *conn, struct rlk_call *call, vo
 
 static void script_backend_close(void *conn, bool in_child)
 {
-    (void)conn;
+    const struct connection *c = conn;
     enter();
+    state.in_tx = state.in_tx && !c->in_tx;
     state.count[OP_CLOSE]++;
     script.closed_in_child = in_child;
     leave();
@@ -844,17 +902,172 @@ static enum rlk_class script_raise(void *conn, struct rlk_call *call, int64_t by
     return answer.class;
 }
 
+/* ---- queries */
+
+static const char *or_text(const char *text, const char *otherwise)
+{
+    return text ? text : otherwise;
+}
+
+static void give_column(struct rlk_query *query, const struct script_column *column)
+{
+    const rowlock_value cells[] = {rowlock_text(column->name),
+                                   rowlock_text(column->category),
+                                   rowlock_bool(!column->may_be_null),
+                                   rowlock_int(column->most),
+                                   rowlock_text(or_text(column->wire, "x")),
+                                   rowlock_text(or_text(column->unpack, "%")),
+                                   rowlock_text(or_text(column->value, "%")),
+                                   rowlock_text(or_text(column->match, "%")),
+                                   rowlock_text(or_text(column->show, "%")),
+                                   rowlock_text(or_text(column->uniques, ""))};
+    query->each(query->context, cells, sizeof cells / sizeof cells[0]);
+}
+
+static void give_columns(struct rlk_query *query)
+{
+    static const struct script_column usual[] = {
+        {.name = "id", .category = "int", .most = INT64_MAX, .uniques = "pk/1"},
+        {.name = "price", .category = "decimal", .may_be_null = true},
+        {.name = "note", .category = "text", .may_be_null = true},
+        {.name = "version", .category = "int", .most = INT64_MAX},
+        {.name = NULL},
+    };
+    static const char *const kinds[] = {"int", "bool", "real", "decimal", "text", "time", "bytes"};
+    for (const struct script_column *c = script.columns ? script.columns : usual; c->name; c++)
+        give_column(query, c);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        give_column(query, &(struct script_column){.category = kinds[i], .wire = kinds[i]});
+}
+
+static struct rlk_backend backend;
+
+/* The expected version, or the first one, comes last; a dialect without RETURNING tells the number of rows
+ * only. */
+static void give_applied(enum script_op op, struct rlk_query *query)
+{
+    rowlock_value version = query->values[query->count - 1];
+    version.number += op == OP_ROW_UPDATE;
+    query->changed = 1;
+    if (backend.packing != RLK_JSON)
+        query->each(query->context, &version, 1);
+}
+
+static void give_cells(const struct script_answer *answer, struct rlk_query *query)
+{
+    const rowlock_value *row = answer->cells;
+    for (int i = 0; i < answer->rows && query->each; i++, row += answer->width)
+        if (query->each(query->context, row, answer->width) != 0)
+            return;
+}
+
+static void answer_query(enum script_op op, const struct script_answer *answer,
+                         struct rlk_query *query)
+{
+    bool one = op == OP_ROW_UPDATE || op == OP_ROW_INSERT || op == OP_ROW_REMOVE;
+    query->changed = answer->changed;
+    if (answer->give)
+        answer->give(query);
+    else if (answer->class != RLK_DONE || answer->missing)
+        return;
+    else if (answer->cells)
+        give_cells(answer, query);
+    else if (op == OP_TABLE)
+        give_columns(query);
+    else if (one && answer->changed == 0)
+        give_applied(op, query);
+}
+
+/* Each statement begins with the name of its step. */
+static enum script_op op_of(const char *sql)
+{
+    static const char mark[] = "/* rowlock:";
+    const char *name = strstr(sql, mark);
+    size_t length = name ? strcspn(name + strlen(mark), " ") : 0;
+    for (int op = OP_TABLE; op < OP_BEGIN; op++)
+        if (name && strlen(op_names[op]) == length &&
+            memcmp(op_names[op], name + strlen(mark), length) == 0)
+            return (enum script_op)op;
+    abort();
+}
+
+static void note_query(enum script_op op, const struct rlk_query *query)
+{
+    enter();
+    struct script_query *to = &queries[state.queries++ % QUERIES_KEPT];
+    *to = (struct script_query){.op = op, .id = query->id, .count = query->count};
+    snprintf(to->sql, sizeof to->sql, "%s", query->sql);
+    for (size_t i = 0; i < query->count && i < SCRIPT_VALUES; i++) {
+        to->values[i] = query->values[i];
+        if (!query->values[i].text)
+            continue;
+        rlk_copy_text(to->texts[i], sizeof to->texts[i], query->values[i].text,
+                      query->values[i].length);
+        to->values[i].text = to->texts[i];
+    }
+    leave();
+}
+
+/* Where the connection stands: core's transactions are its own, the caller's is on an adopted one. */
+static bool is_inside(const struct connection *c)
+{
+    return c->in_tx || (c->adopted && script.inside);
+}
+
+static bool is_gone(enum rlk_class class)
+{
+    return class == RLK_UNSENT || class == RLK_UNCERTAIN;
+}
+
+static void set_in_tx(struct connection *c, bool in_tx)
+{
+    enter();
+    state.in_tx = c->in_tx = in_tx;
+    leave();
+}
+
+static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
+                                           struct rlk_query *query)
+{
+    struct connection *c = conn;
+    enum script_op op = op_of(query->sql);
+    bool inside = is_inside(c);
+    note_query(op, query);
+    struct script_answer answer = take(op, call);
+    answer_query(op, &answer, query);
+    call->inside = call->where != RLK_OUTSIDE && inside;
+    if (is_gone(answer.class))
+        set_in_tx(c, false);
+    return answer.class;
+}
+
+/* A COMMIT that fails ends the transaction all the same, and one without an answer is not inside. */
+static enum rlk_class script_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    struct connection *c = conn;
+    bool inside = is_inside(c);
+    bool ends = what == RLK_COMMIT || what == RLK_ROLLBACK;
+    call->where = RLK_EITHER;
+    if (what == RLK_BEGIN ? inside : what != RLK_LOOK && !inside)
+        return inside ? RLK_IN_TX : RLK_NO_TX;
+    struct script_answer answer = take((enum script_op)(OP_BEGIN + what), call);
+    call->inside = inside && !(what == RLK_COMMIT && answer.class == RLK_UNCERTAIN);
+    if (what == RLK_BEGIN && answer.class == RLK_DONE)
+        set_in_tx(c, true);
+    else if (ends || is_gone(answer.class))
+        set_in_tx(c, false);
+    return answer.class;
+}
+
 /* ---- in the place of src/backends.c */
 
 static const char *const schemes[] = {"postgresql", "mysql", "sqlite", NULL};
 
-/* It takes SQLite's name for the sake of its statements, which core expands and nobody sends
- * here. */
-static const struct rlk_backend backend = {
-    .name = "sqlite",
+/* Its name, quote, marker and packing are those of a dialect, for the sake of the statements, which core
+ * completes and nobody sends here. */
+static struct rlk_backend backend = {
     .schemes = schemes,
-    .conn_size = 64,
-    .quote = '"',
+    .conn_size = sizeof(struct connection),
     .open = script_backend_open,
     .adopt = script_backend_adopt,
     .enter_thread = script_enter_thread,
@@ -885,7 +1098,18 @@ static const struct rlk_backend backend = {
     .guard = script_guard,
     .fence = script_fence,
     .raise_tokens = script_raise,
+    .query = script_backend_query,
+    .frame = script_frame,
 };
+
+void script_dialect(const char *name)
+{
+    bool postgres = strcmp(name, "postgres") == 0, mysql = strcmp(name, "mysql") == 0;
+    backend.name = name;
+    backend.quote = mysql ? '`' : '"';
+    backend.marker = postgres ? '$' : '?';
+    backend.packing = postgres ? RLK_ARRAYS : mysql ? RLK_JSON : RLK_SINGLY;
+}
 
 /* "mariadb" stands for a database that is known but not built in. */
 const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)

@@ -39,6 +39,32 @@ enum script_op {
     OP_GUARD,
     OP_FENCE,
     OP_RAISE,
+    OP_TABLE, /* from here on queries, in the order of their steps */
+    OP_ROW_UPDATE,
+    OP_ROW_INSERT,
+    OP_ROW_REMOVE,
+    OP_ROW_READ,
+    OP_ROWS_UPDATE,
+    OP_ROWS_INSERT,
+    OP_ROWS_REMOVE,
+    OP_ROWS_FIND,
+    OP_ROWS_PAGE,
+    OP_ROWS_COUNT,
+    OP_ONCE_CLAIM,
+    OP_ONCE_LOOK,
+    OP_ONCE_COMPLETE,
+    OP_ONCE_ABANDON,
+    OP_ONCE_SWEEP,
+    OP_WALK_LOAD,
+    OP_WALK_SAVE,
+    OP_WALK_END,
+    OP_BEGIN, /* from here on frames, in their order */
+    OP_COMMIT,
+    OP_ROLLBACK,
+    OP_SAVE,
+    OP_KEEP,
+    OP_UNDO,
+    OP_LOOK, /* sends nothing, so it is not among the calls */
     OP_COUNT
 };
 
@@ -73,7 +99,33 @@ struct script_answer {
     int64_t lapsed_us; /* renew */
     int version; /* meta; 0: the one that core wants */
     const char *identity; /* meta; NULL: always the same */
-    int rows; /* list, waiters, sweeps, fold: this many */
+    int rows; /* list, waiters, sweeps, fold: this many; queries: of cells */
+    /* Queries. Without these one of row_update, row_insert, row_remove is applied to one row, table has the
+     * columns in script.columns, and all others find and change nothing. */
+    const rowlock_value *cells; /* rows of so many; see ROWS */
+    size_t width;
+    int64_t changed;
+    void (*give)(struct rlk_query *query); /* answers instead, whatever the class then is */
+};
+
+/* What table says of a column. */
+struct script_column {
+    const char *name, *category;
+    int64_t most;
+    bool may_be_null;
+    const char *wire, *unpack, *value, *match, *show; /* NULL: "x" and "%" */
+    const char *uniques;
+};
+
+/* A query as it was sent, cut where it is long. */
+enum { SCRIPT_VALUES = 16, SCRIPT_VALUE_MAX = 400, SCRIPT_SQL_MAX = 4000 };
+struct script_query {
+    enum script_op op;
+    uint64_t id;
+    char sql[SCRIPT_SQL_MAX];
+    size_t count;
+    rowlock_value values[SCRIPT_VALUES];
+    char texts[SCRIPT_VALUES][SCRIPT_VALUE_MAX];
 };
 
 /* A wait for a bell: when it began, how long it would have been at most, and how it ended. */
@@ -83,6 +135,10 @@ struct script_wait {
 };
 
 #define ANSWER(...) ((struct script_answer){__VA_ARGS__})
+/* ANSWER(ROWS(2, rowlock_int(1), rowlock_int(7))): one row of two cells. */
+#define ROWS(n, ...)                                             \
+    .width = (n), .cells = (const rowlock_value[]){__VA_ARGS__}, \
+    .rows = (int)(sizeof((const rowlock_value[]){__VA_ARGS__}) / sizeof(rowlock_value) / (n))
 #define FAILS(what) ((struct script_answer){.class = (what), .text = "the server's own words"})
 
 extern struct script {
@@ -93,6 +149,9 @@ extern struct script {
     void (*hook)(enum script_op op); /* called before each answer, by who asks; may be NULL */
     int fail_at; /* the so-maniest call since the reset fails, whatever was queued; 0: none */
     enum rlk_class fail_as;
+    const struct script_column
+        *columns; /* of the caller's table, until one without a name; NULL: id,
+                                            price, note, version */
 
     /* What the last calls asked. */
     int64_t attempts[512]; /* of acquire, and acquire_all's first, in the order of the calls */
@@ -138,6 +197,11 @@ void script_always(enum script_op op, struct script_answer answer);
 /* "open meta acquire": the calls since this was last asked, closing left out; borrowed. */
 const char *script_calls(void);
 int script_count(enum script_op op); /* calls of op since the last reset */
+const struct script_query *script_query(int back); /* 0: the last one, 1: the one before it, … */
+bool script_in_tx(void); /* is a transaction of ours open? */
+
+/* Speak and pack as this database does, until the next reset: "postgres", "mysql". At first "sqlite". */
+void script_dialect(const char *name);
 
 /* Stop the clock, which then goes on only with takes_us. Real pauses would never end. */
 void script_freeze(void);

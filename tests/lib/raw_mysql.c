@@ -14,6 +14,7 @@ struct address {
     char text[500];
     char *user, *password, *host, *database, *socket;
     unsigned int port, read_timeout; /* in seconds; 0: none */
+    unsigned long flags; /* of the client */
 };
 
 static char *cut(char *text, char at)
@@ -25,7 +26,8 @@ static char *cut(char *text, char at)
     return found + 1;
 }
 
-/* mysql://user:password@host:port/database?socket=PATH or ?read_timeout=SECONDS, as tests use it. */
+/* mysql://user:password@host:port/database?socket=PATH or ?read_timeout=SECONDS, as tests use it, and
+ * found_rows=1: rows that a statement finds count as changed. */
 static void parse(const char *url, struct address *out)
 {
     *out = (struct address){.port = 0};
@@ -44,6 +46,8 @@ static void parse(const char *url, struct address *out)
     out->password = cut(out->user, ':');
     char *port = cut(out->host, ':');
     out->port = port ? (unsigned int)atoi(port) : 0;
+    if (parameters && strstr(parameters, "found_rows=1"))
+        out->flags = CLIENT_FOUND_ROWS;
     if (parameters && strncmp(parameters, "socket=", 7) == 0) {
         out->socket = parameters + 7;
         cut(out->socket, '&');
@@ -61,7 +65,7 @@ static void *open_session(const char *url)
     if (address.read_timeout)
         mysql_options(conn, MYSQL_OPT_READ_TIMEOUT, &address.read_timeout);
     if (!mysql_real_connect(conn, address.host, address.user, address.password, address.database,
-                            address.port, address.socket, 0))
+                            address.port, address.socket, address.flags))
         raw_failed("MySQL", mysql_error(conn));
     return conn;
 }

@@ -261,7 +261,7 @@ mysql_make() {
     esac
     echo "$port" >"$dir/port"
     printf '%s\n' "$MYSQLD" "${base[@]}" --socket="$dir/s.sock" --pid-file="$dir/mysqld.pid" \
-        --bind-address=127.0.0.1 --port="$port" --skip-name-resolve --max-connections=300 \
+        --bind-address=127.0.0.1 --port="$port" --tmpdir="$dir" --skip-name-resolve --max-connections=300 \
         --innodb-buffer-pool-size=64M "${more[@]}" "$@" >"$dir/argv"
 }
 

@@ -43,10 +43,10 @@ static bool is_without(const char *dialect, int step)
         const char *dialect;
         enum rlk_step step;
     } without[] = {
-        {"postgres", RLK_STEP_AWAIT},
-        {"postgres", RLK_STEP_RING},
-        {"sqlite", RLK_STEP_ACQUIRE_ALL},
-        {"sqlite", RLK_STEP_AWAIT},
+        {"postgres", RLK_STEP_AWAIT},     {"postgres", RLK_STEP_RING},
+        {"sqlite", RLK_STEP_ACQUIRE_ALL}, {"sqlite", RLK_STEP_AWAIT},
+        {"sqlite", RLK_STEP_ROWS_UPDATE}, {"sqlite", RLK_STEP_ROWS_INSERT},
+        {"sqlite", RLK_STEP_ROWS_REMOVE}, {"sqlite", RLK_STEP_ROWS_FIND},
     };
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
         if ((int)without[i].step == step && strcmp(without[i].dialect, dialect) == 0)

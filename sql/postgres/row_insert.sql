@@ -1,0 +1,11 @@
+-- Make one row, if there is none with its key.
+--
+-- {given} {first}
+-- row: its version; none: there is one
+--
+-- One statement; waits for another's insert of the same key.
+
+/* rowlock:row_insert */
+INSERT INTO {table} AS t ({columns}{version}) VALUES ({given}{first})
+ON CONFLICT ({key}) DO NOTHING
+RETURNING t.{version}

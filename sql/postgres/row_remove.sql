@@ -1,0 +1,8 @@
+-- Delete one row that has the expected version.
+--
+-- {match} {expected}
+-- row: the version it had; none: it has another one, or is not there
+
+/* rowlock:row_remove */
+DELETE FROM {table} AS t WHERE {match} AND t.{version} = {expected}
+RETURNING t.{version}

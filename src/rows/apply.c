@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT
+ * What a batch wants of one row, or of many in one statement: a statement applies what it can; a second one, if
+ * any row was left over, says why. */
+#include "change.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PARADOXES = 3 }; /* how often what cannot be is tried again */
+
+/* ---- what became of a row */
+
+static void applied(const struct batch *b, rowlock_change *change, int64_t version)
+{
+    change->result = ROWLOCK_OK;
+    change->current = b->op == RLK_REMOVE ? 0 : version;
+    if (b->op != RLK_INSERT)
+        rlk_witness_row(b->t, change);
+}
+
+/* The version of a row that was applied, where the database has not said it. */
+static int64_t next_version(const struct batch *b, const rowlock_change *change)
+{
+    return b->op == RLK_INSERT ? b->first : change->version + 1;
+}
+
+/* Found as it is by a second look. False: as it should have been for the first. */
+static bool explain(const struct batch *b, rowlock_change *change, bool there, int64_t version,
+                    bool uncertain)
+{
+    bool fits = b->op == RLK_INSERT ? !there : there && version == change->version;
+    change->current = there ? version : 0;
+    if (b->op == RLK_INSERT)
+        change->result = ROWLOCK_EXISTS;
+    else
+        change->result = !there ? ROWLOCK_GONE : fits ? ROWLOCK_OK : ROWLOCK_STALE;
+    if (uncertain && !fits)
+        change->result = ROWLOCK_EUNCERTAIN;
+    return !fits;
+}
+
+static enum rlk_keep keep_for_look(bool inside)
+{
+    return inside ? RLK_KEEP_AS_IT_IS : RLK_KEEP_NOTHING; /* an old snapshot shows what was */
+}
+
+/* ---- one row */
+
+static rowlock_value value_for(const struct batch *b, const struct rlk_shape *shape,
+                               const rowlock_change *change, const struct rlk_param *param)
+{
+    switch (param->source) {
+    case RLK_FROM_KEY:
+        return rlk_fit(&b->t->all[param->index], &change->key[param->index]);
+    case RLK_FROM_VALUE:
+        return rlk_fit(rlk_value_column(b->t, shape, param->index), &change->values[param->index]);
+    case RLK_FROM_FIRST:
+        return rowlock_int(b->first);
+    case RLK_FROM_TAG:
+        return rowlock_text(b->tag);
+    default:
+        return rowlock_int(change->version);
+    }
+}
+
+struct returned {
+    bool any;
+    int64_t version;
+};
+
+static int take_version(void *context, const rowlock_value *cells, size_t count)
+{
+    struct returned *r = context;
+    r->any = count > 0;
+    r->version = r->any ? cells[0].number : 0;
+    return 0;
+}
+
+static void forget_version(void *context)
+{
+    *(struct returned *)context = (struct returned){.any = false};
+}
+
+static int send_row(struct batch *b, const struct rlk_shape *shape, rowlock_change *change,
+                    bool *was_applied, bool *uncertain)
+{
+    const struct rlk_text *text = rlk_compose(b->t, shape);
+    rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
+    struct returned returned = {.any = false};
+    if (!values)
+        return rlk_fail(b->t->db, ROWLOCK_ENOMEM, "out of memory");
+    for (size_t i = 0; i < text->count; i++)
+        values[i] = value_for(b, shape, change, &text->params[i]);
+    struct rlk_asking asking = {.query = {.id = text->id,
+                                          .sql = text->sql,
+                                          .values = values,
+                                          .count = text->count,
+                                          .each = take_version,
+                                          .context = &returned},
+                                .anew = forget_version};
+    int result = rlk_ask(b->t->db, &asking);
+    rlk_free(values);
+    *was_applied = returned.any || asking.query.changed > 0;
+    *uncertain = *uncertain || asking.was_uncertain;
+    if (result == ROWLOCK_OK && *was_applied)
+        applied(b, change, returned.any ? returned.version : next_version(b, change));
+    return result;
+}
+
+/* OK: its version is in *version, or it is not there. */
+static int look_at_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep, bool *there,
+                       int64_t *version)
+{
+    struct rlk_page page = {0};
+    int result = rlk_read_row(t, key, keep, &page);
+    *there = result == ROWLOCK_OK;
+    if (*there)
+        *version = page.versions[0];
+    rlk_page_clear(&page);
+    return result == ROWLOCK_GONE ? ROWLOCK_OK : result;
+}
+
+static int look_after_row(struct batch *b, rowlock_change *change, bool uncertain, bool *explained)
+{
+    bool inside, there;
+    int64_t version = 0;
+    int result = rlk_is_inside(b->t->db, &inside);
+    enum rlk_keep keep = b->op == RLK_EXPECT ? RLK_KEEP_AS_IT_IS : keep_for_look(inside);
+    if (result == ROWLOCK_OK)
+        result = look_at_row(b->t, change->key, keep, &there, &version);
+    if (result == ROWLOCK_OK)
+        *explained = explain(b, change, there, version, uncertain) || b->op == RLK_EXPECT;
+    return result;
+}
+
+static struct rlk_shape shape_of(const struct batch *b, bool many)
+{
+    static const enum rlk_step one_step[] = {
+        [RLK_UPDATE] = RLK_STEP_ROW_UPDATE, [RLK_TOUCH] = RLK_STEP_ROW_UPDATE,
+        [RLK_EXPECT] = RLK_STEP_ROW_READ,   [RLK_INSERT] = RLK_STEP_ROW_INSERT,
+        [RLK_REMOVE] = RLK_STEP_ROW_REMOVE,
+    };
+    static const enum rlk_step steps[] = {
+        [RLK_UPDATE] = RLK_STEP_ROWS_UPDATE, [RLK_TOUCH] = RLK_STEP_ROWS_UPDATE,
+        [RLK_EXPECT] = RLK_STEP_ROWS_FIND,   [RLK_INSERT] = RLK_STEP_ROWS_INSERT,
+        [RLK_REMOVE] = RLK_STEP_ROWS_REMOVE,
+    };
+    return (struct rlk_shape){
+        .step = many ? steps[b->op] : one_step[b->op], .sets = gives_values(b), .kinds = b->kinds};
+}
+
+/* A row that another makes while ours is looked for may be met as a duplicate: then it is there. */
+static bool met_duplicate(const struct batch *b, int result)
+{
+    const rowlock_error *error = &b->t->db->error;
+    return b->op == RLK_INSERT && result == ROWLOCK_ESERVER && !error->transaction_over &&
+           strncmp(error->sqlstate, "23", 2) == 0;
+}
+
+int rlk_change_row(struct batch *b, rowlock_change *change)
+{
+    struct rlk_shape shape = shape_of(b, false);
+    bool explained = false, was_applied = false, uncertain = false;
+    int result = ROWLOCK_OK;
+    for (int i = 0; i < PARADOXES && !explained && result == ROWLOCK_OK; i++) {
+        change->result = ROWLOCK_CANCELLED; /* as far as is known */
+        if (b->op != RLK_EXPECT)
+            result = send_row(b, &shape, change, &was_applied, &uncertain);
+        rowlock_error error = b->t->db->error;
+        bool duplicate = met_duplicate(b, result);
+        if ((result != ROWLOCK_OK && !duplicate) || was_applied)
+            return result;
+        result = look_after_row(b, change, uncertain, &explained);
+        if (result == ROWLOCK_OK && duplicate && !explained) { /* of another unique key */
+            change->result = ROWLOCK_CANCELLED;
+            b->t->db->error = error;
+            return error.code;
+        }
+    }
+    if (result == ROWLOCK_OK && !explained)
+        change->result = b->op == RLK_INSERT ? ROWLOCK_EXISTS : ROWLOCK_STALE;
+    return result;
+}
+
+/* ---- many rows in one statement */
+
+static rowlock_change *row_of(struct batch *b, int64_t number)
+{
+    return number >= 1 && number <= (int64_t)b->n ? &b->changes[b->rows[number - 1]] : NULL;
+}
+
+static int take_applied(void *context, const rowlock_value *cells, size_t count)
+{
+    struct batch *b = context;
+    rowlock_change *change = count >= 2 ? row_of(b, cells[0].number) : NULL;
+    if (change) {
+        b->told += change->result == UNTOLD;
+        applied(b, change, cells[1].number);
+    }
+    return change == NULL;
+}
+
+static int send_pack(struct batch *b, const struct rlk_shape *shape, rlk_cells_fn *each,
+                     struct rlk_asking *asking)
+{
+    rowlock_table *t = b->t;
+    struct rlk_pack pack = {0};
+    const struct rlk_text *text = rlk_compose(t, shape);
+    rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
+    if (!values)
+        return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
+    int result = rlk_pack_rows(&pack, t, shape, b->changes, b->rows, b->n);
+    for (size_t i = 0; result == ROWLOCK_OK && i < text->count; i++) {
+        const struct rlk_param *param = &text->params[i];
+        if (param->source == RLK_FROM_PACK)
+            values[i] = rowlock_textn(ROWLOCK_TEXT, pack.part[param->index].text,
+                                      pack.part[param->index].length);
+        else
+            values[i] = value_for(b, shape, &b->changes[b->rows[0]], param);
+    }
+    if (result == ROWLOCK_OK) {
+        asking->query = (struct rlk_query){.id = text->id,
+                                           .sql = text->sql,
+                                           .values = values,
+                                           .count = text->count,
+                                           .each = each,
+                                           .context = b};
+        result = rlk_ask(t->db, asking);
+    }
+    rlk_pack_clear(&pack);
+    rlk_free(values);
+    return result;
+}
+
+static int take_found(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { NUMBER, VERSION, MARKED, COPY, FOUND };
+    struct batch *b = context;
+    rowlock_change *change = count >= FOUND ? row_of(b, cells[NUMBER].number) : NULL;
+    b->odd = change && cells[VERSION].kind != ROWLOCK_NULL && cells[VERSION].kind != ROWLOCK_INT;
+    if (!change || b->odd)
+        return 1;
+    bool there = cells[VERSION].kind != ROWLOCK_NULL;
+    bool marked = b->op != RLK_EXPECT && cells[MARKED].number != 0;
+    if (change->result != UNTOLD)
+        return 0;
+    if (marked && (!there || cells[COPY].number == 1))
+        applied(b, change, next_version(b, change));
+    else if (!explain(b, change, there, cells[VERSION].number, b->uncertain) && b->op != RLK_EXPECT)
+        change->result = PARADOX;
+    return 0;
+}
+
+static void forget_all(struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        b->changes[b->rows[i]].result = UNTOLD;
+        b->changes[b->rows[i]].current = 0;
+    }
+}
+
+static bool any_untold(const struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->changes[b->rows[i]].result == UNTOLD)
+            return true;
+    return false;
+}
+
+/* Which rows were changed only the session knows in which that was done. */
+static int look_again(struct batch *b, bool inside);
+
+static int look_after_rows(struct batch *b, bool inside)
+{
+    uint64_t connection = b->t->db->connections;
+    struct rlk_shape shape = {.step = RLK_STEP_ROWS_FIND,
+                              .keep =
+                                  b->op == RLK_EXPECT ? RLK_KEEP_AS_IT_IS : keep_for_look(inside)};
+    struct rlk_asking asking = {.was_uncertain = false};
+    int result = send_pack(b, &shape, take_found, &asking);
+    /* What was locked, and waited for, may have been deleted and made again meanwhile. */
+    if (result == ROWLOCK_OK && shape.keep != RLK_KEEP_NOTHING && any_untold(b))
+        result = send_pack(b, &shape, take_found, &asking);
+    if (b->unnamed && !inside && b->t->db->connections != connection)
+        return look_again(b, inside);
+    if (result != ROWLOCK_OK && b->unnamed && !inside)
+        return b->t->db->error.code = ROWLOCK_EUNCERTAIN;
+    if (result == ROWLOCK_OK && b->odd)
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s", RLK_ODD_VERSION);
+    for (size_t i = 0; result == ROWLOCK_OK && i < b->n; i++) {
+        rowlock_change *change = &b->changes[b->rows[i]];
+        if (change->result == UNTOLD && !explain(b, change, false, 0, b->uncertain))
+            change->result = PARADOX;
+    }
+    return result;
+}
+
+static int look_again(struct batch *b, bool inside)
+{
+    forget_all(b);
+    b->unnamed = false;
+    b->uncertain = true;
+    int result = look_after_rows(b, inside);
+    return result == ROWLOCK_OK ? result : (b->t->db->error.code = ROWLOCK_EUNCERTAIN);
+}
+
+/* Where the plan of a statement in the caller's transaction is not ours to choose. */
+static int lock_rows(struct batch *b)
+{
+    struct rlk_shape shape = {.step = RLK_STEP_ROWS_FIND, .keep = RLK_KEEP_TO_CHANGE};
+    struct rlk_asking asking = {.was_uncertain = false};
+    return send_pack(b, &shape, NULL, &asking);
+}
+
+/* What fits no explanation is changed by itself: it was changed back between the two statements. */
+static int change_leftovers(struct batch *b)
+{
+    int result = ROWLOCK_OK;
+    for (size_t i = 0; i < b->n && result == ROWLOCK_OK; i++)
+        if (b->changes[b->rows[i]].result == PARADOX)
+            result = rlk_change_row(b, &b->changes[b->rows[i]]);
+    return result;
+}
+
+static void begin_chunk(struct batch *b)
+{
+    snprintf(b->tag, sizeof b->tag, "%016" PRIx64, (uint64_t)rlk_next_attempt(b->t->db));
+    b->told = 0;
+    b->unnamed = false;
+    forget_all(b);
+}
+
+static int apply_chunk(struct batch *b, bool inside)
+{
+    bool theirs = inside && b->t->db->adopted;
+    bool locks = theirs && b->t->db->backend->packing == RLK_ARRAYS && b->op != RLK_INSERT;
+    struct rlk_asking asking = {.was_uncertain = false};
+    int result = locks ? lock_rows(b) : ROWLOCK_OK;
+    struct rlk_shape shape = shape_of(b, true);
+    if (result == ROWLOCK_OK)
+        result = send_pack(b, &shape, take_applied, &asking);
+    b->uncertain = asking.was_uncertain;
+    bool untold = result == ROWLOCK_OK && b->told == 0 && b->op != RLK_INSERT;
+    if (untold &&
+        asking.query.changed == (int64_t)b->n) { /* all of them, and no need to say which */
+        for (size_t i = 0; i < b->n; i++)
+            applied(b, &b->changes[b->rows[i]], next_version(b, &b->changes[b->rows[i]]));
+        b->told = b->n;
+    }
+    bool some = asking.query.changed > 0 || b->op == RLK_INSERT;
+    b->unnamed = b->told == 0 && some && b->t->db->backend->packing == RLK_JSON;
+    return result;
+}
+
+int rlk_change_chunk(struct batch *b)
+{
+    bool inside;
+    int result = rlk_is_inside(b->t->db, &inside);
+    begin_chunk(b);
+    b->uncertain = b->odd = false;
+    if (result == ROWLOCK_OK && b->op != RLK_EXPECT)
+        result = apply_chunk(b, inside);
+    if (result == ROWLOCK_OK && b->told < b->n)
+        result = look_after_rows(b, inside);
+    return result == ROWLOCK_OK ? change_leftovers(b) : result;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT
+ * Rows changed on the condition of their versions: what is asked for is checked and sorted, done chunk by chunk,
+ * and summed up. */
+#include "change.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- what is asked for */
+
+static bool uses_set(const struct batch *b)
+{
+    return b->op == RLK_UPDATE && b->t->set;
+}
+
+static size_t values_of(const struct batch *b)
+{
+    if (!gives_values(b))
+        return 0;
+    return uses_set(b) ? b->t->parameters : b->t->columns;
+}
+
+static int check_parameter(struct batch *b, size_t index, const rowlock_value *value,
+                           const char *where)
+{
+    rowlock_kind *kind = &b->kinds[index];
+    if ((unsigned)value->kind >= RLK_KINDS)
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s: parameter %zu is of no kind that there is",
+                        where, index + 1);
+    if (*kind == ROWLOCK_NULL)
+        *kind = value->kind;
+    if (value->kind != ROWLOCK_NULL && value->kind != *kind)
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL,
+                        "%s: parameter %zu is of another kind than in the rows before it", where,
+                        index + 1);
+    return rlk_check_value(b->t->db, &b->t->kind[*kind], value, where);
+}
+
+static int check_row(struct batch *b, size_t row)
+{
+    const rowlock_change *change = &b->changes[row];
+    const struct rlk_column *version = rlk_version_of(b->t);
+    char where[40];
+    int result = ROWLOCK_OK;
+    snprintf(where, sizeof where, "row %zu", row + 1);
+    if (!change->key || (!change->values && values_of(b) > 0))
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s: it has no %s", where,
+                        change->key ? "values" : "key");
+    for (size_t i = 0; i < b->t->keys && result == ROWLOCK_OK; i++) {
+        result = rlk_check_value(b->t->db, &b->t->all[i], &change->key[i], where);
+        if (result == ROWLOCK_OK && change->key[i].kind == ROWLOCK_NULL)
+            result = rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s: its key %s is NULL", where,
+                              b->t->all[i].name);
+    }
+    for (size_t i = 0; change->values && i < values_of(b) && result == ROWLOCK_OK; i++)
+        result = b->kinds ? check_parameter(b, i, &change->values[i], where)
+                          : rlk_check_value(b->t->db, &b->t->all[b->t->keys + i],
+                                            &change->values[i], where);
+    bool moves = b->op == RLK_UPDATE || b->op == RLK_TOUCH;
+    if (result == ROWLOCK_OK && moves && change->version >= version->most)
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL,
+                        "%s: version %" PRId64 " is the last that the column %s can hold", where,
+                        change->version, version->name);
+    return result;
+}
+
+/* ---- the order of keys */
+
+static int compare_values(const rowlock_value *a, const rowlock_value *b)
+{
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->kind == ROWLOCK_INT || a->kind == ROWLOCK_BOOL)
+        return a->number < b->number ? -1 : a->number > b->number;
+    size_t shorter = a->length < b->length ? a->length : b->length;
+    int order = shorter > 0 ? memcmp(a->text, b->text, shorter) : 0;
+    return order != 0 || a->length == b->length ? order : a->length < b->length ? -1 : 1;
+}
+
+static int compare_rows(const void *one, const void *other, void *context)
+{
+    const struct batch *b = context;
+    const rowlock_value *a = b->changes[*(const size_t *)one].key;
+    const rowlock_value *c = b->changes[*(const size_t *)other].key;
+    int order = 0;
+    for (size_t i = 0; i < b->t->keys && order == 0; i++) {
+        rowlock_value left = rlk_fit(&b->t->all[i], &a[i]), right = rlk_fit(&b->t->all[i], &c[i]);
+        order = compare_values(&left, &right);
+    }
+    return order;
+}
+
+static int sort_rows(struct batch *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        b->order[i] = i;
+    qsort_r(b->order, b->count, sizeof *b->order, compare_rows, b);
+    for (size_t i = 1; i < b->count; i++)
+        if (compare_rows(&b->order[i - 1], &b->order[i], b) == 0)
+            return rlk_fail(b->t->db, ROWLOCK_EINVAL, "rows %zu and %zu have the same key",
+                            b->order[i - 1] + 1, b->order[i] + 1);
+    return ROWLOCK_OK;
+}
+
+/* ---- chunks */
+
+static int change_singly(void *context)
+{
+    struct batch *b = context;
+    int result = ROWLOCK_OK;
+    for (size_t i = 0; i < b->n && result == ROWLOCK_OK; i++)
+        result = rlk_change_row(b, &b->changes[b->rows[i]]);
+    return result;
+}
+
+static void mark(struct batch *b, int from, int to)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        rowlock_change *change = &b->changes[b->rows[i]];
+        if (change->result == from) {
+            change->result = to;
+            change->current = 0;
+        }
+    }
+}
+
+/* Of a chunk that failed: where rows are sent one by one, in a transaction, even those that went well. */
+static void mark_failed(struct batch *b, int result, bool many)
+{
+    bool refused = result == ROWLOCK_ESERVER || result == ROWLOCK_EINVAL;
+    int became = result == ROWLOCK_EUNCERTAIN ? ROWLOCK_EUNCERTAIN
+                 : refused                    ? ROWLOCK_UNDONE
+                                              : ROWLOCK_CANCELLED;
+    mark(b, UNTOLD, became);
+    mark(b, PARADOX, became);
+    mark(b, ROWLOCK_CANCELLED, became);
+    if (!many && b->n > 1)
+        mark(b, ROWLOCK_OK, result == ROWLOCK_EUNCERTAIN ? became : ROWLOCK_UNDONE);
+}
+
+static int do_chunk(struct batch *b)
+{
+    bool many = b->t->db->backend->packing != RLK_SINGLY;
+    int result;
+    if (b->n == 1)
+        result = rlk_change_row(b, &b->changes[b->rows[0]]);
+    else if (many)
+        result = rlk_change_chunk(b);
+    else
+        result = rlk_framed(b->t->db, change_singly, b);
+    if (result != ROWLOCK_OK)
+        mark_failed(b, result, many);
+    return result;
+}
+
+static size_t bytes_of(const struct batch *b, const rowlock_change *change)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < b->t->keys; i++)
+        bytes += change->key[i].length;
+    for (size_t i = 0; i < values_of(b); i++)
+        bytes += change->values[i].length;
+    return bytes;
+}
+
+static size_t chunk_from(const struct batch *b, size_t at)
+{
+    size_t most = (size_t)b->options.chunk, n = 0, bytes = 0;
+    while (n < most && at + n < b->count) {
+        bytes += bytes_of(b, &b->changes[b->order[at + n]]);
+        if (n > 0 && bytes > RLK_CHUNK_BYTES)
+            break;
+        n++;
+    }
+    return n;
+}
+
+static int do_chunks(void *context)
+{
+    struct batch *b = context;
+    int result = ROWLOCK_OK;
+    for (size_t at = 0; at < b->count && result == ROWLOCK_OK; at += b->n) {
+        b->rows = &b->order[at];
+        b->n = chunk_from(b, at);
+        result = do_chunk(b);
+        bool more = at + b->n < b->count;
+        if (result == ROWLOCK_OK && more && b->options.progress &&
+            b->options.progress(b->options.context, at + b->n, b->count) != 0)
+            result = rlk_fail(b->t->db, ROWLOCK_CANCELLED, "stopped by the progress callback");
+    }
+    return result;
+}
+
+/* ---- all of it */
+
+static void describe_key(const struct batch *b, const rowlock_change *change, char *out, size_t cap)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < b->t->keys && used < cap; i++) {
+        const rowlock_value *k = &change->key[i];
+        bool number = k->kind == ROWLOCK_INT || k->kind == ROWLOCK_BOOL;
+        int written =
+            k->kind == ROWLOCK_BYTES
+                ? snprintf(out + used, cap - used, "%s(%zu bytes)", i ? ", " : "", k->length)
+            : number ? snprintf(out + used, cap - used, "%s%" PRId64, i ? ", " : "", k->number)
+                     : snprintf(out + used, cap - used, "%s'%.*s'", i ? ", " : "",
+                                (int)(k->length < 60 ? k->length : 60), k->text);
+        used += written > 0 ? (size_t)written : 0;
+    }
+}
+
+/* The first that was not changed, in words. */
+static int say_first(const struct batch *b)
+{
+    char key[200];
+    for (size_t i = 0; i < b->count; i++) {
+        const rowlock_change *change = &b->changes[i];
+        if (change->result == ROWLOCK_OK || change->result == ROWLOCK_UNDONE)
+            continue;
+        describe_key(b, change, key, sizeof key);
+        switch (change->result) {
+        case ROWLOCK_GONE:
+            return rlk_fail(b->t->db, ROWLOCK_GONE, "there is no row %s", key);
+        case ROWLOCK_EXISTS:
+            return rlk_fail(b->t->db, ROWLOCK_EXISTS,
+                            "there is a row %s already, of version %" PRId64, key, change->current);
+        case ROWLOCK_STALE:
+            return rlk_fail(b->t->db, ROWLOCK_STALE, "row %s has version %" PRId64 ", not %" PRId64,
+                            key, change->current, change->version);
+        default:
+            return rlk_fail(b->t->db, change->result,
+                            "the answer was lost; row %s is not as it was: it, or another, was "
+                            "written",
+                            key);
+        }
+    }
+    return ROWLOCK_OK;
+}
+
+static int do_all(void *context)
+{
+    struct batch *b = context;
+    int result = do_chunks(b);
+    return result == ROWLOCK_OK ? say_first(b) : result;
+}
+
+static void undo_all(struct batch *b, int result)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        rowlock_change *change = &b->changes[i];
+        if (result == ROWLOCK_EUNCERTAIN)
+            *change = (rowlock_change){.key = change->key,
+                                       .values = change->values,
+                                       .version = change->version,
+                                       .result = ROWLOCK_EUNCERTAIN};
+        else if (change->result == ROWLOCK_OK) {
+            change->result = ROWLOCK_UNDONE;
+            change->current = b->op == RLK_INSERT ? 0 : change->version;
+        }
+    }
+}
+
+/* A version that a row which was deleted and made again has not had before. */
+static int64_t choose_first(const rowlock_table *t)
+{
+    int64_t most = rlk_version_of(t)->most;
+    struct timespec now;
+    if (t->first_version)
+        return t->first_version;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (most == INT64_MAX)
+        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    return most >= INT32_MAX ? 1 + (rlk_next_attempt(t->db) & ((1 << 30) - 1)) : 1;
+}
+
+static int check_all(struct batch *b)
+{
+    int result = ROWLOCK_OK;
+    int64_t most = rlk_version_of(b->t)->most;
+    if (b->op == RLK_INSERT && (b->t->first_version < 0 || b->t->first_version > most))
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "first_version must be between 0 and %" PRId64,
+                        most);
+    for (size_t i = 0; i < b->count && result == ROWLOCK_OK; i++)
+        result = check_row(b, i);
+    return result == ROWLOCK_OK ? sort_rows(b) : result;
+}
+
+static int run_batch(struct batch *b)
+{
+    int result = check_all(b);
+    if (result != ROWLOCK_OK)
+        return result;
+    b->first = choose_first(b->t);
+    if (!b->options.all_or_nothing || b->op == RLK_EXPECT || b->count == 1)
+        return do_all(b);
+    result = rlk_framed(b->t->db, do_all, b);
+    if (result != ROWLOCK_OK)
+        undo_all(b, result);
+    return result;
+}
+
+int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t count,
+               const rowlock_change_options *options)
+{
+    static const char *const verbs[] = {
+        [RLK_UPDATE] = "update rows of",      [RLK_TOUCH] = "touch rows of",
+        [RLK_EXPECT] = "look at versions in", [RLK_INSERT] = "insert rows into",
+        [RLK_REMOVE] = "remove rows from",
+    };
+    struct batch b = {.t = t, .op = op, .changes = changes, .count = count};
+    int result = rlk_enter_table(t, verbs[op]);
+    for (size_t i = 0; changes && i < count; i++) {
+        changes[i].result = ROWLOCK_CANCELLED;
+        changes[i].current = 0;
+    }
+    if (result != ROWLOCK_OK ||
+        (result = rlk_take_change_options(t->db, &b.options, options)) != ROWLOCK_OK || count == 0)
+        return result;
+    if (!changes)
+        return rlk_fail(t->db, ROWLOCK_EINVAL, "changes must not be NULL");
+    bool kinds = uses_set(&b);
+    b.order = rlk_alloc(count * sizeof *b.order);
+    b.kinds = kinds ? rlk_alloc((t->parameters + 1) * sizeof *b.kinds) : NULL;
+    if (!b.order || (kinds && !b.kinds))
+        result = rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
+    else
+        result = run_batch(&b);
+    rlk_free(b.order);
+    rlk_free(b.kinds);
+    return result;
+}
+
+int rowlock_update(rowlock_table *table, rowlock_change *changes, size_t count,
+                   const rowlock_change_options *options)
+{
+    return rlk_change(table, RLK_UPDATE, changes, count, options);
+}
+
+int rowlock_touch(rowlock_table *table, rowlock_change *changes, size_t count,
+                  const rowlock_change_options *options)
+{
+    return rlk_change(table, RLK_TOUCH, changes, count, options);
+}
+
+int rowlock_expect(rowlock_table *table, rowlock_change *changes, size_t count,
+                   const rowlock_change_options *options)
+{
+    return rlk_change(table, RLK_EXPECT, changes, count, options);
+}
+
+int rowlock_insert(rowlock_table *table, rowlock_change *changes, size_t count,
+                   const rowlock_change_options *options)
+{
+    return rlk_change(table, RLK_INSERT, changes, count, options);
+}
+
+int rowlock_remove(rowlock_table *table, rowlock_change *changes, size_t count,
+                   const rowlock_change_options *options)
+{
+    return rlk_change(table, RLK_REMOVE, changes, count, options);
+}

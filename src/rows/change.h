@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * A batch of changes, for change.c and apply.c. */
+#ifndef RLK_CHANGE_H
+#define RLK_CHANGE_H
+
+#include "rows.h"
+
+struct batch {
+    rowlock_table *t;
+    enum rlk_op op;
+    rowlock_change *changes;
+    size_t count;
+    rowlock_change_options options;
+    size_t *order; /* of the keys */
+    rowlock_kind *kinds; /* of the parameters of the caller's SQL; NULL: there are none */
+    int64_t first;
+    /* the chunk that is being done */
+    const size_t *rows;
+    size_t n;
+    char tag[RLK_TAG_LENGTH + 1];
+    size_t told; /* how many rows it is known to have changed */
+    bool uncertain; /* an earlier sending of it may have been carried out */
+    bool unnamed; /* it changed some, and has not said which */
+    bool odd; /* a row has a version that is no integer of 64 bits */
+};
+
+static inline bool gives_values(const struct batch *b)
+{
+    return b->op == RLK_INSERT || b->op == RLK_UPDATE;
+}
+
+/* For the time that a chunk takes: nothing is known yet; and found as it should have been before. */
+enum { UNTOLD = ROWLOCK_PENDING, PARADOX = ROWLOCK_NONE };
+
+/* apply.c: one row; and the rows of a chunk in one statement, each with its result. */
+int rlk_change_row(struct batch *b, rowlock_change *change);
+int rlk_change_chunk(struct batch *b);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * How far a walk has come, in a table of ours. */
+#include "walk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- keys as text: a letter for the kind, then a number or hexadecimal digits; a blank between the parts of a
+ * key, a line for each */
+
+static void write_keys(struct rlk_buffer *out, const struct rlk_page *keys, size_t width)
+{
+    static const char letters[] = "nirdtxbm"; /* in the order of kinds */
+    for (size_t row = 0; row < keys->rows; row++)
+        for (size_t i = 0; i < width; i++) {
+            const rowlock_value *key = &keys->cells[row * keys->width + i];
+            rlk_buffer_add(out, &letters[key->kind], 1);
+            if (key->kind == ROWLOCK_INT || key->kind == ROWLOCK_BOOL)
+                rlk_buffer_number(out, key->number);
+            for (size_t k = 0; k < key->length; k++) {
+                char digits[3];
+                snprintf(digits, sizeof digits, "%02x", (unsigned char)key->text[k]);
+                rlk_buffer_add(out, digits, 2);
+            }
+            rlk_buffer_text(out, i + 1 < width ? " " : "\n");
+        }
+}
+
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static size_t read_hex(const char **at, char *out)
+{
+    size_t length = 0;
+    while (digit_of((*at)[0]) >= 0 && digit_of((*at)[1]) >= 0) {
+        out[length++] = (char)(digit_of((*at)[0]) << 4 | digit_of((*at)[1]));
+        *at += 2;
+    }
+    return length;
+}
+
+/* The next part of a key; its bytes go to out. False: this is none of ours. */
+static bool read_key(const char **at, char end_of_part, rowlock_value *key, char *out)
+{
+    static const rowlock_kind kinds[] = {
+        ['i'] = ROWLOCK_INT,   ['d'] = ROWLOCK_DECIMAL, ['t'] = ROWLOCK_TEXT,
+        ['x'] = ROWLOCK_BYTES, ['b'] = ROWLOCK_BOOL,    ['m'] = ROWLOCK_TIME};
+    unsigned letter = (unsigned char)*(*at)++;
+    rowlock_kind kind = letter < sizeof kinds / sizeof *kinds ? kinds[letter] : ROWLOCK_NULL;
+    if (kind == ROWLOCK_INT || kind == ROWLOCK_BOOL) {
+        char *end;
+        *key = (rowlock_value){.kind = kind, .number = strtoll(*at, &end, 10)};
+        if (end == *at)
+            return false;
+        *at = end;
+    } else {
+        *key = rowlock_textn(kind, out, read_hex(at, out));
+    }
+    bool whole = **at == end_of_part;
+    *at += whole;
+    return kind != ROWLOCK_NULL && whole;
+}
+
+static int read_keys(struct walk *w, const rowlock_value *cell, struct rlk_page *out)
+{
+    size_t keys = w->t->keys;
+    char *text = rlk_alloc(cell->length + 1), *room = rlk_alloc(cell->length + 1);
+    rowlock_value *cells = rlk_alloc((keys + 1) * sizeof *cells);
+    rlk_page_begin(out, keys);
+    bool readable = text && room && cells;
+    if (readable && cell->length > 0)
+        memcpy(text, cell->text, cell->length);
+    for (const char *at = text; readable && *at;) {
+        char *to = room;
+        for (size_t i = 0; i < keys && readable; i++) {
+            readable = read_key(&at, i + 1 < keys ? ' ' : '\n', &cells[i], to) &&
+                       rlk_check_value(w->db, &w->t->all[i], &cells[i], "checkpoint") == ROWLOCK_OK;
+            to += cells[i].length;
+        }
+        cells[keys] = rowlock_int(0);
+        readable = readable && rlk_page_add(out, cells, keys + 1) == 0;
+    }
+    bool no_memory = !text || !room || !cells;
+    rlk_free(text);
+    rlk_free(room);
+    rlk_free(cells);
+    if (no_memory)
+        return rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory");
+    if (!readable && out->failed == ROWLOCK_OK)
+        return rlk_fail(
+            w->db, ROWLOCK_EINVAL,
+            "the checkpoint of the walk '%s' is of a table with another key; use another "
+            "name, or restart",
+            w->options.name);
+    return rlk_page_end(w->t, out);
+}
+
+/* ---- the checkpoint */
+
+enum { STEP, POSITION, PENDING, WALKED, WRITTEN, LEFT, CONFLICTS, FAILED, LOADED };
+
+struct loading {
+    struct walk *w;
+    bool found;
+    int result;
+};
+
+static int take_checkpoint(void *context, const rowlock_value *cells, size_t count)
+{
+    struct loading *l = context;
+    struct walk *w = l->w;
+    if (count < LOADED)
+        return 1;
+    l->found = true;
+    w->step = cells[STEP].number;
+    w->report.rows = cells[WALKED].number;
+    w->report.written = cells[WRITTEN].number;
+    w->report.left = cells[LEFT].number;
+    w->report.conflicts = cells[CONFLICTS].number;
+    w->report.failed = cells[FAILED].number;
+    l->result = read_keys(w, &cells[POSITION], &w->position);
+    if (l->result == ROWLOCK_OK)
+        l->result = read_keys(w, &cells[PENDING], &w->pending);
+    return 0;
+}
+
+static int ask(struct walk *w, enum rlk_step step, const rowlock_value *values, size_t count,
+               rlk_cells_fn *each, void *context)
+{
+    struct rlk_asking asking = {.query = {.sql = w->db->texts.sql[step],
+                                          .values = values,
+                                          .count = count,
+                                          .ours = true,
+                                          .each = each,
+                                          .context = context}};
+    return rlk_ask(w->db, &asking);
+}
+
+/* In a transaction of its own: one of ours that may still be ending must have ended before. */
+static int load_here(void *context)
+{
+    struct loading *l = context;
+    const rowlock_value name = rowlock_text(l->w->options.name);
+    l->found = false;
+    l->result = ROWLOCK_OK;
+    int result = ask(l->w, RLK_STEP_WALK_LOAD, &name, 1, take_checkpoint, l);
+    return result == ROWLOCK_OK ? l->result : result;
+}
+
+int rlk_checkpoint_load(struct walk *w, bool *found)
+{
+    struct loading l = {.w = w};
+    int result = rlk_framed(w->db, load_here, &l);
+    *found = l.found;
+    return result;
+}
+
+/* Is it still where this process has left it? Locks it. */
+static int take_step(void *context, const rowlock_value *cells, size_t count)
+{
+    if (count > STEP)
+        *(int64_t *)context = cells[STEP].number;
+    return 0;
+}
+
+int rlk_checkpoint_check(struct walk *w)
+{
+    const rowlock_value name = rowlock_text(w->options.name);
+    int64_t step = 0;
+    int result = ask(w, RLK_STEP_WALK_LOAD, &name, 1, take_step, &step);
+    if (result == ROWLOCK_OK && step != w->step)
+        return rlk_fail(w->db, ROWLOCK_LOST, "the walk '%s' was carried on by another",
+                        w->options.name);
+    return result;
+}
+
+int rlk_checkpoint_save(struct walk *w, const struct rlk_page *position,
+                        const struct rlk_page *pending)
+{
+    struct rlk_buffer here = {0}, later = {0};
+    write_keys(&here, position, w->t->keys);
+    write_keys(&later, pending, w->t->keys);
+    int result = here.no_memory || later.no_memory
+                     ? rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory")
+                     : ROWLOCK_OK;
+    const rowlock_value values[] = {
+        rowlock_text(w->options.name),
+        rowlock_int(w->step + 1),
+        rowlock_textn(ROWLOCK_TEXT, here.text ? here.text : "", here.length),
+        rowlock_textn(ROWLOCK_TEXT, later.text ? later.text : "", later.length),
+        rowlock_int(w->report.rows),
+        rowlock_int(w->report.written),
+        rowlock_int(w->report.left),
+        rowlock_int(w->report.conflicts),
+        rowlock_int(w->report.failed)};
+    if (result == ROWLOCK_OK)
+        result = ask(w, RLK_STEP_WALK_SAVE, values, 9, NULL, NULL);
+    rlk_buffer_clear(&here);
+    rlk_buffer_clear(&later);
+    return result;
+}
+
+int rlk_checkpoint_forget(struct walk *w)
+{
+    const rowlock_value name = rowlock_text(w->options.name);
+    return ask(w, RLK_STEP_WALK_END, &name, 1, NULL, NULL);
+}

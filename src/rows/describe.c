@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ * What the columns of a table are, as its database says, and whether rows can be told apart and have versions. */
+#include "rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME, CATEGORY, NOT_NULL, MOST, WIRE, UNPACK, VALUE, MATCH, SHOW, UNIQUES, DESCRIBED };
+
+/* The columns that are wanted, as they are looked for. */
+struct looking {
+    rowlock_table *t;
+    const char *const *wanted; /* as many as there are columns in t->all */
+    bool any; /* the table is there */
+    bool no_memory;
+};
+
+static char *copy_cell(struct looking *l, const rowlock_value *cell)
+{
+    char *copy = rlk_alloc(cell->length + 1);
+    if (copy && cell->length > 0)
+        memcpy(copy, cell->text, cell->length);
+    l->no_memory = l->no_memory || !copy;
+    return copy;
+}
+
+static rowlock_kind read_category(const rowlock_value *cell)
+{
+    static const struct {
+        const char *name;
+        rowlock_kind kind;
+    } categories[] = {{"int", ROWLOCK_INT},   {"real", ROWLOCK_REAL}, {"decimal", ROWLOCK_DECIMAL},
+                      {"text", ROWLOCK_TEXT}, {"bool", ROWLOCK_BOOL}, {"bytes", ROWLOCK_BYTES},
+                      {"time", ROWLOCK_TIME}};
+    for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
+        if (cell->length == strlen(categories[i].name) &&
+            memcmp(cell->text, categories[i].name, cell->length) == 0)
+            return categories[i].kind;
+    return ROWLOCK_NULL;
+}
+
+/* A number or a truth, in whatever type a dialect has it. */
+static int64_t read_number(const rowlock_value *cell)
+{
+    char digits[32];
+    if (cell->kind == ROWLOCK_INT || cell->kind == ROWLOCK_BOOL)
+        return cell->number;
+    if (!cell->text)
+        return 0;
+    rlk_copy_text(digits, sizeof digits, cell->text, cell->length);
+    return strtoll(digits, NULL, 10);
+}
+
+static void read_column(struct looking *l, struct rlk_column *column, const rowlock_value *cells)
+{
+    column->kind = read_category(&cells[CATEGORY]);
+    column->not_null = read_number(&cells[NOT_NULL]) != 0;
+    column->most = read_number(&cells[MOST]);
+    column->wire = copy_cell(l, &cells[WIRE]);
+    column->unpack = copy_cell(l, &cells[UNPACK]);
+    column->value = copy_cell(l, &cells[VALUE]);
+    column->match = copy_cell(l, &cells[MATCH]);
+    column->show = copy_cell(l, &cells[SHOW]);
+    column->uniques = copy_cell(l, &cells[UNIQUES]);
+}
+
+static int take_column(void *context, const rowlock_value *cells, size_t count)
+{
+    struct looking *l = context;
+    if (count < DESCRIBED)
+        return 1;
+    if (cells[NAME].kind == ROWLOCK_NULL) {
+        read_column(l, &l->t->kind[read_category(&cells[CATEGORY])], cells);
+        return 0;
+    }
+    l->any = true;
+    for (size_t i = 0; i < rlk_all_of(l->t); i++)
+        if (strlen(l->wanted[i]) == cells[NAME].length &&
+            memcmp(l->wanted[i], cells[NAME].text, cells[NAME].length) == 0 && !l->t->all[i].wire)
+            read_column(l, &l->t->all[i], cells);
+    return 0;
+}
+
+static int look_up(struct looking *l, const rowlock_table_options *o)
+{
+    rowlock_db *db = l->t->db;
+    struct rlk_text text;
+    int result = rlk_compose_plain(db, db->texts.sql[RLK_STEP_TABLE], &text);
+    if (result != ROWLOCK_OK)
+        return result;
+    rowlock_value *values = rlk_alloc(text.count * sizeof *values);
+    for (size_t i = 0; values && i < text.count; i++)
+        values[i] = rowlock_text(text.params[i].source == RLK_FROM_SCHEMA ? o->schema : o->name);
+    struct rlk_asking asking = {.query = {.sql = text.sql,
+                                          .values = values,
+                                          .count = text.count,
+                                          .each = take_column,
+                                          .context = l}};
+    result = values ? rlk_ask(db, &asking) : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    rlk_free(values);
+    rlk_text_clear(&text);
+    if (result == ROWLOCK_OK && l->no_memory)
+        result = rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    return result;
+}
+
+/* Is there a key, id/number of columns, that the list has? */
+static bool has_key(const char *list, const char *key, size_t length)
+{
+    for (const char *at = list; (at = strstr(at, key)) != NULL; at++)
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+/* All key columns are in one unique key that has no others. */
+static bool is_unique(const rowlock_table *t)
+{
+    for (const char *at = t->all[0].uniques; *at; at += strcspn(at, " "), at += *at == ' ') {
+        char key[160];
+        size_t length = strcspn(at, " ");
+        rlk_copy_text(key, sizeof key, at, length);
+        const char *slash = strrchr(key, '/');
+        bool in_all = slash && strtoull(slash + 1, NULL, 10) == t->keys;
+        for (size_t i = 1; i < t->keys && in_all; i++)
+            in_all = has_key(t->all[i].uniques, key, strlen(key));
+        if (in_all)
+            return true;
+    }
+    return false;
+}
+
+static int judge(const struct looking *l)
+{
+    const rowlock_table *t = l->t;
+    rowlock_db *db = t->db;
+    const struct rlk_column *version = rlk_version_of(t);
+    if (!l->any)
+        return rlk_fail(db, ROWLOCK_EINVAL, "there is no such table, or none that you may see");
+    for (size_t i = 0; i < rlk_all_of(t); i++)
+        if (!t->all[i].wire)
+            return rlk_fail(db, ROWLOCK_EINVAL, "the table has no column %s%s", t->all[i].name,
+                            &t->all[i] == version ? "; docs/VERSIONS.md says how to add one" : "");
+    for (size_t i = 0; i < t->keys; i++)
+        if (t->all[i].kind == ROWLOCK_REAL)
+            return rlk_fail(db, ROWLOCK_EINVAL,
+                            "%s is a floating point number, by which no row can be told apart",
+                            t->all[i].name);
+    if (!is_unique(t))
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "the table has no unique key of exactly the columns given as its key");
+    if (version->kind != ROWLOCK_INT || version->most == 0)
+        return rlk_fail(db, ROWLOCK_EINVAL, "the version column %s must be an integer",
+                        version->name);
+    if (!version->not_null)
+        return rlk_fail(
+            db, ROWLOCK_EINVAL,
+            "the version column %s may be NULL, and such a row has no version; make it NOT NULL",
+            version->name);
+    return ROWLOCK_OK;
+}
+
+int rlk_describe(rowlock_table *t, const rowlock_table_options *options, const char *const *names)
+{
+    struct looking looking = {.t = t, .wanted = names};
+    int result = look_up(&looking, options);
+    return result == ROWLOCK_OK ? judge(&looking) : result;
+}

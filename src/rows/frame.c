@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ * Transactions of ours, and savepoints inside of others. */
+#include "rows.h"
+
+static enum rlk_class run_frame(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    return db->backend->frame(db->conn, call, *(const enum rlk_frame *)context);
+}
+
+static bool is_end(enum rlk_frame what)
+{
+    return what == RLK_COMMIT || what == RLK_ROLLBACK;
+}
+
+int rlk_frame(rowlock_db *db, enum rlk_frame what)
+{
+    struct rlk_step_call step = {.run = run_frame,
+                                 .context = &what,
+                                 .where = what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE,
+                                 .ends_transaction = what == RLK_COMMIT,
+                                 .without_tables = true};
+    int result = ROWLOCK_OK;
+    if (what != RLK_ROLLBACK || db->up) /* with its connection a transaction is gone */
+        result = rlk_do(db, &step);
+    if (what == RLK_BEGIN)
+        db->in_tx = result == ROWLOCK_OK;
+    else if (is_end(what))
+        db->in_tx = false;
+    return result;
+}
+
+static enum rlk_class run_look(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    enum rlk_class class = db->backend->frame(db->conn, call, RLK_LOOK);
+    *(bool *)context = call->inside;
+    return class;
+}
+
+int rlk_is_inside(rowlock_db *db, bool *inside)
+{
+    struct rlk_step_call step = {
+        .run = run_look, .context = inside, .where = RLK_EITHER, .without_tables = true};
+    *inside = db->in_tx;
+    return db->adopted && !db->in_tx ? rlk_do(db, &step) : ROWLOCK_OK;
+}
+
+/* The error of what failed is kept. */
+static void undo(rowlock_db *db, bool inside)
+{
+    rowlock_error error = db->error;
+    rlk_frame(db, inside ? RLK_UNDO : RLK_ROLLBACK);
+    db->error = error;
+}
+
+static int try_once(rowlock_db *db, bool inside, int (*work)(void *context), void *context)
+{
+    int result = rlk_frame(db, inside ? RLK_SAVE : RLK_BEGIN);
+    if (result != ROWLOCK_OK)
+        return result;
+    result = work(context);
+    if (result == ROWLOCK_OK) {
+        result = rlk_frame(db, inside ? RLK_KEEP : RLK_COMMIT);
+        if (result == ROWLOCK_OK || !inside)
+            return result;
+    }
+    if (!db->error.transaction_over || !inside)
+        undo(db, inside);
+    return result;
+}
+
+int rlk_framed(rowlock_db *db, int (*work)(void *context), void *context)
+{
+    bool inside;
+    int tries = 0;
+    int64_t until_us = rlk_now_us() + db->statement_us;
+    int result = rlk_is_inside(db, &inside);
+    if (result != ROWLOCK_OK)
+        return result;
+    for (;;) {
+        result = try_once(db, inside, work, context);
+        bool undone = result == ROWLOCK_CONFLICT || (result == ROWLOCK_ECONN && !db->adopted);
+        if (inside || !undone)
+            return result;
+        int64_t pause_us = rlk_pause_retry(db, &tries);
+        if (rlk_now_us() + pause_us >= until_us)
+            return result;
+        rlk_wait_plain(pause_us);
+    }
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * Keys that are claimed once; the table is ours. */
+#include "rows.h"
+
+#include <string.h>
+
+#define RLK_ONCE_TAG 0x726C6F6Eu /* "rlon" */
+
+enum { LONGEST_RESULT = 65535, SWEEP_BATCH = 500 };
+
+struct rowlock_once {
+    uint32_t tag;
+    rowlock_db *db;
+    char *key;
+    int64_t attempt;
+    bool done;
+    struct rlk_buffer result;
+};
+
+static int ask_ours(rowlock_db *db, enum rlk_step step, const rowlock_value *values, size_t count,
+                    rlk_cells_fn *each, void (*anew)(void *context), void *context,
+                    int64_t *changed)
+{
+    struct rlk_asking asking = {.query = {.sql = db->texts.sql[step],
+                                          .values = values,
+                                          .count = count,
+                                          .ours = true,
+                                          .each = each,
+                                          .context = context},
+                                .anew = anew};
+    int result = rlk_ask(db, &asking);
+    if (changed)
+        *changed = asking.query.changed;
+    return result;
+}
+
+/* ---- claiming */
+
+struct found {
+    bool any, done, no_memory;
+    int64_t attempt;
+    bool same; /* fingerprint */
+    const char *fingerprint;
+    struct rlk_buffer *result;
+};
+
+static int take_found(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { ATTEMPT, FINGERPRINT, DONE, RESULT, FOUND };
+    struct found *f = context;
+    if (count < FOUND)
+        return 1;
+    f->any = true;
+    f->attempt = cells[ATTEMPT].number;
+    f->done = cells[DONE].number != 0;
+    f->same = cells[FINGERPRINT].length == strlen(f->fingerprint) &&
+              memcmp(cells[FINGERPRINT].text, f->fingerprint, cells[FINGERPRINT].length) == 0;
+    rlk_buffer_add(f->result, cells[RESULT].text, cells[RESULT].length);
+    return 0;
+}
+
+static void forget_found(void *context)
+{
+    struct found *f = context;
+    f->any = false;
+    rlk_buffer_clear(f->result);
+}
+
+/* It was claimed, and cannot be looked at. */
+static int give_back(rowlock_once *once, int result)
+{
+    const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
+    rowlock_error error = once->db->error;
+    int given = ask_ours(once->db, RLK_STEP_ONCE_ABANDON, values, 2, NULL, NULL, NULL, NULL);
+    once->db->error = error;
+    if (given == ROWLOCK_OK || error.transaction_over || result != ROWLOCK_ECONN)
+        return result;
+    return once->db->error.code = ROWLOCK_EUNCERTAIN;
+}
+
+/* Claimed anew, taken over, or left as it is; then looked at: asked again after a lost answer, both say the
+ * same. */
+static int claim(rowlock_once *once, const rowlock_once_options *o)
+{
+    const char *fingerprint = o->fingerprint ? o->fingerprint : "";
+    const rowlock_value key = rowlock_text(once->key);
+    const rowlock_value values[] = {key, rowlock_text(fingerprint), rowlock_int(once->attempt),
+                                    rowlock_int(o->ttl_ms * 1000), rowlock_int(o->token)};
+    struct found found = {.fingerprint = fingerprint, .result = &once->result};
+    int result = ask_ours(once->db, RLK_STEP_ONCE_CLAIM, values, 5, NULL, NULL, NULL, NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    result =
+        ask_ours(once->db, RLK_STEP_ONCE_LOOK, &key, 1, take_found, forget_found, &found, NULL);
+    if (result == ROWLOCK_OK && once->result.no_memory)
+        result = rlk_fail(once->db, ROWLOCK_ENOMEM, "out of memory");
+    if (result != ROWLOCK_OK)
+        return give_back(once, result);
+    once->done = found.done;
+    if (found.any && !found.same)
+        return rlk_fail(once->db, ROWLOCK_MISMATCH,
+                        "the key was used for something else: its fingerprint is another");
+    if (found.any && found.done)
+        return ROWLOCK_DONE;
+    if (found.any && found.attempt == once->attempt)
+        return ROWLOCK_OK;
+    return rlk_fail(once->db, ROWLOCK_BUSY, "it is in progress elsewhere");
+}
+
+int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_options *options,
+                       rowlock_once **out)
+{
+    if (!out)
+        return ROWLOCK_EINVAL;
+    *out = NULL;
+    rowlock_once_options o;
+    int result = rlk_enter(db, "claim once", NULL);
+    if (result != ROWLOCK_OK || (result = rlk_check_text(db, "key", key, false)) != ROWLOCK_OK)
+        return result;
+    rlk_action(db, "claim once", key);
+    if ((result = rlk_take_once_options(db, &o, options)) != ROWLOCK_OK)
+        return result;
+    rowlock_once *once = rlk_alloc(sizeof *once);
+    if (!once || !(once->key = rlk_strdup(key))) {
+        rlk_free(once);
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    }
+    once->tag = RLK_ONCE_TAG;
+    once->db = db;
+    once->attempt = rlk_next_attempt(db);
+    result = claim(once, &o);
+    if (result == ROWLOCK_OK || result == ROWLOCK_DONE)
+        *out = once;
+    else
+        rowlock_once_close(once);
+    return result;
+}
+
+/* ---- afterwards */
+
+static int enter_once(rowlock_once *once, rowlock_db *db, const char *verb)
+{
+    if (!once || once->tag != RLK_ONCE_TAG)
+        return ROWLOCK_EMISUSE;
+    int result = rlk_enter(db, verb, once->key);
+    if (result == ROWLOCK_OK && once->done)
+        return rlk_fail(db, ROWLOCK_EMISUSE, "it is done already");
+    return result;
+}
+
+int rowlock_once_complete(rowlock_once *once, rowlock_db *tx, const void *bytes, size_t length)
+{
+    int result = enter_once(once, tx, "complete");
+    if (result == ROWLOCK_OK)
+        result = rlk_same_tables(tx, RLK_EITHER, once->db);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (length > LONGEST_RESULT || (!bytes && length > 0))
+        return rlk_fail(tx, ROWLOCK_EINVAL, "the result must have at most %d bytes",
+                        LONGEST_RESULT);
+    const rowlock_value values[] = {rowlock_bytes(bytes ? bytes : "", length),
+                                    rowlock_text(once->key), rowlock_int(once->attempt)};
+    int64_t changed = 0;
+    result = ask_ours(tx, RLK_STEP_ONCE_COMPLETE, values, 3, NULL, NULL, NULL, &changed);
+    if (result != ROWLOCK_OK || changed > 0)
+        return result;
+    return rlk_fail(
+        tx, ROWLOCK_LOST,
+        "it has been claimed again since, for its time was over or it was taken over: roll back");
+}
+
+int rowlock_once_abandon(rowlock_once *once)
+{
+    int64_t changed = 0;
+    int result = enter_once(once, once ? once->db : NULL, "abandon");
+    if (result != ROWLOCK_OK)
+        return result;
+    const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
+    return ask_ours(once->db, RLK_STEP_ONCE_ABANDON, values, 2, NULL, NULL, NULL, &changed);
+}
+
+const void *rowlock_once_result(const rowlock_once *once, size_t *length)
+{
+    bool done = once && once->tag == RLK_ONCE_TAG && once->done;
+    if (length)
+        *length = done ? once->result.length : 0;
+    if (!done)
+        return NULL;
+    return once->result.text ? once->result.text : "";
+}
+
+void rowlock_once_close(rowlock_once *once)
+{
+    if (!once || once->tag != RLK_ONCE_TAG)
+        return;
+    once->tag = 0;
+    rlk_buffer_clear(&once->result);
+    rlk_free(once->key);
+    rlk_free(once);
+}
+
+int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t *removed)
+{
+    int result = rlk_enter(db, "sweep what was done once", NULL);
+    int64_t rows = batch ? batch : SWEEP_BATCH, all = 0, changed = 0;
+    if (result != ROWLOCK_OK)
+        return result;
+    if (older_ms < 0 || older_ms > INT64_MAX / 1000 || rows < 1 || rows > 10000)
+        return rlk_fail(db, ROWLOCK_EINVAL, "the age must be 0 or more, and a batch 1 to 10000");
+    const rowlock_value values[] = {rowlock_int(older_ms * 1000), rowlock_int(rows)};
+    do {
+        result = ask_ours(db, RLK_STEP_ONCE_SWEEP, values, 2, NULL, NULL, NULL, &changed);
+        all += result == ROWLOCK_OK ? changed : 0;
+    } while (result == ROWLOCK_OK && changed == rows);
+    if (removed)
+        *removed = all;
+    return result;
+}

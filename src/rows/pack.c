@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ * Many rows as the parameters of one statement: an array literal for each column, or one JSON text; and which
+ * values a column can take. */
+#include "rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- values */
+
+static const char *name_of(rowlock_kind kind)
+{
+    static const char *const names[RLK_KINDS] = {
+        [ROWLOCK_NULL] = "NULL",         [ROWLOCK_INT] = "an integer", [ROWLOCK_REAL] = "a real",
+        [ROWLOCK_DECIMAL] = "a decimal", [ROWLOCK_TEXT] = "a text",    [ROWLOCK_BYTES] = "bytes",
+        [ROWLOCK_BOOL] = "a boolean",    [ROWLOCK_TIME] = "a time"};
+    return names[kind];
+}
+
+static bool is_text(rowlock_kind kind)
+{
+    return kind == ROWLOCK_TEXT || kind == ROWLOCK_DECIMAL || kind == ROWLOCK_TIME;
+}
+
+static bool takes(const struct rlk_column *column, rowlock_kind kind)
+{
+    switch (column->kind) {
+    case ROWLOCK_INT:
+    case ROWLOCK_BOOL:
+        return kind == ROWLOCK_INT || kind == ROWLOCK_BOOL;
+    case ROWLOCK_REAL:
+        return kind == ROWLOCK_REAL || kind == ROWLOCK_INT || kind == ROWLOCK_DECIMAL;
+    case ROWLOCK_DECIMAL:
+        return kind == ROWLOCK_DECIMAL || kind == ROWLOCK_INT;
+    case ROWLOCK_TEXT:
+        return is_text(kind);
+    case ROWLOCK_TIME:
+        return kind == ROWLOCK_TIME || kind == ROWLOCK_TEXT;
+    case ROWLOCK_BYTES:
+        return kind == ROWLOCK_BYTES;
+    default:
+        return true;
+    }
+}
+
+/* [+-] digits [. digits] [e [+-] digits] */
+static bool is_decimal(const char *text, size_t length)
+{
+    const char *at = text, *end = text + length;
+    size_t digits = 0;
+    at += at < end && (*at == '-' || *at == '+');
+    for (; at < end && *at >= '0' && *at <= '9'; at++)
+        digits++;
+    if (at < end && *at == '.')
+        for (at++; at < end && *at >= '0' && *at <= '9'; at++)
+            digits++;
+    if (digits == 0 || at == end || (*at != 'e' && *at != 'E'))
+        return digits > 0 && at == end;
+    at++;
+    at += at < end && (*at == '-' || *at == '+');
+    const char *exponent = at;
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    return at == end && at > exponent && at - exponent < 5;
+}
+
+static const char *find_flaw(const struct rlk_column *column, const rowlock_value *value)
+{
+    if ((unsigned)value->kind >= RLK_KINDS)
+        return "is of no kind that there is";
+    if (value->kind == ROWLOCK_REAL && !isfinite(value->real))
+        return "is not finite";
+    if (value->kind == ROWLOCK_DECIMAL && !is_decimal(value->text, value->length))
+        return "is not a decimal number such as 19.90";
+    if (is_text(value->kind) && value->length > 0 && memchr(value->text, 0, value->length))
+        return "has a zero byte in it; give it as bytes";
+    if (is_text(value->kind) && !rlk_is_utf8(value->text, value->length))
+        return "is not valid UTF-8; give it as bytes";
+    if (column->kind == ROWLOCK_BOOL && value->kind == ROWLOCK_INT &&
+        (value->number < 0 || value->number > 1))
+        return "is neither 0 nor 1";
+    return NULL;
+}
+
+int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlock_value *value,
+                    const char *where)
+{
+    const char *flaw = find_flaw(column, value);
+    const char *name = column->name ? column->name : "a parameter";
+    if (flaw)
+        return rlk_fail(db, ROWLOCK_EINVAL, "%s: the value for %s %s", where, name, flaw);
+    if (value->kind == ROWLOCK_NULL || takes(column, value->kind))
+        return ROWLOCK_OK;
+    return rlk_fail(db, ROWLOCK_EINVAL, "%s: %s is %s, and cannot be given %s", where, name,
+                    name_of(column->kind), name_of(value->kind));
+}
+
+rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *value)
+{
+    rowlock_value fit = *value;
+    if ((column->kind == ROWLOCK_INT && value->kind == ROWLOCK_BOOL) ||
+        (column->kind == ROWLOCK_BOOL && value->kind == ROWLOCK_INT))
+        fit.kind = column->kind;
+    if (column->kind == ROWLOCK_REAL && value->kind == ROWLOCK_INT)
+        fit = rowlock_real((double)value->number);
+    return fit;
+}
+
+/* ---- writing */
+
+static void add_real(struct rlk_buffer *b, double real)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", real);
+    char *comma = strchr(text, ','); /* of the locale */
+    if (comma)
+        *comma = '.';
+    rlk_buffer_text(b, text);
+}
+
+static void add_hex(struct rlk_buffer *b, const char *bytes, size_t length)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char pairs[512];
+    size_t filled = 0;
+    for (size_t i = 0; i < length; i++) {
+        pairs[filled++] = digits[(unsigned char)bytes[i] >> 4];
+        pairs[filled++] = digits[(unsigned char)bytes[i] & 15];
+        if (filled == sizeof pairs || i + 1 == length) {
+            rlk_buffer_add(b, pairs, filled);
+            filled = 0;
+        }
+    }
+}
+
+/* Within quotes, where these two mean something. */
+static void add_escaped(struct rlk_buffer *b, const char *text, size_t length)
+{
+    const char *end = text + length;
+    for (const char *at = text; at < end;) {
+        const char *special = at;
+        while (special < end && *special != '"' && *special != '\\')
+            special++;
+        rlk_buffer_add(b, at, (size_t)(special - at));
+        if (special < end) {
+            rlk_buffer_text(b, "\\");
+            rlk_buffer_add(b, special++, 1);
+        }
+        at = special;
+    }
+}
+
+static void add_scalar(struct rlk_buffer *b, const rowlock_value *value)
+{
+    if (value->kind == ROWLOCK_REAL)
+        add_real(b, value->real);
+    else
+        rlk_buffer_number(b, value->number);
+}
+
+static void add_element(struct rlk_buffer *b, const rowlock_value *value)
+{
+    switch (value->kind) {
+    case ROWLOCK_NULL:
+        rlk_buffer_text(b, "NULL");
+        break;
+    case ROWLOCK_INT:
+    case ROWLOCK_REAL:
+        add_scalar(b, value);
+        break;
+    case ROWLOCK_BOOL:
+        rlk_buffer_text(b, value->number ? "t" : "f");
+        break;
+    case ROWLOCK_BYTES:
+        rlk_buffer_text(b, "\"\\\\x");
+        add_hex(b, value->text, value->length);
+        rlk_buffer_text(b, "\"");
+        break;
+    default:
+        rlk_buffer_text(b, "\"");
+        add_escaped(b, value->text, value->length);
+        rlk_buffer_text(b, "\"");
+    }
+}
+
+static bool is_scalar(rowlock_kind kind)
+{
+    return kind == ROWLOCK_INT || kind == ROWLOCK_BOOL || kind == ROWLOCK_REAL;
+}
+
+/* Texts, and numbers for columns of texts, are hexadecimal: no character of theirs means anything then. */
+static void add_json(struct rlk_buffer *b, const struct rlk_column *column,
+                     const rowlock_value *value)
+{
+    bool as_number = is_scalar(column->kind);
+    struct rlk_buffer digits = {0};
+    if (value->kind == ROWLOCK_NULL) {
+        rlk_buffer_text(b, "null");
+    } else if (as_number && is_scalar(value->kind)) {
+        add_scalar(b, value);
+    } else if (as_number) { /* a decimal for a real */
+        rlk_buffer_text(&digits, "");
+        rlk_buffer_add(&digits, value->text, value->length);
+        add_real(b, digits.no_memory ? 0 : strtod(digits.text, NULL));
+    } else {
+        if (is_scalar(value->kind))
+            add_scalar(&digits, value);
+        rlk_buffer_text(b, "\"");
+        if (is_scalar(value->kind))
+            add_hex(b, digits.text, digits.length);
+        else
+            add_hex(b, value->text, value->length);
+        rlk_buffer_text(b, "\"");
+    }
+    b->no_memory = b->no_memory || digits.no_memory;
+    rlk_buffer_clear(&digits);
+}
+
+/* ---- rows */
+
+struct packing {
+    struct rlk_pack *pack;
+    bool json;
+    bool first_row;
+    size_t at;
+};
+
+static void put(struct packing *p, const struct rlk_column *column, const rowlock_value *value)
+{
+    rowlock_value fit = rlk_fit(column, value);
+    struct rlk_buffer *b = &p->pack->part[p->json ? 0 : p->at];
+    if (p->json)
+        rlk_buffer_text(b, p->at ? "," : p->first_row ? "[[" : ",[");
+    else
+        rlk_buffer_text(b, p->first_row ? "{" : ",");
+    if (p->json)
+        add_json(b, column, &fit);
+    else
+        add_element(b, &fit);
+    p->at++;
+}
+
+static void pack_row(struct packing *p, const rowlock_table *t, const struct rlk_shape *shape,
+                     const rowlock_change *change)
+{
+    p->at = 0;
+    for (size_t i = 0; i < t->keys; i++)
+        put(p, &t->all[i], &change->key[i]);
+    if (shape->step != RLK_STEP_ROWS_INSERT) {
+        rowlock_value version = rowlock_int(change->version);
+        put(p, &t->kind[ROWLOCK_INT], &version);
+    }
+    for (size_t i = 0; i < rlk_values_of(t, shape); i++)
+        put(p, rlk_value_column(t, shape, i), &change->values[i]);
+    if (p->json)
+        rlk_buffer_text(p->pack->part, "]");
+}
+
+int rlk_pack_rows(struct rlk_pack *pack, const rowlock_table *t, const struct rlk_shape *shape,
+                  const rowlock_change *changes, const size_t *order, size_t count)
+{
+    bool json = t->db->backend->packing == RLK_JSON;
+    bool versions = shape->step != RLK_STEP_ROWS_INSERT;
+    size_t parts = json ? 1 : t->keys + versions + rlk_values_of(t, shape);
+    pack->part = rlk_alloc(parts * sizeof *pack->part);
+    pack->parts = pack->part ? parts : 0;
+    struct packing p = {.pack = pack, .json = json};
+    for (size_t i = 0; pack->part && i < count; i++) {
+        p.first_row = i == 0;
+        pack_row(&p, t, shape, &changes[order[i]]);
+    }
+    bool no_memory = !pack->part;
+    for (size_t i = 0; i < pack->parts; i++) {
+        rlk_buffer_text(&pack->part[i], json ? "]" : "}");
+        no_memory = no_memory || pack->part[i].no_memory;
+    }
+    return no_memory ? rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory") : ROWLOCK_OK;
+}
+
+void rlk_pack_clear(struct rlk_pack *pack)
+{
+    for (size_t i = 0; i < pack->parts; i++)
+        rlk_buffer_clear(&pack->part[i]);
+    rlk_free(pack->part);
+    *pack = (struct rlk_pack){0};
+}

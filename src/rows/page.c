@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * Rows that were read, with their texts in one piece of memory. */
+#include "rows.h"
+
+#include <string.h>
+
+void rlk_page_begin(struct rlk_page *page, size_t width)
+{
+    page->width = width;
+    page->rows = page->texts.length = 0;
+    page->failed = ROWLOCK_OK;
+}
+
+void rlk_page_anew(void *context)
+{
+    struct rlk_page *page = context;
+    rlk_page_begin(page, page->width);
+}
+
+static bool make_room(struct rlk_page *page)
+{
+    if (page->rows < page->room)
+        return true;
+    size_t room = page->room ? 2 * page->room : 4;
+    rowlock_value *cells = rlk_alloc(room * page->width * sizeof *cells);
+    int64_t *versions = rlk_alloc(room * sizeof *versions);
+    if (!cells || !versions) {
+        rlk_free(cells);
+        rlk_free(versions);
+        return false;
+    }
+    if (page->rows > 0) {
+        memcpy(cells, page->cells, page->rows * page->width * sizeof *cells);
+        memcpy(versions, page->versions, page->rows * sizeof *versions);
+    }
+    rlk_free(page->cells);
+    rlk_free(page->versions);
+    page->cells = cells;
+    page->versions = versions;
+    page->room = room;
+    return true;
+}
+
+/* Texts move while they grow: until the page ends a cell holds where its text begins. */
+int rlk_page_add(void *context, const rowlock_value *cells, size_t count)
+{
+    struct rlk_page *page = context;
+    if (!make_room(page) || page->texts.no_memory)
+        page->failed = ROWLOCK_ENOMEM;
+    if (page->failed == ROWLOCK_OK && count != page->width + 1)
+        page->failed = ROWLOCK_ESERVER;
+    if (page->failed == ROWLOCK_OK && cells[page->width].kind != ROWLOCK_INT)
+        page->failed = ROWLOCK_EINVAL;
+    if (page->failed != ROWLOCK_OK)
+        return 1;
+    rowlock_value *to = &page->cells[page->rows * page->width];
+    for (size_t i = 0; i < page->width; i++) {
+        to[i] = cells[i];
+        if (!cells[i].text)
+            continue;
+        to[i].number = (int64_t)page->texts.length;
+        rlk_buffer_add(&page->texts, cells[i].text, cells[i].length);
+        rlk_buffer_add(&page->texts, "", 1);
+    }
+    page->versions[page->rows++] = cells[page->width].number;
+    return 0;
+}
+
+/* What the database keeps otherwise than the column says: texts that were shown as bytes. */
+static rowlock_kind kind_of(const struct rlk_column *column, rowlock_kind shown)
+{
+    bool text = column->kind == ROWLOCK_TEXT || column->kind == ROWLOCK_TIME ||
+                column->kind == ROWLOCK_DECIMAL;
+    bool as_text = shown == ROWLOCK_BYTES || shown == ROWLOCK_TEXT;
+    if (column->kind == ROWLOCK_BOOL && shown == ROWLOCK_INT)
+        return ROWLOCK_BOOL;
+    return text && as_text ? column->kind : shown;
+}
+
+int rlk_page_end(rowlock_table *t, struct rlk_page *page)
+{
+    if (page->texts.no_memory || page->failed == ROWLOCK_ENOMEM)
+        return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
+    if (page->failed == ROWLOCK_EINVAL)
+        return rlk_fail(t->db, ROWLOCK_EINVAL, "%s", RLK_ODD_VERSION);
+    if (page->failed != ROWLOCK_OK)
+        return rlk_fail(t->db, page->failed,
+                        "the database gave a row of another shape than was asked for");
+    for (size_t i = 0; i < page->rows * page->width; i++) {
+        rowlock_value *cell = &page->cells[i];
+        if (cell->text) {
+            cell->text = page->texts.text + cell->number;
+            cell->number = 0;
+        }
+        if (i % page->width < t->keys + t->columns)
+            cell->kind = kind_of(&t->all[i % page->width], cell->kind);
+    }
+    return ROWLOCK_OK;
+}
+
+rowlock_row rlk_page_row(const rowlock_table *t, const struct rlk_page *page, size_t row)
+{
+    const rowlock_value *cells = &page->cells[row * page->width];
+    return (rowlock_row){cells, cells + t->keys, page->versions[row]};
+}
+
+void rlk_page_clear(struct rlk_page *page)
+{
+    rlk_free(page->cells);
+    rlk_free(page->versions);
+    rlk_buffer_clear(&page->texts);
+    *page = (struct rlk_page){0};
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ * Read, compute, write, and again in a new transaction until it fits. */
+#include "rows.h"
+
+/* What a commit that got no answer can be told by: the first row that the transaction changed. */
+struct rlk_witness {
+    rowlock_table *t; /* NULL: none yet */
+    struct rlk_page row; /* its key, and the version before */
+};
+
+void rlk_witness_row(rowlock_table *t, const rowlock_change *change)
+{
+    struct rlk_witness *w = t->db->witness;
+    rowlock_value cells[t->keys + 1];
+    if (!w || w->t)
+        return;
+    for (size_t i = 0; i < t->keys; i++)
+        cells[i] = change->key[i];
+    cells[t->keys] = rowlock_int(change->version);
+    rlk_page_begin(&w->row, t->keys);
+    rlk_page_add(&w->row, cells, t->keys + 1);
+    if (rlk_page_end(t, &w->row) == ROWLOCK_OK)
+        w->t = t;
+}
+
+void rlk_witness_forget(const rowlock_table *t)
+{
+    if (t->db->witness && t->db->witness->t == t)
+        t->db->witness->t = NULL;
+}
+
+/* Read under a lock, and so after the end of the transaction in question, be it only ending now. */
+static bool proves_undone(rowlock_db *db, struct rlk_witness *w)
+{
+    struct rlk_page now = {0};
+    bool undone = false;
+    rowlock_error error = db->error;
+    if (w->t && !db->adopted && rlk_frame(db, RLK_BEGIN) == ROWLOCK_OK) {
+        undone = rlk_read_row(w->t, w->row.cells, RLK_KEEP_TO_CHANGE, &now) == ROWLOCK_OK &&
+                 now.versions[0] == w->row.versions[0];
+        rlk_frame(db, RLK_ROLLBACK);
+    }
+    rlk_page_clear(&now);
+    db->error = error;
+    return undone;
+}
+
+struct retrying {
+    rowlock_db *db;
+    int (*attempt)(void *context, const rowlock_attempt *attempt);
+    void *context;
+    rowlock_retry_options options;
+    rowlock_retry_report report;
+    int64_t until_us;
+    bool was_gone;
+};
+
+static int commit(struct retrying *r, struct rlk_witness *w)
+{
+    int result = rlk_frame(r->db, RLK_COMMIT);
+    if (result == ROWLOCK_EUNCERTAIN && proves_undone(r->db, w))
+        return ROWLOCK_CONFLICT;
+    return result;
+}
+
+static bool locks(const struct retrying *r)
+{
+    return r->options.lock_after >= 0 && r->report.conflicts >= r->options.lock_after;
+}
+
+static int attempt_once(struct retrying *r)
+{
+    struct rlk_witness witness = {0};
+    int result = rlk_frame(r->db, RLK_BEGIN);
+    if (result != ROWLOCK_OK)
+        return result;
+    r->report.attempts++;
+    rowlock_attempt attempt = {.number = r->report.attempts, .lock = locks(r)};
+    r->db->witness = &witness;
+    result = r->attempt(r->context, &attempt);
+    r->db->witness = NULL;
+    if (result == ROWLOCK_OK) {
+        result = commit(r, &witness);
+    } else {
+        rowlock_error error = r->db->error;
+        rlk_frame(r->db, RLK_ROLLBACK);
+        r->db->error = error;
+    }
+    rlk_page_clear(&witness.row);
+    return result;
+}
+
+/* GONE may be what another did between reading and writing: then reading says it next time. */
+static bool is_worth_it(struct retrying *r, int result)
+{
+    bool gone = result == ROWLOCK_GONE && !r->was_gone;
+    r->was_gone = result == ROWLOCK_GONE;
+    return result == ROWLOCK_STALE || result == ROWLOCK_CONFLICT || result == ROWLOCK_BUSY ||
+           result == ROWLOCK_EXISTS || gone || (result == ROWLOCK_ECONN && !r->db->adopted);
+}
+
+bool rlk_pause_attempt(rowlock_db *db, int attempt, int64_t base_us, int64_t cap_us,
+                       int64_t until_us)
+{
+    int64_t now_us = rlk_now_us();
+    int64_t range = base_us << (attempt < 20 ? attempt : 20);
+    int64_t pause = 1 + rlk_jitter(db, range < cap_us ? range : cap_us);
+    return rlk_wait_until(db, now_us + pause < until_us ? now_us + pause : until_us);
+}
+
+static int retry(struct retrying *r)
+{
+    const rowlock_retry_options *o = &r->options;
+    for (;;) {
+        int64_t began_us = rlk_now_us();
+        int result = attempt_once(r);
+        if (!is_worth_it(r, result))
+            return result;
+        r->report.conflicts++;
+        bool more = r->report.attempts < o->attempts && rlk_now_us() < r->until_us;
+        /* Behind a row's lock there is a line already: no need to wait longer before it. */
+        int64_t cap_ms = locks(r) ? o->base_ms : o->cap_ms;
+        bool go_on = !more || rlk_pause_attempt(r->db, r->report.attempts, o->base_ms * 1000,
+                                                cap_ms * 1000, r->until_us);
+        r->report.lost_us += rlk_now_us() - began_us;
+        if (!more || rlk_now_us() >= r->until_us)
+            return result;
+        if (!go_on)
+            return rlk_fail(r->db, ROWLOCK_CANCELLED, "cancelled");
+    }
+}
+
+int rowlock_retry(rowlock_db *db, int (*attempt)(void *context, const rowlock_attempt *attempt),
+                  void *context, const rowlock_retry_options *options, rowlock_retry_report *report)
+{
+    struct retrying r = {.db = db, .attempt = attempt, .context = context};
+    int result = rlk_enter(db, "retry", NULL);
+    if (result != ROWLOCK_OK ||
+        (result = rlk_take_retry_options(db, &r.options, options)) != ROWLOCK_OK)
+        return result;
+    if (!attempt)
+        return rlk_fail(db, ROWLOCK_EINVAL, "attempt must not be NULL");
+    r.report.size = sizeof r.report;
+    r.until_us = rlk_wait_end(r.options.deadline_ms);
+    result = retry(&r);
+    if (report)
+        rlk_give_struct(report, &r.report, sizeof r.report);
+    return result;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ * A table of the caller's: opened, closed, and read a row at a time; and how statements about it are sent. */
+#include "rows.h"
+
+#include <string.h>
+
+/* ---- asking */
+
+static enum rlk_class run_query(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_asking *asking = context;
+    if (asking->anew)
+        asking->anew(asking->query.context);
+    return db->backend->query(db->conn, call, &asking->query);
+}
+
+int rlk_ask(rowlock_db *db, struct rlk_asking *asking)
+{
+    struct rlk_step_call step = {.run = run_query,
+                                 .context = asking,
+                                 .where = db->in_tx ? RLK_INSIDE : RLK_EITHER,
+                                 .without_tables = !asking->query.ours};
+    int result = rlk_do(db, &step);
+    asking->was_uncertain = step.was_uncertain;
+    if (result != ROWLOCK_EMISUSE || !db->in_tx)
+        return result;
+    rlk_fail(db, ROWLOCK_CONFLICT, "the database has rolled the transaction back");
+    db->error.transaction_over = 1;
+    return ROWLOCK_CONFLICT;
+}
+
+int rlk_enter_table(rowlock_table *t, const char *verb)
+{
+    if (!t || t->tag != RLK_TABLE_TAG)
+        return ROWLOCK_EMISUSE;
+    return rlk_enter(t->db, verb, t->said);
+}
+
+/* ---- one row */
+
+int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+                 struct rlk_page *page)
+{
+    struct rlk_shape shape = {.step = RLK_STEP_ROW_READ, .keep = keep};
+    int result = ROWLOCK_OK;
+    for (size_t i = 0; i < t->keys && result == ROWLOCK_OK; i++)
+        result = rlk_check_value(t->db, &t->all[i], &key[i], "key");
+    if (result != ROWLOCK_OK)
+        return result;
+    const struct rlk_text *text = rlk_compose(t, &shape);
+    rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
+    if (!values)
+        return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
+    for (size_t i = 0; i < text->count; i++)
+        values[i] = rlk_fit(&t->all[text->params[i].index], &key[text->params[i].index]);
+    rlk_page_begin(page, t->keys + t->columns);
+    struct rlk_asking asking = {.query = {.id = text->id,
+                                          .sql = text->sql,
+                                          .values = values,
+                                          .count = text->count,
+                                          .each = rlk_page_add,
+                                          .context = page},
+                                .anew = rlk_page_anew};
+    result = rlk_ask(t->db, &asking);
+    /* A lock that was waited for may have been on a row that was deleted, and made again, meanwhile. */
+    if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0)
+        result = rlk_ask(t->db, &asking);
+    rlk_free(values);
+    if (result == ROWLOCK_OK)
+        result = rlk_page_end(t, page);
+    if (result == ROWLOCK_OK && page->rows == 0)
+        return rlk_fail(t->db, ROWLOCK_GONE, "there is no such row");
+    return result;
+}
+
+int rowlock_read(rowlock_table *t, const rowlock_value *key, int lock, rowlock_row *out)
+{
+    int result = rlk_enter_table(t, "read a row of");
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!key || !out)
+        return rlk_fail(t->db, ROWLOCK_EINVAL, "key and out must not be NULL");
+    result = rlk_read_row(t, key, lock ? RLK_KEEP_TO_CHANGE : RLK_KEEP_NOTHING, &t->page);
+    if (result == ROWLOCK_OK)
+        *out = rlk_page_row(t, &t->page, 0);
+    return result;
+}
+
+/* ---- open and close */
+
+static size_t count_names(const char *const *names)
+{
+    size_t count = 0;
+    while (names && names[count])
+        count++;
+    return count;
+}
+
+static int check_name(rowlock_db *db, const char *what, const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+    if (length >= 1 && length <= 255)
+        return ROWLOCK_OK;
+    return rlk_fail(db, ROWLOCK_EINVAL, "the %s must have 1 to 255 bytes", what);
+}
+
+static int check_names(rowlock_db *db, const rowlock_table_options *o)
+{
+    int result = check_name(db, "table's name", o->name);
+    if (result == ROWLOCK_OK && o->schema)
+        result = check_name(db, "schema's name", o->schema);
+    if (result == ROWLOCK_OK)
+        result = check_name(db, "version column's name", o->version);
+    if (result == ROWLOCK_OK && count_names(o->key) == 0)
+        result = rlk_fail(db, ROWLOCK_EINVAL, "the table needs the columns of its key");
+    for (size_t i = 0; result == ROWLOCK_OK && i < count_names(o->key); i++)
+        result = check_name(db, "key column's name", o->key[i]);
+    for (size_t i = 0; result == ROWLOCK_OK && i < count_names(o->columns); i++)
+        result = check_name(db, "column's name", o->columns[i]);
+    return result;
+}
+
+static int check_twice(rowlock_db *db, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(names[i], names[k]) == 0)
+                return rlk_fail(db, ROWLOCK_EINVAL,
+                                "the column %s is named twice, as key, column or version",
+                                names[i]);
+    return ROWLOCK_OK;
+}
+
+static char *qualify(const rowlock_db *db, const char *schema, const char *name)
+{
+    struct rlk_buffer out = {0};
+    char *parts[] = {schema ? rlk_quote(schema, db->backend->quote) : NULL,
+                     rlk_quote(name, db->backend->quote)};
+    if (schema && parts[0]) {
+        rlk_buffer_text(&out, parts[0]);
+        rlk_buffer_text(&out, ".");
+    }
+    if (parts[1])
+        rlk_buffer_text(&out, parts[1]);
+    if ((schema && !parts[0]) || !parts[1] || out.no_memory)
+        rlk_buffer_clear(&out);
+    rlk_free(parts[0]);
+    rlk_free(parts[1]);
+    return out.text;
+}
+
+/* The names of all columns in the order of t->all, unquoted. */
+static const char **list_names(const rowlock_table *t, const rowlock_table_options *o)
+{
+    const char **names = rlk_alloc(rlk_all_of(t) * sizeof *names);
+    if (!names)
+        return NULL;
+    for (size_t i = 0; i < t->keys; i++)
+        names[i] = o->key[i];
+    for (size_t i = 0; i < t->columns; i++)
+        names[t->keys + i] = o->columns[i];
+    names[t->keys + t->columns] = o->version;
+    return names;
+}
+
+static bool copy_names(rowlock_table *t, const rowlock_table_options *o, const char **names)
+{
+    char quote = t->db->backend->quote;
+    t->said = rlk_strdup(o->name);
+    t->name = qualify(t->db, o->schema, o->name);
+    t->all = rlk_alloc(rlk_all_of(t) * sizeof *t->all);
+    bool copied = t->said && t->name && t->all && (!o->set || (t->set = rlk_strdup(o->set)));
+    for (size_t i = 0; copied && i < rlk_all_of(t); i++)
+        copied = (t->all[i].name = rlk_quote(names[i], quote)) != NULL;
+    t->parameters = t->set ? rlk_count_parameters(t->set, quote) : 0;
+    return copied;
+}
+
+static int fill(rowlock_table *t, const rowlock_table_options *o)
+{
+    t->keys = count_names(o->key);
+    t->columns = count_names(o->columns);
+    t->first_version = o->first_version;
+    const char **names = list_names(t, o);
+    if (!names)
+        return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
+    int result = check_twice(t->db, names, rlk_all_of(t));
+    if (result == ROWLOCK_OK && !copy_names(t, o, names))
+        result = rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
+    if (result == ROWLOCK_OK)
+        result = rlk_describe(t, o, names);
+    rlk_free(names);
+    return result;
+}
+
+int rowlock_table_open(rowlock_db *db, const rowlock_table_options *options, rowlock_table **out)
+{
+    if (!out)
+        return ROWLOCK_EINVAL;
+    *out = NULL;
+    int result = rlk_enter(db, "open table", options ? options->name : NULL);
+    rowlock_table_options o;
+    if (result != ROWLOCK_OK || (result = rlk_take_table_options(db, &o, options)) != ROWLOCK_OK ||
+        (result = check_names(db, &o)) != ROWLOCK_OK)
+        return result;
+    rowlock_table *t = rlk_alloc(sizeof *t);
+    if (!t)
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    t->tag = RLK_TABLE_TAG;
+    t->db = db;
+    result = fill(t, &o);
+    if (result == ROWLOCK_OK)
+        *out = t;
+    else
+        rowlock_table_close(t);
+    return result;
+}
+
+static void clear_column(struct rlk_column *column)
+{
+    char *const texts[] = {column->name,  column->wire, column->unpack, column->value,
+                           column->match, column->show, column->uniques};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        rlk_free(texts[i]);
+}
+
+void rowlock_table_close(rowlock_table *t)
+{
+    if (!t || t->tag != RLK_TABLE_TAG)
+        return;
+    t->tag = 0;
+    rlk_witness_forget(t);
+    for (size_t i = 0; t->all && i < rlk_all_of(t); i++)
+        clear_column(&t->all[i]);
+    for (size_t i = 0; i < RLK_KINDS; i++)
+        clear_column(&t->kind[i]);
+    while (t->texts) {
+        struct rlk_text *next = t->texts->next;
+        rlk_text_clear(t->texts);
+        rlk_free(t->texts);
+        t->texts = next;
+    }
+    rlk_page_clear(&t->page);
+    rlk_free(t->all);
+    rlk_free(t->said);
+    rlk_free(t->name);
+    rlk_free(t->set);
+    rlk_free(t);
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT
+ * A walk through a table: a chunk is read, computed, and written in one transaction with the checkpoint, under
+ * the guard of the walk's lock. What met a conflict is done again at the end. */
+#include "walk.h"
+
+#include <string.h>
+
+enum { COUNT_LIMIT = 10000001, LATE_CHUNK = 100, COMMITS = 3 };
+
+/* ---- pages */
+
+static int read_page(struct walk *w, enum rlk_step step, int64_t limit, rlk_cells_fn *each,
+                     void (*anew)(void *context), void *context)
+{
+    struct rlk_shape shape = {.step = step, .after = w->position.rows > 0};
+    const struct rlk_text *text = rlk_compose(w->t, &shape);
+    rowlock_value *values = text ? rlk_alloc((text->count + 1) * sizeof *values) : NULL;
+    if (!values)
+        return rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory");
+    for (size_t i = 0; i < text->count; i++)
+        values[i] = text->params[i].source == RLK_FROM_LIMIT
+                        ? rowlock_int(limit)
+                        : w->position.cells[text->params[i].index];
+    struct rlk_asking asking = {.query = {.id = text->id,
+                                          .sql = text->sql,
+                                          .values = values,
+                                          .count = text->count,
+                                          .each = each,
+                                          .context = context},
+                                .anew = anew};
+    int result = rlk_ask(w->db, &asking);
+    rlk_free(values);
+    return result;
+}
+
+static int take_count(void *context, const rowlock_value *cells, size_t count)
+{
+    if (count > 0)
+        *(int64_t *)context = cells[0].number;
+    return 0;
+}
+
+static int count_ahead(struct walk *w)
+{
+    int64_t ahead = 0;
+    int result = read_page(w, RLK_STEP_ROWS_COUNT, COUNT_LIMIT, take_count, NULL, &ahead);
+    w->report.total = ahead < COUNT_LIMIT ? w->report.rows + ahead : -1;
+    return result;
+}
+
+static int read_rows(struct walk *w)
+{
+    rlk_page_begin(&w->rows, w->t->keys + w->t->columns);
+    int result =
+        read_page(w, RLK_STEP_ROWS_PAGE, w->options.chunk, rlk_page_add, rlk_page_anew, &w->rows);
+    return result == ROWLOCK_OK ? rlk_page_end(w->t, &w->rows) : result;
+}
+
+/* ---- computing */
+
+/* What each() says of a row. Its texts are its own, so they are copied at once. */
+static int compute_row(struct walk *w, size_t row)
+{
+    size_t columns = w->t->columns;
+    rowlock_row now = rlk_page_row(w->t, &w->rows, row);
+    rowlock_value cells[columns + 1];
+    for (size_t i = 0; i < columns; i++)
+        cells[i] = now.values[i];
+    int answer = w->options.each(w->options.context, &now, cells);
+    if (answer < 0) {
+        w->stopped_with = answer;
+        return ROWLOCK_CANCELLED;
+    }
+    if (answer > 0) {
+        w->report.left++;
+        return ROWLOCK_OK;
+    }
+    cells[columns] = rowlock_int(now.version);
+    rlk_page_add(&w->values, cells, columns + 1);
+    w->changes[w->count] = (rowlock_change){.key = now.key, .version = now.version};
+    w->row_of[w->count++] = row;
+    return ROWLOCK_OK;
+}
+
+/* rlk_page_end() looks at columns from the first on; here the page has no keys. */
+static int end_values(struct walk *w)
+{
+    if (w->values.texts.no_memory || w->values.failed != ROWLOCK_OK)
+        return rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory");
+    for (size_t i = 0; i < w->values.rows * w->values.width; i++) {
+        rowlock_value *cell = &w->values.cells[i];
+        if (cell->text) {
+            cell->text = w->values.texts.text + cell->number;
+            cell->number = 0;
+        }
+    }
+    for (size_t i = 0; i < w->count; i++)
+        w->changes[i].values = &w->values.cells[i * w->values.width];
+    return ROWLOCK_OK;
+}
+
+static int compute(struct walk *w)
+{
+    int result = ROWLOCK_OK;
+    w->count = 0;
+    rlk_page_begin(&w->values, w->t->columns);
+    for (size_t i = 0; i < w->rows.rows && result == ROWLOCK_OK; i++)
+        result = compute_row(w, i);
+    return result == ROWLOCK_OK ? end_values(w) : result;
+}
+
+/* ---- writing */
+
+static void note_failed(struct walk *w, const rowlock_row *row, int result, const char *text)
+{
+    w->report.failed++;
+    w->failed[w->failed_count++] = (struct rlk_failed){*row, result, w->reasons.length};
+    rlk_buffer_add(&w->reasons, text, strlen(text) + 1);
+}
+
+/* After the commit, since a transaction that is begun again finds out anew. */
+static void tell_failed(struct walk *w)
+{
+    for (size_t i = 0; w->options.failed && i < w->failed_count; i++) {
+        const struct rlk_failed *f = &w->failed[i];
+        w->options.failed(w->options.context, &f->row, f->result, w->reasons.text + f->text);
+    }
+}
+
+/* The outcome of each change goes into the report, and keys that met a conflict among the pending ones. */
+static int sort_outcomes(struct walk *w, struct rlk_page *pending)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        const rowlock_change *change = &w->changes[i];
+        rowlock_row row = rlk_page_row(w->t, &w->rows, w->row_of[i]);
+        rowlock_value cells[w->t->keys + 1];
+        w->report.written += change->result == ROWLOCK_OK;
+        w->report.conflicts += change->result == ROWLOCK_STALE;
+        if (change->result == ROWLOCK_GONE)
+            note_failed(w, &row, ROWLOCK_GONE, "the row was deleted meanwhile");
+        if (change->result != ROWLOCK_STALE)
+            continue;
+        memcpy(cells, change->key, w->t->keys * sizeof *cells);
+        cells[w->t->keys] = rowlock_int(0);
+        rlk_page_add(pending, cells, w->t->keys + 1);
+    }
+    return pending->failed ? rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory") : ROWLOCK_OK;
+}
+
+static bool is_outcome(int result)
+{
+    return result == ROWLOCK_OK || result == ROWLOCK_STALE || result == ROWLOCK_GONE;
+}
+
+/* A row that the table refuses is found by writing them one by one. */
+static int change_one(void *context)
+{
+    struct walk *w = context;
+    int result = rlk_change(w->t, RLK_UPDATE, w->changes, 1, NULL);
+    return is_outcome(result) ? ROWLOCK_OK : result;
+}
+
+static int write_singly(struct walk *w)
+{
+    rowlock_change *all = w->changes;
+    int result = ROWLOCK_OK;
+    for (size_t i = 0; i < w->count && result == ROWLOCK_OK; i++) {
+        w->changes = &all[i];
+        result = rlk_framed(w->db, change_one, w);
+        bool refused = result == ROWLOCK_ESERVER || result == ROWLOCK_EINVAL;
+        if (refused && !w->db->error.transaction_over) {
+            rowlock_row row = rlk_page_row(w->t, &w->rows, w->row_of[i]);
+            note_failed(w, &row, result, w->db->error.text);
+            all[i].result = result;
+            result = ROWLOCK_OK;
+        }
+    }
+    w->changes = all;
+    return result;
+}
+
+struct writing {
+    struct walk *w;
+    bool singly;
+    bool late; /* rows that met a conflict before, read under a lock now */
+    size_t from, to; /* of them */
+    struct rlk_page pending; /* that will be left */
+
+    rowlock_walk_report before; /* what is said of it begins anew with each try */
+};
+
+static int read_late(struct writing *x)
+{
+    struct walk *w = x->w;
+    size_t keys = w->t->keys;
+    struct rlk_page one = {0};
+    int result = ROWLOCK_OK;
+    rlk_page_begin(&w->rows, keys + w->t->columns);
+    for (size_t i = x->from; i < x->to && result == ROWLOCK_OK; i++) {
+        const rowlock_value *key = &w->pending.cells[i * w->pending.width];
+        result = rlk_read_row(w->t, key, RLK_KEEP_TO_CHANGE, &one);
+        if (result == ROWLOCK_OK) {
+            rowlock_value cells[keys + w->t->columns + 1];
+            memcpy(cells, one.cells, (keys + w->t->columns) * sizeof *cells);
+            cells[keys + w->t->columns] = rowlock_int(one.versions[0]);
+            rlk_page_add(&w->rows, cells, keys + w->t->columns + 1);
+        } else if (result == ROWLOCK_GONE) {
+            rowlock_row row = {key, NULL, 0};
+            note_failed(w, &row, ROWLOCK_GONE, "the row was deleted meanwhile");
+            result = ROWLOCK_OK;
+        }
+    }
+    rlk_page_clear(&one);
+    if (result == ROWLOCK_OK)
+        result = rlk_page_end(w->t, &w->rows);
+    return result == ROWLOCK_OK ? compute(w) : result;
+}
+
+static int copy_pending(struct walk *w, const struct writing *x, struct rlk_page *out)
+{
+    rlk_page_begin(out, w->t->keys);
+    for (size_t i = x->late ? x->to : 0; i < w->pending.rows; i++) {
+        rowlock_value cells[w->t->keys + 1];
+        memcpy(cells, &w->pending.cells[i * w->pending.width], w->t->keys * sizeof *cells);
+        cells[w->t->keys] = rowlock_int(0);
+        rlk_page_add(out, cells, w->t->keys + 1);
+    }
+    return out->failed ? rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory") : ROWLOCK_OK;
+}
+
+static int write_changes(struct writing *x)
+{
+    struct walk *w = x->w;
+    if (x->singly)
+        return write_singly(w);
+    int result =
+        w->count > 0 ? rlk_change(w->t, RLK_UPDATE, w->changes, w->count, NULL) : ROWLOCK_OK;
+    return is_outcome(result) ? ROWLOCK_OK : result;
+}
+
+/* The transaction of a chunk. */
+static int write_here(void *context)
+{
+    struct writing *x = context;
+    struct walk *w = x->w;
+    struct rlk_page position = {0};
+    w->report = x->before;
+    w->failed_count = w->reasons.length = 0;
+    int result = rowlock_guard(w->lock, w->db);
+    if (result == ROWLOCK_OK)
+        result = rlk_checkpoint_check(w);
+    if (result == ROWLOCK_OK && x->late)
+        result = read_late(x);
+    if (result == ROWLOCK_OK)
+        result = write_changes(x);
+    if (result == ROWLOCK_OK)
+        result = copy_pending(w, x, &x->pending);
+    if (result == ROWLOCK_OK)
+        result = sort_outcomes(w, &x->pending);
+    if (result == ROWLOCK_OK)
+        result = rlk_page_end(w->t, &x->pending);
+    if (result == ROWLOCK_OK && w->reasons.no_memory)
+        result = rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory");
+    if (!x->late && w->rows.rows > 0) {
+        position = (struct rlk_page){.rows = 1,
+                                     .width = w->rows.width,
+                                     .cells = &w->rows.cells[(w->rows.rows - 1) * w->rows.width]};
+        w->report.rows += (int64_t)w->rows.rows;
+    }
+    if (result == ROWLOCK_OK)
+        result = rlk_checkpoint_save(w, x->late ? &w->position : &position, &x->pending);
+    return result;
+}
+
+/* What the checkpoint says now is remembered. */
+static int move_on(struct writing *x)
+{
+    struct walk *w = x->w;
+    struct rlk_page before = w->pending;
+    w->pending = x->pending;
+    x->pending = before;
+    w->step++;
+    if (x->late || w->rows.rows == 0)
+        return ROWLOCK_OK;
+    rowlock_row last = rlk_page_row(w->t, &w->rows, w->rows.rows - 1);
+    rowlock_value cells[w->t->keys + 1];
+    memcpy(cells, last.key, w->t->keys * sizeof *cells);
+    cells[w->t->keys] = rowlock_int(0);
+    rlk_page_begin(&w->position, w->t->keys);
+    rlk_page_add(&w->position, cells, w->t->keys + 1);
+    return rlk_page_end(w->t, &w->position);
+}
+
+/* Whether a commit without an answer was one, the checkpoint says: if it was not, once more. The keys that were
+ * pending are kept, for rows that are to be told of may be among them. */
+static int settle(struct writing *x, bool *again)
+{
+    bool found;
+    int64_t step = x->w->step;
+    rlk_page_clear(&x->pending);
+    x->pending = x->w->pending;
+    x->w->pending = (struct rlk_page){0};
+    int result = rlk_checkpoint_load(x->w, &found);
+    *again = result == ROWLOCK_OK && x->w->step == step;
+    return result;
+}
+
+static int write_chunk(struct writing *x)
+{
+    struct walk *w = x->w;
+    bool again = true;
+    int result = ROWLOCK_OK;
+    x->before = w->report;
+    for (int i = 0; i < COMMITS && again; i++) {
+        again = false;
+        result = rlk_framed(w->db, write_here, x);
+        bool refused = result == ROWLOCK_ESERVER || result == ROWLOCK_EINVAL;
+        if (refused && !x->singly && w->count > 0)
+            again = x->singly = true;
+        else if (result == ROWLOCK_EUNCERTAIN)
+            result = settle(x, &again);
+        else if (result == ROWLOCK_OK)
+            result = move_on(x);
+    }
+    if (result == ROWLOCK_OK && !again)
+        tell_failed(w);
+    rlk_page_clear(&x->pending);
+    if (result == ROWLOCK_OK && again)
+        return rlk_fail(w->db, ROWLOCK_EUNCERTAIN, "the answers to %d commits were lost", COMMITS);
+    return result;
+}
+
+/* ---- the walk */
+
+static void say_progress(struct walk *w, bool aloud)
+{
+    rowlock_walk_report *r = &w->report;
+    int64_t rows = r->rows - w->rows_before;
+    r->elapsed_ms = (rlk_now_us() - w->began_us) / 1000;
+    r->rate = r->elapsed_ms > 0 ? (double)rows * 1000 / (double)r->elapsed_ms : 0;
+    bool known = r->total >= r->rows && r->rate > 0;
+    r->left_ms = known ? (int64_t)((double)(r->total - r->rows) * 1000 / r->rate) : -1;
+    if (aloud && w->options.progress)
+        w->options.progress(w->options.context, r);
+}
+
+/* Between two chunks. */
+static int pause_here(struct walk *w)
+{
+    say_progress(w, true);
+    if (rlk_take_cancel(w->db))
+        return rlk_fail(w->db, ROWLOCK_CANCELLED, "cancelled; the next walk goes on from here");
+    if (rowlock_remaining_ms(w->lock) > w->options.ttl_ms * 2 / 3)
+        return ROWLOCK_OK;
+    int result = rowlock_renew(w->lock, 0);
+    return result == ROWLOCK_LAPSED ? ROWLOCK_OK : result; /* nobody came, as the guard proves */
+}
+
+static int walk_chunks(struct walk *w)
+{
+    int result = count_ahead(w);
+    int64_t total = w->report.total;
+    while (result == ROWLOCK_OK) {
+        struct writing x = {.w = w};
+        result = read_rows(w);
+        if (result != ROWLOCK_OK || w->rows.rows == 0)
+            return result;
+        rowlock_walk_report before = w->report;
+        result = compute(w);
+        if (result == ROWLOCK_OK)
+            result = write_chunk(&x);
+        if (result != ROWLOCK_OK)
+            w->report = before; /* what was not written does not count */
+        w->report.total = total;
+        if (result == ROWLOCK_OK)
+            result = pause_here(w);
+    }
+    return result;
+}
+
+static int walk_late(struct walk *w)
+{
+    int result = ROWLOCK_OK;
+    while (result == ROWLOCK_OK && w->pending.rows > 0) {
+        rowlock_walk_report before = w->report;
+        struct writing x = {.w = w, .late = true};
+        x.to = w->pending.rows < LATE_CHUNK ? w->pending.rows : LATE_CHUNK;
+        result = write_chunk(&x);
+        if (result != ROWLOCK_OK)
+            w->report = before;
+        w->report.total = before.total;
+        if (result == ROWLOCK_OK)
+            result = pause_here(w);
+    }
+    return result;
+}
+
+static int walk(struct walk *w)
+{
+    bool found = false;
+    int result = w->options.restart ? rlk_checkpoint_forget(w) : ROWLOCK_OK;
+    if (result == ROWLOCK_OK)
+        result = rlk_checkpoint_load(w, &found);
+    w->report.resumed = found;
+    w->rows_before = w->report.rows;
+    if (result == ROWLOCK_OK)
+        result = walk_chunks(w);
+    if (result == ROWLOCK_OK)
+        result = walk_late(w);
+    if (result == ROWLOCK_OK)
+        result = rlk_checkpoint_forget(w);
+    return result;
+}
+
+static int walk_locked(struct walk *w)
+{
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.ttl_ms = w->options.ttl_ms;
+    how.wait_ms = w->options.wait_ms;
+    how.note = "walk";
+    int result = rowlock_lock_open(w->db, w->options.name, &w->lock);
+    if (result == ROWLOCK_OK)
+        result = rowlock_acquire(w->lock, &how);
+    if (result != ROWLOCK_OK)
+        return result;
+    result = walk(w);
+    rowlock_error error = w->db->error;
+    int released = rowlock_release(w->lock);
+    if (result == ROWLOCK_OK && released != ROWLOCK_LOST)
+        return ROWLOCK_OK; /* it is done, and the lease ends by itself */
+    w->db->error = error;
+    return result;
+}
+
+static void clear(struct walk *w)
+{
+    struct rlk_page *const pages[] = {&w->position, &w->pending, &w->rows, &w->values};
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        rlk_page_clear(pages[i]);
+    rlk_buffer_clear(&w->reasons);
+    rlk_free(w->changes);
+    rlk_free(w->row_of);
+    rlk_free(w->failed);
+    rowlock_lock_close(w->lock);
+}
+
+int rowlock_walk(rowlock_table *t, const rowlock_walk_options *options, rowlock_walk_report *report)
+{
+    struct walk w = {.t = t};
+    int result = rlk_enter_table(t, "walk");
+    if (result != ROWLOCK_OK ||
+        (result = rlk_take_walk_options(t->db, &w.options, options)) != ROWLOCK_OK)
+        return result;
+    w.db = t->db;
+    if (w.db->adopted || w.db->in_tx)
+        return rlk_fail(w.db, ROWLOCK_EMISUSE,
+                        "a walk has transactions of its own: open its rowlock_db by URL");
+    if (t->set)
+        return rlk_fail(w.db, ROWLOCK_EMISUSE, "a walk sets columns: open the table without set");
+    w.report.size = sizeof w.report;
+    w.began_us = rlk_now_us();
+    size_t chunk = (size_t)w.options.chunk > LATE_CHUNK ? (size_t)w.options.chunk : LATE_CHUNK;
+    w.changes = rlk_alloc(chunk * sizeof *w.changes);
+    w.row_of = rlk_alloc(chunk * sizeof *w.row_of);
+    w.failed = rlk_alloc(chunk * sizeof *w.failed);
+    if (w.changes && w.row_of && w.failed)
+        result = walk_locked(&w);
+    else
+        result = rlk_fail(w.db, ROWLOCK_ENOMEM, "out of memory");
+    if (w.stopped_with != 0)
+        result = w.stopped_with;
+    say_progress(&w, false);
+    rowlock_error error = w.db->error;
+    clear(&w);
+    w.db->error = error;
+    if (report)
+        rlk_give_struct(report, &w.report, sizeof w.report);
+    return result;
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Two sessions and one row: what we are told, and what becomes of the row, when another changes, deletes,
+ * replaces, locks or makes it before our transaction begins, after its snapshot was taken, or while our
+ * statement waits for it. Each such meeting is a line of a table. Nothing is left to luck: where we are to wait,
+ * the other goes on when the server says that we do.
+ */
+#include "tables.h"
+
+#include "scene.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- where: a database, and what is around our call */
+
+enum stage {
+    P_OWN, /* PostgreSQL, a connection of our own */
+    P_ALL, /* the same, all or nothing */
+    P_RC, /* in the application's transaction: READ COMMITTED */
+    P_RR,
+    P_SE,
+    M_OWN, /* MySQL and MariaDB */
+    M_ALL,
+    M_RC,
+    M_RR,
+    M_RX, /* with innodb_snapshot_isolation */
+    M_SE,
+    L_OWN, /* SQLite */
+    L_ALL,
+    L_DE,
+    L_IM,
+    STAGES
+};
+
+struct place {
+    const char *database;
+    const char *isolation; /* NULL: our own connection */
+    const char *setting;
+    bool all_or_nothing;
+};
+
+#define SNAPSHOTS(on) "SET SESSION innodb_snapshot_isolation = " on
+
+static const struct place places[STAGES] = {
+    [P_OWN] = {"postgres", NULL, NULL, false},
+    [P_ALL] = {"postgres", NULL, NULL, true},
+    [P_RC] = {"postgres", "READ COMMITTED", NULL, false},
+    [P_RR] = {"postgres", "REPEATABLE READ", NULL, false},
+    [P_SE] = {"postgres", "SERIALIZABLE", NULL, false},
+    [M_OWN] = {"mysql", NULL, NULL, false},
+    [M_ALL] = {"mysql", NULL, NULL, true},
+    [M_RC] = {"mysql", "READ COMMITTED", SNAPSHOTS("OFF"), false},
+    [M_RR] = {"mysql", "REPEATABLE READ", SNAPSHOTS("OFF"), false},
+    [M_RX] = {"mysql", "REPEATABLE READ", SNAPSHOTS("ON"), false},
+    [M_SE] = {"mysql", "SERIALIZABLE", SNAPSHOTS("OFF"), false},
+    [L_OWN] = {"sqlite", NULL, NULL, false},
+    [L_ALL] = {"sqlite", NULL, NULL, true},
+    [L_DE] = {"sqlite", "DEFERRED", NULL, false},
+    [L_IM] = {"sqlite", "IMMEDIATE", NULL, false},
+};
+
+#define AT(stage) (1u << (stage))
+#define SERVERS_OWN (AT(P_OWN) | AT(P_ALL) | AT(M_OWN) | AT(M_ALL))
+#define FILES_OWN (AT(L_OWN) | AT(L_ALL))
+#define NEWEST (AT(P_RC) | AT(M_RC) | AT(M_RR) | AT(M_SE)) /* a writer sees the newest row */
+#define SNAPSHOT (AT(P_RR) | AT(P_SE) | AT(M_RX)) /* a row that changed since is a conflict */
+#define ANYWHERE (AT(STAGES) - 1)
+
+/* ---- who does what, and when */
+
+#define U AT(UPDATE)
+#define T AT(TOUCH)
+#define E AT(EXPECT)
+#define I AT(INSERT)
+#define R AT(REMOVE)
+
+enum deed { CHANGE, BACK, DELETE, REMAKE, LOCK, MAKE };
+static const char *const deed_names[] = {
+    "changes it", "changes it and back", "deletes it", "replaces it", "locks it", "makes it"};
+
+enum moment { BEFORE, AFTER, WAITING };
+static const char *const moment_names[] = {"before", "after our snapshot", "while we wait"};
+
+enum { COMMITS, ROLLS_BACK };
+
+static const struct meeting {
+    unsigned where;
+    unsigned ops;
+    enum deed deed;
+    enum moment moment;
+    int end;
+    int want;
+} meetings[] = {
+    {ANYWHERE, U | T | E | R, CHANGE, BEFORE, COMMITS, ROWLOCK_STALE},
+    {ANYWHERE, U | T | E | R, CHANGE, BEFORE, ROLLS_BACK, ROWLOCK_OK},
+    {ANYWHERE, U | T | E | R, BACK, BEFORE, COMMITS, ROWLOCK_OK},
+    {ANYWHERE, U | T | E | R, DELETE, BEFORE, COMMITS, ROWLOCK_GONE},
+    {ANYWHERE, U | T | E | R, REMAKE, BEFORE, COMMITS, ROWLOCK_OK},
+    {ANYWHERE, I, MAKE, BEFORE, COMMITS, ROWLOCK_EXISTS},
+    {ANYWHERE, I, MAKE, BEFORE, ROLLS_BACK, ROWLOCK_OK},
+    {ANYWHERE, I, CHANGE, BEFORE, COMMITS, ROWLOCK_EXISTS},
+    {ANYWHERE, I, DELETE, BEFORE, COMMITS, ROWLOCK_OK},
+
+    {NEWEST, U | T | E | R, CHANGE, AFTER, COMMITS, ROWLOCK_STALE},
+    {NEWEST, U | T | E | R, BACK, AFTER, COMMITS, ROWLOCK_OK},
+    {NEWEST, U | T | E | R, DELETE, AFTER, COMMITS, ROWLOCK_GONE},
+    {NEWEST, U | T | E | R, REMAKE, AFTER, COMMITS, ROWLOCK_OK},
+    {NEWEST, I, MAKE, AFTER, COMMITS, ROWLOCK_EXISTS},
+    {NEWEST, I, CHANGE, AFTER, COMMITS, ROWLOCK_EXISTS},
+    {NEWEST, I, DELETE, AFTER, COMMITS, ROWLOCK_OK},
+    {SNAPSHOT, U | T | E | R, CHANGE, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {SNAPSHOT, U | T | E | R, CHANGE, AFTER, ROLLS_BACK, ROWLOCK_OK},
+    {SNAPSHOT, U | T | E | R, BACK, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {SNAPSHOT, U | T | E | R, DELETE, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {SNAPSHOT, U | T | E | R, REMAKE, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {SNAPSHOT, I, MAKE, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {AT(P_RR) | AT(P_SE), I, DELETE, AFTER, COMMITS, ROWLOCK_OK},
+    {AT(M_RX), I, DELETE, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {AT(L_DE), U | T | R, CHANGE, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {AT(L_DE), U | T | R, BACK, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {AT(L_DE), U | T | R, DELETE, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {AT(L_DE), U | T | R, REMAKE, AFTER, COMMITS, ROWLOCK_CONFLICT},
+    {AT(L_DE), U | T | E | R, CHANGE, AFTER, ROLLS_BACK, ROWLOCK_OK},
+    {AT(L_DE), E, CHANGE, AFTER, COMMITS,
+     ROWLOCK_OK}, /* in a past in which nothing can be written */
+    {AT(L_DE), I, MAKE, AFTER, COMMITS, ROWLOCK_CONFLICT},
+
+    {SERVERS_OWN | NEWEST, U | T | E | R, CHANGE, WAITING, COMMITS, ROWLOCK_STALE},
+    {SERVERS_OWN | NEWEST, U | T | E | R, CHANGE, WAITING, ROLLS_BACK, ROWLOCK_OK},
+    {SERVERS_OWN | NEWEST, U | T | E | R, BACK, WAITING, COMMITS, ROWLOCK_OK},
+    {SERVERS_OWN | NEWEST, U | T | E | R, DELETE, WAITING, COMMITS, ROWLOCK_GONE},
+    {SERVERS_OWN | NEWEST, U | T | E | R, DELETE, WAITING, ROLLS_BACK, ROWLOCK_OK},
+    {SERVERS_OWN | NEWEST, U | T | E | R, REMAKE, WAITING, COMMITS, ROWLOCK_OK},
+    {SERVERS_OWN | NEWEST, U | T | E | R, LOCK, WAITING, COMMITS, ROWLOCK_OK},
+    {SERVERS_OWN | NEWEST, I, MAKE, WAITING, COMMITS, ROWLOCK_EXISTS},
+    {SERVERS_OWN | NEWEST, I, MAKE, WAITING, ROLLS_BACK, ROWLOCK_OK},
+    {SERVERS_OWN | NEWEST, I, DELETE, WAITING, COMMITS, ROWLOCK_OK},
+    {SERVERS_OWN | NEWEST, I, DELETE, WAITING, ROLLS_BACK, ROWLOCK_EXISTS},
+    {SNAPSHOT, U | T | E | R, CHANGE, WAITING, COMMITS, ROWLOCK_CONFLICT},
+    {SNAPSHOT, U | T | E | R, CHANGE, WAITING, ROLLS_BACK, ROWLOCK_OK},
+    {SNAPSHOT, U | T | E | R, BACK, WAITING, COMMITS, ROWLOCK_CONFLICT},
+    {SNAPSHOT, U | T | E | R, DELETE, WAITING, COMMITS, ROWLOCK_CONFLICT},
+    {SNAPSHOT, U | T | E | R, DELETE, WAITING, ROLLS_BACK, ROWLOCK_OK},
+    {SNAPSHOT, U | T | E | R, REMAKE, WAITING, COMMITS, ROWLOCK_CONFLICT},
+    {SNAPSHOT, U | T | E | R, LOCK, WAITING, COMMITS, ROWLOCK_OK},
+    {SNAPSHOT, I, MAKE, WAITING, COMMITS, ROWLOCK_CONFLICT},
+    {SNAPSHOT, I, MAKE, WAITING, ROLLS_BACK, ROWLOCK_OK},
+    {FILES_OWN, U | T | R, CHANGE, WAITING, COMMITS, ROWLOCK_STALE},
+    {FILES_OWN, U | T | R, CHANGE, WAITING, ROLLS_BACK, ROWLOCK_OK},
+    {FILES_OWN, U | T | R, DELETE, WAITING, COMMITS, ROWLOCK_GONE},
+    {FILES_OWN, U | T | R, REMAKE, WAITING, COMMITS, ROWLOCK_OK},
+    {FILES_OWN, U | T | R | I, LOCK, WAITING, COMMITS, ROWLOCK_OK},
+    {FILES_OWN, I, MAKE, WAITING, COMMITS, ROWLOCK_EXISTS},
+    {FILES_OWN, I, MAKE, WAITING, ROLLS_BACK, ROWLOCK_OK},
+    {FILES_OWN, I, DELETE, WAITING, COMMITS, ROWLOCK_OK},
+    /* Who has read there does not wait to write. */
+    {AT(L_DE), U | T | R, CHANGE, WAITING, COMMITS, ROWLOCK_CONFLICT},
+    {AT(L_DE), U | T | R, CHANGE, WAITING, ROLLS_BACK, ROWLOCK_CONFLICT},
+};
+
+/* ---- a meeting */
+
+enum { FIRST = 1, OURS = 7, THEIRS = 100, ROW = 2, GIVE_UP_MS = 20000 };
+
+struct stagecraft {
+    const struct contract *c;
+    enum stage stage;
+    const struct meeting *m;
+    enum op op;
+    size_t rows; /* 1: the row itself; 3: one before and one behind it */
+    struct site s;
+    rowlock_table *t;
+    rowlock_value keys[3], value;
+    rowlock_change changes[3];
+    int result;
+    bool wrote; /* the application has written something before */
+    _Atomic int thread; /* of our call */
+    atomic_bool done;
+};
+
+static bool is_there_at_first(const struct stagecraft *k)
+{
+    return k->op != INSERT || (k->m->deed != MAKE && k->m->deed != LOCK);
+}
+
+static void set_the_stage(struct stagecraft *k)
+{
+    site_run(&k->s, "DELETE FROM int_rows");
+    site_run(&k->s, "DELETE FROM int_log");
+    for (int id = 1; id <= 3; id++)
+        if (id == ROW ? is_there_at_first(k) : k->op != INSERT)
+            site_run(&k->s, "INSERT INTO int_rows VALUES (%d, 0, %d)", id, FIRST);
+    k->value = rowlock_int(OURS);
+    for (size_t i = 0; i < k->rows; i++) {
+        k->keys[i] = rowlock_int(k->rows == 1 ? ROW : (int64_t)i + 1);
+        k->changes[i] = (rowlock_change){.key = &k->keys[i], .values = &k->value, .version = FIRST};
+    }
+    k->wrote = false;
+    k->thread = 0;
+    k->done = false;
+}
+
+static void other_begins(const struct stagecraft *k)
+{
+    site_run(&k->s, "%s", k->c->begin);
+    switch (k->m->deed) {
+    case CHANGE:
+    case BACK:
+        site_run(&k->s, "UPDATE int_rows SET n = n + %d, version = version + 1 WHERE id = %d",
+                 THEIRS, ROW);
+        if (k->m->deed == BACK)
+            site_run(&k->s, "UPDATE int_rows SET n = n - %d, version = version - 1 WHERE id = %d",
+                     THEIRS, ROW);
+        break;
+    case LOCK:
+        site_run(&k->s, "SELECT * FROM int_rows WHERE id = %d %s", ROW, k->c->lock);
+        break;
+    default:
+        if (k->m->deed != MAKE)
+            site_run(&k->s, "DELETE FROM int_rows WHERE id = %d", ROW);
+        if (k->m->deed != DELETE)
+            site_run(&k->s, "INSERT INTO int_rows VALUES (%d, 0, %d)", ROW, FIRST);
+    }
+}
+
+static void other_ends(const struct stagecraft *k)
+{
+    site_run(&k->s, k->m->end == COMMITS ? "COMMIT" : "ROLLBACK");
+}
+
+static void other_acts(const struct stagecraft *k)
+{
+    other_begins(k);
+    other_ends(k);
+}
+
+/* The application's transaction has a snapshot, and where that does not keep all others out has written. */
+static void we_begin(struct stagecraft *k)
+{
+    const struct place *p = &places[k->stage];
+    const struct contract *c = k->c;
+    if (!p->isolation)
+        return;
+    if (is_mysql(c))
+        raw_run(c->raw, k->s.session, "SET TRANSACTION ISOLATION LEVEL %s", p->isolation);
+    raw_run(c->raw, k->s.session, "BEGIN %s%s", is_postgres(c) ? "ISOLATION LEVEL " : "",
+            is_mysql(c) ? "" : p->isolation);
+    raw_run(c->raw, k->s.session, "SELECT count(*) FROM int_log");
+    k->wrote = c->has_server || k->m->moment == BEFORE;
+    if (k->wrote)
+        raw_run(c->raw, k->s.session, "INSERT INTO int_log VALUES ('before')");
+}
+
+static int call(void *argument)
+{
+    struct stagecraft *k = argument;
+    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
+    options.all_or_nothing = places[k->stage].all_or_nothing;
+    k->thread = gettid();
+    k->result = change_rows(k->t, k->op, k->changes, k->rows, &options);
+    k->done = true;
+    return 0;
+}
+
+/* ---- waiting */
+
+/* A file has no server to ask: is our thread asleep? */
+static bool is_asleep(int thread)
+{
+    char path[100], line[300] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *f = thread ? fopen(path, "r") : NULL;
+    if (!f)
+        return false;
+    bool read = fgets(line, sizeof line, f) != NULL;
+    fclose(f);
+    char *end = strrchr(line, ')');
+    return read && end && strncmp(end, ") S", 3) == 0;
+}
+
+/* InnoDB's list of those who wait is made anew ten times a second at most. How many wait it counts at once:
+ * one does, and our statement is being carried out. */
+static const char *const mysql_waits[] = {
+    "SELECT (SELECT variable_value FROM information_schema.global_status "
+    "WHERE variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS') > 0 AND EXISTS (SELECT 1 FROM "
+    "information_schema.processlist WHERE info LIKE '%rowlock:row%int_rows%' AND id <> "
+    "connection_id())",
+    "SELECT (SELECT variable_value FROM performance_schema.global_status "
+    "WHERE variable_name = 'Innodb_row_lock_current_waits') > 0 AND EXISTS (SELECT 1 FROM "
+    "information_schema.processlist WHERE info LIKE '%rowlock:row%int_rows%' AND id <> "
+    "connection_id())",
+    NULL,
+};
+
+static const char *const postgres_waits[] = {
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+    "AND query LIKE '%rowlock:row%int_rows%'",
+    NULL,
+};
+
+static bool we_wait(const struct stagecraft *k, void *session)
+{
+    char number[100];
+    if (!k->c->has_server)
+        return is_asleep(k->thread);
+    ask_any(k->c, session, is_mysql(k->c) ? mysql_waits : postgres_waits, number, sizeof number);
+    return atoi(number) > 0;
+}
+
+static void until_we_wait(const struct stagecraft *k, void *session)
+{
+    int64_t until = clock_ms() + slow_ms(GIVE_UP_MS);
+    while (!k->done && !we_wait(k, session)) {
+        sleep_ms(2);
+        if (clock_ms() > until)
+            raw_failed("interleave", "our statement neither waits nor ends");
+    }
+}
+
+static void meet(struct stagecraft *k)
+{
+    if (k->m->moment == BEFORE)
+        other_acts(k);
+    we_begin(k);
+    if (k->m->moment == AFTER)
+        other_acts(k);
+    if (k->m->moment != WAITING) {
+        call(k);
+        return;
+    }
+    void *watcher = k->c->has_server ? k->c->raw->open(k->c->url) : NULL;
+    other_begins(k);
+    struct helper *helper = helper_start(call, k);
+    until_we_wait(k, watcher);
+    if (k->m->want != ROWLOCK_CONFLICT || k->c->has_server)
+        tap_ok(!k->done, "we wait for the other");
+    other_ends(k);
+    helper_join(helper);
+    if (watcher)
+        k->c->raw->close(watcher);
+}
+
+/* ---- what has become of it */
+
+static int64_t version_wanted(const struct stagecraft *k)
+{
+    bool moved = k->m->deed == CHANGE && k->m->end == COMMITS;
+    switch (k->m->want) {
+    case ROWLOCK_STALE:
+    case ROWLOCK_EXISTS:
+        return moved ? FIRST + 1 : FIRST;
+    case ROWLOCK_OK:
+        return k->op == REMOVE ? 0 : k->op == UPDATE || k->op == TOUCH ? FIRST + 1 : FIRST;
+    default:
+        return 0;
+    }
+}
+
+static void each_is_told(const struct stagecraft *k)
+{
+    int others = ROWLOCK_OK;
+    int ours = k->rows == 1 ? 0 : 1;
+    if (places[k->stage].all_or_nothing && k->m->want != ROWLOCK_OK && k->op != EXPECT)
+        others = ROWLOCK_UNDONE;
+    if (k->m->want == ROWLOCK_CONFLICT) {
+        bool none = true;
+        for (size_t i = 0; i < k->rows; i++)
+            none = none && k->changes[i].result != ROWLOCK_OK;
+        tap_ok(none, "no row is said to be applied");
+        return;
+    }
+    tap_is_str(rowlock_result_name(k->changes[ours].result), rowlock_result_name(k->m->want),
+               "the row says so");
+    tap_is_int(k->changes[ours].current, version_wanted(k), "with its version");
+    if (k->rows == 3)
+        tap_ok(k->changes[0].result == others && k->changes[2].result == others,
+               "the others are %s", rowlock_result_name(others));
+}
+
+static bool session_runs(const struct stagecraft *k, const char *sql)
+{
+    char ignored[200];
+    return k->c->raw->run(k->s.session, sql, ignored, sizeof ignored);
+}
+
+/* Does the application's transaction go on, with all that was written in it? As the library has said. */
+static void transaction_ends(const struct stagecraft *k)
+{
+    bool over = error_of(k->s.db).transaction_over;
+    if (k->m->want != ROWLOCK_CONFLICT)
+        tap_ok(!over, "the transaction can go on");
+    bool wrote = k->m->want == ROWLOCK_OK && k->op == EXPECT && !k->wrote
+                     ? session_runs(k, "SELECT 1")
+                     : session_runs(k, "INSERT INTO int_log VALUES ('after')");
+    bool committed = session_runs(k, "COMMIT");
+    if (!committed)
+        session_runs(k, "ROLLBACK");
+    bool stands = !k->wrote || db_int(k->c->raw, k->c->url,
+                                      "SELECT count(*) FROM int_log WHERE w = 'before'") == 1;
+    if (k->stage != L_DE || k->m->moment != WAITING || k->m->end == ROLLS_BACK)
+        tap_is_int(wrote && committed && stands, !over, "transaction_over says the truth");
+    else /* when we were told the other had not committed yet */
+        tap_ok(!wrote, "the other's commit has put an end to it");
+}
+
+/* The row as the other left it, and then as we did, if it was ours to change. */
+static void row_stands(const struct stagecraft *k)
+{
+    bool theirs = k->m->end == COMMITS, there = is_there_at_first(k);
+    int n = 0, version = FIRST;
+    char text[50];
+    if (theirs && k->m->deed == CHANGE)
+        n = THEIRS, version = FIRST + 1;
+    if (theirs && k->m->deed == DELETE)
+        there = false;
+    if (theirs && k->m->deed == MAKE)
+        there = true;
+    if (k->m->want == ROWLOCK_OK) {
+        n = k->op == UPDATE || k->op == INSERT ? OURS : n;
+        version += k->op == UPDATE || k->op == TOUCH;
+        there = k->op == INSERT || (there && k->op != REMOVE);
+    }
+    snprintf(text, sizeof text, "%d", n * 1000 + version);
+    site_finds(&k->s, there ? text : NULL, "the row is as it should be",
+               "SELECT n * 1000 + version FROM int_rows WHERE id = %d", ROW);
+}
+
+static void play(struct stagecraft *k)
+{
+    set_the_stage(k);
+    meet(k);
+    is_result(k->s.db, k->result, k->m->want, "%s%s: %s of %zu: another %s %s, and %s",
+              places[k->stage].isolation ? places[k->stage].isolation : "our own connection",
+              places[k->stage].all_or_nothing ? ", all or nothing" : "", op_names[k->op], k->rows,
+              deed_names[k->m->deed], moment_names[k->m->moment],
+              k->m->end == COMMITS ? "commits" : "rolls back");
+    if (k->result == k->m->want)
+        each_is_told(k);
+    if (places[k->stage].isolation)
+        transaction_ends(k);
+    if (k->result == k->m->want)
+        row_stands(k);
+}
+
+/* ---- all of them */
+
+static bool open_stage(struct stagecraft *k, const struct contract *c, enum stage stage)
+{
+    const struct place *p = &places[stage];
+    char why_not[200];
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    k->c = c;
+    k->stage = stage;
+    k->s = p->isolation ? site_adopt(c) : site_open(c);
+    if (p->setting && !c->raw->run(k->s.session, p->setting, why_not, sizeof why_not) &&
+        stage == M_RX) {
+        tap_skip(1, "this server has no innodb_snapshot_isolation");
+        site_close(&k->s);
+        return false;
+    }
+    about.name = "int_rows";
+    about.key = NAMES("id");
+    about.columns = NAMES("n");
+    about.first_version = FIRST;
+    k->t = must_describe(&k->s, &about);
+    return true;
+}
+
+static void play_all(const struct contract *c, enum stage stage)
+{
+    static struct stagecraft k;
+    if (!open_stage(&k, c, stage))
+        return;
+    for (int i = 0; i < COUNT(meetings); i++) {
+        if (!(meetings[i].where & AT(stage)))
+            continue;
+        for (int op = UPDATE; op <= REMOVE; op++)
+            for (k.rows = 1; k.rows <= 3 && (meetings[i].ops & AT(op)); k.rows += 2) {
+                k.m = &meetings[i];
+                k.op = (enum op)op;
+                play(&k);
+            }
+    }
+    rowlock_table_close(k.t);
+    site_close(&k.s);
+}
+
+void contract_interleave(const struct contract *c)
+{
+    struct site s = site_open(c);
+    site_table(&s, "int_rows", "id INT PRIMARY KEY, n INT, version BIGINT NOT NULL");
+    site_table(&s, "int_log", "w VARCHAR(20)");
+    for (int stage = 0; stage < STAGES; stage++)
+        if (strcmp(places[stage].database, c->raw->name) == 0)
+            play_all(c, (enum stage)stage);
+    site_run(&s, "DROP TABLE int_rows");
+    site_run(&s, "DROP TABLE int_log");
+    site_close(&s);
+}

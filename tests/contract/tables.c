@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Words of the tests about the application's own tables; see tables.h. What is promised about those is in
+ * versions.c, batches.c, types.c, interleave.c and within.c.
+ */
+#include "tables.h"
+
+#include "scene.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const op_names[] = {"update", "touch", "expect", "insert", "remove"};
+
+struct site site_open(const struct contract *c)
+{
+    return (struct site){.c = c, .db = must_open(c->url), .look = c->raw->open(c->url)};
+}
+
+struct site site_adopt(const struct contract *c)
+{
+    struct site s = {.c = c, .session = c->raw->open(c->url), .look = c->raw->open(c->url)};
+    s.db = adopt_with(c, s.session, NULL);
+    return s;
+}
+
+void site_close(struct site *s)
+{
+    rowlock_db_close(s->db);
+    if (s->session)
+        s->c->raw->close(s->session);
+    s->c->raw->close(s->look);
+}
+
+void site_run(const struct site *s, const char *format, ...)
+{
+    char *sql = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&sql, format, arguments) < 0)
+        abort();
+    va_end(arguments);
+    raw_run(s->c->raw, s->look, "%s", sql);
+    free(sql);
+}
+
+void site_table(const struct site *s, const char *name, const char *columns)
+{
+    site_run(s, "DROP TABLE IF EXISTS %s", name);
+    site_run(s, "CREATE TABLE %s (%s)%s", name, columns, is_mysql(s->c) ? " ENGINE = InnoDB" : "");
+}
+
+bool site_finds(const struct site *s, const char *want, const char *what, const char *format, ...)
+{
+    char sql[1000], text[1000];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sql, sizeof sql, format, arguments);
+    va_end(arguments);
+    bool found = s->c->raw->ask(s->look, sql, text, sizeof text);
+    return tap_is_str(found ? text : NULL, want, "%s", what);
+}
+
+rowlock_table *must_describe(const struct site *s, const rowlock_table_options *about)
+{
+    rowlock_table *t = NULL;
+    if (rowlock_table_open(s->db, about, &t) != ROWLOCK_OK)
+        raw_failed(about->name, why(s->db));
+    return t;
+}
+
+rowlock_table *must_open_table(const struct site *s, const char *name, const char *const *columns)
+{
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    about.name = name;
+    about.key = NAMES("id");
+    about.columns = columns;
+    return must_describe(s, &about);
+}
+
+int change_rows(rowlock_table *t, enum op op, rowlock_change *changes, size_t count,
+                const rowlock_change_options *options)
+{
+    switch (op) {
+    case UPDATE:
+        return rowlock_update(t, changes, count, options);
+    case TOUCH:
+        return rowlock_touch(t, changes, count, options);
+    case EXPECT:
+        return rowlock_expect(t, changes, count, options);
+    case INSERT:
+        return rowlock_insert(t, changes, count, options);
+    default:
+        return rowlock_remove(t, changes, count, options);
+    }
+}
+
+void becomes(const struct site *s, rowlock_table *t, enum op op, rowlock_change change, int want,
+             int64_t current, const char *what)
+{
+    change.result = -1000;
+    change.current = -1000;
+    int result = change_rows(t, op, &change, 1, NULL);
+    is_result(s->db, result, want, "%s: %s", op_names[op], what);
+    if (want < 0 ||
+        want == ROWLOCK_CONFLICT) /* then it says no more than that it was not applied */
+        return;
+    tap_is_str(rowlock_result_name(change.result), rowlock_result_name(want),
+               "the row says the same");
+    tap_is_int(change.current, current, "with the version that it has now");
+}
+
+void row_becomes(const struct site *s, rowlock_table *t, enum op op, int64_t id,
+                 const rowlock_value *values, int64_t version, int want, int64_t current,
+                 const char *what)
+{
+    rowlock_value key = rowlock_int(id);
+    becomes(s, t, op, (rowlock_change){.key = &key, .values = values, .version = version}, want,
+            current, what);
+}
