@@ -9,6 +9,7 @@
 #include "exit.h"
 
 #include <rowlock/rowlock.h>
+#include <rowlock/versions.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@ struct settings {
     const char *url;
     const char *owner;
     const char *note;
+    const char *once;
     bool help;
     bool version;
     bool json;
@@ -41,6 +43,7 @@ struct settings {
     int64_t stall_ms;
     int64_t grace_ms;
     int64_t older_than_ms;
+    int64_t once_older_than_ms;
     int64_t idle_ms;
     int64_t every_ms;
     int64_t conflict_status;
@@ -71,11 +74,13 @@ enum option_id {
     OPT_STALL,
     OPT_OWNER,
     OPT_NOTE,
+    OPT_ONCE,
     OPT_ITS_OWNER,
     OPT_ITS_TOKEN,
     OPT_NEW_TTL,
     OPT_OLDER_THAN,
     OPT_IDLE,
+    OPT_ONCE_OLDER_THAN,
     OPT_BATCH,
     OPT_DRY_RUN,
     OPT_EVERY,
@@ -117,6 +122,7 @@ struct cli {
     rowlock_lock **locks; /* as the names were given; disconnect_database() closes them */
     int lock_count;
     char *title; /* their names, as a message shows them: 'a', 'b' */
+    rowlock_once *once; /* what --once claimed, or found done; NULL: nothing */
     rowlock_keeper *keeper; /* renews the locks; NULL: nobody does */
     int64_t margin_ms; /* how long before the end of its lease a lock counts as lost; 0: as the
                           library sees fit */

@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-const int sweep_options[] = {OPT_OLDER_THAN, OPT_IDLE,  OPT_BATCH, OPT_DRY_RUN,
-                             OPT_EVERY,      OPT_QUIET, OPT_JSON,  OPT_END};
+const int sweep_options[] = {OPT_OLDER_THAN, OPT_IDLE,    OPT_ONCE_OLDER_THAN,
+                             OPT_BATCH,      OPT_DRY_RUN, OPT_EVERY,
+                             OPT_QUIET,      OPT_JSON,    OPT_END};
 const int break_options[] = {OPT_IF_TOKEN, OPT_JSON, OPT_END};
 const int raise_options[] = {OPT_BY, OPT_JSON, OPT_END};
 
 #define DEFAULT_RAISE 1000000
+#define DEFAULT_ONCE_AGE_MS (INT64_C(30) * 86400000)
 
 /* ---------------------------------------------------------------- install */
 
@@ -150,26 +152,39 @@ static int on_swept(void *context, const rowlock_grant *grant)
     return sweeping->signal;
 }
 
-static void print_summary(const struct cli *cli, int result, const rowlock_sweep_report *report)
+static void print_summary(const struct cli *cli, int result, const rowlock_sweep_report *report,
+                          int64_t keys)
 {
     bool dry = cli->set.dry_run;
     if (cli->set.json) {
         json_t *name = json_of_result(result);
         printf("], \"result\": \"%s\", \"dry_run\": %s, \"locks\": %lld, \"counters\": %lld, "
-               "\"waiters\": %lld, \"batches\": %lld}\n",
+               "\"waiters\": %lld, \"batches\": %lld, \"once\": %lld}\n",
                json_string_value(name), dry ? "true" : "false", (long long)report->locks,
-               (long long)report->counters, (long long)report->waiters, (long long)report->batches);
+               (long long)report->counters, (long long)report->waiters, (long long)report->batches,
+               (long long)keys);
         json_decref(name);
     } else if (!cli->set.quiet && result == ROWLOCK_OK) {
         printf("%s%lld expired lock%s, %lld idle counter%s", dry ? "would remove " : "removed ",
                (long long)report->locks, report->locks == 1 ? "" : "s", (long long)report->counters,
                report->counters == 1 ? "" : "s");
-        if (dry) /* tickets are not looked at then */
+        if (dry) /* tickets and keys are not looked at then */
             putchar('\n');
         else
-            printf(", %lld ticket%s of waiters that are gone\n", (long long)report->waiters,
-                   report->waiters == 1 ? "" : "s");
+            printf(", %lld ticket%s of waiters that are gone, %lld key%s of what was done once\n",
+                   (long long)report->waiters, report->waiters == 1 ? "" : "s", (long long)keys,
+                   keys == 1 ? "" : "s");
     }
+}
+
+static int sweep_keys(struct cli *cli, int64_t *keys)
+{
+    const struct settings *set = &cli->set;
+    int64_t age_ms = set->once_older_than_ms;
+    if (set->dry_run || age_ms == NEVER)
+        return ROWLOCK_OK;
+    return rowlock_once_sweep(cli->db, age_ms == UNSET ? DEFAULT_ONCE_AGE_MS : age_ms,
+                              set->batch == UNSET ? 0 : (int32_t)set->batch, keys);
 }
 
 /* *signal gets the one that came meanwhile. Returns the library's result. */
@@ -187,8 +202,11 @@ static int sweep_once(struct cli *cli, int *signal)
     options.context = &sweeping;
     if (set->json)
         printf("{\"removed\": [");
+    int64_t keys = 0;
     int result = rowlock_sweep(cli->db, &options, &report);
-    print_summary(cli, result, &report);
+    if (result == ROWLOCK_OK)
+        result = sweep_keys(cli, &keys);
+    print_summary(cli, result, &report, keys);
     fflush(stdout); /* a failure stays on record until finish_output() */
     *signal = sweeping.signal;
     return result;

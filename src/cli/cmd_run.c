@@ -8,6 +8,7 @@
 #include "grant.h"
 #include "job.h"
 #include "lease.h"
+#include "once.h"
 #include "signals.h"
 
 #include <errno.h>
@@ -19,9 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const int run_options[] = {OPT_NONBLOCK, OPT_WAIT,  OPT_CONFLICT, OPT_SHARED,   OPT_PERMITS,
-                           OPT_UNFAIR,   OPT_TTL,   OPT_MIN_HOLD, OPT_MAX_HOLD, OPT_STALL,
-                           OPT_GRACE,    OPT_OWNER, OPT_NOTE,     OPT_VERBOSE,  OPT_END};
+const int run_options[] = {OPT_NONBLOCK, OPT_WAIT,   OPT_CONFLICT, OPT_SHARED,
+                           OPT_PERMITS,  OPT_UNFAIR, OPT_TTL,      OPT_MIN_HOLD,
+                           OPT_MAX_HOLD, OPT_STALL,  OPT_GRACE,    OPT_OWNER,
+                           OPT_NOTE,     OPT_ONCE,   OPT_VERBOSE,  OPT_END};
 
 #define DEFAULT_GRACE_MS 5000
 #define NO_END INT64_MAX
@@ -62,7 +64,7 @@ static int run_settings(struct cli *cli)
 {
     struct settings *set = &cli->set;
     int status = grant_settings(cli);
-    if (status != EXIT_FINE)
+    if (status != EXIT_FINE || (status = once_settings(cli)) != EXIT_FINE)
         return status;
     if (set->grace_ms == UNSET)
         set->grace_ms = set->ttl_ms / 4 < DEFAULT_GRACE_MS ? set->ttl_ms / 4 : DEFAULT_GRACE_MS;
@@ -395,12 +397,23 @@ static int give_back(struct watch *watch, int status)
     return status;
 }
 
+/* A database that does not answer is not asked: the next run's token is greater, and it takes the claim over. */
+static int settle_once(struct watch *watch, int status)
+{
+    if (status == EXIT_FINE && watch->reason == NO_REASON)
+        return once_complete(watch->cli);
+    lease_look(&watch->lease);
+    if (!watch->lease.running_out || lease_stalled(&watch->lease))
+        once_give_back(watch->cli);
+    return status;
+}
+
 /* The terminal is taken back first: a key that ends --min-hold has to reach us. */
 static int finish(struct watch *watch)
 {
     bool had_terminal = watch->job.has_terminal;
-    int status = job_exit_status(&watch->job);
     job_take_terminal(&watch->job);
+    int status = settle_once(watch, job_exit_status(&watch->job));
     int hold_signal = hold_on(watch);
     if (watch->reason != NO_REASON)
         status = EXIT_LOST;
@@ -416,14 +429,20 @@ static int finish(struct watch *watch)
 
 /* ---------------------------------------------------------------- the whole */
 
-static int not_started(struct cli *cli, int reason)
+static void release_unused(struct cli *cli)
 {
-    complain("execute '%s': %s", cli->arguments[cli->name_count], strerror(reason));
     for (int i = 0; i < cli->lock_count; i++) {
         int result = rowlock_release(cli->locks[i]);
         if (result < 0)
             report_failure(cli, result);
     }
+}
+
+static int not_started(struct cli *cli, int reason)
+{
+    complain("execute '%s': %s", cli->arguments[cli->name_count], strerror(reason));
+    once_give_back(cli);
+    release_unused(cli);
     return reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 }
 
@@ -482,5 +501,11 @@ int cmd_run(struct cli *cli)
     status = connect_for_run(cli);
     if (status != EXIT_FINE)
         return status;
-    return grant_get(cli, &result, &status) ? run_job(cli, now_ms(), progress) : status;
+    if (!grant_get(cli, &result, &status))
+        return status;
+    int64_t start_ms = now_ms();
+    if (once_claim(cli, &status))
+        return run_job(cli, start_ms, progress);
+    release_unused(cli);
+    return status;
 }

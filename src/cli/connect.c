@@ -148,6 +148,7 @@ void disconnect_database(struct cli *cli)
         return;
     for (int i = 0; i < cli->lock_count; i++)
         rowlock_lock_close(cli->locks[i]);
+    rowlock_once_close(cli->once);
     rowlock_db_close(cli->db);
     rowlock_keeper_close(cli->keeper);
     free(cli->url);
@@ -157,6 +158,7 @@ void disconnect_database(struct cli *cli)
     cli->lock_count = 0;
     cli->title = NULL;
     cli->db = NULL;
+    cli->once = NULL;
     cli->keeper = NULL;
     cli->url = NULL;
 }

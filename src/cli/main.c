@@ -33,6 +33,9 @@ static const struct command commands[] = {
      "Who must wait stands in line: locks are granted in the order of asking for them.\n"
      "COMMAND finds ROWLOCK_NAME, ROWLOCK_TOKEN, ROWLOCK_OWNER and ROWLOCK_EXPIRES_AT in its\n"
      "environment. Its exit status is passed on; 75: not acquired; 76: lost while it ran.\n"
+     "With --once, COMMAND runs if it has not yet ended with 0 under this KEY; else nothing is "
+     "run\n"
+     "and the exit status is 0. 64: the key was used for another command.\n"
      "With --stall, each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n",
      run_options, 2, NO_LIMIT, cmd_run},
     {"acquire", "NAME", "get a lock and print its token",
@@ -61,7 +64,8 @@ static const struct command commands[] = {
      "prints all of it once in an interval; with --json an object on a line of its own.\n",
      watch_options, 0, 1, cmd_watch},
     {"sweep", "", "remove expired locks that nobody came for",
-     "Locks do not need it, the size of the tables does: for cron, or with --every.\n",
+     "Locks do not need it, the size of the tables does: for cron, or with --every.\n"
+     "It also forgets the keys of run --once that are old.\n",
      sweep_options, 0, 0, cmd_sweep},
     {"break", "NAME", "take a lock away from its holder",
      "The holder's token is outdated by it, and it finds out when it next renews.\n"
@@ -198,6 +202,7 @@ int main(int argc, char **argv)
                                      .stall_ms = UNSET,
                                      .grace_ms = UNSET,
                                      .older_than_ms = UNSET,
+                                     .once_older_than_ms = UNSET,
                                      .idle_ms = UNSET,
                                      .every_ms = UNSET,
                                      .conflict_status = UNSET,

@@ -84,6 +84,91 @@ looping() {
     same "and gives them back" "$(rl list --json | grep -c '"loop')" 0
 }
 
+# The database's own client, fed with statements.
+sql_client() {
+    local place
+    place=$(url_of "$db")
+    place=${place%%\?*}
+    case $db in
+        postgres) PGOPTIONS='-c client_min_messages=warning' psql -qAtX "$place" ;;
+        mysql)
+            place=${place#*@}
+            mariadb --no-defaults -u root -h 127.0.0.1 -P "$(expr "$place" : '[^:]*:\([0-9]*\)')" \
+                --skip-column-names --batch "$(basename "$place")"
+            ;;
+        sqlite) sqlite3 -cmd '.timeout 60000' "${place#sqlite:}" ;;
+    esac
+}
+
+rows=20000
+
+make_prices() {
+    local engine=
+    [ "$db" != mysql ] || engine='ENGINE = InnoDB'
+    {
+        echo "DROP TABLE IF EXISTS prices;"
+        echo "CREATE TABLE prices (id INTEGER PRIMARY KEY, price NUMERIC(10, 2) NOT NULL,"
+        echo "    version BIGINT NOT NULL) $engine;"
+        echo "BEGIN; INSERT INTO prices VALUES (0, 100, 1)"
+        seq -f ', (%.0f, 100, 1)' $((rows - 1))
+        echo "; COMMIT;"
+    } | sql_client
+}
+
+# Adds 1000 to one row after the other, once to each, and tells at the end to how many.
+edit_prices() {
+    local i
+    for ((i = 0; i < rows; i++)); do
+        [ ! -e "$work/enough" ] || break
+        echo "UPDATE prices SET price = price + 1000, version = version + 1 WHERE id = $((i * 7919 % rows));"
+    done
+    echo "$i" >"$work/edited"
+}
+
+count_prices() { sql_client <<<"SELECT count(*) FROM prices WHERE $1;"; }
+
+# Begins, and kills it when it has told progress three times.
+kill_reprice() {
+    local pid
+    mkfifo "$work/progress"
+    "$programs/reprice" "$ROWLOCK_URL" >"$work/reprice" 2>"$work/progress" &
+    pid=$!
+    exec 7<"$work/progress"
+    head -n 3 <&7 >"$work/chunks"
+    kill -KILL "$pid"
+    exec 7<&-
+    finished "$pid"
+    same "reprice is killed after three chunks" "$status $(wc -l <"$work/chunks")" "137 3"
+}
+
+repricing() {
+    local writer
+    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
+        tap_note "no sqlite3 to make the table with"
+        return
+    fi
+    rl install
+    make_prices
+    rm -f "$work/enough"
+    edit_prices | sql_client &
+    writer=$!
+    kill_reprice
+    "$programs/reprice" "$ROWLOCK_URL" 2>"$work/err" >"$work/reprice"
+    same "another may not begin while its lease lasts" $? 1
+    rl break reprice
+    "$programs/reprice" "$ROWLOCK_URL" 2>"$work/err" >"$work/reprice"
+    same "then it goes on" $? 0
+    touch "$work/enough"
+    wait "$writer"
+    has "from where it was" "$(<"$work/reprice")" ", 0 failed, resumed"
+    has "with every row" "$(<"$work/reprice")" "$rows rows, $rows written, 0 left"
+    # Raised and edited, in this order or the other; or only raised.
+    same "each price is raised once, and no edit is lost" "$(count_prices \
+        "(version = 2 AND price = 105) OR (version = 3 AND price IN (1105, 1155))")" "$rows"
+    same "of all that were made meanwhile" "$(count_prices "version = 3")" "$(<"$work/edited")"
+    sql_client <<<"DROP TABLE prices;"
+}
+
 demo() {
     # Other builds, such as those with sanitizers, are not put where people find them.
     if [ -x build/rowlock ]; then
@@ -94,6 +179,7 @@ demo() {
 all() {
     nightly
     looping
+    repricing
     [ "$db" != postgres ] || adopting
     [ "$db" != postgres ] || banking
     demo

@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# `rowlock run --once`: what is done under a key is done once; what failed, or was killed, is done by the next run;
+# and keys are swept. On each database.
+# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+# A job that leaves a line each time, and ends as the file beside it says; 0 if there is none.
+job='echo ran >>"$0"; exit "$(cat "$0.status" 2>/dev/null || echo 0)"'
+
+# once KEY NAME OPTION…: that job, with a file of the name's. Sets $status, $out and $err.
+once() {
+    local key=$1 name=$2
+    shift 2
+    rl run "$name" --once "$key" "$@" -- sh -c "$job" "$work/$name"
+}
+
+ran() { grep -c . "$work/$1" 2>/dev/null; }
+
+free() {
+    rl list --json
+    [ "$(json "scalar grep { \$_->{name} eq '$1' } @\$d")" = 0 ]
+}
+
+done_once() {
+    once k1 daily
+    same "a new key: the job runs" "$status $(ran daily)" "0 1"
+    same "and nothing is said" "$out$err" ""
+    once k1 daily
+    same "the same key: it does not, and that is fine" "$status $(ran daily)" "0 1"
+    same "nothing is said of that either" "$out$err" ""
+    once k1 daily -v
+    has "with -v it is" "$err" "'k1' was done before, at 2"
+    has "and what follows" "$err" "nothing is run"
+    once k2 daily
+    same "another key: it runs" "$status $(ran daily)" "0 2"
+    rl run daily -- sh -c "$job" "$work/daily"
+    same "without a key, too" "$status $(ran daily)" "0 3"
+    holds "the lock is free after all that" free daily
+}
+
+mismatches() {
+    exits "the same key for another command is 64" 64 run daily --once k1 -- touch "$work/never"
+    has "which is said" "$err" "another command"
+    exits "and so it is with another lock" 64 run nightly --once k1 -- sh -c "$job" "$work/daily"
+    exits "or with one more" 64 run daily nightly --once k1 -- sh -c "$job" "$work/daily"
+    exits "a command of one word more or less" 0 run daily --once words -- true "a b"
+    exits "is another" 64 run daily --once words -- true a b
+    exits "a name is not a word" 0 run a env --once names -- true
+    exits "of the command" 64 run a --once names -- env true
+    holds "nothing of that runs" test ! -e "$work/never"
+    holds "and the lock is free" free daily
+    exits "a key of no bytes is 64" 64 run daily --once "" true
+    exits "one of 256 as well" 64 run daily --once "$(printf '%256s' x)" true
+    exits "one of 255 is not" 0 run daily --once "$(printf '%255s' x)" true
+    exits "it needs the lock for itself: no -s" 64 run -s daily --once k0 true
+    exits "nor --permits" 64 run --permits 2 daily --once k0 true
+    exits "several locks and a key" 0 run a b --once both -- true
+    exits "are once" 0 run a b --once both -- true
+}
+
+failures() {
+    echo 3 >"$work/failing.status"
+    once k3 failing
+    same "a job that fails passes its status on" "$status $(ran failing)" "3 1"
+    once k3 failing
+    same "and is tried again" "$status $(ran failing)" "3 2"
+    rm "$work/failing.status"
+    once k3 failing
+    same "until it succeeds" "$status $(ran failing)" "0 3"
+    once k3 failing
+    same "once" "$status $(ran failing)" "0 3"
+    exits "a job that is not there" 127 run lacking --once k4 -- "$work/lacking.job"
+    printf '#!/bin/sh\necho ran >>"%s"\n' "$work/lacking" >"$work/lacking.job"
+    chmod +x "$work/lacking.job"
+    exits "is run when it is" 0 run lacking --once k4 -- "$work/lacking.job"
+    same "once" "$(ran lacking)" 1
+    exits "a job that a signal ends" 137 run killed --once k5 -- sh -c 'kill -9 $$'
+    exits "can be given up for another" 0 run killed --once k5 -- true
+    exits "one that --max-hold ends" 76 run --max-hold 300ms long --once k6 -- \
+        sh -c 'trap "exit 0" TERM; sleep 300 & wait'
+    exits "is not done, whatever its status" 0 run long --once k6 -- true
+}
+
+# The job says that it has begun, and stays.
+stay='echo ran >>"$0"; [ -e "$0.short" ] || exec sleep 300'
+
+begin() {
+    start run "$1" --once "$2" --ttl 1h -- sh -c "$stay" "$work/$1"
+    until_true 20 test -s "$work/$1"
+}
+
+interruptions() {
+    begin cut k7
+    exits "while it runs, others are busy" 75 run -n cut --once k7 -- sh -c "$stay" "$work/cut"
+    kill -TERM "$pid"
+    ends "a signal ends the job" 143 "$pid"
+    touch "$work/cut.short"
+    exits "the next run does it" 0 run cut --once k7 -- sh -c "$stay" "$work/cut"
+    same "that was the second time" "$(ran cut)" 2
+    begin dead k8
+    kill -KILL "$pid"
+    ends "rowlock itself is killed" 137 "$pid"
+    touch "$work/dead.short"
+    exits "as long as its lease lasts the key is not reached" 75 run -n dead --once k8 -- \
+        sh -c "$stay" "$work/dead"
+    rl break dead
+    exits "after that the next run takes it over" 0 run -n dead --once k8 -- sh -c "$stay" "$work/dead"
+    same "that was the second time, too" "$(ran dead)" 2
+    exits "and the last" 0 run -n dead --once k8 -- sh -c "$stay" "$work/dead"
+    same "for it is done" "$(ran dead)" 2
+}
+
+# Jobs that wait for each other's file. The lock is taken from the first, and the second takes over the key.
+lost() {
+    local first second wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
+    start run lost --once k9 --ttl 1h -- sh -c "$wait_for" "$work/lost"
+    first=$pid
+    until_true 20 test -s "$work/lost"
+    rl break lost
+    "$command" run lost --once k9 -- sh -c "$wait_for" "$work/lost" 2>"$work/second.err" &
+    second=$!
+    until_true 20 grep -qz 'ran.ran' "$work/lost"
+    touch "$work/lost.go"
+    ends "who has lost the lock, and so the key, is told" 76 "$first"
+    has "in words" "$(<"$work/bg.err")" "'k9' was done, but another run may have done it as well"
+    finished "$second"
+    same "whoever has taken it over completes it" "$status $(<"$work/second.err")" "0 "
+    exits "and then it is done" 0 run -n lost --once k9 -- sh -c "$wait_for" "$work/lost"
+    same "by two, as was said" "$(ran lost)" 2
+}
+
+at_once() {
+    local i jobs=()
+    for i in 1 2 3 4 5 6; do
+        "$command" run race --once k10 -- sh -c "$job" "$work/race" &
+        jobs+=($!)
+    done
+    for i in "${jobs[@]}"; do
+        wait "$i" || echo "status $?" >>"$work/race.failed"
+    done
+    same "several at once: it is run once" "$(ran race)" 1
+    holds "and all are content" test ! -e "$work/race.failed"
+}
+
+sweeping() {
+    rl sweep --json
+    same "keys are kept for long" "$(json '$d->{once}')" 0
+    rl sweep --once-older-than never --json
+    same "or for ever" "$(json '$d->{once}')" 0
+    rl sweep --once-older-than 1ms --dry-run --json
+    same "a dry run removes none" "$(json '$d->{once}')" 0
+    once k1 daily
+    same "so they are known" "$status $(ran daily)" "0 3"
+    rl sweep --once-older-than 1ms --json
+    holds "a sweep tells how many it forgets" test "$(json '$d->{once}')" -gt 5
+    once k1 daily
+    same "what is forgotten is done again" "$status $(ran daily)" "0 4"
+    sleep 0.05
+    rl sweep --once-older-than 1ms
+    has "as it says to people" "$out" ", 1 key of what was done once"
+    exits "a length of nothing is not accepted" 64 sweep --once-older-than 0
+}
+
+all() {
+    rl install
+    done_once
+    mismatches
+    failures
+    interruptions
+    lost
+    at_once
+    sweeping
+}
+
+for_each_database all
+done_testing
