@@ -58,8 +58,9 @@ typedef struct rowlock_table_options {
         *columns; /* to be set by updates and given by inserts, NULL-terminated; may be NULL */
     const char *version; /* NULL: "version" */
     /* What updates set instead of the columns: your own SQL as it stands after SET, with ? for each
-     * parameter ("balance = balance - ?, note = ?") and ?? for a question mark. It is sent as it is:
-     * never make it of data. Inside a batch column names are the table's own. */
+     * parameter ("balance = balance - ?, note = ?"); ?? stands for a question mark (in C "?" "?", or it may
+     * be a trigraph), which one in quotes or in a comment is anyway, but not in E'' or $$ of PostgreSQL. It
+     * is sent as it is: never make it of data. Column names are the table's own. */
     const char *set;
     /* Of an inserted row. 0: one that it did not have if it was there before and was deleted: the clock
      * in microseconds; in a column of 32 bits a random number below 2^30, in a narrower one 1. */

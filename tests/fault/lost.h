@@ -11,6 +11,9 @@
 /* On the server of raw's environment variable. Each returns the status to exit with. */
 int lost_main(const struct raw *raw);
 
+/* The same of calls about rows and once-keys, cut only. */
+int lost_rows_main(const struct raw *raw);
+
 /* The server itself interrupts: a statement is cancelled, a connection is killed. */
 int lost_killed_main(const struct raw *raw);
 

@@ -37,5 +37,7 @@ int memory_main(const struct raw *raw)
     fail_alloc_at(0);
     test_each(raw, url, false);
     test_each(raw, url, true);
+    memory_rows(raw, url, false);
+    memory_rows(raw, url, true);
     return tap_done();
 }

@@ -11,4 +11,7 @@
 /* On the database of raw's environment variable. Returns the status to exit with. */
 int memory_main(const struct raw *raw);
 
+/* memory_rows.c: the same of calls about rows, as checks of its own. */
+void memory_rows(const struct raw *raw, const char *url, bool adopted);
+
 #endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every allocation of the calls about rows and once-keys made to fail in turn: what is said of each row is the
+ * truth, and what was not done goes well when it is done again. See memory.h.
+ */
+#include <rowlock/versions.h>
+#include <stdlib.h>
+
+#include "fail_alloc.h"
+#include "memory.h"
+#include "quick.h"
+#include "tap.h"
+
+enum { FAR_TOO_OFTEN = 1000, ROWS = 3 };
+
+/* All calls in their order on one connection. */
+struct round {
+    const struct raw *raw;
+    const char *url;
+    void *session; /* adopted; NULL: we open our own connection */
+    int nth;
+    bool good;
+    rowlock_db *db;
+    rowlock_table *table, *adding;
+    rowlock_once *once;
+    bool again; /* a call that failed is made again */
+    rowlock_value keys[ROWS], values[ROWS];
+    rowlock_change changes[ROWS];
+    int64_t after[ROWS]; /* the version of each row when it is changed; -1: there is none */
+};
+
+static void open_db(struct round *r)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.prefix = "rows_";
+    int result = r->session ? r->raw->adopt(&r->db, r->session, &options, &err)
+                            : rowlock_db_open(&r->db, r->url, &options, &err);
+    if (result != ROWLOCK_OK)
+        raw_failed("open", err.text);
+}
+
+static int open_one(struct round *r, const char *set, rowlock_table **out)
+{
+    static const char *const key[] = {"id", NULL}, *const columns[] = {"n", NULL};
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    about.name = "rows_memory";
+    about.key = key;
+    about.columns = columns;
+    about.set = set;
+    about.first_version = 1;
+    return rowlock_table_open(r->db, &about, out);
+}
+
+static int call_open(struct round *r)
+{
+    return open_one(r, NULL, &r->table);
+}
+
+static int call_open_adding(struct round *r)
+{
+    return open_one(r, "n = n + ?", &r->adding);
+}
+
+/* ---- rows */
+
+static void prepare(struct round *r, int64_t version, int64_t after)
+{
+    for (int i = 0; i < ROWS && !r->again; i++) {
+        r->keys[i] = rowlock_int(i + 1);
+        r->values[i] = rowlock_int(7);
+        r->changes[i] =
+            (rowlock_change){.key = &r->keys[i], .values = &r->values[i], .version = version};
+        r->after[i] = after;
+    }
+}
+
+/* What is said of a row is true. An uncertain one may be as it will. */
+static bool is_done(struct round *r, int row)
+{
+    int result = r->changes[row].result;
+    bool done =
+        db_int(r->raw, r->url, "SELECT coalesce(max(version), -1) FROM rows_memory WHERE id = %d",
+               row + 1) == r->after[row];
+    if (result == ROWLOCK_EUNCERTAIN || done == (result == ROWLOCK_OK))
+        return done;
+    tap_note("failure %d: row %d is said to be %s", r->nth, row + 1, rowlock_result_name(result));
+    r->good = false;
+    return done;
+}
+
+typedef int change_fn(rowlock_table *table, rowlock_change *changes, size_t count,
+                      const rowlock_change_options *options);
+
+/* Those that are not done yet. */
+static int change(struct round *r, change_fn *call, rowlock_table *table, int first, int count,
+                  const rowlock_change_options *how)
+{
+    rowlock_change left[ROWS];
+    int rows[ROWS];
+    size_t n = 0;
+    for (int i = first; i < first + count; i++) {
+        if (r->again && is_done(r, i))
+            continue;
+        rows[n] = i;
+        left[n++] = r->changes[i];
+    }
+    int result = call(table, left, n, how);
+    for (size_t i = 0; i < n; i++)
+        r->changes[rows[i]] = left[i];
+    return result;
+}
+
+static int call_insert(struct round *r)
+{
+    prepare(r, 0, 1);
+    return change(r, rowlock_insert, r->table, 0, ROWS, NULL);
+}
+
+static int call_update(struct round *r)
+{
+    prepare(r, 1, 2);
+    return change(r, rowlock_update, r->table, 0, ROWS, NULL);
+}
+
+static int call_add(struct round *r)
+{
+    prepare(r, 2, 3);
+    return change(r, rowlock_update, r->adding, 0, 1, NULL);
+}
+
+static int call_all_or_nothing(struct round *r)
+{
+    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
+    how.all_or_nothing = 1;
+    prepare(r, 2, 3);
+    return change(r, rowlock_update, r->adding, 1, ROWS - 1, &how);
+}
+
+/* One of them is stale, so that the others have to be told apart. */
+static int call_mixed(struct round *r)
+{
+    prepare(r, 3, 4);
+    r->changes[1].version = 17;
+    int result = change(r, rowlock_touch, r->table, 0, ROWS, NULL);
+    if (result == ROWLOCK_STALE && r->changes[1].current == 3)
+        return ROWLOCK_OK;
+    return result == ROWLOCK_OK ? ROWLOCK_ESERVER : result;
+}
+
+static int call_expect(struct round *r)
+{
+    prepare(r, 4, 4);
+    r->changes[1].version = 3;
+    return rowlock_expect(r->table, r->changes, ROWS, NULL);
+}
+
+static int call_read(struct round *r)
+{
+    rowlock_value id = rowlock_int(2);
+    rowlock_row row;
+    int result = rowlock_read(r->table, &id, 0, &row);
+    return result == ROWLOCK_OK && row.version != 3 ? ROWLOCK_ESERVER : result;
+}
+
+static int attempt(void *context, const rowlock_attempt *a)
+{
+    struct round *r = context;
+    rowlock_value id = rowlock_int(1), one = rowlock_int(1);
+    rowlock_change add = {.key = &id, .values = &one, .version = 4};
+    (void)a;
+    return rowlock_update(r->adding, &add, 1, NULL);
+}
+
+static int call_retry(struct round *r)
+{
+    return rowlock_retry(r->db, attempt, r, NULL, NULL);
+}
+
+static int each(void *context, const rowlock_row *row, rowlock_value *values)
+{
+    (void)context;
+    (void)row;
+    values[0].number++;
+    return 0;
+}
+
+static int call_walk(struct round *r)
+{
+    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
+    rowlock_walk_report report = ROWLOCK_WALK_REPORT_INIT;
+    how.name = "memory";
+    how.each = each;
+    how.chunk = 2;
+    how.wait_ms = slow_ms(5000);
+    how.ttl_ms = 1000;
+    int result = r->session ? ROWLOCK_OK : rowlock_walk(r->table, &how, &report);
+    bool whole = r->session || report.written == ROWS;
+    return result == ROWLOCK_OK && !whole ? ROWLOCK_ESERVER : result;
+}
+
+static int call_remove(struct round *r)
+{
+    prepare(r, r->session ? 5 : 6, -1);
+    if (!r->again) {
+        r->changes[1].version -= 2;
+        r->changes[2].version -= 1;
+    }
+    return change(r, rowlock_remove, r->table, 0, ROWS, NULL);
+}
+
+static int call_claim(struct round *r)
+{
+    rowlock_once_options how = ROWLOCK_ONCE_OPTIONS_INIT;
+    how.ttl_ms = 60000;
+    return rowlock_once_claim(r->db, "memory", &how, &r->once);
+}
+
+static int call_complete(struct round *r)
+{
+    return rowlock_once_complete(r->once, r->db, "stored", 6);
+}
+
+static int call_claim_done(struct round *r)
+{
+    rowlock_once_close(r->once);
+    int result = rowlock_once_claim(r->db, "memory", NULL, &r->once);
+    return result == ROWLOCK_DONE ? ROWLOCK_OK : result == ROWLOCK_OK ? ROWLOCK_ESERVER : result;
+}
+
+static int call_sweep(struct round *r)
+{
+    return rowlock_once_sweep(r->db, 0, 0, NULL);
+}
+
+static const struct {
+    const char *what;
+    int (*call)(struct round *r);
+} steps[] = {
+    {"open a table", call_open},
+    {"open a table with a set", call_open_adding},
+    {"insert", call_insert},
+    {"update", call_update},
+    {"update with a set", call_add},
+    {"update all or nothing", call_all_or_nothing},
+    {"touch, one of them stale", call_mixed},
+    {"expect", call_expect},
+    {"read", call_read},
+    {"retry", call_retry},
+    {"walk", call_walk},
+    {"remove", call_remove},
+    {"claim once", call_claim},
+    {"complete once", call_complete},
+    {"claim what is done", call_claim_done},
+    {"sweep what is done", call_sweep},
+};
+
+static void take_step(struct round *r, size_t at)
+{
+    r->again = false;
+    int first = steps[at].call(r);
+    r->again = true;
+    int second = first == ROWLOCK_OK ? ROWLOCK_OK : steps[at].call(r);
+    bool clean = first == ROWLOCK_OK || first == ROWLOCK_ENOMEM || first == ROWLOCK_EUNCERTAIN;
+    if (clean && second == ROWLOCK_OK)
+        return;
+    tap_note("failure %d: %s gives %s, and then %s: %s", r->nth, steps[at].what,
+             rowlock_result_name(first), rowlock_result_name(second), why(r->db));
+    r->good = false;
+}
+
+static bool run_round(const struct raw *raw, const char *url, int nth, bool adopted)
+{
+    struct round r = {.raw = raw, .url = url, .nth = nth, .good = true};
+    db_exec(raw, url, "DELETE FROM rows_memory");
+    if (adopted)
+        r.session = raw->open(url);
+    fail_alloc_at(0);
+    open_db(&r);
+    fail_alloc_at(nth);
+    for (size_t at = 0; at < sizeof steps / sizeof steps[0] && r.good; at++)
+        take_step(&r, at);
+    rowlock_once_close(r.once);
+    rowlock_table_close(r.adding);
+    rowlock_table_close(r.table);
+    rowlock_db_close(r.db);
+    if (adopted)
+        raw->close(r.session);
+    db_exec(raw, url, "DELETE FROM rows_once");
+    db_exec(raw, url, "DELETE FROM rows_walks");
+    return r.good;
+}
+
+void memory_rows(const struct raw *raw, const char *url, bool adopted)
+{
+    const char *way = adopted ? "adopted" : "own";
+    int nth = 1;
+    char *ours = url_with(url, "rowlock_prefix=rows_");
+    fail_alloc_at(0);
+    must_install(ours);
+    free(ours);
+    db_exec(raw, url, "DROP TABLE IF EXISTS rows_memory");
+    db_exec(raw, url,
+            "CREATE TABLE rows_memory (id bigint PRIMARY KEY, n bigint, version bigint NOT NULL)");
+    for (; nth < FAR_TOO_OFTEN; nth++) {
+        bool good = run_round(raw, url, nth, adopted);
+        tap_ok(good, "rows on an %s connection: memory that runs out at piece %d does no harm", way,
+               nth);
+        tap_is_int(fail_alloc_live(), 0, "and none is kept");
+        if (fail_alloc_asked() < nth)
+            break;
+    }
+    tap_ok(nth > 50 && nth < FAR_TOO_OFTEN, "which were all pieces: %d", nth - 1);
+}
