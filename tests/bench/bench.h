@@ -174,6 +174,49 @@ double clock_s(void);
 void sleep_s(double seconds);
 double median(double *values, int count); /* sorts them */
 
+/* ---------------------------------------------------------------- versions */
+
+enum { BATCH_ROWS = 1000, TABLE_ROWS = 100000, NOTE_CAP = 24 };
+
+/* Rows of a table (id, amount, note, version) as a program has them that wants to write them back: in the
+ * order of their ids. All of them must be changed. */
+struct rows {
+    int64_t id[BATCH_ROWS], version[BATCH_ROWS], amount[BATCH_ROWS];
+    char note[BATCH_ROWS][NOTE_CAP];
+};
+
+/* Version updates as one would write them by hand: one of these for each database. A session has its own
+ * connection and works on one table. */
+struct rows_hand {
+    const char *name; /* as struct hand's */
+    const char *note_type; /* of a short text */
+    void *(*open)(const struct hand *hand, const struct place *place, const char *table);
+    void (*close)(void *session);
+    void (*run)(void *session, const char *sql); /* "?" in it stands for the table's name */
+
+    /* All of them in one transaction. */
+    void (*row_by_row)(void *session, const struct rows *rows);
+    void (*pipelined)(void *session, const struct rows *rows); /* may be NULL */
+    void (*set_based[2])(void *session, const struct rows *rows); /* may be NULL */
+    const char *set_labels[2];
+
+    /* Add one to the amount of row 1. work is what the program does between reading and writing. */
+    bool (*try_once)(void *session, void (*work)(void)); /* false: somebody was faster */
+    void (*locked)(void *session, void (*work)(void));
+    void (*atomic)(void *session);
+    const char *locked_legend;
+};
+
+extern const struct rows_hand rows_postgres, rows_mysql, rows_sqlite;
+const struct rows_hand *rows_hand_of(const struct hand *hand);
+
+/* Such a table anew, with so many rows of version 1, from id 1 on. */
+void make_rows(const struct hand *hand, const struct place *place, const char *table, int rows);
+
+/* all_over: not rows that follow each other. */
+void bench_batch(const struct site *site, const char *key, bool all_over, double seconds);
+void bench_hotrow(const struct site *site, double seconds);
+
 /* ---------------------------------------------------------------- report */
 
 /* A table for people on stdout as it comes, and the same figures as JSON when all is done. */
@@ -192,6 +235,9 @@ struct column {
 void report_columns(const struct column *columns, int count);
 void report_row(const char *key, const char *contender, int waiters, const struct column *columns,
                 const double *values, int count);
+/* The same for so many clients, who stand in the row as well. */
+void report_clients(const char *key, const char *contender, int clients,
+                    const struct column *columns, const double *values, int count);
 
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_number(const char *key, const char *contender, double value);

@@ -4,7 +4,7 @@
  *
  * usage: main [JSON-FILE]
  *   BENCH          only the parts with this word in their name: pairs network busy renew trips log sweep
- *                  handoff rest beat (all)
+ *                  handoff rest batch hotrow beat (all)
  *   BENCH_SECONDS  how long each contender runs for each figure (1.5)
  *   BENCH_SWEEP    expired rows in the sweep (100000)
  *   BENCH_BEAT     leases that are renewed in one beat (10000)
@@ -14,6 +14,8 @@
  *   BENCH_WAY      only the ways to wait with this word in their name (all)
  *   BENCH_WAITERS  how many wait at rest (500)
  *   BENCH_REST     for how many seconds they do (60)
+ *   BENCH_BATCH    how long each way to change a batch of rows runs, in seconds (3)
+ *   BENCH_HOTROW   how long each way to change a hot row runs, in seconds (3)
  */
 #include "bench.h"
 #include "faultproxy.h"
@@ -39,7 +41,7 @@ enum {
 static double seconds = 1.5;
 static int64_t sweep_rows = 100000, beat_rows = 10000;
 static int delay_us = 500, longest_line = 512, far_line = 16, waiters = 500;
-static double handoff_seconds = 4, rest_seconds = 60;
+static double handoff_seconds = 4, rest_seconds = 60, batch_seconds = 3, hotrow_seconds = 3;
 
 /* The place behind a proxy. NULL where there is no server to put one before. */
 static struct faultproxy *start_proxy(const char *url, struct place *place)
@@ -411,16 +413,48 @@ static void bench_waiters(const struct site *site)
     bench_rest(site, waiters, rest_seconds);
 }
 
+/* ---- versions */
+
+static void bench_far_batches(const struct site *site)
+{
+    struct site far = *site;
+    struct faultproxy *proxy = start_proxy(site->url, &far.ours);
+    char title[200];
+    if (!proxy)
+        return;
+    faultproxy_slow(proxy, delay_us);
+    memcpy(far.theirs.url, far.ours.url, sizeof far.theirs.url);
+    snprintf(title, sizeof title, "the same over a network with %.1f ms round trips",
+             2 * delay_us / 1000.0);
+    report_section(title);
+    bench_batch(&far, "batch over a network", false, batch_seconds);
+    faultproxy_stop(proxy);
+}
+
+static void bench_batches(const struct site *site)
+{
+    report_section("1,000 rows of 100,000 written back under their versions: rows in a row");
+    bench_batch(site, "batch", false, batch_seconds);
+    report_section("the same, rows from all over the table");
+    bench_batch(site, "scattered batch", true, batch_seconds);
+    bench_far_batches(site);
+}
+
+static void bench_hot_row(const struct site *site)
+{
+    bench_hotrow(site, hotrow_seconds);
+}
+
 /* ---- all of it */
 
 static const struct {
     const char *name;
     void (*run)(const struct site *site);
 } parts[] = {
-    {"pairs", bench_pairs}, {"network", bench_network},  {"busy", bench_busy},
-    {"renew", bench_renew}, {"trips", bench_trips},      {"log", bench_log},
-    {"sweep", bench_sweep}, {"handoff", bench_handoffs}, {"rest", bench_waiters},
-    {"beat", bench_beat},
+    {"pairs", bench_pairs},   {"network", bench_network},  {"busy", bench_busy},
+    {"renew", bench_renew},   {"trips", bench_trips},      {"log", bench_log},
+    {"sweep", bench_sweep},   {"handoff", bench_handoffs}, {"rest", bench_waiters},
+    {"batch", bench_batches}, {"hotrow", bench_hot_row},   {"beat", bench_beat},
 };
 
 static void bench_site(const struct hand *hand)
@@ -500,6 +534,8 @@ int main(int argc, char **argv)
     handoff_seconds = setting("BENCH_HANDOFF", handoff_seconds);
     waiters = (int)setting("BENCH_WAITERS", waiters);
     rest_seconds = setting("BENCH_REST", rest_seconds);
+    batch_seconds = setting("BENCH_BATCH", batch_seconds);
+    hotrow_seconds = setting("BENCH_HOTROW", hotrow_seconds);
     allow_many_files();
     report_disk();
 #if RLK_WITH_POSTGRES

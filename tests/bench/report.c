@@ -101,12 +101,9 @@ void report_columns(const struct column *columns, int count)
     fflush(stdout);
 }
 
-void report_row(const char *key, const char *contender, int waiters, const struct column *columns,
-                const double *values, int count)
+static void print_values(json_t *figure, const struct column *columns, const double *values,
+                         int count)
 {
-    json_t *figure = add_figure(key, contender);
-    json_object_set_new(figure, "waiters", json_integer(waiters));
-    printf("  %-28s", contender);
     for (int i = 0; i < count; i++) {
         if (isnan(values[i])) {
             printf("  %11s", "-");
@@ -117,6 +114,24 @@ void report_row(const char *key, const char *contender, int waiters, const struc
     }
     putchar('\n');
     fflush(stdout);
+}
+
+void report_row(const char *key, const char *contender, int waiters, const struct column *columns,
+                const double *values, int count)
+{
+    json_t *figure = add_figure(key, contender);
+    json_object_set_new(figure, "waiters", json_integer(waiters));
+    printf("  %-28s", contender);
+    print_values(figure, columns, values, count);
+}
+
+void report_clients(const char *key, const char *contender, int clients,
+                    const struct column *columns, const double *values, int count)
+{
+    json_t *figure = add_figure(key, contender);
+    json_object_set_new(figure, "clients", json_integer(clients));
+    printf("  %2d  %-24s", clients, contender);
+    print_values(figure, columns, values, count);
 }
 
 void report_line(const char *format, ...)

@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sixteen processes change the rows of one table, and a walk goes through all of it, which is killed now and
+ * then; see crowded.h. Whoever changes a row adds an amount to it and moves its version by one, and writes both
+ * down in a ledger as soon as he knows that it is done. What the walk does nobody could write down, as it is
+ * killed: it counts itself in a column of the row.
+ */
+#include "crowded.h"
+
+#include "quick.h"
+#include "tap.h"
+
+#include <rowlock/versions.h>
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    PEOPLE = 16,
+    ROWS_MAX = 100000,
+    HOT = 2000, /* the first rows, which are changed most */
+    HOTTEST = 40,
+    BATCH_LEAST = 500,
+    BATCH_MOST = 1000,
+    ABSENT = 5, /* rows in a batch that are not there */
+    WHOLE_ATTEMPTS = 10, /* of a batch that is to be done wholly or not at all */
+    ROW_ROUNDS = 10, /* for each round of those who send batches */
+    WALK_AMOUNT = 1000000,
+    WALK_CHUNKS = 200,
+    WALK_TTL_MS = 300,
+    KILLS = 6,
+    WATCHDOG_S = 200
+};
+
+/* What all processes see. Versions are as somebody was told last, and may be old. */
+struct crowd {
+    const struct crowded *how;
+    const char *url;
+    int rows, rounds;
+    atomic_int odd; /* answers that nobody should get */
+    atomic_int applied, stale, gone, undone, conflicts, victims, attempts, hindered;
+    atomic_int chunks; /* that the walk has done, in all its lives */
+    atomic_bool walked; /* the walk has come to an end */
+    rowlock_walk_report report;
+    atomic_int changes[ROWS_MAX]; /* the ledger: since the start, what the walk does left out */
+    atomic_llong amounts[ROWS_MAX];
+    atomic_int versions[ROWS_MAX];
+};
+
+struct person {
+    struct crowd *crowd;
+    int number;
+    unsigned seed;
+    const struct crowded_way *way;
+    void *session;
+    rowlock_db *db;
+    rowlock_table *table;
+};
+
+struct batch {
+    size_t count;
+    rowlock_value keys[BATCH_MOST], values[BATCH_MOST];
+    rowlock_change changes[BATCH_MOST];
+};
+
+static const char *const key[] = {"id", NULL};
+
+static int at_random(struct person *p, int below)
+{
+    return (int)((unsigned)rand_r(&p->seed) % (unsigned)below);
+}
+
+static void odd(struct person *p, const char *what, int result, const char *text)
+{
+    if (p->crowd->odd++ < 10)
+        tap_note("%d: %s: %s: %s", p->number, what, rowlock_result_name(result), text);
+}
+
+/* ---- the ledger */
+
+static void write_down(struct crowd *crowd, int64_t row, int64_t amount, int64_t version)
+{
+    crowd->changes[row]++;
+    crowd->amounts[row] += amount;
+    crowd->versions[row] = (int)version;
+}
+
+static void book(struct crowd *crowd, const struct batch *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (b->changes[i].result == ROWLOCK_OK) {
+            write_down(crowd, b->keys[i].number, b->values[i].number, b->changes[i].current);
+            crowd->applied++;
+        }
+}
+
+/* ---- batches */
+
+/* Different rows, in no order: as many as there are numbers prime to a span that ends in zeros. */
+static void fill_batch(struct person *p, struct batch *b, bool with_absent)
+{
+    const struct crowd *crowd = p->crowd;
+    int span = at_random(p, 2) ? crowd->rows : HOT;
+    int row = at_random(p, span), step = 10 * at_random(p, span / 10) + 3;
+    b->count = (size_t)(BATCH_LEAST + at_random(p, BATCH_MOST - BATCH_LEAST + 1));
+    for (size_t i = 0; i < b->count; i++) {
+        bool absent = with_absent && i < ABSENT;
+        row = (row + step) % span;
+        b->keys[i] = rowlock_int(absent ? ROWS_MAX + (int)i : row);
+        b->values[i] = rowlock_int(1 + at_random(p, 1000));
+        b->changes[i] =
+            (rowlock_change){.key = &b->keys[i],
+                             .values = &b->values[i],
+                             .version = absent ? 1 : atomic_load(&crowd->versions[row])};
+    }
+}
+
+static bool is_as_it_should_be(const rowlock_change *change, bool whole)
+{
+    switch (change->result) {
+    case ROWLOCK_OK:
+        return change->current == change->version + 1;
+    case ROWLOCK_STALE:
+        return change->current > 0 && change->current != change->version;
+    case ROWLOCK_GONE:
+        return change->key->number >= ROWS_MAX && change->current == 0;
+    case ROWLOCK_UNDONE:
+        return whole && change->current == change->version;
+    default:
+        return false;
+    }
+}
+
+/* Every row is applied or named. What is stale tells how it is now. */
+static void check_batch(struct person *p, struct batch *b, bool whole, int result)
+{
+    struct crowd *crowd = p->crowd;
+    size_t good = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        const rowlock_change *change = &b->changes[i];
+        if (!is_as_it_should_be(change, whole) && crowd->odd++ < 10)
+            tap_note("%d: row %lld of version %lld: %s, current %lld", p->number,
+                     (long long)change->key->number, (long long)change->version,
+                     rowlock_result_name(change->result), (long long)change->current);
+        good += change->result == ROWLOCK_OK;
+        crowd->stale += change->result == ROWLOCK_STALE;
+        crowd->gone += change->result == ROWLOCK_GONE;
+        crowd->undone += change->result == ROWLOCK_UNDONE;
+        if (change->result == ROWLOCK_STALE)
+            crowd->versions[change->key->number] = (int)change->current;
+    }
+    if ((result == ROWLOCK_OK) != (good == b->count) || (whole && good > 0 && good < b->count))
+        odd(p, "the sum of it", result, "is not what the rows say");
+}
+
+static int send_batch(struct person *p, struct batch *b, bool whole)
+{
+    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
+    options.all_or_nothing = whole;
+    options.chunk = at_random(p, 4) == 0 ? 300 : 0;
+    int result = rowlock_update(p->table, b->changes, b->count, &options);
+    if (result == ROWLOCK_OK || result == ROWLOCK_STALE || result == ROWLOCK_GONE)
+        check_batch(p, b, whole, result);
+    return result;
+}
+
+static bool is_answer(int result)
+{
+    return result == ROWLOCK_OK || result == ROWLOCK_STALE || result == ROWLOCK_GONE;
+}
+
+/* What can be applied is. */
+static void change_in_parts(struct person *p, struct batch *b)
+{
+    fill_batch(p, b, true);
+    int result = send_batch(p, b, false);
+    if (is_answer(result))
+        book(p->crowd, b);
+    else
+        odd(p, "in parts", result, why(p->db));
+}
+
+/* All of it or nothing, again with the versions that were told until it fits. */
+static void change_wholly(struct person *p, struct batch *b)
+{
+    int result = ROWLOCK_STALE;
+    fill_batch(p, b, at_random(p, 8) == 0);
+    for (int i = 0; i < WHOLE_ATTEMPTS && result == ROWLOCK_STALE; i++) {
+        result = send_batch(p, b, true);
+        for (size_t k = 0; k < b->count && result == ROWLOCK_STALE; k++)
+            if (b->changes[k].result == ROWLOCK_STALE)
+                b->changes[k].version = b->changes[k].current;
+    }
+    p->crowd->hindered += result != ROWLOCK_OK;
+    if (result == ROWLOCK_OK)
+        book(p->crowd, b);
+    else if (!is_answer(result))
+        odd(p, "wholly", result, why(p->db));
+}
+
+/* ---- within transactions of his own */
+
+static bool is_known(const struct crowd *crowd, const char *text)
+{
+    for (const char *const *known = crowd->how->conflicts; *known; known++)
+        if (strstr(text, *known))
+            return true;
+    return false;
+}
+
+/* False: another was in the way. All else is odd. */
+static bool say(struct person *p, const char *sql)
+{
+    char text[300] = "";
+    if (p->crowd->how->raw->run(p->session, sql, text, sizeof text))
+        return true;
+    if (is_known(p->crowd, text))
+        p->crowd->victims++;
+    else
+        odd(p, sql, ROWLOCK_ESERVER, text);
+    return false;
+}
+
+static void roll_back(struct person *p)
+{
+    char ignored[300]; /* the database may have done so already */
+    p->crowd->how->raw->run(p->session, "ROLLBACK", ignored, sizeof ignored);
+}
+
+/* One batch, or two, whose orders together are none: then the transaction may be a deadlock's victim. */
+static void change_inside(struct person *p, struct batch b[2])
+{
+    int count = 1 + (at_random(p, 4) == 0), result = ROWLOCK_OK, done = 0;
+    if (!say(p, p->way->begin)) {
+        roll_back(p);
+        return;
+    }
+    for (; done < count; done++) {
+        fill_batch(p, &b[done], at_random(p, 2));
+        result = send_batch(p, &b[done], at_random(p, 2));
+        if (!is_answer(result))
+            break;
+    }
+    p->crowd->conflicts += result == ROWLOCK_CONFLICT;
+    if (!is_answer(result) && result != ROWLOCK_CONFLICT)
+        odd(p, "inside", result, why(p->db));
+    bool committed = is_answer(result) && at_random(p, 6) > 0 && say(p, "COMMIT");
+    if (!committed)
+        roll_back(p);
+    for (int i = 0; i < done && committed; i++)
+        book(p->crowd, &b[i]);
+}
+
+/* ---- by SQL that knows of versions, and nothing of rowlock */
+
+/* The version is moved first: then nobody else can come between reading and writing. */
+static bool change_one_by_hand(struct person *p, int row, long long amount)
+{
+    const struct raw *raw = p->crowd->how->raw;
+    char sql[200];
+    snprintf(sql, sizeof sql, "UPDATE crowded SET version = version + 1 WHERE id = %d", row);
+    if (!say(p, sql))
+        return false;
+    amount += raw_int(raw, p->session, "SELECT amount FROM crowded WHERE id = %d", row);
+    snprintf(sql, sizeof sql, "UPDATE crowded SET amount = %lld WHERE id = %d", amount, row);
+    return say(p, sql);
+}
+
+static void change_by_hand(struct person *p)
+{
+    int rows[4], count = 1 + at_random(p, 4), span = at_random(p, 2) ? p->crowd->rows : HOTTEST;
+    long long amount = 1 + at_random(p, 1000);
+    rows[0] = at_random(p, span - 8);
+    for (int i = 1; i < count; i++)
+        rows[i] = rows[i - 1] + 1 + at_random(p, 2);
+    bool good = say(p, p->crowd->how->begin_to_write);
+    for (int i = 0; i < count && good; i++)
+        good = change_one_by_hand(p, rows[i], amount);
+    if (good && at_random(p, 20) == 0)
+        usleep(2000);
+    good = good && at_random(p, 8) > 0 && say(p, "COMMIT");
+    if (!good)
+        roll_back(p);
+    for (int i = 0; i < count && good; i++) {
+        write_down(p->crowd, rows[i], amount, atomic_load(&p->crowd->versions[rows[i]]) + 1);
+        p->crowd->applied++;
+    }
+}
+
+/* ---- by rowlock_retry */
+
+struct sum {
+    struct person *p;
+    int rows[2];
+    int64_t amount;
+    rowlock_change changes[2];
+};
+
+/* Written are sums, not differences: who works with an old one loses what another has added. */
+static int add_up(void *context, const rowlock_attempt *attempt)
+{
+    struct sum *s = context;
+    rowlock_value keys[2], values[2];
+    for (int i = 0; i < 2; i++) {
+        rowlock_row row;
+        keys[i] = rowlock_int(s->rows[i]);
+        int result = rowlock_read(s->p->table, &keys[i], attempt->lock, &row);
+        if (result != ROWLOCK_OK)
+            return result;
+        values[i] = rowlock_int(row.values[0].number + s->amount);
+        s->changes[i] =
+            (rowlock_change){.key = &keys[i], .values = &values[i], .version = row.version};
+    }
+    return rowlock_update(s->p->table, s->changes, 2, NULL);
+}
+
+static void change_by_retry(struct person *p)
+{
+    rowlock_retry_options options = ROWLOCK_RETRY_OPTIONS_INIT;
+    rowlock_retry_report report = ROWLOCK_RETRY_REPORT_INIT;
+    struct sum s = {.p = p, .amount = 1 + at_random(p, 1000)};
+    s.rows[0] = at_random(p, HOTTEST);
+    s.rows[1] = (s.rows[0] + 1 + at_random(p, HOTTEST - 1)) % HOTTEST;
+    options.attempts = 1000;
+    options.deadline_ms = 100000;
+    int result = rowlock_retry(p->db, add_up, &s, &options, &report);
+    p->crowd->attempts += report.attempts;
+    if (result != ROWLOCK_OK)
+        odd(p, "retry", result, why(p->db));
+    for (int i = 0; i < 2 && result == ROWLOCK_OK; i++) {
+        write_down(p->crowd, s.rows[i], s.amount, s.changes[i].current);
+        p->crowd->applied++;
+    }
+}
+
+/* ---- a person's life */
+
+enum { IN_PARTS, WHOLLY, INSIDE, BY_RETRY, BY_HAND };
+
+static int kind_of(const struct person *p)
+{
+    return p->number < 4 ? BY_HAND : p->number % 4;
+}
+
+static void open_table(struct person *p, bool sums)
+{
+    static const char *const columns[] = {"amount", NULL};
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    about.name = "crowded";
+    about.key = key;
+    if (sums)
+        about.columns = columns;
+    else
+        about.set = "amount = amount + ?";
+    if (rowlock_table_open(p->db, &about, &p->table) != ROWLOCK_OK)
+        raw_failed("table", why(p->db));
+}
+
+static void come_in(struct person *p)
+{
+    const struct raw *raw = p->crowd->how->raw;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    int kind = kind_of(p);
+    if (kind == BY_HAND || kind == INSIDE) {
+        p->session = raw->open(p->crowd->url);
+        if (p->way->setup)
+            raw_run(raw, p->session, "%s", p->way->setup);
+    }
+    if (kind == BY_HAND)
+        return;
+    if (kind != INSIDE)
+        p->db = must_open(p->crowd->url);
+    else if (raw->adopt(&p->db, p->session, NULL, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+    open_table(p, kind == BY_RETRY);
+}
+
+static void go_home(struct person *p)
+{
+    rowlock_table_close(p->table);
+    rowlock_db_close(p->db);
+    if (p->session)
+        p->crowd->how->raw->close(p->session);
+}
+
+static void take_turn(struct person *p, int kind)
+{
+    static struct batch batches[2];
+    switch (kind) {
+    case IN_PARTS:
+        change_in_parts(p, &batches[0]);
+        break;
+    case WHOLLY:
+        change_wholly(p, &batches[0]);
+        break;
+    case INSIDE:
+        change_inside(p, batches);
+        break;
+    default:
+        for (int i = 0; i < ROW_ROUNDS; i++)
+            (kind == BY_HAND ? change_by_hand : change_by_retry)(p);
+    }
+}
+
+static int live(void *argument)
+{
+    struct person *p = argument;
+    const struct crowded_way *ways = p->crowd->how->ways;
+    signal(SIGALRM, SIG_DFL);
+    alarm(WATCHDOG_S);
+    p->way = ways;
+    for (int i = 0; i < p->number / 4; i++)
+        p->way = p->way[1].begin ? p->way + 1 : ways;
+    come_in(p);
+    for (int i = 0; i < p->crowd->rounds && p->crowd->odd == 0; i++)
+        take_turn(p, kind_of(p));
+    go_home(p);
+    return 0;
+}
+
+/* ---- the walk */
+
+enum { AMOUNT, WALKED };
+
+static int walk_by(void *context, const rowlock_row *row, rowlock_value *values)
+{
+    (void)context;
+    values[AMOUNT] = rowlock_int(row->values[AMOUNT].number + WALK_AMOUNT);
+    values[WALKED] = rowlock_int(row->values[WALKED].number + 1);
+    return 0;
+}
+
+static void count_chunk(void *context, const rowlock_walk_report *so_far)
+{
+    (void)so_far;
+    ((struct crowd *)context)->chunks++;
+}
+
+static int walk(void *argument)
+{
+    static const char *const columns[] = {"amount", "walked", NULL};
+    struct person *p = argument;
+    struct crowd *crowd = p->crowd;
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
+    signal(SIGALRM, SIG_DFL);
+    alarm(WATCHDOG_S);
+    p->db = must_open(crowd->url);
+    about.name = "crowded", about.key = key, about.columns = columns;
+    if (rowlock_table_open(p->db, &about, &p->table) != ROWLOCK_OK)
+        raw_failed("table", why(p->db));
+    how.name = "crowded", how.each = walk_by, how.progress = count_chunk, how.context = crowd;
+    how.chunk = crowd->rows / WALK_CHUNKS;
+    how.ttl_ms = WALK_TTL_MS; /* who follows a dead one waits that long */
+    how.wait_ms = 60000;
+    int result = rowlock_walk(p->table, &how, &crowd->report);
+    if (result != ROWLOCK_OK)
+        odd(p, "walk", result, why(p->db));
+    crowd->walked = true;
+    go_home(p);
+    return result == ROWLOCK_OK ? 0 : 1;
+}
+
+/* ---- in our own process */
+
+static struct {
+    struct person people[PEOPLE], walker;
+    pid_t pids[PEOPLE], walker_pid;
+    int kills, ended_badly;
+} all;
+
+static void watchdog(int signal)
+{
+    static const char text[] = "Bail out! the crowd never came to an end\n";
+    (void)signal;
+    for (int i = 0; i < PEOPLE; i++)
+        if (all.pids[i] > 0)
+            kill(all.pids[i], SIGKILL);
+    if (all.walker_pid > 0)
+        kill(all.walker_pid, SIGKILL);
+    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0)
+        _exit(2);
+    _exit(1);
+}
+
+/* Each time some chunks later than the time before, and at any moment of a chunk. */
+static void kill_walk(struct crowd *crowd, unsigned *seed)
+{
+    for (int next = 5; all.kills < KILLS && crowd->odd == 0; next += WALK_CHUNKS / KILLS - 5) {
+        while (crowd->chunks < next && !crowd->walked && crowd->odd == 0)
+            sleep_ms(1);
+        usleep((useconds_t)(rand_r(seed) % 20000));
+        kill(all.walker_pid, SIGKILL);
+        bool killed = child_join(all.walker_pid) == 256 + SIGKILL;
+        all.walker_pid = 0;
+        all.kills += killed;
+        if (!killed)
+            return;
+        all.walker_pid = child_start(walk, &all.walker);
+    }
+}
+
+static void run_all(struct crowd *crowd, unsigned seed)
+{
+    alarm(WATCHDOG_S);
+    for (int i = 0; i < PEOPLE; i++) {
+        all.people[i] =
+            (struct person){.crowd = crowd, .number = i, .seed = (unsigned)rand_r(&seed)};
+        all.pids[i] = child_start(live, &all.people[i]);
+    }
+    all.walker = (struct person){.crowd = crowd, .number = PEOPLE};
+    all.walker_pid = child_start(walk, &all.walker);
+    kill_walk(crowd, &seed);
+    for (int i = 0; i < PEOPLE; i++) {
+        all.ended_badly += child_join(all.pids[i]) != 0;
+        all.pids[i] = 0;
+    }
+    if (all.walker_pid > 0)
+        all.ended_badly += child_join(all.walker_pid) != 0;
+    all.walker_pid = 0;
+    alarm(0);
+}
+
+/* ---- the books */
+
+static void make_table(const struct crowd *crowd)
+{
+    const struct raw *raw = crowd->how->raw;
+    void *session = raw->open(crowd->url);
+    raw_run(raw, session, "DROP TABLE IF EXISTS crowded");
+    raw_run(raw, session, "DROP TABLE IF EXISTS crowded_digits");
+    raw_run(raw, session, "DROP TABLE IF EXISTS crowded_ledger");
+    raw_run(raw, session, "CREATE TABLE crowded_digits (d INTEGER NOT NULL)");
+    raw_run(raw, session,
+            "INSERT INTO crowded_digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)");
+    raw_run(raw, session,
+            "CREATE TABLE crowded (id INTEGER NOT NULL PRIMARY KEY, amount BIGINT NOT NULL, "
+            "walked INTEGER NOT NULL, version BIGINT NOT NULL)");
+    raw_run(raw, session,
+            "CREATE TABLE crowded_ledger (id INTEGER NOT NULL PRIMARY KEY, "
+            "amount BIGINT NOT NULL, changes INTEGER NOT NULL)");
+    raw_run(raw, session,
+            "INSERT INTO crowded SELECT n.i, 0, 0, 1 FROM (SELECT a.d + 10 * b.d + 100 * c.d + "
+            "1000 * e.d + 10000 * f.d AS i FROM crowded_digits a, crowded_digits b, "
+            "crowded_digits c, crowded_digits e, crowded_digits f) n WHERE n.i < %d",
+            crowd->rows);
+    raw_run(raw, session, "DROP TABLE crowded_digits");
+    raw->close(session);
+}
+
+static void store_ledger(const struct crowd *crowd)
+{
+    enum { AT_ONCE = 1000, CAP = AT_ONCE * 60 };
+    const struct raw *raw = crowd->how->raw;
+    void *session = raw->open(crowd->url);
+    char *list = malloc(CAP);
+    if (!list)
+        abort();
+    raw_run(raw, session, "BEGIN");
+    for (int row = 0; row < crowd->rows; row += AT_ONCE) {
+        int used = 0;
+        for (int i = row; i < row + AT_ONCE; i++)
+            used +=
+                snprintf(list + used, (size_t)(CAP - used), "%s(%d, %lld, %d)", i > row ? ", " : "",
+                         i, (long long)crowd->amounts[i], (int)crowd->changes[i]);
+        raw_run(raw, session, "INSERT INTO crowded_ledger VALUES %s", list);
+    }
+    raw_run(raw, session, "COMMIT");
+    raw->close(session);
+    free(list);
+}
+
+static int wrong_rows(const struct crowd *crowd, const char *what)
+{
+    return (int)db_int(crowd->how->raw, crowd->url,
+                       "SELECT COUNT(*) FROM crowded c JOIN crowded_ledger l ON l.id = c.id "
+                       "WHERE %s",
+                       what);
+}
+
+static const char wrong_amount[] = "c.amount <> l.amount + c.walked * 1000000";
+static const char wrong_version[] = "c.version <> 1 + l.changes + c.walked";
+
+static void judge(const struct crowd *crowd)
+{
+    store_ledger(crowd);
+    tap_is_int(db_int(crowd->how->raw, crowd->url, "SELECT COUNT(*) FROM crowded"), crowd->rows,
+               "%d rows are there", crowd->rows);
+    tap_is_int(wrong_rows(crowd, wrong_amount), 0,
+               "every row holds the sum of what was applied to it: nothing is lost, nothing twice");
+    tap_is_int(wrong_rows(crowd, wrong_version), 0,
+               "and its version has moved by one with each of these changes");
+    tap_is_int(wrong_rows(crowd, "c.walked <> 1"), 0, "the walk has changed every row once");
+
+    /* So that the above is known to show something. */
+    db_exec(crowd->how->raw, crowd->url, "UPDATE crowded SET amount = amount - 1 WHERE id = 17");
+    db_exec(crowd->how->raw, crowd->url, "UPDATE crowded SET version = version + 1 WHERE id < 3");
+    tap_ok(wrong_rows(crowd, wrong_amount) == 1 && wrong_rows(crowd, wrong_version) == 3,
+           "what is not in the ledger would be found");
+}
+
+static void judge_people(const struct crowd *crowd)
+{
+    tap_is_int(crowd->odd, 0, "nobody is told of a deadlock, or what else he should not be");
+    tap_is_int(all.ended_badly, 0, "everybody who is not killed comes to his end");
+    tap_is_int(all.kills, KILLS, "the walk was killed %d times", KILLS);
+    tap_ok(crowd->report.resumed == 1, "and has gone on where it was");
+    tap_is_int(crowd->report.rows, crowd->rows, "until it was through");
+    tap_is_int(crowd->report.written, crowd->rows, "and counts every row as written");
+    tap_is_int(crowd->report.failed, 0, "and none as failed");
+    tap_ok(crowd->stale > 0 && crowd->gone > 0 && crowd->undone > 0,
+           "rows were named as stale (%d), gone (%d), undone (%d)", crowd->stale, crowd->gone,
+           crowd->undone);
+    tap_note("%d changes applied; %d batches hindered, %d transactions in conflict, %d victims "
+             "among those by hand, %d attempts for %d sums; the walk met %lld conflicts",
+             crowd->applied, crowd->hindered, crowd->conflicts, crowd->victims, crowd->attempts,
+             crowd->rounds * ROW_ROUNDS * 3, (long long)crowd->report.conflicts);
+}
+
+/* ---- the whole */
+
+static unsigned first_seed(void)
+{
+    const char *text = getenv("ROWLOCK_TEST_SEED");
+    return text ? (unsigned)strtoul(text, NULL, 10) : (unsigned)getpid();
+}
+
+static struct crowd *new_crowd(const struct crowded *how, const char *url)
+{
+    struct crowd *crowd =
+        mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (crowd == MAP_FAILED)
+        abort();
+    crowd->how = how;
+    crowd->url = url;
+    crowd->rows = how->rows;
+    crowd->rounds = (int)(how->rounds / slowdown() > 3 ? how->rounds / slowdown() : 3);
+    crowd->report = (rowlock_walk_report)ROWLOCK_WALK_REPORT_INIT;
+    for (int i = 0; i < crowd->rows; i++)
+        crowd->versions[i] = 1;
+    return crowd;
+}
+
+static void run_crowd(const struct crowded *how, const char *url)
+{
+    unsigned seed = first_seed();
+    struct crowd *crowd = new_crowd(how, url);
+    int64_t begin = clock_ms();
+    tap_note("seed %u", seed);
+    make_table(crowd);
+    run_all(crowd, seed);
+    judge_people(crowd);
+    judge(crowd);
+    tap_note("%d rows, %d people: %lld ms", crowd->rows, PEOPLE, (long long)(clock_ms() - begin));
+    db_exec(how->raw, url, "DROP TABLE crowded");
+    db_exec(how->raw, url, "DROP TABLE crowded_ledger");
+    munmap(crowd, sizeof *crowd);
+}
+
+static long long deadlocks(const struct crowded *how, const char *url)
+{
+    return how->deadlocks ? db_int(how->raw, url, "%s", how->deadlocks) : 0;
+}
+
+int crowded_run(const struct crowded *how)
+{
+    const char *url = getenv(how->raw->url_env);
+    if (!url || !*url) {
+        char why_not[100];
+        snprintf(why_not, sizeof why_not, "%s is not set", how->raw->url_env);
+        return tap_skip_all(why_not);
+    }
+    signal(SIGALRM, watchdog);
+    must_install(url);
+    db_exec(how->raw, url, "DELETE FROM rowlock_walks WHERE name = 'crowded'");
+    if (how->prepare)
+        db_exec(how->raw, url, "%s", how->prepare);
+    long long before = deadlocks(how, url);
+    run_crowd(how, url);
+    if (how->deadlocks)
+        tap_note("the server has met %lld deadlocks", deadlocks(how, url) - before);
+    opposite_run(how, url);
+    if (how->restore)
+        db_exec(how->raw, url, "%s", how->restore);
+    return tap_done();
+}
