@@ -317,7 +317,7 @@ enum rlk_frame {
 };
 
 /* How many rows go into one statement: as arrays, a text like {"1",NULL} for each column; as one JSON
- * text, an array of arrays whose texts are hexadecimal; or one row at a time. */
+ * text, an array of arrays whose bytes are hexadecimal; or one row at a time. */
 enum rlk_packing { RLK_ARRAYS, RLK_JSON, RLK_SINGLY };
 
 /* A driver. Its const struct stands at the foot of its file, as the table of contents. conn is its

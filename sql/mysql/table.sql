@@ -5,7 +5,8 @@
 --       how % is unpacked, given, compared and shown; unique keys it is in, each as id/number of columns
 --       a row without a column for each kind that a parameter of the caller's own SQL may have
 --
--- A plain read. A text is compared in its column's own character set, so that the key is found by its index,
+-- A plain read. Texts out of JSON are in utf8mb4 whatever the connection has (before 8.0.31 MySQL knows no word for
+-- it, and goes by the connection). A text is compared in its column's own character set, so that the key is found by its index,
 -- and with nothing if it has a character that this set has not.
 
 /* rowlock:table */
@@ -14,7 +15,7 @@ SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
             WHEN c.DATA_TYPE IN ('float', 'double') THEN 'real' WHEN c.DATA_TYPE = 'decimal' THEN 'decimal'
             WHEN c.DATA_TYPE IN ('date', 'datetime', 'timestamp', 'time') THEN 'time'
             WHEN c.DATA_TYPE IN ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'bit') THEN 'bytes'
-            WHEN c.CHARACTER_SET_NAME IS NOT NULL OR c.DATA_TYPE = 'json' THEN 'text' ELSE 'other' END,
+            ELSE 'text' END,
        c.IS_NULLABLE = 'NO',
        CASE c.DATA_TYPE WHEN 'tinyint' THEN 127 WHEN 'smallint' THEN 32767 WHEN 'mediumint' THEN 8388607
             WHEN 'int' THEN 2147483647 WHEN 'bigint' THEN 9223372036854775807 ELSE 0 END
@@ -22,9 +23,9 @@ SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
               WHEN c.DATA_TYPE = 'smallint' THEN 32768 WHEN c.DATA_TYPE = 'mediumint' THEN 8388608
               WHEN c.DATA_TYPE = 'int' THEN 2147483648 ELSE 0 END,
        CASE WHEN c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'year') THEN 'BIGINT'
-            WHEN c.DATA_TYPE IN ('float', 'double') THEN 'DOUBLE' ELSE 'LONGTEXT' END,
-       CASE WHEN c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'year', 'float', 'double') THEN '%'
-            ELSE 'UNHEX(%)' END,
+            WHEN c.DATA_TYPE IN ('float', 'double') THEN 'DOUBLE' ELSE 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */' END,
+       CASE WHEN c.DATA_TYPE IN ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'bit') THEN 'UNHEX(%)'
+            ELSE '%' END,
        CASE WHEN c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'year', 'float', 'double',
                                  'binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'bit') THEN '%'
             ELSE 'CONVERT(% USING utf8mb4)' END,
@@ -57,7 +58,7 @@ SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
 UNION ALL SELECT NULL, 'int', 0, 0, 'BIGINT', '%', '%', '', '', NULL
 UNION ALL SELECT NULL, 'bool', 0, 0, 'BIGINT', '%', '%', '', '', NULL
 UNION ALL SELECT NULL, 'real', 0, 0, 'DOUBLE', '%', '%', '', '', NULL
-UNION ALL SELECT NULL, 'decimal', 0, 0, 'LONGTEXT', 'UNHEX(%)', 'CAST(CONVERT(% USING utf8mb4) AS DECIMAL(65,30))', '', '', NULL
-UNION ALL SELECT NULL, 'text', 0, 0, 'LONGTEXT', 'UNHEX(%)', 'CONVERT(% USING utf8mb4)', '', '', NULL
-UNION ALL SELECT NULL, 'time', 0, 0, 'LONGTEXT', 'UNHEX(%)', 'CONVERT(% USING utf8mb4)', '', '', NULL
-UNION ALL SELECT NULL, 'bytes', 0, 0, 'LONGTEXT', 'UNHEX(%)', '%', '', '', NULL
+UNION ALL SELECT NULL, 'decimal', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CAST(CONVERT(% USING utf8mb4) AS DECIMAL(65,30))', '', '', NULL
+UNION ALL SELECT NULL, 'text', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL
+UNION ALL SELECT NULL, 'time', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL
+UNION ALL SELECT NULL, 'bytes', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', 'UNHEX(%)', '%', '', '', NULL

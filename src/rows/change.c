@@ -23,47 +23,44 @@ static size_t values_of(const struct batch *b)
     return uses_set(b) ? b->t->parameters : b->t->columns;
 }
 
-static int check_parameter(struct batch *b, size_t index, const rowlock_value *value,
-                           const char *where)
+static int check_parameter(struct batch *b, size_t index, const rowlock_value *value, size_t row)
 {
     rowlock_kind *kind = &b->kinds[index];
     if ((unsigned)value->kind >= RLK_KINDS)
-        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s: parameter %zu is of no kind that there is",
-                        where, index + 1);
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL,
+                        "row %zu: parameter %zu is of no kind that there is", row, index + 1);
     if (*kind == ROWLOCK_NULL)
         *kind = value->kind;
     if (value->kind != ROWLOCK_NULL && value->kind != *kind)
         return rlk_fail(b->t->db, ROWLOCK_EINVAL,
-                        "%s: parameter %zu is of another kind than in the rows before it", where,
+                        "row %zu: parameter %zu is of another kind than in the rows before it", row,
                         index + 1);
-    return rlk_check_value(b->t->db, &b->t->kind[*kind], value, where);
+    return rlk_check_value(b->t->db, &b->t->kind[*kind], value, row);
 }
 
 static int check_row(struct batch *b, size_t row)
 {
     const rowlock_change *change = &b->changes[row];
     const struct rlk_column *version = rlk_version_of(b->t);
-    char where[40];
     int result = ROWLOCK_OK;
-    snprintf(where, sizeof where, "row %zu", row + 1);
     if (!change->key || (!change->values && values_of(b) > 0))
-        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s: it has no %s", where,
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "row %zu: it has no %s", row + 1,
                         change->key ? "values" : "key");
     for (size_t i = 0; i < b->t->keys && result == ROWLOCK_OK; i++) {
-        result = rlk_check_value(b->t->db, &b->t->all[i], &change->key[i], where);
+        result = rlk_check_value(b->t->db, &b->t->all[i], &change->key[i], row + 1);
         if (result == ROWLOCK_OK && change->key[i].kind == ROWLOCK_NULL)
-            result = rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s: its key %s is NULL", where,
+            result = rlk_fail(b->t->db, ROWLOCK_EINVAL, "row %zu: its key %s is NULL", row + 1,
                               b->t->all[i].name);
     }
     for (size_t i = 0; change->values && i < values_of(b) && result == ROWLOCK_OK; i++)
-        result = b->kinds ? check_parameter(b, i, &change->values[i], where)
+        result = b->kinds ? check_parameter(b, i, &change->values[i], row + 1)
                           : rlk_check_value(b->t->db, &b->t->all[b->t->keys + i],
-                                            &change->values[i], where);
+                                            &change->values[i], row + 1);
     bool moves = b->op == RLK_UPDATE || b->op == RLK_TOUCH;
     if (result == ROWLOCK_OK && moves && change->version >= version->most)
         return rlk_fail(b->t->db, ROWLOCK_EINVAL,
-                        "%s: version %" PRId64 " is the last that the column %s can hold", where,
-                        change->version, version->name);
+                        "row %zu: version %" PRId64 " is the last that the column %s can hold",
+                        row + 1, change->version, version->name);
     return result;
 }
 
@@ -93,15 +90,29 @@ static int compare_rows(const void *one, const void *other, void *context)
     return order;
 }
 
+/* Mostly they come sorted. The first two that do not rise strictly, or count - 1. */
+static size_t find_unsorted(struct batch *b)
+{
+    size_t i = 0;
+    while (i + 1 < b->count && compare_rows(&b->order[i], &b->order[i + 1], b) < 0)
+        i++;
+    return i;
+}
+
 static int sort_rows(struct batch *b)
 {
     for (size_t i = 0; i < b->count; i++)
         b->order[i] = i;
-    qsort_r(b->order, b->count, sizeof *b->order, compare_rows, b);
-    for (size_t i = 1; i < b->count; i++)
-        if (compare_rows(&b->order[i - 1], &b->order[i], b) == 0)
-            return rlk_fail(b->t->db, ROWLOCK_EINVAL, "rows %zu and %zu have the same key",
-                            b->order[i - 1] + 1, b->order[i] + 1);
+    size_t at = find_unsorted(b);
+    if (at + 1 < b->count) {
+        qsort_r(b->order, b->count, sizeof *b->order, compare_rows, b);
+        at = find_unsorted(b);
+    }
+    if (at + 1 < b->count) {
+        size_t one = b->order[at] + 1, other = b->order[at + 1] + 1;
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "rows %zu and %zu have the same key",
+                        one < other ? one : other, one < other ? other : one);
+    }
     return ROWLOCK_OK;
 }
 

@@ -85,15 +85,18 @@ static const char *find_flaw(const struct rlk_column *column, const rowlock_valu
 }
 
 int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlock_value *value,
-                    const char *where)
+                    size_t row)
 {
     const char *flaw = find_flaw(column, value);
     const char *name = column->name ? column->name : "a parameter";
-    if (flaw)
-        return rlk_fail(db, ROWLOCK_EINVAL, "%s: the value for %s %s", where, name, flaw);
-    if (value->kind == ROWLOCK_NULL || takes(column, value->kind))
+    char where[40] = "";
+    if (!flaw && (value->kind == ROWLOCK_NULL || takes(column, value->kind)))
         return ROWLOCK_OK;
-    return rlk_fail(db, ROWLOCK_EINVAL, "%s: %s is %s, and cannot be given %s", where, name,
+    if (row > 0)
+        snprintf(where, sizeof where, "row %zu: ", row);
+    if (flaw)
+        return rlk_fail(db, ROWLOCK_EINVAL, "%sthe value for %s %s", where, name, flaw);
+    return rlk_fail(db, ROWLOCK_EINVAL, "%s%s is %s, and cannot be given %s", where, name,
                     name_of(column->kind), name_of(value->kind));
 }
 
@@ -190,32 +193,51 @@ static bool is_scalar(rowlock_kind kind)
     return kind == ROWLOCK_INT || kind == ROWLOCK_BOOL || kind == ROWLOCK_REAL;
 }
 
-/* Texts, and numbers for columns of texts, are hexadecimal: no character of theirs means anything then. */
+/* Within quotes of JSON; control characters by their numbers. */
+static void add_json_text(struct rlk_buffer *b, const char *text, size_t length)
+{
+    const char *end = text + length;
+    for (const char *at = text; at < end;) {
+        const char *special = at;
+        while (special < end && *special != '"' && *special != '\\' &&
+               (unsigned char)*special >= ' ')
+            special++;
+        rlk_buffer_add(b, at, (size_t)(special - at));
+        if (special < end) {
+            char escape[8];
+            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*special++);
+            rlk_buffer_add(b, escape, 6);
+        }
+        at = special;
+    }
+}
+
+static double read_real(const rowlock_value *decimal)
+{
+    char digits[400];
+    rlk_copy_text(digits, sizeof digits, decimal->text, decimal->length);
+    return strtod(digits, NULL);
+}
+
+/* Bytes are hexadecimal, and so are two characters each. */
 static void add_json(struct rlk_buffer *b, const struct rlk_column *column,
                      const rowlock_value *value)
 {
     bool as_number = is_scalar(column->kind);
-    struct rlk_buffer digits = {0};
     if (value->kind == ROWLOCK_NULL) {
         rlk_buffer_text(b, "null");
-    } else if (as_number && is_scalar(value->kind)) {
-        add_scalar(b, value);
-    } else if (as_number) { /* a decimal for a real */
-        rlk_buffer_text(&digits, "");
-        rlk_buffer_add(&digits, value->text, value->length);
-        add_real(b, digits.no_memory ? 0 : strtod(digits.text, NULL));
+    } else if (as_number && !is_scalar(value->kind)) { /* a decimal for a real */
+        add_real(b, read_real(value));
     } else {
+        rlk_buffer_text(b, as_number ? "" : "\"");
         if (is_scalar(value->kind))
-            add_scalar(&digits, value);
-        rlk_buffer_text(b, "\"");
-        if (is_scalar(value->kind))
-            add_hex(b, digits.text, digits.length);
-        else
+            add_scalar(b, value);
+        else if (value->kind == ROWLOCK_BYTES)
             add_hex(b, value->text, value->length);
-        rlk_buffer_text(b, "\"");
+        else
+            add_json_text(b, value->text, value->length);
+        rlk_buffer_text(b, as_number ? "" : "\"");
     }
-    b->no_memory = b->no_memory || digits.no_memory;
-    rlk_buffer_clear(&digits);
 }
 
 /* ---- rows */
