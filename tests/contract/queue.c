@@ -14,6 +14,8 @@
 
 enum { GUESTS = 5, TURNS = 20 };
 static const long long HOUR_US = 3600000000;
+/* Behind everybody: nobody clears away the dead but those behind him, and sweeps. */
+static const long long LAST_TICKET = 9000000000000000;
 
 static long long in_an_hour(void)
 {
@@ -353,15 +355,17 @@ static void swept(const struct contract *c)
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
     for (int i = 1; i <= 7; i++)
-        leave_ticket(c, "swept line", i, wall_clock_us() - HOUR_US);
-    leave_ticket(c, "swept line", 8, in_an_hour());
+        leave_ticket(c, "swept line", LAST_TICKET + i, wall_clock_us() - HOUR_US);
+    leave_ticket(c, "swept line", LAST_TICKET + 8, in_an_hour());
     is_result(holder.db, rowlock_sweep(holder.db, &dry, &report), ROWLOCK_OK, "sweep dry");
     tap_is_int(tickets_of(c, "swept line"), 9, "removes no ticket");
     is_result(holder.db, rowlock_sweep(holder.db, NULL, &report), ROWLOCK_OK, "sweep");
     tap_is_int(report.waiters, 7, "removes the tickets of those who are gone");
     tap_is_int(tickets_of(c, "swept line"), 2, "and leaves those that live");
     tap_ok(ticket_of(&g) != 0, "that of who waits among them");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'swept line' AND ticket = 8");
+    db_exec(c->raw, c->url,
+            "DELETE FROM rowlock_waiters WHERE name = 'swept line' AND ticket = %lld",
+            LAST_TICKET + 8);
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
     guest_gets(&g, "which he gets");
     guest_close(&g);
@@ -403,15 +407,14 @@ static void what_is_listed(const struct contract *c)
     g.how.permits = ROWLOCK_SHARED;
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
-    leave_ticket(c, "listed line", 1,
-                 wall_clock_us() - HOUR_US); /* after somebody who may clear it */
+    leave_ticket(c, "listed line", LAST_TICKET, wall_clock_us() - HOUR_US);
     is_result(holder.db, rowlock_list_waiters(holder.db, "listed line", see, &seen), ROWLOCK_OK,
               "a line is listed");
     tap_is_int(seen.count, 2, "the dead ones too");
-    tap_is_int(seen.waiters[0].place, 0, "who have no place");
-    tap_ok(seen.waiters[0].remaining_ms < 0, "and no time remaining");
-    const rowlock_waiter *w = &seen.waiters[1];
-    tap_is_int(w->place, 1, "so the first who lives is the first");
+    tap_is_int(seen.waiters[1].place, 0, "who have no place");
+    tap_ok(seen.waiters[1].remaining_ms < 0, "and no time remaining");
+    const rowlock_waiter *w = &seen.waiters[0];
+    tap_is_int(w->place, 1, "who lives has one");
     tap_is_str(w->name, "listed line", "the waiter's lock");
     tap_is_str(w->owner, "the waiter", "his owner");
     tap_is_str(w->program, "waiting program", "his program");
