@@ -30,7 +30,7 @@
 
 enum {
     OLDEST_VERSION = 3035000,
-    PATIENCE_MS = 250, /* longest wait for the file in one step */
+    PATIENCE_US = 250000, /* longest wait for the file in one step */
     STATEMENTS_MAX = 6, /* in the text of one step */
     QUERIES_MAX = 32, /* of the caller's own tables, kept prepared */
     PATH_ROOM = 4096,
@@ -53,7 +53,7 @@ struct connection {
     const struct rlk_texts *texts;
     bool adopted;
     char path[PATH_ROOM];
-    int patience_ms; /* what the busy handler is set to */
+    int64_t patience_us, waits_since_us; /* for the file, in the busy handler */
     bool has_socket;
     int socket; /* rings others, and where it has an address can be rung */
     char bell[BELL_ROOM]; /* that address; "": none yet, or they are not to be had here */
@@ -337,14 +337,26 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
     }
 }
 
-/* How long SQLite may wait for another's lock, which is the only waiting here. */
-static void be_patient(struct connection *conn, struct rlk_call *call)
+/* SQLite's busy handler, which is the only waiting here: may it ask for the file again? Its own would soon
+ * ask only every 50 ms, and never meet the moment between two transactions of somebody who writes all the
+ * time. Not at equal intervals, because such a writer may have the same. */
+static int wait_for_file(void *context, int asked)
 {
-    int64_t left_ms = (call->deadline_us - rlk_now_us()) / 1000;
-    int patience_ms = left_ms < 0 ? 0 : left_ms > PATIENCE_MS ? PATIENCE_MS : (int)left_ms;
-    if (patience_ms != conn->patience_ms)
-        sqlite3_busy_timeout(conn->db, patience_ms);
-    conn->patience_ms = patience_ms;
+    struct connection *conn = context;
+    unsigned char chance;
+    if (asked == 0)
+        conn->waits_since_us = rlk_now_us();
+    if (rlk_now_us() - conn->waits_since_us >= conn->patience_us)
+        return 0;
+    sqlite3_randomness(sizeof chance, &chance);
+    sqlite3_sleep(1 + chance % 3);
+    return 1;
+}
+
+static void be_patient(struct connection *conn, const struct rlk_call *call)
+{
+    int64_t left_us = call->deadline_us - rlk_now_us();
+    conn->patience_us = left_us < PATIENCE_US ? left_us : PATIENCE_US;
 }
 
 /* Without create, a file that is not there is RLK_SCHEMA: whoever only looks, or mistypes a path, must
@@ -360,6 +372,7 @@ static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, 
         return RLK_NOMEM;
     if (code == SQLITE_OK) {
         sqlite3_extended_result_codes(conn->db, 1);
+        sqlite3_busy_handler(conn->db, wait_for_file, conn);
         be_patient(conn, call);
         /* Reading the header finds out whether this is a database at all. */
         code = pragma(conn->db, "PRAGMA schema_version", NULL, 0);
@@ -373,7 +386,6 @@ static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, 
         (code & 0xFF) == SQLITE_CANTOPEN ? cannot_open(conn, call) : failed(conn, call);
     sqlite3_close_v2(conn->db);
     conn->db = NULL;
-    conn->patience_ms = 0;
     return class;
 }
 
