@@ -253,7 +253,7 @@ test-programs: all $(TEST_PROGRAMS)
 
 # TESTS=word runs only the tests with that word in their name; TEST_JOBS=1 one at a time.
 TESTS ?=
-TEST_JOBS ?= 2
+TEST_JOBS ?= 3
 PROVE ?= prove
 PROVE_FLAGS ?=
 TEST_ENV = HARNESS_RULESFILE=tests/lib/order.yml ROWLOCK_TEST_BUILD=$(CURDIR)/$(BUILD) \

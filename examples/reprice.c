@@ -60,7 +60,9 @@ int main(int argc, char **argv)
     if (result == ROWLOCK_OK)
         result = rowlock_walk(prices, &how, &report);
     rowlock_db_error(db, &err);
-    if (result != ROWLOCK_OK)
+    if (result == ROWLOCK_BUSY)
+        fputs("reprice: another one is at work\n", stderr);
+    else if (result != ROWLOCK_OK)
         fprintf(stderr, "reprice: %s: %s\n", rowlock_result_name(result), err.text);
     printf("%lld rows, %lld written, %lld left as they were, %lld conflicts, %lld failed%s\n",
            (long long)report.rows, (long long)report.written, (long long)report.left,
