@@ -166,6 +166,13 @@ static const struct meaning meanings_inside[] = {
     {RLK_UNCERTAIN, ROWLOCK_ECONN, false, "; close the connection: your transaction went with it"},
 };
 
+/* Where the transaction is ours: the same, but nobody else has to do anything about it. */
+static const struct meaning meanings_framed[] = {
+    {RLK_CONTENTION, ROWLOCK_CONFLICT, true, "; others kept it busy all the time: try again"},
+    {RLK_UNSENT, ROWLOCK_ECONN, true, "; nothing was done"},
+    {RLK_UNCERTAIN, ROWLOCK_ECONN, true, "; nothing was done"},
+};
+
 static const struct meaning *find_meaning(const struct meaning *table, size_t count,
                                           enum rlk_class class)
 {
@@ -178,7 +185,9 @@ static const struct meaning *find_meaning(const struct meaning *table, size_t co
 int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *call)
 {
     const struct meaning *m = NULL;
-    if (call->inside)
+    if (call->inside && db->framed)
+        m = find_meaning(meanings_framed, sizeof meanings_framed / sizeof *m, class);
+    else if (call->inside)
         m = find_meaning(meanings_inside, sizeof meanings_inside / sizeof *m, class);
     if (!m)
         m = find_meaning(meanings, sizeof meanings / sizeof *m, class);

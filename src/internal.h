@@ -29,6 +29,7 @@ struct rowlock_db {
     struct rlk_witness
         *witness; /* of a transaction that may be run again; NULL: nobody needs one */
     bool in_tx; /* a transaction of ours is open, or was when the connection was lost */
+    bool framed; /* that one is a part of one call, which begins it anew itself */
     bool schema_ok; /* our tables were looked at on this connection */
     bool several; /* the URL names other servers, which may take writes when this one does not */
     int found_version; /* of our tables when last looked at; 0: missing or half installed;

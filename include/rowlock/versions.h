@@ -111,6 +111,8 @@ typedef struct rowlock_change {
      * UNDONE     not changed because of another row: all was to be done or nothing, or the statement that
      *            it was in was refused.
      * EUNCERTAIN the answer was lost. It is not as it was: we, or another, changed it.
+     * ESERVER    it is as it should be, but the database leaves it so: a trigger or policy of the table.
+     * EINVAL     its version is no integer of 64 bits.
      * CANCELLED  not reached. */
     int result;
     int32_t reserved;
@@ -142,7 +144,7 @@ ROWLOCK_API void rowlock_change_options_init(rowlock_change_options *options);
  *          updates for rows that are there.
  *  remove  deletes rows.
  *
- * OK: all of them. Else what hindered the first that was not changed: STALE, GONE, EXISTS, EUNCERTAIN;
+ * OK: all of them. Else what hindered the first that was not changed: STALE, GONE, EXISTS, EUNCERTAIN, ESERVER;
  * each change has its own result. The others were changed, unless all or nothing was asked for.
  * CONFLICT  the transaction around it lost against another's; see above. Nothing was changed that a
  *           rollback does not undo.

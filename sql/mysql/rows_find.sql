@@ -6,6 +6,7 @@
 --
 -- With a lock, or where it is the first read of its transaction, it sees the newest state at any isolation. Keys that
 -- the database takes for equal are all marked by the statement that changed their row once: it did so for the first.
+-- The limit is none: without one, that of the session would hold (sql_select_limit).
 -- MySQL wants the JSON table out of the locking clause's sight.
 
 /* rowlock:rows_find */
@@ -14,4 +15,4 @@ SELECT v.rlk_n, t.{version},
        ROW_NUMBER() OVER (PARTITION BY {order}, FIND_IN_SET(v.rlk_n, @rlk_rows) > 0 ORDER BY v.rlk_n)
   FROM (SELECT * FROM JSON_TABLE(CONVERT({pack} USING utf8mb4), '$[*]' COLUMNS (rlk_n FOR ORDINALITY{paths})) AS j) AS v
   LEFT JOIN {table} AS t ON {match}
- ORDER BY v.rlk_n {lock:LOCK IN SHARE MODE|FOR UPDATE}
+ ORDER BY v.rlk_n LIMIT 18446744073709551615 {lock:LOCK IN SHARE MODE|FOR UPDATE}

@@ -7,7 +7,8 @@
 --
 -- A plain read. Texts out of JSON are in utf8mb4 whatever the connection has (before 8.0.31 MySQL knows no word for
 -- it, and goes by the connection). A text is compared in its column's own character set, so that the key is found by its index,
--- and with nothing if it has a character that this set has not.
+-- and with nothing if it has a character that this set has not. Bits are compared with nothing: given as bytes, they
+-- would be taken for a number written in digits. The limit is none: without one, that of the session would hold.
 
 /* rowlock:table */
 SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
@@ -29,8 +30,8 @@ SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
        CASE WHEN c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'year', 'float', 'double',
                                  'binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'bit') THEN '%'
             ELSE 'CONVERT(% USING utf8mb4)' END,
-       CASE WHEN c.DATA_TYPE = 'decimal'
-            THEN CONCAT('CAST(CONVERT(% USING utf8mb4) AS DECIMAL(65,', LEAST(30, 65 - (c.NUMERIC_PRECISION - c.NUMERIC_SCALE)), '))')
+       CASE WHEN c.DATA_TYPE = 'bit' THEN ''
+            WHEN c.DATA_TYPE = 'decimal' THEN CONCAT('CAST(CONVERT(% USING utf8mb4) AS DECIMAL(65,', LEAST(30, 65 - (c.NUMERIC_PRECISION - c.NUMERIC_SCALE)), '))')
             WHEN c.DATA_TYPE IN ('datetime', 'timestamp') THEN 'CAST(CONVERT(% USING utf8mb4) AS DATETIME(6))'
             WHEN c.DATA_TYPE = 'date' THEN 'CAST(CONVERT(% USING utf8mb4) AS DATE)'
             WHEN c.DATA_TYPE = 'time' THEN 'CAST(CONVERT(% USING utf8mb4) AS TIME(6))'
@@ -62,3 +63,4 @@ UNION ALL SELECT NULL, 'decimal', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ 
 UNION ALL SELECT NULL, 'text', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL
 UNION ALL SELECT NULL, 'time', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL
 UNION ALL SELECT NULL, 'bytes', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', 'UNHEX(%)', '%', '', '', NULL
+LIMIT 18446744073709551615

@@ -291,6 +291,9 @@ static enum rlk_class classify_query(unsigned code, bool sent)
         if (unfit[i] == code)
             return RLK_INVALID;
     }
+    /* Killed, or out of time: unlike a procedure, a statement by itself is rolled back then. */
+    if (code == ER_QUERY_INTERRUPTED || code == 1969 || code == 3024)
+        return RLK_CONTENTION;
     return classify(code, sent);
 }
 

@@ -179,7 +179,7 @@ int rlk_change_row(struct batch *b, rowlock_change *change)
         }
     }
     if (result == ROWLOCK_OK && !explained)
-        change->result = b->op == RLK_INSERT ? ROWLOCK_EXISTS : ROWLOCK_STALE;
+        change->result = ROWLOCK_ESERVER; /* see say_first() */
     return result;
 }
 
@@ -190,9 +190,14 @@ static rowlock_change *row_of(struct batch *b, int64_t number)
     return number >= 1 && number <= (int64_t)b->n ? &b->changes[b->rows[number - 1]] : NULL;
 }
 
+/* Number 0 is no row, but says how many were made. */
 static int take_applied(void *context, const rowlock_value *cells, size_t count)
 {
     struct batch *b = context;
+    if (count >= 2 && cells[0].number == 0) {
+        b->made = (size_t)cells[1].number;
+        return 0;
+    }
     rowlock_change *change = count >= 2 ? row_of(b, cells[0].number) : NULL;
     if (change) {
         b->told += change->result == UNTOLD;
@@ -238,15 +243,18 @@ static int take_found(void *context, const rowlock_value *cells, size_t count)
     enum { NUMBER, VERSION, MARKED, COPY, FOUND };
     struct batch *b = context;
     rowlock_change *change = count >= FOUND ? row_of(b, cells[NUMBER].number) : NULL;
-    b->odd = change && cells[VERSION].kind != ROWLOCK_NULL && cells[VERSION].kind != ROWLOCK_INT;
-    if (!change || b->odd)
+    if (!change)
         return 1;
     bool there = cells[VERSION].kind != ROWLOCK_NULL;
+    bool odd = there && cells[VERSION].kind != ROWLOCK_INT;
     bool marked = b->op != RLK_EXPECT && cells[MARKED].number != 0;
     if (change->result != UNTOLD)
         return 0;
+    b->odd = b->odd || odd;
     if (marked && (!there || cells[COPY].number == 1))
         applied(b, change, next_version(b, change));
+    else if (odd)
+        change->result = ROWLOCK_EINVAL;
     else if (!explain(b, change, there, cells[VERSION].number, b->uncertain) && b->op != RLK_EXPECT)
         change->result = PARADOX;
     return 0;
@@ -286,13 +294,13 @@ static int look_after_rows(struct batch *b, bool inside)
         return look_again(b, inside);
     if (result != ROWLOCK_OK && b->unnamed && !inside)
         return b->t->db->error.code = ROWLOCK_EUNCERTAIN;
-    if (result == ROWLOCK_OK && b->odd)
-        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s", RLK_ODD_VERSION);
     for (size_t i = 0; result == ROWLOCK_OK && i < b->n; i++) {
         rowlock_change *change = &b->changes[b->rows[i]];
         if (change->result == UNTOLD && !explain(b, change, false, 0, b->uncertain))
             change->result = PARADOX;
     }
+    if (result == ROWLOCK_OK && b->odd)
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s", RLK_ODD_VERSION);
     return result;
 }
 
@@ -326,9 +334,33 @@ static int change_leftovers(struct batch *b)
 static void begin_chunk(struct batch *b)
 {
     snprintf(b->tag, sizeof b->tag, "%016" PRIx64, (uint64_t)rlk_next_attempt(b->t->db));
-    b->told = 0;
+    b->told = b->made = 0;
     b->unnamed = false;
     forget_all(b);
+}
+
+static void all_applied(struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->changes[b->rows[i]].result == UNTOLD)
+            applied(b, &b->changes[b->rows[i]], next_version(b, &b->changes[b->rows[i]]));
+    b->told = b->n;
+}
+
+/* Made under keys that are not those given: by a trigger of the table. */
+static int look_after_strangers(struct batch *b)
+{
+    if (b->made <= b->told)
+        return ROWLOCK_OK;
+    if (b->made == b->n) {
+        all_applied(b);
+        return ROWLOCK_OK;
+    }
+    return rlk_fail(
+        b->t->db, ROWLOCK_EUNCERTAIN,
+        "a trigger gave %zu of the new rows other keys, by which it cannot be told which "
+        "of the rows they are",
+        b->made - b->told);
 }
 
 static int apply_chunk(struct batch *b, bool inside)
@@ -342,12 +374,10 @@ static int apply_chunk(struct batch *b, bool inside)
         result = send_pack(b, &shape, take_applied, &asking);
     b->uncertain = asking.was_uncertain;
     bool untold = result == ROWLOCK_OK && b->told == 0 && b->op != RLK_INSERT;
-    if (untold &&
-        asking.query.changed == (int64_t)b->n) { /* all of them, and no need to say which */
-        for (size_t i = 0; i < b->n; i++)
-            applied(b, &b->changes[b->rows[i]], next_version(b, &b->changes[b->rows[i]]));
-        b->told = b->n;
-    }
+    if (untold && asking.query.changed == (int64_t)b->n) /* and no need to say which */
+        all_applied(b);
+    if (result == ROWLOCK_OK)
+        result = look_after_strangers(b);
     bool some = asking.query.changed > 0 || b->op == RLK_INSERT;
     b->unnamed = b->told == 0 && some && b->t->db->backend->packing == RLK_JSON;
     return result;

@@ -242,6 +242,11 @@ static int say_first(const struct batch *b)
         case ROWLOCK_STALE:
             return rlk_fail(b->t->db, ROWLOCK_STALE, "row %s has version %" PRId64 ", not %" PRId64,
                             key, change->current, change->version);
+        case ROWLOCK_ESERVER:
+            return rlk_fail(b->t->db, ROWLOCK_ESERVER,
+                            "row %s is as it should be, but the database leaves it so: a trigger "
+                            "or a policy of the table",
+                            key);
         default:
             return rlk_fail(b->t->db, change->result,
                             "the answer was lost; row %s is not as it was: it, or another, was "

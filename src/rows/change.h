@@ -19,6 +19,7 @@ struct batch {
     size_t n;
     char tag[RLK_TAG_LENGTH + 1];
     size_t told; /* how many rows it is known to have changed */
+    size_t made; /* how many it made, where it says so: some perhaps under other keys */
     bool uncertain; /* an earlier sending of it may have been carried out */
     bool unnamed; /* it changed some, and has not said which */
     bool odd; /* a row has a version that is no integer of 64 bits */

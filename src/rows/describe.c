@@ -142,9 +142,10 @@ static int judge(const struct looking *l)
             return rlk_fail(db, ROWLOCK_EINVAL, "the table has no column %s%s", t->all[i].name,
                             &t->all[i] == version ? "; docs/VERSIONS.md says how to add one" : "");
     for (size_t i = 0; i < t->keys; i++)
-        if (t->all[i].kind == ROWLOCK_REAL)
+        if (t->all[i].kind == ROWLOCK_REAL || !t->all[i].match[0])
             return rlk_fail(db, ROWLOCK_EINVAL,
-                            "%s is a floating point number, by which no row can be told apart",
+                            "%s is a floating point number or a field of bits, by which no row "
+                            "can be told apart",
                             t->all[i].name);
     if (!is_unique(t))
         return rlk_fail(db, ROWLOCK_EINVAL,

@@ -68,6 +68,15 @@ static int try_once(rowlock_db *db, bool inside, int (*work)(void *context), voi
     return result;
 }
 
+static int try_alone(rowlock_db *db, int (*work)(void *context), void *context)
+{
+    db->framed = true;
+    int result = try_once(db, false, work, context);
+    db->framed = false;
+    db->error.transaction_over = 0; /* nobody else has one */
+    return result;
+}
+
 int rlk_framed(rowlock_db *db, int (*work)(void *context), void *context)
 {
     bool inside;
@@ -76,14 +85,17 @@ int rlk_framed(rowlock_db *db, int (*work)(void *context), void *context)
     int result = rlk_is_inside(db, &inside);
     if (result != ROWLOCK_OK)
         return result;
+    if (inside)
+        return try_once(db, true, work, context);
     for (;;) {
-        result = try_once(db, inside, work, context);
+        result = try_alone(db, work, context);
         bool undone = result == ROWLOCK_CONFLICT || (result == ROWLOCK_ECONN && !db->adopted);
-        if (inside || !undone)
+        int64_t pause_us = undone ? rlk_pause_retry(db, &tries) : 0;
+        if (undone && rlk_now_us() + pause_us < until_us)
+            rlk_wait_plain(pause_us);
+        else if (result == ROWLOCK_CONFLICT)
+            return db->error.code = ROWLOCK_ESERVER;
+        else
             return result;
-        int64_t pause_us = rlk_pause_retry(db, &tries);
-        if (rlk_now_us() + pause_us >= until_us)
-            return result;
-        rlk_wait_plain(pause_us);
     }
 }

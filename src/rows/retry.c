@@ -143,6 +143,7 @@ int rowlock_retry(rowlock_db *db, int (*attempt)(void *context, const rowlock_at
     r.report.size = sizeof r.report;
     r.until_us = rlk_wait_end(r.options.deadline_ms);
     result = retry(&r);
+    db->error.transaction_over = 0; /* it was ours */
     if (report)
         rlk_give_struct(report, &r.report, sizeof r.report);
     return result;

@@ -152,6 +152,12 @@ static bool is_outcome(int result)
     return result == ROWLOCK_OK || result == ROWLOCK_STALE || result == ROWLOCK_GONE;
 }
 
+/* By the table, and so again if it is sent again. */
+static bool is_refused(const rowlock_db *db, int result)
+{
+    return result == ROWLOCK_EINVAL || (result == ROWLOCK_ESERVER && !db->error.retryable);
+}
+
 /* A row that the table refuses is found by writing them one by one. */
 static int change_one(void *context)
 {
@@ -167,8 +173,7 @@ static int write_singly(struct walk *w)
     for (size_t i = 0; i < w->count && result == ROWLOCK_OK; i++) {
         w->changes = &all[i];
         result = rlk_framed(w->db, change_one, w);
-        bool refused = result == ROWLOCK_ESERVER || result == ROWLOCK_EINVAL;
-        if (refused && !w->db->error.transaction_over) {
+        if (is_refused(w->db, result) && !w->db->error.transaction_over) {
             rowlock_row row = rlk_page_row(w->t, &w->rows, w->row_of[i]);
             note_failed(w, &row, result, w->db->error.text);
             all[i].result = result;
@@ -314,8 +319,7 @@ static int write_chunk(struct writing *x)
     for (int i = 0; i < COMMITS && again; i++) {
         again = false;
         result = rlk_framed(w->db, write_here, x);
-        bool refused = result == ROWLOCK_ESERVER || result == ROWLOCK_EINVAL;
-        if (refused && !x->singly && w->count > 0)
+        if (is_refused(w->db, result) && !x->singly && w->count > 0)
             again = x->singly = true;
         else if (result == ROWLOCK_EUNCERTAIN)
             result = settle(x, &again);

@@ -53,6 +53,7 @@ static const struct {
     {"within", contract_within},
     {"retry", contract_retry},
     {"walk", contract_walk},
+    {"obstacles", contract_obstacles},
     {"interleave", contract_interleave},
     {"own", run_own},
 };
