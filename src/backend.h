@@ -108,6 +108,7 @@ enum rlk_step {
     RLK_STEP_ONCE_CLAIM,
     RLK_STEP_ONCE_LOOK,
     RLK_STEP_ONCE_COMPLETE,
+    RLK_STEP_ONCE_PROVE, /* only where a snapshot can hide a claim from it */
     RLK_STEP_ONCE_ABANDON,
     RLK_STEP_ONCE_SWEEP,
     RLK_STEP_WALK_LOAD,

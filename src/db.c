@@ -197,5 +197,6 @@ void rowlock_db_close(rowlock_db *db)
         rlk_lock_abandon(db->locks);
         reachable = db->up;
     }
+    rlk_onces_abandon(db);
     free_db(db);
 }

@@ -49,6 +49,7 @@ struct rowlock_db {
     char program[RLK_TEXT_MAX + 1];
 
     rowlock_lock *locks;
+    struct rowlock_once *onces;
     rowlock_error error;
     int wake[2]; /* rowlock_cancel() writes, a wait reads */
     uint64_t seed, attempts; /* see rlk_next_attempt() */
@@ -280,6 +281,9 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
 /* queue.c: after a try was BUSY, until one is not. TIMEOUT, CANCELLED, DEADLOCK, or as rlk_try(). */
 int rlk_wait_in_line(struct rlk_acquiring *a, int64_t until_us);
 void rlk_leave_line(rowlock_lock *lock); /* if an earlier wait could not */
+
+/* rows/once.c */
+void rlk_onces_abandon(rowlock_db *db); /* it is being closed */
 
 /* start.c */
 bool rlk_is_ours(const rowlock_db *db); /* this process's, and not a started acquire's */

@@ -52,6 +52,7 @@ static const char *const step_names[RLK_STEP_COUNT] = {
     [RLK_STEP_ONCE_CLAIM] = "once_claim",
     [RLK_STEP_ONCE_LOOK] = "once_look",
     [RLK_STEP_ONCE_COMPLETE] = "once_complete",
+    [RLK_STEP_ONCE_PROVE] = "once_prove",
     [RLK_STEP_ONCE_ABANDON] = "once_abandon",
     [RLK_STEP_ONCE_SWEEP] = "once_sweep",
     [RLK_STEP_WALK_LOAD] = "walk_load",

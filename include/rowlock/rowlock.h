@@ -224,8 +224,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_sqlite(rowlock_db **out, str
                                                            rowlock_error *err);
 
 /* Close. Locks still held are released first, one round trip each, as well as can be done: what
- * cannot be released expires. Lock handles still open become useless but must still be closed.
- * NULL is harmless. */
+ * cannot be released expires. Lock handles still open become useless but must still be closed,
+ * and so must those of rowlock_once_claim(). NULL is harmless. */
 ROWLOCK_API void rowlock_db_close(rowlock_db *db);
 
 /* Copy what the last failing call on this handle, or on a lock of it, had to say. No round trip. */

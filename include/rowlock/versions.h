@@ -325,7 +325,8 @@ ROWLOCK_API void rowlock_once_options_init(rowlock_once_options *options);
  *           to close.
  * BUSY      in progress: another claimed it, and its time is not over. *out is NULL.
  * DONE      it was done; rowlock_once_result() has what was stored. *out is yours to close.
- * MISMATCH  the key was used for something else: another fingerprint. *out is NULL.
+ * MISMATCH  the key was used for something else: another fingerprint. *out is NULL. That stays so when the
+ *           time of a claim is over, until the key is swept. A key that was given back is free for anything.
  *
  * Outside of a transaction it is a commit of its own. In yours, on an adopted connection, it lasts if you
  * commit, and others who claim the key meanwhile wait for that. Round trips: 2. */
@@ -334,23 +335,37 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_claim(rowlock_db *db, const char
                                                       rowlock_once **out);
 
 /* Say that it is done, in the transaction of tx in which it was done (or db itself, then as a commit of its
- * own), with a result of up to 65,535 bytes for those who ask again. OK; LOST: it took longer than ttl_ms, or was taken over, and another has claimed it:
- * roll back. Round trips: 1. */
+ * own), with a result of up to 65,535 bytes for those who ask again.
+ *
+ * OK        it is done, if that transaction commits. Said again with the same claim it is OK as well and
+ *           replaces the result, for a transaction may have been rolled back.
+ * LOST      the claim is gone: it took longer than ttl_ms, or a later holder of the lock came, and another has
+ *           claimed the key, or it was swept; or you gave it back yourself. Roll back.
+ * CONFLICT  only in your transaction: it lost a race, or on PostgreSQL above READ COMMITTED its snapshot is
+ *           older than the claim. Roll back, and do it again: the claim is as it was.
+ * EMISUSE   it was DONE when it was claimed; or the rowlock_db that it was claimed on is closed.
+ *
+ * Round trips: 1; where it is LOST in your transaction on PostgreSQL, up to 3. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_complete(rowlock_once *once, rowlock_db *tx,
                                                          const void *result, size_t length);
 
-/* Give it back: it was not done, and the next who claims it may do it at once. Round trips: 1. */
+/* Give it back: it was not done, and the next who claims it may do it at once. OK means that the claim is
+ * not, or no longer, in progress, not that the key is free: what was completed stays done, and what another
+ * has taken over stays that other's. EMISUSE as above. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_abandon(rowlock_once *once);
 
-/* What was stored, borrowed until closing. NULL if it is not done. */
+/* What was stored when the claim said DONE, borrowed until closing; not NULL then, even if it has no bytes,
+ * but *length (may be NULL) is 0. NULL otherwise, also after completing it yourself. */
 ROWLOCK_API const void *rowlock_once_result(const rowlock_once *once, size_t *length);
 
-/* Frees memory only: a claim that is neither completed nor abandoned stays until its time is over. NULL is
+/* Frees memory only: a claim that is neither completed nor abandoned stays until its time is over. After
+ * its rowlock_db was closed a handle is of use for its result only, but must still be closed. NULL is
  * harmless. */
 ROWLOCK_API void rowlock_once_close(rowlock_once *once);
 
-/* Forget what was completed, or given up, longer ago than older_ms, in transactions of batch keys (0: 500).
- * *removed (may be NULL) says how many. Round trips: 1 a batch. */
+/* Forget what was completed longer ago than older_ms, and what was claimed longer ago, never completed, and
+ * whose time is over: whoever claimed that and comes late finds LOST, though nobody else has claimed it. In
+ * transactions of batch keys (0: 500). *removed (may be NULL) says how many. Round trips: 1 a batch. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_sweep(rowlock_db *db, int64_t older_ms,
                                                       int32_t batch, int64_t *removed);
 

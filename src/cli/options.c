@@ -66,7 +66,7 @@ static const struct option_row rows[] = {
     {OPT_IDLE, 0, "idle", "DURATION", "forget token counters unused so long, or 'never' (30d)",
      LENGTH_OR_NEVER, AT(idle_ms), 0, 0},
     {OPT_ONCE_OLDER_THAN, 0, "once-older-than", "DURATION",
-     "forget keys of --once done so long ago, or 'never' (30d)", LENGTH_OR_NEVER,
+     "forget keys of --once done so long ago, more than 0, or 'never' (30d)", LENGTH_OR_NEVER,
      AT(once_older_than_ms), 0, 0},
     {OPT_BATCH, 0, "batch", "N", "remove so many rows in one transaction (500)", NUMBER, AT(batch),
      1, 10000},

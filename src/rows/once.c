@@ -10,7 +10,8 @@ enum { LONGEST_RESULT = 65535, SWEEP_BATCH = 500 };
 
 struct rowlock_once {
     uint32_t tag;
-    rowlock_db *db;
+    rowlock_db *db; /* NULL once that was closed */
+    rowlock_once *next, *previous;
     char *key;
     int64_t attempt;
     bool done;
@@ -32,6 +33,35 @@ static int ask_ours(rowlock_db *db, enum rlk_step step, const rowlock_value *val
     if (changed)
         *changed = asking.query.changed;
     return result;
+}
+
+/* ---- handles */
+
+static void link_to_db(rowlock_once *once, rowlock_db *db)
+{
+    once->db = db;
+    once->next = db->onces;
+    if (once->next)
+        once->next->previous = once;
+    db->onces = once;
+}
+
+static void unlink_from_db(rowlock_once *once)
+{
+    if (once->next)
+        once->next->previous = once->previous;
+    if (once->previous)
+        once->previous->next = once->next;
+    else
+        once->db->onces = once->next;
+    once->next = once->previous = NULL;
+    once->db = NULL;
+}
+
+void rlk_onces_abandon(rowlock_db *db)
+{
+    while (db->onces)
+        unlink_from_db(db->onces);
 }
 
 /* ---- claiming */
@@ -126,7 +156,7 @@ int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_optio
         return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
     }
     once->tag = RLK_ONCE_TAG;
-    once->db = db;
+    link_to_db(once, db);
     once->attempt = rlk_next_attempt(db);
     result = claim(once, &o);
     if (result == ROWLOCK_OK || result == ROWLOCK_DONE)
@@ -143,9 +173,30 @@ static int enter_once(rowlock_once *once, rowlock_db *db, const char *verb)
     if (!once || once->tag != RLK_ONCE_TAG)
         return ROWLOCK_EMISUSE;
     int result = rlk_enter(db, verb, once->key);
+    if (result == ROWLOCK_OK && !once->db)
+        return rlk_fail(db, ROWLOCK_EMISUSE, "the rowlock_db that it was claimed on is closed");
     if (result == ROWLOCK_OK && once->done)
         return rlk_fail(db, ROWLOCK_EMISUSE, "it is done already");
     return result;
+}
+
+/* Nothing was changed. Inside a transaction that may be because its snapshot is older than the claim: then
+ * this fails as CONFLICT. The row that it makes where there is none is taken away at once. */
+static int found_lost(const rowlock_once *once, rowlock_db *tx)
+{
+    const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
+    bool inside = false;
+    int64_t made = 0;
+    int result = tx->texts.sql[RLK_STEP_ONCE_PROVE] ? rlk_is_inside(tx, &inside) : ROWLOCK_OK;
+    if (result == ROWLOCK_OK && inside)
+        result = ask_ours(tx, RLK_STEP_ONCE_PROVE, values, 2, NULL, NULL, NULL, &made);
+    if (result == ROWLOCK_OK && made > 0)
+        result = ask_ours(tx, RLK_STEP_ONCE_ABANDON, values, 2, NULL, NULL, NULL, NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    return rlk_fail(tx, ROWLOCK_LOST,
+                    "the claim is gone: another has claimed the key since, or it was given back or "
+                    "swept: roll back");
 }
 
 int rowlock_once_complete(rowlock_once *once, rowlock_db *tx, const void *bytes, size_t length)
@@ -164,9 +215,7 @@ int rowlock_once_complete(rowlock_once *once, rowlock_db *tx, const void *bytes,
     result = ask_ours(tx, RLK_STEP_ONCE_COMPLETE, values, 3, NULL, NULL, NULL, &changed);
     if (result != ROWLOCK_OK || changed > 0)
         return result;
-    return rlk_fail(
-        tx, ROWLOCK_LOST,
-        "it has been claimed again since, for its time was over or it was taken over: roll back");
+    return found_lost(once, tx);
 }
 
 int rowlock_once_abandon(rowlock_once *once)
@@ -193,6 +242,8 @@ void rowlock_once_close(rowlock_once *once)
 {
     if (!once || once->tag != RLK_ONCE_TAG)
         return;
+    if (once->db)
+        unlink_from_db(once);
     once->tag = 0;
     rlk_buffer_clear(&once->result);
     rlk_free(once->key);

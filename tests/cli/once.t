@@ -131,6 +131,51 @@ lost() {
     same "by two, as was said" "$(ran lost)" 2
 }
 
+# A job that is told to end, and says that all is well, is taken at its word.
+content() {
+    start run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' "$work/content"
+    until_true 20 test -s "$work/content"
+    kill -TERM "$pid"
+    ends "a job that makes 0 of a signal" 0 "$pid"
+    exits "is done" 0 run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' \
+        "$work/content"
+    same "once" "$(ran content)" 1
+}
+
+# The database's own client, fed with statements.
+sql_client() {
+    local place
+    place=$(url_of "$db")
+    place=${place%%\?*}
+    case $db in
+        postgres) PGOPTIONS='-c client_min_messages=warning' psql -qAtX "$place" ;;
+        mysql)
+            place=${place#*@}
+            mariadb --no-defaults -u root -h 127.0.0.1 -P "$(expr "$place" : '[^:]*:\([0-9]*\)')" \
+                --skip-column-names --batch "$(basename "$place")"
+            ;;
+        sqlite) sqlite3 -cmd '.timeout 60000' "${place#sqlite:}" ;;
+    esac
+}
+
+# While the job runs somebody takes the table away.
+not_taken_down() {
+    local wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
+    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
+        tap_note "no sqlite3 to take the table away with"
+        return
+    fi
+    start run untold --once k12 --ttl 1h -- sh -c "$wait_for" "$work/untold"
+    until_true 20 test -s "$work/untold"
+    echo "ALTER TABLE cli_$$_once RENAME TO cli_$$_twice" | sql_client
+    touch "$work/untold.go"
+    ends "that it was done cannot be told: the status says why" 78 "$pid"
+    has "and so do words" "$(<"$work/bg.err")" "'k12' was done, but may not be known as done"
+    echo "ALTER TABLE cli_$$_twice RENAME TO cli_$$_once" | sql_client
+    exits "the next run" 0 run -n untold --once k12 -- sh -c "$wait_for" "$work/untold"
+    same "does it again" "$(ran untold)" 2
+}
+
 at_once() {
     local i jobs=()
     for i in 1 2 3 4 5 6; do
@@ -170,6 +215,8 @@ all() {
     failures
     interruptions
     lost
+    content
+    not_taken_down
     at_once
     sweeping
 }

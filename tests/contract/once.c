@@ -86,11 +86,14 @@ static void completes(const struct contract *c)
     claim(a.other, "order 1", "buy 2", ROWLOCK_MISMATCH, "for something else it cannot be used");
     claim(a.other, "order 1", NULL, ROWLOCK_MISMATCH, "nor for nothing");
     rowlock_once_close(claim(a.other, "order 2", "buy 1", ROWLOCK_OK, "another key is another"));
-    is_result(a.site.db, rowlock_once_complete(one, a.site.db, bytes, sizeof bytes), ROWLOCK_OK,
+    is_result(a.site.db, rowlock_once_complete(one, a.site.db, "x", 1), ROWLOCK_OK,
               "it is completed");
+    no_result(one, "which gives its own claim no result");
+    is_result(a.site.db, rowlock_once_complete(one, a.site.db, bytes, sizeof bytes), ROWLOCK_OK,
+              "completed again it gets another");
     rowlock_once_close(one);
     one = claim(a.other, "order 1", "buy 1", ROWLOCK_DONE, "who asks again is told");
-    result_is(one, bytes, sizeof bytes, "with all that was stored");
+    result_is(one, bytes, sizeof bytes, "with all that was stored last");
     is_result(a.other, rowlock_once_complete(one, a.other, "x", 1), ROWLOCK_EMISUSE,
               "it cannot be completed again");
     is_result(a.other, rowlock_once_abandon(one), ROWLOCK_EMISUSE, "nor given back");
@@ -424,17 +427,22 @@ static void waits_for_a_transaction(const struct contract *c, const char *end, i
     ask_close(&a);
 }
 
+static void begin_repeatable(const struct contract *c, const struct site *app)
+{
+    if (is_mysql(c))
+        raw_run(c->raw, app->session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    raw_run(c->raw, app->session, "BEGIN%s",
+            is_postgres(c) ? " ISOLATION LEVEL REPEATABLE READ" : "");
+    raw_int(c->raw, app->session, "SELECT count(*) FROM once_work");
+}
+
 /* What was done and committed after a snapshot is never taken for new, whatever that snapshot shows. */
 static void claims_after_a_snapshot(const struct contract *c)
 {
     struct asking a = ask_open(c);
     struct site app = site_adopt(c);
     rowlock_once *once = NULL;
-    if (is_mysql(c))
-        raw_run(c->raw, app.session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-    raw_run(c->raw, app.session, "BEGIN%s",
-            is_postgres(c) ? " ISOLATION LEVEL REPEATABLE READ" : "");
-    raw_int(c->raw, app.session, "SELECT count(*) FROM once_work");
+    begin_repeatable(c, &app);
     rowlock_once *other = claim(a.other, "snapshot", NULL, ROWLOCK_OK, "another claims");
     is_result(a.other, rowlock_once_complete(other, a.other, NULL, 0), ROWLOCK_OK, "and completes");
     rowlock_once_close(other);
@@ -444,6 +452,58 @@ static void claims_after_a_snapshot(const struct contract *c)
     rowlock_once_close(once);
     raw_run(c->raw, app.session, "ROLLBACK");
     rowlock_once_close(claim(app.db, "snapshot", NULL, ROWLOCK_DONE, "afterwards, too"));
+    site_close(&app);
+    ask_close(&a);
+}
+
+/* LOST is said only of a claim that is gone, not of one that a snapshot does not show yet. */
+static void completes_after_a_snapshot(const struct contract *c)
+{
+    struct asking a = ask_open(c);
+    struct site app = site_adopt(c);
+    rowlock_once_options first = under_token(NULL, 1), over = under_token(NULL, 2);
+    rowlock_once *taken = claim_as(a.site.db, "taken", &first, ROWLOCK_OK, "claimed");
+    const char *const keys[] = {"new", "taken"};
+    for (int i = 0; i < COUNT(keys); i++) {
+        begin_repeatable(c, &app);
+        rowlock_once *once =
+            claim_as(a.other, keys[i], &over, ROWLOCK_OK, "claimed after a snapshot");
+        int result = rowlock_once_complete(once, app.db, "1", 1);
+        tap_ok(result == ROWLOCK_CONFLICT || (result == ROWLOCK_OK && !is_postgres(c)),
+               "completed in that transaction, or to be tried anew (%s)",
+               rowlock_result_name(result));
+        tap_is_int(error_of(app.db).transaction_over, result == ROWLOCK_CONFLICT,
+                   "which is over then");
+        raw_run(c->raw, app.session, "ROLLBACK");
+        begin_repeatable(c, &app);
+        is_result(app.db, rowlock_once_complete(once, app.db, "2", 1), ROWLOCK_OK, "anew");
+        raw_run(c->raw, app.session, "COMMIT");
+        rowlock_once_close(once);
+        rowlock_once_close(claim(a.site.db, keys[i], NULL, ROWLOCK_DONE, "it is done"));
+    }
+    begin_repeatable(c, &app);
+    is_result(app.db, rowlock_once_complete(taken, app.db, "1", 1), ROWLOCK_LOST,
+              "what was taken over before the snapshot is lost");
+    raw_run(c->raw, app.session, "ROLLBACK");
+    rowlock_once_close(taken);
+    site_close(&app);
+    ask_close(&a);
+}
+
+/* Nobody has the key any more. Whoever looks for it makes no key of that name. */
+static void completes_what_is_gone(const struct contract *c)
+{
+    struct asking a = ask_open(c);
+    struct site app = site_adopt(c);
+    rowlock_once *once = claim(a.site.db, "gone", NULL, ROWLOCK_OK, "claimed");
+    is_result(a.site.db, rowlock_once_abandon(once), ROWLOCK_OK, "and given back");
+    begin_repeatable(c, &app);
+    is_result(app.db, rowlock_once_complete(once, app.db, "1", 1), ROWLOCK_LOST,
+              "it is lost, though nobody claimed it");
+    tap_is_int(error_of(app.db).transaction_over, 0, "the transaction could go on");
+    raw_run(c->raw, app.session, "COMMIT");
+    site_finds(&a.site, "0", "and leaves no key", "SELECT count(*) FROM rowlock_once");
+    rowlock_once_close(once);
     site_close(&app);
     ask_close(&a);
 }
@@ -474,6 +534,25 @@ static void completes_in_a_retry(const struct contract *c)
     ask_close(&a);
 }
 
+static void outlives_its_handle(const struct contract *c)
+{
+    struct asking a = ask_open(c);
+    rowlock_once *done = claim(a.other, "done", NULL, ROWLOCK_OK, "claimed");
+    is_result(a.other, rowlock_once_complete(done, a.other, "r", 1), ROWLOCK_OK, "and completed");
+    rowlock_once_close(done);
+    done = claim(a.other, "done", NULL, ROWLOCK_DONE, "seen by another");
+    rowlock_once *once = claim(a.other, "open", NULL, ROWLOCK_OK, "another one");
+    rowlock_db_close(a.other);
+    a.other = NULL;
+    is_result(a.site.db, rowlock_once_complete(once, a.site.db, "r", 1), ROWLOCK_EMISUSE,
+              "it is not completed after its connection was closed");
+    tap_is_int(rowlock_once_abandon(once), ROWLOCK_EMISUSE, "nor given back");
+    result_is(done, "r", 1, "a result stays until it is closed itself");
+    rowlock_once_close(once);
+    rowlock_once_close(done);
+    ask_close(&a);
+}
+
 static void other_tables(const struct contract *c)
 {
     struct asking a = ask_open(c);
@@ -501,8 +580,12 @@ static void transactions(const struct contract *c)
     claims_in_a_transaction(c);
     waits_for_a_transaction(c, "COMMIT", ROWLOCK_DONE);
     waits_for_a_transaction(c, "ROLLBACK", ROWLOCK_OK);
-    if (c->has_server) /* elsewhere a reader keeps others from committing */
+    if (c->has_server) { /* elsewhere a reader keeps others from committing */
         claims_after_a_snapshot(c);
+        completes_after_a_snapshot(c);
+    }
+    completes_what_is_gone(c);
+    outlives_its_handle(c);
     completes_in_a_retry(c);
     other_tables(c);
     db_exec(c->raw, c->url, "DROP TABLE once_work");
@@ -539,7 +622,7 @@ static void sweeps(const struct contract *c)
         make_older(&a, names[i], i * DAY_S);
     }
     rowlock_once_options days = once_about(NULL, 10 * day_ms);
-    rowlock_once_close(claim_as(a.site.db, "slow", &days, ROWLOCK_OK, "one that takes days"));
+    rowlock_once *slow = claim_as(a.site.db, "slow", &days, ROWLOCK_OK, "one that takes days");
     make_older(&a, "slow", 9 * DAY_S);
     swept(&a, 5 * day_ms, 0, 0, "nothing is so old");
     swept(&a, 2 * day_ms, 1, 3, "what was done longer ago goes, one in a transaction");
@@ -549,6 +632,9 @@ static void sweeps(const struct contract *c)
     rowlock_once_close(claim(a.other, "done 3", NULL, ROWLOCK_OK, "what is gone is new"));
     make_older(&a, "slow", 2 * DAY_S);
     swept(&a, 2 * day_ms, 0, 1, "when its time is over, what was never done goes as well");
+    is_result(a.site.db, rowlock_once_complete(slow, a.site.db, NULL, 0), ROWLOCK_LOST,
+              "whoever comes even later has lost it, though to nobody");
+    rowlock_once_close(slow);
     swept(&a, 0, 2, 2, "all that is done");
     is_result(a.site.db, rowlock_once_sweep(a.site.db, -1, 0, &removed), ROWLOCK_EINVAL,
               "an age below nothing");

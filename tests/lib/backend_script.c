@@ -91,6 +91,7 @@ static const char *const op_names[OP_COUNT] = {
     [OP_ONCE_CLAIM] = "once_claim",
     [OP_ONCE_LOOK] = "once_look",
     [OP_ONCE_COMPLETE] = "once_complete",
+    [OP_ONCE_PROVE] = "once_prove",
     [OP_ONCE_ABANDON] = "once_abandon",
     [OP_ONCE_SWEEP] = "once_sweep",
     [OP_WALK_LOAD] = "walk_load",

@@ -53,6 +53,7 @@ enum script_op {
     OP_ONCE_CLAIM,
     OP_ONCE_LOOK,
     OP_ONCE_COMPLETE,
+    OP_ONCE_PROVE,
     OP_ONCE_ABANDON,
     OP_ONCE_SWEEP,
     OP_WALK_LOAD,

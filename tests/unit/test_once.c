@@ -259,6 +259,58 @@ static void test_in_transaction(void)
     end();
 }
 
+/* Where a snapshot can hide a claim, what was not found is asked for again. */
+static void test_old_snapshot(void)
+{
+    script_reset();
+    script_jump();
+    script_dialect("postgres");
+    db = script_open(NULL);
+    once = NULL;
+    claim_found(true, false, "f1", NULL);
+    script_calls();
+    tap_is_int(rowlock_once_complete(once, db, "x", 1), ROWLOCK_LOST, "outside of a transaction");
+    tap_is_str(script_calls(), "once_complete", "all is seen");
+    rowlock_db *tx = script_adopt();
+    script.inside = true;
+    script_next(OP_ONCE_PROVE, FAILS(RLK_CONTENTION));
+    tap_is_int(rowlock_once_complete(once, tx, "x", 1), ROWLOCK_CONFLICT, "a claim not seen yet");
+    tap_is_str(script_calls(), "meta once_complete once_prove", "is proved");
+    tap_is_int(rowlock_once_complete(once, tx, "x", 1), ROWLOCK_LOST, "another's that is seen");
+    tap_is_str(script_calls(), "once_complete once_prove", "needs nothing more");
+    script_next(OP_ONCE_PROVE, ANSWER(.changed = 1));
+    script_next(OP_ONCE_ABANDON, ANSWER(.changed = 1));
+    tap_is_int(rowlock_once_complete(once, tx, "x", 1), ROWLOCK_LOST, "one that is gone");
+    tap_is_str(script_calls(), "once_complete once_prove once_abandon", "leaves nothing");
+    script_next(OP_ONCE_PROVE, ANSWER(.changed = 1));
+    script_next(OP_ONCE_ABANDON, FAILS(RLK_UNSENT));
+    tap_is_int(rowlock_once_complete(once, tx, "x", 1), ROWLOCK_ECONN, "a lost connection");
+    rowlock_db_close(tx);
+    end();
+}
+
+static void test_closed_db(void)
+{
+    begin_claimed();
+    rowlock_once *first = once;
+    once = NULL;
+    claim_found(true, false, "f1", NULL);
+    rowlock_once *second = once;
+    once = NULL;
+    claim_found(false, true, "f1", "paid");
+    rowlock_once_close(second);
+    rowlock_db_close(db);
+    db = script_open(NULL);
+    script_calls();
+    tap_is_int(rowlock_once_complete(first, db, "x", 1), ROWLOCK_EMISUSE, "its handle is closed");
+    tap_is_int(error_code(db), ROWLOCK_EMISUSE, "as the other one says");
+    tap_is_int(rowlock_once_abandon(first), ROWLOCK_EMISUSE, "it cannot be given back either");
+    tap_is_str(script_calls(), "", "nothing was sent");
+    result_is("paid");
+    rowlock_once_close(first);
+    end();
+}
+
 static void test_abandon(void)
 {
     begin_claimed();
@@ -327,6 +379,8 @@ int main(void)
     test_complete();
     test_complete_refused();
     test_in_transaction();
+    test_old_snapshot();
+    test_closed_db();
     test_abandon();
     test_sweep();
     test_no_memory();
