@@ -3,7 +3,7 @@
 
 # --- Settings
 
-prefix ?= /usr/local
+prefix ?= $(or $(PREFIX),/usr/local)
 bindir ?= $(prefix)/bin
 libdir ?= $(prefix)/lib
 includedir ?= $(prefix)/include
@@ -421,7 +421,7 @@ format-check:
 # --- Install
 
 .PHONY: install install-lib install-cli install-headers install-man install-pc uninstall
-## install, uninstall: below DESTDIR and prefix; also install-lib, -cli, -headers, -man, -pc
+## install, uninstall: below DESTDIR and prefix (or PREFIX); also install-lib, -cli, -headers, -man, -pc
 install: install-lib install-cli install-headers install-man install-pc
 
 install-lib: $(LIB_A) $(LIB_SO)

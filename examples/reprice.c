@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Raise every price by five per cent, each exactly once, while others edit the same rows; killed and started
- * again, it goes on where it stopped.
+ * again, it goes on where it stopped, once the lease of the one that was killed is over (30 seconds; until then
+ * it is BUSY).
  *
  *     cc reprice.c -o reprice $(pkg-config --cflags --libs rowlock)
  *     ./reprice postgresql://app@db1/shop       table: prices (id, price, version)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *rowlock_result_name(int result)
 {
@@ -145,7 +146,7 @@ static const struct meaning meanings[] = {
     {RLK_UNSENT, ROWLOCK_ECONN, true, ""},
     {RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN, true,
      "; the answer was lost, so it may or may not have been done"},
-    {RLK_READONLY, ROWLOCK_EREADONLY, true, "; locks need a database that can be written to"},
+    {RLK_READONLY, ROWLOCK_EREADONLY, true, "; this needs a database that can be written to"},
     {RLK_SCHEMA, ROWLOCK_ESCHEMA, false, "; run `rowlock install`, or have a DBA run schema.sql"},
     {RLK_DENIED, ROWLOCK_EDENIED, false, ""},
     {RLK_INVALID, ROWLOCK_EINVAL, false, ""},
@@ -194,7 +195,8 @@ int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *
     if (!m)
         return rlk_fail(db, ROWLOCK_ESERVER, "%s", call->text);
     const char *text = class == RLK_NOMEM ? "" : call->text; /* the advice says the same */
-    rlk_fail(db, m->code, "%s%s", text, m->advice);
+    bool apart = *text && *m->advice && *m->advice != ';';
+    rlk_fail(db, m->code, "%s%s%s", text, apart ? "; " : "", m->advice);
     db->error.native = call->native;
     memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
     db->error.retryable = m->retryable;
@@ -214,6 +216,14 @@ void rlk_error_copy(rowlock_error *out, const rowlock_error *in)
 
 void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
 {
-    if (db && db->tag == RLK_DB_TAG && rlk_is_ours(db))
+    static const rowlock_error inherited = {
+        .size = sizeof inherited,
+        .code = ROWLOCK_EMISUSE,
+        .text = "the handle belongs to the process that forked this one; open another here"};
+    if (!db || db->tag != RLK_DB_TAG)
+        return;
+    if (db->pid != getpid())
+        rlk_error_copy(err, &inherited);
+    else if (rlk_is_ours(db))
         rlk_error_copy(err, &db->error);
 }

@@ -57,9 +57,14 @@ static int take_struct(rowlock_db *db, void *ours, size_t our_size, const void *
         return ROWLOCK_OK;
     size_t size;
     memcpy(&size, theirs, sizeof size);
-    if (size < sizeof size || size > 4096)
+    if (size == 0)
         return rlk_fail(db, ROWLOCK_EINVAL,
                         "the options struct has no size; begin with its _INIT macro");
+    if (size < sizeof size || size > 4096)
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "the options struct says that its size is %zu, which cannot be; begin "
+                        "with its _INIT macro",
+                        size);
     for (size_t i = our_size; i < size; i++)
         if (((const unsigned char *)theirs)[i] != 0)
             return rlk_fail(db, ROWLOCK_EINVAL,

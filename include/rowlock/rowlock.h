@@ -228,7 +228,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_sqlite(rowlock_db **out, str
  * and so must those of rowlock_once_claim(). NULL is harmless. */
 ROWLOCK_API void rowlock_db_close(rowlock_db *db);
 
-/* Copy what the last failing call on this handle, or on a lock of it, had to say. No round trip. */
+/* Copy what the last failing call on this handle, or on a lock of it, had to say; in a forked child, that
+ * the handle is not its own. No round trip. */
 ROWLOCK_API void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
 
 /* Make a wait on this handle end with ROWLOCK_CANCELLED: the one going on, or else the next; also while it

@@ -60,7 +60,9 @@ typedef struct rowlock_table_options {
     /* What updates set instead of the columns: your own SQL as it stands after SET, with ? for each
      * parameter ("balance = balance - ?, note = ?"); ?? stands for a question mark (in C "?" "?", or it may
      * be a trigraph), which one in quotes or in a comment is anyway, but not in E'' or $$ of PostgreSQL. It
-     * is sent as it is: never make it of data. Column names are the table's own. */
+     * is sent as it is: never make it of data. Column names are the table's own. The version column must
+     * not be among those it sets: rowlock sets that, and on MySQL and MariaDB would tell another version
+     * than the row then has. */
     const char *set;
     /* Of an inserted row. 0: one that it did not have if it was there before and was deleted: the clock
      * in microseconds; in a column of 32 bits a random number below 2^30, in a narrower one 1. */
@@ -74,9 +76,10 @@ typedef struct rowlock_table_options {
 ROWLOCK_API void rowlock_table_options_init(rowlock_table_options *options);
 
 /* Look the table up and open a handle on it. Names are taken as they are, quoted, in the database's own
- * spelling. OK; EINVAL if it, a column or such a unique key is not there, or the version column is no
- * integer or may be NULL; ENOMEM; or as the connection has it. Texts are copied. Yours to close, before
- * db is. If the table is altered afterwards, open it anew. Round trips: 1. */
+ * spelling. OK; EINVAL if it, a column or such a unique key is not there, if the version column is no
+ * integer, is generated, may be NULL or cannot hold first_version, or if set is empty or a comment in it
+ * does not end; ENOMEM; or as the connection has it. Texts are copied. Yours to close, before db is. If the
+ * table is altered afterwards, open it anew. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_table_open(rowlock_db *db, const rowlock_table_options *options, rowlock_table **out);
 ROWLOCK_API void rowlock_table_close(rowlock_table *table); /* NULL is harmless */
@@ -99,7 +102,9 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_read(rowlock_table *table, const rowl
 
 /* What shall become of one row, and what became of it. */
 typedef struct rowlock_change {
-    const rowlock_value *key; /* as many as the key has columns */
+    /* As many as the key has columns, each as the database stores it: what it rounds or changes on insert
+     * ('1.004' in numeric(10,2), fractions in timestamp(0), the YEAR 24 of MySQL) is not found by that. */
+    const rowlock_value *key;
     const rowlock_value
         *values; /* as many as there are columns, or parameters in set; NULL for calls
                                     that set none */
@@ -264,8 +269,9 @@ typedef struct rowlock_walk_options {
     int (*each)(void *context, const rowlock_row *row, rowlock_value *values);
     void (*progress)(void *context,
                      const rowlock_walk_report *so_far); /* after each chunk; may be NULL */
-    /* A row that could not be written although it was tried again: deleted meanwhile (GONE) or refused
-     * by a constraint (ESERVER, why in text). May be NULL. */
+    /* A row that could not be written although it was tried again: deleted meanwhile (GONE), refused
+     * by a constraint (ESERVER, why in text), or given a value that does not fit (EINVAL, likewise). May be
+     * NULL. */
     void (*failed)(void *context, const rowlock_row *row, int result, const char *text);
     void *context;
     int32_t chunk; /* rows read and written at once; 0: 1,000; at most 10,000 */
@@ -289,8 +295,13 @@ ROWLOCK_API void rowlock_walk_options_init(rowlock_walk_options *options);
  *
  * The table must be of a rowlock_db opened by URL, with our tables installed; its key columns are
  * integers, texts, bytes or times. OK: all rows were walked, and the checkpoint is removed; report->failed
- * may be above 0. BUSY, TIMEOUT: another walks. LOST: the lock was lost, nothing was written after that.
- * CANCELLED: rowlock_cancel(); the next walk goes on from here. Round trips: 6 for each chunk. */
+ * may be above 0. BUSY, TIMEOUT: another walks, or was killed and its lease is not over: for up to ttl_ms
+ * after a kill a walk with wait_ms 0 is BUSY. LOST: the lock was lost, nothing was written after that.
+ * CANCELLED: rowlock_cancel(); the next walk goes on from here. Round trips: 6 for each chunk.
+ *
+ * A checkpoint is of one table, by schema and name, and of one key: over another it is EINVAL. A table that
+ * was dropped, and made and filled again under the same name, cannot be told from the old one, and would be
+ * gone on with in the middle: say restart, or use another name for the walk. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_walk(rowlock_table *table,
                                                 const rowlock_walk_options *options,
                                                 rowlock_walk_report *report);

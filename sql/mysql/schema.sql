@@ -78,7 +78,7 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     BIGINT NOT NULL
 ) ENGINE = InnoDB;
 
--- Walks under way. position: the last key walked by; pending: keys of rows to be written once more.
+-- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be written once more.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
     name      VARBINARY(255) NOT NULL PRIMARY KEY,
     step      BIGINT NOT NULL,

@@ -1,8 +1,9 @@
 -- What a table's columns are, for those that are read and written by their versions.
 --
 -- {schema} NULL: the current database  {name}, each several times
--- rows: column, category, not null, highest value if it is an integer; its type inside of JSON_TABLE;
---       how % is unpacked, given, compared and shown; unique keys it is in, each as id/number of columns
+-- rows: column, category, not null, highest value if it is an integer (-1: generated); its type inside of JSON_TABLE;
+--       how % is unpacked, given, compared and shown; unique keys it is in, each as id/number of columns;
+--       the schema where the table was found
 --       a row without a column for each kind that a parameter of the caller's own SQL may have
 --
 -- A plain read. Texts out of JSON are in utf8mb4 whatever the connection has (before 8.0.31 MySQL knows no word for
@@ -18,11 +19,11 @@ SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
             WHEN c.DATA_TYPE IN ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'bit') THEN 'bytes'
             ELSE 'text' END,
        c.IS_NULLABLE = 'NO',
-       CASE c.DATA_TYPE WHEN 'tinyint' THEN 127 WHEN 'smallint' THEN 32767 WHEN 'mediumint' THEN 8388607
+       CASE WHEN c.GENERATION_EXPRESSION <> '' THEN -1 ELSE CASE c.DATA_TYPE WHEN 'tinyint' THEN 127 WHEN 'smallint' THEN 32767 WHEN 'mediumint' THEN 8388607
             WHEN 'int' THEN 2147483647 WHEN 'bigint' THEN 9223372036854775807 ELSE 0 END
        + CASE WHEN c.COLUMN_TYPE NOT LIKE '%unsigned%' THEN 0 WHEN c.DATA_TYPE = 'tinyint' THEN 128
               WHEN c.DATA_TYPE = 'smallint' THEN 32768 WHEN c.DATA_TYPE = 'mediumint' THEN 8388608
-              WHEN c.DATA_TYPE = 'int' THEN 2147483648 ELSE 0 END,
+              WHEN c.DATA_TYPE = 'int' THEN 2147483648 ELSE 0 END END,
        CASE WHEN c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'year') THEN 'BIGINT'
             WHEN c.DATA_TYPE IN ('float', 'double') THEN 'DOUBLE' ELSE 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */' END,
        CASE WHEN c.DATA_TYPE IN ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'bit') THEN 'UNHEX(%)'
@@ -52,15 +53,16 @@ SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
           FROM information_schema.STATISTICS s
          WHERE s.TABLE_SCHEMA = COALESCE(CONVERT({schema} USING utf8mb4), DATABASE())
            AND s.TABLE_NAME = CONVERT({name} USING utf8mb4) AND s.COLUMN_NAME = c.COLUMN_NAME
-           AND s.NON_UNIQUE = 0 AND s.SUB_PART IS NULL)
+           AND s.NON_UNIQUE = 0 AND s.SUB_PART IS NULL),
+       CAST(CONVERT(c.TABLE_SCHEMA USING utf8mb4) AS BINARY)
   FROM information_schema.COLUMNS c
  WHERE c.TABLE_SCHEMA = COALESCE(CONVERT({schema} USING utf8mb4), DATABASE())
    AND c.TABLE_NAME = CONVERT({name} USING utf8mb4)
-UNION ALL SELECT NULL, 'int', 0, 0, 'BIGINT', '%', '%', '', '', NULL
-UNION ALL SELECT NULL, 'bool', 0, 0, 'BIGINT', '%', '%', '', '', NULL
-UNION ALL SELECT NULL, 'real', 0, 0, 'DOUBLE', '%', '%', '', '', NULL
-UNION ALL SELECT NULL, 'decimal', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CAST(CONVERT(% USING utf8mb4) AS DECIMAL(65,30))', '', '', NULL
-UNION ALL SELECT NULL, 'text', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL
-UNION ALL SELECT NULL, 'time', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL
-UNION ALL SELECT NULL, 'bytes', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', 'UNHEX(%)', '%', '', '', NULL
+UNION ALL SELECT NULL, 'int', 0, 0, 'BIGINT', '%', '%', '', '', NULL, NULL
+UNION ALL SELECT NULL, 'bool', 0, 0, 'BIGINT', '%', '%', '', '', NULL, NULL
+UNION ALL SELECT NULL, 'real', 0, 0, 'DOUBLE', '%', '%', '', '', NULL, NULL
+UNION ALL SELECT NULL, 'decimal', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CAST(CONVERT(% USING utf8mb4) AS DECIMAL(65,30))', '', '', NULL, NULL
+UNION ALL SELECT NULL, 'text', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL, NULL
+UNION ALL SELECT NULL, 'time', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL, NULL
+UNION ALL SELECT NULL, 'bytes', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', 'UNHEX(%)', '%', '', '', NULL, NULL
 LIMIT 18446744073709551615

@@ -84,7 +84,7 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     bigint NOT NULL
 );
 
--- Walks under way. position: the last key walked by; pending: keys of rows to be written once more.
+-- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be written once more.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
     name      text COLLATE "C" PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 255),
     step      bigint NOT NULL,

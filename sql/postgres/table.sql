@@ -1,8 +1,9 @@
 -- What a table's columns are, for those that are read and written by their versions.
 --
 -- {schema} NULL: where search_path finds it  {name}
--- rows: column, category, not null, highest value if it is an integer; element type of an array of it;
---       how % is unpacked, given, compared and shown; unique keys it is in, each as id/number of columns
+-- rows: column, category, not null, highest value if it is an integer (-1: generated); element type of an array of it;
+--       how % is unpacked, given, compared and shown; unique keys it is in, each as id/number of columns;
+--       the schema where the table was found
 --       a row without a column for each kind that a parameter of the caller's own SQL may have
 --
 -- A plain read. An array of arrays would be taken apart whole, so those go as texts. Without length and precision a cast cuts nothing off: the assignment to the column does
@@ -15,19 +16,20 @@ SELECT a.attname::text,
             WHEN y.typcategory = 'S' AND y.typtype = 'b' THEN 'text' WHEN y.typcategory IN ('D', 'T') THEN 'time'
             ELSE 'other' END,
        a.attnotnull OR d.typnotnull,
-       CASE y.oid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 WHEN 20 THEN 9223372036854775807 ELSE 0 END,
+       CASE WHEN a.attgenerated <> '' OR a.attidentity = 'a' THEN -1 ELSE CASE y.oid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 WHEN 20 THEN 9223372036854775807 ELSE 0 END END,
        CASE y.typcategory WHEN 'A' THEN 'text' ELSE format_type(y.oid, -1) END,
        CASE y.typcategory WHEN 'A' THEN '%::' || format_type(y.oid, -1) ELSE '%' END, '%', '%', '%',
        (SELECT string_agg(i.indexrelid || '/' || i.indnkeyatts, ' ')
           FROM pg_index i
          WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indimmediate
            AND i.indpred IS NULL AND 0 <> ALL (i.indkey::int2[])
-           AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]))
+           AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])),
+       (SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = a.attrelid)
   FROM pg_attribute a JOIN pg_type d ON d.oid = a.atttypid
   JOIN pg_type y ON y.oid = CASE d.typtype WHEN 'd' THEN d.typbasetype ELSE d.oid END
  WHERE a.attrelid = to_regclass(coalesce(quote_ident({schema}::text) || '.', '') || quote_ident({name}::text))
    AND a.attnum > 0 AND NOT a.attisdropped
 UNION ALL
-SELECT NULL, k.kind, false, 0, k.type, '%', '%::' || k.type, '', '', NULL
+SELECT NULL, k.kind, false, 0, k.type, '%', '%::' || k.type, '', '', NULL, NULL
   FROM (VALUES ('int', 'bigint'), ('real', 'double precision'), ('decimal', 'numeric'), ('text', 'text'),
                ('bytes', 'bytea'), ('bool', 'boolean'), ('time', 'timestamptz')) AS k (kind, type)

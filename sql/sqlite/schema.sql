@@ -76,7 +76,7 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Walks under way. position: the last key walked by; pending: keys of rows to be written once more.
+-- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be written once more.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
     name      TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
     step      INTEGER NOT NULL,

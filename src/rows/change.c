@@ -296,10 +296,6 @@ static int64_t choose_first(const rowlock_table *t)
 static int check_all(struct batch *b)
 {
     int result = ROWLOCK_OK;
-    int64_t most = rlk_version_of(b->t)->most;
-    if (b->op == RLK_INSERT && (b->t->first_version < 0 || b->t->first_version > most))
-        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "first_version must be between 0 and %" PRId64,
-                        most);
     for (size_t i = 0; i < b->count && result == ROWLOCK_OK; i++)
         result = check_row(b, i);
     return result == ROWLOCK_OK ? sort_rows(b) : result;

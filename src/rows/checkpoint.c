@@ -64,15 +64,15 @@ static bool read_key(const char **at, char end_of_part, rowlock_value *key, char
     return kind != ROWLOCK_NULL && whole;
 }
 
-static int read_keys(struct walk *w, const rowlock_value *cell, struct rlk_page *out)
+static int read_keys(struct walk *w, const char *from, size_t length, struct rlk_page *out)
 {
     size_t keys = w->t->keys;
-    char *text = rlk_alloc(cell->length + 1), *room = rlk_alloc(cell->length + 1);
+    char *text = rlk_alloc(length + 1), *room = rlk_alloc(length + 1);
     rowlock_value *cells = rlk_alloc((keys + 1) * sizeof *cells);
     rlk_page_begin(out, keys);
     bool readable = text && room && cells;
-    if (readable && cell->length > 0)
-        memcpy(text, cell->text, cell->length);
+    if (readable && length > 0)
+        memcpy(text, from, length);
     for (const char *at = text; readable && *at;) {
         char *to = room;
         for (size_t i = 0; i < keys && readable; i++) {
@@ -90,12 +90,39 @@ static int read_keys(struct walk *w, const rowlock_value *cell, struct rlk_page 
     if (no_memory)
         return rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory");
     if (!readable && out->failed == ROWLOCK_OK)
-        return rlk_fail(
-            w->db, ROWLOCK_EINVAL,
-            "the checkpoint of the walk '%s' is of a table with another key; use another "
-            "name, or restart",
-            w->options.name);
+        return rlk_fail(w->db, ROWLOCK_EINVAL,
+                        "the checkpoint of the walk '%s' is of a key of other types; use another "
+                        "name, or restart",
+                        w->options.name);
     return rlk_page_end(w->t, out);
+}
+
+/* ---- the position: a line that says of which table it is, and the last key */
+
+static void write_position(struct rlk_buffer *out, const struct walk *w,
+                           const struct rlk_page *position)
+{
+    rlk_buffer_text(out, w->t->identity);
+    rlk_buffer_text(out, "\n");
+    write_keys(out, position, w->t->keys);
+}
+
+/* Names are quoted, so no line begins with another that is whole. */
+static int read_position(struct walk *w, const rowlock_value *cell)
+{
+    const char *ours = w->t->identity;
+    size_t length = strlen(ours);
+    if (cell->length > length && memcmp(cell->text, ours, length) == 0 &&
+        cell->text[length] == '\n')
+        return read_keys(w, cell->text + length + 1, cell->length - length - 1, &w->position);
+    char theirs[200];
+    const char *end = cell->length ? memchr(cell->text, '\n', cell->length) : NULL;
+    rlk_copy_text(theirs, sizeof theirs, cell->text, end ? (size_t)(end - cell->text) : 0);
+    return rlk_fail(w->db, ROWLOCK_EINVAL,
+                    "the checkpoint of the walk '%s' is of another table or key, %s, and this is "
+                    "%s; use another "
+                    "name, or restart",
+                    w->options.name, theirs, ours);
 }
 
 /* ---- the checkpoint */
@@ -121,9 +148,9 @@ static int take_checkpoint(void *context, const rowlock_value *cells, size_t cou
     w->report.left = cells[LEFT].number;
     w->report.conflicts = cells[CONFLICTS].number;
     w->report.failed = cells[FAILED].number;
-    l->result = read_keys(w, &cells[POSITION], &w->position);
+    l->result = read_position(w, &cells[POSITION]);
     if (l->result == ROWLOCK_OK)
-        l->result = read_keys(w, &cells[PENDING], &w->pending);
+        l->result = read_keys(w, cells[PENDING].text, cells[PENDING].length, &w->pending);
     return 0;
 }
 
@@ -181,7 +208,7 @@ int rlk_checkpoint_save(struct walk *w, const struct rlk_page *position,
                         const struct rlk_page *pending)
 {
     struct rlk_buffer here = {0}, later = {0};
-    write_keys(&here, position, w->t->keys);
+    write_position(&here, w, position);
     write_keys(&later, pending, w->t->keys);
     int result = here.no_memory || later.no_memory
                      ? rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory")

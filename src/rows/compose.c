@@ -133,6 +133,17 @@ size_t rlk_count_parameters(const char *sql, char quote)
     return split_set(sql, quote, NULL);
 }
 
+bool rlk_ends_comments(const char *sql, char quote)
+{
+    while (*sql) {
+        const char *end = skip_quoted(sql, quote);
+        if (sql[0] == '/' && sql[1] == '*' && (end - sql < 4 || memcmp(end - 2, "*/", 2) != 0))
+            return false;
+        sql = end == sql ? sql + 1 : end;
+    }
+    return true;
+}
+
 /* ---- what stands in braces */
 
 static void write_names(struct composer *c, size_t count, const char *before, const char *between)

@@ -70,6 +70,8 @@ static const char *find_flaw(const struct rlk_column *column, const rowlock_valu
 {
     if ((unsigned)value->kind >= RLK_KINDS)
         return "is of no kind that there is";
+    if (!value->text && value->length > 0 && (is_text(value->kind) || value->kind == ROWLOCK_BYTES))
+        return "has a length, and no text";
     if (value->kind == ROWLOCK_REAL && !isfinite(value->real))
         return "is not finite";
     if (value->kind == ROWLOCK_DECIMAL && !is_decimal(value->text, value->length))

@@ -30,7 +30,7 @@ struct rlk_column {
     char *name; /* quoted; NULL: a parameter */
     rowlock_kind kind; /* that it is mostly given as; NULL: any */
     bool not_null;
-    int64_t most; /* that an integer can be */
+    int64_t most; /* that an integer can be; 0: it is none; below 0: the database alone sets it */
     char *wire; /* type within a pack */
     char *unpack, *value, *match, *show;
     char *uniques;
@@ -88,6 +88,8 @@ struct rowlock_table {
     rowlock_db *db;
     char *said; /* its name, for people */
     char *name; /* quoted and qualified */
+    char *home; /* the schema in which it was found */
+    char *identity; /* its home, name and key, as a checkpoint has them */
     struct rlk_column *all; /* keys, columns, version */
     size_t keys, columns;
     struct rlk_column kind[RLK_KINDS]; /* of parameters */
@@ -133,6 +135,8 @@ void rlk_text_clear(struct rlk_text *text);
 char *rlk_quote(const char *name, char quote);
 /* How many parameters the caller's SQL has. */
 size_t rlk_count_parameters(const char *sql, char quote);
+/* Does each of its comments end? One that does not would swallow what stands behind it. */
+bool rlk_ends_comments(const char *sql, char quote);
 
 /* pack.c: what is sent for the rows order[0 … count - 1] of changes. */
 struct rlk_pack {
@@ -162,7 +166,7 @@ int rlk_ask(rowlock_db *db, struct rlk_asking *asking);
 int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
                  struct rlk_page *page);
 
-/* describe.c: fills in t->all, of which names are the columns, and t->kind. */
+/* describe.c: fills in t->all, of which names are the columns, t->kind and t->home. */
 int rlk_describe(rowlock_table *t, const rowlock_table_options *options, const char *const *names);
 
 /* page.c */

@@ -104,7 +104,18 @@ static int check_name(rowlock_db *db, const char *what, const char *name)
     return rlk_fail(db, ROWLOCK_EINVAL, "the %s must have 1 to 255 bytes", what);
 }
 
-static int check_names(rowlock_db *db, const rowlock_table_options *o)
+static int check_set(rowlock_db *db, const rowlock_table_options *o)
+{
+    if (!o->set)
+        return ROWLOCK_OK;
+    if (o->set[strspn(o->set, " \t\r\n")] == '\0')
+        return rlk_fail(db, ROWLOCK_EINVAL, "set is empty; NULL sets the columns");
+    if (!rlk_ends_comments(o->set, db->backend->quote))
+        return rlk_fail(db, ROWLOCK_EINVAL, "a comment in set does not end");
+    return ROWLOCK_OK;
+}
+
+static int check_options(rowlock_db *db, const rowlock_table_options *o)
 {
     int result = check_name(db, "table's name", o->name);
     if (result == ROWLOCK_OK && o->schema)
@@ -117,7 +128,7 @@ static int check_names(rowlock_db *db, const rowlock_table_options *o)
         result = check_name(db, "key column's name", o->key[i]);
     for (size_t i = 0; result == ROWLOCK_OK && i < count_names(o->columns); i++)
         result = check_name(db, "column's name", o->columns[i]);
-    return result;
+    return result == ROWLOCK_OK ? check_set(db, o) : result;
 }
 
 static int check_twice(rowlock_db *db, const char *const *names, size_t count)
@@ -146,6 +157,23 @@ static char *qualify(const rowlock_db *db, const char *schema, const char *name)
         rlk_buffer_clear(&out);
     rlk_free(parts[0]);
     rlk_free(parts[1]);
+    return out.text;
+}
+
+/* Which table it is, however it was named and wherever the session looks first. */
+static char *identify(const rowlock_table *t)
+{
+    struct rlk_buffer out = {0};
+    char *name = qualify(t->db, t->home, t->said);
+    rlk_buffer_text(&out, name ? name : "");
+    for (size_t i = 0; i < t->keys; i++) {
+        rlk_buffer_text(&out, i ? ", " : " (");
+        rlk_buffer_text(&out, t->all[i].name);
+    }
+    rlk_buffer_text(&out, ")");
+    if (!name || out.no_memory)
+        rlk_buffer_clear(&out);
+    rlk_free(name);
     return out.text;
 }
 
@@ -190,6 +218,8 @@ static int fill(rowlock_table *t, const rowlock_table_options *o)
     if (result == ROWLOCK_OK)
         result = rlk_describe(t, o, names);
     rlk_free(names);
+    if (result == ROWLOCK_OK && !(t->identity = identify(t)))
+        result = rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
     return result;
 }
 
@@ -201,7 +231,7 @@ int rowlock_table_open(rowlock_db *db, const rowlock_table_options *options, row
     int result = rlk_enter(db, "open table", options ? options->name : NULL);
     rowlock_table_options o;
     if (result != ROWLOCK_OK || (result = rlk_take_table_options(db, &o, options)) != ROWLOCK_OK ||
-        (result = check_names(db, &o)) != ROWLOCK_OK)
+        (result = check_options(db, &o)) != ROWLOCK_OK)
         return result;
     rowlock_table *t = rlk_alloc(sizeof *t);
     if (!t)
@@ -244,6 +274,8 @@ void rowlock_table_close(rowlock_table *t)
     rlk_free(t->all);
     rlk_free(t->said);
     rlk_free(t->name);
+    rlk_free(t->home);
+    rlk_free(t->identity);
     rlk_free(t->set);
     rlk_free(t);
 }

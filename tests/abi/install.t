@@ -8,7 +8,7 @@ set -u
 root=$TMPDIR/root
 # Sanitizers would want a program of their own kind, so this is always the plain library.
 install_to() {
-    "${MAKE:-make}" --no-print-directory "$1" DESTDIR="$root" prefix=/opt/rl SANITIZE= COVERAGE=0
+    "${MAKE:-make}" --no-print-directory "$1" DESTDIR="$root" "${2:-prefix}=/opt/rl" SANITIZE= COVERAGE=0
 }
 
 ok "make install succeeds" install_to install
@@ -37,5 +37,10 @@ ok "it runs with the installed library" env LD_LIBRARY_PATH="$root/opt/rl/lib" "
 
 ok "make uninstall succeeds" install_to uninstall
 is "nothing is left behind" "$(find "$root" -type f -o -type l)" ""
+
+ok "PREFIX does what prefix does" install_to install-headers PREFIX
+ok "it names the same place" test -e "$root/opt/rl/include/rowlock/versions.h"
+ok "and for uninstall" install_to uninstall PREFIX
+is "nothing is anywhere else" "$(find "$root" -type f -o -type l)" ""
 
 done_testing

@@ -144,6 +144,9 @@ static int use_in_child(void *argument)
     wrong += try_lock(i->idle, TTL_MS) != ROWLOCK_EMISUSE;
     wrong += rowlock_sweep(i->db, NULL, NULL) != ROWLOCK_EMISUSE;
     wrong += rowlock_remaining_ms(i->held) != 0;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(i->db, &err);
+    wrong += err.code != ROWLOCK_EMISUSE || !strstr(err.text, "forked this one");
     rowlock_lock_close(i->held);
     rowlock_lock_close(i->idle);
     rowlock_db_close(i->db);
@@ -165,7 +168,8 @@ void contract_fork(const struct contract *c)
     is_result(i.db, try_lock(i.held, TTL_MS), ROWLOCK_OK, "a lock is held");
     for (int round = 0; round < 2; round++)
         tap_is_int(child_join(child_start(use_in_child, &i)), 0,
-                   "in a forked child every call says EMISUSE, and closing is harmless");
+                   "in a forked child every call says EMISUSE, and why; closing is harmless");
+    tap_ok(!strstr(why(i.db), "forked this one"), "of which the parent's error knows nothing");
     tap_is_int(rows_of(c, "forked"), 1, "the child has released nothing");
     is_result(i.db, rowlock_renew(i.held, 0), ROWLOCK_OK, "the parent's connection still works");
     is_result(i.db, try_lock(i.idle, TTL_MS), ROWLOCK_OK, "for everything");

@@ -427,6 +427,14 @@ static int write_by_hand(void *context, const rowlock_attempt *attempt)
     return attempt->number <= trial->tries ? trial->says : ROWLOCK_OK;
 }
 
+static int end_it(void *context, const rowlock_attempt *attempt)
+{
+    struct trial *trial = context;
+    int result = write_by_hand(context, attempt);
+    raw_run(trial->site->c->raw, trial->site->session, "COMMIT");
+    return result;
+}
+
 static void adopted(const struct contract *c)
 {
     struct site s = site_adopt(c);
@@ -448,6 +456,13 @@ static void adopted(const struct contract *c)
     tap_is_int(trial.calls, 0, "nothing is attempted then");
     raw_run(c->raw, s.session, "COMMIT");
     rows_are(&s, "1 2 70 1", "which goes on");
+    trial.tries = 0;
+    is_result(s.db, run_trial(&trial, end_it, NULL), ROWLOCK_EMISUSE,
+              "an attempt that ends the transaction by itself");
+    report_is(&trial, 1, 0);
+    tap_ok(strstr(why(s.db), "has ended it, and what was done may stay"), "is told so: %s",
+           why(s.db));
+    rows_are(&s, "2 3 77 1", "and that it may be done");
     trial_close(&trial);
     site_close(&s);
 }

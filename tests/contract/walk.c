@@ -370,6 +370,27 @@ static void rows_refused(const struct contract *c)
     tour_close(&tour);
 }
 
+static int misfit(void *context, const rowlock_row *row, rowlock_value *values)
+{
+    int answer = each(context, row, values);
+    if (row->key[0].number == 10)
+        values[0] = rowlock_text("no number");
+    return answer;
+}
+
+static void values_that_do_not_fit(const struct contract *c)
+{
+    make_rows(c, FEW);
+    struct tour tour = tour_open(c);
+    tour.how.each = misfit;
+    goes(&tour, ROWLOCK_OK, "a value that its column cannot take");
+    report_is(&tour, FEW, FEW - 1, 0, 0, 1);
+    tap_is_int(tour.failed_as, ROWLOCK_EINVAL, "is told of as such");
+    tap_is_int(tour.failed_sum, 10, "with its row");
+    nothing_left(c);
+    tour_close(&tour);
+}
+
 /* ---- two at once, and the lock */
 
 static int walk_inside(struct tour *tour, int64_t id, int64_t n)
@@ -522,6 +543,59 @@ static void stopped_and_begun_anew(const struct contract *c)
     report_is(&tour, FEW, FEW, 0, 0, 0);
     site_finds(&tour.site, "1200", "that forgets what the other has done",
                "SELECT SUM(n) FROM walk_rows");
+    nothing_left(c);
+    tour_close(&tour);
+}
+
+static rowlock_table *describe_walked(const struct tour *tour, const char *schema, const char *name,
+                                      const char *const *key)
+{
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    about.schema = schema;
+    about.name = name;
+    about.key = key;
+    about.columns = NAMES("n");
+    return must_describe(&tour->site, &about);
+}
+
+static void does_not_resume(struct tour *tour, const char *name, const char *const *key)
+{
+    rowlock_table *own = tour->t;
+    tour->t = describe_walked(tour, NULL, name, key);
+    goes(tour, ROWLOCK_EINVAL, "the next walk of this name, over another table or key,");
+    tap_ok(strstr(why(tour->site.db), "another table"), "is told so: %s", why(tour->site.db));
+    rowlock_table_close(tour->t);
+    tour->t = own;
+}
+
+/* The checkpoint is of the table that it was made for, by whatever name that is given. */
+static void another_table(const struct contract *c)
+{
+    char schema[100] = "main";
+    make_rows(c, FEW);
+    struct tour tour = tour_open(c);
+    const struct site *s = &tour.site;
+    site_table(s, "walk_keys", "id BIGINT PRIMARY KEY, n BIGINT NOT NULL, version BIGINT NOT NULL");
+    site_run(s, "INSERT INTO walk_keys SELECT id, n, version FROM walk_rows");
+    site_run(s, "ALTER TABLE walk_rows ADD COLUMN far INT");
+    site_run(s, "CREATE UNIQUE INDEX walk_both ON walk_rows (id, far)");
+    tour.how.chunk = 100;
+    tour.cancel_at = 3;
+    goes(&tour, ROWLOCK_CANCELLED, "a walk that is cancelled");
+    tour.chunks = tour.cancel_at = 0;
+    does_not_resume(&tour, "walk_keys", NAMES("id"));
+    does_not_resume(&tour, "walk_rows", NAMES("id", "far"));
+    site_finds(s, "0", "nothing of that table is written",
+               "SELECT count(*) FROM walk_keys WHERE version > 1");
+    if (!is_sqlite(c) &&
+        !c->raw->ask(s->look, is_postgres(c) ? "SELECT current_schema()" : "SELECT DATABASE()",
+                     schema, sizeof schema))
+        tap_ok(false, "the tables are somewhere");
+    rowlock_table_close(tour.t);
+    tour.t = describe_walked(&tour, schema, "walk_rows", NAMES("id"));
+    goes(&tour, ROWLOCK_OK, "of its own table, with its schema said, it is gone on with");
+    tap_is_int(tour.report.resumed, 1, "from where it was");
+    each_once(c, FEW, "in two parts");
     nothing_left(c);
     tour_close(&tour);
 }
@@ -781,6 +855,7 @@ void contract_walk(const struct contract *c)
     beside_a_writer(c);
     beside_comings_and_goings(c);
     rows_refused(c);
+    values_that_do_not_fit(c);
     two_at_once(c);
     lock_lost(c);
     lease_run_out(c);
@@ -788,6 +863,7 @@ void contract_walk(const struct contract *c)
         connection_lost(c);
     cancelled(c);
     stopped_and_begun_anew(c);
+    another_table(c);
     killed(c);
     killed_by_chance(c);
     keys_of_all_kinds(c);

@@ -243,6 +243,10 @@ static void test_own_words(void)
                    calls[call].action);
         rowlock_db_error(db, &err);
         tap_ok(strstr(err.text, "end it first") != NULL, "which says what to do");
+        script_next(calls[call].op, ANSWER(.class = RLK_IN_TX, .text = "you are in XA"));
+        tap_is_int(calls[call].call(db, lock), ROWLOCK_EMISUSE, "and with the server's words");
+        rowlock_db_error(db, &err);
+        tap_ok(strstr(err.text, "you are in XA; the connection") != NULL, "apart from them");
         finish(db, lock);
     }
 }

@@ -280,7 +280,6 @@ static void test_own_sql(void)
          "a = 'it\\'s ?', `b?` = \"\\\"?\", n = ?\n, *", "v0");
     sets("sqlite", one, "n = ?, -- why?\n s = 'x' /* ? */ -- ?", kinds,
          "n = ?, -- why?\n s = 'x' /* ? */ -- ?\n, *", "v0");
-    sets("sqlite", one, "n = 7 /* ?", kinds, "n = 7 /* ?\n, *", "");
     sets("sqlite", one, "n = 'x?", kinds, "n = 'x?\n, *", "");
     sets("mysql", one, "n = 'x?\\", kinds, "n = 'x?\\\n, *", "");
     sets("sqlite", one, "a = {table} || '{key}'", kinds, "a = {table} || '{key}'\n, *", "");

@@ -13,10 +13,12 @@
 
 /* ---- of a connection */
 
+static rowlock_error err;
+
 static int opens(const rowlock_db_options *options)
 {
     rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
+    err = (rowlock_error)ROWLOCK_ERROR_INIT;
     int result = rowlock_db_open(&db, "sqlite:x", options, &err);
     if (result != ROWLOCK_OK && err.text[0] == '\0')
         tap_ok(false, "a refusal has a text");
@@ -129,10 +131,12 @@ static void test_sizes(void)
 
     options.size = 0;
     tap_is_int(opens(&options), ROWLOCK_EINVAL, "a struct without a size is refused");
+    tap_ok(strstr(err.text, "no size") != NULL, "since it has none");
     options.size = sizeof options.size - 1;
     tap_is_int(opens(&options), ROWLOCK_EINVAL, "so is one smaller than its size");
     options.size = 4097;
     tap_is_int(opens(&options), ROWLOCK_EINVAL, "so is one of a size that nobody has");
+    tap_ok(strstr(err.text, "4097") != NULL, "which is named");
     options.size = sizeof options.size;
     options.owner = "\xFF";
     tap_is_int(opens(&options), ROWLOCK_OK, "of an older struct only what it has is read");
