@@ -46,14 +46,14 @@ static void link_to_db(rowlock_once *once, rowlock_db *db)
     db->onces = once;
 }
 
-static void unlink_from_db(rowlock_once *once)
+static void unlink_from_db(rowlock_once *once, rowlock_db *db)
 {
     if (once->next)
         once->next->previous = once->previous;
     if (once->previous)
         once->previous->next = once->next;
     else
-        once->db->onces = once->next;
+        db->onces = once->next;
     once->next = once->previous = NULL;
     once->db = NULL;
 }
@@ -61,7 +61,7 @@ static void unlink_from_db(rowlock_once *once)
 void rlk_onces_abandon(rowlock_db *db)
 {
     while (db->onces)
-        unlink_from_db(db->onces);
+        unlink_from_db(db->onces, db);
 }
 
 /* ---- claiming */
@@ -243,7 +243,7 @@ void rowlock_once_close(rowlock_once *once)
     if (!once || once->tag != RLK_ONCE_TAG)
         return;
     if (once->db)
-        unlink_from_db(once);
+        unlink_from_db(once, once->db);
     once->tag = 0;
     rlk_buffer_clear(&once->result);
     rlk_free(once->key);

@@ -438,9 +438,10 @@ static int walk_locked(struct walk *w)
 
 static void clear(struct walk *w)
 {
-    struct rlk_page *const pages[] = {&w->position, &w->pending, &w->rows, &w->values};
-    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
-        rlk_page_clear(pages[i]);
+    rlk_page_clear(&w->position);
+    rlk_page_clear(&w->pending);
+    rlk_page_clear(&w->rows);
+    rlk_page_clear(&w->values);
     rlk_buffer_clear(&w->reasons);
     rlk_free(w->changes);
     rlk_free(w->row_of);
