@@ -84,22 +84,6 @@ looping() {
     same "and gives them back" "$(rl list --json | grep -c '"loop')" 0
 }
 
-# The database's own client, fed with statements.
-sql_client() {
-    local place
-    place=$(url_of "$db")
-    place=${place%%\?*}
-    case $db in
-        postgres) PGOPTIONS='-c client_min_messages=warning' psql -qAtX "$place" ;;
-        mysql)
-            place=${place#*@}
-            mariadb --no-defaults -u root -h 127.0.0.1 -P "$(expr "$place" : '[^:]*:\([0-9]*\)')" \
-                --skip-column-names --batch "$(basename "$place")"
-            ;;
-        sqlite) sqlite3 -cmd '.timeout 60000' "${place#sqlite:}" ;;
-    esac
-}
-
 rows=20000
 
 make_prices() {

@@ -142,22 +142,6 @@ content() {
     same "once" "$(ran content)" 1
 }
 
-# The database's own client, fed with statements.
-sql_client() {
-    local place
-    place=$(url_of "$db")
-    place=${place%%\?*}
-    case $db in
-        postgres) PGOPTIONS='-c client_min_messages=warning' psql -qAtX "$place" ;;
-        mysql)
-            place=${place#*@}
-            mariadb --no-defaults -u root -h 127.0.0.1 -P "$(expr "$place" : '[^:]*:\([0-9]*\)')" \
-                --skip-column-names --batch "$(basename "$place")"
-            ;;
-        sqlite) sqlite3 -cmd '.timeout 60000' "${place#sqlite:}" ;;
-    esac
-}
-
 # While the job runs somebody takes the table away.
 not_taken_down() {
     local wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
