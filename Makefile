@@ -280,6 +280,7 @@ run_tests = $(PROVE) $(PROVE_FLAGS) -j$(TEST_JOBS) --exec tests/lib/run-test.sh 
 ## check: every test, on a private PostgreSQL and MariaDB; installs what is missing
 check:
 	@tools/install-deps.sh all
+	@$(MAKE) --no-print-directory -j$$(getconf _NPROCESSORS_ONLN) test-programs
 	@$(MAKE) --no-print-directory run-all-tests
 
 run-all-tests: test-programs
