@@ -179,14 +179,18 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         }
         if (call.inside)
             return give_up(db, step, class, &call);
-        int64_t until = contention_until;
+        int64_t until;
         if (is_connection_gone(class) || (class == RLK_READONLY && db->several)) {
             db->up = false;
-            contention_until = end_of(step, contention_us); /* what took so long was not that */
+            contention_until = 0; /* what took so long was not that */
             if (!reconnect_until)
                 reconnect_until = end_of(step, db->reconnect_us);
             until = db->adopted ? 0 : reconnect_until;
-        } else if (class != RLK_CONTENTION) {
+        } else if (class == RLK_CONTENTION) {
+            if (!contention_until)
+                contention_until = end_of(step, contention_us);
+            until = contention_until;
+        } else {
             return give_up(db, step, class, &call);
         }
         rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call.text);

@@ -178,6 +178,19 @@ static void test_uncertain_then_contention(void)
     end();
 }
 
+/* How long a try goes on against lost races is counted from the first of them. */
+static void test_slow_reconnect_then_contention(void)
+{
+    begin();
+    script_jump();
+    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
+    script_next(OP_OPEN, ANSWER(.takes_us = 2 * SCRIPT_MOMENT_MS * 1000));
+    script_next(OP_ACQUIRE, FAILS(RLK_CONTENTION));
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK,
+               "a connection lost, a slow one instead, a lost race: granted all the same");
+    end();
+}
+
 static void test_uncertain_then_refused(void)
 {
     static const enum rlk_class then[] = {RLK_DENIED, RLK_SCHEMA, RLK_READONLY, RLK_NOMEM,
@@ -570,6 +583,7 @@ int main(void)
     test_withdrawn();
     test_uncertain_then_busy();
     test_uncertain_then_contention();
+    test_slow_reconnect_then_contention();
     test_uncertain_then_refused();
     test_reconnect_is_bounded();
     test_never_reconnect();
