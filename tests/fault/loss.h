@@ -41,6 +41,7 @@ struct loss {
     char *ours; /* straight, to our tables */
     char *through, *via; /* through the proxy: plain, and to our tables */
     void *session; /* straight */
+    rowlock_db *others; /* straight, to our tables: of whoever else wants something */
     struct faultproxy *proxy;
     int serial;
     int explained; /* rows that stand although nobody holds them, each for a reason that was checked */

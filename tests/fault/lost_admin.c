@@ -71,8 +71,8 @@ static void check_broken(struct loss *l, bool fired, int said)
 
 static bool lose_break(struct loss *l)
 {
-    rowlock_db *db = loss_open(l), *victims = must_open(l->ours);
-    rowlock_lock *victim = loss_hold(l, victims);
+    rowlock_db *db = loss_open(l);
+    rowlock_lock *victim = loss_hold(l, l->others);
     long long token = rowlock_lock_token(victim);
     loss_arm(l);
     int said = rowlock_break(db, l->name, token, NULL);
@@ -85,12 +85,11 @@ static bool lose_break(struct loss *l)
     loss_is(l, rowlock_renew(victim, 0), ROWLOCK_LOST, "the victim finds out");
     loss_is(l, loss_token(l), token + 1, "the token is bumped once");
     rowlock_lock_close(victim);
-    victim = loss_hold(l, victims);
+    victim = loss_hold(l, l->others);
     loss_pass(l);
     loss_granted(l, victim, token + 2);
     loss_is(l, rowlock_release(victim), ROWLOCK_OK, "who is next is not touched");
     rowlock_lock_close(victim);
-    rowlock_db_close(victims);
     rowlock_db_close(db);
     return fired;
 }
@@ -99,19 +98,17 @@ static bool lose_break(struct loss *l)
 
 static void make_expired(struct loss *l, int how_many)
 {
-    rowlock_db *db = must_open(l->ours);
     for (int i = 0; i < how_many; i++) {
         char name[80];
         snprintf(name, sizeof name, "%s over %d", l->name, i);
-        rowlock_lock *lock = must_lock(db, name);
+        rowlock_lock *lock = must_lock(l->others, name);
         if (try_lock(lock, LONG_TTL_MS) != ROWLOCK_OK)
-            loss_ok(l, false, "a lock is granted at first: %s", why(db));
+            loss_ok(l, false, "a lock is granted at first: %s", why(l->others));
         rowlock_lock_forget(lock);
         rowlock_lock_close(lock);
     }
     raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name LIKE '%s over %%'",
             l->prefix, l->name);
-    rowlock_db_close(db);
 }
 
 static long long expired(const struct loss *l)
@@ -145,8 +142,8 @@ static bool lose_sweep(struct loss *l)
     options.older_than_ms = 86400000; /* not what was explained */
     options.idle_ms = 86400000;
     make_expired(l, 3);
-    rowlock_db *db = loss_open(l), *holders = must_open(l->ours);
-    rowlock_lock *live = loss_hold(l, holders);
+    rowlock_db *db = loss_open(l);
+    rowlock_lock *live = loss_hold(l, l->others);
     loss_arm(l);
     int said = rowlock_sweep(db, &options, &report);
     bool fired = loss_disarm(l);
@@ -156,12 +153,11 @@ static bool lose_sweep(struct loss *l)
             "what is called swept is gone");
     loss_pass(l);
     faultproxy_cut(l->proxy);
-    sweep_again(l, holders, &options);
+    sweep_again(l, l->others, &options);
     loss_is(l, expired(l), 0, "what was over is gone");
     loss_pass(l);
     loss_is(l, rowlock_release(live), ROWLOCK_OK, "what was not is still there");
     rowlock_lock_close(live);
-    rowlock_db_close(holders);
     rowlock_db_close(db);
     return fired;
 }
@@ -172,8 +168,8 @@ static bool lose_fold(struct loss *l)
     rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     options.older_than_ms = 86400000;
     options.idle_ms = 86400000;
-    rowlock_db *db = loss_open(l), *holders = must_open(l->ours);
-    rowlock_lock *lock = loss_hold(l, holders);
+    rowlock_db *db = loss_open(l);
+    rowlock_lock *lock = loss_hold(l, l->others);
     long long token = rowlock_lock_token(lock);
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "a name is used, long ago");
     raw_run(l->raw, l->session, "UPDATE %stokens SET granted = 1 WHERE name = '%s'", l->prefix,
@@ -190,7 +186,6 @@ static bool lose_fold(struct loss *l)
     loss_granted(l, lock, rowlock_lock_token(lock));
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and released");
     rowlock_lock_close(lock);
-    rowlock_db_close(holders);
     rowlock_db_close(db);
     return fired;
 }
@@ -206,8 +201,8 @@ static long long seen(const struct loss *l)
 
 static bool lose_fence(struct loss *l)
 {
-    rowlock_db *db = loss_open(l), *others = must_open(l->ours);
-    loss_result(l, others, rowlock_fence(others, l->name, 3), ROWLOCK_OK, "an older token");
+    rowlock_db *db = loss_open(l);
+    loss_result(l, l->others, rowlock_fence(l->others, l->name, 3), ROWLOCK_OK, "an older token");
     loss_arm(l);
     int said = rowlock_fence(db, l->name, 5);
     bool fired = loss_disarm(l);
@@ -221,11 +216,10 @@ static bool lose_fence(struct loss *l)
     if (said != ROWLOCK_OK)
         loss_result(l, db, rowlock_fence(db, l->name, 5), ROWLOCK_OK, "it can be repeated");
     loss_is(l, seen(l), 5, "the token was seen");
-    loss_result(l, others, rowlock_fence(others, l->name, 7), ROWLOCK_OK, "then a newer one");
+    loss_result(l, l->others, rowlock_fence(l->others, l->name, 7), ROWLOCK_OK, "then a newer one");
     loss_pass(l);
     loss_is(l, seen(l), 7, "and the newest stays");
     loss_is(l, rowlock_fence(db, l->name, 5), ROWLOCK_STALE, "ours is stale now");
-    rowlock_db_close(others);
     rowlock_db_close(db);
     return fired;
 }
@@ -235,8 +229,8 @@ static bool lose_fence(struct loss *l)
 static bool lose_raise(struct loss *l)
 {
     int64_t highest = -1;
-    rowlock_db *db = loss_open(l), *holders = must_open(l->ours);
-    rowlock_lock *lock = loss_hold(l, holders);
+    rowlock_db *db = loss_open(l);
+    rowlock_lock *lock = loss_hold(l, l->others);
     long long before = loss_token(l) > loss_floor(l) ? loss_token(l) : loss_floor(l);
     loss_arm(l);
     int said = rowlock_raise_tokens(db, 1000, &highest);
@@ -259,7 +253,6 @@ static bool lose_raise(struct loss *l)
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and is released");
     loss_rival_gets(l, highest);
     rowlock_lock_close(lock);
-    rowlock_db_close(holders);
     rowlock_db_close(db);
     return fired;
 }

@@ -4,10 +4,11 @@
  */
 #include "loss.h"
 
-#include <string.h>
-
 #include "internal.h"
 #include "quick.h"
+
+/* Between two looks. Many look at the same time, and what they watch shall not be late for that. */
+enum { LOOK_MS = 40, LOOK_CLOSELY_MS = 10 };
 
 struct kept {
     rowlock_keeper *keeper;
@@ -21,7 +22,7 @@ struct kept {
 /* Long enough for a deadline and reconnecting within the lease. */
 static int64_t lease_ms(const struct loss *l)
 {
-    return strcmp(l->raw->name, "mysql") == 0 ? 6 * loss_deadline_ms(l) : 9 * loss_deadline_ms(l);
+    return 6 * loss_deadline_ms(l);
 }
 
 static struct kept keep(struct loss *l)
@@ -71,7 +72,7 @@ static bool watch_until(struct loss *l, struct kept *k, int64_t end_ms,
     bool honest = true;
     while (honest && clock_ms() < end_ms && !(is_enough && is_enough(k, more_than))) {
         honest = look(l, k);
-        sleep_ms(10);
+        sleep_ms(LOOK_MS);
     }
     return honest;
 }
@@ -111,7 +112,7 @@ static bool lose_last_beat(struct loss *l)
     int64_t end_ms = clock_ms() + k.ttl_ms * 2 / 3;
     while (honest && !faultproxy_fired(l->proxy) && clock_ms() < end_ms) {
         honest = look(l, &k);
-        sleep_ms(1);
+        sleep_ms(LOOK_CLOSELY_MS);
     }
     bool fired = loss_disarm(l);
     loss_ok(l, honest, "never more is told than the table has");

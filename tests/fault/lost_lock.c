@@ -12,15 +12,15 @@
 
 /* A handle whose other one is straight to the server. */
 struct pair {
-    rowlock_db *db, *rivals;
+    rowlock_db *db;
     rowlock_lock *lock, *rival;
 };
 
 static struct pair open_pair(struct loss *l)
 {
-    struct pair p = {.db = loss_open(l), .rivals = must_open(l->ours)};
+    struct pair p = {.db = loss_open(l)};
     p.lock = must_lock(p.db, l->name);
-    p.rival = must_lock(p.rivals, l->name);
+    p.rival = must_lock(l->others, l->name);
     return p;
 }
 
@@ -29,7 +29,6 @@ static void close_pair(struct pair *p)
     rowlock_lock_close(p->lock);
     rowlock_db_close(p->db);
     rowlock_lock_close(p->rival);
-    rowlock_db_close(p->rivals);
 }
 
 /* What we do comes before it arrives. */
@@ -253,7 +252,7 @@ static bool lose_withdraw(struct loss *l)
     if (loss_rows(l) == 1) {
         loss_is(l, loss_column(l, "expires - acquired"), loss_ttl_ms() * 1000,
                 "what could not be taken back expires");
-        loss_is(l, rowlock_break(p.rivals, l->name, token, NULL), ROWLOCK_OK, "or is broken");
+        loss_is(l, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK, "or is broken");
     }
     loss_rival_gets(l, token);
     close_pair(&p);

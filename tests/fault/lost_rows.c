@@ -249,11 +249,10 @@ static int walk(struct deal *d, struct walking *w, rowlock_walk_report *report)
 /* What a walk that was cut short leaves behind is its lock, which somebody breaks here, and its checkpoint. */
 static void walk_on(struct loss *l, struct deal *d, struct walking *w, rowlock_walk_report *report)
 {
-    rowlock_db *own = must_open(l->ours);
-    int broken = rowlock_break(own, l->name, 0, NULL);
-    loss_ok(l, broken == ROWLOCK_OK || broken == ROWLOCK_NONE, "its lock is free: %s", why(own));
+    int broken = rowlock_break(l->others, l->name, 0, NULL);
+    loss_ok(l, broken == ROWLOCK_OK || broken == ROWLOCK_NONE, "its lock is free: %s",
+            why(l->others));
     loss_result(l, d->db, walk(d, w, report), ROWLOCK_OK, "it is gone on with, to its end");
-    rowlock_db_close(own);
 }
 
 static bool lose_walk(struct loss *l)
@@ -284,11 +283,9 @@ static bool lose_walk(struct loss *l)
 /* What another one is told who claims the key. */
 static int claimed(const struct loss *l)
 {
-    rowlock_db *own = must_open(l->ours);
     rowlock_once *other = NULL;
-    int result = rowlock_once_claim(own, l->name, NULL, &other);
+    int result = rowlock_once_claim(l->others, l->name, NULL, &other);
     rowlock_once_close(other);
-    rowlock_db_close(own);
     return result;
 }
 

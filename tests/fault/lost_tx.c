@@ -9,10 +9,10 @@
 
 #include "quick.h"
 
-/* A transaction on an adopted connection through the proxy, and the lock's own straight one. */
+/* A transaction on an adopted connection through the proxy, and a lock straight to the server. */
 struct deal {
     void *session;
-    rowlock_db *tx, *own;
+    rowlock_db *tx;
     rowlock_lock *lock;
     struct helper *rescuer;
 };
@@ -37,7 +37,7 @@ static struct deal begin(struct loss *l)
     char why[300] = "";
     char *url = strcmp(l->raw->name, "mysql") == 0 ? url_with(l->through, "read_timeout=1")
                                                    : strdup(l->through);
-    struct deal d = {.session = l->raw->open(url), .own = must_open(l->ours)};
+    struct deal d = {.session = l->raw->open(url)};
     free(url);
     rowlock_db_options options = loss_options(l);
     rowlock_error err = ROWLOCK_ERROR_INIT;
@@ -46,7 +46,7 @@ static struct deal begin(struct loss *l)
         raw_failed("adopt", err.text);
     if (!l->raw->run(d.session, "BEGIN", why, sizeof why))
         raw_failed("BEGIN", why);
-    d.lock = must_lock(d.own, l->name);
+    d.lock = must_lock(l->others, l->name);
     return d;
 }
 
@@ -85,7 +85,6 @@ static enum outcome end(struct loss *l, struct deal *d, int said, bool *fired)
 static void close_deal(struct deal *d)
 {
     rowlock_lock_close(d->lock);
-    rowlock_db_close(d->own);
 }
 
 /* The server undoes what it has lost the client of, a moment later. */
@@ -101,13 +100,13 @@ static bool lose_guard(struct loss *l)
 {
     bool fired;
     struct deal d = begin(l);
-    loss_result(l, d.own, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
     arm(l, &d);
     int said = rowlock_guard(d.lock, d.tx);
     end(l, &d, said, &fired);
     loss_granted(l, d.lock, token);
-    loss_result(l, d.own, rowlock_break(d.own, l->name, token, NULL), ROWLOCK_OK,
+    loss_result(l, l->others, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK,
                 "nothing is guarded any more");
     loss_is(l, rowlock_release(d.lock), ROWLOCK_LOST, "which the holder finds out");
     close_deal(&d);
@@ -126,14 +125,14 @@ static bool lose_tx_acquire(struct loss *l)
     enum outcome outcome = end(l, &d, said, &fired);
     if (outcome == COMMITTED) {
         loss_granted(l, d.lock, token);
-        loss_result(l, d.own, rowlock_release(d.lock), ROWLOCK_OK, "it is released");
+        loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK, "it is released");
     } else if (outcome == UNDONE) {
         loss_ok(l, becomes(l, loss_rows, 0), "nothing of it is there");
         loss_is(l, rowlock_lock_token(d.lock), 0, "nor in the handle");
     } else {
         becomes(l, loss_rows, 0);
         bool there = loss_rows(l) == 1;
-        loss_result(l, d.own, rowlock_verify(d.lock), there ? ROWLOCK_OK : ROWLOCK_LOST,
+        loss_result(l, l->others, rowlock_verify(d.lock), there ? ROWLOCK_OK : ROWLOCK_LOST,
                     "the handle finds out");
         loss_is(l, rowlock_release(d.lock), there ? ROWLOCK_OK : ROWLOCK_LOST, "and releases");
     }
@@ -146,20 +145,22 @@ static bool lose_tx_release(struct loss *l)
 {
     bool fired;
     struct deal d = begin(l);
-    loss_result(l, d.own, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
     arm(l, &d);
     int said = rowlock_tx_release(d.lock, d.tx);
     enum outcome outcome = end(l, &d, said, &fired);
     if (outcome == COMMITTED) {
         loss_is(l, loss_rows(l), 0, "the lock went with the commit");
-        loss_result(l, d.own, rowlock_release(d.lock), ROWLOCK_OK, "which the handle finds out");
+        loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK,
+                    "which the handle finds out");
     } else if (outcome == UNDONE) {
         loss_granted(l, d.lock, token);
-        loss_result(l, d.own, rowlock_renew(d.lock, 0), ROWLOCK_OK, "it is held still");
-        loss_result(l, d.own, rowlock_release(d.lock), ROWLOCK_OK, "and released");
+        loss_result(l, l->others, rowlock_renew(d.lock, 0), ROWLOCK_OK, "it is held still");
+        loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK, "and released");
     } else {
-        loss_result(l, d.own, rowlock_release(d.lock), ROWLOCK_OK, "released by now in any case");
+        loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK,
+                    "released by now in any case");
     }
     loss_ok(l, becomes(l, loss_rows, 0), "it is gone");
     loss_rival_gets(l, token);
@@ -183,7 +184,7 @@ static bool lose_tx_fence(struct loss *l)
     enum outcome outcome = end(l, &d, said, &fired);
     if (outcome != UNKNOWN)
         loss_ok(l, becomes(l, seen, outcome == COMMITTED ? 5 : 0), "what was seen is committed");
-    loss_result(l, d.own, rowlock_fence(d.own, l->name, 4),
+    loss_result(l, l->others, rowlock_fence(l->others, l->name, 4),
                 seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK, "nobody has it locked any more");
     close_deal(&d);
     return fired;
