@@ -257,7 +257,8 @@ void contract_obstacles(const struct contract *c)
         bits(&s);
         session_limit(c);
     }
-    own_locked(c);
+    if (!c->pooled) /* whose sessions we set no limits: the deadline strikes, and the answer is lost */
+        own_locked(c);
     bool maria = is_mysql(c) && c->raw->ask(s.look, "SELECT version()", version, sizeof version) &&
                  strstr(version, "MariaDB");
     if (maria)

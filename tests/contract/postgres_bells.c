@@ -124,7 +124,9 @@ static void rings_at_commit(const struct contract *c)
 void contract_postgres_only(const struct contract *c)
 {
     applications_channels(c, false);
-    applications_channels(c, true);
     our_channels(c);
+    if (c->pooled)
+        return; /* nobody listens through one that lends a session for a transaction */
+    applications_channels(c, true);
     rings_at_commit(c);
 }
