@@ -17,7 +17,7 @@ static const char *const written[] = {
 #define RESULTS                                                                                 \
     "('timestamp', 'last_insert_id', 'insert_id', 'identity', 'warning_count', 'error_count', " \
     "'rand_seed1', 'rand_seed2', 'in_transaction', 'last_gtid', 'pseudo_thread_id', "           \
-    "'statement_id', 'gtid_binlog_pos', 'gtid_current_pos')"
+    "'statement_id', 'gtid_binlog_pos', 'gtid_binlog_state', 'gtid_current_pos')"
 
 static const char *const settings[] = {
     "SELECT CONCAT((SELECT SUM(CRC32(CONCAT(variable_name, '=', variable_value))) "
