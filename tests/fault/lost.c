@@ -345,11 +345,16 @@ static void walk(struct loss *l, const struct job *job)
     loss_ok(l, lost >= 1 && l->nth < REQUESTS_MAX, "each request in turn, %d in all", lost);
 }
 
+static bool is_cut(enum loss_way way)
+{
+    return way == REQUEST_CUT || way == ANSWER_CUT;
+}
+
 /* What cuts show on a new connection is enough for most. When a call has reconnected, the old session has
  * been ended, so that it makes no difference when we go on. */
 static bool is_wanted(const struct operation *o, enum loss_way way, enum loss_mode mode)
 {
-    bool cut = way == REQUEST_CUT || way == ANSWER_CUT;
+    bool cut = is_cut(way);
     bool swallowed = way == REQUEST_SWALLOWED || way == ANSWER_SWALLOWED;
     if (o->once)
         return mode == NOT_RECONNECTING && way == REQUEST_SWALLOWED;
@@ -366,26 +371,43 @@ static bool is_wanted(const struct operation *o, enum loss_way way, enum loss_mo
            (mode == RECONNECTING || cut || o->connects);
 }
 
-static void add_jobs(const struct operation *operations, bool many)
+/* Those that wait for many deadlines, or the others. */
+static void add_jobs(const struct operation *operations, bool waits_often)
 {
     for (const struct operation *o = operations; o->lose; o++)
-        for (int way = 0; o->many == many && way < LOSS_WAYS; way++)
+        for (int way = 0; way < LOSS_WAYS; way++)
             for (int mode = 0; mode < LOSS_MODES; mode++) {
                 struct job job = {o, (enum loss_way)way, (enum loss_mode)mode};
-                if (is_wanted(o, job.way, job.mode) && all.count < JOBS_MAX)
+                if ((o->many && !is_cut(job.way)) == waits_often &&
+                    is_wanted(o, job.way, job.mode) && all.count < JOBS_MAX)
                     all.jobs[all.count++] = job;
             }
 }
 
-/* What takes longest, and what leaves something behind that is waited for, comes first. */
+/* Always into the same order. */
+static void mix_jobs(int from)
+{
+    unsigned seed = 1;
+    for (int i = all.count - 1; i > from; i--) {
+        int other = from + rand_r(&seed) % (i - from + 1);
+        struct job job = all.jobs[i];
+        all.jobs[i] = all.jobs[other];
+        all.jobs[other] = job;
+    }
+}
+
+/* What takes longest comes first. Of the rest some wait for deadlines, and cuts make the server work without
+ * a pause: that goes side by side, so that no deadline passes for want of a processor. */
 static void collect_jobs(void)
 {
+    add_jobs(lost_keeper_operations, false);
     add_jobs(lost_admin_operations, true);
     add_jobs(lost_lock_operations, true);
-    add_jobs(lost_keeper_operations, false);
+    int longest = all.count;
     add_jobs(lost_lock_operations, false);
     add_jobs(lost_tx_operations, false);
     add_jobs(lost_admin_operations, false);
+    mix_jobs(longest);
 }
 
 /* ---- workers */

@@ -19,10 +19,10 @@ struct kept {
     long long renewals; /* when last looked at */
 };
 
-/* Long enough for a deadline and reconnecting within the lease. */
+/* Long enough for a deadline and reconnecting within the lease. A cut is noticed without a deadline. */
 static int64_t lease_ms(const struct loss *l)
 {
-    return 6 * loss_deadline_ms(l);
+    return (l->way == REQUEST_CUT || l->way == ANSWER_CUT ? 4 : 6) * loss_deadline_ms(l);
 }
 
 static struct kept keep(struct loss *l)
