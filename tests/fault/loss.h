@@ -96,6 +96,7 @@ void loss_pass_before(const struct loss *l);
 /* The old session can be ended. Not in MySQL, which tells a session by its port: the proxy's. */
 bool loss_can_end(const struct loss *l);
 bool loss_is_late(const struct loss *l); /* a request is under way for long */
+bool loss_is_cut(enum loss_way way); /* which is noticed without a deadline */
 
 /* One check each. The text of the case comes first. */
 bool loss_ok(const struct loss *l, bool passed, const char *format, ...)

@@ -68,6 +68,11 @@ bool loss_is_late(const struct loss *l)
     return l->way == REQUEST_LATE || l->way == REQUEST_LATE_POOLED || l->way == REQUEST_LATE_DONE;
 }
 
+bool loss_is_cut(enum loss_way way)
+{
+    return way == REQUEST_CUT || way == ANSWER_CUT;
+}
+
 bool loss_can_end(const struct loss *l)
 {
     return l->way != REQUEST_LATE_POOLED && strcmp(l->raw->name, "mysql") != 0;
@@ -75,7 +80,7 @@ bool loss_can_end(const struct loss *l)
 
 struct fault loss_fault(const struct loss *l)
 {
-    bool cut = l->way == REQUEST_CUT || l->way == ANSWER_CUT;
+    bool cut = loss_is_cut(l->way);
     bool swallowed = l->way == REQUEST_SWALLOWED || l->way == ANSWER_SWALLOWED;
     bool answer = l->way == ANSWER_CUT || l->way == ANSWER_LATE || l->way == ANSWER_SWALLOWED;
     return (struct fault){.kind = cut         ? FAULT_CUT
@@ -345,16 +350,11 @@ static void walk(struct loss *l, const struct job *job)
     loss_ok(l, lost >= 1 && l->nth < REQUESTS_MAX, "each request in turn, %d in all", lost);
 }
 
-static bool is_cut(enum loss_way way)
-{
-    return way == REQUEST_CUT || way == ANSWER_CUT;
-}
-
 /* What cuts show on a new connection is enough for most. When a call has reconnected, the old session has
  * been ended, so that it makes no difference when we go on. */
 static bool is_wanted(const struct operation *o, enum loss_way way, enum loss_mode mode)
 {
-    bool cut = is_cut(way);
+    bool cut = loss_is_cut(way);
     bool swallowed = way == REQUEST_SWALLOWED || way == ANSWER_SWALLOWED;
     if (o->once)
         return mode == NOT_RECONNECTING && way == REQUEST_SWALLOWED;
@@ -378,7 +378,7 @@ static void add_jobs(const struct operation *operations, bool waits_often)
         for (int way = 0; way < LOSS_WAYS; way++)
             for (int mode = 0; mode < LOSS_MODES; mode++) {
                 struct job job = {o, (enum loss_way)way, (enum loss_mode)mode};
-                if ((o->many && !is_cut(job.way)) == waits_often &&
+                if ((o->many && !loss_is_cut(job.way)) == waits_often &&
                     is_wanted(o, job.way, job.mode) && all.count < JOBS_MAX)
                     all.jobs[all.count++] = job;
             }

@@ -19,10 +19,10 @@ struct kept {
     long long renewals; /* when last looked at */
 };
 
-/* Long enough for a deadline and reconnecting within the lease. A cut is noticed without a deadline. */
+/* Long enough for a deadline, if it takes one to notice, and reconnecting within the lease. */
 static int64_t lease_ms(const struct loss *l)
 {
-    return (l->way == REQUEST_CUT || l->way == ANSWER_CUT ? 4 : 6) * loss_deadline_ms(l);
+    return (loss_is_cut(l->way) ? 4 : 6) * loss_deadline_ms(l);
 }
 
 static struct kept keep(struct loss *l)

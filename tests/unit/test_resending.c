@@ -178,7 +178,7 @@ static void test_uncertain_then_contention(void)
     end();
 }
 
-/* How long a try goes on against lost races is counted from the first of them. */
+/* What a reconnect takes is not taken off the time that a try goes on against lost races. */
 static void test_slow_reconnect_then_contention(void)
 {
     begin();
