@@ -231,6 +231,28 @@ static void own_locked(const struct contract *c)
     site_close(&s);
 }
 
+/* No limit of ours is set in a session that a pooler lends: the deadline ends the wait, and the statement may
+ * be carried out all the same when the row is free. */
+static void pooled_locked(const struct contract *c)
+{
+    struct three h;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = HELD_MS;
+    struct site s = site_open(c);
+    rowlock_db_close(s.db);
+    s.db = must_open_with(c->url, &options);
+    make_rows(&s, "BIGINT");
+    rowlock_table *t = open_rows(&s);
+    site_run(&s, "%s", c->begin);
+    site_run(&s, "UPDATE obs_rows SET n = 1 WHERE id = 2");
+    is_result(s.db, rowlock_update(t, three_from(&h, 1)->changes, ROWS, NULL), ROWLOCK_EUNCERTAIN,
+              "a row is locked all the time, behind a pooler");
+    site_run(&s, "ROLLBACK");
+    rowlock_table_close(t);
+    site_run(&s, "DROP TABLE obs_rows");
+    site_close(&s);
+}
+
 /* The session's own limit strikes first. MySQL has one for SELECT only. */
 static void timed_out(const struct contract *c, const char *limit)
 {
@@ -257,7 +279,9 @@ void contract_obstacles(const struct contract *c)
         bits(&s);
         session_limit(c);
     }
-    if (!c->pooled) /* whose sessions we set no limits: the deadline strikes, and the answer is lost */
+    if (c->pooled)
+        pooled_locked(c);
+    else
         own_locked(c);
     bool maria = is_mysql(c) && c->raw->ask(s.look, "SELECT version()", version, sizeof version) &&
                  strstr(version, "MariaDB");

@@ -5,6 +5,7 @@
 #include "raw.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <libpq-fe.h>
@@ -51,12 +52,17 @@ static bool ask(void *session, const char *sql, char *out, size_t cap)
     return good;
 }
 
-/* A pooler gives out process numbers of its own. */
+/* A pooler gives out process numbers of its own. What is skipped for one must not be skipped in silence on a
+ * private server, which has none before it. */
 static bool pooled(void *session)
 {
     char pid[20] = "", believed[20];
     snprintf(believed, sizeof believed, "%d", PQbackendPID(session));
-    return !ask(session, "SELECT pg_backend_pid()", pid, sizeof pid) || strcmp(pid, believed) != 0;
+    bool found =
+        !ask(session, "SELECT pg_backend_pid()", pid, sizeof pid) || strcmp(pid, believed) != 0;
+    if (found && getenv("ROWLOCK_TEST_POSTGRES_DIR"))
+        raw_failed("looking for a pooler", "there is one before the private server");
+    return found;
 }
 
 static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
