@@ -183,9 +183,16 @@ pid_t child_start(int (*work)(void *argument), void *argument)
 
 int child_join(pid_t child)
 {
+    return child_join_any(&child);
+}
+
+int child_join_any(pid_t *child)
+{
     int status = 0;
-    while (waitpid(child, &status, 0) < 0)
+    pid_t ended;
+    while ((ended = waitpid(*child, &status, 0)) < 0)
         if (errno != EINTR)
             return -1;
+    *child = ended;
     return WIFSIGNALED(status) ? 256 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -51,5 +51,6 @@ int helper_join(struct helper *helper);
  * library's table of them. */
 pid_t child_start(int (*work)(void *argument), void *argument);
 int child_join(pid_t child); /* exit status; 256 + N if signal N ended it */
+int child_join_any(pid_t *child); /* *child: -1, then who has ended */
 
 #endif
