@@ -80,16 +80,15 @@ sleep "$2"
 echo "ended $(date +%s%N)" >>"$1"
 echo "done"
 JOB
-chmod +x "$dir/job"
 
 tell "1. The tables. Every database understands the same commands; here it is ${ROWLOCK_URL%%:*}."
 show install
 
 tell "2. Anna runs a job under a lock. Ben wants the same lock, and waits."
-start Anna run -v "$report" -- "$dir/job" "$dir/anna" 4
+start Anna run -v "$report" -- sh "$dir/job" "$dir/anna" 4
 anna=$pid
 until_there "$dir/anna"
-start Ben run -v "$report" -- "$dir/job" "$dir/ben" 1
+start Ben run -v "$report" -- sh "$dir/job" "$dir/ben" 1
 ben=$pid
 sleep 1
 show list
@@ -101,7 +100,7 @@ sleep 0.2
 [ "$(token_in "$dir/ben")" -gt "$(token_in "$dir/anna")" ] || fail "Ben's token is not the greater one"
 
 tell "3. Carl has the lock on a lease of 4 seconds, which rowlock renews. Then kill -9 hits rowlock."
-start Carl run --ttl 4s "$report" -- "$dir/job" "$dir/carl" 600
+start Carl run --ttl 4s "$report" -- sh "$dir/job" "$dir/carl" 600
 carl=$pid
 until_there "$dir/carl"
 sleep 2
@@ -109,7 +108,7 @@ kill_hard "$carl"
 killed=$(date +%s%N)
 show list
 echo "    Nobody renews it now. Dora waits for the rest of the lease, not longer:"
-start Dora run -v "$report" -- "$dir/job" "$dir/dora" 1
+start Dora run -v "$report" -- sh "$dir/job" "$dir/dora" 1
 wait "$pid" || fail "Dora's job failed"
 sleep 0.2
 waited=$((($(sed -n 's/^began //p' "$dir/dora") - killed) / 1000000))
@@ -120,7 +119,7 @@ echo "    She got it $waited ms after the kill, with a greater token than Carl's
 ! kill -0 "$(sed -n 's/^pid //p' "$dir/carl")" 2>/dev/null || fail "Carl's job outlived its rowlock"
 
 tell "4. Another holder dies, and nobody comes for its lock. It is listed as expired until a sweep."
-start Emil run --ttl 1s "$import" -- "$dir/job" "$dir/emil" 600
+start Emil run --ttl 1s "$import" -- sh "$dir/job" "$dir/emil" 600
 emil=$pid
 until_there "$dir/emil"
 kill_hard "$emil"

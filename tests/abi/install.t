@@ -5,7 +5,10 @@ set -u
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
-root=$TMPDIR/root
+# Not in TMPDIR, from which nothing may be run on some machines.
+work=$(mktemp -d "${ROWLOCK_TEST_BUILD:-$TMPDIR}/install.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+root=$work/root
 # Sanitizers would want a program of their own kind, so this is always the plain library.
 install_to() {
     "${MAKE:-make}" --no-print-directory "$1" DESTDIR="$root" "${2:-prefix}=/opt/rl" SANITIZE= COVERAGE=0
@@ -21,7 +24,7 @@ is "no installed file names the source folder" \
     "$(grep -rlF "$PWD" "$root/opt/rl/lib" "$root/opt/rl/include" 2>/dev/null)" ""
 ok "the installed command runs from anywhere" env -C / "$root/opt/rl/bin/rowlock" --help
 
-cat >"$TMPDIR/user.c" <<'C'
+cat >"$work/user.c" <<'C'
 #include <rowlock/versions.h>
 int main(void)
 {
@@ -32,8 +35,8 @@ C
 export PKG_CONFIG_PATH=$root/opt/rl/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
 # shellcheck disable=SC2046 # the flags are words
 ok "a program builds with the flags of pkg-config" \
-    "${CC:-cc}" "$TMPDIR/user.c" -o "$TMPDIR/user" $(pkg-config --cflags --libs rowlock)
-ok "it runs with the installed library" env LD_LIBRARY_PATH="$root/opt/rl/lib" "$TMPDIR/user"
+    "${CC:-cc}" "$work/user.c" -o "$work/user" $(pkg-config --cflags --libs rowlock)
+ok "it runs with the installed library" env LD_LIBRARY_PATH="$root/opt/rl/lib" "$work/user"
 
 ok "make uninstall succeeds" install_to uninstall
 is "nothing is left behind" "$(find "$root" -type f -o -type l)" ""

@@ -71,10 +71,9 @@ failures() {
     same "until it succeeds" "$status $(ran failing)" "0 3"
     once k3 failing
     same "once" "$status $(ran failing)" "0 3"
-    exits "a job that is not there" 127 run lacking --once k4 -- "$work/lacking.job"
-    printf '#!/bin/sh\necho ran >>"%s"\n' "$work/lacking" >"$work/lacking.job"
-    chmod +x "$work/lacking.job"
-    exits "is run when it is" 0 run lacking --once k4 -- "$work/lacking.job"
+    exits "a job that is not there" 127 run lacking --once k4 -- "$work/shell" -c "$job" "$work/lacking"
+    ln -s "$(command -v sh)" "$work/shell"
+    exits "is run when it is" 0 run lacking --once k4 -- "$work/shell" -c "$job" "$work/lacking"
     same "once" "$(ran lacking)" 1
     exits "a job that a signal ends" 137 run killed --once k5 -- sh -c 'kill -9 $$'
     exits "can be given up for another" 0 run killed --once k5 -- true

@@ -15,9 +15,9 @@ read -ra command <<<"${ROWLOCK_TEST_WRAPPER:-}"
 case $program in *.t) command=() ;; esac
 command+=("$program")
 
-base=${TMPDIR:-/tmp}
-[ ${#base} -le 60 ] || base=/tmp
-TMPDIR=$(mktemp -d "$base/rowlock-test.XXXXXX") || exit 1
+# shellcheck source=tests/lib/scratch.sh
+. "$(dirname "$0")/scratch.sh"
+TMPDIR=$(mktemp -d "$(scratch_base)/rowlock-test.XXXXXX") || exit 1
 trap 'rm -rf "$TMPDIR"' EXIT
 # A server that a test starts under another account has to get through here.
 chmod 711 "$TMPDIR"

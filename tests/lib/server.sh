@@ -4,6 +4,9 @@
 # A server lives in a private folder DIR: data/, log, pid, argv (its command line, one word a line) and
 # port. It listens on 127.0.0.1 and on a Unix socket in DIR, and is signalled by its recorded pid only.
 
+# shellcheck source=tests/lib/scratch.sh
+. "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
+
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 # fail MESSAGE: says it and ends the script.
@@ -36,11 +39,9 @@ as_server() {
 }
 
 # new_server_dir NAME: makes a private folder that belongs to the server's account, and prints it.
-# The path is kept short because a Unix socket's path may have no more than 107 bytes.
 new_server_dir() {
-    local dir base=${TMPDIR:-/tmp}
-    [ ${#base} -le 60 ] || base=/tmp
-    dir=$(mktemp -d "$base/rowlock-$1.XXXXXX") || return 1
+    local dir
+    dir=$(mktemp -d "$(scratch_base)/rowlock-$1.XXXXXX") || return 1
     own_by_server "$dir"
     echo "$dir"
 }

@@ -14,6 +14,7 @@ set -euo pipefail
 options=(--innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=0)
 if [ "${1:-}" = --durable ]; then
     options=(--innodb-flush-log-at-trx-commit=1 --max-connections=1100)
+    scratch_on_disk
     shift
 fi
 [ $# -gt 0 ] || fail "which command?"

@@ -12,6 +12,7 @@ set -euo pipefail
 options=(-c fsync=off)
 if [ "${1:-}" = --durable ]; then
     options=(-c fsync=on -c max_connections=1100)
+    scratch_on_disk
     shift
 fi
 [ $# -gt 0 ] || fail "which command?"
