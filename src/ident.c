@@ -34,9 +34,24 @@ static size_t utf8_length(const unsigned char *c, size_t left)
     return 0;
 }
 
+/* Most texts are plain: how many bytes at the beginning are 0x01 to 0x7F, in eights. */
+static size_t count_ascii(const unsigned char *c, size_t length)
+{
+    size_t n = 0;
+    for (uint64_t eight = 0; n + sizeof eight <= length; n += sizeof eight) {
+        memcpy(&eight, c + n, sizeof eight);
+        if ((eight | (eight - 0x0101010101010101u)) & 0x8080808080808080u)
+            break;
+    }
+    return n;
+}
+
 bool rlk_is_utf8(const char *text, size_t length)
 {
     const unsigned char *c = (const unsigned char *)text;
+    size_t plain = count_ascii(c, length);
+    c += plain;
+    length -= plain;
     while (length > 0) {
         size_t n = utf8_length(c, length);
         if (n == 0)

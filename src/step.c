@@ -94,10 +94,15 @@ static bool is_connection_gone(enum rlk_class class)
     return class == RLK_UNSENT || class == RLK_UNCERTAIN;
 }
 
-static int64_t end_of(const struct rlk_step_call *step, int64_t after_us)
+static int64_t end_of(const struct rlk_step_call *step, int64_t from_us, int64_t after_us)
 {
-    int64_t end_us = rlk_now_us() + after_us;
+    int64_t end_us = from_us + after_us;
     return step->not_after_us && step->not_after_us < end_us ? step->not_after_us : end_us;
+}
+
+static bool is_ready(const rowlock_db *db, const struct rlk_step_call *step)
+{
+    return db->up && (db->schema_ok || step->without_tables);
 }
 
 /* Connected and with our tables looked at: RLK_DONE, and *result not OK if the tables are wrong. */
@@ -113,9 +118,9 @@ static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *ste
                              : "the connection was lost, and the transaction with it");
             return RLK_UNSENT;
         }
-        call->deadline_us = end_of(step, db->target.connect_ms * 1000);
+        call->deadline_us = end_of(step, rlk_now_us(), db->target.connect_ms * 1000);
         class = rlk_connect(db, call);
-        call->deadline_us = end_of(step, db->statement_us);
+        call->deadline_us = end_of(step, rlk_now_us(), db->statement_us);
     }
     if (class == RLK_DONE && !db->schema_ok && !step->without_tables) {
         *result = check_tables(db, call, &class);
@@ -125,15 +130,24 @@ static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *ste
     return class;
 }
 
+static void start_clock(const rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call)
+{
+    step->sent_us = rlk_now_us();
+    call->deadline_us = end_of(step, step->sent_us, db->statement_us);
+}
+
 static enum rlk_class send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
                                 int *result)
 {
-    *call = (struct rlk_call){.deadline_us = end_of(step, db->statement_us), .where = step->where};
-    enum rlk_class class = make_ready(db, step, call, result);
-    if (class != RLK_DONE || *result != ROWLOCK_OK)
-        return class;
-    step->sent_us = rlk_now_us();
-    call->deadline_us = end_of(step, db->statement_us);
+    enum rlk_class class = RLK_DONE;
+    *call = (struct rlk_call){.where = step->where};
+    start_clock(db, step, call);
+    if (!is_ready(db, step)) {
+        class = make_ready(db, step, call, result);
+        if (class != RLK_DONE || *result != ROWLOCK_OK)
+            return class;
+        start_clock(db, step, call);
+    }
     class = step->run(db, call, step->context);
     if (class == RLK_UNCERTAIN) {
         step->was_uncertain = true;
@@ -159,8 +173,8 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
 {
     bool sooner = step->contention_us && step->contention_us < db->statement_us;
     int64_t contention_us = sooner ? step->contention_us : db->statement_us;
-    int64_t contention_until = end_of(step, contention_us);
-    int64_t reconnect_until = 0; /* set when the connection is first found gone */
+    int64_t contention_until = 0; /* set when a race is first lost */
+    int64_t reconnect_until = 0; /* and when the connection is first found gone */
     int tries = 0;
     for (;;) {
         struct rlk_call call;
@@ -184,11 +198,11 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
             db->up = false;
             contention_until = 0; /* what took so long was not that */
             if (!reconnect_until)
-                reconnect_until = end_of(step, db->reconnect_us);
+                reconnect_until = end_of(step, rlk_now_us(), db->reconnect_us);
             until = db->adopted ? 0 : reconnect_until;
         } else if (class == RLK_CONTENTION) {
             if (!contention_until)
-                contention_until = end_of(step, contention_us);
+                contention_until = end_of(step, step->sent_us, contention_us);
             until = contention_until;
         } else {
             return give_up(db, step, class, &call);

@@ -53,7 +53,7 @@ struct connection {
     const struct rlk_texts *texts;
     bool adopted;
     char path[PATH_ROOM];
-    int64_t patience_us, waits_since_us; /* for the file, in the busy handler */
+    int64_t deadline_us, waits_until_us; /* for the file, in the busy handler */
     bool has_socket;
     int socket; /* rings others, and where it has an address can be rung */
     char bell[BELL_ROOM]; /* that address; "": none yet, or they are not to be had here */
@@ -343,20 +343,15 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
 static int wait_for_file(void *context, int asked)
 {
     struct connection *conn = context;
+    int64_t now_us = rlk_now_us();
     unsigned char chance;
     if (asked == 0)
-        conn->waits_since_us = rlk_now_us();
-    if (rlk_now_us() - conn->waits_since_us >= conn->patience_us)
+        conn->waits_until_us = now_us + PATIENCE_US;
+    if (now_us >= conn->waits_until_us || now_us >= conn->deadline_us)
         return 0;
     sqlite3_randomness(sizeof chance, &chance);
     sqlite3_sleep(1 + chance % 3);
     return 1;
-}
-
-static void be_patient(struct connection *conn, const struct rlk_call *call)
-{
-    int64_t left_us = call->deadline_us - rlk_now_us();
-    conn->patience_us = left_us < PATIENCE_US ? left_us : PATIENCE_US;
 }
 
 /* Without create, a file that is not there is RLK_SCHEMA: whoever only looks, or mistypes a path, must
@@ -373,7 +368,7 @@ static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, 
     if (code == SQLITE_OK) {
         sqlite3_extended_result_codes(conn->db, 1);
         sqlite3_busy_handler(conn->db, wait_for_file, conn);
-        be_patient(conn, call);
+        conn->deadline_us = call->deadline_us;
         /* Reading the header finds out whether this is a database at all. */
         code = pragma(conn->db, "PRAGMA schema_version", NULL, 0);
     }
@@ -427,7 +422,7 @@ static enum rlk_class ready_at(struct connection *conn, struct rlk_call *call, e
     if (class == RLK_DONE)
         class = check_place(conn, call, where);
     if (class == RLK_DONE && !conn->adopted)
-        be_patient(conn, call);
+        conn->deadline_us = call->deadline_us;
     return class;
 }
 

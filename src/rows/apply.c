@@ -167,10 +167,10 @@ int rlk_change_row(struct batch *b, rowlock_change *change)
         change->result = ROWLOCK_CANCELLED; /* as far as is known */
         if (b->op != RLK_EXPECT)
             result = send_row(b, &shape, change, &was_applied, &uncertain);
-        rowlock_error error = b->t->db->error;
         bool duplicate = met_duplicate(b, result);
         if ((result != ROWLOCK_OK && !duplicate) || was_applied)
             return result;
+        rowlock_error error = b->t->db->error;
         result = look_after_row(b, change, uncertain, &explained);
         if (result == ROWLOCK_OK && duplicate && !explained) { /* of another unique key */
             change->result = ROWLOCK_CANCELLED;

@@ -72,6 +72,24 @@ static void test_utf8(rowlock_db *db)
                    cases[i].what, cases[i].good ? "is a name" : "is none");
 }
 
+/* A long plain text is looked at several bytes at a time. */
+static void test_utf8_everywhere(void)
+{
+    static const char bad[] = {'\0', '\x80', '\xC3', '\xFF'};
+    int accepted = 0, refused = 0;
+    for (size_t length = 1; length <= 27; length++)
+        for (size_t at = 0; at < length; at++)
+            for (size_t i = 0; i < sizeof bad; i++) {
+                char text[27];
+                memset(text, at % 2 ? 1 : 0x7F, length);
+                refused += !rlk_is_utf8(text, length);
+                text[at] = bad[i];
+                accepted += rlk_is_utf8(text, length);
+            }
+    tap_is_int(refused, 0, "plain texts of 1 to 27 bytes are UTF-8");
+    tap_is_int(accepted, 0, "and are not with one bad byte, wherever it is");
+}
+
 static void test_lengths(rowlock_db *db)
 {
     char name[300];
@@ -274,6 +292,7 @@ int main(void)
     script_reset();
     rowlock_db *db = script_open(NULL);
     test_utf8(db);
+    test_utf8_everywhere();
     test_lengths(db);
     test_names_elsewhere(db);
     test_copying();
