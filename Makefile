@@ -305,7 +305,7 @@ contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call CONTRACT_TESTS,$*))
 
 # What could not be installed is named in the table at the end.
-## check-more: the contract tests on other versions of the databases, and through pgbouncer
+## check-more: the contract tests on other versions of the databases, over TLS, and through pgbouncer
 check-more:
 	-@tools/install-deps.sh more
 	+@tests/more/run.sh

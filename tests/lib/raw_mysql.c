@@ -12,7 +12,7 @@
 
 struct address {
     char text[500];
-    char *user, *password, *host, *database, *socket;
+    char *user, *password, *host, *database, *socket, *ssl_ca;
     unsigned int port, read_timeout; /* in seconds; 0: none */
     unsigned long flags; /* of the client */
 };
@@ -26,8 +26,24 @@ static char *cut(char *text, char at)
     return found + 1;
 }
 
-/* mysql://user:password@host:port/database?socket=PATH or ?read_timeout=SECONDS, as tests use it, and
- * found_rows=1: rows that a statement finds count as changed. */
+/* socket=PATH, ssl_ca=PATH, read_timeout=SECONDS; and found_rows=1: rows that a statement finds count as changed. */
+static void parse_parameters(char *parameter, struct address *out)
+{
+    while (parameter) {
+        char *next = cut(parameter, '&'), *value = cut(parameter, '=');
+        if (strcmp(parameter, "socket") == 0)
+            out->socket = value;
+        else if (strcmp(parameter, "ssl_ca") == 0)
+            out->ssl_ca = value;
+        else if (strcmp(parameter, "read_timeout") == 0)
+            out->read_timeout = (unsigned int)atoi(value);
+        else if (strcmp(parameter, "found_rows") == 0)
+            out->flags = CLIENT_FOUND_ROWS;
+        parameter = next;
+    }
+}
+
+/* mysql://user:password@host:port/database?PARAMETERS */
 static void parse(const char *url, struct address *out)
 {
     *out = (struct address){.port = 0};
@@ -35,7 +51,7 @@ static void parse(const char *url, struct address *out)
     if (!rest)
         raw_failed("MySQL URL", url);
     snprintf(out->text, sizeof out->text, "%s", rest + 3);
-    char *parameters = cut(out->text, '?');
+    parse_parameters(cut(out->text, '?'), out);
     out->database = cut(out->text, '/');
     out->user = out->text;
     out->host = cut(out->text, '@');
@@ -46,14 +62,6 @@ static void parse(const char *url, struct address *out)
     out->password = cut(out->user, ':');
     char *port = cut(out->host, ':');
     out->port = port ? (unsigned int)atoi(port) : 0;
-    if (parameters && strstr(parameters, "found_rows=1"))
-        out->flags = CLIENT_FOUND_ROWS;
-    if (parameters && strncmp(parameters, "socket=", 7) == 0) {
-        out->socket = parameters + 7;
-        cut(out->socket, '&');
-    }
-    if (parameters && strncmp(parameters, "read_timeout=", 13) == 0)
-        out->read_timeout = (unsigned int)atoi(parameters + 13);
 }
 
 static void *open_session(const char *url)
@@ -64,6 +72,8 @@ static void *open_session(const char *url)
     mysql_options(conn, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     if (address.read_timeout)
         mysql_options(conn, MYSQL_OPT_READ_TIMEOUT, &address.read_timeout);
+    if (address.ssl_ca)
+        mysql_options(conn, MYSQL_OPT_SSL_CA, address.ssl_ca);
     if (!mysql_real_connect(conn, address.host, address.user, address.password, address.database,
                             address.port, address.socket, address.flags))
         raw_failed("MySQL", mysql_error(conn));

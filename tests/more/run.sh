@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the contract tests on versions of the databases that Debian stable does not have, and through
+# Runs the contract tests on versions of the databases that Debian stable does not have, over TLS, and through
 # pgbouncer, and ends with a table of what was tested. `make check-more` calls it.
 #
 # usage: tests/more/run.sh [WORD…]     only the servers with one of the words in their name
@@ -94,6 +94,24 @@ pgbouncer_transaction() {
         tests/more/with-pgbouncer.sh "$make" --no-print-directory contract-postgres
 }
 
+tls() { # tls NAME COMMAND…: as contract
+    if command -v openssl >/dev/null; then
+        contract "$@"
+    else
+        not_tested "$1" "openssl is not installed"
+    fi
+}
+
+postgres_tls() {
+    tls "PostgreSQL, TLS" "the one of make check" tests/lib/with-postgres.sh tests/more/with-tls.sh \
+        "$make" --no-print-directory contract-postgres
+}
+
+mariadb_tls() {
+    tls "MariaDB, TLS" "the one of make check" tests/lib/with-mysql.sh tests/more/with-tls.sh \
+        "$make" --no-print-directory contract-mysql
+}
+
 mariadb_11_8() {
     local root=$cache/mariadb-11.8
     if fetch mariadb-11.8 tests/more/debian-root.sh trixie "$root" mariadb-server-core mariadb-client-core; then
@@ -128,7 +146,7 @@ client_version() {
     sed -n 's/^libmysqlclient-dev_\([^_]*\)_.*/\1/p' "$1/VERSIONS"
 }
 
-for server in postgres_12 postgres_17 postgres_18 pgbouncer_transaction mariadb_11_8 mysql_oracle; do
+for server in postgres_12 postgres_17 postgres_18 postgres_tls pgbouncer_transaction mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done
