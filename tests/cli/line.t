@@ -153,7 +153,8 @@ several() {
     has "and who holds it" "$err" "'n2' is held by sh["
     hold more n1 n2
     holds "who waits for several" in_line n2 1
-    exits "holds none of them meanwhile" 0 run -n n1 true
+    # At the moment at which he looks at both he may be in the way.
+    holds "holds none of them meanwhile" until_true 5 "$command" run -n n1 true
     let_go some
     began more
     holds "until all are free" test -s "$work/more"

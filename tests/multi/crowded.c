@@ -12,6 +12,7 @@
 
 #include <rowlock/versions.h>
 
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -45,6 +46,7 @@ struct crowd {
     atomic_int odd; /* answers that nobody should get */
     atomic_int applied, stale, gone, undone, conflicts, victims, attempts, hindered;
     atomic_int chunks; /* that the walk has done, in all its lives */
+    atomic_int gate; /* how many it may do until it is killed again */
     atomic_bool walked; /* the walk has come to an end */
     rowlock_walk_report report;
     atomic_int changes[ROWS_MAX]; /* the ledger: since the start, what the walk does left out */
@@ -437,8 +439,11 @@ static int walk_by(void *context, const rowlock_row *row, rowlock_value *values)
 
 static void count_chunk(void *context, const rowlock_walk_report *so_far)
 {
+    struct crowd *crowd = context;
     (void)so_far;
-    ((struct crowd *)context)->chunks++;
+    crowd->chunks++;
+    while (crowd->chunks >= crowd->gate)
+        sleep_ms(1);
 }
 
 static int walk(void *argument)
@@ -492,6 +497,7 @@ static void watchdog(int signal)
 static void kill_walk(struct crowd *crowd, unsigned *seed)
 {
     for (int next = 5; all.kills < KILLS && crowd->odd == 0; next += WALK_CHUNKS / KILLS - 5) {
+        crowd->gate = next + 8; /* a fast one would be through before it was killed so often */
         while (crowd->chunks < next && !crowd->walked && crowd->odd == 0)
             sleep_ms(1);
         usleep((useconds_t)(rand_r(seed) % 20000));
@@ -500,9 +506,10 @@ static void kill_walk(struct crowd *crowd, unsigned *seed)
         all.walker_pid = 0;
         all.kills += killed;
         if (!killed)
-            return;
+            break;
         all.walker_pid = child_start(walk, &all.walker);
     }
+    crowd->gate = INT_MAX;
 }
 
 static void run_all(struct crowd *crowd, unsigned seed)
@@ -514,6 +521,7 @@ static void run_all(struct crowd *crowd, unsigned seed)
         all.pids[i] = child_start(live, &all.people[i]);
     }
     all.walker = (struct person){.crowd = crowd, .number = PEOPLE};
+    crowd->gate = WALK_CHUNKS;
     all.walker_pid = child_start(walk, &all.walker);
     kill_walk(crowd, &seed);
     for (int i = 0; i < PEOPLE; i++) {
