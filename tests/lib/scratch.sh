@@ -9,7 +9,7 @@ scratch_base() {
     [ ${#base} -le 60 ] || base=/tmp
     if [ "$base" = /tmp ] && [ -w $memory ]; then
         kilobytes=$(df -kP $memory | awk 'NR == 2 { print $4 }')
-        [ "${kilobytes:-0}" -lt 4000000 ] || base=$memory
+        [ "${kilobytes:-0}" -lt 2000000 ] || base=$memory
     fi
     echo "$base"
 }
