@@ -64,6 +64,7 @@ int main(int argc, char **argv)
 {
     struct job jobs[LOCKS] = {0};
     int result = argc == 4 ? ROWLOCK_OK : ROWLOCK_EINVAL;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what happens is told at once, also into a file */
     if (result != ROWLOCK_OK)
         fprintf(stderr, "usage: %s URL NAME NAME\n", argv[0]);
     for (int i = 0; i < LOCKS && result == ROWLOCK_OK; i++)

@@ -19,10 +19,13 @@ static void applied(const struct batch *b, rowlock_change *change, int64_t versi
         rlk_witness_row(b->t, change);
 }
 
-/* The version of a row that was applied, where the database has not said it. */
+/* The version of a row that was applied, where the database has not said it. One that was removed may have had
+ * the last that there is. */
 static int64_t next_version(const struct batch *b, const rowlock_change *change)
 {
-    return b->op == RLK_INSERT ? b->first : change->version + 1;
+    if (b->op == RLK_INSERT)
+        return b->first;
+    return b->op == RLK_REMOVE ? change->version : change->version + 1;
 }
 
 /* Found as it is by a second look. False: as it should have been for the first. */

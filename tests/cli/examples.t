@@ -73,7 +73,7 @@ banking() {
 
 looping() {
     rl acquire "loop one" --owner somebody --ttl 1h
-    stdbuf -oL "$programs/event_loop" "$ROWLOCK_URL" "loop one" "loop two" >"$work/loop" 2>"$work/err" &
+    "$programs/event_loop" "$ROWLOCK_URL" "loop one" "loop two" >"$work/loop" 2>"$work/err" &
     pid=$!
     until_true 20 grep -q "free to do something else" "$work/loop"
     has "event_loop has one lock while it waits for the other" "$(<"$work/loop")" "loop two is ours"

@@ -136,7 +136,8 @@ struct script_wait {
 };
 
 #define ANSWER(...) ((struct script_answer){__VA_ARGS__})
-/* ANSWER(ROWS(2, rowlock_int(1), rowlock_int(7))): one row of two cells. */
+/* ANSWER(ROWS(2, rowlock_int(1), rowlock_int(7))): one row of two cells, which live as long as the block in which this
+ * is written. */
 #define ROWS(n, ...)                                             \
     .width = (n), .cells = (const rowlock_value[]){__VA_ARGS__}, \
     .rows = (int)(sizeof((const rowlock_value[]){__VA_ARGS__}) / sizeof(rowlock_value) / (n))

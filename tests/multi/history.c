@@ -129,8 +129,8 @@ static void have_it(struct person *p, int which, int permits)
     rowlock_lock *lock = p->locks[which];
     bool mine = true;
     long long expires = rowlock_lock_expires_us(lock);
-    note(p, "G %d %d %lld %lld %lld\n", which, permits, (long long)rowlock_lock_token(lock),
-         expires - LEASE_MS * 1000, expires);
+    note(p, "G %d %d %lld %lld %lld %lld\n", which, permits, (long long)rowlock_lock_token(lock),
+         expires - LEASE_MS * 1000, expires, now_us(p));
     p->life->granted++;
     for (int i = rand_r(&p->seed) % 4; i > 0 && mine; i--) {
         switch (rand_r(&p->seed) % 8) {
@@ -314,7 +314,7 @@ static void judge(const struct life *life)
     lie.permits = lie.permits == 0 ? HISTORY_PERMITS : 0;
     lie.token = history.past[history.count / 2 - 1].token;
     lie.name = history.past[history.count / 2 - 1].name;
-    lie.start = history.past[history.count / 2 - 1].start;
+    lie.start = lie.told = history.past[history.count / 2 - 1].start;
     lie.end = lie.start + 1000000;
     history.past[history.count++] = lie;
     tap_ok(history_conflicts(&history, false) > 0 && history_inversions(&history) > 0,

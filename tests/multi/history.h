@@ -18,6 +18,8 @@ struct past {
     int name; /* which lock */
     int permits;
     long long token, start, end;
+    long long told; /* its holder knew of it */
+    bool witnessed; /* the end is not that of a lease, but was seen by the holder */
 };
 
 struct history {
@@ -26,7 +28,7 @@ struct history {
 };
 
 /* What the file tells. Lines, each written at once:
- *   G name permits token start expires    granted
+ *   G name permits token start expires told    granted
  *   R name token expires                  renewed: the lease ends then
  *   K name token at                       it stood then, whatever its lease
  *   E name token at                       from then on it may be released
