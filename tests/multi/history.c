@@ -312,9 +312,8 @@ static void judge(const struct life *life)
     /* The same history with one lie in it, so that the above is known to show something. */
     struct past lie = history.past[history.count / 2];
     lie.permits = lie.permits == 0 ? HISTORY_PERMITS : 0;
-    lie.token = history.past[history.count / 2 - 1].token;
-    lie.name = history.past[history.count / 2 - 1].name;
-    lie.start = lie.told = history.past[history.count / 2 - 1].start;
+    lie.told = lie.start;
+    lie.witnessed = false;
     lie.end = lie.start + 1000000;
     history.past[history.count++] = lie;
     tap_ok(history_conflicts(&history, false) > 0 && history_inversions(&history) > 0,

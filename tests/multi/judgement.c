@@ -116,16 +116,16 @@ int history_excesses(const struct history *h, int *most)
     return found;
 }
 
-/* Of grants that stood side by side, or in the same tick of the clock, only the token row knows which was first:
- * the clock is read before that is locked. */
+/* Of grants that may stand side by side only the token row knows which was first: the clock is read before that is
+ * locked, and a lease that was over before its grant was told has been renewed since. Of others he was first who
+ * knew of his before the other's statement began. */
 int history_inversions(const struct history *h)
 {
     int found = 0;
     for (int i = 0; i < h->count; i++)
         for (int k = 0; k < h->count; k++) {
             const struct past *a = &h->past[i], *b = &h->past[k];
-            found += a->name == b->name && a->start < b->start && a->end < b->start &&
-                     a->token >= b->token;
+            found += exclude_each_other(a, b) && a->told < b->start && a->token >= b->token;
             found += i < k && a->name == b->name && a->token == b->token;
         }
     return found;
