@@ -104,6 +104,11 @@ OUR_LDFLAGS += -fsanitize=$(SANITIZE)
 else
 # A sanitizer's functions come from the program, not from a library that names what it needs.
 SO_LDFLAGS := -Wl,-z,defs
+# Hardening. _FORTIFY_SOURCE needs optimization, and a choice of the user's own replaces ours.
+FORTIFY := $(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),$(if $(findstring _FORTIFY_SOURCE,$(CFLAGS) $(CPPFLAGS)),,\
+           -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+OUR_CFLAGS += -fstack-protector-strong $(FORTIFY)
+OUR_LDFLAGS += -Wl,-z,relro,-z,now
 endif
 ifeq ($(COVERAGE),1)
 OUR_CFLAGS += --coverage
@@ -258,7 +263,8 @@ PROVE ?= prove
 PROVE_FLAGS ?=
 TEST_ENV = HARNESS_RULESFILE=tests/lib/order.yml ROWLOCK_TEST_BUILD=$(CURDIR)/$(BUILD) \
            ROWLOCK_TEST_COMMAND=$(CURDIR)/$(COMMAND) ROWLOCK_TEST_SQLITE_URL='$(SQLITE_URL)' \
-           ROWLOCK_TEST_BACKENDS='$(BACKENDS)' CC='$(CC)'
+           ROWLOCK_TEST_BACKENDS='$(BACKENDS)' CC='$(CC)' \
+           ROWLOCK_TEST_HARDENED='$(if $(SANITIZE),,protected $(if $(FORTIFY),fortified))'
 SQLITE_URL = $(if $(NO_SQLITE),,$(or $(ROWLOCK_TEST_SQLITE_URL),sqlite:@TMPDIR@/rowlock.db))
 WITH_SERVER_postgres := tests/lib/with-postgres.sh
 WITH_SERVER_mysql := tests/lib/with-mysql.sh

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# The default build is hardened: stack protector, checked string functions, nothing writable in the relocation tables.
+set -u
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+build=${ROWLOCK_TEST_BUILD:-build}
+case " ${ROWLOCK_TEST_HARDENED:-} " in
+    *" protected "*) ;;
+    *) skip_all "a sanitizer's build is not hardened" ;;
+esac
+[ -e "$build/librowlock.so" ] || skip_all "no library in $build"
+
+relro() { readelf -lW "$1" | grep GNU_RELRO; }
+now() { readelf -dW "$1" | grep -E 'BIND_NOW|FLAGS_1.*NOW'; }
+names() { nm -D --undefined-only "$1" | grep -E "$2"; }
+
+for file in "$build/librowlock.so" "$build/rowlock"; do
+    name=$(basename "$file")
+    ok "$name: relocations are read-only after the start" relro "$file"
+    ok "$name: all of them are made at the start" now "$file"
+    ok "$name: functions with arrays have a stack protector" names "$file" '__stack_chk_fail'
+    case " $ROWLOCK_TEST_HARDENED " in
+        *" fortified "*) ok "$name: copies and prints check their bounds" names "$file" '_chk(@|$)' ;;
+    esac
+done
+
+done_testing
