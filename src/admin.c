@@ -16,6 +16,74 @@ static enum rlk_class run_install(rowlock_db *db, struct rlk_call *call, void *c
     return db->backend->install(db->conn, call);
 }
 
+/* ---- are the objects ours? */
+
+/* What is there by the name of one of our tables or routines, and is not as we made it. */
+struct inspecting {
+    bool before_install; /* what install mends by itself is no obstacle */
+    int found; /* how many */
+    bool mended; /* install mends all of them */
+    char object[160]; /* the first */
+    char problem[300];
+};
+
+static void start_inspecting(void *context)
+{
+    struct inspecting *i = context;
+    *i = (struct inspecting){.before_install = i->before_install, .mended = true};
+}
+
+static int take_object(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { OBJECT, PROBLEM, MENDED, INSPECTED };
+    struct inspecting *i = context;
+    if (count < INSPECTED || !cells[OBJECT].text || !cells[PROBLEM].text)
+        return 1;
+    bool mended = cells[MENDED].number != 0;
+    if (i->before_install && mended)
+        return 0;
+    if (i->found == 0 || (i->mended && !mended)) {
+        rlk_copy_text(i->object, sizeof i->object, cells[OBJECT].text, cells[OBJECT].length);
+        rlk_copy_text(i->problem, sizeof i->problem, cells[PROBLEM].text, cells[PROBLEM].length);
+    }
+    i->mended = i->mended && mended;
+    i->found++;
+    return 0;
+}
+
+static enum rlk_class run_objects(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    start_inspecting(context);
+    const rowlock_value schema = rowlock_text(db->texts.sql[RLK_STEP_SCHEMA]);
+    struct rlk_query query = {.sql = db->texts.sql[RLK_STEP_OBJECTS],
+                              .values = &schema,
+                              .count = 1,
+                              .ours = true,
+                              .each = take_object,
+                              .context = context};
+    enum rlk_class class = db->backend->query(db->conn, call, &query);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+/* Asked before anything of ours is read or called there: it could be somebody's trap. */
+static int inspect(rowlock_db *db, struct inspecting *i)
+{
+    start_inspecting(i);
+    if (!db->texts.sql[RLK_STEP_OBJECTS])
+        return ROWLOCK_OK;
+    struct rlk_step_call step = {.run = run_objects, .context = i, .without_tables = true};
+    return rlk_do(db, &step);
+}
+
+static int refuse_objects(rowlock_db *db, bool before_install)
+{
+    struct inspecting i = {.before_install = before_install};
+    int result = inspect(db, &i);
+    if (result != ROWLOCK_OK || i.found == 0)
+        return result;
+    return rlk_fail(db, ROWLOCK_ESCHEMA, "%s is not as rowlock makes it: %s", i.object, i.problem);
+}
+
 /* Whether the tables are as they should be, now. */
 static int tables_are_fine(rowlock_db *db)
 {
@@ -138,6 +206,24 @@ static int judge_tables(rowlock_db *db, struct checking *c)
     return result;
 }
 
+static int judge_objects(rowlock_db *db, struct checking *c, bool *may_go_on)
+{
+    struct inspecting i = {0};
+    char value[220];
+    int result = inspect(db, &i);
+    *may_go_on = result == ROWLOCK_OK && i.mended;
+    if (result != ROWLOCK_OK || !db->texts.sql[RLK_STEP_OBJECTS])
+        return result;
+    if (i.found == 0)
+        snprintf(value, sizeof value, "as rowlock makes them");
+    else if (i.found == 1)
+        snprintf(value, sizeof value, "%s", i.object);
+    else
+        snprintf(value, sizeof value, "%s, and %d more", i.object, i.found - 1);
+    report(c, "objects", value, i.found == 0 ? ROWLOCK_FINE : ROWLOCK_BAD, i.problem);
+    return ROWLOCK_OK;
+}
+
 int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
                   void *context, rowlock_verdict *worst)
 {
@@ -145,8 +231,11 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     if (result != ROWLOCK_OK)
         return result;
     struct checking c = {.each = each, .context = context};
-    result = judge_tables(db, &c);
-    if (result == ROWLOCK_OK) {
+    bool may_go_on = false;
+    result = judge_objects(db, &c, &may_go_on);
+    if (may_go_on)
+        result = judge_tables(db, &c);
+    if (may_go_on && result == ROWLOCK_OK) {
         struct examining e = {0};
         struct rlk_step_call step = {.run = run_facts, .context = &e};
         result = rlk_do(db, &step);
@@ -187,6 +276,8 @@ int rowlock_install(rowlock_db *db)
     int result = rlk_enter(db, "install the tables", NULL);
     if (result != ROWLOCK_OK)
         return result;
+    if ((result = refuse_objects(db, true)) != ROWLOCK_OK)
+        return result;
     int before = tables_are_fine(db);
     bool upgradable = db->found_version >= 0 && db->found_version < RLK_SCHEMA_VERSION;
     if (before != ROWLOCK_OK && !(before == ROWLOCK_ESCHEMA && upgradable))
@@ -195,6 +286,9 @@ int rowlock_install(rowlock_db *db)
     result = rlk_do(db, &step);
     if (result != ROWLOCK_OK)
         return before == ROWLOCK_OK && may_lock(db) ? ROWLOCK_OK : result;
+    result = refuse_objects(db, false);
+    if (result != ROWLOCK_OK)
+        return result;
     result = tables_are_fine(db);
     return result == ROWLOCK_ESCHEMA ? fail_foreign(db) : result;
 }

@@ -114,6 +114,7 @@ enum rlk_step {
     RLK_STEP_WALK_LOAD,
     RLK_STEP_WALK_SAVE,
     RLK_STEP_WALK_END,
+    RLK_STEP_OBJECTS, /* what is there by our names, and is not as SCHEMA makes it */
     RLK_STEP_COUNT
 };
 struct rlk_texts {

@@ -58,6 +58,7 @@ static const char *const step_names[RLK_STEP_COUNT] = {
     [RLK_STEP_WALK_LOAD] = "walk_load",
     [RLK_STEP_WALK_SAVE] = "walk_save",
     [RLK_STEP_WALK_END] = "walk_end",
+    [RLK_STEP_OBJECTS] = "objects",
 };
 
 static const struct {

@@ -97,6 +97,7 @@ static const char *const op_names[OP_COUNT] = {
     [OP_WALK_LOAD] = "walk_load",
     [OP_WALK_SAVE] = "walk_save",
     [OP_WALK_END] = "walk_end",
+    [OP_OBJECTS] = "objects",
     [OP_BEGIN] = "begin",
     [OP_COMMIT] = "commit",
     [OP_ROLLBACK] = "rollback",

@@ -52,7 +52,7 @@ static void test_install_fresh(void)
     begin();
     script_next(OP_META, FAILS(RLK_SCHEMA));
     tap_is_int(rowlock_install(db), ROWLOCK_OK, "missing tables are installed");
-    tap_is_str(script_calls(), "meta install meta", "and looked at afterwards");
+    tap_is_str(script_calls(), "objects meta install objects meta", "and looked at afterwards");
     rowlock_db_close(db);
 }
 
@@ -61,7 +61,7 @@ static void test_install_half(void)
     begin();
     script_next(OP_META, ANSWER(.missing = true));
     tap_is_int(rowlock_install(db), ROWLOCK_OK, "half installed tables are completed");
-    tap_is_str(script_calls(), "meta install meta", "in the same way");
+    tap_is_str(script_calls(), "objects meta install objects meta", "in the same way");
     rowlock_db_close(db);
 }
 
@@ -70,7 +70,8 @@ static void test_install_again(void)
     begin();
     tap_is_int(rowlock_install(db), ROWLOCK_OK, "tables that are there are fine");
     tap_is_int(rowlock_install(db), ROWLOCK_OK, "however often");
-    tap_is_str(script_calls(), "meta install meta meta install meta",
+    tap_is_str(script_calls(),
+               "objects meta install objects meta objects meta install objects meta",
                "what else may be missing is created");
     rowlock_db_close(db);
 }
@@ -92,6 +93,36 @@ static void test_install_foreign(void)
     tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA,
                "a foreign table of our name is not made ours");
     tap_ok(strstr(error_text(), "another program's") != NULL, "and is called what it is");
+    rowlock_db_close(db);
+}
+
+static const rowlock_value TRAP[] = {{.kind = ROWLOCK_TEXT, .text = "locks", .length = 5},
+                                     {.kind = ROWLOCK_TEXT, .text = "has a trigger", .length = 13},
+                                     {.kind = ROWLOCK_BOOL, .number = 0}};
+static const rowlock_value DRIFT[] = {
+    {.kind = ROWLOCK_TEXT, .text = "grant", .length = 5},
+    {.kind = ROWLOCK_TEXT, .text = "has an old body", .length = 15},
+    {.kind = ROWLOCK_BOOL, .number = 1}};
+#define OBJECT(what) ANSWER(.cells = what, .rows = 1, .width = 3)
+
+static void test_install_over_trap(void)
+{
+    begin();
+    script_next(OP_OBJECTS, OBJECT(TRAP));
+    tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "what somebody prepared for us is refused");
+    tap_ok(strstr(error_text(), "locks is not as rowlock makes it: has a trigger") != NULL,
+           "by its name and with the reason: %s", error_text());
+    tap_is_str(script_calls(), "objects", "before any of it is read");
+    rowlock_db_close(db);
+}
+
+static void test_install_over_drift(void)
+{
+    begin();
+    script_next(OP_OBJECTS, OBJECT(DRIFT));
+    tap_is_int(rowlock_install(db), ROWLOCK_OK, "a routine that install makes anew is no obstacle");
+    script_always(OP_OBJECTS, OBJECT(DRIFT));
+    tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "unless it is as it was afterwards");
     rowlock_db_close(db);
 }
 
@@ -143,7 +174,7 @@ static void test_install_failing(void)
 
 struct findings {
     int count, bad, stop_after;
-    char tables[600], clock[200], writable[50], replication[600];
+    char tables[600], objects[300], clock[200], writable[50], replication[600];
 };
 
 static int note_finding(void *context, const rowlock_finding *finding)
@@ -153,6 +184,8 @@ static int note_finding(void *context, const rowlock_finding *finding)
     f->bad += finding->verdict == ROWLOCK_BAD;
     if (strcmp(finding->item, "tables") == 0)
         strncpy(f->tables, finding->advice, sizeof f->tables - 1);
+    if (strcmp(finding->item, "objects") == 0)
+        snprintf(f->objects, sizeof f->objects, "%s: %s", finding->value, finding->advice);
     if (strcmp(finding->item, "clock") == 0)
         strncpy(f->clock, finding->value, sizeof f->clock - 1);
     if (strcmp(finding->item, "writable") == 0)
@@ -226,6 +259,23 @@ static void test_check_bad(void)
     rowlock_db_close(db);
 }
 
+static void test_check_objects(void)
+{
+    struct findings f = {0};
+    rowlock_verdict worst = ROWLOCK_FINE;
+    begin();
+    script_next(OP_OBJECTS, ANSWER(.cells = TRAP, .rows = 1, .width = 3));
+    tap_is_int(rowlock_check(db, note_finding, &f, &worst), ROWLOCK_OK, "a look at a trap");
+    tap_is_int(worst, ROWLOCK_BAD, "finds it");
+    tap_is_str(f.objects, "locks: has a trigger", "says what it is");
+    tap_is_str(script_calls(), "objects", "and goes no further");
+    script_next(OP_OBJECTS, OBJECT(DRIFT));
+    tap_is_int(rowlock_check(db, note_finding, &f, &worst), ROWLOCK_OK,
+               "a look at a routine that was made for another place");
+    tap_ok(f.bad == 2 && script_count(OP_FACTS) == 1, "goes on to everything else");
+    rowlock_db_close(db);
+}
+
 static void test_check_failing(void)
 {
     rowlock_verdict worst = (rowlock_verdict)77;
@@ -260,6 +310,8 @@ int main(void)
     test_install_again();
     test_install_unprivileged();
     test_install_foreign();
+    test_install_over_trap();
+    test_install_over_drift();
     test_install_over_newer();
     test_install_over_another();
     test_install_in_vain();
@@ -268,6 +320,7 @@ int main(void)
     test_check_warning();
     test_check_replication();
     test_check_bad();
+    test_check_objects();
     test_check_failing();
     test_check_stopped();
     return tap_done();
