@@ -234,7 +234,7 @@ static int acquire_all(struct rlk_acquiring *a)
     if (result != ROWLOCK_OK)
         return result;
     for (size_t i = 0; i < a->count; i++) {
-        rlk_leave_line(a->locks[i]);
+        rlk_leave_line(a->locks[i], 0);
         a->claims[i] = rlk_claim_of(a->locks[i], &a->options);
     }
     int64_t until_us = rlk_wait_end(a->options.wait_ms);

@@ -192,8 +192,10 @@ void rowlock_db_close(rowlock_db *db)
     rlk_started_stop(db);
     bool reachable = true; /* what one release could not reach, the next need not wait for */
     while (db->locks) {
-        if (!reachable)
+        if (!reachable) {
             rowlock_lock_forget(db->locks);
+            db->locks->queued = 0;
+        }
         rlk_lock_abandon(db->locks);
         reachable = db->up;
     }

@@ -49,6 +49,7 @@ struct rowlock_db {
     char program[RLK_TEXT_MAX + 1];
 
     rowlock_lock *locks;
+    rowlock_lock *standing; /* in whose queue a wait goes on; NULL: in none */
     struct rowlock_once *onces;
     rowlock_error error;
     int wake[2]; /* rowlock_cancel() writes, a wait reads */
@@ -105,7 +106,7 @@ struct rowlock_lock {
     _Atomic int64_t progress_us; /* when the holder last told of progress; from any thread */
 
     int64_t attempt; /* of the acquire going on */
-    int64_t queued; /* the attempt whose ticket may be in the line; 0: none */
+    int64_t queued; /* the attempt whose ticket may be in the queue; 0: none */
     bool attempt_open; /* its outcome is unknown: the next acquire asks with the same attempt */
     bool release_open; /* of this grant an earlier release may have been carried out, or was a part
                           of the caller's transaction */
@@ -206,6 +207,9 @@ int rlk_look_at_tables(rowlock_db *db, enum rlk_where where);
 /* Are both the same installation? Looks at their tables where that was not done yet. */
 int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other);
 
+/* The step that ends lock->queued. */
+enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call, rowlock_lock *lock);
+
 /* For those who open and close. */
 enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call);
 enum rlk_class rlk_learn_names(rowlock_db *db, const struct rlk_hello *hello);
@@ -280,7 +284,8 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
 
 /* queue.c: after a try was BUSY, until one is not. TIMEOUT, CANCELLED, DEADLOCK, or as rlk_try(). */
 int rlk_wait_in_line(struct rlk_acquiring *a, int64_t until_us);
-void rlk_leave_line(rowlock_lock *lock); /* if an earlier wait could not */
+/* Give back the ticket that the lock may have in the queue. not_after_us as in struct rlk_step_call. */
+void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us);
 
 /* rows/once.c */
 void rlk_onces_abandon(rowlock_db *db); /* it is being closed */

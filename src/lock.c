@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* How long closing looks for a lost server to give back a ticket, whose lease ends soon anyway. */
+enum { FAREWELL_US = 500000 };
+
 /* ---- handles */
 
 static int enter(const rowlock_lock *lock, const char *verb)
@@ -105,8 +108,7 @@ void rlk_release_quietly(rowlock_lock *lock)
     if (lock->db->pid != getpid() || (!holding && !lock->attempt_open && !lock->queued))
         return;
     rlk_action(lock->db, "release at close lock", lock->name);
-    if (lock->db->up) /* else the ticket will be passed by; nobody waits for a server for that */
-        rlk_leave_line(lock);
+    rlk_leave_line(lock, lock->db->up ? 0 : rlk_now_us() + FAREWELL_US);
     if (!holding && !lock->attempt_open)
         return;
     if ((holding ? release_grant(lock) : withdraw_grant(lock)) != ROWLOCK_OK)

@@ -86,33 +86,31 @@ static int take_ticket(struct line *l)
     return ROWLOCK_OK;
 }
 
+/* A new connection may have given it back already. */
 static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *context)
 {
-    bool found;
-    return db->backend->leave(db->conn, call, context, &found);
+    rowlock_lock *lock = context;
+    return lock->queued ? rlk_give_ticket_back(db, call, lock) : RLK_DONE;
 }
 
-/* As well as can be done: a ticket that stays behind is passed by when its lease is over. Why we leave is
- * what the caller wants to know. */
-static void leave_line(rowlock_lock *lock, struct rlk_claim *claim)
+/* A ticket that cannot be given back stays until a later call gives it back, or its lease is over. The
+ * reason for leaving is what the caller wants to know. */
+void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us)
 {
     rowlock_db *db = lock->db;
     rowlock_error why = db->error;
-    struct rlk_step_call step = {.run = run_leave, .context = claim};
-    if (rlk_do(db, &step) == ROWLOCK_OK)
-        lock->queued = 0;
-    else
-        rlk_log(ROWLOCK_LOG_WARNING, "the ticket for lock '%s' stays until its lease is over: %s",
-                lock->name, db->error.text);
+    struct rlk_step_call step = {.run = run_leave, .context = lock, .not_after_us = not_after_us};
+    if (lock->queued && rlk_do(db, &step) != ROWLOCK_OK)
+        rlk_log(ROWLOCK_LOG_WARNING, "the ticket for lock '%s' stays for now: %s", lock->name,
+                db->error.text);
     db->error = why;
-    claim->ticket = 0;
 }
 
-void rlk_leave_line(rowlock_lock *lock)
+static void leave_line(struct line *l)
 {
-    struct rlk_claim claim = {.name = lock->name, .owner = lock->owner, .attempt = lock->queued};
-    if (lock->queued)
-        leave_line(lock, &claim);
+    rlk_leave_line(l->lock, 0);
+    l->claim->ticket = 0;
+    l->lock = l->a->db->standing = NULL;
 }
 
 struct circling {
@@ -259,14 +257,12 @@ static int stand(struct line *l)
 {
     struct rlk_acquiring *a = l->a;
     int result = ROWLOCK_OK;
-    if (l->lock && l->lock != a->locks[a->which]) {
-        leave_line(l->lock, l->claim);
-        l->lock = NULL;
-    }
+    if (l->lock && l->lock != a->locks[a->which])
+        leave_line(l);
     if (!l->lock || rlk_now_us() >= l->keep_us) {
         if (!l->lock)
             l->check_us = 0;
-        l->lock = a->locks[a->which];
+        l->lock = a->db->standing = a->locks[a->which];
         l->claim = &a->claims[a->which];
         if ((result = take_ticket(l)) == ROWLOCK_OK)
             result = look_for_cycle(l);
@@ -298,8 +294,9 @@ int rlk_wait_in_line(struct rlk_acquiring *a, int64_t until_us)
             l.look = look;
         }
     }
-    bool cut_off = !a->db->up && !l.interrupted; /* then nobody can be told now */
+    bool cut_off = !a->db->up && !l.interrupted; /* the ticket is given back later */
     if (l.lock && result != ROWLOCK_OK && !cut_off)
-        leave_line(l.lock, l.claim);
+        leave_line(&l);
+    a->db->standing = NULL;
     return result;
 }

@@ -105,12 +105,38 @@ static bool is_ready(const rowlock_db *db, const struct rlk_step_call *step)
     return db->up && (db->schema_ok || step->without_tables);
 }
 
+enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call, rowlock_lock *lock)
+{
+    struct rlk_claim claim = {.name = lock->name, .owner = lock->owner, .attempt = lock->queued};
+    bool found;
+    enum rlk_class class = db->backend->leave(db->conn, call, &claim, &found);
+    if (class == RLK_DONE)
+        lock->queued = 0;
+    return class;
+}
+
+/* An earlier connection was lost with the end of a wait. The tickets of that and of other waits would
+ * keep the next in the queue waiting. Any other failure is no concern of the step that has connected. */
+static enum rlk_class give_tickets_back(rowlock_db *db, const struct rlk_step_call *step,
+                                        struct rlk_call *call)
+{
+    enum rlk_class class = RLK_DONE;
+    for (rowlock_lock *lock = db->locks; lock && !is_connection_gone(class); lock = lock->next) {
+        if (!lock->queued || lock == db->standing)
+            continue;
+        call->deadline_us = end_of(step, rlk_now_us(), db->statement_us);
+        class = rlk_give_ticket_back(db, call, lock);
+    }
+    return is_connection_gone(class) ? RLK_UNSENT : RLK_DONE;
+}
+
 /* Connected and with our tables looked at: RLK_DONE, and *result not OK if the tables are wrong. */
 static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *step,
                                  struct rlk_call *call, int *result)
 {
     enum rlk_class class = RLK_DONE;
-    if (!db->up) {
+    bool anew = !db->up;
+    if (anew) {
         if (db->adopted || db->in_tx) {
             rlk_diag_set(call, 0, NULL,
                          db->adopted
@@ -127,6 +153,8 @@ static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *ste
         if (class == RLK_UNCERTAIN) /* a plain read */
             class = RLK_UNSENT;
     }
+    if (anew && class == RLK_DONE && db->schema_ok)
+        class = give_tickets_back(db, step, call);
     return class;
 }
 

@@ -109,7 +109,9 @@ typedef enum rowlock_result {
 
     /* We failed, or cannot tell. rowlock_db_error() has the facts. */
     ROWLOCK_EUNCERTAIN = -1, /* sent, but the answer never came: it may or may not have happened */
-    ROWLOCK_ECONN = -2, /* the database cannot be reached; nothing was done */
+    ROWLOCK_ECONN =
+        -2, /* the database cannot be reached; nothing was done. Only a waiter's ticket may
+                           stay in the queue; see rowlock_acquire() */
     ROWLOCK_ESCHEMA = -3, /* our tables are missing, older, newer or somebody else's */
     ROWLOCK_EINVAL = -4, /* a name, URL or option is not acceptable; nothing was sent */
     ROWLOCK_ENOMEM = -5, /* out of memory */
@@ -344,8 +346,8 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  *            round trip, the ttl unchanged, and one more rowlock_release() due.
  * BUSY       wait_ms was 0 and another owner holds it, or stands in line for it, or is at this moment
  *            being granted it. Nothing was written. rowlock_lock_holder() tells who holds it.
- * TIMEOUT    not granted during the whole wait; no ticket is left behind.
- * CANCELLED  rowlock_cancel() was called; nothing is held, and no ticket left behind.
+ * TIMEOUT    not granted during the whole wait.
+ * CANCELLED  rowlock_cancel() was called; nothing is held.
  * MISMATCH   others hold it as another kind: shared where we count permits, or with another number of
  *            them. rowlock_lock_holder() tells who. Asking again is of no use while they do. A wait ends
  *            so too, when such a holder comes before it.

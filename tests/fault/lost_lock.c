@@ -187,6 +187,49 @@ static bool lose_wait(struct loss *l)
     return fired;
 }
 
+/* A wait that ends without a grant, and perhaps without a connection to give its ticket back on. How
+ * many requests it makes depends on the time, but the first ones are always alike. */
+static bool lose_wait_in_vain(struct loss *l, bool closes)
+{
+    enum { WAIT_MS = 300, LONG_TICKET_MS = 600000, FIRST = 6 };
+    if (l->nth > FIRST)
+        return false;
+    struct pair p = open_pair(l);
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.wait_ms = WAIT_MS;
+    how.ticket_ms = LONG_TICKET_MS;
+    loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
+    loss_arm(l);
+    int said = rowlock_acquire(p.lock, &how);
+    bool fired = loss_disarm(l);
+    if (said != ROWLOCK_TIMEOUT) /* it also is that if the last requests are lost */
+        loss_said(l, p.db, fired, said, ROWLOCK_TIMEOUT);
+    loss_pass(l);
+    if (closes) {
+        rowlock_lock_close(p.lock);
+        p.lock = NULL;
+    } else {
+        rowlock_lock *other = must_lock(p.db, "another lock");
+        loss_result(l, p.db, try_lock(other, LONG_TTL_MS), ROWLOCK_OK, "another lock is acquired");
+        rowlock_lock_close(other);
+    }
+    loss_is(l, tickets(l), 0, "no ticket is left behind");
+    loss_is(l, rowlock_release(p.rival), ROWLOCK_OK, "the lock is released");
+    loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "and is free");
+    close_pair(&p);
+    return fired;
+}
+
+static bool lose_wait_then_call(struct loss *l)
+{
+    return lose_wait_in_vain(l, false);
+}
+
+static bool lose_wait_then_close(struct loss *l)
+{
+    return lose_wait_in_vain(l, true);
+}
+
 /* ---- downgrade */
 
 static bool lose_downgrade(struct loss *l)
@@ -397,6 +440,8 @@ const struct operation lost_lock_operations[] = {
     {.what = "take over", .lose = lose_takeover, .reconnects = true, .pools = true},
     {.what = "try a held lock", .lose = lose_busy, .reconnects = true, .pools = true},
     {.what = "wait", .lose = lose_wait, .reconnects = true, .many = true},
+    {.what = "wait in vain", .lose = lose_wait_then_call, .reconnects = true, .many = true},
+    {.what = "wait in vain and close", .lose = lose_wait_then_close, .many = true},
     {.what = "downgrade", .lose = lose_downgrade, .reconnects = true},
     {.what = "acquire and close",
      .lose = lose_acquire_and_close,

@@ -438,10 +438,86 @@ static void test_cancel_while_cut_off(void)
     tap_is_int(script_count(OP_OPEN), 2, "after the first attempt");
     tap_is_int(script_count(OP_LEAVE), 0, "the ticket is left to its lease");
     script.hook = NULL;
+    int64_t began_us = rlk_now_us();
     rowlock_lock_close(lock);
-    tap_is_int(script_count(OP_OPEN), 2, "closing does not look for it either");
+    tap_ok(script_count(OP_OPEN) > 2, "closing tries to give it back");
+    tap_ok(rlk_now_us() - began_us <= 500000, "but looks for the server for half a second at most");
     lock = must_lock(db, "nightly");
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    end();
+}
+
+/* The server is gone when the wait ends, and comes back afterwards. */
+static void begin_left_behind(void)
+{
+    begin();
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN,
+               "a ticket that could not be given back");
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    script_calls();
+}
+
+static void test_left_behind(void)
+{
+    begin_left_behind();
+    rowlock_lock *other = must_lock(db, "weekly");
+    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_BUSY, "the next call of the same rowlock_db");
+    tap_is_str(script_calls(), "open meta leave acquire", "gives it back first");
+    tap_is_str(script.line, "nightly", "in the queue where it stands");
+    tap_is_int(script.in_line.attempt == script.attempts[0], true, "by its own attempt");
+    rowlock_lock_close(other);
+    rowlock_lock_close(lock);
+    tap_is_str(script_calls(), "", "and then it is gone for good");
+    lock = must_lock(db, "nightly");
+    end();
+
+    begin_left_behind();
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the next call of the same handle");
+    tap_is_str(script_calls(), "open meta leave acquire", "gives it back once");
+    end();
+
+    begin_left_behind();
+    rowlock_lock_close(lock);
+    tap_is_str(script_calls(), "open meta leave", "closing the handle gives it back");
+    lock = must_lock(db, "nightly");
+    end();
+}
+
+static void test_left_behind_again(void)
+{
+    begin_left_behind();
+    rowlock_lock *other = must_lock(db, "weekly");
+    script_next(OP_LEAVE, FAILS(RLK_UNCERTAIN));
+    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_BUSY, "the new connection is lost as well");
+    tap_is_str(script_calls(), "open meta leave open meta leave acquire",
+               "the ticket is given back on the next one");
+    rowlock_lock_close(other);
+    end();
+
+    begin_left_behind();
+    other = must_lock(db, "weekly");
+    script_next(OP_LEAVE, FAILS(RLK_DENIED));
+    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_BUSY, "a ticket that cannot be given back");
+    tap_is_str(script_calls(), "open meta leave acquire", "is in the way of no other call");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "its own handle");
+    tap_is_str(script_calls(), "leave acquire", "tries again");
+    rowlock_lock_close(other);
+    end();
+}
+
+/* The ticket of a wait that goes on is not one that was left behind. */
+static void test_not_left_behind(void)
+{
+    begin_left_behind();
+    rowlock_lock *other = must_lock(db, "weekly");
+    script_next(OP_AWAIT, FAILS(RLK_UNSENT));
+    tap_is_int(wait_lock(other, TTL_MS, 2000), ROWLOCK_TIMEOUT, "a wait that loses its connection");
+    tap_is_int(script_count(OP_LEAVE), 2, "keeps its own ticket until it ends");
+    tap_is_str(script.line, "weekly", "which is given back last");
+    rowlock_lock_close(other);
     end();
 }
 
@@ -703,6 +779,9 @@ int main(void)
     test_ends();
     test_cut_off();
     test_cancel_while_cut_off();
+    test_left_behind();
+    test_left_behind_again();
+    test_not_left_behind();
     test_leaving_fails();
     test_late_grant_in_line();
     test_cycle();
