@@ -56,6 +56,7 @@ struct rlk_call {
      * nothing, and a step that fails leaves nothing of itself behind in it. */
     enum rlk_where where;
     bool inside; /* out: it was */
+    bool late; /* out: it was ended by a time limit, whoever or whatever took so long */
     bool tx_over; /* out: the caller's transaction can only be rolled back, or has been */
     int native;
     char sqlstate[6];
@@ -102,6 +103,7 @@ enum rlk_step {
     RLK_STEP_ROWS_INSERT,
     RLK_STEP_ROWS_REMOVE,
     RLK_STEP_ROWS_FIND, /* which versions they have */
+    RLK_STEP_ROWS_MARKED, /* which of them the statement before has marked, where that is a statement */
     RLK_STEP_ROWS_PAGE, /* a walk */
     RLK_STEP_ROWS_COUNT,
     /* Of ours again, but sent as queries. */

@@ -174,6 +174,15 @@ static const struct meaning meanings_framed[] = {
     {RLK_UNCERTAIN, ROWLOCK_ECONN, true, "; nothing was done"},
 };
 
+/* A lost race says who was in the way. A time limit does not: perhaps there was only much to do. */
+static const char *advice_of(const struct meaning *m, const struct rlk_call *call)
+{
+    if (m->class == RLK_CONTENTION && m->retryable && call->late)
+        return "; it took longer than the time limit of a statement: others kept it busy, or it "
+               "was too much at once";
+    return m->advice;
+}
+
 static const struct meaning *find_meaning(const struct meaning *table, size_t count,
                                           enum rlk_class class)
 {
@@ -195,8 +204,9 @@ int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *
     if (!m)
         return rlk_fail(db, ROWLOCK_ESERVER, "%s", call->text);
     const char *text = class == RLK_NOMEM ? "" : call->text; /* the advice says the same */
-    bool apart = *text && *m->advice && *m->advice != ';';
-    rlk_fail(db, m->code, "%s%s%s", text, apart ? "; " : "", m->advice);
+    const char *advice = advice_of(m, call);
+    bool apart = *text && *advice && *advice != ';';
+    rlk_fail(db, m->code, "%s%s%s", text, apart ? "; " : "", advice);
     db->error.native = call->native;
     memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
     db->error.retryable = m->retryable;

@@ -47,6 +47,7 @@ static const char *const step_names[RLK_STEP_COUNT] = {
     [RLK_STEP_ROWS_INSERT] = "rows_insert",
     [RLK_STEP_ROWS_REMOVE] = "rows_remove",
     [RLK_STEP_ROWS_FIND] = "rows_find",
+    [RLK_STEP_ROWS_MARKED] = "rows_marked",
     [RLK_STEP_ROWS_PAGE] = "rows_page",
     [RLK_STEP_ROWS_COUNT] = "rows_count",
     [RLK_STEP_ONCE_CLAIM] = "once_claim",

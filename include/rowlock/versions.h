@@ -164,9 +164,8 @@ ROWLOCK_API void rowlock_change_options_init(rowlock_change_options *options);
  * transaction. Keys are told apart by their bytes: two that the database takes for equal ('a' and 'A'
  * where case does not matter) are two changes of one row, of which one is STALE; two removals of it may be told as one, OK both.
  *
- * Round trips: one for each chunk, one more if a row of it was not changed (on MySQL always when many are
- * inserted); all or nothing, two more (PostgreSQL: one). In
- * your transaction a chunk of several rows takes one more on PostgreSQL, to lock them in order. */
+ * Round trips: one for each chunk, one more if a row of it was not changed. On MySQL and MariaDB an insert
+ * of several rows takes one more. All or nothing takes two more (PostgreSQL: one). In your transaction a chunk of several rows takes one more on PostgreSQL, to lock them in order. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_update(rowlock_table *table, rowlock_change *changes,
                                                   size_t count,
                                                   const rowlock_change_options *options);

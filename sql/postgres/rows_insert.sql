@@ -1,16 +1,22 @@
 -- Make those of many rows whose keys are not there yet.
 --
 -- {arrays}: a key and values for each row, in the order of keys  {first}
--- rows: 0 and how many were made; then the number of each row that was made under its key, and its version. A trigger
---       may give rows other keys: they are counted only
+-- rows: 0 and how many were made. If that is not all of them, or a trigger chose their versions: also the number of
+--       each row that was made under its key, and its version. A trigger may give rows other keys: they are counted only
 --
 -- One statement; waits for others' inserts of the same keys. Of keys that the database takes for equal the first
--- has made the row.
+-- has made the row. Keys given and keys made are brought together by grouping, not by a join: sessions of our own
+-- plan joins as nested loops, whose time grows with the square of the rows.
 
 /* rowlock:rows_insert */
 WITH v AS (SELECT * FROM unnest({arrays}) WITH ORDINALITY AS v ({names}, rlk_n)),
-     t AS (INSERT INTO {table} ({columns}{version}) SELECT {given}{first} FROM v ORDER BY rlk_n
-           ON CONFLICT ({key}) DO NOTHING RETURNING {key}, {version})
-SELECT 0, count(*) FROM t
+     made AS (INSERT INTO {table} ({columns}{version}) SELECT {given}{first} FROM v ORDER BY rlk_n
+              ON CONFLICT ({key}) DO NOTHING RETURNING {key}, {version}),
+     total AS (SELECT count(*) AS rows, count(*) = (SELECT count(*) FROM v) AND bool_and({version} = {first}) AS plain FROM made)
+SELECT 0, rows FROM total
 UNION ALL
-(SELECT DISTINCT ON ({order}) v.rlk_n, t.{version} FROM v JOIN t ON {match} ORDER BY {order}, v.rlk_n)
+(SELECT min(t.rlk_n), max(t.rlk_made)
+   FROM (SELECT {keys}, v.rlk_n, NULL::bigint FROM v
+         UNION ALL SELECT {key}, NULL, {version} FROM made) AS t ({key}, rlk_n, rlk_made)
+  WHERE NOT (SELECT plain FROM total)
+  GROUP BY {order} HAVING count(t.rlk_made) > 0 AND count(t.rlk_n) > 0)

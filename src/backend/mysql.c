@@ -285,14 +285,20 @@ static const unsigned short unfit[] = {
     1525, 1526, 1690, 1916, 3037, 3140, 3141, 3143, 3146, 3156, 3157, 3158, 3617, 3669, 3685, 3690,
     3692, 3699, 4037, 4038, 4041, 4042, 4076};
 
+/* Killed, or out of time. */
+static bool is_ended_early(unsigned code)
+{
+    return code == ER_QUERY_INTERRUPTED || code == 1969 || code == 3024;
+}
+
 static enum rlk_class classify_query(unsigned code, bool sent)
 {
     for (size_t i = 0; i < sizeof unfit / sizeof unfit[0]; i++) {
         if (unfit[i] == code)
             return RLK_INVALID;
     }
-    /* Killed, or out of time: unlike a procedure, a statement by itself is rolled back then. */
-    if (code == ER_QUERY_INTERRUPTED || code == 1969 || code == 3024)
+    /* Unlike a procedure, a statement by itself is rolled back then. */
+    if (is_ended_early(code))
         return RLK_CONTENTION;
     return classify(code, sent);
 }
@@ -329,6 +335,7 @@ static enum rlk_class note(struct conn *c, struct rlk_call *call, enum rlk_class
                            unsigned code, const char *sqlstate, const char *text)
 {
     rlk_diag_set(call, (int)code, sqlstate, text);
+    call->late = is_ended_early(code);
     abandon(c, call, code, class);
     return class;
 }

@@ -121,6 +121,7 @@ static enum rlk_class fail_result(struct rlk_call *call, const PGresult *result)
         text = both;
     }
     rlk_diag_set(call, 0, state, text ? text : PQresultErrorMessage(result));
+    call->late = strcmp(call->sqlstate, "57014") == 0;
     return state ? class_of(state) : RLK_UNCERTAIN; /* libpq's own: the connection broke */
 }
 

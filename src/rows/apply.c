@@ -241,20 +241,48 @@ static int send_pack(struct batch *b, const struct rlk_shape *shape, rlk_cells_f
     return result;
 }
 
+/* Numbers of rows, each after a comma. */
+static void read_marks(struct batch *b, const rowlock_value *cell)
+{
+    size_t number = 0;
+    b->marked = b->marks && cell->kind != ROWLOCK_NULL;
+    for (size_t i = 0; b->marked && i <= cell->length; i++) {
+        char c = i < cell->length ? cell->text[i] : ',';
+        if (c >= '0' && c <= '9')
+            number = number <= b->n ? number * 10 + (size_t)(c - '0') : number;
+        else if (number >= 1 && number <= b->n)
+            b->marks[number - 1] |= MARKED;
+        if (c == ',')
+            number = 0;
+    }
+}
+
+/* Of those that are one row to the database the first that was marked has changed it. */
+static bool is_marked(struct batch *b, int64_t number, bool there, int64_t first_same)
+{
+    bool marked = b->marked && gives_marks(b) && b->marks[number - 1] & MARKED;
+    if (!marked || !there || first_same < 1 || (size_t)first_same > b->n)
+        return marked;
+    bool taken = b->marks[first_same - 1] & TAKEN;
+    b->marks[first_same - 1] |= TAKEN;
+    return !taken;
+}
+
 static int take_found(void *context, const rowlock_value *cells, size_t count)
 {
-    enum { NUMBER, VERSION, MARKED, COPY, FOUND };
+    enum { NUMBER, VERSION, MARKS, FIRST_SAME, FOUND };
     struct batch *b = context;
     rowlock_change *change = count >= FOUND ? row_of(b, cells[NUMBER].number) : NULL;
     if (!change)
         return 1;
     bool there = cells[VERSION].kind != ROWLOCK_NULL;
     bool odd = there && cells[VERSION].kind != ROWLOCK_INT;
-    bool marked = b->op != RLK_EXPECT && cells[MARKED].number != 0;
+    if (cells[MARKS].kind != ROWLOCK_NULL)
+        read_marks(b, &cells[MARKS]);
     if (change->result != UNTOLD)
         return 0;
     b->odd = b->odd || odd;
-    if (marked && (!there || cells[COPY].number == 1))
+    if (is_marked(b, cells[NUMBER].number, there, cells[FIRST_SAME].number))
         applied(b, change, next_version(b, change));
     else if (odd)
         change->result = ROWLOCK_EINVAL;
@@ -263,12 +291,46 @@ static int take_found(void *context, const rowlock_value *cells, size_t count)
     return 0;
 }
 
+static int take_marks(void *context, const rowlock_value *cells, size_t count)
+{
+    if (count > 0)
+        read_marks(context, &cells[0]);
+    return 0;
+}
+
+/* An insert marks the rows that it did not make. */
+static int ask_for_marks(struct batch *b)
+{
+    struct rlk_shape shape = {.step = RLK_STEP_ROWS_MARKED};
+    const struct rlk_text *text = rlk_compose(b->t, &shape);
+    rowlock_value tag = rowlock_text(b->tag);
+    if (!text)
+        return b->t->db->error.code;
+    struct rlk_asking asking = {.query = {.id = text->id,
+                                          .sql = text->sql,
+                                          .values = &tag,
+                                          .count = 1,
+                                          .each = take_marks,
+                                          .context = b}};
+    int result = rlk_ask(b->t->db, &asking);
+    for (size_t i = 0; result == ROWLOCK_OK && b->marked && i < b->n; i++)
+        if (!(b->marks[i] & MARKED)) {
+            applied(b, &b->changes[b->rows[i]], b->first);
+            b->told++;
+        }
+    return result;
+}
+
 static void forget_all(struct batch *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         b->changes[b->rows[i]].result = UNTOLD;
         b->changes[b->rows[i]].current = 0;
     }
+    b->told = 0;
+    b->marked = false;
+    if (b->marks)
+        memset(b->marks, 0, b->n);
 }
 
 static bool any_untold(const struct batch *b)
@@ -289,7 +351,10 @@ static int look_after_rows(struct batch *b, bool inside)
                               .keep =
                                   b->op == RLK_EXPECT ? RLK_KEEP_AS_IT_IS : keep_for_look(inside)};
     struct rlk_asking asking = {.was_uncertain = false};
-    int result = send_pack(b, &shape, take_found, &asking);
+    bool ask = b->unnamed && b->op == RLK_INSERT;
+    int result = ask ? ask_for_marks(b) : ROWLOCK_OK;
+    if (result == ROWLOCK_OK && b->told < b->n)
+        result = send_pack(b, &shape, take_found, &asking);
     /* What was locked, and waited for, may have been deleted and made again meanwhile. */
     if (result == ROWLOCK_OK && shape.keep != RLK_KEEP_NOTHING && any_untold(b))
         result = send_pack(b, &shape, take_found, &asking);
@@ -337,7 +402,7 @@ static int change_leftovers(struct batch *b)
 static void begin_chunk(struct batch *b)
 {
     snprintf(b->tag, sizeof b->tag, "%016" PRIx64, (uint64_t)rlk_next_attempt(b->t->db));
-    b->told = b->made = 0;
+    b->made = 0;
     b->unnamed = false;
     forget_all(b);
 }

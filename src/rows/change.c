@@ -334,15 +334,17 @@ int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t
         return result;
     if (!changes)
         return rlk_fail(t->db, ROWLOCK_EINVAL, "changes must not be NULL");
-    bool kinds = uses_set(&b);
+    bool kinds = uses_set(&b), marks = t->db->backend->packing == RLK_JSON;
     b.order = rlk_alloc(count * sizeof *b.order);
     b.kinds = kinds ? rlk_alloc((t->parameters + 1) * sizeof *b.kinds) : NULL;
-    if (!b.order || (kinds && !b.kinds))
+    b.marks = marks ? rlk_alloc(count) : NULL;
+    if (!b.order || (kinds && !b.kinds) || (marks && !b.marks))
         result = rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
     else
         result = run_batch(&b);
     rlk_free(b.order);
     rlk_free(b.kinds);
+    rlk_free(b.marks);
     return result;
 }
 

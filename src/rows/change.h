@@ -12,6 +12,7 @@ struct batch {
     size_t count;
     rowlock_change_options options;
     size_t *order; /* of the keys */
+    unsigned char *marks; /* what the statement for a chunk marked; NULL: it tells by itself */
     rowlock_kind *kinds; /* of the parameters of the caller's SQL; NULL: there are none */
     int64_t first;
     /* the chunk that is being done */
@@ -22,12 +23,22 @@ struct batch {
     size_t made; /* how many it made, where it says so: some perhaps under other keys */
     bool uncertain; /* an earlier sending of it may have been carried out */
     bool unnamed; /* it changed some, and has not said which */
+    bool marked; /* marks are known */
     bool odd; /* a row has a version that is no integer of 64 bits */
 };
 
 static inline bool gives_values(const struct batch *b)
 {
     return b->op == RLK_INSERT || b->op == RLK_UPDATE;
+}
+
+/* In marks. */
+enum { MARKED = 1, TAKEN = 2 };
+
+/* The statement marks the rows that it has changed. */
+static inline bool gives_marks(const struct batch *b)
+{
+    return b->op != RLK_EXPECT && b->op != RLK_INSERT;
 }
 
 /* For the time that a chunk takes: nothing is known yet; and found as it should have been before. */

@@ -185,6 +185,15 @@ static void write_given(struct composer *c)
     }
 }
 
+/* The key as it is given, each column as it is compared. */
+static void write_keys(struct composer *c)
+{
+    for (size_t i = 0; i < c->t->keys; i++) {
+        rlk_buffer_text(&c->out, i ? ", " : "");
+        add_pattern(c, c->t->all[i].match, &c->t->all[i], RLK_FROM_KEY, i);
+    }
+}
+
 static void write_comparison(struct composer *c, size_t key, const char *operator)
 {
     rlk_buffer_text(&c->out, "t.");
@@ -321,6 +330,8 @@ static void write_brace(struct composer *c, const char *word, size_t length)
         write_set(c);
     else if (IS("given"))
         write_given(c);
+    else if (IS("keys"))
+        write_keys(c);
     else if (IS("match"))
         write_match(c);
     else if (IS("after"))

@@ -86,6 +86,7 @@ static const char *const op_names[OP_COUNT] = {
     [OP_ROWS_INSERT] = "rows_insert",
     [OP_ROWS_REMOVE] = "rows_remove",
     [OP_ROWS_FIND] = "rows_find",
+    [OP_ROWS_MARKED] = "rows_marked",
     [OP_ROWS_PAGE] = "rows_page",
     [OP_ROWS_COUNT] = "rows_count",
     [OP_ONCE_CLAIM] = "once_claim",
@@ -333,6 +334,7 @@ static struct script_answer take_for(enum script_op op, struct rlk_call *call, i
     script.deadline_us = call->deadline_us;
     script.where = call->where;
     leave();
+    call->late = answer.late;
     call->tx_over = answer.tx_over;
     if (answer.class != RLK_DONE && answer.text)
         rlk_diag_set(call, answer.native, answer.sqlstate, answer.text);

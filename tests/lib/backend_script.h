@@ -48,6 +48,7 @@ enum script_op {
     OP_ROWS_INSERT,
     OP_ROWS_REMOVE,
     OP_ROWS_FIND,
+    OP_ROWS_MARKED,
     OP_ROWS_PAGE,
     OP_ROWS_COUNT,
     OP_ONCE_CLAIM,
@@ -95,6 +96,7 @@ struct script_answer {
     bool missing; /* no such grant, counter or row; fence: a newer token was seen */
     bool fallen; /* guard: the shared or counted grant is not there */
     const char *but; /* renew_all: the lease of this name is not renewed; missing: none is */
+    bool late; /* a time limit has ended it */
     bool tx_over; /* inside: the caller's transaction is over */
     int64_t token; /* 0: the highest so far, which a new grant raises */
     int64_t left_us; /* of the lease; 0: all of it */

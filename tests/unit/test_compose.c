@@ -217,9 +217,10 @@ static void test_arrays(void)
             "t.\"a\" = M(U(v.rlk_k1), U(v.rlk_k1)) AND t.\"b\" = M(U(v.rlk_k2), U(v.rlk_k2))|"
             "\"x\" = V(U(v.rlk_c1)), \"y {set} \"\"`%s\" = V(U(v.rlk_c2)), *",
             "p0 p1 p2 p3 p4");
-    becomes("{arrays}|{names}|{given}{first}", &insert,
+    becomes("{arrays}|{names}|{given}{first}|{keys}", &insert,
             "$1::WA[], $2::WB[], $3::WX[], $4::WY[]|rlk_k1, rlk_k2, rlk_c1, rlk_c2|"
-            "V(U(v.rlk_k1)), V(U(v.rlk_k2)), V(U(v.rlk_c1)), V(U(v.rlk_c2)), $5",
+            "V(U(v.rlk_k1)), V(U(v.rlk_k2)), V(U(v.rlk_c1)), V(U(v.rlk_c2)), $5|"
+            "M(U(v.rlk_k1), U(v.rlk_k1)), M(U(v.rlk_k2), U(v.rlk_k2))",
             "p0 p1 p2 p3 f0");
     becomes("{arrays}|{names}", &find, "$1::WA[], $2::WB[], $3::int[]|rlk_k1, rlk_k2, rlk_ver",
             "p0 p1 p2");
@@ -394,7 +395,8 @@ static void check_real(const char *dialect, const struct rlk_shape *shape)
            text->sql);
     tap_ok(has_markers(text->sql, text->count, db->backend->marker),
            "each of its %zu parameters has a marker", text->count);
-    tap_ok(strstr(text->sql, table->name) != NULL, "it names the table");
+    if (shape->step != RLK_STEP_ROWS_MARKED)
+        tap_ok(strstr(text->sql, table->name) != NULL, "it names the table");
 }
 
 static void test_real(void)

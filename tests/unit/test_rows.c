@@ -313,6 +313,24 @@ static void test_duplicate(void)
     end();
 }
 
+/* What takes too long by itself is not laid at the door of others. */
+static void test_too_late(void)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    begin("postgres");
+    script_always(OP_ROWS_INSERT, FAILS(RLK_CONTENTION));
+    tap_is_int(insert(2), ROWLOCK_ESERVER, "a race that is lost again and again");
+    rowlock_db_error(db, &error);
+    tap_ok(strstr(error.text, "others kept it busy all the time"), "is the doing of others");
+    script_always(OP_ROWS_INSERT,
+                  (struct script_answer){.class = RLK_CONTENTION, .text = "timeout", .late = true});
+    tap_is_int(insert(2), ROWLOCK_ESERVER, "a statement that takes longer than it may");
+    rowlock_db_error(db, &error);
+    tap_ok(strstr(error.text, "time limit") && !strstr(error.text, "all the time"),
+           "perhaps had too much to do");
+    end();
+}
+
 static void test_odd_versions(void)
 {
     begin("postgres");
@@ -331,10 +349,12 @@ static void test_odd_versions(void)
 /* ---- many rows */
 
 #define TOLD(number, version) rowlock_int(number), rowlock_int(version)
-#define FOUND(number, version, ours) COPY(number, version, ours, 1)
-#define COPY(number, version, ours, nth) \
-    rowlock_int(number), rowlock_int(version), rowlock_bool(ours), rowlock_int(nth)
-#define MISSING(number) rowlock_int(number), rowlock_null(), rowlock_bool(0), rowlock_int(1)
+#define FOUND(number, version) LIST(NULL, number, version)
+#define LIST(marks, number, version) SAME(marks, number, version, number)
+#define SAME(marks, number, version, first) \
+    rowlock_int(number), rowlock_int(version), rowlock_text(marks), rowlock_int(first)
+#define MISSING(marks, number) \
+    rowlock_int(number), rowlock_null(), rowlock_text(marks), rowlock_int(number)
 
 static void test_arrays(void)
 {
@@ -347,7 +367,7 @@ static void test_arrays(void)
     tap_is_str(script_query(0)->texts[0], "{1,2,3}", "keys are one array");
     tap_is_str(script_query(0)->texts[1], "{7,8,9}", "versions another");
     script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(2, 9))));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 20, 0), FOUND(2, 9, 0))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 20), FOUND(2, 9))));
     tap_is_int(update(3), ROWLOCK_STALE, "of three one is changed");
     tap_is_str(script_calls(), "rows_update rows_find", "and then all are looked at");
     became(0, ROWLOCK_STALE, 20, "as found");
@@ -383,21 +403,33 @@ static void test_json(void)
     for (size_t i = 0; i < 3; i++)
         became(i, ROWLOCK_OK, (int64_t)i + 8, "without having been told");
     script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8, 0), FOUND(2, 9, 1), MISSING(3))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, LIST(",2", 1, 8), FOUND(2, 9), MISSING(NULL, 3))));
     tap_is_int(update(3), ROWLOCK_STALE, "of three one was changed");
     became(0, ROWLOCK_STALE, 8, "by another, though the version is the one we would have given");
     became(1, ROWLOCK_OK, 9, "by us");
     became(2, ROWLOCK_GONE, 0, "it is not there");
     script_next(OP_ROWS_UPDATE, ANSWER(.changed = 0));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 9, 0), FOUND(2, 9, 0))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 9), FOUND(2, 9))));
     tap_is_int(update(2), ROWLOCK_STALE, "none was changed");
     script_calls();
     script_next(OP_ROWS_INSERT, ANSWER(.changed = 2));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 1, 1), FOUND(2, 1, 0))));
-    tap_is_int(insert(2), ROWLOCK_EXISTS, "inserted rows are looked at whatever their number is");
-    tap_is_str(script_calls(), "rows_insert rows_find", "since it says nothing");
+    script_next(OP_ROWS_MARKED, ANSWER(ROWS(1, rowlock_text(",2"))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, LIST(",2", 1, 1), FOUND(2, 1))));
+    tap_is_int(insert(2), ROWLOCK_EXISTS, "how many rows were inserted their number does not say");
+    tap_is_str(script_calls(), "rows_insert rows_marked rows_find", "but what was passed over");
     became(0, ROWLOCK_OK, 1, "made");
     became(1, ROWLOCK_EXISTS, 1, "there before");
+    script_next(OP_ROWS_INSERT, ANSWER(.changed = 2));
+    script_next(OP_ROWS_MARKED, ANSWER(ROWS(1, rowlock_text(""))));
+    tap_is_int(insert(2), ROWLOCK_OK, "nothing was passed over");
+    tap_is_str(script_calls(), "rows_insert rows_marked", "so no row is looked at");
+    became(1, ROWLOCK_OK, 1, "made");
+    script_next(OP_ROWS_INSERT, ANSWER(.changed = 2));
+    script_next(OP_ROWS_MARKED, ANSWER(ROWS(1, rowlock_null())));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 1), FOUND(2, 1))));
+    tap_is_int(insert(2), ROWLOCK_EXISTS,
+               "it was killed before it began, and said that all was well");
+    became(0, ROWLOCK_EXISTS, 1, "as found");
     end();
 }
 
@@ -406,15 +438,14 @@ static void test_equal_keys(void)
 {
     begin("mysql");
     script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, COPY(1, 8, 1, 1), COPY(2, 8, 1, 2))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, SAME(",1,2", 1, 8, 1), SAME(NULL, 2, 8, 1))));
     prepare(2);
     changes[1].version = 7;
     tap_is_int(rowlock_update(table, changes, 2, NULL), ROWLOCK_STALE, "two keys of one row");
     became(0, ROWLOCK_OK, 8, "the first has changed it");
     became(1, ROWLOCK_STALE, 8, "the second came too late");
     script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, rowlock_int(1), rowlock_null(), rowlock_bool(1),
-                                          rowlock_int(1), FOUND(2, 9, 0))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, MISSING(",1", 1), FOUND(2, 9))));
     tap_is_int(update(2), ROWLOCK_STALE, "a row that was changed, and removed by another since");
     became(0, ROWLOCK_OK, 8, "was changed");
     end();
@@ -440,7 +471,7 @@ static void test_many_lost(void)
     begin("postgres");
     script_next(OP_ROWS_UPDATE, FAILS(RLK_UNCERTAIN));
     script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8))));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8, 0), FOUND(2, 9, 0), FOUND(3, 9, 0))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 9), FOUND(3, 9))));
     script_next(OP_ROW_UPDATE, ANSWER(.class = RLK_DONE));
     tap_is_int(update(4), ROWLOCK_EUNCERTAIN, "the first answer of two was lost");
     tap_is_str(script_calls(), "rows_update open rows_update rows_find row_update", "sent again");
@@ -464,7 +495,7 @@ static void test_lost_between(void)
         begin("mysql");
         script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
         script_next(OP_ROWS_FIND, FAILS(ways[i]));
-        script_always(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8, 0), FOUND(2, 8, 0))));
+        script_always(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 8))));
         tap_is_int(update(2), ROWLOCK_EUNCERTAIN, "a connection lost before the look");
         became(0, ROWLOCK_EUNCERTAIN, 8, "by us, or by another");
         became(1, ROWLOCK_OK, 9, "as it was: changed now");
@@ -481,7 +512,7 @@ static void test_lost_between(void)
     begin("postgres");
     script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8))));
     script_next(OP_ROWS_FIND, FAILS(RLK_UNSENT));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8, 0), FOUND(2, 11, 0))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 11))));
     tap_is_int(update(2), ROWLOCK_STALE, "where changed rows were told it makes no difference");
     became(0, ROWLOCK_OK, 8, "changed");
     became(1, ROWLOCK_STALE, 11, "and not");
@@ -498,7 +529,7 @@ static void test_many_failing(void)
     tap_is_int(update(3), ROWLOCK_EDENIED, "one that was not let in");
     became(2, ROWLOCK_CANCELLED, 0, "was not reached");
     script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8))));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8, 0), FOUND(2, 8, 0), FOUND(3, 9, 0))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 8), FOUND(3, 9))));
     script_next(OP_ROW_UPDATE, FAILS(RLK_DENIED));
     tap_is_int(update(3), ROWLOCK_EDENIED, "two that were changed back, of which one fails");
     became(0, ROWLOCK_OK, 8, "what was changed stays");
@@ -512,12 +543,12 @@ static void test_odd_numbers(void)
 {
     begin("postgres");
     script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(-1, 8), TOLD(0, 8), TOLD(1, 8))));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(3, 9, 0))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(3, 9))));
     tap_is_int(update(2), ROWLOCK_GONE, "numbers of rows that were not given");
     script_next(OP_ROWS_UPDATE, ANSWER(ROWS(1, rowlock_int(1), rowlock_int(2))));
     tap_is_int(update(2), ROWLOCK_GONE, "too few columns");
     script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8), TOLD(1, 8))));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8, 0), FOUND(2, 9, 0))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 9))));
     tap_is_int(update(2), ROWLOCK_STALE, "the same row told twice");
     became(0, ROWLOCK_OK, 8, "counts once");
     became(1, ROWLOCK_STALE, 9, "and does not stand for another");
@@ -533,7 +564,7 @@ static void test_adopted_chunk(void)
     tap_ok(strstr(script_query(1)->sql, "FOR NO KEY UPDATE") != NULL, "for a change");
     script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8))));
     script_next(OP_ROWS_FIND, ANSWER(.class = RLK_DONE));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(2, 12, 0))));
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(2, 12))));
     tap_is_int(update(2), ROWLOCK_STALE, "one is stale");
     tap_ok(strstr(script_query(0)->sql, "FOR SHARE") != NULL,
            "the look locks, so that it sees what is there now");
@@ -669,6 +700,7 @@ int main(void)
     test_paradox_and_failure();
     test_duplicate();
     test_odd_versions();
+    test_too_late();
     test_arrays();
     test_strangers();
     test_json();
