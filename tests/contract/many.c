@@ -392,6 +392,32 @@ static void lost_answers(const struct contract *c, struct faultproxy *proxy, con
     }
 }
 
+/* What the lost answer said is true no longer when the call is repeated. */
+static void lost_and_broken(const struct contract *c, struct faultproxy *proxy, const char *url)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    struct bunch b = {.c = c, .how = ROWLOCK_ACQUIRE_OPTIONS_INIT};
+    options.reconnect_ms = -1;
+    b.db = must_open_with(url, &options);
+    b.how.ttl_ms = HELD_MS;
+    for (int i = 0; i < COUNT; i++)
+        b.locks[i] = must_lock(b.db, names[i]);
+    takes(&b, ROWLOCK_OK, "several locks");
+    release_all(&b);
+    faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_CUT, .side = ON_ANSWER});
+    takes(&b, ROWLOCK_EUNCERTAIN, "the answer of the call is lost");
+    rowlock_db *admin = must_open(c->url);
+    is_result(admin, rowlock_break(admin, names[1], 0, NULL), ROWLOCK_OK,
+              "and one of the grants broken");
+    takes(&b, ROWLOCK_OK, "the next call gets all, the broken one anew");
+    for (int i = 0; i < COUNT; i++)
+        is_result(b.db, rowlock_verify(b.locks[i]), ROWLOCK_OK, "each is ours");
+    tap_is_int(rows_of_all(c), COUNT, "by one grant");
+    release_all(&b);
+    rowlock_db_close(admin);
+    bunch_close(&b);
+}
+
 void contract_many(const struct contract *c)
 {
     char *url = NULL;
@@ -410,6 +436,7 @@ void contract_many(const struct contract *c)
         waits_quietly(c, proxy, url);
         lost_answers(c, proxy, url, ON_REQUEST);
         lost_answers(c, proxy, url, ON_ANSWER);
+        lost_and_broken(c, proxy, url);
         faultproxy_stop(proxy);
         free(url);
     }

@@ -59,7 +59,7 @@ static void rounds(const struct contract *c)
         guest_close(&guests[i]);
 }
 
-void contract_mysql_only(const struct contract *c)
+void contract_mysql_bells(const struct contract *c)
 {
     applications_locks(c);
     rounds(c);

@@ -31,6 +31,12 @@ static const char *const settings[] = {
     NULL,
 };
 
+static void only_here(const struct contract *c)
+{
+    contract_mysql_bells(c);
+    contract_mysql_many(c);
+}
+
 int main(void)
 {
     return contract_run(&(struct contract){
@@ -40,6 +46,6 @@ int main(void)
         .lock = "FOR UPDATE",
         .written = written,
         .settings = settings,
-        .own = contract_mysql_only,
+        .own = only_here,
     });
 }
