@@ -233,7 +233,7 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 # --- Tests
 
 # Programs are called test_*.c. The other files beside them, and those in tests/lib, are helpers of all.
-TEST_DIRS := unit contract interleave multi fault abi
+TEST_DIRS := unit contract interleave multi fault abi cluster
 TEST_SRCS := $(call for_backends,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/test_*.c)))
 TEST_PROGRAMS := $(TEST_SRCS:%.c=$(BUILD)/%)
 TEST_HELPERS := $(filter-out $(foreach d,$(TEST_DIRS),tests/$(d)/test_%),\
@@ -270,7 +270,9 @@ WITH_SERVER_postgres := tests/lib/with-postgres.sh
 WITH_SERVER_mysql := tests/lib/with-mysql.sh
 SERVERS = $(foreach b,$(BACKENDS),$(WITH_SERVER_$(b)))
 
-ALL_TESTS := $(TEST_PROGRAMS) $(TEST_SCRIPTS)
+# Those in cluster/ want several servers: check-more starts them.
+CLUSTER_TESTS := $(filter $(BUILD)/tests/cluster/% tests/cluster/%,$(TEST_PROGRAMS) $(TEST_SCRIPTS))
+ALL_TESTS := $(filter-out $(CLUSTER_TESTS),$(TEST_PROGRAMS) $(TEST_SCRIPTS))
 chosen = $(if $(TESTS),$(foreach t,$(1),$(if $(findstring $(TESTS),$(t)),$(t))),$(1))
 # $(call tests_in,FOLDERS)
 tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TESTS)))
@@ -309,6 +311,11 @@ check-postgres check-mysql: check-%: test-programs
 CONTRACT_TESTS = $(filter $(call tests_in,contract),$(call tests_of,$(1)))
 contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%,$(TEST_PROGRAMS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call CONTRACT_TESTS,$*))
+
+# The tests of several nodes, whose URLs are in ROWLOCK_TEST_NODES.
+.PHONY: cluster-tests
+cluster-tests: all $(filter $(BUILD)/%,$(CLUSTER_TESTS))
+	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS))
 
 # What could not be installed is named in the table at the end.
 ## check-more: the contract tests on other versions of the databases, over TLS, and through pgbouncer

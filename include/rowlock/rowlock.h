@@ -532,7 +532,14 @@ ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
  * Guard before you write or before you commit, at any isolation. Above READ COMMITTED PostgreSQL (and
  * MariaDB with innodb_snapshot_isolation) says CONFLICT where the token changed after your snapshot, be
  * it by your own grant: acquire first, then begin. On SQLite BEGIN IMMEDIATE spares the CONFLICT of two
- * that read first. Waits for a grant in flight. Without this library: docs/GUARDING.md. Round trips: 1. */
+ * that read first. Waits for a grant in flight. Without this library: docs/GUARDING.md. Round trips: 1;
+ * on MySQL and MariaDB the first guard on a connection takes one more.
+ *
+ * Several nodes that take writes (Galera; Group Replication in multi-primary mode): a row lock is local to
+ * its node there, so the guard changes the token row instead. If another node has granted the lock
+ * meanwhile, your COMMIT fails with error 1213 (Galera), 3101 or 1180 (Group Replication). Then nothing of
+ * your transaction was done: run it again, beginning with the guard. Two guarded transactions of one name
+ * refuse each other in the same way, also those of two shared grants. Check the result of COMMIT. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_guard(rowlock_lock *lock, rowlock_db *tx);
 
 /* Acquire in your transaction: the grant is there for others when you commit, and never was if you roll

@@ -99,6 +99,8 @@ struct conn {
     int64_t packet; /* the longest that the server takes; 0: not asked yet */
     int64_t answer_us; /* how long an answer may take */
     bool adopted;
+    bool knows_writers; /* several_write is known, and stays as it is */
+    bool several_write; /* other nodes take writes too */
     bool was_in_tx; /* the transaction had begun when the step was sent */
     bool ours; /* a transaction that frame() has begun, and not ended */
     bool lost; /* that one was rolled back by the server */
@@ -334,6 +336,10 @@ static void abandon(struct conn *c, struct rlk_call *call, unsigned code, enum r
 static enum rlk_class note(struct conn *c, struct rlk_call *call, enum rlk_class class,
                            unsigned code, const char *sqlstate, const char *text)
 {
+    static const char deadlock[] = " 149 "; /* the storage engine's number for it */
+
+    if (code == ER_ERROR_DURING_COMMIT && strstr(text, deadlock))
+        class = RLK_CONTENTION; /* Group Replication: another node's transaction has won */
     rlk_diag_set(call, (int)code, sqlstate, text);
     call->late = is_ended_early(code);
     abandon(c, call, code, class);
@@ -1148,7 +1154,7 @@ static enum rlk_class isolation(struct conn *c, struct rlk_call *call, struct rl
 
 /* What SHOW says about replication, as far as this server has such a thing: else "". */
 struct replicas {
-    char log_bin[8], galera[8], group[48]; /* settings */
+    char log_bin[8], galera[8], group[48], single_primary[8]; /* settings */
     char nodes[16], proposals[24]; /* status, as the rest */
     char count[16], semi_old[8], semi_new[8], semi_count[16];
 };
@@ -1163,6 +1169,7 @@ static void take_shown(struct replicas *r, const char *name, const char *value)
         {"log_bin", r->log_bin, sizeof r->log_bin},
         {"wsrep_on", r->galera, sizeof r->galera},
         {"group_replication_group_name", r->group, sizeof r->group},
+        {"group_replication_single_primary_mode", r->single_primary, sizeof r->single_primary},
         {"wsrep_cluster_size", r->nodes, sizeof r->nodes},
         {"Gr_all_consensus_proposals_count", r->proposals, sizeof r->proposals},
         {"Slaves_connected", r->count, sizeof r->count},
@@ -1868,19 +1875,42 @@ static enum rlk_class acquire_all(void *conn, struct rlk_call *call, const struc
 
 /* --- In the caller's transaction */
 
+/* Do other nodes take writes too, which see no row lock of ours? A group can change its mode, so that one
+ * is asked each time. */
+static enum rlk_class look_for_writers(struct conn *c, struct rlk_call *call)
+{
+    struct replicas r = {0};
+    enum rlk_class class = check_fit(c, call);
+
+    if (class != RLK_DONE || c->knows_writers)
+        return class;
+    class = show(c, call,
+                 "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
+                 "('wsrep_on', 'group_replication_single_primary_mode')",
+                 &r);
+    c->several_write = is_on(r.galera) || strcmp(r.single_primary, "OFF") == 0;
+    c->knows_writers = class == RLK_DONE && !r.single_primary[0];
+    return class;
+}
+
 /* A name that was never granted has no token: what is NULL sets nothing. */
 static enum rlk_class guard(void *conn, struct rlk_call *call, const struct rlk_held *held,
                             bool *found, int64_t *token, bool *stands)
 {
     struct exchange x = {.step = RLK_STEP_GUARD};
+    struct conn *c = conn;
     int64_t newest = -1;
     int proved = 0;
     bool answered = false;
 
+    enum rlk_class class = look_for_writers(c, call);
+    if (class != RLK_DONE)
+        return class;
     give_held(&x, held);
+    give_int(&x, c->several_write);
     take_int64(&x, &newest);
     take_int(&x, &proved);
-    const enum rlk_class class = run(conn, call, &x, &answered);
+    class = run(c, call, &x, &answered);
     if (class != RLK_DONE)
         return class;
     *found = newest >= 0;

@@ -329,6 +329,24 @@ static void lost_connection(const struct contract *c)
     scene_close(&s);
 }
 
+/* Only where other nodes take writes does a guard change the token row. */
+static void guard_writes_nothing(const struct contract *c)
+{
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx unwritten", false);
+    char galera[20] = "";
+    const bool node = c->raw->ask(
+        s.session, "SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON'",
+        galera, sizeof galera);
+    scene_hold(&s, TTL_MS);
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_OK, "a guard");
+    scene_run(&s, "COMMIT");
+    tap_is_int(
+        db_int(c->raw, c->url, "SELECT guards FROM rowlock_tokens WHERE name = '%s'", s.name), node,
+        "changes the token row on a node of Galera, and nothing elsewhere");
+    scene_close(&s);
+}
+
 void transaction_guards(const struct contract *c, const char *isolation)
 {
     for (int shared = 0; shared < 2; shared++) {
@@ -351,4 +369,6 @@ void transaction_guards_once(const struct contract *c)
     guard_gives_up(c);
     if (c->has_server && !c->pooled)
         lost_connection(c);
+    if (is_mysql(c))
+        guard_writes_nothing(c);
 }

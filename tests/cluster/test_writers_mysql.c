@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Two nodes of one cluster that both take writes: Galera, or Group Replication in multi-primary mode. A row
+ * lock is local to its node there, so what a transaction promises must show in the rows that it changes.
+ * ROWLOCK_TEST_NODES holds the URLs of the nodes. Servers are started by tests/more/with-*.sh.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "quick.h"
+#include "raw.h"
+#include "tap.h"
+
+enum { SHORT_MS = 200, TTL_MS = 30000, ROUNDS = 60, RACE_MS = 100 };
+
+static char node[2][500]; /* URLs */
+
+/* A holder on one node and a rival on the other. The rival's grant is newer. */
+struct pair {
+    void *session; /* the holder's transaction */
+    rowlock_db *tx, *own, *rival;
+    rowlock_lock *lock, *wanted;
+};
+
+static struct pair pair_open(const char *name)
+{
+    struct pair p = {
+        .session = raw_mysql.open(node[0]), .own = must_open(node[0]), .rival = must_open(node[1])};
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (raw_mysql.adopt(&p.tx, p.session, NULL, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+    p.lock = must_lock(p.own, name);
+    p.wanted = must_lock(p.rival, name);
+    return p;
+}
+
+static void pair_close(struct pair *p)
+{
+    rowlock_lock_close(p->lock);
+    rowlock_lock_close(p->wanted);
+    rowlock_db_close(p->tx);
+    rowlock_db_close(p->own);
+    rowlock_db_close(p->rival);
+    raw_mysql.close(p->session);
+}
+
+static int hold(rowlock_lock *lock, int permits, int64_t ttl_ms)
+{
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.permits = permits;
+    options.ttl_ms = ttl_ms;
+    options.wait_ms = slow_ms(10000);
+    return rowlock_acquire(lock, &options);
+}
+
+/* What node 2 commits from now on reaches node 1 later: it has much else to do before. */
+static void make_node_lag(void)
+{
+    db_exec(&raw_mysql, node[1], "UPDATE cluster_big SET v = v + 1");
+}
+
+/* A row that was read under the lock is written in a transaction that ends after the rival's grant. */
+static int unclear; /* times that a step in the transaction ended without a clear answer */
+
+static bool commits(struct pair *p, const char *work, int (*prove)(struct pair *p))
+{
+    char why_not[300] = "";
+    raw_run(&raw_mysql, p->session, "START TRANSACTION");
+    const bool worked = raw_mysql.run(p->session, work, why_not, sizeof why_not);
+    const int proved = worked ? prove(p) : ROWLOCK_CONFLICT;
+    unclear += proved < 0;
+    if (proved == ROWLOCK_OK && raw_mysql.run(p->session, "COMMIT", why_not, sizeof why_not))
+        return true;
+    tap_note("%s, %s", proved == ROWLOCK_OK ? "OK" : why(p->tx), why_not);
+    raw_run(&raw_mysql, p->session, "ROLLBACK");
+    return false;
+}
+
+static int prove_by_guard(struct pair *p)
+{
+    return rowlock_guard(p->lock, p->tx);
+}
+
+static int prove_by_release(struct pair *p)
+{
+    return rowlock_tx_release(p->lock, p->tx);
+}
+
+static int prove_by_fence(struct pair *p)
+{
+    return rowlock_fence(p->tx, "cluster", rowlock_lock_token(p->lock));
+}
+
+static int prove_by_hand(struct pair *p)
+{
+    char sql[200], changed[20] = "";
+    snprintf(sql, sizeof sql,
+             "UPDATE rowlock_tokens SET guards = guards + 1 WHERE name = 'hand' AND token = %lld",
+             (long long)rowlock_lock_token(p->lock));
+    raw_run(&raw_mysql, p->session, "%s", sql);
+    if (!raw_mysql.ask(p->session, "SELECT ROW_COUNT()", changed, sizeof changed))
+        raw_failed("ROW_COUNT", sql);
+    return strcmp(changed, "1") == 0 ? ROWLOCK_OK : ROWLOCK_LOST;
+}
+
+/* The lease of a holder on node 1 has run out. A rival is granted the lock on node 2. */
+static void too_late(const char *name, int permits, int (*prove)(struct pair *p), const char *what)
+{
+    struct pair p = pair_open(name);
+    tap_is_int(hold(p.lock, permits, SHORT_MS), ROWLOCK_OK, "%s: a lock is held on node 1", what);
+    sleep_ms(SHORT_MS + 100);
+    make_node_lag();
+    tap_is_int(hold(p.wanted, 0, TTL_MS), ROWLOCK_OK,
+               "and granted to a rival on node 2 afterwards");
+    if (prove == prove_by_fence)
+        tap_is_int(rowlock_fence(p.rival, "cluster", rowlock_lock_token(p.wanted)), ROWLOCK_OK,
+                   "who shows the resource its token");
+    tap_ok(!commits(&p, "UPDATE cluster_money SET cents = cents - 100 WHERE id = 1", prove),
+           "%s: the holder's transaction does not commit after that", what);
+    pair_close(&p);
+}
+
+/* The rival's grant and the holder's commit meet at some moment. */
+struct race {
+    struct pair *p;
+    int64_t pause_us;
+    int result;
+    long long seen; /* what the rival read under its lock */
+};
+
+static void pause_us(int64_t us)
+{
+    const struct timespec time = {.tv_nsec = us * 1000};
+    nanosleep(&time, NULL);
+}
+
+static int take_over(void *argument)
+{
+    struct race *r = argument;
+    pause_us(r->pause_us);
+    r->result = hold(r->p->wanted, 0, TTL_MS);
+    r->seen = db_int(&raw_mysql, node[1], "SELECT cents FROM cluster_money WHERE id = 1");
+    return 0;
+}
+
+/* Whatever became of its grant. */
+static void let_go(rowlock_lock *lock)
+{
+    if (rowlock_release(lock) != ROWLOCK_OK)
+        rowlock_lock_forget(lock);
+}
+
+/* True: the holder committed, and the rival had read the row before. */
+static bool overtakes(struct pair *p, int *committed)
+{
+    struct race r = {.p = p, .pause_us = rand() % 2500};
+    if (hold(p->lock, 0, RACE_MS) != ROWLOCK_OK)
+        raw_failed("no grant", why(p->own));
+    sleep_ms(RACE_MS + 20);
+    struct helper *rival = helper_start(take_over, &r);
+    pause_us(rand() % 1500);
+    const bool done =
+        commits(p, "UPDATE cluster_money SET cents = cents + 1 WHERE id = 1", prove_by_guard);
+    helper_join(rival);
+    *committed += done;
+    sleep_ms(60);
+    const long long cents =
+        db_int(&raw_mysql, node[1], "SELECT cents FROM cluster_money WHERE id = 1");
+    let_go(p->wanted);
+    let_go(p->lock);
+    return done && r.result == ROWLOCK_OK && r.seen != cents;
+}
+
+static void races(void)
+{
+    struct pair p = pair_open("race");
+    int committed = 0, overtaken = 0;
+    for (int i = 0; i < ROUNDS; i++)
+        overtaken += overtakes(&p, &committed);
+    tap_is_int(overtaken, 0,
+               "no commit of %d rounds comes after a grant that its guard was to keep out", ROUNDS);
+    tap_ok(committed > 0, "%d were committed before it", committed);
+    tap_is_int(unclear, 0, "and each guard says clearly whether the transaction is over");
+    pair_close(&p);
+}
+
+/* Two transactions on two nodes acquire the same lock, and commit. */
+static void two_grants(void)
+{
+    struct pair p = pair_open("tx");
+    void *session = raw_mysql.open(node[1]);
+    rowlock_db *tx = NULL;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    char why_not[300];
+    tap_is_int(hold(p.lock, 0, TTL_MS), ROWLOCK_OK, "a name has been granted before");
+    tap_is_int(rowlock_release(p.lock), ROWLOCK_OK, "and is free");
+    sleep_ms(200);
+    if (raw_mysql.adopt(&tx, session, NULL, NULL) != ROWLOCK_OK)
+        raw_failed("adopt", "node 2");
+    rowlock_lock *other = must_lock(tx, "tx");
+    raw_run(&raw_mysql, p.session, "START TRANSACTION");
+    raw_run(&raw_mysql, session, "START TRANSACTION");
+    tap_is_int(rowlock_tx_acquire(p.lock, p.tx, &options), ROWLOCK_OK,
+               "a transaction on node 1 acquires it");
+    tap_is_int(rowlock_tx_acquire(other, tx, &options), ROWLOCK_OK, "and so does one on node 2");
+    const bool one = raw_mysql.run(p.session, "COMMIT", why_not, sizeof why_not);
+    const bool two = raw_mysql.run(session, "COMMIT", why_not, sizeof why_not);
+    tap_is_int(one + two, 1, "one of them commits");
+    rowlock_lock_forget(p.lock);
+    rowlock_lock_forget(other);
+    rowlock_lock_close(other);
+    rowlock_db_close(tx);
+    raw_mysql.close(session);
+    pair_close(&p);
+}
+
+/* Two guarded transactions of a shared lock: the second one's commit may be refused, and then it is told. */
+static void two_guards(void)
+{
+    struct pair p = pair_open("shared");
+    void *session = raw_mysql.open(node[1]);
+    rowlock_db *tx = NULL;
+    char why_not[300] = "";
+    tap_is_int(hold(p.lock, ROWLOCK_SHARED, TTL_MS), ROWLOCK_OK, "a shared lock is held on node 1");
+    tap_is_int(hold(p.wanted, ROWLOCK_SHARED, TTL_MS), ROWLOCK_OK, "and on node 2");
+    sleep_ms(200);
+    if (raw_mysql.adopt(&tx, session, NULL, NULL) != ROWLOCK_OK)
+        raw_failed("adopt", "node 2");
+    raw_run(&raw_mysql, p.session, "START TRANSACTION");
+    raw_run(&raw_mysql, session, "START TRANSACTION");
+    tap_is_int(rowlock_guard(p.lock, p.tx), ROWLOCK_OK, "its guard on node 1");
+    tap_is_int(rowlock_guard(p.wanted, tx), ROWLOCK_OK, "its guard on node 2");
+    tap_ok(raw_mysql.run(p.session, "COMMIT", why_not, sizeof why_not), "one commits");
+    tap_ok(!raw_mysql.run(session, "COMMIT", why_not, sizeof why_not), "the other does not: %s",
+           why_not);
+    raw_run(&raw_mysql, session, "ROLLBACK");
+    raw_run(&raw_mysql, session, "START TRANSACTION");
+    tap_is_int(rowlock_guard(p.wanted, tx), ROWLOCK_OK, "run again, it guards");
+    tap_ok(raw_mysql.run(session, "COMMIT", why_not, sizeof why_not), "and commits");
+    rowlock_db_close(tx);
+    raw_mysql.close(session);
+    pair_close(&p);
+}
+
+static void make_tables(void)
+{
+    const char *const sql[] = {
+        "DROP TABLE IF EXISTS cluster_money, cluster_big",
+        "CREATE TABLE cluster_money (id INT PRIMARY KEY, cents BIGINT)",
+        "INSERT INTO cluster_money VALUES (1, 1000)",
+        "CREATE TABLE cluster_big (id INT PRIMARY KEY AUTO_INCREMENT, v INT, pad CHAR(100))",
+        "INSERT INTO cluster_big (v, pad) VALUES (1, 'x')",
+    };
+    for (size_t i = 0; i < sizeof sql / sizeof sql[0]; i++)
+        db_exec(&raw_mysql, node[1], "%s", sql[i]);
+    for (int i = 0; i < 16; i++)
+        db_exec(&raw_mysql, node[1],
+                "INSERT INTO cluster_big (v, pad) SELECT v, pad FROM cluster_big");
+}
+
+int main(void)
+{
+    const char *nodes = getenv("ROWLOCK_TEST_NODES");
+    if (!nodes || sscanf(nodes, "%499s %499s", node[0], node[1]) != 2)
+        return tap_skip_all("ROWLOCK_TEST_NODES is not set");
+    must_install(node[1]);
+    make_tables();
+    sleep_ms(2000);
+    too_late("guard", 0, prove_by_guard, "guard");
+    too_late("guard shared", ROWLOCK_SHARED, prove_by_guard, "guard of a shared lock");
+    too_late("release", 0, prove_by_release, "release in the transaction");
+    too_late("fence", 0, prove_by_fence, "fence");
+    too_late("hand", 0, prove_by_hand, "a guard in plain SQL");
+    races();
+    two_grants();
+    two_guards();
+    return tap_done();
+}
