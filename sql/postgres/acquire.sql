@@ -18,7 +18,7 @@ SELECT CASE WHEN o_name IS NULL AND o_first_leaves IS NULL THEN
                           $8::text, $9::text, $10::bigint, c.now, c.stands) END,
        o_ours, coalesce(o_changing, o_first_leaves), o_first_leaves IS NOT NULL, o_name, o_slot, o_permits,
        o_owner, o_token, o_acquired, o_expires, o_ttl, o_renewals, o_host, o_pid, o_program, o_note, c.now
-  FROM (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now,
+  FROM (SELECT (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint AS now,
                EXISTS (SELECT FROM rowlock_locks l WHERE l.name = $1::text) AS stands,
                EXISTS (SELECT FROM rowlock_waiters w WHERE w.name = $1::text) AS awaited OFFSET 0) c
   LEFT JOIN LATERAL (

@@ -18,6 +18,6 @@ WITH counter AS MATERIALIZED (
     UPDATE rowlock_tokens t SET token = t.token + 1 FROM gone WHERE t.name = gone.name
 )
 SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       (date_part('epoch', clock_timestamp()) * 1000000)::bigint,
+       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint,
        rowlock_ring(name)
   FROM gone

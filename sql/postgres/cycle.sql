@@ -14,7 +14,7 @@
 /* rowlock:cycle */
 WITH RECURSIVE given AS (
     SELECT $1::text AS name, $2::text AS owner, $3::bigint AS ticket,
-           (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now
+           (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint AS now
 ), waits (owner, name, holder) AS MATERIALIZED (
     SELECT w.owner, w.name, l.owner
       FROM given g
@@ -31,10 +31,10 @@ WITH RECURSIVE given AS (
     SELECT * FROM (SELECT r.owner, r.steps, NULL::text COLLATE "C", '' COLLATE "C"
                      FROM reached r JOIN given g ON r.owner = g.owner ORDER BY r.steps LIMIT 1) last
     UNION ALL
-    SELECT (SELECT min(r.owner) FROM reached r JOIN waits e ON e.owner = r.owner AND e.holder = b.owner
+    SELECT (SELECT pg_catalog.min(r.owner) FROM reached r JOIN waits e ON e.owner = r.owner AND e.holder = b.owner
              WHERE r.steps = b.steps - 1), b.steps - 1, b.owner,
            CASE WHEN b.next IS NULL THEN '' ELSE ', ''' || (
-               SELECT min(e.name) FROM waits e WHERE e.owner = b.owner AND e.holder = b.next)
+               SELECT pg_catalog.min(e.name) FROM waits e WHERE e.owner = b.owner AND e.holder = b.next)
                || ''' held by ''' || b.next || '''' END || b.words
       FROM back b WHERE b.steps > 0
 )

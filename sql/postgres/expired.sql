@@ -5,6 +5,6 @@
 
 /* rowlock:expired */
 SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note, now
-  FROM rowlock_locks, (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now) c
+  FROM rowlock_locks, (SELECT (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint AS now) c
  WHERE (name, slot) > ($1::text, $2::bigint) AND expires <= now - $3::bigint
  ORDER BY name, slot LIMIT $4::bigint

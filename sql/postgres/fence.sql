@@ -8,6 +8,6 @@
 
 /* rowlock:fence */
 INSERT INTO rowlock_fences AS f (resource, token, seen)
-VALUES ($1::text, $2::bigint, (date_part('epoch', clock_timestamp()) * 1000000)::bigint)
+VALUES ($1::text, $2::bigint, (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint)
 ON CONFLICT (resource) DO UPDATE SET token = excluded.token, seen = excluded.seen
  WHERE f.token <= excluded.token

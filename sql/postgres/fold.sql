@@ -13,13 +13,13 @@ WITH floor AS MATERIALIZED (
     SELECT token_floor FROM rowlock_meta WHERE id = 1 FOR UPDATE
 ), idle AS MATERIALIZED (
     SELECT t.name FROM rowlock_tokens t, floor
-     WHERE t.granted <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint - $1::bigint
+     WHERE t.granted <= (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint - $1::bigint
        AND NOT EXISTS (SELECT FROM rowlock_locks l WHERE l.name = t.name)
      ORDER BY t.name LIMIT $2::bigint FOR UPDATE OF t SKIP LOCKED
 ), gone AS (
     DELETE FROM rowlock_tokens t USING idle i WHERE t.name = i.name AND NOT $3::boolean RETURNING t.token
 ), raised AS (
-    UPDATE rowlock_meta SET token_floor = greatest(token_floor, (SELECT max(token) FROM gone))
+    UPDATE rowlock_meta SET token_floor = greatest(token_floor, (SELECT pg_catalog.max(token) FROM gone))
      WHERE id = 1 AND EXISTS (SELECT FROM gone)
 )
-SELECT count(*) FROM idle
+SELECT pg_catalog.count(*) FROM idle

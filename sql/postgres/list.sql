@@ -5,7 +5,7 @@
 
 /* rowlock:list */
 SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint
   FROM rowlock_locks
  WHERE ($1::text IS NULL OR name = $1::text) AND (name, slot) > ($2::text, $3::bigint)
  ORDER BY name, slot LIMIT $4::bigint

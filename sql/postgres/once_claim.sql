@@ -8,6 +8,6 @@
 
 /* rowlock:once_claim */
 INSERT INTO rowlock_once AS o (name, fingerprint, attempt, token, expires, done, changed)
-SELECT $1::text, $2::text, $3::bigint, $5::bigint, n.now + $4::bigint, false, n.now FROM (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now) AS n
+SELECT $1::text, $2::text, $3::bigint, $5::bigint, n.now + $4::bigint, false, n.now FROM (SELECT (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint AS now) AS n
 ON CONFLICT (name) DO UPDATE SET attempt = excluded.attempt, token = excluded.token, expires = excluded.expires, changed = excluded.changed
  WHERE NOT o.done AND o.fingerprint = excluded.fingerprint AND (o.expires <= excluded.changed OR (o.token > 0 AND o.token < excluded.token))

@@ -6,5 +6,5 @@
 -- One UPDATE by key and attempt, in the transaction in which it was done.
 
 /* rowlock:once_complete */
-UPDATE rowlock_once SET done = true, result = $1::bytea, changed = (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+UPDATE rowlock_once SET done = true, result = $1::bytea, changed = (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint
  WHERE name = $2::text AND attempt = $3::bigint

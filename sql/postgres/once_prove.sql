@@ -9,5 +9,5 @@
 
 /* rowlock:once_prove */
 INSERT INTO rowlock_once (name, fingerprint, attempt, token, expires, done, changed)
-SELECT $1::text, '', $2::bigint, 0, 0, false, 0 WHERE current_setting('transaction_isolation') <> 'read committed'
+SELECT $1::text, '', $2::bigint, 0, 0, false, 0 WHERE pg_catalog.current_setting('transaction_isolation') <> 'read committed'
 ON CONFLICT (name) DO NOTHING

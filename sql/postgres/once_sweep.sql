@@ -8,7 +8,7 @@
 /* rowlock:once_sweep */
 WITH old AS MATERIALIZED (
     SELECT name FROM rowlock_once
-     WHERE changed <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint - $1::bigint AND (done OR expires <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint)
+     WHERE changed <= (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint - $1::bigint AND (done OR expires <= (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint)
      LIMIT $2::bigint FOR UPDATE SKIP LOCKED
 )
 DELETE FROM rowlock_once o USING old WHERE o.name = old.name

@@ -13,7 +13,7 @@ WITH floor AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT t.name, t.token FROM rowlock_tokens t, floor ORDER BY t.name FOR NO KEY UPDATE OF t
 ), raised AS MATERIALIZED (
-    SELECT greatest((SELECT token_floor FROM floor), (SELECT max(token) FROM held)) + $1::bigint AS token
+    SELECT greatest((SELECT token_floor FROM floor), (SELECT pg_catalog.max(token) FROM held)) + $1::bigint AS token
 ), counters AS (
     UPDATE rowlock_tokens t SET token = r.token, fenced = r.token FROM raised r, held h WHERE t.name = h.name
 )

@@ -8,8 +8,8 @@
 
 /* rowlock:renew */
 UPDATE rowlock_locks
-   SET lapsed = greatest(0, (date_part('epoch', clock_timestamp()) * 1000000)::bigint - expires),
-       expires = (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+   SET lapsed = greatest(0, (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint - expires),
+       expires = (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint
                  + CASE WHEN $5::bigint > 0 THEN $5::bigint ELSE ttl END,
        ttl = CASE WHEN $5::bigint > 0 THEN $5::bigint ELSE ttl END, renewals = renewals + 1
  WHERE name = $1::text AND slot = $2::bigint AND owner = $3::text AND token = $4::bigint

@@ -11,14 +11,14 @@
 /* rowlock:renew_all */
 WITH wanted AS MATERIALIZED (
     SELECT w.*, c.now
-      FROM (SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now) c,
+      FROM (SELECT (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint AS now) c,
            unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])
            WITH ORDINALITY AS w (name, slot, owner, token, ttl, n)
 ), suspect AS MATERIALIZED (
     SELECT w.n
       FROM wanted w JOIN rowlock_locks l
         ON l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
-     WHERE l.xmax <> '0'::xid
+     WHERE l.xmax <> '0'::pg_catalog.xid
        FOR NO KEY UPDATE OF l SKIP LOCKED
 )
 UPDATE rowlock_locks l
@@ -26,5 +26,5 @@ UPDATE rowlock_locks l
        renewals = l.renewals + 1
   FROM wanted w
  WHERE l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
-   AND (l.xmax = '0'::xid OR w.n IN (SELECT n FROM suspect))
+   AND (l.xmax = '0'::pg_catalog.xid OR w.n IN (SELECT n FROM suspect))
 RETURNING w.n, w.now

@@ -4,5 +4,5 @@
 -- row: the version it had; none: it has another one, or is not there
 
 /* rowlock:row_remove */
-DELETE FROM {table} AS t WHERE {match} AND t.{version} = {expected}
+DELETE FROM {table} AS t WHERE {match} AND t.{version} OPERATOR(pg_catalog.=) {expected}
 RETURNING t.{version}

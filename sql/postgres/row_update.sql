@@ -6,6 +6,6 @@
 -- One statement: after a wait for another's change the condition is looked at again.
 
 /* rowlock:row_update */
-UPDATE {table} AS t SET {set}{version} = t.{version} + 1
- WHERE {match} AND t.{version} = {expected}
+UPDATE {table} AS t SET {set}{version} = t.{version} OPERATOR(pg_catalog.+) 1
+ WHERE {match} AND t.{version} OPERATOR(pg_catalog.=) {expected}
 RETURNING t.{version}

@@ -4,4 +4,4 @@
 -- row: their number
 
 /* rowlock:rows_count */
-SELECT COUNT(*) FROM (SELECT 1 AS one FROM {table} AS t {after} LIMIT {limit}) AS c
+SELECT pg_catalog.count(*) FROM (SELECT 1 AS one FROM {table} AS t {after} LIMIT {limit}) AS c

@@ -6,5 +6,5 @@
 
 /* rowlock:rows_find */
 SELECT v.rlk_n, t.{version}, NULL, v.rlk_n
-  FROM unnest({arrays}) WITH ORDINALITY AS v ({names}, rlk_n) JOIN {table} AS t ON {match}
+  FROM unnest({arrays}, NULL::integer[]) WITH ORDINALITY AS v ({names}, rlk_none, rlk_n) JOIN {table} AS t ON {match}
  ORDER BY v.rlk_n {lock:FOR SHARE OF t|FOR NO KEY UPDATE OF t}

@@ -9,14 +9,14 @@
 -- plan joins as nested loops, whose time grows with the square of the rows.
 
 /* rowlock:rows_insert */
-WITH v AS (SELECT * FROM unnest({arrays}) WITH ORDINALITY AS v ({names}, rlk_n)),
+WITH v AS (SELECT * FROM unnest({arrays}, NULL::integer[]) WITH ORDINALITY AS v ({names}, rlk_none, rlk_n)),
      made AS (INSERT INTO {table} ({columns}{version}) SELECT {given}{first} FROM v ORDER BY rlk_n
               ON CONFLICT ({key}) DO NOTHING RETURNING {key}, {version}),
-     total AS (SELECT count(*) AS rows, count(*) = (SELECT count(*) FROM v) AND bool_and({version} = {first}) AS plain FROM made)
+     total AS (SELECT pg_catalog.count(*) AS rows, pg_catalog.count(*) = (SELECT pg_catalog.count(*) FROM v) AND pg_catalog.bool_and({version} OPERATOR(pg_catalog.=) {first}) AS plain FROM made)
 SELECT 0, rows FROM total
 UNION ALL
-(SELECT min(t.rlk_n), max(t.rlk_made)
+(SELECT pg_catalog.min(t.rlk_n), pg_catalog.max(t.rlk_made)
    FROM (SELECT {keys}, v.rlk_n, NULL::bigint FROM v
          UNION ALL SELECT {key}, NULL, {version} FROM made) AS t ({key}, rlk_n, rlk_made)
   WHERE NOT (SELECT plain FROM total)
-  GROUP BY {order} HAVING count(t.rlk_made) > 0 AND count(t.rlk_n) > 0)
+  GROUP BY {order} HAVING pg_catalog.count(t.rlk_made) > 0 AND pg_catalog.count(t.rlk_n) > 0)

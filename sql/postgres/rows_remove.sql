@@ -5,6 +5,6 @@
 
 /* rowlock:rows_remove */
 DELETE FROM {table} AS t
- USING unnest({arrays}) WITH ORDINALITY AS v ({names}, rlk_n)
- WHERE {match} AND t.{version} = v.rlk_ver
+ USING unnest({arrays}, NULL::integer[]) WITH ORDINALITY AS v ({names}, rlk_none, rlk_n)
+ WHERE {match} AND t.{version} OPERATOR(pg_catalog.=) v.rlk_ver
 RETURNING v.rlk_n, t.{version}

@@ -9,7 +9,7 @@
 -- transaction, where it could not be, rows_find locks the rows first.
 
 /* rowlock:rows_update */
-UPDATE {table} AS t SET {set}{version} = t.{version} + 1
-  FROM unnest({arrays}) WITH ORDINALITY AS v ({names}, rlk_n)
- WHERE {match} AND t.{version} = v.rlk_ver
+UPDATE {table} AS t SET {set}{version} = t.{version} OPERATOR(pg_catalog.+) 1
+  FROM unnest({arrays}, NULL::integer[]) WITH ORDINALITY AS v ({names}, rlk_none, rlk_n)
+ WHERE {match} AND t.{version} OPERATOR(pg_catalog.=) v.rlk_ver
 RETURNING v.rlk_n, t.{version}

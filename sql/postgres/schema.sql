@@ -1,24 +1,35 @@
 -- The tables of rowlock and the function that grants, version 1, for PostgreSQL 12 and later.
 --
 -- Run by `rowlock install` and rowlock_install(), or by a DBA:  psql -v ON_ERROR_STOP=1 -f schema.sql
--- Harmless when run again, and by many at once: the advisory lock lets one pass at a time, and every
--- statement does nothing where its work is done. What each column means is in docs/ARCHITECTURE.md.
+-- Harmless when run again, and by many at once: rowlock_meta is locked, so that one passes at a time, and
+-- every statement does nothing where its work is done. Of two that create it at the same moment one is told
+-- that it is there; run again. What each column means is in docs/ARCHITECTURE.md.
 -- Every word beginning with rowlock_ is a name of ours: the library writes its schema and prefix in
 -- front of it; for a DBA, search_path decides.
+--
+-- Whoever may create in a schema of search_path may put operators and functions there. So functions are named
+-- with pg_catalog, and operators have operands of exactly the types that pg_catalog has them for: those are
+-- found first. It has no float8 * integer, no oid = regclass, no integer || text: give each operand its type.
 
 /* rowlock:schema */
 BEGIN;
 SET LOCAL client_min_messages = warning;
-SELECT pg_advisory_xact_lock(7237970109966541166);
+CREATE TABLE IF NOT EXISTS rowlock_meta (
+    id          integer PRIMARY KEY CHECK (id = 1),
+    version     integer NOT NULL,
+    identity    text NOT NULL,
+    token_floor bigint NOT NULL
+);
+LOCK TABLE rowlock_meta IN SHARE ROW EXCLUSIVE MODE;
 
 -- No index but the key: one on expires would cost every renewal its HOT update. Rows come and go all
 -- the time, so dead ones are cleared early. permits: 0 exclusive, -1 shared, above 0 one of so many.
 -- slot: 0 for the exclusive grant, of which there is one; the grant's token for the others.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
-    name     text COLLATE "C" NOT NULL CHECK (octet_length(name) BETWEEN 1 AND 255),
+    name     text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     slot     bigint NOT NULL,
     permits  integer NOT NULL,
-    owner    text COLLATE "C" NOT NULL CHECK (octet_length(owner) BETWEEN 1 AND 255),
+    owner    text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(owner) BETWEEN 1 AND 255),
     token    bigint NOT NULL,
     attempt  bigint NOT NULL,
     acquired bigint NOT NULL,
@@ -48,11 +59,11 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
 -- Those who wait, in the order of their tickets, each under a lease of its own. bell: the channel that
 -- the waiter listens to; '' for none. Nothing here decides who may hold a lock, only who is first.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
-    name    text COLLATE "C" NOT NULL CHECK (octet_length(name) BETWEEN 1 AND 255),
+    name    text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     ticket  bigint NOT NULL,
     attempt bigint NOT NULL,
     permits integer NOT NULL,
-    owner   text COLLATE "C" NOT NULL CHECK (octet_length(owner) BETWEEN 1 AND 255),
+    owner   text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(owner) BETWEEN 1 AND 255),
     since   bigint NOT NULL,
     expires bigint NOT NULL,
     bell    text NOT NULL DEFAULT '',
@@ -66,7 +77,7 @@ CREATE TABLE IF NOT EXISTS rowlock_waiters (
 
 -- Resources that have no column of their own for the newest token they have seen.
 CREATE TABLE IF NOT EXISTS rowlock_fences (
-    resource text COLLATE "C" PRIMARY KEY CHECK (octet_length(resource) BETWEEN 1 AND 255),
+    resource text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(resource) BETWEEN 1 AND 255),
     token    bigint NOT NULL,
     seen     bigint NOT NULL
 ) WITH (fillfactor = 50);
@@ -74,7 +85,7 @@ CREATE TABLE IF NOT EXISTS rowlock_fences (
 -- Keys that were claimed, and what came of them. token: of
 -- the claimer's lock, 0: none. changed: when that was, by which they are swept.
 CREATE TABLE IF NOT EXISTS rowlock_once (
-    name        text COLLATE "C" PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 255),
+    name        text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     fingerprint text COLLATE "C" NOT NULL,
     attempt     bigint NOT NULL,
     token       bigint NOT NULL,
@@ -86,7 +97,7 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
 
 -- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be written once more.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
-    name      text COLLATE "C" PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 255),
+    name      text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     step      bigint NOT NULL,
     position  text NOT NULL,
     pending   text NOT NULL,
@@ -98,13 +109,6 @@ CREATE TABLE IF NOT EXISTS rowlock_walks (
     changed   bigint NOT NULL
 ) WITH (fillfactor = 50);
 
-CREATE TABLE IF NOT EXISTS rowlock_meta (
-    id          integer PRIMARY KEY CHECK (id = 1),
-    version     integer NOT NULL,
-    identity    text NOT NULL,
-    token_floor bigint NOT NULL
-);
-
 -- Rings for the first in line, after something has changed that it waits for. A statement of its own in
 -- a VOLATILE function, so that it sees every ticket that was there when the change was made: one that
 -- came later looks for itself, and finds the change in progress or done (acquire.sql, settling). One who
@@ -112,14 +116,14 @@ CREATE TABLE IF NOT EXISTS rowlock_meta (
 -- for too. A ticket is deleted before the line is looked at, so of two who leave at once one sees the other.
 CREATE OR REPLACE FUNCTION rowlock_ring(p_name text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now bigint := (date_part('epoch', clock_timestamp()) * 1000000)::bigint;
+    v_now bigint := (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint;
     v_ticket bigint := 0;
     v_attempt bigint := 0;
     v_changing boolean;
     v_bell text;
 BEGIN
     LOOP
-        SELECT w.ticket, w.attempt, w.xmax <> '0'::xid, w.bell
+        SELECT w.ticket, w.attempt, w.xmax <> '0'::pg_catalog.xid, w.bell
           INTO v_ticket, v_attempt, v_changing, v_bell FROM rowlock_waiters w
          WHERE w.name = p_name AND w.expires > v_now AND (w.ticket, w.attempt) > (v_ticket, v_attempt)
          ORDER BY w.ticket, w.attempt LIMIT 1;
@@ -127,7 +131,7 @@ BEGIN
             RETURN true;
         END IF;
         IF v_bell <> '' THEN
-            PERFORM pg_notify(v_bell, '');
+            PERFORM pg_catalog.pg_notify(v_bell, '');
         END IF;
         IF NOT v_changing THEN
             RETURN true;
@@ -140,7 +144,7 @@ END $$;
 CREATE OR REPLACE FUNCTION rowlock_leave(p_name text, p_attempt bigint, p_quiet boolean)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now bigint := (date_part('epoch', clock_timestamp()) * 1000000)::bigint;
+    v_now bigint := (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint;
     v_ticket bigint;
     v_bell text;
 BEGIN
@@ -153,11 +157,11 @@ BEGIN
         SELECT o.name, o.ticket, o.attempt FROM rowlock_waiters o
          WHERE o.name = p_name AND o.expires <= v_now FOR UPDATE SKIP LOCKED);
     IF v_bell <> '' THEN
-        EXECUTE format('UNLISTEN %I', v_bell);
+        EXECUTE pg_catalog.format('UNLISTEN %I', v_bell);
     END IF;
     IF NOT p_quiet AND NOT EXISTS (
         SELECT FROM rowlock_waiters w
-         WHERE w.name = p_name AND w.expires > v_now AND w.xmax = '0'::xid
+         WHERE w.name = p_name AND w.expires > v_now AND w.xmax = '0'::pg_catalog.xid
            AND (w.ticket, w.attempt) < (v_ticket, p_attempt)) THEN
         PERFORM rowlock_ring(p_name);
     END IF;
@@ -170,15 +174,15 @@ CREATE OR REPLACE FUNCTION rowlock_enqueue(
     p_host text, p_pid bigint, p_program text, p_note text)
 RETURNS TABLE (o_ticket bigint, o_ahead bigint, o_rung boolean) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now bigint := (date_part('epoch', clock_timestamp()) * 1000000)::bigint;
+    v_now bigint := (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint;
     v_ticket bigint;
     v_ahead bigint;
     v_bell text := '';
 BEGIN
     -- A ticket that a crash loses is missed by nobody: nobody waits for the disk.
-    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
     SELECT w.ticket INTO v_ticket FROM rowlock_waiters w WHERE w.name = p_name AND w.attempt = p_attempt;
-    SELECT count(*) INTO v_ahead FROM rowlock_waiters w
+    SELECT pg_catalog.count(*) INTO v_ahead FROM rowlock_waiters w
      WHERE w.name = p_name AND w.expires > v_now
        AND (v_ticket IS NULL OR (w.ticket, w.attempt) < (v_ticket, p_attempt));
     -- Every notification wakes every session that listens to anything in this database, be it for nothing:
@@ -191,13 +195,13 @@ BEGIN
     IF NOT FOUND THEN
         INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires, bell,
                                      host, pid, program, note)
-        SELECT p_name, greatest(v_now, coalesce(max(w.ticket), 0) + 1), p_attempt, p_permits, p_owner,
+        SELECT p_name, greatest(v_now, coalesce(pg_catalog.max(w.ticket), 0) + 1), p_attempt, p_permits, p_owner,
                v_now, v_now + p_lease, v_bell, p_host, p_pid, p_program, p_note
           FROM rowlock_waiters w WHERE w.name = p_name
         RETURNING ticket INTO v_ticket;
     END IF;
     IF v_bell <> '' THEN
-        EXECUTE format('LISTEN %I', v_bell);
+        EXECUTE pg_catalog.format('LISTEN %I', v_bell);
     END IF;
     RETURN QUERY SELECT v_ticket, v_ahead, v_bell <> '';
 END $$;
@@ -231,9 +235,9 @@ BEGIN
     PERFORM FROM rowlock_locks l
       WHERE l.name = p_name AND (l.expires <= p_now OR l.owner = p_owner) FOR UPDATE SKIP LOCKED;
     GET DIAGNOSTICS v_locked = ROW_COUNT;
-    SELECT count(*) FILTER (WHERE l.expires <= p_now OR l.owner = p_owner),
-           count(*) FILTER (WHERE l.expires > p_now AND l.owner <> p_owner),
-           count(*) FILTER (WHERE l.expires > p_now AND l.owner <> p_owner
+    SELECT pg_catalog.count(*) FILTER (WHERE l.expires <= p_now OR l.owner = p_owner),
+           pg_catalog.count(*) FILTER (WHERE l.expires > p_now AND l.owner <> p_owner),
+           pg_catalog.count(*) FILTER (WHERE l.expires > p_now AND l.owner <> p_owner
                               AND (p_permits = 0 OR l.slot = 0 OR l.permits <> p_permits))
       INTO v_over, v_others, v_against
       FROM rowlock_locks l WHERE l.name = p_name;
@@ -262,7 +266,7 @@ LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN QUERY
         SELECT l.attempt = p_attempt AND l.owner = p_owner, l.changing,
-               (SELECT w.xmax <> '0'::xid FROM rowlock_waiters w
+               (SELECT w.xmax <> '0'::pg_catalog.xid FROM rowlock_waiters w
                  WHERE NOT p_unfair AND w.name = p_name AND w.expires > p_now
                    AND (p_ticket = 0 OR (w.ticket, w.attempt) < (p_ticket, p_attempt))
                    AND NOT EXISTS (SELECT FROM rowlock_locks m
@@ -272,25 +276,26 @@ BEGIN
                l.pid, l.program, l.note
           FROM (SELECT) c
           LEFT JOIN (
-               SELECT h.*, h.xmax <> '0'::xid
+               SELECT h.*, h.xmax <> '0'::pg_catalog.xid
                       OR (p_permits > 0 AND h.permits = p_permits AND
-                          (SELECT count(*) FROM rowlock_locks o WHERE o.name = p_name AND o.xmax = '0'::xid
+                          (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = p_name AND o.xmax = '0'::pg_catalog.xid
                               AND o.expires > p_now AND o.owner <> p_owner) < p_permits) AS changing
                  FROM rowlock_locks h
                 WHERE h.name = p_name AND h.expires > p_now
                   AND (h.owner <> p_owner OR h.attempt = p_attempt)
                   AND (p_permits = 0 OR h.slot = 0 OR h.permits <> p_permits OR h.attempt = p_attempt
                        OR (p_permits > 0 AND
-                           (SELECT count(*) FROM rowlock_locks o WHERE o.name = p_name
+                           (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = p_name
                                AND o.expires > p_now AND o.owner <> p_owner) >= p_permits))
-                ORDER BY h.attempt = p_attempt DESC, h.xmax <> '0'::xid, h.slot LIMIT 1) l ON true;
+                ORDER BY h.attempt = p_attempt DESC, h.xmax <> '0'::pg_catalog.xid, h.slot LIMIT 1) l ON true;
 END $$;
 
 -- Grants a lock that its caller, acquire.sql, has just seen free or expired, and returns the token; or
 -- NULL if another transaction is changing it at this moment or got it first. Never waits for a lock:
 -- whoever grants a name holds its token row, and a row held by another is passed over. A token row that
 -- does not exist yet cannot be held, so for the first grant ever an advisory lock stands in for it; it
--- ends with the transaction. p_stands: a row of the name is there. p_ticket: of the waiter that this is,
+-- ends with the transaction. Its key is a digest of what only those know who may read rowlock_meta: others could
+-- take it, and keep the name busy. p_stands: a row of the name is there. p_ticket: of the waiter that this is,
 -- which leaves the line with its grant; 0 if it never stood in it. Plain statements, each with a snapshot
 -- of its own, are cheaper here than one with three CTEs.
 CREATE OR REPLACE FUNCTION rowlock_grant(
@@ -305,7 +310,7 @@ BEGIN
      WHERE t.name = p_name FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         IF EXISTS (SELECT FROM rowlock_tokens t WHERE t.name = p_name) OR
-           NOT pg_try_advisory_xact_lock(hashtextextended('rowlock ' || p_name, 0)) THEN
+           NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('rowlock ' || p_name, 0)) THEN
             RETURN NULL;
         END IF;
         -- The floor is share-locked until we commit: rowlock_fold must not raise it in between.
@@ -359,7 +364,7 @@ CREATE OR REPLACE FUNCTION rowlock_grant_all(
     p_ttl bigint, p_host text, p_pid bigint, p_program text, p_note text, p_unfair boolean)
 RETURNS TABLE (o_n bigint, o_token bigint, o_expires bigint, o_now bigint) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now bigint := (date_part('epoch', clock_timestamp()) * 1000000)::bigint;
+    v_now bigint := (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint;
     v_tokens bigint[] := '{}';
     v_n bigint;
 BEGIN
@@ -384,7 +389,7 @@ BEGIN
                     WHERE h.name = u.name AND h.expires > v_now AND h.owner <> u.owner
                       AND (p_permits = 0 OR h.slot = 0 OR h.permits <> p_permits
                            OR (p_permits > 0 AND
-                               (SELECT count(*) FROM rowlock_locks o WHERE o.name = u.name
+                               (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = u.name
                                    AND o.expires > v_now AND o.owner <> u.owner) >= p_permits)))
         OR (NOT p_unfair AND EXISTS (
                 SELECT FROM rowlock_waiters w
@@ -399,7 +404,7 @@ BEGIN
     END IF;
     BEGIN
         v_n := 0;
-        WHILE v_n < array_length(p_names, 1) LOOP
+        WHILE v_n < pg_catalog.array_length(p_names, 1) LOOP
             v_n := v_n + 1;
             v_tokens[v_n] := rowlock_grant(
                 p_names[v_n], p_permits, p_owners[v_n], p_attempts[v_n], p_ttl, p_host, p_pid, p_program,
@@ -413,10 +418,10 @@ BEGIN
         RETURN QUERY SELECT v_n, NULL::bigint, NULL::bigint, v_now;
         RETURN;
     END;
-    RETURN QUERY SELECT n, token, v_now + p_ttl, v_now FROM unnest(v_tokens) WITH ORDINALITY AS g (token, n);
+    RETURN QUERY SELECT n, token, v_now + p_ttl, v_now FROM pg_catalog.unnest(v_tokens) WITH ORDINALITY AS g (token, n);
 END $$;
 
 INSERT INTO rowlock_meta (id, version, identity, token_floor)
-VALUES (1, 1, md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text), 0)
+VALUES (1, 1, pg_catalog.md5(pg_catalog.random()::text || pg_catalog.clock_timestamp()::text || pg_catalog.pg_backend_pid()::text), 0)
 ON CONFLICT (id) DO NOTHING;
 COMMIT;

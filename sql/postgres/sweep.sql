@@ -10,14 +10,14 @@
 WITH over AS MATERIALIZED (
     SELECT name, slot FROM rowlock_locks
      WHERE (name, slot) > ($1::text, $2::bigint)
-       AND expires <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint - $3::bigint
+       AND expires <= (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint - $3::bigint
      ORDER BY name, slot LIMIT $4::bigint FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM rowlock_locks l USING over o
      WHERE l.name = o.name AND l.slot = o.slot
-       AND l.expires <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint - $3::bigint
+       AND l.expires <= (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint - $3::bigint
     RETURNING l.*
 )
 SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint
   FROM gone ORDER BY name, slot

@@ -8,7 +8,7 @@
 /* rowlock:sweep_waiters */
 WITH over AS MATERIALIZED (
     SELECT name, ticket, attempt FROM rowlock_waiters
-     WHERE expires <= (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+     WHERE expires <= (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint
      LIMIT $1::bigint FOR UPDATE SKIP LOCKED
 )
 DELETE FROM rowlock_waiters w USING over o

@@ -11,23 +11,23 @@
 
 /* rowlock:table */
 SELECT a.attname::text,
-       CASE WHEN y.oid IN (20, 21, 23) THEN 'int' WHEN y.oid IN (700, 701) THEN 'real'
-            WHEN y.oid = 1700 THEN 'decimal' WHEN y.oid = 16 THEN 'bool' WHEN y.oid = 17 THEN 'bytes'
+       CASE WHEN y.oid IN (20::oid, 21::oid, 23::oid) THEN 'int' WHEN y.oid IN (700::oid, 701::oid) THEN 'real'
+            WHEN y.oid = 1700::oid THEN 'decimal' WHEN y.oid = 16::oid THEN 'bool' WHEN y.oid = 17::oid THEN 'bytes'
             WHEN y.typcategory = 'S' AND y.typtype = 'b' THEN 'text' WHEN y.typcategory IN ('D', 'T') THEN 'time'
             ELSE 'other' END,
        a.attnotnull OR d.typnotnull,
-       CASE WHEN a.attgenerated <> '' OR a.attidentity = 'a' THEN -1 ELSE CASE y.oid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 WHEN 20 THEN 9223372036854775807 ELSE 0 END END,
-       CASE y.typcategory WHEN 'A' THEN 'text' ELSE format_type(y.oid, -1) END,
-       CASE y.typcategory WHEN 'A' THEN '%::' || format_type(y.oid, -1) ELSE '%' END, '%', '%', '%',
-       (SELECT string_agg(i.indexrelid || '/' || i.indnkeyatts, ' ')
-          FROM pg_index i
+       CASE WHEN a.attgenerated <> '' OR a.attidentity = 'a' THEN -1 ELSE CASE y.oid WHEN 21::oid THEN 32767 WHEN 23::oid THEN 2147483647 WHEN 20::oid THEN 9223372036854775807 ELSE 0 END END,
+       CASE y.typcategory WHEN 'A' THEN 'text' ELSE pg_catalog.format_type(y.oid, -1) END,
+       CASE y.typcategory WHEN 'A' THEN '%::' || pg_catalog.format_type(y.oid, -1) ELSE '%' END, '%', '%', '%',
+       (SELECT pg_catalog.string_agg(i.indexrelid::text || '/' || i.indnkeyatts::text, ' ')
+          FROM pg_catalog.pg_index i
          WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indimmediate
            AND i.indpred IS NULL AND 0 <> ALL (i.indkey::int2[])
            AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])),
-       (SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = a.attrelid)
-  FROM pg_attribute a JOIN pg_type d ON d.oid = a.atttypid
-  JOIN pg_type y ON y.oid = CASE d.typtype WHEN 'd' THEN d.typbasetype ELSE d.oid END
- WHERE a.attrelid = to_regclass(coalesce(quote_ident({schema}::text) || '.', '') || quote_ident({name}::text))
+       (SELECT n.nspname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = a.attrelid)
+  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type d ON d.oid = a.atttypid
+  JOIN pg_catalog.pg_type y ON y.oid = CASE d.typtype WHEN 'd' THEN d.typbasetype ELSE d.oid END
+ WHERE a.attrelid = pg_catalog.to_regclass(coalesce(pg_catalog.quote_ident({schema}::text) || '.', '') || pg_catalog.quote_ident({name}::text))::oid
    AND a.attnum > 0 AND NOT a.attisdropped
 UNION ALL
 SELECT NULL, k.kind, false, 0, k.type, '%', '%::' || k.type, '', '', NULL, NULL

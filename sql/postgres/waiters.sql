@@ -5,7 +5,7 @@
 
 /* rowlock:waiters */
 SELECT name, ticket, attempt, permits, owner, since, expires, host, pid, program, note,
-       (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint
   FROM rowlock_waiters
  WHERE ($1::text IS NULL OR name = $1::text)
    AND (name, ticket, attempt) > ($2::text, $3::bigint, $4::bigint)

@@ -66,6 +66,8 @@ static const struct {
     {"55P03", RLK_CONTENTION}, /* lock_timeout */
     {"57014", RLK_CONTENTION}, /* statement_timeout or a cancel: rolled back */
     {"23505", RLK_CONTENTION}, /* two inserted at once, which no step of ours lets happen alone */
+    {"42P07", RLK_CONTENTION}, /* the same table created */
+    {"42710", RLK_CONTENTION}, /* and its type */
     {"55006", RLK_CONTENTION}, /* object in use */
     {"53300", RLK_UNSENT}, /* too many connections, at connect */
     {"57P03", RLK_UNSENT}, /* starting up or shutting down, at connect */
@@ -282,14 +284,16 @@ static bool is_planned_anew(enum rlk_step step)
  * table from end to end. A table of the caller's that has to be read so seems to cost very much then, and would
  * be compiled for. */
 static const char PLAN_ONCE[] =
-    "/* rowlock:plan */ SELECT set_config('plan_cache_mode', 'force_generic_plan', "
-    "false), set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', "
-    "false), "
-    "set_config('enable_mergejoin', 'off', false), set_config('jit', 'off', false)";
+    "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', "
+    "false), pg_catalog.set_config('enable_seqscan', 'off', false), "
+    "pg_catalog.set_config('enable_hashjoin', 'off', false), "
+    "pg_catalog.set_config('enable_mergejoin', 'off', false), "
+    "pg_catalog.set_config('jit', 'off', false)";
 static const char PLAN_ANEW[] =
-    "/* rowlock:plan */ SELECT set_config('plan_cache_mode', 'auto', false), "
-    "set_config('enable_seqscan', 'on', false), set_config('enable_hashjoin', 'on', false), "
-    "set_config('enable_mergejoin', 'on', false)";
+    "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', 'auto', false), "
+    "pg_catalog.set_config('enable_seqscan', 'on', false), "
+    "pg_catalog.set_config('enable_hashjoin', 'on', false), "
+    "pg_catalog.set_config('enable_mergejoin', 'on', false)";
 
 /* Behind a pooler the session's own default is somebody else's. */
 static const char BEGIN[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -507,23 +511,27 @@ static void be_silent(void *context, const char *message)
 }
 
 /* One round trip: the server's version, whether it is the process that libpq believes to talk to (a
- * pooler gives out a key of its own), and, if so, name and settings of a session that is ours alone. */
+ * pooler gives out a key of its own), and, if so, name and settings of a session that is ours alone.
+ * No operator here or in sql/ is left to search_path: what pg_catalog does not have for exactly these types,
+ * somebody else's schema may. */
 static const char HELLO[] =
-    "/* rowlock:hello */ SELECT current_setting('server_version_num'), pg_backend_pid() = $1::int,"
-    " current_setting('transaction_read_only')::boolean,"
-    " (SELECT pid || ' ' || extract(epoch FROM backend_start) FROM pg_stat_activity WHERE pid = "
-    "$1::int"
-    " AND pid = pg_backend_pid()), CASE WHEN pg_backend_pid() = $1::int THEN"
-    " set_config('default_transaction_isolation', 'read committed', false) ||"
-    " set_config('statement_timeout', $2::text, false) || set_config('lock_timeout', $3::text, "
-    "false) END";
+    "/* rowlock:hello */ SELECT pg_catalog.current_setting('server_version_num'),"
+    " pg_catalog.pg_backend_pid() = $1::int,"
+    " pg_catalog.current_setting('transaction_read_only')::boolean,"
+    " (SELECT pid::text || ' ' || pg_catalog.date_part('epoch', backend_start)::text"
+    " FROM pg_catalog.pg_stat_activity WHERE pid = $1::int AND pid = pg_catalog.pg_backend_pid()),"
+    " CASE WHEN pg_catalog.pg_backend_pid() = $1::int THEN"
+    " pg_catalog.set_config('default_transaction_isolation', 'read committed', false) ||"
+    " pg_catalog.set_config('statement_timeout', $2::text, false) ||"
+    " pg_catalog.set_config('lock_timeout', $3::text, false) END";
 
 /* A pid alone may be another's by now. What waits for a standby is committed already, and would become
  * visible although no standby has it. */
 static const char END_SESSION[] =
-    "/* rowlock:hello */ SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    "/* rowlock:hello */ SELECT pg_catalog.pg_terminate_backend(pid)"
+    " FROM pg_catalog.pg_stat_activity"
     " WHERE usename = current_user AND wait_event IS DISTINCT FROM 'SyncRep'"
-    " AND pid || ' ' || extract(epoch FROM backend_start) = $1::text";
+    " AND pid::text || ' ' || pg_catalog.date_part('epoch', backend_start)::text = $1::text";
 
 static enum rlk_class end_session(struct pg *p, struct rlk_call *call, const char *session)
 {

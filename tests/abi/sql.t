@@ -32,6 +32,14 @@ done
 is "each statement begins with its step's name" "$unnamed" ""
 is "each file begins with a comment on its step" "$uncommented" ""
 
+# PostgreSQL looks functions up by search_path, where anybody's may fit better. Of several arguments unnest is
+# always its own. What operators are found is for tests/contract/test_traps_postgres.c.
+own='rowlock_[a-z_]+|coalesce|greatest|unnest|bit'
+loose=$(cat sql/postgres/*.sql | grep -vE '^ *--' | sed -E "s/'[^']*'//g" | grep -oE '(^|[^.a-z0-9_])[a-z_][a-z0-9_]*\(' |
+    sed -E 's/^[^a-z_]//' | grep -vE "^($own)\($" | sort -u)
+is "each function of postgres is called by its schema" "$loose" ""
+is "unnest of one array too" "$(grep -nE '(^|[^.])\bunnest\([^,]*\)' sql/postgres/*.sql)" ""
+
 # What stands in braces is completed by src/rows/compose.c, which knows these words and no others.
 words=$(cat sql/*/*.sql | grep -v '^--' | grep -oE '\{[^}]*\}' | tr -d '{}' | sed 's/:.*//' | grep -vx lock | sort -u)
 known=$(grep -oE 'IS\("[a-z]+"\)' src/rows/compose.c | cut -d '"' -f 2 | sort)

@@ -58,6 +58,13 @@ static const struct {
     {"own", run_own},
 };
 
+static bool is_among(const char *const *names, const char *name)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
 int contract_run(const struct contract *contract)
 {
     struct contract c = *contract;
@@ -76,6 +83,8 @@ int contract_run(const struct contract *contract)
     must_install(c.url);
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
         if (only && strcmp(only, subjects[i].name) != 0)
+            continue;
+        if (c.only && !is_among(c.only, subjects[i].name))
             continue;
         int64_t begin = clock_ms();
         subjects[i].run(&c);

@@ -74,7 +74,7 @@ static int adopt(rowlock_db **out, void *session, const rowlock_db_options *opti
 const struct raw raw_postgres = {
     .name = "postgres",
     .url_env = "ROWLOCK_TEST_POSTGRES_URL",
-    .clock = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint",
+    .clock = "(pg_catalog.date_part('epoch', clock_timestamp()) * 1e6::float8)::bigint",
     .open = open_session,
     .close = close_session,
     .run = run,
