@@ -682,8 +682,9 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *nam
 /* Set the floor that new names start above, and the token of every name, to the highest token there is
  * plus by: more than were granted since the state of a replica or a backup that is used from now on, so
  * that no token is repeated. by: 1 to 10^15. *highest (may be NULL) gets the new value. Grants that stand
- * go on, but are fenced out: guards of theirs say LOST. Waits for guarded transactions up to the
- * statement deadline. Round trips: 1. */
+ * go on, but are fenced out: guards of theirs say LOST. Waits for guarded transactions and grants in
+ * flight up to the statement deadline. EUNSUPPORTED: PostgreSQL, on an adopted connection or behind a pooler
+ * whose isolation is not READ COMMITTED. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t by,
                                                         int64_t *highest);
 

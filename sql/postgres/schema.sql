@@ -305,17 +305,24 @@ RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_token bigint;
     v_newest integer;
+    v_floor bigint;
+    v_identity text;
 BEGIN
     SELECT t.token + 1, t.permits INTO v_token, v_newest FROM rowlock_tokens t
      WHERE t.name = p_name FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
+        SELECT m.token_floor, m.identity INTO v_floor, v_identity FROM rowlock_meta m WHERE m.id = 1;
         IF EXISTS (SELECT FROM rowlock_tokens t WHERE t.name = p_name) OR
-           NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('rowlock ' || p_name, 0)) THEN
+           NOT pg_catalog.pg_try_advisory_xact_lock(('x' || pg_catalog.substr(pg_catalog.encode(pg_catalog.sha256(
+               pg_catalog.convert_to(v_identity || v_floor::text || ' rowlock_tokens ' || p_name, 'UTF8')),
+               'hex'), 1, 16))::bit(64)::bigint) THEN
             RETURN NULL;
         END IF;
-        -- The floor is share-locked until we commit: rowlock_fold must not raise it in between.
+        -- The floor is share-locked until we commit: rowlock_fold must not raise it in between. It is still
+        -- what the key was made of, so that all who come this far have the same key for the name.
         INSERT INTO rowlock_tokens (name, token, granted)
-        SELECT p_name, m.token_floor, p_now FROM rowlock_meta m WHERE m.id = 1 FOR SHARE SKIP LOCKED
+        SELECT p_name, v_floor, p_now FROM rowlock_meta m
+         WHERE m.id = 1 AND m.token_floor = v_floor FOR SHARE SKIP LOCKED
         ON CONFLICT (name) DO NOTHING;
         SELECT t.token + 1, t.permits INTO v_token, v_newest FROM rowlock_tokens t
          WHERE t.name = p_name FOR NO KEY UPDATE SKIP LOCKED;
@@ -419,6 +426,24 @@ BEGIN
         RETURN;
     END;
     RETURN QUERY SELECT n, token, v_now + p_ttl, v_now FROM pg_catalog.unnest(v_tokens) WITH ORDINALITY AS g (token, n);
+END $$;
+
+-- See raise.sql. The floor's row is locked first: it waits for those that give a new name its counter, and
+-- lets none begin. The statements after it see what they have committed.
+CREATE OR REPLACE FUNCTION rowlock_raise(p_by bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_floor bigint;
+BEGIN
+    IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'tokens can only be raised at READ COMMITTED: a snapshot hides new names'
+              USING ERRCODE = '0A000';
+    END IF;
+    SELECT m.token_floor INTO v_floor FROM rowlock_meta m WHERE m.id = 1 FOR UPDATE;
+    PERFORM FROM rowlock_tokens t ORDER BY t.name FOR NO KEY UPDATE;
+    v_floor := greatest(v_floor, (SELECT pg_catalog.max(t.token) FROM rowlock_tokens t)) + p_by;
+    UPDATE rowlock_tokens t SET token = v_floor, fenced = v_floor;
+    UPDATE rowlock_meta m SET token_floor = v_floor WHERE m.id = 1;
+    RETURN v_floor;
 END $$;
 
 INSERT INTO rowlock_meta (id, version, identity, token_floor)

@@ -113,6 +113,11 @@ static void fence_column(const struct contract *c)
 
 static const char RAISED[] = "txraise_";
 
+struct raiser {
+    const char *url;
+    int64_t highest;
+};
+
 static void raised_tokens(const char *url)
 {
     int64_t highest = 0, again = 0;
@@ -170,6 +175,41 @@ static void raised_above_guards(const struct contract *c, const char *url)
     scene_close(&s);
 }
 
+static int raise_in_thread(void *argument)
+{
+    struct raiser *r = argument;
+    rowlock_db *db = must_open(r->url);
+    int result = rowlock_raise_tokens(db, 1000, &r->highest);
+    if (result != ROWLOCK_OK)
+        tap_note("%s", why(db));
+    rowlock_db_close(db);
+    return result;
+}
+
+/* The first grant of a name is in flight: nobody sees its counter yet. */
+static void raised_above_new_names(const struct contract *c, const char *url)
+{
+    struct raiser raiser = {.url = url};
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
+    rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
+    rowlock_lock *born = must_lock(tx, "newborn"), *later = must_lock(db, "newborn");
+    scene_begin(&s);
+    is_result(tx, rowlock_tx_acquire(born, tx, NULL), ROWLOCK_OK, "a name's first grant");
+    struct helper *helper = helper_start(raise_in_thread, &raiser);
+    sleep_ms(SHORT_MS); /* it waits by now, or it does not matter */
+    scene_run(&s, "COMMIT");
+    tap_is_int(helper_join(helper), ROWLOCK_OK, "tokens are raised meanwhile");
+    is_result(tx, rowlock_release(born), ROWLOCK_OK, "the grant was committed");
+    is_result(db, try_lock(later, TTL_MS), ROWLOCK_OK, "and the name is granted again");
+    tap_ok(rowlock_lock_token(later) > raiser.highest, "with a token above (%lld > %lld)",
+           (long long)rowlock_lock_token(later), (long long)raiser.highest);
+    rowlock_lock_close(born);
+    rowlock_lock_close(later);
+    rowlock_db_close(tx);
+    rowlock_db_close(db);
+    scene_close(&s);
+}
+
 /* Two installations in one database. */
 static void other_tables(const struct contract *c)
 {
@@ -188,6 +228,8 @@ static void raising(const struct contract *c)
     char *url = fresh_tables(c, RAISED);
     raised_tokens(url);
     raised_above_guards(c, url);
+    if (c->has_server)
+        raised_above_new_names(c, url);
     other_tables(c);
     drop_tables(c, RAISED, url);
 }
