@@ -99,6 +99,7 @@ enum rlk_step {
     RLK_STEP_ROW_INSERT,
     RLK_STEP_ROW_REMOVE,
     RLK_STEP_ROW_READ,
+    RLK_STEP_ROW_LOCK, /* before it, where reading does not lock */
     RLK_STEP_ROWS_UPDATE, /* many rows; a dialect that takes one at a time has none of these */
     RLK_STEP_ROWS_INSERT,
     RLK_STEP_ROWS_REMOVE,

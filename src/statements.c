@@ -43,6 +43,7 @@ static const char *const step_names[RLK_STEP_COUNT] = {
     [RLK_STEP_ROW_INSERT] = "row_insert",
     [RLK_STEP_ROW_REMOVE] = "row_remove",
     [RLK_STEP_ROW_READ] = "row_read",
+    [RLK_STEP_ROW_LOCK] = "row_lock",
     [RLK_STEP_ROWS_UPDATE] = "rows_update",
     [RLK_STEP_ROWS_INSERT] = "rows_insert",
     [RLK_STEP_ROWS_REMOVE] = "rows_remove",

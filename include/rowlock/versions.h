@@ -91,10 +91,16 @@ typedef struct rowlock_row {
     int64_t version;
 } rowlock_row;
 
-/* Read the row with this key: its columns and its version. Where a later update in the same transaction
- * is sure to come, and in the attempts of rowlock_retry() that say so, lock it: 1 keeps others from changing it until the
- * transaction ends, and sees its newest state at any isolation (above READ COMMITTED PostgreSQL says
- * CONFLICT instead). OK, GONE. Round trips: 1. */
+/* Read the row with this key: its columns and its version.
+ *
+ * lock: 1 takes a row lock that lasts until the transaction ends. Use it when you will update the row in the
+ * same transaction, or when rowlock_attempt.lock is 1. It sees the newest state at any isolation. Where that
+ * is not possible the result is CONFLICT:
+ *  - PostgreSQL above READ COMMITTED: the row changed after the snapshot of the transaction.
+ *  - SQLite: another transaction writes the file, or has written it after your transaction first read. The
+ *    lock is that of the whole file.
+ *
+ * OK, GONE. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_read(rowlock_table *table, const rowlock_value *key,
                                                 int lock, rowlock_row *out);
 

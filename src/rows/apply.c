@@ -130,6 +130,8 @@ static int look_after_row(struct batch *b, rowlock_change *change, bool uncertai
     int64_t version = 0;
     int result = rlk_is_inside(b->t->db, &inside);
     enum rlk_keep keep = b->op == RLK_EXPECT ? RLK_KEEP_AS_IT_IS : keep_for_look(inside);
+    if (result == ROWLOCK_OK && b->op == RLK_EXPECT)
+        result = rlk_lock_to_read(b->t);
     if (result == ROWLOCK_OK)
         result = look_at_row(b->t, change->key, keep, &there, &version);
     if (result == ROWLOCK_OK)

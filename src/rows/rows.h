@@ -163,6 +163,8 @@ struct rlk_asking {
     bool was_uncertain; /* out: an earlier sending may have been carried out */
 };
 int rlk_ask(rowlock_db *db, struct rlk_asking *asking);
+/* Before a read that is to lock, on a database where that takes a statement of its own. */
+int rlk_lock_to_read(rowlock_table *t);
 int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
                  struct rlk_page *page);
 

@@ -38,6 +38,24 @@ int rlk_enter_table(rowlock_table *t, const char *verb)
 
 /* ---- one row */
 
+/* A transaction of ours has locked when it began. */
+int rlk_lock_to_read(rowlock_table *t)
+{
+    bool inside = false;
+    rowlock_db *db = t->db;
+    if (!db->texts.sql[RLK_STEP_ROW_LOCK] || !db->adopted || db->in_tx)
+        return ROWLOCK_OK;
+    int result = rlk_is_inside(db, &inside);
+    if (result != ROWLOCK_OK || !inside)
+        return result;
+    struct rlk_shape shape = {.step = RLK_STEP_ROW_LOCK};
+    const struct rlk_text *text = rlk_compose(t, &shape);
+    if (!text)
+        return db->error.code;
+    struct rlk_asking asking = {.query = {.id = text->id, .sql = text->sql}};
+    return rlk_ask(db, &asking);
+}
+
 int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
                  struct rlk_page *page)
 {
@@ -80,7 +98,9 @@ int rowlock_read(rowlock_table *t, const rowlock_value *key, int lock, rowlock_r
         return result;
     if (!key || !out)
         return rlk_fail(t->db, ROWLOCK_EINVAL, "key and out must not be NULL");
-    result = rlk_read_row(t, key, lock ? RLK_KEEP_TO_CHANGE : RLK_KEEP_NOTHING, &t->page);
+    result = lock ? rlk_lock_to_read(t) : ROWLOCK_OK;
+    if (result == ROWLOCK_OK)
+        result = rlk_read_row(t, key, lock ? RLK_KEEP_TO_CHANGE : RLK_KEEP_NOTHING, &t->page);
     if (result == ROWLOCK_OK)
         *out = rlk_page_row(t, &t->page, 0);
     return result;

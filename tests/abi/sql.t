@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql | grep -vE '^(grants|await|ring|acquire_all|once_prove|rows_(update|insert|remove|find|marked))\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql | grep -vE '^(grants|await|ring|acquire_all|once_prove|row_lock|rows_(update|insert|remove|find|marked))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
@@ -14,6 +14,7 @@ is "await is a statement on mysql alone" "$(echo sql/*/await.sql)" sql/mysql/awa
 is "postgres rings in its functions" "$(echo sql/*/ring.sql)" "sql/mysql/ring.sql sql/sqlite/ring.sql"
 is "acquire_all is one on the servers" "$(echo sql/*/acquire_all.sql)" "sql/mysql/acquire_all.sql sql/postgres/acquire_all.sql"
 is "once_prove is a statement on postgres alone" "$(echo sql/*/once_prove.sql)" sql/postgres/once_prove.sql
+is "row_lock is a statement on sqlite alone" "$(echo sql/*/row_lock.sql)" sql/sqlite/row_lock.sql
 is "rows_marked is a statement on mysql alone" "$(echo sql/*/rows_marked.sql)" sql/mysql/rows_marked.sql
 for step in rows_update rows_insert rows_remove rows_find; do
     is "$step is one on the servers" "$(echo sql/*/$step.sql)" "sql/mysql/$step.sql sql/postgres/$step.sql"

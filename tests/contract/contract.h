@@ -51,6 +51,7 @@ void contract_fork(const struct contract *c);
 void contract_stalls(const struct contract *c);
 void contract_sqlite_only(const struct contract *c); /* for its struct's own */
 void contract_sqlite_steps(const struct contract *c);
+void contract_sqlite_rows(const struct contract *c);
 void contract_postgres_only(const struct contract *c);
 void contract_mysql_bells(const struct contract *c); /* these for test_mysql.c */
 void contract_mysql_many(const struct contract *c);

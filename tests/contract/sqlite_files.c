@@ -224,6 +224,7 @@ static void full_disk(const struct contract *c, sqlite3 *conn)
 void contract_sqlite_only(const struct contract *c)
 {
     contract_sqlite_steps(c);
+    contract_sqlite_rows(c);
     no_files();
     read_only_file(c);
     deleted_file();

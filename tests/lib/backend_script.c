@@ -82,6 +82,7 @@ static const char *const op_names[OP_COUNT] = {
     [OP_ROW_INSERT] = "row_insert",
     [OP_ROW_REMOVE] = "row_remove",
     [OP_ROW_READ] = "row_read",
+    [OP_ROW_LOCK] = "row_lock",
     [OP_ROWS_UPDATE] = "rows_update",
     [OP_ROWS_INSERT] = "rows_insert",
     [OP_ROWS_REMOVE] = "rows_remove",

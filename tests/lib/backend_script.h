@@ -44,6 +44,7 @@ enum script_op {
     OP_ROW_INSERT,
     OP_ROW_REMOVE,
     OP_ROW_READ,
+    OP_ROW_LOCK,
     OP_ROWS_UPDATE,
     OP_ROWS_INSERT,
     OP_ROWS_REMOVE,

@@ -47,6 +47,7 @@ static bool is_without(const char *dialect, int step)
         {"sqlite", RLK_STEP_ACQUIRE_ALL}, {"sqlite", RLK_STEP_AWAIT},
         {"sqlite", RLK_STEP_ROWS_UPDATE}, {"sqlite", RLK_STEP_ROWS_INSERT},
         {"sqlite", RLK_STEP_ROWS_REMOVE}, {"sqlite", RLK_STEP_ROWS_FIND},
+        {"postgres", RLK_STEP_ROW_LOCK},  {"mysql", RLK_STEP_ROW_LOCK},
         {"sqlite", RLK_STEP_ROWS_MARKED}, {"postgres", RLK_STEP_ROWS_MARKED},
         {"sqlite", RLK_STEP_ONCE_PROVE},  {"mysql", RLK_STEP_ONCE_PROVE},
     };

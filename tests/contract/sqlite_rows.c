@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows under their versions as only SQLite has them: a transaction of the application's that begins without a lock.
+ */
+#include "tables.h"
+
+#include <string.h>
+
+static rowlock_table *begin_site(struct site *s, const struct contract *c)
+{
+    char ignored[100];
+    *s = site_adopt(c);
+    c->raw->ask(s->look, "PRAGMA busy_timeout = 50", ignored, sizeof ignored);
+    c->raw->ask(s->session, "PRAGMA busy_timeout = 50", ignored, sizeof ignored);
+    site_table(s, "sqr_rows", "id INTEGER PRIMARY KEY, n INT, version BIGINT NOT NULL");
+    site_run(s, "INSERT INTO sqr_rows VALUES (1, 10, 1), (2, 20, 1)");
+    return must_open_table(s, "sqr_rows", NAMES("n"));
+}
+
+static bool others_write(const struct site *s)
+{
+    char why[200];
+    return s->c->raw->run(s->look, "UPDATE sqr_rows SET version = version + 1 WHERE id = 1", why,
+                          sizeof why);
+}
+
+static int ask_for_it(rowlock_table *t, bool by_reading)
+{
+    rowlock_value id = rowlock_int(1);
+    rowlock_change change = {.key = &id, .version = 1};
+    rowlock_row row;
+    return by_reading ? rowlock_read(t, &id, 1, &row) : rowlock_expect(t, &change, 1, NULL);
+}
+
+static void keeps_others_out(const struct contract *c, bool by_reading)
+{
+    struct site s;
+    const char *what = by_reading ? "read with a lock" : "expect";
+    rowlock_table *t = begin_site(&s, c);
+    raw_run(c->raw, s.session, "BEGIN");
+    is_result(s.db, ask_for_it(t, by_reading), ROWLOCK_OK, "%s in a transaction without a lock",
+              what);
+    tap_ok(!others_write(&s), "keeps others from changing the row");
+    raw_run(c->raw, s.session, "COMMIT");
+    tap_ok(others_write(&s), "until the transaction ends");
+    rowlock_table_close(t);
+    site_close(&s);
+}
+
+static void knows_old_snapshot(const struct contract *c, bool by_reading)
+{
+    struct site s;
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    const char *what = by_reading ? "read with a lock" : "expect";
+    rowlock_table *t = begin_site(&s, c);
+    raw_run(c->raw, s.session, "BEGIN");
+    raw_int(c->raw, s.session, "SELECT n FROM sqr_rows WHERE id = %d", 2);
+    tap_ok(others_write(&s), "another writes after the transaction has read");
+    is_result(s.db, ask_for_it(t, by_reading), ROWLOCK_CONFLICT, "%s behind an old snapshot", what);
+    rowlock_db_error(s.db, &error);
+    tap_is_int(error.transaction_over, 1, "which can only be rolled back");
+    raw_run(c->raw, s.session, "ROLLBACK");
+    rowlock_table_close(t);
+    site_close(&s);
+}
+
+static void knows_other_writer(const struct contract *c, bool by_reading)
+{
+    struct site s;
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    const char *what = by_reading ? "read with a lock" : "expect";
+    rowlock_table *t = begin_site(&s, c);
+    raw_run(c->raw, s.look, "BEGIN IMMEDIATE");
+    raw_run(c->raw, s.session, "BEGIN");
+    is_result(s.db, ask_for_it(t, by_reading), ROWLOCK_CONFLICT, "%s while another writes", what);
+    rowlock_db_error(s.db, &error);
+    tap_is_int(error.transaction_over, 0, "which can go on");
+    raw_run(c->raw, s.look, "ROLLBACK");
+    is_result(s.db, ask_for_it(t, by_reading), ROWLOCK_OK, "and succeeds when that has ended");
+    raw_run(c->raw, s.session, "ROLLBACK");
+    rowlock_table_close(t);
+    site_close(&s);
+}
+
+void contract_sqlite_rows(const struct contract *c)
+{
+    struct site s = site_open(c);
+    char mode[20];
+    s.c->raw->ask(s.look, "PRAGMA journal_mode = WAL", mode, sizeof mode);
+    for (int by_reading = 0; by_reading < 2; by_reading++) {
+        keeps_others_out(c, by_reading);
+        knows_old_snapshot(c, by_reading);
+        knows_other_writer(c, by_reading);
+    }
+    site_run(&s, "DROP TABLE sqr_rows");
+    site_close(&s);
+}
