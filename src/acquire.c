@@ -173,6 +173,7 @@ int rlk_try(struct rlk_acquiring *a)
     *step = (struct rlk_step_call){.run = run_acquire,
                                    .context = a,
                                    .contention_us = TRY_CONTENTION_US,
+                                   .patient_until_us = a->until_us,
                                    .heeds_cancel = a->options.wait_ms != 0};
     size_t before = a->which;
     int result = rlk_do(a->db, step);
@@ -237,11 +238,11 @@ static int acquire_all(struct rlk_acquiring *a)
         rlk_leave_line(a->locks[i], 0);
         a->claims[i] = rlk_claim_of(a->locks[i], &a->options);
     }
-    int64_t until_us = rlk_wait_end(a->options.wait_ms);
+    a->until_us = a->options.wait_ms == 0 ? 0 : rlk_wait_end(a->options.wait_ms);
     a->which = 0;
     result = rlk_try(a);
     if (result == ROWLOCK_BUSY && a->options.wait_ms != 0)
-        result = rlk_wait_in_line(a, until_us);
+        result = rlk_wait_in_line(a);
     for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++)
         rlk_kept_start(a->locks[i]);
     return result;

@@ -31,6 +31,8 @@ struct rowlock_db {
     bool in_tx; /* a transaction of ours is open, or was when the connection was lost */
     bool framed; /* that one is a part of one call, which begins it anew itself */
     bool schema_ok; /* our tables were looked at on this connection */
+    int64_t away_us; /* our clock when the server was first found away; 0: it is there */
+    bool away_told; /* a waiter has logged that it is away */
     bool several; /* the URL names other servers, which may take writes when this one does not */
     int found_version; /* of our tables when last looked at; 0: missing or half installed;
                           -1: no version of ours */
@@ -169,6 +171,7 @@ void rlk_give_struct(void *theirs, const void *ours, size_t our_size);
 int64_t rlk_jitter(rowlock_db *db, int64_t bound);
 extern int (*rlk_poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 int64_t rlk_pause_retry(rowlock_db *db, int *tries);
+int64_t rlk_pause_away(rowlock_db *db); /* between two attempts of a waiter to reconnect */
 int64_t rlk_wait_end(int64_t wait_ms); /* our clock then; INT64_MAX: never */
 bool rlk_take_cancel(rowlock_db *db); /* was it cancelled? */
 int rlk_wake_open(rowlock_db *db);
@@ -191,6 +194,7 @@ struct rlk_step_call {
     void *context;
     int64_t not_after_us; /* nothing is sent or waited for after this; 0: no such end */
     int64_t contention_us; /* how long to go on against contention; 0: the statement deadline */
+    int64_t patient_until_us; /* a waiter's: reconnect until then, if reconnect_ms ends earlier */
     bool heeds_cancel; /* rowlock_cancel() ends the pauses before it is sent again, as CANCELLED */
     bool without_tables; /* our tables may be missing */
     bool ends_transaction; /* a lost answer leaves it open what became of that */
@@ -272,6 +276,7 @@ struct rlk_acquiring {
     struct rlk_claim *claims;
     struct rlk_grant *grants; /* the last answer */
     size_t which; /* the lock that was in the way */
+    int64_t until_us; /* the end of the wait; 0: no wait */
     rowlock_acquire_options options;
     struct rlk_step_call step;
 };
@@ -283,7 +288,7 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
 int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permits);
 
 /* queue.c: after a try was BUSY, until one is not. TIMEOUT, CANCELLED, DEADLOCK, or as rlk_try(). */
-int rlk_wait_in_line(struct rlk_acquiring *a, int64_t until_us);
+int rlk_wait_in_line(struct rlk_acquiring *a);
 /* Give back the ticket that the lock may have in the queue. not_after_us as in struct rlk_step_call. */
 void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us);
 

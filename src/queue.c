@@ -29,7 +29,6 @@ struct line {
     int64_t since_us; /* when we came, or last saw the line move */
     int64_t seen_us; /* when our place was last seen */
     int64_t step_us; /* what the line took for one place when it last moved; 0: not known */
-    int64_t until_us; /* how long we wait at most */
     bool deaf; /* nobody rings for us here */
     bool look; /* at once: a bell may have been missed */
     int losses; /* of the connection while we waited */
@@ -70,7 +69,10 @@ static int take_ticket(struct line *l)
 {
     struct rlk_place place = {0};
     struct enqueuing e = {.claim = l->claim, .lease_us = l->lease_us, .place = &place};
-    struct rlk_step_call step = {.run = run_enqueue, .context = &e, .heeds_cancel = true};
+    struct rlk_step_call step = {.run = run_enqueue,
+                                 .context = &e,
+                                 .patient_until_us = l->a->until_us,
+                                 .heeds_cancel = true};
     int64_t now_us = rlk_now_us();
     bool new_ticket = l->claim->ticket == 0;
     l->lock->queued = l->claim->attempt;
@@ -135,7 +137,8 @@ static int look_for_cycle(struct line *l)
         return ROWLOCK_OK;
     l->check_us = rlk_now_us() + l->lease_us / 3;
     struct circling c = {.claim = l->claim};
-    struct rlk_step_call step = {.run = run_cycle, .context = &c};
+    struct rlk_step_call step = {
+        .run = run_cycle, .context = &c, .patient_until_us = l->a->until_us, .heeds_cancel = true};
     int result = rlk_do(db, &step);
     if (result != ROWLOCK_OK || !c.found)
         return result;
@@ -194,7 +197,7 @@ static int64_t next_look(struct line *l, int64_t now_us)
         int64_t left_us = lock->holder.expires_us - lock->holder.now_us;
         next_us = least(next_us, now_us + left_us + LEASE_END_SLACK_US);
     }
-    return least(least(next_us, l->keep_us), l->until_us);
+    return least(least(next_us, l->keep_us), l->a->until_us);
 }
 
 struct awaiting {
@@ -274,16 +277,19 @@ static int stand(struct line *l)
     return pause_in_line(l);
 }
 
-int rlk_wait_in_line(struct rlk_acquiring *a, int64_t until_us)
+/* The end of the wait is a TIMEOUT only if the server is there to say so. */
+static bool is_over(const struct rlk_acquiring *a)
 {
-    struct line l = {.a = a,
-                     .lease_us = a->options.ticket_ms * 1000,
-                     .since_us = rlk_now_us(),
-                     .until_us = until_us};
+    return rlk_now_us() >= a->until_us && a->db->up;
+}
+
+int rlk_wait_in_line(struct rlk_acquiring *a)
+{
+    struct line l = {.a = a, .lease_us = a->options.ticket_ms * 1000, .since_us = rlk_now_us()};
     int result = ROWLOCK_BUSY;
     bool tried = false;
     while (result == ROWLOCK_BUSY) {
-        if (rlk_now_us() >= until_us)
+        if (is_over(a))
             result = ROWLOCK_TIMEOUT;
         else if ((tried = (result = stand(&l)) == ROWLOCK_OK))
             result = rlk_try(a);

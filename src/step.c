@@ -3,6 +3,8 @@
  * again what lost a race or an answer. What the step's answer means is for lock.c and admin.c. */
 #include "internal.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -186,15 +188,100 @@ static enum rlk_class send_once(rowlock_db *db, struct rlk_step_call *step, stru
     return class;
 }
 
+/* ---- a server that is away */
+
+static bool is_away(const rowlock_db *db, enum rlk_class class)
+{
+    return is_connection_gone(class) || (class == RLK_READONLY && db->several);
+}
+
+/* A waiter holds nothing, so it has nothing to lose by going on. */
+static bool is_patient(const rowlock_db *db, const struct rlk_step_call *step)
+{
+    return step->patient_until_us && db->reconnect_us > 0 && !db->adopted;
+}
+
+/* An outage is told once to those who wait through it, and not at each attempt to reconnect. */
+static void note_away(rowlock_db *db, const struct rlk_step_call *step, const char *text)
+{
+    bool known = db->away_us != 0;
+    if (!known)
+        db->away_us = rlk_now_us();
+    if (is_patient(db, step) && !db->away_told) {
+        db->away_told = true;
+        rlk_log(ROWLOCK_LOG_WARNING, "%s: the server is away, the wait goes on: %s",
+                db->error.action, text);
+    } else {
+        rlk_log(known ? ROWLOCK_LOG_DEBUG : ROWLOCK_LOG_INFO, "%s: %s", db->error.action, text);
+    }
+}
+
+static void seconds_away(const rowlock_db *db, char text[32])
+{
+    int64_t away_us = rlk_now_us() - db->away_us;
+    snprintf(text, 32, "%" PRId64 ".%d s", away_us / 1000000, (int)(away_us % 1000000 / 100000));
+}
+
+static void note_back(rowlock_db *db)
+{
+    char away[32];
+    seconds_away(db, away);
+    if (db->away_told)
+        rlk_log(ROWLOCK_LOG_WARNING, "%s: the server is back after %s", db->error.action, away);
+    db->away_us = 0;
+    db->away_told = false;
+}
+
+/* How long to go on reconnecting after the first failure. */
+static int64_t reconnect_end(const rowlock_db *db, const struct rlk_step_call *step)
+{
+    int64_t until_us = end_of(step, rlk_now_us(), db->reconnect_us);
+    if (db->adopted)
+        return 0;
+    return is_patient(db, step) && step->patient_until_us > until_us ? step->patient_until_us
+                                                                     : until_us;
+}
+
+static void add_outage(rowlock_db *db)
+{
+    size_t used = strlen(db->error.text);
+    char away[32];
+    seconds_away(db, away);
+    snprintf(db->error.text + used, sizeof db->error.text - used,
+             "; the server has been away for %s", away);
+}
+
+/* ---- sending again */
+
 static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class class,
                    const struct rlk_call *call)
 {
+    bool outage = is_patient(db, step) && is_connection_gone(class);
     if ((call->inside || step->ends_transaction) && is_connection_gone(class))
         db->up = false;
     if (step->was_uncertain)
         class = RLK_UNCERTAIN;
     step->contended = class == RLK_CONTENTION;
-    return rlk_fail_class(db, class, call);
+    int result = rlk_fail_class(db, class, call);
+    if (outage)
+        add_outage(db);
+    return result;
+}
+
+/* What is left of the time to send again in, or less: then nothing is sent any more. A waiter tries once more
+ * at the very end of its wait. */
+static int64_t pause_to_resend(rowlock_db *db, const struct rlk_step_call *step, int64_t until_us,
+                               int *tries)
+{
+    int64_t now_us = rlk_now_us();
+    int64_t left_us = until_us - now_us;
+    int64_t pause_us = rlk_pause_retry(db, tries);
+    bool patient = db->away_us && is_patient(db, step);
+    if (patient && now_us - db->away_us > db->reconnect_us)
+        pause_us = rlk_pause_away(db);
+    if (patient && pause_us >= left_us)
+        pause_us = left_us - 1;
+    return pause_us > 0 && pause_us < left_us ? pause_us : 0;
 }
 
 int rlk_do(rowlock_db *db, struct rlk_step_call *step)
@@ -210,6 +297,8 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         enum rlk_class class = send_once(db, step, &call, &result);
         if (result != ROWLOCK_OK)
             return db->error.code = step->was_uncertain ? ROWLOCK_EUNCERTAIN : result;
+        if (db->away_us && !is_away(db, class))
+            note_back(db);
         if (class == RLK_DONE)
             return ROWLOCK_OK;
 
@@ -222,22 +311,23 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         if (call.inside)
             return give_up(db, step, class, &call);
         int64_t until;
-        if (is_connection_gone(class) || (class == RLK_READONLY && db->several)) {
+        if (is_away(db, class)) {
             db->up = false;
             contention_until = 0; /* what took so long was not that */
             if (!reconnect_until)
-                reconnect_until = end_of(step, rlk_now_us(), db->reconnect_us);
-            until = db->adopted ? 0 : reconnect_until;
+                reconnect_until = reconnect_end(db, step);
+            until = reconnect_until;
+            note_away(db, step, call.text);
         } else if (class == RLK_CONTENTION) {
             if (!contention_until)
                 contention_until = end_of(step, step->sent_us, contention_us);
             until = contention_until;
+            rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call.text);
         } else {
             return give_up(db, step, class, &call);
         }
-        rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call.text);
-        int64_t pause = rlk_pause_retry(db, &tries);
-        if (rlk_now_us() + pause >= until)
+        int64_t pause = pause_to_resend(db, step, until, &tries);
+        if (!pause)
             return give_up(db, step, class, &call);
         if (!step->heeds_cancel)
             rlk_wait_plain(pause);

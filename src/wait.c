@@ -10,7 +10,8 @@
 
 enum {
     FIRST_RETRY_US = 1000, /* after lost races, deadlocks and lost connections */
-    LONGEST_RETRY_US = 64000
+    LONGEST_RETRY_US = 64000,
+    LONGEST_AWAY_US = 1000000 /* a server that starts must not meet all its waiters at once */
 };
 
 /* Tests whose clock stands still put another in its place. */
@@ -35,6 +36,11 @@ int64_t rlk_pause_retry(rowlock_db *db, int *tries)
         range = LONGEST_RETRY_US;
     (*tries)++;
     return 1 + rlk_jitter(db, range);
+}
+
+int64_t rlk_pause_away(rowlock_db *db)
+{
+    return 1 + rlk_jitter(db, LONGEST_AWAY_US);
 }
 
 int64_t rlk_wait_end(int64_t wait_ms)

@@ -47,7 +47,7 @@
  *
  * BLOCKING. Each call that speaks to the database ends within the statement deadline of its handle
  * (rowlock_db_options.statement_timeout_ms), plus reconnecting (reconnect_ms) where the connection
- * was lost, plus the wait asked for in rowlock_acquire(). On MySQL and MariaDB, whose client
+ * was lost, plus the wait asked for in rowlock_acquire(), which includes its own reconnecting. On MySQL and MariaDB, whose client
  * libraries count timeouts in whole seconds, the statement deadline is rounded up to a second.
  *
  * ROUND TRIPS are counted per call below, on a connection in use. The first call on a new connection
@@ -169,7 +169,8 @@ typedef struct rowlock_db_options {
                                      underscores. The URL may say ?rowlock_prefix= instead. */
     int64_t connect_timeout_ms; /* 0: 5,000 */
     int64_t statement_timeout_ms; /* 0: 10,000 */
-    int64_t reconnect_ms; /* how long to go on trying a lost connection; 0: 5,000; < 0: never */
+    int64_t reconnect_ms; /* how long to go on trying a lost connection; 0: 5,000; < 0: never. A
+                             wait for a lock goes on trying until its own end, unless never */
 } rowlock_db_options;
 
 #define ROWLOCK_DB_OPTIONS_INIT                                     \
@@ -346,8 +347,10 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  *            round trip, the ttl unchanged, and one more rowlock_release() due.
  * BUSY       wait_ms was 0 and another owner holds it, or stands in line for it, or is at this moment
  *            being granted it. Nothing was written. rowlock_lock_holder() tells who holds it.
- * TIMEOUT    not granted during the whole wait.
+ * TIMEOUT    not granted during the whole wait, and the server was there at its end.
  * CANCELLED  rowlock_cancel() was called; nothing is held.
+ * ECONN      the server could not be reached. With a wait: it was away when the wait ended. The text
+ *            says for how long it had been away.
  * MISMATCH   others hold it as another kind: shared where we count permits, or with another number of
  *            them. rowlock_lock_holder() tells who. Asking again is of no use while they do. A wait ends
  *            so too, when such a holder comes before it.
@@ -375,6 +378,12 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  * GET_LOCK(), on SQLite it is sent a datagram; where that cannot be (an adopted connection, a pooler,
  * several servers that take writes) the first in line looks every few milliseconds and the others seldom. A look every
  * second or so is made in any case, so that no lost bell costs more than that.
+ *
+ * A waiter waits through an outage. It holds nothing, so it has nothing to lose: it reconnects until its
+ * wait is over or rowlock_cancel() ends it, unless reconnect_ms is < 0 or the connection is adopted. It
+ * keeps its place if its ticket still stands, and takes a new ticket if not. It logs one WARNING when the
+ * outage begins and one when it ends. A server that refuses the user, or lacks the database or our tables,
+ * ends the wait at once.
  *
  * Round trips: 1; re-entry 0. Waiting: 3 to stand in line and 1 when it is our turn, and one in
  * a third of ticket_ms meanwhile. */

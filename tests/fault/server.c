@@ -5,6 +5,7 @@
 #include "server.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,116 @@ static void test_restart_while_asking(void)
     rowlock_db_close(db);
 }
 
+/* ---- under waiters */
+
+struct waiter {
+    rowlock_db *db;
+    rowlock_lock *lock;
+    struct helper *helper;
+    int64_t wait_ms;
+    int got; /* as the so-maniest; 0: not yet */
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int granted;
+static int away_lines, back_lines;
+
+static void count_lines(void *unused, rowlock_log_level level, const char *line)
+{
+    (void)unused;
+    (void)level;
+    pthread_mutex_lock(&mutex);
+    away_lines += strstr(line, "is away") != NULL;
+    back_lines += strstr(line, "is back") != NULL;
+    pthread_mutex_unlock(&mutex);
+}
+
+static int wait_for_turn(void *argument)
+{
+    struct waiter *w = argument;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = TTL_MS;
+    options.ticket_ms = TTL_MS;
+    options.wait_ms = w->wait_ms;
+    int result = rowlock_acquire(w->lock, &options);
+    pthread_mutex_lock(&mutex);
+    w->got = ++granted;
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+static void start_to_wait(struct waiter *w, int64_t wait_ms, int before)
+{
+    *w = (struct waiter){.db = open_patiently(), .wait_ms = wait_ms};
+    w->lock = must_lock(w->db, "patient");
+    w->helper = helper_start(wait_for_turn, w);
+    while (db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") <= before)
+        sleep_ms(20);
+}
+
+static void close_waiter(struct waiter *w)
+{
+    rowlock_lock_close(w->lock);
+    rowlock_db_close(w->db);
+}
+
+/* For longer than other calls try to reconnect. */
+static void outage(const char *end)
+{
+    control(end);
+    sleep_ms(RECONNECT_MS + CONNECT_MS);
+    control("start");
+}
+
+static void test_outage_under_waiters(const char *end)
+{
+    struct waiter first, second;
+    rowlock_db *db = open_patiently();
+    rowlock_lock *lock = must_lock(db, "patient");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held, two wait, then: %s", end);
+    granted = away_lines = back_lines = 0;
+    rowlock_log_set(count_lines, NULL, ROWLOCK_LOG_WARNING);
+    start_to_wait(&first, ROWLOCK_FOREVER, 0);
+    start_to_wait(&second, ROWLOCK_FOREVER, 1);
+    outage(end);
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "after an outage it is released");
+    is_result(first.db, helper_join(first.helper), ROWLOCK_OK,
+              "the first waiter has waited through it");
+    tap_is_int(first.got, 1, "and has kept its place");
+    tap_is_int(rowlock_release(first.lock), ROWLOCK_OK, "it releases the lock");
+    is_result(second.db, helper_join(second.helper), ROWLOCK_OK, "which the second one gets");
+    tap_ok(away_lines >= 1 && away_lines <= 2 && back_lines == away_lines,
+           "each waiter logs an outage once: %d, and its end: %d", away_lines, back_lines);
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    close_waiter(&first);
+    close_waiter(&second);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    tap_is_int(table_count(), 0, "nothing is left behind");
+    tap_is_int((int)db_int(raw, url, "SELECT count(*) FROM rowlock_waiters"), 0,
+               "no ticket either");
+}
+
+static void test_outage_longer_than_the_wait(void)
+{
+    struct waiter waiter;
+    rowlock_db *db = open_patiently();
+    rowlock_lock *lock = must_lock(db, "patient");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held, and one waits");
+    start_to_wait(&waiter, slow_ms(4000), 0);
+    control("crash");
+    tap_ok(is_unreachable(helper_join(waiter.helper)),
+           "a wait that ends without one is no TIMEOUT");
+    tap_ok(strstr(why(waiter.db), "has been away for") != NULL, "which the text says: %s",
+           why(waiter.db));
+    control("start");
+    close_waiter(&waiter);
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock is released");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    db_exec(raw, url, "DELETE FROM rowlock_waiters");
+}
+
 static void test_close_without_server(void)
 {
     rowlock_db *db = open_patiently();
@@ -267,6 +378,9 @@ int server_main(const struct raw *database)
     db_exec(raw, url, "DELETE FROM rowlock_locks");
     test_crash();
     test_restart_while_asking();
+    test_outage_under_waiters("stop");
+    test_outage_under_waiters("crash");
+    test_outage_longer_than_the_wait();
     test_close_without_server();
     test_freeze();
     test_short_freeze();

@@ -339,7 +339,7 @@ static void test_uncertain_ticket(void)
     begin();
     script_next(OP_ENQUEUE, FAILS(RLK_UNCERTAIN));
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EUNCERTAIN,
+    tap_is_int(wait_lock(lock, TTL_MS, 5000), ROWLOCK_EUNCERTAIN,
                "if no answer can be had that is told");
     tap_is_int(script_count(OP_LEAVE), 0, "and nobody is asked to take us from the line");
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
@@ -412,9 +412,119 @@ static void test_cut_off(void)
     script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
     int64_t began_us = rlk_now_us();
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN, "a database that is gone");
-    tap_is_int(script_count(OP_LEAVE), 0, "is not asked to take the ticket back");
-    tap_ok(rlk_now_us() - began_us <= SCRIPT_MOMENT_MS * 1000, "nor looked for once more to do so");
+    tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_ECONN, "a server that is away at the end");
+    int64_t took_us = rlk_now_us() - began_us;
+    tap_ok(took_us >= 59990000 && took_us <= 60000000, "was looked for all the time: %lld us",
+           (long long)took_us);
+    tap_ok(strstr(why(db), "away for 60.0 s") || strstr(why(db), "away for 59.9 s"),
+           "and the text says for how long: %s", why(db));
+    tap_is_int(script_count(OP_LEAVE), 0, "it is not asked to take the ticket back");
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    end();
+}
+
+/* What is logged at level WARNING; and the moment at which the server is back. */
+static struct {
+    int lines;
+    char last[200];
+    int64_t back_us;
+} outage;
+
+static void note_line(void *unused, rowlock_log_level level, const char *line)
+{
+    (void)unused;
+    (void)level;
+    outage.lines++;
+    snprintf(outage.last, sizeof outage.last, "%s", line);
+}
+
+static void come_back(enum script_op op)
+{
+    if (op == OP_OPEN && rlk_now_us() >= outage.back_us)
+        script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+}
+
+static void begin_outage(int64_t ms)
+{
+    outage.lines = 0;
+    outage.back_us = rlk_now_us() + ms * 1000;
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    script.hook = come_back;
+    rowlock_log_set(note_line, NULL, ROWLOCK_LOG_WARNING);
+}
+
+static void end_outage(void)
+{
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    end();
+}
+
+static void test_outage(void)
+{
+    static const enum rlk_class classes[] = {RLK_UNSENT, RLK_UNCERTAIN};
+    static const enum script_op ops[] = {OP_ACQUIRE, OP_ENQUEUE, OP_AWAIT};
+    for (size_t i = 0; i < 6; i++) {
+        begin();
+        script_next(ops[i / 2], FAILS(classes[i % 2]));
+        grant_after(2);
+        begin_outage(3600000);
+        tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+                   "a waiter waits through an outage of an hour");
+        tap_is_int(outage.lines, 2, "of which it logs the beginning and the end");
+        tap_ok(strstr(outage.last, "is back after 360") || strstr(outage.last, "after 3599."),
+               "and how long it was: %s", outage.last);
+        int opens = script_count(OP_OPEN);
+        tap_ok(opens > 3600 && opens < 20000, "it asks about twice a second: %d times", opens);
+        end_outage();
+    }
+}
+
+static void test_outage_before_the_try(void)
+{
+    begin();
+    db->up = false;
+    begin_outage(20000);
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(wait_lock(lock, TTL_MS, 0), ROWLOCK_ECONN, "a try does not wait for a server");
+    tap_is_int(outage.lines, 0, "nor logs a warning");
+    tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_OK, "who may wait does, also at first");
+    tap_is_int(outage.lines, 2, "and logs it");
+    end_outage();
+}
+
+static void test_outage_not_waited_for(void)
+{
+    static const enum rlk_class classes[] = {RLK_DENIED, RLK_INVALID, RLK_SCHEMA};
+    for (size_t i = 0; i < 3; i++) {
+        begin();
+        script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+        script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
+        script_next(OP_OPEN, FAILS(RLK_UNSENT));
+        script_next(OP_OPEN, FAILS(classes[i]));
+        tap_ok(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER) < 0,
+               "a server that refuses us is not waited for: %s", why(db));
+        end();
+    }
+    begin();
+    db->reconnect_us = 0; /* reconnect_ms < 0 */
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN,
+               "and no server is by those who never reconnect");
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    end();
+}
+
+/* The connection is lost as the wait ends: whether the lock is held, only the server can say. */
+static void test_lost_at_the_end(void)
+{
+    begin();
+    script_always(OP_ENQUEUE, ANSWER(.ahead = 3));
+    script_next(OP_AWAIT, ANSWER(.class = RLK_UNSENT, .takes_us = 1000000));
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    tap_is_int(wait_lock(lock, TTL_MS, 1000), ROWLOCK_ECONN,
+               "a connection that is lost as the wait ends is no TIMEOUT");
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     end();
 }
@@ -778,6 +888,10 @@ int main(void)
     test_uncertain_grant_in_line();
     test_ends();
     test_cut_off();
+    test_outage();
+    test_outage_before_the_try();
+    test_outage_not_waited_for();
+    test_lost_at_the_end();
     test_cancel_while_cut_off();
     test_left_behind();
     test_left_behind_again();
