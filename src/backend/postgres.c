@@ -579,6 +579,8 @@ static enum rlk_class fail_login(struct pg *p, struct rlk_call *call)
 {
     enum rlk_class class = fail_connection(p, call, RLK_UNSENT);
     char state[6] = "";
+    if (p->conn && PQconnectionNeedsPassword(p->conn))
+        return RLK_DENIED; /* libpq has none to send, and says so without a SQLSTATE */
     const char *at = p->conn ? strstr(PQerrorMessage(p->conn), ":  ") : NULL;
     if (!at || sscanf(at, ":  %5[0-9A-Z]:", state) != 1 || strlen(state) != 5)
         return class;

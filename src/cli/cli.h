@@ -124,6 +124,8 @@ struct cli {
     char *title; /* their names, as a message shows them: 'a', 'b' */
     rowlock_once *once; /* what --once claimed, or found done; NULL: nothing */
     rowlock_keeper *keeper; /* renews the locks; NULL: nobody does */
+    int64_t wait_until_ms; /* of now_ms(); 0: the command does not wait; INT64_MAX: for ever */
+    bool waiting; /* for the lock: warnings are for the user now */
     int64_t margin_ms; /* how long before the end of its lease a lock counts as lost; 0: as the
                           library sees fit */
     bool leave_grant; /* end without closing the handles: the grant shall outlive this process */
@@ -152,9 +154,16 @@ bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
 
 /* ---------------------------------------------------------------- the database (connect.c) */
 
-/* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. Returns an exit
- * status; what went wrong has been said. */
+/* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. A server that is away
+ * is waited for until cli->wait_until_ms. Returns an exit status; what went wrong has been said. */
 int connect_database(struct cli *cli, const rowlock_db_options *options);
+
+/* Says once that the server is away, and pauses before the next attempt. False: the wait is over, or the
+ * failure is another one. *tries counts the attempts of one outage and is 0 at first. */
+bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries);
+
+/* Says that the server is back, if it was away. */
+void say_back(int *tries);
 
 /* Opens cli->keeper on the same database, with a connection of its own. Likewise. */
 int connect_keeper(struct cli *cli, const rowlock_db_options *options);

@@ -56,11 +56,19 @@ static int64_t pause_ms(const struct sight *sight, int64_t waited_ms)
     return pause < lease ? pause : lease;
 }
 
-static int64_t left_ms(const struct cli *cli, int64_t start_ms)
+static int look(const struct cli *cli, struct sight *sight)
 {
-    if (cli->set.wait_ms == ROWLOCK_FOREVER)
-        return LONGEST_MS;
-    return cli->set.wait_ms - (now_ms() - start_ms);
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    int tries = 0;
+    int result;
+    do {
+        *sight = (struct sight){.holder = ROWLOCK_GRANT_INIT};
+        result = rowlock_list(cli->db, cli->arguments[0], note_holder, sight);
+        rowlock_db_error(cli->db, &error);
+    } while (wait_for_server(cli, result, &error, &tries));
+    if (result == ROWLOCK_OK)
+        say_back(&tries);
+    return result;
 }
 
 static int wait_until_free(struct cli *cli)
@@ -68,9 +76,9 @@ static int wait_until_free(struct cli *cli)
     int64_t start_ms = now_ms();
     int64_t said = 0; /* the token of the holder that was named last */
     for (;;) {
-        struct sight sight = {.holder = ROWLOCK_GRANT_INIT};
-        int64_t left = left_ms(cli, start_ms);
-        int result = rowlock_list(cli->db, cli->arguments[0], note_holder, &sight);
+        struct sight sight;
+        int64_t left = cli->wait_until_ms - now_ms();
+        int result = look(cli, &sight);
         if (result != ROWLOCK_OK)
             return report_failure(cli, result);
         if (sight.holders == 0)

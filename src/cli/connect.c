@@ -4,14 +4,22 @@
  */
 #include "cli.h"
 
+#include "signals.h"
+
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define SCHEME "sqlite:"
+
+/* The bounds of the random pauses between two attempts to connect. */
+enum { SHORTEST_RANGE_MS = 50, LONGEST_RANGE_MS = 1000 };
 
 /* The URL of the embedded database; yours to free. NULL if there is no home to put it in. */
 static char *embedded_url(void)
@@ -55,10 +63,45 @@ static int opened(int result, const rowlock_error *error)
     return status_of(result);
 }
 
+/* Random, and longer from attempt to attempt: a server that starts must not meet all hosts at once. */
+static int pause_ms(int tries)
+{
+    int range = tries < 5 ? SHORTEST_RANGE_MS << tries : LONGEST_RANGE_MS;
+    unsigned char random[2] = {0};
+    if (getentropy(random, sizeof random) != 0)
+        return range;
+    return 1 + (random[0] << 8 | random[1]) % range;
+}
+
+bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries)
+{
+    if (result != ROWLOCK_ECONN || now_ms() >= cli->wait_until_ms)
+        return false;
+    if (*tries == 0)
+        complain("%s: the server is away, the wait goes on: %s", error->action, error->text);
+    int64_t left_ms = cli->wait_until_ms - now_ms();
+    int pause = pause_ms((*tries)++);
+    poll(NULL, 0, pause < left_ms ? pause : (int)left_ms);
+    return true;
+}
+
+void say_back(int *tries)
+{
+    if (*tries > 0)
+        complain("the server is back");
+    *tries = 0;
+}
+
 static int open_url(struct cli *cli, const char *url, const rowlock_db_options *options)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
-    int result = rowlock_db_open(&cli->db, url, options, &error);
+    int tries = 0;
+    int result;
+    do
+        result = rowlock_db_open(&cli->db, url, options, &error);
+    while (wait_for_server(cli, result, &error, &tries));
+    if (result == ROWLOCK_OK)
+        say_back(&tries);
     cli->url = must_have(strdup(url));
     return opened(result, &error);
 }
@@ -66,7 +109,13 @@ static int open_url(struct cli *cli, const char *url, const rowlock_db_options *
 int connect_keeper(struct cli *cli, const rowlock_db_options *options)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
-    int result = rowlock_keeper_open(&cli->keeper, cli->url, options, &error);
+    int tries = 0;
+    int result;
+    do
+        result = rowlock_keeper_open(&cli->keeper, cli->url, options, &error);
+    while (wait_for_server(cli, result, &error, &tries));
+    if (result == ROWLOCK_OK)
+        say_back(&tries);
     return opened(result, &error);
 }
 
@@ -125,7 +174,7 @@ static void log_line(void *context, rowlock_log_level level, const char *line)
     const struct cli *cli = context;
     if (level == ROWLOCK_LOG_WARNING)
         keep_warning(line);
-    if (cli->set.verbose)
+    if (cli->set.verbose || (cli->waiting && level == ROWLOCK_LOG_WARNING))
         complain("%s", line);
 }
 

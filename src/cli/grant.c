@@ -24,6 +24,7 @@ int wait_settings(struct cli *cli)
         set->wait_ms = ROWLOCK_FOREVER;
     if (set->wait_ms > LONGEST_MS)
         return usage_error(cli, "--wait: must be at most 366d; leave it out to wait for ever");
+    cli->wait_until_ms = set->wait_ms == ROWLOCK_FOREVER ? INT64_MAX : now_ms() + set->wait_ms;
     return EXIT_FINE;
 }
 
@@ -128,12 +129,19 @@ static int get(const struct cli *cli, const rowlock_acquire_options *options, si
     return rowlock_acquire_all(cli->locks, (size_t)cli->lock_count, options, missing);
 }
 
+/* A wait for the server has taken its part. */
+static int64_t wait_left_ms(const struct cli *cli)
+{
+    int64_t left_ms = cli->wait_until_ms - now_ms();
+    if (cli->wait_until_ms == INT64_MAX)
+        return ROWLOCK_FOREVER;
+    return left_ms > 0 ? left_ms : 0;
+}
+
 /* One try without waiting comes first where somebody wants to read who is in the way. */
 static int acquire(const struct cli *cli, size_t *missing)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    int64_t wait_ms = cli->set.wait_ms;
-    int64_t start_ms = now_ms();
     options.ttl_ms = cli->set.ttl_ms;
     options.note = cli->set.note;
     options.keeper = cli->keeper;
@@ -141,17 +149,17 @@ static int acquire(const struct cli *cli, size_t *missing)
     options.progress_ms = cli->set.stall_ms == UNSET ? 0 : cli->set.stall_ms;
     options.permits = permits_wanted(cli);
     options.unfair = cli->set.unfair;
-    if (wait_ms != 0 && talkative(cli)) {
+    if (cli->set.wait_ms != 0 && talkative(cli)) {
         int result = get(cli, &options, missing);
-        if (result != ROWLOCK_BUSY)
+        bool unreachable = result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN;
+        if (result != ROWLOCK_BUSY && !unreachable)
             return result;
-        say_who_holds(cli, *missing, "waiting");
-        int64_t left_ms = wait_ms - (now_ms() - start_ms);
-        if (wait_ms != ROWLOCK_FOREVER && left_ms <= 0)
-            return ROWLOCK_TIMEOUT;
-        wait_ms = wait_ms == ROWLOCK_FOREVER ? wait_ms : left_ms;
+        if (result == ROWLOCK_BUSY)
+            say_who_holds(cli, *missing, "waiting");
+        if (wait_left_ms(cli) == 0)
+            return result == ROWLOCK_BUSY ? ROWLOCK_TIMEOUT : result;
     }
-    options.wait_ms = wait_ms;
+    options.wait_ms = wait_left_ms(cli);
     return get(cli, &options, missing);
 }
 
@@ -222,7 +230,9 @@ bool grant_get(struct cli *cli, int *result, int *status)
         return false;
     }
     signals_cancel(cli->db);
+    cli->waiting = true;
     *result = acquire(cli, &missing);
+    cli->waiting = false;
     int signal = signals_keep();
     if (signal || *result != ROWLOCK_OK) {
         *status = signal ? after_signal(cli, *result, signal) : not_acquired(cli, *result, missing);

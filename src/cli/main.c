@@ -31,6 +31,7 @@ static const struct command commands[] = {
      "All words before the first -- are names, of locks that are got all together or not at all.\n"
      "Without a -- the first word is the name.\n"
      "Who must wait stands in line: locks are granted in the order of asking for them.\n"
+     "Without -n, a server that is away is waited for, too.\n"
      "COMMAND finds ROWLOCK_NAME, ROWLOCK_TOKEN, ROWLOCK_OWNER and ROWLOCK_EXPIRES_AT in its\n"
      "environment. Its exit status is passed on; 75: not acquired; 76: lost while it ran.\n"
      "With --once, COMMAND runs if it has not yet ended with 0 under this KEY; else nothing is "

@@ -283,7 +283,7 @@ restarting() {
     [ -n "${!dir:-}" ] || return 0
     begin restarting --ttl 30s
     server stop
-    exits "while the server is away, others are told so" 69 run restarting true
+    exits "while the server is away, others are told so" 69 run -n restarting true
     server start
     exits "when it is back, the lock is still held" 75 run -n restarting true
     kill -TERM "$pid"
@@ -299,6 +299,38 @@ restarting() {
     exits "after which others get it" 0 run -w 60 orphaned true
 }
 
+# Three that wait while the server goes away and comes back: in the queue, for the first connection, and by looks.
+patience() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR token who
+    [ -n "${!dir:-}" ] || return 0
+    rl acquire outage --owner holder --ttl 10m
+    token=$out
+    "$command" run -w 5m --ttl 60s outage -- echo ran >"$work/queue.out" 2>"$work/queue.err" </dev/null &
+    local queue=$!
+    holds "one waits in the queue" until_true 20 sh -c '"$0" list --waiters | grep -q outage' "$command"
+    "$command" wait -w 5m outage >"$work/look.out" 2>"$work/look.err" </dev/null &
+    local look=$!
+    server stop
+    "$command" run -w 5m another -- echo ran >"$work/first.out" 2>"$work/first.err" </dev/null &
+    local first=$!
+    for who in queue look first; do
+        holds "the server goes away, which is said ($who)" until_true 30 grep -q "is away" "$work/$who.err"
+    done
+    exits "who does not wait is told that it cannot be reached" 69 run -n outage true
+    exits "who waits for a moment, too" 69 run -w 1 outage true
+    sleep 7
+    server start
+    for who in first queue look; do
+        [ $who != queue ] || rl release outage --owner holder --token "$token"
+        finished "${!who}"
+        same "the server comes back, and the wait has not ended ($who)" "$status" 0
+        same "two lines are said in all ($who)" "$(grep -c . "$work/$who.err")" 2
+    done
+    same "both jobs have run" "$(cat "$work/queue.out" "$work/first.out")" "$(printf 'ran\nran')"
+    who=${ROWLOCK_URL%%\?*}
+    exits "a database that is not there is not waited for" 64 run --url "${who%/*}/no_such_database" outage true
+}
+
 all() {
     rl install
     statuses
@@ -311,6 +343,7 @@ all() {
     jumping
     hanging
     restarting
+    patience
 }
 
 for_each_database all
