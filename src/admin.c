@@ -62,6 +62,8 @@ static enum rlk_class run_objects(rowlock_db *db, struct rlk_call *call, void *c
                               .each = take_object,
                               .context = context};
     enum rlk_class class = db->backend->query(db->conn, call, &query);
+    if (class == RLK_SCHEMA) /* not even the database is there: nothing is by our names */
+        return RLK_DONE;
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 
