@@ -1667,8 +1667,8 @@ static enum rlk_class sqlite_query(void *state, struct rlk_call *call, struct rl
     struct connection *conn = state;
     sqlite3_stmt *statement = NULL;
     query->changed = 0;
-    enum rlk_class class = query->ours ? ready_at(conn, call, call->where)
-                                       : ready_for_caller(conn, call, call->where);
+    enum rlk_class class =
+        query->ours ? ready_at(conn, call, call->where) : ready_for_caller(conn, call, call->where);
     if (class == RLK_DONE && !call->inside) /* a transaction began in the file that it ends in */
         class = check_file(conn, call);
     if (class != RLK_DONE)
