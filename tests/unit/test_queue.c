@@ -564,7 +564,7 @@ static void begin_left_behind(void)
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
     script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN,
+    tap_is_int(wait_lock(lock, TTL_MS, 5000), ROWLOCK_ECONN,
                "a ticket that could not be given back");
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     script_calls();
