@@ -198,6 +198,13 @@ int rlk_try(struct rlk_acquiring *a)
 
 /* ---- one lock */
 
+/* Of counted grants one alone keeps nobody of its kind out. */
+static int64_t met_slot(const rowlock_lock *lock, int permits)
+{
+    bool enough = lock->holder_known && (permits == 0 || lock->holder.slot == 0);
+    return enough && !lock->attempt_open ? lock->holder.slot : -1;
+}
+
 struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     rowlock_db *db = lock->db;
@@ -212,7 +219,8 @@ struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options 
                               .host = db->host,
                               .pid = db->pid,
                               .program = db->program,
-                              .note = options->note};
+                              .note = options->note,
+                              .met_slot = met_slot(lock, options->permits)};
 }
 
 /* The places with a keeper are made before the grants, so that nothing can go wrong after them. */

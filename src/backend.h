@@ -70,6 +70,7 @@ enum rlk_step {
     RLK_STEP_FACTS, /* what rowlock_check() wants to know */
     RLK_STEP_META, /* version, identity and floor of our tables */
     RLK_STEP_ACQUIRE,
+    RLK_STEP_LOOK, /* at the grant that kept us out, where that is cheaper than acquire */
     RLK_STEP_ACQUIRE_ALL, /* several names at once */
     RLK_STEP_ENQUEUE, /* take a ticket, or keep it */
     RLK_STEP_LEAVE, /* give the ticket back */
@@ -158,6 +159,9 @@ struct rlk_claim {
     int64_t pid;
     const char *program;
     const char *note;
+    /* The slot of the grant that kept the last try out, and is reason enough to keep this one out. A driver
+     * may look whether it still stands before it tries. -1: none. */
+    int64_t met_slot;
 };
 
 /* A grant by its key and the proof of ownership. */

@@ -3,6 +3,7 @@
 -- remember tokens must forget them too.
 
 DROP PROCEDURE IF EXISTS rowlock_grant;
+DROP PROCEDURE IF EXISTS rowlock_decide;
 DROP PROCEDURE IF EXISTS rowlock_grant_all;
 DROP PROCEDURE IF EXISTS rowlock_enqueue;
 DROP PROCEDURE IF EXISTS rowlock_ring;

@@ -6,6 +6,7 @@ GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_tokens TO 'app'@'%';
 -- UPDATE on the floor is what lets MySQL 8 share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant TO 'app'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_decide TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant_all TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_enqueue TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_ring TO 'app'@'%';

@@ -48,7 +48,7 @@ enum {
     OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
     OLDEST_MARIADB = 100600, /* SKIP LOCKED */
     VALUES_MAX = 12, /* of acquire */
-    COLUMNS_MAX = 16, /* of acquire */
+    COLUMNS_MAX = 18, /* of acquire */
     KEPT_MAX = 32, /* statements of the caller's own tables, prepared on one connection */
     BELLS_MAX =
         16, /* kept by one connection: as many locks as a program takes one after the other */
@@ -626,6 +626,12 @@ static enum rlk_class run(struct conn *c, struct rlk_call *call, struct exchange
         return class;
     *found = next_row(x);
     return end_step(c, call, x);
+}
+
+/* What came to nothing in any case when the connection was lost. */
+static enum rlk_class harmless(const struct conn *c, enum rlk_class class)
+{
+    return class != RLK_UNCERTAIN ? class : c->dead ? RLK_UNSENT : RLK_CONTENTION;
 }
 
 /* A step without rows: how many it changed. */
@@ -1588,13 +1594,56 @@ static enum rlk_class await(void *conn, struct rlk_call *call, const struct rlk_
 
 /* --- Locks */
 
+/* The row as the procedure has just made it. */
+static void take_grant(const struct rlk_claim *claim, int64_t token, int64_t now_us,
+                       struct rlk_grant *out)
+{
+    struct rlk_row *row = &out->row;
+
+    out->outcome = RLK_GRANTED;
+    *row = (struct rlk_row){.permits = claim->permits,
+                            .slot = claim->permits ? token : 0,
+                            .token = token,
+                            .acquired_us = now_us,
+                            .expires_us = now_us + claim->ttl_us,
+                            .ttl_us = claim->ttl_us,
+                            .pid = claim->pid,
+                            .now_us = now_us};
+    rlk_copy_text(row->name, sizeof row->name, claim->name, strlen(claim->name));
+    rlk_copy_text(row->owner, sizeof row->owner, claim->owner, strlen(claim->owner));
+    rlk_copy_text(row->host, sizeof row->host, claim->host, strlen(claim->host));
+    rlk_copy_text(row->program, sizeof row->program, claim->program, strlen(claim->program));
+    rlk_copy_text(row->note, sizeof row->note, claim->note, strlen(claim->note));
+}
+
+/* To call a procedure costs several times as much as to read one row. */
+static enum rlk_class look_at_holder(struct conn *c, struct rlk_call *call,
+                                     const struct rlk_claim *claim, struct rlk_grant *out,
+                                     bool *found)
+{
+    struct exchange x = {.step = RLK_STEP_LOOK};
+
+    give_text(&x, claim->name);
+    give_int(&x, claim->met_slot);
+    give_text(&x, claim->owner);
+    take_row(&x, &out->row);
+    out->outcome = RLK_HELD;
+    return harmless(c, run(c, call, &x, found));
+}
+
 static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                               struct rlk_grant *out)
 {
     struct exchange x = {.step = RLK_STEP_ACQUIRE};
     int granted = 0, behind = 0;
+    int64_t token = 0, now_us = 0;
     bool found = false;
 
+    if (claim->met_slot >= 0 && claim->ticket == 0 && call->where == RLK_OUTSIDE) {
+        const enum rlk_class class = look_at_holder(conn, call, claim, out, &found);
+        if (class != RLK_DONE || found)
+            return class;
+    }
     give_text(&x, claim->name);
     give_int(&x, claim->permits);
     give_text(&x, claim->owner);
@@ -1609,12 +1658,16 @@ static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rl
     give_joins(&x);
     take_int(&x, &granted);
     take_int(&x, &behind);
+    take_int64(&x, &token);
+    take_int64(&x, &now_us);
     take_row(&x, &out->row);
     const enum rlk_class class = run(conn, call, &x, &found);
 
     const bool held = out->row.name[0] != '\0';
     out->outcome = granted ? RLK_GRANTED : held ? RLK_HELD : behind ? RLK_BEHIND : RLK_IN_FLIGHT;
     out->behind = behind || !found;
+    if (granted && !held)
+        take_grant(claim, token, now_us, out);
     if (class == RLK_DONE && granted)
         keep_bell(conn, call, claim, out->row.token);
     return class;
@@ -1800,28 +1853,6 @@ static char *write_claims(const struct rlk_claim *claims, size_t count)
     }
     strcpy(out, "]");
     return text;
-}
-
-/* The row as the procedure has just made it. */
-static void take_grant(const struct rlk_claim *claim, int64_t token, int64_t now_us,
-                       struct rlk_grant *out)
-{
-    struct rlk_row *row = &out->row;
-
-    out->outcome = RLK_GRANTED;
-    *row = (struct rlk_row){.permits = claim->permits,
-                            .slot = claim->permits ? token : 0,
-                            .token = token,
-                            .acquired_us = now_us,
-                            .expires_us = now_us + claim->ttl_us,
-                            .ttl_us = claim->ttl_us,
-                            .pid = claim->pid,
-                            .now_us = now_us};
-    rlk_copy_text(row->name, sizeof row->name, claim->name, strlen(claim->name));
-    rlk_copy_text(row->owner, sizeof row->owner, claim->owner, strlen(claim->owner));
-    rlk_copy_text(row->host, sizeof row->host, claim->host, strlen(claim->host));
-    rlk_copy_text(row->program, sizeof row->program, claim->program, strlen(claim->program));
-    rlk_copy_text(row->note, sizeof row->note, claim->note, strlen(claim->note));
 }
 
 /* One row for each grant, or one without a token, which says who was the first not to be had. */
@@ -2313,12 +2344,6 @@ static void bind_value(MYSQL_BIND *bind, const rowlock_value *value)
         bind->buffer_length = value->length;
         return;
     }
-}
-
-/* What came to nothing in any case when the connection was lost. */
-static enum rlk_class harmless(const struct conn *c, enum rlk_class class)
-{
-    return class != RLK_UNCERTAIN ? class : c->dead ? RLK_UNSENT : RLK_CONTENTION;
 }
 
 /* A server that gets too long a packet closes the connection, and whether the client library still reads

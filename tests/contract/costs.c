@@ -61,13 +61,17 @@ static void round_trips(const struct contract *c, struct faultproxy *proxy, cons
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "a rival takes the lock");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try");
     tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
-    for (int i = 1; i < 5; i++) {
+    /* On MySQL the next ones look at the holder's row first, by a statement that is prepared once. */
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the second busy try in a row");
+    tap_is_int(faultproxy_round_trips(proxy), is_mysql(c) ? 2 : 1,
+               "takes one, on MySQL two where it is the first such one on the connection");
+    for (int i = 2; i < 5; i++) {
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try, number %d", i + 1);
         tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     }
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "the rival is done");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a grant after busy tries");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
+    tap_is_int(faultproxy_round_trips(proxy), is_mysql(c) ? 2 : 1, "takes one, on MySQL two");
     is_result(db, rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_OK, "a list of one page");
     tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
     is_result(db, rowlock_last_grant(db, "round trips", &token, &when), ROWLOCK_OK, "last_grant");
@@ -114,6 +118,39 @@ static void lost_answers(const struct contract *c, struct faultproxy *proxy, con
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and works");
     rowlock_lock_close(lock);
     rowlock_db_close(db);
+}
+
+/* What a handle remembers of its last try says where to look, never what is so. */
+static void busy_again(const struct contract *c, struct faultproxy *proxy, const char *url)
+{
+    rowlock_db *db = must_open(url), *other = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "busy again"), *rival = must_lock(other, "busy again");
+    const struct fault lost_answer = {.kind = FAULT_CUT, .side = ON_ANSWER};
+    rowlock_acquire_options reader = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    reader.permits = ROWLOCK_SHARED;
+    is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "a rival takes a lock");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "we are told that it is held");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "and again");
+    faultproxy_arm(proxy, 1, lost_answer);
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "and again where the answer is lost");
+    is_result(other, rowlock_release(rival), ROWLOCK_OK, "the rival is done");
+    is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "and takes it again");
+    int64_t token = rowlock_lock_token(rival);
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "we are told that it is held");
+    is_result(db, rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
+    tap_is_int(holder.token, token, "whose grant is the new one");
+    is_result(other, rowlock_downgrade(rival, ROWLOCK_SHARED), ROWLOCK_OK, "it lets readers in");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "which keeps us out");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "each time");
+    is_result(db, rowlock_acquire(lock, &reader), ROWLOCK_OK, "unless we are a reader");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "who is done");
+    is_result(other, rowlock_release(rival), ROWLOCK_OK, "as the rival is");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the lock is ours");
+    rowlock_lock_close(lock);
+    rowlock_lock_close(rival);
+    rowlock_db_close(db);
+    rowlock_db_close(other);
 }
 
 /* A status variable may be told a little late: what counts is what it says when it has come to rest. */
@@ -175,6 +212,7 @@ void contract_costs(const struct contract *c)
     }
     round_trips(c, proxy, url);
     lost_answers(c, proxy, url);
+    busy_again(c, proxy, url);
     faultproxy_stop(proxy);
     free(url);
 }

@@ -50,6 +50,7 @@ static bool is_without(const char *dialect, int step)
         {"postgres", RLK_STEP_ROW_LOCK},  {"mysql", RLK_STEP_ROW_LOCK},
         {"sqlite", RLK_STEP_ROWS_MARKED}, {"postgres", RLK_STEP_ROWS_MARKED},
         {"sqlite", RLK_STEP_ONCE_PROVE},  {"mysql", RLK_STEP_ONCE_PROVE},
+        {"sqlite", RLK_STEP_LOOK},        {"postgres", RLK_STEP_LOOK},
     };
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
         if ((int)without[i].step == step && strcmp(without[i].dialect, dialect) == 0)
