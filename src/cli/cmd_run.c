@@ -408,17 +408,24 @@ static int settle_once(struct watch *watch, int status)
     return status;
 }
 
+/* What ended the job ends us: a shell stops its script for that, and not for a status. */
+static int status_of_job(const struct job *job)
+{
+    return WIFSIGNALED(job->wait_status) ? die_later(WTERMSIG(job->wait_status))
+                                         : job_exit_status(job);
+}
+
 /* The terminal is taken back first: a key that ends --min-hold has to reach us. */
 static int finish(struct watch *watch)
 {
     bool had_terminal = watch->job.has_terminal;
     job_take_terminal(&watch->job);
-    int status = settle_once(watch, job_exit_status(&watch->job));
+    int status = settle_once(watch, status_of_job(&watch->job));
     int hold_signal = hold_on(watch);
     if (watch->reason != NO_REASON)
         status = EXIT_LOST;
     else if (hold_signal)
-        status = EXIT_SIGNAL + hold_signal;
+        status = die_later(hold_signal);
     status = give_back(watch, status);
     if (watch->cli->set.verbose)
         complain("run %s: the job ended with status %d", watch->cli->title,

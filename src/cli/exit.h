@@ -19,7 +19,7 @@ enum exit_status {
     EXIT_UNFIT = 78, /* no tables, foreign tables, a read-only or unsupported server */
     EXIT_CANNOT_EXECUTE = 126, /* run: the command is there but cannot be executed */
     EXIT_NOT_FOUND = 127, /* run: the command is not there */
-    EXIT_SIGNAL = 128 /* plus the number of the signal that ended it */
+    EXIT_SIGNAL = 128 /* plus its number: what shells show for one that died of a signal */
 };
 
 #endif

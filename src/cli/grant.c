@@ -170,7 +170,7 @@ static int after_signal(struct cli *cli, int result, int signal)
         if (released < 0)
             report_failure(cli, released);
     }
-    return EXIT_SIGNAL + signal;
+    return die_later(signal);
 }
 
 static int not_acquired(struct cli *cli, int result, size_t missing)

@@ -5,6 +5,8 @@
  */
 #include "commands.h"
 
+#include "signals.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +36,7 @@ static const struct command commands[] = {
      "Without -n, a server that is away is waited for, too.\n"
      "COMMAND finds ROWLOCK_NAME, ROWLOCK_TOKEN, ROWLOCK_OWNER and ROWLOCK_EXPIRES_AT in its\n"
      "environment. Its exit status is passed on; 75: not acquired; 76: lost while it ran.\n"
+     "A signal that ends COMMAND, or the waiting, ends run as well.\n"
      "With --once, COMMAND runs if it has not yet ended with 0 under this KEY; else nothing is "
      "run\n"
      "and the exit status is 0. 64: the key was used for another command.\n"
@@ -95,7 +98,8 @@ static const char *const exit_help =
     "  64  bad usage, name or URL             77  the database denies it\n"
     "  69  the database is unreachable        78  no tables, read-only, or not supported\n"
     "  70  internal or database error        126, 127  run: cannot execute, not found\n"
-    "  run passes on the command's own status, or 128 plus the signal that ended it.\n";
+    "  run passes on the command's own status. If a signal ended the command, run dies of the\n"
+    "  same signal, which a shell shows as 128 plus its number.\n";
 
 static const struct command *find_command(const char *name)
 {
@@ -219,6 +223,7 @@ int main(int argc, char **argv)
     disconnect_database(&cli);
     status = finish_output(status);
     free(cli.arguments);
+    die_of_signal(status);
     if (cli.abandon)
         _exit(status); /* a thread may still be inside the database's client library */
     return status;

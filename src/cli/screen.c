@@ -427,7 +427,7 @@ static bool take_signals(struct screen *s)
         else if (signal == SIGTSTP)
             suspend();
         else if (signal_ends(signal)) {
-            s->status = EXIT_SIGNAL + signal;
+            s->status = die_later(signal);
             return false;
         }
     }
@@ -492,7 +492,7 @@ bool screen_watch(struct looker *looker, struct view *first, int *status)
     signals_cancel(looker->cli->db);
     int signal = signals_keep();
     if (signal) {
-        s.status = EXIT_SIGNAL + signal;
+        s.status = die_later(signal);
     } else if (looker_start(looker)) {
         show(&s);
         looker_stop(looker);

@@ -4,10 +4,14 @@
  */
 #include "signals.h"
 
+#include "exit.h"
+
 #include <errno.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <time.h>
 #ifdef __linux__
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #endif
 
@@ -103,6 +107,42 @@ int signals_next(int64_t wait_ms)
                             .tv_nsec = (long)(wait_ms % 1000) * 1000000};
     int signal = sigtimedwait(&kept, NULL, &wait);
     return signal > 0 ? signal : 0;
+}
+
+/* ---------------------------------------------------------------- the end */
+
+static int deadly;
+
+int die_later(int signal)
+{
+    deadly = signal;
+    return EXIT_SIGNAL + signal;
+}
+
+/* A core file would be one of ours, and tell nothing about the job. */
+static void leave_no_core(void)
+{
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+#ifdef __linux__
+    prctl(PR_SET_DUMPABLE, 0);
+#endif
+}
+
+/* A process with the number 1 survives it, and then exits with the status. */
+void die_of_signal(int status)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigset_t set;
+    if (!deadly || status != EXIT_SIGNAL + deadly)
+        return;
+    leave_no_core();
+    sigemptyset(&action.sa_mask);
+    sigaction(deadly, &action, NULL);
+    sigemptyset(&set);
+    sigaddset(&set, deadly);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    raise(deadly);
 }
 
 void signals_restore(void)

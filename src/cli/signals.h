@@ -29,6 +29,13 @@ int signals_next(int64_t wait_ms);
  * read. -1 where there is no such thing. */
 int signals_fd(void);
 
+/* This process is to die of the signal when all is done, so that the shell that called it sees what happened.
+ * Returns the status that shells show for it. */
+int die_later(int signal);
+
+/* Dies of that signal, if status is still the one that die_later() returned. */
+void die_of_signal(int status);
+
 /* In a child: everything as this process found it. */
 void signals_restore(void);
 

@@ -75,6 +75,26 @@ forwarding() {
     holds "and its children, since it is sent to all of the group" until_true 5 gone "$(cat "$got.child")"
 }
 
+# died COMMAND…: the signal that ended it, 0 if it exited; as its parent sees it.
+died() { perl -e 'open STDERR, ">", "/dev/null"; system @ARGV; print $? & 127' -- "$@"; }
+
+dying() {
+    local signal
+    for signal in INT QUIT TERM HUP USR1 ALRM KILL SEGV; do
+        same "run dies of the SIG$signal that ended its command" \
+            "$(died "$command" run dying -- sh -c "kill -$signal \$\$")" "$(kill -l $signal)"
+    done
+    same "and not if that exits with 130 by itself" "$(died "$command" run dying -- sh -c 'exit 130')" 0
+    same "a signal that ends --min-hold ends it, too" \
+        "$(died sh -c '(sleep 1; kill -TERM $$) & exec "$0" run --min-hold 1m dying true' "$command")" 15
+    rl acquire dying --owner somebody
+    same "and one that ends the waiting" \
+        "$(died sh -c '(sleep 1; kill -INT $$) & exec "$0" run dying true' "$command")" 2
+    rl break dying
+    exits "nothing is left behind" 0 run -n dying true
+    holds "nor a core file" test ! -e core
+}
+
 stopping() {
     local got=$work/stopper
     rm -f "$got"
@@ -135,6 +155,7 @@ typed() {
 }
 
 terminal() {
+    local shell
     command -v script >/dev/null || {
         echo "ok $((++tap_count)) - $(about terminal) # SKIP there is no script(1)"
         return
@@ -144,8 +165,10 @@ terminal() {
     same "and its status is passed on" "$status" 0
     typed '\003' "$command" run tty -- sh -c 'echo ready; sleep 300'
     same "Ctrl-C ends it" "$status" 130
-    typed '\003' sh -c '"$0" run tty -- sh -c "echo ready; sleep 300"; echo next line' "$command"
-    same "and the script that called it" "${out/next line/}" "$out"
+    for shell in sh bash; do
+        typed '\003' $shell -c '"$0" run tty -- sh -c "echo ready; sleep 300"; echo next line' "$command"
+        same "and the script that called it ($shell)" "${out/next line/}" "$out"
+    done
     typed '\032\003' "$command" run tty -- sh -c 'trap "echo interrupted; exit 5" INT; echo ready; while :; do sleep 0.1; done'
     has "Ctrl-Z does not suspend it" "$out" "not suspended"
     has "it goes on and can be interrupted" "$out" "interrupted"
@@ -156,6 +179,10 @@ terminal() {
     typed '\003' "$command" run tty true
     has "on a terminal the waiting is explained" "$out" "'tty' is held by rowlock["
     same "Ctrl-C ends the waiting" "$status" 130
+    for shell in sh bash; do
+        typed '\003' $shell -c '"$0" run tty true; echo next line' "$command"
+        same "and the script that called it ($shell)" "${out/next line/}" "$out"
+    done
     rl break tty
 }
 
@@ -164,6 +191,7 @@ all() {
     waiting
     any_moment
     forwarding
+    dying
     stopping
     killing
     terminal
