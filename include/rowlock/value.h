@@ -16,7 +16,9 @@ typedef enum rowlock_kind {
     ROWLOCK_NULL = 0,
     ROWLOCK_INT = 1, /* number */
     ROWLOCK_REAL = 2, /* real: a double, which must be finite */
-    ROWLOCK_DECIMAL = 3, /* text and length: digits, exact: "19.90" */
+    /* text and length: digits, exact: "19.90". Also an integer above 2^63 - 1 of an unsigned column of MySQL
+     * or MariaDB, when it is read and when it is given. */
+    ROWLOCK_DECIMAL = 3,
     ROWLOCK_TEXT = 4, /* text and length: UTF-8 */
     ROWLOCK_BYTES = 5, /* text and length: any bytes */
     ROWLOCK_BOOL = 6, /* number: 0 or 1 */

@@ -1,7 +1,7 @@
 -- What a table's columns are, for those that are read and written by their versions.
 --
 -- {schema} NULL: the current database  {name}, each several times
--- rows: column, category, not null, highest value if it is an integer (-1: generated); its type inside of JSON_TABLE;
+-- rows: column, category (wide: an unsigned integer of 64 bits), not null, highest value if it is an integer (-1: generated); its type inside of JSON_TABLE;
 --       how % is unpacked, given, compared and shown; unique keys it is in, each as id/number of columns;
 --       the schema where the table was found
 --       a row without a column for each kind that a parameter of the caller's own SQL may have
@@ -13,7 +13,8 @@
 
 /* rowlock:table */
 SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
-       CASE WHEN c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'year') THEN 'int'
+       CASE WHEN c.DATA_TYPE = 'bigint' AND c.COLUMN_TYPE LIKE '%unsigned%' THEN 'wide'
+            WHEN c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'year') THEN 'int'
             WHEN c.DATA_TYPE IN ('float', 'double') THEN 'real' WHEN c.DATA_TYPE = 'decimal' THEN 'decimal'
             WHEN c.DATA_TYPE IN ('date', 'datetime', 'timestamp', 'time') THEN 'time'
             WHEN c.DATA_TYPE IN ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'bit') THEN 'bytes'
@@ -24,7 +25,8 @@ SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
        + CASE WHEN c.COLUMN_TYPE NOT LIKE '%unsigned%' THEN 0 WHEN c.DATA_TYPE = 'tinyint' THEN 128
               WHEN c.DATA_TYPE = 'smallint' THEN 32768 WHEN c.DATA_TYPE = 'mediumint' THEN 8388608
               WHEN c.DATA_TYPE = 'int' THEN 2147483648 ELSE 0 END END,
-       CASE WHEN c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'year') THEN 'BIGINT'
+       CASE WHEN c.DATA_TYPE = 'bigint' AND c.COLUMN_TYPE LIKE '%unsigned%' THEN 'DECIMAL(20)'
+            WHEN c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'year') THEN 'BIGINT'
             WHEN c.DATA_TYPE IN ('float', 'double') THEN 'DOUBLE' ELSE 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */' END,
        CASE WHEN c.DATA_TYPE IN ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'bit') THEN 'UNHEX(%)'
             ELSE '%' END,

@@ -30,9 +30,9 @@ static rowlock_kind read_category(const rowlock_value *cell)
     static const struct {
         const char *name;
         rowlock_kind kind;
-    } categories[] = {{"int", ROWLOCK_INT},   {"real", ROWLOCK_REAL}, {"decimal", ROWLOCK_DECIMAL},
-                      {"text", ROWLOCK_TEXT}, {"bool", ROWLOCK_BOOL}, {"bytes", ROWLOCK_BYTES},
-                      {"time", ROWLOCK_TIME}};
+    } categories[] = {{"int", ROWLOCK_INT},         {"wide", ROWLOCK_INT},  {"real", ROWLOCK_REAL},
+                      {"decimal", ROWLOCK_DECIMAL}, {"text", ROWLOCK_TEXT}, {"bool", ROWLOCK_BOOL},
+                      {"bytes", ROWLOCK_BYTES},     {"time", ROWLOCK_TIME}};
     for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
         if (cell->length == strlen(categories[i].name) &&
             memcmp(cell->text, categories[i].name, cell->length) == 0)
@@ -55,6 +55,7 @@ static int64_t read_number(const rowlock_value *cell)
 static void read_column(struct looking *l, struct rlk_column *column, const rowlock_value *cells)
 {
     column->kind = read_category(&cells[CATEGORY]);
+    column->is_wide = cells[CATEGORY].length == 4 && memcmp(cells[CATEGORY].text, "wide", 4) == 0;
     column->not_null = read_number(&cells[NOT_NULL]) != 0;
     column->most = read_number(&cells[MOST]);
     column->wire = copy_cell(l, &cells[WIRE]);

@@ -28,6 +28,9 @@ static bool takes(const struct rlk_column *column, rowlock_kind kind)
 {
     switch (column->kind) {
     case ROWLOCK_INT:
+        if (kind == ROWLOCK_DECIMAL)
+            return column->is_wide;
+        return kind == ROWLOCK_INT || kind == ROWLOCK_BOOL;
     case ROWLOCK_BOOL:
         return kind == ROWLOCK_INT || kind == ROWLOCK_BOOL;
     case ROWLOCK_REAL:
@@ -66,6 +69,17 @@ static bool is_decimal(const char *text, size_t length)
     return at == end && at > exponent && at - exponent < 5;
 }
 
+/* Digits alone, and no more of them than 64 bits can hold. */
+static bool is_wide_number(const char *text, size_t length)
+{
+    static const char most[] = "18446744073709551615";
+    size_t digits = 0;
+    while (digits < length && text[digits] >= '0' && text[digits] <= '9')
+        digits++;
+    return digits == length && (length < sizeof most - 1 ||
+                                (length == sizeof most - 1 && memcmp(text, most, length) <= 0));
+}
+
 static const char *find_flaw(const struct rlk_column *column, const rowlock_value *value)
 {
     if ((unsigned)value->kind >= RLK_KINDS)
@@ -76,6 +90,9 @@ static const char *find_flaw(const struct rlk_column *column, const rowlock_valu
         return "is not finite";
     if (value->kind == ROWLOCK_DECIMAL && !is_decimal(value->text, value->length))
         return "is not a decimal number such as 19.90";
+    if (value->kind == ROWLOCK_DECIMAL && column->is_wide &&
+        !is_wide_number(value->text, value->length))
+        return "is no whole number from 0 to 18446744073709551615";
     if (is_text(value->kind) && value->length > 0 && memchr(value->text, 0, value->length))
         return "has a zero byte in it; give it as bytes";
     if (is_text(value->kind) && !rlk_is_utf8(value->text, value->length))
@@ -102,6 +119,18 @@ int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlo
                     name_of(column->kind), name_of(value->kind));
 }
 
+/* One spelling for each number, so that keys can be told apart by their bytes. */
+static rowlock_value fit_wide(const rowlock_value *digits)
+{
+    char text[24];
+    rowlock_value fit = *digits;
+    for (; fit.length > 1 && *fit.text == '0'; fit.length--)
+        fit.text++;
+    rlk_copy_text(text, sizeof text, fit.text, fit.length);
+    uint64_t number = strtoull(text, NULL, 10);
+    return number <= INT64_MAX ? rowlock_int((int64_t)number) : fit;
+}
+
 rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *value)
 {
     rowlock_value fit = *value;
@@ -110,6 +139,8 @@ rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *valu
         fit.kind = column->kind;
     if (column->kind == ROWLOCK_REAL && value->kind == ROWLOCK_INT)
         fit = rowlock_real((double)value->number);
+    if (column->is_wide && value->kind == ROWLOCK_DECIMAL)
+        fit = fit_wide(value);
     return fit;
 }
 
@@ -228,6 +259,8 @@ static void add_json(struct rlk_buffer *b, const struct rlk_column *column,
     bool as_number = is_scalar(column->kind);
     if (value->kind == ROWLOCK_NULL) {
         rlk_buffer_text(b, "null");
+    } else if (column->is_wide && value->kind == ROWLOCK_DECIMAL) {
+        rlk_buffer_add(b, value->text, value->length);
     } else if (as_number && !is_scalar(value->kind)) { /* a decimal for a real */
         add_real(b, read_real(value));
     } else {

@@ -30,6 +30,8 @@ struct rlk_column {
     char *name; /* quoted; NULL: a parameter */
     rowlock_kind kind; /* that it is mostly given as; NULL: any */
     bool not_null;
+    bool
+        is_wide; /* an integer of 64 bits without a sign: what int64_t cannot hold is given as a decimal */
     int64_t most; /* that an integer can be; 0: it is none; below 0: the database alone sets it */
     char *wire; /* type within a pack */
     char *unpack, *value, *match, *show;

@@ -465,7 +465,18 @@ static void mysql_columns(const struct site *s)
     try_column(s, &(struct trial){"BINARY(4)", GOOD(fixed), BAD(too_long)});
     try_column(s, &(struct trial){"YEAR", GOOD(years)});
     try_column(s, &(struct trial){"JSON", GOOD(json), BAD(brace)});
-    try_column(s, &(struct trial){"BIGINT UNSIGNED", GOOD(years)});
+    const struct sample wide[] = {SAME(rowlock_decimal("18446744073709551615")),
+                                  SAME(rowlock_decimal("9223372036854775808")),
+                                  SAME(rowlock_int(INT64_MAX)),
+                                  {rowlock_decimal("42"), rowlock_int(42)},
+                                  SAME(rowlock_int(0))};
+    const rowlock_value too_wide[] = {rowlock_int(-1), rowlock_decimal("18446744073709551616"),
+                                      rowlock_decimal("-1")};
+    const rowlock_value not_whole[] = {rowlock_decimal("1.5"), rowlock_text("1")};
+    const struct sample by_set[] = {wide[0], wide[1], wide[3]};
+    try_column(s, &(struct trial){"BIGINT UNSIGNED", GOOD(wide), BAD(too_wide)});
+    try_column(s, &(struct trial){"BIGINT UNSIGNED", GOOD(by_set), BAD(not_whole)});
+    try_column(s, &(struct trial){"BIGINT UNSIGNED", GOOD(by_set), .by_set = true});
 }
 
 /* ---- keys */
@@ -587,6 +598,11 @@ static void mysql_keys(const struct site *s)
         {"BIGINT UNSIGNED",
          {rowlock_int(0), rowlock_int(INT64_MAX), rowlock_int(1)},
          rowlock_int(2),
+         no_again},
+        {"BIGINT UNSIGNED",
+         {rowlock_decimal("18446744073709551615"), rowlock_decimal("9223372036854775808"),
+          rowlock_int(5)},
+         rowlock_int(-5),
          no_again},
     };
     for (int i = 0; i < COUNT(trials); i++)

@@ -240,6 +240,41 @@ static void texts(const struct contract *c)
     tour_close(&tour);
 }
 
+/* Both as they were read; one chunk ends at such a key. */
+static int write_back(void *context, const rowlock_row *row, rowlock_value *values)
+{
+    (void)context;
+    (void)row;
+    (void)values;
+    return 0;
+}
+
+static void unsigned_numbers(const struct contract *c)
+{
+    struct tour tour = tour_open(c);
+    site_table(&tour.site, "walk_wide",
+               "id BIGINT UNSIGNED PRIMARY KEY, n BIGINT UNSIGNED, version BIGINT NOT NULL");
+    site_run(&tour.site, "INSERT INTO walk_wide VALUES (7, 1, 1), "
+                         "(9223372036854775807, 9223372036854775807, 1), "
+                         "(9223372036854775808, 18446744073709551615, 1), "
+                         "(18446744073709551615, 9223372036854775808, 1)");
+    rowlock_table *t = must_open_table(&tour.site, "walk_wide", NAMES("n"));
+    tour.how.each = write_back;
+    tour.how.progress = NULL;
+    tour.how.failed = NULL;
+    tour.how.chunk = 3;
+    is_result(tour.site.db, rowlock_walk(t, &tour.how, NULL), ROWLOCK_OK,
+              "rows with numbers above those of int64_t are walked");
+    site_finds(&tour.site, "4", "and each is written back as it was",
+               "SELECT COUNT(*) FROM walk_wide WHERE version = 2 AND "
+               "(id, n) IN ((7, 1), (9223372036854775807, 9223372036854775807), "
+               "(9223372036854775808, 18446744073709551615), "
+               "(18446744073709551615, 9223372036854775808))");
+    rowlock_table_close(t);
+    site_run(&tour.site, "DROP TABLE walk_wide");
+    tour_close(&tour);
+}
+
 static void misuse(const struct contract *c)
 {
     make_rows(c, 1);
@@ -851,6 +886,8 @@ void contract_walk(const struct contract *c)
     alone(c);
     no_rows(c);
     texts(c);
+    if (is_mysql(c))
+        unsigned_numbers(c);
     misuse(c);
     beside_a_writer(c);
     beside_comings_and_goings(c);
