@@ -22,8 +22,9 @@ static enum rlk_class run_install(rowlock_db *db, struct rlk_call *call, void *c
 struct inspecting {
     bool before_install; /* what install mends by itself is no obstacle */
     int found; /* how many */
+    int warned; /* and how many that are no more than a risk */
     bool mended; /* install mends all of them */
-    char object[160]; /* the first */
+    char object[160]; /* the first that matters most */
     char problem[300];
 };
 
@@ -39,15 +40,17 @@ static int take_object(void *context, const rowlock_value *cells, size_t count)
     struct inspecting *i = context;
     if (count < INSPECTED || !cells[OBJECT].text || !cells[PROBLEM].text)
         return 1;
-    bool mended = cells[MENDED].number != 0;
+    bool warning = cells[MENDED].kind == ROWLOCK_NULL;
+    bool mended = warning || cells[MENDED].number != 0;
     if (i->before_install && mended)
         return 0;
-    if (i->found == 0 || (i->mended && !mended)) {
+    if (warning ? i->found + i->warned == 0 : i->found == 0 || (i->mended && !mended)) {
         rlk_copy_text(i->object, sizeof i->object, cells[OBJECT].text, cells[OBJECT].length);
         rlk_copy_text(i->problem, sizeof i->problem, cells[PROBLEM].text, cells[PROBLEM].length);
     }
     i->mended = i->mended && mended;
-    i->found++;
+    i->found += !warning;
+    i->warned += warning;
     return 0;
 }
 
@@ -216,13 +219,18 @@ static int judge_objects(rowlock_db *db, struct checking *c, bool *may_go_on)
     *may_go_on = result == ROWLOCK_OK && i.mended;
     if (result != ROWLOCK_OK || !db->texts.sql[RLK_STEP_OBJECTS])
         return result;
-    if (i.found == 0)
+    int count = i.found ? i.found : i.warned;
+    if (count == 0)
         snprintf(value, sizeof value, "as rowlock makes them");
-    else if (i.found == 1)
+    else if (count == 1)
         snprintf(value, sizeof value, "%s", i.object);
     else
-        snprintf(value, sizeof value, "%s, and %d more", i.object, i.found - 1);
-    report(c, "objects", value, i.found == 0 ? ROWLOCK_FINE : ROWLOCK_BAD, i.problem);
+        snprintf(value, sizeof value, "%s, and %d more", i.object, count - 1);
+    report(c, "objects", value,
+           i.found    ? ROWLOCK_BAD
+           : i.warned ? ROWLOCK_WARNING
+                      : ROWLOCK_FINE,
+           i.problem);
     return ROWLOCK_OK;
 }
 
@@ -286,8 +294,8 @@ int rowlock_install(rowlock_db *db)
         return before;
     struct rlk_step_call step = {.run = run_install, .without_tables = true};
     result = rlk_do(db, &step);
-    if (result != ROWLOCK_OK)
-        return before == ROWLOCK_OK && may_lock(db) ? ROWLOCK_OK : result;
+    if (result != ROWLOCK_OK && (before != ROWLOCK_OK || !may_lock(db)))
+        return result;
     result = refuse_objects(db, false);
     if (result != ROWLOCK_OK)
         return result;

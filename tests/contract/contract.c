@@ -137,7 +137,7 @@ static void drop_all(const struct contract *c, const char *prefix)
     /* Of both servers; what one does not have is not there. */
     static const char *const routines[] = {"grant", "grant_all", "enqueue",   "leave", "ring",
                                            "guard", "make_room", "downgrade", "renew", "renew_all",
-                                           "fence", "break",     "fold",      "raise"};
+                                           "fence", "break",     "fold",      "raise", "look"};
     void *session = c->raw->open(c->url);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         drop_if_there(c, session, "TABLE", prefix, tables[i]);

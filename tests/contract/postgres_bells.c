@@ -126,6 +126,7 @@ void contract_postgres_only(const struct contract *c)
     applications_channels(c, false);
     our_channels(c);
     contract_postgres_first(c);
+    contract_postgres_objects(c);
     if (c->pooled)
         return; /* nobody listens through one that lends a session for a transaction */
     applications_channels(c, true);

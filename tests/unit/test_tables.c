@@ -103,6 +103,9 @@ static const rowlock_value DRIFT[] = {
     {.kind = ROWLOCK_TEXT, .text = "grant", .length = 5},
     {.kind = ROWLOCK_TEXT, .text = "has an old body", .length = 15},
     {.kind = ROWLOCK_BOOL, .number = 1}};
+static const rowlock_value RISK[] = {{.kind = ROWLOCK_TEXT, .text = "schema", .length = 6},
+                                     {.kind = ROWLOCK_TEXT, .text = "is open", .length = 7},
+                                     {.kind = ROWLOCK_NULL}};
 #define OBJECT(what) ANSWER(.cells = what, .rows = 1, .width = 3)
 
 static void test_install_over_trap(void)
@@ -273,6 +276,13 @@ static void test_check_objects(void)
     tap_is_int(rowlock_check(db, note_finding, &f, &worst), ROWLOCK_OK,
                "a look at a routine that was made for another place");
     tap_ok(f.bad == 2 && script_count(OP_FACTS) == 1, "goes on to everything else");
+    worst = ROWLOCK_FINE;
+    script_next(OP_OBJECTS, OBJECT(RISK));
+    tap_is_int(rowlock_check(db, note_finding, &f, &worst), ROWLOCK_OK, "a look at a risk");
+    tap_is_int(worst, ROWLOCK_WARNING, "warns");
+    tap_is_str(f.objects, "schema: is open", "of what it is");
+    script_next(OP_OBJECTS, OBJECT(RISK));
+    tap_is_int(rowlock_install(db), ROWLOCK_OK, "and installing goes on");
     rowlock_db_close(db);
 }
 

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What somebody may have prepared on PostgreSQL by the names of our tables and functions, so that it runs with
+ * the rights of all who lock: check names it, install refuses it, or makes it anew where that is enough.
+ */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROLE "rowlock_test_mallory"
+#define TRIGGER_FUNCTION                                                                 \
+    "CREATE FUNCTION obj_trap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; " \
+    "END'; "
+#define RING_BODY "LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN true; END'"
+
+static const struct {
+    const char *made, *undone; /* NULL: installing mends it */
+    const char *object, *problem; /* words of the finding */
+} traps[] = {
+    {TRIGGER_FUNCTION "CREATE TRIGGER trap BEFORE INSERT ON obj_locks FOR EACH ROW EXECUTE "
+                      "FUNCTION obj_trap()",
+     "DROP FUNCTION obj_trap CASCADE", "table obj_locks", "the trigger trap"},
+    {"CREATE RULE trap AS ON INSERT TO obj_tokens DO ALSO SELECT 1", "DROP RULE trap ON obj_tokens",
+     "table obj_tokens", "the rule trap"},
+    {"ALTER TABLE obj_meta ENABLE ROW LEVEL SECURITY",
+     "ALTER TABLE obj_meta DISABLE ROW LEVEL SECURITY", "table obj_meta", "row level security"},
+    {"CREATE POLICY trap ON obj_once USING (true)", "DROP POLICY trap ON obj_once",
+     "table obj_once", "policies"},
+    {"CREATE TABLE obj_child () INHERITS (obj_waiters)", "DROP TABLE obj_child",
+     "table obj_waiters", "inherits"},
+    {"ALTER TABLE obj_fences RENAME TO obj_kept; CREATE VIEW obj_fences AS SELECT * FROM obj_kept",
+     "DROP VIEW obj_fences; ALTER TABLE obj_kept RENAME TO obj_fences", "table obj_fences",
+     "a view"},
+    {"CREATE FUNCTION obj_text() RETURNS text LANGUAGE sql AS 'SELECT '''''; ALTER TABLE obj_locks "
+     "ALTER note SET DEFAULT obj_text()",
+     "ALTER TABLE obj_locks ALTER note SET DEFAULT ''; DROP FUNCTION obj_text()", "table obj_locks",
+     "a default"},
+    {"CREATE FUNCTION obj_fine(text) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT true'; ALTER "
+     "TABLE obj_tokens ADD CONSTRAINT trap CHECK (obj_fine(name))",
+     "DROP FUNCTION obj_fine CASCADE", "table obj_tokens", "constraint"},
+    {"CREATE FUNCTION obj_fine(text) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT true'; CREATE "
+     "INDEX trap ON obj_locks (obj_fine(owner))",
+     "DROP FUNCTION obj_fine CASCADE", "table obj_locks", "index"},
+    {"CREATE DOMAIN obj_domain AS text CHECK (VALUE <> 'x'); ALTER TABLE obj_locks ALTER note TYPE "
+     "obj_domain",
+     "ALTER TABLE obj_locks ALTER note TYPE text; DROP DOMAIN obj_domain", "table obj_locks",
+     "type"},
+    {"CREATE TABLE obj_other (name text PRIMARY KEY); ALTER TABLE obj_fences ADD CONSTRAINT trap "
+     "FOREIGN KEY (resource) REFERENCES obj_other",
+     "DROP TABLE obj_other CASCADE", "table obj_fences", "the constraint trap"},
+    {"ALTER TABLE obj_walks OWNER TO " ROLE, "ALTER TABLE obj_walks OWNER TO CURRENT_USER",
+     "table obj_walks", "belongs to role " ROLE},
+    {"ALTER FUNCTION obj_ring(text) OWNER TO " ROLE,
+     "ALTER FUNCTION obj_ring(text) OWNER TO CURRENT_USER", "function obj_ring(p_name text)",
+     "belongs to role " ROLE},
+    {"CREATE FUNCTION obj_ring(varchar) RETURNS boolean " RING_BODY,
+     "DROP FUNCTION obj_ring(varchar)", "function obj_ring(character varying)", "other parameters"},
+    {"CREATE OR REPLACE FUNCTION obj_ring(p_name text) RETURNS boolean " RING_BODY, NULL,
+     "function obj_ring(p_name text)", "not what this version makes"},
+    {"ALTER FUNCTION obj_ring(text) SECURITY DEFINER", NULL, "function obj_ring(p_name text)",
+     "not what this version makes"},
+    {"ALTER FUNCTION obj_ring(text) SET search_path = public", NULL,
+     "function obj_ring(p_name text)", "not what this version makes"},
+    {"DROP FUNCTION obj_guard", NULL, "function", "missing"},
+};
+
+struct found {
+    char object[300], problem[600];
+    rowlock_verdict verdict;
+    bool further; /* there was another finding */
+};
+
+static int find_objects(void *context, const rowlock_finding *finding)
+{
+    struct found *f = context;
+    bool objects = strcmp(finding->item, "objects") == 0;
+    f->further = f->further || !objects;
+    if (!objects)
+        return 0;
+    snprintf(f->object, sizeof f->object, "%s", finding->value);
+    snprintf(f->problem, sizeof f->problem, "%s", finding->advice);
+    f->verdict = finding->verdict;
+    return 0;
+}
+
+static struct found look(rowlock_db *db)
+{
+    struct found f = {.verdict = ROWLOCK_FINE};
+    rowlock_verdict worst = ROWLOCK_FINE;
+    is_result(db, rowlock_check(db, find_objects, &f, &worst), ROWLOCK_OK, "check");
+    return f;
+}
+
+static void is_trapped(const struct contract *c, rowlock_db *db, int which)
+{
+    const char *made = traps[which].made, *undone = traps[which].undone;
+    db_exec(c->raw, c->url, "%s", made);
+    struct found f = look(db);
+    tap_is_int(f.verdict, ROWLOCK_BAD, "found: %s", made);
+    tap_ok(strstr(f.object, traps[which].object) && strstr(f.problem, traps[which].problem),
+           "by name and with the reason: %s: %s", f.object, f.problem);
+    tap_is_int(f.further, !undone, "check goes on only if installing mends it");
+    is_result(db, rowlock_install(db), undone ? ROWLOCK_ESCHEMA : ROWLOCK_OK, "install");
+    if (undone) {
+        tap_ok(strstr(why(db), traps[which].problem), "says so too");
+        db_exec(c->raw, c->url, "%s", undone);
+    }
+    tap_is_int(look(db).verdict, ROWLOCK_FINE, "then it is fine");
+}
+
+/* Made before us, and so complete that nothing is missing. */
+static void foreign_installation(const struct contract *c, const char *url)
+{
+    rowlock_db *db = must_open(url);
+    db_exec(c->raw, c->url,
+            "DO $$ DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE "
+            "tablename LIKE 'obj\\_%%' LOOP EXECUTE 'ALTER TABLE ' || t || ' OWNER TO " ROLE
+            "'; END LOOP; END $$");
+    is_result(db, rowlock_install(db), ROWLOCK_ESCHEMA, "somebody else's installation is refused");
+    rowlock_db_close(db);
+}
+
+/* A renamed schema, and another by its name: the functions lock in that one. */
+static void renamed(const struct contract *c)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    db_exec(c->raw, c->url, "DROP SCHEMA IF EXISTS obj_live, obj_old CASCADE");
+    db_exec(c->raw, c->url, "CREATE SCHEMA obj_live");
+    options.schema = "obj_live";
+    rowlock_db *live = must_open_with(c->url, &options);
+    is_result(live, rowlock_install(live), ROWLOCK_OK, "tables in a schema");
+    db_exec(c->raw, c->url, "ALTER SCHEMA obj_live RENAME TO obj_old; CREATE SCHEMA obj_live");
+    rowlock_db_close(live);
+    live = must_open_with(c->url, &options);
+    is_result(live, rowlock_install(live), ROWLOCK_OK, "it is renamed, and another made");
+    options.schema = "obj_old";
+    rowlock_db *old = must_open_with(c->url, &options);
+    rowlock_lock *lock = must_lock(old, "renamed");
+    struct found f = look(old);
+    tap_ok(f.verdict == ROWLOCK_BAD && strstr(f.problem, "another schema"),
+           "check sees functions of the old name: %s", f.problem);
+    is_result(old, rowlock_install(old), ROWLOCK_OK, "install mends them");
+    tap_is_int(look(old).verdict, ROWLOCK_FINE, "as check says");
+    is_result(old, try_lock(lock, 30000), ROWLOCK_OK, "a lock there");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM obj_live.rowlock_locks"), 0,
+               "is not one in the other");
+    rowlock_lock_close(lock);
+    rowlock_db_close(old);
+    rowlock_db_close(live);
+    db_exec(c->raw, c->url, "DROP SCHEMA obj_live, obj_old CASCADE");
+}
+
+static void open_schema(const struct contract *c)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.schema = "obj_open";
+    db_exec(c->raw, c->url, "DROP SCHEMA IF EXISTS obj_open CASCADE");
+    db_exec(c->raw, c->url, "CREATE SCHEMA obj_open");
+    rowlock_db *db = must_open_with(c->url, &options);
+    is_result(db, rowlock_install(db), ROWLOCK_OK, "tables in a schema of their own");
+    tap_is_int(look(db).verdict, ROWLOCK_FINE, "where nobody else may create");
+    db_exec(c->raw, c->url, "GRANT CREATE ON SCHEMA obj_open TO PUBLIC");
+    struct found f = look(db);
+    tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.problem, "REVOKE CREATE") && f.further,
+           "that others may is worth a warning: %s", f.problem);
+    is_result(db, rowlock_install(db), ROWLOCK_OK, "and no obstacle");
+    rowlock_db_close(db);
+    db_exec(c->raw, c->url, "DROP SCHEMA obj_open CASCADE");
+}
+
+void contract_postgres_objects(const struct contract *c)
+{
+    char *url = fresh_tables(c, "obj_");
+    db_exec(c->raw, c->url,
+            "DO $$ BEGIN CREATE ROLE " ROLE "; EXCEPTION WHEN duplicate_object THEN "
+            "NULL; END $$");
+    rowlock_db *db = must_open(url);
+    for (int i = 0; i < (int)(sizeof traps / sizeof traps[0]); i++)
+        is_trapped(c, db, i);
+    rowlock_db_close(db);
+    foreign_installation(c, url);
+    drop_tables(c, "obj_", url);
+    renamed(c);
+    open_schema(c);
+    db_exec(c->raw, c->url, "DROP ROLE " ROLE);
+}
