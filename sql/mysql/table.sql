@@ -3,7 +3,7 @@
 -- {schema} NULL: the current database  {name}, each several times
 -- rows: column, category (wide: an unsigned integer of 64 bits), not null, highest value if it is an integer (-1: generated); its type inside of JSON_TABLE;
 --       how % is unpacked, given, compared and shown; unique keys it is in, each as id/number of columns;
---       the schema where the table was found
+--       the schema where the table was found; how a comparison with % is written
 --       a row without a column for each kind that a parameter of the caller's own SQL may have
 --
 -- A plain read. Texts out of JSON are in utf8mb4 whatever the connection has (before 8.0.31 MySQL knows no word for
@@ -56,15 +56,15 @@ SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
          WHERE s.TABLE_SCHEMA = COALESCE(CONVERT({schema} USING utf8mb4), DATABASE())
            AND s.TABLE_NAME = CONVERT({name} USING utf8mb4) AND s.COLUMN_NAME = c.COLUMN_NAME
            AND s.NON_UNIQUE = 0 AND s.SUB_PART IS NULL),
-       CAST(CONVERT(c.TABLE_SCHEMA USING utf8mb4) AS BINARY)
+       CAST(CONVERT(c.TABLE_SCHEMA USING utf8mb4) AS BINARY), '# ~ %'
   FROM information_schema.COLUMNS c
  WHERE c.TABLE_SCHEMA = COALESCE(CONVERT({schema} USING utf8mb4), DATABASE())
    AND c.TABLE_NAME = CONVERT({name} USING utf8mb4)
-UNION ALL SELECT NULL, 'int', 0, 0, 'BIGINT', '%', '%', '', '', NULL, NULL
-UNION ALL SELECT NULL, 'bool', 0, 0, 'BIGINT', '%', '%', '', '', NULL, NULL
-UNION ALL SELECT NULL, 'real', 0, 0, 'DOUBLE', '%', '%', '', '', NULL, NULL
-UNION ALL SELECT NULL, 'decimal', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CAST(CONVERT(% USING utf8mb4) AS DECIMAL(65,30))', '', '', NULL, NULL
-UNION ALL SELECT NULL, 'text', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL, NULL
-UNION ALL SELECT NULL, 'time', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL, NULL
-UNION ALL SELECT NULL, 'bytes', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', 'UNHEX(%)', '%', '', '', NULL, NULL
+UNION ALL SELECT NULL, 'int', 0, 0, 'BIGINT', '%', '%', '', '', NULL, NULL, NULL
+UNION ALL SELECT NULL, 'bool', 0, 0, 'BIGINT', '%', '%', '', '', NULL, NULL, NULL
+UNION ALL SELECT NULL, 'real', 0, 0, 'DOUBLE', '%', '%', '', '', NULL, NULL, NULL
+UNION ALL SELECT NULL, 'decimal', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CAST(CONVERT(% USING utf8mb4) AS DECIMAL(65,30))', '', '', NULL, NULL, NULL
+UNION ALL SELECT NULL, 'text', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL, NULL, NULL
+UNION ALL SELECT NULL, 'time', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%', 'CONVERT(% USING utf8mb4)', '', '', NULL, NULL, NULL
+UNION ALL SELECT NULL, 'bytes', 0, 0, 'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', 'UNHEX(%)', '%', '', '', NULL, NULL, NULL
 LIMIT 18446744073709551615

@@ -3,7 +3,7 @@
 -- {schema} NULL: main  {name}, each several times
 -- rows: column, category by its declared type, not null, highest value if it is an integer; '';
 --       how % is unpacked, given, compared and shown; unique keys it is in, each as id/number of columns;
---       the schema where the table was found
+--       the schema where the table was found; how a comparison with % is written
 --       a row without a column for each kind that a parameter of the caller's own SQL may have
 --
 -- A plain read. Rows are written one at a time here, so nothing is packed.
@@ -28,8 +28,8 @@ SELECT c.name,
        || CASE WHEN c.pk > 0
                THEN ' pk/' || (SELECT count(*) FROM pragma_table_info({name}, coalesce({schema}, 'main')) AS p WHERE p.pk > 0)
                ELSE '' END,
-       coalesce({schema}, 'main')
+       coalesce({schema}, 'main'), '# ~ %'
   FROM pragma_table_info({name}, coalesce({schema}, 'main')) AS c
 UNION ALL
-SELECT NULL, k.column1, 0, 0, '', '%', '%', '', '', NULL, NULL
+SELECT NULL, k.column1, 0, 0, '', '%', '%', '', '', NULL, NULL, NULL
   FROM (VALUES ('int'), ('bool'), ('real'), ('decimal'), ('text'), ('time'), ('bytes')) AS k

@@ -196,17 +196,26 @@ static void write_keys(struct composer *c)
 
 static void write_comparison(struct composer *c, size_t key, const char *operator)
 {
-    rlk_buffer_text(&c->out, "t.");
-    rlk_buffer_text(&c->out, c->t->all[key].name);
-    rlk_buffer_text(&c->out, operator);
-    add_pattern(c, c->t->all[key].match, &c->t->all[key], RLK_FROM_KEY, key);
+    const struct rlk_column *column = &c->t->all[key];
+    for (const char *at = column->compare; *at; at++) {
+        if (*at == '#') {
+            rlk_buffer_text(&c->out, "t.");
+            rlk_buffer_text(&c->out, column->name);
+        } else if (*at == '~') {
+            rlk_buffer_text(&c->out, operator);
+        } else if (*at == '%') {
+            add_pattern(c, column->match, column, RLK_FROM_KEY, key);
+        } else {
+            rlk_buffer_add(&c->out, at, 1);
+        }
+    }
 }
 
 static void write_match(struct composer *c)
 {
     for (size_t i = 0; i < c->t->keys; i++) {
         rlk_buffer_text(&c->out, i ? " AND " : "");
-        write_comparison(c, i, " = ");
+        write_comparison(c, i, "=");
     }
 }
 
@@ -217,12 +226,12 @@ static void write_after(struct composer *c)
         return;
     rlk_buffer_text(&c->out, "WHERE ");
     for (size_t i = 0; i + 1 < c->t->keys; i++) {
-        write_comparison(c, i, " >= ");
+        write_comparison(c, i, ">=");
         rlk_buffer_text(&c->out, " AND (");
-        write_comparison(c, i, " > ");
+        write_comparison(c, i, ">");
         rlk_buffer_text(&c->out, " OR (");
     }
-    write_comparison(c, c->t->keys - 1, " > ");
+    write_comparison(c, c->t->keys - 1, ">");
     for (size_t i = 0; i + 1 < c->t->keys; i++)
         rlk_buffer_text(&c->out, "))");
 }

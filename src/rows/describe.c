@@ -6,7 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME, CATEGORY, NOT_NULL, MOST, WIRE, UNPACK, VALUE, MATCH, SHOW, UNIQUES, HOME, DESCRIBED };
+enum {
+    NAME,
+    CATEGORY,
+    NOT_NULL,
+    MOST,
+    WIRE,
+    UNPACK,
+    VALUE,
+    MATCH,
+    SHOW,
+    UNIQUES,
+    HOME,
+    COMPARE,
+    DESCRIBED
+};
 
 /* The columns that are wanted, as they are looked for. */
 struct looking {
@@ -64,6 +78,7 @@ static void read_column(struct looking *l, struct rlk_column *column, const rowl
     column->match = copy_cell(l, &cells[MATCH]);
     column->show = copy_cell(l, &cells[SHOW]);
     column->uniques = copy_cell(l, &cells[UNIQUES]);
+    column->compare = copy_cell(l, &cells[COMPARE]);
 }
 
 static int take_column(void *context, const rowlock_value *cells, size_t count)

@@ -36,6 +36,7 @@ struct rlk_column {
     char *wire; /* type within a pack */
     char *unpack, *value, *match, *show;
     char *uniques;
+    char *compare; /* # the column, ~ the operator, % what it is compared with, by match */
 };
 
 /* What a value stands for in a composed statement. */

@@ -268,8 +268,8 @@ int rowlock_table_open(rowlock_db *db, const rowlock_table_options *options, row
 
 static void clear_column(struct rlk_column *column)
 {
-    char *const texts[] = {column->name,  column->wire, column->unpack, column->value,
-                           column->match, column->show, column->uniques};
+    char *const texts[] = {column->name,  column->wire, column->unpack,  column->value,
+                           column->match, column->show, column->uniques, column->compare};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         rlk_free(texts[i]);
 }

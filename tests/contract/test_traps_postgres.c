@@ -164,10 +164,72 @@ static void temporary(const struct contract *c)
     c->raw->close(session);
 }
 
+/* Of types that have no operators of their own but those of another, or operators in a schema of theirs. */
+static void one_key(const struct contract *c, const char *type, const char *version)
+{
+    char columns[200];
+    struct site s = site_open(c);
+    const rowlock_value key = rowlock_text("b"), n = rowlock_int(7);
+    rowlock_change change = {.key = &key, .values = &n, .version = 1};
+    snprintf(columns, sizeof columns, "id %s PRIMARY KEY, n INT, version %s NOT NULL", type,
+             version);
+    site_table(&s, "trap_rows", columns);
+    site_run(&s, "INSERT INTO trap_rows VALUES ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)");
+    rowlock_table *t = must_open_table(&s, "trap_rows", NAMES("n"));
+    becomes(&s, t, UPDATE, change, ROWLOCK_OK, 2, type);
+    rowlock_table_close(t);
+    site_run(&s, "DROP TABLE trap_rows");
+    site_close(&s);
+}
+
+static int raise_n(void *context, const rowlock_row *row, rowlock_value *values)
+{
+    (void)context;
+    (void)row;
+    values[0] = rowlock_int(values[0].number + 1);
+    return 0;
+}
+
+static void walk(const struct contract *c)
+{
+    struct site s = site_open(c);
+    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
+    how.name = "traps";
+    how.each = raise_n;
+    how.chunk = 2;
+    site_table(&s, "trap_rows", "id varchar(9) PRIMARY KEY, n INT, version BIGINT NOT NULL");
+    site_run(&s, "INSERT INTO trap_rows VALUES ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)");
+    rowlock_table *t = must_open_table(&s, "trap_rows", NAMES("n"));
+    is_result(s.db, rowlock_walk(t, &how, NULL), ROWLOCK_OK, "a walk");
+    site_finds(&s, "3", "by all rows", "SELECT count(*) FROM trap_rows WHERE n = 2");
+    rowlock_table_close(t);
+    site_run(&s, "DROP TABLE trap_rows");
+    site_close(&s);
+}
+
+static void keys(const struct contract *c)
+{
+    db_exec(c->raw, c->url, "CREATE TYPE trap_enum AS ENUM ('a', 'b', 'c')");
+    db_exec(c->raw, c->url, "CREATE DOMAIN trap_text AS varchar(10)");
+    db_exec(c->raw, c->url, "CREATE DOMAIN trap_int AS bigint");
+    one_key(c, "varchar(5)", "smallint");
+    one_key(c, "char(1)", "int");
+    one_key(c, "name", "bigint");
+    one_key(c, "trap_enum", "bigint");
+    one_key(c, "trap_text", "trap_int");
+    if (db_int(c->raw, c->url,
+               "SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'")) {
+        db_exec(c->raw, c->url, "CREATE EXTENSION citext SCHEMA public");
+        one_key(c, "citext", "bigint");
+    }
+}
+
 static void none_called(const struct contract *c)
 {
     const char *const *isolation = scene_isolations(c);
     keeper(c);
+    keys(c);
+    walk(c);
     scene_table(c);
     for (; *isolation; isolation++)
         transaction(c, *isolation);
@@ -178,9 +240,9 @@ static void none_called(const struct contract *c)
                0, "no operator and no function of another schema was called");
 }
 
-static const char *const subjects[] = {"install", "basics", "waiting", "names", "tokens",
-                                       "sweep",   "list",   "counted", "many",  "cycle",
-                                       "once",    "own",    NULL};
+static const char *const subjects[] = {
+    "install", "basics", "waiting", "names",    "tokens",  "sweep", "list", "counted",
+    "many",    "cycle",  "once",    "versions", "batches", "types", "own",  NULL};
 
 int main(void)
 {

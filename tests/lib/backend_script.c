@@ -926,7 +926,8 @@ static void give_column(struct rlk_query *query, const struct script_column *col
                                    rowlock_text(or_text(column->match, "%")),
                                    rowlock_text(or_text(column->show, "%")),
                                    rowlock_text(or_text(column->uniques, "")),
-                                   rowlock_text("home")};
+                                   rowlock_text("home"),
+                                   rowlock_text("# ~ %")};
     query->each(query->context, cells, sizeof cells / sizeof cells[0]);
 }
 
