@@ -1,0 +1,364 @@
+#!/usr/bin/env perl
+# Every order of the steps of two or three sessions, made of our own SQL files, and judged by invariants.
+#
+# usage: sessions.pl spec FOLDER SIZE STEPS PARTS ISOLATION
+#            writes specifications for PostgreSQL's isolationtester: of SIZE sessions with at most STEPS steps
+#            together, and of these each PARTS-th
+#        sessions.pl judge FOLDER
+#            reads what isolationtester printed for each of them, in a file with .log for .spec
+#
+# judge prints "N orders, N grants, N guards, N waits, N errors", and before that a line for each violation of:
+#   - two never hold an exclusive lock at once;
+#   - each token is above all that were granted before it, and above each floor that was raised before it;
+#   - a guard that says OK, in a transaction that commits, means that no grant and no break came in between;
+#   - a holder that was not broken, taken over or swept can release and renew;
+#   - a sweep removes expired grants only, and what stands in the table at the end is held by a session.
+use strict;
+use warnings;
+
+# What each session does in turn. An upper-case step opens or ends a transaction of its own.
+my %scripts = (
+    lock    => [qw(acquire release)],
+    again   => [qw(acquire renew)],
+    twice   => [qw(BEGIN acquire COMMIT acquire)],
+    guard   => [qw(BEGIN guard COMMIT)],
+    inside  => [qw(BEGIN acquire COMMIT)],
+    leave   => [qw(BEGIN guard release COMMIT)],
+    keep    => [qw(renew release)],
+    break   => [qw(break)],
+    raise   => [qw(raise)],
+    sweep   => [qw(sweep fold)],
+    wait    => [qw(enqueue acquire)],
+);
+# How the lock stands at the beginning. Session a has the grant, where there is one.
+my @beginnings = qw(new free held expired);
+my @needs_grant = qw(guard leave keep);
+
+my %text; # of each step, and the place of each of its parameters
+for my $step (qw(acquire release renew guard break raise sweep fold enqueue)) {
+    open my $file, '<', "sql/postgres/$step.sql" or die "sql/postgres/$step.sql: $!";
+    my (@sql, %place, $telling);
+    while (<$file>) {
+        if (/^--/) {
+            # The parameters stand between their own line and that of the columns.
+            $telling = 1 if /^-- \$1 /;
+            $telling = 0 if /^-- columns/;
+            next unless $telling;
+            $place{$2} = $1 while /\$(\d+) (\w+)/g;
+        } elsif (/\S/) {
+            s/\s+$//;
+            s/^\s+/ /;
+            push @sql, $_;
+        }
+    }
+    my $sql = join ' ', @sql;
+    $sql =~ s/;$//;
+    $text{$step} = { sql => $sql, place => \%place };
+}
+
+my $attempts = 0;
+
+sub arguments {
+    my ($step, $session) = @_;
+    my $token = "coalesce(nullif(current_setting('rl.token', true), ''), '0')::bigint";
+    my %value = (
+        name => "'n'", permits => 0, owner => "'$session'", attempt => ++$attempts, ttl => 60000000,
+        host => "'h'", pid => 1, program => "'p'", note => "''", ticket => 0, unfair => 'false', slot => 0,
+        token => $token, by => 1000, idle => 0, counters => 100, dry => 'false', older => 0, rows => 100,
+        lease => 60000000, bell => "''",
+    );
+    $value{ticket} = "coalesce(nullif(current_setting('rl.ticket', true), ''), '0')::bigint";
+    if ($step eq 'break') {
+        $value{token} = 'rl_newest()';
+    } elsif ($step eq 'sweep') {
+        @value{qw(name slot)} = ("''", -1);
+    }
+    my $place = $text{$step}{place};
+    my @list;
+    for my $name (sort { $place->{$a} <=> $place->{$b} } keys %$place) {
+        die "$step.sql: nothing is known of its parameter '$name'" unless exists $value{$name};
+        push @list, $value{$name};
+    }
+    return join ', ', @list;
+}
+
+sub step_sql {
+    my ($step, $session, $isolation) = @_;
+    return "BEGIN ISOLATION LEVEL $isolation;" if $step eq 'BEGIN';
+    return 'COMMIT;' if $step eq 'COMMIT';
+    my $sql = "EXECUTE $step(" . arguments($step, $session) . ');';
+    if ($step eq 'acquire') {
+        $sql .= " SELECT set_config('rl.token', l.token::text, false) FROM rowlock_locks l"
+              . " WHERE l.name = 'n' AND l.owner = '$session';";
+    } elsif ($step eq 'enqueue') {
+        $sql .= " SELECT set_config('rl.ticket', w.ticket::text, false) FROM rowlock_waiters w"
+              . " WHERE w.name = 'n' AND w.owner = '$session';";
+    }
+    return $sql;
+}
+
+sub session_sql {
+    my ($session, $steps, $isolation, $beginning) = @_;
+    my %used = map { $_ => 1 } grep { /^[a-z]/ } @$steps;
+    my $grants = $session eq 'a' && $beginning =~ /held|expired/;
+    $used{acquire} = 1 if $grants;
+    my @setup = (
+        'DEALLOCATE ALL;', "SET client_min_messages = warning;", "SET lock_timeout = '150ms';",
+        "SET default_transaction_isolation = '$isolation';", "SET rl.token = '';", "SET rl.ticket = '';",
+        map { "PREPARE $_ AS $text{$_}{sql};" } sort keys %used
+    );
+    if ($grants) {
+        push @setup, step_sql('acquire', 'a', $isolation);
+        push @setup, 'UPDATE rowlock_locks SET expires = 1;' if $beginning eq 'expired';
+    }
+    my $out = "session $session\nsetup { @setup }\n";
+    my $n = 0;
+    for my $step (@$steps) {
+        $n++;
+        my $sql = step_sql($step, $session, $isolation);
+        $out .= "step ${session}${n}_$step { $sql }\n";
+    }
+    return $out;
+}
+
+sub specification {
+    my ($names, $isolation, $beginning) = @_;
+    $attempts = 0;
+    my $out = "setup {\n"
+        . " DELETE FROM rowlock_locks; DELETE FROM rowlock_tokens; DELETE FROM rowlock_waiters;\n"
+        . " UPDATE rowlock_meta SET token_floor = 0;\n";
+    $out .= " INSERT INTO rowlock_tokens (name, token, granted) VALUES ('n', 5, 1);\n" if $beginning ne 'new';
+    $out .= "}\nteardown { SELECT 'final', l.owner, l.token FROM rowlock_locks l"
+          . " WHERE l.expires > 1; }\n";
+    my $session = 'a';
+    $out .= session_sql($session++, $scripts{$_}, $isolation, $beginning) for @$names;
+    return $out;
+}
+
+# All ways to choose SIZE scripts, in their order where that makes a difference: session a begins with the grant.
+sub choices {
+    my ($size) = @_;
+    my @all = sort keys %scripts;
+    my @chosen = map { [$_] } @all;
+    for (2 .. $size) {
+        @chosen = map { my $head = $_; map { [@$head, $_] } @all } @chosen;
+    }
+    return grep { my @rest = @$_[1 .. $#$_]; "@rest" eq join(' ', sort @rest) } @chosen;
+}
+
+sub needs_grant { my ($name) = @_; return grep { $_ eq $name } @needs_grant }
+
+# Sessions without a grant have nothing to guard or to keep, and which of them comes first makes no difference.
+sub makes_sense {
+    my ($beginning, $first, @rest) = @_;
+    return 0 if grep { needs_grant($_) } @rest;
+    return 1 if $beginning =~ /held|expired/;
+    return !needs_grant($first) && $first le $rest[0];
+}
+
+sub write_specifications {
+    my ($folder, $size, $steps, $parts, $isolation) = @_;
+    my $n = 0;
+    for my $beginning (@beginnings) {
+        for my $names (grep { makes_sense($beginning, @$_) } choices($size)) {
+            next if grep({ $_ } map { @{ $scripts{$_} } } @$names) > $steps || $n++ % $parts;
+            open my $file, '>', "$folder/$beginning, @$names, $isolation.spec" or die "$folder: $!";
+            print $file specification($names, $isolation, $beginning);
+        }
+    }
+}
+
+# --- the judge
+
+my (%holder, %swept, %failed, %inside, %pending, %guarded, %crossed, %told, $highest, $floor, @wrong, %count);
+
+sub begin_order {
+    %holder = %swept = %failed = %inside = %pending = %guarded = %crossed = %told = ();
+    $highest = $floor = 0;
+}
+
+# Something that a guard keeps out has become visible: which transactions with a guard are open meanwhile?
+sub cross {
+    my ($by) = @_;
+    $crossed{$_} = 1 for grep { $_ ne $by } keys %guarded;
+}
+
+sub grant {
+    my ($session, $token) = @_;
+    $count{grants}++;
+    for my $other (grep { $_ ne $session } keys %holder) {
+        push @wrong, "$session was granted the lock while $other held it" unless $holder{$other}{expired};
+    }
+    push @wrong, "token $token after $highest" if $token <= $highest;
+    push @wrong, "token $token below the raised floor $floor" if $token <= $floor;
+    $highest = $token;
+    %holder = ($session => { token => $token });
+    cross($session);
+}
+
+sub take_away {
+    my ($session) = @_;
+    delete $holder{$session};
+}
+
+# One step has ended: what it answered in its first row, if it had one.
+sub step_done {
+    my ($session, $step, $error, @cells) = @_;
+    if ($error) {
+        $failed{$session} = 1 if $inside{$session};
+        return;
+    }
+    if ($step eq 'BEGIN') {
+        $inside{$session} = 1;
+    } elsif ($step eq 'COMMIT') {
+        commit($session);
+    } elsif ($step eq 'acquire') {
+        return unless @cells && $cells[0] =~ /^\d+$/;
+        if ($inside{$session}) { $pending{$session}{grant} = $cells[0] } else { grant($session, $cells[0]) }
+    } elsif ($step eq 'release') {
+        release($session, scalar @cells);
+    } elsif ($step eq 'renew') {
+        renew($session, scalar @cells);
+    } elsif ($step eq 'guard') {
+        $guarded{$session} = 1 if @cells && $cells[1] eq 't';
+        $count{guards}++ if $guarded{$session};
+    } elsif ($step eq 'break') {
+        broken($cells[3], $session) if @cells;
+    } elsif ($step eq 'raise') {
+        $floor = $highest = $cells[0] if $cells[0] > $highest;
+        cross($session);
+    } elsif ($step eq 'sweep') {
+        return unless @cells;
+        my $held = $holder{ $cells[3] };
+        push @wrong, "the sweep removed the live grant of $cells[3]" if $held && !$held->{expired};
+        $swept{ $cells[3] } = 1;
+        take_away($cells[3]);
+    }
+}
+
+sub release {
+    my ($session, $found) = @_;
+    my $held = $holder{$session};
+    push @wrong, "$session released what it did not hold" if $found && !$held;
+    push @wrong, "$session was told LOST while it held" if !$found && $held && !$failed{$session};
+    if ($inside{$session}) { $pending{$session}{release} = 1 if $found } else { take_away($session) if $found }
+}
+
+sub renew {
+    my ($session, $found) = @_;
+    my $held = $holder{$session};
+    push @wrong, "$session renewed what it did not hold" if $found && !$held;
+    push @wrong, "$session could not renew what it held" if !$found && $held;
+    delete $held->{expired} if $found && $held;
+}
+
+sub broken {
+    my ($owner, $by) = @_;
+    push @wrong, "a break took away what $owner did not hold" unless $holder{$owner};
+    take_away($owner);
+    $highest++; # the break has bumped the token
+    cross($by);
+}
+
+sub commit {
+    my ($session) = @_;
+    unless ($failed{$session}) {
+        push @wrong, "$session committed under a guard that something had crossed"
+            if $guarded{$session} && $crossed{$session};
+        grant($session, $pending{$session}{grant}) if $pending{$session}{grant};
+        take_away($session) if $pending{$session}{release};
+    }
+    delete $_->{$session} for \%inside, \%failed, \%guarded, \%crossed, \%pending;
+}
+
+# What stands in the table at the end: nothing that no session holds, and all that one holds.
+sub final {
+    my (%standing) = @_;
+    for my $owner (keys %standing) {
+        push @wrong, "a grant of $owner was left behind" unless $holder{$owner} || $failed{$owner};
+    }
+    for my $owner (grep { !$holder{$_}{expired} } keys %holder) {
+        push @wrong, "the grant of $owner has disappeared" unless $standing{$owner};
+    }
+}
+
+sub judge_one {
+    my ($name, $log) = @_;
+    my ($order, $session, $step, $error, $expired, $in_final, @cells, %standing, @lines) = ('');
+    my $reading = 0;
+    my $finish_step = sub {
+        step_done($session, $step, $error, @cells) if defined $step;
+        undef $step;
+        @cells = ();
+        $error = 0;
+    };
+    my $finish_order = sub {
+        return unless $order;
+        $finish_step->();
+        $count{orders}++;
+        final(%standing);
+        print "$name: $_, in: $order\n" for @wrong;
+        $count{wrong} += @wrong;
+        @wrong = ();
+        %standing = ();
+    };
+    while (<$log>) {
+        chomp;
+        if (/^starting permutation: (.*)/) {
+            $finish_order->();
+            $order = $1;
+            begin_order();
+            # Session a has been granted its lock in its setup.
+            if ($name =~ /^(held|expired)/) {
+                %holder = (a => { token => 6, expired => $1 eq 'expired' });
+                $highest = 6;
+            }
+            $highest = 5 if $name =~ /^free/;
+        } elsif (/^step ([abc])\d_(\w+): .*<waiting \.\.\.>$/) {
+            $finish_step->();
+            $count{waits}++;
+        } elsif (/^step ([abc])\d_(\w+):/) {
+            $finish_step->();
+            ($session, $step) = ($1, $2);
+            $reading = 0;
+        } elsif (/^(ERROR|FATAL|PANIC):/) {
+            $error = 1;
+            $count{errors}++;
+            push @wrong, $_ unless /lock timeout|could not serialize|deadlock|aborted/;
+        } elsif (/^-[-+]*$/) {
+            $reading = 1; # the next line is the first row
+        } elsif ($reading && /\|/ || $reading && /^\s*\S+\s*$/ && !/rows?\)$/) {
+            my @row = map { s/^\s+|\s+$//gr } split /\|/, $_, -1;
+            if ($row[0] eq 'final') {
+                $standing{ $row[1] } = $row[2];
+            } elsif (!@cells) {
+                @cells = @row;
+                $reading = 0;
+            }
+        } elsif (/^\(\d+ rows?\)$/) {
+            $reading = 0;
+            @cells = (@cells) ? @cells : ();
+            # Only the first statement of a step answers; what it remembers comes after that.
+        } elsif (/timed out|invalid|^\w+: /) {
+            push @wrong, $_ if $order;
+        }
+    }
+    push @wrong, 'isolationtester printed no order' unless $order;
+    $order ||= 'nothing';
+    $finish_order->();
+}
+
+sub judge {
+    my ($folder) = @_;
+    $count{$_} = 0 for qw(orders grants guards waits wrong errors);
+    for my $path (sort glob "'$folder/*.log'") {
+        open my $log, '<', $path or die "$path: $!";
+        judge_one($path =~ s{.*/|\.log$}{}gr, $log);
+    }
+    printf "%d orders, %d grants, %d guards, %d waits, %d errors\n", @count{qw(orders grants guards waits errors)};
+    return $count{wrong} || !$count{orders} ? 1 : 0;
+}
+
+my ($verb, @arguments) = @ARGV;
+exit judge(@arguments) if $verb eq 'judge';
+write_specifications(@arguments);
