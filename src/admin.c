@@ -192,7 +192,8 @@ static void judge_facts(struct checking *c, const struct examining *e)
     report(c, "durability", f->durability, f->durable ? ROWLOCK_FINE : ROWLOCK_WARNING,
            "a crash of the server can undo a grant that was answered, and repeat its token");
     judge_replication(c, f);
-    report(c, "pooler", f->pooled ? "a transaction pooler is in between" : "none seen",
+    report(c, "pooler",
+           f->pooled ? "one is in between, taken for one of transactions" : "none seen",
            ROWLOCK_FINE, "");
     judge_clock(c, e);
 }

@@ -133,6 +133,8 @@ struct rlk_target {
     int64_t timeout_ms; /* of a statement: what client libraries want to know when they connect */
     int64_t connect_ms;
     const char *app_name; /* for the server's process list */
+    bool
+        session_is_ours; /* whatever stands in between lends a session of the server to nobody else */
     const char
         *lingering; /* an earlier session of ours, as rlk_hello named it, that may still have a
                               statement of ours before it: end it, so that nothing is done later that
@@ -267,7 +269,7 @@ struct rlk_facts {
     bool durable; /* a commit that was answered survives a crash */
     bool read_only;
     bool may_lock; /* our routines are there, and this user has the privileges that locking takes */
-    bool pooled; /* a transaction pooler stands between us and the server */
+    bool pooled; /* something stands between that may lend a session for a transaction */
     bool any_isolation; /* the isolation makes no difference to our steps on this connection */
     bool replication_known; /* as far as a server can know who copies it */
     bool replicates_late; /* a commit is answered before a replica that may be promoted has it */

@@ -107,6 +107,9 @@ static int take_url(rowlock_db *db, const char *url)
     if (taken != 0)
         return rlk_fail(db, ROWLOCK_EINVAL, "the URL: %s", why);
 
+    db->target.session_is_ours = strcmp(own.pooler, "session") == 0;
+    if (own.pooler[0] && !db->target.session_is_ours)
+        return rlk_fail(db, ROWLOCK_EINVAL, "the URL: rowlock_pooler= can be session only");
     rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
     names.schema = own.schema[0] ? own.schema : NULL;
     names.prefix = own.prefix[0] ? own.prefix : NULL;

@@ -69,19 +69,35 @@ static const char *decode(char *text)
 
 /* --- Our own parameters */
 
+/* Where a parameter of ours goes, and how much room is there; NULL: there is no such parameter. */
+static char *place_of(const char *param, struct rlk_url_own *own, size_t *skip, size_t *cap)
+{
+    const struct {
+        const char *key;
+        char *out;
+        size_t cap;
+    } places[] = {{"rowlock_schema=", own->schema, sizeof own->schema},
+                  {"rowlock_prefix=", own->prefix, sizeof own->prefix},
+                  {"rowlock_pooler=", own->pooler, sizeof own->pooler}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        *skip = strlen(places[i].key);
+        *cap = places[i].cap;
+        if (strncmp(param, places[i].key, *skip) == 0)
+            return places[i].out;
+    }
+    return NULL;
+}
+
 /* One parameter of ours, "key=value" of len bytes. Returns why it is bad, or NULL. */
 static const char *take_own(const char *param, size_t len, struct rlk_url_own *own)
 {
-    static const char schema[] = "rowlock_schema=", prefix[] = "rowlock_prefix=";
-    const bool is_schema = strncmp(param, schema, sizeof schema - 1) == 0;
-    char *out = is_schema ? own->schema : own->prefix;
-    const size_t cap = is_schema ? sizeof own->schema : sizeof own->prefix;
-    const size_t skip = sizeof schema - 1; /* both are equally long */
+    size_t skip, cap;
+    char *out = place_of(param, own, &skip, &cap);
     char value[3 * sizeof own->schema];
 
-    if (!is_schema && strncmp(param, prefix, sizeof prefix - 1) != 0)
-        return "of the parameters beginning with rowlock_ a URL can have rowlock_schema= and "
-               "rowlock_prefix= only";
+    if (!out)
+        return "of the parameters beginning with rowlock_ a URL can have rowlock_schema=, "
+               "rowlock_prefix= and rowlock_pooler= only";
     if (out[0])
         return "a rowlock_ parameter stands twice in the URL";
     if (len - skip >= sizeof value)

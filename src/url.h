@@ -16,6 +16,7 @@ bool rlk_url_scheme(const char *url, char *out, size_t cap);
 struct rlk_url_own {
     char schema[130]; /* rowlock_schema */
     char prefix[34]; /* rowlock_prefix */
+    char pooler[10]; /* rowlock_pooler */
 };
 
 /* Take our own parameters out of any URL. *rest is the URL without them, the rest of it byte for byte

@@ -196,6 +196,9 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  * super_read_only or innodb_read_only set. The servers must be copies of one another: one with another
  * installation of our tables is refused once a handle has seen the first.
  *
+ * A pooler between us and PostgreSQL is taken for one that lends sessions for a transaction: nothing is prepared,
+ * set or listened to. The URL may say ?rowlock_pooler=session of one that keeps a session for one client.
+ *
  * MariaDB's client library has the whole process ignore SIGPIPE from then on; restore it in a child
  * before exec if that matters to it.
  *

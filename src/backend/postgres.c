@@ -510,20 +510,21 @@ static void be_silent(void *context, const char *message)
     (void)message;
 }
 
-/* One round trip: the server's version, whether it is the process that libpq believes to talk to (a
- * pooler gives out a key of its own), and, if so, name and settings of a session that is ours alone.
+/* One round trip: the server's version, whether the session is ours alone, and, if so, its name and settings. It
+ * is where the process is the one that libpq believes to talk to: a pooler gives out a key of its own. Whether
+ * that lends a session for a transaction or for as long as we stay cannot be seen from here, so the URL says it.
  * No operator here or in sql/ is left to search_path: what pg_catalog does not have for exactly these types,
  * somebody else's schema may. */
 static const char HELLO[] =
     "/* rowlock:hello */ SELECT pg_catalog.current_setting('server_version_num'),"
-    " pg_catalog.pg_backend_pid() = $1::int,"
-    " pg_catalog.current_setting('transaction_read_only')::boolean,"
+    " h.ours, pg_catalog.current_setting('transaction_read_only')::boolean,"
     " (SELECT pid::text || ' ' || pg_catalog.date_part('epoch', backend_start)::text"
-    " FROM pg_catalog.pg_stat_activity WHERE pid = $1::int AND pid = pg_catalog.pg_backend_pid()),"
-    " CASE WHEN pg_catalog.pg_backend_pid() = $1::int THEN"
+    " FROM pg_catalog.pg_stat_activity WHERE h.ours AND pid = pg_catalog.pg_backend_pid()),"
+    " CASE WHEN h.ours THEN"
     " pg_catalog.set_config('default_transaction_isolation', 'read committed', false) ||"
     " pg_catalog.set_config('statement_timeout', $2::text, false) ||"
-    " pg_catalog.set_config('lock_timeout', $3::text, false) END";
+    " pg_catalog.set_config('lock_timeout', $3::text, false) END"
+    " FROM (SELECT pg_catalog.pg_backend_pid() = $1::int OR $4::boolean AS ours OFFSET 0) h";
 
 /* A pid alone may be another's by now. What waits for a standby is committed already, and would become
  * visible although no standby has it. */
@@ -545,15 +546,17 @@ static enum rlk_class end_session(struct pg *p, struct rlk_call *call, const cha
     return class == RLK_UNCERTAIN ? class : RLK_DONE; /* not to be allowed to is no obstacle */
 }
 
-static enum rlk_class greet(struct pg *p, struct rlk_call *call, int64_t timeout_ms, bool to_write,
-                            struct rlk_hello *hello)
+static enum rlk_class greet(struct pg *p, struct rlk_call *call, const struct rlk_target *target,
+                            bool to_write, struct rlk_hello *hello)
 {
+    int64_t timeout_ms = target ? target->timeout_ms : 0;
     struct number pid;
     struct number statement;
     struct number lock;
     const char *values[] = {number(&pid, p->adopted ? 0 : PQbackendPID(p->conn)),
-                            number(&statement, timeout_ms), number(&lock, timeout_ms / 2 + 1)};
-    if (!PQsendQueryParams(p->conn, HELLO, 3, NULL, values, NULL, NULL, 0))
+                            number(&statement, timeout_ms), number(&lock, timeout_ms / 2 + 1),
+                            target && target->session_is_ours ? "t" : "f"};
+    if (!PQsendQueryParams(p->conn, HELLO, 4, NULL, values, NULL, NULL, 0))
         return fail_connection(p, call, RLK_UNSENT);
     PGresult *r = NULL;
     enum rlk_class class = collect(p, call, &r);
@@ -717,7 +720,7 @@ static enum rlk_class open_place(struct pg *p, struct rlk_call *call,
         return class;
     PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
     PQsetnonblocking(p->conn, 1);
-    class = greet(p, call, target->timeout_ms, place->to_write, hello);
+    class = greet(p, call, target, place->to_write, hello);
     return class == RLK_DONE ? end_session(p, call, target->lingering) : class;
 }
 
@@ -810,7 +813,7 @@ static enum rlk_class pg_adopt(void *conn, struct rlk_call *call, void *vendor,
     if (class != RLK_DONE)
         return class;
     snprintf(hello->schema, sizeof hello->schema, "public");
-    return greet(p, call, 0, false, hello);
+    return greet(p, call, NULL, false, hello);
 }
 
 static void pg_close(void *conn, bool in_child)

@@ -16,9 +16,17 @@ static void keep_quiet(void *context, const PGresult *notice)
     (void)notice;
 }
 
+/* Told to rowlock, and to this program: the pooler in between lends a session to one client alone. */
+static const char SESSION_MODE[] = "?rowlock_pooler=session";
+static bool in_session_mode;
+
 static void *open_session(const char *url)
 {
-    PGconn *conn = PQconnectdb(url);
+    char plain[300];
+    const char *mode = strstr(url, SESSION_MODE);
+    in_session_mode = mode != NULL;
+    snprintf(plain, sizeof plain, "%.*s", mode ? (int)(mode - url) : (int)strlen(url), url);
+    PGconn *conn = PQconnectdb(plain);
     if (PQstatus(conn) != CONNECTION_OK)
         raw_failed("PostgreSQL", PQerrorMessage(conn));
     PQsetNoticeReceiver(conn, keep_quiet, NULL);
@@ -57,6 +65,8 @@ static bool ask(void *session, const char *sql, char *out, size_t cap)
 static bool pooled(void *session)
 {
     char pid[20] = "", believed[20];
+    if (in_session_mode)
+        return false;
     snprintf(believed, sizeof believed, "%d", PQbackendPID(session));
     bool found =
         !ask(session, "SELECT pg_backend_pid()", pid, sizeof pid) || strcmp(pid, believed) != 0;

@@ -84,14 +84,18 @@ postgres_12() { postgres_from_npm 12 12.22.0-beta.15; }
 postgres_17() { postgres_from_npm 17 17.10.0-beta.17; }
 postgres_18() { postgres_from_npm 18 18.4.0-beta.17; }
 
-pgbouncer_transaction() {
-    local name="pgbouncer, transaction"
+pgbouncer_transaction() { through_pgbouncer "pgbouncer, transaction"; }
+pgbouncer_session() { through_pgbouncer "pgbouncer, session" --session; }
+
+through_pgbouncer() { # through_pgbouncer NAME [OPTION]
+    local name=$1
+    shift
     if ! command -v pgbouncer >/dev/null; then
         not_tested "$name" "pgbouncer is not installed"
         return
     fi
     contract "$name" "$(pgbouncer --version | head -n 1)" tests/lib/with-postgres.sh \
-        tests/more/with-pgbouncer.sh "$make" --no-print-directory contract-postgres
+        tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory contract-postgres
 }
 
 tls() { # tls NAME COMMAND…: as contract
@@ -146,7 +150,7 @@ client_version() {
     sed -n 's/^libmysqlclient-dev_\([^_]*\)_.*/\1/p' "$1/VERSIONS"
 }
 
-for server in postgres_12 postgres_17 postgres_18 postgres_tls pgbouncer_transaction mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in postgres_12 postgres_17 postgres_18 postgres_tls pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done

@@ -75,7 +75,10 @@ static void test_own_parameters(void)
     takes("mysql://h/d?a=%zz", "mysql://h/d?a=%zz", "", "");
     takes("mysql://h/d?&&a=1&", "mysql://h/d?a=1", "", "");
 
+    takes("postgresql://h/d?rowlock_pooler=session&x=1", "postgresql://h/d?x=1", "", "");
+
     refuses_to_take("rowlock_schem=x");
+    refuses_to_take("rowlock_pooler=whatever else");
     refuses_to_take("rowlock_=x");
     refuses_to_take("rowlock_schema");
     refuses_to_take("rowlock_schema=");
