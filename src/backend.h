@@ -115,6 +115,8 @@ enum rlk_step {
     RLK_STEP_ONCE_PROVE, /* only where a snapshot can hide a claim from it */
     RLK_STEP_ONCE_ABANDON,
     RLK_STEP_ONCE_SWEEP,
+    RLK_STEP_ONCE_LIST,
+    RLK_STEP_ONCE_FORGET,
     RLK_STEP_WALK_LOAD,
     RLK_STEP_WALK_SAVE,
     RLK_STEP_WALK_END,

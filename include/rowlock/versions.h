@@ -385,6 +385,29 @@ ROWLOCK_API void rowlock_once_close(rowlock_once *once);
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_sweep(rowlock_db *db, int64_t older_ms,
                                                       int32_t batch, int64_t *removed);
 
+/* A key as it stands in the table. Times are microseconds since 1970 by the database's clock. */
+typedef struct rowlock_once_record {
+    size_t size; /* sizeof(rowlock_once_record) */
+    int64_t token; /* of the lock under which it was claimed; 0: none */
+    int64_t changed_us; /* when it was completed, or claimed if it was not */
+    int64_t age_ms; /* how long ago that was, when the database answered */
+    int64_t remaining_ms; /* of a claim in progress; negative once its time is over */
+    int32_t done; /* 1: completed; 0: claimed */
+    int32_t reserved;
+    char key[256];
+    char fingerprint[256];
+} rowlock_once_record;
+
+/* Call each for every key that begins with prefix (NULL: for all), in the order of their bytes, until it
+ * returns something other than 0. It must not use db. Round trips: 1 for each 500 keys. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_once_list(rowlock_db *db, const char *prefix,
+                  int (*each)(void *context, const rowlock_once_record *record), void *context);
+
+/* Forget one key, whatever came of it, so that it can be claimed again for anything. OK; NONE: there is no
+ * such key. If it was in progress, completing it finds LOST. Round trips: 1. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_forget(rowlock_db *db, const char *key);
+
 #ifdef __cplusplus
 }
 #endif

@@ -109,6 +109,7 @@ struct command {
 };
 
 #define NO_LIMIT (-1)
+#define ANY_NUMBER 100000
 
 struct cli {
     const struct command *command; /* NULL before it is known */

@@ -14,30 +14,55 @@
 const int json_options[] = {OPT_JSON, OPT_END};
 const int list_options[] = {OPT_WAITERS, OPT_JSON, OPT_END};
 
-static void print_list(const struct settings *set, const struct snapshot *snapshot)
+/* Row by row, since there may be more of them than there is memory. */
+struct listing {
+    bool json;
+    bool any;
+    struct table table;
+};
+
+static int on_grant(void *context, const rowlock_grant *grant)
 {
-    if (set->json)
-        json_print(set->waiters ? json_of_waiters(snapshot) : json_of_grants(snapshot), 0);
-    else if (set->waiters)
-        table_of_waiters(snapshot);
+    struct listing *listing = context;
+    if (listing->json)
+        json_print_element(json_of_grant(grant), !listing->any);
     else
-        table_of_grants(snapshot);
+        table_add_grant(&listing->table, grant);
+    listing->any = true;
+    return ferror(stdout);
 }
 
+static int on_waiter(void *context, const rowlock_waiter *waiter)
+{
+    struct listing *listing = context;
+    if (listing->json)
+        json_print_element(json_of_waiter(waiter), !listing->any);
+    else
+        table_add_waiter(&listing->table, waiter);
+    listing->any = true;
+    return ferror(stdout);
+}
+
+/* A list that failed half way has no end in JSON either. */
 int cmd_list(struct cli *cli)
 {
-    struct snapshot snapshot = {0};
+    struct listing listing = {.json = cli->set.json};
+    int result;
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
-    int result = cli->set.waiters ? snapshot_waiters(&snapshot, cli->db, NULL)
-                                  : snapshot_grants(&snapshot, cli->db, NULL);
-    if (result == ROWLOCK_OK)
-        print_list(&cli->set, &snapshot);
-    else
-        status = report_failure(cli, result);
-    snapshot_free(&snapshot);
-    return status;
+    if (cli->set.waiters) {
+        table_begin_waiters(&listing.table);
+        result = rowlock_list_waiters(cli->db, NULL, on_waiter, &listing);
+    } else {
+        table_begin_grants(&listing.table);
+        result = rowlock_list(cli->db, NULL, on_grant, &listing);
+    }
+    if (result == ROWLOCK_OK && listing.json)
+        json_print_end(!listing.any);
+    if (!listing.json && (result == ROWLOCK_OK || listing.any))
+        table_end(&listing.table);
+    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
 }
 
 /* ---------------------------------------------------------------- one lock */

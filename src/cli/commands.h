@@ -29,6 +29,7 @@ int cmd_list(struct cli *cli); /* cmd_list.c */
 int cmd_show(struct cli *cli);
 int cmd_wait(struct cli *cli); /* cmd_wait.c */
 int cmd_watch(struct cli *cli); /* cmd_watch.c */
+int cmd_once(struct cli *cli); /* cmd_once.c */
 int cmd_install(struct cli *cli); /* cmd_admin.c */
 int cmd_check(struct cli *cli);
 int cmd_sweep(struct cli *cli);

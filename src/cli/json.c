@@ -135,3 +135,16 @@ void json_print(json_t *value, int compact)
     free(text);
     json_decref(value);
 }
+
+void json_print_element(json_t *value, int first)
+{
+    fputs(first ? "[\n  " : ",\n  ", stdout);
+    if (json_dumpf(value, stdout, 0) != 0 && !ferror(stdout))
+        must_have(NULL);
+    json_decref(value);
+}
+
+void json_print_end(int empty)
+{
+    puts(empty ? "[]" : "\n]");
+}

@@ -71,6 +71,12 @@ static const struct command commands[] = {
      "Locks do not need it, the size of the tables does: for cron, or with --every.\n"
      "It also forgets the keys of run --once that are old.\n",
      sweep_options, 0, 0, cmd_sweep},
+    {"once", "list [NAME]... | forget [NAME]... KEY", "show or forget the keys of run --once",
+     "With NAME, those of that lock; with several, those of runs with all of them, in this order.\n"
+     "forget makes a key free: the next run with it runs its command, whatever that is.\n"
+     "Without NAME it forgets a key that a program has claimed by the library.\n"
+     "Exit status of forget: 0 forgotten; 1 there is no such key.\n",
+     json_options, 1, ANY_NUMBER, cmd_once},
     {"break", "NAME", "take a lock away from its holder",
      "The holder's token is outdated by it, and it finds out when it next renews.\n"
      "Exit status: 0 taken away; 1 nobody holds it, or another token does.\n",
@@ -93,7 +99,7 @@ static const struct command commands[] = {
 static const char *const exit_help =
     "Exit status:\n"
     "   0  done                               74  standard output cannot be written\n"
-    "   1  show, break: no such lock;         75  not acquired (run, acquire: -E changes it)\n"
+    "   1  show, break, once: no such thing;  75  not acquired (run, acquire: -E changes it)\n"
     "      check: something is bad            76  lost: the grant is gone\n"
     "  64  bad usage, name or URL             77  the database denies it\n"
     "  69  the database is unreachable        78  no tables, read-only, or not supported\n"

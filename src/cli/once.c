@@ -15,14 +15,65 @@
 
 #define LONGEST_RUN_MS (INT64_C(366) * 86400000)
 #define FINGERPRINT_SIZE 17
+#define LONGEST_KEY 255
+
+/* ---------------------------------------------------------------- keys */
+
+/* The lengths of the names come first, so that no two lists of names and keys have the same text. */
+char *once_key(char *const *names, int count, const char *key)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = must_have(open_memstream(&text, &size));
+    for (int i = 0; i < count; i++)
+        fprintf(file, "%s%zu", i ? "+" : "", strlen(names[i]));
+    for (int i = 0; i < count; i++)
+        fprintf(file, ":%s", names[i]);
+    fprintf(file, ":%s", key);
+    must_have(fclose(file) == 0 ? text : NULL);
+    return text;
+}
+
+/* Past a name of that length and its colon; NULL: there is no such name. */
+static const char *past_name(const char *at, size_t length)
+{
+    return strlen(at) > length && at[length] == ':' ? at + length + 1 : NULL;
+}
+
+char *once_names(const char *stored, const char **key)
+{
+    char text[600];
+    int used = 0;
+    const char *lengths = stored;
+    const char *name = stored + strspn(stored, "0123456789+");
+    if (name == stored || *name++ != ':')
+        return NULL;
+    for (char *end; *lengths != ':'; lengths = *end == '+' ? end + 1 : end) {
+        unsigned long length = strtoul(lengths, &end, 10);
+        const char *next = end == lengths || length > 255 ? NULL : past_name(name, length);
+        if (!next)
+            return NULL;
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%.*s", used ? ", " : "",
+                         (int)length, name);
+        name = next;
+    }
+    *key = name;
+    return must_have(strdup(text));
+}
 
 int once_settings(const struct cli *cli)
 {
     const char *key = cli->set.once;
     if (!key)
         return EXIT_FINE;
-    if (!*key || strlen(key) > 255)
-        return usage_error(cli, "--once: a key has 1 to 255 bytes");
+    if (!*key)
+        return usage_error(cli, "--once: a key has a byte at least");
+    char *whole = once_key(cli->arguments, cli->name_count, key);
+    size_t length = strlen(whole);
+    free(whole);
+    if (length > LONGEST_KEY)
+        return usage_error(cli, "--once: the key is too long by %zu bytes beside the name",
+                           length - LONGEST_KEY);
     if (cli->set.shared || cli->set.permits != UNSET)
         return usage_error(cli, "--once needs the lock for itself: neither --shared nor --permits");
     return EXIT_FINE;
@@ -84,7 +135,8 @@ static int not_claimed(const struct cli *cli, int result)
         return EXIT_FINE;
     }
     if (result == ROWLOCK_MISMATCH) {
-        complain("run %s: the key '%s' was used for another command, or with another lock",
+        complain("run %s: the key '%s' was used for another command; `rowlock once forget` makes "
+                 "it free",
                  cli->title, cli->set.once);
         return EXIT_USAGE;
     }
@@ -113,7 +165,9 @@ bool once_claim(struct cli *cli, int *status)
     options.fingerprint = fingerprint;
     options.ttl_ms = longest_ms(&cli->set);
     options.token = rowlock_lock_token(cli->locks[0]);
-    int result = rowlock_once_claim(cli->db, cli->set.once, &options, &cli->once);
+    char *key = once_key(cli->arguments, cli->name_count, cli->set.once);
+    int result = rowlock_once_claim(cli->db, key, &options, &cli->once);
+    free(key);
     if (result != ROWLOCK_OK) {
         *status = not_claimed(cli, result);
         return false;

@@ -8,6 +8,14 @@
 
 #include "cli.h"
 
+/* Every lock, or list of locks, has keys of its own: this is the key in the database, "7:nightly:KEY" or
+ * "1+1:a:b:KEY". Yours to free; never NULL. */
+char *once_key(char *const *names, int count, const char *key);
+
+/* The other way: the names, as a message shows them, and where the key begins. NULL: a program that uses the
+ * library has claimed it, or claimed it for no lock. Yours to free. */
+char *once_names(const char *stored, const char **key);
+
 /* What goes with --once, and what does not: EXIT_FINE or EXIT_USAGE. */
 int once_settings(const struct cli *cli);
 

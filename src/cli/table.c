@@ -10,24 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer texts are shown in full, but do not push everybody else's columns away. */
+/* A longer text is shown in full, and the rest of its row stands on the next line. */
 #define WIDEST 40
+
+/* So many rows have the same widths. */
+#define PAGE 1000
 
 void table_begin(struct table *table, const char *const *headings, size_t columns)
 {
     *table = (struct table){.headings = headings, .columns = columns};
 }
 
-char **table_row(struct table *table)
-{
-    size_t cells = (table->rows + 1) * table->columns;
-    table->cells = must_have(realloc(table->cells, cells * sizeof *table->cells));
-    return table->cells + table->rows++ * table->columns;
-}
-
 static int width_of(const struct table *table, size_t column)
 {
-    int widest = columns_of(table->headings[column]);
+    int widest = table->widths[column];
     for (size_t row = 0; row < table->rows; row++) {
         int width = columns_of(table->cells[row * table->columns + column]);
         if (width > widest && width <= WIDEST)
@@ -36,30 +32,62 @@ static int width_of(const struct table *table, size_t column)
     return widest;
 }
 
-static void print_row(const struct table *table, const char *const *cells, const int *widths)
+static void print_row(const struct table *table, const char *const *cells)
 {
     size_t last = table->columns - 1;
+    int indent = 0;
     while (last > 0 && !cells[last][0])
         last--;
     for (size_t i = 0; i < last; i++) {
-        int padding = widths[i] - columns_of(cells[i]) + 2;
-        printf("%s%*s", cells[i], padding > 2 ? padding : 2, "");
+        int padding = table->widths[i] - columns_of(cells[i]) + 2;
+        indent += table->widths[i] + 2;
+        if (padding >= 2)
+            printf("%s%*s", cells[i], padding, "");
+        else
+            printf("%s\n%*s", cells[i], indent, "");
     }
     puts(cells[last]);
 }
 
-void table_print(struct table *table)
+/* The headings stand above the first page. */
+static void begin_printing(struct table *table)
 {
-    int *widths = must_have(calloc(table->columns, sizeof *widths));
+    table->widths = must_have(calloc(table->columns, sizeof *table->widths));
     for (size_t i = 0; i < table->columns; i++)
-        widths[i] = width_of(table, i);
-    print_row(table, table->headings, widths);
+        table->widths[i] = columns_of(table->headings[i]);
+}
+
+static void print_page(struct table *table)
+{
+    bool first = !table->widths;
+    if (first)
+        begin_printing(table);
+    for (size_t i = 0; i < table->columns; i++)
+        table->widths[i] = width_of(table, i);
+    if (first)
+        print_row(table, table->headings);
     for (size_t row = 0; row < table->rows; row++)
-        print_row(table, (const char *const *)table->cells + row * table->columns, widths);
+        print_row(table, (const char *const *)table->cells + row * table->columns);
     for (size_t i = 0; i < table->rows * table->columns; i++)
         free(table->cells[i]);
+    table->rows = 0;
+}
+
+char **table_row(struct table *table)
+{
+    if (!table->cells)
+        table->cells = must_have(calloc(PAGE * table->columns, sizeof *table->cells));
+    if (table->rows == PAGE)
+        print_page(table);
+    return table->cells + table->rows++ * table->columns;
+}
+
+void table_end(struct table *table)
+{
+    if (table->rows > 0 || !table->widths)
+        print_page(table);
     free(table->cells);
-    free(widths);
+    free(table->widths);
 }
 
 /* ---------------------------------------------------------------- of locks */
@@ -107,42 +135,58 @@ static char *lease(int64_t remaining_ms)
     return copy(text);
 }
 
-void table_of_grants(const struct snapshot *snapshot)
+void table_begin_grants(struct table *table)
 {
     static const char *const headings[] = {"NAME",  "TOKEN",      "KIND", "HELD BY",
                                            "SINCE", "LEASE LEFT", "NOTE"};
+    table_begin(table, headings, sizeof headings / sizeof headings[0]);
+}
+
+void table_add_grant(struct table *table, const rowlock_grant *grant)
+{
+    char **cell = table_row(table);
+    *cell++ = printable(grant->name);
+    *cell++ = number(grant->token);
+    *cell++ = kind(grant->permits);
+    *cell++ = holder_text(grant);
+    *cell++ = duration(grant_age_ms(grant));
+    *cell++ = lease(grant->remaining_ms);
+    *cell++ = printable(grant->note);
+}
+
+void table_begin_waiters(struct table *table)
+{
+    static const char *const headings[] = {"NAME", "PLACE",  "WANTS", "WAITS",
+                                           "FOR",  "TICKET", "NOTE"};
+    table_begin(table, headings, sizeof headings / sizeof headings[0]);
+}
+
+void table_add_waiter(struct table *table, const rowlock_waiter *waiter)
+{
+    char **cell = table_row(table);
+    *cell++ = printable(waiter->name);
+    *cell++ = waiter->place ? number(waiter->place) : copy("gone");
+    *cell++ = kind(waiter->permits);
+    *cell++ = waiter_text(waiter);
+    *cell++ = duration(waiter->waited_ms);
+    *cell++ = number(waiter->ticket);
+    *cell++ = printable(waiter->note);
+}
+
+void table_of_grants(const struct snapshot *snapshot)
+{
     struct table table;
-    table_begin(&table, headings, sizeof headings / sizeof headings[0]);
-    for (size_t i = 0; i < snapshot->grant_count; i++) {
-        const rowlock_grant *grant = &snapshot->grants[i];
-        char **cell = table_row(&table);
-        *cell++ = printable(grant->name);
-        *cell++ = number(grant->token);
-        *cell++ = kind(grant->permits);
-        *cell++ = holder_text(grant);
-        *cell++ = duration(grant_age_ms(grant));
-        *cell++ = lease(grant->remaining_ms);
-        *cell++ = printable(grant->note);
-    }
-    table_print(&table);
+    table_begin_grants(&table);
+    for (size_t i = 0; i < snapshot->grant_count; i++)
+        table_add_grant(&table, &snapshot->grants[i]);
+    table_end(&table);
 }
 
 void table_of_waiters(const struct snapshot *snapshot)
 {
-    static const char *const headings[] = {"NAME", "PLACE",  "WANTS", "WAITS",
-                                           "FOR",  "TICKET", "NOTE"};
     struct table table;
-    table_begin(&table, headings, sizeof headings / sizeof headings[0]);
-    for (size_t i = 0; i < snapshot->waiter_count; i++) {
-        const rowlock_waiter *waiter = &snapshot->waiters[i];
-        char **cell = table_row(&table);
-        *cell++ = printable(waiter->name);
-        *cell++ = waiter->place ? number(waiter->place) : copy("gone");
-        *cell++ = kind(waiter->permits);
-        *cell++ = waiter_text(waiter);
-        *cell++ = duration(waiter->waited_ms);
-        *cell++ = number(waiter->ticket);
-        *cell++ = printable(waiter->note);
-    }
-    table_print(&table);
+    table_begin_waiters(&table);
+    for (size_t i = 0; i < snapshot->waiter_count; i++)
+        table_add_waiter(&table, &snapshot->waiters[i]);
+    table_end(&table);
 }

@@ -12,18 +12,26 @@
 struct table {
     const char *const *headings;
     size_t columns;
-    char **cells; /* row by row */
+    int *widths; /* of what has been printed; they only grow */
+    char **cells; /* of the page that is being collected, row by row */
     size_t rows;
 };
 
 /* headings must outlive the table. */
 void table_begin(struct table *table, const char *const *headings, size_t columns);
 
-/* A new row, all of whose cells are to be filled in; they are freed with the table. */
+/* A new row, all of whose cells are to be filled in; the table frees them. Rows are printed in pages, so that
+ * a long table takes no more memory than a short one. */
 char **table_row(struct table *table);
 
-/* Prints it and frees what it holds. */
-void table_print(struct table *table);
+/* Prints the rest, and frees what the table holds. */
+void table_end(struct table *table);
+
+/* Tables of grants and of waiters, to be filled row by row. */
+void table_begin_grants(struct table *table);
+void table_begin_waiters(struct table *table);
+void table_add_grant(struct table *table, const rowlock_grant *grant);
+void table_add_waiter(struct table *table, const rowlock_waiter *waiter);
 
 /* The whole of a snapshot's grants, or of its waiters. */
 void table_of_grants(const struct snapshot *snapshot);

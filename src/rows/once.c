@@ -6,7 +6,7 @@
 
 #define RLK_ONCE_TAG 0x726C6F6Eu /* "rlon" */
 
-enum { LONGEST_RESULT = 65535, SWEEP_BATCH = 500 };
+enum { LONGEST_RESULT = 65535, SWEEP_BATCH = 500, LIST_PAGE = 500 };
 
 struct rowlock_once {
     uint32_t tag;
@@ -266,4 +266,80 @@ int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t 
     if (removed)
         *removed = all;
     return result;
+}
+
+/* ---- listing and forgetting */
+
+struct listing {
+    const char *prefix;
+    int (*each)(void *context, const rowlock_once_record *record);
+    void *context;
+    bool over; /* stopped, or past the prefix */
+    int64_t seen; /* in this page */
+    char last[RLK_TEXT_MAX + 1];
+};
+
+static void start_page(void *context)
+{
+    struct listing *l = context;
+    l->seen = 0;
+}
+
+static int give_record(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { KEY, FINGERPRINT, TOKEN, DONE, EXPIRES, CHANGED, NOW, RECORD };
+    struct listing *l = context;
+    rowlock_once_record record = {.size = sizeof record};
+    if (count < RECORD)
+        return 1;
+    rlk_copy_text(record.key, sizeof record.key, cells[KEY].text, cells[KEY].length);
+    rlk_copy_text(record.fingerprint, sizeof record.fingerprint, cells[FINGERPRINT].text,
+                  cells[FINGERPRINT].length);
+    record.token = cells[TOKEN].number;
+    record.done = cells[DONE].number != 0;
+    record.changed_us = cells[CHANGED].number;
+    record.age_ms = (cells[NOW].number - cells[CHANGED].number) / 1000;
+    record.remaining_ms = record.done ? 0 : (cells[EXPIRES].number - cells[NOW].number) / 1000;
+    l->seen++;
+    if (strcmp(record.key, l->last) <= 0) /* the page broke off, and is sent again */
+        return 0;
+    memcpy(l->last, record.key, sizeof l->last);
+    l->over = l->over || strncmp(record.key, l->prefix, strlen(l->prefix)) != 0 ||
+              l->each(l->context, &record) != 0;
+    return l->over;
+}
+
+int rowlock_once_list(rowlock_db *db, const char *prefix,
+                      int (*each)(void *context, const rowlock_once_record *record), void *context)
+{
+    int result = rlk_enter(db, "list what was done once", NULL);
+    struct listing l = {.prefix = prefix ? prefix : "", .each = each, .context = context};
+    if (result == ROWLOCK_OK)
+        result = rlk_check_text(db, "prefix", l.prefix, true);
+    do {
+        char after[sizeof l.last];
+        memcpy(after, l.last, sizeof after); /* what is asked for stays while it is answered */
+        const rowlock_value values[] = {rowlock_text(l.prefix), rowlock_text(after),
+                                        rowlock_int(LIST_PAGE)};
+        if (result == ROWLOCK_OK)
+            result = ask_ours(db, RLK_STEP_ONCE_LIST, values, 3, give_record, start_page, &l, NULL);
+    } while (result == ROWLOCK_OK && !l.over && l.seen == LIST_PAGE);
+    return result;
+}
+
+/* Sent again after a lost answer it may find that it has gone by the first sending. */
+int rowlock_once_forget(rowlock_db *db, const char *key)
+{
+    int result = rlk_enter(db, "forget key", NULL);
+    if (result != ROWLOCK_OK || (result = rlk_check_text(db, "key", key, false)) != ROWLOCK_OK)
+        return result;
+    rlk_action(db, "forget key", key);
+    const rowlock_value value = rowlock_text(key);
+    struct rlk_asking asking = {.query = {.sql = db->texts.sql[RLK_STEP_ONCE_FORGET],
+                                          .values = &value,
+                                          .count = 1,
+                                          .ours = true}};
+    result = rlk_ask(db, &asking);
+    bool gone = asking.query.changed > 0 || asking.was_uncertain;
+    return result == ROWLOCK_OK && !gone ? ROWLOCK_NONE : result;
 }

@@ -107,6 +107,10 @@ listing() {
     same "of objects" "$(json 'join " ", grep { /^list-/ } map { $_->{name} } @$d')" "list-a list-b"
     same "with exact texts" "$(json '(grep { $_->{name} eq "list-b" } @$d)[0]{note}')" \
         "$(printf 'bell\a, line\nbreak, \033[31mred')"
+    rl acquire "list of a name that is longer than any column has room for" --owner me
+    rl list
+    same "a long name does not move the columns" \
+        "$(grep -o '^ *[^ ]* *[0-9]*  *exclusive' <<<"$(grep -A1 '^list' <<<"$out" | grep exclusive)" | awk '{ print length }' | sort -u | wc -l)" 1
     exits "show prints one lock" 0 show list-a
     has "with its owner" "$out" "owner        me"
     exits "show of what never was ends with 1" 1 show nothing-of-this-name
@@ -220,6 +224,21 @@ names() {
     same "in one line" "$(wc -l <"$work/err")" 1
 }
 
+# More rows than a table prints at once.
+many() {
+    local i sql
+    sql=$(for i in $(seq 1 2500); do
+        echo "INSERT INTO cli_$$_locks (name, slot, permits, owner, token, attempt, acquired, expires, ttl, lapsed, renewals, host, pid, program, note) VALUES ('many $i', 0, 0, 'o', $i, 1, 1, 2, 1000, 0, 0, 'h', 1, 'p', '');"
+    done)
+    printf 'BEGIN;\n%s\nCOMMIT;\n' "$sql" | sql_client >/dev/null
+    exits "a long list" 0 list
+    same "has one heading" "$(grep -c '^NAME' <<<"$out")" 1
+    same "and a line for each lock" "$(grep -c '^many ' <<<"$out")" 2500
+    rl list --json
+    same "and in JSON an object" "$(json 'scalar grep { $_->{name} =~ /^many / } @$d')" 2500
+    rl sweep
+}
+
 # full "what" ARGUMENT…: its output cannot be written.
 full() {
     local what=$1 got
@@ -253,6 +272,7 @@ all() {
     breaking
     raising
     names
+    many
     output
 }
 

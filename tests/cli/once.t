@@ -43,21 +43,66 @@ done_once() {
 mismatches() {
     exits "the same key for another command is 64" 64 run daily --once k1 -- touch "$work/never"
     has "which is said" "$err" "another command"
-    exits "and so it is with another lock" 64 run nightly --once k1 -- sh -c "$job" "$work/daily"
-    exits "or with one more" 64 run daily nightly --once k1 -- sh -c "$job" "$work/daily"
     exits "a command of one word more or less" 0 run daily --once words -- true "a b"
     exits "is another" 64 run daily --once words -- true a b
-    exits "a name is not a word" 0 run a env --once names -- true
-    exits "of the command" 64 run a --once names -- env true
     holds "nothing of that runs" test ! -e "$work/never"
     holds "and the lock is free" free daily
     exits "a key of no bytes is 64" 64 run daily --once "" true
-    exits "one of 256 as well" 64 run daily --once "$(printf '%256s' x)" true
-    exits "one of 255 is not" 0 run daily --once "$(printf '%255s' x)" true
+    exits "a name and a key that are together too long are, too" 64 run daily --once "$(printf '%248s' x)" true
+    has "which is said" "$err" "too long by 1 bytes"
+    exits "what just fits is not" 0 run daily --once "$(printf '%247s' x)" true
     exits "it needs the lock for itself: no -s" 64 run -s daily --once k0 true
     exits "nor --permits" 64 run --permits 2 daily --once k0 true
     exits "several locks and a key" 0 run a b --once both -- true
     exits "are once" 0 run a b --once both -- true
+}
+
+# Keys belong to the lock, and to the list of locks.
+scopes() {
+    local name
+    for name in "scope one" scope:two 9:scope; do
+        once "one key" "$name"
+        once "one key" "$name"
+        same "each lock has keys of its own ($name)" "$status $(ran "$name")" "0 1"
+    done
+    rl run "scope one" scope:two --once "one key" -- sh -c "$job" "$work/both"
+    same "so have two locks together" "$status $(ran both)" "0 1"
+    rl run scope:two "scope one" --once "one key" -- sh -c "$job" "$work/both"
+    same "in each order" "$status $(ran both)" "0 2"
+    rl run 1 --once "1:2" -- sh -c "$job" "$work/parts"
+    rl run 1:1 --once "2" -- sh -c "$job" "$work/parts"
+    same "no name and key are taken for others" "$(ran parts)" 2
+
+    exits "keys can be listed" 0 once list scope:two
+    holds "those of one lock" test "$(wc -l <<<"$out")" = 2
+    has "with the lock's name and the state" "$out" "scope:two  done "
+    has "and the key" "$out" "one key"
+    exits "or of two" 0 once list "scope one" scope:two --json
+    same "also as JSON" "$(json 'join "|", scalar @$d, map { @$_{qw(name key state)} } @$d')" "1|scope one, scope:two|one key|done"
+    rl once list --json
+    holds "or all there are" test "$(json 'scalar @$d')" -gt 5
+    exits "of a lock without keys" 0 once list nothing --json
+    same "there are none" "$(json 'scalar @$d')" 0
+
+    exits "a key can be forgotten" 0 once forget scope:two "one key"
+    exits "once" 1 once forget scope:two "one key"
+    has "after that there is no such key" "$err" "no such key"
+    exits "which JSON says, too" 1 once forget scope:two "one key" --json
+    same "in one word" "$(json '$d->{result}')" none
+    once "one key" scope:two
+    same "the job runs again then" "$status $(ran scope:two)" "0 2"
+    once "one key" "scope one"
+    same "that of another lock does not" "$status $(ran "scope one")" "0 1"
+    exits "a key that is in no lock's scope" 1 once forget "one key"
+    exits "list and forget are all there is" 64 once remember x
+    exits "forget wants a key" 64 once forget
+    once k3 progress
+    start run progress --once k4 --ttl 1h -- sh -c 'echo >"$0.began"; exec sleep 300' "$work/progress"
+    until_true 20 test -s "$work/progress.began"
+    rl once list progress --json
+    same "a key in progress is listed as that" "$(json 'join "|", map { $_->{state} } @$d')" "done|in progress"
+    kill -TERM "$pid"
+    finished "$pid"
 }
 
 failures() {
@@ -195,6 +240,7 @@ all() {
     rl install
     done_once
     mismatches
+    scopes
     failures
     interruptions
     lost

@@ -645,6 +645,86 @@ static void sweeps(const struct contract *c)
     ask_close(&a);
 }
 
+/* ---- listed and forgotten */
+
+struct listed {
+    int count, stop_at;
+    rowlock_once_record last;
+    bool in_order;
+};
+
+static int note_record(void *context, const rowlock_once_record *record)
+{
+    struct listed *l = context;
+    l->in_order = l->in_order && strcmp(l->last.key, record->key) < 0;
+    l->last = *record;
+    return ++l->count == l->stop_at;
+}
+
+static struct listed list(rowlock_db *db, const char *prefix, int stop_at, int want)
+{
+    struct listed l = {.stop_at = stop_at, .in_order = true};
+    is_result(db, rowlock_once_list(db, prefix, note_record, &l), ROWLOCK_OK, "a list of keys");
+    tap_is_int(l.count, want, "has those that begin with '%s'", prefix ? prefix : "");
+    tap_ok(l.in_order, "in the order of their bytes");
+    return l;
+}
+
+static void lists(const struct contract *c)
+{
+    struct asking a = ask_open(c);
+    rowlock_once *once[3];
+    rowlock_once_options o = once_about("a sum", 3600000);
+    o.token = 17;
+    list(a.other, NULL, 0, 0);
+    once[0] = claim_as(a.other, "a", &o, ROWLOCK_OK, "a key in progress");
+    once[1] = claim(a.other, "A\xC3\xA4 ", NULL, ROWLOCK_OK, "another");
+    once[2] =
+        claim(a.other, "a/%_'\\", NULL, ROWLOCK_OK, "one with characters that mean something");
+    is_result(a.other, rowlock_once_complete(once[2], a.other, "x", 1), ROWLOCK_OK, "it is done");
+    struct listed l = list(a.other, "a/", 0, 1);
+    tap_ok(l.last.done == 1 && l.last.remaining_ms == 0, "which the list says");
+    tap_is_str(l.last.key, "a/%_'\\", "of that key");
+    tap_ok(l.last.age_ms >= 0 && l.last.age_ms < 600000, "and when: %d ms ago", (int)l.last.age_ms);
+    l = list(a.other, "a", 1, 1);
+    tap_ok(l.last.done == 0 && l.last.token == 17 && l.last.remaining_ms > 3000000,
+           "a key in progress has its token and its time");
+    tap_is_str(l.last.fingerprint, "a sum", "and its fingerprint");
+    list(a.other, "a", 0, 2);
+    list(a.other, "A", 0, 1);
+    list(a.other, "%", 0, 0);
+    list(a.other, NULL, 0, 3);
+    for (int i = 0; i < 3; i++)
+        rowlock_once_close(once[i]);
+    for (int i = 0; i < 1200; i++)
+        site_run(&a.site,
+                 "INSERT INTO rowlock_once (name, fingerprint, attempt, token, expires, done, "
+                 "changed) VALUES ('many %d', '', 1, 0, 0, %s, 0)",
+                 i, strcmp(c->raw->name, "postgres") == 0 ? "true" : "1");
+    list(a.other, "many ", 0, 1200);
+    list(a.other, "many ", 700, 700);
+    ask_close(&a);
+}
+
+static void forgets(const struct contract *c)
+{
+    struct asking a = ask_open(c);
+    rowlock_once *once = claim(a.other, "key", "f", ROWLOCK_OK, "a key");
+    is_result(a.other, rowlock_once_complete(once, a.other, "x", 1), ROWLOCK_OK, "it is done");
+    rowlock_once_close(once);
+    is_result(a.other, rowlock_once_forget(a.other, "ke"), ROWLOCK_NONE, "another is not known");
+    is_result(a.other, rowlock_once_forget(a.other, "key"), ROWLOCK_OK, "it is forgotten");
+    is_result(a.other, rowlock_once_forget(a.other, "key"), ROWLOCK_NONE, "once");
+    once = claim(a.other, "key", "g", ROWLOCK_OK, "it can be claimed for something else");
+    is_result(a.other, rowlock_once_forget(a.other, "key"), ROWLOCK_OK, "and forgotten meanwhile");
+    is_result(a.other, rowlock_once_complete(once, a.other, "x", 1), ROWLOCK_LOST,
+              "which completing it finds");
+    rowlock_once_close(once);
+    is_result(a.other, rowlock_once_forget(a.other, ""), ROWLOCK_EINVAL,
+              "a key has a byte at least");
+    ask_close(&a);
+}
+
 void contract_once(const struct contract *c)
 {
     completes(c);
@@ -657,4 +737,6 @@ void contract_once(const struct contract *c)
     takes_over(c);
     transactions(c);
     sweeps(c);
+    lists(c);
+    forgets(c);
 }

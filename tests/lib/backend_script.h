@@ -58,6 +58,8 @@ enum script_op {
     OP_ONCE_PROVE,
     OP_ONCE_ABANDON,
     OP_ONCE_SWEEP,
+    OP_ONCE_LIST,
+    OP_ONCE_FORGET,
     OP_WALK_LOAD,
     OP_WALK_SAVE,
     OP_WALK_END,

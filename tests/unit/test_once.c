@@ -349,6 +349,46 @@ static void test_sweep(void)
     end();
 }
 
+static int keys_listed;
+
+static int note_key(void *context, const rowlock_once_record *record)
+{
+    tap_is_str(record->key, context, "a key is listed");
+    keys_listed++;
+    return 0;
+}
+
+static void give_key(struct rlk_query *query)
+{
+    const rowlock_value cells[] = {rowlock_text("a key"), rowlock_text(""), rowlock_int(0),
+                                   rowlock_bool(0),       rowlock_int(0),   rowlock_int(0),
+                                   rowlock_int(0)};
+    query->each(query->context, cells, sizeof cells / sizeof cells[0]);
+}
+
+static void test_list_cut_off(void)
+{
+    begin();
+    script_next(OP_ONCE_LIST, ANSWER(.class = RLK_UNCERTAIN, .give = give_key));
+    script_next(OP_ONCE_LIST, ANSWER(.give = give_key));
+    tap_is_int(rowlock_once_list(db, NULL, note_key, "a key"), ROWLOCK_OK, "a list is cut off");
+    tap_is_int(script_count(OP_ONCE_LIST), 2, "and asked for again");
+    tap_is_int(keys_listed, 1, "without telling what was told");
+    end();
+}
+
+static void test_forget(void)
+{
+    begin();
+    script_next(OP_ONCE_FORGET, FAILS(RLK_UNCERTAIN));
+    script_next(OP_ONCE_FORGET, ANSWER(.changed = 0));
+    tap_is_int(rowlock_once_forget(db, "a key"), ROWLOCK_OK,
+               "a key that is gone after a lost answer is forgotten");
+    script_next(OP_ONCE_FORGET, ANSWER(.changed = 0));
+    tap_is_int(rowlock_once_forget(db, "a key"), ROWLOCK_NONE, "one that was not there is not");
+    end();
+}
+
 static void test_no_memory(void)
 {
     int nth = 1, result = ROWLOCK_ENOMEM;
@@ -383,6 +423,8 @@ int main(void)
     test_closed_db();
     test_abandon();
     test_sweep();
+    test_list_cut_off();
+    test_forget();
     test_no_memory();
     return tap_done();
 }
