@@ -22,6 +22,7 @@
 #ifndef RLK_BACKEND_H
 #define RLK_BACKEND_H
 
+#include <rowlock/rowlock.h>
 #include <rowlock/value.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +43,7 @@ enum rlk_class {
     RLK_IN_TX, /* an adopted connection is inside a transaction; nothing was sent */
     RLK_NO_TX, /* it is not, and the step is only worth something inside one; nothing was sent */
     RLK_NOMEM,
+    RLK_VIOLATION, /* a row of the caller's own tables would break call->constraint; nothing was changed */
     RLK_REFUSED /* anything else the server said; its text is in the diag */
 };
 
@@ -60,6 +62,7 @@ struct rlk_call {
     bool tx_over; /* out: the caller's transaction can only be rolled back, or has been */
     int native;
     char sqlstate[6];
+    enum rowlock_constraint constraint; /* of a violation */
     char text[512];
 };
 
@@ -458,8 +461,8 @@ struct rlk_backend {
     /* One statement of the caller's own tables: by itself, or where it may be inside, a part of the
      * transaction. A cell is INT, REAL, DECIMAL, BYTES, BOOL, TIME where the database has such a type, else
      * TEXT; an integer that is not one of 64 bits with a sign is DECIMAL. What contradicts a constraint
-     * is RLK_REFUSED (also a unique key: such a text never makes that happen by itself), a value that
-     * does not fit, or a name that is not there, RLK_INVALID. */
+     * (also a unique key: such a text never makes that happen by itself), and a value that does not fit its
+     * column, is RLK_VIOLATION. A name that is not there is RLK_INVALID. */
     enum rlk_class (*query)(void *conn, struct rlk_call *call, struct rlk_query *query);
     /* BEGIN only outside of a transaction (RLK_IN_TX), the others only inside (RLK_NO_TX), whatever
      * call->where. After BEGIN steps with RLK_INSIDE and RLK_EITHER are a part of it, on a connection

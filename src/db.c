@@ -28,8 +28,12 @@ static void free_db(rowlock_db *db)
 /* A handle without connection, and the options that do not depend on the way it will get one. */
 static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_error *err)
 {
-    static const rowlock_error no_memory = {
-        sizeof(rowlock_error), ROWLOCK_ENOMEM, 0, {0}, 1, "open", "out of memory", 0, {0}};
+    static const rowlock_error no_memory = {.size = sizeof(rowlock_error),
+                                            .code = ROWLOCK_ENOMEM,
+                                            .retryable = 1,
+                                            .action = "open",
+                                            .text = "out of memory",
+                                            .row = -1};
     rowlock_db *db = rlk_alloc(sizeof *db);
     if (!db) {
         rlk_error_copy(err, &no_memory);

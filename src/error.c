@@ -42,6 +42,8 @@ const char *rowlock_result_name(int result)
         return "ROWLOCK_UNDONE";
     case ROWLOCK_DONE:
         return "ROWLOCK_DONE";
+    case ROWLOCK_VIOLATION:
+        return "ROWLOCK_VIOLATION";
     case ROWLOCK_EUNCERTAIN:
         return "ROWLOCK_EUNCERTAIN";
     case ROWLOCK_ECONN:
@@ -114,6 +116,7 @@ void rlk_action(rowlock_db *db, const char *verb, const char *name)
 {
     memset(&db->error, 0, sizeof db->error);
     db->error.size = sizeof db->error;
+    db->error.row = -1;
     if (name)
         snprintf(db->error.action, sizeof db->error.action, "%s '%s'", verb, name);
     else
@@ -131,6 +134,8 @@ int rlk_fail(rowlock_db *db, int code, const char *format, ...)
     db->error.sqlstate[0] = '\0';
     db->error.retryable = code == ROWLOCK_ECONN || code == ROWLOCK_ENOMEM;
     db->error.transaction_over = 0;
+    db->error.constraint = ROWLOCK_CONSTRAINT_NONE;
+    db->error.row = -1;
     return code;
 }
 
@@ -156,6 +161,7 @@ static const struct meaning meanings[] = {
     {RLK_NO_TX, ROWLOCK_EMISUSE, false,
      "this is worth something only as a part of a transaction of yours; begin one first"},
     {RLK_NOMEM, ROWLOCK_ENOMEM, true, "out of memory"},
+    {RLK_VIOLATION, ROWLOCK_VIOLATION, false, ""},
     {RLK_REFUSED, ROWLOCK_ESERVER, false, ""},
 };
 
@@ -209,6 +215,7 @@ int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *
     rlk_fail(db, m->code, "%s%s%s", text, apart ? "; " : "", advice);
     db->error.native = call->native;
     memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
+    db->error.constraint = call->constraint;
     db->error.retryable = m->retryable;
     db->error.transaction_over = call->tx_over || (call->inside && m->code == ROWLOCK_ECONN);
     return m->code;
@@ -229,6 +236,7 @@ void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
     static const rowlock_error inherited = {
         .size = sizeof inherited,
         .code = ROWLOCK_EMISUSE,
+        .row = -1,
         .text = "the handle belongs to the process that forked this one; open another here"};
     if (!db || db->tag != RLK_DB_TAG)
         return;

@@ -106,6 +106,8 @@ typedef enum rowlock_result {
     ROWLOCK_EXISTS = 13, /* there is such a row already */
     ROWLOCK_UNDONE = 14, /* not changed, because all rows were to be changed or none */
     ROWLOCK_DONE = 15, /* it was done before */
+    ROWLOCK_VIOLATION =
+        16, /* the row would break a constraint, or a value does not fit its column */
 
     /* We failed, or cannot tell. rowlock_db_error() has the facts. */
     ROWLOCK_EUNCERTAIN = -1, /* sent, but the answer never came: it may or may not have happened */
@@ -125,6 +127,16 @@ typedef enum rowlock_result {
 /* "ROWLOCK_BUSY" and so on; never NULL. */
 ROWLOCK_API const char *rowlock_result_name(int result);
 
+/* What a row that is a ROWLOCK_VIOLATION would break. */
+typedef enum rowlock_constraint {
+    ROWLOCK_CONSTRAINT_NONE = 0, /* it is no violation, or the database did not say */
+    ROWLOCK_CONSTRAINT_UNIQUE = 1, /* a unique key, or an exclusion constraint of PostgreSQL */
+    ROWLOCK_CONSTRAINT_FOREIGN_KEY = 2,
+    ROWLOCK_CONSTRAINT_CHECK = 3,
+    ROWLOCK_CONSTRAINT_NOT_NULL = 4,
+    ROWLOCK_CONSTRAINT_VALUE = 5 /* a value is too large, too long or of a wrong form */
+} rowlock_constraint;
+
 /* What went wrong, by value: fill it from rowlock_db_error(), or pass it to an opening function. */
 typedef struct rowlock_error {
     size_t size; /* sizeof(rowlock_error) */
@@ -136,15 +148,18 @@ typedef struct rowlock_error {
     char text[700]; /* why, and what to do about it; one line, UTF-8 */
     int transaction_over; /* 1 if your transaction on an adopted connection can only be rolled back, or
                              has been; 0: it can go on as if the call had not been made */
-    int64_t spare[4];
+    int constraint; /* enum rowlock_constraint */
+    int32_t reserved;
+    int64_t row; /* index of the row concerned in the array that you gave; -1: none, or unknown */
+    int64_t spare[2];
 } rowlock_error;
 
-#define ROWLOCK_ERROR_INIT                                \
-    {                                                     \
-        sizeof(rowlock_error), 0, 0, {0}, 0, {0}, {0}, 0, \
-        {                                                 \
-            0                                             \
-        }                                                 \
+#define ROWLOCK_ERROR_INIT                                          \
+    {                                                               \
+        sizeof(rowlock_error), 0, 0, {0}, 0, {0}, {0}, 0, 0, 0, -1, \
+        {                                                           \
+            0                                                       \
+        }                                                           \
     }
 
 /* ---------------------------------------------------------------- connections */

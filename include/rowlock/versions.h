@@ -120,7 +120,8 @@ typedef struct rowlock_change {
      * GONE       there is no such row.
      * EXISTS     there is one already (inserts).
      * UNDONE     not changed because of another row: all was to be done or nothing, or the statement that
-     *            it was in was refused.
+     *            it was in was refused, and the row could not be found (see VIOLATION below).
+     * VIOLATION  it would break a constraint, or a value does not fit its column. It is as it was.
      * EUNCERTAIN the answer was lost. It is not as it was: we, or another, changed it.
      * ESERVER    it is as it should be, but the database leaves it so: a trigger or policy of the table.
      * EINVAL     its version is no integer of 64 bits.
@@ -155,13 +156,17 @@ ROWLOCK_API void rowlock_change_options_init(rowlock_change_options *options);
  *          updates for rows that are there.
  *  remove  deletes rows.
  *
- * OK: all of them. Else what hindered the first that was not changed: STALE, GONE, EXISTS, EUNCERTAIN, ESERVER;
- * each change has its own result. The others were changed, unless all or nothing was asked for.
+ * OK: all of them. Else what hindered the first that was not changed: STALE, GONE, EXISTS, VIOLATION,
+ * EUNCERTAIN, ESERVER. rowlock_error.row is its index. Each change has its own result. The others were changed,
+ * unless all or nothing was asked for.
  * CONFLICT  the transaction around it lost against another's; see above. Nothing was changed that a
  *           rollback does not undo.
  * EINVAL    a value that its column cannot take, a key twice, a parameter of several kinds:
  *           nothing was sent. Or the server says so; then the chunks before it are done, and say so.
- * ESERVER   a constraint of the table was violated: by a chunk, which was undone.
+ * VIOLATION the database refused a row, and rowlock_error.constraint says why. After a chunk was refused
+ *           its rows are sent again by halves, until each such row is found. Not in your own transaction on
+ *           PostgreSQL, unless all or nothing is asked for: there the refusal has ended the transaction,
+ *           rowlock_error.row is -1 if the chunk had several rows, and these are UNDONE.
  * EUNCERTAIN, if all was to be done or nothing: the commit's answer was lost; all or none were changed.
  *
  * A version at its column's end is an error, never a wrap. A parameter of set is of one kind in all rows of a
@@ -232,6 +237,7 @@ typedef struct rowlock_retry_report {
  * positive numbers from 100 on are yours.
  *
  * OK         committed.
+ * VIOLATION  the commit was refused because of a deferred constraint; nothing was done.
  * STALE …    as the last attempt said when the attempts were used up or the deadline was over.
  * CANCELLED  rowlock_cancel() in a pause.
  * EUNCERTAIN the answer to the commit was lost, and the first row that was updated or removed does not
@@ -275,7 +281,7 @@ typedef struct rowlock_walk_options {
     void (*progress)(void *context,
                      const rowlock_walk_report *so_far); /* after each chunk; may be NULL */
     /* A row that could not be written although it was tried again: deleted meanwhile (GONE), refused
-     * by a constraint (ESERVER, why in text), or given a value that does not fit (EINVAL, likewise). May be
+     * by the database (VIOLATION, ESERVER, why in text), or given a value of a wrong kind (EINVAL). May be
      * NULL. */
     void (*failed)(void *context, const rowlock_row *row, int result, const char *text);
     void *context;

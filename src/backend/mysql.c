@@ -103,6 +103,7 @@ struct conn {
     bool several_write; /* other nodes take writes too */
     bool was_in_tx; /* the transaction had begun when the step was sent */
     bool ours; /* a transaction that frame() has begun, and not ended */
+    int saved; /* savepoints of ours, each within the one before */
     bool lost; /* that one was rolled back by the server */
     bool dead; /* nothing is sent any more */
 };
@@ -270,9 +271,8 @@ static enum rlk_class classify(unsigned code, bool sent)
     return code == CR_OUT_OF_MEMORY ? RLK_NOMEM : RLK_UNSENT;
 }
 
-/* What the server says of the caller's own statement when a name in it is not there, when it is wrong, or
- * when a value does not fit: all that is not so for the tables of ours, or would be nobody's fault but ours.
- * What contradicts a constraint is in neither list. */
+/* What the server says of the caller's own statement when a name in it is not there, or when it is wrong: all
+ * that is not so for the tables of ours, or would be nobody's fault but ours. */
 static const unsigned short unfit[] = {
     /* names */
     1046, 1049, 1051, 1052, 1054, 1059, 1060, 1103, 1109, 1146, 1166, 1305, 1356, 1630, 1949,
@@ -282,10 +282,64 @@ static const unsigned short unfit[] = {
     /* character sets, types that do not go together, columns that take no value */
     1115, 1253, 1977, 1267, 1270, 1271, 1273, 1300, 1301, 1906, 3105, 3144, 3854, 3988, 3995, 4078,
     4079,
-    /* values: out of range, too long, not of this type, no JSON, no geometry, no partition for it */
-    1118, 1139, 1153, 1264, 1265, 1292, 1365, 1366, 1367, 1406, 1411, 1416, 1425, 1426, 1427, 1441,
-    1525, 1526, 1690, 1916, 3037, 3140, 3141, 3143, 3146, 3156, 3157, 3158, 3617, 3669, 3685, 3690,
-    3692, 3699, 4037, 4038, 4041, 4042, 4076};
+    /* values that are wrong whatever the row */
+    1118, 1139, 1153, 1425, 1426, 1427, 3037, 3143, 3146, 3617, 3685, 3690, 3692, 3699, 4037, 4042};
+
+/* What is wrong with a row of the caller's own tables. */
+static const struct {
+    unsigned short code;
+    enum rowlock_constraint constraint;
+} violations[] = {
+    {1062, ROWLOCK_CONSTRAINT_UNIQUE},
+    {1169, ROWLOCK_CONSTRAINT_UNIQUE},
+    {1586, ROWLOCK_CONSTRAINT_UNIQUE},
+    {1859, ROWLOCK_CONSTRAINT_UNIQUE},
+    {1216, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {1217, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {1451, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {1452, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {1557, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {1761, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {1762, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {1369, ROWLOCK_CONSTRAINT_CHECK}, /* of a view */
+    {3819, ROWLOCK_CONSTRAINT_CHECK},
+    {4025, ROWLOCK_CONSTRAINT_CHECK},
+    {1526, ROWLOCK_CONSTRAINT_CHECK}, /* no partition for it */
+    {1048, ROWLOCK_CONSTRAINT_NOT_NULL},
+    {1263, ROWLOCK_CONSTRAINT_NOT_NULL},
+    {1364, ROWLOCK_CONSTRAINT_NOT_NULL}, /* no value, and no default */
+    /* out of range, too long, not of this type, no JSON, no geometry */
+    {1264, ROWLOCK_CONSTRAINT_VALUE},
+    {1265, ROWLOCK_CONSTRAINT_VALUE},
+    {1292, ROWLOCK_CONSTRAINT_VALUE},
+    {1365, ROWLOCK_CONSTRAINT_VALUE},
+    {1366, ROWLOCK_CONSTRAINT_VALUE},
+    {1367, ROWLOCK_CONSTRAINT_VALUE},
+    {1406, ROWLOCK_CONSTRAINT_VALUE},
+    {1411, ROWLOCK_CONSTRAINT_VALUE},
+    {1416, ROWLOCK_CONSTRAINT_VALUE},
+    {1441, ROWLOCK_CONSTRAINT_VALUE},
+    {1525, ROWLOCK_CONSTRAINT_VALUE},
+    {1690, ROWLOCK_CONSTRAINT_VALUE},
+    {1916, ROWLOCK_CONSTRAINT_VALUE},
+    {3140, ROWLOCK_CONSTRAINT_VALUE},
+    {3141, ROWLOCK_CONSTRAINT_VALUE},
+    {3156, ROWLOCK_CONSTRAINT_VALUE},
+    {3157, ROWLOCK_CONSTRAINT_VALUE},
+    {3158, ROWLOCK_CONSTRAINT_VALUE},
+    {3669, ROWLOCK_CONSTRAINT_VALUE},
+    {4038, ROWLOCK_CONSTRAINT_VALUE},
+    {4041, ROWLOCK_CONSTRAINT_VALUE},
+    {4076, ROWLOCK_CONSTRAINT_VALUE},
+};
+
+static enum rowlock_constraint constraint_of(unsigned code)
+{
+    for (size_t i = 0; i < sizeof violations / sizeof violations[0]; i++)
+        if (violations[i].code == code)
+            return violations[i].constraint;
+    return ROWLOCK_CONSTRAINT_NONE;
+}
 
 /* Killed, or out of time. */
 static bool is_ended_early(unsigned code)
@@ -299,6 +353,8 @@ static enum rlk_class classify_query(unsigned code, bool sent)
         if (unfit[i] == code)
             return RLK_INVALID;
     }
+    if (constraint_of(code) != ROWLOCK_CONSTRAINT_NONE)
+        return RLK_VIOLATION;
     /* Unlike a procedure, a statement by itself is rolled back then. */
     if (is_ended_early(code))
         return RLK_CONTENTION;
@@ -2245,6 +2301,7 @@ static enum rlk_class failed_query(struct conn *c, struct rlk_call *call, struct
         forget_statement(p);
         return RLK_CONTENTION;
     }
+    call->constraint = constraint_of(code);
     return note(c, call, classify_query(code, sent), code, state, text);
 }
 
@@ -2580,7 +2637,8 @@ static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query 
     if (q->id == 0 || class != RLK_DONE)
         forget_statement(p);
     rlk_free(values);
-    return q->ours && class == RLK_INVALID ? classify((unsigned)call->native, true) : class;
+    const bool said = class == RLK_INVALID || class == RLK_VIOLATION;
+    return q->ours && said ? classify((unsigned)call->native, true) : class;
 }
 
 /* --- Transactions of ours, and savepoints */
@@ -2636,19 +2694,28 @@ static enum rlk_class commit(struct conn *c, struct rlk_call *call)
     return class;
 }
 
+/* Each within another has a name of its own: a second one of the same name would take its place. */
 static enum rlk_class savepoint(struct conn *c, struct rlk_call *call, enum rlk_frame what)
 {
-    static const char *const sql[] = {[RLK_SAVE] = "SAVEPOINT rowlock",
-                                      [RLK_KEEP] = "RELEASE SAVEPOINT rowlock",
-                                      [RLK_UNDO] = "ROLLBACK TO SAVEPOINT rowlock"};
+    static const char *const verbs[] = {[RLK_SAVE] = "SAVEPOINT",
+                                        [RLK_KEEP] = "RELEASE SAVEPOINT",
+                                        [RLK_UNDO] = "ROLLBACK TO SAVEPOINT"};
+    char sql[60], keep[60];
 
     if (!call->inside || is_over(c)) {
         call->tx_over = call->inside;
         return RLK_NO_TX;
     }
-    enum rlk_class class = command(c, call, sql[what]);
+    const int depth = what == RLK_SAVE ? c->saved + 1 : c->saved;
+    snprintf(sql, sizeof sql, "%s rowlock_%d", verbs[what], depth);
+    snprintf(keep, sizeof keep, "%s rowlock_%d", verbs[RLK_KEEP], depth);
+    enum rlk_class class = command(c, call, sql);
+    if (what == RLK_SAVE)
+        c->saved += class == RLK_DONE;
+    else if (c->saved > 0)
+        c->saved--;
     if (class == RLK_DONE && what == RLK_UNDO)
-        class = command(c, call, sql[RLK_KEEP]);
+        class = command(c, call, keep);
     if (class != RLK_SCHEMA)
         return class;
     call->tx_over = true; /* a savepoint goes with its transaction only */

@@ -1769,14 +1769,37 @@ static struct kept *find_place(struct pg *p, uint64_t id)
     return empty ? empty : &p->kept[p->next_kept++ % KEPT];
 }
 
+/* By SQLSTATE, or by its first two characters; the first that fits counts. */
+static const struct {
+    const char *state;
+    enum rowlock_constraint constraint;
+} violations[] = {
+    {"23502", ROWLOCK_CONSTRAINT_NOT_NULL},    {"23503", ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {"23001", ROWLOCK_CONSTRAINT_FOREIGN_KEY}, /* ON DELETE RESTRICT */
+    {"23505", ROWLOCK_CONSTRAINT_UNIQUE},      {"23P01", ROWLOCK_CONSTRAINT_UNIQUE}, /* EXCLUDE */
+    {"23514", ROWLOCK_CONSTRAINT_CHECK}, /* also a row without a partition */
+    {"44000", ROWLOCK_CONSTRAINT_CHECK}, /* of a view */
+    {"23", ROWLOCK_CONSTRAINT_NONE},           {"22", ROWLOCK_CONSTRAINT_VALUE},
+};
+
+static bool is_violation(struct rlk_call *call)
+{
+    for (size_t i = 0; i < sizeof violations / sizeof violations[0]; i++)
+        if (strncmp(call->sqlstate, violations[i].state, strlen(violations[i].state)) == 0) {
+            call->constraint = violations[i].constraint;
+            return true;
+        }
+    return false;
+}
+
 /* What the server says about tables that are not ours means something else in part. */
-static enum rlk_class class_of_theirs(const struct rlk_call *call, enum rlk_class class)
+static enum rlk_class class_of_theirs(struct rlk_call *call, enum rlk_class class)
 {
     const char *state = call->sqlstate;
     if (class == RLK_DONE || !state[0])
         return class;
-    if (strncmp(state, "23", 2) == 0)
-        return RLK_REFUSED;
+    if (is_violation(call))
+        return RLK_VIOLATION;
     if (strcmp(state, "08P01") == 0 && strncmp(call->text, "bind message", 12) == 0)
         return RLK_INVALID; /* another number of values than it has parameters; poolers say 08P01 too */
     if (strcmp(state, "42501") != 0 &&
@@ -1791,7 +1814,8 @@ static enum rlk_class class_of_theirs(const struct rlk_call *call, enum rlk_clas
 static enum rlk_class doubt_kept(struct kept *kept, const struct rlk_call *call,
                                  enum rlk_class class)
 {
-    if (class != RLK_INVALID && class != RLK_UNSUPPORTED)
+    bool unfit = class == RLK_VIOLATION && call->constraint == ROWLOCK_CONSTRAINT_VALUE;
+    if (class != RLK_INVALID && class != RLK_UNSUPPORTED && !unfit)
         return class;
     kept->id = 0;
     return !call->inside || class == RLK_UNSUPPORTED ? RLK_CONTENTION : class;

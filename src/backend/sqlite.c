@@ -132,16 +132,33 @@ static enum rlk_class refuse(struct rlk_call *call, enum rlk_class class, const 
     return class;
 }
 
+/* By extended codes; what fits none is no violation, such as a trigger that says no. */
+static const struct {
+    int code;
+    enum rowlock_constraint constraint;
+} violations[] = {
+    {SQLITE_CONSTRAINT_UNIQUE, ROWLOCK_CONSTRAINT_UNIQUE},
+    {SQLITE_CONSTRAINT_PRIMARYKEY, ROWLOCK_CONSTRAINT_UNIQUE},
+    {SQLITE_CONSTRAINT_ROWID, ROWLOCK_CONSTRAINT_UNIQUE},
+    {SQLITE_CONSTRAINT_FOREIGNKEY, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {SQLITE_CONSTRAINT_CHECK, ROWLOCK_CONSTRAINT_CHECK},
+    {SQLITE_CONSTRAINT_NOTNULL, ROWLOCK_CONSTRAINT_NOT_NULL},
+    {SQLITE_CONSTRAINT_DATATYPE, ROWLOCK_CONSTRAINT_VALUE}, /* a STRICT table's column */
+    {SQLITE_MISMATCH, ROWLOCK_CONSTRAINT_VALUE}, /* a text for a rowid */
+};
+
 /* What went wrong with our tables in class may have another meaning for the caller's. */
-static enum rlk_class class_for_caller(const struct rlk_call *call, enum rlk_class class)
+static enum rlk_class class_for_caller(struct rlk_call *call, enum rlk_class class)
 {
-    if (call->native == SQLITE_CONSTRAINT_DATATYPE) /* a STRICT table's column */
-        return RLK_INVALID;
+    for (size_t i = 0; i < sizeof violations / sizeof violations[0]; i++)
+        if (call->native == violations[i].code) {
+            call->constraint = violations[i].constraint;
+            return RLK_VIOLATION;
+        }
     switch (call->native & 0xFF) {
     case SQLITE_CONSTRAINT:
         return RLK_REFUSED;
     case SQLITE_ERROR: /* also a table or column that is not there */
-    case SQLITE_MISMATCH:
     case SQLITE_TOOBIG:
     case SQLITE_RANGE:
         return RLK_INVALID;

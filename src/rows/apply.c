@@ -159,11 +159,21 @@ static struct rlk_shape shape_of(const struct batch *b, bool many)
 static bool met_duplicate(const struct batch *b, int result)
 {
     const rowlock_error *error = &b->t->db->error;
-    return b->op == RLK_INSERT && result == ROWLOCK_ESERVER && !error->transaction_over &&
-           strncmp(error->sqlstate, "23", 2) == 0;
+    return b->op == RLK_INSERT && result == ROWLOCK_VIOLATION && !error->transaction_over &&
+           error->constraint == ROWLOCK_CONSTRAINT_UNIQUE;
 }
 
-int rlk_change_row(struct batch *b, rowlock_change *change)
+static void note_violation(struct batch *b, rowlock_change *change)
+{
+    rowlock_error *error = &b->t->db->error;
+    change->result = ROWLOCK_VIOLATION;
+    change->current = 0;
+    error->row = change - b->changes;
+    if (b->bad.row < 0 || error->row < b->bad.row)
+        b->bad = *error;
+}
+
+static int change_row(struct batch *b, rowlock_change *change)
 {
     struct rlk_shape shape = shape_of(b, false);
     bool explained = false, was_applied = false, uncertain = false;
@@ -177,7 +187,8 @@ int rlk_change_row(struct batch *b, rowlock_change *change)
             return result;
         rowlock_error error = b->t->db->error;
         result = look_after_row(b, change, uncertain, &explained);
-        if (result == ROWLOCK_OK && duplicate && !explained) { /* of another unique key */
+        /* Of another unique key; and where a failed statement ends all until a savepoint, none can look. */
+        if (duplicate && !explained && (result == ROWLOCK_OK || result == ROWLOCK_ESERVER)) {
             change->result = ROWLOCK_CANCELLED;
             b->t->db->error = error;
             return error.code;
@@ -185,6 +196,14 @@ int rlk_change_row(struct batch *b, rowlock_change *change)
     }
     if (result == ROWLOCK_OK && !explained)
         change->result = ROWLOCK_ESERVER; /* see say_first() */
+    return result;
+}
+
+int rlk_change_row(struct batch *b, rowlock_change *change)
+{
+    int result = change_row(b, change);
+    if (result == ROWLOCK_VIOLATION)
+        note_violation(b, change);
     return result;
 }
 
@@ -391,13 +410,25 @@ static int lock_rows(struct batch *b)
     return send_pack(b, &shape, NULL, &asking);
 }
 
-/* What fits no explanation is changed by itself: it was changed back between the two statements. */
-static int change_leftovers(struct batch *b)
+static int change_leftover(void *context)
+{
+    struct batch *b = context;
+    return rlk_change_row(b, b->leftover);
+}
+
+/* What fits no explanation is changed by itself: it was changed back between the two statements, or the insert
+ * of many passed over it because of another unique key. */
+static int change_leftovers(struct batch *b, bool inside)
 {
     int result = ROWLOCK_OK;
-    for (size_t i = 0; i < b->n && result == ROWLOCK_OK; i++)
-        if (b->changes[b->rows[i]].result == PARADOX)
-            result = rlk_change_row(b, &b->changes[b->rows[i]]);
+    for (size_t i = 0; i < b->n && result == ROWLOCK_OK; i++) {
+        b->leftover = &b->changes[b->rows[i]];
+        if (b->leftover->result != PARADOX)
+            continue;
+        result = inside ? rlk_framed(b->t->db, change_leftover, b) : change_leftover(b);
+        if (result == ROWLOCK_VIOLATION && !b->t->db->error.transaction_over)
+            result = ROWLOCK_OK; /* it is named */
+    }
     return result;
 }
 
@@ -463,5 +494,5 @@ int rlk_change_chunk(struct batch *b)
         result = apply_chunk(b, inside);
     if (result == ROWLOCK_OK && b->told < b->n)
         result = look_after_rows(b, inside);
-    return result == ROWLOCK_OK ? change_leftovers(b) : result;
+    return result == ROWLOCK_OK ? change_leftovers(b, inside) : result;
 }

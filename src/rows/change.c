@@ -122,8 +122,11 @@ static int change_singly(void *context)
 {
     struct batch *b = context;
     int result = ROWLOCK_OK;
-    for (size_t i = 0; i < b->n && result == ROWLOCK_OK; i++)
+    for (size_t i = 0; i < b->n && result == ROWLOCK_OK; i++) {
         result = rlk_change_row(b, &b->changes[b->rows[i]]);
+        if (result == ROWLOCK_VIOLATION && !b->t->db->error.transaction_over)
+            result = ROWLOCK_OK; /* it is named */
+    }
     return result;
 }
 
@@ -141,7 +144,8 @@ static void mark(struct batch *b, int from, int to)
 /* Of a chunk that failed: where rows are sent one by one, in a transaction, even those that went well. */
 static void mark_failed(struct batch *b, int result, bool many)
 {
-    bool refused = result == ROWLOCK_ESERVER || result == ROWLOCK_EINVAL;
+    bool refused =
+        result == ROWLOCK_ESERVER || result == ROWLOCK_EINVAL || result == ROWLOCK_VIOLATION;
     int became = result == ROWLOCK_EUNCERTAIN ? ROWLOCK_EUNCERTAIN
                  : refused                    ? ROWLOCK_UNDONE
                                               : ROWLOCK_CANCELLED;
@@ -152,18 +156,38 @@ static void mark_failed(struct batch *b, int result, bool many)
         mark(b, ROWLOCK_OK, result == ROWLOCK_EUNCERTAIN ? became : ROWLOCK_UNDONE);
 }
 
+static int send_chunk(void *context)
+{
+    struct batch *b = context;
+    if (b->n == 1)
+        return rlk_change_row(b, &b->changes[b->rows[0]]);
+    if (b->t->db->backend->packing != RLK_SINGLY)
+        return rlk_change_chunk(b);
+    return rlk_framed(b->t->db, change_singly, b);
+}
+
+/* A row that would break a constraint is found by halves: the chunk it was in has changed nothing. Not where
+ * that has ended the transaction, nor where nothing is to be changed then; see run_batch(). */
 static int do_chunk(struct batch *b)
 {
-    bool many = b->t->db->backend->packing != RLK_SINGLY;
-    int result;
-    if (b->n == 1)
-        result = rlk_change_row(b, &b->changes[b->rows[0]]);
-    else if (many)
-        result = rlk_change_chunk(b);
-    else
-        result = rlk_framed(b->t->db, change_singly, b);
+    rowlock_db *db = b->t->db;
+    const size_t *rows = b->rows, n = b->n;
+    int result = b->careful ? rlk_framed(db, send_chunk, b) : send_chunk(b);
     if (result != ROWLOCK_OK)
-        mark_failed(b, result, many);
+        mark_failed(b, result, db->backend->packing != RLK_SINGLY);
+    bool looks = !b->options.all_or_nothing || b->careful;
+    if (result != ROWLOCK_VIOLATION || db->error.transaction_over || !looks)
+        return result;
+    if (n == 1)
+        return ROWLOCK_OK; /* it is named */
+    b->n = n / 2;
+    result = do_chunk(b);
+    b->rows = rows + n / 2;
+    b->n = n - n / 2;
+    if (result == ROWLOCK_OK)
+        result = do_chunk(b);
+    b->rows = rows;
+    b->n = n;
     return result;
 }
 
@@ -224,35 +248,56 @@ static void describe_key(const struct batch *b, const rowlock_change *change, ch
     }
 }
 
-/* The first that was not changed, in words. */
-static int say_first(const struct batch *b)
+/* In the words of the database. */
+static int say_violation(const struct batch *b, const char *key)
+{
+    rowlock_error *error = &b->t->db->error;
+    rlk_fail(b->t->db, ROWLOCK_VIOLATION, "row %s: %s", key, b->bad.text);
+    error->native = b->bad.native;
+    memcpy(error->sqlstate, b->bad.sqlstate, sizeof error->sqlstate);
+    error->constraint = b->bad.constraint;
+    return ROWLOCK_VIOLATION;
+}
+
+/* In words. */
+static int say(const struct batch *b, const rowlock_change *change)
 {
     char key[200];
+    describe_key(b, change, key, sizeof key);
+    switch (change->result) {
+    case ROWLOCK_GONE:
+        return rlk_fail(b->t->db, ROWLOCK_GONE, "there is no row %s", key);
+    case ROWLOCK_EXISTS:
+        return rlk_fail(b->t->db, ROWLOCK_EXISTS, "there is a row %s already, of version %" PRId64,
+                        key, change->current);
+    case ROWLOCK_STALE:
+        return rlk_fail(b->t->db, ROWLOCK_STALE, "row %s has version %" PRId64 ", not %" PRId64,
+                        key, change->current, change->version);
+    case ROWLOCK_VIOLATION:
+        return say_violation(b, key);
+    case ROWLOCK_ESERVER:
+        return rlk_fail(b->t->db, ROWLOCK_ESERVER,
+                        "row %s is as it should be, but the database leaves it so: a trigger "
+                        "or a policy of the table",
+                        key);
+    default:
+        return rlk_fail(b->t->db, change->result,
+                        "the answer was lost; row %s is not as it was: it, or another, was "
+                        "written",
+                        key);
+    }
+}
+
+/* The first that was not changed. */
+static int say_first(const struct batch *b)
+{
     for (size_t i = 0; i < b->count; i++) {
         const rowlock_change *change = &b->changes[i];
         if (change->result == ROWLOCK_OK || change->result == ROWLOCK_UNDONE)
             continue;
-        describe_key(b, change, key, sizeof key);
-        switch (change->result) {
-        case ROWLOCK_GONE:
-            return rlk_fail(b->t->db, ROWLOCK_GONE, "there is no row %s", key);
-        case ROWLOCK_EXISTS:
-            return rlk_fail(b->t->db, ROWLOCK_EXISTS,
-                            "there is a row %s already, of version %" PRId64, key, change->current);
-        case ROWLOCK_STALE:
-            return rlk_fail(b->t->db, ROWLOCK_STALE, "row %s has version %" PRId64 ", not %" PRId64,
-                            key, change->current, change->version);
-        case ROWLOCK_ESERVER:
-            return rlk_fail(b->t->db, ROWLOCK_ESERVER,
-                            "row %s is as it should be, but the database leaves it so: a trigger "
-                            "or a policy of the table",
-                            key);
-        default:
-            return rlk_fail(b->t->db, change->result,
-                            "the answer was lost; row %s is not as it was: it, or another, was "
-                            "written",
-                            key);
-        }
+        int result = say(b, change);
+        b->t->db->error.row = (int64_t)i;
+        return result;
     }
     return ROWLOCK_OK;
 }
@@ -273,7 +318,8 @@ static void undo_all(struct batch *b, int result)
                                        .values = change->values,
                                        .version = change->version,
                                        .result = ROWLOCK_EUNCERTAIN};
-        else if (change->result == ROWLOCK_OK) {
+        else if (change->result == ROWLOCK_OK ||
+                 (result == ROWLOCK_VIOLATION && change->result == ROWLOCK_CANCELLED)) {
             change->result = ROWLOCK_UNDONE;
             change->current = b->op == RLK_INSERT ? 0 : change->version;
         }
@@ -297,7 +343,8 @@ static int check_all(struct batch *b)
 {
     int result = ROWLOCK_OK;
     for (size_t i = 0; i < b->count && result == ROWLOCK_OK; i++)
-        result = check_row(b, i);
+        if ((result = check_row(b, i)) != ROWLOCK_OK)
+            b->t->db->error.row = (int64_t)i;
     return result == ROWLOCK_OK ? sort_rows(b) : result;
 }
 
@@ -307,9 +354,16 @@ static int run_batch(struct batch *b)
     if (result != ROWLOCK_OK)
         return result;
     b->first = choose_first(b->t);
-    if (!b->options.all_or_nothing || b->op == RLK_EXPECT || b->count == 1)
+    if (b->op == RLK_EXPECT || b->count == 1)
+        b->options.all_or_nothing = 0;
+    if (!b->options.all_or_nothing)
         return do_all(b);
     result = rlk_framed(b->t->db, do_all, b);
+    bool unnamed = result == ROWLOCK_VIOLATION && b->bad.row < 0;
+    if (unnamed && !b->t->db->error.transaction_over) { /* once more, to find the row */
+        b->careful = true;
+        result = rlk_framed(b->t->db, do_all, b);
+    }
     if (result != ROWLOCK_OK)
         undo_all(b, result);
     return result;
@@ -323,7 +377,7 @@ int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t
         [RLK_EXPECT] = "look at versions in", [RLK_INSERT] = "insert rows into",
         [RLK_REMOVE] = "remove rows from",
     };
-    struct batch b = {.t = t, .op = op, .changes = changes, .count = count};
+    struct batch b = {.t = t, .op = op, .changes = changes, .count = count, .bad.row = -1};
     int result = rlk_enter_table(t, verbs[op]);
     for (size_t i = 0; changes && i < count; i++) {
         changes[i].result = ROWLOCK_CANCELLED;

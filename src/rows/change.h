@@ -15,10 +15,14 @@ struct batch {
     unsigned char *marks; /* what the statement for a chunk marked; NULL: it tells by itself */
     rowlock_kind *kinds; /* of the parameters of the caller's SQL; NULL: there are none */
     int64_t first;
+    bool careful; /* each statement in a savepoint, so that a row that is refused can be found */
+    rowlock_error
+        bad; /* of the first row, in the caller's order, that was a violation; row -1: none */
     /* the chunk that is being done */
     const size_t *rows;
     size_t n;
     char tag[RLK_TAG_LENGTH + 1];
+    rowlock_change *leftover; /* that is changed by itself */
     size_t told; /* how many rows it is known to have changed */
     size_t made; /* how many it made, where it says so: some perhaps under other keys */
     bool uncertain; /* an earlier sending of it may have been carried out */

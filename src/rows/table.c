@@ -103,6 +103,8 @@ int rowlock_read(rowlock_table *t, const rowlock_value *key, int lock, rowlock_r
         result = rlk_read_row(t, key, lock ? RLK_KEEP_TO_CHANGE : RLK_KEEP_NOTHING, &t->page);
     if (result == ROWLOCK_OK)
         *out = rlk_page_row(t, &t->page, 0);
+    if (result == ROWLOCK_VIOLATION) /* nothing is changed: it is the key that does not fit */
+        result = t->db->error.code = ROWLOCK_EINVAL;
     return result;
 }
 

@@ -155,7 +155,8 @@ static bool is_outcome(int result)
 /* By the table, and so again if it is sent again. */
 static bool is_refused(const rowlock_db *db, int result)
 {
-    return result == ROWLOCK_EINVAL || (result == ROWLOCK_ESERVER && !db->error.retryable);
+    return result == ROWLOCK_EINVAL || result == ROWLOCK_VIOLATION ||
+           (result == ROWLOCK_ESERVER && !db->error.retryable);
 }
 
 /* A row that the table refuses is found by writing them one by one. */

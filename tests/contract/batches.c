@@ -586,25 +586,27 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
 
 /* ---- violated constraints */
 
-/* The second chunk of three was refused. */
-static void chunks_are_named(const struct load *l, bool all_or_nothing)
+/* Two rows, of different chunks, are refused. */
+static void rows_are_named(const struct load *l, bool all_or_nothing)
 {
     int good = 0;
     for (int id = 1; id <= 30; id++) {
-        bool is_undone = all_or_nothing || id > 10;
-        int want = id > 20 ? ROWLOCK_CANCELLED : is_undone ? ROWLOCK_UNDONE : ROWLOCK_OK;
+        int others = all_or_nothing ? ROWLOCK_UNDONE : ROWLOCK_OK;
+        int want = id == 15 || id == 29 ? ROWLOCK_VIOLATION : others;
         int got = change_of(l, id)->result;
         good += got == want;
         if (got != want)
             tap_note("row %d says %s", id, rowlock_result_name(got));
     }
-    tap_is_int(good, 30, "the first is done, the second undone, the third not reached");
+    tap_is_int(good, 30, "those two are named, all others are %s",
+               all_or_nothing ? "undone" : "applied");
 }
 
 static void violation(const struct site *s, rowlock_table *t, enum op op, bool all_or_nothing)
 {
     struct load l = load_new(30);
     rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
+    rowlock_error error = ROWLOCK_ERROR_INIT;
     char before[400];
     options.chunk = 10;
     options.all_or_nothing = all_or_nothing;
@@ -613,17 +615,98 @@ static void violation(const struct site *s, rowlock_table *t, enum op op, bool a
         site_run(s, "DELETE FROM bat_rows");
     digest(s, before, sizeof before);
     change_of(&l, 15)->values = VALUES(rowlock_int(1000000), rowlock_null());
-    is_result(s->db, change_rows(t, op, l.changes, l.n, &options), ROWLOCK_ESERVER,
-              "%s: a constraint is violated in the second of three chunks%s", op_names[op],
+    change_of(&l, 29)->values = VALUES(rowlock_int(1000001), rowlock_null());
+    is_result(s->db, change_rows(t, op, l.changes, l.n, &options), ROWLOCK_VIOLATION,
+              "%s: a constraint is violated in two of three chunks%s", op_names[op],
               all_or_nothing ? ", all or nothing" : "");
-    chunks_are_named(&l, all_or_nothing);
+    rows_are_named(&l, all_or_nothing);
+    rowlock_db_error(s->db, &error);
+    tap_is_int(error.constraint, ROWLOCK_CONSTRAINT_CHECK, "with the kind of the constraint");
+    tap_ok(error.row == change_of(&l, 15) - l.changes || error.row == change_of(&l, 29) - l.changes,
+           "and the index of one of them");
     if (all_or_nothing)
         stands(s, before, "nothing was changed");
     else
-        site_finds(s, "10", "and so they stand", "SELECT count(*) FROM bat_rows WHERE n > 0");
-    if (!all_or_nothing)
-        site_finds(s, "10", "those ten", "SELECT max(id) FROM bat_rows WHERE n > 0");
+        site_finds(s, "28", "and so they stand", "SELECT count(*) FROM bat_rows WHERE n > 0");
     load_free(&l);
+}
+
+/* What the middle one of three rows would break. */
+static void breaks(const struct site *s, rowlock_table *t, enum op op, const rowlock_value *wrong,
+                   int constraint, const char *what)
+{
+    static const char *const words[] = {"a", "b", "c"};
+    rowlock_value keys[3], values[3][3];
+    rowlock_change changes[3];
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    for (int all = 0; all <= 1; all++) {
+        rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
+        options.all_or_nothing = all;
+        site_run(s, "DELETE FROM bat_kinds");
+        site_run(s, "INSERT INTO bat_kinds VALUES (9, 'taken', 0, 1, 1)");
+        for (int i = 0; i < 3; i++) {
+            if (op == UPDATE)
+                site_run(s, "INSERT INTO bat_kinds VALUES (%d, '%d', 0, 1, 1)", i + 1, i);
+            keys[i] = rowlock_int(i + 1);
+            values[i][0] = rowlock_text(words[i]);
+            values[i][1] = rowlock_int(1);
+            values[i][2] = rowlock_int(1);
+            changes[i] = (rowlock_change){
+                .key = &keys[i], .values = i == 1 ? wrong : values[i], .version = FIRST};
+        }
+        is_result(s->db, change_rows(t, op, changes, 3, &options), ROWLOCK_VIOLATION, "%s: %s%s",
+                  op_names[op], what, all ? ", all or nothing" : "");
+        rowlock_db_error(s->db, &error);
+        tap_is_int(error.constraint, constraint, "of which kind it is");
+        tap_is_int(error.row, 1, "which row it is");
+        int others = all ? ROWLOCK_UNDONE : ROWLOCK_OK;
+        tap_ok(changes[0].result == others && changes[1].result == ROWLOCK_VIOLATION &&
+                   changes[2].result == others,
+               "the others are %s", rowlock_result_name(others));
+        site_finds(s, all ? "0" : "2", "and so they stand",
+                   "SELECT count(*) FROM bat_kinds WHERE n = 1");
+    }
+    is_result(s->db, change_rows(t, op, &changes[1], 1, NULL), ROWLOCK_VIOLATION, "by itself");
+    rowlock_db_error(s->db, &error);
+    tap_is_int(error.constraint, constraint, "it is the same");
+    tap_is_int(error.row, 0, "and the first");
+}
+
+static void kinds_of_violations(const struct site *s)
+{
+    site_run(s, "DROP TABLE IF EXISTS bat_kinds");
+    site_table(s, "bat_parents", "id INT PRIMARY KEY");
+    site_run(s, "INSERT INTO bat_parents VALUES (1)");
+    site_table(s, "bat_kinds",
+               "id INT PRIMARY KEY, word VARCHAR(5) UNIQUE, n INT NOT NULL CHECK (n < 100), "
+               "parent INT, version BIGINT NOT NULL, "
+               "FOREIGN KEY (parent) REFERENCES bat_parents (id)");
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    about.name = "bat_kinds";
+    about.key = NAMES("id");
+    about.columns = NAMES("word", "n", "parent");
+    about.first_version = FIRST;
+    rowlock_table *t = must_describe(s, &about);
+    rowlock_value one = rowlock_int(1);
+    for (int op = UPDATE; op <= INSERT; op += INSERT - UPDATE) {
+        breaks(s, t, (enum op)op, VALUES(rowlock_text("taken"), one, one),
+               ROWLOCK_CONSTRAINT_UNIQUE, "another unique key");
+        breaks(s, t, (enum op)op, VALUES(rowlock_text("b"), rowlock_int(100), one),
+               ROWLOCK_CONSTRAINT_CHECK, "a check");
+        breaks(s, t, (enum op)op, VALUES(rowlock_text("b"), rowlock_null(), one),
+               ROWLOCK_CONSTRAINT_NOT_NULL, "a column that is not NULL");
+        if (!s->c->has_server)
+            continue;
+        breaks(s, t, (enum op)op, VALUES(rowlock_text("b"), one, rowlock_int(2)),
+               ROWLOCK_CONSTRAINT_FOREIGN_KEY, "a foreign key");
+        breaks(s, t, (enum op)op, VALUES(rowlock_text("too long"), one, one),
+               ROWLOCK_CONSTRAINT_VALUE, "a text that is too long");
+        breaks(s, t, (enum op)op, VALUES(rowlock_text("b"), rowlock_int(1LL << 40), one),
+               ROWLOCK_CONSTRAINT_VALUE, "a number that is too large");
+    }
+    rowlock_table_close(t);
+    site_run(s, "DROP TABLE bat_kinds");
+    site_run(s, "DROP TABLE bat_parents");
 }
 
 /* ---- what it costs */
@@ -810,6 +893,7 @@ void contract_batches(const struct contract *c)
         violation(&s, t, (enum op)op, false);
         violation(&s, t, (enum op)op, true);
     }
+    kinds_of_violations(&s);
     costs(&s);
     if (is_postgres(c))
         work_of_insert_postgres(&s);

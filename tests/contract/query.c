@@ -164,8 +164,8 @@ static enum rlk_class frame(struct desk *d, enum rlk_frame what)
 static const char *class_name(enum rlk_class class)
 {
     static const char *const names[] = {
-        "DONE",    "CONTENTION",  "UNSENT", "UNCERTAIN", "READONLY", "SCHEMA",  "DENIED",
-        "INVALID", "UNSUPPORTED", "IN_TX",  "NO_TX",     "NOMEM",    "REFUSED",
+        "DONE",    "CONTENTION",  "UNSENT", "UNCERTAIN", "READONLY", "SCHEMA",    "DENIED",
+        "INVALID", "UNSUPPORTED", "IN_TX",  "NO_TX",     "NOMEM",    "VIOLATION", "REFUSED",
     };
     return names[class];
 }
@@ -474,10 +474,10 @@ static void errors(const struct contract *c, bool adopted)
         const char *what, *sql;
         const char *value;
     } cases[] = {
-        {RLK_REFUSED, "a key twice", "INSERT INTO query_rules VALUES (1, 'x', 0)", NULL},
-        {RLK_REFUSED, "NULL where none may be", "INSERT INTO query_rules VALUES (7, NULL, 0)",
+        {RLK_VIOLATION, "a key twice", "INSERT INTO query_rules VALUES (1, 'x', 0)", NULL},
+        {RLK_VIOLATION, "NULL where none may be", "INSERT INTO query_rules VALUES (7, NULL, 0)",
          NULL},
-        {RLK_REFUSED, "a check", "INSERT INTO query_rules VALUES (7, 'x', 100)", NULL},
+        {RLK_VIOLATION, "a check", "INSERT INTO query_rules VALUES (7, 'x', 100)", NULL},
         {RLK_INVALID, "no such column", "UPDATE query_rules SET colour = 1", NULL},
         {RLK_INVALID, "no such table", "UPDATE query_rule SET n = 1", NULL},
         {RLK_INVALID, "no such function", "UPDATE query_rules SET n = query_twice(n)", NULL},
@@ -486,7 +486,8 @@ static void errors(const struct contract *c, bool adopted)
          "UPDATE query_rules SET n = 1; UPDATE query_rules SET n = 2", NULL},
         {RLK_INVALID, "a comment in front of a condition",
          "UPDATE query_rules SET n = 1 -- WHERE word = ?", "w1"},
-        {RLK_INVALID, "a word for a number", "INSERT INTO query_rules VALUES (?, 'x', 0)", "seven"},
+        {RLK_VIOLATION, "a word for a number", "INSERT INTO query_rules VALUES (?, 'x', 0)",
+         "seven"},
         {RLK_INVALID, "a value too few", "INSERT INTO query_rules VALUES (7, ?, ?)", "x"},
     };
     struct desk d = open_desk(c, adopted);
@@ -513,12 +514,12 @@ static void values_too_big(const struct contract *c)
     make_rules(c, 1);
     is_class(&d,
              tell(&d, "UPDATE query_rules SET n = ? WHERE id = 1", VALUES(rowlock_int(INT64_MAX))),
-             RLK_INVALID, "a number that its column cannot hold");
+             RLK_VIOLATION, "a number that its column cannot hold");
     is_class(&d, tell(&d, "UPDATE query_rules SET n = n - 2147483640 - 100 WHERE id = 1", NOTHING),
-             RLK_INVALID, "nor by adding");
+             RLK_VIOLATION, "nor by adding");
     const char *sql = is_mysql(c) ? "UPDATE query_rules SET word = CONVERT(? USING utf8mb4)"
                                   : "UPDATE query_rules SET word = ?";
-    is_class(&d, tell(&d, sql, VALUES(rowlock_text("longer"))), RLK_INVALID,
+    is_class(&d, tell(&d, sql, VALUES(rowlock_text("longer"))), RLK_VIOLATION,
              "a text that is too long");
     close_desk(&d);
 }
@@ -614,7 +615,7 @@ static void savepoints(struct desk *d)
     is_class(d, insert(d, RLK_EITHER, 1), RLK_DONE, "insert");
     is_class(d, frame(d, RLK_SAVE), RLK_DONE, "save");
     is_class(d, insert(d, RLK_EITHER, 2), RLK_DONE, "insert another");
-    is_class(d, insert(d, RLK_EITHER, 1), RLK_REFUSED, "insert the first again");
+    is_class(d, insert(d, RLK_EITHER, 1), RLK_VIOLATION, "insert the first again");
     is_class(d, frame(d, RLK_UNDO), RLK_DONE, "undo");
     tap_ok(!d->call.tx_over, "the transaction goes on");
     is_class(d, insert(d, RLK_EITHER, 3), RLK_DONE, "insert");
@@ -639,7 +640,7 @@ static void failed_inside(struct desk *d)
     make_rules(d->c, 0);
     is_class(d, frame(d, RLK_BEGIN), RLK_DONE, "begin");
     is_class(d, insert(d, RLK_EITHER, 1), RLK_DONE, "insert");
-    is_class(d, insert(d, RLK_EITHER, 1), RLK_REFUSED, "insert it again");
+    is_class(d, insert(d, RLK_EITHER, 1), RLK_VIOLATION, "insert it again");
     bool over = d->call.tx_over;
     tap_is_int(over, is_postgres(d->c), "PostgreSQL's transaction is over then");
     frame(d, RLK_LOOK);
@@ -709,7 +710,7 @@ static void stays_in_theirs(const struct contract *c)
         is_class(&d, frame(&d, RLK_BEGIN), RLK_IN_TX, "begin");
         is_class(&d, frame(&d, RLK_SAVE), RLK_DONE, "save");
         is_class(&d, insert(&d, RLK_INSIDE, 3), RLK_DONE, "insert");
-        is_class(&d, insert(&d, RLK_INSIDE, 3), RLK_REFUSED, "insert it again");
+        is_class(&d, insert(&d, RLK_INSIDE, 3), RLK_VIOLATION, "insert it again");
         is_class(&d, frame(&d, RLK_UNDO), RLK_DONE, "undo");
         is_class(&d, insert(&d, RLK_INSIDE, 4), RLK_DONE, "insert");
         stand(&d, 0, 0, "nothing is committed");
@@ -795,7 +796,7 @@ static void ended_by_a_rule(const struct contract *c)
     is_class(&d, frame(&d, RLK_BEGIN), RLK_DONE, "begin");
     is_class(&d, insert(&d, RLK_EITHER, 2), RLK_DONE, "insert");
     is_class(&d, tell(&d, "INSERT OR ROLLBACK INTO query_rules VALUES (1, 'x', 0)", NOTHING),
-             RLK_REFUSED, "break a rule that rolls back");
+             RLK_VIOLATION, "break a rule that rolls back");
     tap_ok(d.call.tx_over, "the transaction is over");
     is_class(&d, frame(&d, RLK_COMMIT), RLK_NO_TX, "a commit then is not done");
     stand(&d, 1, 1, "nothing stands");

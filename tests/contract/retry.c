@@ -244,7 +244,7 @@ static int overlook(void *context, const rowlock_attempt *attempt)
     note(trial, attempt);
     int result = add(trial->other, 1, 10, attempt);
     int refused = add(trial->t, 1, 5000, attempt); /* the table's CHECK */
-    return result == ROWLOCK_OK && refused == ROWLOCK_ESERVER ? ROWLOCK_OK : MINE;
+    return result == ROWLOCK_OK && refused == ROWLOCK_VIOLATION ? ROWLOCK_OK : MINE;
 }
 
 static void overlooked(const struct site *s)

@@ -394,7 +394,7 @@ static void rows_refused(const struct contract *c)
     goes(&tour, ROWLOCK_OK, "rows that the table refuses");
     report_is(&tour, FEW, FEW - 4, 0, 1, 4);
     tap_is_int(tour.failures, 4, "are told of");
-    tap_is_int(tour.failed_as, ROWLOCK_ESERVER, "with the reason");
+    tap_is_int(tour.failed_as, ROWLOCK_VIOLATION, "with the reason");
     tap_is_int(tour.failed_sum, 10 + 508 + 777 + 778, "those and no others");
     site_finds(&tour.site, "996", "all others are written",
                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2");

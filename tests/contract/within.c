@@ -234,11 +234,12 @@ static void refused(const struct contract *c, const struct sort *sort)
             bool over = is_postgres(c) && !all; /* a savepoint saves it there */
             begin(&in);
             inside_run(&in, "INSERT INTO win_log VALUES ('before')");
-            is_result(in.s.db, violate(&in, several, all), ROWLOCK_ESERVER,
+            is_result(in.s.db, violate(&in, several, all), ROWLOCK_VIOLATION,
                       "%s: a rule is violated by %s row%s", sort->isolation,
                       several ? "the second" : "a", all ? ", all or nothing" : "");
             says_the_truth(&in, over, "the statement was refused");
-            site_finds(&in.s, "6", "nothing was changed",
+            site_finds(&in.s, several && !all && !over ? "4" : "6",
+                       "of its chunk what could be changed is",
                        "SELECT count(*) FROM win_rows WHERE version = %d AND n = 0", FIRST);
             inside_close(&in);
         }

@@ -338,6 +338,7 @@ static struct script_answer take_for(enum script_op op, struct rlk_call *call, i
     script.where = call->where;
     leave();
     call->late = answer.late;
+    call->constraint = (enum rowlock_constraint)answer.constraint;
     call->tx_over = answer.tx_over;
     if (answer.class != RLK_DONE && answer.text)
         rlk_diag_set(call, answer.native, answer.sqlstate, answer.text);

@@ -99,6 +99,7 @@ struct script_answer {
     bool missing; /* no such grant, counter or row; fence: a newer token was seen */
     bool fallen; /* guard: the shared or counted grant is not there */
     const char *but; /* renew_all: the lease of this name is not renewed; missing: none is */
+    int constraint; /* of a violation */
     bool late; /* a time limit has ended it */
     bool tx_over; /* inside: the caller's transaction is over */
     int64_t token; /* 0: the highest so far, which a new grant raises */

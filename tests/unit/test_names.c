@@ -212,37 +212,20 @@ static void test_result_names(void)
         int result;
         const char *name;
     } all[] = {
-        {0, "ROWLOCK_OK"},
-        {1, "ROWLOCK_BUSY"},
-        {2, "ROWLOCK_TIMEOUT"},
-        {3, "ROWLOCK_LOST"},
-        {4, "ROWLOCK_LAPSED"},
-        {5, "ROWLOCK_NONE"},
-        {6, "ROWLOCK_CANCELLED"},
-        {7, "ROWLOCK_STALE"},
-        {8, "ROWLOCK_CONFLICT"},
-        {9, "ROWLOCK_MISMATCH"},
-        {10, "ROWLOCK_DEADLOCK"},
-        {11, "ROWLOCK_PENDING"},
-        {12, "ROWLOCK_GONE"},
-        {13, "ROWLOCK_EXISTS"},
-        {14, "ROWLOCK_UNDONE"},
-        {15, "ROWLOCK_DONE"},
-        {-1, "ROWLOCK_EUNCERTAIN"},
-        {-2, "ROWLOCK_ECONN"},
-        {-3, "ROWLOCK_ESCHEMA"},
-        {-4, "ROWLOCK_EINVAL"},
-        {-5, "ROWLOCK_ENOMEM"},
-        {-6, "ROWLOCK_EREADONLY"},
-        {-7, "ROWLOCK_EDENIED"},
-        {-8, "ROWLOCK_EMISUSE"},
-        {-9, "ROWLOCK_EUNSUPPORTED"},
-        {-10, "ROWLOCK_ESERVER"},
+        {0, "ROWLOCK_OK"},        {1, "ROWLOCK_BUSY"},          {2, "ROWLOCK_TIMEOUT"},
+        {3, "ROWLOCK_LOST"},      {4, "ROWLOCK_LAPSED"},        {5, "ROWLOCK_NONE"},
+        {6, "ROWLOCK_CANCELLED"}, {7, "ROWLOCK_STALE"},         {8, "ROWLOCK_CONFLICT"},
+        {9, "ROWLOCK_MISMATCH"},  {10, "ROWLOCK_DEADLOCK"},     {11, "ROWLOCK_PENDING"},
+        {12, "ROWLOCK_GONE"},     {13, "ROWLOCK_EXISTS"},       {14, "ROWLOCK_UNDONE"},
+        {15, "ROWLOCK_DONE"},     {16, "ROWLOCK_VIOLATION"},    {-1, "ROWLOCK_EUNCERTAIN"},
+        {-2, "ROWLOCK_ECONN"},    {-3, "ROWLOCK_ESCHEMA"},      {-4, "ROWLOCK_EINVAL"},
+        {-5, "ROWLOCK_ENOMEM"},   {-6, "ROWLOCK_EREADONLY"},    {-7, "ROWLOCK_EDENIED"},
+        {-8, "ROWLOCK_EMISUSE"},  {-9, "ROWLOCK_EUNSUPPORTED"}, {-10, "ROWLOCK_ESERVER"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         tap_is_str(rowlock_result_name(all[i].result), all[i].name, "%d is %s, for ever",
                    all[i].result, all[i].name);
-    tap_is_str(rowlock_result_name(16), "unknown result", "what is no result has a name too");
+    tap_is_str(rowlock_result_name(17), "unknown result", "what is no result has a name too");
     tap_is_str(rowlock_result_name(-11), "unknown result", "on both sides");
 }
 

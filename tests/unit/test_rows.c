@@ -296,19 +296,22 @@ static void test_paradox_and_failure(void)
 static void test_duplicate(void)
 {
     const struct script_answer refused =
-        ANSWER(.class = RLK_REFUSED, .text = "duplicate", .sqlstate = "23000", .native = 1062);
+        ANSWER(.class = RLK_VIOLATION, .text = "duplicate", .sqlstate = "23000", .native = 1062,
+               .constraint = ROWLOCK_CONSTRAINT_UNIQUE);
     begin("mysql");
     script_next(OP_ROW_INSERT, refused);
     script_next(OP_ROW_READ, ANSWER(READ(3)));
     tap_is_int(insert(1), ROWLOCK_EXISTS, "a row that another made meanwhile is there");
     became(0, ROWLOCK_EXISTS, 3, "as it was found");
     script_next(OP_ROW_INSERT, refused);
-    tap_is_int(insert(1), ROWLOCK_ESERVER, "if none is there it was another key");
+    tap_is_int(insert(1), ROWLOCK_VIOLATION, "if none is there it was another key");
     tap_is_int(db->error.native, 1062, "which is told in the server's words");
-    became(0, ROWLOCK_UNDONE, 0, "nothing was made");
+    tap_is_int(db->error.constraint, ROWLOCK_CONSTRAINT_UNIQUE, "and by kind");
+    tap_is_int(db->error.row, 0, "with the row");
+    became(0, ROWLOCK_VIOLATION, 0, "nothing was made");
     script_calls();
     script_next(OP_ROW_UPDATE, refused);
-    tap_is_int(update(1), ROWLOCK_ESERVER, "for an update it was one anyway");
+    tap_is_int(update(1), ROWLOCK_VIOLATION, "for an update it was one anyway");
     tap_is_str(script_calls(), "row_update", "no look is needed");
     end();
 }
@@ -463,6 +466,59 @@ static void test_singly(void)
     tap_is_str(script_calls(), "begin row_update row_update rollback", "so all are undone");
     for (size_t i = 0; i < 3; i++)
         became(i, ROWLOCK_UNDONE, 0, "nothing is left");
+    end();
+}
+
+static void named(const char *calls, int64_t row)
+{
+    tap_is_str(script_calls(), calls, "the row is looked for by halves");
+    tap_is_int(db->error.row, row, "and named");
+    tap_is_int(db->error.constraint, ROWLOCK_CONSTRAINT_CHECK, "with what it would break");
+}
+
+/* A chunk is refused, and it is its second row of three that is. */
+static void test_violation(void)
+{
+    const struct script_answer refused =
+        ANSWER(.class = RLK_VIOLATION, .text = "check", .constraint = ROWLOCK_CONSTRAINT_CHECK);
+    begin("postgres");
+    script_next(OP_ROWS_UPDATE, refused);
+    script_next(OP_ROW_UPDATE, ANSWER(.changed = 1));
+    script_next(OP_ROWS_UPDATE, refused);
+    script_next(OP_ROW_UPDATE, refused);
+    script_next(OP_ROW_UPDATE, ANSWER(.changed = 1));
+    tap_is_int(update(3), ROWLOCK_VIOLATION, "one of three rows would break a constraint");
+    named("rows_update row_update rows_update row_update row_update", 1);
+    became(0, ROWLOCK_OK, 8, "changed");
+    became(1, ROWLOCK_VIOLATION, 0, "not changed");
+    became(2, ROWLOCK_OK, 10, "changed");
+    end();
+    begin("sqlite");
+    script_next(OP_ROW_UPDATE, ANSWER(.changed = 1));
+    script_next(OP_ROW_UPDATE, refused);
+    script_next(OP_ROW_UPDATE, ANSWER(.changed = 1));
+    tap_is_int(update(3), ROWLOCK_VIOLATION, "the same where rows go one by one");
+    named("begin row_update row_update row_update commit", 1);
+    became(0, ROWLOCK_OK, 8, "changed");
+    became(1, ROWLOCK_VIOLATION, 0, "not changed");
+    end();
+    begin("postgres");
+    rowlock_change_options whole = ROWLOCK_CHANGE_OPTIONS_INIT;
+    whole.all_or_nothing = 1;
+    prepare(3);
+    script_next(OP_ROWS_UPDATE, refused);
+    script_next(OP_ROWS_UPDATE, refused);
+    script_next(OP_ROW_UPDATE, ANSWER(.changed = 1));
+    script_next(OP_ROWS_UPDATE, refused);
+    script_next(OP_ROW_UPDATE, refused);
+    script_next(OP_ROW_UPDATE, ANSWER(.changed = 1));
+    tap_is_int(rowlock_update(table, changes, 3, &whole), ROWLOCK_VIOLATION, "all or nothing");
+    named("begin rows_update rollback begin save rows_update undo save row_update keep save "
+          "rows_update undo save row_update undo save row_update keep rollback",
+          1);
+    became(0, ROWLOCK_UNDONE, 7, "undone");
+    became(1, ROWLOCK_VIOLATION, 0, "not changed");
+    became(2, ROWLOCK_UNDONE, 9, "undone");
     end();
 }
 
@@ -706,6 +762,7 @@ int main(void)
     test_json();
     test_equal_keys();
     test_singly();
+    test_violation();
     test_many_lost();
     test_lost_between();
     test_many_failing();
