@@ -143,6 +143,61 @@ static void set_environment(const struct cli *cli, int64_t expires_us)
     set_variable("ROWLOCK_EXPIRES_AT", time);
 }
 
+/* ---------------------------------------------------------------- inside of another run */
+
+/* What the environment says of the run that we are a part of the job of. */
+struct outer {
+    const char *names, *tokens, *owner;
+    const char *name; /* that is being looked at */
+    int32_t permits; /* that we ask for */
+    bool holds; /* it holds that name, and so that we would wait for ourselves */
+};
+
+/* Is word one of the lines of text? A single name may have line breaks in it. */
+static bool is_line_of(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    bool found = strcmp(text, word) == 0;
+    for (const char *at = text; at && !found; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        found = strncmp(at, word, length) == 0 && (at[length] == '\n' || !at[length]);
+    }
+    return found;
+}
+
+static int look_at_outer(void *context, const rowlock_grant *grant)
+{
+    struct outer *outer = context;
+    char token[24];
+    snprintf(token, sizeof token, "%lld", (long long)grant->token);
+    bool its = strcmp(grant->owner, outer->owner) == 0 && is_line_of(outer->tokens, token);
+    bool together = grant->permits != 0 && grant->permits == outer->permits;
+    outer->holds = outer->holds || (its && grant->remaining_ms >= 0 && !together);
+    return outer->holds;
+}
+
+/* Whether that lock is in this database is asked there. What cannot be found out is no reason to refuse. */
+static int refuse_own_lock(const struct cli *cli)
+{
+    struct outer outer = {.names = getenv("ROWLOCK_NAME"),
+                          .tokens = getenv("ROWLOCK_TOKEN"),
+                          .owner = getenv("ROWLOCK_OWNER"),
+                          .permits = grant_permits(cli)};
+    if (!outer.names || !outer.tokens || !outer.owner || cli->set.nonblock)
+        return EXIT_FINE;
+    for (int i = 0; i < cli->name_count; i++) {
+        outer.name = cli->arguments[i];
+        if (!is_line_of(outer.names, outer.name) ||
+            rowlock_list(cli->db, outer.name, look_at_outer, &outer) != ROWLOCK_OK || !outer.holds)
+            continue;
+        complain("run '%s': the run around this one holds it (owner '%s'), and would be waited for "
+                 "in vain",
+                 outer.name, outer.owner);
+        return EXIT_USAGE;
+    }
+    return EXIT_FINE;
+}
+
 /* ---------------------------------------------------------------- while the job runs */
 
 static void reason_text(const struct watch *watch, char *text, size_t size)
@@ -233,6 +288,12 @@ static void look_at_job(struct watch *watch)
 {
     struct job *job = &watch->job;
     job_look(job);
+    if (job_wants_terminal(
+            job)) { /* a shell's "fg" sends us no signal, since we were not stopped */
+        job_give_terminal(job);
+        job->stopped = false;
+        job_signal(job, SIGCONT);
+    }
     if (!job->stopped || job->ended) {
         watch->said_stopped = false;
         return;
@@ -313,6 +374,7 @@ static void watch_rest_of_group(struct watch *watch)
     while (watch->reason != NO_REASON && !watch->killed && job_group_lives(&watch->job)) {
         look_at_lease(watch);
         signals_next(20);
+        job_look(&watch->job); /* a child that has ended still counts until it is collected */
     }
 }
 
@@ -329,6 +391,7 @@ static int hold_on(struct watch *watch)
         int64_t due_ms = stall_ms == UNSET ? NO_END : now_ms() + stall_ms / 2;
         int signal =
             wait_for_news(watch, due_ms < watch->hold_until_ms ? due_ms : watch->hold_until_ms);
+        job_look(&watch->job);
         if (signal_ends(signal))
             return signal;
     }
@@ -506,6 +569,8 @@ int cmd_run(struct cli *cli)
     }
     complain_without_waiting();
     status = connect_for_run(cli);
+    if (status == EXIT_FINE)
+        status = refuse_own_lock(cli);
     if (status != EXIT_FINE)
         return status;
     if (!grant_get(cli, &result, &status))

@@ -43,7 +43,7 @@ int grant_settings(struct cli *cli)
     return EXIT_FINE;
 }
 
-static int32_t permits_wanted(const struct cli *cli)
+int32_t grant_permits(const struct cli *cli)
 {
     if (cli->set.shared)
         return ROWLOCK_SHARED;
@@ -147,7 +147,7 @@ static int acquire(const struct cli *cli, size_t *missing)
     options.keeper = cli->keeper;
     options.margin_ms = cli->margin_ms;
     options.progress_ms = cli->set.stall_ms == UNSET ? 0 : cli->set.stall_ms;
-    options.permits = permits_wanted(cli);
+    options.permits = grant_permits(cli);
     options.unfair = cli->set.unfair;
     if (cli->set.wait_ms != 0 && talkative(cli)) {
         int result = get(cli, &options, missing);

@@ -18,6 +18,9 @@ int grant_settings(struct cli *cli);
  * library's result. */
 bool grant_get(struct cli *cli, int *result, int *status);
 
+/* Which kind of lock is asked for, as the library's option permits says it. */
+int32_t grant_permits(const struct cli *cli);
+
 #define DEFAULT_TTL_MS 30000
 
 #endif

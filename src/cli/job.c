@@ -168,16 +168,30 @@ int job_start(struct job *job, char **argv, int extra)
     return reason;
 }
 
+static void note_status(struct job *job, int status)
+{
+    job->stopped = WIFSTOPPED(status);
+    if (job->stopped)
+        job->stop_signal = WSTOPSIG(status);
+    job->ended = WIFEXITED(status) || WIFSIGNALED(status);
+    job->wait_status = status;
+}
+
+/* As process number 1 we get the orphans of others, too. */
 void job_look(struct job *job)
 {
     int status;
-    while (!job->ended && waitpid(job->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) > 0) {
-        job->stopped = WIFSTOPPED(status);
-        if (job->stopped)
-            job->stop_signal = WSTOPSIG(status);
-        job->ended = WIFEXITED(status) || WIFSIGNALED(status);
-        job->wait_status = status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+        if (pid == job->pid && !job->ended)
+            note_status(job, status);
     }
+}
+
+bool job_wants_terminal(const struct job *job)
+{
+    bool for_terminal = job->stop_signal == SIGTTIN || job->stop_signal == SIGTTOU;
+    return job->stopped && !job->ended && for_terminal && in_foreground(job, getpgrp());
 }
 
 void job_signal(const struct job *job, int signal)

@@ -26,7 +26,7 @@ void job_note_inherited_files(void);
  * file descriptor extra besides its own, unless that is -1. It dies with the calling thread. */
 int job_start(struct job *job, char **argv, int extra);
 
-/* Looks whether the command ended or stopped. */
+/* Looks whether the command ended or stopped, and collects all other children that have ended. */
 void job_look(struct job *job);
 
 /* To the whole group. */
@@ -34,6 +34,9 @@ void job_signal(const struct job *job, int signal);
 
 /* Is anybody of the group left? Only to be asked soon after the command ended. */
 bool job_group_lives(const struct job *job);
+
+/* Was it stopped in the background because it asked for the terminal, which is ours now? */
+bool job_wants_terminal(const struct job *job);
 
 /* Gives the terminal to the job if we are in its foreground; takes it back if the job is. */
 void job_give_terminal(struct job *job);

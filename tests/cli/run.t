@@ -299,6 +299,37 @@ restarting() {
     exits "after which others get it" 0 run -w 60 orphaned true
 }
 
+# As process number 1 of a container.
+first_process() {
+    local alone=(unshare --pid --fork --mount-proc --kill-child)
+    if ! "${alone[@]}" true 2>/dev/null; then
+        tap_note "no process namespaces here"
+        return
+    fi
+    out=$("${alone[@]}" "$command" run first -- sh -c 'sh -c "sleep 0.1 & sleep 0.2 &"; sleep 1; cat /proc/[0-9]*/stat' 2>"$work/err")
+    same "process number 1 ends with its command" $? 0
+    holds "and has collected the orphans meanwhile" test 0 = "$(grep -c ') Z ' <<<"$out")"
+    "${alone[@]}" "$command" run first -- sh -c 'kill -TERM $$' 2>/dev/null
+    same "a signal that ends the command cannot end it, and its status says it" $? 143
+}
+
+# A run inside of a run.
+nested() {
+    exits "a run of the same name inside of it is refused" 64 run nest -- "$command" run nest true
+    has "with the reason" "$err" "run 'nest': the run around this one holds it"
+    exits "one of several names, too" 64 run nest "other nest" -- "$command" run third "other nest" -- true
+    exits "or under the same owner" 64 run --owner me nest -- "$command" run --owner me nest true
+    exits "and one that would wait for a while" 64 run nest -- "$command" run -w 1s nest true
+    exits "one that does not wait is told that it is busy" 75 run nest -- "$command" run -n nest true
+    exits "another name is fine" 0 run nest -- "$command" run nest-2 true
+    XDG_STATE_HOME=$work exits "so is the same name in another database" 0 run nest -- \
+        env -u ROWLOCK_URL "$command" run -w 5s nest true
+    exits "two shared ones get along" 0 run -s nest -- "$command" run -s nest true
+    exits "a shared and an exclusive one do not" 64 run -s nest -- "$command" run nest true
+    ROWLOCK_NAME=nest ROWLOCK_TOKEN=1 ROWLOCK_OWNER=me exits "an environment that is out of date is no obstacle" \
+        0 run -w 5s nest true
+}
+
 # Three that wait while the server goes away and comes back: in the queue, for the first connection, and by looks.
 patience() {
     local dir=ROWLOCK_TEST_${db^^}_DIR token who
@@ -344,6 +375,8 @@ all() {
     hanging
     restarting
     patience
+    nested
+    first_process
 }
 
 for_each_database all

@@ -175,6 +175,8 @@ terminal() {
     same "with its own status" "$status" 5
     typed 'typed\n' sh -c '"$0" run tty true; echo ready; read line; echo "read: $line"' "$command"
     has "afterwards the terminal is the caller's again" "$out" "read: typed"
+    typed 'hello\n' bash -c 'set -m; "$0" run tty -- sh -c "echo ready; read line; echo read: \$line" & sleep 2; fg' "$command"
+    has "a command in the background that was stopped for the terminal goes on with fg" "$out" "read: hello"
     rl acquire tty --owner somebody
     typed '\003' "$command" run tty true
     has "on a terminal the waiting is explained" "$out" "'tty' is held by rowlock["
