@@ -131,9 +131,9 @@ CORE_OBJS := $(CORE_SRCS:%.c=$(BUILD)/%.o)
 BACKEND_OBJS := $(BACKENDS:%=$(BUILD)/src/backend/%.o)
 LIB_OBJS := $(CORE_OBJS) $(BACKEND_OBJS)
 CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c)))
-# Files of GRANT examples and of removal are for people. All others are steps of the protocol.
+# Files of GRANT examples are for people. All others are steps of the protocol.
 SQL_DIRS := $(wildcard sql/*/)
-SQL_FILES := $(filter-out %/grants.sql %/drop.sql,$(sort $(wildcard sql/*/*.sql)))
+SQL_FILES := $(filter-out %/grants.sql,$(sort $(wildcard sql/*/*.sql)))
 
 LIB_A := $(BUILD)/librowlock.a
 LIB_SO := $(BUILD)/$(SOFILE)

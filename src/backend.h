@@ -124,6 +124,7 @@ enum rlk_step {
     RLK_STEP_WALK_SAVE,
     RLK_STEP_WALK_END,
     RLK_STEP_OBJECTS, /* what is there by our names, and is not as SCHEMA makes it */
+    RLK_STEP_DROP, /* remove everything: only what install() makes anew is taken from it */
     RLK_STEP_COUNT
 };
 struct rlk_texts {
@@ -363,8 +364,8 @@ struct rlk_backend {
     /* May not block for long. in_child: after fork; leave the shared socket alone, free memory only. */
     void (*close)(void *conn, bool in_child);
 
-    /* Create what is missing; harmless when it is all there and when many do it at once. Any number of
-     * round trips. */
+    /* Create what is missing, and replace what OBJECTS says installing mends; harmless when it is all there
+     * and when many do it at once. Any number of round trips. */
     enum rlk_class (*install)(void *conn, struct rlk_call *call);
     enum rlk_class (*meta)(void *conn, struct rlk_call *call, struct rlk_meta *out);
     /* Any number of round trips. Called only after meta() was RLK_DONE. */

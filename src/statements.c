@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * From the files in sql/, embedded at build, to the text a connection sends: each name of ours gets
- * its schema and prefix, quoted. Values never come near it. */
+ * its schema and prefix, quoted. In a routine's body it gets the prefix alone where the dialect looks such
+ * names up in the routine's own schema: a copy of that schema by another name then works on itself.
+ * Values never come near it. */
 #include "statements.h"
 
 #include <ctype.h>
@@ -64,25 +66,29 @@ static const char *const step_names[RLK_STEP_COUNT] = {
     [RLK_STEP_WALK_SAVE] = "walk_save",
     [RLK_STEP_WALK_END] = "walk_end",
     [RLK_STEP_OBJECTS] = "objects",
+    [RLK_STEP_DROP] = "drop",
 };
 
 static const struct {
     const char *dialect;
+    bool local_bodies; /* a routine finds unqualified names in its own schema */
     const struct rlk_statement *statements;
     size_t count;
 } dialects[] = {
-    {"postgres", rlk_postgres_statements,
+    {"postgres", false, rlk_postgres_statements,
      sizeof rlk_postgres_statements / sizeof rlk_postgres_statements[0]},
-    {"mysql", rlk_mysql_statements, sizeof rlk_mysql_statements / sizeof rlk_mysql_statements[0]},
-    {"sqlite", rlk_sqlite_statements,
+    {"mysql", true, rlk_mysql_statements,
+     sizeof rlk_mysql_statements / sizeof rlk_mysql_statements[0]},
+    {"sqlite", false, rlk_sqlite_statements,
      sizeof rlk_sqlite_statements / sizeof rlk_sqlite_statements[0]},
 };
 
-static const char *find_text(const char *dialect, const char *step)
+static const char *find_text(const char *dialect, const char *step, bool *local_bodies)
 {
     for (size_t d = 0; d < sizeof dialects / sizeof dialects[0]; d++) {
         if (strcmp(dialects[d].dialect, dialect) != 0)
             continue;
+        *local_bodies = dialects[d].local_bodies;
         for (size_t i = 0; i < dialects[d].count; i++)
             if (strcmp(dialects[d].statements[i].step, step) == 0)
                 return dialects[d].statements[i].text;
@@ -104,6 +110,16 @@ static const char *next_name(const char *text, const char *from)
     return NULL;
 }
 
+/* In a routine's body all lines are indented but the first, which ends with BEGIN, and the last. */
+static bool in_body(const char *text, const char *at)
+{
+    const char *line = at;
+    while (line > text && (line[-1] != '\n' || *line == ' '))
+        line--;
+    size_t length = strcspn(line, "\n");
+    return line < at && length >= 5 && memcmp(line + length - 5, "BEGIN", 5) == 0;
+}
+
 static char *append(char *out, const char *text, size_t length)
 {
     memcpy(out, text, length);
@@ -119,7 +135,7 @@ static char *append_quoted(char *out, const char *text, size_t length, char quot
 }
 
 /* Schema and prefix hold no quotes (options.c), so quoting is all they need. */
-static char *expand(const char *text, const struct rlk_texts *texts, char quote)
+static char *expand(const char *text, const struct rlk_texts *texts, char quote, bool local_bodies)
 {
     size_t names = 0;
     for (const char *at = next_name(text, text); at; at = next_name(text, at + 1))
@@ -137,8 +153,10 @@ static char *expand(const char *text, const struct rlk_texts *texts, char quote)
         while (in_word(word[length]))
             length++;
         out = append(out, from, (size_t)(at - from));
-        out = append_quoted(out, texts->schema, strlen(texts->schema), quote);
-        *out++ = '.';
+        if (!local_bodies || !in_body(text, at)) {
+            out = append_quoted(out, texts->schema, strlen(texts->schema), quote);
+            *out++ = '.';
+        }
         *out++ = quote;
         out = append(out, texts->prefix, strlen(texts->prefix));
         out = append(out, word, length);
@@ -152,8 +170,9 @@ static char *expand(const char *text, const struct rlk_texts *texts, char quote)
 int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend)
 {
     for (int step = 0; step < RLK_STEP_COUNT; step++) {
-        const char *text = find_text(backend->name, step_names[step]);
-        if (text && !(texts->sql[step] = expand(text, texts, backend->quote)))
+        bool local_bodies = false;
+        const char *text = find_text(backend->name, step_names[step], &local_bodies);
+        if (text && !(texts->sql[step] = expand(text, texts, backend->quote, local_bodies)))
             return -1;
     }
     return 0;

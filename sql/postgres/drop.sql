@@ -2,6 +2,7 @@
 -- library never runs this. After a new installation tokens start at 1 again, so resources that
 -- remember tokens must forget them too.
 
+/* rowlock:drop */
 DROP FUNCTION IF EXISTS rowlock_grant_all(text[], text[], bigint[], bigint[], integer, bigint, text, bigint, text, text, boolean);
 DROP FUNCTION IF EXISTS rowlock_grant(text, integer, text, bigint, bigint, text, bigint, text, text, bigint, bigint, boolean);
 DROP FUNCTION IF EXISTS rowlock_look(text, integer, text, bigint, bigint, boolean, bigint);

@@ -2,6 +2,7 @@
 -- runs this. After a new installation tokens start at 1 again, so resources that remember tokens must
 -- forget them too.
 
+/* rowlock:drop */
 DROP TABLE IF EXISTS rowlock_locks;
 DROP TABLE IF EXISTS rowlock_waiters;
 DROP TABLE IF EXISTS rowlock_tokens;

@@ -1136,6 +1136,8 @@ static void close_conn(void *conn, bool in_child)
 
 /* --- Tables and server */
 
+static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query *q);
+
 /* The length of the first statement. It ends with a semicolon at the end of a line that is not
  * indented, which lines inside of procedures are. */
 static size_t statement_length(const char *text)
@@ -1152,6 +1154,88 @@ static size_t statement_length(const char *text)
     return (size_t)(line - text);
 }
 
+/* The procedures that are there with another body than ours, as objects.sql names them: "procedure `x`". */
+struct stale {
+    char names[20 * 80];
+    size_t length;
+};
+
+static int note_stale(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { OBJECT, PROBLEM, MENDED, COLUMNS };
+    struct stale *stale = context;
+
+    if (count != COLUMNS || cells[MENDED].kind != ROWLOCK_INT || cells[MENDED].number != 1 ||
+        cells[OBJECT].length >= sizeof stale->names - stale->length)
+        return 0;
+    memcpy(stale->names + stale->length, cells[OBJECT].text, cells[OBJECT].length);
+    stale->length += cells[OBJECT].length;
+    return 0;
+}
+
+static enum rlk_class find_stale(struct conn *c, struct rlk_call *call, struct stale *stale)
+{
+    const rowlock_value schema = rowlock_text(c->texts->sql[RLK_STEP_SCHEMA]);
+    struct rlk_query q = {.sql = c->texts->sql[RLK_STEP_OBJECTS],
+                          .values = &schema,
+                          .count = 1,
+                          .ours = true,
+                          .each = note_stale,
+                          .context = stale};
+
+    *stale = (struct stale){.length = 0};
+    return query(c, call, &q);
+}
+
+/* "`x`" of the first "`database`.`x`" in a statement. */
+static void first_name(const char *statement, char *out, size_t cap)
+{
+    const char *name = strstr(statement, "`.`");
+
+    snprintf(out, cap, "`%.*s`", name ? (int)strcspn(name + 3, "`") : 0, name ? name + 3 : "");
+}
+
+/* The statement of a step that is about this name first of all, or NULL. */
+static const char *statement_of(const char *sql, const char *name)
+{
+    for (; *sql; sql += statement_length(sql)) {
+        char found[80];
+        first_name(sql, found, sizeof found);
+        if (strcmp(found, name) == 0)
+            return sql;
+    }
+    return NULL;
+}
+
+/* Called in the moment between the two, it is not there: ESCHEMA. */
+static enum rlk_class replace(struct conn *c, struct rlk_call *call, const char *name)
+{
+    const char *drop = statement_of(c->texts->sql[RLK_STEP_DROP], name);
+    const char *create = statement_of(c->texts->sql[RLK_STEP_SCHEMA], name);
+    enum rlk_class class = RLK_DONE;
+
+    if (drop && create)
+        class = send_text(c, call, drop, statement_length(drop));
+    if (class == RLK_DONE && drop && create)
+        class = send_text(c, call, create, statement_length(create));
+    return class;
+}
+
+static enum rlk_class replace_stale(struct conn *c, struct rlk_call *call)
+{
+    struct stale stale;
+    enum rlk_class class = find_stale(c, call, &stale);
+
+    for (const char *at = stale.names; class == RLK_DONE && (at = strchr(at, '`'));) {
+        char name[80];
+        const int length = (int)strcspn(at + 1, "`");
+        snprintf(name, sizeof name, "`%.*s`", length, at + 1);
+        at += length + 2;
+        class = replace(c, call, name);
+    }
+    return class;
+}
+
 /* One at a time: to send them together would need a setting that a borrowed connection may not have. */
 static enum rlk_class install(void *conn, struct rlk_call *call)
 {
@@ -1159,6 +1243,8 @@ static enum rlk_class install(void *conn, struct rlk_call *call)
     const char *sql = c->texts->sql[RLK_STEP_SCHEMA];
     enum rlk_class class = check_fit(c, call);
 
+    if (class == RLK_DONE)
+        class = replace_stale(c, call);
     while (class == RLK_DONE && *sql) {
         const size_t length = statement_length(sql);
         class = send_text(c, call, sql, length);

@@ -24,7 +24,7 @@ unnamed=
 uncommented=
 for file in sql/*/*.sql; do
     name=$(basename "$file" .sql)
-    case $name in grants | drop) continue ;; esac
+    case $name in grants) continue ;; esac
     # The first line that is no comment is what a DBA sees in the process list.
     first=$(grep -vE '^[[:space:]]*(--|$)|^DELIMITER' "$file" | head -n 1)
     case $first in "/* rowlock:$name */"*) ;; *) unnamed+=" $file" ;; esac

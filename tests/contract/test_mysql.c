@@ -35,6 +35,7 @@ static void only_here(const struct contract *c)
 {
     contract_mysql_bells(c);
     contract_mysql_many(c);
+    contract_mysql_objects(c);
 }
 
 int main(void)

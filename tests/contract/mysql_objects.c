@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whose our procedures and tables are on MySQL and MariaDB: a copy of the database works on itself, and what
+ * somebody else made by our names is refused.
+ */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TTL_MS = 30000 };
+
+static int note_objects(void *context, const rowlock_finding *finding)
+{
+    if (strcmp(finding->item, "objects") == 0)
+        *(rowlock_verdict *)context = finding->verdict;
+    return 0;
+}
+
+static rowlock_verdict objects_of(rowlock_db *db)
+{
+    rowlock_verdict verdict = ROWLOCK_FINE;
+    is_result(db, rowlock_check(db, note_objects, &verdict, NULL), ROWLOCK_OK, "check looks");
+    return verdict;
+}
+
+static int installs(const char *url)
+{
+    rowlock_db *db = must_open(url);
+    int result = rowlock_install(db);
+    if (result != ROWLOCK_OK)
+        tap_note("%s", why(db));
+    rowlock_db_close(db);
+    return result;
+}
+
+/* ---- a copy */
+
+static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
+                                     "once",  "walks",   "meta"};
+enum { TABLES = sizeof tables / sizeof tables[0] };
+
+/* As a dump that is restored under another name: the same tables, and the same bodies. */
+static void copy_database(const struct contract *c, void *session, const char *original)
+{
+    static char sql[60000];
+    char name[100];
+    raw_run(c->raw, session, "DROP DATABASE IF EXISTS rowlock_copy");
+    raw_run(c->raw, session, "CREATE DATABASE rowlock_copy");
+    raw_run(c->raw, session, "USE rowlock_copy");
+    for (int i = 0; i < TABLES; i++) {
+        raw_run(c->raw, session, "CREATE TABLE rowlock_%s LIKE `%s`.rowlock_%s", tables[i],
+                original, tables[i]);
+        raw_run(c->raw, session, "INSERT INTO rowlock_%s SELECT * FROM `%s`.rowlock_%s", tables[i],
+                original, tables[i]);
+    }
+    for (int i = 0;; i++) {
+        char ask[900];
+        snprintf(ask, sizeof ask,
+                 "SELECT routine_name FROM information_schema.routines WHERE routine_schema = '%s' "
+                 "AND routine_name LIKE 'rowlock\\_%%' ORDER BY routine_name LIMIT %d, 1",
+                 original, i);
+        if (!c->raw->ask(session, ask, name, sizeof name))
+            break;
+        snprintf(ask, sizeof ask,
+                 "SELECT CONCAT('CREATE PROCEDURE ', routine_name, '(', (SELECT GROUP_CONCAT("
+                 "CONCAT(parameter_name, ' ', dtd_identifier) ORDER BY ordinal_position) FROM "
+                 "information_schema.parameters WHERE specific_schema = '%s' AND specific_name = "
+                 "'%s'), ') SQL SECURITY INVOKER ', routine_definition) FROM "
+                 "information_schema.routines WHERE routine_schema = '%s' AND routine_name = '%s'",
+                 original, name, original, name);
+        if (!c->raw->ask(session, ask, sql, sizeof sql))
+            raw_failed("no such procedure", name);
+        raw_run(c->raw, session, "%s", sql);
+    }
+}
+
+static void copied(const struct contract *c)
+{
+    char original[100];
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    void *session = c->raw->open(c->url);
+    if (!c->raw->ask(session, "SELECT DATABASE()", original, sizeof original))
+        raw_failed("no database", c->url);
+    copy_database(c, session, original);
+    options.schema = "rowlock_copy";
+    rowlock_db *copy = must_open_with(c->url, &options), *db = must_open(c->url);
+    rowlock_lock *there = must_lock(copy, "copied"), *here = must_lock(db, "copied");
+    rowlock_lock *both[] = {must_lock(copy, "copied 1"), must_lock(copy, "copied 2")};
+    tap_is_int(objects_of(copy), ROWLOCK_FINE,
+               "in a copy of the database, by another name, the procedures are ours");
+    is_result(copy, try_lock(there, TTL_MS), ROWLOCK_OK, "a lock is granted in the copy");
+    is_result(copy, rowlock_acquire_all(both, 2, NULL, NULL), ROWLOCK_OK, "and several at once");
+    tap_is_int(raw_int(c->raw, session, "SELECT COUNT(*) FROM rowlock_locks"), 3, "they are there");
+    tap_is_int(rows_of(c, "copied"), 0, "not in the original");
+    is_result(db, try_lock(here, TTL_MS), ROWLOCK_OK, "where the name is still free");
+    is_result(copy, rowlock_renew(there, 0), ROWLOCK_OK, "the copy's lock is renewed");
+    is_result(copy, rowlock_release(there), ROWLOCK_OK, "and released");
+    tap_is_int(rows_of(c, "copied"), 1, "the original's stands");
+    for (int i = 0; i < 2; i++)
+        rowlock_lock_close(both[i]);
+    rowlock_lock_close(there);
+    rowlock_lock_close(here);
+    rowlock_db_close(copy);
+    rowlock_db_close(db);
+    raw_run(c->raw, session, "DROP DATABASE rowlock_copy");
+    c->raw->close(session);
+}
+
+/* ---- other bodies */
+
+static const char OUR_RENEW[] =
+    "PROCEDURE obj_renew(p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), "
+    "p_token BIGINT, p_ttl BIGINT)";
+
+static void remake_renew(const struct contract *c, const char *definer, const char *security,
+                         const char *body)
+{
+    db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
+    db_exec(c->raw, c->url, "CREATE %s %s MODIFIES SQL DATA SQL SECURITY %s %s", definer, OUR_RENEW,
+            security, body);
+}
+
+static void drifted(const struct contract *c)
+{
+    static const char *const bodies[] = {
+        "BEGIN SELECT 1, 2, 3; END", "SELECT 1, 2, 3",
+        "BEGIN UPDATE obj_locks SET ttl = 7--(SELECT 8)\nWHERE name = p_name; END"};
+    char *url = fresh_tables(c, "obj_");
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "drifted");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
+    tap_is_int(objects_of(db), ROWLOCK_FINE, "new procedures are as they should be");
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        remake_renew(c, "", "INVOKER", bodies[i]);
+        tap_is_int(objects_of(db), ROWLOCK_BAD, "a procedure with another body is found");
+        tap_is_int(installs(url), ROWLOCK_OK, "installing makes it anew");
+        tap_is_int(objects_of(db), ROWLOCK_FINE, "then it is as it should be");
+        is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "and works");
+    }
+    db_exec(c->raw, c->url, "ALTER PROCEDURE obj_renew SQL SECURITY DEFINER");
+    tap_is_int(objects_of(db), ROWLOCK_BAD, "one that runs with its definer's rights is found");
+    tap_is_int(installs(url), ROWLOCK_OK, "and made anew too");
+    tap_is_int(objects_of(db), ROWLOCK_FINE, "then it has its caller's");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    drop_tables(c, "obj_", url);
+}
+
+/* ---- somebody else's */
+
+static void refused(const struct contract *c, const char *url, const char *what)
+{
+    rowlock_db *db = must_open(url);
+    tap_is_int(objects_of(db), ROWLOCK_BAD, "check finds %s", what);
+    is_result(db, rowlock_install(db), ROWLOCK_ESCHEMA, "install refuses %s", what);
+    rowlock_db_close(db);
+    (void)c;
+}
+
+static void planted_procedures(const struct contract *c)
+{
+    char *url = fresh_tables(c, "obj_");
+    db_exec(c->raw, c->url, "DROP USER IF EXISTS obj_mallory");
+    db_exec(c->raw, c->url, "CREATE USER obj_mallory");
+    remake_renew(c, "DEFINER = obj_mallory", "INVOKER", "SELECT 1, 2, 3");
+    refused(c, url, "another account's procedure");
+    tap_is_int(db_int(c->raw, c->url,
+                      "SELECT COUNT(*) FROM information_schema.routines WHERE routine_name = "
+                      "'obj_renew' AND definer LIKE 'obj\\_mallory@%%'"),
+               1, "and leaves it as it is");
+    db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
+    tap_is_int(installs(url), ROWLOCK_OK, "when it has been dropped, installing goes well");
+    db_exec(c->raw, c->url, "DROP USER obj_mallory");
+    drop_tables(c, "obj_", url);
+}
+
+static void planted_tables(const struct contract *c)
+{
+    char *url = fresh_tables(c, "obj_");
+    db_exec(c->raw, c->url,
+            "CREATE TRIGGER obj_trap BEFORE INSERT ON obj_locks FOR EACH ROW SET NEW.note = 'x'");
+    refused(c, url, "a trigger on a table of ours");
+    db_exec(c->raw, c->url, "DROP TRIGGER obj_trap");
+    db_exec(c->raw, c->url, "ALTER TABLE obj_fences ADD COLUMN more INT GENERATED ALWAYS AS (1)");
+    refused(c, url, "a column more");
+    db_exec(c->raw, c->url, "ALTER TABLE obj_fences DROP COLUMN more");
+    db_exec(c->raw, c->url, "ALTER TABLE obj_fences ENGINE = MyISAM");
+    refused(c, url, "a table of another engine");
+    db_exec(c->raw, c->url, "RENAME TABLE obj_fences TO obj_hidden");
+    db_exec(c->raw, c->url, "CREATE VIEW obj_fences AS SELECT * FROM obj_hidden");
+    refused(c, url, "a view in the place of a table");
+    db_exec(c->raw, c->url, "DROP VIEW obj_fences");
+    db_exec(c->raw, c->url, "DROP TABLE obj_hidden");
+    tap_is_int(installs(url), ROWLOCK_OK, "without all that, installing goes well");
+    drop_tables(c, "obj_", url);
+}
+
+void contract_mysql_objects(const struct contract *c)
+{
+    copied(c);
+    drifted(c);
+    planted_procedures(c);
+    planted_tables(c);
+}
