@@ -200,7 +200,8 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  *   mysql://user@host:3306/dbname?socket=…         or mariadb://; parameters: socket, ssl_mode
  *                                                  (disabled, required, verify), ssl_ca, ssl_cert,
  *                                                  ssl_key, default_file, default_group
- *   sqlite:/path/to/file                           created if it is not there
+ *   sqlite:/path/to/file                           created if it is not there. The connection enforces
+ *                                                  foreign keys (PRAGMA foreign_keys = ON)
  *
  * A server's URL may name several hosts, each with its own port: mysql://user@h1,h2:3307,[::1]:3308/db.
  * They are tried in this order until one is reached that takes writes, each for its share of the connect

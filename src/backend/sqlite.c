@@ -393,6 +393,8 @@ static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, 
     if (code == SQLITE_OK)
         code = pragma(conn->db, "PRAGMA synchronous = EXTRA", NULL, 0);
     if (code == SQLITE_OK)
+        code = pragma(conn->db, "PRAGMA foreign_keys = ON", NULL, 0);
+    if (code == SQLITE_OK)
         return RLK_DONE;
     enum rlk_class class =
         (code & 0xFF) == SQLITE_CANTOPEN ? cannot_open(conn, call) : failed(conn, call);
