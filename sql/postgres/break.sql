@@ -5,19 +5,10 @@
 -- rung for.
 --
 -- Atomic: one statement. It waits for the token row, that is for a grant in flight or a guarded
--- transaction; then the row is looked at again.
+-- transaction; then the row is looked at again. It is a function (schema.sql) so that grants.sql can leave it to
+-- those who may break.
 
 /* rowlock:break */
-WITH counter AS MATERIALIZED (
-    SELECT name FROM rowlock_tokens WHERE name = $1::text FOR NO KEY UPDATE
-), gone AS (
-    DELETE FROM rowlock_locks l USING counter c
-     WHERE l.name = c.name AND l.slot IN (0, $2::bigint) AND l.token = $2::bigint
-    RETURNING l.*
-), bumped AS (
-    UPDATE rowlock_tokens t SET token = t.token + 1 FROM gone WHERE t.name = gone.name
-)
-SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint,
-       rowlock_ring(name)
-  FROM gone
+SELECT o_name, o_slot, o_permits, o_owner, o_token, o_acquired, o_expires, o_ttl, o_renewals, o_host, o_pid, o_program,
+       o_note, o_now
+  FROM rowlock_break($1::text, $2::bigint)

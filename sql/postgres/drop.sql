@@ -12,4 +12,5 @@ DROP FUNCTION IF EXISTS rowlock_enqueue(text, integer, text, bigint, bigint, tex
 DROP FUNCTION IF EXISTS rowlock_leave(text, bigint, boolean);
 DROP FUNCTION IF EXISTS rowlock_ring(text);
 DROP FUNCTION IF EXISTS rowlock_raise(bigint);
+DROP FUNCTION IF EXISTS rowlock_break(text, bigint);
 DROP TABLE IF EXISTS rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once, rowlock_walks, rowlock_meta;

@@ -1,23 +1,29 @@
--- The least that a role needs. Example for a DBA: psql -v user=app -f grants.sql, after schema.sql.
+-- The least that each kind of role needs. For a DBA, after schema.sql; leave out what you do not have:
+--     psql -d app -v reader=watch -v user=app -v operator=ops -f grants.sql
+--
+-- reader: list, show, check. user: takes locks, waits, guards, fences, claims keys, walks. operator: that, and sweeps,
+-- breaks, raises tokens. On PostgreSQL a user could do by hand what break does, since a grant needs the same
+-- privileges: the roles keep programs from accidents, not from each other.
 
-GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters TO :"user";
-GRANT SELECT, INSERT, UPDATE ON rowlock_tokens TO :"user";
+REVOKE EXECUTE ON FUNCTION rowlock_break, rowlock_raise FROM PUBLIC;
+
+\if :{?reader}
+GRANT SELECT ON rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once, rowlock_walks, rowlock_meta TO :"reader";
+\endif
+
+\if :{?user}
+GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once, rowlock_walks TO :"user";
+GRANT SELECT, INSERT, UPDATE ON rowlock_tokens, rowlock_fences TO :"user";
 -- UPDATE on the floor is what lets PostgreSQL share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
-GRANT EXECUTE ON FUNCTION
-    rowlock_grant(text, integer, text, bigint, bigint, text, bigint, text, text, bigint, bigint, boolean),
-    rowlock_grant_all(text[], text[], bigint[], bigint[], integer, bigint, text, bigint, text, text, boolean),
-    rowlock_look(text, integer, text, bigint, bigint, boolean, bigint),
-    rowlock_make_room(text, integer, text, bigint), rowlock_guard(text, bigint, text, bigint),
-    rowlock_enqueue(text, integer, text, bigint, bigint, text, text, bigint, text, text),
-    rowlock_leave(text, bigint, boolean), rowlock_ring(text) TO :"user";
+GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_all, rowlock_look, rowlock_make_room, rowlock_guard, rowlock_enqueue, rowlock_leave,
+    rowlock_ring TO :"user";
+\endif
 
--- For rowlock_fence():
---   GRANT SELECT, INSERT, UPDATE ON rowlock_fences TO :"user";
--- For rowlock_once_claim() and the rest of its kind, and for rowlock_walk():
---   GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_once, rowlock_walks TO :"user";
--- A role that only looks (rowlock list, show, check):
---   GRANT SELECT ON rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_meta TO :"user";
--- A role that sweeps token counters and claimed keys too (rowlock sweep):
---   GRANT DELETE ON rowlock_tokens TO :"user";
---   GRANT SELECT, UPDATE, DELETE ON rowlock_once TO :"user";   or: rowlock sweep --once-older-than never
+\if :{?operator}
+GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once, rowlock_walks, rowlock_tokens TO :"operator";
+GRANT SELECT, INSERT, UPDATE ON rowlock_fences TO :"operator";
+GRANT SELECT, UPDATE ON rowlock_meta TO :"operator";
+GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_all, rowlock_look, rowlock_make_room, rowlock_guard, rowlock_enqueue, rowlock_leave,
+    rowlock_ring, rowlock_break, rowlock_raise TO :"operator";
+\endif

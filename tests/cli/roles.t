@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# What the roles of sql/postgres/grants.sql may do, each by itself: reader, user, operator.
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+url=${ROWLOCK_TEST_POSTGRES_URL:-}
+# A pooler has users of its own.
+case $url in *@127.0.0.1*) ;; *) url= ;; esac
+[ -n "$url" ] && [ -n "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] && command -v psql >/dev/null || {
+    echo "1..0 # SKIP no private PostgreSQL server, or no psql"
+    exit 0
+}
+
+db=postgres
+base=rowlock_roles
+whole=${url%/*}/$base
+as() { # as ROLE: ROWLOCK_URL is of the role
+    ROWLOCK_URL=$(sed -E "s|//[^@/]*@|//rowlock_test_$1@|" <<<"$whole")
+    export ROWLOCK_URL
+}
+
+drop() {
+    psql -qX "$url" 2>/dev/null <<SQL
+SET client_min_messages = warning;
+DROP DATABASE IF EXISTS $base;
+DROP ROLE IF EXISTS rowlock_test_reader, rowlock_test_user, rowlock_test_operator;
+SQL
+}
+
+drop
+psql -qX "$url" <<SQL
+CREATE ROLE rowlock_test_reader LOGIN;
+CREATE ROLE rowlock_test_user LOGIN;
+CREATE ROLE rowlock_test_operator LOGIN;
+CREATE DATABASE $base;
+SQL
+exits "install" 0 install --url "$whole"
+holds "grants.sql runs" psql -qX -v ON_ERROR_STOP=1 -v reader=rowlock_test_reader -v user=rowlock_test_user \
+    -v operator=rowlock_test_operator -f sql/postgres/grants.sql "$whole"
+
+for role in user operator; do
+    as $role
+    exits "$role: check" 0 check
+    exits "$role: acquire a new name" 0 acquire "by $role" --owner me
+    exits "$role: list" 0 list
+    exits "$role: renew" 0 renew "by $role" --owner me --token 1
+    exits "$role: wait in vain" 75 acquire "by $role" --owner other -w 200ms
+    exits "$role: release" 0 release "by $role" --owner me --token 1
+    exits "$role: run a job once" 0 run --once "key of $role" "job of $role" -- true
+    exits "$role: shared and counted" 0 run -s "shared by $role" -- true
+    exits "$role: several" 0 run "one of $role" "two of $role" -- true
+    exits "$role: a lock that stays" 0 acquire "kept by $role" --owner me
+done
+
+as reader
+exits "reader: list" 0 list
+has "reader: sees the locks" "$out" "kept by user"
+exits "reader: show" 0 show "kept by user"
+exits "reader: list waiters" 0 list --waiters
+exits "reader: check says that it takes no locks" 1 check
+has "reader: and nothing else that is bad" "$(grep -c '^BAD' <<<"$out")" 1
+exits "reader: acquire is denied" 77 acquire x --owner me
+exits "reader: break is denied" 77 break "kept by user"
+
+as user
+exits "user: break is denied" 77 break "kept by user"
+exits "user: raise-tokens is denied" 77 raise-tokens
+exits "user: the lock stands" 0 show "kept by user"
+
+as operator
+exits "operator: break" 0 break "kept by user"
+exits "operator: raise-tokens" 0 raise-tokens
+exits "operator: sweep, with counters and keys" 0 sweep --older-than 0 --idle 1ms --once-older-than 1ms
+drop
+done_testing
