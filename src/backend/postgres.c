@@ -625,6 +625,33 @@ static bool is_port_list(const char *text)
     return true;
 }
 
+static bool is_keyword(const PQconninfoOption *known, const char *name)
+{
+    bool found = strcmp(name, "ssl") == 0; /* an alias, for JDBC's sake */
+    for (const PQconninfoOption *o = known; !found && o->keyword; o++)
+        found = strcmp(o->keyword, name) == 0;
+    return found;
+}
+
+/* The first parameter that libpq does not know. What could be a part of a password is not named: of one with a
+ * question mark in it an @ follows. */
+static bool find_unknown(const char *url, char name[40])
+{
+    const char *at = strchr(url, '?');
+    PQconninfoOption *known = at && !strchr(at, '@') ? PQconndefaults() : NULL;
+    bool found = false;
+    while (known && at && *at && !found) {
+        size_t length = strspn(++at, "abcdefghijklmnopqrstuvwxyz_");
+        if (length == 0 || length >= 40 || at[length] != '=')
+            break;
+        snprintf(name, 40, "%.*s", (int)length, at);
+        found = !is_keyword(known, name);
+        at = strchr(at, '&');
+    }
+    PQconninfoFree(known);
+    return found;
+}
+
 /* libpq's own words about a URL that it cannot read quote it, password and all. */
 static enum rlk_class read_url(struct rlk_call *call, const char *url, PQconninfoOption **out)
 {
@@ -642,6 +669,12 @@ static enum rlk_class read_url(struct rlk_call *call, const char *url, PQconninf
     PQconninfoFree(options);
     if (no_memory)
         return RLK_NOMEM;
+    char name[40], text[100];
+    if (find_unknown(url, name)) {
+        snprintf(text, sizeof text, "the URL has a parameter that libpq does not know: %s", name);
+        rlk_diag_set(call, 0, NULL, text);
+        return RLK_INVALID;
+    }
     rlk_diag_set(
         call, 0, NULL,
         "the URL cannot be read: look at its port, parameters and % escapes; within a name or "

@@ -121,9 +121,11 @@ static enum rlk_class class_of(int code, const char *text)
 static enum rlk_class failed(struct connection *conn, struct rlk_call *call)
 {
     int code = sqlite3_extended_errcode(conn->db);
+    int why = (code & 0xFF) == SQLITE_IOERR ? sqlite3_system_errno(conn->db) : 0;
     const char *text = sqlite3_errmsg(conn->db);
-    rlk_diag_set(call, code, NULL, text);
-    return class_of(code, text);
+    bool full = why == ENOSPC || why == EDQUOT; /* SQLite says SQLITE_FULL of its own writes only */
+    rlk_diag_set(call, code, NULL, full ? "the disk is full" : text);
+    return full ? RLK_READONLY : class_of(code, text);
 }
 
 static enum rlk_class refuse(struct rlk_call *call, enum rlk_class class, const char *why)
@@ -326,11 +328,15 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
     const char *path = conn->path;
     int native = sqlite3_extended_errcode(conn->db);
     int why = sqlite3_system_errno(conn->db);
+    struct stat unused;
+    bool lacks_files = why == ENOENT && stat(path, &unused) == 0; /* those beside it */
     char text[sizeof call->text];
     if (native == SQLITE_CANTOPEN_ISDIR || why == EISDIR)
         snprintf(text, sizeof text, "%.400s is a folder", path);
     else if (why == ENOENT && is_absent(path)) /* the last of two tries was to read only */
         snprintf(text, sizeof text, "cannot make %.400s: its file system takes no writes", path);
+    else if (lacks_files)
+        snprintf(text, sizeof text, "%.400s: its file system takes no writes", path);
     else if (why == ENOENT || why == ENOTDIR)
         snprintf(text, sizeof text, "the folder of %.400s does not exist", path);
     else if (why != 0)
@@ -346,7 +352,7 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
     case ENFILE:
         return RLK_UNSENT;
     case ENOENT:
-        return is_absent(path) ? RLK_READONLY : RLK_INVALID;
+        return lacks_files || is_absent(path) ? RLK_READONLY : RLK_INVALID;
     case EROFS:
         return RLK_READONLY;
     default:

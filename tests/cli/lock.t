@@ -299,6 +299,9 @@ unfit() {
         same "sqlite: and not touched" "$(cat "$TMPDIR/garbage")" "$(printf '%5000s' 'no database')"
     fi
     if [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ]; then
+        exits "postgres: a parameter in the URL that is not known is refused" 64 \
+            list --url "postgresql://a:b@127.0.0.1:1/x?connect_timeout=3&sslmod=require"
+        has "postgres: and named" "$err" "does not know: sslmod"
         exits "postgres: a server that takes no writes is unfit" 78 install --url "$(private_url \
             "$ROWLOCK_TEST_POSTGRES_URL" "readonly_&options=-c%20default_transaction_read_only%3Don")"
         exits "postgres: so is a schema that is not there" 78 list --url \

@@ -172,6 +172,66 @@ static int on_full_disk(void *argument)
     return db_int(&raw_sqlite, url, "SELECT count(*) FROM rowlock_locks") == 0 ? FINE : 6;
 }
 
+/* Opens the file and tries a lock: the result, and its words on standard error. */
+static int open_and_try(const char *url, const char *words)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    int result = rowlock_db_open(&db, url, NULL, &err);
+    if (result == ROWLOCK_OK) {
+        rowlock_lock *lock = must_lock(db, "nightly");
+        result = try_lock(lock, TTL_MS);
+        rowlock_db_error(db, &err);
+        rowlock_lock_close(lock);
+    }
+    rowlock_db_close(db);
+    fprintf(stderr, "# %s\n", err.text);
+    return strstr(err.text, words) ? result : -99;
+}
+
+static int on_disk_full_before(void *argument)
+{
+    const char *at = argument;
+    char url[300];
+    if (!have_small_disk(at))
+        return CANNOT_SET_UP;
+    snprintf(url, sizeof url, "sqlite:%s/locks.db", at);
+    must_install(url);
+    fill_disk(at);
+    if (open_and_try(url, "full") != ROWLOCK_EREADONLY)
+        return 1;
+    free_disk(at);
+    return open_and_try(url, "") == ROWLOCK_OK ? FINE : 2;
+}
+
+static int on_disk_without_writes(void *argument)
+{
+    const char *at = argument;
+    char url[300], other[300];
+    if (!have_small_disk(at))
+        return CANNOT_SET_UP;
+    snprintf(url, sizeof url, "sqlite:%s/locks.db", at);
+    snprintf(other, sizeof other, "sqlite:%s/other.db", at);
+    must_install(url);
+    if (mount(NULL, at, NULL, MS_REMOUNT | MS_RDONLY, "size=512k") != 0)
+        return CANNOT_SET_UP;
+    if (open_and_try(url, "takes no writes") != ROWLOCK_EREADONLY)
+        return 1;
+    return open_and_try(other, "no such file") < 0 ? FINE : 2;
+}
+
+static void test_disk(int (*scene)(void *argument), const char *what)
+{
+    char at[250];
+    snprintf(at, sizeof at, "%s/disk", folder);
+    int status = child_join(child_start(scene, at));
+    rmdir(at);
+    if (status == CANNOT_SET_UP)
+        tap_skip(1, "only the superuser can have a small disk");
+    else
+        tap_is_int(status, FINE, "%s", what);
+}
+
 static void test_full_disk(void)
 {
     static const char *const what[] = {"fine",
@@ -294,6 +354,9 @@ int main(void)
     test_read_only();
     test_forbidden();
     test_full_disk();
+    test_disk(on_disk_full_before,
+              "a disk that is full when a file is opened is EREADONLY, and says so");
+    test_disk(on_disk_without_writes, "so is a file system that takes no writes");
     test_locked("BEGIN IMMEDIATE");
     test_locked("BEGIN EXCLUSIVE");
     test_renew_while_locked();
