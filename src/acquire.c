@@ -50,6 +50,7 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
     lock->downgrade_open = 0;
     rlk_watch_begin(&lock->watch, margin_us);
     rlk_watch_set(&lock->watch, &term);
+    lock->was_granted = true;
     lock->holder_known = lock->attempt_open = lock->release_open = false;
     lock->unproven = false;
     lock->queued = 0; /* the grant has ended it */
@@ -72,6 +73,7 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
 {
     if (lock->db->error.code != ROWLOCK_OK)
         rlk_action(lock->db, "acquire lock", lock->name);
+    lock->was_granted = false;
     lock->holder_known = grant && grant->outcome == RLK_HELD;
     if (!lock->holder_known)
         return ROWLOCK_BUSY;
@@ -220,7 +222,8 @@ struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options 
                               .pid = db->pid,
                               .program = db->program,
                               .note = options->note,
-                              .met_slot = met_slot(lock, options->permits)};
+                              .met_slot = met_slot(lock, options->permits),
+                              .granted = lock->was_granted};
 }
 
 /* The places with a keeper are made before the grants, so that nothing can go wrong after them. */

@@ -73,6 +73,7 @@ enum rlk_step {
     RLK_STEP_FACTS, /* what rowlock_check() wants to know */
     RLK_STEP_META, /* version, identity and floor of our tables */
     RLK_STEP_ACQUIRE,
+    RLK_STEP_ACQUIRE_USUAL, /* what acquire mostly comes to, where to ask for more costs more */
     RLK_STEP_LOOK, /* at the grant that kept us out, where that is cheaper than acquire */
     RLK_STEP_ACQUIRE_ALL, /* several names at once */
     RLK_STEP_ENQUEUE, /* take a ticket, or keep it */
@@ -167,9 +168,11 @@ struct rlk_claim {
     int64_t pid;
     const char *program;
     const char *note;
-    /* The slot of the grant that kept the last try out, and is reason enough to keep this one out. A driver
-     * may look whether it still stands before it tries. -1: none. */
+    /* What the last try of this handle found. It says what to ask first, where one question is cheaper than
+     * another; never what is so. met_slot: of the grant that kept it out, and is reason enough to keep this one
+     * out; -1: none. granted: it was granted, so the lock is likely to be free. */
     int64_t met_slot;
+    bool granted;
 };
 
 /* A grant by its key and the proof of ownership. */

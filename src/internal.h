@@ -112,6 +112,7 @@ struct rowlock_lock {
     bool attempt_open; /* its outcome is unknown: the next acquire asks with the same attempt */
     bool release_open; /* of this grant an earlier release may have been carried out, or was a part
                           of the caller's transaction */
+    bool was_granted; /* the last try was */
     bool holder_known;
     struct rlk_row holder;
 };

@@ -17,6 +17,7 @@ static const char *const step_names[RLK_STEP_COUNT] = {
     [RLK_STEP_FACTS] = "facts",
     [RLK_STEP_META] = "meta",
     [RLK_STEP_ACQUIRE] = "acquire",
+    [RLK_STEP_ACQUIRE_USUAL] = "acquire_usual",
     [RLK_STEP_LOOK] = "look",
     [RLK_STEP_RENEW] = "renew",
     [RLK_STEP_RELEASE] = "release",

@@ -404,9 +404,11 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  * outage begins and one when it ends. A server that refuses the user, or lacks the database or our tables,
  * ends the wait at once.
  *
- * Round trips: 1; re-entry 0. MySQL and MariaDB: 2 for the grant after a try of this handle that found
- * the lock held, because such a handle looks at the holder's row first. Waiting: 3 to stand in line and 1
- * when it is our turn, and one in a third of ticket_ms meanwhile. */
+ * Round trips: 1; re-entry 0. A handle whose last try was decided asks a cheaper question first, and takes
+ * 2 where that one does not decide. MySQL, MariaDB: the grant after a try that found the lock held.
+ * PostgreSQL: a shared or counted holder, a waiter, or a lease that ran out, since a try that met none of
+ * them; or a lost race. Waiting: 3 to stand in line and 1 when it is our turn, and one in a third of
+ * ticket_ms meanwhile. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire(rowlock_lock *lock,
                                                    const rowlock_acquire_options *options);
 

@@ -16,8 +16,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_
 GRANT SELECT, INSERT, UPDATE ON rowlock_tokens, rowlock_fences TO :"user";
 -- UPDATE on the floor is what lets PostgreSQL share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
-GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_all, rowlock_look, rowlock_make_room, rowlock_guard, rowlock_enqueue, rowlock_leave,
-    rowlock_ring TO :"user";
+GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look, rowlock_make_room, rowlock_guard,
+    rowlock_enqueue, rowlock_leave, rowlock_ring TO :"user";
 \endif
 
 \if :{?operator}

@@ -237,6 +237,7 @@ static const char *const step_ids[RLK_STEP_COUNT] = {
     [RLK_STEP_META] = "rowlock_meta",
     [RLK_STEP_FACTS] = "rowlock_facts",
     [RLK_STEP_ACQUIRE] = "rowlock_acquire",
+    [RLK_STEP_ACQUIRE_USUAL] = "rowlock_acquire_usual",
     [RLK_STEP_ACQUIRE_ALL] = "rowlock_acquire_all",
     [RLK_STEP_ENQUEUE] = "rowlock_enqueue",
     [RLK_STEP_LEAVE] = "rowlock_leave",
@@ -996,10 +997,49 @@ static void read_grant(const PGresult *r, const struct rlk_claim *claim, struct 
                                                                : RLK_IN_FLIGHT;
 }
 
+/* Asked of a lock that was free or held exclusively the last time. */
+static bool is_usual(const struct rlk_call *call, const struct rlk_claim *claim)
+{
+    return (claim->granted || claim->met_slot == 0) && claim->permits == 0 && claim->ticket == 0 &&
+           call->where == RLK_OUTSIDE;
+}
+
+static enum rlk_class acquire_usual(struct pg *p, struct rlk_call *call,
+                                    const struct rlk_claim *claim, struct rlk_grant *out,
+                                    bool *decided)
+{
+    struct number attempt;
+    struct number ttl;
+    struct number pid;
+    const char *values[] = {claim->name,
+                            claim->owner,
+                            number(&attempt, claim->attempt),
+                            number(&ttl, claim->ttl_us),
+                            claim->host,
+                            number(&pid, claim->pid),
+                            claim->program,
+                            claim->note};
+    PGresult *r = NULL;
+    enum rlk_class class = run(p, call, RLK_STEP_ACQUIRE_USUAL, 8, values, &r);
+    if (class != RLK_DONE)
+        return class;
+    *decided = PQgetisnull(r, 0, 0) || get_int(r, 0, 0) != 0;
+    if (*decided)
+        read_grant(r, claim, out);
+    PQclear(r);
+    return RLK_DONE;
+}
+
 static enum rlk_class pg_acquire(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                                  struct rlk_grant *out)
 {
     struct pg *p = conn;
+    if (is_usual(call, claim)) {
+        bool decided = false;
+        enum rlk_class class = acquire_usual(p, call, claim, out, &decided);
+        if (class != RLK_DONE || decided)
+            return class;
+    }
     struct number permits;
     struct number attempt;
     struct number ttl;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TTL_MS = 30000 };
+enum { TTL_MS = 30000, SHORT_TTL_MS = 100 };
 
 static int ignore_grant(void *context, const rowlock_grant *grant)
 {
@@ -147,6 +147,27 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "who is done");
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "as the rival is");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the lock is ours");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and free");
+    is_result(other, rowlock_acquire(rival, &reader), ROWLOCK_OK, "a reader comes");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "and keeps out who was granted it before");
+    is_result(db, rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
+    tap_is_int(holder.permits, ROWLOCK_SHARED, "who is the reader");
+    is_result(other, rowlock_release(rival), ROWLOCK_OK, "the reader goes");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the lock is ours");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and free");
+    is_result(other, try_lock(rival, SHORT_TTL_MS), ROWLOCK_OK, "a rival takes it");
+    sleep_ms(SHORT_TTL_MS + 20);
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "and loses it as its lease ends");
+    tap_is_int(rowlock_lock_token(lock), rowlock_lock_token(rival) + 1, "by a token that is newer");
+    is_result(other, rowlock_release(rival), ROWLOCK_LOST, "which the rival is told");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is free");
+    db_exec(c->raw, c->url,
+            "INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires) "
+            "VALUES ('busy again', 1, 1, 0, 'first', 1, 9000000000000000000)");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "but somebody waits for it");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "still");
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'busy again'");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "and no longer");
     rowlock_lock_close(lock);
     rowlock_lock_close(rival);
     rowlock_db_close(db);

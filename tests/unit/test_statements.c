@@ -43,14 +43,15 @@ static bool is_without(const char *dialect, int step)
         const char *dialect;
         enum rlk_step step;
     } without[] = {
-        {"postgres", RLK_STEP_AWAIT},     {"postgres", RLK_STEP_RING},
-        {"sqlite", RLK_STEP_ACQUIRE_ALL}, {"sqlite", RLK_STEP_AWAIT},
-        {"sqlite", RLK_STEP_ROWS_UPDATE}, {"sqlite", RLK_STEP_ROWS_INSERT},
-        {"sqlite", RLK_STEP_ROWS_REMOVE}, {"sqlite", RLK_STEP_ROWS_FIND},
-        {"postgres", RLK_STEP_ROW_LOCK},  {"mysql", RLK_STEP_ROW_LOCK},
-        {"sqlite", RLK_STEP_ROWS_MARKED}, {"postgres", RLK_STEP_ROWS_MARKED},
-        {"sqlite", RLK_STEP_ONCE_PROVE},  {"mysql", RLK_STEP_ONCE_PROVE},
-        {"sqlite", RLK_STEP_LOOK},        {"postgres", RLK_STEP_LOOK},
+        {"postgres", RLK_STEP_AWAIT},       {"postgres", RLK_STEP_RING},
+        {"sqlite", RLK_STEP_ACQUIRE_ALL},   {"sqlite", RLK_STEP_AWAIT},
+        {"sqlite", RLK_STEP_ROWS_UPDATE},   {"sqlite", RLK_STEP_ROWS_INSERT},
+        {"sqlite", RLK_STEP_ROWS_REMOVE},   {"sqlite", RLK_STEP_ROWS_FIND},
+        {"postgres", RLK_STEP_ROW_LOCK},    {"mysql", RLK_STEP_ROW_LOCK},
+        {"sqlite", RLK_STEP_ROWS_MARKED},   {"postgres", RLK_STEP_ROWS_MARKED},
+        {"sqlite", RLK_STEP_ONCE_PROVE},    {"mysql", RLK_STEP_ONCE_PROVE},
+        {"sqlite", RLK_STEP_ACQUIRE_USUAL}, {"mysql", RLK_STEP_ACQUIRE_USUAL},
+        {"sqlite", RLK_STEP_LOOK},          {"postgres", RLK_STEP_LOOK},
     };
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
         if ((int)without[i].step == step && strcmp(without[i].dialect, dialect) == 0)
