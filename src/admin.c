@@ -591,6 +591,35 @@ int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
     return result;
 }
 
+/* ---- a new identity */
+
+/* The row is there, since the tables have been looked at: an update that changed nothing was killed. */
+static enum rlk_class run_new_identity(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    (void)context;
+    struct rlk_query query = {.sql = db->texts.sql[RLK_STEP_NEW_IDENTITY], .ours = true};
+    enum rlk_class class = db->backend->query(db->conn, call, &query);
+    if (class != RLK_DONE || query.changed > 0)
+        return class;
+    rlk_diag_set(call, 0, NULL, "the identity was not changed");
+    return RLK_CONTENTION;
+}
+
+/* Sent twice after a lost answer, it gives yet another one, which is as good. */
+int rowlock_new_identity(rowlock_db *db)
+{
+    int result = rlk_enter(db, "give a new identity", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    struct rlk_step_call step = {.run = run_new_identity};
+    result = rlk_do(db, &step);
+    if (result == ROWLOCK_OK) {
+        db->identity[0] = '\0';
+        db->schema_ok = false;
+    }
+    return result;
+}
+
 /* ---- break */
 
 struct breaking {

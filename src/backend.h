@@ -125,6 +125,7 @@ enum rlk_step {
     RLK_STEP_WALK_SAVE,
     RLK_STEP_WALK_END,
     RLK_STEP_OBJECTS, /* what is there by our names, and is not as SCHEMA makes it */
+    RLK_STEP_NEW_IDENTITY, /* after a restore beside the original */
     RLK_STEP_DROP, /* remove everything: only what install() makes anew is taken from it */
     RLK_STEP_COUNT
 };

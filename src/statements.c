@@ -67,6 +67,7 @@ static const char *const step_names[RLK_STEP_COUNT] = {
     [RLK_STEP_WALK_SAVE] = "walk_save",
     [RLK_STEP_WALK_END] = "walk_end",
     [RLK_STEP_OBJECTS] = "objects",
+    [RLK_STEP_NEW_IDENTITY] = "new_identity",
     [RLK_STEP_DROP] = "drop",
 };
 

@@ -720,6 +720,20 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *nam
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t by,
                                                         int64_t *highest);
 
+/* rowlock_new_identity gives the installation a new identity. A restored copy has the identity of its
+ * original until then, so rowlock cannot tell the two apart.
+ *
+ * Returns
+ *   ROWLOCK_OK       rowlock_check() shows the new identity
+ * Guarantees
+ *   - Handles that have seen the old identity return ESCHEMA once they look at the tables again: when they
+ *     reconnect, or after an error. This handle goes on.
+ *   - Grants, tokens and tickets stay as they are. Use rowlock_raise_tokens() and rowlock_sweep() too.
+ * Round trips  1
+ * Example      docs/OPERATIONS.md, "After a restore"
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_new_identity(rowlock_db *db);
+
 /* ---------------------------------------------------------------- hooks */
 
 typedef enum rowlock_log_level {

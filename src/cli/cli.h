@@ -33,6 +33,7 @@ struct settings {
     bool verbose;
     bool nonblock;
     bool dry_run;
+    bool new_identity;
     bool shared;
     bool unfair;
     bool waiters;
@@ -87,6 +88,7 @@ enum option_id {
     OPT_QUIET,
     OPT_IF_TOKEN,
     OPT_BY,
+    OPT_NEW_IDENTITY,
     OPT_SHARED,
     OPT_PERMITS,
     OPT_UNFAIR,

@@ -15,7 +15,7 @@ const int sweep_options[] = {OPT_OLDER_THAN, OPT_IDLE,    OPT_ONCE_OLDER_THAN,
                              OPT_BATCH,      OPT_DRY_RUN, OPT_EVERY,
                              OPT_QUIET,      OPT_JSON,    OPT_END};
 const int break_options[] = {OPT_IF_TOKEN, OPT_JSON, OPT_END};
-const int raise_options[] = {OPT_BY, OPT_JSON, OPT_END};
+const int raise_options[] = {OPT_BY, OPT_NEW_IDENTITY, OPT_JSON, OPT_END};
 
 #define DEFAULT_RAISE 1000000
 #define DEFAULT_ONCE_AGE_MS (INT64_C(30) * 86400000)
@@ -342,6 +342,8 @@ int cmd_raise_tokens(struct cli *cli)
         return status;
     int result =
         rowlock_raise_tokens(cli->db, cli->set.by == UNSET ? DEFAULT_RAISE : cli->set.by, &highest);
+    if (result == ROWLOCK_OK && cli->set.new_identity)
+        result = rowlock_new_identity(cli->db);
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);
     if (cli->set.json) {

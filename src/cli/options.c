@@ -77,6 +77,8 @@ static const struct option_row rows[] = {
      AT(if_token), 1, INT64_MAX},
     {OPT_BY, 0, "by", "N", "how far above the highest there is (1000000)", NUMBER, AT(by), 1,
      INT64_C(1000000000000000)},
+    {OPT_NEW_IDENTITY, 0, "new-identity", NULL, "also give a restored copy an identity of its own",
+     FLAG, AT(new_identity), 0, 0},
     {OPT_WAITERS, 0, "waiters", NULL, "show those who stand in line instead", FLAG, AT(waiters), 0,
      0},
     {OPT_INTERVAL, 0, "interval", "DURATION", "look so often (1s)", LENGTH, AT(interval_ms), 0, 0},

@@ -188,6 +188,10 @@ raising() {
     holds "above it, too" test "$out" -gt "$highest"
     exits "by a million if not told otherwise, in JSON" 0 raise-tokens --json
     holds "as JSON" test "$(json '$d->{result} eq "ok" ? $d->{highest} : 0')" -ge $((highest + 1000000))
+    local before
+    before=$("$command" check | grep -o 'installation .*')
+    exits "with a new identity" 0 raise-tokens --new-identity
+    holds "the installation has another one" test "$("$command" check | grep -o 'installation .*')" != "$before"
     rl release raised --owner me --token "$(json '$d->{grants}[0]{token}' "$("$command" show raised --json)")"
     rl break raised-new
 }

@@ -95,9 +95,37 @@ static void broken(const struct contract *c)
     rowlock_db_close(two);
 }
 
+/* A restored copy has its original's identity until it gets one of its own. */
+static void new_identity(const struct contract *c)
+{
+    char *url = fresh_tables(c, "ident_");
+    rowlock_db *db = must_open(url), *other = must_open(url);
+    rowlock_lock *lock = must_lock(db, "kept"), *rival = must_lock(other, "kept");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
+    is_result(other, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "and seen by another handle");
+    db_exec(c->raw, c->url, "CREATE TABLE ident_before AS SELECT * FROM ident_meta");
+    is_result(db, rowlock_new_identity(db), ROWLOCK_OK, "the tables get a new identity");
+    tap_is_int(db_int(c->raw, c->url,
+                      "SELECT count(*) FROM ident_meta m JOIN ident_before b ON m.id = b.id AND "
+                      "m.version = b.version AND m.token_floor = b.token_floor AND m.identity <> "
+                      "b.identity AND length(m.identity) = 32"),
+               1, "which is another one, and all else is as it was");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "the handle that gave it goes on");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases the lock");
+    is_result(other, rowlock_check(other, NULL, NULL, NULL), ROWLOCK_OK, "the other looks again");
+    is_result(other, try_lock(rival, TTL_MS), ROWLOCK_ESCHEMA, "and finds another installation");
+    rowlock_lock_close(lock);
+    rowlock_lock_close(rival);
+    rowlock_db_close(db);
+    rowlock_db_close(other);
+    db_exec(c->raw, c->url, "DROP TABLE ident_before");
+    drop_tables(c, "ident_", url);
+}
+
 void contract_tokens(const struct contract *c)
 {
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = 'tokens'");
     higher_each_time(c);
     broken(c);
+    new_identity(c);
 }

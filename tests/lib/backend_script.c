@@ -102,6 +102,7 @@ static const char *const op_names[OP_COUNT] = {
     [OP_WALK_SAVE] = "walk_save",
     [OP_WALK_END] = "walk_end",
     [OP_OBJECTS] = "objects",
+    [OP_NEW_IDENTITY] = "new_identity",
     [OP_BEGIN] = "begin",
     [OP_COMMIT] = "commit",
     [OP_ROLLBACK] = "rollback",

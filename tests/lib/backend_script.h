@@ -64,6 +64,7 @@ enum script_op {
     OP_WALK_SAVE,
     OP_WALK_END,
     OP_OBJECTS,
+    OP_NEW_IDENTITY,
     OP_BEGIN, /* from here on frames, in their order */
     OP_COMMIT,
     OP_ROLLBACK,
