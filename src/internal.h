@@ -240,7 +240,7 @@ void rlk_kept_leave(const rowlock_lock *lock); /* until here */
  * rlk_kept_stop() no callback is under way. */
 int rlk_kept_join(rowlock_lock *lock, const rowlock_acquire_options *options);
 void rlk_kept_start(rowlock_lock *lock);
-void rlk_kept_stop(rowlock_lock *lock);
+bool rlk_kept_stop(rowlock_lock *lock); /* was it being renewed? */
 void rlk_kept_quit(rowlock_lock *lock); /* the handle is being closed */
 /* Around a renewal that the holder sends by itself: what the keeper has sent meanwhile may count. */
 uint64_t rlk_kept_serial(const rowlock_lock *lock);

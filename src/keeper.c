@@ -417,14 +417,16 @@ static void await_callback(struct rlk_kept *place)
         pthread_cond_wait(&k->called, &k->mutex);
 }
 
-void rlk_kept_stop(rowlock_lock *lock)
+bool rlk_kept_stop(rowlock_lock *lock)
 {
     if (!lock->kept)
-        return;
+        return false;
     rlk_kept_enter(lock);
+    bool was_active = lock->kept->active;
     lock->kept->active = lock->kept->in_flight = lock->watch.kept = false;
     await_callback(lock->kept);
     rlk_kept_leave(lock);
+    return was_active;
 }
 
 uint64_t rlk_kept_serial(const rowlock_lock *lock)

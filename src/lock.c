@@ -399,22 +399,37 @@ static enum rlk_class run_release(rowlock_db *db, struct rlk_call *call, void *c
     return db->backend->release(db->conn, call, &h->held, &h->found);
 }
 
-/* The row is gone, and an earlier sending of our delete got no answer. If the name's token is still
- * ours then nobody was granted it, nor was it broken: the delete was ours. Else it is told as it is,
- * and the handle is done with: there is no row left to release. */
+/* The row is gone, and an earlier sending of our delete got no answer. While the name's token is still
+ * ours, the lock was neither granted again nor broken: the delete was ours. */
 static int resolve_release(rowlock_lock *lock)
 {
     bool found = false;
     int64_t token = 0;
     int64_t granted_us;
     int result = rlk_last_grant(lock->db, lock->name, &found, &token, &granted_us);
-    if (result == ROWLOCK_OK && found && token == lock->token)
+    if (result != ROWLOCK_OK) {
+        rowlock_error why = lock->db->error;
+        rlk_fail(lock->db, ROWLOCK_EUNCERTAIN,
+                 "the grant is gone; whether our own release ended it could not be asked: %s",
+                 why.text);
+        lock->db->error.retryable = why.retryable;
+        return ROWLOCK_EUNCERTAIN;
+    }
+    if (found && token == lock->token)
         return ROWLOCK_OK;
-    rlk_hold_nothing(lock);
-    return rlk_fail(
-        lock->db, ROWLOCK_EUNCERTAIN,
-        "the grant is gone now: through an earlier release whose outcome is not known, or before "
-        "it; the tables no longer tell");
+    found_lost(lock);
+    return rlk_fail(lock->db, ROWLOCK_LOST,
+                    "the lock was granted again, or broken, since token %" PRId64
+                    "; the answer to an earlier release was lost, so it may have come first",
+                    lock->token);
+}
+
+/* The answer was lost: until a renewal finds the grant, the lock may be free. */
+static void doubt(rowlock_lock *lock)
+{
+    lock->release_open = true;
+    lock->watch.over = true;
+    rlk_watch_arm(&lock->watch);
 }
 
 /* The keeper is told first: it renews no more, and nobody waits for what it has under way. */
@@ -424,7 +439,8 @@ static int release_grant(rowlock_lock *lock)
     struct holding h = {.held = rlk_held_of(lock)};
     struct rlk_step_call step = {.run = run_release, .context = &h};
     int result = rlk_do(lock->db, &step);
-    lock->release_open = lock->release_open || step.was_uncertain;
+    if (step.was_uncertain)
+        doubt(lock);
     if (result != ROWLOCK_OK || h.found)
         return result;
     if (rlk_look_elsewhere(lock))
@@ -458,10 +474,12 @@ int rowlock_release(rowlock_lock *lock)
         lock->depth--;
         return ROWLOCK_OK;
     }
-    if (lock->state == RLK_GONE)
-        result = rlk_fail(lock->db, ROWLOCK_LOST, "the grant was lost earlier");
-    else
+    if (lock->state == RLK_HOLDING)
         result = release_grant(lock);
+    else if (lock->release_open)
+        result = resolve_release(lock);
+    else
+        result = rlk_fail(lock->db, ROWLOCK_LOST, "the grant was lost earlier");
     if (result != ROWLOCK_OK && result != ROWLOCK_LOST)
         return result;
     if (--lock->depth == 0)

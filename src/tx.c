@@ -176,12 +176,12 @@ int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx)
     if (lock->depth > 1)
         return rlk_fail(tx, ROWLOCK_EMISUSE,
                         "the lock was entered %d times; leave the inner ones first", lock->depth);
-    rlk_kept_stop(lock);
+    bool kept = rlk_kept_stop(lock);
     if ((result = guard(lock, tx)) == ROWLOCK_OK)
         result = delete_grant(lock, tx);
     if (result == ROWLOCK_OK)
         lock->release_open = true;
-    else
+    else if (kept)
         rlk_kept_start(lock);
     return result;
 }

@@ -465,12 +465,20 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_verify(rowlock_lock *lock);
 /* Give the lock back, or leave it once if it was entered more than once (no round trip then).
  *
  * OK          released: the row with this owner and token is gone through us.
- * LOST        there was no such row. Somebody else may have held the lock meanwhile.
- * EUNCERTAIN  the answer was lost, and the tables do not tell which of the two it was.
+ * LOST        the row was gone. Somebody else may have held the lock meanwhile.
+ * EUNCERTAIN  the answer was lost and could not be had again in time. The lock may be free.
  * EMISUSE     this handle does not hold it.
  *
- * After ECONN and other failures the handle still holds the lock: call again, or let it expire.
- * Round trips: 1; on MariaDB 2 until it says LOST. */
+ * After EUNCERTAIN, ECONN and every other failure the handle counts as holding, on all databases alike:
+ *  - rowlock_lock_token() keeps its token. The keeper has stopped renewing.
+ *  - Call rowlock_release() again to settle it. OK: the row was there, or our earlier release removed it.
+ *    LOST: since this token another was granted the lock, or it was broken. After EUNCERTAIN our earlier
+ *    release may have come before that. Of a shared or counted lock that other may be one beside you.
+ *  - Closing the handle calls it once more, unless the handle is attached. Or let the lease expire.
+ *  - After EUNCERTAIN do not count upon the lease: rowlock_remaining_ms() is 0 and the state LOST, until
+ *    rowlock_renew() finds the grant.
+ *
+ * Round trips: 1; on MariaDB 2 until it says LOST; 1 more after a lost answer. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_release(rowlock_lock *lock);
 
 /* Milliseconds of lease left, never too many: counted from before the granting or renewing statement
@@ -588,7 +596,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_acquire(rowlock_lock *lock, rowloc
  * transaction is there at the same moment. The keeper stops renewing. After the commit,
  * rowlock_lock_forget(). After a rollback you hold it still: rowlock_renew() it, which also makes its
  * keeper go on, or release it. rowlock_release() and closing are right after either, for a round trip;
- * EUNCERTAIN if somebody was granted the lock since. Before the end of the transaction they wait for it.
+ * LOST if somebody was granted the lock since. Before the end of the transaction they wait for it.
  * OK; LOST; CONFLICT: on PostgreSQL above READ COMMITTED already when the lease was renewed since your
  * snapshot; EMISUSE if it was entered more than once. Round trips: 2. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx);

@@ -389,6 +389,15 @@ static bool lose_verify(struct loss *l)
 
 /* ---- release */
 
+/* What a release leaves that ended in a failure. */
+static void check_counts_as_holding(const struct loss *l, const rowlock_lock *lock, int said,
+                                    long long token)
+{
+    loss_is(l, rowlock_lock_token(lock), token, "the handle counts as holding");
+    loss_ok(l, (rowlock_remaining_ms(lock) == 0) == (said == ROWLOCK_EUNCERTAIN),
+            "whether its lease is counted upon is known: %s", rowlock_result_name(said));
+}
+
 static bool lose_release(struct loss *l)
 {
     struct pair p = open_pair(l);
@@ -401,8 +410,10 @@ static bool lose_release(struct loss *l)
     check_undone(l, said, 1);
     loss_ok(l, said != ROWLOCK_OK || loss_rows(l) == 0, "nothing is called done that was not");
     loss_pass_before(l);
-    if (said != ROWLOCK_OK)
+    if (said != ROWLOCK_OK) {
+        check_counts_as_holding(l, p.lock, said, token);
         loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "called again it is released");
+    }
     loss_is(l, loss_rows(l), 0, "no grant is left behind");
     loss_is(l, loss_token(l), token, "nobody else has been here");
     loss_is(l, rowlock_release(p.lock), ROWLOCK_EMISUSE, "the handle knows it");
@@ -419,6 +430,7 @@ static bool lose_release_to_rival(struct loss *l)
 {
     struct pair p = open_pair(l);
     loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    long long token = rowlock_lock_token(p.lock);
     loss_arm(l);
     int said = rowlock_release(p.lock);
     bool fired = loss_disarm(l);
@@ -427,8 +439,45 @@ static bool lose_release_to_rival(struct loss *l)
     if (said != ROWLOCK_OK && loss_rows(l) == 0) {
         loss_is(l, said, ROWLOCK_EUNCERTAIN, "we do not know");
         loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "a rival gets the lock");
-        loss_is(l, rowlock_release(p.lock), ROWLOCK_EUNCERTAIN, "nor can we find out any more");
+        check_counts_as_holding(l, p.lock, said, token);
+        loss_is(l, rowlock_release(p.lock), ROWLOCK_LOST, "called again it says so");
+        loss_is(l, rowlock_release(p.lock), ROWLOCK_EMISUSE, "then nothing is held");
         loss_is(l, rowlock_verify(p.rival), ROWLOCK_OK, "the rival's grant is not touched");
+    }
+    close_pair(&p);
+    loss_is(l, loss_rows(l), 0, "nothing is left behind");
+    return fired;
+}
+
+static bool lose_release_and_close(struct loss *l)
+{
+    struct pair p = open_pair(l);
+    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    loss_arm(l);
+    int said = rowlock_release(p.lock);
+    bool fired = loss_disarm(l);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    loss_pass_before(l);
+    close_pair(&p);
+    loss_is(l, loss_rows(l), 0, "closing settles it");
+    return fired;
+}
+
+/* The grant is broken between the lost request and the next question. */
+static bool lose_release_of_broken(struct loss *l)
+{
+    struct pair p = open_pair(l);
+    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    long long token = rowlock_lock_token(p.lock);
+    loss_arm(l);
+    int said = rowlock_release(p.lock);
+    bool fired = loss_disarm(l);
+    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    loss_pass(l);
+    if (said != ROWLOCK_OK && loss_rows(l) == 1) {
+        loss_is(l, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK, "it is broken");
+        check_counts_as_holding(l, p.lock, said, token);
+        loss_is(l, rowlock_release(p.lock), ROWLOCK_LOST, "called again it says so");
     }
     close_pair(&p);
     loss_is(l, loss_rows(l), 0, "nothing is left behind");
@@ -457,5 +506,7 @@ const struct operation lost_lock_operations[] = {
     {.what = "verify", .lose = lose_verify, .reconnects = true},
     {.what = "release", .lose = lose_release, .reconnects = true, .pools = true, .connects = true},
     {.what = "release to a rival", .lose = lose_release_to_rival},
+    {.what = "release and close", .lose = lose_release_and_close, .pools = true},
+    {.what = "release of a broken grant", .lose = lose_release_of_broken},
     {.lose = NULL},
 };

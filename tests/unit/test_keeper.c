@@ -534,6 +534,30 @@ static void test_close_in_flight(void)
     end();
 }
 
+/* The handle counts as holding, but was to be released. */
+static void test_release_fails(enum rlk_class class, int result)
+{
+    begin_keeping();
+    rowlock_db *tx = script_adopt();
+    script_next(OP_RELEASE, FAILS(class));
+    db->reconnect_us = 0; /* a pause would never end */
+    tap_is_int(rowlock_release(lock), result, "a release that fails (%d)", (int)class);
+    tap_is_int(rowlock_lock_token(lock), 1, "leaves the grant with the handle");
+    script.inside = true;
+    script_next(OP_GUARD, ANSWER(.token = 2));
+    tap_is_int(rowlock_tx_release(lock, tx), ROWLOCK_LOST, "another release fails too");
+    script.inside = false;
+    int before = script_count(OP_RENEW_ALL);
+    script_pass_ms(THIRD_MS + 50);
+    settle();
+    tap_is_int(script_count(OP_RENEW_ALL), before, "the keeper renews it no more");
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "until the holder does");
+    script_pass_ms(THIRD_MS);
+    tap_ok(eventually(asked, before + 1), "then the keeper goes on");
+    rowlock_db_close(tx);
+    end();
+}
+
 static void test_new_grant_in_flight(void)
 {
     begin_in_flight();
@@ -999,6 +1023,9 @@ int main(void)
     test_shorter_than_its_margin();
     test_renewed_after_keeper();
     test_release_in_flight();
+    test_release_fails(RLK_UNSENT, ROWLOCK_ECONN);
+    test_release_fails(RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN);
+    test_release_fails(RLK_DENIED, ROWLOCK_EDENIED);
     test_close_in_flight();
     test_new_grant_in_flight();
     test_gone_in_flight();

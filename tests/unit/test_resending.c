@@ -430,17 +430,36 @@ static void test_release_not_applied(void)
     end();
 }
 
-static void test_release_overtaken(const struct script_answer *last, const char *how)
+static void test_release_overtaken(struct script_answer last, const char *how)
 {
     begin_holding();
     script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
     script_next(OP_RELEASE, ANSWER(.missing = true));
-    script_always(OP_LAST, *last);
-    tap_is_int(rowlock_release(lock), ROWLOCK_EUNCERTAIN,
-               "a lost answer, no row at the second look, and %s: nobody can tell", how);
-    tap_is_int(error_code(db), ROWLOCK_EUNCERTAIN, "the error kept says so");
+    script_always(OP_LAST, last);
+    tap_is_int(rowlock_release(lock), ROWLOCK_LOST,
+               "a lost answer, no row at the second look, and %s: lost", how);
+    tap_is_int(error_code(db), ROWLOCK_LOST, "the error kept says so");
     tap_is_int(rowlock_lock_token(lock), 0, "the handle is done with it");
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "and can acquire anew");
+    end();
+}
+
+/* The row is gone, but what became of the lock cannot be asked. */
+static void test_release_unanswered(enum rlk_class class)
+{
+    begin_holding();
+    int64_t token = rowlock_lock_token(lock);
+    script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
+    script_always(OP_RELEASE, ANSWER(.missing = true));
+    script_always(OP_LAST, FAILS(class));
+    tap_is_int(rowlock_release(lock), ROWLOCK_EUNCERTAIN, "no answer about the token (%d)",
+               (int)class);
+    tap_is_int(rowlock_lock_token(lock), token, "the handle counts as holding");
+    script_always(OP_LAST, ANSWER(.token = token));
+    script_calls();
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "called again it is settled");
+    tap_ok(strstr(script_calls(), "release last") != NULL, "by row and token");
+    tap_is_int(rowlock_lock_token(lock), 0, "then nothing is held");
     end();
 }
 
@@ -461,6 +480,9 @@ static void test_release_later(void)
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
     tap_is_int(rowlock_release(lock), ROWLOCK_EUNCERTAIN, "no connection for the second look");
     tap_ok(rowlock_lock_token(lock) > 0, "the handle still holds the lock");
+    tap_is_int(rowlock_remaining_ms(lock), 0, "but the lease is not counted upon: it may be free");
+    tap_is_int(rowlock_lock_state(lock), ROWLOCK_STATE_LOST, "as its state says");
+    tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_ECONN, "it is not entered again unasked");
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     script_next(OP_RELEASE, ANSWER(.missing = true));
     tap_is_int(rowlock_release(lock), ROWLOCK_OK,
@@ -468,6 +490,41 @@ static void test_release_later(void)
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "acquired anew");
     script_next(OP_RELEASE, ANSWER(.missing = true));
     tap_is_int(rowlock_release(lock), ROWLOCK_LOST, "a new grant knows nothing of old releases");
+    end();
+}
+
+static void test_release_reconsidered(void)
+{
+    begin_holding();
+    script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
+    script_next(OP_OPEN, FAILS(RLK_DENIED));
+    tap_is_int(rowlock_release(lock), ROWLOCK_EUNCERTAIN, "a release of unknown outcome");
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "it was not carried out: a renewal finds it");
+    tap_ok(rowlock_remaining_ms(lock) > 0, "and the lease is counted upon again");
+    tap_is_int(rowlock_lock_state(lock), ROWLOCK_STATE_HELD, "HELD");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    end();
+    begin_holding();
+    script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
+    script_next(OP_OPEN, FAILS(RLK_DENIED));
+    tap_is_int(rowlock_release(lock), ROWLOCK_EUNCERTAIN, "a release of unknown outcome");
+    script_next(OP_VERIFY, ANSWER(.missing = true));
+    tap_is_int(rowlock_verify(lock), ROWLOCK_LOST, "it was carried out: there is no grant");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "called again it knows its own doing");
+    tap_is_int(rowlock_release(lock), ROWLOCK_EMISUSE, "and then holds nothing");
+    end();
+}
+
+static void test_release_closed(void)
+{
+    begin_holding();
+    script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
+    script_next(OP_OPEN, FAILS(RLK_DENIED));
+    tap_is_int(rowlock_release(lock), ROWLOCK_EUNCERTAIN, "a release of unknown outcome");
+    script_calls();
+    rowlock_lock_close(lock);
+    tap_is_str(script_calls(), "open meta release", "closing releases once more");
+    lock = must_lock(db, "nightly");
     end();
 }
 
@@ -600,9 +657,12 @@ int main(void)
     test_other_database_after_lost_answer();
     test_release_applied();
     test_release_not_applied();
-    test_release_overtaken(&ANSWER(.token = 99), "a newer token");
-    test_release_overtaken(&ANSWER(.missing = true), "no counter");
-    test_release_overtaken(&FAILS(RLK_DENIED), "no access to it");
+    test_release_overtaken(ANSWER(.token = 99), "a newer token");
+    test_release_overtaken(ANSWER(.missing = true), "no counter");
+    test_release_unanswered(RLK_DENIED);
+    test_release_unanswered(RLK_UNSENT);
+    test_release_reconsidered();
+    test_release_closed();
     test_release_lost();
     test_release_later();
     test_renew_again();
