@@ -5,12 +5,15 @@
 -- columns of the first statement: whether the row that stands in the way is our own earlier attempt, NULL if
 -- none stands; whether others are before us; that row. Of the last: the row of the grant.
 --
+-- The clock counts whole milliseconds that have passed. A lease runs from the next one on, so that it is never
+-- shorter than told: hence + 1000.
+--
 -- Atomic: the driver asks the first statement, and only if neither a row nor others stand in the way asks
 -- it again in an IMMEDIATE transaction, of which a database file has one at a time, and runs the others.
 
 /* rowlock:acquire */
 SELECT l.attempt = ?4 AND l.owner = ?3, c.behind, l.name, l.slot, l.permits, l.owner, l.token, l.acquired,
-       l.expires, l.ttl, l.renewals, l.host, l.pid, l.program, l.note, c.now
+       l.expires, l.ttl, l.renewals, l.host, l.pid, l.program, l.note, c.now + 1000
   FROM (SELECT now, NOT ?11 AND EXISTS (
                    SELECT 1 FROM rowlock_waiters w
                     WHERE w.name = ?1 AND w.expires > now AND (?10 = 0 OR (w.ticket, w.attempt) < (?10, ?4))
@@ -28,7 +31,7 @@ DELETE FROM rowlock_locks
  WHERE name = ?1 AND (owner = ?3 OR expires <= CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000);
 
 INSERT INTO rowlock_tokens AS t (name, token, granted, permits)
-SELECT ?1, m.token_floor + 1, CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000, ?2
+SELECT ?1, m.token_floor + 1, CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 + 1000, ?2
   FROM rowlock_meta m WHERE m.id = 1
 ON CONFLICT (name) DO UPDATE SET token = t.token + 1, granted = excluded.granted, permits = excluded.permits;
 
@@ -43,5 +46,5 @@ DELETE FROM rowlock_waiters
    AND (attempt = ?4 OR expires <= CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000);
 
 SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
+       CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 + 1000
   FROM rowlock_locks WHERE name = ?1 AND attempt = ?4 AND owner = ?3

@@ -3,12 +3,13 @@
  * Renewal, lapsed and lost leases, grants attached to, and who may do what to them: owner and token,
  * nobody else. Waiting for a lease to end is in waiting.c.
  */
-#include "contract.h"
+#include "scene.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-enum { TTL_MS = 30000, SHORT_MS = 150 };
+enum { LAPSE_MS = 150 };
 
 static int take_grant(void *context, const rowlock_grant *grant)
 {
@@ -48,26 +49,73 @@ static void renewed_in_time(const struct contract *c)
     rowlock_db_close(db);
 }
 
+static int64_t real_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The server's clock is this machine's. What is true when we look is not more later. The remaining
+ * milliseconds are whole ones, so it takes more than one of them to see the most. */
+static int64_t most_above(const rowlock_lock *lock)
+{
+    int64_t most_us = INT64_MIN;
+    int64_t now_us = real_us();
+    for (int64_t until_us = now_us + 1500; now_us < until_us; now_us = real_us()) {
+        int64_t left_us = rowlock_lock_expires_us(lock) - now_us;
+        most_us = larger(most_us, rowlock_remaining_ms(lock) * 1000 - left_us);
+    }
+    return most_us;
+}
+
+/* At every place within a tick of the database's clock. */
+static void never_too_many(const struct contract *c)
+{
+    enum { GRANTS = 40 };
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "never too many");
+    int64_t most_us = INT64_MIN;
+    for (int i = 0; i < GRANTS; i++) {
+        int result = try_lock(lock, TTL_MS);
+        most_us = larger(most_us, most_above(lock));
+        result |= rowlock_renew(lock, 0);
+        most_us = larger(most_us, most_above(lock));
+        if ((result | rowlock_release(lock)) != ROWLOCK_OK)
+            tap_ok(false, "acquired, renewed and released: %s", why(db));
+    }
+    tap_ok(most_us <= 0,
+           "the time remaining by the handle is never above the truth: at best %lld us below",
+           (long long)-most_us);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
 /* Pitfall 46: a lease that ran out may be renewed, but the caller is told. */
 static void lapsed(const struct contract *c)
 {
     rowlock_db *db = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "lapsed");
-    is_result(db, try_lock(lock, SHORT_MS), ROWLOCK_OK, "acquire for a short time");
+    is_result(db, try_lock(lock, LAPSE_MS), ROWLOCK_OK, "acquire for a short time");
     int64_t token = rowlock_lock_token(lock);
-    sleep_ms(SHORT_MS + 100);
+    sleep_ms(LAPSE_MS + 100);
     tap_is_int(rowlock_remaining_ms(lock), 0, "no time remains of a lease that is over");
     is_result(db, rowlock_verify(lock), ROWLOCK_LAPSED, "verify says that it ran out");
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_LAPSED,
               "so does the renewal that revives it");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "then it stands again");
-    is_result(db, rowlock_renew(lock, SHORT_MS), ROWLOCK_OK, "the next renewal is in time again");
+    is_result(db, rowlock_renew(lock, LAPSE_MS), ROWLOCK_OK, "the next renewal is in time again");
     tap_is_int(rowlock_lock_token(lock), token, "all with one token");
-    sleep_ms(SHORT_MS + 100);
-    is_result(db, try_lock(lock, SHORT_MS), ROWLOCK_LAPSED, "re-entry after the end says LAPSED");
+    sleep_ms(LAPSE_MS + 100);
+    is_result(db, try_lock(lock, LAPSE_MS), ROWLOCK_LAPSED, "re-entry after the end says LAPSED");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "and has renewed it");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "it was entered twice");
-    sleep_ms(SHORT_MS + 100);
+    sleep_ms(LAPSE_MS + 100);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "a lapsed lock that nobody took is released");
     tap_is_int(rows_of(c, "lapsed"), 0, "and gone");
     rowlock_lock_close(lock);
@@ -79,9 +127,9 @@ static void lost(const struct contract *c)
 {
     rowlock_db *one = must_open(c->url), *two = must_open(c->url);
     rowlock_lock *old = must_lock(one, "lost"), *new = must_lock(two, "lost");
-    is_result(one, try_lock(old, SHORT_MS), ROWLOCK_OK, "one holds the lock");
-    is_result(one, try_lock(old, SHORT_MS), ROWLOCK_OK, "entered twice");
-    sleep_ms(SHORT_MS + 100);
+    is_result(one, try_lock(old, LAPSE_MS), ROWLOCK_OK, "one holds the lock");
+    is_result(one, try_lock(old, LAPSE_MS), ROWLOCK_OK, "entered twice");
+    sleep_ms(LAPSE_MS + 100);
     is_result(two, try_lock(new, TTL_MS), ROWLOCK_OK, "an expired lock is taken over at once");
     is_result(one, rowlock_verify(old), ROWLOCK_LOST, "the old holder's verify says LOST");
     is_result(one, rowlock_renew(old, 0), ROWLOCK_LOST, "his renewal says LOST");
@@ -228,13 +276,39 @@ static void renewal_that_waits(const struct contract *c)
     rowlock_db_close(db);
 }
 
+/* What a release that fails leaves is the same on every database, and the next one settles it. */
+static void release_that_fails(const struct contract *c)
+{
+    rowlock_db *db = open_impatient(c->url);
+    rowlock_lock *lock = must_lock(db, "release fails");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
+    int64_t token = rowlock_lock_token(lock);
+    void *session = c->raw->open(c->url);
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'release fails'");
+    int result = rowlock_release(lock);
+    tap_ok(result < 0, "a release that another's transaction keeps waiting fails: %s", why(db));
+    tap_is_int(rowlock_lock_token(lock), token, "the handle counts as holding");
+    tap_ok((rowlock_remaining_ms(lock) == 0) == (result == ROWLOCK_EUNCERTAIN),
+           "its lease is counted upon unless that is uncertain");
+    raw_run(c->raw, session, "ROLLBACK");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "called again it is released");
+    is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "once");
+    tap_is_int(rows_of(c, "release fails"), 0, "and gone");
+    c->raw->close(session);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
 void contract_leases(const struct contract *c)
 {
     renewed_in_time(c);
+    never_too_many(c);
     lapsed(c);
     lost(c);
     never_revived(c);
     attached(c);
     strangers(c);
     renewal_that_waits(c);
+    release_that_fails(c);
 }
