@@ -282,17 +282,19 @@ static bool is_planned_anew(enum rlk_step step)
 
 /* All others find a row by its key, and so do the functions they call. Statistics taken while the tables
  * happened to be empty would have each planned anew at every use, for more than its execution costs, or read a
- * table from end to end. A table of the caller's that has to be read so seems to cost very much then, and would
- * be compiled for. */
+ * table from end to end, or make a bitmap of one row. A table of the caller's that has to be read from end to
+ * end seems to cost very much then, and would be compiled for. */
 static const char PLAN_ONCE[] =
     "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', "
     "false), pg_catalog.set_config('enable_seqscan', 'off', false), "
+    "pg_catalog.set_config('enable_bitmapscan', 'off', false), "
     "pg_catalog.set_config('enable_hashjoin', 'off', false), "
     "pg_catalog.set_config('enable_mergejoin', 'off', false), "
     "pg_catalog.set_config('jit', 'off', false)";
 static const char PLAN_ANEW[] =
     "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', 'auto', false), "
     "pg_catalog.set_config('enable_seqscan', 'on', false), "
+    "pg_catalog.set_config('enable_bitmapscan', 'on', false), "
     "pg_catalog.set_config('enable_hashjoin', 'on', false), "
     "pg_catalog.set_config('enable_mergejoin', 'on', false)";
 
@@ -430,7 +432,9 @@ static enum rlk_class run(struct pg *p, struct rlk_call *call, enum rlk_step ste
         s.id = step_ids[step];
     class = exchange(p, call, &s, out);
     p->prepared[step] = s.prepared;
-    if (s.id && !s.prepared && class != RLK_UNCERTAIN)
+    /* The server takes no statement by this name. One that it takes when the tables are there, or when nobody
+     * cancels it, is prepared by the next use. */
+    if (s.id && !s.prepared && class == RLK_REFUSED)
         p->whole = true;
     return class;
 }

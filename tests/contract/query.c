@@ -898,8 +898,36 @@ static void one_kind_of_connection(const struct contract *c, bool adopted)
     close_desk(&d);
 }
 
+/* ---- our own statements */
+
+/* A connection is not slower than others because it once met no tables, as the one that makes them does. */
+static void prepared_after_install(const struct contract *c)
+{
+    char *url = fresh_tables(c, "planned_");
+    drop_tables(c, "planned_", url);
+    url = url_with(c->url, "rowlock_prefix=planned_");
+    struct desk d = {.c = c, .whose = "own", .db = must_open(url)};
+    rowlock_lock *lock = must_lock(d.db, "planned");
+    is_result(d.db, try_lock(lock, TTL_MS), ROWLOCK_ESCHEMA, "a try without tables");
+    is_result(d.db, rowlock_install(d.db), ROWLOCK_OK, "the same connection makes them");
+    is_result(d.db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the lock is granted");
+    is_result(d.db, rowlock_release(lock), ROWLOCK_OK, "and released");
+    is_class(&d,
+             ask(&d, 0,
+                 "SELECT count(*) FROM pg_prepared_statements WHERE name IN "
+                 "('rowlock_acquire', 'rowlock_release')",
+                 NOTHING),
+             RLK_DONE, "which of our statements does the session keep?");
+    tap_is_int(d.answer.cells[0].number, 2, "those of both, prepared");
+    rowlock_lock_close(lock);
+    close_desk(&d);
+    drop_tables(c, "planned_", url);
+}
+
 void contract_query(const struct contract *c)
 {
+    if (is_postgres(c))
+        prepared_after_install(c);
     one_kind_of_connection(c, false);
     one_kind_of_connection(c, true);
     closed_inside(c);
