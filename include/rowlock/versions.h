@@ -100,7 +100,7 @@ typedef struct rowlock_row {
  *  - SQLite: another transaction writes the file, or has written it after your transaction first read. The
  *    lock is that of the whole file.
  *
- * OK, GONE. Round trips: 1. */
+ * OK; GONE; EINVAL if a column cannot take its part of the key, or if that is NULL. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_read(rowlock_table *table, const rowlock_value *key,
                                                 int lock, rowlock_row *out);
 
@@ -234,7 +234,9 @@ typedef struct rowlock_retry_report {
  *
  * What attempt() returns: OK: commit. STALE, CONFLICT, BUSY, EXISTS: roll back, pause, again; GONE too,
  * but if it says so twice running it is the result. All else ends it, rolled back, and is the result:
- * positive numbers from 100 on are yours.
+ * positive numbers from 100 on are yours. If the connection of db was lost during the attempt, the transaction
+ * is lost with it, and nothing of it was committed: ECONN then means again, on a new connection. ECONN ends it on an
+ * adopted connection, and where the connection of db still stands: it is about something else.
  *
  * OK         committed.
  * VIOLATION  the commit was refused because of a deferred constraint; nothing was done.

@@ -46,12 +46,8 @@ static int check_row(struct batch *b, size_t row)
     if (!change->key || (!change->values && values_of(b) > 0))
         return rlk_fail(b->t->db, ROWLOCK_EINVAL, "row %zu: it has no %s", row + 1,
                         change->key ? "values" : "key");
-    for (size_t i = 0; i < b->t->keys && result == ROWLOCK_OK; i++) {
-        result = rlk_check_value(b->t->db, &b->t->all[i], &change->key[i], row + 1);
-        if (result == ROWLOCK_OK && change->key[i].kind == ROWLOCK_NULL)
-            result = rlk_fail(b->t->db, ROWLOCK_EINVAL, "row %zu: its key %s is NULL", row + 1,
-                              b->t->all[i].name);
-    }
+    for (size_t i = 0; i < b->t->keys && result == ROWLOCK_OK; i++)
+        result = rlk_check_key(b->t, change->key, i, row + 1);
     for (size_t i = 0; change->values && i < values_of(b) && result == ROWLOCK_OK; i++)
         result = b->kinds ? check_parameter(b, i, &change->values[i], row + 1)
                           : rlk_check_value(b->t->db, &b->t->all[b->t->keys + i],

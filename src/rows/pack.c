@@ -119,6 +119,17 @@ int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlo
                     name_of(column->kind), name_of(value->kind));
 }
 
+int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index, size_t row)
+{
+    char where[40] = "";
+    int result = rlk_check_value(t->db, &t->all[index], &key[index], row);
+    if (result != ROWLOCK_OK || key[index].kind != ROWLOCK_NULL)
+        return result;
+    if (row > 0)
+        snprintf(where, sizeof where, "row %zu: ", row);
+    return rlk_fail(t->db, ROWLOCK_EINVAL, "%sits key %s is NULL", where, t->all[index].name);
+}
+
 /* One spelling for each number, so that keys can be told apart by their bytes. */
 static rowlock_value fit_wide(const rowlock_value *digits)
 {

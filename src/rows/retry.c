@@ -90,13 +90,19 @@ static int attempt_once(struct retrying *r)
     return result;
 }
 
+/* Of db itself, and so with the transaction. attempt() may say ECONN of something else. */
+static bool lost_connection(const struct retrying *r, int result)
+{
+    return result == ROWLOCK_ECONN && !r->db->adopted && !r->db->up;
+}
+
 /* GONE may be what another did between reading and writing: then reading says it next time. */
 static bool is_worth_it(struct retrying *r, int result)
 {
     bool gone = result == ROWLOCK_GONE && !r->was_gone;
     r->was_gone = result == ROWLOCK_GONE;
     return result == ROWLOCK_STALE || result == ROWLOCK_CONFLICT || result == ROWLOCK_BUSY ||
-           result == ROWLOCK_EXISTS || gone || (result == ROWLOCK_ECONN && !r->db->adopted);
+           result == ROWLOCK_EXISTS || gone || lost_connection(r, result);
 }
 
 bool rlk_pause_attempt(rowlock_db *db, int attempt, int64_t base_us, int64_t cap_us,

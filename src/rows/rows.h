@@ -152,6 +152,8 @@ void rlk_pack_clear(struct rlk_pack *pack);
 /* EINVAL if the column cannot take such a value. row counts from 1; 0: it is of no batch. */
 int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlock_value *value,
                     size_t row);
+/* Likewise of column index of a key, which may not be NULL either. */
+int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index, size_t row);
 /* The same value in the column's own kind, where that is another. */
 rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *value);
 

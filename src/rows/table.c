@@ -62,7 +62,7 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
     struct rlk_shape shape = {.step = RLK_STEP_ROW_READ, .keep = keep};
     int result = ROWLOCK_OK;
     for (size_t i = 0; i < t->keys && result == ROWLOCK_OK; i++)
-        result = rlk_check_value(t->db, &t->all[i], &key[i], 0);
+        result = rlk_check_key(t, key, i, 0);
     if (result != ROWLOCK_OK)
         return result;
     const struct rlk_text *text = rlk_compose(t, &shape);
