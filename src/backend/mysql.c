@@ -2692,6 +2692,16 @@ static enum rlk_class give_rows(struct conn *c, struct rlk_call *call, struct pr
     return class;
 }
 
+/* With CLIENT_FOUND_ROWS an update counts rows that it found, and of these a trigger may have left some as they
+ * were: "Rows matched: 3  Changed: 2  Warnings: 0". */
+static int64_t changed_rows(struct conn *c, const struct prepared *p)
+{
+    const char *info = mysql_info(c->mysql);
+    const char *changed = info ? strstr(info, "Changed: ") : NULL;
+
+    return changed ? strtoll(changed + 9, NULL, 10) : (int64_t)mysql_stmt_affected_rows(p->stmt);
+}
+
 /* MariaDB says of a statement that KILL QUERY meets at its very beginning that all went well, and that it
  * changed nothing: see delete_one(). Core looks again before it believes that. */
 static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query *q)
@@ -2712,7 +2722,7 @@ static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query 
     if (class == RLK_DONE)
         class = send_query(c, call, p, q, values);
     if (class == RLK_DONE && p->columns == 0)
-        q->changed = (int64_t)mysql_stmt_affected_rows(p->stmt);
+        q->changed = changed_rows(c, p);
     else if (class == RLK_DONE && q->each)
         class = give_rows(c, call, p, q);
     if (p->stmt && class == RLK_DONE) {

@@ -279,9 +279,13 @@ static void read_marks(struct batch *b, const rowlock_value *cell)
 }
 
 /* Of those that are one row to the database the first that was marked has changed it. */
-static bool is_marked(struct batch *b, int64_t number, bool there, int64_t first_same)
+static bool is_marked(struct batch *b, int64_t number, bool there, int64_t version,
+                      int64_t first_same)
 {
     bool marked = b->marked && gives_marks(b) && b->marks[number - 1] & MARKED;
+    if (marked && there && b->op != RLK_REMOVE &&
+        version == b->changes[b->rows[number - 1]].version)
+        return false; /* a trigger has put the old row in the place of the new one */
     if (!marked || !there || first_same < 1 || (size_t)first_same > b->n)
         return marked;
     bool taken = b->marks[first_same - 1] & TAKEN;
@@ -303,7 +307,8 @@ static int take_found(void *context, const rowlock_value *cells, size_t count)
     if (change->result != UNTOLD)
         return 0;
     b->odd = b->odd || odd;
-    if (is_marked(b, cells[NUMBER].number, there, cells[FIRST_SAME].number))
+    if (is_marked(b, cells[NUMBER].number, there && !odd, cells[VERSION].number,
+                  cells[FIRST_SAME].number))
         applied(b, change, next_version(b, change));
     else if (odd)
         change->result = ROWLOCK_EINVAL;

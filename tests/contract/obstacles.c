@@ -9,6 +9,7 @@
 #include "scene.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 3, HELD_MS = 300 };
@@ -129,8 +130,44 @@ static void other_keys(const struct site *s, int from, int result, int third)
         site_run(s, "DROP FUNCTION obs_key()");
 }
 
+/* One that gives row 2 back what it was. Of the rows that were found the server says that they were changed, or only
+ * of those that were. */
+static void restored(const struct contract *c, enum op op, const char *parameter)
+{
+    struct three h;
+    char *url = parameter ? url_with(c->url, parameter) : strdup(c->url);
+    struct site s = {.c = c, .session = c->raw->open(url), .look = c->raw->open(c->url)};
+    s.db = adopt_with(c, s.session, NULL);
+    make_rows(&s, "BIGINT");
+    site_run(&s, "CREATE TRIGGER obs BEFORE UPDATE ON obs_rows FOR EACH ROW "
+                 "SET NEW.n = IF(OLD.id = 2, OLD.n, NEW.n), "
+                 "NEW.version = IF(OLD.id = 2, OLD.version, NEW.version)");
+    rowlock_table *t = open_rows(&s);
+    for (int all = 0; all <= 1; all++) {
+        rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
+        int others = all ? ROWLOCK_UNDONE : ROWLOCK_OK;
+        options.all_or_nothing = all;
+        site_run(&s, "UPDATE obs_rows SET version = 1");
+        three_from(&h, 1);
+        is_result(s.db, change_rows(t, op, h.changes, ROWS, &options), ROWLOCK_ESERVER,
+                  "%s: a trigger gives a row back what it was%s", op_names[op],
+                  parameter ? ", rows found are counted" : "");
+        are(&h, others, ROWLOCK_ESERVER, others, op_names[op]);
+    }
+    three_from(&h, 1);
+    is_result(s.db, change_rows(t, op, &h.changes[1], 1, NULL), ROWLOCK_ESERVER, "by itself too");
+    rowlock_table_close(t);
+    site_run(&s, "DROP TABLE obs_rows");
+    site_close(&s);
+    free(url);
+}
+
 static void triggers(const struct site *s)
 {
+    for (int op = UPDATE; is_mysql(s->c) && op <= TOUCH; op++) {
+        restored(s->c, (enum op)op, NULL);
+        restored(s->c, (enum op)op, "found_rows=1");
+    }
     if (!is_mysql(s->c)) {
         left_out(s, UPDATE, "UPDATE", "NEW");
         left_out(s, INSERT, "INSERT", "NEW");
