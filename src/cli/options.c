@@ -374,6 +374,15 @@ static bool has_dashes(int argc, char **argv)
     return false;
 }
 
+/* "-- NAME -- COMMAND": the first is there because NAME begins with a dash, or may. */
+static void skip_second_dashes(struct cli *cli, int argc, char **argv)
+{
+    if (optind + 1 >= argc || strcmp(argv[optind + 1], "--") != 0)
+        return;
+    cli->arguments[cli->argument_count++] = argv[optind];
+    optind += 2;
+}
+
 /* A command that starts another keeps its hands off that one's options: all words before the first "--" are
  * names, and where there is none the first word is the name. */
 static int take_names(struct cli *cli, int argc, char **argv)
@@ -389,6 +398,8 @@ static int take_names(struct cli *cli, int argc, char **argv)
     }
     if (dashes && cli->argument_count > 1)
         cli->name_count = cli->argument_count;
+    if (status == EXIT_FINE && dashes && cli->argument_count == 0)
+        skip_second_dashes(cli, argc, argv);
     return status;
 }
 

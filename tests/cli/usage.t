@@ -159,6 +159,9 @@ options_and_jobs() {
     is "where only the first -- is taken" "$out" "-- --ttl "
     exits "options of run may stand before the name" 0 run -n --ttl 5s x true
     exits "a name may begin with a dash after --" 0 run -- -x true
+    exits "and another -- may follow it" 0 run -- -x -- printf '%s ' a -- b
+    is "which is not the command" "$out" "a -- b "
+    exits "though not without a command" 64 run -- -x --
     rl show -- -x
     has "and is that name" "$out" "-x"
     exits "options may be cut short" 0 run --non x true
