@@ -107,7 +107,8 @@ static void is_trapped(const struct contract *c, rowlock_db *db, int which)
         tap_ok(strstr(why(db), traps[which].problem), "says so too");
         db_exec(c->raw, c->url, "%s", undone);
     }
-    tap_is_int(look(db).verdict, ROWLOCK_FINE, "then it is fine");
+    /* Up to PostgreSQL 14 everybody may create in the schema of these tables, which is a warning. */
+    tap_ok(look(db).verdict != ROWLOCK_BAD, "then nothing is wrong");
 }
 
 /* Made before us, and so complete that nothing is missing. */
