@@ -323,11 +323,11 @@ BEGIN
                'hex'), 1, 16))::bit(64)::bigint) THEN
             RETURN NULL;
         END IF;
-        -- The floor is share-locked until we commit: rowlock_fold must not raise it in between. It is still
-        -- what the key was made of, so that all who come this far have the same key for the name.
+        -- The floor is share-locked until we commit: rowlock_fold must not raise it in between. The row is still
+        -- as the key was made of it, so that all who come this far have the same key for the name.
         INSERT INTO rowlock_tokens (name, token, granted)
         SELECT p_name, v_floor, p_now FROM rowlock_meta m
-         WHERE m.id = 1 AND m.token_floor = v_floor FOR SHARE SKIP LOCKED
+         WHERE m.id = 1 AND m.token_floor = v_floor AND m.identity = v_identity FOR SHARE SKIP LOCKED
         ON CONFLICT (name) DO NOTHING;
         SELECT t.token + 1, t.permits INTO v_token, v_newest FROM rowlock_tokens t
          WHERE t.name = p_name FOR NO KEY UPDATE SKIP LOCKED;
