@@ -231,28 +231,32 @@ hanging() {
     rl sweep
 }
 
-# The database's clock jumps while a job runs. A schema in front of the system's tells another time.
+# The database's clock jumps while a job runs: in a database of its own, a function of ours stands in for it.
 jumping() {
-    local url=$ROWLOCK_URL path='options=-csearch_path%3Dfake,pg_catalog,public'
+    local base url
     [ "$db" = postgres ] || return 0
-    psql -qAtX "$(url_of postgres)" 2>&1 <<'END'
-CREATE SCHEMA fake;
-CREATE TABLE fake.clock (ahead interval);
-INSERT INTO fake.clock VALUES ('0');
-CREATE FUNCTION fake.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
-    AS 'SELECT pg_catalog.clock_timestamp() + (SELECT ahead FROM fake.clock)';
+    base=$(url_of postgres)
+    url=${base%/*}/clock_$$
+    psql -qAtX "$base" -c "CREATE DATABASE clock_$$"
+    psql -qAtX "$url" 2>&1 <<'END'
+CREATE TABLE public.clock (ahead interval);
+INSERT INTO public.clock VALUES ('0');
+ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO true_clock;
+CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+    AS 'SELECT pg_catalog.true_clock() + (SELECT ahead FROM public.clock)';
 END
-    ROWLOCK_URL="$url&$path" begin jumping --ttl 3s
-    just_renewed jumping
-    psql -qAtX "$(url_of postgres)" -c "UPDATE fake.clock SET ahead = '1 hour'"
+    ROWLOCK_URL=$url rl install
+    ROWLOCK_URL=$url begin jumping --ttl 3s
+    ROWLOCK_URL=$url just_renewed jumping
+    psql -qAtX "$url" -c "UPDATE clock SET ahead = '1 hour'"
     holds "a lease that ran out because the database's clock jumped is told" \
         until_true 20 grep -q "the lease had run out" "$work/bg.err"
-    psql -qAtX "$(url_of postgres)" -c "UPDATE fake.clock SET ahead = '0'"
+    psql -qAtX "$url" -c "UPDATE clock SET ahead = '0'"
     sleep 2
     same "once" "$(grep -c '^rowlock:' "$work/bg.err")" 1
     kill -TERM "$pid"
     ends "and the job goes on" 143 "$pid"
-    psql -qAtX "$(url_of postgres)" -c "SET client_min_messages = warning; DROP SCHEMA fake CASCADE"
+    psql -qAtX "$base" -c "DROP DATABASE clock_$$"
 }
 
 # A job that is to tell progress.
