@@ -41,6 +41,12 @@ loose=$(cat sql/postgres/*.sql | grep -vE '^ *--' | sed -E "s/'[^']*'//g" | grep
 is "each function of postgres is called by its schema" "$loose" ""
 is "unnest of one array too" "$(grep -nE '(^|[^.])\bunnest\([^,]*\)' sql/postgres/*.sql)" ""
 
+forgotten=
+for function in $(grep -oE '^CREATE OR REPLACE FUNCTION rowlock_[a-z_]+' sql/postgres/schema.sql | grep -oE 'rowlock_.*'); do
+    if ! grep -q "EXISTS $function(" sql/postgres/drop.sql || ! grep -qw "$function" sql/postgres/grants.sql; then forgotten+=" $function"; fi
+done
+is "each function of postgres is granted, and dropped" "$forgotten" ""
+
 # What stands in braces is completed by src/rows/compose.c, which knows these words and no others.
 words=$(cat sql/*/*.sql | grep -vE '^(--|\\if )' | grep -oE '\{[^}]*\}' | tr -d '{}' | sed 's/:.*//' | grep -vx lock | sort -u)
 known=$(grep -oE 'IS\("[a-z]+"\)' src/rows/compose.c | cut -d '"' -f 2 | sort)

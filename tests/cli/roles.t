@@ -7,10 +7,10 @@ set -u
 url=${ROWLOCK_TEST_POSTGRES_URL:-}
 # A pooler has users of its own.
 case $url in *@127.0.0.1*) ;; *) url= ;; esac
-[ -n "$url" ] && [ -n "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] && command -v psql >/dev/null || {
+if [ -z "$url" ] || [ -z "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] || ! command -v psql >/dev/null; then
     echo "1..0 # SKIP no private PostgreSQL server, or no psql"
     exit 0
-}
+fi
 
 db=postgres
 base=rowlock_roles
