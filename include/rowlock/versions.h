@@ -100,7 +100,7 @@ typedef struct rowlock_row {
  *  - SQLite: another transaction writes the file, or has written it after your transaction first read. The
  *    lock is that of the whole file.
  *
- * OK; GONE; EINVAL if a column cannot take its part of the key, or if that is NULL. Round trips: 1. */
+ * OK; GONE; ESERVER if a row policy lets you read the row and not lock it; EINVAL if a column cannot take its part of the key, or if that is NULL. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_read(rowlock_table *table, const rowlock_value *key,
                                                 int lock, rowlock_row *out);
 
@@ -123,7 +123,8 @@ typedef struct rowlock_change {
      *            it was in was refused, and the row could not be found (see VIOLATION below).
      * VIOLATION  it would break a constraint, or a value does not fit its column. It is as it was.
      * EUNCERTAIN the answer was lost. It is not as it was: we, or another, changed it.
-     * ESERVER    it is as it should be, but the database leaves it so: a trigger or policy of the table.
+     * ESERVER    it is as it should be, but the database leaves it so: a trigger or policy of the table. For
+     *            expect: a row policy lets it be read and not locked.
      * EINVAL     its version is no integer of 64 bits.
      * CANCELLED  not reached. */
     int result;

@@ -111,31 +111,40 @@ static int send_row(struct batch *b, const struct rlk_shape *shape, rowlock_chan
     return result;
 }
 
-/* OK: its version is in *version, or it is not there. */
-static int look_at_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep, bool *there,
-                       int64_t *version)
+struct found {
+    bool there;
+    bool hidden; /* a policy keeps it from being locked */
+    int64_t version;
+};
+
+static int look_at_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+                       struct found *found)
 {
     struct rlk_page page = {0};
     int result = rlk_read_row(t, key, keep, &page);
-    *there = result == ROWLOCK_OK;
-    if (*there)
-        *version = page.versions[0];
+    found->hidden = result == ROWLOCK_ESERVER && page.rows > 0;
+    found->there = result == ROWLOCK_OK || found->hidden;
+    if (found->there)
+        found->version = page.versions[0];
     rlk_page_clear(&page);
-    return result == ROWLOCK_GONE ? ROWLOCK_OK : result;
+    return result == ROWLOCK_GONE || found->hidden ? ROWLOCK_OK : result;
 }
 
 static int look_after_row(struct batch *b, rowlock_change *change, bool uncertain, bool *explained)
 {
-    bool inside, there;
-    int64_t version = 0;
+    bool inside;
+    struct found found = {.version = 0};
     int result = rlk_is_inside(b->t->db, &inside);
     enum rlk_keep keep = b->op == RLK_EXPECT ? RLK_KEEP_AS_IT_IS : keep_for_look(inside);
     if (result == ROWLOCK_OK && b->op == RLK_EXPECT)
         result = rlk_lock_to_read(b->t);
     if (result == ROWLOCK_OK)
-        result = look_at_row(b->t, change->key, keep, &there, &version);
+        result = look_at_row(b->t, change->key, keep, &found);
     if (result == ROWLOCK_OK)
-        *explained = explain(b, change, there, version, uncertain) || b->op == RLK_EXPECT;
+        *explained =
+            explain(b, change, found.there, found.version, uncertain) || b->op == RLK_EXPECT;
+    if (result == ROWLOCK_OK && b->op == RLK_EXPECT && found.hidden && change->result == ROWLOCK_OK)
+        change->result = ROWLOCK_ESERVER;
     return result;
 }
 
@@ -312,7 +321,8 @@ static int take_found(void *context, const rowlock_value *cells, size_t count)
         applied(b, change, next_version(b, change));
     else if (odd)
         change->result = ROWLOCK_EINVAL;
-    else if (!explain(b, change, there, cells[VERSION].number, b->uncertain) && b->op != RLK_EXPECT)
+    else if (!explain(b, change, there, cells[VERSION].number, b->uncertain) &&
+             (b->op != RLK_EXPECT || b->unlocked))
         change->result = PARADOX;
     return 0;
 }
@@ -384,6 +394,15 @@ static int look_after_rows(struct batch *b, bool inside)
     /* What was locked, and waited for, may have been deleted and made again meanwhile. */
     if (result == ROWLOCK_OK && shape.keep != RLK_KEEP_NOTHING && any_untold(b))
         result = send_pack(b, &shape, take_found, &asking);
+    /* What cannot be locked, but read, is hidden by a policy: see rlk_read_row(). */
+    bool locked = shape.keep != RLK_KEEP_NOTHING;
+    if (result == ROWLOCK_OK && locked && b->t->db->backend->packing == RLK_ARRAYS &&
+        any_untold(b)) {
+        shape.keep = RLK_KEEP_NOTHING;
+        b->unlocked = true;
+        result = send_pack(b, &shape, take_found, &asking);
+        b->unlocked = false;
+    }
     if (b->unnamed && !inside && b->t->db->connections != connection)
         return look_again(b, inside);
     if (result != ROWLOCK_OK && b->unnamed && !inside)

@@ -273,8 +273,11 @@ static int say(const struct batch *b, const rowlock_change *change)
         return say_violation(b, key);
     case ROWLOCK_ESERVER:
         return rlk_fail(b->t->db, ROWLOCK_ESERVER,
-                        "row %s is as it should be, but the database leaves it so: a trigger "
-                        "or a policy of the table",
+                        b->op == RLK_EXPECT
+                            ? "row %s is as it should be, but a policy of the table does not let "
+                              "it be locked"
+                            : "row %s is as it should be, but the database leaves it so: a "
+                              "trigger or a policy of the table",
                         key);
     default:
         return rlk_fail(b->t->db, change->result,

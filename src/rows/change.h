@@ -28,6 +28,7 @@ struct batch {
     bool uncertain; /* an earlier sending of it may have been carried out */
     bool unnamed; /* it changed some, and has not said which */
     bool marked; /* marks are known */
+    bool unlocked; /* rows are looked at without a lock, after that with one found none */
     bool odd; /* a row has a version that is no integer of 64 bits */
 };
 

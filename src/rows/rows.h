@@ -170,6 +170,7 @@ struct rlk_asking {
 int rlk_ask(rowlock_db *db, struct rlk_asking *asking);
 /* Before a read that is to lock, on a database where that takes a statement of its own. */
 int rlk_lock_to_read(rowlock_table *t);
+/* ESERVER with a row in page: it can be read, and a policy keeps it from being locked. */
 int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
                  struct rlk_page *page);
 

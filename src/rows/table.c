@@ -56,15 +56,10 @@ int rlk_lock_to_read(rowlock_table *t)
     return rlk_ask(db, &asking);
 }
 
-int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
-                 struct rlk_page *page)
+static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+                       struct rlk_page *page)
 {
     struct rlk_shape shape = {.step = RLK_STEP_ROW_READ, .keep = keep};
-    int result = ROWLOCK_OK;
-    for (size_t i = 0; i < t->keys && result == ROWLOCK_OK; i++)
-        result = rlk_check_key(t, key, i, 0);
-    if (result != ROWLOCK_OK)
-        return result;
     const struct rlk_text *text = rlk_compose(t, &shape);
     rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
     if (!values)
@@ -79,15 +74,48 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
                                           .each = rlk_page_add,
                                           .context = page},
                                 .anew = rlk_page_anew};
-    result = rlk_ask(t->db, &asking);
+    int result = rlk_ask(t->db, &asking);
+    rlk_free(values);
+    return result;
+}
+
+/* A row policy may let a session read what it may not lock. Where a plain read shows an old snapshot, as it may on
+ * MySQL and MariaDB, it proves nothing; there are no policies there either. */
+static int ask_unlocked(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+                        struct rlk_page *page, bool *hidden)
+{
+    int result = ask_for_row(t, key, RLK_KEEP_NOTHING, page);
+    if (result != ROWLOCK_OK || page->rows == 0)
+        return result;
+    result = ask_for_row(t, key, keep, page); /* it may have been made just now */
+    if (result != ROWLOCK_OK || page->rows > 0)
+        return result;
+    *hidden = true;
+    return ask_for_row(t, key, RLK_KEEP_NOTHING, page);
+}
+
+int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+                 struct rlk_page *page)
+{
+    int result = ROWLOCK_OK;
+    bool hidden = false;
+    for (size_t i = 0; i < t->keys && result == ROWLOCK_OK; i++)
+        result = rlk_check_key(t, key, i, 0);
+    if (result == ROWLOCK_OK)
+        result = ask_for_row(t, key, keep, page);
     /* A lock that was waited for may have been on a row that was deleted, and made again, meanwhile. */
     if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0)
-        result = rlk_ask(t->db, &asking);
-    rlk_free(values);
+        result = ask_for_row(t, key, keep, page);
+    bool has_policies = t->db->backend->packing == RLK_ARRAYS;
+    if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0 && has_policies)
+        result = ask_unlocked(t, key, keep, page, &hidden);
     if (result == ROWLOCK_OK)
         result = rlk_page_end(t, page);
     if (result == ROWLOCK_OK && page->rows == 0)
         return rlk_fail(t->db, ROWLOCK_GONE, "there is no such row");
+    if (result == ROWLOCK_OK && hidden)
+        return rlk_fail(t->db, ROWLOCK_ESERVER,
+                        "a policy of the table lets this row be read, and not locked");
     return result;
 }
 

@@ -210,9 +210,11 @@ static int read_late(struct writing *x)
             memcpy(cells, one.cells, (keys + w->t->columns) * sizeof *cells);
             cells[keys + w->t->columns] = rowlock_int(one.versions[0]);
             rlk_page_add(&w->rows, cells, keys + w->t->columns + 1);
-        } else if (result == ROWLOCK_GONE) {
+        } else if (result == ROWLOCK_GONE || (result == ROWLOCK_ESERVER && one.rows > 0)) {
             rowlock_row row = {key, NULL, 0};
-            note_failed(w, &row, ROWLOCK_GONE, "the row was deleted meanwhile");
+            note_failed(w, &row, result,
+                        result == ROWLOCK_GONE ? "the row was deleted meanwhile"
+                                               : w->db->error.text);
             result = ROWLOCK_OK;
         }
     }

@@ -180,6 +180,54 @@ static void triggers(const struct site *s)
         other_keys(s, 13, ROWLOCK_EUNCERTAIN, ROWLOCK_EUNCERTAIN);
 }
 
+/* ---- row policies */
+
+/* Row 2 may be read, and not written. */
+static void policies(const struct contract *c)
+{
+    struct three h;
+    rowlock_row row;
+    char why_not[200];
+    struct site s = site_adopt(c);
+    c->raw->run(s.look, "CREATE ROLE obs_reader", why_not, sizeof why_not);
+    make_rows(&s, "BIGINT");
+    site_run(&s, "ALTER TABLE obs_rows ENABLE ROW LEVEL SECURITY");
+    site_run(&s, "CREATE POLICY obs_read ON obs_rows FOR SELECT USING (true)");
+    site_run(&s, "CREATE POLICY obs_write ON obs_rows FOR UPDATE USING (id <> 2)");
+    site_run(&s, "GRANT SELECT, UPDATE ON obs_rows TO obs_reader");
+    raw_run(c->raw, s.session, "SET ROLE obs_reader");
+    rowlock_table *t = open_rows(&s);
+    three_from(&h, 1);
+    for (int inside = 0; inside <= 1; inside++) {
+        const char *where = inside ? "in a transaction" : "by itself";
+        raw_run(c->raw, s.session, inside ? "BEGIN" : "SELECT 1");
+        is_result(s.db, rowlock_expect(t, h.changes, ROWS, NULL), ROWLOCK_ESERVER,
+                  "expect: a policy hides a row from locks, %s", where);
+        are(&h, ROWLOCK_OK, ROWLOCK_ESERVER, ROWLOCK_OK, "expect");
+        is_result(s.db, rowlock_expect(t, &h.changes[1], 1, NULL), ROWLOCK_ESERVER, "alone too");
+        h.changes[1].version = 7;
+        is_result(s.db, rowlock_expect(t, h.changes, ROWS, NULL), ROWLOCK_STALE,
+                  "but another version is another version");
+        h.changes[1].version = 1;
+        is_result(s.db, rowlock_read(t, &h.keys[1], 1, &row), ROWLOCK_ESERVER,
+                  "a read with a lock");
+        tap_ok(strstr(why(s.db), "policy") != NULL, "says why: %s", why(s.db));
+        is_result(s.db, rowlock_read(t, &h.keys[1], 0, &row), ROWLOCK_OK, "one without");
+        is_result(s.db, rowlock_update(t, h.changes, ROWS, NULL), ROWLOCK_ESERVER,
+                  "update: such a row, %s", where);
+        are(&h, ROWLOCK_OK, ROWLOCK_ESERVER, ROWLOCK_OK, "update");
+        raw_run(c->raw, s.session, inside ? "ROLLBACK" : "SELECT 1");
+        site_run(&s, "UPDATE obs_rows SET version = 1");
+    }
+    rowlock_value missing = rowlock_int(9);
+    is_result(s.db, rowlock_read(t, &missing, 1, &row), ROWLOCK_GONE, "no row is no row");
+    rowlock_table_close(t);
+    raw_run(c->raw, s.session, "RESET ROLE");
+    site_run(&s, "DROP TABLE obs_rows");
+    site_run(&s, "DROP ROLE obs_reader");
+    site_close(&s);
+}
+
 /* ---- versions beyond 64 bits */
 
 static void odd_version(const struct site *s, enum op op)
@@ -309,6 +357,8 @@ void contract_obstacles(const struct contract *c)
     char version[100];
     struct site s = site_open(c);
     triggers(&s);
+    if (is_postgres(c) && !c->pooled)
+        policies(c);
     if (is_mysql(c)) {
         odd_version(&s, UPDATE);
         odd_version(&s, REMOVE);
