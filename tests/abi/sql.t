@@ -42,7 +42,8 @@ is "each function of postgres is called by its schema" "$loose" ""
 is "unnest of one array too" "$(grep -nE '(^|[^.])\bunnest\([^,]*\)' sql/postgres/*.sql)" ""
 
 forgotten=
-for function in $(grep -oE '^CREATE OR REPLACE FUNCTION rowlock_[a-z_]+' sql/postgres/schema.sql | grep -oE 'rowlock_.*'); do
+functions=$(grep -oE '^CREATE OR REPLACE FUNCTION rowlock_[a-z_]+' sql/postgres/schema.sql | grep -oE 'rowlock_.*')
+for function in $functions; do
     if ! grep -q "EXISTS $function(" sql/postgres/drop.sql || ! grep -qw "$function" sql/postgres/grants.sql; then forgotten+=" $function"; fi
 done
 is "each function of postgres is granted, and dropped" "$forgotten" ""
