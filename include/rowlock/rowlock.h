@@ -203,6 +203,11 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  *   sqlite:/path/to/file                           created if it is not there. The connection enforces
  *                                                  foreign keys (PRAGMA foreign_keys = ON)
  *
+ * ssl_mode=required encrypts and trusts any server. ssl_mode=verify also checks the certificate. Neither
+ * shows the password to a server without TLS. For that, MariaDB's client library with "required" takes only
+ * logins that never show it (mysql_native_password, ed25519, GSSAPI, PARSEC). Others, such as MySQL's
+ * caching_sha2_password, are EDENIED there and need "verify".
+ *
  * A server's URL may name several hosts, each with its own port: mysql://user@h1,h2:3307,[::1]:3308/db.
  * They are tried in this order until one is reached that takes writes, each for its share of the connect
  * timeout, so that one that hangs leaves time for the others. One that refuses the user ends the search.

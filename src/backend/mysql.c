@@ -119,12 +119,19 @@ static int socket_of(MYSQL *mysql)
     return mysql_get_socket(mysql);
 }
 
+/* Ways of logging in that never show the server the password. */
+static const char blind_logins[] = "mysql_native_password,client_ed25519,auth_gssapi_client,parsec";
+
+/* With SSL_ENFORCE alone this library logs in to a server without TLS, and finds that out afterwards. With
+ * VERIFY_SERVER_CERT it finds out before. */
 static void set_tls(MYSQL *mysql, bool enforce, bool verify)
 {
     const my_bool enforced = enforce ? 1 : 0, verified = verify ? 1 : 0;
 
     mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &enforced);
     mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verified);
+    if (enforce && !verify)
+        mysql_options(mysql, MARIADB_OPT_RESTRICTED_AUTH, blind_logins);
 }
 
 /* An option file may have asked for it. */
@@ -235,6 +242,7 @@ static const struct {
     {3118, RLK_DENIED}, /* MySQL: account locked */
     {4151, RLK_DENIED}, /* MariaDB: account locked */
     {CR_AUTH_PLUGIN_ERR, RLK_DENIED}, /* 2061, such as a password without TLS */
+    {5010, RLK_DENIED}, /* MariaDB's library: a login that is not one of blind_logins */
 
     {ER_WARN_DATA_OUT_OF_RANGE, RLK_INVALID}, /* 1264 */
     {ER_TRUNCATED_WRONG_VALUE, RLK_INVALID}, /* 1292 */
@@ -863,6 +871,10 @@ static enum rlk_class connect_to(struct conn *c, struct rlk_call *call, const st
     if (!mysql_real_connect(c->mysql, host->name, url->user, url->password, url->path, host->port,
                             w->socket, CLIENT_MULTI_RESULTS)) {
         const enum rlk_class class = failed(c, call, false);
+        if (call->native == 5010) /* its own text names another plugin */
+            rlk_diag_set(call, 5010, NULL,
+                         "the server wants a login that shows it the password, and with "
+                         "ssl_mode=required it may not have TLS; use ssl_mode=verify");
         return class == RLK_SCHEMA ? RLK_INVALID
                                    : class; /* no such database: ours to make it is not */
     }
