@@ -288,8 +288,7 @@ static const unsigned short unfit[] = {
     1064, 1065, 1066, 1093, 1110, 1111, 1128, 1136, 1140, 1149, 1210, 1221, 1222, 1235, 1239, 1241,
     1242, 1247, 1248, 1288, 1295, 1318, 1348, 1390, 1394, 1442, 1443, 1471, 1582, 1583, 1584, 3593,
     /* character sets, types that do not go together, columns that take no value */
-    1115, 1253, 1977, 1267, 1270, 1271, 1273, 1300, 1301, 1906, 3105, 3144, 3854, 3988, 3995, 4078,
-    4079,
+    1115, 1253, 1267, 1270, 1271, 1273, 1301, 1906, 3105, 3144, 3995, 4078, 4079,
     /* values that are wrong whatever the row */
     1118, 1139, 1153, 1425, 1426, 1427, 3037, 3143, 3146, 3617, 3685, 3690, 3692, 3699, 4037, 4042};
 
@@ -337,6 +336,11 @@ static const struct {
     {3158, ROWLOCK_CONSTRAINT_VALUE},
     {3669, ROWLOCK_CONSTRAINT_VALUE},
     {4038, ROWLOCK_CONSTRAINT_VALUE},
+    /* characters that the column's character set does not have */
+    {1300, ROWLOCK_CONSTRAINT_VALUE},
+    {1977, ROWLOCK_CONSTRAINT_VALUE},
+    {3854, ROWLOCK_CONSTRAINT_VALUE},
+    {3988, ROWLOCK_CONSTRAINT_VALUE},
     {4041, ROWLOCK_CONSTRAINT_VALUE},
     {4076, ROWLOCK_CONSTRAINT_VALUE},
 };

@@ -271,7 +271,10 @@ static void add_json(struct rlk_buffer *b, const struct rlk_column *column,
     if (value->kind == ROWLOCK_NULL) {
         rlk_buffer_text(b, "null");
     } else if (column->is_wide && value->kind == ROWLOCK_DECIMAL) {
+        /* Of a number MySQL would take the highest bit for a sign. */
+        rlk_buffer_text(b, "\"");
         rlk_buffer_add(b, value->text, value->length);
+        rlk_buffer_text(b, "\"");
     } else if (as_number && !is_scalar(value->kind)) { /* a decimal for a real */
         add_real(b, read_real(value));
     } else {
