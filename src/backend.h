@@ -4,7 +4,7 @@
  * Nothing here says when a step is taken or what its answer means; that is core's business.
  *
  * A driver performs ONE atomic step per call and reports facts. It decides nothing, retries nothing,
- * logs nothing, calls nothing of core but rlk_diag_*() and rlk_alloc(), and never sleeps. Every vendor
+ * logs nothing, calls nothing of core but what stands at the foot of this file, and never sleeps. Every vendor
  * call of the library stands in a driver's file; every word of SQL but BEGIN, COMMIT, ROLLBACK and
  * connection settings stands in sql/<dialect>/<step>.sql, whose contract is sql/README.md.
  *
@@ -37,6 +37,7 @@ enum rlk_class {
     RLK_UNCERTAIN, /* the connection is dead and the step may have run */
     RLK_READONLY, /* a replica, a read-only server, a full disk: takes no writes at present */
     RLK_SCHEMA, /* our tables or routines are missing or have another shape */
+    RLK_MISFIT, /* the step ran, but its answer has another shape: nobody knows what it did */
     RLK_DENIED, /* login, privilege */
     RLK_INVALID, /* a value or setting this database cannot take; again makes no sense */
     RLK_UNSUPPORTED, /* server or client library too old, feature not built in */
@@ -284,9 +285,6 @@ struct rlk_facts {
     bool replication_known; /* as far as a server can know who copies it */
     bool replicates_late; /* a commit is answered before a replica that may be promoted has it */
     char replication[96]; /* "1 standby, asynchronous" */
-    char access[64]; /* of a file: "file 0600, folder 0755"; "": the database is not one */
-    bool others_read; /* any user of the machine may read the file, */
-    bool others_write; /* and write or replace it */
     int64_t now_us; /* the server's clock */
 };
 
@@ -481,6 +479,25 @@ struct rlk_backend {
 /* Copy text into a call's diag, cut at a character, control characters made blank, so that a server's
  * many-line message is one line. */
 void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text);
+
+/* The shape of an answer is a letter for each column:
+ *
+ *   i  an integer of 64 bits         m  one that a time, a duration or a count can be: not negative
+ *   n  a number of permits, or a small count: -1 to 2^31 - 1
+ *   b  true or false, or an integer that stands for it
+ *   t  text or bytes                 .  anything
+ *
+ * A capital letter allows NULL too. How many rows there are is a character of its own: 1 exactly one,
+ * ? at most one, * any number. A driver looks at each answer before it uses any of it. */
+bool rlk_cell_fits(char letter, const rowlock_value *cell);
+bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count);
+bool rlk_rows_fit(char rows, uint64_t count);
+
+/* An answer that does not fit: the class of that, RLK_SCHEMA for a step that only reads. */
+#define RLK_MISFIT_TEXT                                                                   \
+    "the server answered in another shape than this rowlock expects; are the tables and " \
+    "routines of another version? `rowlock check` says more"
+enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step);
 
 /* The clock of every deadline: microseconds, monotonic, goes on while the machine is suspended. */
 int64_t rlk_now_us(void);

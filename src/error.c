@@ -153,6 +153,7 @@ static const struct meaning meanings[] = {
      "; the answer was lost, so it may or may not have been done"},
     {RLK_READONLY, ROWLOCK_EREADONLY, true, "; this needs a database that can be written to"},
     {RLK_SCHEMA, ROWLOCK_ESCHEMA, false, "; run `rowlock install`, or have a DBA run schema.sql"},
+    {RLK_MISFIT, ROWLOCK_EUNCERTAIN, false, "; what was asked for may or may not have been done"},
     {RLK_DENIED, ROWLOCK_EDENIED, false, ""},
     {RLK_INVALID, ROWLOCK_EINVAL, false, ""},
     {RLK_UNSUPPORTED, ROWLOCK_EUNSUPPORTED, false, ""},
@@ -169,6 +170,7 @@ static const struct meaning meanings[] = {
  * nothing of an uncommitted transaction stays. */
 static const struct meaning meanings_inside[] = {
     {RLK_CONTENTION, ROWLOCK_CONFLICT, false, "; roll back and run your transaction again"},
+    {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; roll your transaction back"},
     {RLK_UNSENT, ROWLOCK_ECONN, false, "; close the connection: your transaction went with it"},
     {RLK_UNCERTAIN, ROWLOCK_ECONN, false, "; close the connection: your transaction went with it"},
 };
@@ -176,6 +178,7 @@ static const struct meaning meanings_inside[] = {
 /* Where the transaction is ours: the same, but nobody else has to do anything about it. */
 static const struct meaning meanings_framed[] = {
     {RLK_CONTENTION, ROWLOCK_CONFLICT, true, "; others kept it busy all the time: try again"},
+    {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; nothing was done"},
     {RLK_UNSENT, ROWLOCK_ECONN, true, "; nothing was done"},
     {RLK_UNCERTAIN, ROWLOCK_ECONN, true, "; nothing was done"},
 };
@@ -217,7 +220,8 @@ int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *
     memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
     db->error.constraint = call->constraint;
     db->error.retryable = m->retryable;
-    db->error.transaction_over = call->tx_over || (call->inside && m->code == ROWLOCK_ECONN);
+    bool must_end = m->code == ROWLOCK_ECONN || class == RLK_MISFIT;
+    db->error.transaction_over = call->tx_over || (call->inside && must_end);
     return m->code;
 }
 

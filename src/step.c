@@ -183,7 +183,9 @@ static enum rlk_class send_once(rowlock_db *db, struct rlk_step_call *step, stru
         step->was_uncertain = true;
         memcpy(db->lingering, db->session, sizeof db->lingering);
     }
-    if (class == RLK_SCHEMA)
+    if (class == RLK_MISFIT)
+        step->was_uncertain = true;
+    if (class == RLK_SCHEMA || class == RLK_MISFIT)
         db->schema_ok = false;
     return class;
 }
@@ -259,7 +261,7 @@ static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class cl
     bool outage = is_patient(db, step) && is_connection_gone(class);
     if ((call->inside || step->ends_transaction) && is_connection_gone(class))
         db->up = false;
-    if (step->was_uncertain)
+    if (step->was_uncertain && class != RLK_MISFIT)
         class = RLK_UNCERTAIN;
     step->contended = class == RLK_CONTENTION;
     int result = rlk_fail_class(db, class, call);

@@ -55,6 +55,12 @@ enum {
     BELL_NAME = 64 /* the longest that the servers take, which is shorter, and its end */
 };
 
+#ifdef MARIADB_PACKAGE_VERSION_ID
+typedef my_bool flag;
+#else
+typedef bool flag;
+#endif
+
 /* A bell that this connection keeps, or may keep, and the grant that it is kept for. */
 struct bell {
     int64_t attempt;
@@ -71,7 +77,7 @@ struct place {
 };
 
 /* A statement of the caller's own tables. Where its columns go stays the same for as long as it is
- * prepared, for the same reason as conn.length. */
+ * prepared, for the same reason as conn.row. */
 struct prepared {
     MYSQL_STMT *stmt; /* NULL: this place is free */
     uint64_t id, used;
@@ -82,6 +88,14 @@ struct prepared {
     bool texts; /* it reads texts, on a borrowed connection: see widen() */
 };
 
+/* The row fetched last. A part of the connection, because libmysqlclient writes to where a statement was
+ * last told to put a row when it is executed again, before it can be told anew. */
+struct fetched {
+    unsigned long length[COLUMNS_MAX];
+    flag null[COLUMNS_MAX];
+    int64_t number[COLUMNS_MAX];
+};
+
 struct conn {
     MYSQL *mysql;
     MYSQL_STMT *stmt[RLK_STEP_COUNT]; /* NULL: not prepared yet */
@@ -89,9 +103,7 @@ struct conn {
     struct prepared once; /* one that is not worth keeping */
     uint64_t uses; /* counts upwards: the statement used last has the highest */
     const struct rlk_texts *texts;
-    /* Of the columns of the row fetched last. Here, because libmysqlclient writes to where a statement
-     * was last told to put them when it is executed again, before it can be told anew. */
-    unsigned long length[COLUMNS_MAX];
+    struct fetched row;
     char bells[BELL_NAME - 16]; /* what the names of bells begin with; "": there are none */
     struct bell bell[BELLS_MAX];
     int bells_kept;
@@ -111,8 +123,6 @@ struct conn {
 /* --- Where the two client libraries differ */
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
-
-typedef my_bool flag;
 
 static int socket_of(MYSQL *mysql)
 {
@@ -143,8 +153,6 @@ static void never_reconnect(MYSQL *mysql)
 }
 
 #else
-
-typedef bool flag;
 
 static int socket_of(MYSQL *mysql)
 {
@@ -521,14 +529,28 @@ static enum rlk_class check_fit(struct conn *c, struct rlk_call *call)
 
 /* --- One step: its values, its columns, and the way there and back */
 
+/* A column, by its letter (see rlk_cell_fits()), and where it goes: a text of so many bytes, an int for
+ * 'n', else an int64_t. */
+struct taken {
+    char letter;
+    void *out;
+    size_t cap;
+    rowlock_kind kind; /* that the server gives it as */
+    bool is_unsigned;
+};
+
 struct exchange {
     enum rlk_step step;
     MYSQL_STMT *stmt;
     unsigned values, columns;
-    MYSQL_BIND value[VALUES_MAX], column[COLUMNS_MAX];
+    unsigned fewest; /* columns of an answer that may be shorter; 0: it may not */
+    char rows; /* how many, see rlk_rows_fit(); 0: at most one */
+    bool misfit; /* out: the answer is another than that */
+    MYSQL_BIND value[VALUES_MAX];
+    struct taken column[COLUMNS_MAX];
     int64_t number[VALUES_MAX];
     int64_t joins; /* whether the step is a part of the caller's transaction */
-    unsigned long *length; /* of the connection */
+    struct fetched *row; /* of the connection */
 };
 
 static MYSQL_BIND *add_value(struct exchange *x, enum enum_field_types type)
@@ -561,26 +583,39 @@ static void give_joins(struct exchange *x)
     add_value(x, MYSQL_TYPE_LONGLONG)->buffer = &x->joins;
 }
 
-static void take(struct exchange *x, enum enum_field_types type, void *out, size_t cap)
+static void take(struct exchange *x, char letter, void *out, size_t cap)
 {
-    x->column[x->columns++] =
-        (MYSQL_BIND){.buffer_type = type, .buffer = out, .buffer_length = cap};
+    x->column[x->columns++] = (struct taken){.letter = letter, .out = out, .cap = cap};
 }
 
 /* Gets one byte less than cap, and a terminator in any case. */
 static void take_text(struct exchange *x, char *out, size_t cap)
 {
-    take(x, MYSQL_TYPE_BLOB, out, cap - 1);
+    take(x, 't', out, cap - 1);
 }
 
 static void take_int64(struct exchange *x, int64_t *out)
 {
-    take(x, MYSQL_TYPE_LONGLONG, out, sizeof *out);
+    take(x, 'i', out, sizeof *out);
+}
+
+/* A time, a duration, or a count. */
+static void take_us(struct exchange *x, int64_t *out)
+{
+    take(x, 'm', out, sizeof *out);
 }
 
 static void take_int(struct exchange *x, int *out)
 {
-    take(x, MYSQL_TYPE_LONG, out, sizeof *out);
+    take(x, 'n', out, sizeof *out);
+}
+
+/* The column taken last may be NULL, which sets no number, and an empty text. */
+static void or_null(struct exchange *x)
+{
+    char *letter = &x->column[x->columns - 1].letter;
+
+    *letter = (char)(*letter - 'a' + 'A');
 }
 
 static void take_row(struct exchange *x, struct rlk_row *row)
@@ -590,15 +625,15 @@ static void take_row(struct exchange *x, struct rlk_row *row)
     take_int(x, &row->permits);
     take_text(x, row->owner, sizeof row->owner);
     take_int64(x, &row->token);
-    take_int64(x, &row->acquired_us);
-    take_int64(x, &row->expires_us);
-    take_int64(x, &row->ttl_us);
+    take_us(x, &row->acquired_us);
+    take_us(x, &row->expires_us);
+    take_us(x, &row->ttl_us);
     take_int64(x, &row->renewals);
     take_text(x, row->host, sizeof row->host);
     take_int64(x, &row->pid);
     take_text(x, row->program, sizeof row->program);
     take_text(x, row->note, sizeof row->note);
-    take_int64(x, &row->now_us);
+    take_us(x, &row->now_us);
 }
 
 /* Nothing of ours runs while a statement is prepared, so losing the connection here is RLK_UNSENT. A
@@ -633,6 +668,100 @@ static bool is_too_late(struct rlk_call *call)
     return true;
 }
 
+/* 63 is what the servers call binary. JSON is told to be binary and is not. */
+static rowlock_kind kind_of(const MYSQL_FIELD *field)
+{
+    switch (field->type) {
+    case MYSQL_TYPE_NULL:
+        return ROWLOCK_NULL;
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+    case MYSQL_TYPE_YEAR:
+        return ROWLOCK_INT;
+    case MYSQL_TYPE_FLOAT:
+    case MYSQL_TYPE_DOUBLE:
+        return ROWLOCK_REAL;
+    case MYSQL_TYPE_DECIMAL:
+    case MYSQL_TYPE_NEWDECIMAL:
+        return ROWLOCK_DECIMAL;
+    case MYSQL_TYPE_DATE:
+    case MYSQL_TYPE_NEWDATE:
+    case MYSQL_TYPE_TIME:
+    case MYSQL_TYPE_DATETIME:
+    case MYSQL_TYPE_TIMESTAMP:
+        return ROWLOCK_TIME;
+    case MYSQL_TYPE_JSON:
+        return ROWLOCK_TEXT;
+    default:
+        return field->charsetnr == 63 ? ROWLOCK_BYTES : ROWLOCK_TEXT;
+    }
+}
+
+/* The statement is prepared anew by the next try: what it has not told yet is thrown away. */
+static enum rlk_class misfit(struct conn *c, struct rlk_call *call, enum rlk_step step)
+{
+    mysql_stmt_close(c->stmt[step]);
+    c->stmt[step] = NULL;
+    return rlk_diag_misfit(call, step);
+}
+
+/* Asked before the client library is told where a row goes: it believes that there is room for each column
+ * of the answer. */
+static bool columns_fit(struct exchange *x)
+{
+    MYSQL_RES *shape = mysql_stmt_field_count(x->stmt) ? mysql_stmt_result_metadata(x->stmt) : NULL;
+    const unsigned count = shape ? mysql_num_fields(shape) : 0;
+    const bool fit = count == x->columns || (x->fewest && count == x->fewest);
+
+    for (unsigned i = 0; fit && i < count; i++) {
+        const MYSQL_FIELD *field = mysql_fetch_field_direct(shape, i);
+        x->column[i].kind = kind_of(field);
+        x->column[i].is_unsigned = field->flags & UNSIGNED_FLAG;
+    }
+    mysql_free_result(shape);
+    x->columns = count;
+    return fit;
+}
+
+static bool is_number(const struct taken *column)
+{
+    return column->letter != '.' && column->letter != 't' && column->letter != 'T';
+}
+
+static void place_columns(const struct exchange *x, MYSQL_BIND *binds)
+{
+    for (unsigned i = 0; i < x->columns; i++) {
+        const struct taken *column = &x->column[i];
+        const bool number = is_number(column);
+        binds[i] = (MYSQL_BIND){
+            .buffer_type = number ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB,
+            .buffer = number ? (void *)&x->row->number[i] : column->out,
+            .buffer_length = number ? sizeof x->row->number[i] : column->cap,
+            .length = &x->row->length[i],
+            .is_null = &x->row->null[i],
+        };
+    }
+}
+
+static enum rlk_class read_answer(struct conn *c, struct rlk_call *call, struct exchange *x)
+{
+    MYSQL_BIND binds[COLUMNS_MAX];
+
+    x->row = &c->row;
+    if (!columns_fit(x))
+        return misfit(c, call, x->step);
+    if (x->columns == 0)
+        return RLK_DONE;
+    place_columns(x, binds);
+    if (mysql_stmt_bind_result(x->stmt, binds) || mysql_stmt_store_result(x->stmt))
+        return failed_rows(c, call, x->step);
+    x->misfit = !rlk_rows_fit(x->rows ? x->rows : '?', mysql_stmt_num_rows(x->stmt));
+    return RLK_DONE;
+}
+
 /* Up to the last row of the first result, which is kept in memory: other steps may run meanwhile. */
 static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct exchange *x)
 {
@@ -648,28 +777,49 @@ static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct e
     x->joins = call->inside;
     if ((x->values && mysql_stmt_bind_param(stmt, x->value)) || mysql_stmt_execute(stmt))
         return failed_step(c, call, x->step, true);
-    x->length = c->length;
-    for (unsigned i = 0; i < x->columns; i++)
-        x->column[i].length = &x->length[i];
-    if (x->columns && (mysql_stmt_bind_result(stmt, x->column) || mysql_stmt_store_result(stmt)))
-        return failed_rows(c, call, x->step);
-    return RLK_DONE;
+    return read_answer(c, call, x);
+}
+
+/* An unsigned number that is none with a sign is of no kind that fits. */
+static rowlock_value cell_of(const struct exchange *x, unsigned i)
+{
+    const struct taken *column = &x->column[i];
+    const int64_t number = x->row->number[i];
+
+    if (x->row->null[i])
+        return rowlock_null();
+    if (column->kind == ROWLOCK_INT && is_number(column) && !(column->is_unsigned && number < 0))
+        return rowlock_int(number);
+    return rowlock_textn(column->kind == ROWLOCK_INT ? ROWLOCK_DECIMAL : column->kind, "", 0);
+}
+
+static void give_column(struct exchange *x, unsigned i)
+{
+    const struct taken *column = &x->column[i];
+    const unsigned long length = x->row->null[i] ? 0 : x->row->length[i];
+    const rowlock_value cell = cell_of(x, i);
+
+    x->misfit = x->misfit || !rlk_cell_fits(column->letter, &cell);
+    if (!is_number(column))
+        ((char *)column->out)[length < column->cap ? length : column->cap] = '\0';
+    else if (cell.kind == ROWLOCK_INT && column->cap == sizeof(int))
+        *(int *)column->out = (int)cell.number;
+    else if (cell.kind == ROWLOCK_INT)
+        *(int64_t *)column->out = cell.number;
 }
 
 static bool next_row(struct exchange *x)
 {
-    memset(x->length, 0, COLUMNS_MAX * sizeof *x->length); /* what is NULL sets nothing */
-    const int result = mysql_stmt_fetch(x->stmt);
-    if (result != 0 && result != MYSQL_DATA_TRUNCATED)
+    if (x->misfit)
         return false;
-    for (unsigned i = 0; i < x->columns; i++) {
-        const MYSQL_BIND *bind = &x->column[i];
-        if (bind->buffer_type == MYSQL_TYPE_BLOB) {
-            const bool fits = x->length[i] < bind->buffer_length;
-            ((char *)bind->buffer)[fits ? x->length[i] : bind->buffer_length] = '\0';
-        }
-    }
-    return true;
+    memset(x->row->length, 0, sizeof x->row->length);
+    const int result = mysql_stmt_fetch(x->stmt);
+    if (result == MYSQL_NO_DATA)
+        return false;
+    x->misfit = result != 0 && result != MYSQL_DATA_TRUNCATED;
+    for (unsigned i = 0; !x->misfit && i < x->columns; i++)
+        give_column(x, i);
+    return !x->misfit;
 }
 
 /* A procedure answers with a result for each SELECT and one more of its own, which is where an error
@@ -681,8 +831,11 @@ static enum rlk_class end_step(struct conn *c, struct rlk_call *call, struct exc
     do {
         mysql_stmt_free_result(x->stmt);
         more = mysql_stmt_next_result(x->stmt);
+        x->misfit = x->misfit || (more == 0 && mysql_stmt_field_count(x->stmt) > 0);
     } while (more == 0);
-    return more > 0 ? failed_step(c, call, x->step, true) : RLK_DONE;
+    if (more > 0)
+        return failed_step(c, call, x->step, true);
+    return x->misfit ? misfit(c, call, x->step) : RLK_DONE;
 }
 
 /* A step with one row at most. */
@@ -700,6 +853,14 @@ static enum rlk_class run(struct conn *c, struct rlk_call *call, struct exchange
 static enum rlk_class harmless(const struct conn *c, enum rlk_class class)
 {
     return class != RLK_UNCERTAIN ? class : c->dead ? RLK_UNSENT : RLK_CONTENTION;
+}
+
+/* No statement of ours changes more. */
+static int64_t changed_by(MYSQL_STMT *stmt)
+{
+    const my_ulonglong rows = mysql_stmt_affected_rows(stmt);
+
+    return rows > INT32_MAX ? INT32_MAX : (int64_t)rows;
 }
 
 /* A step without rows: how many it changed. */
@@ -752,7 +913,7 @@ static enum rlk_class ask(struct conn *c, struct rlk_call *call, const char *sql
     MYSQL_RES *result = mysql_store_result(c->mysql);
     if (!result)
         return failed(c, call, true);
-    MYSQL_ROW row = mysql_fetch_row(result);
+    MYSQL_ROW row = column < mysql_num_fields(result) ? mysql_fetch_row(result) : NULL;
     if (row && row[column])
         rlk_copy_text(out, cap, row[column], strlen(row[column]));
     mysql_free_result(result);
@@ -1359,8 +1520,8 @@ static enum rlk_class show(struct conn *c, struct rlk_call *call, const char *sq
     MYSQL_RES *result = mysql_store_result(c->mysql);
     if (!result)
         return failed(c, call, true);
-    for (MYSQL_ROW row; (row = mysql_fetch_row(result));)
-        take_shown(r, row[0], row[1] ? row[1] : "");
+    for (MYSQL_ROW row; mysql_num_fields(result) == 2 && (row = mysql_fetch_row(result));)
+        take_shown(r, row[0] ? row[0] : "", row[1] ? row[1] : "");
     mysql_free_result(result);
     return RLK_DONE;
 }
@@ -1448,7 +1609,7 @@ static void give_name(struct exchange *x, const struct rlk_texts *texts, const c
 static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
     struct conn *c = conn;
-    struct exchange x = {.step = RLK_STEP_FACTS};
+    struct exchange x = {.step = RLK_STEP_FACTS, .rows = '1'};
     char locks[64], waits[64], tokens[64], meta_table[64], grants[64], renews[64], enqueues[64];
     char read_only[16] = "", type[64] = "";
     int flush = 0, may_lock = 0;
@@ -1466,11 +1627,13 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     give_name(&x, c->texts, "renew", renews);
     give_name(&x, c->texts, "enqueue", enqueues);
     take_text(&x, out->server, sizeof out->server);
-    take_text(&x, read_only, sizeof read_only);
-    take_int64(&x, &out->now_us);
+    take(&x, '.', read_only, sizeof read_only - 1); /* a number, or in newer versions a word */
+    take_us(&x, &out->now_us);
     take_int(&x, &flush);
     take_text(&x, out->engine, sizeof out->engine);
+    or_null(&x);
     take_text(&x, type, sizeof type);
+    or_null(&x);
     take_int(&x, &may_lock);
     const enum rlk_class class = run(c, call, &x, &found);
     if (class != RLK_DONE)
@@ -1531,7 +1694,7 @@ static enum rlk_class ring(struct conn *c, struct rlk_call *call, struct bell *b
                            const struct rlk_held *held, bool *found)
 {
     static const struct rlk_held nothing = {0};
-    struct exchange x = {.step = RLK_STEP_RING};
+    struct exchange x = {.step = RLK_STEP_RING, .rows = '1'};
     char name[BELL_NAME];
     int gone = 0;
     bool answered = false;
@@ -1600,7 +1763,7 @@ static void keep_bell(struct conn *c, const struct rlk_call *call, const struct 
 static enum rlk_class enqueue(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                               int64_t lease_us, struct rlk_place *out)
 {
-    struct exchange x = {.step = RLK_STEP_ENQUEUE};
+    struct exchange x = {.step = RLK_STEP_ENQUEUE, .rows = '1'};
     struct conn *c = conn;
     int64_t before = 0;
     bool found = false;
@@ -1618,11 +1781,13 @@ static enum rlk_class enqueue(void *conn, struct rlk_call *call, const struct rl
     give_text(&x, claim->program);
     give_text(&x, claim->note);
     give_text(&x, c->bells[0] ? c->bells : NULL);
+    int ahead = 0;
     take_int64(&x, &out->ticket);
-    take_int64(&x, &out->ahead);
+    take_int(&x, &ahead);
     take_int64(&x, &before);
     const enum rlk_class class = run(c, call, &x, &found);
 
+    out->ahead = ahead;
     if (c->place.attempt != claim->attempt)
         c->place = (struct place){.attempt = claim->attempt};
     c->place.before = before == c->place.rung ? 0 : before;
@@ -1792,7 +1957,8 @@ static enum rlk_class look_at_holder(struct conn *c, struct rlk_call *call,
 static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                               struct rlk_grant *out)
 {
-    struct exchange x = {.step = RLK_STEP_ACQUIRE};
+    enum { WITHOUT_ROW = 4 };
+    struct exchange x = {.step = RLK_STEP_ACQUIRE, .fewest = WITHOUT_ROW};
     int granted = 0, behind = 0;
     int64_t token = 0, now_us = 0;
     bool found = false;
@@ -1817,10 +1983,14 @@ static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rl
     take_int(&x, &granted);
     take_int(&x, &behind);
     take_int64(&x, &token);
-    take_int64(&x, &now_us);
+    or_null(&x);
+    take_us(&x, &now_us);
+    or_null(&x);
     take_row(&x, &out->row);
     const enum rlk_class class = run(conn, call, &x, &found);
 
+    if (class == RLK_DONE && granted && x.columns == WITHOUT_ROW && (!token || !now_us))
+        return misfit(conn, call, RLK_STEP_ACQUIRE);
     const bool held = out->row.name[0] != '\0';
     out->outcome = granted ? RLK_GRANTED : held ? RLK_HELD : behind ? RLK_BEHIND : RLK_IN_FLIGHT;
     out->behind = behind || !found;
@@ -1838,9 +2008,9 @@ static enum rlk_class renew(void *conn, struct rlk_call *call, const struct rlk_
 
     give_held(&x, held);
     give_int(&x, ttl_us);
-    take_int64(&x, &out->expires_us);
-    take_int64(&x, &out->lapsed_us);
-    take_int64(&x, &out->now_us);
+    take_us(&x, &out->expires_us);
+    take_us(&x, &out->lapsed_us);
+    take_us(&x, &out->now_us);
     return run(conn, call, &x, &out->found);
 }
 
@@ -1870,15 +2040,15 @@ static enum rlk_class verify(void *conn, struct rlk_call *call, const struct rlk
     struct exchange x = {.step = RLK_STEP_VERIFY};
 
     give_held(&x, held);
-    take_int64(&x, &out->expires_us);
-    take_int64(&x, &out->now_us);
+    take_us(&x, &out->expires_us);
+    take_us(&x, &out->now_us);
     return run(conn, call, &x, &out->found);
 }
 
 static enum rlk_class withdraw(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                                bool *found)
 {
-    struct exchange x = {.step = RLK_STEP_WITHDRAW};
+    struct exchange x = {.step = RLK_STEP_WITHDRAW, .rows = '1'};
     int gone = 0;
     bool answered = false;
 
@@ -1896,7 +2066,7 @@ static enum rlk_class withdraw(void *conn, struct rlk_call *call, const struct r
 static enum rlk_class downgrade(void *conn, struct rlk_call *call, const struct rlk_held *held,
                                 int permits, bool *found)
 {
-    struct exchange x = {.step = RLK_STEP_DOWNGRADE};
+    struct exchange x = {.step = RLK_STEP_DOWNGRADE, .rows = '1'};
     int moved = 0;
     bool answered = false;
 
@@ -1955,19 +2125,20 @@ static char *write_leases(const struct rlk_lease *leases, size_t count)
     return text;
 }
 
-/* n counts from 1; 0 stands for all. */
-static void mark_renewed(struct rlk_lease *leases, size_t count, int64_t n)
+/* n counts from 1; 0 stands for all. False: it is none of that. */
+static bool mark_renewed(struct rlk_lease *leases, size_t count, int64_t n)
 {
     if (n >= 1 && n <= (int64_t)count)
         leases[n - 1].renewed = true;
     for (size_t i = 0; n == 0 && i < count; i++)
         leases[i].renewed = true;
+    return n >= 0 && n <= (int64_t)count;
 }
 
 static enum rlk_class renew_all(void *conn, struct rlk_call *call, struct rlk_lease *leases,
                                 size_t count, int64_t *now_us)
 {
-    struct exchange x = {.step = RLK_STEP_RENEW_ALL};
+    struct exchange x = {.step = RLK_STEP_RENEW_ALL, .rows = '*'};
     char *text = write_leases(leases, count);
     int64_t n = 0;
 
@@ -1976,11 +2147,11 @@ static enum rlk_class renew_all(void *conn, struct rlk_call *call, struct rlk_le
     give_text(&x, text);
     give_int(&x, (int64_t)count);
     take_int64(&x, &n);
-    take_int64(&x, now_us);
+    take_us(&x, now_us);
     enum rlk_class class = begin_step(conn, call, &x);
     if (class == RLK_DONE) {
         while (next_row(&x))
-            mark_renewed(leases, count, n);
+            x.misfit = !mark_renewed(leases, count, n);
         class = end_step(conn, call, &x);
     }
     rlk_free(text);
@@ -2019,21 +2190,29 @@ static enum rlk_class take_grants(struct conn *c, struct rlk_call *call, struct 
                                   struct rlk_grant *out, size_t *which)
 {
     int64_t n = 0, token = 0, now_us = 0;
-    size_t granted = 0;
+    size_t granted = 0, refused = 0;
 
     take_int64(x, &n);
     take_int64(x, &token);
-    take_int64(x, &now_us);
+    or_null(x);
+    take_us(x, &now_us);
     enum rlk_class class = begin_step(c, call, x);
     if (class != RLK_DONE)
         return class;
-    for (; next_row(x) && n >= 1 && n <= (int64_t)count; granted += token != 0) {
+    for (; next_row(x); token = 0) {
+        if (n < 1 || n > (int64_t)count || out[n - 1].row.token) {
+            x->misfit = true;
+            break;
+        }
         *which = (size_t)n - 1;
+        granted += token != 0;
+        refused += token == 0;
         if (token)
             take_grant(&claims[n - 1], token, now_us, &out[n - 1]);
     }
+    x->misfit = x->misfit || (refused ? granted > 0 || refused > 1 : granted < count);
     class = end_step(c, call, x);
-    if (granted < count)
+    if (refused)
         out[*which] = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
     for (size_t i = 0; class == RLK_DONE && granted == count && i < count; i++)
         keep_bell(c, call, &claims[i], out[i].row.token);
@@ -2043,7 +2222,7 @@ static enum rlk_class take_grants(struct conn *c, struct rlk_call *call, struct 
 static enum rlk_class acquire_all(void *conn, struct rlk_call *call, const struct rlk_claim *claims,
                                   size_t count, struct rlk_grant *out, size_t *which)
 {
-    struct exchange x = {.step = RLK_STEP_ACQUIRE_ALL};
+    struct exchange x = {.step = RLK_STEP_ACQUIRE_ALL, .rows = '*'};
     char *text = write_claims(claims, count);
 
     if (!text)
@@ -2086,7 +2265,7 @@ static enum rlk_class look_for_writers(struct conn *c, struct rlk_call *call)
 static enum rlk_class guard(void *conn, struct rlk_call *call, const struct rlk_held *held,
                             bool *found, int64_t *token, bool *stands)
 {
-    struct exchange x = {.step = RLK_STEP_GUARD};
+    struct exchange x = {.step = RLK_STEP_GUARD, .rows = '1'};
     struct conn *c = conn;
     int64_t newest = -1;
     int proved = 0;
@@ -2098,6 +2277,7 @@ static enum rlk_class guard(void *conn, struct rlk_call *call, const struct rlk_
     give_held(&x, held);
     give_int(&x, c->several_write);
     take_int64(&x, &newest);
+    or_null(&x);
     take_int(&x, &proved);
     class = run(c, call, &x, &answered);
     if (class != RLK_DONE)
@@ -2130,7 +2310,7 @@ static enum rlk_class list(void *conn, struct rlk_call *call, const char *name,
                            const char *after_name, int64_t after_slot, int limit, rlk_row_fn *each,
                            void *context)
 {
-    struct exchange x = {.step = RLK_STEP_LIST};
+    struct exchange x = {.step = RLK_STEP_LIST, .rows = '*'};
     struct rlk_row row = {0};
 
     give_text(&x, name);
@@ -2152,7 +2332,7 @@ static enum rlk_class waiters(void *conn, struct rlk_call *call, const char *nam
                               const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
                               void *context)
 {
-    struct exchange x = {.step = RLK_STEP_WAITERS};
+    struct exchange x = {.step = RLK_STEP_WAITERS, .rows = '*'};
     struct rlk_waiter w = {0};
 
     give_text(&x, name);
@@ -2168,13 +2348,13 @@ static enum rlk_class waiters(void *conn, struct rlk_call *call, const char *nam
     take_int64(&x, &w.attempt);
     take_int(&x, &w.permits);
     take_text(&x, w.owner, sizeof w.owner);
-    take_int64(&x, &w.since_us);
-    take_int64(&x, &w.expires_us);
+    take_us(&x, &w.since_us);
+    take_us(&x, &w.expires_us);
     take_text(&x, w.host, sizeof w.host);
     take_int64(&x, &w.pid);
     take_text(&x, w.program, sizeof w.program);
     take_text(&x, w.note, sizeof w.note);
-    take_int64(&x, &w.now_us);
+    take_us(&x, &w.now_us);
     const enum rlk_class class = begin_step(conn, call, &x);
     if (class != RLK_DONE)
         return class;
@@ -2192,6 +2372,7 @@ static enum rlk_class cycle(void *conn, struct rlk_call *call, const struct rlk_
     give_text(&x, claim->owner);
     give_int(&x, claim->ticket);
     take_text(&x, words, cap);
+    or_null(&x);
     return run(conn, call, &x, found);
 }
 
@@ -2202,7 +2383,7 @@ static enum rlk_class last(void *conn, struct rlk_call *call, const char *name, 
 
     give_text(&x, name);
     take_int64(&x, token);
-    take_int64(&x, granted_us);
+    take_us(&x, granted_us);
     return run(conn, call, &x, found);
 }
 
@@ -2233,6 +2414,8 @@ static enum rlk_class delete_candidates(struct conn *c, struct rlk_call *call, s
 
     for (size_t i = 0; class == RLK_DONE && next_row(&b->page); i++)
         class = delete_candidate(c, call, &b->row, older_us, &b->gone[i]);
+    if (class == RLK_DONE && b->page.misfit)
+        class = rlk_diag_misfit(call, b->page.step);
     if (!begin || c->dead)
         return class;
     if (class == RLK_DONE)
@@ -2259,7 +2442,7 @@ static enum rlk_class sweep(void *conn, struct rlk_call *call, const struct rlk_
                             int *seen, struct rlk_row *last_row, rlk_row_fn *each, void *context)
 {
     struct conn *c = conn;
-    struct batch b = {.page = {.step = RLK_STEP_EXPIRED}};
+    struct batch b = {.page = {.step = RLK_STEP_EXPIRED, .rows = '*'}};
 
     give_text(&b.page, sweep->after_name);
     give_text(&b.page, sweep->after_name);
@@ -2281,19 +2464,21 @@ static enum rlk_class sweep(void *conn, struct rlk_call *call, const struct rlk_
         report(&b, sweep->dry_run, last_row, each, context);
     }
     mysql_stmt_free_result(b.page.stmt);
+    if (class == RLK_DONE && b.page.misfit)
+        class = rlk_diag_misfit(call, b.page.step);
     rlk_free(b.gone);
     return class;
 }
 
 static enum rlk_class fold(void *conn, struct rlk_call *call, struct rlk_fold *fold)
 {
-    struct exchange x = {.step = RLK_STEP_FOLD};
+    struct exchange x = {.step = RLK_STEP_FOLD, .rows = '1'};
     bool found = false;
 
     give_int(&x, fold->idle_us);
     give_int(&x, fold->batch);
     give_int(&x, fold->dry_run);
-    take_int64(&x, &fold->folded);
+    take_us(&x, &fold->folded);
     return run(conn, call, &x, &found);
 }
 
@@ -2304,7 +2489,7 @@ static enum rlk_class sweep_waiters(void *conn, struct rlk_call *call, int batch
     give_int(&x, batch);
     const enum rlk_class class = begin_step(conn, call, &x);
     if (class == RLK_DONE)
-        *removed = (int64_t)mysql_stmt_affected_rows(x.stmt);
+        *removed = changed_by(x.stmt);
     return class;
 }
 
@@ -2324,7 +2509,7 @@ static enum rlk_class break_grant(void *conn, struct rlk_call *call, const char 
 
 static enum rlk_class raise_tokens(void *conn, struct rlk_call *call, int64_t by, int64_t *highest)
 {
-    struct exchange x = {.step = RLK_STEP_RAISE};
+    struct exchange x = {.step = RLK_STEP_RAISE, .rows = '1'};
     bool found = false;
 
     give_int(&x, by);
@@ -2345,38 +2530,6 @@ struct cell {
     double real;
     char text[SHORT_TEXT];
 };
-
-/* 63 is what the servers call binary. JSON is told to be binary and is not. */
-static rowlock_kind kind_of(const MYSQL_FIELD *field)
-{
-    switch (field->type) {
-    case MYSQL_TYPE_NULL:
-        return ROWLOCK_NULL;
-    case MYSQL_TYPE_TINY:
-    case MYSQL_TYPE_SHORT:
-    case MYSQL_TYPE_INT24:
-    case MYSQL_TYPE_LONG:
-    case MYSQL_TYPE_LONGLONG:
-    case MYSQL_TYPE_YEAR:
-        return ROWLOCK_INT;
-    case MYSQL_TYPE_FLOAT:
-    case MYSQL_TYPE_DOUBLE:
-        return ROWLOCK_REAL;
-    case MYSQL_TYPE_DECIMAL:
-    case MYSQL_TYPE_NEWDECIMAL:
-        return ROWLOCK_DECIMAL;
-    case MYSQL_TYPE_DATE:
-    case MYSQL_TYPE_NEWDATE:
-    case MYSQL_TYPE_TIME:
-    case MYSQL_TYPE_DATETIME:
-    case MYSQL_TYPE_TIMESTAMP:
-        return ROWLOCK_TIME;
-    case MYSQL_TYPE_JSON:
-        return ROWLOCK_TEXT;
-    default:
-        return field->charsetnr == 63 ? ROWLOCK_BYTES : ROWLOCK_TEXT;
-    }
-}
 
 /* A connection of our own has been told to speak UTF-8. */
 static bool reads_texts(const struct conn *c, const struct prepared *p)
@@ -2566,6 +2719,17 @@ static void make_narrow(struct conn *c, const struct rlk_call *call, const char 
     }
 }
 
+/* What has columns only reads, and may well be prepared and executed again: its table was altered. */
+static enum rlk_class misfit_query(struct rlk_call *call, struct prepared *p)
+{
+    const bool reads = p->columns > 0;
+
+    rlk_diag_set(call, 0, NULL, "the server answered with other columns than it had announced");
+    if (reads)
+        forget_statement(p);
+    return reads ? RLK_REFUSED : RLK_MISFIT;
+}
+
 /* Up to where the rows are in memory. */
 static enum rlk_class execute(struct conn *c, struct rlk_call *call, struct prepared *p,
                               MYSQL_BIND *values)
@@ -2575,8 +2739,11 @@ static enum rlk_class execute(struct conn *c, struct rlk_call *call, struct prep
 
     if (class == RLK_DONE &&
         (mysql_stmt_bind_param(p->stmt, values) || mysql_stmt_execute(p->stmt) ||
-         (p->columns && mysql_stmt_store_result(p->stmt))))
+         (p->columns && mysql_stmt_field_count(p->stmt) == p->columns &&
+          mysql_stmt_store_result(p->stmt))))
         class = failed_query(c, call, p, true);
+    else if (class == RLK_DONE && mysql_stmt_field_count(p->stmt) != p->columns)
+        class = misfit_query(call, p);
     make_narrow(c, call, restore);
     return class;
 }
@@ -2698,7 +2865,10 @@ static enum rlk_class give_rows(struct conn *c, struct rlk_call *call, struct pr
 {
     const int64_t room = describe_columns(p);
     enum rlk_class class = RLK_NOMEM;
-    char *texts = room >= 0 ? rlk_alloc((size_t)room + 1) : NULL, *text = texts;
+
+    if (room < 0)
+        return misfit_query(call, p);
+    char *texts = rlk_alloc((size_t)room + 1), *text = texts;
 
     for (unsigned i = 0; texts && i < p->columns; i++)
         place_column(&p->column[i], &p->cell[i], &text);
@@ -2715,7 +2885,7 @@ static int64_t changed_rows(struct conn *c, const struct prepared *p)
     const char *info = mysql_info(c->mysql);
     const char *changed = info ? strstr(info, "Changed: ") : NULL;
 
-    return changed ? strtoll(changed + 9, NULL, 10) : (int64_t)mysql_stmt_affected_rows(p->stmt);
+    return changed ? strtoll(changed + 9, NULL, 10) : changed_by(p->stmt);
 }
 
 /* MariaDB says of a statement that KILL QUERY meets at its very beginning that all went well, and that it

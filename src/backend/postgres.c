@@ -10,6 +10,7 @@
  *
  * A bell is a NOTIFY on a channel that a waiter's own connection listens to, from rowlock_enqueue() on
  * until rowlock_leave(). libpq keeps what arrives between steps until it is asked for. */
+#include <errno.h>
 #include <inttypes.h>
 #include <libpq-fe.h>
 #include <locale.h>
@@ -188,6 +189,162 @@ static bool take_rings(struct pg *p)
     for (PGnotify *ring; (ring = PQnotifies(p->conn)) != NULL; PQfreemem(ring))
         any = true;
     return any;
+}
+
+/* ---- what answers look like */
+
+/* Digits, and nothing else that would be read as some number all the same. */
+static bool read_int(const char *text, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0';
+}
+
+/* In a locale of their own, since the program's may write 0,5. */
+static locale_t enter_plain_locale(locale_t *plain)
+{
+    *plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return uselocale(*plain);
+}
+
+static void leave_plain_locale(locale_t plain, locale_t theirs)
+{
+    uselocale(theirs);
+    if (plain)
+        freelocale(plain);
+}
+
+static double read_real(const char *text)
+{
+    locale_t plain;
+    locale_t theirs = enter_plain_locale(&plain);
+    double real = strtod(text, NULL);
+    leave_plain_locale(plain, theirs);
+    return real;
+}
+
+/* The server's own types have the same numbers everywhere and for ever. */
+static rowlock_kind kind_of(Oid type)
+{
+    switch (type) {
+    case 16: /* bool */
+        return ROWLOCK_BOOL;
+    case 17: /* bytea */
+        return ROWLOCK_BYTES;
+    case 20: /* int8 */
+    case 21: /* int2 */
+    case 23: /* int4 */
+    case 26: /* oid */
+        return ROWLOCK_INT;
+    case 700: /* float4 */
+    case 701: /* float8 */
+        return ROWLOCK_REAL;
+    case 1700: /* numeric */
+        return ROWLOCK_DECIMAL;
+    case 1082: /* date */
+    case 1083: /* time */
+    case 1114: /* timestamp */
+    case 1184: /* timestamptz */
+    case 1266: /* timetz */
+        return ROWLOCK_TIME;
+    default:
+        return ROWLOCK_TEXT;
+    }
+}
+
+/* False: no memory to decode bytes into. */
+static bool get_cell(const PGresult *r, int row, int column, rowlock_value *out)
+{
+    *out = rowlock_null();
+    if (PQgetisnull(r, row, column))
+        return true;
+    const char *text = PQgetvalue(r, row, column);
+    rowlock_kind kind = kind_of(PQftype(r, column));
+    int64_t number;
+    *out = rowlock_textn(kind, text, (size_t)PQgetlength(r, row, column));
+    if (kind == ROWLOCK_INT && read_int(text, &number))
+        *out = rowlock_int(number);
+    else if (kind == ROWLOCK_INT)
+        out->kind = ROWLOCK_TEXT;
+    if (kind == ROWLOCK_BOOL)
+        *out = rowlock_bool(text[0] == 't');
+    if (kind == ROWLOCK_REAL) {
+        *out = rowlock_real(read_real(text));
+        if (!isfinite(out->real))
+            *out = rowlock_decimal(text);
+    }
+    if (kind == ROWLOCK_BYTES)
+        out->text = (char *)PQunescapeBytea((const unsigned char *)text, &out->length);
+    return out->text || kind != ROWLOCK_BYTES;
+}
+
+static void free_bytes(rowlock_value *cells, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (cells[i].kind == ROWLOCK_BYTES)
+            PQfreemem((void *)cells[i].text);
+}
+
+/* See rlk_cell_fits(). A step that is not here answers no rows. */
+#define ROW "tintimmmititt" /* and now */
+struct answer {
+    char rows;
+    const char *columns;
+};
+static const struct answer answers[RLK_STEP_COUNT] = {
+    [RLK_STEP_META] = {'?', "nti"},
+    [RLK_STEP_FACTS] = {'1', "ttbmttBTBbIt"},
+    [RLK_STEP_ACQUIRE] = {'1', "IBBbTINTIMMMITITTm"},
+    [RLK_STEP_ACQUIRE_ALL] = {'*', "iIMm"},
+    [RLK_STEP_ENQUEUE] = {'1', "inb"},
+    [RLK_STEP_LEAVE] = {'1', "b"},
+    [RLK_STEP_CYCLE] = {'?', "T"},
+    [RLK_STEP_WAITERS] = {'*', "tiintmmtittm"},
+    [RLK_STEP_DOWNGRADE] = {'?', "b"},
+    [RLK_STEP_RENEW] = {'?', "mmm"},
+    [RLK_STEP_RENEW_ALL] = {'*', "im"},
+    [RLK_STEP_RELEASE] = {'?', "b"},
+    [RLK_STEP_WITHDRAW] = {'?', "b"},
+    [RLK_STEP_VERIFY] = {'?', "mm"},
+    [RLK_STEP_LIST] = {'*', ROW "m"},
+    [RLK_STEP_LAST] = {'?', "im"},
+    [RLK_STEP_EXPIRED] = {'*', ROW "m"},
+    [RLK_STEP_SWEEP] = {'*', ROW "m"},
+    [RLK_STEP_FOLD] = {'1', "n"},
+    [RLK_STEP_BREAK] = {'?', ROW "mb"},
+    [RLK_STEP_GUARD] = {'?', "ib"},
+    [RLK_STEP_RAISE] = {'1', "i"},
+};
+
+static bool row_fits(const PGresult *r, int row, const char *columns)
+{
+    bool fits = true;
+    for (int i = 0; fits && columns[i]; i++) {
+        rowlock_value cell;
+        fits = get_cell(r, row, i, &cell) && rlk_cell_fits(columns[i], &cell);
+        free_bytes(&cell, 1);
+    }
+    return fits;
+}
+
+static bool answer_fits(const PGresult *r, const struct answer *answer)
+{
+    const char *columns = answer->columns ? answer->columns : "";
+    int rows = PQntuples(r);
+    bool fits = PQnfields(r) == (int)strlen(columns) &&
+                rlk_rows_fit(answer->columns ? answer->rows : '?', (uint64_t)rows);
+    for (int row = 0; fits && row < rows; row++)
+        fits = row_fits(r, row, columns);
+    return fits;
+}
+
+/* No statement of ours changes more. */
+static int64_t changed_by(PGresult *r)
+{
+    int64_t changed = strtoll(PQcmdTuples(r), NULL, 10);
+    return changed < 0 ? 0 : changed > INT32_MAX ? INT32_MAX : changed;
 }
 
 /* ---- one statement */
@@ -417,6 +574,13 @@ static enum rlk_class exchange(struct pg *p, struct rlk_call *call, struct packe
     return class;
 }
 
+static enum rlk_class misfit(struct rlk_call *call, enum rlk_step step, PGresult **r)
+{
+    PQclear(*r);
+    *r = NULL;
+    return rlk_diag_misfit(call, step);
+}
+
 static enum rlk_class run(struct pg *p, struct rlk_call *call, enum rlk_step step, int count,
                           const char *const *values, PGresult **out)
 {
@@ -436,7 +600,9 @@ static enum rlk_class run(struct pg *p, struct rlk_call *call, enum rlk_step ste
      * cancels it, is prepared by the next use. */
     if (s.id && !s.prepared && class == RLK_REFUSED)
         p->whole = true;
-    return class;
+    if (class != RLK_DONE || answer_fits(*out, &answers[step]))
+        return class;
+    return misfit(call, step, out);
 }
 
 /* ---- values */
@@ -567,6 +733,12 @@ static enum rlk_class greet(struct pg *p, struct rlk_call *call, const struct rl
     enum rlk_class class = collect(p, call, &r);
     if (class != RLK_DONE)
         return class;
+    static const struct answer told = {'1', "tbbTT"};
+    if (!answer_fits(r, &told)) {
+        PQclear(r);
+        rlk_diag_set(call, 0, NULL, "the server did not say what it is; is this PostgreSQL?");
+        return RLK_UNSUPPORTED;
+    }
     if (get_int(r, 0, 0) < OLDEST_SERVER) {
         rlk_diag_set(call, 0, NULL, "the server is older than PostgreSQL 12");
         class = RLK_UNSUPPORTED;
@@ -985,11 +1157,14 @@ static void grant_row(const struct rlk_claim *claim, int64_t token, struct rlk_r
     *row = grant;
 }
 
-static void read_grant(const PGresult *r, const struct rlk_claim *claim, struct rlk_grant *out)
+/* All of a row that stands is there. */
+static bool read_grant(const PGresult *r, const struct rlk_claim *claim, struct rlk_grant *out)
 {
     enum { TOKEN, OURS, SETTLING, BEHIND, FIRST };
     const bool granted = !PQgetisnull(r, 0, TOKEN);
     const bool stands = !PQgetisnull(r, 0, OURS);
+    if (stands && !row_fits(r, 0, "IbBb" ROW "m"))
+        return false;
     get_row(r, 0, FIRST, &out->row);
     if (granted)
         grant_row(claim, get_int(r, 0, TOKEN), &out->row);
@@ -999,6 +1174,7 @@ static void read_grant(const PGresult *r, const struct rlk_claim *claim, struct 
                    : stands                                    ? RLK_HELD
                    : out->behind                               ? RLK_BEHIND
                                                                : RLK_IN_FLIGHT;
+    return true;
 }
 
 /* Asked of a lock that was free or held exclusively the last time. */
@@ -1064,7 +1240,8 @@ static enum rlk_class pg_acquire(void *conn, struct rlk_call *call, const struct
     enum rlk_class class = run(p, call, RLK_STEP_ACQUIRE, 11, values, &r);
     if (class != RLK_DONE)
         return class;
-    read_grant(r, claim, out);
+    if (!read_grant(r, claim, out))
+        return misfit(call, RLK_STEP_ACQUIRE, &r);
     if (out->outcome == RLK_GRANTED && claim->ticket)
         p->listening = false;
     PQclear(r);
@@ -1255,8 +1432,12 @@ static enum rlk_class pg_renew_all(void *conn, struct rlk_call *call, struct rlk
     if (write_leases(arrays, leases, count, values))
         class = run(conn, call, RLK_STEP_RENEW_ALL, 5, values, &r);
     for (int row = 0; class == RLK_DONE && row < PQntuples(r); row++) {
-        leases[get_int(r, row, 0) - 1].renewed = true;
-        *now_us = get_int(r, row, 1);
+        int64_t n = get_int(r, row, 0);
+        if (n >= 1 && n <= (int64_t)count)
+            leases[n - 1].renewed = true;
+        else
+            class = misfit(call, RLK_STEP_RENEW_ALL, &r);
+        *now_us = class == RLK_DONE ? get_int(r, row, 1) : 0;
     }
     PQclear(r);
     free_arrays(arrays, 5);
@@ -1275,24 +1456,31 @@ static bool write_claims(struct array *arrays, const struct rlk_claim *claims, s
     return end_arrays(arrays, 4, values);
 }
 
-static void read_grants(struct pg *p, const PGresult *r, const struct rlk_claim *claims,
-                        struct rlk_grant *out, size_t *which)
+/* One row for each grant, or one without a token: which was not to be had. False: neither. */
+static bool read_grants(struct pg *p, const PGresult *r, const struct rlk_claim *claims,
+                        size_t count, struct rlk_grant *out, size_t *which)
 {
     enum { NUMBER, TOKEN, EXPIRES, NOW };
     for (int row = 0; row < PQntuples(r); row++) {
-        size_t i = (size_t)get_int(r, row, NUMBER) - 1;
+        int64_t n = get_int(r, row, NUMBER);
+        if (n < 1 || n > (int64_t)count)
+            return false;
+        struct rlk_grant *grant = &out[n - 1];
         if (PQgetisnull(r, row, TOKEN)) {
-            out[i].outcome = RLK_IN_FLIGHT;
-            *which = i;
-            return;
+            grant->outcome = RLK_IN_FLIGHT;
+            *which = (size_t)n - 1;
+            return PQntuples(r) == 1;
         }
-        out[i].outcome = RLK_GRANTED;
-        out[i].row.now_us = get_int(r, row, NOW);
-        grant_row(&claims[i], get_int(r, row, TOKEN), &out[i].row);
-        out[i].row.expires_us = get_int(r, row, EXPIRES);
-        if (claims[i].ticket)
+        if (grant->row.token || PQgetisnull(r, row, EXPIRES))
+            return false;
+        grant->outcome = RLK_GRANTED;
+        grant->row.now_us = get_int(r, row, NOW);
+        grant_row(&claims[n - 1], get_int(r, row, TOKEN), &grant->row);
+        grant->row.expires_us = get_int(r, row, EXPIRES);
+        if (claims[n - 1].ticket)
             p->listening = false;
     }
+    return (size_t)PQntuples(r) == count;
 }
 
 /* What concerns all of them alike is said by the first. */
@@ -1315,8 +1503,8 @@ static enum rlk_class pg_acquire_all(void *conn, struct rlk_call *call,
     enum rlk_class class = RLK_NOMEM;
     if (write_claims(arrays, claims, count, values))
         class = run(conn, call, RLK_STEP_ACQUIRE_ALL, 11, values, &r);
-    if (class == RLK_DONE)
-        read_grants(conn, r, claims, out, which);
+    if (class == RLK_DONE && !read_grants(conn, r, claims, count, out, which))
+        class = misfit(call, RLK_STEP_ACQUIRE_ALL, &r);
     PQclear(r);
     free_arrays(arrays, 4);
     return class;
@@ -1564,7 +1752,7 @@ static enum rlk_class pg_sweep_waiters(void *conn, struct rlk_call *call, int ba
     PGresult *r = NULL;
     enum rlk_class class = run(conn, call, RLK_STEP_SWEEP_WAITERS, 1, values, &r);
     if (class == RLK_DONE)
-        *removed = strtoll(PQcmdTuples(r), NULL, 10);
+        *removed = changed_by(r);
     PQclear(r);
     return class;
 }
@@ -1599,20 +1787,6 @@ static enum rlk_class pg_raise(void *conn, struct rlk_call *call, int64_t by, in
 
 /* ---- the caller's own tables: values */
 
-/* In a locale of their own, since the program's may write 0,5. */
-static locale_t enter_plain_locale(locale_t *plain)
-{
-    *plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return uselocale(*plain);
-}
-
-static void leave_plain_locale(locale_t plain, locale_t theirs)
-{
-    uselocale(theirs);
-    if (plain)
-        freelocale(plain);
-}
-
 /* With no more digits than it takes to be the same number again: 0.1 is 0.1 for a column of decimals too. */
 static void write_real(double real, char *out)
 {
@@ -1624,15 +1798,6 @@ static void write_real(double real, char *out)
             break;
     }
     leave_plain_locale(plain, theirs);
-}
-
-static double read_real(const char *text)
-{
-    locale_t plain;
-    locale_t theirs = enter_plain_locale(&plain);
-    double real = strtod(text, NULL);
-    leave_plain_locale(plain, theirs);
-    return real;
 }
 
 static void write_bytes(const char *bytes, size_t length, char *out)
@@ -1750,71 +1915,16 @@ static enum rlk_class write_values(struct rlk_call *call, const struct rlk_query
 
 /* ---- the caller's own tables: cells */
 
-/* The server's own types have the same numbers everywhere and for ever. */
-static rowlock_kind kind_of(Oid type)
-{
-    switch (type) {
-    case 16: /* bool */
-        return ROWLOCK_BOOL;
-    case 17: /* bytea */
-        return ROWLOCK_BYTES;
-    case 20: /* int8 */
-    case 21: /* int2 */
-    case 23: /* int4 */
-    case 26: /* oid */
-        return ROWLOCK_INT;
-    case 700: /* float4 */
-    case 701: /* float8 */
-        return ROWLOCK_REAL;
-    case 1700: /* numeric */
-        return ROWLOCK_DECIMAL;
-    case 1082: /* date */
-    case 1083: /* time */
-    case 1114: /* timestamp */
-    case 1184: /* timestamptz */
-    case 1266: /* timetz */
-        return ROWLOCK_TIME;
-    default:
-        return ROWLOCK_TEXT;
-    }
-}
-
-/* False: no memory to decode bytes into. */
-static bool get_cell(const PGresult *r, int row, int column, rowlock_value *out)
-{
-    *out = rowlock_null();
-    if (PQgetisnull(r, row, column))
-        return true;
-    const char *text = PQgetvalue(r, row, column);
-    rowlock_kind kind = kind_of(PQftype(r, column));
-    *out = rowlock_textn(kind, text, (size_t)PQgetlength(r, row, column));
-    if (kind == ROWLOCK_INT)
-        *out = rowlock_int(get_int(r, row, column));
-    if (kind == ROWLOCK_BOOL)
-        *out = rowlock_bool(text[0] == 't');
-    if (kind == ROWLOCK_REAL) {
-        *out = rowlock_real(read_real(text));
-        if (!isfinite(out->real))
-            *out = rowlock_decimal(text);
-    }
-    if (kind == ROWLOCK_BYTES)
-        out->text = (char *)PQunescapeBytea((const unsigned char *)text, &out->length);
-    return out->text || kind != ROWLOCK_BYTES;
-}
-
-static void free_bytes(rowlock_value *cells, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (cells[i].kind == ROWLOCK_BYTES)
-            PQfreemem((void *)cells[i].text);
-}
-
 /* What has been done and cannot be told is as good as an answer that was lost. */
 static enum rlk_class give_cells(struct pg *p, struct rlk_call *call, const PGresult *r,
                                  const struct rlk_query *query)
 {
     int columns = PQnfields(r);
     bool more = true;
+    if (columns > MOST_COLUMNS) {
+        rlk_diag_set(call, 0, NULL, "the server answered with more columns than it can have");
+        return RLK_MISFIT;
+    }
     for (int row = 0; more && row < PQntuples(r); row++) {
         int read = 0;
         while (read < columns && get_cell(r, row, read, &p->cells[read]))
@@ -1951,7 +2061,7 @@ static enum rlk_class pg_query(void *conn, struct rlk_call *call, struct rlk_que
         class = run_query(p, call, query, values, &r);
     rlk_free(values);
     if (class == RLK_DONE)
-        query->changed = strtoll(PQcmdTuples(r), NULL, 10);
+        query->changed = changed_by(r);
     if (class == RLK_DONE && query->each)
         class = give_cells(p, call, r, query);
     PQclear(r);

@@ -68,16 +68,17 @@ static rowlock_value value_for(const struct batch *b, const struct rlk_shape *sh
 }
 
 struct returned {
-    bool any;
+    bool any, misfit;
     int64_t version;
 };
 
 static int take_version(void *context, const rowlock_value *cells, size_t count)
 {
     struct returned *r = context;
-    r->any = count > 0;
-    r->version = r->any ? cells[0].number : 0;
-    return 0;
+    r->any = true;
+    r->misfit = !rlk_cells_fit("i", cells, count);
+    r->version = r->misfit ? 0 : cells[0].number;
+    return r->misfit;
 }
 
 static void forget_version(void *context)
@@ -106,6 +107,8 @@ static int send_row(struct batch *b, const struct rlk_shape *shape, rowlock_chan
     rlk_free(values);
     *was_applied = returned.any || asking.query.changed > 0;
     *uncertain = *uncertain || asking.was_uncertain;
+    if (result == ROWLOCK_OK && returned.misfit)
+        return rlk_fail_misfit(b->t->db, true);
     if (result == ROWLOCK_OK && *was_applied)
         applied(b, change, returned.any ? returned.version : next_version(b, change));
     return result;

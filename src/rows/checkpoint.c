@@ -48,7 +48,8 @@ static bool read_key(const char **at, char end_of_part, rowlock_value *key, char
     static const rowlock_kind kinds[] = {
         ['i'] = ROWLOCK_INT,   ['d'] = ROWLOCK_DECIMAL, ['t'] = ROWLOCK_TEXT,
         ['x'] = ROWLOCK_BYTES, ['b'] = ROWLOCK_BOOL,    ['m'] = ROWLOCK_TIME};
-    unsigned letter = (unsigned char)*(*at)++;
+    unsigned letter = (unsigned char)**at;
+    *at += letter != '\0';
     rowlock_kind kind = letter < sizeof kinds / sizeof *kinds ? kinds[letter] : ROWLOCK_NULL;
     if (kind == ROWLOCK_INT || kind == ROWLOCK_BOOL) {
         char *end;
@@ -127,7 +128,8 @@ static int read_position(struct walk *w, const rowlock_value *cell)
 
 /* ---- the checkpoint */
 
-enum { STEP, POSITION, PENDING, WALKED, WRITTEN, LEFT, CONFLICTS, FAILED, LOADED };
+enum { STEP, POSITION, PENDING, WALKED, WRITTEN, LEFT, CONFLICTS, FAILED };
+static const char CHECKPOINT[] = "mttmmmmm";
 
 struct loading {
     struct walk *w;
@@ -139,9 +141,11 @@ static int take_checkpoint(void *context, const rowlock_value *cells, size_t cou
 {
     struct loading *l = context;
     struct walk *w = l->w;
-    if (count < LOADED)
-        return 1;
     l->found = true;
+    if (!rlk_cells_fit(CHECKPOINT, cells, count)) {
+        l->result = rlk_fail_misfit(w->db, false);
+        return 1;
+    }
     w->step = cells[STEP].number;
     w->report.rows = cells[WALKED].number;
     w->report.written = cells[WRITTEN].number;
@@ -188,8 +192,7 @@ int rlk_checkpoint_load(struct walk *w, bool *found)
 /* Is it still where this process has left it? Locks it. */
 static int take_step(void *context, const rowlock_value *cells, size_t count)
 {
-    if (count > STEP)
-        *(int64_t *)context = cells[STEP].number;
+    *(int64_t *)context = rlk_cells_fit(CHECKPOINT, cells, count) ? cells[STEP].number : -1;
     return 0;
 }
 

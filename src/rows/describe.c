@@ -27,6 +27,7 @@ struct looking {
     rowlock_table *t;
     const char *const *wanted; /* as many as there are columns in t->all */
     bool any; /* the table is there */
+    bool misfit; /* this is not what was asked for */
     bool no_memory;
 };
 
@@ -84,10 +85,13 @@ static void read_column(struct looking *l, struct rlk_column *column, const rowl
 static int take_column(void *context, const rowlock_value *cells, size_t count)
 {
     struct looking *l = context;
-    if (count < DESCRIBED)
+    l->misfit = count != DESCRIBED;
+    if (l->misfit)
         return 1;
     if (cells[NAME].kind == ROWLOCK_NULL) {
-        read_column(l, &l->t->kind[read_category(&cells[CATEGORY])], cells);
+        struct rlk_column *kind = &l->t->kind[read_category(&cells[CATEGORY])];
+        if (!kind->wire)
+            read_column(l, kind, cells);
         return 0;
     }
     l->any = true;
@@ -154,6 +158,11 @@ static int judge(const struct looking *l)
     const rowlock_table *t = l->t;
     rowlock_db *db = t->db;
     const struct rlk_column *version = rlk_version_of(t);
+    bool misfit = l->misfit;
+    for (int kind = ROWLOCK_INT; l->any && kind < RLK_KINDS; kind++)
+        misfit = misfit || !t->kind[kind].wire;
+    if (misfit)
+        return rlk_fail_misfit(db, false);
     if (!l->any)
         return rlk_fail(db, ROWLOCK_EINVAL, "there is no such table, or none that you may see");
     for (size_t i = 0; i < rlk_all_of(t); i++)

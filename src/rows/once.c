@@ -67,7 +67,7 @@ void rlk_onces_abandon(rowlock_db *db)
 /* ---- claiming */
 
 struct found {
-    bool any, done, no_memory;
+    bool any, done, misfit;
     int64_t attempt;
     bool same; /* fingerprint */
     const char *fingerprint;
@@ -76,9 +76,10 @@ struct found {
 
 static int take_found(void *context, const rowlock_value *cells, size_t count)
 {
-    enum { ATTEMPT, FINGERPRINT, DONE, RESULT, FOUND };
+    enum { ATTEMPT, FINGERPRINT, DONE, RESULT };
     struct found *f = context;
-    if (count < FOUND)
+    f->misfit = !rlk_cells_fit("itbT", cells, count);
+    if (f->misfit)
         return 1;
     f->any = true;
     f->attempt = cells[ATTEMPT].number;
@@ -122,6 +123,8 @@ static int claim(rowlock_once *once, const rowlock_once_options *o)
         return result;
     result =
         ask_ours(once->db, RLK_STEP_ONCE_LOOK, &key, 1, take_found, forget_found, &found, NULL);
+    if (result == ROWLOCK_OK && found.misfit)
+        result = rlk_fail_misfit(once->db, true);
     if (result == ROWLOCK_OK && once->result.no_memory)
         result = rlk_fail(once->db, ROWLOCK_ENOMEM, "out of memory");
     if (result != ROWLOCK_OK)

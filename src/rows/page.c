@@ -47,7 +47,8 @@ int rlk_page_add(void *context, const rowlock_value *cells, size_t count)
     struct rlk_page *page = context;
     if (!make_room(page) || page->texts.no_memory)
         page->failed = ROWLOCK_ENOMEM;
-    if (page->failed == ROWLOCK_OK && count != page->width + 1)
+    bool too_many = page->most && page->rows == page->most;
+    if (page->failed == ROWLOCK_OK && (too_many || count != page->width + 1))
         page->failed = ROWLOCK_ESERVER;
     if (page->failed == ROWLOCK_OK && cells[page->width].kind != ROWLOCK_INT)
         page->failed = ROWLOCK_EINVAL;
@@ -84,8 +85,7 @@ int rlk_page_end(rowlock_table *t, struct rlk_page *page)
     if (page->failed == ROWLOCK_EINVAL)
         return rlk_fail(t->db, ROWLOCK_EINVAL, "%s", RLK_ODD_VERSION);
     if (page->failed != ROWLOCK_OK)
-        return rlk_fail(t->db, page->failed,
-                        "the database gave a row of another shape than was asked for");
+        return rlk_fail_misfit(t->db, false);
     for (size_t i = 0; i < page->rows * page->width; i++) {
         rowlock_value *cell = &page->cells[i];
         if (cell->text) {

@@ -82,6 +82,7 @@ struct rlk_page {
     rowlock_value *cells; /* keys and columns of each */
     int64_t *versions;
     size_t rows, room, width;
+    size_t most; /* more rows than that were not asked for; 0: any number */
     struct rlk_buffer texts;
     int failed; /* a result */
 };
@@ -159,6 +160,8 @@ rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *valu
 
 /* table.c */
 int rlk_enter_table(rowlock_table *t, const char *verb);
+/* The answer to a statement of ours is none. changed: it may have done what it was sent for. */
+int rlk_fail_misfit(rowlock_db *db, bool changed);
 /* Run a statement about rows, where the connection stands. */
 struct rlk_asking {
     struct rlk_query query;

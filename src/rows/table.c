@@ -29,6 +29,13 @@ int rlk_ask(rowlock_db *db, struct rlk_asking *asking)
     return ROWLOCK_CONFLICT;
 }
 
+int rlk_fail_misfit(rowlock_db *db, bool changed)
+{
+    return rlk_fail(db, changed ? ROWLOCK_EUNCERTAIN : ROWLOCK_ESERVER,
+                    "the database gave other rows or columns than were asked for%s",
+                    changed ? "; what was asked for may or may not have been done" : "");
+}
+
 int rlk_enter_table(rowlock_table *t, const char *verb)
 {
     if (!t || t->tag != RLK_TABLE_TAG)
@@ -67,6 +74,7 @@ static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep
     for (size_t i = 0; i < text->count; i++)
         values[i] = rlk_fit(&t->all[text->params[i].index], &key[text->params[i].index]);
     rlk_page_begin(page, t->keys + t->columns);
+    page->most = 1;
     struct rlk_asking asking = {.query = {.id = text->id,
                                           .sql = text->sql,
                                           .values = values,

@@ -35,15 +35,17 @@ static int read_page(struct walk *w, enum rlk_step step, int64_t limit, rlk_cell
 
 static int take_count(void *context, const rowlock_value *cells, size_t count)
 {
-    if (count > 0)
+    if (rlk_cells_fit("m", cells, count))
         *(int64_t *)context = cells[0].number;
     return 0;
 }
 
 static int count_ahead(struct walk *w)
 {
-    int64_t ahead = 0;
+    int64_t ahead = -1;
     int result = read_page(w, RLK_STEP_ROWS_COUNT, COUNT_LIMIT, take_count, NULL, &ahead);
+    if (result == ROWLOCK_OK && ahead < 0)
+        return rlk_fail_misfit(w->db, false);
     w->report.total = ahead < COUNT_LIMIT ? w->report.rows + ahead : -1;
     return result;
 }
@@ -51,6 +53,7 @@ static int count_ahead(struct walk *w)
 static int read_rows(struct walk *w)
 {
     rlk_page_begin(&w->rows, w->t->keys + w->t->columns);
+    w->rows.most = (size_t)w->options.chunk;
     int result =
         read_page(w, RLK_STEP_ROWS_PAGE, w->options.chunk, rlk_page_add, rlk_page_anew, &w->rows);
     return result == ROWLOCK_OK ? rlk_page_end(w->t, &w->rows) : result;
@@ -202,6 +205,7 @@ static int read_late(struct writing *x)
     struct rlk_page one = {0};
     int result = ROWLOCK_OK;
     rlk_page_begin(&w->rows, keys + w->t->columns);
+    w->rows.most = LATE_CHUNK;
     for (size_t i = x->from; i < x->to && result == ROWLOCK_OK; i++) {
         const rowlock_value *key = &w->pending.cells[i * w->pending.width];
         result = rlk_read_row(w->t, key, RLK_KEEP_TO_CHANGE, &one);

@@ -54,6 +54,7 @@ static const struct {
     {"retry", contract_retry},
     {"walk", contract_walk},
     {"obstacles", contract_obstacles},
+    {"misfit", contract_misfit},
     {"interleave", contract_interleave},
     {"own", run_own},
 };

@@ -76,6 +76,7 @@ void contract_within(const struct contract *c);
 void contract_retry(const struct contract *c);
 void contract_walk(const struct contract *c);
 void contract_obstacles(const struct contract *c);
+void contract_misfit(const struct contract *c);
 void contract_interleave(const struct contract *c);
 
 /* How many rows rowlock_locks has for a name. */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * Is what a database answered what the step asks for? One place says what fits, for all drivers. */
+#include <string.h>
+
+#include "backend.h"
+
+enum { PERMITS_LEAST = -1 };
+static const int64_t MOST_US = INT64_C(1) << 61; /* sums and differences of these do not overflow */
+
+static bool is_number(const rowlock_value *cell, int64_t least, int64_t most)
+{
+    return cell->kind == ROWLOCK_INT && cell->number >= least && cell->number <= most;
+}
+
+static bool cell_fits(char letter, const rowlock_value *cell)
+{
+    switch (letter) {
+    case 'i':
+        return cell->kind == ROWLOCK_INT;
+    case 'n':
+        return is_number(cell, PERMITS_LEAST, INT32_MAX);
+    case 'm':
+        return is_number(cell, 0, MOST_US);
+    case 'b':
+        return cell->kind == ROWLOCK_BOOL || cell->kind == ROWLOCK_INT;
+    case 't':
+        return cell->kind == ROWLOCK_TEXT || cell->kind == ROWLOCK_BYTES;
+    default:
+        return false;
+    }
+}
+
+bool rlk_cell_fits(char letter, const rowlock_value *cell)
+{
+    bool may_be_null = letter >= 'A' && letter <= 'Z';
+    if (may_be_null)
+        letter = (char)(letter - 'A' + 'a');
+    return (may_be_null && cell->kind == ROWLOCK_NULL) || letter == '.' || cell_fits(letter, cell);
+}
+
+bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count)
+{
+    bool fit = count == strlen(letters);
+    for (size_t i = 0; fit && i < count; i++)
+        fit = rlk_cell_fits(letters[i], &cells[i]);
+    return fit;
+}
+
+bool rlk_rows_fit(char rows, uint64_t count)
+{
+    return rows == '*' || (count <= 1 && (rows == '?' || count == 1));
+}
+
+static bool only_reads(enum rlk_step step)
+{
+    switch (step) {
+    case RLK_STEP_FACTS:
+    case RLK_STEP_META:
+    case RLK_STEP_CYCLE:
+    case RLK_STEP_WAITERS:
+    case RLK_STEP_VERIFY:
+    case RLK_STEP_LIST:
+    case RLK_STEP_LAST:
+    case RLK_STEP_EXPIRED:
+    case RLK_STEP_GUARD:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step)
+{
+    rlk_diag_set(call, 0, NULL, RLK_MISFIT_TEXT);
+    return only_reads(step) ? RLK_SCHEMA : RLK_MISFIT;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Answers of another shape than was asked for, as from routines of another version: the real server's own
+ * routine is replaced by one with a column more or less, a NULL, two rows. Nothing may crash, and no grant
+ * may be believed.
+ */
+#include "contract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MYSQL_HEAD                                                                                 \
+    "CREATE PROCEDURE sh_grant(p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), "     \
+    "p_attempt BIGINT, p_ttl BIGINT, p_host VARBINARY(255), p_pid BIGINT, "                        \
+    "p_program VARBINARY(255), p_note VARBINARY(255), p_ticket BIGINT, p_unfair INT, p_joins INT)" \
+    " BEGIN "
+#define MYSQL_ROW \
+    "p_name, 0, 0, p_owner, 1, 1, 9999999999999999, p_ttl, 0, p_host, p_pid, p_program, p_note, 2"
+
+static const struct wrong {
+    const char *what, *mysql;
+} wrong[] = {
+    {"a column more", MYSQL_HEAD "SELECT 1, 0, 1, 1, " MYSQL_ROW ", 1; END"},
+    {"forty columns more",
+     MYSQL_HEAD "SELECT 1, 0, 1, 1, " MYSQL_ROW ", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
+                "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1; END"},
+    {"a column less", MYSQL_HEAD "SELECT 1, 0, 1; END"},
+    {"a text for a number", MYSQL_HEAD "SELECT 'one', 0, 1, 1; END"},
+    {"NULL for whether it is granted", MYSQL_HEAD "SELECT NULL, 0, 1, 1; END"},
+    {"a grant without a token", MYSQL_HEAD "SELECT 1, 0, NULL, 1; END"},
+    {"two rows", MYSQL_HEAD "SELECT 1, 0, 1, 1 UNION ALL SELECT 1, 0, 2, 2; END"},
+    {"two answers", MYSQL_HEAD "SELECT 1, 0, 1, 1; SELECT 1, 0, 1, 1; END"},
+    {"a time before 1970", MYSQL_HEAD "SELECT 1, 0, 1, -9223372036854775807; END"},
+    {"no answer", MYSQL_HEAD "DO 0; END"},
+};
+
+static void mysql_answers(const struct contract *c, void *session, rowlock_db *db,
+                          const struct wrong *w)
+{
+    rowlock_lock *lock = must_lock(db, "x");
+    raw_run(c->raw, session, "DROP PROCEDURE sh_grant");
+    raw_run(c->raw, session, "%s", w->mysql);
+    is_result(db, try_lock(lock, 5000), ROWLOCK_EUNCERTAIN, "%s: the grant is uncertain", w->what);
+    tap_ok(strstr(why(db), "another shape") != NULL, "%s: and the text says why", w->what);
+    rowlock_lock_close(lock);
+}
+
+/* PostgreSQL checks a function's result itself, so there the tables answer. */
+static void postgres_answers(const struct contract *c, void *session, const char *url)
+{
+    int64_t token, when;
+    rowlock_db *db = must_open(url);
+    raw_run(c->raw, session, "ALTER TABLE sh_tokens ALTER token TYPE text");
+    is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA,
+              "a text for a number: a read says that the tables are others");
+    raw_run(c->raw, session, "ALTER TABLE sh_tokens ALTER token TYPE bigint USING token::bigint");
+    rowlock_db_close(db);
+    db = must_open(url); /* without a plan of the other table */
+    raw_run(c->raw, session, "ALTER TABLE sh_tokens ALTER granted DROP NOT NULL");
+    raw_run(c->raw, session, "UPDATE sh_tokens SET granted = NULL");
+    is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA,
+              "NULL for a number: likewise");
+    rowlock_db_close(db);
+}
+
+void contract_misfit(const struct contract *c)
+{
+    if (!c->has_server || c->pooled)
+        return;
+    char *url = fresh_tables(c, "sh_");
+    void *session = c->raw->open(c->url);
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "x");
+    tap_is_int(try_lock(lock, 5000), ROWLOCK_OK, "our own routines answer as they should");
+    rowlock_lock_close(lock);
+    for (size_t i = 0; is_mysql(c) && i < sizeof wrong / sizeof wrong[0]; i++)
+        mysql_answers(c, session, db, &wrong[i]);
+    if (is_postgres(c))
+        postgres_answers(c, session, url);
+    rowlock_db_close(db);
+    c->raw->close(session);
+    drop_tables(c, "sh_", url);
+}
