@@ -238,7 +238,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(rowlock_db **out, const char 
  * nothing, but those under "your transaction" below, which become a part of it. It is not
  * reconnected: once lost, calls return ECONN. Between our calls you may use it
  * freely; not during them. Close the rowlock_db before the connection. PostgreSQL: its
- * client_encoding must be UTF8. If a call returns EUNCERTAIN because the statement deadline passed, an
+ * client_encoding must be UTF8. MySQL: its character set must not be GBK, Big5, SJIS, cp932 or GB18030 (EINVAL). If a call returns EUNCERTAIN because the statement deadline passed, an
  * answer may still be under way on it: close it. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_postgres(rowlock_db **out, struct pg_conn *conn,
                                                              const rowlock_db_options *options,

@@ -509,10 +509,29 @@ static bool is_over(const struct conn *c)
     return c->ours && (c->lost || !in_transaction(c));
 }
 
+/* In these, characters of two bytes may end with the byte of a backtick or a backslash, so a quoted name could
+ * end where we do not see it. Our own connections speak UTF-8. The client library is told of SET NAMES by the
+ * server's session tracking, which both servers have on by default. */
+static enum rlk_class check_charset(const struct conn *c, struct rlk_call *call)
+{
+    static const char *const unsafe[] = {"gbk", "big5", "sjis", "cp932", "gb18030"};
+    const char *charset = c->adopted ? mysql_character_set_name(c->mysql) : "utf8mb4";
+
+    for (size_t i = 0; i < sizeof unsafe / sizeof unsafe[0]; i++) {
+        if (strcmp(charset, unsafe[i]) == 0)
+            return invalid(call,
+                           "the adopted connection speaks a character set in which names cannot be "
+                           "quoted (GBK, Big5, SJIS, cp932, GB18030): SET NAMES utf8mb4");
+    }
+    return RLK_DONE;
+}
+
 static enum rlk_class check_fit(struct conn *c, struct rlk_call *call)
 {
-    const enum rlk_class class = look(c, call);
+    enum rlk_class class = check_charset(c, call);
 
+    if (class == RLK_DONE)
+        class = look(c, call);
     if (class != RLK_DONE)
         return class;
     if (call->inside && call->where == RLK_OUTSIDE) {
@@ -1240,6 +1259,8 @@ static enum rlk_class adopt(void *conn, struct rlk_call *call, void *vendor,
 
     *c = (struct conn){.mysql = vendor, .texts = texts, .adopted = true};
     enum rlk_class class = check_version(c, call);
+    if (class == RLK_DONE)
+        class = check_charset(c, call);
     if (class == RLK_DONE)
         class = ask(c, call, "SELECT DATABASE()", 0, hello->schema, sizeof hello->schema);
     if (class != RLK_DONE || hello->schema[0])

@@ -56,6 +56,7 @@ void contract_postgres_only(const struct contract *c);
 void contract_mysql_bells(const struct contract *c); /* these for test_mysql.c */
 void contract_mysql_many(const struct contract *c);
 void contract_mysql_objects(const struct contract *c);
+void contract_mysql_charsets(const struct contract *c);
 void contract_postgres_first(const struct contract *c);
 void contract_postgres_objects(const struct contract *c);
 void contract_costs(const struct contract *c);

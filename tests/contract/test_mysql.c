@@ -36,6 +36,7 @@ static void only_here(const struct contract *c)
     contract_mysql_bells(c);
     contract_mysql_many(c);
     contract_mysql_objects(c);
+    contract_mysql_charsets(c);
 }
 
 int main(void)
