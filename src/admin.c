@@ -152,6 +152,22 @@ static void judge_clock(struct checking *c, const struct examining *e)
            "clocks is wrong");
 }
 
+static void judge_access(struct checking *c, const struct rlk_facts *f)
+{
+    if (!f->access[0])
+        return;
+    const char *advice = "who may read the file can stop all who write: chmod 600";
+    if (f->others_write)
+        advice =
+            "every user of this machine may write or replace the file: chmod 600 the file, and "
+            "chmod o-w the folder";
+    report(c, "access", f->access,
+           f->others_write  ? ROWLOCK_BAD
+           : f->others_read ? ROWLOCK_WARNING
+                            : ROWLOCK_FINE,
+           advice);
+}
+
 static void judge_replication(struct checking *c, const struct rlk_facts *f)
 {
     const char *advice =
@@ -192,6 +208,7 @@ static void judge_facts(struct checking *c, const struct examining *e)
     report(c, "durability", f->durability, f->durable ? ROWLOCK_FINE : ROWLOCK_WARNING,
            "a crash of the server can undo a grant that was answered, and repeat its token");
     judge_replication(c, f);
+    judge_access(c, f);
     report(c, "pooler",
            f->pooled ? "one is in between, taken for one of transactions" : "none seen",
            ROWLOCK_FINE, "");

@@ -285,6 +285,9 @@ struct rlk_facts {
     bool replication_known; /* as far as a server can know who copies it */
     bool replicates_late; /* a commit is answered before a replica that may be promoted has it */
     char replication[96]; /* "1 standby, asynchronous" */
+    char access[64]; /* of a file: "file 0600, folder 0755"; "": the database is not one */
+    bool others_read; /* any user of the machine may read the file, */
+    bool others_write; /* and write or replace it */
     int64_t now_us; /* the server's clock */
 };
 

@@ -200,7 +200,8 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  *   mysql://user@host:3306/dbname?socket=…         or mariadb://; parameters: socket, ssl_mode
  *                                                  (disabled, required, verify), ssl_ca, ssl_cert,
  *                                                  ssl_key, default_file, default_group
- *   sqlite:/path/to/file                           created if it is not there. The connection enforces
+ *   sqlite:/path/to/file                           created with mode 0600 by rowlock_install(), if it is
+ *                                                  not there. The connection enforces
  *                                                  foreign keys (PRAGMA foreign_keys = ON)
  *
  * ssl_mode=required encrypts and trusts any server. ssl_mode=verify also checks the certificate. Neither

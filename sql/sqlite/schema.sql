@@ -29,10 +29,11 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
 ) WITHOUT ROWID;
 
 -- permits: of the newest grant. While it is 0 no row of the name but that of slot 0 can be there.
+-- After 2^63 - 1 SQLite would go on with a number of floating point, which the constraint refuses.
 -- fenced: grants with this token or a lower one guard nothing any more (raise.sql).
 CREATE TABLE IF NOT EXISTS rowlock_tokens (
     name    TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
-    token   INTEGER NOT NULL,
+    token   INTEGER NOT NULL CONSTRAINT no_tokens_left CHECK (typeof(token) = 'integer'),
     granted INTEGER NOT NULL,
     permits INTEGER NOT NULL DEFAULT 0,
     fenced  INTEGER NOT NULL DEFAULT 0
@@ -94,7 +95,7 @@ CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          INTEGER PRIMARY KEY CHECK (id = 1),
     version     INTEGER NOT NULL,
     identity    TEXT NOT NULL,
-    token_floor INTEGER NOT NULL
+    token_floor INTEGER NOT NULL CONSTRAINT no_tokens_left CHECK (typeof(token_floor) = 'integer')
 );
 
 INSERT INTO rowlock_meta (id, version, identity, token_floor)

@@ -7,8 +7,9 @@
  * but only for a moment; then the step is RLK_CONTENTION and core tries again with jitter, which lets
  * others in between. Reading waits for nobody where the file is in WAL mode. There is no connection
  * that could be lost and no answer that could get lost, so nothing here is ever RLK_UNCERTAIN. A
- * deadline bounds the waiting; writing to a slow disk, and a statement about the caller's own tables,
- * take as long as they take.
+ * deadline bounds the waiting, and on our own connections each statement, which is looked at now and
+ * then; COMMIT and ROLLBACK take as long as the disk takes. The application's connection keeps its own
+ * progress handler, so there a statement takes as long as it takes.
  *
  * All who use a file are on one machine. So a waiter's ticket says where a datagram reaches it, and
  * whoever changes what the first in line waits for sends it one (see "bells").
@@ -30,6 +31,7 @@
 
 enum {
     OLDEST_VERSION = 3035000,
+    LOOK_EVERY = 10000, /* instructions of a statement between two looks at the clock */
     PATIENCE_US = 250000, /* longest wait for the file in one step */
     STATEMENTS_MAX = 6, /* in the text of one step */
     QUERIES_MAX = 32, /* of the caller's own tables, kept prepared */
@@ -54,6 +56,7 @@ struct connection {
     bool adopted;
     char path[PATH_ROOM];
     int64_t deadline_us, waits_until_us; /* for the file, in the busy handler */
+    bool ending; /* a transaction, which takes as long as it takes */
     bool has_socket;
     int socket; /* rings others, and where it has an address can be rung */
     char bell[BELL_ROOM]; /* that address; "": none yet, or they are not to be had here */
@@ -86,6 +89,7 @@ static const struct {
     {SQLITE_IOERR_NOMEM, RLK_NOMEM}, /* no memory for a read or write */
     {SQLITE_READONLY_DBMOVED, RLK_UNSENT}, /* the file was renamed or deleted under us */
     {SQLITE_CONSTRAINT_TRIGGER, RLK_REFUSED}, /* somebody's trigger said no */
+    {SQLITE_CONSTRAINT_CHECK, RLK_REFUSED}, /* there are no tokens left */
     {SQLITE_BUSY, RLK_CONTENTION}, /* another connection is writing, or recovers the WAL */
     {SQLITE_LOCKED, RLK_CONTENTION}, /* the same, within a shared cache */
     {SQLITE_PROTOCOL, RLK_CONTENTION}, /* too many opened the WAL at the same moment */
@@ -124,7 +128,11 @@ static enum rlk_class failed(struct connection *conn, struct rlk_call *call)
     int why = (code & 0xFF) == SQLITE_IOERR ? sqlite3_system_errno(conn->db) : 0;
     const char *text = sqlite3_errmsg(conn->db);
     bool full = why == ENOSPC || why == EDQUOT; /* SQLite says SQLITE_FULL of its own writes only */
-    rlk_diag_set(call, code, NULL, full ? "the disk is full" : text);
+    bool too_late = code == SQLITE_INTERRUPT && !conn->adopted;
+    rlk_diag_set(call, code, NULL,
+                 full       ? "the disk is full"
+                 : too_late ? "it took longer than the statement deadline, and was ended"
+                            : text);
     return full ? RLK_READONLY : class_of(code, text);
 }
 
@@ -261,10 +269,12 @@ static enum rlk_class run_one(struct connection *conn, struct rlk_call *call, in
     class = bind_values(conn, call, statement, values);
     if (class != RLK_DONE)
         return class;
+    conn->ending = which >= RLK_STEP_COUNT;
     int code = sqlite3_step(statement);
     for (; code == SQLITE_ROW; code = sqlite3_step(statement))
         if (read)
             read(statement, out);
+    conn->ending = false;
     if (code != SQLITE_DONE)
         class = failed(conn, call);
     sqlite3_reset(statement);
@@ -377,6 +387,32 @@ static int wait_for_file(void *context, int asked)
     return 1;
 }
 
+/* SQLite's progress handler. A view, a trigger or a generated column in a file that somebody else has
+ * made may never end. */
+static int is_too_late(void *context)
+{
+    const struct connection *conn = context;
+    return !conn->ending && rlk_now_us() >= conn->deadline_us;
+}
+
+/* What stands in the schema of the file may call plain functions only, and no statement may damage it. */
+static void distrust(struct connection *conn)
+{
+    sqlite3_db_config(conn->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(conn->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_progress_handler(conn->db, LOOK_EVERY, is_too_late, conn);
+}
+
+/* For its owner alone, whatever the umask: who may read the file can stop all who write by a file lock.
+ * SQLite makes the files beside it with the same mode. A file that is there stays as it is. Made without
+ * a descriptor, since closing one would let go of the locks of others in this process. */
+static void make_private(const char *path)
+{
+    int ignored =
+        mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0); /* SQLite says what is wrong with it */
+    (void)ignored;
+}
+
 /* Without create, a file that is not there is RLK_SCHEMA: whoever only looks, or mistypes a path, must
  * not leave an empty file behind. */
 static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, bool create)
@@ -384,6 +420,8 @@ static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, 
     bool in_memory = strcmp(conn->path, ":memory:") == 0;
     if (!create && !in_memory && is_absent(conn->path))
         return refuse(call, RLK_SCHEMA, "there is no such file yet");
+    if (create && !in_memory)
+        make_private(conn->path);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
     int code = sqlite3_open_v2(conn->path, &conn->db, flags, NULL);
     if (!conn->db)
@@ -392,6 +430,7 @@ static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, 
         sqlite3_extended_result_codes(conn->db, 1);
         sqlite3_busy_handler(conn->db, wait_for_file, conn);
         conn->deadline_us = call->deadline_us;
+        distrust(conn);
         /* Reading the header finds out whether this is a database at all. */
         code = pragma(conn->db, "PRAGMA schema_version", NULL, 0);
     }
@@ -843,6 +882,28 @@ static void describe_names(struct connection *conn, struct rlk_facts *out)
     out->bytewise = strcasecmp(out->collation, "BINARY") == 0;
 }
 
+/* Who is not in the file's group and may come through its folder. In a folder with the sticky bit a file
+ * is replaced by its owner alone. */
+static void describe_access(struct connection *conn, struct rlk_facts *out)
+{
+    char folder_path[PATH_ROOM];
+    struct stat file;
+    struct stat folder;
+    const char *path = sqlite3_db_filename(conn->db, conn->texts->schema);
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (!slash)
+        return;
+    snprintf(folder_path, sizeof folder_path, "%.*s/.", (int)(slash - path), path);
+    if (stat(path, &file) != 0 || stat(folder_path, &folder) != 0)
+        return;
+    bool come_through = folder.st_mode & S_IXOTH;
+    bool replace = (folder.st_mode & S_IWOTH) && !(folder.st_mode & S_ISVTX);
+    out->others_read = come_through && (file.st_mode & S_IROTH);
+    out->others_write = come_through && ((file.st_mode & S_IWOTH) || replace);
+    snprintf(out->access, sizeof out->access, "file %04o, folder %04o", file.st_mode & 07777,
+             folder.st_mode & 07777);
+}
+
 static enum rlk_class sqlite_facts(void *state, struct rlk_call *call, struct rlk_facts *out)
 {
     struct connection *conn = state;
@@ -858,6 +919,7 @@ static enum rlk_class sqlite_facts(void *state, struct rlk_call *call, struct rl
         return failed(conn, call);
     describe_durability(journal, synchronous, out);
     describe_names(conn, out);
+    describe_access(conn, out);
     out->read_only = sqlite3_db_readonly(conn->db, "main") == 1 || strcmp(query_only, "1") == 0;
     out->may_lock = true; /* whoever may write the file */
     snprintf(out->isolation, sizeof out->isolation, "serializable");

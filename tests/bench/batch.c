@@ -83,6 +83,18 @@ static void fill(struct batch *b)
     }
 }
 
+/* Rows that are not there yet. */
+static void fill_new(struct batch *b)
+{
+    struct rows *rows = &b->rows;
+    for (int i = 0; i < BATCH_ROWS; i++) {
+        rows->id[i] = FILL_AT_ONCE + 1 + b->turn * BATCH_ROWS + i;
+        rows->amount[i] = i;
+        snprintf(rows->note[i], NOTE_CAP, "turn %" PRId64 " of %d", b->turn, i);
+    }
+    b->turn++;
+}
+
 static struct batch *new_batch(const struct place *place)
 {
     struct batch *b = calloc(1, sizeof *b);
@@ -96,12 +108,23 @@ static struct batch *new_batch(const struct place *place)
 
 /* ---- by hand: each way opens the table that is named after it */
 
-static void *open_hand(const struct place *place, const char *table)
+static void *open_hand_of(const struct place *place, const char *table, int count)
 {
     struct batch *b = new_batch(place);
-    make_rows(place->hand, place, table, TABLE_ROWS);
+    make_rows(place->hand, place, table, count);
     b->hand = b->way->open(place->hand, place, table);
     return b;
+}
+
+static void *open_hand(const struct place *place, const char *table)
+{
+    return open_hand_of(place, table, TABLE_ROWS);
+}
+
+static void *open_insert(const struct place *place, const char *name)
+{
+    (void)name;
+    return open_hand_of(place, "batch_insert", FILL_AT_ONCE);
 }
 
 static void *open_rows(const struct place *place, const char *name)
@@ -142,6 +165,13 @@ static void pipelined(void *session)
     b->way->pipelined(b->hand, &b->rows);
 }
 
+static void insert_by_hand(void *session)
+{
+    struct batch *b = session;
+    fill_new(b);
+    b->way->insert(b->hand, &b->rows);
+}
+
 static void set_based(void *session)
 {
     struct batch *b = session;
@@ -158,13 +188,12 @@ static void other_set_based(void *session)
 
 /* ---- rowlock's */
 
-static void *open_ours(const struct place *place, const char *name)
+static void *open_ours_of(const struct place *place, int count)
 {
     static const char *const key[] = {"id", NULL}, *const columns[] = {"amount", "note", NULL};
     struct batch *b = new_batch(place);
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    (void)name;
-    make_rows(place->hand, place, "batch_ours", TABLE_ROWS);
+    make_rows(place->hand, place, "batch_ours", count);
     b->db = ours_connect(place);
     about.schema = place->schema;
     about.name = "batch_ours", about.key = key, about.columns = columns;
@@ -173,13 +202,24 @@ static void *open_ours(const struct place *place, const char *name)
     return b;
 }
 
-static void ours(void *session)
+static void *open_ours(const struct place *place, const char *name)
 {
-    struct batch *b = session;
+    (void)name;
+    return open_ours_of(place, TABLE_ROWS);
+}
+
+static void *open_our_insert(const struct place *place, const char *name)
+{
+    (void)name;
+    return open_ours_of(place, FILL_AT_ONCE);
+}
+
+static void send_ours(struct batch *b, int (*send)(rowlock_table *, rowlock_change *, size_t,
+                                                   const rowlock_change_options *))
+{
     rowlock_value keys[BATCH_ROWS], values[BATCH_ROWS][2];
     rowlock_change changes[BATCH_ROWS];
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    fill(b);
     for (int i = 0; i < BATCH_ROWS; i++) {
         keys[i] = rowlock_int(b->rows.id[i]);
         values[i][0] = rowlock_int(b->rows.amount[i]);
@@ -187,10 +227,22 @@ static void ours(void *session)
         changes[i] =
             (rowlock_change){.key = &keys[i], .values = values[i], .version = b->rows.version[i]};
     }
-    if (rowlock_update(b->table, changes, BATCH_ROWS, NULL) == ROWLOCK_OK)
+    if (send(b->table, changes, BATCH_ROWS, NULL) == ROWLOCK_OK)
         return;
     rowlock_db_error(b->db, &err);
     die("%s: %s", err.action, err.text);
+}
+
+static void ours(void *session)
+{
+    fill(session);
+    send_ours(session, rowlock_update);
+}
+
+static void our_insert(void *session)
+{
+    fill_new(session);
+    send_ours(session, rowlock_insert);
 }
 
 static void close_batch(void *session)
@@ -244,5 +296,21 @@ void bench_batch(const struct site *site, const char *key, bool all_over, double
     scattered = all_over;
     contest(c, count, 1, seconds, "batch", false, outcomes[0]);
     report_contest(key, "batches/s", c, count, &one, 1,
+                   (const struct outcome(*)[CONTENDERS_MAX])outcomes);
+}
+
+void bench_insert(const struct site *site, double seconds)
+{
+    static const int one = 1;
+    const struct rows_hand *way = rows_hand_of(site->hand);
+    struct outcome outcomes[1][CONTENDERS_MAX];
+    if (!way->insert)
+        return;
+    const struct contender c[] = {
+        contender("rowlock_insert", NULL, &site->ours, open_our_insert, our_insert),
+        contender(way->insert_label, NULL, &site->theirs, open_insert, insert_by_hand),
+    };
+    contest(c, 2, 1, seconds, "insert", false, outcomes[0]);
+    report_contest("insert", "batches/s", c, 2, &one, 1,
                    (const struct outcome(*)[CONTENDERS_MAX])outcomes);
 }

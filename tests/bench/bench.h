@@ -199,6 +199,9 @@ struct rows_hand {
     void (*pipelined)(void *session, const struct rows *rows); /* may be NULL */
     void (*set_based[2])(void *session, const struct rows *rows); /* may be NULL */
     const char *set_labels[2];
+    void (*insert)(void *session,
+                   const struct rows *rows); /* new rows, in one statement; may be NULL */
+    const char *insert_label;
 
     /* Add one to the amount of row 1. work is what the program does between reading and writing. */
     bool (*try_once)(void *session, void (*work)(void)); /* false: somebody was faster */
@@ -215,6 +218,7 @@ void make_rows(const struct hand *hand, const struct place *place, const char *t
 
 /* all_over: not rows that follow each other. */
 void bench_batch(const struct site *site, const char *key, bool all_over, double seconds);
+void bench_insert(const struct site *site, double seconds);
 void bench_hotrow(const struct site *site, double seconds);
 
 /* ---------------------------------------------------------------- report */

@@ -438,6 +438,10 @@ static void bench_batches(const struct site *site)
     report_section("the same, rows from all over the table");
     bench_batch(site, "scattered batch", true, batch_seconds);
     bench_far_batches(site);
+    if (rows_hand_of(site->hand)->insert) {
+        report_section("1,000 new rows");
+        bench_insert(site, batch_seconds);
+    }
 }
 
 static void bench_hot_row(const struct site *site)

@@ -183,6 +183,21 @@ static void as_selects(void *session, const struct rows *rows)
     must_change(mysql_affected_rows(s->conn), BATCH_ROWS);
 }
 
+static void insert(void *session, const struct rows *rows)
+{
+    struct session *s = session;
+    char *at = s->text, note[2 * NOTE_CAP + 1];
+    at += sprintf(at, "INSERT INTO %s (id, amount, note, version) VALUES ", s->table);
+    for (int i = 0; i < BATCH_ROWS; i++) {
+        mysql_real_escape_string(s->conn, note, rows->note[i], strlen(rows->note[i]));
+        at += sprintf(at, "%s(%" PRId64 ",%" PRId64 ",'%s',1)", i ? "," : "", rows->id[i],
+                      rows->amount[i], note);
+    }
+    at += sprintf(at, " ON DUPLICATE KEY UPDATE version = %s.version", s->table);
+    send(s, s->text, (size_t)(at - s->text));
+    must_change(mysql_affected_rows(s->conn), BATCH_ROWS);
+}
+
 /* ---- one hot row */
 
 static bool read_and_write(struct session *s, enum statement how, void (*work)(void))
@@ -228,6 +243,8 @@ const struct rows_hand rows_mysql = {
     .row_by_row = row_by_row,
     .set_based = {as_json, as_selects},
     .set_labels = {"UPDATE … JOIN JSON_TABLE", "UPDATE … JOIN of SELECTs"},
+    .insert = insert,
+    .insert_label = "INSERT … ON DUPLICATE KEY",
     .try_once = try_once,
     .locked = locked,
     .atomic = atomic,

@@ -94,6 +94,10 @@ static void prepare_all(struct session *s)
             " FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])"
             " AS v (id, version, amount, note)"
             " WHERE t.id = v.id AND t.version = v.version RETURNING t.id, t.version");
+    prepare(s, "insert",
+            "INSERT INTO ? (id, amount, note, version)"
+            " SELECT v.*, 1 FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS v"
+            " ON CONFLICT (id) DO NOTHING");
     prepare(s, "read", "SELECT amount, version FROM ? WHERE id = 1");
     prepare(s, "lock", "SELECT amount, version FROM ? WHERE id = 1 FOR UPDATE");
     prepare(s, "write",
@@ -256,6 +260,20 @@ static void set_based(void *session, const struct rows *rows)
     PQclear(r);
 }
 
+static void insert(void *session, const struct rows *rows)
+{
+    struct session *s = session;
+    const char *values[] = {s->arrays[0], s->arrays[1], s->arrays[2]};
+    prepare_all(s);
+    const int lengths[] = {write_numbers(s->arrays[0], rows->id),
+                           write_numbers(s->arrays[1], rows->amount),
+                           write_texts(s->arrays[2], rows)};
+    PGresult *r = check(s, PQexecPrepared(s->conn, "insert", 3, values, lengths, binary, 1));
+    if (atoi(PQcmdTuples(r)) != BATCH_ROWS)
+        die("PostgreSQL: a row was not made");
+    PQclear(r);
+}
+
 /* ---- one hot row */
 
 static bool read_and_write(struct session *s, const char *how, void (*work)(void))
@@ -305,6 +323,8 @@ const struct rows_hand rows_postgres = {
     .pipelined = pipelined,
     .set_based = {set_based, NULL},
     .set_labels = {"UPDATE … FROM unnest", NULL},
+    .insert = insert,
+    .insert_label = "INSERT … ON CONFLICT",
     .try_once = try_once,
     .locked = locked,
     .atomic = atomic,

@@ -337,17 +337,18 @@ nested() {
 # Three that wait while the server goes away and comes back: in the queue, for the first connection, and by looks.
 patience() {
     local dir=ROWLOCK_TEST_${db^^}_DIR token who
+    declare -A pids
     [ -n "${!dir:-}" ] || return 0
     rl acquire outage --owner holder --ttl 10m
     token=$out
     "$command" run -w 5m --ttl 60s outage -- echo ran >"$work/queue.out" 2>"$work/queue.err" </dev/null &
-    local queue=$!
+    pids[queue]=$!
     holds "one waits in the queue" until_true 20 sh -c '"$0" list --waiters | grep -q outage' "$command"
     "$command" wait -w 5m outage >"$work/look.out" 2>"$work/look.err" </dev/null &
-    local look=$!
+    pids[look]=$!
     server stop
     "$command" run -w 5m another -- echo ran >"$work/first.out" 2>"$work/first.err" </dev/null &
-    local first=$!
+    pids[first]=$!
     for who in queue look first; do
         holds "the server goes away, which is said ($who)" until_true 30 grep -q "is away" "$work/$who.err"
     done
@@ -357,7 +358,7 @@ patience() {
     server start
     for who in first queue look; do
         [ $who != queue ] || rl release outage --owner holder --token "$token"
-        finished "${!who}"
+        finished "${pids[$who]}"
         same "the server comes back, and the wait has not ended ($who)" "$status" 0
         same "two lines are said in all ($who)" "$(grep -c . "$work/$who.err")" 2
     done

@@ -151,6 +151,34 @@ static void raised_tokens(const char *url)
     rowlock_db_close(db);
 }
 
+/* After the highest number there is, a grant is refused rather than given a token that is none. */
+static void no_tokens_left(const struct contract *c, const char *url)
+{
+    int64_t highest = 0;
+    rowlock_db *db = must_open(url);
+    rowlock_lock *known = must_lock(db, "last known"), *fresh = must_lock(db, "last new");
+    is_result(db, try_lock(known, TTL_MS), ROWLOCK_OK, "a name gets a counter");
+    is_result(db, rowlock_release(known), ROWLOCK_OK, "and is free");
+    db_exec(c->raw, c->url,
+            "UPDATE %stokens SET token = 9223372036854775806 WHERE name = 'last known'", RAISED);
+    is_result(db, try_lock(known, TTL_MS), ROWLOCK_OK, "the last token of all is granted");
+    tap_ok(rowlock_lock_token(known) == INT64_MAX, "as a whole number");
+    is_result(db, rowlock_release(known), ROWLOCK_OK, "and released");
+    int result = try_lock(known, TTL_MS);
+    tap_ok(result < 0, "after it there is none: %s", why(db));
+    result = rowlock_raise_tokens(db, 1, &highest);
+    tap_ok(result < 0 && highest == 0, "nor can they be raised: %s", why(db));
+    db_exec(c->raw, c->url, "UPDATE %smeta SET token_floor = 9223372036854775807", RAISED);
+    result = try_lock(fresh, TTL_MS);
+    tap_ok(result < 0, "nor has a new name one: %s", why(db));
+    tap_is_int(
+        db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name LIKE 'last%%'", RAISED), 0,
+        "no grant is left behind");
+    rowlock_lock_close(known);
+    rowlock_lock_close(fresh);
+    rowlock_db_close(db);
+}
+
 static void raised_above_guards(const struct contract *c, const char *url)
 {
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
@@ -231,6 +259,7 @@ static void raising(const struct contract *c)
     if (c->has_server)
         raised_above_new_names(c, url);
     other_tables(c);
+    no_tokens_left(c, url);
     drop_tables(c, RAISED, url);
 }
 

@@ -63,6 +63,114 @@ static void no_files(void)
     free(url);
 }
 
+/* ---- what others may do to a file, or have done to it */
+
+static int mode_of(const char *url, const char *beside)
+{
+    char path[600];
+    struct stat file;
+    snprintf(path, sizeof path, "%s%s", url + strlen("sqlite:"), beside);
+    return stat(path, &file) == 0 ? (int)(file.st_mode & 07777) : -1;
+}
+
+static int find_access(void *context, const rowlock_finding *finding)
+{
+    if (strcmp(finding->item, "access") == 0)
+        *(rowlock_verdict *)context = finding->verdict;
+    return 0;
+}
+
+static void access_is(rowlock_db *db, rowlock_verdict want, const char *what)
+{
+    rowlock_verdict found = (rowlock_verdict)-1;
+    is_result(db, rowlock_check(db, find_access, &found, NULL), ROWLOCK_OK, "check");
+    tap_is_int(found, want, "%s", what);
+}
+
+static void private_file(void)
+{
+    mode_t before = umask(0);
+    char *url = file_url("private.db");
+    must_install(url);
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "x");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock in a new file");
+    tap_is_int(mode_of(url, ""), 0600, "the file is for its owner alone, whatever the umask");
+    tap_is_int(mode_of(url, "-wal"), 0600, "so is its journal");
+    tap_is_int(mode_of(url, "-shm"), 0600, "and its index");
+    access_is(db, ROWLOCK_FINE, "check finds that right");
+    chmod(url + strlen("sqlite:"), 0644);
+    access_is(db, ROWLOCK_WARNING, "who may read the file can stop all who write");
+    chmod(url + strlen("sqlite:"), 0606);
+    access_is(db, ROWLOCK_BAD, "who may write it can forge a grant");
+    chmod(url + strlen("sqlite:"), 0600);
+    struct stat kept;
+    stat(folder(), &kept);
+    chmod(folder(), 0777);
+    access_is(db, ROWLOCK_BAD, "who may write to its folder can replace it");
+    chmod(folder(), kept.st_mode & 07777);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    umask(before);
+    free(url);
+}
+
+/* What somebody has put in the place of our tables is not run. */
+static void trap(const char *sql, const char *what)
+{
+    rowlock_verdict worst = ROWLOCK_FINE;
+    char *url = file_url("trap.db");
+    unlink(url + strlen("sqlite:"));
+    must_install(url);
+    rowlock_db *db = must_open(url);
+    is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
+    tap_ok(worst != ROWLOCK_BAD, "finds our own tables right");
+    db_exec(&raw_sqlite, url, "%s", sql);
+    is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
+    tap_is_int(worst, ROWLOCK_BAD, "finds %s", what);
+    tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "and install refuses it: %s", why(db));
+    rowlock_db_close(db);
+    free(url);
+}
+
+static void traps(void)
+{
+    trap("CREATE TRIGGER t BEFORE INSERT ON rowlock_locks BEGIN SELECT RAISE(IGNORE); END",
+         "a trigger");
+    trap("CREATE INDEX i ON rowlock_locks (abs(token))", "an index");
+    trap("ALTER TABLE rowlock_tokens ADD COLUMN more INTEGER AS (token + 1)", "a column");
+}
+
+static int note_nothing(void *context, const rowlock_grant *grant)
+{
+    (void)context;
+    (void)grant;
+    return 0;
+}
+
+static void endless_view(void)
+{
+    char *url = file_url("endless.db");
+    must_install(url);
+    db_exec(&raw_sqlite, url, "DROP TABLE rowlock_locks");
+    db_exec(&raw_sqlite, url,
+            "CREATE VIEW rowlock_locks AS WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 "
+            "FROM c) SELECT 'x' AS name, 0 AS slot, 0 AS permits, 'o' AS owner, 1 AS token, 1 AS "
+            "attempt, 1 AS acquired, 1 AS expires, 1 AS ttl, 0 AS lapsed, 0 AS renewals, '' AS "
+            "host, 0 AS pid, '' AS program, '' AS note FROM c WHERE n < 0");
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = 300;
+    rowlock_db *db = must_open_with(url, &options);
+    tap_ok(rowlock_list(db, NULL, note_nothing, NULL) < 0, "a view that never ends is ended: %s",
+           why(db));
+    rowlock_lock *lock = must_lock(db, "x");
+    tap_ok(try_lock(lock, TTL_MS) < 0, "also for a try: %s", why(db));
+    tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "install refuses it: %s", why(db));
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    free(url);
+}
+
 static int write_as_nobody(void *argument)
 {
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
@@ -225,6 +333,9 @@ void contract_sqlite_only(const struct contract *c)
 {
     contract_sqlite_steps(c);
     contract_sqlite_rows(c);
+    private_file();
+    traps();
+    endless_view();
     no_files();
     read_only_file(c);
     deleted_file();
