@@ -1,8 +1,24 @@
--- The least that a user needs. Example for a DBA; put your database and user in the place of these.
+-- The least that each kind of role needs. For a DBA, after schema.sql and each time that `install` has made
+-- procedures anew; put your database and users in the place of these, and leave out what you do not have.
+--
+-- reader ('watch'): list, show, check. user ('app'): takes locks, waits, guards, fences, claims keys, walks. operator
+-- ('ops'): that, and sweeps, breaks, raises tokens. Procedures have the rights of their caller, so a user could do by
+-- hand what break does: the roles keep programs from accidents, not from each other.
+
+GRANT SELECT ON appdb.rowlock_locks TO 'watch'@'%';
+GRANT SELECT ON appdb.rowlock_waiters TO 'watch'@'%';
+GRANT SELECT ON appdb.rowlock_tokens TO 'watch'@'%';
+GRANT SELECT ON appdb.rowlock_fences TO 'watch'@'%';
+GRANT SELECT ON appdb.rowlock_once TO 'watch'@'%';
+GRANT SELECT ON appdb.rowlock_walks TO 'watch'@'%';
+GRANT SELECT ON appdb.rowlock_meta TO 'watch'@'%';
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_locks TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_waiters TO 'app'@'%';
+GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'app'@'%';
+GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_tokens TO 'app'@'%';
+GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'app'@'%';
 -- UPDATE on the floor is what lets MySQL 8 share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant TO 'app'@'%';
@@ -15,18 +31,26 @@ GRANT EXECUTE ON PROCEDURE appdb.rowlock_downgrade TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_guard TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_renew TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_renew_all TO 'app'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_fence TO 'app'@'%';
 
--- For rowlock_fence():
---   GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'app'@'%';
---   GRANT EXECUTE ON PROCEDURE appdb.rowlock_fence TO 'app'@'%';
--- For rowlock_once_claim() and the rest of its kind, and for rowlock_walk():
---   GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'app'@'%';
---   GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'app'@'%';
--- A user that only looks (rowlock list, show, check):
---   GRANT SELECT ON appdb.rowlock_locks TO 'watch'@'%';  and the same on the other six tables
--- A user that also breaks grants, sweeps token counters and raises them after a failover:
---   GRANT EXECUTE ON PROCEDURE appdb.rowlock_break TO 'ops'@'%';
---   GRANT EXECUTE ON PROCEDURE appdb.rowlock_fold TO 'ops'@'%';
---   GRANT EXECUTE ON PROCEDURE appdb.rowlock_raise TO 'ops'@'%';
---   GRANT DELETE ON appdb.rowlock_tokens TO 'ops'@'%';
---   GRANT SELECT, UPDATE, DELETE ON appdb.rowlock_once TO 'ops'@'%';   or: rowlock sweep --once-older-than never
+GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_locks TO 'ops'@'%';
+GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_waiters TO 'ops'@'%';
+GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'ops'@'%';
+GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'ops'@'%';
+GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_tokens TO 'ops'@'%';
+GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'ops'@'%';
+GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_decide TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant_all TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_enqueue TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_ring TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_withdraw TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_downgrade TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_guard TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_renew TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_renew_all TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_fence TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_break TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_fold TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_raise TO 'ops'@'%';

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The three roles of sql/mysql/grants.sql: each verb goes well for those who may, and is refused to all others.
+set -u
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+if [ -z "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
+    echo "1..0 # SKIP no MySQL server of our own"
+    exit 0
+fi
+command=$ROWLOCK_TEST_COMMAND
+admin() { "$(command -v mariadb || command -v mysql)" --no-defaults --socket="$ROWLOCK_TEST_MYSQL_DIR/s.sock" --user=root "$@"; }
+users="'roles_watch'@'%', 'roles_app'@'%', 'roles_ops'@'%'"
+cleanup() { admin -e "DROP DATABASE IF EXISTS roles_db; DROP USER IF EXISTS $users"; }
+trap cleanup EXIT
+cleanup
+admin -e "CREATE DATABASE roles_db; CREATE USER $users"
+admin roles_db <sql/mysql/schema.sql
+sed "s/appdb/roles_db/; s/'watch'/'roles_watch'/; s/'app'/'roles_app'/; s/'ops'/'roles_ops'/" sql/mysql/grants.sql | admin
+
+# as ROLE VERB…: its exit status.
+as() {
+    local role=$1 where=${ROWLOCK_TEST_MYSQL_URL#*@}
+    shift
+    timeout 60 "$command" --url "mysql://roles_$role@${where%%/*}/roles_db" "$@" >/dev/null 2>&1
+    echo $?
+}
+denied=77
+
+is "a reader lists" "$(as watch list)" 0
+is "and shows" "$(as watch show x)" 1
+is "and takes no lock" "$(as watch run x -- true)" $denied
+is "a user takes a lock" "$(as app run x -- true)" 0
+is "waits for one" "$(as app run -w 5s x -- true)" 0
+is "takes several" "$(as app run x y -- true)" 0
+is "does a thing once" "$(as app run z --once a -- true)" 0
+is "checks the database" "$(as app check)" 0
+for role in watch app; do
+    is "$role does not break" "$(as $role break x --if-token 1)" $denied
+    is "$role raises no tokens" "$(as $role raise-tokens)" $denied
+done
+is "an operator sweeps" "$(as ops sweep --idle 1ms)" 0
+is "finds nothing to break" "$(as ops break x --if-token 1)" 1
+is "raises tokens" "$(as ops raise-tokens --new-identity)" 0
+is "and takes locks" "$(as ops run x -- true)" 0
+done_testing
