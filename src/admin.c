@@ -168,19 +168,42 @@ static void judge_access(struct checking *c, const struct rlk_facts *f)
            advice);
 }
 
+static const char *advise_on_replication(const struct rlk_facts *f)
+{
+    if (f->cut_off)
+        return "no lock is granted or renewed until the missing servers are back: start them, or "
+               "use a server that has a majority";
+    if (!f->replication_known)
+        return "ask whether a commit waits for the server that would be promoted; if it does not, "
+               "a failover can lose grants and repeat tokens: `rowlock raise-tokens` after each";
+    if (f->may_turn_late)
+        return "after that time a failover can lose grants and repeat tokens: raise "
+               "rpl_semi_sync_master_timeout (MySQL: rpl_semi_sync_source_timeout) to a day or "
+               "more, or `rowlock raise-tokens` after each failover";
+    return "a failover to a server that was behind loses grants and repeats tokens: make commits "
+           "wait for it (PostgreSQL: synchronous_standby_names, synchronous_commit=on; MySQL, "
+           "MariaDB: semi-synchronous), or `rowlock raise-tokens` after each failover";
+}
+
 static void judge_replication(struct checking *c, const struct rlk_facts *f)
 {
-    const char *advice =
-        !f->replication_known
-            ? "ask whether a commit waits for the server that would be promoted; if it does not, a "
-              "failover can lose grants and repeat tokens: `rowlock raise-tokens` after each"
-            : "a failover to a server that was behind loses grants and repeats tokens: make "
-              "commits "
-              "wait for it (PostgreSQL: synchronous_standby_names, synchronous_commit=on; MySQL, "
-              "MariaDB: semi-synchronous), or `rowlock raise-tokens` after each failover";
-    bool fine = f->replication_known && !f->replicates_late;
+    bool fine = f->replication_known && !f->replicates_late && !f->may_turn_late;
     report(c, "replication", f->replication[0] ? f->replication : "unknown",
-           fine ? ROWLOCK_FINE : ROWLOCK_WARNING, advice);
+           f->cut_off ? ROWLOCK_BAD
+           : fine     ? ROWLOCK_FINE
+                      : ROWLOCK_WARNING,
+           advise_on_replication(f));
+}
+
+static void judge_nodes(struct checking *c, const struct rlk_facts *f)
+{
+    static const rowlock_verdict verdicts[] = {
+        [RLK_NEVER] = ROWLOCK_FINE, [RLK_PERHAPS] = ROWLOCK_WARNING, [RLK_SURELY] = ROWLOCK_BAD};
+    if (f->nodes[0])
+        report(c, "nodes", f->nodes, verdicts[f->nodes_lag],
+               "under a lock that was granted on another node a read can miss the last holder's "
+               "work: write to one node only, or set wsrep_sync_wait=1 (MySQL: "
+               "group_replication_consistency=BEFORE) where the data is read");
 }
 
 static void judge_facts(struct checking *c, const struct examining *e)
@@ -208,6 +231,7 @@ static void judge_facts(struct checking *c, const struct examining *e)
     report(c, "durability", f->durability, f->durable ? ROWLOCK_FINE : ROWLOCK_WARNING,
            "a crash of the server can undo a grant that was answered, and repeat its token");
     judge_replication(c, f);
+    judge_nodes(c, f);
     judge_access(c, f);
     report(c, "pooler",
            f->pooled ? "one is in between, taken for one of transactions" : "none seen",

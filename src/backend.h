@@ -268,6 +268,9 @@ struct rlk_meta {
     int64_t token_floor;
 };
 
+/* May a read on one node miss what was committed on another before? PERHAPS: if more than one is written to. */
+enum rlk_lag { RLK_NEVER, RLK_PERHAPS, RLK_SURELY };
+
 /* The server, as rowlock_check() wants to know it: plain facts, judged by core. */
 struct rlk_facts {
     char server[128]; /* "PostgreSQL 15.3" */
@@ -284,7 +287,11 @@ struct rlk_facts {
     bool any_isolation; /* the isolation makes no difference to our steps on this connection */
     bool replication_known; /* as far as a server can know who copies it */
     bool replicates_late; /* a commit is answered before a replica that may be promoted has it */
-    char replication[96]; /* "1 standby, asynchronous" */
+    bool may_turn_late; /* it will be, when the replicas have been silent for a time */
+    bool cut_off; /* no commit is answered at present: those that it waits for are missing */
+    char replication[128]; /* "1 standby, asynchronous" */
+    char nodes[96]; /* where several nodes may take writes: which, and what their reads wait for */
+    enum rlk_lag nodes_lag;
     char access[64]; /* of a file: "file 0600, folder 0755"; "": the database is not one */
     bool others_read; /* any user of the machine may read the file, */
     bool others_write; /* and write or replace it */

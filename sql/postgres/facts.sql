@@ -2,7 +2,8 @@
 --
 -- columns: server, isolation, read_only, now, synchronous_commit, fsync, logged (all our tables are
 -- crash-safe), collation (of names), bytewise, may_lock (the function is there, and this role may
--- take locks), standbys (connected; NULL on a standby), synchronous_standby_names. Logical subscribers
+-- take locks), standbys (connected; NULL on a standby), synchronous_standby_names, whether one of them is
+-- waited for (NULL: this role may not know). Logical subscribers
 -- are no standbys; of the others anybody may see the process ids.
 
 /* rowlock:facts */
@@ -27,4 +28,5 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN
            (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication r WHERE r.state IS DISTINCT FROM 'backup' AND NOT EXISTS
                (SELECT FROM pg_catalog.pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')) END,
-       pg_catalog.current_setting('synchronous_standby_names')
+       pg_catalog.current_setting('synchronous_standby_names'),
+       (SELECT pg_catalog.bool_or(sync_state IN ('sync', 'quorum')) FROM pg_catalog.pg_stat_replication)

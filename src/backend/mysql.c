@@ -1149,19 +1149,133 @@ static enum rlk_class settle(struct conn *c, struct rlk_call *call, const struct
     return send_text(c, call, sql, (size_t)length);
 }
 
-/* Users with more privileges could write there all the same, which would be worse. */
+/* What SHOW says about replication, as far as this server has such a thing: else "". */
+struct replicas {
+    char read_only[16], super_read_only[16], innodb_read_only[16]; /* settings */
+    char log_bin[8], galera[8], sync_wait[8], group[48], single_primary[8], consistency[40];
+    char semi_enabled[8], semi_ms[24];
+    char nodes[16], ready[8], count[16], semi[8], semi_count[16]; /* status */
+    char member[24]; /* of a group; "": not known */
+};
+
+static void take_shown(struct replicas *r, const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        char *out;
+        size_t cap;
+    } known[] = {
+        {"read_only", r->read_only, sizeof r->read_only},
+        {"super_read_only", r->super_read_only, sizeof r->super_read_only},
+        {"innodb_read_only", r->innodb_read_only, sizeof r->innodb_read_only},
+        {"log_bin", r->log_bin, sizeof r->log_bin},
+        {"wsrep_on", r->galera, sizeof r->galera},
+        {"wsrep_sync_wait", r->sync_wait, sizeof r->sync_wait},
+        {"group_replication_group_name", r->group, sizeof r->group},
+        {"group_replication_single_primary_mode", r->single_primary, sizeof r->single_primary},
+        {"group_replication_consistency", r->consistency, sizeof r->consistency},
+        {"rpl_semi_sync_master_enabled", r->semi_enabled, sizeof r->semi_enabled},
+        {"rpl_semi_sync_source_enabled", r->semi_enabled, sizeof r->semi_enabled},
+        {"rpl_semi_sync_master_timeout", r->semi_ms, sizeof r->semi_ms},
+        {"rpl_semi_sync_source_timeout", r->semi_ms, sizeof r->semi_ms},
+        {"wsrep_cluster_size", r->nodes, sizeof r->nodes},
+        {"wsrep_ready", r->ready, sizeof r->ready},
+        {"Slaves_connected", r->count, sizeof r->count},
+        {"Rpl_semi_sync_master_status", r->semi, sizeof r->semi},
+        {"Rpl_semi_sync_source_status", r->semi, sizeof r->semi},
+        {"Rpl_semi_sync_master_clients", r->semi_count, sizeof r->semi_count},
+        {"Rpl_semi_sync_source_clients", r->semi_count, sizeof r->semi_count},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i].name, name) == 0)
+            rlk_copy_text(known[i].out, known[i].cap, value, strlen(value));
+    }
+}
+
+static enum rlk_class show(struct conn *c, struct rlk_call *call, const char *sql,
+                           struct replicas *r)
+{
+    const enum rlk_class class = command(c, call, sql);
+
+    if (class != RLK_DONE)
+        return class;
+    MYSQL_RES *result = mysql_store_result(c->mysql);
+    if (!result)
+        return failed(c, call, true);
+    for (MYSQL_ROW row; mysql_num_fields(result) == 2 && (row = mysql_fetch_row(result));)
+        take_shown(r, row[0] ? row[0] : "", row[1] ? row[1] : "");
+    mysql_free_result(result);
+    return RLK_DONE;
+}
+
+static bool is_on(const char *text)
+{
+    return strcmp(text, "ON") == 0;
+}
+
+/* Only a member that is ONLINE, and sees more than half of the group, can commit. MySQL tells it to those
+ * only who may read that table. */
+static enum rlk_class ask_member(struct conn *c, struct rlk_call *call, struct replicas *r)
+{
+    static const char sql[] =
+        "SELECT IF(MAX(MEMBER_ID = @@server_uuid AND MEMBER_STATE = 'ONLINE') = 0, 'not ONLINE',"
+        " IF(2 * SUM(MEMBER_STATE = 'UNREACHABLE') < COUNT(*), 'ONLINE', 'without majority'))"
+        " FROM performance_schema.replication_group_members";
+    struct rlk_call unheard = {.deadline_us = call->deadline_us};
+
+    if (!r->group[0])
+        return RLK_DONE;
+    const enum rlk_class class = ask(c, &unheard, sql, 0, r->member, sizeof r->member);
+    return c->dead ? class : RLK_DONE;
+}
+
+/* A node of a cluster that cannot commit at present. */
+static bool is_cut_off(const struct replicas *r)
+{
+    return (is_on(r->galera) && !is_on(r->ready)) ||
+           (r->group[0] && r->member[0] && strcmp(r->member, "ONLINE") != 0);
+}
+
+static enum rlk_class takes_no_writes(struct rlk_call *call, const char *why)
+{
+    rlk_diag_set(call, ER_OPTION_PREVENTS_STATEMENT, NULL, why);
+    return RLK_READONLY;
+}
+
+static bool is_set(const char *setting)
+{
+    return setting[0] && strcmp(setting, "OFF") != 0;
+}
+
+/* Users with more privileges could write to a server that is read-only all the same, which would be worse. */
 static enum rlk_class check_writable(struct conn *c, struct rlk_call *call)
 {
-    static const char sql[] = "SHOW GLOBAL VARIABLES WHERE Value <> 'OFF' AND Variable_name IN "
-                              "('read_only', 'super_read_only', 'innodb_read_only')";
-    char name[32] = "", text[80];
-    const enum rlk_class class = ask(c, call, sql, 0, name, sizeof name);
+    struct replicas r = {0};
+    enum rlk_class class = show(c, call,
+                                "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
+                                "('read_only', 'super_read_only', 'innodb_read_only', "
+                                "'wsrep_on', 'group_replication_group_name')",
+                                &r);
 
-    if (class != RLK_DONE || !name[0])
+    if (class == RLK_DONE && is_on(r.galera))
+        class = show(c, call, "SHOW GLOBAL STATUS WHERE Variable_name = 'wsrep_ready'", &r);
+    if (class == RLK_DONE)
+        class = ask_member(c, call, &r);
+    if (class != RLK_DONE)
         return class;
-    snprintf(text, sizeof text, "the server has %s set", name);
-    rlk_diag_set(call, ER_OPTION_PREVENTS_STATEMENT, NULL, text);
-    return RLK_READONLY;
+    if (is_set(r.super_read_only))
+        return takes_no_writes(call, "the server has super_read_only set");
+    if (is_set(r.read_only))
+        return takes_no_writes(call, "the server has read_only set");
+    if (is_set(r.innodb_read_only))
+        return takes_no_writes(call, "the server has innodb_read_only set");
+    if (is_cut_off(&r))
+        return takes_no_writes(
+            call, is_on(r.galera)
+                      ? "the node of Galera is not ready (wsrep_ready=OFF)"
+                      : "the member of the group is not ONLINE, or sees no majority of it");
+    return RLK_DONE;
 }
 
 /* The first of those hosts that are left to try. */
@@ -1498,55 +1612,6 @@ static enum rlk_class isolation(struct conn *c, struct rlk_call *call, struct rl
     return class;
 }
 
-/* What SHOW says about replication, as far as this server has such a thing: else "". */
-struct replicas {
-    char log_bin[8], galera[8], group[48], single_primary[8]; /* settings */
-    char nodes[16], proposals[24]; /* status, as the rest */
-    char count[16], semi_old[8], semi_new[8], semi_count[16];
-};
-
-static void take_shown(struct replicas *r, const char *name, const char *value)
-{
-    const struct {
-        const char *name;
-        char *out;
-        size_t cap;
-    } known[] = {
-        {"log_bin", r->log_bin, sizeof r->log_bin},
-        {"wsrep_on", r->galera, sizeof r->galera},
-        {"group_replication_group_name", r->group, sizeof r->group},
-        {"group_replication_single_primary_mode", r->single_primary, sizeof r->single_primary},
-        {"wsrep_cluster_size", r->nodes, sizeof r->nodes},
-        {"Gr_all_consensus_proposals_count", r->proposals, sizeof r->proposals},
-        {"Slaves_connected", r->count, sizeof r->count},
-        {"Rpl_semi_sync_master_status", r->semi_old, sizeof r->semi_old},
-        {"Rpl_semi_sync_source_status", r->semi_new, sizeof r->semi_new},
-        {"Rpl_semi_sync_master_clients", r->semi_count, sizeof r->semi_count},
-        {"Rpl_semi_sync_source_clients", r->semi_count, sizeof r->semi_count},
-    };
-
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strcmp(known[i].name, name) == 0)
-            rlk_copy_text(known[i].out, known[i].cap, value, strlen(value));
-    }
-}
-
-static enum rlk_class show(struct conn *c, struct rlk_call *call, const char *sql,
-                           struct replicas *r)
-{
-    const enum rlk_class class = command(c, call, sql);
-
-    if (class != RLK_DONE)
-        return class;
-    MYSQL_RES *result = mysql_store_result(c->mysql);
-    if (!result)
-        return failed(c, call, true);
-    for (MYSQL_ROW row; mysql_num_fields(result) == 2 && (row = mysql_fetch_row(result));)
-        take_shown(r, row[0] ? row[0] : "", row[1] ? row[1] : "");
-    mysql_free_result(result);
-    return RLK_DONE;
-}
-
 /* MySQL tells the number of its replicas to those only who may replicate; MariaDB tells everybody. */
 static enum rlk_class count_replicas(struct conn *c, struct rlk_call *call, struct replicas *r)
 {
@@ -1563,29 +1628,50 @@ static enum rlk_class count_replicas(struct conn *c, struct rlk_call *call, stru
     return RLK_DONE;
 }
 
-static bool is_on(const char *text)
+static void describe_group(const struct replicas *r, struct rlk_facts *out)
 {
-    return strcmp(text, "ON") == 0;
+    out->replication_known = r->member[0] != '\0';
+    if (out->replication_known)
+        snprintf(out->replication, sizeof out->replication, "Group Replication, this member: %s",
+                 r->member);
+    else
+        snprintf(out->replication, sizeof out->replication,
+                 "unknown: this user may not SELECT from "
+                 "performance_schema.replication_group_members");
 }
 
-/* Semi-synchronous replication that has lost its replicas says that it is off. */
+/* No timeout at all cannot be set: a day is as good as none. */
+static void describe_semi(const struct replicas *r, struct rlk_facts *out)
+{
+    static const long long day_ms = 86400000;
+
+    if (!is_on(r->semi) || strcmp(r->semi_count, "0") == 0) {
+        out->replicates_late = true;
+        snprintf(out->replication, sizeof out->replication,
+                 "semi-synchronous, but at present no commit waits for a replica");
+        return;
+    }
+    out->may_turn_late = atoll(r->semi_ms) < day_ms;
+    snprintf(out->replication, sizeof out->replication, "semi-synchronous, replicas: %s%s%s%s",
+             r->semi_count, out->may_turn_late ? " (asynchronous after " : "",
+             out->may_turn_late ? r->semi_ms : "", out->may_turn_late ? " ms)" : "");
+}
+
 static void describe_replicas(const struct replicas *r, struct rlk_facts *out)
 {
-    const bool semi = is_on(r->semi_old) || is_on(r->semi_new);
     char *text = out->replication;
     const size_t cap = sizeof out->replication;
 
     out->replication_known = true;
+    out->cut_off = is_cut_off(r);
     if (is_on(r->galera)) {
-        snprintf(text, cap, "Galera, nodes: %s", r->nodes);
+        snprintf(text, cap, "Galera, nodes: %s%s", r->nodes, out->cut_off ? ", not ready" : "");
     } else if (r->group[0]) {
-        out->replication_known = r->proposals[0] && strcmp(r->proposals, "0") != 0;
-        snprintf(text, cap, "%sGroup Replication%s", out->replication_known ? "" : "unknown: ",
-                 out->replication_known ? "" : " may or may not be running");
+        describe_group(r, out);
     } else if (!is_on(r->log_bin)) {
         snprintf(text, cap, "none, there is no binary log");
-    } else if (semi && strcmp(r->semi_count, "0") != 0) {
-        snprintf(text, cap, "semi-synchronous, replicas: %s", r->semi_count);
+    } else if (is_on(r->semi_enabled)) {
+        describe_semi(r, out);
     } else if (!r->count[0]) {
         out->replication_known = false;
         snprintf(text, cap,
@@ -1598,25 +1684,50 @@ static void describe_replicas(const struct replicas *r, struct rlk_facts *out)
     }
 }
 
+/* Where several nodes may write, does a read on one see what was committed on another before? Who writes
+ * where is not known to a node of Galera. A group in multi-primary mode is made for it. */
+static void describe_nodes(const struct replicas *r, struct rlk_facts *out)
+{
+    const bool group = strcmp(r->single_primary, "OFF") == 0;
+    const bool waits = strncmp(r->consistency, "BEFORE_AND", 10) == 0 ||
+                       strcmp(r->consistency, "BEFORE") == 0 ||
+                       strcmp(r->consistency, "AFTER") == 0;
+
+    if (is_on(r->galera) && strcmp(r->nodes, "1") != 0) {
+        snprintf(out->nodes, sizeof out->nodes, "Galera, wsrep_sync_wait %s", r->sync_wait);
+        out->nodes_lag = atoi(r->sync_wait) & 1 ? RLK_NEVER : RLK_PERHAPS;
+    } else if (r->group[0] && group) {
+        snprintf(out->nodes, sizeof out->nodes, "multi-primary, group_replication_consistency %s",
+                 r->consistency);
+        out->nodes_lag = waits ? RLK_NEVER : RLK_SURELY;
+    }
+}
+
 static enum rlk_class replication(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
 {
     struct replicas r = {0};
-    enum rlk_class class = show(c, call,
-                                "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
-                                "('log_bin', 'wsrep_on', 'group_replication_group_name')",
-                                &r);
+    enum rlk_class class =
+        show(c, call,
+             "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
+             "('log_bin', 'wsrep_on', 'wsrep_sync_wait', 'group_replication_group_name', "
+             "'group_replication_single_primary_mode', 'group_replication_consistency', "
+             "'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled', "
+             "'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout')",
+             &r);
 
     if (class == RLK_DONE)
         class = show(c, call,
                      "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_cluster_size', "
-                     "'Gr_all_consensus_proposals_count', "
-                     "'Slaves_connected', 'Rpl_semi_sync_master_status', "
+                     "'wsrep_ready', 'Slaves_connected', 'Rpl_semi_sync_master_status', "
                      "'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', "
                      "'Rpl_semi_sync_source_clients')",
                      &r);
+    if (class == RLK_DONE)
+        class = ask_member(c, call, &r);
     if (class == RLK_DONE && !r.count[0])
         class = count_replicas(c, call, &r);
     describe_replicas(&r, out);
+    describe_nodes(&r, out);
     return class;
 }
 

@@ -295,7 +295,7 @@ struct answer {
 };
 static const struct answer answers[RLK_STEP_COUNT] = {
     [RLK_STEP_META] = {'?', "nti"},
-    [RLK_STEP_FACTS] = {'1', "ttbmttBTBbIt"},
+    [RLK_STEP_FACTS] = {'1', "ttbmttBTBbItB"},
     [RLK_STEP_ACQUIRE] = {'1', "IBBbTINTIMMMITITTm"},
     [RLK_STEP_ACQUIRE_ALL] = {'*', "iIMm"},
     [RLK_STEP_ENQUEUE] = {'1', "inb"},
@@ -1088,20 +1088,21 @@ static bool is_one_of(const char *text, const char *one, const char *other)
 
 /* Standbys are counted where this server sends to; a standby does not know who else there is. */
 static void describe_standbys(const char *standbys, const char *sync_names, const char *commit,
-                              struct rlk_facts *out)
+                              const char *waited_for, struct rlk_facts *out)
 {
     bool some = strcmp(standbys, "0") != 0;
     bool waits = sync_names[0] && !is_one_of(commit, "off", "local");
     out->replication_known = standbys[0] != '\0';
     out->replicates_late = some && !waits;
+    out->cut_off = out->replication_known && waits && (!some || strcmp(waited_for, "f") == 0);
     if (!out->replication_known)
         snprintf(out->replication, sizeof out->replication, "unknown: this server is a standby");
     else if (!some)
         snprintf(out->replication, sizeof out->replication, "no standby is connected%s",
                  waits ? ", and commits wait for one" : "");
     else if (waits)
-        snprintf(out->replication, sizeof out->replication, "synchronous, standbys: %.10s",
-                 standbys);
+        snprintf(out->replication, sizeof out->replication, "synchronous, standbys: %.10s%s",
+                 standbys, out->cut_off ? ", and commits wait for another" : "");
     else
         snprintf(out->replication, sizeof out->replication,
                  "asynchronous, standbys: %.10s (%s%.20s)", standbys,
@@ -1130,7 +1131,8 @@ static enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_fac
     get_text(r, 0, 7, out->collation, sizeof out->collation);
     out->bytewise = get_bool(r, 0, 8);
     out->may_lock = get_bool(r, 0, 9);
-    describe_standbys(PQgetvalue(r, 0, 10), PQgetvalue(r, 0, 11), commit, out);
+    describe_standbys(PQgetvalue(r, 0, 10), PQgetvalue(r, 0, 11), commit, PQgetvalue(r, 0, 12),
+                      out);
     out->pooled = !p->adopted && !p->direct;
     PQclear(r);
     return RLK_DONE;

@@ -37,7 +37,12 @@ renewed() { [ "$(renewals "$standby")" -gt "$1" ]; }
 followed() { [ "$(renewals "$standby")" = "$(renewals "$primary")" ]; }
 semi_synchronous() {
     rl check --json
-    [ "$(replication value)" = "semi-synchronous, replicas: 1" ]
+    [ "$(replication value)" = "semi-synchronous, replicas: 1$1" ]
+}
+
+waits_for_none() {
+    rl check --json
+    [ "$(replication value)" = "semi-synchronous, but at present no commit waits for a replica" ]
 }
 
 two_servers() {
@@ -93,9 +98,19 @@ findings() {
             same "and is worth a warning" "$(replication verdict)" "warning"
             mysql_shell "$primary" -e 'SET GLOBAL rpl_semi_sync_master_enabled = 1'
             mysql_shell "$standby" -e 'SET GLOBAL rpl_semi_sync_slave_enabled = 1; STOP SLAVE; START SLAVE'
-            ok "a semi-synchronous one is seen" until_true 10 semi_synchronous
+            ok "a semi-synchronous one is seen" until_true 10 semi_synchronous " (asynchronous after 10000 ms)"
+            rl check --json
+            same "a timeout after which it is asynchronous is worth a warning" "$(replication verdict)" "warning"
+            mysql_shell "$primary" -e 'SET GLOBAL rpl_semi_sync_master_timeout = 86400000'
+            ok "one of a day is none" semi_synchronous ""
             rl check --json
             same "and is fine" "$(replication verdict)" "ok"
+            mysql_shell "$primary" -e 'SET GLOBAL rpl_semi_sync_master_timeout = 10000'
+            mysql_shell "$standby" -e 'STOP SLAVE'
+            ok "where no replica answers it is semi-synchronous by name alone" until_true 10 waits_for_none
+            rl check --json
+            same "which is worth a warning" "$(replication verdict)" "warning"
+            mysql_shell "$standby" -e 'START SLAVE'
             ;;
         *)
             has "a user without privileges cannot know" "$(replication value)" "unknown"

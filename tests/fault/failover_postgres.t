@@ -86,6 +86,12 @@ findings() {
     postgres_shell "$primary" "CREATE ROLE app LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO app"
     rl check --json --url "${ROWLOCK_URL/postgres@/app@}"
     same "a user without privileges sees the standby" "$(replication value)" "synchronous, standbys: 1"
+    postgres_stop "$standby"
+    exits "check is not content when the synchronous standby is gone" 1 check --json
+    same "since commits hang" "$(replication value)" "no standby is connected, and commits wait for one"
+    same "and no lock is granted" "$(replication verdict)" "bad"
+    SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start again"
+    ok "the standby is back" until_true 20 follows
 }
 
 failover() {

@@ -270,7 +270,8 @@ mariadb_init() {
     local dir=$1 program=mariadb-install-db
     shift
     [ -z "${MYSQL_BASEDIR:-}" ] || program=$MYSQL_BASEDIR/bin/mariadb-install-db
-    (unset TMPDIR; as_server "$program" "$@" --auth-root-authentication-method=normal --skip-test-db \
+    # With a tmpdir of its own: a server that starts removes the temporary tables of others in a shared one.
+    (unset TMPDIR; as_server "$program" "$@" --tmpdir="$dir" --auth-root-authentication-method=normal --skip-test-db \
         --skip-name-resolve) >"$dir/init.log" 2>&1 </dev/null || {
         cat "$dir/init.log" >&2
         return 1
@@ -285,7 +286,7 @@ CREATE USER root@'127.0.0.1';
 GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 SQL
     chmod 644 "$dir/init.sql"
-    (unset TMPDIR; as_server "$MYSQLD" "$@" --initialize-insecure --init-file="$dir/init.sql") \
+    (unset TMPDIR; as_server "$MYSQLD" "$@" --tmpdir="$dir" --initialize-insecure --init-file="$dir/init.sql") \
         >"$dir/init.log" 2>&1 </dev/null || {
         cat "$dir/init.log" >&2
         return 1

@@ -150,7 +150,34 @@ client_version() {
     sed -n 's/^libmysqlclient-dev_\([^_]*\)_.*/\1/p' "$1/VERSIONS"
 }
 
-for server in postgres_12 postgres_17 postgres_18 postgres_tls pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
+# cluster NAME VERSION SCRIPT: the tests of several nodes.
+cluster() {
+    local name=$1 version=$2 script=$3
+    if unshare --net true 2>/dev/null || unshare --user --map-current-user --net true 2>/dev/null; then
+        contract "$name" "$version" timeout 600 "$script" "$make" --no-print-directory cluster-tests
+    else
+        not_tested "$name" "this account may not make a network namespace"
+    fi
+}
+
+galera() {
+    if [ -z "$(find /usr/lib -name libgalera_smm.so 2>/dev/null)" ] || ! command -v wsrep_sst_rsync rsync >/dev/null; then
+        not_tested Galera "mariadb-server, galera-4 or rsync is not installed"
+        return
+    fi
+    cluster Galera "3 nodes, MariaDB of make check" tests/more/with-galera.sh
+}
+
+group_replication() {
+    local root=$cache/mysql-sid
+    if ! fetch mysql-sid tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev; then
+        not_tested "Group Replication" "it could not be fetched"
+        return
+    fi
+    MYSQL_BASEDIR=$root/usr cluster "Group Replication" "3 nodes, Oracle MySQL" tests/more/with-group.sh
+}
+
+for server in galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done
