@@ -297,6 +297,7 @@ static const struct answer answers[RLK_STEP_COUNT] = {
     [RLK_STEP_META] = {'?', "nti"},
     [RLK_STEP_FACTS] = {'1', "ttbmttBTBbItB"},
     [RLK_STEP_ACQUIRE] = {'1', "IBBbTINTIMMMITITTm"},
+    [RLK_STEP_ACQUIRE_USUAL] = {'1', "IBBbTINTIMMMITITTm"},
     [RLK_STEP_ACQUIRE_ALL] = {'*', "iIMm"},
     [RLK_STEP_ENQUEUE] = {'1', "inb"},
     [RLK_STEP_LEAVE] = {'1', "b"},
@@ -1206,8 +1207,8 @@ static enum rlk_class acquire_usual(struct pg *p, struct rlk_call *call,
     if (class != RLK_DONE)
         return class;
     *decided = PQgetisnull(r, 0, 0) || get_int(r, 0, 0) != 0;
-    if (*decided)
-        read_grant(r, claim, out);
+    if (*decided && !read_grant(r, claim, out))
+        return misfit(call, RLK_STEP_ACQUIRE_USUAL, &r);
     PQclear(r);
     return RLK_DONE;
 }
