@@ -10,7 +10,9 @@
 --
 -- `head` is what stands in the text before an object's own part, and `ours` is that part. Bodies are compared
 -- without lines that are comments, which the mysql shell may leave out, without differences of white space, and
--- without the quotes around names, which the file for DBAs does not have.
+-- without the quotes around names, which the file for DBAs does not have. What does not begin with our prefix is left
+-- out early, and all is compared as latin1: to look for a name in the text is dear, above all in utf8mb4. Our text has
+-- no character of another set.
 -- Elsewhere than at the beginning of a line `--` need not be a comment, so it is compared. Of parameters the names
 -- are compared: their types change no right.
 
@@ -39,7 +41,7 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
   FROM (SELECT n.kind, n.name, n.holder, n.definer, n.body, n.ours,
                n.invoker AND CONCAT(n.parameters, ' ', TRIM(REGEXP_REPLACE(REGEXP_REPLACE(
                                         REPLACE(n.body, '`', ''), '(?m)^ *-- .*$', ''), '[[:space:]]+', ' ')))
-               COLLATE utf8mb4_bin
+               COLLATE latin1_bin
                = CONCAT(REGEXP_REPLACE(REGEXP_REPLACE(
                             SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', 1), '[)][^)]*$', ''),
                             ' +(VARBINARY|VARCHAR|LONGTEXT|BIGINT|INT)[^,]*|[[:space:]]', ''),
@@ -48,42 +50,49 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
                n.kind = 'procedure' AND MIN(n.definer) OVER (PARTITION BY n.kind)
                                         <> MAX(n.definer) OVER (PARTITION BY n.kind) AS many
           FROM (SELECT f.kind, f.name, f.holder, f.definer, f.invoker,
-                       CONVERT(f.parameters USING utf8mb4) AS parameters, CONVERT(f.body USING utf8mb4) AS body,
+                       CONVERT(f.parameters USING latin1) AS parameters, CONVERT(f.body USING latin1) AS body,
                        SUBSTRING_INDEX(SUBSTRING_INDEX(g.text, f.head, -1), f.foot, 1) AS ours, f.head, g.text
-                  FROM (SELECT CONVERT(? USING utf8mb4) AS text) g
+                  FROM (SELECT CONVERT(? USING latin1) AS text) g
                   JOIN (SELECT 'procedure' AS kind, r.routine_name AS name, '' AS holder, r.definer,
                                r.routine_definition AS body, r.security_type = 'INVOKER' AS invoker,
-                               (SELECT GROUP_CONCAT(p.parameter_name ORDER BY p.ordinal_position)
-                                  FROM information_schema.parameters p
-                                 WHERE p.specific_schema = r.routine_schema AND p.specific_name = r.specific_name)
-                               AS parameters,
+                               q.parameters,
                                CONVERT(CONCAT('PROCEDURE IF NOT EXISTS `', r.routine_schema, '`.`', r.routine_name,
-                                              '`(') USING utf8mb4) AS head, ' ;' AS foot
+                                              '`(') USING latin1) AS head, ' ;' AS foot
                           FROM information_schema.routines r
+                          LEFT JOIN (SELECT p.specific_name, GROUP_CONCAT(p.parameter_name ORDER BY p.ordinal_position)
+                                            AS parameters
+                                       FROM information_schema.parameters p
+                                      WHERE p.specific_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                                        AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), p.specific_name) = 1
+                                      GROUP BY p.specific_name) q ON q.specific_name = r.specific_name
                          WHERE r.routine_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), r.routine_name) = 1
                            AND r.routine_type = 'PROCEDURE'
                         UNION ALL
                         SELECT 'table', t.table_name, '', '', CONCAT(t.table_type, ' ', IFNULL(t.engine, '')), 1, '',
                                CONVERT(CONCAT('TABLE IF NOT EXISTS `', t.table_schema, '`.`', t.table_name, '` (')
-                                       USING utf8mb4), ') ENGINE'
+                                       USING latin1), ') ENGINE'
                           FROM information_schema.tables t
                          WHERE t.table_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), t.table_name) = 1
                            AND (t.table_type <> 'BASE TABLE' OR IFNULL(t.engine, '') <> 'InnoDB')
                         UNION ALL
                         SELECT 'trigger', t.trigger_name, t.event_object_table, t.definer, '', 1, '',
                                CONVERT(CONCAT('TABLE IF NOT EXISTS `', t.event_object_schema, '`.`',
-                                              t.event_object_table, '` (') USING utf8mb4), ') ENGINE'
+                                              t.event_object_table, '` (') USING latin1), ') ENGINE'
                           FROM information_schema.triggers t
                          WHERE t.event_object_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), t.event_object_table) = 1
                         UNION ALL
                         SELECT 'column', c.column_name, c.table_name, '',
                                IF(c.extra LIKE '%GENERATED%', '', CONCAT('    ', c.column_name, ' ')), 1, '',
                                CONVERT(CONCAT('TABLE IF NOT EXISTS `', c.table_schema, '`.`', c.table_name, '` (')
-                                       USING utf8mb4), ') ENGINE'
+                                       USING latin1), ') ENGINE'
                           FROM information_schema.columns c
-                         WHERE c.table_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)) f
-                    ON LOCATE(f.head, g.text COLLATE utf8mb4_general_ci) > 0) n) o
+                         WHERE c.table_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), c.table_name) = 1) f
+                    ON LOCATE(f.head, g.text COLLATE latin1_swedish_ci) > 0) n) o
  WHERE CASE o.kind WHEN 'procedure' THEN o.same IS NULL OR NOT o.same OR (o.many AND o.definer <> CURRENT_USER())
-                   WHEN 'column' THEN o.body = '' OR LOCATE(o.body, o.ours COLLATE utf8mb4_general_ci) = 0
+                   WHEN 'column' THEN o.body = '' OR LOCATE(o.body, o.ours COLLATE latin1_swedish_ci) = 0
                    ELSE TRUE END
  ORDER BY o.kind, o.name
