@@ -151,6 +151,10 @@ acquire: BEGIN
       INTO v_last, v_newest, v_stands, v_own, v_first
       FROM rowlock_tokens t LEFT JOIN rowlock_locks l ON l.name = p_name AND l.slot = 0
      WHERE t.name = p_name;
+    IF v_last IS NULL THEN
+        -- It has no counter, but it may have a line.
+        SELECT MIN(ticket) INTO v_first FROM rowlock_waiters WHERE name = p_name;
+    END IF;
     IF v_newest <> 0 AND v_stands = 0 THEN
         SELECT IFNULL(MAX(IF(expires > v_now AND (owner <> p_owner OR attempt = p_attempt)
                              AND (p_permits = 0 OR permits <> p_permits OR attempt = p_attempt), 2, 1)), 0),

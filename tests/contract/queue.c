@@ -128,6 +128,24 @@ static void nobody_overtakes(const struct contract *c)
     guest_close(&g);
 }
 
+/* A name that was never granted, or whose counter a sweep has taken, has a line as any other. */
+static void nobody_overtakes_at_first(const struct contract *c)
+{
+    struct guest g;
+    guest_open(&g, c, "first of all", 0);
+    leave_ticket(c, "first of all", 10, in_an_hour());
+    for (int permits = -1; permits < 3; permits++) {
+        g.how.permits = permits;
+        guest_tries(&g, ROWLOCK_BUSY, "a new name is not for newcomers while somebody waits");
+    }
+    g.how.permits = 0;
+    g.how.unfair = 1;
+    guest_tries(&g, ROWLOCK_OK, "unless they ask to pass by");
+    guest_releases(&g, ROWLOCK_OK, "and release");
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'first of all'");
+    guest_close(&g);
+}
+
 /* Who is before us by his ticket may have come after us: the number counts. */
 static void tickets_decide(const struct contract *c)
 {
@@ -544,6 +562,7 @@ void contract_queue(const struct contract *c)
     char *url = NULL;
     in_order(c);
     nobody_overtakes(c);
+    nobody_overtakes_at_first(c);
     tickets_decide(c);
     nothing_left(c);
     uncontended(c);
