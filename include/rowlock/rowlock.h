@@ -393,8 +393,9 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  *
  * A granted lock is a commit: it is there when the server comes back from a crash. A try never waits
  * for another's transaction; but a SQLite file has room for one writer at a time, and a try on a free
- * lock waits for it up to a second before it says BUSY. An expired lock is taken over here; no sweeping
- * is needed for that.
+ * lock waits for it up to a second before it says BUSY. So on a server a try may say BUSY of a free lock,
+ * without a holder, at the moment when a sweep takes its idle counter. An expired lock is taken over here;
+ * no sweeping is needed for that.
  *
  * WAITING. Whoever must wait takes a ticket, a row under a short lease of its own, and is granted the lock
  * in the order of tickets; newcomers do not overtake, unless they ask to (unfair). Writers therefore get

@@ -620,7 +620,7 @@ BEGIN
 END //
 
 -- See fold.sql. The candidates are read without locks; each is then locked by its key and looked at
--- again: a grant since then has changed its granted, and one in flight holds it locked.
+-- again: a grant since then has changed its token, however old it may be, and one in flight holds it locked.
 CREATE PROCEDURE IF NOT EXISTS rowlock_fold(p_idle BIGINT, p_batch INT, p_dry INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
@@ -628,7 +628,7 @@ BEGIN
     DECLARE v_done, v_count INT DEFAULT 0;
     DECLARE v_cut, v_token, v_floor BIGINT;
     DECLARE idle CURSOR FOR
-        SELECT t.name FROM rowlock_tokens t LEFT JOIN rowlock_locks l ON l.name = t.name
+        SELECT t.name, t.token FROM rowlock_tokens t LEFT JOIN rowlock_locks l ON l.name = t.name
          WHERE t.granted <= v_cut AND l.name IS NULL ORDER BY t.name LIMIT p_batch;
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_done = 1;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
@@ -639,12 +639,12 @@ BEGIN
     OPEN idle;
     each_name: LOOP
         SET v_done = 0;
-        FETCH idle INTO v_name;
+        FETCH idle INTO v_name, v_token;
         IF v_done THEN
             LEAVE each_name;
         END IF;
         SELECT token INTO v_token FROM rowlock_tokens
-         WHERE name = v_name AND granted <= v_cut FOR UPDATE SKIP LOCKED;
+         WHERE name = v_name AND token = v_token FOR UPDATE SKIP LOCKED;
         IF NOT v_done THEN
             SET v_count = v_count + 1;
             IF NOT p_dry THEN

@@ -6,16 +6,20 @@
 --
 -- Atomic: one statement. The floor's row is locked first and until the commit; whoever creates a
 -- counter share-locks it (rowlock_grant in schema.sql), so none starts below what is folded here. A
--- counter that a grant holds is passed over, one with a lock standing stays.
+-- counter that a grant holds is passed over, one with a lock standing stays; and so does one that has another
+-- token than this statement's snapshot shows: the lock granted since then is not in that snapshot.
 
 /* rowlock:fold */
 WITH floor AS MATERIALIZED (
     SELECT token_floor FROM rowlock_meta WHERE id = 1 FOR UPDATE
-), idle AS MATERIALIZED (
-    SELECT t.name FROM rowlock_tokens t, floor
+), seen AS MATERIALIZED (
+    SELECT t.name, t.token FROM rowlock_tokens t, floor
      WHERE t.granted <= (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint - $1::bigint
        AND NOT EXISTS (SELECT FROM rowlock_locks l WHERE l.name = t.name)
-     ORDER BY t.name LIMIT $2::bigint FOR UPDATE OF t SKIP LOCKED
+     ORDER BY t.name LIMIT $2::bigint
+), idle AS MATERIALIZED (
+    SELECT t.name FROM rowlock_tokens t JOIN seen s ON t.name = s.name AND t.token = s.token
+       FOR UPDATE OF t SKIP LOCKED
 ), gone AS (
     DELETE FROM rowlock_tokens t USING idle i WHERE t.name = i.name AND NOT $3::boolean RETURNING t.token
 ), raised AS (

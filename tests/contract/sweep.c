@@ -5,6 +5,10 @@
  */
 #include "contract.h"
 
+#include "crowd.h"
+#include "scene.h"
+
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +251,124 @@ static void folds_many(const struct contract *c, rowlock_db *db)
                "the floor does not sink");
 }
 
+/* ---- a counter sweep beside grants */
+
+enum { ROUNDS = 300 };
+struct folder {
+    const struct contract *c;
+    rowlock_db *db;
+    void *gate;
+    atomic_bool stop;
+    int result;
+};
+
+static int fold(void *argument)
+{
+    struct folder *f = argument;
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    how.idle_ms = 1;
+    do
+        f->result = rowlock_sweep(f->db, &how, NULL);
+    while (!f->stop && f->result == ROWLOCK_OK);
+    return 0;
+}
+
+static void folds_beside(const char *url, rowlock_db *db)
+{
+    rowlock_lock *lock = must_lock(db, "beside");
+    struct folder f = {.db = must_open(url), .result = ROWLOCK_OK};
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    int wrong = 0;
+    how.ttl_ms = 30000;
+    how.wait_ms = ROWLOCK_FOREVER;
+    struct helper *helper = helper_start(fold, &f);
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t token = 0, when = 0;
+        wrong += rowlock_acquire(lock, &how) != ROWLOCK_OK;
+        wrong += rowlock_last_grant(db, "beside", &token, &when) != ROWLOCK_OK;
+        wrong += rowlock_downgrade(lock, ROWLOCK_SHARED) != ROWLOCK_OK;
+        wrong += rowlock_release(lock) != ROWLOCK_OK;
+    }
+    f.stop = true;
+    helper_join(helper);
+    tap_is_int(wrong, 0, "beside a counter sweep a grant stands, and can be downgraded");
+    is_result(f.db, f.result, ROWLOCK_OK, "the sweep goes on");
+    rowlock_lock_close(lock);
+    rowlock_db_close(f.db);
+}
+
+/* Holds a sweep up after it has looked which counters are idle: PostgreSQL's before it locks them, the others'
+ * as it removes the first. */
+static void close_gate(struct folder *f)
+{
+    const struct contract *c = f->c;
+    f->gate = c->raw->open(c->url);
+    if (is_postgres(c)) {
+        raw_run(c->raw, f->gate, "BEGIN");
+        raw_run(c->raw, f->gate, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
+        return;
+    }
+    raw_run(c->raw, f->gate, "DO GET_LOCK('sweep gate', 0)");
+    raw_run(c->raw, f->gate,
+            "CREATE TRIGGER %sgate BEFORE DELETE ON %stokens FOR EACH ROW BEGIN "
+            "DO GET_LOCK('sweep here', 0); DO GET_LOCK('sweep gate', 60); END",
+            PREFIX, PREFIX);
+}
+
+static void open_gate(struct folder *f)
+{
+    raw_run(f->c->raw, f->gate, is_postgres(f->c) ? "COMMIT" : "DO RELEASE_LOCK('sweep gate')");
+}
+
+static bool is_held_up(void *context)
+{
+    const struct folder *f = context;
+    return db_int(f->c->raw, f->c->url,
+                  is_postgres(f->c)
+                      ? "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                        "AND query LIKE '%%rowlock:fold%%%s%%'"
+                      : "SELECT IS_USED_LOCK('sweep here') IS NOT NULL /* %s */",
+                  PREFIX) > 0;
+}
+
+/* Made when the sweep had yet to look, committed when it had: such a grant keeps its counter. Without it a downgrade
+ * finds nothing, and a guard neither. */
+static void granted_meanwhile(const struct contract *c, const char *url)
+{
+    struct folder f = {.c = c, .db = must_open(url), .stop = true};
+    void *session = c->raw->open(c->url);
+    rowlock_db *db = adopt_with(c, session, PREFIX);
+    rowlock_lock *lock = must_lock(db, "granted meanwhile");
+    db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
+    db_exec(c->raw, c->url,
+            "INSERT INTO %stokens (name, token, granted) VALUES ('a', 1, 1), ('granted meanwhile', "
+            "1, 1)",
+            PREFIX);
+    close_gate(&f);
+    raw_run(c->raw, session, "%s", c->begin);
+    is_result(db, rowlock_tx_acquire(lock, db, NULL), ROWLOCK_OK, "a lock is granted");
+    sleep_ms(20);
+    struct helper *helper = helper_start(fold, &f);
+    tap_ok(comes_true(is_held_up, &f), "a counter sweep has looked");
+    raw_run(c->raw, session, "COMMIT");
+    open_gate(&f);
+    helper_join(helper);
+    is_result(f.db, f.result, ROWLOCK_OK, "when the grant is committed it goes on");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %stokens WHERE name = 'a'", PREFIX), 0,
+               "and takes what is idle");
+    tap_is_int(db_int(c->raw, c->url, "SELECT token FROM %stokens WHERE name <> 'a'", PREFIX), 2,
+               "but not the counter of that lock");
+    is_result(db, rowlock_downgrade(lock, ROWLOCK_SHARED), ROWLOCK_OK, "which can be downgraded");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
+    if (!is_postgres(c))
+        raw_run(c->raw, f.gate, "DROP TRIGGER %sgate", PREFIX);
+    c->raw->close(f.gate);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    c->raw->close(session);
+    rowlock_db_close(f.db);
+}
+
 void contract_sweep(const struct contract *c)
 {
     char *url = fresh_tables(c, PREFIX);
@@ -257,6 +379,9 @@ void contract_sweep(const struct contract *c)
     renewed_meanwhile(c, url);
     folds(c, db);
     folds_many(c, db);
+    folds_beside(url, db);
+    if (c->has_server)
+        granted_meanwhile(c, url);
     rowlock_db_close(db);
     drop_tables(c, PREFIX, url);
 }
