@@ -24,9 +24,10 @@ WITH_SQLITE ?= 1
 WITH_CURSES ?= 1
 $(foreach w,WITH_POSTGRES WITH_MYSQL WITH_SQLITE WITH_CURSES,$(if $(filter 0 1,$($(w))),,$(error $(w) must be 0 or 1)))
 
-# Set by the check-asan, check-ubsan, check-tsan and coverage targets.
+# Set by the check-asan, check-ubsan, check-tsan, coverage and fuzz targets.
 SANITIZE ?=
 COVERAGE ?= 0
+FUZZING ?= 0
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -113,6 +114,9 @@ endif
 ifeq ($(COVERAGE),1)
 OUR_CFLAGS += --coverage
 OUR_LDFLAGS += --coverage
+endif
+ifeq ($(FUZZING),1)
+OUR_CFLAGS += -fsanitize=fuzzer-no-link
 endif
 
 ALL_CFLAGS = $(OUR_CPPFLAGS) $(OUR_CFLAGS) $(OBJ_CFLAGS) $(CPPFLAGS) $(CFLAGS)
@@ -233,7 +237,7 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 # --- Tests
 
 # Programs are called test_*.c. The other files beside them, and those in tests/lib, are helpers of all.
-TEST_DIRS := unit contract interleave multi fault abi cluster
+TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,unit fuzz contract interleave multi fault abi cluster)
 TEST_SRCS := $(call for_backends,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/test_*.c)))
 TEST_PROGRAMS := $(TEST_SRCS:%.c=$(BUILD)/%)
 TEST_HELPERS := $(filter-out $(foreach d,$(TEST_DIRS),tests/$(d)/test_%),\
@@ -294,8 +298,8 @@ check:
 run-all-tests: test-programs
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 $(SERVERS) $(call run_tests,$(ALL_TESTS))
 
-QUICK_TESTS = $(call tests_in,unit abi) $(filter $(call tests_in,contract),$(call tests_of,sqlite))
-## check-quick: unit, ABI and SQLite tests; needs no server
+QUICK_TESTS = $(call tests_in,unit fuzz abi) $(filter $(call tests_in,contract),$(call tests_of,sqlite))
+## check-quick: unit, fuzz, ABI and SQLite tests; needs no server
 check-quick: test-programs
 	$(Q)$(TEST_ENV) $(call run_tests,$(QUICK_TESTS))
 
@@ -346,6 +350,32 @@ VALGRIND := valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-
 run-valgrind-tests: test-programs
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 ROWLOCK_TEST_TIMEOUT=1200 ROWLOCK_TEST_WRAPPER='$(VALGRIND)' \
 	    $(SERVERS) $(call run_tests,$(filter-out %.t,$(call tests_in,unit contract fault)))
+
+# A target is a test that `make check` feeds its corpus. A finding stays in build/fuzz; once it is mended, it
+# belongs to the corpus.
+FUZZ_SECONDS ?= 20
+FUZZ_TARGETS := $(patsubst tests/fuzz/test_%.c,%,$(shell grep -l LLVMFuzzerTestOneInput \
+                $(wildcard tests/fuzz/test_*.c) /dev/null))
+FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(BUILD)/tests/fuzz/fuzz_%)
+
+$(FUZZ_PROGRAMS): $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/test_%.o $(TEST_HELPERS_A) $(LIB_A)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $< $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS)
+
+.PHONY: fuzz run-fuzz
+## fuzz: each target of tests/fuzz for FUZZ_SECONDS (20) with libFuzzer and sanitizers; installs clang
+fuzz:
+	@tools/install-deps.sh all fuzz
+	@$(MAKE) --no-print-directory run-fuzz CC=clang SANITIZE=address,undefined FUZZING=1 WERROR=0
+
+run-fuzz: $(FUZZ_PROGRAMS)
+	$(Q)mkdir -p $(FUZZ_TARGETS:%=build/fuzz/%)
+	$(Q)failed=; for target in $(filter $(or $(TESTS),%),$(FUZZ_TARGETS)); do \
+	    echo "  FUZZ  $$target"; \
+	    $(BUILD)/tests/fuzz/fuzz_$$target -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 \
+	        -artifact_prefix=build/fuzz/$$target- build/fuzz/$$target tests/fuzz/corpus/$$target \
+	        >build/fuzz/$$target.log 2>&1 || { failed=1; tail -n 40 build/fuzz/$$target.log >&2; }; \
+	done; [ -z "$$failed" ]
 
 ## coverage: every test, then how much of each source file they reached
 coverage:

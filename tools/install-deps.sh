@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing rowlock needs, and only those that are missing.
 #
-# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind]...
+# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind | fuzz]...
 #   sqlite    build with the embedded database only (enough for `make demo`)
 #   all       build with every database, and run `make check` (the default)
 #   more      what `make check-more` needs besides
 #   lint      what `make lint` and `make format` need
 #   valgrind  what `make check-valgrind` needs besides
+#   fuzz      what `make fuzz` needs besides
 #
 # A need is written as PACKAGE, or as COMMAND=PACKAGE where any program of that name will do.
 set -euo pipefail
@@ -19,6 +20,7 @@ more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pg
 lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
     shellcheck=shellcheck man=man-db)
 valgrind_needs=(valgrind=valgrind libc6-dbg)
+fuzz_needs=(clang=clang libclang-rt-14-dev)
 
 needs=()
 for group in "${@:-all}"; do
@@ -28,8 +30,9 @@ for group in "${@:-all}"; do
         more) needs+=("${more_needs[@]}") ;;
         lint) needs+=("${lint_needs[@]}") ;;
         valgrind) needs+=("${valgrind_needs[@]}") ;;
+        fuzz) needs+=("${fuzz_needs[@]}") ;;
         *)
-            echo "usage: $0 [sqlite | all | more | lint | valgrind]..." >&2
+            echo "usage: $0 [sqlite | all | more | lint | valgrind | fuzz]..." >&2
             exit 64
             ;;
     esac

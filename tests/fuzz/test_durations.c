@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Durations of the command line.
+ */
+#include "fuzz.h"
+
+#include "cli/options.c"
+
+/* What else options.c calls, and no duration needs. */
+void complain(const char *format, ...)
+{
+    (void)format;
+}
+
+void *must_have(void *memory)
+{
+    return memory;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size);
+    int64_t ms = -1;
+    if (parse_duration(text, &ms)) {
+        fuzz_must(ms >= 0);
+        fuzz_must(strspn(text, "0123456789.mshd") == strlen(text) &&
+                  strcspn(text, "0123456789") < strlen(text));
+    }
+    free(text);
+    return 0;
+}
