@@ -99,6 +99,7 @@ typedef struct rowlock_row {
  *  - PostgreSQL above READ COMMITTED: the row changed after the snapshot of the transaction.
  *  - SQLite: another transaction writes the file, or has written it after your transaction first read. The
  *    lock is that of the whole file.
+ * It does not hold between two nodes that both take writes (Galera, Group Replication): use rowlock_touch().
  *
  * OK; GONE; ESERVER if a row policy lets you read the row and not lock it; EINVAL if a column cannot take its part of the key, or if that is NULL. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_read(rowlock_table *table, const rowlock_value *key,
@@ -153,6 +154,7 @@ ROWLOCK_API void rowlock_change_options_init(rowlock_change_options *options);
  *  update  sets columns (or what set says).
  *  touch   sets nothing: for what belongs to the row but stands elsewhere.
  *  expect  changes nothing: the rows have these versions and, inside a transaction, keep them until it ends.
+ *          Not between two nodes that both take writes: there use touch.
  *  insert  makes new rows, of the first version. On MySQL and MariaDB inserting several fires triggers before
  *          updates for rows that are there.
  *  remove  deletes rows.

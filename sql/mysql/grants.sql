@@ -13,6 +13,9 @@ GRANT SELECT ON appdb.rowlock_once TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_walks TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_meta TO 'watch'@'%';
 
+-- Where the server is a member of a group (MySQL Group Replication), so that one without majority is passed over:
+-- GRANT SELECT ON performance_schema.replication_group_members TO 'watch'@'%', 'app'@'%', 'ops'@'%';
+
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_locks TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_waiters TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'app'@'%';
