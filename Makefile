@@ -178,8 +178,8 @@ $(BUILD)/src/statements.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
 $(BUILD)/src/statements.o: $(BUILD)/statements.inc
 $(CLI_OBJS): OBJ_CFLAGS = $(CLI_CFLAGS)
 
-# The folders are named too, so that a file that went away is noticed.
-$(BUILD)/statements.inc: tools/embed-sql.awk $(SQL_FILES) $(SQL_DIRS)
+# The folders are named too, so that a file that went away is noticed; and this file, which chooses among them.
+$(BUILD)/statements.inc: Makefile tools/embed-sql.awk $(SQL_FILES) $(SQL_DIRS)
 	@mkdir -p $(@D)
 	$(say) SQL $@
 	$(Q)$(AWK) -f tools/embed-sql.awk $(SQL_FILES) > $@

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the contract tests on versions of the databases that Debian stable does not have, over TLS, and through
-# pgbouncer, and ends with a table of what was tested. `make check-more` calls it.
+# pgbouncer, on clusters, and in every order of steps, and ends with a table of what was tested. `make check-more` calls it.
 #
 # usage: tests/more/run.sh [WORD…]     only the servers with one of the words in their name
 #   ALLOW_MISSING=1   a server that could not be had does not fail the run (it still counts as not tested)
@@ -111,6 +111,12 @@ postgres_tls() {
         "$make" --no-print-directory contract-postgres
 }
 
+# Every order of the steps of three sessions takes 20 minutes: make check tries a sixteenth of the shorter ones.
+postgres_orders() {
+    contract "PostgreSQL, all orders" "the one of make check" env ROWLOCK_TEST_ORDERS=all ROWLOCK_TEST_TIMEOUT=7200 \
+        "$make" --no-print-directory check-postgres TESTS=interleave/postgres
+}
+
 mariadb_tls() {
     tls "MariaDB, TLS" "the one of make check" tests/lib/with-mysql.sh tests/more/with-tls.sh \
         "$make" --no-print-directory contract-mysql
@@ -161,7 +167,8 @@ cluster() {
 }
 
 galera() {
-    if [ -z "$(find /usr/lib -name libgalera_smm.so 2>/dev/null)" ] || ! command -v wsrep_sst_rsync rsync >/dev/null; then
+    if [ -z "$(find /usr/lib -name libgalera_smm.so 2>/dev/null)" ] || ! command -v wsrep_sst_rsync >/dev/null ||
+        ! command -v rsync >/dev/null; then
         not_tested Galera "mariadb-server, galera-4 or rsync is not installed"
         return
     fi
@@ -177,7 +184,7 @@ group_replication() {
     MYSQL_BASEDIR=$root/usr cluster "Group Replication" "3 nodes, Oracle MySQL" tests/more/with-group.sh
 }
 
-for server in galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done
