@@ -1,10 +1,11 @@
 -- What rowlock_check() wants to know of the server.
 --
 -- ? database  ? ? ? ? our four tables  ? database  ? the table of locks
--- ? database  ? ? ? the procedures that grant, renew and stand in line
+-- ? database  ? ? ? the procedures that grant, renew and stand in line  ? database  ? ? ? the tables that they write to
 -- columns: server, read_only, now, innodb_flush_log_at_trx_commit, engines (of our tables, distinct),
--- type of rowlock_locks.name, may_lock (those procedures are there and this user may call them). The
--- isolation has another name on each server: the driver asks SHOW.
+-- type of rowlock_locks.name, may_lock (those procedures are there and this user may call them, and read, insert and
+-- update what they do; that it may delete too is shown for no table). The isolation has another name on each
+-- server: the driver asks SHOW.
 
 /* rowlock:facts */
 SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION()),
@@ -17,3 +18,6 @@ SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION()),
          WHERE c.TABLE_SCHEMA = ? AND c.TABLE_NAME = ? AND c.COLUMN_NAME = 'name'),
        (SELECT COUNT(*) = 3 FROM information_schema.ROUTINES r
          WHERE r.ROUTINE_SCHEMA = ? AND r.ROUTINE_NAME IN (?, ?, ?))
+           AND (SELECT COUNT(*) = 3 FROM information_schema.COLUMNS c
+                 WHERE c.TABLE_SCHEMA = ? AND c.TABLE_NAME IN (?, ?, ?) AND c.COLUMN_NAME = 'name'
+                   AND c.PRIVILEGES LIKE '%select,insert,update%')

@@ -47,7 +47,7 @@ extern const struct rlk_backend rlk_backend_mysql;
 enum {
     OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
     OLDEST_MARIADB = 100600, /* SKIP LOCKED */
-    VALUES_MAX = 12, /* of acquire */
+    VALUES_MAX = 15, /* of facts */
     COLUMNS_MAX = 18, /* of acquire */
     KEPT_MAX = 32, /* statements of the caller's own tables, prepared on one connection */
     BELLS_MAX =
@@ -1758,6 +1758,10 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     give_name(&x, c->texts, "grant", grants);
     give_name(&x, c->texts, "renew", renews);
     give_name(&x, c->texts, "enqueue", enqueues);
+    give_text(&x, c->texts->schema);
+    give_text(&x, locks);
+    give_text(&x, waits);
+    give_text(&x, tokens);
     take_text(&x, out->server, sizeof out->server);
     take(&x, '.', read_only, sizeof read_only - 1); /* a number, or in newer versions a word */
     take_us(&x, &out->now_us);

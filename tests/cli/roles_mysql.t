@@ -38,6 +38,11 @@ for role in watch app; do
     is "$role does not break" "$(as $role break x --if-token 1)" $denied
     is "$role raises no tokens" "$(as $role raise-tokens)" $denied
 done
+for table in locks waiters tokens; do
+    admin -e "REVOKE INSERT ON roles_db.rowlock_$table FROM 'roles_app'@'%'"
+    is "check sees that a user may not write $table" "$(as app check)" 1
+    admin -e "GRANT INSERT ON roles_db.rowlock_$table TO 'roles_app'@'%'"
+done
 is "an operator sweeps" "$(as ops sweep --idle 1ms)" 0
 is "finds nothing to break" "$(as ops break x --if-token 1)" 1
 is "raises tokens" "$(as ops raise-tokens --new-identity)" 0
