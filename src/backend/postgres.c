@@ -314,7 +314,7 @@ static const struct answer answers[RLK_STEP_COUNT] = {
     [RLK_STEP_EXPIRED] = {'*', ROW "m"},
     [RLK_STEP_SWEEP] = {'*', ROW "m"},
     [RLK_STEP_FOLD] = {'1', "n"},
-    [RLK_STEP_BREAK] = {'?', ROW "mb"},
+    [RLK_STEP_BREAK] = {'?', ROW "m"},
     [RLK_STEP_GUARD] = {'?', "ib"},
     [RLK_STEP_RAISE] = {'1', "i"},
 };
