@@ -43,6 +43,8 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
 {
     struct rlk_term term = rlk_term_of(sent_us, row->expires_us, row->now_us);
     term.ttl_us = row->ttl_us;
+    if (term.deadline_us > sent_us + row->ttl_us) /* whatever the server says */
+        term.deadline_us = sent_us + row->ttl_us;
     lock->state = RLK_HOLDING;
     lock->depth = 1;
     lock->token = row->token;

@@ -24,6 +24,7 @@ struct inspecting {
     int found; /* how many */
     int warned; /* and how many that are no more than a risk */
     bool mended; /* install mends all of them */
+    bool misfit; /* the answer has another shape than was asked for */
     char object[160]; /* the first that matters most */
     char problem[300];
 };
@@ -36,9 +37,10 @@ static void start_inspecting(void *context)
 
 static int take_object(void *context, const rowlock_value *cells, size_t count)
 {
-    enum { OBJECT, PROBLEM, MENDED, INSPECTED };
+    enum { OBJECT, PROBLEM, MENDED };
     struct inspecting *i = context;
-    if (count < INSPECTED || !cells[OBJECT].text || !cells[PROBLEM].text)
+    i->misfit = i->misfit || !rlk_cells_fit("ttB", cells, count);
+    if (i->misfit)
         return 1;
     bool warning = cells[MENDED].kind == ROWLOCK_NULL;
     bool mended = warning || cells[MENDED].number != 0;
@@ -67,6 +69,8 @@ static enum rlk_class run_objects(rowlock_db *db, struct rlk_call *call, void *c
     enum rlk_class class = db->backend->query(db->conn, call, &query);
     if (class == RLK_SCHEMA) /* not even the database is there: nothing is by our names */
         return RLK_DONE;
+    if (class == RLK_DONE && ((struct inspecting *)context)->misfit)
+        return rlk_diag_misfit(call, RLK_STEP_LIST); /* ESCHEMA, as of any read */
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 
@@ -367,6 +371,15 @@ static int give_row(void *context, const struct rlk_row *row)
     return l->stopped;
 }
 
+/* A full page that ends no further than where it began would be asked for again and again. */
+static enum rlk_class check_page(struct rlk_call *call, enum rlk_step step,
+                                 const struct rlk_row *after, const struct rlk_row *last)
+{
+    int order = strcmp(last->name, after->name);
+    bool further = order > 0 || (order == 0 && last->slot > after->slot);
+    return further ? RLK_DONE : rlk_diag_misfit(call, step);
+}
+
 /* A page that broke off is asked for again from where it got to. */
 static enum rlk_class run_list(rowlock_db *db, struct rlk_call *call, void *context)
 {
@@ -376,6 +389,8 @@ static enum rlk_class run_list(rowlock_db *db, struct rlk_call *call, void *cont
     struct rlk_row after = l->last;
     enum rlk_class class =
         db->backend->list(db->conn, call, l->name, after.name, slot, LIST_PAGE, give_row, l);
+    if (class == RLK_DONE && l->seen >= LIST_PAGE && !l->stopped)
+        return check_page(call, RLK_STEP_LIST, &after, &l->last);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 
@@ -441,6 +456,14 @@ static int give_waiter(void *context, const struct rlk_waiter *in)
     return l->stopped;
 }
 
+static bool is_further(const struct rlk_waiter *w, const struct rlk_waiter *than)
+{
+    int order = strcmp(w->name, than->name);
+    if (order != 0)
+        return order > 0;
+    return w->ticket != than->ticket ? w->ticket > than->ticket : w->attempt > than->attempt;
+}
+
 static enum rlk_class run_waiters(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct listing_waiters *l = context;
@@ -448,6 +471,8 @@ static enum rlk_class run_waiters(rowlock_db *db, struct rlk_call *call, void *c
     l->seen = 0;
     enum rlk_class class =
         db->backend->waiters(db->conn, call, l->name, &after, LIST_PAGE, give_waiter, l);
+    if (class == RLK_DONE && l->seen >= LIST_PAGE && !l->stopped && !is_further(&l->last, &after))
+        return rlk_diag_misfit(call, RLK_STEP_WAITERS);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 
@@ -522,7 +547,11 @@ static enum rlk_class run_sweep(rowlock_db *db, struct rlk_call *call, void *con
                               .after_name = after.name,
                               .after_slot = after.name[0] ? after.slot : -1};
     s->seen = 0;
-    return db->backend->sweep(db->conn, call, &sweep, &s->seen, &s->last, count_swept, s);
+    enum rlk_class class =
+        db->backend->sweep(db->conn, call, &sweep, &s->seen, &s->last, count_swept, s);
+    if (class == RLK_DONE && s->seen >= s->options.batch)
+        return check_page(call, RLK_STEP_SWEEP, &after, &s->last);
+    return class;
 }
 
 static int sweep_locks(rowlock_db *db, struct sweeping *s)

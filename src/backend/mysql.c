@@ -2125,7 +2125,7 @@ static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rl
     take_row(&x, &out->row);
     const enum rlk_class class = run(conn, call, &x, &found);
 
-    if (class == RLK_DONE && granted && x.columns == WITHOUT_ROW && (!token || !now_us))
+    if (class == RLK_DONE && granted && x.columns == WITHOUT_ROW && (token < 1 || !now_us))
         return misfit(conn, call, RLK_STEP_ACQUIRE);
     const bool held = out->row.name[0] != '\0';
     out->outcome = granted ? RLK_GRANTED : held ? RLK_HELD : behind ? RLK_BEHIND : RLK_IN_FLIGHT;
@@ -2336,7 +2336,7 @@ static enum rlk_class take_grants(struct conn *c, struct rlk_call *call, struct 
     if (class != RLK_DONE)
         return class;
     for (; next_row(x); token = 0) {
-        if (n < 1 || n > (int64_t)count || out[n - 1].row.token) {
+        if (n < 1 || n > (int64_t)count || token < 0 || out[n - 1].row.token) {
             x->misfit = true;
             break;
         }

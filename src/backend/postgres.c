@@ -1166,7 +1166,7 @@ static bool read_grant(const PGresult *r, const struct rlk_claim *claim, struct 
     enum { TOKEN, OURS, SETTLING, BEHIND, FIRST };
     const bool granted = !PQgetisnull(r, 0, TOKEN);
     const bool stands = !PQgetisnull(r, 0, OURS);
-    if (stands && !row_fits(r, 0, "IbBb" ROW "m"))
+    if ((stands && !row_fits(r, 0, "IbBb" ROW "m")) || (granted && get_int(r, 0, TOKEN) < 1))
         return false;
     get_row(r, 0, FIRST, &out->row);
     if (granted)
@@ -1474,7 +1474,7 @@ static bool read_grants(struct pg *p, const PGresult *r, const struct rlk_claim 
             *which = (size_t)n - 1;
             return PQntuples(r) == 1;
         }
-        if (grant->row.token || PQgetisnull(r, row, EXPIRES))
+        if (grant->row.token || PQgetisnull(r, row, EXPIRES) || get_int(r, row, TOKEN) < 1)
             return false;
         grant->outcome = RLK_GRANTED;
         grant->row.now_us = get_int(r, row, NOW);

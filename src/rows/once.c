@@ -326,6 +326,8 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
                                         rowlock_int(LIST_PAGE)};
         if (result == ROWLOCK_OK)
             result = ask_ours(db, RLK_STEP_ONCE_LIST, values, 3, give_record, start_page, &l, NULL);
+        if (result == ROWLOCK_OK && l.seen == LIST_PAGE && strcmp(l.last, after) == 0)
+            result = rlk_fail_misfit(db, false); /* and would be so again and again */
     } while (result == ROWLOCK_OK && !l.over && l.seen == LIST_PAGE);
     return result;
 }

@@ -476,6 +476,26 @@ static void test_long_line(void)
     end();
 }
 
+static int count_waiter(void *context, const rowlock_waiter *waiter)
+{
+    (void)waiter;
+    return ++*(int *)context > 2000; /* it would go on for ever */
+}
+
+static void test_same_page(void)
+{
+    static struct rlk_waiter page[500];
+    int seen = 0;
+    begin();
+    for (int i = 0; i < 500; i++)
+        page[i] = (struct rlk_waiter){.name = "n", .ticket = i + 1};
+    script_always(OP_WAITERS, ANSWER(.waiters = page, .rows = 500));
+    tap_is_int(rowlock_list_waiters(db, NULL, count_waiter, &seen), ROWLOCK_ESCHEMA,
+               "a full page that comes again and again is an error");
+    tap_is_int(seen, 1000, "the second time");
+    end();
+}
+
 static void test_waiter(void)
 {
     struct crowd crowd = {0};
@@ -544,6 +564,7 @@ int main(void)
     test_tx_acquire();
     test_places();
     test_long_line();
+    test_same_page();
     test_waiter();
     test_break();
     return tap_done();

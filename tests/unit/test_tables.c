@@ -119,6 +119,17 @@ static void test_install_over_trap(void)
     rowlock_db_close(db);
 }
 
+static void test_install_misfit(void)
+{
+    begin();
+    script_next(OP_OBJECTS,
+                ANSWER(ROWS(2, rowlock_text("table locks"), rowlock_text("a trigger"))));
+    tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA,
+               "an answer of another shape about what is there is not taken for none");
+    tap_is_int(script_count(OP_INSTALL), 0, "nothing is installed over it");
+    rowlock_db_close(db);
+}
+
 static void test_install_over_drift(void)
 {
     begin();
@@ -321,6 +332,7 @@ int main(void)
     test_install_unprivileged();
     test_install_foreign();
     test_install_over_trap();
+    test_install_misfit();
     test_install_over_drift();
     test_install_over_newer();
     test_install_over_another();
