@@ -42,7 +42,7 @@ static const struct answer {
     {"list", "tintimmmitittm", GRANT},
     {"expired", "tintimmmitittm", GRANT},
     {"sweep", "tintimmmitittm", GRANT},
-    {"break", "tintimmmitittmb", GRANT "|t"},
+    {"break", "tintimmmitittm", GRANT},
     {"waiters", "tiintmmtittm", "nightly|5|77|0|o|1|E|h|1|p|n|N"},
     {"last", "im", "7|N"},
     {"fold", "n", "0"},
