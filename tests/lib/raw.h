@@ -17,6 +17,7 @@ struct raw {
     const char *name; /* "postgres" */
     const char *url_env; /* the environment variable with the URL of a database to test on */
     const char *clock; /* SQL: its time now, in microseconds since 1970 */
+    int tick_us; /* a lease runs from so much later on, since the clock counts no finer; 0: at once */
     void *(*open)(const char *url);
     void (*close)(void *session);
     /* One statement, whose rows are thrown away. False with *why, cut to fit, when it fails. */

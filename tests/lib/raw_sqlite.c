@@ -59,6 +59,7 @@ static int adopt(rowlock_db **out, void *session, const rowlock_db_options *opti
 const struct raw raw_sqlite = {
     .name = "sqlite",
     .url_env = "ROWLOCK_TEST_SQLITE_URL",
+    .tick_us = 1000,
     .clock = "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + "
              "CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)",
     .open = open_session,

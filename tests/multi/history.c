@@ -130,7 +130,7 @@ static void have_it(struct person *p, int which, int permits)
     bool mine = true;
     long long expires = rowlock_lock_expires_us(lock);
     note(p, "G %d %d %lld %lld %lld %lld\n", which, permits, (long long)rowlock_lock_token(lock),
-         expires - LEASE_MS * 1000, expires, now_us(p));
+         expires - LEASE_MS * 1000 - p->life->raw->tick_us, expires, now_us(p));
     p->life->granted++;
     for (int i = rand_r(&p->seed) % 4; i > 0 && mine; i--) {
         switch (rand_r(&p->seed) % 8) {
