@@ -379,7 +379,7 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  * MISMATCH   others hold it as another kind: shared where we count permits, or with another number of
  *            them. rowlock_lock_holder() tells who. Asking again is of no use while they do. A wait ends
  *            so too, when such a holder comes before it.
-* DEADLOCK   those we wait for wait, by themselves or through others, for locks that we hold under the
+ * DEADLOCK   those we wait for wait, by themselves or through others, for locks that we hold under the
  *            same owner name (rowlock_db_options.owner). Only one waiter of the circle is told, the one
  *            that came last; release what you hold and begin again. rowlock_db_error() names the circle.
  * LAPSED     re-entry after our own lease had run out: it was renewed, and is held.
@@ -569,11 +569,12 @@ ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
  * locks the name's row in rowlock_tokens, which every grant must change. So it stops takeovers and
  * breaks until you commit, but no renewal and no release. On SQLite, where a file has one writer, it
  * makes your transaction that writer, and stops those too.
- * * OK    this grant is the newest of its name, and stays it until the transaction ends. A lease that has
+ *
+ * OK    this grant is the newest of its name, and stays it until the transaction ends. A lease that has
  *       run out is no obstacle as long as nobody came: now nobody can. A shared or counted grant may have
  *       newer ones of its kind beside it: OK says that none was made against it, nor will be. Others of its
  *       kind are kept out as well until you commit.
-* LOST  another has been granted the lock, or it was broken. Roll back.
+ * LOST  another has been granted the lock, or it was broken. Roll back.
  *
  * Guard before you write or before you commit, at any isolation. Above READ COMMITTED PostgreSQL (and
  * MariaDB with innodb_snapshot_isolation) says CONFLICT where the token changed after your snapshot, be

@@ -55,7 +55,7 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
                   FROM (SELECT CONVERT(? USING latin1) AS text) g
                   JOIN (SELECT 'procedure' AS kind, r.routine_name AS name, '' AS holder, r.definer,
                                r.routine_definition AS body, r.security_type = 'INVOKER' AS invoker,
-                               q.parameters,
+                               IFNULL(q.parameters, '') AS parameters,
                                CONVERT(CONCAT('PROCEDURE IF NOT EXISTS `', r.routine_schema, '`.`', r.routine_name,
                                               '`(') USING latin1) AS head, ' ;' AS foot
                           FROM information_schema.routines r

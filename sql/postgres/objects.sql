@@ -83,6 +83,9 @@ UNION ALL
 SELECT 'table ' || t.name, 'it is no table, but a view, a foreign table or the like: drop or rename it, and install', false
   FROM tables t WHERE t.relkind <> 'r'
 UNION ALL
+SELECT 'type ' || y.typname::text, 'it has the name of a table of rowlock''s, and is none: drop or rename it, and install', false
+  FROM named n JOIN pg_catalog.pg_type y ON y.oid = pg_catalog.to_regtype(n.name)::oid WHERE y.typrelid = '0'::oid
+UNION ALL
 SELECT 'table ' || t.name, 'it has the trigger ' || g.tgname::text || ', which is not rowlock''s: drop it', false
   FROM tables t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.oid WHERE NOT g.tgisinternal
 UNION ALL

@@ -171,6 +171,10 @@ static void planted_procedures(const struct contract *c)
                       "'obj_renew' AND definer LIKE 'obj\\_mallory@%%'"),
                1, "and leaves it as it is");
     db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
+    db_exec(c->raw, c->url,
+            "CREATE DEFINER = obj_mallory PROCEDURE obj_renew() SQL SECURITY INVOKER SELECT 1");
+    refused(c, url, "another account's procedure without parameters");
+    db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
     tap_is_int(installs(url), ROWLOCK_OK, "when it has been dropped, installing goes well");
     db_exec(c->raw, c->url, "DROP USER obj_mallory");
     drop_tables(c, "obj_", url);
