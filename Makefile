@@ -255,7 +255,7 @@ $(TEST_HELPERS_A): $(TEST_HELPER_OBJS)
 
 $(TEST_PROGRAMS): %: %.o $(TEST_HELPERS_A) $(LIB_A)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS) -ldl
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS) -ldl -lm
 
 .PHONY: test-programs
 test-programs: all $(TEST_PROGRAMS)

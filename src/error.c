@@ -218,7 +218,7 @@ int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *
     rlk_fail(db, m->code, "%s%s%s", text, apart ? "; " : "", advice);
     db->error.native = call->native;
     memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
-    db->error.constraint = call->constraint;
+    db->error.constraint = (int)call->constraint;
     db->error.retryable = m->retryable;
     bool must_end = m->code == ROWLOCK_ECONN || class == RLK_MISFIT;
     db->error.transaction_over = call->tx_over || (call->inside && must_end);
