@@ -50,7 +50,7 @@ static const struct option_row rows[] = {
      DURATION, AT(min_hold_ms), 0, 0},
     {OPT_MAX_HOLD, 0, "max-hold", "DURATION", "end COMMAND when it has held the lock so long",
      LENGTH, AT(max_hold_ms), 0, 0},
-    {OPT_STALL, 0, "stall", "DURATION", "end COMMAND if it tells no progress for so long", LENGTH,
+    {OPT_STALL, 0, "stall", "DURATION", "renew only while COMMAND tells progress so often", LENGTH,
      AT(stall_ms), 0, 0},
     {OPT_OWNER, 0, "owner", "OWNER", "who holds the lock (run: 128 random bits)", TEXT, AT(owner),
      0, 0},
