@@ -70,7 +70,7 @@ static enum rlk_class run_objects(rowlock_db *db, struct rlk_call *call, void *c
     if (class == RLK_SCHEMA) /* not even the database is there: nothing is by our names */
         return RLK_DONE;
     if (class == RLK_DONE && ((struct inspecting *)context)->misfit)
-        return rlk_diag_misfit(call, RLK_STEP_LIST); /* ESCHEMA, as of any read */
+        return rlk_diag_misfit(call, RLK_STEP_OBJECTS);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 

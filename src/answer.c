@@ -63,6 +63,7 @@ static bool only_reads(enum rlk_step step)
     case RLK_STEP_LAST:
     case RLK_STEP_EXPIRED:
     case RLK_STEP_GUARD:
+    case RLK_STEP_OBJECTS:
         return true;
     default:
         return false;
