@@ -199,7 +199,7 @@ struct rlk_row {
 };
 
 enum rlk_outcome {
-    RLK_GRANTED, /* row: our grant */
+    RLK_GRANTED, /* row: our grant, whose texts may be left out */
     RLK_HELD, /* row: a holder's that keeps us out */
     RLK_BEHIND, /* no row: nobody who would keep us out holds it, but others are before us in the line */
     RLK_IN_FLIGHT, /* no row: another transaction is granting or changing it at this moment */
@@ -508,6 +508,10 @@ bool rlk_rows_fit(char rows, uint64_t count);
     "the server answered in another shape than this rowlock expects; are the tables and " \
     "routines of another version? `rowlock check` says more"
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step);
+
+/* The row of a grant of which only token and clock were answered: the rest is what was asked for. */
+void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,
+                      struct rlk_row *row);
 
 /* The clock of every deadline: microseconds, monotonic, goes on while the machine is suspended. */
 int64_t rlk_now_us(void);

@@ -2053,28 +2053,6 @@ static enum rlk_class await(void *conn, struct rlk_call *call, const struct rlk_
 
 /* --- Locks */
 
-/* The row as the procedure has just made it. */
-static void take_grant(const struct rlk_claim *claim, int64_t token, int64_t now_us,
-                       struct rlk_grant *out)
-{
-    struct rlk_row *row = &out->row;
-
-    out->outcome = RLK_GRANTED;
-    *row = (struct rlk_row){.permits = claim->permits,
-                            .slot = claim->permits ? token : 0,
-                            .token = token,
-                            .acquired_us = now_us,
-                            .expires_us = now_us + claim->ttl_us,
-                            .ttl_us = claim->ttl_us,
-                            .pid = claim->pid,
-                            .now_us = now_us};
-    rlk_copy_text(row->name, sizeof row->name, claim->name, strlen(claim->name));
-    rlk_copy_text(row->owner, sizeof row->owner, claim->owner, strlen(claim->owner));
-    rlk_copy_text(row->host, sizeof row->host, claim->host, strlen(claim->host));
-    rlk_copy_text(row->program, sizeof row->program, claim->program, strlen(claim->program));
-    rlk_copy_text(row->note, sizeof row->note, claim->note, strlen(claim->note));
-}
-
 /* To call a procedure costs several times as much as to read one row. */
 static enum rlk_class look_at_holder(struct conn *c, struct rlk_call *call,
                                      const struct rlk_claim *claim, struct rlk_grant *out,
@@ -2131,7 +2109,7 @@ static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rl
     out->outcome = granted ? RLK_GRANTED : held ? RLK_HELD : behind ? RLK_BEHIND : RLK_IN_FLIGHT;
     out->behind = behind || !found;
     if (granted && !held)
-        take_grant(claim, token, now_us, out);
+        rlk_row_of_claim(claim, token, now_us, &out->row);
     if (class == RLK_DONE && granted)
         keep_bell(conn, call, claim, out->row.token);
     return class;
@@ -2343,8 +2321,10 @@ static enum rlk_class take_grants(struct conn *c, struct rlk_call *call, struct 
         *which = (size_t)n - 1;
         granted += token != 0;
         refused += token == 0;
-        if (token)
-            take_grant(&claims[n - 1], token, now_us, &out[n - 1]);
+        if (token) {
+            out[n - 1].outcome = RLK_GRANTED;
+            rlk_row_of_claim(&claims[n - 1], token, now_us, &out[n - 1].row);
+        }
     }
     x->misfit = x->misfit || (refused ? granted > 0 || refused > 1 : granted < count);
     class = end_step(c, call, x);

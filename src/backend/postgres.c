@@ -1141,25 +1141,6 @@ static enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_fac
 
 /* ---- steps of a lock */
 
-/* A new grant says no more than its token and until when: the rest is what was asked for. */
-static void grant_row(const struct rlk_claim *claim, int64_t token, struct rlk_row *row)
-{
-    struct rlk_row grant = {.slot = claim->permits ? token : 0,
-                            .permits = claim->permits,
-                            .token = token,
-                            .acquired_us = row->now_us,
-                            .expires_us = row->now_us + claim->ttl_us,
-                            .ttl_us = claim->ttl_us,
-                            .pid = claim->pid,
-                            .now_us = row->now_us};
-    rlk_copy_text(grant.name, sizeof grant.name, claim->name, strlen(claim->name));
-    rlk_copy_text(grant.owner, sizeof grant.owner, claim->owner, strlen(claim->owner));
-    rlk_copy_text(grant.host, sizeof grant.host, claim->host, strlen(claim->host));
-    rlk_copy_text(grant.program, sizeof grant.program, claim->program, strlen(claim->program));
-    rlk_copy_text(grant.note, sizeof grant.note, claim->note, strlen(claim->note));
-    *row = grant;
-}
-
 /* All of a row that stands is there. */
 static bool read_grant(const PGresult *r, const struct rlk_claim *claim, struct rlk_grant *out)
 {
@@ -1170,7 +1151,7 @@ static bool read_grant(const PGresult *r, const struct rlk_claim *claim, struct 
         return false;
     get_row(r, 0, FIRST, &out->row);
     if (granted)
-        grant_row(claim, get_int(r, 0, TOKEN), &out->row);
+        rlk_row_of_claim(claim, get_int(r, 0, TOKEN), out->row.now_us, &out->row);
     out->settling = get_bool(r, 0, SETTLING);
     out->behind = get_bool(r, 0, BEHIND);
     out->outcome = granted || (stands && get_bool(r, 0, OURS)) ? RLK_GRANTED
@@ -1477,8 +1458,7 @@ static bool read_grants(struct pg *p, const PGresult *r, const struct rlk_claim 
         if (grant->row.token || PQgetisnull(r, row, EXPIRES) || get_int(r, row, TOKEN) < 1)
             return false;
         grant->outcome = RLK_GRANTED;
-        grant->row.now_us = get_int(r, row, NOW);
-        grant_row(&claims[n - 1], get_int(r, row, TOKEN), &grant->row);
+        rlk_row_of_claim(&claims[n - 1], get_int(r, row, TOKEN), get_int(r, row, NOW), &grant->row);
         grant->row.expires_us = get_int(r, row, EXPIRES);
         if (claims[n - 1].ticket)
             p->listening = false;
