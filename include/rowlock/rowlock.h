@@ -47,8 +47,9 @@
  *
  * BLOCKING. Each call that speaks to the database ends within the statement deadline of its handle
  * (rowlock_db_options.statement_timeout_ms), plus reconnecting (reconnect_ms) where the connection
- * was lost, plus the wait asked for in rowlock_acquire(), which includes its own reconnecting. On MySQL and MariaDB, whose client
- * libraries count timeouts in whole seconds, the statement deadline is rounded up to a second.
+ * was lost, plus the wait asked for in rowlock_acquire(), which includes its own reconnecting. On
+ * MySQL and MariaDB, whose client libraries count timeouts in whole seconds, the statement deadline
+ * is rounded up to a second.
  *
  * ROUND TRIPS are counted per call below, on a connection in use. The first call on a new connection
  * needs one more, to look at the tables; and on MySQL and MariaDB each kind of statement needs one more
@@ -204,10 +205,10 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  *                                                  not there. The connection enforces
  *                                                  foreign keys (PRAGMA foreign_keys = ON)
  *
- * ssl_mode=required encrypts and trusts any server. ssl_mode=verify also checks the certificate. Neither
- * shows the password to a server without TLS. For that, MariaDB's client library with "required" takes only
- * logins that never show it (mysql_native_password, ed25519, GSSAPI, PARSEC). Others, such as MySQL's
- * caching_sha2_password, are EDENIED there and need "verify".
+ * ssl_mode=required encrypts and trusts any server. ssl_mode=verify also checks the certificate.
+ * Neither shows the password to a server without TLS. For that, MariaDB's client library with
+ * "required" takes only logins that never show it (mysql_native_password, ed25519, GSSAPI, PARSEC).
+ * Others, such as MySQL's caching_sha2_password, are EDENIED there and need "verify".
  *
  * A server's URL may name several hosts, each with its own port: mysql://user@h1,h2:3307,[::1]:3308/db.
  * They are tried in this order until one is reached that takes writes, each for its share of the connect
@@ -218,8 +219,9 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  * super_read_only or innodb_read_only set. The servers must be copies of one another: one with another
  * installation of our tables is refused once a handle has seen the first.
  *
- * A pooler between us and PostgreSQL is taken for one that lends sessions for a transaction: nothing is prepared,
- * set or listened to. The URL may say ?rowlock_pooler=session of one that keeps a session for one client.
+ * A pooler between us and PostgreSQL is taken for one that lends sessions for a transaction:
+ * nothing is prepared, set or listened to. The URL may say ?rowlock_pooler=session of one that
+ * keeps a session for one client.
  *
  * MariaDB's client library has the whole process ignore SIGPIPE from then on; restore it in a child
  * before exec if that matters to it.
@@ -239,8 +241,9 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(rowlock_db **out, const char 
  * nothing, but those under "your transaction" below, which become a part of it. It is not
  * reconnected: once lost, calls return ECONN. Between our calls you may use it
  * freely; not during them. Close the rowlock_db before the connection. PostgreSQL: its
- * client_encoding must be UTF8. MySQL: its character set must not be GBK, Big5, SJIS, cp932 or GB18030 (EINVAL). If a call returns EUNCERTAIN because the statement deadline passed, an
- * answer may still be under way on it: close it. */
+ * client_encoding must be UTF8. MySQL: its character set must not be GBK, Big5, SJIS, cp932 or
+ * GB18030 (EINVAL). If a call returns EUNCERTAIN because the statement deadline passed, an answer
+ * may still be under way on it: close it. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_postgres(rowlock_db **out, struct pg_conn *conn,
                                                              const rowlock_db_options *options,
                                                              rowlock_error *err);
@@ -393,9 +396,9 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  *
  * A granted lock is a commit: it is there when the server comes back from a crash. A try never waits
  * for another's transaction; but a SQLite file has room for one writer at a time, and a try on a free
- * lock waits for it up to a second before it says BUSY. So on a server a try may say BUSY of a free lock,
- * without a holder, at the moment when a sweep takes its idle counter. An expired lock is taken over here;
- * no sweeping is needed for that.
+ * lock waits for it up to a second before it says BUSY. On a server a try may also say BUSY of a
+ * free lock, without a holder, at the moment when a sweep takes its idle counter. An expired lock
+ * is taken over here; no sweeping is needed for that.
  *
  * WAITING. Whoever must wait takes a ticket, a row under a short lease of its own, and is granted the lock
  * in the order of tickets; newcomers do not overtake, unless they ask to (unfair). Writers therefore get
@@ -405,17 +408,17 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  * several servers that take writes) the first in line looks every few milliseconds and the others seldom. A look every
  * second or so is made in any case, so that no lost bell costs more than that.
  *
- * A waiter waits through an outage. It holds nothing, so it has nothing to lose: it reconnects until its
- * wait is over or rowlock_cancel() ends it, unless reconnect_ms is < 0 or the connection is adopted. It
- * keeps its place if its ticket still stands, and takes a new ticket if not. It logs one WARNING when the
- * outage begins and one when it ends. A server that refuses the user, or lacks the database or our tables,
- * ends the wait at once.
+ * A waiter waits through an outage. It holds nothing, so it has nothing to lose: it reconnects
+ * until its wait is over or rowlock_cancel() ends it, unless reconnect_ms is < 0 or the connection
+ * is adopted. It keeps its place if its ticket still stands, and takes a new ticket if not. It logs
+ * one WARNING when the outage begins and one when it ends. A server that refuses the user, or lacks
+ * the database or our tables, ends the wait at once.
  *
- * Round trips: 1; re-entry 0. A handle whose last try was decided asks a cheaper question first, and takes
- * 2 where that one does not decide. MySQL, MariaDB: the grant after a try that found the lock held.
- * PostgreSQL: a shared or counted holder, a waiter, or a lease that ran out, since a try that met none of
- * them; or a lost race. Waiting: 3 to stand in line and 1 when it is our turn, and one in a third of
- * ticket_ms meanwhile. */
+ * Round trips: 1; re-entry 0. A handle whose last try was decided asks a cheaper question first,
+ * and takes 2 where that one does not decide. MySQL, MariaDB: the grant after a try that found the
+ * lock held. PostgreSQL: a shared or counted holder, a waiter, or a lease that ran out, since a try
+ * that met none of them; or a lost race. Waiting: 3 to stand in line and 1 when it is our turn, and
+ * one in a third of ticket_ms meanwhile. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire(rowlock_lock *lock,
                                                    const rowlock_acquire_options *options);
 
@@ -476,14 +479,16 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_verify(rowlock_lock *lock);
  * EUNCERTAIN  the answer was lost and could not be had again in time. The lock may be free.
  * EMISUSE     this handle does not hold it.
  *
- * After EUNCERTAIN, ECONN and every other failure the handle counts as holding, on all databases alike:
+ * After EUNCERTAIN, ECONN and every other failure the handle counts as holding, on all databases
+ * alike:
  *  - rowlock_lock_token() keeps its token. The keeper has stopped renewing.
- *  - Call rowlock_release() again to settle it. OK: the row was there, or our earlier release removed it.
- *    LOST: since this token another was granted the lock, or it was broken. After EUNCERTAIN our earlier
- *    release may have come before that. Of a shared or counted lock that other may be one beside you.
+ *  - Call rowlock_release() again to settle it. OK: the row was there, or our earlier release
+ *    removed it. LOST: since this token another was granted the lock, or it was broken. After
+ *    EUNCERTAIN our earlier release may have come before that. Of a shared or counted lock that
+ *    other may be one beside you.
  *  - Closing the handle calls it once more, unless the handle is attached. Or let the lease expire.
- *  - After EUNCERTAIN do not count upon the lease: rowlock_remaining_ms() is 0 and the state LOST, until
- *    rowlock_renew() finds the grant.
+ *  - After EUNCERTAIN do not count upon the lease: rowlock_remaining_ms() is 0 and the state LOST,
+ *    until rowlock_renew() finds the grant.
  *
  * Round trips: 1; on MariaDB 2 until it says LOST; 1 more after a lost answer. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_release(rowlock_lock *lock);
@@ -579,14 +584,15 @@ ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
  * Guard before you write or before you commit, at any isolation. Above READ COMMITTED PostgreSQL (and
  * MariaDB with innodb_snapshot_isolation) says CONFLICT where the token changed after your snapshot, be
  * it by your own grant: acquire first, then begin. On SQLite BEGIN IMMEDIATE spares the CONFLICT of two
- * that read first. Waits for a grant in flight. Without this library: docs/GUARDING.md. Round trips: 1;
- * on MySQL and MariaDB the first guard on a connection takes one more.
+ * that read first. Waits for a grant in flight. Without this library: docs/GUARDING.md. Round
+ * trips: 1; on MySQL and MariaDB the first guard on a connection takes one more.
  *
- * Several nodes that take writes (Galera; Group Replication in multi-primary mode): a row lock is local to
- * its node there, so the guard changes the token row instead. If another node has granted the lock
- * meanwhile, your COMMIT fails with error 1213 (Galera), 3101 or 1180 (Group Replication). Then nothing of
- * your transaction was done: run it again, beginning with the guard. Two guarded transactions of one name
- * refuse each other in the same way, also those of two shared grants. Check the result of COMMIT. */
+ * Several nodes that take writes (Galera; Group Replication in multi-primary mode): a row lock is
+ * local to its node there, so the guard changes the token row instead. If another node has granted
+ * the lock meanwhile, your COMMIT fails with error 1213 (Galera), 3101 or 1180 (Group Replication).
+ * Then nothing of your transaction was done: run it again, beginning with the guard. Two guarded
+ * transactions of one name refuse each other in the same way, also those of two shared grants.
+ * Check the result of COMMIT. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_guard(rowlock_lock *lock, rowlock_db *tx);
 
 /* Acquire in your transaction: the grant is there for others when you commit, and never was if you roll
@@ -621,8 +627,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_fence(rowlock_db *db, const char *res
 /* ---------------------------------------------------------------- administration */
 
 /* Create our tables, or do nothing if they are there. Harmless when repeated, or done by many at once.
- * OK; EDENIED (ask a DBA to run sql/<database>/schema.sql); ESCHEMA (newer or foreign tables there, or
- * objects by our names that somebody prepared). */
+ * OK; EDENIED (ask a DBA to run sql/<database>/schema.sql); ESCHEMA (newer or foreign tables there,
+ * or objects by our names that somebody prepared). */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
 
 typedef enum rowlock_verdict {
@@ -730,9 +736,9 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *nam
 /* Set the floor that new names start above, and the token of every name, to the highest token there is
  * plus by: more than were granted since the state of a replica or a backup that is used from now on, so
  * that no token is repeated. by: 1 to 10^15. *highest (may be NULL) gets the new value. Grants that stand
- * go on, but are fenced out: guards of theirs say LOST. Waits for guarded transactions and grants in
- * flight up to the statement deadline. EUNSUPPORTED: PostgreSQL, on an adopted connection or behind a pooler
- * whose isolation is not READ COMMITTED. Round trips: 1. */
+ * go on, but are fenced out: guards of theirs say LOST. Waits for guarded transactions and grants
+ * in flight up to the statement deadline. EUNSUPPORTED: PostgreSQL, on an adopted connection or
+ * behind a pooler whose isolation is not READ COMMITTED. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t by,
                                                         int64_t *highest);
 
@@ -742,9 +748,10 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t 
  * Returns
  *   ROWLOCK_OK       rowlock_check() shows the new identity
  * Guarantees
- *   - Handles that have seen the old identity return ESCHEMA once they look at the tables again: when they
- *     reconnect, or after an error. This handle goes on.
- *   - Grants, tokens and tickets stay as they are. Use rowlock_raise_tokens() and rowlock_sweep() too.
+ *   - Handles that have seen the old identity return ESCHEMA once they look at the tables again:
+ *     when they reconnect, or after an error. This handle goes on.
+ *   - Grants, tokens and tickets stay as they are. Use rowlock_raise_tokens() and rowlock_sweep()
+ *     too.
  * Round trips  1
  * Example      docs/OPERATIONS.md, "After a restore"
  */

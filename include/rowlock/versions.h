@@ -93,15 +93,17 @@ typedef struct rowlock_row {
 
 /* Read the row with this key: its columns and its version.
  *
- * lock: 1 takes a row lock that lasts until the transaction ends. Use it when you will update the row in the
- * same transaction, or when rowlock_attempt.lock is 1. It sees the newest state at any isolation. Where that
- * is not possible the result is CONFLICT:
+ * lock: 1 takes a row lock that lasts until the transaction ends. Use it when you will update the
+ * row in the same transaction, or when rowlock_attempt.lock is 1. It sees the newest state at any
+ * isolation. Where that is not possible the result is CONFLICT:
  *  - PostgreSQL above READ COMMITTED: the row changed after the snapshot of the transaction.
- *  - SQLite: another transaction writes the file, or has written it after your transaction first read. The
- *    lock is that of the whole file.
- * It does not hold between two nodes that both take writes (Galera, Group Replication): use rowlock_touch().
+ *  - SQLite: another transaction writes the file, or has written it after your transaction first
+ *    read. The lock is that of the whole file.
+ * It does not hold between two nodes that both take writes (Galera, Group Replication): use
+ * rowlock_touch().
  *
- * OK; GONE; ESERVER if a row policy lets you read the row and not lock it; EINVAL if a column cannot take its part of the key, or if that is NULL. Round trips: 1. */
+ * OK; GONE; ESERVER if a row policy lets you read the row and not lock it; EINVAL if a column
+ * cannot take its part of the key, or if that is NULL. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_read(rowlock_table *table, const rowlock_value *key,
                                                 int lock, rowlock_row *out);
 
@@ -159,18 +161,20 @@ ROWLOCK_API void rowlock_change_options_init(rowlock_change_options *options);
  *          updates for rows that are there.
  *  remove  deletes rows.
  *
- * OK: all of them. Else what hindered the first that was not changed: STALE, GONE, EXISTS, VIOLATION,
- * EUNCERTAIN, ESERVER. rowlock_error.row is its index. Each change has its own result. The others were changed,
- * unless all or nothing was asked for.
+ * OK: all of them. Else what hindered the first that was not changed: STALE, GONE, EXISTS,
+ * VIOLATION, EUNCERTAIN, ESERVER. rowlock_error.row is its index. Each change has its own result.
+ * The others were changed, unless all or nothing was asked for.
  * CONFLICT  the transaction around it lost against another's; see above. Nothing was changed that a
  *           rollback does not undo.
  * EINVAL    a value that its column cannot take, a key twice, a parameter of several kinds:
  *           nothing was sent. Or the server says so; then the chunks before it are done, and say so.
- * VIOLATION the database refused a row, and rowlock_error.constraint says why. After a chunk was refused
- *           its rows are sent again by halves, until each such row is found. Not in your own transaction on
- *           PostgreSQL, unless all or nothing is asked for: there the refusal has ended the transaction,
- *           rowlock_error.row is -1 if the chunk had several rows, and these are UNDONE.
- * EUNCERTAIN, if all was to be done or nothing: the commit's answer was lost; all or none were changed.
+ * VIOLATION the database refused a row, and rowlock_error.constraint says why. After a chunk was
+ *           refused its rows are sent again by halves, until each such row is found. Not in your
+ *           own transaction on PostgreSQL, unless all or nothing is asked for: there the refusal
+ *           has ended the transaction, rowlock_error.row is -1 if the chunk had several rows, and
+ *           these are UNDONE.
+ * EUNCERTAIN, if all was to be done or nothing: the commit's answer was lost; all or none were
+ * changed.
  *
  * A version at its column's end is an error, never a wrap. A parameter of set is of one kind in all rows of a
  * call, or NULL. Rows are sent in the order of their keys, so that two batches never wait for
@@ -178,8 +182,9 @@ ROWLOCK_API void rowlock_change_options_init(rowlock_change_options *options);
  * transaction. Keys are told apart by their bytes: two that the database takes for equal ('a' and 'A'
  * where case does not matter) are two changes of one row, of which one is STALE; two removals of it may be told as one, OK both.
  *
- * Round trips: one for each chunk, one more if a row of it was not changed. On MySQL and MariaDB an insert
- * of several rows takes one more. All or nothing takes two more (PostgreSQL: one). In your transaction a chunk of several rows takes one more on PostgreSQL, to lock them in order. */
+ * Round trips: one for each chunk, one more if a row of it was not changed. On MySQL and MariaDB an
+ * insert of several rows takes one more. All or nothing takes two more (PostgreSQL: one). In your
+ * transaction a chunk of several rows takes one more on PostgreSQL, to lock them in order. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_update(rowlock_table *table, rowlock_change *changes,
                                                   size_t count,
                                                   const rowlock_change_options *options);
@@ -237,9 +242,10 @@ typedef struct rowlock_retry_report {
  *
  * What attempt() returns: OK: commit. STALE, CONFLICT, BUSY, EXISTS: roll back, pause, again; GONE too,
  * but if it says so twice running it is the result. All else ends it, rolled back, and is the result:
- * positive numbers from 100 on are yours. If the connection of db was lost during the attempt, the transaction
- * is lost with it, and nothing of it was committed: ECONN then means again, on a new connection. ECONN ends it on an
- * adopted connection, and where the connection of db still stands: it is about something else.
+ * positive numbers from 100 on are yours. If the connection of db was lost during the attempt, the
+ * transaction is lost with it, and nothing of it was committed: ECONN then means again, on a new
+ * connection. ECONN ends it on an adopted connection, and where the connection of db still stands:
+ * it is about something else.
  *
  * OK         committed.
  * VIOLATION  the commit was refused because of a deferred constraint; nothing was done.
@@ -286,8 +292,8 @@ typedef struct rowlock_walk_options {
     void (*progress)(void *context,
                      const rowlock_walk_report *so_far); /* after each chunk; may be NULL */
     /* A row that could not be written although it was tried again: deleted meanwhile (GONE), refused
-     * by the database (VIOLATION, ESERVER, why in text), or given a value of a wrong kind (EINVAL). May be
-     * NULL. */
+     * by the database (VIOLATION, ESERVER, why in text), or given a value of a wrong kind (EINVAL).
+     * May be NULL. */
     void (*failed)(void *context, const rowlock_row *row, int result, const char *text);
     void *context;
     int32_t chunk; /* rows read and written at once; 0: 1,000; at most 10,000 */
