@@ -17,6 +17,7 @@
 #include "../backend.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -121,6 +122,26 @@ static enum rlk_class class_of(int code, const char *text)
     return code == SQLITE_ERROR && speaks_of_tables(text) ? RLK_SCHEMA : RLK_REFUSED;
 }
 
+static void folder_of(const char *path, char out[PATH_ROOM])
+{
+    snprintf(out, PATH_ROOM, "%.*s", (int)(strrchr(path, '/') - path) + 1, path);
+}
+
+/* A file cannot be made there: the database, or one beside it. */
+static enum rlk_class cannot_make(const char *path, struct rlk_call *call, int native)
+{
+    char folder[PATH_ROOM];
+    char text[sizeof call->text];
+    folder_of(path, folder);
+    bool denied = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0 && errno == EACCES;
+    snprintf(text, sizeof text,
+             denied ? "this user may not write in the folder %.400s"
+                    : "cannot make a file in %.400s: its file system takes no writes",
+             folder);
+    rlk_diag_set(call, native, NULL, text);
+    return denied ? RLK_DENIED : RLK_READONLY;
+}
+
 /* To be called in the statement after the failing call: the next one replaces the error. */
 static enum rlk_class failed(struct connection *conn, struct rlk_call *call)
 {
@@ -129,6 +150,8 @@ static enum rlk_class failed(struct connection *conn, struct rlk_call *call)
     const char *text = sqlite3_errmsg(conn->db);
     bool full = why == ENOSPC || why == EDQUOT; /* SQLite says SQLITE_FULL of its own writes only */
     bool too_late = code == SQLITE_INTERRUPT && !conn->adopted;
+    if (code == SQLITE_READONLY_DIRECTORY && !conn->adopted)
+        return cannot_make(conn->path, call, code);
     rlk_diag_set(call, code, NULL,
                  full       ? "the disk is full"
                  : too_late ? "it took longer than the statement deadline, and was ended"
@@ -327,8 +350,7 @@ static bool is_absent(const char *path)
 {
     char folder[PATH_ROOM];
     struct stat unused;
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s/.", (int)(slash - path), path);
+    folder_of(path, folder);
     return stat(path, &unused) != 0 && errno == ENOENT && stat(folder, &unused) == 0;
 }
 
@@ -341,13 +363,9 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
     struct stat unused;
     bool lacks_files = why == ENOENT && stat(path, &unused) == 0; /* those beside it */
     char text[sizeof call->text];
-    if (native == SQLITE_CANTOPEN_ISDIR || why == EISDIR)
-        snprintf(text, sizeof text, "%.400s is a folder", path);
-    else if (why == ENOENT && is_absent(path)) /* the last of two tries was to read only */
-        snprintf(text, sizeof text, "cannot make %.400s: its file system takes no writes", path);
-    else if (lacks_files)
-        snprintf(text, sizeof text, "%.400s: its file system takes no writes", path);
-    else if (why == ENOENT || why == ENOTDIR)
+    if (lacks_files || (why == ENOENT && is_absent(path))) /* the last of two tries was to read */
+        return cannot_make(path, call, native);
+    if (why == ENOENT || why == ENOTDIR)
         snprintf(text, sizeof text, "the folder of %.400s does not exist", path);
     else if (why != 0)
         snprintf(text, sizeof text, "cannot open %.400s: %s", path, strerror(why));
@@ -361,8 +379,6 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
     case EMFILE:
     case ENFILE:
         return RLK_UNSENT;
-    case ENOENT:
-        return lacks_files || is_absent(path) ? RLK_READONLY : RLK_INVALID;
     case EROFS:
         return RLK_READONLY;
     default:
@@ -413,11 +429,25 @@ static void make_private(const char *path)
     (void)ignored;
 }
 
+/* SQLite would open a device or a pipe too, and say "disk I/O error" later. */
+static enum rlk_class check_kind(const char *path, struct rlk_call *call)
+{
+    char text[sizeof call->text];
+    struct stat file;
+    if (stat(path, &file) != 0 || S_ISREG(file.st_mode))
+        return RLK_DONE;
+    snprintf(text, sizeof text, "%.400s is %s", path,
+             S_ISDIR(file.st_mode) ? "a folder" : "not a regular file");
+    return refuse(call, RLK_INVALID, text);
+}
+
 /* Without create, a file that is not there is RLK_SCHEMA: whoever only looks, or mistypes a path, must
  * not leave an empty file behind. */
 static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, bool create)
 {
     bool in_memory = strcmp(conn->path, ":memory:") == 0;
+    if (!in_memory && check_kind(conn->path, call) != RLK_DONE)
+        return RLK_INVALID;
     if (!create && !in_memory && is_absent(conn->path))
         return refuse(call, RLK_SCHEMA, "there is no such file yet");
     if (create && !in_memory)
@@ -724,6 +754,16 @@ static void ring(struct connection *conn, const char *bell)
 
 /* ---------------------------------------------------------------- open and close */
 
+/* To the path that SQLite opens: the end of symbolic links, whose file need not be there yet. One that it
+ * cannot follow stays, and SQLite says what is wrong with it. */
+static void follow_links(char *path, size_t cap)
+{
+    char whole[PATH_ROOM];
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    if (vfs && (vfs->xFullPathname(vfs, path, sizeof whole, whole) & 0xFF) == SQLITE_OK)
+        snprintf(path, cap, "%s", whole);
+}
+
 /* sqlite:PATH. Two slashes are refused since people mean two different things by them. */
 static enum rlk_class path_of(const char *url, struct rlk_call *call, char *out, size_t cap)
 {
@@ -741,6 +781,8 @@ static enum rlk_class path_of(const char *url, struct rlk_call *call, char *out,
     int length = snprintf(out, cap, "%s%s", plain ? "" : "./", path);
     if (length < 0 || (size_t)length >= cap)
         return refuse(call, RLK_INVALID, "its path is too long");
+    if (strcmp(out, ":memory:") != 0)
+        follow_links(out, cap);
     return RLK_DONE;
 }
 
@@ -890,10 +932,9 @@ static void describe_access(struct connection *conn, struct rlk_facts *out)
     struct stat file;
     struct stat folder;
     const char *path = sqlite3_db_filename(conn->db, conn->texts->schema);
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    if (!slash)
+    if (!path || !strchr(path, '/'))
         return;
-    snprintf(folder_path, sizeof folder_path, "%.*s/.", (int)(slash - path), path);
+    folder_of(path, folder_path);
     if (stat(path, &file) != 0 || stat(folder_path, &folder) != 0)
         return;
     bool come_through = folder.st_mode & S_IXOTH;

@@ -115,6 +115,19 @@ static void private_file(void)
     free(url);
 }
 
+static void private_by_link(void)
+{
+    mode_t before = umask(0);
+    char *link = file_url("link.db"), *url = file_url("behind-link.db");
+    if (symlink("behind-link.db", link + strlen("sqlite:")) != 0)
+        abort();
+    must_install(link);
+    tap_is_int(mode_of(url, ""), 0600, "a file made through a symbolic link is as private");
+    umask(before);
+    free(link);
+    free(url);
+}
+
 /* What somebody has put in the place of our tables is not run. */
 static void trap(const char *sql, const char *what)
 {
@@ -334,6 +347,7 @@ void contract_sqlite_only(const struct contract *c)
     contract_sqlite_steps(c);
     contract_sqlite_rows(c);
     private_file();
+    private_by_link();
     traps();
     endless_view();
     no_files();

@@ -48,6 +48,19 @@ static void cannot_open(const char *name, int want, const char *words, const cha
     free(url);
 }
 
+/* Also at a path where install would make the file. */
+static void test_not_a_file(void)
+{
+    char *pipe = url_of("pipe");
+    if (mkfifo(path_of(pipe), 0600) != 0)
+        abort();
+    free(pipe);
+    cannot_open("pipe", ROWLOCK_EINVAL, "not a regular file", "a named pipe");
+    cannot_open("../../../../../../../../../dev/null", ROWLOCK_EINVAL, "not a regular file",
+                "a device");
+    cannot_open(".", ROWLOCK_EINVAL, "is a folder", "a folder in the place of the file");
+}
+
 static void test_not_a_database(void)
 {
     char *url = url_of("letter.txt");
@@ -80,12 +93,40 @@ static int as_nobody(void *argument)
     return err.text[0] ? -result : 98;
 }
 
+static int install_as_nobody(void *argument)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (geteuid() == 0 && (setregid(NOBODY, NOBODY) != 0 || setreuid(NOBODY, NOBODY) != 0))
+        return CANNOT_SET_UP;
+    rowlock_db *db = must_open(argument);
+    int result = rowlock_install(db);
+    rowlock_db_error(db, &err);
+    rowlock_db_close(db);
+    fprintf(stderr, "# %s\n", err.text);
+    return strstr(err.text, "may not write in the folder") ? -result : 98;
+}
+
+static void test_read_only_folder(void)
+{
+    char *url = url_of("new.db"), *open = url_of("open.db");
+    must_install(open);
+    chmod(path_of(open), 0666);
+    chmod(folder, 0555);
+    tap_is_int(child_join(child_start(install_as_nobody, url)), -ROWLOCK_EDENIED,
+               "a folder that this user may not write in is EDENIED, and named");
+    tap_is_int(child_join(child_start(as_nobody, open)), -ROWLOCK_EDENIED,
+               "also if the file is there and its journal is not");
+    chmod(folder, 0755);
+    free(url);
+    free(open);
+}
+
 static void test_read_only(void)
 {
     char *url = url_of("readonly.db");
     must_install(url);
     chmod(path_of(url), 0444);
-    chmod(folder, 0555);
+    chmod(folder, 0777);
     tap_is_int(child_join(child_start(as_nobody, url)), -ROWLOCK_EREADONLY,
                "a lock in a file that takes no writes is EREADONLY");
     chmod(folder, 0755);
@@ -349,9 +390,10 @@ int main(void)
     if (!mkdtemp(folder) || chmod(folder, 0755) != 0)
         return 1;
     cannot_open("no/such/folder.db", ROWLOCK_EINVAL, "does not exist", "a folder that is missing");
-    cannot_open(".", ROWLOCK_EINVAL, "is a folder", "a folder in the place of the file");
+    test_not_a_file();
     test_not_a_database();
     test_read_only();
+    test_read_only_folder();
     test_forbidden();
     test_full_disk();
     test_disk(on_disk_full_before,
