@@ -6,6 +6,7 @@
 
 #include "grant.h"
 #include "json.h"
+#include "outer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,12 +73,16 @@ int cmd_acquire(struct cli *cli)
     int status = grant_settings(cli);
     if (status != EXIT_FINE)
         return status;
-    options.owner = cli->set.owner ? cli->set.owner : from_environment("ROWLOCK_OWNER");
+    if (!cli->set.owner)
+        cli->set.owner = from_environment("ROWLOCK_OWNER");
+    options.owner = cli->set.owner;
     if (!options.owner && !cli->set.json)
         return usage_error(cli,
                            "say --owner or set ROWLOCK_OWNER, or nobody could release the lock "
                            "(--json makes up an owner and shows it)");
     status = connect_database(cli, &options);
+    if (status == EXIT_FINE)
+        status = outer_refuses(cli);
     if (status != EXIT_FINE)
         return status;
     if (grant_get(cli, &result, &status))

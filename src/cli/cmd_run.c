@@ -9,6 +9,7 @@
 #include "job.h"
 #include "lease.h"
 #include "once.h"
+#include "outer.h"
 #include "signals.h"
 
 #include <errno.h>
@@ -141,61 +142,7 @@ static void set_environment(const struct cli *cli, int64_t expires_us)
     snprintf(time, sizeof time, "%lld.%06lld", (long long)(expires_us / 1000000),
              (long long)(expires_us % 1000000));
     set_variable("ROWLOCK_EXPIRES_AT", time);
-}
-
-/* ---------------------------------------------------------------- inside of another run */
-
-/* What the environment says of the run that we are a part of the job of. */
-struct outer {
-    const char *names, *tokens, *owner;
-    const char *name; /* that is being looked at */
-    int32_t permits; /* that we ask for */
-    bool holds; /* it holds that name, and so that we would wait for ourselves */
-};
-
-/* Is word one of the lines of text? A single name may have line breaks in it. */
-static bool is_line_of(const char *text, const char *word)
-{
-    size_t length = strlen(word);
-    bool found = strcmp(text, word) == 0;
-    for (const char *at = text; at && !found; at = strchr(at, '\n')) {
-        at += *at == '\n';
-        found = strncmp(at, word, length) == 0 && (at[length] == '\n' || !at[length]);
-    }
-    return found;
-}
-
-static int look_at_outer(void *context, const rowlock_grant *grant)
-{
-    struct outer *outer = context;
-    char token[24];
-    snprintf(token, sizeof token, "%lld", (long long)grant->token);
-    bool its = strcmp(grant->owner, outer->owner) == 0 && is_line_of(outer->tokens, token);
-    bool together = grant->permits != 0 && grant->permits == outer->permits;
-    outer->holds = outer->holds || (its && grant->remaining_ms >= 0 && !together);
-    return outer->holds;
-}
-
-/* Whether that lock is in this database is asked there. What cannot be found out is no reason to refuse. */
-static int refuse_own_lock(const struct cli *cli)
-{
-    struct outer outer = {.names = getenv("ROWLOCK_NAME"),
-                          .tokens = getenv("ROWLOCK_TOKEN"),
-                          .owner = getenv("ROWLOCK_OWNER"),
-                          .permits = grant_permits(cli)};
-    if (!outer.names || !outer.tokens || !outer.owner || cli->set.nonblock)
-        return EXIT_FINE;
-    for (int i = 0; i < cli->name_count; i++) {
-        outer.name = cli->arguments[i];
-        if (!is_line_of(outer.names, outer.name) ||
-            rowlock_list(cli->db, outer.name, look_at_outer, &outer) != ROWLOCK_OK || !outer.holds)
-            continue;
-        complain("run '%s': the run around this one holds it (owner '%s'), and would be waited for "
-                 "in vain",
-                 outer.name, outer.owner);
-        return EXIT_USAGE;
-    }
-    return EXIT_FINE;
+    outer_add(cli);
 }
 
 /* ---------------------------------------------------------------- while the job runs */
@@ -570,7 +517,7 @@ int cmd_run(struct cli *cli)
     complain_without_waiting();
     status = connect_for_run(cli);
     if (status == EXIT_FINE)
-        status = refuse_own_lock(cli);
+        status = outer_refuses(cli);
     if (status != EXIT_FINE)
         return status;
     if (!grant_get(cli, &result, &status))

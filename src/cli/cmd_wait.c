@@ -6,6 +6,7 @@
 #include "commands.h"
 
 #include "grant.h"
+#include "outer.h"
 #include "signals.h"
 
 #include <poll.h>
@@ -100,6 +101,8 @@ int cmd_wait(struct cli *cli)
     if (status != EXIT_FINE)
         return status;
     status = connect_database(cli, NULL);
+    if (status == EXIT_FINE)
+        status = outer_refuses(cli);
     if (status == EXIT_FINE)
         status = wait_until_free(cli);
     bool asked = status == EXIT_NOT_ACQUIRED && cli->set.conflict_status != UNSET;

@@ -320,7 +320,7 @@ first_process() {
 # A run inside of a run.
 nested() {
     exits "a run of the same name inside of it is refused" 64 run nest -- "$command" run nest true
-    has "with the reason" "$err" "run 'nest': the run around this one holds it"
+    has "with the reason" "$err" "run 'nest': a run around this command holds it"
     exits "one of several names, too" 64 run nest "other nest" -- "$command" run third "other nest" -- true
     exits "or under the same owner" 64 run --owner me nest -- "$command" run --owner me nest true
     exits "and one that would wait for a while" 64 run nest -- "$command" run -w 1s nest true
@@ -330,8 +330,42 @@ nested() {
         env -u ROWLOCK_URL "$command" run -w 5s nest true
     exits "two shared ones get along" 0 run -s nest -- "$command" run -s nest true
     exits "a shared and an exclusive one do not" 64 run -s nest -- "$command" run nest true
-    ROWLOCK_NAME=nest ROWLOCK_TOKEN=1 ROWLOCK_OWNER=me exits "an environment that is out of date is no obstacle" \
-        0 run -w 5s nest true
+    local stale
+    rl run nest -- sh -c 'echo "$ROWLOCK_HELD"'
+    stale=$out
+    ROWLOCK_HELD=$stale exits "an environment that is out of date is no obstacle" 0 run -w 5s nest true
+}
+
+# Two or more runs around one that asks for a name again. Owners and names look like parts of the list.
+nested_deep() {
+    local odd=$'a\nnest) (6e657374:'
+    exits "a run inside of two others is refused the name of the outermost" 64 run nest -- \
+        "$command" run inner -- timeout 20 "$command" run nest true
+    has "with the same reason" "$err" "run 'nest': a run around this command holds it"
+    exits "one inside of three, too" 64 run third nest -- "$command" run inner -- \
+        "$command" run "$odd" -- timeout 20 "$command" run nest true
+    exits "and the name between them" 64 run nest -- \
+        "$command" run --owner "$odd" "$odd" -- "$command" run inner -- timeout 20 "$command" run "$odd" true
+    exits "other names are fine at any depth" 0 run --owner "$odd" nest -- \
+        "$command" run "$odd" -- "$command" run inner -- "$command" run 6e657374 true
+    XDG_STATE_HOME=$work exits "so is the same name in another database" 0 run nest -- "$command" run inner -- \
+        env -u ROWLOCK_URL "$command" run -w 5s nest -- env -u ROWLOCK_URL "$command" run -w 5s inner true
+    XDG_STATE_HOME=$work exits "but not a second time in that" 64 run nest -- \
+        env -u ROWLOCK_URL "$command" run nest -- env -u ROWLOCK_URL timeout 20 "$command" run nest true
+}
+
+# The owner of the run around it, and any owner that is said twice, would take the lock over.
+nested_owner() {
+    exits "acquire inside of a run does not take its lock over" 64 run nest -- "$command" acquire nest
+    has "and says why" "$err" "acquire 'nest': a run around this command holds it"
+    exits "neither does one that does not wait" 64 run nest -- "$command" acquire -n nest
+    exits "one with another owner would wait for ever" 64 run nest -- timeout 20 "$command" acquire --owner me nest
+    exits "unless it does not wait" 75 run nest -- "$command" acquire -n --owner me nest
+    exits "wait would wait for ever, too" 64 run nest -- timeout 20 "$command" wait nest
+    exits "acquire of another name is fine" 0 run nest -- "$command" acquire --ttl 100ms nest-3
+    exits "a run that does not wait is refused under the same owner" 64 run --owner me nest -- \
+        "$command" run -n --owner me nest true
+    exits "and so is a shared one" 64 run -s --owner me nest -- "$command" run -s --owner me nest true
 }
 
 # Three that wait while the server goes away and comes back: in the queue, for the first connection, and by looks.
@@ -381,6 +415,8 @@ all() {
     restarting
     patience
     nested
+    nested_deep
+    nested_owner
     first_process
 }
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ROWLOCK_HELD has one entry for each lock of each run around us: "(name:owner:token)", name and owner in
+ * hexadecimal digits. So no text of one entry looks like another. A token alone is not enough: another
+ * database may have granted it too. Whether the grant stands in our database is asked there.
+ */
+#include "outer.h"
+
+#include "grant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct outer {
+    const struct cli *cli;
+    const char *held;
+    bool waits_for_itself;
+    bool takes_over;
+};
+
+static void put_digits(FILE *file, const char *text)
+{
+    for (; *text; text++)
+        fprintf(file, "%02x", (unsigned char)*text);
+}
+
+/* Without an owner, what the entries of that name begin with. Yours to free. */
+static char *entry_of(const char *name, const char *owner, int64_t token)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = must_have(open_memstream(&text, &size));
+    fputc('(', file);
+    put_digits(file, name);
+    fputc(':', file);
+    if (owner) {
+        put_digits(file, owner);
+        fprintf(file, ":%lld)", (long long)token);
+    }
+    must_have(fclose(file) == 0 ? text : NULL);
+    return text;
+}
+
+static bool has(const char *held, const char *name, const char *owner, int64_t token)
+{
+    char *entry = entry_of(name, owner, token);
+    bool found = strstr(held, entry) != NULL;
+    free(entry);
+    return found;
+}
+
+static int look_at_grant(void *context, const rowlock_grant *grant)
+{
+    struct outer *outer = context;
+    const struct settings *set = &outer->cli->set;
+    if (grant->remaining_ms < 0 || !has(outer->held, grant->name, grant->owner, grant->token))
+        return 0;
+    bool together = grant->permits != 0 && grant->permits == grant_permits(outer->cli);
+    outer->takes_over = set->owner && strcmp(set->owner, grant->owner) == 0;
+    outer->waits_for_itself = !set->nonblock && !together;
+    return outer->takes_over || outer->waits_for_itself;
+}
+
+static bool refuses(struct outer *outer, const char *name)
+{
+    return has(outer->held, name, NULL, 0) &&
+           rowlock_list(outer->cli->db, name, look_at_grant, outer) == ROWLOCK_OK &&
+           (outer->takes_over || outer->waits_for_itself);
+}
+
+int outer_refuses(const struct cli *cli)
+{
+    struct outer outer = {.cli = cli, .held = getenv("ROWLOCK_HELD")};
+    for (int i = 0; outer.held && i < cli->name_count; i++) {
+        if (!refuses(&outer, cli->arguments[i]))
+            continue;
+        complain("%s '%s': a run around this command holds it, and would %s", cli->command->name,
+                 cli->arguments[i],
+                 outer.takes_over ? "lose it to the same owner" : "be waited for in vain");
+        return EXIT_USAGE;
+    }
+    return EXIT_FINE;
+}
+
+static void add(const rowlock_lock *lock)
+{
+    const char *held = getenv("ROWLOCK_HELD");
+    char *entry =
+        entry_of(rowlock_lock_name(lock), rowlock_lock_owner(lock), rowlock_lock_token(lock));
+    size_t size = (held ? strlen(held) : 0) + strlen(entry) + 1;
+    char *text = must_have(malloc(size));
+    snprintf(text, size, "%s%s", held ? held : "", entry);
+    must_have(setenv("ROWLOCK_HELD", text, 1) == 0 ? text : NULL);
+    free(text);
+    free(entry);
+}
+
+void outer_add(const struct cli *cli)
+{
+    for (int i = 0; i < cli->lock_count; i++)
+        add(cli->locks[i]);
+}
