@@ -225,33 +225,33 @@ static double read_real(const char *text)
     return real;
 }
 
-/* The server's own types have the same numbers everywhere and for ever. */
+/* The server's own types have the same numbers in every version. All other types are text. */
+static const struct {
+    Oid type;
+    rowlock_kind kind;
+} kinds[] = {
+    {16, ROWLOCK_BOOL}, /* bool */
+    {17, ROWLOCK_BYTES}, /* bytea */
+    {20, ROWLOCK_INT}, /* int8 */
+    {21, ROWLOCK_INT}, /* int2 */
+    {23, ROWLOCK_INT}, /* int4 */
+    {26, ROWLOCK_INT}, /* oid */
+    {700, ROWLOCK_REAL}, /* float4 */
+    {701, ROWLOCK_REAL}, /* float8 */
+    {1082, ROWLOCK_TIME}, /* date */
+    {1083, ROWLOCK_TIME}, /* time */
+    {1114, ROWLOCK_TIME}, /* timestamp */
+    {1184, ROWLOCK_TIME}, /* timestamptz */
+    {1266, ROWLOCK_TIME}, /* timetz */
+    {1700, ROWLOCK_DECIMAL}, /* numeric */
+};
+
 static rowlock_kind kind_of(Oid type)
 {
-    switch (type) {
-    case 16: /* bool */
-        return ROWLOCK_BOOL;
-    case 17: /* bytea */
-        return ROWLOCK_BYTES;
-    case 20: /* int8 */
-    case 21: /* int2 */
-    case 23: /* int4 */
-    case 26: /* oid */
-        return ROWLOCK_INT;
-    case 700: /* float4 */
-    case 701: /* float8 */
-        return ROWLOCK_REAL;
-    case 1700: /* numeric */
-        return ROWLOCK_DECIMAL;
-    case 1082: /* date */
-    case 1083: /* time */
-    case 1114: /* timestamp */
-    case 1184: /* timestamptz */
-    case 1266: /* timetz */
-        return ROWLOCK_TIME;
-    default:
-        return ROWLOCK_TEXT;
-    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].type == type)
+            return kinds[i].kind;
+    return ROWLOCK_TEXT;
 }
 
 /* False: no memory to decode bytes into. */

@@ -398,90 +398,88 @@ static void check_counts_as_holding(const struct loss *l, const rowlock_lock *lo
             "whether its lease is counted upon is known: %s", rowlock_result_name(said));
 }
 
+/* A lock that was held, its handle, and how its release ended. */
+struct releasing {
+    struct pair p;
+    long long token;
+    int said;
+    bool fired;
+};
+
+static struct releasing hold_and_lose_release(struct loss *l)
+{
+    struct releasing r = {.p = open_pair(l)};
+    loss_result(l, r.p.db, try_lock(r.p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
+    r.token = rowlock_lock_token(r.p.lock);
+    loss_arm(l);
+    r.said = rowlock_release(r.p.lock);
+    r.fired = loss_disarm(l);
+    loss_said(l, r.p.db, r.fired, r.said, ROWLOCK_OK);
+    return r;
+}
+
 static bool lose_release(struct loss *l)
 {
-    struct pair p = open_pair(l);
-    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
-    long long token = rowlock_lock_token(p.lock);
-    loss_arm(l);
-    int said = rowlock_release(p.lock);
-    bool fired = loss_disarm(l);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
-    check_undone(l, said, 1);
-    loss_ok(l, said != ROWLOCK_OK || loss_rows(l) == 0, "nothing is called done that was not");
+    struct releasing r = hold_and_lose_release(l);
+    check_undone(l, r.said, 1);
+    loss_ok(l, r.said != ROWLOCK_OK || loss_rows(l) == 0, "nothing is called done that was not");
     loss_pass_before(l);
-    if (said != ROWLOCK_OK) {
-        check_counts_as_holding(l, p.lock, said, token);
-        loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "called again it is released");
+    if (r.said != ROWLOCK_OK) {
+        check_counts_as_holding(l, r.p.lock, r.said, r.token);
+        loss_result(l, r.p.db, rowlock_release(r.p.lock), ROWLOCK_OK,
+                    "called again it is released");
     }
     loss_is(l, loss_rows(l), 0, "no grant is left behind");
-    loss_is(l, loss_token(l), token, "nobody else has been here");
-    loss_is(l, rowlock_release(p.lock), ROWLOCK_EMISUSE, "the handle knows it");
-    loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another gets the lock");
+    loss_is(l, loss_token(l), r.token, "no other grant was made");
+    loss_is(l, rowlock_release(r.p.lock), ROWLOCK_EMISUSE, "the handle knows it");
+    loss_is(l, try_lock(r.p.rival, LONG_TTL_MS), ROWLOCK_OK, "another gets the lock");
     loss_pass(l);
-    loss_granted(l, p.rival, token + 1);
-    loss_is(l, rowlock_release(p.rival), ROWLOCK_OK, "and keeps it");
-    close_pair(&p);
-    return fired;
+    loss_granted(l, r.p.rival, r.token + 1);
+    loss_is(l, rowlock_release(r.p.rival), ROWLOCK_OK, "and keeps it");
+    close_pair(&r.p);
+    return r.fired;
 }
 
 /* Between the lost answer and the next question somebody else gets the lock. */
 static bool lose_release_to_rival(struct loss *l)
 {
-    struct pair p = open_pair(l);
-    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
-    long long token = rowlock_lock_token(p.lock);
-    loss_arm(l);
-    int said = rowlock_release(p.lock);
-    bool fired = loss_disarm(l);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    struct releasing r = hold_and_lose_release(l);
     loss_pass_before(l);
-    if (said != ROWLOCK_OK && loss_rows(l) == 0) {
-        loss_is(l, said, ROWLOCK_EUNCERTAIN, "we do not know");
-        loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "a rival gets the lock");
-        check_counts_as_holding(l, p.lock, said, token);
-        loss_is(l, rowlock_release(p.lock), ROWLOCK_LOST, "called again it says so");
-        loss_is(l, rowlock_release(p.lock), ROWLOCK_EMISUSE, "then nothing is held");
-        loss_is(l, rowlock_verify(p.rival), ROWLOCK_OK, "the rival's grant is not touched");
+    if (r.said != ROWLOCK_OK && loss_rows(l) == 0) {
+        loss_is(l, r.said, ROWLOCK_EUNCERTAIN, "we do not know");
+        loss_is(l, try_lock(r.p.rival, LONG_TTL_MS), ROWLOCK_OK, "a rival gets the lock");
+        check_counts_as_holding(l, r.p.lock, r.said, r.token);
+        loss_is(l, rowlock_release(r.p.lock), ROWLOCK_LOST, "called again it says so");
+        loss_is(l, rowlock_release(r.p.lock), ROWLOCK_EMISUSE, "then nothing is held");
+        loss_is(l, rowlock_verify(r.p.rival), ROWLOCK_OK, "the rival's grant is not touched");
     }
-    close_pair(&p);
+    close_pair(&r.p);
     loss_is(l, loss_rows(l), 0, "nothing is left behind");
-    return fired;
+    return r.fired;
 }
 
 static bool lose_release_and_close(struct loss *l)
 {
-    struct pair p = open_pair(l);
-    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
-    loss_arm(l);
-    int said = rowlock_release(p.lock);
-    bool fired = loss_disarm(l);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    struct releasing r = hold_and_lose_release(l);
     loss_pass_before(l);
-    close_pair(&p);
+    close_pair(&r.p);
     loss_is(l, loss_rows(l), 0, "closing settles it");
-    return fired;
+    return r.fired;
 }
 
 /* The grant is broken between the lost request and the next question. */
 static bool lose_release_of_broken(struct loss *l)
 {
-    struct pair p = open_pair(l);
-    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
-    long long token = rowlock_lock_token(p.lock);
-    loss_arm(l);
-    int said = rowlock_release(p.lock);
-    bool fired = loss_disarm(l);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    struct releasing r = hold_and_lose_release(l);
     loss_pass(l);
-    if (said != ROWLOCK_OK && loss_rows(l) == 1) {
-        loss_is(l, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK, "it is broken");
-        check_counts_as_holding(l, p.lock, said, token);
-        loss_is(l, rowlock_release(p.lock), ROWLOCK_LOST, "called again it says so");
+    if (r.said != ROWLOCK_OK && loss_rows(l) == 1) {
+        loss_is(l, rowlock_break(l->others, l->name, r.token, NULL), ROWLOCK_OK, "it is broken");
+        check_counts_as_holding(l, r.p.lock, r.said, r.token);
+        loss_is(l, rowlock_release(r.p.lock), ROWLOCK_LOST, "called again it says so");
     }
-    close_pair(&p);
+    close_pair(&r.p);
     loss_is(l, loss_rows(l), 0, "nothing is left behind");
-    return fired;
+    return r.fired;
 }
 
 const struct operation lost_lock_operations[] = {

@@ -72,16 +72,12 @@ static void test_not_a_database(void)
     free(url);
 }
 
-/* ---- a file, or its folder, that takes no writes: nobody stops the superuser, so become
- * someone else */
-
-static int as_nobody(void *argument)
+/* Opens the file and tries a lock: the result, and its words on standard error. A failure has some. */
+static int open_and_try(const char *url, const char *words)
 {
-    if (geteuid() == 0 && (setregid(NOBODY, NOBODY) != 0 || setreuid(NOBODY, NOBODY) != 0))
-        return CANNOT_SET_UP;
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    int result = rowlock_db_open(&db, argument, NULL, &err);
+    int result = rowlock_db_open(&db, url, NULL, &err);
     if (result == ROWLOCK_OK) {
         rowlock_lock *lock = must_lock(db, "nightly");
         result = try_lock(lock, TTL_MS);
@@ -90,7 +86,18 @@ static int as_nobody(void *argument)
     }
     rowlock_db_close(db);
     fprintf(stderr, "# %s\n", err.text);
-    return err.text[0] ? -result : 98;
+    bool silent = result != ROWLOCK_OK && !err.text[0];
+    return !silent && strstr(err.text, words) ? result : -99;
+}
+
+/* ---- a file, or its folder, that takes no writes: the superuser may write it all the same, so
+ * become another user */
+
+static int as_nobody(void *argument)
+{
+    if (geteuid() == 0 && (setregid(NOBODY, NOBODY) != 0 || setreuid(NOBODY, NOBODY) != 0))
+        return CANNOT_SET_UP;
+    return -open_and_try(argument, "");
 }
 
 static int install_as_nobody(void *argument)
@@ -211,23 +218,6 @@ static int on_full_disk(void *argument)
     rowlock_lock_close(held);
     rowlock_db_close(db);
     return db_int(&raw_sqlite, url, "SELECT count(*) FROM rowlock_locks") == 0 ? FINE : 6;
-}
-
-/* Opens the file and tries a lock: the result, and its words on standard error. */
-static int open_and_try(const char *url, const char *words)
-{
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    int result = rowlock_db_open(&db, url, NULL, &err);
-    if (result == ROWLOCK_OK) {
-        rowlock_lock *lock = must_lock(db, "nightly");
-        result = try_lock(lock, TTL_MS);
-        rowlock_db_error(db, &err);
-        rowlock_lock_close(lock);
-    }
-    rowlock_db_close(db);
-    fprintf(stderr, "# %s\n", err.text);
-    return strstr(err.text, words) ? result : -99;
 }
 
 static int on_disk_full_before(void *argument)
