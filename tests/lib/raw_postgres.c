@@ -4,6 +4,7 @@
  */
 #include "raw.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static void keep_quiet(void *context, const PGresult *notice)
 
 /* Told to rowlock, and to this program: the pooler in between lends a session to one client alone. */
 static const char SESSION_MODE[] = "?rowlock_pooler=session";
-static bool in_session_mode;
+static atomic_bool in_session_mode;
 
 static void *open_session(const char *url)
 {
