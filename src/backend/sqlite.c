@@ -269,6 +269,74 @@ static enum rlk_class bind_values(struct connection *conn, struct rlk_call *call
     return RLK_DONE;
 }
 
+/* False: no memory to convert what is in a UTF-16 file. */
+static bool get_cell(sqlite3_stmt *statement, int column, rowlock_value *out)
+{
+    const void *bytes = "";
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+        *out = rowlock_int(sqlite3_column_int64(statement, column));
+        return true;
+    case SQLITE_FLOAT:
+        *out = rowlock_real(sqlite3_column_double(statement, column));
+        return true;
+    case SQLITE_NULL:
+        *out = rowlock_null();
+        return true;
+    case SQLITE_TEXT:
+        bytes = sqlite3_column_text(statement, column);
+        *out = rowlock_textn(ROWLOCK_TEXT, bytes, (size_t)sqlite3_column_bytes(statement, column));
+        return bytes != NULL;
+    default:
+        if (sqlite3_column_bytes(statement, column) > 0) /* else SQLite answers a null pointer */
+            bytes = sqlite3_column_blob(statement, column);
+        *out = rowlock_textn(ROWLOCK_BYTES, bytes, (size_t)sqlite3_column_bytes(statement, column));
+        return bytes != NULL;
+    }
+}
+
+/* The columns of the rows that a step gives, see rlk_cell_fits(). A file holds in any column what its last
+ * writer has put there. What is no bell is not rung. */
+#define ROW "tintimmmititt" /* and now */
+static const char *const shapes[RLK_STEP_COUNT] = {
+    [RLK_STEP_META] = "nti",
+    [RLK_STEP_FACTS] = "tm",
+    [RLK_STEP_ACQUIRE] = "BbTINTIMMMITITTm", /* its last statement: ROW "m" */
+    [RLK_STEP_ENQUEUE] = "im",
+    [RLK_STEP_RING] = ".",
+    [RLK_STEP_CYCLE] = "t",
+    [RLK_STEP_WAITERS] = "tiintmmtittm",
+    [RLK_STEP_RENEW] = "mmm",
+    [RLK_STEP_RENEW_ALL] = "m",
+    [RLK_STEP_VERIFY] = "mm",
+    [RLK_STEP_LIST] = ROW "m",
+    [RLK_STEP_LAST] = "im",
+    [RLK_STEP_EXPIRED] = ROW "m",
+    [RLK_STEP_FOLD] = "m",
+    [RLK_STEP_BREAK] = ROW "m",
+    [RLK_STEP_GUARD] = "ib",
+    [RLK_STEP_RAISE] = "i",
+};
+
+static bool fits(sqlite3_stmt *statement, int which, int index)
+{
+    const char *shape = which == RLK_STEP_ACQUIRE && index > 0 ? ROW "m" : shapes[which];
+    rowlock_value cell;
+    bool fit = sqlite3_column_count(statement) == (int)strlen(shape);
+    for (int i = 0; fit && shape[i]; i++)
+        fit = get_cell(statement, i, &cell) && rlk_cell_fits(shape[i], &cell);
+    return fit;
+}
+
+/* The step is undone, unless it was this one statement and that has written. */
+static enum rlk_class misfit(struct rlk_call *call, sqlite3_stmt *statement)
+{
+    rlk_diag_set(call, 0, NULL,
+                 "our tables hold what no rowlock writes there: the file is damaged, or somebody "
+                 "else has changed it");
+    return sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT;
+}
+
 /* Called for each row that a statement gives. */
 typedef void read_fn(sqlite3_stmt *statement, void *out);
 
@@ -294,12 +362,17 @@ static enum rlk_class run_one(struct connection *conn, struct rlk_call *call, in
         return class;
     conn->ending = which >= RLK_STEP_COUNT;
     int code = sqlite3_step(statement);
-    for (; code == SQLITE_ROW; code = sqlite3_step(statement))
-        if (read)
+    bool fit = true;
+    for (; code == SQLITE_ROW; code = sqlite3_step(statement)) {
+        fit = fit && (!read || fits(statement, which, index));
+        if (read && fit)
             read(statement, out);
+    }
     conn->ending = false;
     if (code != SQLITE_DONE)
         class = failed(conn, call);
+    else if (!fit)
+        class = misfit(call, statement);
     sqlite3_reset(statement);
     if (class != RLK_DONE)
         look_at_tx(conn, call);
@@ -986,7 +1059,7 @@ static void read_look(sqlite3_stmt *statement, void *out)
     struct rlk_grant *grant = out;
     grant->settling = false;
     grant->behind = sqlite3_column_int(statement, 1) != 0;
-    if (sqlite3_column_type(statement, 0) == SQLITE_NULL) {
+    if (sqlite3_column_type(statement, 2) == SQLITE_NULL) { /* its name */
         grant->outcome = grant->behind ? RLK_BEHIND : RLK_IN_FLIGHT;
         return;
     }
@@ -1684,32 +1757,6 @@ static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *ca
     if (query->id)
         keep_query(conn, query->id, *out);
     return RLK_DONE;
-}
-
-/* False: no memory to convert what is in a UTF-16 file. */
-static bool get_cell(sqlite3_stmt *statement, int column, rowlock_value *out)
-{
-    const void *bytes = "";
-    switch (sqlite3_column_type(statement, column)) {
-    case SQLITE_INTEGER:
-        *out = rowlock_int(sqlite3_column_int64(statement, column));
-        return true;
-    case SQLITE_FLOAT:
-        *out = rowlock_real(sqlite3_column_double(statement, column));
-        return true;
-    case SQLITE_NULL:
-        *out = rowlock_null();
-        return true;
-    case SQLITE_TEXT:
-        bytes = sqlite3_column_text(statement, column);
-        *out = rowlock_textn(ROWLOCK_TEXT, bytes, (size_t)sqlite3_column_bytes(statement, column));
-        return bytes != NULL;
-    default:
-        if (sqlite3_column_bytes(statement, column) > 0) /* else SQLite answers a null pointer */
-            bytes = sqlite3_column_blob(statement, column);
-        *out = rowlock_textn(ROWLOCK_BYTES, bytes, (size_t)sqlite3_column_bytes(statement, column));
-        return bytes != NULL;
-    }
 }
 
 /* The row that a statement of the caller's has reached. */

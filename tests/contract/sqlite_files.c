@@ -184,6 +184,59 @@ static void endless_view(void)
     free(url);
 }
 
+/* A column takes any value, whatever its type. One that cannot be a time would overflow where the clock is
+ * taken from it. */
+static void spoiled_grant(rowlock_db *db, const char *url, const char *column, const char *value)
+{
+    db_exec(&raw_sqlite, url, "DELETE FROM rowlock_locks");
+    rowlock_lock *holder = must_lock(db, "x"), *other = must_lock(db, "x");
+    is_result(db, try_lock(holder, TTL_MS), ROWLOCK_OK, "a lock is held");
+    db_exec(&raw_sqlite, url, "UPDATE rowlock_locks SET %s = %s", column, value);
+    is_result(db, rowlock_list(db, NULL, note_nothing, NULL), ROWLOCK_ESCHEMA,
+              "%s = %s: no list believes it", column, value);
+    if (value[0] != '-')
+        is_result(db, try_lock(other, TTL_MS), ROWLOCK_ESCHEMA, "nor does a try");
+    rowlock_lock_close(holder);
+    rowlock_lock_close(other);
+}
+
+static void spoiled_lease(rowlock_db *db, const char *url)
+{
+    rowlock_lock *lock = must_lock(db, "y");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
+    db_exec(&raw_sqlite, url, "UPDATE rowlock_locks SET expires = -9223372036854775808");
+    is_result(db, rowlock_verify(lock), ROWLOCK_ESCHEMA, "a verification does not believe its end");
+    db_exec(&raw_sqlite, url, "UPDATE rowlock_locks SET ttl = 9223372036854775807");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_EUNCERTAIN, "nor a renewal its length");
+    rowlock_lock_close(lock);
+}
+
+static void spoiled_rows(void)
+{
+    static const char *const columns[] = {"slot",    "permits", "token",    "acquired",
+                                          "expires", "ttl",     "renewals", "pid"};
+    char *url = file_url("spoiled.db");
+    int64_t token, when;
+    must_install(url);
+    rowlock_db *db = must_open(url);
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        spoiled_grant(db, url, columns[i], "'many'");
+        spoiled_grant(db, url, columns[i], "1e300");
+    }
+    spoiled_grant(db, url, "acquired", "-9223372036854775808");
+    spoiled_grant(db, url, "expires", "-9223372036854775808");
+    db_exec(&raw_sqlite, url, "DELETE FROM rowlock_locks");
+    spoiled_lease(db, url);
+    db_exec(&raw_sqlite, url, "UPDATE rowlock_tokens SET granted = 'never'");
+    is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA, "nor the last time");
+    db_exec(&raw_sqlite, url, "UPDATE rowlock_meta SET version = 'newest'");
+    rowlock_db_close(db);
+    db = must_open(url);
+    is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA, "nor the version");
+    rowlock_db_close(db);
+    free(url);
+}
+
 static int write_as_nobody(void *argument)
 {
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
@@ -350,6 +403,7 @@ void contract_sqlite_only(const struct contract *c)
     private_by_link();
     traps();
     endless_view();
+    spoiled_rows();
     no_files();
     read_only_file(c);
     deleted_file();
