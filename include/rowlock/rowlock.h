@@ -151,7 +151,7 @@ typedef struct rowlock_error {
                              has been; 0: it can go on as if the call had not been made */
     int constraint; /* enum rowlock_constraint */
     int32_t reserved;
-    int64_t row; /* index of the row concerned in the array that you gave; -1: none, or unknown */
+    int64_t row; /* its index in the array that you gave: rows[3] is 3; -1: none, or unknown */
     int64_t spare[2];
 } rowlock_error;
 

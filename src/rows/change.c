@@ -23,18 +23,20 @@ static size_t values_of(const struct batch *b)
     return uses_set(b) ? b->t->parameters : b->t->columns;
 }
 
-static int check_parameter(struct batch *b, size_t index, const rowlock_value *value, size_t row)
+static int check_parameter(struct batch *b, size_t index, const rowlock_value *value, int64_t row)
 {
     rowlock_kind *kind = &b->kinds[index];
     if ((unsigned)value->kind >= RLK_KINDS)
         return rlk_fail(b->t->db, ROWLOCK_EINVAL,
-                        "row %zu: parameter %zu is of no kind that there is", row, index + 1);
+                        "rows[%" PRId64 "]: parameter %zu is of no kind that there is", row,
+                        index + 1);
     if (*kind == ROWLOCK_NULL)
         *kind = value->kind;
     if (value->kind != ROWLOCK_NULL && value->kind != *kind)
         return rlk_fail(b->t->db, ROWLOCK_EINVAL,
-                        "row %zu: parameter %zu is of another kind than in the rows before it", row,
-                        index + 1);
+                        "rows[%" PRId64
+                        "]: parameter %zu is of another kind than in the rows before it",
+                        row, index + 1);
     return rlk_check_value(b->t->db, &b->t->kind[*kind], value, row);
 }
 
@@ -44,19 +46,19 @@ static int check_row(struct batch *b, size_t row)
     const struct rlk_column *version = rlk_version_of(b->t);
     int result = ROWLOCK_OK;
     if (!change->key || (!change->values && values_of(b) > 0))
-        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "row %zu: it has no %s", row + 1,
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "rows[%zu]: it has no %s", row,
                         change->key ? "values" : "key");
     for (size_t i = 0; i < b->t->keys && result == ROWLOCK_OK; i++)
-        result = rlk_check_key(b->t, change->key, i, row + 1);
+        result = rlk_check_key(b->t, change->key, i, (int64_t)row);
     for (size_t i = 0; change->values && i < values_of(b) && result == ROWLOCK_OK; i++)
-        result = b->kinds ? check_parameter(b, i, &change->values[i], row + 1)
+        result = b->kinds ? check_parameter(b, i, &change->values[i], (int64_t)row)
                           : rlk_check_value(b->t->db, &b->t->all[b->t->keys + i],
-                                            &change->values[i], row + 1);
+                                            &change->values[i], (int64_t)row);
     bool moves = b->op == RLK_UPDATE || b->op == RLK_TOUCH;
     if (result == ROWLOCK_OK && moves && change->version >= version->most)
         return rlk_fail(b->t->db, ROWLOCK_EINVAL,
-                        "row %zu: version %" PRId64 " is the last that the column %s can hold",
-                        row + 1, change->version, version->name);
+                        "rows[%zu]: version %" PRId64 " is the last that the column %s can hold",
+                        row, change->version, version->name);
     return result;
 }
 
@@ -105,8 +107,8 @@ static int sort_rows(struct batch *b)
         at = find_unsorted(b);
     }
     if (at + 1 < b->count) {
-        size_t one = b->order[at] + 1, other = b->order[at + 1] + 1;
-        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "rows %zu and %zu have the same key",
+        size_t one = b->order[at], other = b->order[at + 1];
+        return rlk_fail(b->t->db, ROWLOCK_EINVAL, "rows[%zu] and rows[%zu] have the same key",
                         one < other ? one : other, one < other ? other : one);
     }
     return ROWLOCK_OK;

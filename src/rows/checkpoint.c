@@ -78,7 +78,7 @@ static int read_keys(struct walk *w, const char *from, size_t length, struct rlk
         char *to = room;
         for (size_t i = 0; i < keys && readable; i++) {
             readable = read_key(&at, i + 1 < keys ? ' ' : '\n', &cells[i], to) &&
-                       rlk_check_value(w->db, &w->t->all[i], &cells[i], 0) == ROWLOCK_OK;
+                       rlk_check_value(w->db, &w->t->all[i], &cells[i], -1) == ROWLOCK_OK;
             to += cells[i].length;
         }
         cells[keys] = rowlock_int(0);

@@ -3,6 +3,7 @@
  * values a column can take. */
 #include "rows.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,29 +105,29 @@ static const char *find_flaw(const struct rlk_column *column, const rowlock_valu
 }
 
 int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlock_value *value,
-                    size_t row)
+                    int64_t row)
 {
     const char *flaw = find_flaw(column, value);
     const char *name = column->name ? column->name : "a parameter";
     char where[40] = "";
     if (!flaw && (value->kind == ROWLOCK_NULL || takes(column, value->kind)))
         return ROWLOCK_OK;
-    if (row > 0)
-        snprintf(where, sizeof where, "row %zu: ", row);
+    if (row >= 0)
+        snprintf(where, sizeof where, "rows[%" PRId64 "]: ", row);
     if (flaw)
         return rlk_fail(db, ROWLOCK_EINVAL, "%sthe value for %s %s", where, name, flaw);
     return rlk_fail(db, ROWLOCK_EINVAL, "%s%s is %s, and cannot be given %s", where, name,
                     name_of(column->kind), name_of(value->kind));
 }
 
-int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index, size_t row)
+int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index, int64_t row)
 {
     char where[40] = "";
     int result = rlk_check_value(t->db, &t->all[index], &key[index], row);
     if (result != ROWLOCK_OK || key[index].kind != ROWLOCK_NULL)
         return result;
-    if (row > 0)
-        snprintf(where, sizeof where, "row %zu: ", row);
+    if (row >= 0)
+        snprintf(where, sizeof where, "rows[%" PRId64 "]: ", row);
     return rlk_fail(t->db, ROWLOCK_EINVAL, "%sits key %s is NULL", where, t->all[index].name);
 }
 

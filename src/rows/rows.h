@@ -150,11 +150,11 @@ struct rlk_pack {
 int rlk_pack_rows(struct rlk_pack *pack, const rowlock_table *t, const struct rlk_shape *shape,
                   const rowlock_change *changes, const size_t *order, size_t count);
 void rlk_pack_clear(struct rlk_pack *pack);
-/* EINVAL if the column cannot take such a value. row counts from 1; 0: it is of no batch. */
+/* EINVAL if the column cannot take such a value. row: its index in a batch; -1: it is of none. */
 int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlock_value *value,
-                    size_t row);
+                    int64_t row);
 /* Likewise of column index of a key, which may not be NULL either. */
-int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index, size_t row);
+int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index, int64_t row);
 /* The same value in the column's own kind, where that is another. */
 rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *value);
 

@@ -108,7 +108,7 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
     int result = ROWLOCK_OK;
     bool hidden = false;
     for (size_t i = 0; i < t->keys && result == ROWLOCK_OK; i++)
-        result = rlk_check_key(t, key, i, 0);
+        result = rlk_check_key(t, key, i, -1);
     if (result == ROWLOCK_OK)
         result = ask_for_row(t, key, keep, page);
     /* A lock that was waited for may have been on a row that was deleted, and made again, meanwhile. */

@@ -393,10 +393,13 @@ static void duplicates(const struct site *s, rowlock_table *t)
     int64_t was = l.keys[49].number;
     l.keys[49].number = l.keys[3].number;
     for (int op = UPDATE; op <= REMOVE; op++)
-        refused(s, t, &l, (enum op)op, "rows 4 and 50 have the same key");
+        refused(s, t, &l, (enum op)op, "rows[3] and rows[49] have the same key");
     l.keys[49].number = was;
     l.keys[20] = rowlock_null();
-    refused(s, t, &l, TOUCH, "row 21");
+    refused(s, t, &l, TOUCH, "rows[20]");
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(s->db, &error);
+    tap_is_int(error.row, 20, "which is its index, as the error has it");
     load_free(&l);
 }
 

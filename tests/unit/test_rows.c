@@ -645,7 +645,7 @@ static void test_refused_before(void)
     prepare(3);
     keys[2] = rowlock_int(1);
     tap_is_int(rowlock_update(table, changes, 3, NULL), ROWLOCK_EINVAL, "a key twice");
-    tap_ok(strstr(why(db), "rows 1 and 3") != NULL, "both are named: %s", why(db));
+    tap_ok(strstr(why(db), "rows[0] and rows[2]") != NULL, "both are named: %s", why(db));
     became(1, ROWLOCK_CANCELLED, 0, "none was reached");
     prepare(2);
     keys[1] = rowlock_null();
