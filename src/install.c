@@ -252,31 +252,28 @@ static int judge_tables(rowlock_db *db, struct checking *c)
     if (result == ROWLOCK_OK)
         report(c, "tables", value, ROWLOCK_FINE, "");
     else if (result == ROWLOCK_ESCHEMA || result == ROWLOCK_EDENIED)
-        report(c, "tables", "not usable", ROWLOCK_BAD, db->error.text);
+        report(c, "tables",
+               result == ROWLOCK_ESCHEMA && db->found_version == 0 ? "not installed, or not whole"
+                                                                   : "not usable",
+               ROWLOCK_BAD, db->error.text);
     return result;
 }
 
-static int judge_objects(rowlock_db *db, struct checking *c, bool *may_go_on)
+static void judge_objects(struct checking *c, const struct inspecting *i)
 {
-    struct inspecting i = {0};
     char value[220];
-    int result = inspect(db, &i);
-    *may_go_on = result == ROWLOCK_OK && i.mended;
-    if (result != ROWLOCK_OK || !db->texts.sql[RLK_STEP_OBJECTS])
-        return result;
-    int count = i.found ? i.found : i.warned;
+    int count = i->found ? i->found : i->warned;
     if (count == 0)
         snprintf(value, sizeof value, "as rowlock makes them");
     else if (count == 1)
-        snprintf(value, sizeof value, "%s", i.object);
+        snprintf(value, sizeof value, "%s", i->object);
     else
-        snprintf(value, sizeof value, "%s, and %d more", i.object, count - 1);
+        snprintf(value, sizeof value, "%s, and %d more", i->object, count - 1);
     report(c, "objects", value,
-           i.found    ? ROWLOCK_BAD
-           : i.warned ? ROWLOCK_WARNING
-                      : ROWLOCK_FINE,
-           i.problem);
-    return ROWLOCK_OK;
+           i->found    ? ROWLOCK_BAD
+           : i->warned ? ROWLOCK_WARNING
+                       : ROWLOCK_FINE,
+           i->problem);
 }
 
 int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
@@ -286,11 +283,17 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     if (result != ROWLOCK_OK)
         return result;
     struct checking c = {.each = each, .context = context};
-    bool may_go_on = false;
-    result = judge_objects(db, &c, &may_go_on);
+    struct inspecting i = {0};
+    result = inspect(db, &i);
+    bool may_go_on = result == ROWLOCK_OK && i.mended;
+    bool all_fine = i.found + i.warned == 0; /* or nothing is there, which the tables tell */
+    if (result == ROWLOCK_OK && !all_fine)
+        judge_objects(&c, &i);
     if (may_go_on)
         result = judge_tables(db, &c);
     if (may_go_on && result == ROWLOCK_OK) {
+        if (all_fine && db->texts.sql[RLK_STEP_OBJECTS])
+            judge_objects(&c, &i);
         struct examining e = {0};
         struct rlk_step_call step = {.run = run_facts, .context = &e};
         result = rlk_do(db, &step);

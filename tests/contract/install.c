@@ -324,6 +324,25 @@ static void checked(const struct contract *c)
     rowlock_db_close(db);
 }
 
+static int find_nothing(void *context, const rowlock_finding *finding)
+{
+    char *told = context;
+    bool says = strcmp(finding->item, "tables") == 0 && finding->verdict == ROWLOCK_BAD &&
+                strstr(finding->value, "not installed") && strstr(finding->advice, "install");
+    strcat(told, says ? "install " : finding->item);
+    return 0;
+}
+
+static void checked_before_install(const struct contract *c)
+{
+    char *url = url_with(c->url, "rowlock_prefix=nothing_"), told[500] = "";
+    rowlock_db *db = must_open(url);
+    is_result(db, rowlock_check(db, find_nothing, told, NULL), ROWLOCK_OK, "check before install");
+    tap_is_str(told, "install ", "says that nothing is installed and how to install, and no more");
+    rowlock_db_close(db);
+    free(url);
+}
+
 /* Pitfalls 12, 18 and 33. */
 static void one_index(const struct contract *c)
 {
@@ -348,5 +367,6 @@ void contract_install(const struct contract *c)
     other_schema(c);
     bad_prefixes(c);
     checked(c);
+    checked_before_install(c);
     one_index(c);
 }
