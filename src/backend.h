@@ -283,6 +283,7 @@ struct rlk_facts {
     bool durable; /* a commit that was answered survives a crash */
     bool read_only;
     bool may_lock; /* our routines are there, and this user has the privileges that locking takes */
+    bool reads_only; /* it has not one that writes, as a reader of grants.sql */
     bool pooled; /* something stands between that may lend a session for a transaction */
     bool any_isolation; /* the isolation makes no difference to our steps on this connection */
     bool replication_known; /* as far as a server can know who copies it */

@@ -209,6 +209,18 @@ static void judge_nodes(struct checking *c, const struct rlk_facts *f)
                "group_replication_consistency=BEFORE) where the data is read");
 }
 
+static void judge_privileges(struct checking *c, const struct rlk_facts *f)
+{
+    if (f->reads_only && !f->may_lock)
+        report(c, "privileges", "may only read", ROWLOCK_WARNING,
+               "enough to list, show and check; to take locks, grant what sql/*/grants.sql says");
+    else
+        report(c, "privileges", f->may_lock ? "may take locks" : "may not take locks",
+               f->may_lock ? ROWLOCK_FINE : ROWLOCK_BAD,
+               "grant all that sql/*/grants.sql says; if a table or routine was dropped, install "
+               "again");
+}
+
 static void judge_facts(struct checking *c, const struct examining *e)
 {
     const struct rlk_facts *f = &e->facts;
@@ -218,10 +230,7 @@ static void judge_facts(struct checking *c, const struct examining *e)
         c, "writable", f->read_only ? "no" : "yes", f->read_only ? ROWLOCK_BAD : ROWLOCK_FINE,
         "it takes no writes: a replica (name the primary in the URL), or a file or folder without "
         "write permission");
-    report(
-        c, "privileges", f->may_lock ? "may take locks" : "may not take locks",
-        f->may_lock ? ROWLOCK_FINE : ROWLOCK_BAD,
-        "grant what sql/*/grants.sql says; if a function or procedure was dropped, install again");
+    judge_privileges(c, f);
     report(c, "isolation", f->isolation, isolation_fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
            "contended steps will be retried more often; read committed is best for the role that "
            "takes locks");

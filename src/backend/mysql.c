@@ -47,7 +47,7 @@ extern const struct rlk_backend rlk_backend_mysql;
 enum {
     OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
     OLDEST_MARIADB = 100600, /* SKIP LOCKED */
-    VALUES_MAX = 15, /* of facts */
+    VALUES_MAX = 16, /* of facts */
     COLUMNS_MAX = 18, /* of acquire */
     KEPT_MAX = 32, /* statements of the caller's own tables, prepared on one connection */
     BELLS_MAX =
@@ -1738,13 +1738,29 @@ static void give_name(struct exchange *x, const struct rlk_texts *texts, const c
     give_text(x, out);
 }
 
+/* The server says when it prepares a statement whether this user may run it. */
+static enum rlk_class ask_rights(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
+{
+    static const enum rlk_step steps[] = {
+        RLK_STEP_RELEASE,     RLK_STEP_LEAVE,     RLK_STEP_ONCE_CLAIM, RLK_STEP_ONCE_COMPLETE,
+        RLK_STEP_ONCE_FORGET, RLK_STEP_WALK_SAVE, RLK_STEP_WALK_END};
+    enum rlk_class class = RLK_DONE;
+
+    for (size_t i = 0; out->may_lock && i < sizeof steps / sizeof *steps; i++) {
+        class = prepare(c, call, steps[i]);
+        out->may_lock = class == RLK_DONE;
+    }
+    return class == RLK_DENIED || class == RLK_SCHEMA ? RLK_DONE : class;
+}
+
 static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
     struct conn *c = conn;
     struct exchange x = {.step = RLK_STEP_FACTS, .rows = '1'};
-    char locks[64], waits[64], tokens[64], meta_table[64], grants[64], renews[64], enqueues[64];
+    char locks[64], waits[64], tokens[64], meta_table[64], fences[64];
+    char grants[64], renews[64], enqueues[64];
     char read_only[16] = "", type[64] = "";
-    int flush = 0, may_lock = 0;
+    int flush = 0, may_lock = 0, reads_only = 0;
     bool found = false;
 
     give_text(&x, c->texts->schema);
@@ -1762,6 +1778,7 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     give_text(&x, locks);
     give_text(&x, waits);
     give_text(&x, tokens);
+    give_name(&x, c->texts, "fences", fences);
     take_text(&x, out->server, sizeof out->server);
     take(&x, '.', read_only, sizeof read_only - 1); /* a number, or in newer versions a word */
     take_us(&x, &out->now_us);
@@ -1771,6 +1788,7 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     take_text(&x, type, sizeof type);
     or_null(&x);
     take_int(&x, &may_lock);
+    take_int(&x, &reads_only);
     const enum rlk_class class = run(c, call, &x, &found);
     if (class != RLK_DONE)
         return class;
@@ -1780,10 +1798,13 @@ static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts 
     out->bytewise = strcmp(type, "varbinary") == 0;
     out->durable = flush == 1;
     out->may_lock = may_lock != 0;
+    out->reads_only = reads_only != 0;
     snprintf(out->collation, sizeof out->collation, "%s", out->bytewise ? "binary" : type);
     snprintf(out->durability, sizeof out->durability, "innodb_flush_log_at_trx_commit %d", flush);
-    const enum rlk_class shown = isolation(c, call, out);
-    return shown == RLK_DONE ? replication(c, call, out) : shown;
+    enum rlk_class asked = isolation(c, call, out);
+    if (asked == RLK_DONE)
+        asked = ask_rights(c, call, out);
+    return asked == RLK_DONE ? replication(c, call, out) : asked;
 }
 
 /* --- Bells */

@@ -295,7 +295,7 @@ struct answer {
 };
 static const struct answer answers[RLK_STEP_COUNT] = {
     [RLK_STEP_META] = {'?', "nti"},
-    [RLK_STEP_FACTS] = {'1', "ttbmttBTBbItB"},
+    [RLK_STEP_FACTS] = {'1', "ttbmttBTBbItBb"},
     [RLK_STEP_ACQUIRE] = {'1', "IBBbTINTIMMMITITTm"},
     [RLK_STEP_ACQUIRE_USUAL] = {'1', "IBBbTINTIMMMITITTm"},
     [RLK_STEP_ACQUIRE_ALL] = {'*', "iIMm"},
@@ -1132,6 +1132,7 @@ static enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_fac
     get_text(r, 0, 7, out->collation, sizeof out->collation);
     out->bytewise = get_bool(r, 0, 8);
     out->may_lock = get_bool(r, 0, 9);
+    out->reads_only = get_bool(r, 0, 13);
     describe_standbys(PQgetvalue(r, 0, 10), PQgetvalue(r, 0, 11), commit, PQgetvalue(r, 0, 12),
                       out);
     out->pooled = !p->adopted && !p->direct;

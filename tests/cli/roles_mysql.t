@@ -28,6 +28,7 @@ denied=77
 
 is "a reader lists" "$(as watch list)" 0
 is "and shows" "$(as watch show x)" 1
+is "and checks" "$(as watch check)" 0
 is "and takes no lock" "$(as watch run x -- true)" $denied
 is "a user takes a lock" "$(as app run x -- true)" 0
 is "waits for one" "$(as app run -w 5s x -- true)" 0
@@ -38,11 +39,19 @@ for role in watch app; do
     is "$role does not break" "$(as $role break x --if-token 1)" $denied
     is "$role raises no tokens" "$(as $role raise-tokens)" $denied
 done
-for table in locks waiters tokens; do
-    admin -e "REVOKE INSERT ON roles_db.rowlock_$table FROM 'roles_app'@'%'"
-    is "check sees that a user may not write $table" "$(as app check)" 1
-    admin -e "GRANT INSERT ON roles_db.rowlock_$table TO 'roles_app'@'%'"
+without() { # without PRIVILEGE TABLE
+    admin -e "REVOKE $1 ON roles_db.rowlock_$2 FROM 'roles_app'@'%'"
+    is "check sees that a user may not $1 in $2" "$(as app check)" 1
+    admin -e "GRANT $1 ON roles_db.rowlock_$2 TO 'roles_app'@'%'"
+}
+for table in locks waiters tokens fences once walks; do
+    without INSERT $table
+    without UPDATE $table
 done
+for table in locks waiters once walks; do
+    without DELETE $table
+done
+is "check finds nothing that lacks any more" "$(as app check)" 0
 is "an operator sweeps" "$(as ops sweep --idle 1ms)" 0
 is "finds nothing to break" "$(as ops break x --if-token 1)" 1
 is "raises tokens" "$(as ops raise-tokens --new-identity)" 0

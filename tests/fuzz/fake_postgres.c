@@ -49,7 +49,7 @@ static const struct answer {
     {"guard", "ib", "8|t"},
     {"raise", "i", "1000000"},
     {"objects", "ttb", "table x|it has a trigger|f"},
-    {"facts", "ttbmttbtbbitb", "PostgreSQL 15|read committed|f|N|on|on|t|C|t|t|0|x|f"},
+    {"facts", "ttbmttbtbbitbb", "PostgreSQL 15|read committed|f|N|on|on|t|C|t|t|0|x|f|f"},
     {"table", "ttbitttttttt",
      COLUMN("id", "int", "9223372036854775807", "bigint", "1/1") ";" COLUMN(
          "price", "decimal", "0", "numeric", "~") ";" COLUMN("version", "int",
