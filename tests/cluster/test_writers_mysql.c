@@ -2,20 +2,19 @@
  *
  * Two nodes of one cluster that both take writes: Galera, or Group Replication in multi-primary mode. A row
  * lock is local to its node there, so what a transaction promises must show in the rows that it changes.
- * ROWLOCK_TEST_NODES holds the URLs of the nodes. Servers are started by tests/more/with-*.sh.
+ * And what a node has not applied yet, a read on it does not see.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "nodes.h"
 #include "quick.h"
 #include "raw.h"
 #include "tap.h"
 
 enum { SHORT_MS = 200, TTL_MS = 30000, ROUNDS = 60, RACE_MS = 100 };
-
-static char node[2][500]; /* URLs */
 
 /* A holder on one node and a rival on the other. The rival's grant is newer. */
 struct pair {
@@ -55,10 +54,10 @@ static int hold(rowlock_lock *lock, int permits, int64_t ttl_ms)
     return rowlock_acquire(lock, &options);
 }
 
-/* What node 2 commits from now on reaches node 1 later: it has much else to do before. */
-static void make_node_lag(void)
+/* What the busy node commits from now on reaches the others later: they have much else to do before. */
+static void make_lag_behind(const char *busy)
 {
-    db_exec(&raw_mysql, node[1], "UPDATE cluster_big SET v = v + 1");
+    db_exec(&raw_mysql, busy, "UPDATE cluster_big SET v = v + 1");
 }
 
 /* A row that was read under the lock is written in a transaction that ends after the rival's grant. */
@@ -111,7 +110,7 @@ static void too_late(const char *name, int permits, int (*prove)(struct pair *p)
     struct pair p = pair_open(name);
     tap_is_int(hold(p.lock, permits, SHORT_MS), ROWLOCK_OK, "%s: a lock is held on node 1", what);
     sleep_ms(SHORT_MS + 100);
-    make_node_lag();
+    make_lag_behind(node[1]);
     tap_is_int(hold(p.wanted, 0, TTL_MS), ROWLOCK_OK,
                "and granted to a rival on node 2 afterwards");
     if (prove == prove_by_fence)
@@ -244,12 +243,126 @@ static void two_guards(void)
     pair_close(&p);
 }
 
+/* A session on node 2. If causal, a read in it waits for what is committed elsewhere, for so long. */
+static void *open_reader(bool causal, int wait_s)
+{
+    void *session = raw_mysql.open(node[1]);
+    if (is_galera()) {
+        raw_run(&raw_mysql, session, "SET wsrep_sync_wait = %d", causal);
+        raw_run(&raw_mysql, session,
+                "SET GLOBAL wsrep_provider_options = 'repl.causal_read_timeout=PT%dS'", wait_s);
+    } else {
+        raw_run(&raw_mysql, session, "SET group_replication_consistency = '%s', wait_timeout = %d",
+                causal ? "BEFORE" : "EVENTUAL", wait_s);
+    }
+    return session;
+}
+
+static void reads(const char *want, bool causal, int wait_s, const char *what)
+{
+    void *session = open_reader(causal, wait_s);
+    char cents[40] = "an error";
+    raw_mysql.ask(session, "SELECT cents FROM cluster_money WHERE id = 2", cents, sizeof cents);
+    tap_is_str(cents, want, "%s", what);
+    raw_mysql.close(session);
+}
+
+/* Lock and work go through node 1, and are committed. Node 2, where the next holder reads, applies nothing. */
+static void stale_reads(void)
+{
+    rowlock_db *db = must_open(node[0]);
+    rowlock_lock *lock = must_lock(db, "stale");
+    void *frozen = raw_mysql.open(node[1]);
+    reads("1000", true, 60, "a row is seen on node 2");
+    raw_run(&raw_mysql, frozen, "FLUSH TABLES WITH READ LOCK");
+    tap_is_int(hold(lock, 0, TTL_MS), ROWLOCK_OK, "a lock is held on node 1");
+    db_exec(&raw_mysql, node[0], "UPDATE cluster_money SET cents = 900 WHERE id = 2");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "and released when the row was changed");
+    tap_is_int(hold(lock, 0, TTL_MS), ROWLOCK_OK, "the next holder has it on node 1 too");
+    reads("1000", false, 1, "and reads on node 2 what was there before the last holder's work");
+    reads("an error", true, 1,
+          "a read that waits for what is committed elsewhere has no answer yet");
+    raw_run(&raw_mysql, frozen, "UNLOCK TABLES");
+    reads("900", true, 60, "and gets the truth when node 2 has applied it");
+    let_go(lock);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    raw_mysql.close(frozen);
+}
+
+static void wait_for_token(const char *url, int64_t least)
+{
+    while (db_int(&raw_mysql, url,
+                  "SELECT IFNULL(MAX(token), 0) FROM rowlock_tokens WHERE name = 'new'") < least)
+        sleep_ms(50);
+}
+
+static int64_t raise_on_node_1(void)
+{
+    rowlock_db *db = must_open(node[0]);
+    int64_t highest = 0;
+    tap_is_int(rowlock_raise_tokens(db, 1000, &highest), ROWLOCK_OK, "tokens are raised on node 1");
+    rowlock_db_close(db);
+    return highest;
+}
+
+/* A raise changes no row that the first grant of a name on another node changes: see OPERATIONS. */
+static void raises(void)
+{
+    rowlock_db *db = must_open(node[1]);
+    rowlock_lock *lock = must_lock(db, "new");
+    make_lag_behind(node[0]);
+    int64_t highest = raise_on_node_1();
+    tap_is_int(hold(lock, 0, TTL_MS), ROWLOCK_OK, "a new name is granted on node 2 meanwhile");
+    tap_note("token %lld, raised to %lld", (long long)rowlock_lock_token(lock), (long long)highest);
+    let_go(lock);
+    wait_for_token(node[0], 1);
+    highest = raise_on_node_1();
+    wait_for_token(node[1], highest);
+    tap_is_int(hold(lock, 0, TTL_MS), ROWLOCK_OK,
+               "after a second raise, with nothing on its way, it is granted");
+    tap_ok(rowlock_lock_token(lock) > highest, "with a token above");
+    let_go(lock);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+static void is_found(rowlock_verdict want, const char *want_value, const char *what)
+{
+    char value[200];
+    const rowlock_verdict verdict = finding(node[1], "nodes", value, sizeof value);
+    tap_is_str(value, want_value, "check says what reads wait for %s", what);
+    tap_is_int(verdict, want, "and judges it");
+}
+
+/* A node of Galera cannot know whether others are written to. */
+static void checks_of_galera(void)
+{
+    is_found(ROWLOCK_WARNING, "Galera, wsrep_sync_wait 0", "by default");
+    db_exec(&raw_mysql, node[1], "SET GLOBAL wsrep_sync_wait = 1");
+    is_found(ROWLOCK_FINE, "Galera, wsrep_sync_wait 1", "where they wait");
+    db_exec(&raw_mysql, node[1], "SET GLOBAL wsrep_sync_wait = 0");
+}
+
+static void checks_of_group(void)
+{
+    db_exec(&raw_mysql, node[1], "SET GLOBAL group_replication_consistency = 'EVENTUAL'");
+    is_found(ROWLOCK_BAD, "multi-primary, group_replication_consistency EVENTUAL",
+             "where they do not");
+    db_exec(&raw_mysql, node[1], "SET GLOBAL group_replication_consistency = 'BEFORE'");
+    is_found(ROWLOCK_FINE, "multi-primary, group_replication_consistency BEFORE", "where they do");
+    db_exec(&raw_mysql, node[1], "SET GLOBAL group_replication_consistency = DEFAULT");
+    db_exec(&raw_mysql, node[1], "SELECT group_replication_switch_to_single_primary_mode()");
+    is_found(ROWLOCK_FINE, "", "nothing, where one node is written to");
+    db_exec(&raw_mysql, node[1], "SELECT group_replication_switch_to_multi_primary_mode()");
+}
+
 static void make_tables(void)
 {
     const char *const sql[] = {
         "DROP TABLE IF EXISTS cluster_money, cluster_big",
         "CREATE TABLE cluster_money (id INT PRIMARY KEY, cents BIGINT)",
-        "INSERT INTO cluster_money VALUES (1, 1000)",
+        "INSERT INTO cluster_money VALUES (1, 1000), (2, 1000)",
         "CREATE TABLE cluster_big (id INT PRIMARY KEY AUTO_INCREMENT, v INT, pad CHAR(100))",
         "INSERT INTO cluster_big (v, pad) VALUES (1, 'x')",
     };
@@ -262,8 +375,7 @@ static void make_tables(void)
 
 int main(void)
 {
-    const char *nodes = getenv("ROWLOCK_TEST_NODES");
-    if (!nodes || sscanf(nodes, "%499s %499s", node[0], node[1]) != 2)
+    if (!nodes_found())
         return tap_skip_all("ROWLOCK_TEST_NODES is not set");
     must_install(node[1]);
     make_tables();
@@ -276,5 +388,11 @@ int main(void)
     races();
     two_grants();
     two_guards();
+    raises();
+    stale_reads();
+    if (is_galera())
+        checks_of_galera();
+    else
+        checks_of_group();
     return tap_done();
 }

@@ -156,11 +156,11 @@ client_version() {
     sed -n 's/^libmysqlclient-dev_\([^_]*\)_.*/\1/p' "$1/VERSIONS"
 }
 
-# cluster NAME VERSION SCRIPT: the tests of several nodes.
+# cluster NAME VERSION SCRIPT [TARGET]: the tests of several nodes, or those that TARGET runs on one of them.
 cluster() {
-    local name=$1 version=$2 script=$3
+    local name=$1 version=$2 script=$3 target=${4:-cluster-tests}
     if unshare --net true 2>/dev/null || unshare --user --map-current-user --net true 2>/dev/null; then
-        contract "$name" "$version" timeout 600 "$script" "$make" --no-print-directory cluster-tests
+        contract "$name" "$version" timeout 600 "$script" "$make" --no-print-directory "$target"
     else
         not_tested "$name" "this account may not make a network namespace"
     fi
@@ -173,6 +173,7 @@ galera() {
         return
     fi
     cluster Galera "3 nodes, MariaDB of make check" tests/more/with-galera.sh
+    cluster "Galera, contract" "one node of 3" tests/more/with-galera.sh contract-mysql
 }
 
 group_replication() {

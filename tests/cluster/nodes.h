@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The nodes of one cluster, as tests/more/with-*.sh start them, and what `check` finds on one of them.
+ */
+#ifndef NODES_H
+#define NODES_H
+
+#include <rowlock/rowlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+extern char node[3][200]; /* URLs */
+
+/* False: ROWLOCK_TEST_NODES names no cluster. */
+bool nodes_found(void);
+bool is_galera(void);
+
+/* The value of a finding, "" if there is none, and its verdict. */
+rowlock_verdict finding(const char *url, const char *item, char *value, size_t cap);
+
+#endif
