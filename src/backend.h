@@ -142,6 +142,7 @@ struct rlk_target {
     int64_t timeout_ms; /* of a statement: what client libraries want to know when they connect */
     int64_t connect_ms;
     const char *app_name; /* for the server's process list */
+    bool known; /* we were connected before, so a host name that is not found now was no mistake */
     bool
         session_is_ours; /* whatever stands in between lends a session of the server to nobody else */
     const char

@@ -82,6 +82,7 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     if (class == RLK_DONE)
         class = rlk_learn_names(db, &hello);
     db->up = class == RLK_DONE;
+    db->target.known = db->target.known || db->up;
     if (db->up) {
         memcpy(db->session, hello.session, sizeof db->session);
         db->lingering[0] = '\0';

@@ -121,7 +121,7 @@ typedef enum rowlock_result {
     ROWLOCK_EREADONLY = -6, /* this server takes no writes: a replica, or a full or locked disk */
     ROWLOCK_EDENIED = -7, /* the database refuses this user the login, the tables or the verb */
     ROWLOCK_EMISUSE = -8, /* the handle is closed, of another process, or in the wrong state */
-    ROWLOCK_EUNSUPPORTED = -9, /* not built in, or this server is too old */
+    ROWLOCK_EUNSUPPORTED = -9, /* not built in; this server is too old, or its TLS will not do */
     ROWLOCK_ESERVER = -10 /* the database failed in another way; the text is its own */
 } rowlock_result;
 

@@ -33,6 +33,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -1047,6 +1048,14 @@ static void close_on_exec(MYSQL *mysql)
         fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
 
+/* MariaDB's library ends the text with the number that the search for the name failed with. */
+static bool is_unknown_host(const struct rlk_call *call)
+{
+    const char *number = strrchr(call->text, '(');
+
+    return call->native == CR_UNKNOWN_HOST && number && atoi(number + 1) == EAI_NONAME;
+}
+
 static enum rlk_class connect_to(struct conn *c, struct rlk_call *call, const struct rlk_url *url,
                                  const struct rlk_url_host *host, const struct wishes *w)
 {
@@ -1064,8 +1073,10 @@ static enum rlk_class connect_to(struct conn *c, struct rlk_call *call, const st
     }
     close_on_exec(c->mysql);
     never_reconnect(c->mysql);
-    if (tls && !mysql_get_ssl_cipher(c->mysql))
-        return invalid(call, "the URL asks for TLS, but the server did not offer it");
+    if (tls && !mysql_get_ssl_cipher(c->mysql)) {
+        rlk_diag_set(call, 0, NULL, "the URL asks for TLS, but the server did not offer it");
+        return RLK_UNSUPPORTED;
+    }
     return RLK_DONE;
 }
 
@@ -1279,9 +1290,9 @@ static enum rlk_class check_writable(struct conn *c, struct rlk_call *call)
 }
 
 /* The first of those hosts that are left to try. */
-static enum rlk_class open_host(struct conn *c, struct rlk_call *call,
-                                const struct rlk_target *target, const struct rlk_url *url,
-                                size_t number, const struct wishes *w, struct rlk_hello *hello)
+static enum rlk_class try_host(struct conn *c, struct rlk_call *call,
+                               const struct rlk_target *target, const struct rlk_url *url,
+                               size_t number, const struct wishes *w, struct rlk_hello *hello)
 {
     const struct rlk_url_host *host = &url->host[number];
 
@@ -1302,6 +1313,29 @@ static enum rlk_class open_host(struct conn *c, struct rlk_call *call,
     return class == RLK_DONE ? end_session(c, call, target->lingering) : class;
 }
 
+static void close_conn(void *conn, bool in_child);
+
+static bool tls_failed(const struct rlk_call *call)
+{
+    return call->native == CR_SSL_CONNECTION_ERROR && rlk_now_us() < call->deadline_us;
+}
+
+/* The client library has one number for TLS that is refused and for a server that goes away during the
+ * handshake. In the second case a second attempt does not come as far as that. */
+static enum rlk_class open_host(struct conn *c, struct rlk_call *call,
+                                const struct rlk_target *target, const struct rlk_url *url,
+                                size_t number, const struct wishes *w, struct rlk_hello *hello)
+{
+    enum rlk_class class = try_host(c, call, target, url, number, w, hello);
+
+    if (!tls_failed(call))
+        return class;
+    close_conn(c, false);
+    call->native = 0;
+    class = try_host(c, call, target, url, number, w, hello);
+    return tls_failed(call) ? RLK_UNSUPPORTED : class;
+}
+
 static enum rlk_class none_will_do(struct rlk_call *call, size_t hosts, bool read_only)
 {
     char text[sizeof call->text + 80];
@@ -1311,8 +1345,6 @@ static enum rlk_class none_will_do(struct rlk_call *call, size_t hosts, bool rea
     rlk_diag_set(call, call->native, call->sqlstate, text);
     return read_only ? RLK_READONLY : RLK_UNSENT;
 }
-
-static void close_conn(void *conn, bool in_child);
 
 /* A server that cannot be reached or takes no writes is the wrong one of several; one that refuses us
  * for another reason is not passed over, so that the reason is seen. */
@@ -1335,7 +1367,9 @@ static enum rlk_class open_url(struct conn *c, struct rlk_call *call,
             return class;
         read_only = read_only || class == RLK_READONLY;
     }
-    return url->hosts > 1 ? none_will_do(call, url->hosts, read_only) : class;
+    if (url->hosts > 1)
+        return none_will_do(call, url->hosts, read_only);
+    return is_unknown_host(call) && !target->known ? RLK_INVALID : class;
 }
 
 /* Done by mysql_init() too, but not safely when threads meet there. */

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../backend.h"
@@ -776,9 +777,20 @@ static enum rlk_class fail_login(struct pg *p, struct rlk_call *call)
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
 }
 
+/* Is there an answer of the server, other than an error, and does the server listen on? libpq has one result
+ * for a server that goes away and for an answer that it refuses: no TLS, a certificate, a way to log in. */
+static bool has_answered(const struct pg *p)
+{
+    struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLRDHUP};
+    char first = 'E';
+    return recv(fd.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first != 'E' &&
+           poll(&fd, 1, 0) == 0;
+}
+
 static enum rlk_class log_in(struct pg *p, struct rlk_call *call)
 {
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+    bool answered = false;
     while (PQstatus(p->conn) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
         if (next == PGRES_POLLING_FAILED)
             break;
@@ -786,9 +798,15 @@ static enum rlk_class log_in(struct pg *p, struct rlk_call *call)
             rlk_diag_set(call, 0, NULL, "the server did not let us in before the connect timeout");
             return RLK_UNSENT;
         }
+        answered = has_answered(p);
         next = PQconnectPoll(p->conn);
     }
-    return PQstatus(p->conn) == CONNECTION_OK ? RLK_DONE : fail_login(p, call);
+    if (PQstatus(p->conn) == CONNECTION_OK)
+        return RLK_DONE;
+    enum rlk_class class = fail_login(p, call);
+    /* What comes after the login is not about it: target_session_attrs. */
+    bool refused = answered && !PQparameterStatus(p->conn, "server_version");
+    return class == RLK_UNSENT && !call->sqlstate[0] && refused ? RLK_UNSUPPORTED : class;
 }
 
 /* Ports are a list where hosts are. */
@@ -881,8 +899,9 @@ static bool is_of_place(const char *keyword, const struct place *place)
            (place->to_write && strcmp(keyword, "target_session_attrs") == 0);
 }
 
-static enum rlk_class start_login(struct pg *p, const PQconninfoOption *options,
-                                  const struct place *place, const char *app_name)
+static enum rlk_class start_login(struct pg *p, struct rlk_call *call,
+                                  const PQconninfoOption *options, const struct place *place,
+                                  const char *app_name)
 {
     /* The URL may override what stands before its options, but not what stands behind them. */
     const char *const more[][2] = {{"host", place->host},
@@ -893,10 +912,10 @@ static enum rlk_class start_login(struct pg *p, const PQconninfoOption *options,
     size_t known = 0;
     while (options[known].keyword)
         known++;
-    const char **keys = rlk_alloc(2 * (known + MORE + 2) * sizeof *keys);
+    const char **keys = rlk_alloc(2 * (known + MORE + 3) * sizeof *keys);
     if (!keys)
         return RLK_NOMEM;
-    const char **values = keys + known + MORE + 2;
+    const char **values = keys + known + MORE + 3;
     size_t count = 0;
     keys[count] = "fallback_application_name";
     values[count++] = app_name;
@@ -911,7 +930,14 @@ static enum rlk_class start_login(struct pg *p, const PQconninfoOption *options,
         values[count++] = more[i][1];
     }
     p->conn = PQconnectStartParams(keys, values, 0);
+    keys[count] = "connect_timeout";
+    values[count] = "2";
+    /* Is it a setting that libpq refuses, or a server that it cannot reach? */
+    bool refused = p->conn && PQstatus(p->conn) == CONNECTION_BAD &&
+                   PQpingParams(keys, values, 0) == PQPING_NO_ATTEMPT;
     rlk_free(keys);
+    if (refused)
+        return fail_connection(p, call, RLK_INVALID);
     return p->conn ? RLK_DONE : RLK_NOMEM;
 }
 
@@ -919,7 +945,7 @@ static enum rlk_class open_place(struct pg *p, struct rlk_call *call,
                                  const PQconninfoOption *options, const struct place *place,
                                  const struct rlk_target *target, struct rlk_hello *hello)
 {
-    enum rlk_class class = start_login(p, options, place, target->app_name);
+    enum rlk_class class = start_login(p, call, options, place, target->app_name);
     if (class != RLK_DONE)
         return class;
     PQsetNoticeProcessor(p->conn, be_silent, NULL);

@@ -401,6 +401,110 @@ patience() {
     exits "a database that is not there is not waited for" 64 run --url "${who%/*}/no_such_database" outage true
 }
 
+# no_wait "what holds" N PARAMETER: refused at once with N, in one line.
+no_wait() {
+    exits "$1" "$2" run -w 60s --url "$ROWLOCK_URL&$3" fault true
+    same "$1, in one line" "$(wc -l <"$work/err")" 1
+}
+
+# make_certificate NAME: $dir/NAME.crt, which vouches for itself, and its key
+make_certificate() {
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 \
+        -keyout "$dir/$1.key" -out "$dir/$1.crt" 2>/dev/null
+    chmod 600 "$dir/$1.key"
+    chown --reference="$dir" "$dir/$1.key" "$dir/$1.crt"
+}
+
+certificates_postgres() {
+    local settings="ssl ssl_cert_file ssl_key_file" setting
+    sql_client <<<"ALTER SYSTEM SET ssl_cert_file = '$dir/good.crt'; ALTER SYSTEM SET ssl_key_file = '$dir/good.key';
+        ALTER SYSTEM SET ssl = on; SELECT pg_reload_conf();" >/dev/null
+    until_true 20 "$command" list --url "$ROWLOCK_URL&sslmode=require"
+    no_wait "so is one whose certificate cannot be verified" 78 "sslmode=verify-full&sslrootcert=$dir/other.crt"
+    exits "but one whose certificate can be" 0 run --url "$ROWLOCK_URL&sslmode=verify-full&sslrootcert=$dir/good.crt" fault true
+    for setting in $settings; do echo "ALTER SYSTEM RESET $setting;"; done | sql_client
+    sql_client <<<"SELECT pg_reload_conf();" >/dev/null
+}
+
+certificates_mysql() {
+    cp -p "$dir/argv" "$dir/argv.plain"
+    printf '%s\n' "--ssl-cert=$dir/good.crt" "--ssl-key=$dir/good.key" >>"$dir/argv"
+    server restart
+    no_wait "so is one whose certificate cannot be verified" 78 "ssl_mode=verify&ssl_ca=$dir/other.crt"
+    exits "but one whose certificate can be" 0 run --url "$ROWLOCK_URL&ssl_mode=verify&ssl_ca=$dir/good.crt" fault true
+    mv "$dir/argv.plain" "$dir/argv"
+    server restart
+}
+
+# What hangs up where it should say whether it has TLS; the one like MariaDB does so once, and is gone then.
+hang_up() {
+    perl -MIO::Socket::INET -e '
+        my ($db, $file) = @ARGV;
+        my $listener = IO::Socket::INET->new(Listen => 9, LocalAddr => "127.0.0.1") or die;
+        open my $port, ">", "$file.new" or die;
+        print $port $listener->sockport;
+        close $port;
+        rename "$file.new", $file;
+        my $greeting = "\x0a5.5.5-10.11.6-MariaDB\0c\0\0\0" . "12345678\0\x0b\xaa\x2d\x02\0\x0f\0\x15" .
+            "\0" x 10 . "123456789012\0mysql_native_password\0";
+        do {
+            my $client = $listener->accept;
+            print $client pack("V", length $greeting) . $greeting if $db eq "mysql";
+            $client->flush;
+            sysread $client, my $bytes, 36;
+        } while ($db eq "postgres");' "$db" "$work/port"
+}
+
+# Faults that no wait can mend, and others that look like them.
+misconfigured() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR tls
+    dir=${!dir:-}
+    [ -n "$dir" ] || return 0
+    tls=$([ "$db" = postgres ] && echo sslmode=require || echo ssl_mode=required)
+    no_wait "a server without the TLS that the URL asks for is not waited for" 78 "$tls"
+    if command -v openssl >/dev/null; then
+        make_certificate good
+        make_certificate other
+        "certificates_$db"
+    else
+        tap_note "no openssl to make certificates with"
+    fi
+    hang_up &
+    pid=$!
+    until_true 20 test -s "$work/port"
+    tls=${tls/required/verify}
+    exits "one that hangs up instead is away" 69 run -w 1s \
+        --url "${ROWLOCK_URL%%:*}://root@127.0.0.1:$(cat "$work/port")/x?$tls" fault true
+    kill $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    "misconfigured_$db"
+}
+
+misconfigured_postgres() {
+    no_wait "a value that libpq does not know is refused" 64 "sslmode=nonsense"
+    no_wait "a login that the client refuses, too" 78 "channel_binding=require"
+    no_wait "and one that the server refuses" 77 "user=nobody_of_this_name"
+    exits "a server that may become another one is waited for" 69 run -w 1s \
+        --url "$ROWLOCK_URL&target_session_attrs=read-only" fault true
+}
+
+misconfigured_mysql() {
+    local rest=${ROWLOCK_URL#*@}
+    exits "a login that the server refuses is not waited for" 77 run -w 60s --url "mysql://nobody_of_this_name@$rest" fault true
+    rest=/${rest#*/}
+    if ldd "$command" | grep -q libmariadb; then # Oracle's library does not tell
+        exits "neither is a host that there is not" 64 run -w 60s --url "mysql://root@no..host$rest" fault true
+        has "which the error says" "$err" "no..host"
+    fi
+    exits "one of several is passed over" 0 run --url "mysql://root@no..host,${ROWLOCK_URL#*@}" fault true
+    if ! unshare --net true 2>/dev/null; then
+        tap_note "no network namespaces here"
+        return
+    fi
+    unshare --net "$command" run -w 1s --url "mysql://root@no.host.invalid$rest" fault true 2>/dev/null
+    same "a name service that is away is waited for" $? 69
+}
+
 all() {
     rl install
     statuses
@@ -414,6 +518,7 @@ all() {
     hanging
     restarting
     patience
+    misconfigured
     nested
     nested_deep
     nested_owner
