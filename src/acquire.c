@@ -23,13 +23,25 @@ static enum rlk_class ask(rowlock_db *db, struct rlk_call *call, struct rlk_acqu
     return db->backend->acquire_all(db->conn, call, a->claims, a->count, a->grants, &a->which);
 }
 
+/* Every database counts tokens from 1. */
+static bool have_tokens(const struct rlk_acquiring *a)
+{
+    bool have = true;
+    for (size_t i = 0; i < a->count; i++)
+        have = have && a->grants[i].row.token >= 1;
+    return have;
+}
+
 /* Sent again after a lost answer, it may meet its own first sending in flight: that is not somebody else's
  * lock. */
 static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_acquiring *a = context;
     enum rlk_class class = ask(db, call, a);
-    bool own = a->step.was_uncertain && a->grants[a->which].outcome == RLK_IN_FLIGHT;
+    enum rlk_outcome outcome = a->grants[a->which].outcome;
+    bool own = a->step.was_uncertain && outcome == RLK_IN_FLIGHT;
+    if (class == RLK_DONE && outcome == RLK_GRANTED && !have_tokens(a))
+        return rlk_diag_misfit(call, RLK_STEP_ACQUIRE);
     if (class != RLK_DONE || !own)
         return class;
     rlk_diag_set(call, 0, NULL, "a transaction, perhaps our own, is changing the lock");
@@ -41,10 +53,8 @@ static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *c
 void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
                     int64_t margin_us)
 {
-    struct rlk_term term = rlk_term_of(sent_us, row->expires_us, row->now_us);
+    struct rlk_term term = rlk_term_of(sent_us, row->expires_us, row->now_us, row->ttl_us);
     term.ttl_us = row->ttl_us;
-    if (term.deadline_us > sent_us + row->ttl_us) /* whatever the server says */
-        term.deadline_us = sent_us + row->ttl_us;
     lock->state = RLK_HOLDING;
     lock->depth = 1;
     lock->token = row->token;

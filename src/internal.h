@@ -251,7 +251,8 @@ bool rlk_holds(const rowlock_lock *lock);
 void rlk_hold_nothing(rowlock_lock *lock);
 /* What is held, or may have been granted without our knowledge, goes back as well as can be done. */
 void rlk_release_quietly(rowlock_lock *lock);
-struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us);
+/* most_us: it lasts no longer, whatever the server says; 0: not known. */
+struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us, int64_t most_us);
 int rlk_renew(rowlock_lock *lock, int64_t ttl_us);
 struct rlk_held rlk_held_of(const rowlock_lock *lock);
 /* Not found where it was taken to be: may it stand in another place? Then held_of() says where. */

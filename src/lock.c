@@ -212,11 +212,13 @@ int rowlock_lock_holder(const rowlock_lock *lock, rowlock_grant *out)
 
 /* ---- renew, verify, release: steps of a grant */
 
-struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us)
+struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us, int64_t most_us)
 {
-    return (struct rlk_term){.ttl_us = expires_us - now_us,
-                             .expires_us = expires_us,
-                             .deadline_us = sent_us + (expires_us - now_us)};
+    int64_t left_us = expires_us - now_us;
+    if (most_us && left_us > most_us)
+        left_us = most_us;
+    return (struct rlk_term){
+        .ttl_us = left_us, .expires_us = expires_us, .deadline_us = sent_us + left_us};
 }
 
 struct holding {
@@ -304,7 +306,8 @@ int rlk_renew(rowlock_lock *lock, int64_t ttl_us)
     if (!h.renewal.found)
         return rlk_look_elsewhere(lock) ? rlk_renew(lock, ttl_us) : found_lost(lock);
     lock->attached_as = true;
-    struct rlk_term term = rlk_term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us);
+    struct rlk_term term =
+        rlk_term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us, ttl_us);
     lock->release_open = lock->unproven = false;
     rlk_kept_enter(lock);
     rlk_watch_limit(&lock->watch, &term);

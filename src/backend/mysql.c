@@ -2158,7 +2158,7 @@ static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rl
     take_row(&x, &out->row);
     const enum rlk_class class = run(conn, call, &x, &found);
 
-    if (class == RLK_DONE && granted && x.columns == WITHOUT_ROW && (token < 1 || !now_us))
+    if (class == RLK_DONE && granted && x.columns == WITHOUT_ROW && !now_us)
         return misfit(conn, call, RLK_STEP_ACQUIRE);
     const bool held = out->row.name[0] != '\0';
     out->outcome = granted ? RLK_GRANTED : held ? RLK_HELD : behind ? RLK_BEHIND : RLK_IN_FLIGHT;

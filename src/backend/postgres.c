@@ -1174,7 +1174,7 @@ static bool read_grant(const PGresult *r, const struct rlk_claim *claim, struct 
     enum { TOKEN, OURS, SETTLING, BEHIND, FIRST };
     const bool granted = !PQgetisnull(r, 0, TOKEN);
     const bool stands = !PQgetisnull(r, 0, OURS);
-    if ((stands && !row_fits(r, 0, "IbBb" ROW "m")) || (granted && get_int(r, 0, TOKEN) < 1))
+    if (stands && !row_fits(r, 0, "IbBb" ROW "m"))
         return false;
     get_row(r, 0, FIRST, &out->row);
     if (granted)
@@ -1482,7 +1482,7 @@ static bool read_grants(struct pg *p, const PGresult *r, const struct rlk_claim 
             *which = (size_t)n - 1;
             return PQntuples(r) == 1;
         }
-        if (grant->row.token || PQgetisnull(r, row, EXPIRES) || get_int(r, row, TOKEN) < 1)
+        if (grant->row.token || PQgetisnull(r, row, EXPIRES))
             return false;
         grant->outcome = RLK_GRANTED;
         rlk_row_of_claim(&claims[n - 1], get_int(r, row, TOKEN), get_int(r, row, NOW), &grant->row);

@@ -28,6 +28,9 @@ static const struct wrong {
     {"a text for a number", MYSQL_HEAD "SELECT 'one', 0, 1, 1; END"},
     {"NULL for whether it is granted", MYSQL_HEAD "SELECT NULL, 0, 1, 1; END"},
     {"a grant without a token", MYSQL_HEAD "SELECT 1, 0, NULL, 1; END"},
+    {"a grant whose row has no token",
+     MYSQL_HEAD "SELECT 1, 0, NULL, NULL, p_name, 0, 0, p_owner, 0, 1, 9999999999999999, p_ttl, 0, "
+                "p_host, p_pid, p_program, p_note, 2; END"},
     {"two rows", MYSQL_HEAD "SELECT 1, 0, 1, 1 UNION ALL SELECT 1, 0, 2, 2; END"},
     {"two answers", MYSQL_HEAD "SELECT 1, 0, 1, 1; SELECT 1, 0, 1, 1; END"},
     {"a time before 1970", MYSQL_HEAD "SELECT 1, 0, 1, -9223372036854775807; END"},
