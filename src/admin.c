@@ -178,10 +178,16 @@ int rowlock_last_grant(rowlock_db *db, const char *name, int64_t *token, int64_t
 struct sweeping {
     rowlock_sweep_options options;
     rowlock_sweep_report report;
+    int64_t until_us;
     bool stopped;
     int seen;
     struct rlk_row last; /* where the next batch begins */
 };
+
+static bool goes_on(const struct sweeping *s)
+{
+    return !s->stopped && rlk_now_us() < s->until_us;
+}
 
 static int count_swept(void *context, const struct rlk_row *row)
 {
@@ -220,7 +226,7 @@ static int sweep_locks(rowlock_db *db, struct sweeping *s)
         if (result != ROWLOCK_OK)
             return result;
         s->report.batches++;
-    } while (s->seen == s->options.batch && !s->stopped);
+    } while (s->seen == s->options.batch && goes_on(s));
     return ROWLOCK_OK;
 }
 
@@ -242,7 +248,7 @@ static int fold_counters(rowlock_db *db, struct sweeping *s)
             return result;
         s->report.counters += fold.folded;
         s->report.batches++;
-    } while (fold.folded == fold.batch && !fold.dry_run);
+    } while (fold.folded == fold.batch && !fold.dry_run && goes_on(s));
     return ROWLOCK_OK;
 }
 
@@ -268,7 +274,7 @@ static int sweep_waiters(rowlock_db *db, struct sweeping *s)
             return result;
         s->report.waiters += w.removed;
         s->report.batches++;
-    } while (w.removed == w.batch);
+    } while (w.removed == w.batch && goes_on(s));
     return ROWLOCK_OK;
 }
 
@@ -278,13 +284,14 @@ int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
     int result = rlk_enter(db, "sweep", NULL);
     if (result != ROWLOCK_OK)
         return result;
-    struct sweeping s = {.report = ROWLOCK_SWEEP_REPORT_INIT};
+    struct sweeping s = {.report = ROWLOCK_SWEEP_REPORT_INIT,
+                         .until_us = rlk_now_us() + RLK_SWEEP_US};
     if ((result = rlk_take_sweep_options(db, &s.options, options)) != ROWLOCK_OK)
         return result;
     result = sweep_locks(db, &s);
-    if (result == ROWLOCK_OK && !s.stopped && !s.options.dry_run)
+    if (result == ROWLOCK_OK && goes_on(&s) && !s.options.dry_run)
         result = sweep_waiters(db, &s);
-    if (result == ROWLOCK_OK && !s.stopped && s.options.idle_ms >= 0)
+    if (result == ROWLOCK_OK && goes_on(&s) && s.options.idle_ms >= 0)
         result = fold_counters(db, &s);
     if (report)
         rlk_give_struct(report, &s.report, sizeof s.report);

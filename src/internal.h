@@ -18,6 +18,9 @@
 
 enum { RLK_SCHEMA_VERSION = 1 };
 
+/* A sweep ends then, even if a server always says that more is left. */
+#define RLK_SWEEP_US INT64_C(3600000000)
+
 struct rowlock_db {
     uint32_t tag;
     pid_t pid; /* of the process that opened it */

@@ -293,6 +293,8 @@ int rlk_wait_in_line(struct rlk_acquiring *a)
             result = ROWLOCK_TIMEOUT;
         else if ((tried = (result = stand(&l)) == ROWLOCK_OK))
             result = rlk_try(a);
+        if (result == ROWLOCK_BUSY && tried && rlk_now_us() >= a->until_us)
+            result = ROWLOCK_TIMEOUT; /* it was there to say BUSY, even if it is gone again */
         const struct rlk_grant *grant = &a->grants[a->which];
         if (result == ROWLOCK_BUSY && tried && grant->outcome == RLK_HELD && !grant->behind) {
             bool look = l.look; /* this was one */

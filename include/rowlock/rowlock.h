@@ -720,7 +720,7 @@ typedef struct rowlock_sweep_report {
 
 /* Remove what nobody came for. Harmless beside live traffic: a lease renewed or taken over while the
  * sweep looks stays. Acquire does not need it; it keeps the tables small. report may be NULL; on
- * failure it says what was done until then, at least.
+ * failure it says what was done until then, at least. A sweep ends after an hour; the next one goes on.
  * Round trips: on PostgreSQL one for each batch; MySQL one for each row besides. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_sweep_report *report);

@@ -257,6 +257,7 @@ int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t 
 {
     int result = rlk_enter(db, "sweep what was done once", NULL);
     int64_t rows = batch ? batch : SWEEP_BATCH, all = 0, changed = 0;
+    int64_t until_us = rlk_now_us() + RLK_SWEEP_US;
     if (result != ROWLOCK_OK)
         return result;
     if (older_ms < 0 || older_ms > INT64_MAX / 1000 || rows < 1 || rows > 10000)
@@ -265,7 +266,7 @@ int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t 
     do {
         result = ask_ours(db, RLK_STEP_ONCE_SWEEP, values, 2, NULL, NULL, NULL, &changed);
         all += result == ROWLOCK_OK ? changed : 0;
-    } while (result == ROWLOCK_OK && changed == rows);
+    } while (result == ROWLOCK_OK && changed == rows && rlk_now_us() < until_us);
     if (removed)
         *removed = all;
     return result;

@@ -50,13 +50,30 @@ static int count_ahead(struct walk *w)
     return result;
 }
 
+/* A page that ends where the one before it ended would be asked for again and again. */
+static bool is_stuck(const struct walk *w)
+{
+    const rowlock_value *last = w->rows.cells + (w->rows.rows - 1) * w->rows.width;
+    bool same = w->position.rows > 0;
+    for (size_t i = 0; same && i < w->t->keys; i++) {
+        const rowlock_value *a = &last[i], *b = &w->position.cells[i];
+        same = a->kind == b->kind && a->number == b->number && a->length == b->length &&
+               (a->length == 0 || memcmp(a->text, b->text, a->length) == 0);
+    }
+    return same;
+}
+
 static int read_rows(struct walk *w)
 {
     rlk_page_begin(&w->rows, w->t->keys + w->t->columns);
     w->rows.most = (size_t)w->options.chunk;
     int result =
         read_page(w, RLK_STEP_ROWS_PAGE, w->options.chunk, rlk_page_add, rlk_page_anew, &w->rows);
-    return result == ROWLOCK_OK ? rlk_page_end(w->t, &w->rows) : result;
+    if (result == ROWLOCK_OK)
+        result = rlk_page_end(w->t, &w->rows);
+    if (result == ROWLOCK_OK && w->rows.rows > 0 && is_stuck(w))
+        result = rlk_fail_misfit(w->db, false);
+    return result;
 }
 
 /* ---- computing */
