@@ -230,16 +230,18 @@ static rowlock_change *row_of(struct batch *b, int64_t number)
 static int take_applied(void *context, const rowlock_value *cells, size_t count)
 {
     struct batch *b = context;
-    if (count >= 2 && cells[0].number == 0) {
+    bool fits = rlk_cells_fit("ii", cells, count);
+    if (fits && cells[0].number == 0 && rlk_cell_fits('m', &cells[1])) {
         b->made = (size_t)cells[1].number;
         return 0;
     }
-    rowlock_change *change = count >= 2 ? row_of(b, cells[0].number) : NULL;
+    rowlock_change *change = fits ? row_of(b, cells[0].number) : NULL;
+    b->misfit = !change;
     if (change) {
         b->told += change->result == UNTOLD;
         applied(b, change, cells[1].number);
     }
-    return change == NULL;
+    return b->misfit;
 }
 
 static int send_pack(struct batch *b, const struct rlk_shape *shape, rlk_cells_fn *each,
@@ -252,6 +254,7 @@ static int send_pack(struct batch *b, const struct rlk_shape *shape, rlk_cells_f
     if (!values)
         return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
     int result = rlk_pack_rows(&pack, t, shape, b->changes, b->rows, b->n);
+    b->misfit = false;
     for (size_t i = 0; result == ROWLOCK_OK && i < text->count; i++) {
         const struct rlk_param *param = &text->params[i];
         if (param->source == RLK_FROM_PACK)
@@ -269,6 +272,8 @@ static int send_pack(struct batch *b, const struct rlk_shape *shape, rlk_cells_f
                                            .context = b};
         result = rlk_ask(t->db, asking);
     }
+    if (result == ROWLOCK_OK && b->misfit)
+        result = rlk_fail_misfit(t->db, each == take_applied);
     rlk_pack_clear(&pack);
     rlk_free(values);
     return result;
@@ -307,9 +312,11 @@ static bool is_marked(struct batch *b, int64_t number, bool there, int64_t versi
 
 static int take_found(void *context, const rowlock_value *cells, size_t count)
 {
-    enum { NUMBER, VERSION, MARKS, FIRST_SAME, FOUND };
+    enum { NUMBER, VERSION, MARKS, FIRST_SAME };
     struct batch *b = context;
-    rowlock_change *change = count >= FOUND ? row_of(b, cells[NUMBER].number) : NULL;
+    bool fits = rlk_cells_fit("i.Ti", cells, count);
+    rowlock_change *change = fits ? row_of(b, cells[NUMBER].number) : NULL;
+    b->misfit = !change;
     if (!change)
         return 1;
     bool there = cells[VERSION].kind != ROWLOCK_NULL;
@@ -332,9 +339,11 @@ static int take_found(void *context, const rowlock_value *cells, size_t count)
 
 static int take_marks(void *context, const rowlock_value *cells, size_t count)
 {
-    if (count > 0)
-        read_marks(context, &cells[0]);
-    return 0;
+    struct batch *b = context;
+    b->misfit = !rlk_cells_fit("T", cells, count);
+    if (!b->misfit)
+        read_marks(b, &cells[0]);
+    return b->misfit;
 }
 
 /* An insert marks the rows that it did not make. */
@@ -351,7 +360,10 @@ static int ask_for_marks(struct batch *b)
                                           .count = 1,
                                           .each = take_marks,
                                           .context = b}};
+    b->misfit = false;
     int result = rlk_ask(b->t->db, &asking);
+    if (result == ROWLOCK_OK && b->misfit)
+        result = rlk_fail_misfit(b->t->db, true);
     for (size_t i = 0; result == ROWLOCK_OK && b->marked && i < b->n; i++)
         if (!(b->marks[i] & MARKED)) {
             applied(b, &b->changes[b->rows[i]], b->first);

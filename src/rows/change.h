@@ -30,6 +30,7 @@ struct batch {
     bool marked; /* marks are known */
     bool unlocked; /* rows are looked at without a lock, after that with one found none */
     bool odd; /* a row has a version that is no integer of 64 bits */
+    bool misfit; /* the answer is none to what was asked */
 };
 
 static inline bool gives_values(const struct batch *b)

@@ -279,6 +279,7 @@ struct listing {
     int (*each)(void *context, const rowlock_once_record *record);
     void *context;
     bool over; /* stopped, or past the prefix */
+    bool misfit;
     int64_t seen; /* in this page */
     char last[RLK_TEXT_MAX + 1];
 };
@@ -291,10 +292,11 @@ static void start_page(void *context)
 
 static int give_record(void *context, const rowlock_value *cells, size_t count)
 {
-    enum { KEY, FINGERPRINT, TOKEN, DONE, EXPIRES, CHANGED, NOW, RECORD };
+    enum { KEY, FINGERPRINT, TOKEN, DONE, EXPIRES, CHANGED, NOW };
     struct listing *l = context;
     rowlock_once_record record = {.size = sizeof record};
-    if (count < RECORD)
+    l->misfit = !rlk_cells_fit("ttibmmm", cells, count);
+    if (l->misfit)
         return 1;
     rlk_copy_text(record.key, sizeof record.key, cells[KEY].text, cells[KEY].length);
     rlk_copy_text(record.fingerprint, sizeof record.fingerprint, cells[FINGERPRINT].text,
@@ -327,7 +329,8 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
                                         rowlock_int(LIST_PAGE)};
         if (result == ROWLOCK_OK)
             result = ask_ours(db, RLK_STEP_ONCE_LIST, values, 3, give_record, start_page, &l, NULL);
-        if (result == ROWLOCK_OK && l.seen == LIST_PAGE && strcmp(l.last, after) == 0)
+        bool stuck = l.seen == LIST_PAGE && strcmp(l.last, after) == 0;
+        if (result == ROWLOCK_OK && (l.misfit || stuck))
             result = rlk_fail_misfit(db, false); /* and would be so again and again */
     } while (result == ROWLOCK_OK && !l.over && l.seen == LIST_PAGE);
     return result;

@@ -6,6 +6,8 @@
  */
 #include "contract.h"
 
+#include <rowlock/versions.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +68,28 @@ static void postgres_answers(const struct contract *c, void *session, const char
     rowlock_db_close(db);
 }
 
+/* A batch whose table is changed after it was looked at. */
+static void batch_answers(const struct contract *c, void *session, rowlock_db *db)
+{
+    static const char *const key[] = {"id", NULL};
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    rowlock_table *table = NULL;
+    rowlock_value ids[] = {rowlock_int(1), rowlock_int(2)};
+    rowlock_change changes[] = {{.key = &ids[0], .version = 1}, {.key = &ids[1], .version = 1}};
+    raw_run(c->raw, session, "DROP TABLE IF EXISTS sh_rows");
+    raw_run(c->raw, session,
+            "CREATE TABLE sh_rows (id bigint PRIMARY KEY, version bigint NOT NULL)");
+    raw_run(c->raw, session, "INSERT INTO sh_rows VALUES (1, 1), (2, 1)");
+    about.name = "sh_rows";
+    about.key = key;
+    is_result(db, rowlock_table_open(db, &about, &table), ROWLOCK_OK, "a table is looked at");
+    raw_run(c->raw, session, "ALTER TABLE sh_rows ALTER version TYPE numeric");
+    is_result(db, rowlock_touch(table, changes, 2, NULL), ROWLOCK_EUNCERTAIN,
+              "a batch that answers with decimals for versions is not believed");
+    rowlock_table_close(table);
+    raw_run(c->raw, session, "DROP TABLE sh_rows");
+}
+
 void contract_misfit(const struct contract *c)
 {
     if (!c->has_server || c->pooled)
@@ -78,8 +102,10 @@ void contract_misfit(const struct contract *c)
     rowlock_lock_close(lock);
     for (size_t i = 0; is_mysql(c) && i < sizeof wrong / sizeof wrong[0]; i++)
         mysql_answers(c, session, db, &wrong[i]);
-    if (is_postgres(c))
+    if (is_postgres(c)) {
+        batch_answers(c, session, db);
         postgres_answers(c, session, url);
+    }
     rowlock_db_close(db);
     c->raw->close(session);
     drop_tables(c, "sh_", url);

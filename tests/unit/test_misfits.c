@@ -15,6 +15,8 @@ enum { TTL_MS = 10000, TOO_LONG = 60 };
 
 static rowlock_db *db;
 static rowlock_table *table;
+static rowlock_value keys[2], prices[2];
+static rowlock_change changes[2];
 
 static void begin(const char *dialect)
 {
@@ -35,6 +37,16 @@ static void end(void)
 {
     rowlock_table_close(table);
     rowlock_db_close(db);
+}
+
+static int update(void)
+{
+    for (int i = 0; i < 2; i++) {
+        keys[i] = rowlock_int(i + 1);
+        prices[i] = rowlock_decimal("19.90");
+        changes[i] = (rowlock_change){.key = &keys[i], .values = &prices[i], .version = 7};
+    }
+    return rowlock_update(table, changes, 2, NULL);
 }
 
 /* ---- grants */
@@ -144,6 +156,128 @@ static void test_pages(void)
     end();
 }
 
+/* ---- shapes */
+
+static void test_checkpoints(void)
+{
+    static const char HEAD[] = "\"home\".\"prices\" (\"id\")\n";
+    static const char *const keys_of[] = {"i", "i1", "x", "t6", "i1 ", "\n", "i1\ni"};
+    begin("sqlite");
+    script_always(OP_ROWS_COUNT, ANSWER(ROWS(1, rowlock_int(1))));
+    for (size_t i = 0; i < sizeof keys_of / sizeof *keys_of; i++) {
+        script_next(OP_WALK_LOAD,
+                    ANSWER(ROWS(8, rowlock_int(1), rowlock_text(HEAD), rowlock_text(keys_of[i]),
+                                rowlock_int(0), rowlock_int(0), rowlock_int(0), rowlock_int(0),
+                                rowlock_int(0))));
+        tap_is_int(walk(2), ROWLOCK_EINVAL, "pending keys that end too early: %zu", i);
+    }
+    script_next(OP_WALK_LOAD, ANSWER(ROWS(2, rowlock_int(1), rowlock_text(HEAD))));
+    tap_is_int(walk(2), ROWLOCK_ESERVER, "a checkpoint with too few columns");
+    script_next(OP_WALK_LOAD,
+                ANSWER(ROWS(8, rowlock_int(1), rowlock_null(), rowlock_null(), rowlock_int(0),
+                            rowlock_int(0), rowlock_int(0), rowlock_int(0), rowlock_int(0))));
+    tap_is_int(walk(2), ROWLOCK_ESERVER, "one that is NULL");
+    end();
+}
+
+static void test_batches(void)
+{
+    begin("postgres");
+    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, rowlock_int(1), rowlock_text("8"))));
+    tap_is_int(update(), ROWLOCK_EUNCERTAIN, "a batch that answers with a text for a version");
+    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(1, rowlock_int(1))));
+    tap_is_int(update(), ROWLOCK_EUNCERTAIN, "with no version");
+    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, rowlock_int(3), rowlock_int(8))));
+    tap_is_int(update(), ROWLOCK_EUNCERTAIN, "with a row that was not given");
+    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, rowlock_int(0), rowlock_int(-1))));
+    tap_is_int(update(), ROWLOCK_EUNCERTAIN, "with fewer rows than none");
+    script_next(OP_ROWS_FIND, ANSWER(ROWS(2, rowlock_int(1), rowlock_int(8))));
+    tap_is_int(update(), ROWLOCK_ESERVER, "a look that answers with too few columns");
+    end();
+    begin("mysql");
+    script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
+    script_next(OP_ROWS_FIND,
+                ANSWER(ROWS(4, rowlock_int(1), rowlock_int(8), rowlock_int(1), rowlock_int(1))));
+    tap_is_int(update(), ROWLOCK_EUNCERTAIN, "one that answers with a number for a list");
+    update();
+    script_next(OP_ROWS_MARKED, ANSWER(ROWS(2, rowlock_text(",1"), rowlock_null())));
+    tap_is_int(rowlock_insert(table, changes, 2, NULL), ROWLOCK_EUNCERTAIN,
+               "a list with a column more");
+    end();
+}
+
+static int see_record(void *context, const rowlock_once_record *record)
+{
+    (void)record;
+    ++*(int *)context;
+    return 0;
+}
+
+static void test_once(void)
+{
+    int seen = 0;
+    rowlock_once *once;
+    begin("sqlite");
+    script_next(OP_ONCE_LOOK, ANSWER(ROWS(3, rowlock_int(1), rowlock_text(""), rowlock_int(0))));
+    tap_is_int(rowlock_once_claim(db, "key", NULL, &once), ROWLOCK_EUNCERTAIN,
+               "a claim that answers with too few columns");
+    script_next(OP_ONCE_LOOK, ANSWER(ROWS(4, rowlock_text("1"), rowlock_text(""), rowlock_int(0),
+                                          rowlock_null())));
+    tap_is_int(rowlock_once_claim(db, "key", NULL, &once), ROWLOCK_EUNCERTAIN,
+               "with a text for a number");
+    script_next(OP_ONCE_LIST, ANSWER(ROWS(2, rowlock_text("key"), rowlock_text(""))));
+    tap_is_int(rowlock_once_list(db, NULL, see_record, &seen), ROWLOCK_ESERVER,
+               "a list with too few columns");
+    script_next(OP_ONCE_LIST, ANSWER(ROWS(7, rowlock_text("key"), rowlock_text(""), rowlock_int(0),
+                                          rowlock_int(0), rowlock_int(0), rowlock_int(INT64_MIN),
+                                          rowlock_int(1))));
+    tap_is_int(rowlock_once_list(db, NULL, see_record, &seen), ROWLOCK_ESERVER,
+               "with a time that is none");
+    tap_is_int(seen, 0, "nothing is told of either");
+    end();
+}
+
+/* The columns are there, but no parameter's kind is. */
+static void give_half(struct rlk_query *query)
+{
+    const rowlock_value t = rowlock_text("x");
+    const rowlock_value cells[] = {rowlock_text("id"),
+                                   rowlock_text("int"),
+                                   rowlock_int(1),
+                                   rowlock_int(9),
+                                   t,
+                                   t,
+                                   t,
+                                   t,
+                                   t,
+                                   rowlock_text("1/1"),
+                                   t,
+                                   t};
+    query->each(query->context, cells, 12);
+}
+
+static void give_narrow(struct rlk_query *query)
+{
+    const rowlock_value cells[] = {rowlock_text("id"), rowlock_text("int")};
+    query->each(query->context, cells, 2);
+}
+
+static void test_table(void)
+{
+    static const char *const key[] = {"id", NULL};
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    rowlock_table *other;
+    begin("sqlite");
+    about.name = "prices";
+    about.key = key;
+    script_next(OP_TABLE, ANSWER(.give = give_half));
+    tap_is_int(rowlock_table_open(db, &about, &other), ROWLOCK_ESERVER,
+               "a table of which not all is told");
+    script_next(OP_TABLE, ANSWER(.give = give_narrow));
+    tap_is_int(rowlock_table_open(db, &about, &other), ROWLOCK_ESERVER, "or with too few columns");
+    end();
+}
+
 int main(void)
 {
     alarm(TOO_LONG); /* a call that never ends ends here */
@@ -152,5 +286,9 @@ int main(void)
     test_wait_ends();
     test_sweeps_end();
     test_pages();
+    test_checkpoints();
+    test_batches();
+    test_once();
+    test_table();
     return tap_done();
 }
