@@ -153,6 +153,13 @@ static void never_reconnect(MYSQL *mysql)
     mysql_options(mysql, MYSQL_OPT_RECONNECT, &no);
 }
 
+/* Of a type that it does not know, such as MySQL's VECTOR, this library does not know the length either: it
+ * would read beyond the row. */
+static bool is_known_type(unsigned type)
+{
+    return type <= MYSQL_TYPE_BIT || type >= MYSQL_TYPE_JSON;
+}
+
 #else
 
 static int socket_of(MYSQL *mysql)
@@ -173,6 +180,13 @@ static void set_tls(MYSQL *mysql, bool enforce, bool verify)
 static void never_reconnect(MYSQL *mysql)
 {
     (void)mysql;
+}
+
+/* It refuses them itself. */
+static bool is_known_type(unsigned type)
+{
+    (void)type;
+    return true;
 }
 
 #endif
@@ -734,10 +748,11 @@ static bool columns_fit(struct exchange *x)
 {
     MYSQL_RES *shape = mysql_stmt_field_count(x->stmt) ? mysql_stmt_result_metadata(x->stmt) : NULL;
     const unsigned count = shape ? mysql_num_fields(shape) : 0;
-    const bool fit = count == x->columns || (x->fewest && count == x->fewest);
+    bool fit = count == x->columns || (x->fewest && count == x->fewest);
 
     for (unsigned i = 0; fit && i < count; i++) {
         const MYSQL_FIELD *field = mysql_fetch_field_direct(shape, i);
+        fit = is_known_type(field->type);
         x->column[i].kind = kind_of(field);
         x->column[i].is_unsigned = field->flags & UNSIGNED_FLAG;
     }
@@ -766,13 +781,44 @@ static void place_columns(const struct exchange *x, MYSQL_BIND *binds)
     }
 }
 
+static bool cut_off(MYSQL *mysql);
+
+/* An answer of more and more results is not read to its end, which costs our own connection. */
+static bool gives_up(struct conn *c, const struct rlk_call *call, MYSQL_STMT *stmt)
+{
+    const bool more = mysql_stmt_field_count(stmt) > 0 || mysql_stmt_more_results(stmt);
+
+    if (!more || rlk_now_us() < call->deadline_us || c->adopted)
+        return false;
+    c->dead = true;
+    cut_off(c->mysql);
+    return true;
+}
+
+/* A procedure answers with a result for each SELECT and one more of its own, which is where an error
+ * after the first rows, such as one of its COMMIT, is told. */
+static enum rlk_class end_step(struct conn *c, struct rlk_call *call, struct exchange *x)
+{
+    int more = 0;
+
+    do {
+        mysql_stmt_free_result(x->stmt);
+        more = mysql_stmt_next_result(x->stmt);
+        x->misfit = x->misfit || (more == 0 && mysql_stmt_field_count(x->stmt) > 0);
+    } while (more == 0 && !gives_up(c, call, x->stmt));
+    if (more > 0)
+        return failed_step(c, call, x->step, true);
+    return x->misfit ? misfit(c, call, x->step) : RLK_DONE;
+}
+
 static enum rlk_class read_answer(struct conn *c, struct rlk_call *call, struct exchange *x)
 {
     MYSQL_BIND binds[COLUMNS_MAX];
 
     x->row = &c->row;
-    if (!columns_fit(x))
-        return misfit(c, call, x->step);
+    x->misfit = !columns_fit(x);
+    if (x->misfit)
+        return end_step(c, call, x);
     if (x->columns == 0)
         return RLK_DONE;
     place_columns(x, binds);
@@ -840,22 +886,6 @@ static bool next_row(struct exchange *x)
     for (unsigned i = 0; !x->misfit && i < x->columns; i++)
         give_column(x, i);
     return !x->misfit;
-}
-
-/* A procedure answers with a result for each SELECT and one more of its own, which is where an error
- * after the first rows, such as one of its COMMIT, is told. */
-static enum rlk_class end_step(struct conn *c, struct rlk_call *call, struct exchange *x)
-{
-    int more = 0;
-
-    do {
-        mysql_stmt_free_result(x->stmt);
-        more = mysql_stmt_next_result(x->stmt);
-        x->misfit = x->misfit || (more == 0 && mysql_stmt_field_count(x->stmt) > 0);
-    } while (more == 0);
-    if (more > 0)
-        return failed_step(c, call, x->step, true);
-    return x->misfit ? misfit(c, call, x->step) : RLK_DONE;
 }
 
 /* A step with one row at most. */
@@ -2158,16 +2188,18 @@ static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rl
     take_row(&x, &out->row);
     const enum rlk_class class = run(conn, call, &x, &found);
 
-    if (class == RLK_DONE && granted && x.columns == WITHOUT_ROW && !now_us)
+    if (class != RLK_DONE)
+        return class;
+    if (granted && x.columns == WITHOUT_ROW && !now_us)
         return misfit(conn, call, RLK_STEP_ACQUIRE);
     const bool held = out->row.name[0] != '\0';
     out->outcome = granted ? RLK_GRANTED : held ? RLK_HELD : behind ? RLK_BEHIND : RLK_IN_FLIGHT;
     out->behind = behind || !found;
     if (granted && !held)
         rlk_row_of_claim(claim, token, now_us, &out->row);
-    if (class == RLK_DONE && granted)
+    if (granted)
         keep_bell(conn, call, claim, out->row.token);
-    return class;
+    return RLK_DONE;
 }
 
 static enum rlk_class renew(void *conn, struct rlk_call *call, const struct rlk_held *held,
@@ -2890,6 +2922,17 @@ static void make_narrow(struct conn *c, const struct rlk_call *call, const char 
     }
 }
 
+static bool knows_types(const struct prepared *p)
+{
+    MYSQL_RES *shape = mysql_stmt_result_metadata(p->stmt);
+    bool known = true;
+
+    for (unsigned i = 0; shape && i < mysql_num_fields(shape); i++)
+        known = known && is_known_type(mysql_fetch_field_direct(shape, i)->type);
+    mysql_free_result(shape);
+    return known;
+}
+
 /* What has columns only reads, and may well be prepared and executed again: its table was altered. */
 static enum rlk_class misfit_query(struct rlk_call *call, struct prepared *p)
 {
@@ -2909,12 +2952,14 @@ static enum rlk_class execute(struct conn *c, struct rlk_call *call, struct prep
     enum rlk_class class = p->texts ? widen(c, call, restore, sizeof restore) : RLK_DONE;
 
     if (class == RLK_DONE &&
-        (mysql_stmt_bind_param(p->stmt, values) || mysql_stmt_execute(p->stmt) ||
-         (p->columns && mysql_stmt_field_count(p->stmt) == p->columns &&
-          mysql_stmt_store_result(p->stmt))))
+        (mysql_stmt_bind_param(p->stmt, values) || mysql_stmt_execute(p->stmt)))
         class = failed_query(c, call, p, true);
     else if (class == RLK_DONE && mysql_stmt_field_count(p->stmt) != p->columns)
         class = misfit_query(call, p);
+    else if (class == RLK_DONE && p->columns && !knows_types(p))
+        class = invalid(call, "a column has a type that this client library does not know");
+    else if (class == RLK_DONE && p->columns && mysql_stmt_store_result(p->stmt))
+        class = failed_query(c, call, p, true);
     make_narrow(c, call, restore);
     return class;
 }
