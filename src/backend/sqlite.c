@@ -35,6 +35,7 @@ enum {
     LOOK_EVERY = 10000, /* instructions of a statement between two looks at the clock */
     PATIENCE_US = 250000, /* longest wait for the file in one step */
     STATEMENTS_MAX = 6, /* in the text of one step */
+    COLUMNS_MAX = 16, /* of a step: acquire */
     QUERIES_MAX = 32, /* of the caller's own tables, kept prepared */
     PATH_ROOM = 4096,
     BELL_ROOM = 64 /* for the address of a bell */
@@ -318,14 +319,18 @@ static const char *const shapes[RLK_STEP_COUNT] = {
     [RLK_STEP_RAISE] = "i",
 };
 
-static bool fits(sqlite3_stmt *statement, int which, int index)
+static const char *shape_of(int which, int index)
 {
-    const char *shape = which == RLK_STEP_ACQUIRE && index > 0 ? ROW "m" : shapes[which];
-    rowlock_value cell;
-    bool fit = sqlite3_column_count(statement) == (int)strlen(shape);
-    for (int i = 0; fit && shape[i]; i++)
-        fit = get_cell(statement, i, &cell) && rlk_cell_fits(shape[i], &cell);
-    return fit;
+    return which == RLK_STEP_ACQUIRE && index > 0 ? ROW "m" : shapes[which];
+}
+
+static bool read_cells(sqlite3_stmt *statement, const char *shape, rowlock_value *cells)
+{
+    int count = sqlite3_column_count(statement);
+    for (int i = 0; i < count; i++)
+        if (i >= COLUMNS_MAX || !get_cell(statement, i, &cells[i]))
+            return false;
+    return rlk_cells_fit(shape, cells, (size_t)count);
 }
 
 /* The step is undone, unless it was this one statement and that has written. */
@@ -338,7 +343,7 @@ static enum rlk_class misfit(struct rlk_call *call, sqlite3_stmt *statement)
 }
 
 /* Called for each row that a statement gives. */
-typedef void read_fn(sqlite3_stmt *statement, void *out);
+typedef void read_fn(const rowlock_value *cells, void *out);
 
 /* A statement of the caller's transaction has failed. Most failures undo the statement alone; some have
  * SQLite roll back all of it; and once others have written after its snapshot, it never can. */
@@ -362,11 +367,12 @@ static enum rlk_class run_one(struct connection *conn, struct rlk_call *call, in
         return class;
     conn->ending = which >= RLK_STEP_COUNT;
     int code = sqlite3_step(statement);
+    rowlock_value cells[COLUMNS_MAX];
     bool fit = true;
     for (; code == SQLITE_ROW; code = sqlite3_step(statement)) {
-        fit = fit && (!read || fits(statement, which, index));
+        fit = fit && (!read || read_cells(statement, shape_of(which, index), cells));
         if (read && fit)
-            read(statement, out);
+            read(cells, out);
     }
     conn->ending = false;
     if (code != SQLITE_DONE)
@@ -635,48 +641,46 @@ static enum rlk_class finish(struct connection *conn, struct rlk_call *call, enu
 
 /* ---------------------------------------------------------------- columns */
 
-static void get_text(sqlite3_stmt *statement, int column, char *out, size_t cap)
+static void get_text(const rowlock_value *cell, char *out, size_t cap)
 {
-    const char *text = (const char *)sqlite3_column_text(statement, column);
-    int length = sqlite3_column_bytes(statement, column);
-    rlk_copy_text(out, cap, text ? text : "", text ? (size_t)length : 0);
+    rlk_copy_text(out, cap, cell->text, cell->text ? cell->length : 0);
 }
 
-#define GET_TEXT(statement, column, array) get_text(statement, column, array, sizeof(array))
+#define GET_TEXT(cell, array) get_text(&(cell), array, sizeof(array))
 
 /* The row as sql/README.md orders its columns. */
-static void get_row(sqlite3_stmt *statement, int first, struct rlk_row *row)
+static void get_row(const rowlock_value *cells, struct rlk_row *row)
 {
-    GET_TEXT(statement, first, row->name);
-    row->slot = sqlite3_column_int64(statement, first + 1);
-    row->permits = sqlite3_column_int(statement, first + 2);
-    GET_TEXT(statement, first + 3, row->owner);
-    row->token = sqlite3_column_int64(statement, first + 4);
-    row->acquired_us = sqlite3_column_int64(statement, first + 5);
-    row->expires_us = sqlite3_column_int64(statement, first + 6);
-    row->ttl_us = sqlite3_column_int64(statement, first + 7);
-    row->renewals = sqlite3_column_int64(statement, first + 8);
-    GET_TEXT(statement, first + 9, row->host);
-    row->pid = sqlite3_column_int64(statement, first + 10);
-    GET_TEXT(statement, first + 11, row->program);
-    GET_TEXT(statement, first + 12, row->note);
-    row->now_us = sqlite3_column_int64(statement, first + 13);
+    GET_TEXT(cells[0], row->name);
+    row->slot = cells[1].number;
+    row->permits = (int)cells[2].number;
+    GET_TEXT(cells[3], row->owner);
+    row->token = cells[4].number;
+    row->acquired_us = cells[5].number;
+    row->expires_us = cells[6].number;
+    row->ttl_us = cells[7].number;
+    row->renewals = cells[8].number;
+    GET_TEXT(cells[9], row->host);
+    row->pid = cells[10].number;
+    GET_TEXT(cells[11], row->program);
+    GET_TEXT(cells[12], row->note);
+    row->now_us = cells[13].number;
 }
 
-static void get_waiter(sqlite3_stmt *statement, struct rlk_waiter *waiter)
+static void get_waiter(const rowlock_value *cells, struct rlk_waiter *waiter)
 {
-    GET_TEXT(statement, 0, waiter->name);
-    waiter->ticket = sqlite3_column_int64(statement, 1);
-    waiter->attempt = sqlite3_column_int64(statement, 2);
-    waiter->permits = sqlite3_column_int(statement, 3);
-    GET_TEXT(statement, 4, waiter->owner);
-    waiter->since_us = sqlite3_column_int64(statement, 5);
-    waiter->expires_us = sqlite3_column_int64(statement, 6);
-    GET_TEXT(statement, 7, waiter->host);
-    waiter->pid = sqlite3_column_int64(statement, 8);
-    GET_TEXT(statement, 9, waiter->program);
-    GET_TEXT(statement, 10, waiter->note);
-    waiter->now_us = sqlite3_column_int64(statement, 11);
+    GET_TEXT(cells[0], waiter->name);
+    waiter->ticket = cells[1].number;
+    waiter->attempt = cells[2].number;
+    waiter->permits = (int)cells[3].number;
+    GET_TEXT(cells[4], waiter->owner);
+    waiter->since_us = cells[5].number;
+    waiter->expires_us = cells[6].number;
+    GET_TEXT(cells[7], waiter->host);
+    waiter->pid = cells[8].number;
+    GET_TEXT(cells[9], waiter->program);
+    GET_TEXT(cells[10], waiter->note);
+    waiter->now_us = cells[11].number;
 }
 
 /* A page of rows, or of waiters, read to its end before anybody is given one: a callback that is slow,
@@ -709,18 +713,18 @@ static bool grow(struct page *page, size_t size)
     return true;
 }
 
-static void add_row(sqlite3_stmt *statement, void *out)
+static void add_row(const rowlock_value *cells, void *out)
 {
     struct page *page = out;
     if (grow(page, sizeof *page->of.rows))
-        get_row(statement, 0, &page->of.rows[page->count++]);
+        get_row(cells, &page->of.rows[page->count++]);
 }
 
-static void add_waiter(sqlite3_stmt *statement, void *out)
+static void add_waiter(const rowlock_value *cells, void *out)
 {
     struct page *page = out;
     if (grow(page, sizeof *page->of.waiters))
-        get_waiter(statement, &page->of.waiters[page->count++]);
+        get_waiter(cells, &page->of.waiters[page->count++]);
 }
 
 static enum rlk_class read_page(struct connection *conn, struct rlk_call *call, int which,
@@ -800,9 +804,9 @@ static void take_bell_down(struct connection *conn)
     conn->bell[0] = '\0';
 }
 
-static void read_bell(sqlite3_stmt *statement, void *out)
+static void read_bell(const rowlock_value *cells, void *out)
 {
-    get_text(statement, 0, out, BELL_ROOM);
+    get_text(&cells[0], out, BELL_ROOM);
 }
 
 /* Whom to ring for once the transaction of a step that changed this name is committed. Asked inside of
@@ -949,13 +953,13 @@ static enum rlk_class sqlite_install(void *state, struct rlk_call *call)
     return finish(conn, call, class);
 }
 
-static void read_meta(sqlite3_stmt *statement, void *out)
+static void read_meta(const rowlock_value *cells, void *out)
 {
     struct rlk_meta *meta = out;
     meta->found = true;
-    meta->version = sqlite3_column_int(statement, 0);
-    GET_TEXT(statement, 1, meta->identity);
-    meta->token_floor = sqlite3_column_int64(statement, 2);
+    meta->version = (int)cells[0].number;
+    GET_TEXT(cells[1], meta->identity);
+    meta->token_floor = cells[2].number;
 }
 
 static enum rlk_class sqlite_meta(void *state, struct rlk_call *call, struct rlk_meta *out)
@@ -967,11 +971,11 @@ static enum rlk_class sqlite_meta(void *state, struct rlk_call *call, struct rlk
     return run_first(state, call, RLK_STEP_META, NULL, read_meta, out);
 }
 
-static void read_facts(sqlite3_stmt *statement, void *out)
+static void read_facts(const rowlock_value *cells, void *out)
 {
     struct rlk_facts *facts = out;
-    GET_TEXT(statement, 0, facts->server);
-    facts->now_us = sqlite3_column_int64(statement, 1);
+    GET_TEXT(cells[0], facts->server);
+    facts->now_us = cells[1].number;
 }
 
 /* FULL leaves one gap: the deletion of a rollback journal may be lost with the power, and the journal
@@ -1054,24 +1058,24 @@ static enum rlk_class sqlite_facts(void *state, struct rlk_call *call, struct rl
             NUMBER((claim)->ticket), NUMBER((claim)->unfair)                        \
     }
 
-static void read_look(sqlite3_stmt *statement, void *out)
+static void read_look(const rowlock_value *cells, void *out)
 {
     struct rlk_grant *grant = out;
     grant->settling = false;
-    grant->behind = sqlite3_column_int(statement, 1) != 0;
-    if (sqlite3_column_type(statement, 2) == SQLITE_NULL) { /* its name */
+    grant->behind = cells[1].number != 0;
+    if (cells[2].kind == ROWLOCK_NULL) { /* its name */
         grant->outcome = grant->behind ? RLK_BEHIND : RLK_IN_FLIGHT;
         return;
     }
-    grant->outcome = sqlite3_column_int(statement, 0) ? RLK_GRANTED : RLK_HELD;
-    get_row(statement, 2, &grant->row);
+    grant->outcome = cells[0].number ? RLK_GRANTED : RLK_HELD;
+    get_row(cells + 2, &grant->row);
 }
 
-static void read_grant(sqlite3_stmt *statement, void *out)
+static void read_grant(const rowlock_value *cells, void *out)
 {
     struct rlk_grant *grant = out;
     grant->outcome = RLK_GRANTED;
-    get_row(statement, 0, &grant->row);
+    get_row(cells, &grant->row);
 }
 
 /* Who or what is in our way? IN_FLIGHT, which a file with one writer does not know, stands for nothing. */
@@ -1193,11 +1197,11 @@ static enum rlk_class sqlite_acquire_all(void *state, struct rlk_call *call,
 
 /* ---------------------------------------------------------------- the line */
 
-static void read_place(sqlite3_stmt *statement, void *out)
+static void read_place(const rowlock_value *cells, void *out)
 {
     struct rlk_place *place = out;
-    place->ticket = sqlite3_column_int64(statement, 0);
-    place->ahead = sqlite3_column_int64(statement, 1);
+    place->ticket = cells[0].number;
+    place->ahead = cells[1].number;
 }
 
 static enum rlk_class sqlite_enqueue(void *state, struct rlk_call *call,
@@ -1289,11 +1293,11 @@ struct circle {
     size_t cap;
 };
 
-static void read_circle(sqlite3_stmt *statement, void *out)
+static void read_circle(const rowlock_value *cells, void *out)
 {
     struct circle *circle = out;
     circle->found = true;
-    get_text(statement, 0, circle->words, circle->cap);
+    get_text(&cells[0], circle->words, circle->cap);
 }
 
 static enum rlk_class sqlite_cycle(void *state, struct rlk_call *call,
@@ -1336,13 +1340,13 @@ static enum rlk_class sqlite_waiters(void *state, struct rlk_call *call, const c
             NUMBER(ttl)                                                                       \
     }
 
-static void read_renewal(sqlite3_stmt *statement, void *out)
+static void read_renewal(const rowlock_value *cells, void *out)
 {
     struct rlk_renewal *renewal = out;
     renewal->found = true;
-    renewal->expires_us = sqlite3_column_int64(statement, 0);
-    renewal->lapsed_us = sqlite3_column_int64(statement, 1);
-    renewal->now_us = sqlite3_column_int64(statement, 2);
+    renewal->expires_us = cells[0].number;
+    renewal->lapsed_us = cells[1].number;
+    renewal->now_us = cells[2].number;
 }
 
 static enum rlk_class sqlite_renew(void *state, struct rlk_call *call, const struct rlk_held *held,
@@ -1407,11 +1411,11 @@ struct answer {
     int64_t number;
 };
 
-static void read_answer(sqlite3_stmt *statement, void *out)
+static void read_answer(const rowlock_value *cells, void *out)
 {
     struct answer *answer = out;
     answer->found = true;
-    answer->number = sqlite3_column_int64(statement, 0);
+    answer->number = cells[0].number;
 }
 
 static enum rlk_class renew_each(struct connection *conn, struct rlk_call *call,
@@ -1445,12 +1449,12 @@ static enum rlk_class sqlite_renew_all(void *state, struct rlk_call *call, struc
     return class;
 }
 
-static void read_verified(sqlite3_stmt *statement, void *out)
+static void read_verified(const rowlock_value *cells, void *out)
 {
     struct rlk_verified *verified = out;
     verified->found = true;
-    verified->expires_us = sqlite3_column_int64(statement, 0);
-    verified->now_us = sqlite3_column_int64(statement, 1);
+    verified->expires_us = cells[0].number;
+    verified->now_us = cells[1].number;
 }
 
 static enum rlk_class sqlite_verify(void *state, struct rlk_call *call, const struct rlk_held *held,
@@ -1471,12 +1475,12 @@ struct guarded {
     int64_t token;
 };
 
-static void read_guarded(sqlite3_stmt *statement, void *out)
+static void read_guarded(const rowlock_value *cells, void *out)
 {
     struct guarded *guarded = out;
     guarded->found = true;
-    guarded->token = sqlite3_column_int64(statement, 0);
-    guarded->stands = sqlite3_column_int(statement, 1) != 0;
+    guarded->token = cells[0].number;
+    guarded->stands = cells[1].number != 0;
 }
 
 static enum rlk_class sqlite_guard(void *state, struct rlk_call *call, const struct rlk_held *held,
@@ -1532,12 +1536,12 @@ struct last_grant {
     int64_t token, granted_us;
 };
 
-static void read_last(sqlite3_stmt *statement, void *out)
+static void read_last(const rowlock_value *cells, void *out)
 {
     struct last_grant *last = out;
     last->found = true;
-    last->token = sqlite3_column_int64(statement, 0);
-    last->granted_us = sqlite3_column_int64(statement, 1);
+    last->token = cells[0].number;
+    last->granted_us = cells[1].number;
 }
 
 static enum rlk_class sqlite_last(void *state, struct rlk_call *call, const char *name, bool *found,
@@ -1600,9 +1604,9 @@ static enum rlk_class sqlite_sweep(void *state, struct rlk_call *call,
     return class;
 }
 
-static void read_number(sqlite3_stmt *statement, void *out)
+static void read_number(const rowlock_value *cells, void *out)
 {
-    *(int64_t *)out = sqlite3_column_int64(statement, 0);
+    *(int64_t *)out = cells[0].number;
 }
 
 static enum rlk_class sqlite_fold(void *state, struct rlk_call *call, struct rlk_fold *fold)
