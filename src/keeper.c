@@ -339,7 +339,7 @@ static int check_keeper(rowlock_lock *lock, const rowlock_keeper *k)
     if (result != ROWLOCK_OK)
         return result;
     if (strcmp(k->identity, db->identity) != 0)
-        return rlk_fail(db, ROWLOCK_EINVAL,
+        return rlk_fail(db, ROWLOCK_ESCHEMA,
                         "the keeper was opened for another installation (%s) than this lock's (%s)",
                         k->identity, db->identity);
     return ROWLOCK_OK;

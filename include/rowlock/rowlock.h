@@ -533,7 +533,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
  * Open one by the URL that the locks were opened by; options as for rowlock_db_open(), whose deadlines
  * are best well below a third of the shortest lease. OK, or as rowlock_db_open(); ESCHEMA if our tables
  * are not there. It then serves any number of locks of any number of rowlock_db, in any threads, of the
- * same installation; acquiring with one of another is EINVAL. Ask for it in rowlock_acquire_options. */
+ * same installation; acquiring with one of another is ESCHEMA. Ask for it in rowlock_acquire_options. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open(rowlock_keeper **out, const char *url,
                                                        const rowlock_db_options *options,
                                                        rowlock_error *err);

@@ -498,11 +498,33 @@ static int run_job(struct cli *cli, int64_t start_ms, const int progress[2])
     return status;
 }
 
+static bool get_locks(struct cli *cli, int *result, int *status)
+{
+    *status = connect_for_run(cli);
+    if (*status == EXIT_FINE)
+        *status = outer_refuses(cli);
+    return *status == EXIT_FINE && grant_get(cli, result, status);
+}
+
+/* Once more where the tables got another identity, or were made anew, after one of the connections had looked
+ * at them. A signal may simply end that: nothing is held. */
+static bool get_locks_anyway(struct cli *cli, int *status)
+{
+    int result = ROWLOCK_OK;
+    if (get_locks(cli, &result, status))
+        return true;
+    if (result != ROWLOCK_ESCHEMA || *status != status_of(result))
+        return false;
+    complain("run %s: the tables have changed; starting again", cli->title);
+    disconnect_database(cli);
+    signals_restore();
+    return get_locks(cli, &result, status);
+}
+
 /* The pipe is made before all other files, so that it gets a number of one digit: more than that, the
  * redirections of some shells do not take. */
 int cmd_run(struct cli *cli)
 {
-    int result;
     int progress[2] = {-1, -1};
     int status = run_settings(cli);
     if (status != EXIT_FINE)
@@ -515,12 +537,7 @@ int cmd_run(struct cli *cli)
         return EXIT_INTERNAL;
     }
     complain_without_waiting();
-    status = connect_for_run(cli);
-    if (status == EXIT_FINE)
-        status = outer_refuses(cli);
-    if (status != EXIT_FINE)
-        return status;
-    if (!grant_get(cli, &result, &status))
+    if (!get_locks_anyway(cli, &status))
         return status;
     int64_t start_ms = now_ms();
     if (once_claim(cli, &status))

@@ -368,6 +368,24 @@ nested_owner() {
     exits "and so is a shared one" 64 run -s --owner me nest -- "$command" run -s --owner me nest true
 }
 
+# raise-tokens --new-identity between two looks at the tables: a view that changes after the first look stands
+# in for it.
+renaming() {
+    local meta=cli_$$_meta
+    [ "$db" = postgres ] || return 0
+    sql_client <<END >/dev/null
+ALTER TABLE $meta RENAME TO renamed_$meta;
+CREATE SEQUENCE looks_$meta;
+CREATE VIEW $meta AS SELECT id, version, token_floor,
+    CASE WHEN nextval('looks_$meta') = 1 THEN 'before' ELSE identity END AS identity FROM renamed_$meta;
+END
+    exits "a run that starts beside a new identity starts again" 3 run renaming -- sh -c 'exit 3'
+    has "and says so" "$err" "starting again"
+    exits "which it does once" 0 run renaming -- true
+    same "without a word then" "$err" ""
+    sql_client <<<"DROP VIEW $meta; DROP SEQUENCE looks_$meta; ALTER TABLE renamed_$meta RENAME TO $meta;"
+}
+
 # Three that wait while the server goes away and comes back: in the queue, for the first connection, and by looks.
 patience() {
     local dir=ROWLOCK_TEST_${db^^}_DIR token who
@@ -518,6 +536,7 @@ all() {
     hanging
     restarting
     patience
+    renaming
     misconfigured
     nested
     nested_deep

@@ -371,7 +371,7 @@ static void elsewhere(const struct contract *c)
     rowlock_keeper *keeper = must_keep(url);
     rowlock_db *db = must_open(c->url), *there = must_open(url);
     rowlock_lock *lock = must_lock(db, "elsewhere"), *right = must_lock(there, "elsewhere");
-    is_result(db, keep(lock, keeper), ROWLOCK_EINVAL, "a keeper keeps what is of its own tables");
+    is_result(db, keep(lock, keeper), ROWLOCK_ESCHEMA, "a keeper keeps what is of its own tables");
     tap_is_int(rows_of(c, "elsewhere"), 0, "nothing was acquired");
     is_result(there, keep(right, keeper), ROWLOCK_OK, "such a lock it does keep");
     tap_ok(renewed_beyond(there, "elsewhere", 0), "in its own tables");
