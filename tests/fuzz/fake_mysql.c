@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A server that speaks MySQL's protocol, as MariaDB does. */
+ * A server that speaks MySQL's protocol, as MariaDB does. It lies in well-formed packets: MariaDB's client library
+ * itself reads beyond one that ends too early. */
 #include "fake.h"
 
 #include <stdio.h>
