@@ -184,7 +184,7 @@ DECLARE
     v_ahead bigint;
     v_bell text := '';
 BEGIN
-    -- A ticket that a crash loses is missed by nobody: nobody waits for the disk.
+    -- Do not wait for the disk: a waiter whose ticket is lost in a crash takes a new one.
     PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
     SELECT w.ticket INTO v_ticket FROM rowlock_waiters w WHERE w.name = p_name AND w.attempt = p_attempt;
     SELECT pg_catalog.count(*) INTO v_ahead FROM rowlock_waiters w
