@@ -144,7 +144,7 @@ typed() {
     : >"$work/screen"
     (
         for _ in $(seq 1 400); do
-            ! grep -Eq '^(ready|rowlock: .*waiting)' "$work/screen" || break
+            ! grep -Eq '^(ready|rowlock: .*(waiting|giving up))' "$work/screen" || break
             sleep 0.05
         done
         printf '%b' "$keys"
@@ -178,6 +178,12 @@ terminal() {
     typed 'hello\n' bash -c 'set -m; "$0" run tty -- sh -c "echo ready; read line; echo read: \$line" & sleep 2; fg' "$command"
     has "a command in the background that was stopped for the terminal goes on with fg" "$out" "read: hello"
     rl acquire tty --owner somebody
+    for shell in "run -n tty true" "acquire -n --owner me tty"; do
+        # shellcheck disable=SC2086 # several words
+        typed '' "$command" $shell
+        has "on a terminal $shell says who holds it, and how long" "$out" "'tty' is held by rowlock["
+        has "in one line" "$out" "its lease lasts"
+    done
     typed '\003' "$command" run tty true
     has "on a terminal the waiting is explained" "$out" "'tty' is held by rowlock["
     same "Ctrl-C ends the waiting" "$status" 130
