@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The examples work, and the demo finds everything as it tells it. On each database.
+# The examples work, the README's scripts too, and the demo finds everything as it tells it. On each database.
 set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -156,6 +156,39 @@ repricing() {
     sql_client <<<"DROP TABLE prices;"
 }
 
+# The README's blocks of sh, in their order. Those that run have the programs that they call.
+shell_block() {
+    awk -v number="$1" '/^```/ { inside = $0 == "```sh" && ++n == number; next } inside' README.md >"$work/block.sh"
+    sed "$2" "$work/block.sh" >"$work/run.sh"
+    out=$(cd "$work" && PATH=$work/bin:$PATH bash -u run.sh 2>"$work/err")
+    status=$?
+    err=$(<"$work/err")
+}
+
+documented() {
+    local before
+    mkdir -p "$work/bin"
+    ln -sf "$command" "$work/bin/rowlock"
+    # shellcheck disable=SC2016 # for the scripts
+    printf '#!/bin/sh\nrowlock verify deploy && echo "$0 $ROWLOCK_TOKEN"\n' | tee "$work/build.sh" >"$work/publish.sh"
+    chmod +x "$work/build.sh" "$work/publish.sh"
+    rl install
+    shell_block 1 ''
+    same "the README's script goes through" "$status $err" "0 "
+    same "and holds its lock meanwhile" "$out" "$(printf './build.sh 1\n./publish.sh 1')"
+    rl acquire deploy --owner somebody -n
+    same "it has given it back" "$status" 0
+    shell_block 1 's/-w 5m/-w 0.2/'
+    same "a second one waits, and ends with 75" "$status $out" "75 "
+    rl break deploy
+    shell_block 1 's|^\./build.sh|rowlock break deploy >broken|'
+    same "one that lost its lock does not publish" "$status $out" "76 "
+    before=$("$command" check | grep -o 'installation .*')
+    shell_block 2 ''
+    same "what to do after a restore succeeds" "$status $err" "0 "
+    holds "and the copy has an identity of its own" test "$("$command" check | grep -o 'installation .*')" != "$before"
+}
+
 demo() {
     # Other builds, such as those with sanitizers, are not put where people find them.
     if [ -x build/rowlock ]; then
@@ -165,6 +198,7 @@ demo() {
 
 all() {
     nightly
+    documented
     looping
     repricing
     [ "$db" != postgres ] || adopting
