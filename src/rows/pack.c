@@ -81,6 +81,15 @@ static bool is_wide_number(const char *text, size_t length)
                                 (length == sizeof most - 1 && memcmp(text, most, length) <= 0));
 }
 
+enum { REAL_DIGITS = 400 };
+
+static double read_real(const rowlock_value *decimal)
+{
+    char digits[REAL_DIGITS];
+    rlk_copy_text(digits, sizeof digits, decimal->text, decimal->length);
+    return strtod(digits, NULL);
+}
+
 static const char *find_flaw(const struct rlk_column *column, const rowlock_value *value)
 {
     if ((unsigned)value->kind >= RLK_KINDS)
@@ -91,6 +100,9 @@ static const char *find_flaw(const struct rlk_column *column, const rowlock_valu
         return "is not finite";
     if (value->kind == ROWLOCK_DECIMAL && !is_decimal(value->text, value->length))
         return "is not a decimal number such as 19.90";
+    if (value->kind == ROWLOCK_DECIMAL && column->kind == ROWLOCK_REAL &&
+        (value->length >= REAL_DIGITS || !isfinite(read_real(value))))
+        return "is too large, or too long, for a real";
     if (value->kind == ROWLOCK_DECIMAL && column->is_wide &&
         !is_wide_number(value->text, value->length))
         return "is no whole number from 0 to 18446744073709551615";
@@ -255,13 +267,6 @@ static void add_json_text(struct rlk_buffer *b, const char *text, size_t length)
         }
         at = special;
     }
-}
-
-static double read_real(const rowlock_value *decimal)
-{
-    char digits[400];
-    rlk_copy_text(digits, sizeof digits, decimal->text, decimal->length);
-    return strtod(digits, NULL);
 }
 
 /* Bytes are hexadecimal, and so are two characters each. */
