@@ -53,7 +53,7 @@ wrong_servers() {
     PGOPTIONS='-c default_transaction_read_only=on' rl list
     same "where none takes writes, none will do" "$status" 78
     has "and the error says so" "$err" "none of the URL's 2 servers takes writes"
-    exits "hosts, addresses and ports that do not fit each other are libpq's to refuse" 69 list \
+    exits "hosts, addresses and ports that do not fit each other are libpq's to refuse" 64 list \
         --url "postgresql://postgres@127.0.0.1,127.0.0.1/postgres?hostaddr=127.0.0.1&port=1,2,3"
     exits "hosts may stand in parameters" 0 list --url \
         "postgresql:///postgres?user=postgres&hostaddr=127.0.0.1,127.0.0.1&port=1,$(cat "$primary/port")"
