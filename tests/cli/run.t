@@ -264,7 +264,7 @@ stalling() {
     local tells='tell() { echo >&"$ROWLOCK_PROGRESS_FD"; sleep 0.1; }
         tells() { for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do tell; done; }'
     exits "without --stall there is nothing to tell progress to" 0 run stall -- sh -c 'exit ${ROWLOCK_PROGRESS_FD:-0}'
-    exits "a job that tells progress goes on" 7 run --stall 1s --ttl 1500ms --grace 300ms stall -- \
+    exits "a job that tells progress goes on" 7 run --stall 1s --ttl 3s --grace 300ms stall -- \
         sh -c "$tells; tells; exit 7"
     same "and nothing is said" "$err" ""
     exits "one that stops telling is ended" 76 run --stall 1s --ttl 1500ms --grace 300ms stall -- \
@@ -276,8 +276,8 @@ stalling() {
     exits "one that tells again before the end of its lease goes on" 7 run --stall 500ms --ttl 6s --grace 300ms stall -- \
         sh -c "$tells; sleep 1.5; tells; exit 7"
     has "which is said" "$err" "done after all"
-    exits "and one that has ended need not tell for --min-hold" 7 run --stall 300ms --ttl 1s --grace 200ms \
-        --min-hold 2s stall -- sh -c 'exit 7'
+    exits "and one that has ended need not tell for --min-hold" 7 run --stall 1500ms --ttl 4s --grace 200ms \
+        --min-hold 3s stall -- sh -c 'exit 7'
     same "for which nothing is said" "$err" ""
 }
 
