@@ -2,6 +2,7 @@
  * How a lock, or several at once, come to be held: the try, and what its answer means. How a waiter stands
  * in line between two tries is in queue.c. */
 #include "internal.h"
+#include "seam.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -19,8 +20,8 @@ static enum rlk_class ask(rowlock_db *db, struct rlk_call *call, struct rlk_acqu
     memset(a->grants, 0, a->count * sizeof *a->grants);
     a->which = 0;
     if (a->count == 1)
-        return db->backend->acquire(db->conn, call, a->claims, a->grants);
-    return db->backend->acquire_all(db->conn, call, a->claims, a->count, a->grants, &a->which);
+        return rlk_step_acquire(db, call, a->claims, a->grants);
+    return rlk_step_acquire_all(db, call, a->claims, a->count, a->grants, &a->which);
 }
 
 /* Every database counts tokens from 1. */
@@ -167,8 +168,8 @@ static int note_holder(void *context, const struct rlk_row *row)
 static enum rlk_class run_find_holder(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_acquiring *a = context;
-    enum rlk_class class = db->backend->list(db->conn, call, a->claims[a->which].name, "", -1,
-                                             HOLDERS_MAX, note_holder, a);
+    enum rlk_class class =
+        rlk_step_list(db, call, a->claims[a->which].name, "", -1, HOLDERS_MAX, note_holder, a);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 

@@ -2,6 +2,7 @@
  * What operators ask of the locks that stand: list, sweep, raise, break. Nothing here is on the path of a
  * lock. Installing and checking are in install.c. */
 #include "internal.h"
+#include "seam.h"
 
 #include <string.h>
 
@@ -46,7 +47,7 @@ static enum rlk_class run_list(rowlock_db *db, struct rlk_call *call, void *cont
     int64_t slot = l->last.name[0] ? l->last.slot : -1;
     struct rlk_row after = l->last;
     enum rlk_class class =
-        db->backend->list(db->conn, call, l->name, after.name, slot, LIST_PAGE, give_row, l);
+        rlk_step_list(db, call, l->name, after.name, slot, LIST_PAGE, give_row, l);
     if (class == RLK_DONE && l->seen >= LIST_PAGE && !l->stopped)
         return check_page(call, RLK_STEP_LIST, &after, &l->last);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
@@ -127,8 +128,7 @@ static enum rlk_class run_waiters(rowlock_db *db, struct rlk_call *call, void *c
     struct listing_waiters *l = context;
     struct rlk_waiter after = l->last;
     l->seen = 0;
-    enum rlk_class class =
-        db->backend->waiters(db->conn, call, l->name, &after, LIST_PAGE, give_waiter, l);
+    enum rlk_class class = rlk_step_waiters(db, call, l->name, &after, LIST_PAGE, give_waiter, l);
     if (class == RLK_DONE && l->seen >= LIST_PAGE && !l->stopped && !is_further(&l->last, &after))
         return rlk_diag_misfit(call, RLK_STEP_WAITERS);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
@@ -211,8 +211,7 @@ static enum rlk_class run_sweep(rowlock_db *db, struct rlk_call *call, void *con
                               .after_name = after.name,
                               .after_slot = after.name[0] ? after.slot : -1};
     s->seen = 0;
-    enum rlk_class class =
-        db->backend->sweep(db->conn, call, &sweep, &s->seen, &s->last, count_swept, s);
+    enum rlk_class class = rlk_step_sweep(db, call, &sweep, &s->seen, &s->last, count_swept, s);
     if (class == RLK_DONE && s->seen >= s->options.batch)
         return check_page(call, RLK_STEP_SWEEP, &after, &s->last);
     return class;
@@ -232,7 +231,7 @@ static int sweep_locks(rowlock_db *db, struct sweeping *s)
 
 static enum rlk_class run_fold(rowlock_db *db, struct rlk_call *call, void *context)
 {
-    return db->backend->fold(db->conn, call, context);
+    return rlk_step_fold(db, call, context);
 }
 
 static int fold_counters(rowlock_db *db, struct sweeping *s)
@@ -260,7 +259,7 @@ struct sweeping_waiters {
 static enum rlk_class run_sweep_waiters(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct sweeping_waiters *w = context;
-    return db->backend->sweep_waiters(db->conn, call, w->batch, &w->removed);
+    return rlk_step_sweep_waiters(db, call, w->batch, &w->removed);
 }
 
 static int sweep_waiters(rowlock_db *db, struct sweeping *s)
@@ -307,7 +306,7 @@ struct raising {
 static enum rlk_class run_raise(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct raising *r = context;
-    return db->backend->raise_tokens(db->conn, call, r->by, &r->highest);
+    return rlk_step_raise(db, call, r->by, &r->highest);
 }
 
 /* Raised twice after a lost answer is as good as once. */
@@ -332,9 +331,9 @@ int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
 static enum rlk_class run_new_identity(rowlock_db *db, struct rlk_call *call, void *context)
 {
     (void)context;
-    struct rlk_query query = {.sql = db->texts.sql[RLK_STEP_NEW_IDENTITY], .ours = true};
-    enum rlk_class class = db->backend->query(db->conn, call, &query);
-    if (class != RLK_DONE || query.changed > 0)
+    struct rlk_sending s = {.step = RLK_STEP_NEW_IDENTITY};
+    enum rlk_class class = rlk_send(db, call, &s);
+    if (class != RLK_DONE || s.changed > 0)
         return class;
     rlk_diag_set(call, 0, NULL, "the identity was not changed");
     return RLK_CONTENTION;
@@ -368,7 +367,7 @@ struct breaking {
 static enum rlk_class run_break(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct breaking *b = context;
-    return db->backend->break_grant(db->conn, call, b->name, b->token, &b->found, &b->row);
+    return rlk_step_break(db, call, b->name, b->token, &b->found, &b->row);
 }
 
 static int note_token(void *context, const rowlock_grant *grant)

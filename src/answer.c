@@ -40,40 +40,30 @@ bool rlk_cell_fits(char letter, const rowlock_value *cell)
 
 bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count)
 {
-    bool fit = count == strlen(letters);
-    for (size_t i = 0; fit && i < count; i++)
-        fit = rlk_cell_fits(letters[i], &cells[i]);
-    return fit;
+    size_t i = 0;
+    for (; *letters; letters++) {
+        if (*letters == '|' && i == count)
+            return true;
+        if (*letters == '|')
+            continue;
+        if (i == count || !rlk_cell_fits(*letters, &cells[i]))
+            return false;
+        i++;
+    }
+    return i == count;
 }
 
 bool rlk_rows_fit(char rows, uint64_t count)
 {
+    if (rows == '-')
+        return count == 0;
     return rows == '*' || (count <= 1 && (rows == '?' || count == 1));
-}
-
-static bool only_reads(enum rlk_step step)
-{
-    switch (step) {
-    case RLK_STEP_FACTS:
-    case RLK_STEP_META:
-    case RLK_STEP_CYCLE:
-    case RLK_STEP_WAITERS:
-    case RLK_STEP_VERIFY:
-    case RLK_STEP_LIST:
-    case RLK_STEP_LAST:
-    case RLK_STEP_EXPIRED:
-    case RLK_STEP_GUARD:
-    case RLK_STEP_OBJECTS:
-        return true;
-    default:
-        return false;
-    }
 }
 
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step)
 {
     rlk_diag_set(call, 0, NULL, RLK_MISFIT_TEXT);
-    return only_reads(step) ? RLK_SCHEMA : RLK_MISFIT;
+    return rlk_steps[step].is & RLK_READS ? RLK_SCHEMA : RLK_MISFIT;
 }
 
 void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,

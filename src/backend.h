@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "steps.h"
+
 #define RLK_TEXT_MAX 255 /* bytes of a name, owner, host, program or note */
 
 enum rlk_class {
@@ -67,73 +69,22 @@ struct rlk_call {
     char text[512];
 };
 
+/* Which parameter stands for each marker of a step's text. */
+enum { RLK_MARKERS = 16, RLK_OF_SCHEMA = 254, RLK_OF_PREFIX };
+struct rlk_order {
+    uint8_t count;
+    uint8_t own; /* the marker, counted from 1, whose value the driver gives; 0: none */
+    uint8_t from[RLK_MARKERS]; /* by its place in the step's list, or one of the two above */
+};
+
 /* The SQL of each step, in a driver's dialect, with our identifiers already quoted, qualified and
  * prefixed. Indexed by enum rlk_step; a step that the dialect does not have is NULL. */
-enum rlk_step {
-    RLK_STEP_SCHEMA, /* create everything; several statements */
-    RLK_STEP_FACTS, /* what rowlock_check() wants to know */
-    RLK_STEP_META, /* version, identity and floor of our tables */
-    RLK_STEP_ACQUIRE,
-    RLK_STEP_ACQUIRE_USUAL, /* what acquire mostly comes to, where to ask for more costs more */
-    RLK_STEP_LOOK, /* at the grant that kept us out, where that is cheaper than acquire */
-    RLK_STEP_ACQUIRE_ALL, /* several names at once */
-    RLK_STEP_ENQUEUE, /* take a ticket, or keep it */
-    RLK_STEP_LEAVE, /* give the ticket back */
-    RLK_STEP_AWAIT, /* wait for a bell, where that is a statement */
-    RLK_STEP_RING, /* whom to ring for, or the ringing, where the driver does it */
-    RLK_STEP_CYCLE, /* does a waiter wait for itself? */
-    RLK_STEP_WAITERS,
-    RLK_STEP_DOWNGRADE,
-    RLK_STEP_RENEW,
-    RLK_STEP_RENEW_ALL,
-    RLK_STEP_RELEASE,
-    RLK_STEP_WITHDRAW, /* a grant that is known by its attempt only */
-    RLK_STEP_VERIFY,
-    RLK_STEP_LIST,
-    RLK_STEP_LAST, /* highest token ever granted for a name */
-    RLK_STEP_EXPIRED, /* candidates of a sweep: a plain read */
-    RLK_STEP_SWEEP, /* remove expired rows, repeating the predicate */
-    RLK_STEP_SWEEP_WAITERS, /* remove expired tickets */
-    RLK_STEP_FOLD, /* idle token counters into the floor */
-    RLK_STEP_BREAK,
-    RLK_STEP_GUARD,
-    RLK_STEP_FENCE,
-    RLK_STEP_RAISE, /* every token counter and the floor, after a failover */
-    /* Of the caller's own tables: templates, which core completes. */
-    RLK_STEP_TABLE, /* what its columns are */
-    RLK_STEP_ROW_UPDATE, /* one row */
-    RLK_STEP_ROW_INSERT,
-    RLK_STEP_ROW_REMOVE,
-    RLK_STEP_ROW_READ,
-    RLK_STEP_ROW_LOCK, /* before it, where reading does not lock */
-    RLK_STEP_ROWS_UPDATE, /* many rows; a dialect that takes one at a time has none of these */
-    RLK_STEP_ROWS_INSERT,
-    RLK_STEP_ROWS_REMOVE,
-    RLK_STEP_ROWS_FIND, /* which versions they have */
-    RLK_STEP_ROWS_MARKED, /* which of them the statement before has marked, where that is a statement */
-    RLK_STEP_ROWS_PAGE, /* a walk */
-    RLK_STEP_ROWS_COUNT,
-    /* Of ours again, but sent as queries. */
-    RLK_STEP_ONCE_CLAIM,
-    RLK_STEP_ONCE_LOOK,
-    RLK_STEP_ONCE_COMPLETE,
-    RLK_STEP_ONCE_PROVE, /* only where a snapshot can hide a claim from it */
-    RLK_STEP_ONCE_ABANDON,
-    RLK_STEP_ONCE_SWEEP,
-    RLK_STEP_ONCE_LIST,
-    RLK_STEP_ONCE_FORGET,
-    RLK_STEP_WALK_LOAD,
-    RLK_STEP_WALK_SAVE,
-    RLK_STEP_WALK_END,
-    RLK_STEP_OBJECTS, /* what is there by our names, and is not as SCHEMA makes it */
-    RLK_STEP_NEW_IDENTITY, /* after a restore beside the original */
-    RLK_STEP_DROP, /* remove everything: only what install() makes anew is taken from it */
-    RLK_STEP_COUNT
-};
 struct rlk_texts {
     char *sql[RLK_STEP_COUNT];
+    struct rlk_order order[RLK_STEP_COUNT];
     char schema[130]; /* where our tables are, unquoted: given by the user or learnt in rlk_hello */
     char prefix[34]; /* what their names begin with */
+    char identity[64]; /* of the installation, as META has told it last */
 };
 
 /* Where to connect. Strings are core's and outlive the call. */
@@ -239,6 +190,7 @@ struct rlk_waiter {
     int permits;
     int64_t ticket, attempt, since_us, expires_us, pid, now_us;
 };
+typedef int rlk_row_fn(void *context, const struct rlk_row *row);
 typedef int rlk_waiter_fn(void *context, const struct rlk_waiter *waiter);
 
 struct rlk_renewal {
@@ -318,24 +270,37 @@ struct rlk_fold {
     int64_t folded;
 };
 
-/* Given each row of list() and sweep(); must not call the driver. Non-zero stops. */
-typedef int rlk_row_fn(void *context, const struct rlk_row *row);
-
-/* Given each row of query(), valid until it returns; must not call the driver. Non-zero stops. */
+/* Given each row of query(), valid until it returns; must not call the driver. Above 0 stops; below 0 stops,
+ * and the step is undone if it can be: such an answer cannot be. */
 typedef int rlk_cells_fn(void *context, const rowlock_value *cells, size_t count);
 
-/* A statement about the caller's own tables, composed by core of templates in sql/ and quoted names. */
+/* One statement: a step of ours, or one about the caller's own tables, composed by core of templates in sql/
+ * and quoted names. */
 struct rlk_query {
+    enum rlk_step step; /* of ours; RLK_STEP_NONE: about the caller's own tables */
+    /* A lock: what is changed may be what the first in its queue waits for, who is to be woken when that is
+     * committed. NULL: none. */
+    const char *rings;
+    rowlock_value *own; /* of the values, the one that the driver gives; NULL: none */
     /* Of this very text, in this process, for ever: a driver may keep the statement prepared by it. 0: it
-     * is not worth keeping. */
+     * is not worth keeping. Steps have their own. */
     uint64_t id;
     const char *sql;
     const rowlock_value *values; /* its parameters, in order */
     size_t count;
-    bool ours; /* it is about tables of ours: what is missing is RLK_SCHEMA, as in any step */
     rlk_cells_fn *each; /* NULL: nobody wants the rows */
     void *context;
     int64_t changed; /* out: rows inserted, updated, deleted, if it is such a statement */
+    bool counted; /* out: it has no columns, so that changed is all of its answer */
+};
+
+/* What became of a claim, so that the driver keeps or ends what wakes the next in the queue. */
+enum rlk_news {
+    RLK_ENQUEUED, /* a ticket was taken or kept; number is the third cell of the answer */
+    RLK_TAKEN, /* the claim was granted; number is its token */
+    RLK_LEFT, /* the ticket was given back */
+    RLK_WITHDRAWN, /* there is no grant of the attempt, or not any more */
+    RLK_GONE_GRANT /* the grant of this name and token (number) is not exclusive any more, or is gone */
 };
 
 /* BEGIN, COMMIT, ROLLBACK are of a transaction of ours; the others of a savepoint inside of one, ours or
@@ -362,7 +327,9 @@ struct rlk_backend {
     const char *const *schemes; /* URL schemes, NULL-terminated */
     size_t conn_size;
     char quote; /* around identifiers, doubled inside them */
-    char marker; /* of a parameter: '?', or '$' with its number after it */
+    char marker; /* of a parameter: '?' or '$' */
+    bool numbered; /* with its number after it */
+    bool local; /* a statement costs no round trip */
     enum rlk_packing packing;
 
     /* Connect. Whatever it returns, close() is called once and must cope. texts is filled by core
@@ -384,100 +351,22 @@ struct rlk_backend {
     /* Create what is missing, and replace what OBJECTS says installing mends; harmless when it is all there
      * and when many do it at once. Any number of round trips. */
     enum rlk_class (*install)(void *conn, struct rlk_call *call);
-    enum rlk_class (*meta)(void *conn, struct rlk_call *call, struct rlk_meta *out);
     /* Any number of round trips. Called only after meta() was RLK_DONE. */
     enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
-    /* Grant, unless an unexpired row of another owner stands in the way or, if the claim is not unfair,
-     * others are before us in the line; a row with our attempt is our grant. A grant ends our ticket, and if
-     * it is not exclusive rings for the next one.
-     * A held lock writes nothing. Waits for nobody: what another transaction has locked is IN_FLIGHT.
-     * With RLK_INSIDE the grant is there for others when the caller's transaction commits. */
-    enum rlk_class (*acquire)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                              struct rlk_grant *out);
-    /* All of them or none, in one transaction; claims in the order of their names. GRANTED: out has all
-     * rows. Otherwise *which is the first found in the way, and only out[*which].outcome is filled in: with
-     * IN_FLIGHT, meaning no more than "not now". */
-    enum rlk_class (*acquire_all)(void *conn, struct rlk_call *call, const struct rlk_claim *claims,
-                                  size_t count, struct rlk_grant *out, size_t *which);
-
-    /* Take a ticket for this claim, or keep the one that its attempt has, for another lease_us. From then
-     * on await() is woken for this claim. */
-    enum rlk_class (*enqueue)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                              int64_t lease_us, struct rlk_place *out);
-    /* Leave the line without a grant, and if we were the first ring for the next one. */
-    enum rlk_class (*leave)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                            bool *found);
+    /* What became of a claim, so that its bell is kept or rung: never fails. Of ENQUEUED the answer is
+     * whether await() will be woken for this claim. NULL: nobody is woken here. */
+    bool (*note)(void *conn, struct rlk_call *call, enum rlk_news news,
+                 const struct rlk_claim *claim, int64_t number);
     /* Wait until it may be our turn, not longer than call->deadline_us and not when wake (a descriptor)
      * is readable. May wake without reason. No transaction is open meanwhile. What is done with the
      * connection if it was interrupted is the driver's to know: RLK_UNSENT if it is useless now. */
     enum rlk_class (*await)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                             int wake, enum rlk_bell *out);
-    /* Does the waiter with this claim wait, through others, for itself, and has the newest ticket of those
-     * that do? Then words says how. */
-    enum rlk_class (*cycle)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                            bool *found, char *words, size_t cap);
-    /* At most limit waiters after (after_name, after_ticket, after_attempt), in that order. */
-    enum rlk_class (*waiters)(void *conn, struct rlk_call *call, const char *name,
-                              const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
-                              void *context);
 
-    /* ttl_us 0: as long as the grant was last given; expires_us - now_us says how long that is. */
-    enum rlk_class (*renew)(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                            int64_t ttl_us, struct rlk_renewal *out);
-    /* Rings for the first in line. May be RLK_INSIDE. */
-    enum rlk_class (*release)(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                              bool *found);
-    enum rlk_class (*verify)(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                             struct rlk_verified *out);
-    /* Each lease that its owner and token still hold, in one transaction. Waits for no row: what another
-     * transaction has locked is left out. The leases run from *now_us on. */
-    enum rlk_class (*renew_all)(void *conn, struct rlk_call *call, struct rlk_lease *leases,
-                                size_t count, int64_t *now_us);
-    /* Remove the grant that this attempt made, if it made one. */
-    enum rlk_class (*withdraw)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                               bool *found);
-
-    /* Turn an exclusive grant (held->slot 0) into one of so many permits, or a shared one, whose slot is
-     * its token. Rings. */
-    enum rlk_class (*downgrade)(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                                int permits, bool *found);
-
-    /* Only with RLK_INSIDE. Share-lock the name's token row and read its token. Until the caller's
-     * transaction ends no grant and no break of that name can commit; renewals and releases, which do
-     * not touch that row, can. *stands: the token is the grant's, or the grant is not exclusive and its row
-     * is there. Waits for a transaction that changes the row at this moment. */
-    enum rlk_class (*guard)(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                            bool *found, int64_t *token, bool *stands);
-    /* Let a resource see this token, unless it has seen a newer one; its row stays locked until the
-     * transaction ends. */
-    enum rlk_class (*fence)(void *conn, struct rlk_call *call, const char *resource, int64_t token,
-                            bool *accepted);
-
-    /* At most limit rows after (after_name, after_slot) in key order; name not NULL: only that name's. */
-    enum rlk_class (*list)(void *conn, struct rlk_call *call, const char *name,
-                           const char *after_name, int64_t after_slot, int limit, rlk_row_fn *each,
-                           void *context);
-    /* token and granted_us stay untouched if the name has no counter: found says which. */
-    enum rlk_class (*last)(void *conn, struct rlk_call *call, const char *name, bool *found,
-                           int64_t *token, int64_t *granted_us);
-    /* Remove one batch of expired rows (or only report them) and give each to the callback. On an
-     * owned connection a batch is one transaction. Rows that others hold locked are passed over.
-     * *seen is the number of candidates looked at: less than batch means the end was reached; last
-     * gets the key of the last candidate. Several round trips where a database cannot do it in one. */
-    enum rlk_class (*sweep)(void *conn, struct rlk_call *call, const struct rlk_sweep *sweep,
-                            int *seen, struct rlk_row *last, rlk_row_fn *each, void *context);
-    enum rlk_class (*fold)(void *conn, struct rlk_call *call, struct rlk_fold *fold);
-    /* Remove at most batch tickets whose leases are over; those that others hold locked are passed over. */
-    enum rlk_class (*sweep_waiters)(void *conn, struct rlk_call *call, int batch, int64_t *removed);
-    /* Remove the grant with this token and bump the name's token in one transaction. Rings. */
-    enum rlk_class (*break_grant)(void *conn, struct rlk_call *call, const char *name,
-                                  int64_t token, bool *found, struct rlk_row *broken);
-    /* Set the floor and every counter to the highest of them plus by, in one transaction. */
-    enum rlk_class (*raise_tokens)(void *conn, struct rlk_call *call, int64_t by, int64_t *floor);
-
-    /* One statement of the caller's own tables: by itself, or where it may be inside, a part of the
-     * transaction. A cell is INT, REAL, DECIMAL, BYTES, BOOL, TIME where the database has such a type, else
+    /* One statement: by itself, or where it may be inside, a part of the transaction. A step whose text has
+     * several statements is a transaction of its own, or a part of the caller's; once one of them has answered
+     * a row, those behind it are not run. A cell is INT, REAL, DECIMAL, BYTES, BOOL, TIME where the database has such a type, else
      * TEXT; an integer that is not one of 64 bits with a sign is DECIMAL. What contradicts a constraint
      * (also a unique key: such a text never makes that happen by itself), and a value that does not fit its
      * column, is RLK_VIOLATION. A name that is not there is RLK_INVALID. */
@@ -504,6 +393,10 @@ void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const
 bool rlk_cell_fits(char letter, const rowlock_value *cell);
 bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count);
 bool rlk_rows_fit(char rows, uint64_t count);
+
+/* A step's values in the order of its markers. */
+void rlk_arrange(const struct rlk_texts *texts, enum rlk_step step, const rowlock_value *given,
+                 rowlock_value *out);
 
 /* An answer that does not fit: the class of that, RLK_SCHEMA for a step that only reads. */
 #define RLK_MISFIT_TEXT                                                                   \

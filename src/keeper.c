@@ -7,6 +7,7 @@
  * place is freed by the keeper's thread alone, which may be about to touch it; or, when the keeper has
  * been closed, by the lock that quits. */
 #include "internal.h"
+#include "seam.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -178,7 +179,7 @@ static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, void 
     struct beat *b = context;
     for (size_t i = 0; i < b->count; i++)
         b->leases[i].renewed = false;
-    return db->backend->renew_all(db->conn, call, b->leases, b->count, &b->now_us);
+    return rlk_step_renew_all(db, call, b->leases, b->count, &b->now_us);
 }
 
 /* What was not renewed is gone, or somebody has its row locked. */

@@ -2,6 +2,7 @@
  * The states of a lock, and what each answer of the database means for one that is held. How it comes to
  * be held is in acquire.c; how a step is sent, and sent again, in step.c. */
 #include "internal.h"
+#include "seam.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -277,7 +278,7 @@ static int need_grant(rowlock_lock *lock)
 static enum rlk_class run_renew(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct holding *h = context;
-    return db->backend->renew(db->conn, call, &h->held, h->ttl_us, &h->renewal);
+    return rlk_step_renew(db, call, &h->held, h->ttl_us, &h->renewal);
 }
 
 /* A renewal whose answer was lost may have made the lease end sooner, or may do so later. */
@@ -344,7 +345,7 @@ struct verifying {
 static enum rlk_class run_verify(rowlock_db *db, struct rlk_call *call, void *context)
 {
     const struct verifying *v = context;
-    enum rlk_class class = db->backend->verify(db->conn, call, v->held, v->out);
+    enum rlk_class class = rlk_step_verify(db, call, v->held, v->out);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 
@@ -383,8 +384,7 @@ struct looking {
 static enum rlk_class run_last(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct looking *l = context;
-    enum rlk_class class =
-        db->backend->last(db->conn, call, l->name, l->found, l->token, l->granted_us);
+    enum rlk_class class = rlk_step_last(db, call, l->name, l->found, l->token, l->granted_us);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 
@@ -399,7 +399,7 @@ int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token
 static enum rlk_class run_release(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct holding *h = context;
-    return db->backend->release(db->conn, call, &h->held, &h->found);
+    return rlk_step_release(db, call, &h->held, &h->found);
 }
 
 /* The row is gone, and an earlier sending of our delete got no answer. While the name's token is still
@@ -455,7 +455,7 @@ static enum rlk_class run_withdraw(rowlock_db *db, struct rlk_call *call, void *
 {
     const struct rlk_claim *claim = context;
     bool found;
-    return db->backend->withdraw(db->conn, call, claim, &found);
+    return rlk_step_withdraw(db, call, claim, &found);
 }
 
 /* Of an acquire whose outcome was never learnt. */
@@ -501,7 +501,7 @@ struct downgrading {
 static enum rlk_class run_downgrade(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct downgrading *d = context;
-    return db->backend->downgrade(db->conn, call, &d->held, d->permits, &d->found);
+    return rlk_step_downgrade(db, call, &d->held, d->permits, &d->found);
 }
 
 /* Nothing was found where an exclusive grant would stand. */

@@ -3,6 +3,7 @@
  * first; a bell (backend.h, await) says when it may be our turn; and a look from time to time is the truth
  * that needs no bell. */
 #include "internal.h"
+#include "seam.h"
 
 #include <string.h>
 
@@ -47,7 +48,7 @@ struct enqueuing {
 static enum rlk_class run_enqueue(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct enqueuing *e = context;
-    return db->backend->enqueue(db->conn, call, e->claim, e->lease_us, e->place);
+    return rlk_step_enqueue(db, call, e->claim, e->lease_us, e->place);
 }
 
 /* Whoever has come to be the first looks at once: nobody may have rung for him. */
@@ -124,8 +125,7 @@ struct circling {
 static enum rlk_class run_cycle(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct circling *c = context;
-    enum rlk_class class =
-        db->backend->cycle(db->conn, call, c->claim, &c->found, c->words, sizeof c->words);
+    enum rlk_class class = rlk_step_cycle(db, call, c->claim, &c->found, c->words, sizeof c->words);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
 }
 

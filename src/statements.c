@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * From the files in sql/, embedded at build, to the text a connection sends: each name of ours gets
- * its schema and prefix, quoted. In a routine's body it gets the prefix alone where the dialect looks such
- * names up in the routine's own schema: a copy of that schema by another name then works on itself.
+ * its schema and prefix, quoted. In a routine's body it gets the prefix alone where the dialect looks
+ * such names up in the routine's own schema: a copy of that schema by another name then works on
+ * itself. What stands in braces is another file's text, or a parameter of the step (steps.h).
  * Values never come near it. */
 #include "statements.h"
 
@@ -12,67 +13,8 @@
 
 static const char OUR[] = "rowlock_";
 
-static const char *const step_names[RLK_STEP_COUNT] = {
-    [RLK_STEP_SCHEMA] = "schema",
-    [RLK_STEP_FACTS] = "facts",
-    [RLK_STEP_META] = "meta",
-    [RLK_STEP_ACQUIRE] = "acquire",
-    [RLK_STEP_ACQUIRE_USUAL] = "acquire_usual",
-    [RLK_STEP_LOOK] = "look",
-    [RLK_STEP_RENEW] = "renew",
-    [RLK_STEP_RELEASE] = "release",
-    [RLK_STEP_VERIFY] = "verify",
-    [RLK_STEP_LIST] = "list",
-    [RLK_STEP_LAST] = "last",
-    [RLK_STEP_EXPIRED] = "expired",
-    [RLK_STEP_SWEEP] = "sweep",
-    [RLK_STEP_FOLD] = "fold",
-    [RLK_STEP_BREAK] = "break",
-    [RLK_STEP_RENEW_ALL] = "renew_all",
-    [RLK_STEP_WITHDRAW] = "withdraw",
-    [RLK_STEP_GUARD] = "guard",
-    [RLK_STEP_FENCE] = "fence",
-    [RLK_STEP_RAISE] = "raise",
-    [RLK_STEP_ACQUIRE_ALL] = "acquire_all",
-    [RLK_STEP_ENQUEUE] = "enqueue",
-    [RLK_STEP_LEAVE] = "leave",
-    [RLK_STEP_AWAIT] = "await",
-    [RLK_STEP_RING] = "ring",
-    [RLK_STEP_CYCLE] = "cycle",
-    [RLK_STEP_WAITERS] = "waiters",
-    [RLK_STEP_DOWNGRADE] = "downgrade",
-    [RLK_STEP_SWEEP_WAITERS] = "sweep_waiters",
-    [RLK_STEP_TABLE] = "table",
-    [RLK_STEP_ROW_UPDATE] = "row_update",
-    [RLK_STEP_ROW_INSERT] = "row_insert",
-    [RLK_STEP_ROW_REMOVE] = "row_remove",
-    [RLK_STEP_ROW_READ] = "row_read",
-    [RLK_STEP_ROW_LOCK] = "row_lock",
-    [RLK_STEP_ROWS_UPDATE] = "rows_update",
-    [RLK_STEP_ROWS_INSERT] = "rows_insert",
-    [RLK_STEP_ROWS_REMOVE] = "rows_remove",
-    [RLK_STEP_ROWS_FIND] = "rows_find",
-    [RLK_STEP_ROWS_MARKED] = "rows_marked",
-    [RLK_STEP_ROWS_PAGE] = "rows_page",
-    [RLK_STEP_ROWS_COUNT] = "rows_count",
-    [RLK_STEP_ONCE_CLAIM] = "once_claim",
-    [RLK_STEP_ONCE_LOOK] = "once_look",
-    [RLK_STEP_ONCE_COMPLETE] = "once_complete",
-    [RLK_STEP_ONCE_PROVE] = "once_prove",
-    [RLK_STEP_ONCE_ABANDON] = "once_abandon",
-    [RLK_STEP_ONCE_SWEEP] = "once_sweep",
-    [RLK_STEP_ONCE_LIST] = "once_list",
-    [RLK_STEP_ONCE_FORGET] = "once_forget",
-    [RLK_STEP_WALK_LOAD] = "walk_load",
-    [RLK_STEP_WALK_SAVE] = "walk_save",
-    [RLK_STEP_WALK_END] = "walk_end",
-    [RLK_STEP_OBJECTS] = "objects",
-    [RLK_STEP_NEW_IDENTITY] = "new_identity",
-    [RLK_STEP_DROP] = "drop",
-};
-
-static const struct {
-    const char *dialect;
+static const struct dialect {
+    const char *name;
     bool local_bodies; /* a routine finds unqualified names in its own schema */
     const struct rlk_statement *statements;
     size_t count;
@@ -85,15 +27,21 @@ static const struct {
      sizeof rlk_sqlite_statements / sizeof rlk_sqlite_statements[0]},
 };
 
-static const char *find_text(const char *dialect, const char *step, bool *local_bodies)
+static const struct dialect *find_dialect(const char *name)
 {
-    for (size_t d = 0; d < sizeof dialects / sizeof dialects[0]; d++) {
-        if (strcmp(dialects[d].dialect, dialect) != 0)
-            continue;
-        *local_bodies = dialects[d].local_bodies;
-        for (size_t i = 0; i < dialects[d].count; i++)
-            if (strcmp(dialects[d].statements[i].step, step) == 0)
-                return dialects[d].statements[i].text;
+    for (size_t d = 0; d < sizeof dialects / sizeof dialects[0]; d++)
+        if (strcmp(dialects[d].name, name) == 0)
+            return &dialects[d];
+    return NULL;
+}
+
+/* By the name of its file, which need not end there. */
+static const char *find_text(const struct dialect *dialect, const char *name, size_t length)
+{
+    for (size_t i = 0; dialect && i < dialect->count; i++) {
+        const struct rlk_statement *statement = &dialect->statements[i];
+        if (strlen(statement->step) == length && memcmp(statement->step, name, length) == 0)
+            return statement->text;
     }
     return NULL;
 }
@@ -137,7 +85,7 @@ static char *append_quoted(char *out, const char *text, size_t length, char quot
 }
 
 /* Schema and prefix hold no quotes (options.c), so quoting is all they need. */
-static char *expand(const char *text, const struct rlk_texts *texts, char quote, bool local_bodies)
+static char *qualify(const char *text, const struct rlk_texts *texts, char quote, bool local_bodies)
 {
     size_t names = 0;
     for (const char *at = next_name(text, text); at; at = next_name(text, at + 1))
@@ -169,12 +117,163 @@ static char *expand(const char *text, const struct rlk_texts *texts, char quote,
     return whole;
 }
 
+/* ---- what stands in braces */
+
+/* The next word in braces, or NULL. */
+static const char *next_word(const char *from, size_t *length)
+{
+    for (const char *at = strchr(from, '{'); at; at = strchr(at + 1, '{')) {
+        *length = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
+        if (*length > 0 && at[1 + *length] == '}')
+            return at + 1;
+    }
+    return NULL;
+}
+
+/* Which parameter of the step it is, and whether the driver gives it; -1: none. */
+static int find_parameter(const char *parameters, const char *word, size_t length, bool *own)
+{
+    int index = 0;
+    for (const char *at = parameters; *at;) {
+        size_t here = strcspn(at, " ");
+        *own = *at == '!';
+        if (here == length + *own && memcmp(at + *own, word, length) == 0)
+            return index;
+        index += *at != ';';
+        at += here + (at[here] == ' ');
+    }
+    return -1;
+}
+
+static int find_common(const char *word, size_t length)
+{
+    if (length == 6 && memcmp(word, "schema", length) == 0)
+        return RLK_OF_SCHEMA;
+    if (length == 6 && memcmp(word, "prefix", length) == 0)
+        return RLK_OF_PREFIX;
+    return -1;
+}
+
+/* The text of another file, or NULL: the word is a parameter, or none of ours. */
+static const char *find_piece(const struct dialect *dialect, const struct rlk_step_info *step,
+                              const char *word, size_t length)
+{
+    bool own = false;
+    bool given = find_parameter(step->parameters, word, length, &own) >= 0;
+    return given || find_common(word, length) >= 0 ? NULL : find_text(dialect, word, length);
+}
+
+/* No more than it takes with the texts of other files put in. */
+static size_t room_for(const struct dialect *dialect, const struct rlk_step_info *step,
+                       const char *text)
+{
+    size_t room = strlen(text) + 1, length = 0;
+    for (const char *word = next_word(text, &length); word; word = next_word(word, &length)) {
+        const char *piece = find_piece(dialect, step, word, length);
+        room += piece ? room_for(dialect, step, piece) : 0;
+    }
+    return room;
+}
+
+/* Put in the texts of other files, without the ends of their last lines. Returns the end. */
+static char *include(const struct dialect *dialect, const struct rlk_step_info *step,
+                     const char *text, char *out)
+{
+    const char *from = text;
+    size_t length = 0;
+    for (const char *word = next_word(text, &length); word; word = next_word(word, &length)) {
+        const char *piece = find_piece(dialect, step, word, length);
+        if (!piece)
+            continue;
+        out = append(out, from, (size_t)(word - 1 - from));
+        out = include(dialect, step, piece, out);
+        while (out[-1] == '\n')
+            out--;
+        from = word + length + 1;
+    }
+    out = append(out, from, strlen(from));
+    *out = '\0';
+    return out;
+}
+
+/* Where markers have numbers, a parameter that is named again has the same one. */
+static size_t number_of(struct rlk_order *order, uint8_t from, bool numbered)
+{
+    for (size_t i = 0; numbered && i < order->count; i++)
+        if (order->from[i] == from)
+            return i + 1;
+    order->from[order->count] = from;
+    return ++order->count;
+}
+
+/* Each parameter becomes a marker; texts are never longer by it. In place. */
+static void mark(char *text, const struct rlk_step_info *step, const struct rlk_backend *backend,
+                 struct rlk_order *order)
+{
+    char *out = text;
+    const char *from = text;
+    size_t length = 0;
+    for (const char *word = next_word(text, &length); word; word = next_word(word, &length)) {
+        bool own = false;
+        int index = find_parameter(step->parameters, word, length, &own);
+        if (index < 0)
+            index = find_common(word, length);
+        if (index < 0 || order->count == RLK_MARKERS)
+            continue;
+        size_t before = (size_t)(word - 1 - from);
+        memmove(out, from, before);
+        out += before;
+        size_t number = number_of(order, (uint8_t)index, backend->numbered);
+        if (own)
+            order->own = (uint8_t)number;
+        *out++ = backend->marker;
+        if (backend->numbered && number > 9)
+            *out++ = (char)('0' + number / 10);
+        if (backend->numbered)
+            *out++ = (char)('0' + number % 10);
+        from = word + length + 1;
+    }
+    memmove(out, from, strlen(from) + 1);
+}
+
+void rlk_arrange(const struct rlk_texts *texts, enum rlk_step step, const rowlock_value *given,
+                 rowlock_value *out)
+{
+    const struct rlk_order *order = &texts->order[step];
+    for (size_t i = 0; i < order->count; i++)
+        out[i] = order->from[i] == RLK_OF_SCHEMA   ? rowlock_text(texts->schema)
+                 : order->from[i] == RLK_OF_PREFIX ? rowlock_text(texts->prefix)
+                                                   : given[order->from[i]];
+}
+
+/* ---- all texts */
+
+static char *text_of(const struct dialect *dialect, enum rlk_step step, struct rlk_texts *texts,
+                     const struct rlk_backend *backend)
+{
+    const char *source = find_text(dialect, rlk_steps[step].name, strlen(rlk_steps[step].name));
+    if (rlk_steps[step].is & RLK_TEMPLATE) /* whose braces mean other things */
+        return qualify(source, texts, backend->quote, dialect->local_bodies);
+    char *whole = rlk_alloc(room_for(dialect, &rlk_steps[step], source));
+    if (!whole)
+        return NULL;
+    include(dialect, &rlk_steps[step], source, whole);
+    char *text = qualify(whole, texts, backend->quote, dialect->local_bodies);
+    rlk_free(whole);
+    texts->order[step] = (struct rlk_order){0};
+    if (text)
+        mark(text, &rlk_steps[step], backend, &texts->order[step]);
+    return text;
+}
+
 int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend)
 {
-    for (int step = 0; step < RLK_STEP_COUNT; step++) {
-        bool local_bodies = false;
-        const char *text = find_text(backend->name, step_names[step], &local_bodies);
-        if (text && !(texts->sql[step] = expand(text, texts, backend->quote, local_bodies)))
+    const struct dialect *dialect = find_dialect(backend->name);
+    for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
+        if (!find_text(dialect, rlk_steps[step].name, strlen(rlk_steps[step].name)))
+            continue;
+        texts->sql[step] = text_of(dialect, (enum rlk_step)step, texts, backend);
+        if (!texts->sql[step])
             return -1;
     }
     return 0;

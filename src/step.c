@@ -2,6 +2,7 @@
  * One step across the seam and back, with all that goes around it: connect, look at the tables, send
  * again what lost a race or an answer. What the step's answer means is for lock.c and admin.c. */
 #include "internal.h"
+#include "seam.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ static int check_tables(rowlock_db *db, struct rlk_call *call, enum rlk_class *c
 {
     struct rlk_meta meta = {0};
     db->found_version = 0;
-    *class = db->backend->meta(db->conn, call, &meta);
+    *class = rlk_step_meta(db, call, &meta);
     if (*class != RLK_DONE)
         return ROWLOCK_OK;
     const char *where = db->texts.schema;
@@ -112,7 +113,7 @@ enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call, rowlo
 {
     struct rlk_claim claim = {.name = lock->name, .owner = lock->owner, .attempt = lock->queued};
     bool found;
-    enum rlk_class class = db->backend->leave(db->conn, call, &claim, &found);
+    enum rlk_class class = rlk_step_leave(db, call, &claim, &found);
     if (class == RLK_DONE)
         lock->queued = 0;
     return class;

@@ -2,6 +2,7 @@
  * What becomes a part of the caller's own transaction. Nothing here is sent twice, for whatever fails may
  * have ended that transaction; and whether it commits is for the caller to know. */
 #include "internal.h"
+#include "seam.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ struct guarding {
 static enum rlk_class run_guard(rowlock_db *tx, struct rlk_call *call, void *context)
 {
     struct guarding *g = context;
-    return tx->backend->guard(tx->conn, call, &g->held, &g->found, &g->token, &g->stands);
+    return rlk_step_guard(tx, call, &g->held, &g->found, &g->token, &g->stands);
 }
 
 /* Of a grant in a transaction that was never committed, the token has been given to the next. Only the
@@ -99,7 +100,7 @@ struct joining {
 static enum rlk_class run_acquire(rowlock_db *tx, struct rlk_call *call, void *context)
 {
     struct joining *j = context;
-    return tx->backend->acquire(tx->conn, call, &j->claim, &j->grant);
+    return rlk_step_acquire(tx, call, &j->claim, &j->grant);
 }
 
 static int check_joining(const rowlock_lock *lock, rowlock_db *tx,
@@ -149,7 +150,7 @@ struct leaving {
 static enum rlk_class run_release(rowlock_db *tx, struct rlk_call *call, void *context)
 {
     struct leaving *l = context;
-    return tx->backend->release(tx->conn, call, &l->held, &l->found);
+    return rlk_step_release(tx, call, &l->held, &l->found);
 }
 
 static int delete_grant(rowlock_lock *lock, rowlock_db *tx)
@@ -197,7 +198,7 @@ struct fencing {
 static enum rlk_class run_fence(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct fencing *f = context;
-    return db->backend->fence(db->conn, call, f->resource, f->token, &f->accepted);
+    return rlk_step_fence(db, call, f->resource, f->token, &f->accepted);
 }
 
 /* Asked again after a lost answer it says the same: an equal token is accepted. */

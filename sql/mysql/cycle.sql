@@ -1,7 +1,7 @@
 -- Does a waiter wait, through others, for itself? Of the waiters in a circle only the one with the newest
 -- ticket is told; where two tickets are the same, as those of two lines can be, the name decides.
 --
--- ? name  ? owner  ? ticket
+-- {name}  {owner}  {ticket}
 -- columns: the circle in words, beginning with the lock we wait for. No row: there is none, or another has the
 -- newest ticket of it.
 --
@@ -13,8 +13,8 @@
 
 /* rowlock:cycle */
 WITH RECURSIVE given AS (
-    SELECT CAST(? AS BINARY) AS name, CAST(? AS BINARY) AS owner, CAST(? AS SIGNED) AS ticket,
-           TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS now
+    SELECT CAST({name} AS BINARY) AS name, CAST({owner} AS BINARY) AS owner, CAST({ticket} AS SIGNED) AS ticket,
+           {clock} AS now
 ), waits (owner, name, holder) AS (
     SELECT w.owner, w.name, l.owner
       FROM given g

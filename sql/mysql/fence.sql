@@ -1,6 +1,6 @@
 -- Let a resource see a token, unless it has seen a newer one.
 --
--- ? resource  ? token
+-- {resource}  {token}
 -- columns: 1 accepted, 0 stale
 --
 -- Atomic: the procedure (schema.sql) upserts one row by its key and looks at what it holds then. The
@@ -8,4 +8,4 @@
 -- transaction is written in the order of the tokens.
 
 /* rowlock:fence */
-CALL rowlock_fence(?, ?)
+CALL rowlock_fence({resource}, {token})

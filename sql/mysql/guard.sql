@@ -1,6 +1,6 @@
 -- Guard the caller's transaction: while it lasts, nobody is granted this lock.
 --
--- ? name  ? slot  ? owner  ? token  ? changes: 1 where several nodes take writes
+-- {name}  {slot}  {owner}  {token}  {changes}: 1 where several nodes take writes
 -- columns: the newest token of the name, NULL if it has none; whether the grant stands
 --
 -- Run inside the caller's transaction. The procedure (schema.sql) share-locks the token row. Every grant and
@@ -14,12 +14,12 @@
 -- each other too.
 --
 -- By hand, for an exclusive grant, whose token must be the newest:
---     SELECT token FROM rowlock_tokens WHERE name = ? LOCK IN SHARE MODE
+--     SELECT token FROM rowlock_tokens WHERE name = {name} LOCK IN SHARE MODE
 -- and where several nodes take writes, one row must be changed:
---     UPDATE rowlock_tokens SET guards = guards + 1 WHERE name = ? AND token = ?
+--     UPDATE rowlock_tokens SET guards = guards + 1 WHERE name = {name} AND token = {token}
 -- Other grants of a shared or counted lock bump the token too. For those look then whether the row is there:
 -- every grant that would conflict with it has removed it. At READ COMMITTED:
---     SELECT 1 FROM rowlock_locks WHERE name = ? AND slot = ? AND owner = ? AND token = ?
+--     SELECT 1 FROM rowlock_locks WHERE name = {name} AND slot = {slot} AND owner = {owner} AND token = {token}
 
 /* rowlock:guard */
-CALL rowlock_guard(?, ?, ?, ?, ?)
+CALL rowlock_guard({name}, {slot}, {owner}, {token}, {changes})

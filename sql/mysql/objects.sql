@@ -1,6 +1,6 @@
 -- What is there by our names, and is not as schema.sql makes it.
 --
--- ? the text of the schema step, as the library would run it
+-- {text} the text of the schema step, as the library would run it
 -- columns: object; what is wrong with it and what to do; whether installing again mends it, NULL: it is a
 -- warning only, since this user may not see enough to tell. No row: all is as it should be, or nothing is there.
 --
@@ -52,7 +52,7 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
           FROM (SELECT f.kind, f.name, f.holder, f.definer, f.invoker,
                        CONVERT(f.parameters USING latin1) AS parameters, CONVERT(f.body USING latin1) AS body,
                        SUBSTRING_INDEX(SUBSTRING_INDEX(g.text, f.head, -1), f.foot, 1) AS ours, f.head, g.text
-                  FROM (SELECT CONVERT(? USING latin1) AS text) g
+                  FROM (SELECT CONVERT({text} USING latin1) AS text) g
                   JOIN (SELECT 'procedure' AS kind, r.routine_name AS name, '' AS holder, r.definer,
                                r.routine_definition AS body, r.security_type = 'INVOKER' AS invoker,
                                IFNULL(q.parameters, '') AS parameters,

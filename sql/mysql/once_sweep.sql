@@ -1,6 +1,6 @@
 -- Forget keys that were completed, or given up, long ago.
 --
--- ? older than, in microseconds  ? at most
+-- {older} than, in microseconds  {limit} at most
 -- rows changed: how many
 --
 -- One statement; those that others have locked are passed over.
@@ -8,6 +8,6 @@
 /* rowlock:once_sweep */
 DELETE o FROM (
     SELECT name FROM rowlock_once
-     WHERE changed <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - ? AND (done OR expires <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) LIMIT ?
+     WHERE changed <= {clock} - {older} AND (done OR expires <= {clock}) LIMIT {limit}
        FOR UPDATE SKIP LOCKED) old
   STRAIGHT_JOIN rowlock_once o ON o.name = old.name

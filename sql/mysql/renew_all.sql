@@ -1,7 +1,7 @@
 -- Make many leases last their ttl from now on, those of them that their owner and token still hold.
 --
--- ? leases: a JSON array of [name, slot, owner, token, ttl], name and owner in hexadecimal
--- ? how many they are
+-- {pack} leases: a JSON array of [name, slot, owner, token, ttl], name and owner in hexadecimal
+-- {count} how many they are
 -- columns: which of them, counted from 1, or 0 for all; now. No row for those that are lost, or that
 -- another transaction has locked.
 --
@@ -11,4 +11,4 @@
 -- no other.
 
 /* rowlock:renew_all */
-CALL rowlock_renew_all(?, ?)
+CALL rowlock_renew_all({pack}, {count})

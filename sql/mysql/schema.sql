@@ -270,7 +270,7 @@ acquire: BEGIN
             IF NOT p_joins THEN
                 COMMIT;
             END IF;
-            SELECT 1, 0, v_next, v_now;
+            SELECT v_next, NULL, NULL, 0, v_now;
             LEAVE acquire;
         END IF;
         -- What was removed on the way goes back too.
@@ -286,11 +286,11 @@ acquire: BEGIN
         LEAVE acquire;
     END IF;
     IF v_behind AND v_stands < 2 AND NOT (p_permits > 0 AND v_others >= p_permits) THEN
-        SELECT 0, 1, NULL, NULL;
+        SELECT NULL, NULL, NULL, 1, v_now;
     ELSE
-        SELECT attempt = p_attempt AND owner = p_owner, v_behind, NULL, NULL, name, slot, permits, owner, token,
-               acquired, expires, ttl, renewals, host, pid, program, note,
-               TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+        SELECT NULL, attempt = p_attempt AND owner = p_owner, NULL, v_behind,
+               TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), name, slot, permits, owner, token,
+               acquired, expires, ttl, renewals, host, pid, program, note
           FROM rowlock_locks
          WHERE name = p_name AND slot = v_slot
            AND expires > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
@@ -331,7 +331,7 @@ acquire: BEGIN
                         p_program, p_note);
                 UPDATE rowlock_tokens SET token = v_next, granted = v_now WHERE name = p_name;
                 COMMIT;
-                SELECT 1, 0, v_next, v_now;
+                SELECT v_next, NULL, NULL, 0, v_now;
                 LEAVE acquire;
             END;
         END IF;

@@ -1,6 +1,6 @@
 -- The walk is over, or shall begin anew.
 --
--- ? name
+-- {name}
 
 /* rowlock:walk_end */
-DELETE FROM rowlock_walks WHERE name = ?
+DELETE FROM rowlock_walks WHERE name = {name}

@@ -7,7 +7,7 @@
 
 /* rowlock:walk_save */
 INSERT INTO rowlock_walks (name, step, position, pending, walked, written, untouched, conflicts, failed, changed)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+VALUES ({name}, {step}, {position}, {pending}, {rows}, {written}, {left}, {conflicts}, {failed}, {clock})
     ON DUPLICATE KEY UPDATE step = VALUES(step), position = VALUES(position), pending = VALUES(pending),
        walked = VALUES(walked), written = VALUES(written), untouched = VALUES(untouched),
        conflicts = VALUES(conflicts), failed = VALUES(failed), changed = VALUES(changed)

@@ -1,6 +1,6 @@
 -- Remove the grant that one attempt made, if it made one: its answer was lost.
 --
--- ? name  ? owner  ? attempt
+-- {name}  {owner}  {attempt}
 -- columns: 1 there was one, 0 there is none
 --
 -- Atomic: the procedure (schema.sql) waits for a grant in flight, which may be this attempt's, by the name's token
@@ -8,4 +8,4 @@
 -- DELETE by its key.
 
 /* rowlock:withdraw */
-CALL rowlock_withdraw(?, ?, ?)
+CALL rowlock_withdraw({name}, {owner}, {attempt})

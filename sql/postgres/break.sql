@@ -1,6 +1,6 @@
 -- Take a grant away and fence its holder out by bumping the name's token.
 --
--- $1 name  $2 token that holds it
+-- {name}  {token} that holds it
 -- columns: the row that was removed. No row: this token does not hold it. The first in line is
 -- rung for.
 --
@@ -11,4 +11,4 @@
 /* rowlock:break */
 SELECT o_name, o_slot, o_permits, o_owner, o_token, o_acquired, o_expires, o_ttl, o_renewals, o_host, o_pid, o_program,
        o_note, o_now
-  FROM rowlock_break($1::text, $2::bigint)
+  FROM rowlock_break({name}::text, {token}::bigint)

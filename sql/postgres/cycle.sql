@@ -1,7 +1,7 @@
 -- Does a waiter wait, through others, for itself? Of the waiters in a circle only the one with the newest
 -- ticket is told; where two tickets are the same, as those of two lines can be, the name decides.
 --
--- $1 name  $2 owner  $3 ticket
+-- {name}  {owner}  {ticket}
 -- columns: the circle in words, beginning with the lock we wait for. No row: there is none, or another has the
 -- newest ticket of it.
 --
@@ -13,8 +13,8 @@
 
 /* rowlock:cycle */
 WITH RECURSIVE given AS (
-    SELECT $1::text AS name, $2::text AS owner, $3::bigint AS ticket,
-           (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint AS now
+    SELECT {name}::text AS name, {owner}::text AS owner, {ticket}::bigint AS ticket,
+           {clock} AS now
 ), waits (owner, name, holder) AS MATERIALIZED (
     SELECT w.owner, w.name, l.owner
       FROM given g

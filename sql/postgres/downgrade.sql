@@ -1,6 +1,6 @@
 -- Turn our exclusive grant into one that lets others of its kind in.
 --
--- $1 name  $2 owner  $3 token  $4 permits
+-- {name}  {owner}  {token}  {permits}
 -- columns: one row if it was ours. No row: lost.
 --
 -- Atomic: one statement. The token row is locked first, which may wait for a guard or a grant in flight;
@@ -8,12 +8,12 @@
 
 /* rowlock:downgrade */
 WITH counter AS MATERIALIZED (
-    SELECT name FROM rowlock_tokens WHERE name = $1::text FOR NO KEY UPDATE
+    SELECT name FROM rowlock_tokens WHERE name = {name}::text FOR NO KEY UPDATE
 ), moved AS (
-    UPDATE rowlock_locks l SET slot = l.token, permits = $4::integer FROM counter c
-     WHERE l.name = c.name AND l.slot = 0 AND l.owner = $2::text AND l.token = $3::bigint
+    UPDATE rowlock_locks l SET slot = l.token, permits = {permits}::integer FROM counter c
+     WHERE l.name = c.name AND l.slot = 0 AND l.owner = {owner}::text AND l.token = {token}::bigint
     RETURNING l.name
 ), noted AS (
-    UPDATE rowlock_tokens t SET permits = $4::integer FROM moved WHERE t.name = moved.name
+    UPDATE rowlock_tokens t SET permits = {permits}::integer FROM moved WHERE t.name = moved.name
 )
-SELECT rowlock_ring(name) FROM moved
+SELECT rowlock_ring(name) IS NOT NULL FROM moved

@@ -10,7 +10,7 @@
 SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'),
        pg_catalog.current_setting('default_transaction_isolation'),
        pg_catalog.pg_is_in_recovery() OR pg_catalog.current_setting('transaction_read_only')::boolean,
-       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint,
+       {clock},
        pg_catalog.current_setting('synchronous_commit'), pg_catalog.current_setting('fsync'),
        (SELECT pg_catalog.bool_and(relpersistence = 'p') FROM pg_catalog.pg_class
          WHERE oid IN ('rowlock_locks'::regclass::oid, 'rowlock_waiters'::regclass::oid, 'rowlock_tokens'::regclass::oid,

@@ -1,6 +1,6 @@
 -- Let a resource see a token, unless it has seen a newer one.
 --
--- $1 resource  $2 token
+-- {resource}  {token}
 -- rows changed: 1 accepted, 0 stale
 --
 -- Atomic: one upsert of one row by its key. The row stays locked until the transaction ends, so that
@@ -8,6 +8,6 @@
 
 /* rowlock:fence */
 INSERT INTO rowlock_fences AS f (resource, token, seen)
-VALUES ($1::text, $2::bigint, (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint)
+VALUES ({resource}::text, {token}::bigint, {clock})
 ON CONFLICT (resource) DO UPDATE SET token = excluded.token, seen = excluded.seen
  WHERE f.token <= excluded.token

@@ -1,7 +1,7 @@
--- Forget token counters unused for $1, and raise the floor that new names start above to the highest
+-- Forget token counters unused for {idle}, and raise the floor that new names start above to the highest
 -- token among them, so that no token is ever repeated.
 --
--- $1 idle  $2 counters at most  $3 dry run
+-- {idle}  {limit} counters at most  {dry} run
 -- columns: how many counters
 --
 -- Atomic: one statement. The floor's row is locked first and until the commit; whoever creates a
@@ -14,14 +14,14 @@ WITH floor AS MATERIALIZED (
     SELECT token_floor FROM rowlock_meta WHERE id = 1 FOR UPDATE
 ), seen AS MATERIALIZED (
     SELECT t.name, t.token FROM rowlock_tokens t, floor
-     WHERE t.granted <= (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint - $1::bigint
+     WHERE t.granted <= {clock} - {idle}::bigint
        AND NOT EXISTS (SELECT FROM rowlock_locks l WHERE l.name = t.name)
-     ORDER BY t.name LIMIT $2::bigint
+     ORDER BY t.name LIMIT {limit}::bigint
 ), idle AS MATERIALIZED (
     SELECT t.name FROM rowlock_tokens t JOIN seen s ON t.name = s.name AND t.token = s.token
        FOR UPDATE OF t SKIP LOCKED
 ), gone AS (
-    DELETE FROM rowlock_tokens t USING idle i WHERE t.name = i.name AND NOT $3::boolean RETURNING t.token
+    DELETE FROM rowlock_tokens t USING idle i WHERE t.name = i.name AND NOT {dry}::boolean RETURNING t.token
 ), raised AS (
     UPDATE rowlock_meta SET token_floor = greatest(token_floor, (SELECT pg_catalog.max(token) FROM gone))
      WHERE id = 1 AND EXISTS (SELECT FROM gone)

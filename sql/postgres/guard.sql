@@ -1,6 +1,6 @@
 -- Guard the caller's transaction: while it lasts, nobody is granted this lock.
 --
--- $1 name  $2 slot  $3 owner  $4 token
+-- {name}  {slot}  {owner}  {token}
 -- columns: the newest token of the name; whether the grant stands. No row: it is lost.
 --
 -- Run inside the caller's transaction. Every grant and every break changes the token row, so none can
@@ -9,10 +9,10 @@
 -- above READ COMMITTED PostgreSQL says 40001 if that is not the snapshot's.
 --
 -- By hand, for an exclusive grant, whose token must be the newest:
---     SELECT token FROM rowlock_tokens WHERE name = $1 FOR SHARE
+--     SELECT token FROM rowlock_tokens WHERE name = {name} FOR SHARE
 -- Other grants of a shared or counted lock bump the token too. For those look, in a second statement,
 -- whether the row is there: every grant that would conflict with it has removed it.
---     SELECT FROM rowlock_locks WHERE name = $1 AND slot = $2 AND owner = $3 AND token = $4
+--     SELECT FROM rowlock_locks WHERE name = {name} AND slot = {slot} AND owner = {owner} AND token = {token}
 
 /* rowlock:guard */
-SELECT o_token, o_stands FROM rowlock_guard($1::text, $2::bigint, $3::text, $4::bigint)
+SELECT o_token, o_stands FROM rowlock_guard({name}::text, {slot}::bigint, {owner}::text, {token}::bigint)

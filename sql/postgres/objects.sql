@@ -1,6 +1,6 @@
 -- What is there by our names, and is not as schema.sql makes it.
 --
--- $1 the text of the schema step, as the library would run it
+-- {text} the text of the schema step, as the library would run it
 -- columns: object; what is wrong with it and what to do; whether installing again mends it, NULL: it is a warning
 -- only. No row: all is as it should be, or nothing is there.
 --
@@ -37,7 +37,7 @@ WITH RECURSIVE mine (oid) AS (
            pg_catalog.btrim(pg_catalog.regexp_replace(pg_catalog.split_part(pg_catalog.split_part(p.part, '"('::text, 2), ')'::text, 1),
                                                       '\s+'::text, ' '::text, 'g'::text), ' '::text) AS arguments,
            pg_catalog.split_part(p.part, '$$'::text, 2) AS body, h.head
-      FROM ROWS FROM (pg_catalog.unnest(pg_catalog.string_to_array($1::text, 'CREATE OR REPLACE FUNCTION '::text)))
+      FROM ROWS FROM (pg_catalog.unnest(pg_catalog.string_to_array({text}::text, 'CREATE OR REPLACE FUNCTION '::text)))
            WITH ORDINALITY AS p (part, n),
            (SELECT pg_catalog.replace('rowlock_meta'::text, 'meta"'::text, ''::text) AS head) AS h
      WHERE p.n > 1

@@ -1,7 +1,7 @@
 -- After once_complete changed nothing: is the claim gone, or is the transaction's snapshot only too old to
 -- show it?
 --
--- $1 key  $2 attempt
+-- {key}  {attempt}
 -- rows changed: 0, or 1: there is no such key; give the row made back by once_abandon
 --
 -- Inside the caller's transaction. Above READ COMMITTED it meets a row that the snapshot does not show, and
@@ -9,5 +9,5 @@
 
 /* rowlock:once_prove */
 INSERT INTO rowlock_once (name, fingerprint, attempt, token, expires, done, changed)
-SELECT $1::text, '', $2::bigint, 0, 0, false, 0 WHERE pg_catalog.current_setting('transaction_isolation') <> 'read committed'
+SELECT {key}::text, '', {attempt}::bigint, 0, 0, false, 0 WHERE pg_catalog.current_setting('transaction_isolation') <> 'read committed'
 ON CONFLICT (name) DO NOTHING

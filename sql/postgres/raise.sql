@@ -1,7 +1,7 @@
 -- Raise the floor and every token counter above whatever was granted before: after a failover that may
 -- have lost the newest grants.
 --
--- $1 by
+-- {by}
 -- columns: the new floor
 --
 -- Atomic: one statement. It waits for the floor, which those share-lock that give a new name its counter, and
@@ -9,4 +9,4 @@
 -- looks for counters after that wait: a single statement would see those that were there before it.
 
 /* rowlock:raise */
-SELECT rowlock_raise($1::bigint)
+SELECT rowlock_raise({by}::bigint)

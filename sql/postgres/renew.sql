@@ -1,6 +1,6 @@
--- Make the lease last $5 from now on, if this owner and token still hold it. Never inserts.
+-- Make the lease last {ttl} from now on, if this owner and token still hold it. Never inserts.
 --
--- $1 name  $2 slot  $3 owner  $4 token  $5 ttl, or 0: as long as before
+-- {name}  {slot}  {owner}  {token}  {ttl}, or 0: as long as before
 -- columns: expires, lapsed (how long the lease had run out; 0: in time), now. No row: lost.
 --
 -- Atomic: one UPDATE of one row by its key. After a wait for the row its WHERE and its clock are
@@ -8,9 +8,9 @@
 
 /* rowlock:renew */
 UPDATE rowlock_locks
-   SET lapsed = greatest(0, (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint - expires),
-       expires = (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint
-                 + CASE WHEN $5::bigint > 0 THEN $5::bigint ELSE ttl END,
-       ttl = CASE WHEN $5::bigint > 0 THEN $5::bigint ELSE ttl END, renewals = renewals + 1
- WHERE name = $1::text AND slot = $2::bigint AND owner = $3::text AND token = $4::bigint
+   SET lapsed = greatest(0, {clock} - expires),
+       expires = {clock}
+                 + CASE WHEN {ttl}::bigint > 0 THEN {ttl}::bigint ELSE ttl END,
+       ttl = CASE WHEN {ttl}::bigint > 0 THEN {ttl}::bigint ELSE ttl END, renewals = renewals + 1
+ WHERE name = {name}::text AND slot = {slot}::bigint AND owner = {owner}::text AND token = {token}::bigint
 RETURNING expires, lapsed, expires - ttl

@@ -1,6 +1,6 @@
 -- Make many leases last their ttl from now on, those of them that their owner and token still hold.
 --
--- $1 names  $2 slots  $3 owners  $4 tokens  $5 ttls: arrays of the same length
+-- {name} names  {slot} slots  {owner} owners  {token} tokens  {ttl} ttls: arrays of the same length
 -- columns: which of them, counted from 1; now. No row for those that are lost, or that
 -- another transaction has locked.
 --
@@ -11,8 +11,8 @@
 /* rowlock:renew_all */
 WITH wanted AS MATERIALIZED (
     SELECT w.*, c.now
-      FROM (SELECT (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint AS now) c,
-           unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])
+      FROM (SELECT {clock} AS now) c,
+           unnest({name}::text[], {slot}::bigint[], {owner}::text[], {token}::bigint[], {ttl}::bigint[])
            WITH ORDINALITY AS w (name, slot, owner, token, ttl, n)
 ), suspect AS MATERIALIZED (
     SELECT w.n

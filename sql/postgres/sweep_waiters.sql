@@ -1,6 +1,6 @@
 -- Remove tickets of waiters that are gone: their leases are over.
 --
--- $1 tickets at most
+-- {limit} tickets at most
 -- rows deleted
 --
 -- Atomic: one statement. A ticket that its waiter is renewing at this moment is passed over.
@@ -8,8 +8,8 @@
 /* rowlock:sweep_waiters */
 WITH over AS MATERIALIZED (
     SELECT name, ticket, attempt FROM rowlock_waiters
-     WHERE expires <= (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::double precision)::bigint
-     LIMIT $1::bigint FOR UPDATE SKIP LOCKED
+     WHERE expires <= {clock}
+     LIMIT {limit}::bigint FOR UPDATE SKIP LOCKED
 )
 DELETE FROM rowlock_waiters w USING over o
  WHERE w.name = o.name AND w.ticket = o.ticket AND w.attempt = o.attempt

@@ -1,6 +1,6 @@
 -- The walk is over, or shall begin anew.
 --
--- $1 name
+-- {name}
 
 /* rowlock:walk_end */
-DELETE FROM rowlock_walks WHERE name = $1::text
+DELETE FROM rowlock_walks WHERE name = {name}::text

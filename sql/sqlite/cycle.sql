@@ -1,7 +1,7 @@
 -- Does a waiter wait, through others, for itself? Of the waiters in a circle only the one with the newest
 -- ticket is told; where two tickets are the same, as those of two lines can be, the name decides.
 --
--- ?1 name  ?2 owner  ?3 ticket
+-- {name}  {owner}  {ticket}
 -- columns: the circle in words, beginning with the lock we wait for. No row: there is none, or another has the
 -- newest ticket of it.
 --
@@ -13,20 +13,20 @@
 
 /* rowlock:cycle */
 WITH RECURSIVE given (now) AS (
-    SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
+    SELECT {clock}
 ), waits (owner, name, holder) AS MATERIALIZED (
     SELECT w.owner, w.name, l.owner
       FROM given g
-      JOIN rowlock_waiters w ON w.expires > g.now AND (w.ticket, w.name) < (?3, ?1)
+      JOIN rowlock_waiters w ON w.expires > g.now AND (w.ticket, w.name) < ({ticket}, {name})
       JOIN rowlock_locks l ON l.name = w.name AND l.owner <> w.owner AND l.expires > g.now
 ), reached (owner, steps) AS MATERIALIZED (
     SELECT l.owner, 1
-      FROM given g JOIN rowlock_locks l ON l.name = ?1 AND l.owner <> ?2 AND l.expires > g.now
+      FROM given g JOIN rowlock_locks l ON l.name = {name} AND l.owner <> {owner} AND l.expires > g.now
     UNION
     SELECT e.holder, r.steps + 1 FROM reached r JOIN waits e ON e.owner = r.owner
-     WHERE r.owner <> ?2 AND r.steps < 32
+     WHERE r.owner <> {owner} AND r.steps < 32
 ), back (owner, steps, next, words) AS (
-    SELECT * FROM (SELECT owner, steps, NULL, '' FROM reached WHERE owner = ?2 ORDER BY steps LIMIT 1)
+    SELECT * FROM (SELECT owner, steps, NULL, '' FROM reached WHERE owner = {owner} ORDER BY steps LIMIT 1)
     UNION ALL
     SELECT (SELECT min(r.owner) FROM reached r JOIN waits e ON e.owner = r.owner AND e.holder = b.owner
              WHERE r.steps = b.steps - 1), b.steps - 1, b.owner,
@@ -35,4 +35,4 @@ WITH RECURSIVE given (now) AS (
                || ''' held by ''' || b.next || '''' END || b.words
       FROM back b WHERE b.steps > 0
 )
-SELECT '''' || ?1 || ''' held by ''' || next || '''' || words FROM back WHERE steps = 0
+SELECT '''' || {name} || ''' held by ''' || next || '''' || words FROM back WHERE steps = 0

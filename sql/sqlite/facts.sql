@@ -3,4 +3,4 @@
 -- columns: server, now
 
 /* rowlock:facts */
-SELECT 'SQLite ' || sqlite_version(), CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
+SELECT 'SQLite ' || sqlite_version(), {clock}

@@ -1,6 +1,6 @@
 -- Guard the caller's transaction: while it lasts, nobody is granted this lock.
 --
--- ?1 name  ?2 slot  ?3 owner  ?4 token
+-- {name}  {slot}  {owner}  {token}
 -- columns: the newest token of the name; whether the grant stands. No row: it is lost.
 --
 -- Run inside the caller's transaction; also by hand. A write, which changes nothing, makes the
@@ -9,6 +9,6 @@
 -- grants of a shared or counted lock bump it too, but remove the row of every grant that they conflict with.
 
 /* rowlock:guard */
-UPDATE rowlock_tokens SET token = token WHERE name = ?1
-RETURNING token, token = ?4 OR (?2 <> 0 AND ?4 > fenced AND EXISTS (
-    SELECT 1 FROM rowlock_locks l WHERE l.name = ?1 AND l.slot = ?2 AND l.owner = ?3 AND l.token = ?4))
+UPDATE rowlock_tokens SET token = token WHERE name = {name}
+RETURNING token, token = {token} OR ({slot} <> 0 AND {token} > fenced AND EXISTS (
+    SELECT 1 FROM rowlock_locks l WHERE l.name = {name} AND l.slot = {slot} AND l.owner = {owner} AND l.token = {token}))

@@ -1,9 +1,9 @@
 -- Leave the line without a grant.
 --
--- ?1 name  ?2 attempt
+-- {name}  {attempt}
 -- rows deleted: 1 there was a ticket, 0 there was none
 --
 -- Atomic: one DELETE. The driver then rings for the first in line.
 
 /* rowlock:leave */
-DELETE FROM rowlock_waiters WHERE name = ?1 AND attempt = ?2
+DELETE FROM rowlock_waiters WHERE name = {name} AND attempt = {attempt}

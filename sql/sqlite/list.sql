@@ -1,11 +1,11 @@
 -- The grants that stand, in key order, a page at a time.
 --
--- ?1 name, or NULL for all  ?2 name and ?3 slot after which the page begins  ?4 rows at most
+-- {name}, or NULL for all  {after} name and {slot} after which the page begins  {limit} rows at most
 -- columns: the row
 
 /* rowlock:list */
 SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
+       {clock}
   FROM rowlock_locks
- WHERE (?1 IS NULL OR name = ?1) AND (name, slot) > (?2, ?3)
- ORDER BY name, slot LIMIT ?4
+ WHERE ({name} IS NULL OR name = {name}) AND (name, slot) > ({after}, {slot})
+ ORDER BY name, slot LIMIT {limit}

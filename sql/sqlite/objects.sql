@@ -1,6 +1,6 @@
 -- What is there by our names, and is not as schema.sql makes it.
 --
--- ?1 the text of the schema step, as the library would run it
+-- {text} the text of the schema step, as the library would run it
 -- columns: object; what is wrong with it and what to do; whether installing again mends it, NULL: it is a warning
 -- only. No row: all is as it should be, or nothing is there.
 --
@@ -16,8 +16,8 @@ SELECT o.type || ' ' || o.name,
            ELSE 'it is not ours, and changes what our table ' || o.tbl_name || ' does'
        END || ': somebody else has made it, or another version of rowlock; drop it, or use another file or prefix', 0
   FROM sqlite_schema o
- WHERE instr(lower(replace(?1, '"', '')), 'create table if not exists main.' || lower(o.tbl_name) || ' (') > 0
+ WHERE instr(lower(replace({text}, '"', '')), 'create table if not exists main.' || lower(o.tbl_name) || ' (') > 0
    AND NOT (o.type = 'index' AND o.sql IS NULL)
    AND NOT (o.type = 'table' AND o.sql LIKE 'CREATE TABLE %'
-            AND instr(replace(?1, '"', ''),
+            AND instr(replace({text}, '"', ''),
                       '.' || o.name || ' ' || substr(replace(o.sql, '"', ''), instr(replace(o.sql, '"', ''), '(')) || ';') > 0)

@@ -1,9 +1,9 @@
 -- Give a key back that was claimed: it was not done.
 --
--- ?1 key  ?2 attempt
+-- {key}  {attempt}
 -- rows changed: 1, or 0: it is another's by now
 --
 -- One DELETE by key and attempt.
 
 /* rowlock:once_abandon */
-DELETE FROM rowlock_once WHERE name = ?1 AND attempt = ?2 AND NOT done
+DELETE FROM rowlock_once WHERE name = {key} AND attempt = {attempt} AND NOT done

@@ -1,6 +1,6 @@
 -- Forget keys that were completed, or given up, long ago.
 --
--- ?1 older than, in microseconds  ?2 at most
+-- {older} than, in microseconds  {limit} at most
 -- rows changed: how many
 --
 -- One statement.
@@ -8,4 +8,4 @@
 /* rowlock:once_sweep */
 DELETE FROM rowlock_once WHERE name IN (
     SELECT name FROM rowlock_once
-     WHERE changed <= CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 - ?1 AND (done OR expires <= CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000) LIMIT ?2)
+     WHERE changed <= {clock} - {older} AND (done OR expires <= {clock}) LIMIT {limit})

@@ -1,14 +1,14 @@
 -- Raise the floor and every token counter above whatever was granted before: after a restored backup
 -- that lacks the newest grants.
 --
--- ?1 by
+-- {by}
 -- columns of the last statement: the new floor
 --
 -- Atomic: the driver runs these three in one IMMEDIATE transaction.
 
 /* rowlock:raise */
 UPDATE rowlock_meta
-   SET token_floor = ?1 + max(token_floor, coalesce((SELECT max(token) FROM rowlock_tokens), 0))
+   SET token_floor = {by} + max(token_floor, coalesce((SELECT max(token) FROM rowlock_tokens), 0))
  WHERE id = 1;
 
 UPDATE rowlock_tokens

@@ -1,7 +1,7 @@
--- Make one of many leases last ?5 from now on, if this owner and token still hold it.
+-- Make one of many leases last {ttl} from now on, if this owner and token still hold it.
 --
--- ?1 name  ?2 slot  ?3 owner  ?4 token  ?5 ttl
--- columns: now. No row: lost.
+-- {name}  {slot}  {owner}  {token}  {ttl}
+-- columns: 1; now. No row: lost.
 --
 -- It runs from the next millisecond on, as in acquire.sql.
 --
@@ -10,8 +10,8 @@
 
 /* rowlock:renew_all */
 UPDATE rowlock_locks
-   SET lapsed = max(0, CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 - expires),
-       expires = CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 + 1000 + ?5,
-       ttl = ?5, renewals = renewals + 1
- WHERE name = ?1 AND slot = ?2 AND owner = ?3 AND token = ?4
-RETURNING expires - ttl
+   SET lapsed = max(0, {clock} - expires),
+       expires = {clock} + 1000 + {ttl},
+       ttl = {ttl}, renewals = renewals + 1
+ WHERE name = {name} AND slot = {slot} AND owner = {owner} AND token = {token}
+RETURNING 1, expires - ttl

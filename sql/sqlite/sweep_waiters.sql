@@ -1,6 +1,6 @@
 -- Remove tickets of waiters that are gone: their leases are over.
 --
--- ?1 tickets at most
+-- {limit} tickets at most
 -- rows deleted
 --
 -- Atomic: one DELETE.
@@ -8,4 +8,4 @@
 /* rowlock:sweep_waiters */
 DELETE FROM rowlock_waiters WHERE (name, ticket, attempt) IN (
     SELECT name, ticket, attempt FROM rowlock_waiters
-     WHERE expires <= CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 LIMIT ?1)
+     WHERE expires <= {clock} LIMIT {limit})

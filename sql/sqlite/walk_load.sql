@@ -1,9 +1,9 @@
 -- How far a walk has come.
 --
--- ?1 name
+-- {name}
 -- row: step, position, pending, rows walked by, written, left, conflicts, failed; none: it has not begun
 --
 -- A plain read, in a transaction that has the file to itself.
 
 /* rowlock:walk_load */
-SELECT step, position, pending, walked, written, untouched, conflicts, failed FROM rowlock_walks WHERE name = ?1
+SELECT step, position, pending, walked, written, untouched, conflicts, failed FROM rowlock_walks WHERE name = {name}

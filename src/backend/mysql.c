@@ -48,11 +48,10 @@ extern const struct rlk_backend rlk_backend_mysql;
 enum {
     OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
     OLDEST_MARIADB = 100600, /* SKIP LOCKED */
-    VALUES_MAX = 16, /* of facts */
-    COLUMNS_MAX = 18, /* of acquire */
     KEPT_MAX = 32, /* statements of the caller's own tables, prepared on one connection */
     BELLS_MAX =
         16, /* kept by one connection: as many locks as a program takes one after the other */
+    FACTS_COLUMNS = 8, /* more than facts has, whose columns are not in the list of steps */
     BELL_NAME = 64 /* the longest that the servers take, which is shorter, and its end */
 };
 
@@ -77,11 +76,13 @@ struct place {
     int64_t rung; /* whose was rung, though it was not our turn: not waited for again */
 };
 
-/* A statement of the caller's own tables. Where its columns go stays the same for as long as it is
- * prepared, for the same reason as conn.row. */
+/* A statement. Where its columns go stays the same for as long as it is prepared, because libmysqlclient
+ * writes to where a statement was last told to put a row when it is executed again, before it can be told
+ * anew. */
 struct prepared {
     MYSQL_STMT *stmt; /* NULL: this place is free */
     uint64_t id, used;
+    unsigned room; /* for so many columns */
     unsigned columns;
     MYSQL_BIND *column;
     struct cell *cell;
@@ -89,22 +90,13 @@ struct prepared {
     bool texts; /* it reads texts, on a borrowed connection: see widen() */
 };
 
-/* The row fetched last. A part of the connection, because libmysqlclient writes to where a statement was
- * last told to put a row when it is executed again, before it can be told anew. */
-struct fetched {
-    unsigned long length[COLUMNS_MAX];
-    flag null[COLUMNS_MAX];
-    int64_t number[COLUMNS_MAX];
-};
-
 struct conn {
     MYSQL *mysql;
-    MYSQL_STMT *stmt[RLK_STEP_COUNT]; /* NULL: not prepared yet */
+    struct prepared steps[RLK_STEP_COUNT];
     struct prepared kept[KEPT_MAX];
     struct prepared once; /* one that is not worth keeping */
     uint64_t uses; /* counts upwards: the statement used last has the highest */
     const struct rlk_texts *texts;
-    struct fetched row;
     char bells[BELL_NAME - 16]; /* what the names of bells begin with; "": there are none */
     struct bell bell[BELLS_MAX];
     int bells_kept;
@@ -450,33 +442,6 @@ static bool is_forgotten(unsigned code)
     return code == ER_NEED_REPREPARE || code == ER_UNKNOWN_STMT_HANDLER;
 }
 
-/* A statement that the server has forgotten, or wants anew, is prepared by the next try. */
-static enum rlk_class failed_step(struct conn *c, struct rlk_call *call, enum rlk_step step,
-                                  bool sent)
-{
-    MYSQL_STMT *stmt = c->stmt[step];
-    const unsigned code = mysql_stmt_errno(stmt);
-    const enum rlk_class class = note(c, call, classify(code, sent), code,
-                                      mysql_stmt_sqlstate(stmt), mysql_stmt_error(stmt));
-
-    if (is_forgotten(code)) {
-        mysql_stmt_close(stmt);
-        c->stmt[step] = NULL;
-    }
-    return class;
-}
-
-/* One whose rows could not be read would wait for them for ever when it is executed again. */
-static enum rlk_class failed_rows(struct conn *c, struct rlk_call *call, enum rlk_step step)
-{
-    const enum rlk_class class = failed_step(c, call, step, true);
-
-    if (c->stmt[step])
-        mysql_stmt_close(c->stmt[step]);
-    c->stmt[step] = NULL;
-    return class;
-}
-
 static enum rlk_class invalid(struct rlk_call *call, const char *text)
 {
     rlk_diag_set(call, 0, NULL, text);
@@ -561,138 +526,7 @@ static enum rlk_class check_fit(struct conn *c, struct rlk_call *call)
     return call->where == RLK_INSIDE && !call->inside ? RLK_NO_TX : RLK_DONE;
 }
 
-/* --- One step: its values, its columns, and the way there and back */
-
-/* A column, by its letter (see rlk_cell_fits()), and where it goes: a text of so many bytes, an int for
- * 'n', else an int64_t. */
-struct taken {
-    char letter;
-    void *out;
-    size_t cap;
-    rowlock_kind kind; /* that the server gives it as */
-    bool is_unsigned;
-};
-
-struct exchange {
-    enum rlk_step step;
-    MYSQL_STMT *stmt;
-    unsigned values, columns;
-    unsigned fewest; /* columns of an answer that may be shorter; 0: it may not */
-    char rows; /* how many, see rlk_rows_fit(); 0: at most one */
-    bool misfit; /* out: the answer is another than that */
-    MYSQL_BIND value[VALUES_MAX];
-    struct taken column[COLUMNS_MAX];
-    int64_t number[VALUES_MAX];
-    int64_t joins; /* whether the step is a part of the caller's transaction */
-    struct fetched *row; /* of the connection */
-};
-
-static MYSQL_BIND *add_value(struct exchange *x, enum enum_field_types type)
-{
-    MYSQL_BIND *bind = &x->value[x->values++];
-
-    bind->buffer_type = type;
-    return bind;
-}
-
-/* As bytes, so that no character set of the connection changes them. */
-static void give_text(struct exchange *x, const char *text)
-{
-    MYSQL_BIND *bind = add_value(x, text ? MYSQL_TYPE_BLOB : MYSQL_TYPE_NULL);
-
-    bind->buffer = (void *)text;
-    bind->buffer_length = text ? strlen(text) : 0;
-}
-
-static void give_int(struct exchange *x, int64_t number)
-{
-    x->number[x->values] = number;
-    void *buffer = &x->number[x->values];
-    add_value(x, MYSQL_TYPE_LONGLONG)->buffer = buffer;
-}
-
-/* Known only when the connection has been looked at. */
-static void give_joins(struct exchange *x)
-{
-    add_value(x, MYSQL_TYPE_LONGLONG)->buffer = &x->joins;
-}
-
-static void take(struct exchange *x, char letter, void *out, size_t cap)
-{
-    x->column[x->columns++] = (struct taken){.letter = letter, .out = out, .cap = cap};
-}
-
-/* Gets one byte less than cap, and a terminator in any case. */
-static void take_text(struct exchange *x, char *out, size_t cap)
-{
-    take(x, 't', out, cap - 1);
-}
-
-static void take_int64(struct exchange *x, int64_t *out)
-{
-    take(x, 'i', out, sizeof *out);
-}
-
-/* A time, a duration, or a count. */
-static void take_us(struct exchange *x, int64_t *out)
-{
-    take(x, 'm', out, sizeof *out);
-}
-
-static void take_int(struct exchange *x, int *out)
-{
-    take(x, 'n', out, sizeof *out);
-}
-
-/* The column taken last may be NULL, which sets no number, and an empty text. */
-static void or_null(struct exchange *x)
-{
-    char *letter = &x->column[x->columns - 1].letter;
-
-    *letter = (char)(*letter - 'a' + 'A');
-}
-
-static void take_row(struct exchange *x, struct rlk_row *row)
-{
-    take_text(x, row->name, sizeof row->name);
-    take_int64(x, &row->slot);
-    take_int(x, &row->permits);
-    take_text(x, row->owner, sizeof row->owner);
-    take_int64(x, &row->token);
-    take_us(x, &row->acquired_us);
-    take_us(x, &row->expires_us);
-    take_us(x, &row->ttl_us);
-    take_int64(x, &row->renewals);
-    take_text(x, row->host, sizeof row->host);
-    take_int64(x, &row->pid);
-    take_text(x, row->program, sizeof row->program);
-    take_text(x, row->note, sizeof row->note);
-    take_us(x, &row->now_us);
-}
-
-/* Nothing of ours runs while a statement is prepared, so losing the connection here is RLK_UNSENT. A
- * statement without a connection lost it to the caller's mysql_change_user() or the like. */
-static enum rlk_class prepare(struct conn *c, struct rlk_call *call, enum rlk_step step)
-{
-    const char *sql = c->texts->sql[step];
-    MYSQL_STMT *stmt = c->stmt[step];
-
-    if (stmt && stmt->mysql)
-        return RLK_DONE;
-    if (stmt)
-        mysql_stmt_close(stmt);
-    c->stmt[step] = stmt = mysql_stmt_init(c->mysql);
-    if (!stmt)
-        return RLK_NOMEM;
-    if (mysql_stmt_prepare(stmt, sql, strlen(sql)) == 0)
-        return RLK_DONE;
-
-    const enum rlk_class class = failed_step(c, call, step, false);
-    if (c->stmt[step])
-        mysql_stmt_close(c->stmt[step]);
-    c->stmt[step] = NULL;
-    return class;
-}
+/* --- Statements without values */
 
 static bool is_too_late(struct rlk_call *call)
 {
@@ -734,171 +568,6 @@ static rowlock_kind kind_of(const MYSQL_FIELD *field)
     }
 }
 
-/* The statement is prepared anew by the next try: what it has not told yet is thrown away. */
-static enum rlk_class misfit(struct conn *c, struct rlk_call *call, enum rlk_step step)
-{
-    mysql_stmt_close(c->stmt[step]);
-    c->stmt[step] = NULL;
-    return rlk_diag_misfit(call, step);
-}
-
-/* Asked before the client library is told where a row goes: it believes that there is room for each column
- * of the answer. */
-static bool columns_fit(struct exchange *x)
-{
-    MYSQL_RES *shape = mysql_stmt_field_count(x->stmt) ? mysql_stmt_result_metadata(x->stmt) : NULL;
-    const unsigned count = shape ? mysql_num_fields(shape) : 0;
-    bool fit = count == x->columns || (x->fewest && count == x->fewest);
-
-    for (unsigned i = 0; fit && i < count; i++) {
-        const MYSQL_FIELD *field = mysql_fetch_field_direct(shape, i);
-        fit = is_known_type(field->type);
-        x->column[i].kind = kind_of(field);
-        x->column[i].is_unsigned = field->flags & UNSIGNED_FLAG;
-    }
-    mysql_free_result(shape);
-    x->columns = count;
-    return fit;
-}
-
-static bool is_number(const struct taken *column)
-{
-    return column->letter != '.' && column->letter != 't' && column->letter != 'T';
-}
-
-static void place_columns(const struct exchange *x, MYSQL_BIND *binds)
-{
-    for (unsigned i = 0; i < x->columns; i++) {
-        const struct taken *column = &x->column[i];
-        const bool number = is_number(column);
-        binds[i] = (MYSQL_BIND){
-            .buffer_type = number ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB,
-            .buffer = number ? (void *)&x->row->number[i] : column->out,
-            .buffer_length = number ? sizeof x->row->number[i] : column->cap,
-            .length = &x->row->length[i],
-            .is_null = &x->row->null[i],
-        };
-    }
-}
-
-static bool cut_off(MYSQL *mysql);
-
-/* An answer of more and more results is not read to its end, which costs our own connection. */
-static bool gives_up(struct conn *c, const struct rlk_call *call, MYSQL_STMT *stmt)
-{
-    const bool more = mysql_stmt_field_count(stmt) > 0 || mysql_stmt_more_results(stmt);
-
-    if (!more || rlk_now_us() < call->deadline_us || c->adopted)
-        return false;
-    c->dead = true;
-    cut_off(c->mysql);
-    return true;
-}
-
-/* A procedure answers with a result for each SELECT and one more of its own, which is where an error
- * after the first rows, such as one of its COMMIT, is told. */
-static enum rlk_class end_step(struct conn *c, struct rlk_call *call, struct exchange *x)
-{
-    int more = 0;
-
-    do {
-        mysql_stmt_free_result(x->stmt);
-        more = mysql_stmt_next_result(x->stmt);
-        x->misfit = x->misfit || (more == 0 && mysql_stmt_field_count(x->stmt) > 0);
-    } while (more == 0 && !gives_up(c, call, x->stmt));
-    if (more > 0)
-        return failed_step(c, call, x->step, true);
-    return x->misfit ? misfit(c, call, x->step) : RLK_DONE;
-}
-
-static enum rlk_class read_answer(struct conn *c, struct rlk_call *call, struct exchange *x)
-{
-    MYSQL_BIND binds[COLUMNS_MAX];
-
-    x->row = &c->row;
-    x->misfit = !columns_fit(x);
-    if (x->misfit)
-        return end_step(c, call, x);
-    if (x->columns == 0)
-        return RLK_DONE;
-    place_columns(x, binds);
-    if (mysql_stmt_bind_result(x->stmt, binds) || mysql_stmt_store_result(x->stmt))
-        return failed_rows(c, call, x->step);
-    x->misfit = !rlk_rows_fit(x->rows ? x->rows : '?', mysql_stmt_num_rows(x->stmt));
-    return RLK_DONE;
-}
-
-/* Up to the last row of the first result, which is kept in memory: other steps may run meanwhile. */
-static enum rlk_class begin_step(struct conn *c, struct rlk_call *call, struct exchange *x)
-{
-    enum rlk_class class = check_fit(c, call);
-
-    if (class == RLK_DONE)
-        class = prepare(c, call, x->step);
-    if (class != RLK_DONE)
-        return class;
-    if (is_too_late(call))
-        return RLK_CONTENTION;
-    MYSQL_STMT *stmt = x->stmt = c->stmt[x->step];
-    x->joins = call->inside;
-    if ((x->values && mysql_stmt_bind_param(stmt, x->value)) || mysql_stmt_execute(stmt))
-        return failed_step(c, call, x->step, true);
-    return read_answer(c, call, x);
-}
-
-/* An unsigned number that is none with a sign is of no kind that fits. */
-static rowlock_value cell_of(const struct exchange *x, unsigned i)
-{
-    const struct taken *column = &x->column[i];
-    const int64_t number = x->row->number[i];
-
-    if (x->row->null[i])
-        return rowlock_null();
-    if (column->kind == ROWLOCK_INT && is_number(column) && !(column->is_unsigned && number < 0))
-        return rowlock_int(number);
-    return rowlock_textn(column->kind == ROWLOCK_INT ? ROWLOCK_DECIMAL : column->kind, "", 0);
-}
-
-static void give_column(struct exchange *x, unsigned i)
-{
-    const struct taken *column = &x->column[i];
-    const unsigned long length = x->row->null[i] ? 0 : x->row->length[i];
-    const rowlock_value cell = cell_of(x, i);
-
-    x->misfit = x->misfit || !rlk_cell_fits(column->letter, &cell);
-    if (!is_number(column))
-        ((char *)column->out)[length < column->cap ? length : column->cap] = '\0';
-    else if (cell.kind == ROWLOCK_INT && column->cap == sizeof(int))
-        *(int *)column->out = (int)cell.number;
-    else if (cell.kind == ROWLOCK_INT)
-        *(int64_t *)column->out = cell.number;
-}
-
-static bool next_row(struct exchange *x)
-{
-    if (x->misfit)
-        return false;
-    memset(x->row->length, 0, sizeof x->row->length);
-    const int result = mysql_stmt_fetch(x->stmt);
-    if (result == MYSQL_NO_DATA)
-        return false;
-    x->misfit = result != 0 && result != MYSQL_DATA_TRUNCATED;
-    for (unsigned i = 0; !x->misfit && i < x->columns; i++)
-        give_column(x, i);
-    return !x->misfit;
-}
-
-/* A step with one row at most. */
-static enum rlk_class run(struct conn *c, struct rlk_call *call, struct exchange *x, bool *found)
-{
-    enum rlk_class class = begin_step(c, call, x);
-
-    if (class != RLK_DONE)
-        return class;
-    *found = next_row(x);
-    return end_step(c, call, x);
-}
-
 /* What came to nothing in any case when the connection was lost. */
 static enum rlk_class harmless(const struct conn *c, enum rlk_class class)
 {
@@ -913,31 +582,9 @@ static int64_t changed_by(MYSQL_STMT *stmt)
     return rows > INT32_MAX ? INT32_MAX : (int64_t)rows;
 }
 
-/* A step without rows: how many it changed. */
-static enum rlk_class change(struct conn *c, struct rlk_call *call, struct exchange *x,
-                             bool *changed)
-{
-    const enum rlk_class class = begin_step(c, call, x);
-
-    *changed = class == RLK_DONE && mysql_stmt_affected_rows(x->stmt) > 0;
-    return class;
-}
-
 static bool is_mariadb(const struct conn *c)
 {
     return strstr(mysql_get_server_info(c->mysql), "MariaDB") != NULL;
-}
-
-/* MariaDB says of a DELETE that KILL QUERY meets at its very beginning that all went well, and that there
- * was no such row. So what it says is taken only when it says it again. */
-static enum rlk_class delete_one(struct conn *c, struct rlk_call *call, struct exchange *x,
-                                 bool *found)
-{
-    const enum rlk_class class = change(c, call, x, found);
-
-    if (class != RLK_DONE || *found || !is_mariadb(c))
-        return class;
-    return change(c, call, x, found);
 }
 
 /* A statement that is no step: a connection setting, BEGIN, COMMIT, or a part of the schema. */
@@ -1499,11 +1146,8 @@ static void close_conn(void *conn, bool in_child)
             return;
         mysql_close(c->mysql);
     }
-    for (int step = 0; step < RLK_STEP_COUNT; step++) {
-        if (c->stmt[step])
-            mysql_stmt_close(c->stmt[step]);
-        c->stmt[step] = NULL;
-    }
+    for (int step = 0; step < RLK_STEP_COUNT; step++)
+        forget_statement(&c->steps[step]);
     for (int i = 0; i < KEPT_MAX; i++)
         forget_statement(&c->kept[i]);
     forget_statement(&c->once);
@@ -1552,10 +1196,10 @@ static int note_stale(void *context, const rowlock_value *cells, size_t count)
 static enum rlk_class find_stale(struct conn *c, struct rlk_call *call, struct stale *stale)
 {
     const rowlock_value schema = rowlock_text(c->texts->sql[RLK_STEP_SCHEMA]);
-    struct rlk_query q = {.sql = c->texts->sql[RLK_STEP_OBJECTS],
+    struct rlk_query q = {.step = RLK_STEP_OBJECTS,
+                          .sql = c->texts->sql[RLK_STEP_OBJECTS],
                           .values = &schema,
                           .count = 1,
-                          .ours = true,
                           .each = note_stale,
                           .context = stale};
 
@@ -1632,26 +1276,15 @@ static enum rlk_class install(void *conn, struct rlk_call *call)
 /* Bells of two installations on one server must not meet. The identity is hexadecimal unless somebody has
  * changed it; of anything else no name is made, since names are pasted into the text of await.sql. A
  * borrowed connection keeps no bells: they would stay behind on it. */
-static void name_bells(struct conn *c, const char *identity)
+static void name_bells(struct conn *c)
 {
     static const char hex[] = "0123456789abcdefABCDEF";
+    const char *identity = c->texts->identity;
     const size_t length = strspn(identity, hex);
 
     c->bells[0] = '\0';
     if (!c->adopted && length == 32 && !identity[length])
         snprintf(c->bells, sizeof c->bells, "rowlock:%.32s:", identity);
-}
-
-static enum rlk_class meta(void *conn, struct rlk_call *call, struct rlk_meta *out)
-{
-    struct exchange x = {.step = RLK_STEP_META};
-
-    take_int(&x, &out->version);
-    take_text(&x, out->identity, sizeof out->identity);
-    take_int64(&x, &out->token_floor);
-    const enum rlk_class class = run(conn, call, &x, &out->found);
-    name_bells(conn, out->identity);
-    return class;
 }
 
 /* "REPEATABLE-READ" to "repeatable read". */
@@ -1795,12 +1428,39 @@ static enum rlk_class replication(struct conn *c, struct rlk_call *call, struct 
     return class;
 }
 
-static void give_name(struct exchange *x, const struct rlk_texts *texts, const char *name,
-                      char out[64])
+static const char *text_of(const rowlock_value *cell)
 {
-    snprintf(out, 64, "%s%s", texts->prefix, name);
-    give_text(x, out);
+    return cell->kind == ROWLOCK_NULL ? "" : cell->text;
 }
+
+/* Whether it is read-only is told as a number, or in newer versions by a word. */
+static int read_facts(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { SERVER, READ_ONLY, NOW, FLUSH, ENGINES, TYPE, MAY_LOCK, READS_ONLY };
+    struct rlk_facts *out = context;
+
+    if (!rlk_cells_fit("t.mnTTbb", cells, count))
+        return 1;
+    const rowlock_value *read_only = &cells[READ_ONLY];
+    const char *type = text_of(&cells[TYPE]);
+    rlk_copy_text(out->server, sizeof out->server, cells[SERVER].text, cells[SERVER].length);
+    out->read_only = read_only->kind == ROWLOCK_INT ? read_only->number != 0
+                                                    : strncmp(text_of(read_only), "OFF", 3) != 0;
+    out->now_us = cells[NOW].number;
+    rlk_copy_text(out->engine, sizeof out->engine, text_of(&cells[ENGINES]), cells[ENGINES].length);
+    out->crash_safe = strcmp(out->engine, "InnoDB") == 0;
+    out->bytewise = cells[TYPE].length == 9 && memcmp(type, "varbinary", 9) == 0;
+    out->durable = cells[FLUSH].number == 1;
+    out->may_lock = cells[MAY_LOCK].number != 0;
+    out->reads_only = cells[READS_ONLY].number != 0;
+    snprintf(out->collation, sizeof out->collation, "%.*s",
+             out->bytewise ? 6 : (int)cells[TYPE].length, out->bytewise ? "binary" : type);
+    snprintf(out->durability, sizeof out->durability, "innodb_flush_log_at_trx_commit %d",
+             (int)cells[FLUSH].number);
+    return 0;
+}
+
+static enum rlk_class prepare_step(struct conn *c, struct rlk_call *call, enum rlk_step step);
 
 /* The server says when it prepares a statement whether this user may run it. */
 static enum rlk_class ask_rights(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
@@ -1811,7 +1471,7 @@ static enum rlk_class ask_rights(struct conn *c, struct rlk_call *call, struct r
     enum rlk_class class = RLK_DONE;
 
     for (size_t i = 0; out->may_lock && i < sizeof steps / sizeof *steps; i++) {
-        class = prepare(c, call, steps[i]);
+        class = prepare_step(c, call, steps[i]);
         out->may_lock = class == RLK_DONE;
     }
     return class == RLK_DENIED || class == RLK_SCHEMA ? RLK_DONE : class;
@@ -1820,66 +1480,26 @@ static enum rlk_class ask_rights(struct conn *c, struct rlk_call *call, struct r
 static enum rlk_class facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
     struct conn *c = conn;
-    struct exchange x = {.step = RLK_STEP_FACTS, .rows = '1'};
-    char locks[64], waits[64], tokens[64], meta_table[64], fences[64];
-    char grants[64], renews[64], enqueues[64];
-    char read_only[16] = "", type[64] = "";
-    int flush = 0, may_lock = 0, reads_only = 0;
-    bool found = false;
+    rowlock_value values[RLK_MARKERS];
+    struct rlk_query q = {.step = RLK_STEP_FACTS,
+                          .sql = c->texts->sql[RLK_STEP_FACTS],
+                          .values = values,
+                          .count = c->texts->order[RLK_STEP_FACTS].count,
+                          .each = read_facts,
+                          .context = out};
 
-    give_text(&x, c->texts->schema);
-    give_name(&x, c->texts, "locks", locks);
-    give_name(&x, c->texts, "waiters", waits);
-    give_name(&x, c->texts, "tokens", tokens);
-    give_name(&x, c->texts, "meta", meta_table);
-    give_text(&x, c->texts->schema);
-    give_text(&x, locks);
-    give_text(&x, c->texts->schema);
-    give_name(&x, c->texts, "grant", grants);
-    give_name(&x, c->texts, "renew", renews);
-    give_name(&x, c->texts, "enqueue", enqueues);
-    give_text(&x, c->texts->schema);
-    give_text(&x, locks);
-    give_text(&x, waits);
-    give_text(&x, tokens);
-    give_name(&x, c->texts, "fences", fences);
-    take_text(&x, out->server, sizeof out->server);
-    take(&x, '.', read_only, sizeof read_only - 1); /* a number, or in newer versions a word */
-    take_us(&x, &out->now_us);
-    take_int(&x, &flush);
-    take_text(&x, out->engine, sizeof out->engine);
-    or_null(&x);
-    take_text(&x, type, sizeof type);
-    or_null(&x);
-    take_int(&x, &may_lock);
-    take_int(&x, &reads_only);
-    const enum rlk_class class = run(c, call, &x, &found);
-    if (class != RLK_DONE)
-        return class;
-
-    out->read_only = strcmp(read_only, "0") != 0 && strcmp(read_only, "OFF") != 0;
-    out->crash_safe = strcmp(out->engine, "InnoDB") == 0;
-    out->bytewise = strcmp(type, "varbinary") == 0;
-    out->durable = flush == 1;
-    out->may_lock = may_lock != 0;
-    out->reads_only = reads_only != 0;
-    snprintf(out->collation, sizeof out->collation, "%s", out->bytewise ? "binary" : type);
-    snprintf(out->durability, sizeof out->durability, "innodb_flush_log_at_trx_commit %d", flush);
-    enum rlk_class asked = isolation(c, call, out);
-    if (asked == RLK_DONE)
-        asked = ask_rights(c, call, out);
-    return asked == RLK_DONE ? replication(c, call, out) : asked;
+    rlk_arrange(c->texts, RLK_STEP_FACTS, NULL, values);
+    enum rlk_class class = query(c, call, &q);
+    if (class == RLK_DONE && !out->server[0])
+        return rlk_diag_misfit(call, RLK_STEP_FACTS);
+    if (class == RLK_DONE)
+        class = isolation(c, call, out);
+    if (class == RLK_DONE)
+        class = ask_rights(c, call, out);
+    return class == RLK_DONE ? replication(c, call, out) : class;
 }
 
 /* --- Bells */
-
-static void give_held(struct exchange *x, const struct rlk_held *held)
-{
-    give_text(x, held->name);
-    give_int(x, held->slot);
-    give_text(x, held->owner);
-    give_int(x, held->token);
-}
 
 static struct bell *bell_of_attempt(struct conn *c, int64_t attempt)
 {
@@ -1909,23 +1529,35 @@ static void write_bell(const struct conn *c, int64_t attempt, char out[BELL_NAME
     snprintf(out, BELL_NAME, "%s%016llX", c->bells, (unsigned long long)attempt);
 }
 
-/* Let go of a bell, if there is one; with a grant in the same step. As the grant is gone by then, whoever
- * is woken finds it so. */
-static enum rlk_class ring(struct conn *c, struct rlk_call *call, struct bell *bell,
-                           const struct rlk_held *held, bool *found)
+static enum rlk_class run_step(struct conn *c, struct rlk_call *call, struct rlk_query *q);
+
+static int read_gone(void *context, const rowlock_value *cells, size_t count)
 {
-    static const struct rlk_held nothing = {0};
-    struct exchange x = {.step = RLK_STEP_RING, .rows = '1'};
+    *(bool *)context = rlk_cells_fit("b", cells, count) && cells[0].number != 0;
+    return 0;
+}
+
+/* Let go of a bell; with a grant in the same step if there is one: held is its name, slot, owner and token. As
+ * the grant is gone by then, whoever is woken finds it so. */
+static enum rlk_class ring(struct conn *c, struct rlk_call *call, struct bell *bell,
+                           const rowlock_value *held, bool *found)
+{
+    const rowlock_value none = rowlock_null();
     char name[BELL_NAME];
-    int gone = 0;
-    bool answered = false;
 
     write_bell(c, bell->attempt, name);
-    give_held(&x, held ? held : &nothing);
-    give_text(&x, name);
-    take_int(&x, &gone);
-    const enum rlk_class class = run(c, call, &x, &answered);
-    *found = gone != 0;
+    const rowlock_value values[] = {held ? held[0] : none, held ? held[1] : none,
+                                    held ? held[2] : none, held ? held[3] : none,
+                                    rowlock_text(name)};
+    struct rlk_query q = {.step = RLK_STEP_RING,
+                          .sql = c->texts->sql[RLK_STEP_RING],
+                          .values = values,
+                          .count = sizeof values / sizeof values[0],
+                          .each = read_gone,
+                          .context = found};
+
+    *found = false;
+    const enum rlk_class class = run_step(c, call, &q);
     if (class == RLK_DONE)
         forget(c, bell);
     return class;
@@ -1981,52 +1613,37 @@ static void keep_bell(struct conn *c, const struct rlk_call *call, const struct 
     }
 }
 
-static enum rlk_class enqueue(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                              int64_t lease_us, struct rlk_place *out)
+/* The fourth value is the attempt. */
+static void prepare_bell(struct conn *c, const struct rlk_call *call, struct rlk_query *q)
 {
-    struct exchange x = {.step = RLK_STEP_ENQUEUE, .rows = '1'};
-    struct conn *c = conn;
-    int64_t before = 0;
-    bool found = false;
-
+    name_bells(c);
+    *q->own = c->bells[0] ? rowlock_text(c->bells) : rowlock_null();
     if (c->bells[0])
-        note_bell(c, call, claim->attempt);
-    give_text(&x, claim->name);
-    give_int(&x, claim->permits);
-    give_text(&x, claim->owner);
-    give_int(&x, claim->attempt);
-    give_int(&x, lease_us);
-    give_int(&x, claim->ticket);
-    give_text(&x, claim->host);
-    give_int(&x, claim->pid);
-    give_text(&x, claim->program);
-    give_text(&x, claim->note);
-    give_text(&x, c->bells[0] ? c->bells : NULL);
-    int ahead = 0;
-    take_int64(&x, &out->ticket);
-    take_int(&x, &ahead);
-    take_int64(&x, &before);
-    const enum rlk_class class = run(c, call, &x, &found);
-
-    out->ahead = ahead;
-    if (c->place.attempt != claim->attempt)
-        c->place = (struct place){.attempt = claim->attempt};
-    c->place.before = before == c->place.rung ? 0 : before;
-    out->belled = c->place.before != 0;
-    return class;
+        note_bell(c, call, q->values[3].number);
 }
 
-static enum rlk_class leave(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                            bool *found)
+/* Where nobody keeps a bell, nobody is woken by it. */
+static bool note_news(void *conn, struct rlk_call *call, enum rlk_news news,
+                      const struct rlk_claim *claim, int64_t number)
 {
-    struct exchange x = {.step = RLK_STEP_LEAVE};
+    struct conn *c = conn;
 
-    give_text(&x, claim->name);
-    give_int(&x, claim->attempt);
-    const enum rlk_class class = delete_one(conn, call, &x, found);
-    if (class == RLK_DONE)
-        let_go(conn, call, bell_of_attempt(conn, claim->attempt));
-    return class;
+    switch (news) {
+    case RLK_ENQUEUED:
+        if (c->place.attempt != claim->attempt)
+            c->place = (struct place){.attempt = claim->attempt};
+        c->place.before = number == c->place.rung ? 0 : number;
+        return c->place.before != 0;
+    case RLK_TAKEN:
+        keep_bell(c, call, claim, number);
+        return false;
+    case RLK_GONE_GRANT:
+        let_go(c, call, bell_of_grant(c, claim->name, number));
+        return false;
+    default:
+        let_go(c, call, bell_of_attempt(c, claim->attempt));
+        return false;
+    }
 }
 
 /* await.sql with its values in the places of the question marks: a statement that is sent without waiting
@@ -2136,315 +1753,7 @@ static enum rlk_class await(void *conn, struct rlk_call *call, const struct rlk_
     return RLK_UNCERTAIN;
 }
 
-/* --- Locks */
-
-/* To call a procedure costs several times as much as to read one row. */
-static enum rlk_class look_at_holder(struct conn *c, struct rlk_call *call,
-                                     const struct rlk_claim *claim, struct rlk_grant *out,
-                                     bool *found)
-{
-    struct exchange x = {.step = RLK_STEP_LOOK};
-
-    give_text(&x, claim->name);
-    give_int(&x, claim->met_slot);
-    give_text(&x, claim->owner);
-    take_row(&x, &out->row);
-    out->outcome = RLK_HELD;
-    return harmless(c, run(c, call, &x, found));
-}
-
-static enum rlk_class acquire(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                              struct rlk_grant *out)
-{
-    enum { WITHOUT_ROW = 4 };
-    struct exchange x = {.step = RLK_STEP_ACQUIRE, .fewest = WITHOUT_ROW};
-    int granted = 0, behind = 0;
-    int64_t token = 0, now_us = 0;
-    bool found = false;
-
-    if (claim->met_slot >= 0 && claim->ticket == 0 && call->where == RLK_OUTSIDE) {
-        const enum rlk_class class = look_at_holder(conn, call, claim, out, &found);
-        if (class != RLK_DONE || found)
-            return class;
-    }
-    give_text(&x, claim->name);
-    give_int(&x, claim->permits);
-    give_text(&x, claim->owner);
-    give_int(&x, claim->attempt);
-    give_int(&x, claim->ttl_us);
-    give_text(&x, claim->host);
-    give_int(&x, claim->pid);
-    give_text(&x, claim->program);
-    give_text(&x, claim->note);
-    give_int(&x, claim->ticket);
-    give_int(&x, claim->unfair);
-    give_joins(&x);
-    take_int(&x, &granted);
-    take_int(&x, &behind);
-    take_int64(&x, &token);
-    or_null(&x);
-    take_us(&x, &now_us);
-    or_null(&x);
-    take_row(&x, &out->row);
-    const enum rlk_class class = run(conn, call, &x, &found);
-
-    if (class != RLK_DONE)
-        return class;
-    if (granted && x.columns == WITHOUT_ROW && !now_us)
-        return misfit(conn, call, RLK_STEP_ACQUIRE);
-    const bool held = out->row.name[0] != '\0';
-    out->outcome = granted ? RLK_GRANTED : held ? RLK_HELD : behind ? RLK_BEHIND : RLK_IN_FLIGHT;
-    out->behind = behind || !found;
-    if (granted && !held)
-        rlk_row_of_claim(claim, token, now_us, &out->row);
-    if (granted)
-        keep_bell(conn, call, claim, out->row.token);
-    return RLK_DONE;
-}
-
-static enum rlk_class renew(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                            int64_t ttl_us, struct rlk_renewal *out)
-{
-    struct exchange x = {.step = RLK_STEP_RENEW};
-
-    give_held(&x, held);
-    give_int(&x, ttl_us);
-    take_us(&x, &out->expires_us);
-    take_us(&x, &out->lapsed_us);
-    take_us(&x, &out->now_us);
-    return run(conn, call, &x, &out->found);
-}
-
-/* What the procedure did not find is asked for as all others ask: see delete_one(). */
-static enum rlk_class release(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                              bool *found)
-{
-    struct exchange x = {.step = RLK_STEP_RELEASE};
-    struct bell *bell = bell_of_grant(conn, held->name, held->token);
-
-    if (bell && call->where == RLK_OUTSIDE) {
-        const enum rlk_class class = ring(conn, call, bell, held, found);
-        if (class != RLK_DONE || *found)
-            return class;
-        bell = NULL;
-    }
-    give_held(&x, held);
-    const enum rlk_class class = delete_one(conn, call, &x, found);
-    if (bell && class == RLK_DONE)
-        bell->leaving = *found;
-    return class;
-}
-
-static enum rlk_class verify(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                             struct rlk_verified *out)
-{
-    struct exchange x = {.step = RLK_STEP_VERIFY};
-
-    give_held(&x, held);
-    take_us(&x, &out->expires_us);
-    take_us(&x, &out->now_us);
-    return run(conn, call, &x, &out->found);
-}
-
-static enum rlk_class withdraw(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                               bool *found)
-{
-    struct exchange x = {.step = RLK_STEP_WITHDRAW, .rows = '1'};
-    int gone = 0;
-    bool answered = false;
-
-    give_text(&x, claim->name);
-    give_text(&x, claim->owner);
-    give_int(&x, claim->attempt);
-    take_int(&x, &gone);
-    const enum rlk_class class = run(conn, call, &x, &answered);
-    *found = gone != 0;
-    if (class == RLK_DONE)
-        let_go(conn, call, bell_of_attempt(conn, claim->attempt));
-    return class;
-}
-
-static enum rlk_class downgrade(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                                int permits, bool *found)
-{
-    struct exchange x = {.step = RLK_STEP_DOWNGRADE, .rows = '1'};
-    int moved = 0;
-    bool answered = false;
-
-    give_text(&x, held->name);
-    give_text(&x, held->owner);
-    give_int(&x, held->token);
-    give_int(&x, permits);
-    take_int(&x, &moved);
-    const enum rlk_class class = run(conn, call, &x, &answered);
-    *found = moved != 0;
-    if (class == RLK_DONE)
-        let_go(conn, call, bell_of_grant(conn, held->name, held->token));
-    return class;
-}
-
-/* What the longest lease takes in JSON besides its texts: three numbers and what is around them. */
-enum { AROUND_TEXTS = 96 };
-
-static char *write_hex(char *out, const char *text)
-{
-    static const char digits[] = "0123456789ABCDEF";
-
-    for (; *text; text++) {
-        *out++ = digits[(unsigned char)*text >> 4];
-        *out++ = digits[(unsigned char)*text & 15];
-    }
-    return out;
-}
-
-static char *write_lease(char *out, const struct rlk_lease *lease)
-{
-    const struct rlk_held *held = &lease->held;
-
-    out = write_hex(stpcpy(out, "[\""), held->name);
-    out += sprintf(out, "\",%lld,\"", (long long)held->slot);
-    out = write_hex(out, held->owner);
-    return out + sprintf(out, "\",%lld,%lld]", (long long)held->token, (long long)lease->ttl_us);
-}
-
-/* The JSON that renew_all.sql wants, or NULL. */
-static char *write_leases(const struct rlk_lease *leases, size_t count)
-{
-    size_t room = 3;
-
-    for (size_t i = 0; i < count; i++)
-        room += 2 * strlen(leases[i].held.name) + 2 * strlen(leases[i].held.owner) + AROUND_TEXTS;
-    char *text = rlk_alloc(room);
-    if (!text)
-        return NULL;
-    char *out = text;
-    for (size_t i = 0; i < count; i++) {
-        *out++ = i == 0 ? '[' : ',';
-        out = write_lease(out, &leases[i]);
-    }
-    strcpy(out, "]");
-    return text;
-}
-
-/* n counts from 1; 0 stands for all. False: it is none of that. */
-static bool mark_renewed(struct rlk_lease *leases, size_t count, int64_t n)
-{
-    if (n >= 1 && n <= (int64_t)count)
-        leases[n - 1].renewed = true;
-    for (size_t i = 0; n == 0 && i < count; i++)
-        leases[i].renewed = true;
-    return n >= 0 && n <= (int64_t)count;
-}
-
-static enum rlk_class renew_all(void *conn, struct rlk_call *call, struct rlk_lease *leases,
-                                size_t count, int64_t *now_us)
-{
-    struct exchange x = {.step = RLK_STEP_RENEW_ALL, .rows = '*'};
-    char *text = write_leases(leases, count);
-    int64_t n = 0;
-
-    if (!text)
-        return RLK_NOMEM;
-    give_text(&x, text);
-    give_int(&x, (int64_t)count);
-    take_int64(&x, &n);
-    take_us(&x, now_us);
-    enum rlk_class class = begin_step(conn, call, &x);
-    if (class == RLK_DONE) {
-        while (next_row(&x))
-            x.misfit = !mark_renewed(leases, count, n);
-        class = end_step(conn, call, &x);
-    }
-    rlk_free(text);
-    return class;
-}
-
-static char *write_claim(char *out, const struct rlk_claim *claim)
-{
-    out = write_hex(stpcpy(out, "[\""), claim->name);
-    out = write_hex(stpcpy(out, "\",\""), claim->owner);
-    return out + sprintf(out, "\",%lld,%lld]", (long long)claim->attempt, (long long)claim->ticket);
-}
-
-/* The JSON that acquire_all.sql wants, or NULL. */
-static char *write_claims(const struct rlk_claim *claims, size_t count)
-{
-    size_t room = 3;
-
-    for (size_t i = 0; i < count; i++)
-        room += 2 * strlen(claims[i].name) + 2 * strlen(claims[i].owner) + AROUND_TEXTS;
-    char *text = rlk_alloc(room);
-    if (!text)
-        return NULL;
-    char *out = text;
-    for (size_t i = 0; i < count; i++) {
-        *out++ = i == 0 ? '[' : ',';
-        out = write_claim(out, &claims[i]);
-    }
-    strcpy(out, "]");
-    return text;
-}
-
-/* One row for each grant, or one without a token, which says who was the first not to be had. */
-static enum rlk_class take_grants(struct conn *c, struct rlk_call *call, struct exchange *x,
-                                  const struct rlk_claim *claims, size_t count,
-                                  struct rlk_grant *out, size_t *which)
-{
-    int64_t n = 0, token = 0, now_us = 0;
-    size_t granted = 0, refused = 0;
-
-    take_int64(x, &n);
-    take_int64(x, &token);
-    or_null(x);
-    take_us(x, &now_us);
-    enum rlk_class class = begin_step(c, call, x);
-    if (class != RLK_DONE)
-        return class;
-    for (; next_row(x); token = 0) {
-        if (n < 1 || n > (int64_t)count || token < 0 || out[n - 1].row.token) {
-            x->misfit = true;
-            break;
-        }
-        *which = (size_t)n - 1;
-        granted += token != 0;
-        refused += token == 0;
-        if (token) {
-            out[n - 1].outcome = RLK_GRANTED;
-            rlk_row_of_claim(&claims[n - 1], token, now_us, &out[n - 1].row);
-        }
-    }
-    x->misfit = x->misfit || (refused ? granted > 0 || refused > 1 : granted < count);
-    class = end_step(c, call, x);
-    if (refused)
-        out[*which] = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
-    for (size_t i = 0; class == RLK_DONE && granted == count && i < count; i++)
-        keep_bell(c, call, &claims[i], out[i].row.token);
-    return class;
-}
-
-static enum rlk_class acquire_all(void *conn, struct rlk_call *call, const struct rlk_claim *claims,
-                                  size_t count, struct rlk_grant *out, size_t *which)
-{
-    struct exchange x = {.step = RLK_STEP_ACQUIRE_ALL, .rows = '*'};
-    char *text = write_claims(claims, count);
-
-    if (!text)
-        return RLK_NOMEM;
-    give_text(&x, text);
-    give_int(&x, (int64_t)count);
-    give_int(&x, claims->permits);
-    give_int(&x, claims->ttl_us);
-    give_text(&x, claims->host);
-    give_int(&x, claims->pid);
-    give_text(&x, claims->program);
-    give_text(&x, claims->note);
-    give_int(&x, claims->unfair);
-    const enum rlk_class class = take_grants(conn, call, &x, claims, count, out, which);
-    rlk_free(text);
-    return class;
-}
-
-/* --- In the caller's transaction */
+/* --- Steps that need to know more */
 
 /* Do other nodes take writes too, which see no row lock of ours? A group can change its mode, so that one
  * is asked each time. */
@@ -2464,263 +1773,7 @@ static enum rlk_class look_for_writers(struct conn *c, struct rlk_call *call)
     return class;
 }
 
-/* A name that was never granted has no token: what is NULL sets nothing. */
-static enum rlk_class guard(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                            bool *found, int64_t *token, bool *stands)
-{
-    struct exchange x = {.step = RLK_STEP_GUARD, .rows = '1'};
-    struct conn *c = conn;
-    int64_t newest = -1;
-    int proved = 0;
-    bool answered = false;
-
-    enum rlk_class class = look_for_writers(c, call);
-    if (class != RLK_DONE)
-        return class;
-    give_held(&x, held);
-    give_int(&x, c->several_write);
-    take_int64(&x, &newest);
-    or_null(&x);
-    take_int(&x, &proved);
-    class = run(c, call, &x, &answered);
-    if (class != RLK_DONE)
-        return class;
-    *found = newest >= 0;
-    *stands = proved != 0;
-    if (*found)
-        *token = newest;
-    return RLK_DONE;
-}
-
-static enum rlk_class fence(void *conn, struct rlk_call *call, const char *resource, int64_t token,
-                            bool *accepted)
-{
-    struct exchange x = {.step = RLK_STEP_FENCE};
-    int newest = 0;
-    bool found = false;
-
-    give_text(&x, resource);
-    give_int(&x, token);
-    take_int(&x, &newest);
-    const enum rlk_class class = run(conn, call, &x, &found);
-    *accepted = found && newest;
-    return class;
-}
-
-/* --- Administration */
-
-static enum rlk_class list(void *conn, struct rlk_call *call, const char *name,
-                           const char *after_name, int64_t after_slot, int limit, rlk_row_fn *each,
-                           void *context)
-{
-    struct exchange x = {.step = RLK_STEP_LIST, .rows = '*'};
-    struct rlk_row row = {0};
-
-    give_text(&x, name);
-    give_text(&x, name);
-    give_text(&x, after_name);
-    give_text(&x, after_name);
-    give_int(&x, after_slot);
-    give_int(&x, limit);
-    take_row(&x, &row);
-    const enum rlk_class class = begin_step(conn, call, &x);
-    if (class != RLK_DONE)
-        return class;
-    while (next_row(&x) && each(context, &row) == 0)
-        continue;
-    return end_step(conn, call, &x);
-}
-
-static enum rlk_class waiters(void *conn, struct rlk_call *call, const char *name,
-                              const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
-                              void *context)
-{
-    struct exchange x = {.step = RLK_STEP_WAITERS, .rows = '*'};
-    struct rlk_waiter w = {0};
-
-    give_text(&x, name);
-    give_text(&x, name);
-    give_text(&x, after->name);
-    give_text(&x, after->name);
-    give_int(&x, after->ticket);
-    give_int(&x, after->ticket);
-    give_int(&x, after->attempt);
-    give_int(&x, limit);
-    take_text(&x, w.name, sizeof w.name);
-    take_int64(&x, &w.ticket);
-    take_int64(&x, &w.attempt);
-    take_int(&x, &w.permits);
-    take_text(&x, w.owner, sizeof w.owner);
-    take_us(&x, &w.since_us);
-    take_us(&x, &w.expires_us);
-    take_text(&x, w.host, sizeof w.host);
-    take_int64(&x, &w.pid);
-    take_text(&x, w.program, sizeof w.program);
-    take_text(&x, w.note, sizeof w.note);
-    take_us(&x, &w.now_us);
-    const enum rlk_class class = begin_step(conn, call, &x);
-    if (class != RLK_DONE)
-        return class;
-    while (next_row(&x) && each(context, &w) == 0)
-        continue;
-    return end_step(conn, call, &x);
-}
-
-static enum rlk_class cycle(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                            bool *found, char *words, size_t cap)
-{
-    struct exchange x = {.step = RLK_STEP_CYCLE};
-
-    give_text(&x, claim->name);
-    give_text(&x, claim->owner);
-    give_int(&x, claim->ticket);
-    take_text(&x, words, cap);
-    or_null(&x);
-    return run(conn, call, &x, found);
-}
-
-static enum rlk_class last(void *conn, struct rlk_call *call, const char *name, bool *found,
-                           int64_t *token, int64_t *granted_us)
-{
-    struct exchange x = {.step = RLK_STEP_LAST};
-
-    give_text(&x, name);
-    take_int64(&x, token);
-    take_us(&x, granted_us);
-    return run(conn, call, &x, found);
-}
-
-/* The candidates of a sweep, which stay in the client's memory, and which of them are gone. */
-struct batch {
-    struct exchange page;
-    struct rlk_row row; /* where the page's rows go, one after the other */
-    bool *gone;
-};
-
-static enum rlk_class delete_candidate(struct conn *c, struct rlk_call *call,
-                                       const struct rlk_row *row, int64_t older_us, bool *gone)
-{
-    struct exchange x = {.step = RLK_STEP_SWEEP};
-
-    give_text(&x, row->name);
-    give_int(&x, row->slot);
-    give_int(&x, row->token);
-    give_int(&x, older_us);
-    return change(c, call, &x, gone);
-}
-
-static enum rlk_class delete_candidates(struct conn *c, struct rlk_call *call, struct batch *b,
-                                        int64_t older_us)
-{
-    const bool begin = !c->adopted && !call->inside;
-    enum rlk_class class = begin ? command(c, call, "START TRANSACTION") : RLK_DONE;
-
-    for (size_t i = 0; class == RLK_DONE && next_row(&b->page); i++)
-        class = delete_candidate(c, call, &b->row, older_us, &b->gone[i]);
-    if (class == RLK_DONE && b->page.misfit)
-        class = rlk_diag_misfit(call, b->page.step);
-    if (!begin || c->dead)
-        return class;
-    if (class == RLK_DONE)
-        return command(c, call, "COMMIT");
-    mysql_rollback(c->mysql);
-    return class;
-}
-
-/* Told only when they are gone for good, hence a second walk over the page. */
-static void report(struct batch *b, bool all, struct rlk_row *last_row, rlk_row_fn *each,
-                   void *context)
-{
-    bool more = true;
-
-    mysql_stmt_data_seek(b->page.stmt, 0);
-    for (size_t i = 0; next_row(&b->page); i++) {
-        if (more && (all || b->gone[i]))
-            more = each(context, &b->row) == 0;
-        *last_row = b->row;
-    }
-}
-
-static enum rlk_class sweep(void *conn, struct rlk_call *call, const struct rlk_sweep *sweep,
-                            int *seen, struct rlk_row *last_row, rlk_row_fn *each, void *context)
-{
-    struct conn *c = conn;
-    struct batch b = {.page = {.step = RLK_STEP_EXPIRED, .rows = '*'}};
-
-    give_text(&b.page, sweep->after_name);
-    give_text(&b.page, sweep->after_name);
-    give_int(&b.page, sweep->after_slot);
-    give_int(&b.page, sweep->older_us);
-    give_int(&b.page, sweep->batch);
-    take_row(&b.page, &b.row);
-    enum rlk_class class = begin_step(c, call, &b.page);
-    if (class != RLK_DONE)
-        return class;
-    const size_t rows = (size_t)mysql_stmt_num_rows(b.page.stmt);
-    b.gone = rlk_alloc(rows + 1);
-    if (!b.gone)
-        class = RLK_NOMEM;
-    else if (rows > 0 && !sweep->dry_run)
-        class = delete_candidates(c, call, &b, sweep->older_us);
-    if (class == RLK_DONE) {
-        *seen = (int)rows;
-        report(&b, sweep->dry_run, last_row, each, context);
-    }
-    mysql_stmt_free_result(b.page.stmt);
-    if (class == RLK_DONE && b.page.misfit)
-        class = rlk_diag_misfit(call, b.page.step);
-    rlk_free(b.gone);
-    return class;
-}
-
-static enum rlk_class fold(void *conn, struct rlk_call *call, struct rlk_fold *fold)
-{
-    struct exchange x = {.step = RLK_STEP_FOLD, .rows = '1'};
-    bool found = false;
-
-    give_int(&x, fold->idle_us);
-    give_int(&x, fold->batch);
-    give_int(&x, fold->dry_run);
-    take_us(&x, &fold->folded);
-    return run(conn, call, &x, &found);
-}
-
-static enum rlk_class sweep_waiters(void *conn, struct rlk_call *call, int batch, int64_t *removed)
-{
-    struct exchange x = {.step = RLK_STEP_SWEEP_WAITERS};
-
-    give_int(&x, batch);
-    const enum rlk_class class = begin_step(conn, call, &x);
-    if (class == RLK_DONE)
-        *removed = changed_by(x.stmt);
-    return class;
-}
-
-static enum rlk_class break_grant(void *conn, struct rlk_call *call, const char *name,
-                                  int64_t token, bool *found, struct rlk_row *broken)
-{
-    struct exchange x = {.step = RLK_STEP_BREAK};
-
-    give_text(&x, name);
-    give_int(&x, token);
-    take_row(&x, broken);
-    const enum rlk_class class = run(conn, call, &x, found);
-    if (class == RLK_DONE)
-        let_go(conn, call, bell_of_grant(conn, name, token));
-    return class;
-}
-
-static enum rlk_class raise_tokens(void *conn, struct rlk_call *call, int64_t by, int64_t *highest)
-{
-    struct exchange x = {.step = RLK_STEP_RAISE, .rows = '1'};
-    bool found = false;
-
-    give_int(&x, by);
-    take_int64(&x, highest);
-    return run(conn, call, &x, &found);
-}
-
-/* --- The caller's own tables */
+/* --- Statements with values */
 
 enum { SHORT_TEXT = 48 }; /* more than the longest date, time or 64-bit integer */
 
@@ -2780,16 +1833,17 @@ static struct prepared *find_statement(struct conn *c, uint64_t id)
     return oldest;
 }
 
-static bool make_cells(struct prepared *p)
+static bool make_cells(struct prepared *p, unsigned room)
 {
-    p->columns = mysql_stmt_field_count(p->stmt);
-    p->column = rlk_alloc((p->columns + 1) * sizeof *p->column);
-    p->cell = rlk_alloc((p->columns + 1) * sizeof *p->cell);
-    p->value = rlk_alloc((p->columns + 1) * sizeof *p->value);
+    p->room = room;
+    p->column = rlk_alloc((room + 1) * sizeof *p->column);
+    p->cell = rlk_alloc((room + 1) * sizeof *p->cell);
+    p->value = rlk_alloc((room + 1) * sizeof *p->value);
     return p->column && p->cell && p->value;
 }
 
-/* See prepare(). */
+/* Nothing of ours runs while a statement is prepared, so losing the connection here is RLK_UNSENT. A
+ * statement without a connection lost it to the caller's mysql_change_user() or the like. */
 static enum rlk_class prepare_query(struct conn *c, struct rlk_call *call, struct prepared *p,
                                     const struct rlk_query *q)
 {
@@ -2805,8 +1859,9 @@ static enum rlk_class prepare_query(struct conn *c, struct rlk_call *call, struc
     enum rlk_class class = RLK_DONE;
     if (mysql_stmt_prepare(p->stmt, q->sql, strlen(q->sql)))
         class = failed_query(c, call, p, false);
-    else if (!make_cells(p))
+    else if (!make_cells(p, mysql_stmt_field_count(p->stmt)))
         class = RLK_NOMEM;
+    p->columns = p->room;
     if (class != RLK_DONE) {
         forget_statement(p);
         return class;
@@ -2924,7 +1979,7 @@ static void make_narrow(struct conn *c, const struct rlk_call *call, const char 
 
 static bool knows_types(const struct prepared *p)
 {
-    MYSQL_RES *shape = mysql_stmt_result_metadata(p->stmt);
+    MYSQL_RES *shape = p->columns ? mysql_stmt_result_metadata(p->stmt) : NULL;
     bool known = true;
 
     for (unsigned i = 0; shape && i < mysql_num_fields(shape); i++)
@@ -3105,22 +2160,16 @@ static int64_t changed_rows(struct conn *c, const struct prepared *p)
 }
 
 /* MariaDB says of a statement that KILL QUERY meets at its very beginning that all went well, and that it
- * changed nothing: see delete_one(). Core looks again before it believes that. */
-static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query *q)
+ * changed nothing. Core looks again before it believes that. */
+static enum rlk_class run_theirs(struct conn *c, struct rlk_call *call, struct rlk_query *q)
 {
-    struct conn *c = conn;
-    enum rlk_class class = check_fit(c, call);
-
-    q->changed = 0;
-    if (class != RLK_DONE)
-        return class;
     if (is_too_late(call))
         return RLK_CONTENTION;
     MYSQL_BIND *values = bind_values(q);
     if (!values)
         return RLK_NOMEM;
     struct prepared *p = find_statement(c, q->id);
-    class = check_length(c, call, values, q->count);
+    enum rlk_class class = check_length(c, call, values, q->count);
     if (class == RLK_DONE)
         class = send_query(c, call, p, q, values);
     if (class == RLK_DONE && p->columns == 0)
@@ -3135,8 +2184,174 @@ static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query 
     if (q->id == 0 || class != RLK_DONE)
         forget_statement(p);
     rlk_free(values);
-    const bool said = class == RLK_INVALID || class == RLK_VIOLATION;
-    return q->ours && said ? classify((unsigned)call->native, true) : class;
+    return class;
+}
+
+/* --- Steps */
+
+/* A statement that the server has forgotten, or wants anew, is prepared by the next try. */
+static enum rlk_class failed_step(struct conn *c, struct rlk_call *call, struct prepared *p,
+                                  bool sent)
+{
+    const unsigned code = mysql_stmt_errno(p->stmt);
+    const enum rlk_class class = note(c, call, classify(code, sent), code,
+                                      mysql_stmt_sqlstate(p->stmt), mysql_stmt_error(p->stmt));
+
+    if (is_forgotten(code))
+        forget_statement(p);
+    return class;
+}
+
+static enum rlk_class prepare_step(struct conn *c, struct rlk_call *call, enum rlk_step step)
+{
+    struct prepared *p = &c->steps[step];
+    const char *sql = c->texts->sql[step];
+    const flag yes = 1;
+
+    if (p->stmt && p->stmt->mysql)
+        return RLK_DONE;
+    forget_statement(p);
+    p->stmt = mysql_stmt_init(c->mysql);
+    if (!p->stmt || !make_cells(p, (unsigned)strlen(rlk_steps[step].columns) + FACTS_COLUMNS))
+        return RLK_NOMEM;
+    mysql_stmt_attr_set(p->stmt, STMT_ATTR_UPDATE_MAX_LENGTH, &yes);
+    if (mysql_stmt_prepare(p->stmt, sql, strlen(sql)) == 0)
+        return RLK_DONE;
+    const enum rlk_class class = failed_step(c, call, p, false);
+    forget_statement(p);
+    return class;
+}
+
+/* The statement is prepared anew by the next try: what it has not told yet is thrown away. */
+static enum rlk_class misfit_step(struct rlk_call *call, struct prepared *p, enum rlk_step step)
+{
+    forget_statement(p);
+    return rlk_diag_misfit(call, step);
+}
+
+/* An answer of more and more results is not read to its end, which costs our own connection. */
+static bool gives_up(struct conn *c, const struct rlk_call *call, MYSQL_STMT *stmt)
+{
+    const bool more = mysql_stmt_field_count(stmt) > 0 || mysql_stmt_more_results(stmt);
+
+    if (!more || rlk_now_us() < call->deadline_us || c->adopted)
+        return false;
+    c->dead = true;
+    cut_off(c->mysql);
+    return true;
+}
+
+/* A procedure answers with a result for each SELECT and one more of its own, which is where an error
+ * after the first rows, such as one of its COMMIT, is told. */
+static enum rlk_class end_step(struct conn *c, struct rlk_call *call, struct prepared *p,
+                               enum rlk_step step, bool fits)
+{
+    int more = 0;
+
+    do {
+        mysql_stmt_free_result(p->stmt);
+        more = mysql_stmt_next_result(p->stmt);
+        fits = fits && (more != 0 || mysql_stmt_field_count(p->stmt) == 0);
+    } while (more == 0 && !gives_up(c, call, p->stmt));
+    if (more > 0)
+        return failed_step(c, call, p, true);
+    return fits ? RLK_DONE : misfit_step(call, p, step);
+}
+
+/* The first result. Before the client library is told where a row goes: it believes that there is room for each
+ * column. */
+static enum rlk_class read_step(struct conn *c, struct rlk_call *call, struct prepared *p,
+                                struct rlk_query *q)
+{
+    p->columns = mysql_stmt_field_count(p->stmt);
+    if (p->columns > p->room || !knows_types(p))
+        return end_step(c, call, p, q->step, false);
+    q->counted = p->columns == 0;
+    if (q->counted)
+        q->changed = changed_rows(c, p);
+    enum rlk_class class = RLK_DONE;
+    if (p->columns > 0 && mysql_stmt_store_result(p->stmt))
+        class = failed_step(c, call, p, true);
+    else if (p->columns > 0 && q->each)
+        class = give_rows(c, call, p, q);
+    if (class == RLK_DONE)
+        return end_step(c, call, p, q->step, true);
+    forget_statement(p); /* one whose rows could not be read would wait for them for ever */
+    return class;
+}
+
+static enum rlk_class run_step(struct conn *c, struct rlk_call *call, struct rlk_query *q)
+{
+    struct prepared *p = &c->steps[q->step];
+    MYSQL_BIND values[RLK_MARKERS] = {0};
+
+    for (size_t i = 0; i < q->count; i++)
+        bind_value(&values[i], &q->values[i]);
+    enum rlk_class class = check_length(c, call, values, q->count);
+    if (class == RLK_DONE)
+        class = prepare_step(c, call, q->step);
+    if (class != RLK_DONE)
+        return class;
+    if (is_too_late(call))
+        return RLK_CONTENTION;
+    if ((q->count && mysql_stmt_bind_param(p->stmt, values)) || mysql_stmt_execute(p->stmt))
+        return failed_step(c, call, p, true);
+    return read_step(c, call, p, q);
+}
+
+/* MariaDB says of a DELETE that KILL QUERY meets at its very beginning that all went well, and that there
+ * was no such row. So what it says is taken only when it says it again. */
+static enum rlk_class run_surely(struct conn *c, struct rlk_call *call, struct rlk_query *q)
+{
+    const enum rlk_class class = run_step(c, call, q);
+    const bool nothing = c->steps[q->step].columns == 0 && q->changed == 0;
+
+    return class == RLK_DONE && q->rings && nothing && is_mariadb(c) ? run_step(c, call, q) : class;
+}
+
+/* What the procedure did not find is asked for as all others ask. */
+static enum rlk_class release(struct conn *c, struct rlk_call *call, struct rlk_query *q)
+{
+    struct bell *bell = bell_of_grant(c, q->values[0].text, q->values[3].number);
+    bool found = false;
+
+    if (bell && call->where == RLK_OUTSIDE) {
+        const enum rlk_class class = ring(c, call, bell, q->values, &found);
+        q->changed = found;
+        if (class != RLK_DONE || found)
+            return class;
+        bell = NULL;
+    }
+    const enum rlk_class class = run_surely(c, call, q);
+    if (bell && class == RLK_DONE)
+        bell->leaving = q->changed > 0;
+    return class;
+}
+
+static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query *q)
+{
+    struct conn *c = conn;
+    enum rlk_class class = check_fit(c, call);
+
+    q->changed = 0;
+    if (class == RLK_DONE && q->step == RLK_STEP_GUARD)
+        class = look_for_writers(c, call);
+    if (class != RLK_DONE)
+        return class;
+    switch (q->step) {
+    case RLK_STEP_NONE:
+        return run_theirs(c, call, q);
+    case RLK_STEP_RELEASE:
+        return release(c, call, q);
+    case RLK_STEP_GUARD:
+        *q->own = rowlock_int(c->several_write);
+        return run_step(c, call, q);
+    case RLK_STEP_ENQUEUE:
+        prepare_bell(c, call, q);
+        return run_step(c, call, q);
+    default:
+        return run_surely(c, call, q);
+    }
 }
 
 /* --- Transactions of ours, and savepoints */
@@ -3255,32 +2470,10 @@ const struct rlk_backend rlk_backend_mysql = {
     .close = close_conn,
 
     .install = install,
-    .meta = meta,
     .facts = facts,
 
-    .acquire = acquire,
-    .acquire_all = acquire_all,
-    .enqueue = enqueue,
-    .leave = leave,
+    .note = note_news,
     .await = await,
-    .cycle = cycle,
-    .waiters = waiters,
-    .renew = renew,
-    .release = release,
-    .verify = verify,
-    .renew_all = renew_all,
-    .withdraw = withdraw,
-    .downgrade = downgrade,
-    .guard = guard,
-    .fence = fence,
-
-    .list = list,
-    .last = last,
-    .sweep = sweep,
-    .fold = fold,
-    .sweep_waiters = sweep_waiters,
-    .break_grant = break_grant,
-    .raise_tokens = raise_tokens,
 
     .query = query,
     .frame = frame,

@@ -3,7 +3,7 @@
  * their answers mean, and whether to try again, is core's business.
  *
  * A statement outside of a transaction is one by itself. On a connection straight to a server statements
- * are prepared on first use, in the same round trip (but for a few: is_planned_anew()); behind a
+ * are prepared on first use, in the same round trip (but for wide ones); behind a
  * transaction pooler, where a session is nobody's own, and on adopted connections they are sent whole
  * and leave nothing behind. On a connection straight to a server a BEGIN of ours waits for the first
  * statement, and goes with it.
@@ -288,60 +288,6 @@ static void free_bytes(rowlock_value *cells, int count)
             PQfreemem((void *)cells[i].text);
 }
 
-/* See rlk_cell_fits(). A step that is not here answers no rows. */
-#define ROW "tintimmmititt" /* and now */
-struct answer {
-    char rows;
-    const char *columns;
-};
-static const struct answer answers[RLK_STEP_COUNT] = {
-    [RLK_STEP_META] = {'?', "nti"},
-    [RLK_STEP_FACTS] = {'1', "ttbmttBTBbItBb"},
-    [RLK_STEP_ACQUIRE] = {'1', "IBBbTINTIMMMITITTm"},
-    [RLK_STEP_ACQUIRE_USUAL] = {'1', "IBBbTINTIMMMITITTm"},
-    [RLK_STEP_ACQUIRE_ALL] = {'*', "iIMm"},
-    [RLK_STEP_ENQUEUE] = {'1', "inb"},
-    [RLK_STEP_LEAVE] = {'1', "b"},
-    [RLK_STEP_CYCLE] = {'?', "T"},
-    [RLK_STEP_WAITERS] = {'*', "tiintmmtittm"},
-    [RLK_STEP_DOWNGRADE] = {'?', "b"},
-    [RLK_STEP_RENEW] = {'?', "mmm"},
-    [RLK_STEP_RENEW_ALL] = {'*', "im"},
-    [RLK_STEP_RELEASE] = {'?', "b"},
-    [RLK_STEP_WITHDRAW] = {'?', "b"},
-    [RLK_STEP_VERIFY] = {'?', "mm"},
-    [RLK_STEP_LIST] = {'*', ROW "m"},
-    [RLK_STEP_LAST] = {'?', "im"},
-    [RLK_STEP_EXPIRED] = {'*', ROW "m"},
-    [RLK_STEP_SWEEP] = {'*', ROW "m"},
-    [RLK_STEP_FOLD] = {'1', "n"},
-    [RLK_STEP_BREAK] = {'?', ROW "m"},
-    [RLK_STEP_GUARD] = {'?', "ib"},
-    [RLK_STEP_RAISE] = {'1', "i"},
-};
-
-static bool row_fits(const PGresult *r, int row, const char *columns)
-{
-    bool fits = true;
-    for (int i = 0; fits && columns[i]; i++) {
-        rowlock_value cell;
-        fits = get_cell(r, row, i, &cell) && rlk_cell_fits(columns[i], &cell);
-        free_bytes(&cell, 1);
-    }
-    return fits;
-}
-
-static bool answer_fits(const PGresult *r, const struct answer *answer)
-{
-    const char *columns = answer->columns ? answer->columns : "";
-    int rows = PQntuples(r);
-    bool fits = PQnfields(r) == (int)strlen(columns) &&
-                rlk_rows_fit(answer->columns ? answer->rows : '?', (uint64_t)rows);
-    for (int row = 0; fits && row < rows; row++)
-        fits = row_fits(r, row, columns);
-    return fits;
-}
-
 /* No statement of ours changes more. */
 static int64_t changed_by(PGresult *r)
 {
@@ -392,53 +338,8 @@ static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **ou
     return class;
 }
 
-static const char *const step_ids[RLK_STEP_COUNT] = {
-    [RLK_STEP_META] = "rowlock_meta",
-    [RLK_STEP_FACTS] = "rowlock_facts",
-    [RLK_STEP_ACQUIRE] = "rowlock_acquire",
-    [RLK_STEP_ACQUIRE_USUAL] = "rowlock_acquire_usual",
-    [RLK_STEP_ACQUIRE_ALL] = "rowlock_acquire_all",
-    [RLK_STEP_ENQUEUE] = "rowlock_enqueue",
-    [RLK_STEP_LEAVE] = "rowlock_leave",
-    [RLK_STEP_CYCLE] = "rowlock_cycle",
-    [RLK_STEP_WAITERS] = "rowlock_waiters",
-    [RLK_STEP_DOWNGRADE] = "rowlock_downgrade",
-    [RLK_STEP_RENEW] = "rowlock_renew",
-    [RLK_STEP_RENEW_ALL] = "rowlock_renew_all",
-    [RLK_STEP_RELEASE] = "rowlock_release",
-    [RLK_STEP_WITHDRAW] = "rowlock_withdraw",
-    [RLK_STEP_VERIFY] = "rowlock_verify",
-    [RLK_STEP_LIST] = "rowlock_list",
-    [RLK_STEP_LAST] = "rowlock_last",
-    [RLK_STEP_EXPIRED] = "rowlock_expired",
-    [RLK_STEP_SWEEP] = "rowlock_sweep",
-    [RLK_STEP_SWEEP_WAITERS] = "rowlock_sweep_waiters",
-    [RLK_STEP_FOLD] = "rowlock_fold",
-    [RLK_STEP_BREAK] = "rowlock_break",
-    [RLK_STEP_GUARD] = "rowlock_guard",
-    [RLK_STEP_FENCE] = "rowlock_fence",
-    [RLK_STEP_RAISE] = "rowlock_raise",
-};
-
-/* These look at many rows or at long arrays, of which the plan of a prepared statement knows nothing: what
+/* A wide step looks at many rows or at long arrays, of which the plan of a prepared statement knows nothing: what
  * suits ten leases is slow for ten thousand. */
-static bool is_planned_anew(enum rlk_step step)
-{
-    switch (step) {
-    case RLK_STEP_RENEW_ALL:
-    case RLK_STEP_WAITERS:
-    case RLK_STEP_LIST:
-    case RLK_STEP_EXPIRED:
-    case RLK_STEP_SWEEP:
-    case RLK_STEP_SWEEP_WAITERS:
-    case RLK_STEP_FOLD:
-    case RLK_STEP_RAISE:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* All others find a row by its key, and so do the functions they call. Statistics taken while the tables
  * happened to be empty would have each planned anew at every use, for more than its execution costs, or read a
  * table from end to end, or make a bitmap of one row. A table of the caller's that has to be read from end to
@@ -468,7 +369,7 @@ struct packet {
     const char *drop; /* a statement that makes the name free, if it has to be */
     bool prepared; /* it is; out: it is now */
     bool dropped; /* out: the name was made free */
-    bool anew; /* is_planned_anew() */
+    bool anew; /* it is planned for these values */
     int count;
     const char *const *values;
 };
@@ -576,37 +477,6 @@ static enum rlk_class exchange(struct pg *p, struct rlk_call *call, struct packe
     return class;
 }
 
-static enum rlk_class misfit(struct rlk_call *call, enum rlk_step step, PGresult **r)
-{
-    PQclear(*r);
-    *r = NULL;
-    return rlk_diag_misfit(call, step);
-}
-
-static enum rlk_class run(struct pg *p, struct rlk_call *call, enum rlk_step step, int count,
-                          const char *const *values, PGresult **out)
-{
-    struct packet s = {.text = p->texts->sql[step],
-                       .prepared = p->prepared[step],
-                       .anew = is_planned_anew(step),
-                       .count = count,
-                       .values = values};
-    enum rlk_class class = check_usable(p, call);
-    if (class != RLK_DONE)
-        return class;
-    if (!p->whole && !s.anew)
-        s.id = step_ids[step];
-    class = exchange(p, call, &s, out);
-    p->prepared[step] = s.prepared;
-    /* The server takes no statement by this name. One that it takes when the tables are there, or when nobody
-     * cancels it, is prepared by the next use. */
-    if (s.id && !s.prepared && class == RLK_REFUSED)
-        p->whole = true;
-    if (class != RLK_DONE || answer_fits(*out, &answers[step]))
-        return class;
-    return misfit(call, step, out);
-}
-
 /* ---- values */
 
 struct number {
@@ -625,54 +495,6 @@ static const char *number(struct number *n, int64_t value)
     if (value < 0)
         *--at = '-';
     return at;
-}
-
-static int64_t get_int(const PGresult *r, int row, int column)
-{
-    return strtoll(PQgetvalue(r, row, column), NULL, 10);
-}
-
-static bool get_bool(const PGresult *r, int row, int column)
-{
-    return PQgetvalue(r, row, column)[0] == 't';
-}
-
-static void get_text(const PGresult *r, int row, int column, char *out, size_t cap)
-{
-    rlk_copy_text(out, cap, PQgetvalue(r, row, column), (size_t)PQgetlength(r, row, column));
-}
-
-/* The fourteen columns that sql/README.md calls the row, from the given column on. */
-static void get_row(const PGresult *r, int row, int column, struct rlk_row *out)
-{
-    get_text(r, row, column, out->name, sizeof out->name);
-    out->slot = get_int(r, row, column + 1);
-    out->permits = (int)get_int(r, row, column + 2);
-    get_text(r, row, column + 3, out->owner, sizeof out->owner);
-    out->token = get_int(r, row, column + 4);
-    out->acquired_us = get_int(r, row, column + 5);
-    out->expires_us = get_int(r, row, column + 6);
-    out->ttl_us = get_int(r, row, column + 7);
-    out->renewals = get_int(r, row, column + 8);
-    get_text(r, row, column + 9, out->host, sizeof out->host);
-    out->pid = get_int(r, row, column + 10);
-    get_text(r, row, column + 11, out->program, sizeof out->program);
-    get_text(r, row, column + 12, out->note, sizeof out->note);
-    out->now_us = get_int(r, row, column + 13);
-}
-
-static int give_rows(const PGresult *r, rlk_row_fn *each, void *context, struct rlk_row *last)
-{
-    struct rlk_row row;
-    int count = PQntuples(r);
-    for (int i = 0; i < count; i++) {
-        get_row(r, i, 0, &row);
-        if (last)
-            *last = row;
-        if (each && each(context, &row) != 0)
-            break;
-    }
-    return count;
 }
 
 /* ---- connecting */
@@ -719,6 +541,19 @@ static enum rlk_class end_session(struct pg *p, struct rlk_call *call, const cha
     return class == RLK_UNCERTAIN ? class : RLK_DONE; /* not to be allowed to is no obstacle */
 }
 
+/* The one row that is asked for. */
+static bool read_hello(const PGresult *r, rowlock_value *told, int count)
+{
+    int read = 0;
+    while (PQntuples(r) == 1 && PQnfields(r) == count && read < count &&
+           get_cell(r, 0, read, &told[read]))
+        read++;
+    bool fits = read == count && rlk_cells_fit("tbbTT", told, (size_t)count);
+    if (!fits)
+        free_bytes(told, read);
+    return fits;
+}
+
 static enum rlk_class greet(struct pg *p, struct rlk_call *call, const struct rlk_target *target,
                             bool to_write, struct rlk_hello *hello)
 {
@@ -735,22 +570,26 @@ static enum rlk_class greet(struct pg *p, struct rlk_call *call, const struct rl
     enum rlk_class class = collect(p, call, &r);
     if (class != RLK_DONE)
         return class;
-    static const struct answer told = {'1', "tbbTT"};
-    if (!answer_fits(r, &told)) {
+    enum { VERSION, OURS, READ_ONLY, SESSION, SET, TOLD };
+    rowlock_value told[TOLD];
+    if (!read_hello(r, told, TOLD)) {
         PQclear(r);
         rlk_diag_set(call, 0, NULL, "the server did not say what it is; is this PostgreSQL?");
         return RLK_UNSUPPORTED;
     }
-    if (get_int(r, 0, 0) < OLDEST_SERVER) {
+    if (strtoll(told[VERSION].text, NULL, 10) < OLDEST_SERVER) {
         rlk_diag_set(call, 0, NULL, "the server is older than PostgreSQL 12");
         class = RLK_UNSUPPORTED;
-    } else if (to_write && get_bool(r, 0, 2)) {
+    } else if (to_write && told[READ_ONLY].number) {
         rlk_diag_set(call, 0, "25006", "the server is a standby, or set to be read-only");
         class = RLK_READONLY;
     }
-    p->direct = !p->adopted && get_bool(r, 0, 1);
+    p->direct = !p->adopted && told[OURS].number;
     p->whole = !p->direct;
-    get_text(r, 0, 3, hello->session, sizeof hello->session);
+    if (told[SESSION].kind != ROWLOCK_NULL)
+        rlk_copy_text(hello->session, sizeof hello->session, told[SESSION].text,
+                      told[SESSION].length);
+    free_bytes(told, TOLD);
     PQclear(r);
     return class;
 }
@@ -1092,22 +931,6 @@ static enum rlk_class pg_install(void *conn, struct rlk_call *call)
     return class;
 }
 
-static enum rlk_class pg_meta(void *conn, struct rlk_call *call, struct rlk_meta *out)
-{
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_META, 0, NULL, &r);
-    if (class != RLK_DONE)
-        return class;
-    out->found = PQntuples(r) == 1;
-    if (out->found) {
-        out->version = (int)get_int(r, 0, 0);
-        get_text(r, 0, 1, out->identity, sizeof out->identity);
-        out->token_floor = get_int(r, 0, 2);
-    }
-    PQclear(r);
-    return RLK_DONE;
-}
-
 static bool is_one_of(const char *text, const char *one, const char *other)
 {
     return strcmp(text, one) == 0 || strcmp(text, other) == 0;
@@ -1115,13 +938,13 @@ static bool is_one_of(const char *text, const char *one, const char *other)
 
 /* Standbys are counted where this server sends to; a standby does not know who else there is. */
 static void describe_standbys(const char *standbys, const char *sync_names, const char *commit,
-                              const char *waited_for, struct rlk_facts *out)
+                              bool one_is_waited_for, struct rlk_facts *out)
 {
     bool some = strcmp(standbys, "0") != 0;
     bool waits = sync_names[0] && !is_one_of(commit, "off", "local");
     out->replication_known = standbys[0] != '\0';
     out->replicates_late = some && !waits;
-    out->cut_off = out->replication_known && waits && (!some || strcmp(waited_for, "f") == 0);
+    out->cut_off = out->replication_known && waits && (!some || !one_is_waited_for);
     if (!out->replication_known)
         snprintf(out->replication, sizeof out->replication, "unknown: this server is a standby");
     else if (!some)
@@ -1137,445 +960,80 @@ static void describe_standbys(const char *standbys, const char *sync_names, cons
                  sync_names[0] ? commit : "");
 }
 
-static enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
+static const char *text_of(const rowlock_value *cell)
 {
-    struct pg *p = conn;
-    PGresult *r = NULL;
-    enum rlk_class class = run(p, call, RLK_STEP_FACTS, 0, NULL, &r);
-    if (class != RLK_DONE)
-        return class;
-    get_text(r, 0, 0, out->server, sizeof out->server);
-    get_text(r, 0, 1, out->isolation, sizeof out->isolation);
-    out->read_only = get_bool(r, 0, 2);
-    out->now_us = get_int(r, 0, 3);
-    const char *commit = PQgetvalue(r, 0, 4);
-    const char *fsync = PQgetvalue(r, 0, 5);
+    return cell->kind == ROWLOCK_NULL ? "" : cell->text;
+}
+
+static int read_facts(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { SERVER, ISOLATION, READ_ONLY, NOW, COMMIT, FSYNC, LOGGED, COLLATION, BYTEWISE };
+    enum { MAY_LOCK = BYTEWISE + 1, STANDBYS, SYNC_NAMES, WAITED_FOR, READS_ONLY };
+    struct rlk_facts *out = context;
+    char standbys[24] = "";
+    if (!rlk_cells_fit("ttbmttBTBbItBb", cells, count))
+        return 1;
+    const char *commit = cells[COMMIT].text;
+    const char *fsync = cells[FSYNC].text;
+    snprintf(out->server, sizeof out->server, "%s", cells[SERVER].text);
+    snprintf(out->isolation, sizeof out->isolation, "%s", cells[ISOLATION].text);
+    out->read_only = cells[READ_ONLY].number != 0;
+    out->now_us = cells[NOW].number;
     snprintf(out->durability, sizeof out->durability, "synchronous_commit %.20s, fsync %.10s",
              commit, fsync);
     out->durable = strcmp(commit, "off") != 0 && strcmp(fsync, "on") == 0;
-    out->crash_safe = get_bool(r, 0, 6);
+    out->crash_safe = cells[LOGGED].number != 0;
     snprintf(out->engine, sizeof out->engine, "%s tables", out->crash_safe ? "logged" : "unlogged");
-    get_text(r, 0, 7, out->collation, sizeof out->collation);
-    out->bytewise = get_bool(r, 0, 8);
-    out->may_lock = get_bool(r, 0, 9);
-    out->reads_only = get_bool(r, 0, 13);
-    describe_standbys(PQgetvalue(r, 0, 10), PQgetvalue(r, 0, 11), commit, PQgetvalue(r, 0, 12),
-                      out);
-    out->pooled = !p->adopted && !p->direct;
-    PQclear(r);
-    return RLK_DONE;
+    snprintf(out->collation, sizeof out->collation, "%s", text_of(&cells[COLLATION]));
+    out->bytewise = cells[BYTEWISE].number != 0;
+    out->may_lock = cells[MAY_LOCK].number != 0;
+    out->reads_only = cells[READS_ONLY].number != 0;
+    if (cells[STANDBYS].kind != ROWLOCK_NULL)
+        snprintf(standbys, sizeof standbys, "%" PRId64, cells[STANDBYS].number);
+    bool one_is_waited_for = cells[WAITED_FOR].kind == ROWLOCK_NULL || cells[WAITED_FOR].number;
+    describe_standbys(standbys, cells[SYNC_NAMES].text, commit, one_is_waited_for, out);
+    return 0;
 }
 
-/* ---- steps of a lock */
+static enum rlk_class pg_query(void *conn, struct rlk_call *call, struct rlk_query *query);
 
-/* All of a row that stands is there. */
-static bool read_grant(const PGresult *r, const struct rlk_claim *claim, struct rlk_grant *out)
-{
-    enum { TOKEN, OURS, SETTLING, BEHIND, FIRST };
-    const bool granted = !PQgetisnull(r, 0, TOKEN);
-    const bool stands = !PQgetisnull(r, 0, OURS);
-    if (stands && !row_fits(r, 0, "IbBb" ROW "m"))
-        return false;
-    get_row(r, 0, FIRST, &out->row);
-    if (granted)
-        rlk_row_of_claim(claim, get_int(r, 0, TOKEN), out->row.now_us, &out->row);
-    out->settling = get_bool(r, 0, SETTLING);
-    out->behind = get_bool(r, 0, BEHIND);
-    out->outcome = granted || (stands && get_bool(r, 0, OURS)) ? RLK_GRANTED
-                   : stands                                    ? RLK_HELD
-                   : out->behind                               ? RLK_BEHIND
-                                                               : RLK_IN_FLIGHT;
-    return true;
-}
-
-/* Asked of a lock that was free or held exclusively the last time. */
-static bool is_usual(const struct rlk_call *call, const struct rlk_claim *claim)
-{
-    return (claim->granted || claim->met_slot == 0) && claim->permits == 0 && claim->ticket == 0 &&
-           call->where == RLK_OUTSIDE;
-}
-
-static enum rlk_class acquire_usual(struct pg *p, struct rlk_call *call,
-                                    const struct rlk_claim *claim, struct rlk_grant *out,
-                                    bool *decided)
-{
-    struct number attempt;
-    struct number ttl;
-    struct number pid;
-    const char *values[] = {claim->name,
-                            claim->owner,
-                            number(&attempt, claim->attempt),
-                            number(&ttl, claim->ttl_us),
-                            claim->host,
-                            number(&pid, claim->pid),
-                            claim->program,
-                            claim->note};
-    PGresult *r = NULL;
-    enum rlk_class class = run(p, call, RLK_STEP_ACQUIRE_USUAL, 8, values, &r);
-    if (class != RLK_DONE)
-        return class;
-    *decided = PQgetisnull(r, 0, 0) || get_int(r, 0, 0) != 0;
-    if (*decided && !read_grant(r, claim, out))
-        return misfit(call, RLK_STEP_ACQUIRE_USUAL, &r);
-    PQclear(r);
-    return RLK_DONE;
-}
-
-static enum rlk_class pg_acquire(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                                 struct rlk_grant *out)
+static enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
     struct pg *p = conn;
-    if (is_usual(call, claim)) {
-        bool decided = false;
-        enum rlk_class class = acquire_usual(p, call, claim, out, &decided);
-        if (class != RLK_DONE || decided)
-            return class;
-    }
-    struct number permits;
-    struct number attempt;
-    struct number ttl;
-    struct number pid;
-    struct number ticket;
-    const char *values[] = {claim->name,
-                            number(&permits, claim->permits),
-                            claim->owner,
-                            number(&attempt, claim->attempt),
-                            number(&ttl, claim->ttl_us),
-                            claim->host,
-                            number(&pid, claim->pid),
-                            claim->program,
-                            claim->note,
-                            number(&ticket, claim->ticket),
-                            claim->unfair ? "t" : "f"};
-    PGresult *r = NULL;
-    enum rlk_class class = run(p, call, RLK_STEP_ACQUIRE, 11, values, &r);
-    if (class != RLK_DONE)
-        return class;
-    if (!read_grant(r, claim, out))
-        return misfit(call, RLK_STEP_ACQUIRE, &r);
-    if (out->outcome == RLK_GRANTED && claim->ticket)
-        p->listening = false;
-    PQclear(r);
-    return RLK_DONE;
-}
-
-/* renew, verify and guard name the grant by the same four values; the fifth is renew's alone. */
-static enum rlk_class run_held(void *conn, struct rlk_call *call, enum rlk_step step,
-                               const struct rlk_held *held, const char *fifth, PGresult **out)
-{
-    struct number slot;
-    struct number token;
-    const char *values[] = {held->name, number(&slot, held->slot), held->owner,
-                            number(&token, held->token), fifth};
-    return run(conn, call, step, fifth ? 5 : 4, values, out);
-}
-
-static enum rlk_class pg_renew(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                               int64_t ttl_us, struct rlk_renewal *out)
-{
-    struct number ttl;
-    PGresult *r = NULL;
-    enum rlk_class class = run_held(conn, call, RLK_STEP_RENEW, held, number(&ttl, ttl_us), &r);
-    if (class != RLK_DONE)
-        return class;
-    out->found = PQntuples(r) == 1;
-    if (out->found) {
-        out->expires_us = get_int(r, 0, 0);
-        out->lapsed_us = get_int(r, 0, 1);
-        out->now_us = get_int(r, 0, 2);
-    }
-    PQclear(r);
-    return RLK_DONE;
-}
-
-/* A step that answers with one row if there was what it was sent for. */
-static enum rlk_class ask(void *conn, struct rlk_call *call, enum rlk_step step, int count,
-                          const char *const *values, bool *found)
-{
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, step, count, values, &r);
-    if (class == RLK_DONE)
-        *found = PQntuples(r) == 1;
-    PQclear(r);
-    return class;
-}
-
-static enum rlk_class pg_release(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                                 bool *found)
-{
-    struct number slot;
-    struct number token;
-    const char *values[] = {held->name, number(&slot, held->slot), held->owner,
-                            number(&token, held->token)};
-    return ask(conn, call, RLK_STEP_RELEASE, 4, values, found);
-}
-
-static enum rlk_class pg_verify(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                                struct rlk_verified *out)
-{
-    PGresult *r = NULL;
-    enum rlk_class class = run_held(conn, call, RLK_STEP_VERIFY, held, NULL, &r);
-    if (class != RLK_DONE)
-        return class;
-    out->found = PQntuples(r) == 1;
-    if (out->found) {
-        out->expires_us = get_int(r, 0, 0);
-        out->now_us = get_int(r, 0, 1);
-    }
-    PQclear(r);
-    return RLK_DONE;
-}
-
-static enum rlk_class pg_withdraw(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                                  bool *found)
-{
-    struct number attempt;
-    const char *values[] = {claim->name, claim->owner, number(&attempt, claim->attempt)};
-    return ask(conn, call, RLK_STEP_WITHDRAW, 3, values, found);
-}
-
-static enum rlk_class pg_downgrade(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                                   int permits, bool *found)
-{
-    struct number token;
-    struct number others;
-    const char *values[] = {held->name, held->owner, number(&token, held->token),
-                            number(&others, permits)};
-    return ask(conn, call, RLK_STEP_DOWNGRADE, 4, values, found);
-}
-
-/* ---- steps for many locks at once */
-
-/* The text of an array parameter: {"a","b\"c"}. Grows as it is written. */
-struct array {
-    char *text;
-    size_t length, room;
-    bool no_memory;
-};
-
-static void append(struct array *array, const char *text, size_t length)
-{
-    if (array->no_memory)
-        return;
-    if (array->length + length >= array->room) {
-        size_t room = 2 * (array->room + length) + 64;
-        char *larger = rlk_alloc(room);
-        array->no_memory = !larger;
-        if (!larger)
-            return;
-        if (array->length > 0)
-            memcpy(larger, array->text, array->length);
-        rlk_free(array->text);
-        array->text = larger;
-        array->room = room;
-    }
-    memcpy(array->text + array->length, text, length);
-    array->length += length;
-    array->text[array->length] = '\0';
-}
-
-static void add_element(struct array *array)
-{
-    append(array, array->length ? "," : "{", 1);
-}
-
-static void add_text(struct array *array, const char *text)
-{
-    add_element(array);
-    append(array, "\"", 1);
-    for (size_t plain; *text; text += plain) {
-        plain = strcspn(text, "\"\\");
-        append(array, text, plain);
-        if (text[plain]) {
-            const char escaped[] = {'\\', text[plain++]};
-            append(array, escaped, sizeof escaped);
-        }
-    }
-    append(array, "\"", 1);
-}
-
-static void add_number(struct array *array, int64_t value)
-{
-    struct number n;
-    const char *text = number(&n, value);
-    add_element(array);
-    append(array, text, strlen(text));
-}
-
-/* Ends each array and names its text: false where memory ran out. */
-static bool end_arrays(struct array *arrays, int count, const char **values)
-{
-    bool written = true;
-    for (int a = 0; a < count; a++) {
-        append(&arrays[a], "}", 1);
-        written = written && !arrays[a].no_memory;
-        values[a] = arrays[a].text;
-    }
-    return written;
-}
-
-static void free_arrays(struct array *arrays, int count)
-{
-    for (int a = 0; a < count; a++)
-        rlk_free(arrays[a].text);
-}
-
-static bool write_leases(struct array *arrays, const struct rlk_lease *leases, size_t count,
-                         const char **values)
-{
-    for (size_t i = 0; i < count; i++) {
-        add_text(&arrays[0], leases[i].held.name);
-        add_number(&arrays[1], leases[i].held.slot);
-        add_text(&arrays[2], leases[i].held.owner);
-        add_number(&arrays[3], leases[i].held.token);
-        add_number(&arrays[4], leases[i].ttl_us);
-    }
-    return end_arrays(arrays, 5, values);
-}
-
-static enum rlk_class pg_renew_all(void *conn, struct rlk_call *call, struct rlk_lease *leases,
-                                   size_t count, int64_t *now_us)
-{
-    struct array arrays[5] = {0};
-    const char *values[5];
-    PGresult *r = NULL;
-    enum rlk_class class = RLK_NOMEM;
-    if (write_leases(arrays, leases, count, values))
-        class = run(conn, call, RLK_STEP_RENEW_ALL, 5, values, &r);
-    for (int row = 0; class == RLK_DONE && row < PQntuples(r); row++) {
-        int64_t n = get_int(r, row, 0);
-        if (n >= 1 && n <= (int64_t)count)
-            leases[n - 1].renewed = true;
-        else
-            class = misfit(call, RLK_STEP_RENEW_ALL, &r);
-        *now_us = class == RLK_DONE ? get_int(r, row, 1) : 0;
-    }
-    PQclear(r);
-    free_arrays(arrays, 5);
-    return class;
-}
-
-static bool write_claims(struct array *arrays, const struct rlk_claim *claims, size_t count,
-                         const char **values)
-{
-    for (size_t i = 0; i < count; i++) {
-        add_text(&arrays[0], claims[i].name);
-        add_text(&arrays[1], claims[i].owner);
-        add_number(&arrays[2], claims[i].attempt);
-        add_number(&arrays[3], claims[i].ticket);
-    }
-    return end_arrays(arrays, 4, values);
-}
-
-/* One row for each grant, or one without a token: which was not to be had. False: neither. */
-static bool read_grants(struct pg *p, const PGresult *r, const struct rlk_claim *claims,
-                        size_t count, struct rlk_grant *out, size_t *which)
-{
-    enum { NUMBER, TOKEN, EXPIRES, NOW };
-    for (int row = 0; row < PQntuples(r); row++) {
-        int64_t n = get_int(r, row, NUMBER);
-        if (n < 1 || n > (int64_t)count)
-            return false;
-        struct rlk_grant *grant = &out[n - 1];
-        if (PQgetisnull(r, row, TOKEN)) {
-            grant->outcome = RLK_IN_FLIGHT;
-            *which = (size_t)n - 1;
-            return PQntuples(r) == 1;
-        }
-        if (grant->row.token || PQgetisnull(r, row, EXPIRES))
-            return false;
-        grant->outcome = RLK_GRANTED;
-        rlk_row_of_claim(&claims[n - 1], get_int(r, row, TOKEN), get_int(r, row, NOW), &grant->row);
-        grant->row.expires_us = get_int(r, row, EXPIRES);
-        if (claims[n - 1].ticket)
-            p->listening = false;
-    }
-    return (size_t)PQntuples(r) == count;
-}
-
-/* What concerns all of them alike is said by the first. */
-static enum rlk_class pg_acquire_all(void *conn, struct rlk_call *call,
-                                     const struct rlk_claim *claims, size_t count,
-                                     struct rlk_grant *out, size_t *which)
-{
-    struct number permits;
-    struct number ttl;
-    struct number pid;
-    struct array arrays[4] = {0};
-    const char *values[11] = {[4] = number(&permits, claims->permits),
-                              number(&ttl, claims->ttl_us),
-                              claims->host,
-                              number(&pid, claims->pid),
-                              claims->program,
-                              claims->note,
-                              claims->unfair ? "t" : "f"};
-    PGresult *r = NULL;
-    enum rlk_class class = RLK_NOMEM;
-    if (write_claims(arrays, claims, count, values))
-        class = run(conn, call, RLK_STEP_ACQUIRE_ALL, 11, values, &r);
-    if (class == RLK_DONE && !read_grants(conn, r, claims, count, out, which))
-        class = misfit(call, RLK_STEP_ACQUIRE_ALL, &r);
-    PQclear(r);
-    free_arrays(arrays, 4);
+    struct rlk_query query = {.step = RLK_STEP_FACTS,
+                              .sql = p->texts->sql[RLK_STEP_FACTS],
+                              .each = read_facts,
+                              .context = out};
+    enum rlk_class class = pg_query(p, call, &query);
+    if (class == RLK_DONE && !out->server[0])
+        return rlk_diag_misfit(call, RLK_STEP_FACTS);
+    out->pooled = !p->adopted && !p->direct;
     return class;
 }
 
 /* ---- the line */
 
-/* The name is this connection's own: an attempt is random, and nobody else's. */
-static const char *name_bell(struct pg *p, const struct rlk_claim *claim)
+/* The name is this connection's own: no two that are open have the same process at the server. */
+static const char *name_bell(struct pg *p)
 {
+    uint64_t name = (uint64_t)PQbackendPID(p->conn) << 40 ^ (uint64_t)rlk_now_us();
     if (!p->direct)
         return "";
     if (!p->bell[0])
-        snprintf(p->bell, sizeof p->bell, "rowlock_%016" PRIx64, (uint64_t)claim->attempt);
+        snprintf(p->bell, sizeof p->bell, "rowlock_%016" PRIx64, name);
     return p->bell;
 }
 
-static enum rlk_class pg_enqueue(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                                 int64_t lease_us, struct rlk_place *out)
+static bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news,
+                    const struct rlk_claim *claim, int64_t number)
 {
     struct pg *p = conn;
-    struct number permits;
-    struct number attempt;
-    struct number lease;
-    struct number pid;
-    const char *bell = name_bell(p, claim);
-    const char *values[] = {claim->name,
-                            number(&permits, claim->permits),
-                            claim->owner,
-                            number(&attempt, claim->attempt),
-                            number(&lease, lease_us),
-                            bell,
-                            claim->host,
-                            number(&pid, claim->pid),
-                            claim->program,
-                            claim->note};
-    PGresult *r = NULL;
-    enum rlk_class class = run(p, call, RLK_STEP_ENQUEUE, 10, values, &r);
-    if (class != RLK_DONE)
-        return class;
-    out->ticket = get_int(r, 0, 0);
-    out->ahead = get_int(r, 0, 1);
-    out->belled = p->listening = get_bool(r, 0, 2);
-    PQclear(r);
-    return RLK_DONE;
-}
-
-static enum rlk_class pg_leave(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                               bool *found)
-{
-    struct pg *p = conn;
-    struct number attempt;
-    const char *values[] = {claim->name, number(&attempt, claim->attempt)};
-    PGresult *r = NULL;
-    enum rlk_class class = run(p, call, RLK_STEP_LEAVE, 2, values, &r);
-    if (class != RLK_DONE)
-        return class;
-    *found = get_bool(r, 0, 0);
-    p->listening = false;
-    PQclear(r);
-    return RLK_DONE;
+    (void)call;
+    if (news == RLK_ENQUEUED)
+        p->listening = number != 0;
+    else if (news == RLK_LEFT || (news == RLK_TAKEN && claim->ticket))
+        p->listening = false;
+    return p->listening;
 }
 
 /* Bells come by themselves, so nothing is sent. One that has come already, with the answer to an earlier
@@ -1604,195 +1062,6 @@ static enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct r
         if (!PQconsumeInput(p->conn))
             return fail_connection(p, call, RLK_UNSENT);
     }
-}
-
-static enum rlk_class pg_cycle(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                               bool *found, char *words, size_t cap)
-{
-    struct number ticket;
-    const char *values[] = {claim->name, claim->owner, number(&ticket, claim->ticket)};
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_CYCLE, 3, values, &r);
-    if (class != RLK_DONE)
-        return class;
-    *found = PQntuples(r) == 1;
-    if (*found)
-        get_text(r, 0, 0, words, cap);
-    PQclear(r);
-    return RLK_DONE;
-}
-
-static void get_waiter(const PGresult *r, int row, struct rlk_waiter *out)
-{
-    get_text(r, row, 0, out->name, sizeof out->name);
-    out->ticket = get_int(r, row, 1);
-    out->attempt = get_int(r, row, 2);
-    out->permits = (int)get_int(r, row, 3);
-    get_text(r, row, 4, out->owner, sizeof out->owner);
-    out->since_us = get_int(r, row, 5);
-    out->expires_us = get_int(r, row, 6);
-    get_text(r, row, 7, out->host, sizeof out->host);
-    out->pid = get_int(r, row, 8);
-    get_text(r, row, 9, out->program, sizeof out->program);
-    get_text(r, row, 10, out->note, sizeof out->note);
-    out->now_us = get_int(r, row, 11);
-}
-
-static enum rlk_class pg_waiters(void *conn, struct rlk_call *call, const char *name,
-                                 const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
-                                 void *context)
-{
-    struct number ticket;
-    struct number attempt;
-    struct number rows;
-    const char *values[] = {name, after->name, number(&ticket, after->ticket),
-                            number(&attempt, after->attempt), number(&rows, limit)};
-    PGresult *r = NULL;
-    struct rlk_waiter waiter;
-    enum rlk_class class = run(conn, call, RLK_STEP_WAITERS, 5, values, &r);
-    for (int row = 0; class == RLK_DONE && row < PQntuples(r); row++) {
-        get_waiter(r, row, &waiter);
-        if (each(context, &waiter) != 0)
-            break;
-    }
-    PQclear(r);
-    return class;
-}
-
-/* ---- steps in the caller's transaction */
-
-static enum rlk_class pg_guard(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                               bool *found, int64_t *token, bool *stands)
-{
-    PGresult *r = NULL;
-    enum rlk_class class = run_held(conn, call, RLK_STEP_GUARD, held, NULL, &r);
-    if (class == RLK_DONE)
-        *found = PQntuples(r) == 1;
-    if (class == RLK_DONE && *found) {
-        *token = get_int(r, 0, 0);
-        *stands = get_bool(r, 0, 1);
-    }
-    PQclear(r);
-    return class;
-}
-
-static enum rlk_class pg_fence(void *conn, struct rlk_call *call, const char *resource,
-                               int64_t token, bool *accepted)
-{
-    struct number shown;
-    const char *values[] = {resource, number(&shown, token)};
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_FENCE, 2, values, &r);
-    if (class == RLK_DONE)
-        *accepted = strcmp(PQcmdTuples(r), "1") == 0;
-    PQclear(r);
-    return class;
-}
-
-/* ---- steps of operators */
-
-static enum rlk_class pg_list(void *conn, struct rlk_call *call, const char *name,
-                              const char *after_name, int64_t after_slot, int limit,
-                              rlk_row_fn *each, void *context)
-{
-    struct number slot;
-    struct number rows;
-    const char *values[] = {name, after_name, number(&slot, after_slot), number(&rows, limit)};
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_LIST, 4, values, &r);
-    if (class == RLK_DONE)
-        give_rows(r, each, context, NULL);
-    PQclear(r);
-    return class;
-}
-
-static enum rlk_class pg_last(void *conn, struct rlk_call *call, const char *name, bool *found,
-                              int64_t *token, int64_t *granted_us)
-{
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_LAST, 1, &name, &r);
-    if (class != RLK_DONE)
-        return class;
-    *found = PQntuples(r) == 1;
-    if (*found) {
-        *token = get_int(r, 0, 0);
-        *granted_us = get_int(r, 0, 1);
-    }
-    PQclear(r);
-    return RLK_DONE;
-}
-
-static enum rlk_class pg_sweep(void *conn, struct rlk_call *call, const struct rlk_sweep *sweep,
-                               int *seen, struct rlk_row *last, rlk_row_fn *each, void *context)
-{
-    struct number slot;
-    struct number older;
-    struct number rows;
-    const char *values[] = {sweep->after_name, number(&slot, sweep->after_slot),
-                            number(&older, sweep->older_us), number(&rows, sweep->batch)};
-    PGresult *r = NULL;
-    enum rlk_class class =
-        run(conn, call, sweep->dry_run ? RLK_STEP_EXPIRED : RLK_STEP_SWEEP, 4, values, &r);
-    if (class == RLK_DONE)
-        *seen = give_rows(r, each, context, last);
-    PQclear(r);
-    return class;
-}
-
-static enum rlk_class pg_fold(void *conn, struct rlk_call *call, struct rlk_fold *fold)
-{
-    struct number idle;
-    struct number rows;
-    const char *values[] = {number(&idle, fold->idle_us), number(&rows, fold->batch),
-                            fold->dry_run ? "t" : "f"};
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_FOLD, 3, values, &r);
-    if (class != RLK_DONE)
-        return class;
-    fold->folded = get_int(r, 0, 0);
-    PQclear(r);
-    return RLK_DONE;
-}
-
-static enum rlk_class pg_sweep_waiters(void *conn, struct rlk_call *call, int batch,
-                                       int64_t *removed)
-{
-    struct number rows;
-    const char *values[] = {number(&rows, batch)};
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_SWEEP_WAITERS, 1, values, &r);
-    if (class == RLK_DONE)
-        *removed = changed_by(r);
-    PQclear(r);
-    return class;
-}
-
-static enum rlk_class pg_break(void *conn, struct rlk_call *call, const char *name, int64_t token,
-                               bool *found, struct rlk_row *broken)
-{
-    struct number holder;
-    const char *values[] = {name, number(&holder, token)};
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_BREAK, 2, values, &r);
-    if (class != RLK_DONE)
-        return class;
-    *found = PQntuples(r) == 1;
-    if (*found)
-        get_row(r, 0, 0, broken);
-    PQclear(r);
-    return RLK_DONE;
-}
-
-static enum rlk_class pg_raise(void *conn, struct rlk_call *call, int64_t by, int64_t *highest)
-{
-    struct number more;
-    const char *values[] = {number(&more, by)};
-    PGresult *r = NULL;
-    enum rlk_class class = run(conn, call, RLK_STEP_RAISE, 1, values, &r);
-    if (class == RLK_DONE)
-        *highest = get_int(r, 0, 0);
-    PQclear(r);
-    return class;
 }
 
 /* ---- the caller's own tables: values */
@@ -2043,14 +1312,37 @@ static enum rlk_class run_kept(struct pg *p, struct rlk_call *call, const struct
     return class;
 }
 
+/* A server that takes no statement by this name takes none. One that it takes when the tables are there, or when
+ * nobody cancels it, is prepared by the next use. */
+static enum rlk_class run_step(struct pg *p, struct rlk_call *call, const struct rlk_query *query,
+                               const char *const *values, PGresult **out)
+{
+    char name[40];
+    bool *prepared = &p->prepared[query->step];
+    bool wide = rlk_steps[query->step].is & RLK_WIDE;
+    snprintf(name, sizeof name, "rowlock_%s", rlk_steps[query->step].name);
+    struct packet s = {.text = query->sql,
+                       .id = p->whole || wide ? NULL : name,
+                       .prepared = *prepared,
+                       .anew = wide,
+                       .count = (int)query->count,
+                       .values = values};
+    enum rlk_class class = exchange(p, call, &s, out);
+    *prepared = s.prepared;
+    if (s.id && !s.prepared && class == RLK_REFUSED)
+        p->whole = true;
+    return class;
+}
+
 static enum rlk_class run_query(struct pg *p, struct rlk_call *call, const struct rlk_query *query,
                                 const char *const *values, PGresult **out)
 {
+    if (query->step != RLK_STEP_NONE)
+        return run_step(p, call, query, values, out);
     if (p->direct && query->id)
         return run_kept(p, call, query, values, out);
     struct packet s = {.text = query->sql, .count = (int)query->count, .values = values};
-    enum rlk_class class = exchange(p, call, &s, out);
-    return query->ours ? class : class_of_theirs(call, class);
+    return class_of_theirs(call, exchange(p, call, &s, out));
 }
 
 /* Memory is asked for before anything is sent. */
@@ -2065,13 +1357,17 @@ static enum rlk_class pg_query(void *conn, struct rlk_call *call, struct rlk_que
         p->cells = rlk_alloc(MOST_COLUMNS * sizeof *p->cells);
     if (class == RLK_DONE && query->each && !p->cells)
         class = RLK_NOMEM;
+    if (query->own)
+        *query->own = rowlock_text(name_bell(p));
     if (class == RLK_DONE)
         class = write_values(call, query, &values);
     if (class == RLK_DONE)
         class = run_query(p, call, query, values, &r);
     rlk_free(values);
-    if (class == RLK_DONE)
+    if (class == RLK_DONE) {
         query->changed = changed_by(r);
+        query->counted = PQnfields(r) == 0;
+    }
     if (class == RLK_DONE && query->each)
         class = give_cells(p, call, r, query);
     PQclear(r);
@@ -2171,35 +1467,15 @@ const struct rlk_backend rlk_backend_postgres = {
     .conn_size = sizeof(struct pg),
     .quote = '"',
     .marker = '$',
+    .numbered = true,
     .packing = RLK_ARRAYS,
     .open = pg_open,
     .adopt = pg_adopt,
     .close = pg_close,
     .install = pg_install,
-    .meta = pg_meta,
     .facts = pg_facts,
-    .acquire = pg_acquire,
-    .acquire_all = pg_acquire_all,
-    .enqueue = pg_enqueue,
-    .leave = pg_leave,
+    .note = pg_note,
     .await = pg_await,
-    .cycle = pg_cycle,
-    .waiters = pg_waiters,
-    .renew = pg_renew,
-    .release = pg_release,
-    .verify = pg_verify,
-    .renew_all = pg_renew_all,
-    .withdraw = pg_withdraw,
-    .downgrade = pg_downgrade,
-    .guard = pg_guard,
-    .fence = pg_fence,
-    .list = pg_list,
-    .last = pg_last,
-    .sweep = pg_sweep,
-    .fold = pg_fold,
-    .sweep_waiters = pg_sweep_waiters,
-    .break_grant = pg_break,
-    .raise_tokens = pg_raise,
     .query = pg_query,
     .frame = pg_frame,
 };

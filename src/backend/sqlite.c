@@ -35,9 +35,9 @@ enum {
     LOOK_EVERY = 10000, /* instructions of a statement between two looks at the clock */
     PATIENCE_US = 250000, /* longest wait for the file in one step */
     STATEMENTS_MAX = 6, /* in the text of one step */
-    COLUMNS_MAX = 16, /* of a step: acquire */
     QUERIES_MAX = 32, /* of the caller's own tables, kept prepared */
     PATH_ROOM = 4096,
+    PENDING_MAX = 8, /* bells to be rung after a transaction; others wait for the next look */
     BELL_ROOM = 64 /* for the address of a bell */
 };
 
@@ -68,18 +68,12 @@ struct connection {
         sqlite3_stmt *statement;
     } queries[QUERIES_MAX];
     size_t oldest; /* of them */
+    rowlock_value *cells; /* of one row */
+    int room; /* for so many */
+    bool framed; /* a transaction of ours is open, after whose end these are to be rung */
+    char pending[PENDING_MAX][BELL_ROOM];
+    int rings;
 };
-
-/* A value to bind: a text if there is one, else the number; none: NULL. */
-struct value {
-    const char *text;
-    int64_t number;
-    bool none;
-};
-
-#define TEXT(t) ((struct value){.text = (t)})
-#define NUMBER(n) ((struct value){.number = (n)})
-#define TEXT_OR_NULL(t) ((struct value){.text = (t), .none = !(t)})
 
 /* ---------------------------------------------------------------- errors */
 
@@ -252,99 +246,6 @@ static enum rlk_class prepare(struct connection *conn, struct rlk_call *call, in
     return RLK_DONE;
 }
 
-/* Bind as many of the values as the statement has parameters: those of one text share them. NULL if
- * none has any. */
-static enum rlk_class bind_values(struct connection *conn, struct rlk_call *call,
-                                  sqlite3_stmt *statement, const struct value *values)
-{
-    int count = sqlite3_bind_parameter_count(statement);
-    for (int i = 0; values && i < count; i++) {
-        const struct value *value = &values[i];
-        int code = value->none ? sqlite3_bind_null(statement, i + 1)
-                   : value->text
-                       ? sqlite3_bind_text(statement, i + 1, value->text, -1, SQLITE_STATIC)
-                       : sqlite3_bind_int64(statement, i + 1, value->number);
-        if (code != SQLITE_OK)
-            return failed(conn, call);
-    }
-    return RLK_DONE;
-}
-
-/* False: no memory to convert what is in a UTF-16 file. */
-static bool get_cell(sqlite3_stmt *statement, int column, rowlock_value *out)
-{
-    const void *bytes = "";
-    switch (sqlite3_column_type(statement, column)) {
-    case SQLITE_INTEGER:
-        *out = rowlock_int(sqlite3_column_int64(statement, column));
-        return true;
-    case SQLITE_FLOAT:
-        *out = rowlock_real(sqlite3_column_double(statement, column));
-        return true;
-    case SQLITE_NULL:
-        *out = rowlock_null();
-        return true;
-    case SQLITE_TEXT:
-        bytes = sqlite3_column_text(statement, column);
-        *out = rowlock_textn(ROWLOCK_TEXT, bytes, (size_t)sqlite3_column_bytes(statement, column));
-        return bytes != NULL;
-    default:
-        if (sqlite3_column_bytes(statement, column) > 0) /* else SQLite answers a null pointer */
-            bytes = sqlite3_column_blob(statement, column);
-        *out = rowlock_textn(ROWLOCK_BYTES, bytes, (size_t)sqlite3_column_bytes(statement, column));
-        return bytes != NULL;
-    }
-}
-
-/* The columns of the rows that a step gives, see rlk_cell_fits(). A file holds in any column what its last
- * writer has put there. What is no bell is not rung. */
-#define ROW "tintimmmititt" /* and now */
-static const char *const shapes[RLK_STEP_COUNT] = {
-    [RLK_STEP_META] = "nti",
-    [RLK_STEP_FACTS] = "tm",
-    [RLK_STEP_ACQUIRE] = "BbTINTIMMMITITTm", /* its last statement: ROW "m" */
-    [RLK_STEP_ENQUEUE] = "im",
-    [RLK_STEP_RING] = ".",
-    [RLK_STEP_CYCLE] = "t",
-    [RLK_STEP_WAITERS] = "tiintmmtittm",
-    [RLK_STEP_RENEW] = "mmm",
-    [RLK_STEP_RENEW_ALL] = "m",
-    [RLK_STEP_VERIFY] = "mm",
-    [RLK_STEP_LIST] = ROW "m",
-    [RLK_STEP_LAST] = "im",
-    [RLK_STEP_EXPIRED] = ROW "m",
-    [RLK_STEP_FOLD] = "m",
-    [RLK_STEP_BREAK] = ROW "m",
-    [RLK_STEP_GUARD] = "ib",
-    [RLK_STEP_RAISE] = "i",
-};
-
-static const char *shape_of(int which, int index)
-{
-    return which == RLK_STEP_ACQUIRE && index > 0 ? ROW "m" : shapes[which];
-}
-
-static bool read_cells(sqlite3_stmt *statement, const char *shape, rowlock_value *cells)
-{
-    int count = sqlite3_column_count(statement);
-    for (int i = 0; i < count; i++)
-        if (i >= COLUMNS_MAX || !get_cell(statement, i, &cells[i]))
-            return false;
-    return rlk_cells_fit(shape, cells, (size_t)count);
-}
-
-/* The step is undone, unless it was this one statement and that has written. */
-static enum rlk_class misfit(struct rlk_call *call, sqlite3_stmt *statement)
-{
-    rlk_diag_set(call, 0, NULL,
-                 "our tables hold what no rowlock writes there: the file is damaged, or somebody "
-                 "else has changed it");
-    return sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT;
-}
-
-/* Called for each row that a statement gives. */
-typedef void read_fn(const rowlock_value *cells, void *out);
-
 /* A statement of the caller's transaction has failed. Most failures undo the statement alone; some have
  * SQLite roll back all of it; and once others have written after its snapshot, it never can. */
 static void look_at_tx(struct connection *conn, struct rlk_call *call)
@@ -353,59 +254,21 @@ static void look_at_tx(struct connection *conn, struct rlk_call *call)
         call->tx_over = call->native == SQLITE_BUSY_SNAPSHOT || sqlite3_get_autocommit(conn->db);
 }
 
-/* Run one statement to its end: before SQLITE_DONE nothing of an autocommit statement is committed,
- * and after the reset it keeps no read transaction open. */
-static enum rlk_class run_one(struct connection *conn, struct rlk_call *call, int which, int index,
-                              const struct value *values, read_fn *read, void *out)
+/* BEGIN and its like. */
+static enum rlk_class run_frame(struct connection *conn, struct rlk_call *call, enum frame frame)
 {
-    enum rlk_class class = prepare(conn, call, which);
+    enum rlk_class class = prepare(conn, call, (int)frame);
     if (class != RLK_DONE)
         return class;
-    sqlite3_stmt *statement = conn->kept[which][index];
-    class = bind_values(conn, call, statement, values);
-    if (class != RLK_DONE)
-        return class;
-    conn->ending = which >= RLK_STEP_COUNT;
-    int code = sqlite3_step(statement);
-    rowlock_value cells[COLUMNS_MAX];
-    bool fit = true;
-    for (; code == SQLITE_ROW; code = sqlite3_step(statement)) {
-        fit = fit && (!read || read_cells(statement, shape_of(which, index), cells));
-        if (read && fit)
-            read(cells, out);
-    }
-    conn->ending = false;
-    if (code != SQLITE_DONE)
+    sqlite3_stmt *statement = conn->kept[frame][0];
+    conn->ending = true;
+    if (sqlite3_step(statement) != SQLITE_DONE)
         class = failed(conn, call);
-    else if (!fit)
-        class = misfit(call, statement);
+    conn->ending = false;
     sqlite3_reset(statement);
     if (class != RLK_DONE)
         look_at_tx(conn, call);
     return class;
-}
-
-static enum rlk_class run_first(struct connection *conn, struct rlk_call *call, int which,
-                                const struct value *values, read_fn *read, void *out)
-{
-    return run_one(conn, call, which, 0, values, read, out);
-}
-
-/* The other statements of a text whose first one was run. */
-static enum rlk_class run_rest(struct connection *conn, struct rlk_call *call, int which,
-                               const struct value *values, read_fn *read, void *out)
-{
-    enum rlk_class class = RLK_DONE;
-    for (int i = 1; i < STATEMENTS_MAX && conn->kept[which][i] && class == RLK_DONE; i++)
-        class = run_one(conn, call, which, i, values, read, out);
-    return class;
-}
-
-static enum rlk_class run_all(struct connection *conn, struct rlk_call *call, int which,
-                              const struct value *values, read_fn *read, void *out)
-{
-    enum rlk_class class = run_first(conn, call, which, values, read, out);
-    return class == RLK_DONE ? run_rest(conn, call, which, values, read, out) : class;
 }
 
 /* ---------------------------------------------------------------- the file */
@@ -608,14 +471,15 @@ static enum rlk_class ready(struct connection *conn, struct rlk_call *call)
 /* A step of several statements is a transaction, or a part of the caller's that can be undone. */
 static enum rlk_class begin(struct connection *conn, struct rlk_call *call)
 {
-    return run_first(conn, call, call->inside ? FRAME_SAVE : FRAME_BEGIN, NULL, NULL, NULL);
+    return run_frame(conn, call, call->inside ? FRAME_SAVE : FRAME_BEGIN);
 }
 
 /* The call keeps what it says of the failure that this is about. */
-static enum rlk_class run_quietly(struct connection *conn, const struct rlk_call *call, int frame)
+static enum rlk_class run_quietly(struct connection *conn, const struct rlk_call *call,
+                                  enum frame frame)
 {
     struct rlk_call ignored = *call;
-    return run_first(conn, &ignored, frame, NULL, NULL, NULL);
+    return run_frame(conn, &ignored, frame);
 }
 
 /* A savepoint stays after a ROLLBACK TO. What cannot be undone must not be committed either. */
@@ -633,112 +497,10 @@ static void undo(struct connection *conn, struct rlk_call *call)
 static enum rlk_class finish(struct connection *conn, struct rlk_call *call, enum rlk_class class)
 {
     if (class == RLK_DONE)
-        class = run_first(conn, call, call->inside ? FRAME_KEEP : FRAME_COMMIT, NULL, NULL, NULL);
+        class = run_frame(conn, call, call->inside ? FRAME_KEEP : FRAME_COMMIT);
     if (class != RLK_DONE && !sqlite3_get_autocommit(conn->db))
         undo(conn, call);
     return class;
-}
-
-/* ---------------------------------------------------------------- columns */
-
-static void get_text(const rowlock_value *cell, char *out, size_t cap)
-{
-    rlk_copy_text(out, cap, cell->text, cell->text ? cell->length : 0);
-}
-
-#define GET_TEXT(cell, array) get_text(&(cell), array, sizeof(array))
-
-/* The row as sql/README.md orders its columns. */
-static void get_row(const rowlock_value *cells, struct rlk_row *row)
-{
-    GET_TEXT(cells[0], row->name);
-    row->slot = cells[1].number;
-    row->permits = (int)cells[2].number;
-    GET_TEXT(cells[3], row->owner);
-    row->token = cells[4].number;
-    row->acquired_us = cells[5].number;
-    row->expires_us = cells[6].number;
-    row->ttl_us = cells[7].number;
-    row->renewals = cells[8].number;
-    GET_TEXT(cells[9], row->host);
-    row->pid = cells[10].number;
-    GET_TEXT(cells[11], row->program);
-    GET_TEXT(cells[12], row->note);
-    row->now_us = cells[13].number;
-}
-
-static void get_waiter(const rowlock_value *cells, struct rlk_waiter *waiter)
-{
-    GET_TEXT(cells[0], waiter->name);
-    waiter->ticket = cells[1].number;
-    waiter->attempt = cells[2].number;
-    waiter->permits = (int)cells[3].number;
-    GET_TEXT(cells[4], waiter->owner);
-    waiter->since_us = cells[5].number;
-    waiter->expires_us = cells[6].number;
-    GET_TEXT(cells[7], waiter->host);
-    waiter->pid = cells[8].number;
-    GET_TEXT(cells[9], waiter->program);
-    GET_TEXT(cells[10], waiter->note);
-    waiter->now_us = cells[11].number;
-}
-
-/* A page of rows, or of waiters, read to its end before anybody is given one: a callback that is slow,
- * or writes to a full pipe, must not keep a transaction open. */
-struct page {
-    union {
-        void *any;
-        struct rlk_row *rows;
-        struct rlk_waiter *waiters;
-    } of;
-    int count, room;
-    bool no_memory;
-};
-
-/* Room for one more item, or false. */
-static bool grow(struct page *page, size_t size)
-{
-    if (page->count < page->room || page->no_memory)
-        return !page->no_memory;
-    int room = page->room ? 2 * page->room : 8;
-    void *items = rlk_alloc((size_t)room * size);
-    page->no_memory = !items;
-    if (!items)
-        return false;
-    if (page->count > 0)
-        memcpy(items, page->of.any, (size_t)page->count * size);
-    rlk_free(page->of.any);
-    page->of.any = items;
-    page->room = room;
-    return true;
-}
-
-static void add_row(const rowlock_value *cells, void *out)
-{
-    struct page *page = out;
-    if (grow(page, sizeof *page->of.rows))
-        get_row(cells, &page->of.rows[page->count++]);
-}
-
-static void add_waiter(const rowlock_value *cells, void *out)
-{
-    struct page *page = out;
-    if (grow(page, sizeof *page->of.waiters))
-        get_waiter(cells, &page->of.waiters[page->count++]);
-}
-
-static enum rlk_class read_page(struct connection *conn, struct rlk_call *call, int which,
-                                const struct value *values, read_fn *add, struct page *page)
-{
-    enum rlk_class class = run_first(conn, call, which, values, add, page);
-    return class == RLK_DONE && page->no_memory ? RLK_NOMEM : class;
-}
-
-static void give_page(const struct page *page, rlk_row_fn *each, void *context)
-{
-    for (int i = 0; each && i < page->count; i++)
-        if (each(context, &page->of.rows[i]) != 0)
-            return;
 }
 
 /* ---------------------------------------------------------------- bells */
@@ -802,21 +564,6 @@ static void take_bell_down(struct connection *conn)
         close(conn->socket);
     conn->has_socket = false;
     conn->bell[0] = '\0';
-}
-
-static void read_bell(const rowlock_value *cells, void *out)
-{
-    get_text(&cells[0], out, BELL_ROOM);
-}
-
-/* Whom to ring for once the transaction of a step that changed this name is committed. Asked inside of
- * it: who takes a ticket later sees the change when he looks. In the caller's transaction nobody is
- * rung for, since only he knows when it is committed; the first in line then finds out by his next look. */
-static enum rlk_class find_bell(struct connection *conn, struct rlk_call *call, const char *name,
-                                char bell[BELL_ROOM])
-{
-    const struct value values[] = {TEXT(name)};
-    return call->inside ? RLK_DONE : run_first(conn, call, RLK_STEP_RING, values, read_bell, bell);
 }
 
 /* If the waiter is gone its ticket's lease will end; if its buffer is full it has been rung for. */
@@ -915,6 +662,7 @@ static void sqlite_close(void *state, bool in_child)
         forget(conn, which);
     for (int i = 0; i < QUERIES_MAX; i++)
         sqlite3_finalize(conn->queries[i].statement);
+    rlk_free(conn->cells);
     if (!conn->adopted)
         sqlite3_close_v2(conn->db);
     conn->db = NULL;
@@ -951,31 +699,6 @@ static enum rlk_class sqlite_install(void *state, struct rlk_call *call)
     if (call->native == SQLITE_ERROR)
         class = RLK_SCHEMA;
     return finish(conn, call, class);
-}
-
-static void read_meta(const rowlock_value *cells, void *out)
-{
-    struct rlk_meta *meta = out;
-    meta->found = true;
-    meta->version = (int)cells[0].number;
-    GET_TEXT(cells[1], meta->identity);
-    meta->token_floor = cells[2].number;
-}
-
-static enum rlk_class sqlite_meta(void *state, struct rlk_call *call, struct rlk_meta *out)
-{
-    enum rlk_class class = ready(state, call);
-    if (class != RLK_DONE)
-        return class;
-    out->found = false;
-    return run_first(state, call, RLK_STEP_META, NULL, read_meta, out);
-}
-
-static void read_facts(const rowlock_value *cells, void *out)
-{
-    struct rlk_facts *facts = out;
-    GET_TEXT(cells[0], facts->server);
-    facts->now_us = cells[1].number;
 }
 
 /* FULL leaves one gap: the deletion of a rollback journal may be lost with the power, and the journal
@@ -1022,13 +745,24 @@ static void describe_access(struct connection *conn, struct rlk_facts *out)
              folder.st_mode & 07777);
 }
 
+static int read_facts(void *context, const rowlock_value *cells, size_t count)
+{
+    struct rlk_facts *facts = context;
+    if (!rlk_cells_fit("tm", cells, count))
+        return 1;
+    snprintf(facts->server, sizeof facts->server, "%s", cells[0].text);
+    facts->now_us = cells[1].number;
+    return 0;
+}
+
+static enum rlk_class sqlite_query(void *state, struct rlk_call *call, struct rlk_query *query);
+
 static enum rlk_class sqlite_facts(void *state, struct rlk_call *call, struct rlk_facts *out)
 {
     struct connection *conn = state;
     char journal[24] = "", synchronous[8] = "", query_only[8] = "";
-    enum rlk_class class = ready(conn, call);
-    if (class == RLK_DONE)
-        class = run_first(conn, call, RLK_STEP_FACTS, NULL, read_facts, out);
+    struct rlk_query query = {.step = RLK_STEP_FACTS, .each = read_facts, .context = out};
+    enum rlk_class class = sqlite_query(conn, call, &query);
     if (class != RLK_DONE)
         return class;
     if (pragma(conn->db, "PRAGMA main.journal_mode", journal, sizeof journal) != SQLITE_OK ||
@@ -1047,213 +781,7 @@ static enum rlk_class sqlite_facts(void *state, struct rlk_call *call, struct rl
     return RLK_DONE;
 }
 
-/* ---------------------------------------------------------------- acquire */
-
-/* What core tells us of a claim, in the order of acquire.sql. */
-#define CLAIM(claim)                                                                \
-    {                                                                               \
-        TEXT((claim)->name), NUMBER((claim)->permits), TEXT((claim)->owner),        \
-            NUMBER((claim)->attempt), NUMBER((claim)->ttl_us), TEXT((claim)->host), \
-            NUMBER((claim)->pid), TEXT((claim)->program), TEXT((claim)->note),      \
-            NUMBER((claim)->ticket), NUMBER((claim)->unfair)                        \
-    }
-
-static void read_look(const rowlock_value *cells, void *out)
-{
-    struct rlk_grant *grant = out;
-    grant->settling = false;
-    grant->behind = cells[1].number != 0;
-    if (cells[2].kind == ROWLOCK_NULL) { /* its name */
-        grant->outcome = grant->behind ? RLK_BEHIND : RLK_IN_FLIGHT;
-        return;
-    }
-    grant->outcome = cells[0].number ? RLK_GRANTED : RLK_HELD;
-    get_row(cells + 2, &grant->row);
-}
-
-static void read_grant(const rowlock_value *cells, void *out)
-{
-    struct rlk_grant *grant = out;
-    grant->outcome = RLK_GRANTED;
-    get_row(cells, &grant->row);
-}
-
-/* Who or what is in our way? IN_FLIGHT, which a file with one writer does not know, stands for nothing. */
-static enum rlk_class look(struct connection *conn, struct rlk_call *call,
-                           const struct rlk_claim *claim, struct rlk_grant *out)
-{
-    const struct value values[] = CLAIM(claim);
-    return run_first(conn, call, RLK_STEP_ACQUIRE, values, read_look, out);
-}
-
-/* In a transaction: look again, since others may have come before it, and be granted the lock if nothing
- * is in the way. An exclusive grant is no news for those in line; of any other the next one may have his
- * share. */
-static enum rlk_class grant_one(struct connection *conn, struct rlk_call *call,
-                                const struct rlk_claim *claim, struct rlk_grant *out,
-                                char bell[BELL_ROOM])
-{
-    const struct value values[] = CLAIM(claim);
-    enum rlk_class class = look(conn, call, claim, out);
-    if (class != RLK_DONE || out->outcome != RLK_IN_FLIGHT)
-        return class;
-    class = run_rest(conn, call, RLK_STEP_ACQUIRE, values, read_grant, out);
-    if (class == RLK_DONE && claim->permits != 0)
-        class = find_bell(conn, call, claim->name, bell);
-    return class;
-}
-
-/* The look comes first so that a held lock, the usual case of a busy one, takes no write lock. */
-static enum rlk_class sqlite_acquire(void *state, struct rlk_call *call,
-                                     const struct rlk_claim *claim, struct rlk_grant *out)
-{
-    char bell[BELL_ROOM] = "";
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = look(state, call, claim, out);
-    if (class != RLK_DONE || out->outcome != RLK_IN_FLIGHT)
-        return class;
-    class = begin(state, call);
-    if (class == RLK_DONE)
-        class = finish(state, call, grant_one(state, call, claim, out, bell));
-    if (class == RLK_DONE)
-        ring(state, bell);
-    return class;
-}
-
-static bool in_the_way(const struct rlk_grant *grant)
-{
-    return grant->outcome == RLK_HELD || grant->outcome == RLK_BEHIND;
-}
-
-/* *which: the first claim that something is in the way of, or count. *any_free: of those before it some are
- * not granted yet. */
-static enum rlk_class look_at_all(struct connection *conn, struct rlk_call *call,
-                                  const struct rlk_claim *claims, size_t count,
-                                  struct rlk_grant *out, size_t *which, bool *any_free)
-{
-    enum rlk_class class = RLK_DONE;
-    *any_free = false;
-    for (*which = 0; *which < count; (*which)++) {
-        class = look(conn, call, &claims[*which], &out[*which]);
-        if (class != RLK_DONE || in_the_way(&out[*which]))
-            return class;
-        *any_free = *any_free || out[*which].outcome == RLK_IN_FLIGHT;
-    }
-    return class;
-}
-
-/* In a transaction: as look_at_all(), and what is free is granted. */
-static enum rlk_class grant_each(struct connection *conn, struct rlk_call *call,
-                                 const struct rlk_claim *claims, size_t count,
-                                 struct rlk_grant *out, size_t *which, char (*bells)[BELL_ROOM])
-{
-    enum rlk_class class = RLK_DONE;
-    for (*which = 0; *which < count; (*which)++) {
-        class = grant_one(conn, call, &claims[*which], &out[*which], bells[*which]);
-        if (class != RLK_DONE || in_the_way(&out[*which]))
-            return class;
-    }
-    return class;
-}
-
-static enum rlk_class grant_all(struct connection *conn, struct rlk_call *call,
-                                const struct rlk_claim *claims, size_t count, struct rlk_grant *out,
-                                size_t *which, char (*bells)[BELL_ROOM])
-{
-    enum rlk_class class = begin(conn, call);
-    if (class != RLK_DONE)
-        return class;
-    class = grant_each(conn, call, claims, count, out, which, bells);
-    if (class == RLK_DONE && *which < count) {
-        undo(conn, call);
-        return RLK_DONE;
-    }
-    class = finish(conn, call, class);
-    for (size_t i = 0; i < count && class == RLK_DONE; i++)
-        ring(conn, bells[i]);
-    return class;
-}
-
-/* What is in the way of one is told as acquire tells it. */
-static enum rlk_class sqlite_acquire_all(void *state, struct rlk_call *call,
-                                         const struct rlk_claim *claims, size_t count,
-                                         struct rlk_grant *out, size_t *which)
-{
-    size_t first = 0;
-    bool any_free = false;
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = look_at_all(state, call, claims, count, out, &first, &any_free);
-    if (class == RLK_DONE && first == count && any_free) {
-        char(*bells)[BELL_ROOM] = rlk_alloc(count * sizeof *bells);
-        class = bells ? grant_all(state, call, claims, count, out, &first, bells) : RLK_NOMEM;
-        rlk_free(bells);
-    }
-    if (class == RLK_DONE && first < count)
-        *which = first;
-    return class;
-}
-
-/* ---------------------------------------------------------------- the line */
-
-static void read_place(const rowlock_value *cells, void *out)
-{
-    struct rlk_place *place = out;
-    place->ticket = cells[0].number;
-    place->ahead = cells[1].number;
-}
-
-static enum rlk_class sqlite_enqueue(void *state, struct rlk_call *call,
-                                     const struct rlk_claim *claim, int64_t lease_us,
-                                     struct rlk_place *out)
-{
-    struct connection *conn = state;
-    enum rlk_class class = ready(conn, call);
-    if (class != RLK_DONE)
-        return class;
-    hang_bell(conn);
-    const struct value values[] = {
-        TEXT(claim->name),    NUMBER(claim->permits), TEXT(claim->owner), NUMBER(claim->attempt),
-        NUMBER(lease_us),     TEXT(conn->bell),       TEXT(claim->host),  NUMBER(claim->pid),
-        TEXT(claim->program), TEXT(claim->note),
-    };
-    class = begin(conn, call);
-    if (class == RLK_DONE)
-        class = finish(conn, call, run_all(conn, call, RLK_STEP_ENQUEUE, values, read_place, out));
-    if (class == RLK_DONE)
-        out->belled = conn->bell[0] != '\0';
-    return class;
-}
-
-/* Who is the first now was not before only if we were. */
-static enum rlk_class sqlite_leave(void *state, struct rlk_call *call,
-                                   const struct rlk_claim *claim, bool *found)
-{
-    struct connection *conn = state;
-    const struct value values[] = {TEXT(claim->name), NUMBER(claim->attempt)};
-    char before[BELL_ROOM] = "", after[BELL_ROOM] = "";
-    bool left = false;
-    enum rlk_class class = ready(conn, call);
-    if (class == RLK_DONE)
-        class = begin(conn, call);
-    if (class != RLK_DONE)
-        return class;
-    class = find_bell(conn, call, claim->name, before);
-    if (class == RLK_DONE)
-        class = run_first(conn, call, RLK_STEP_LEAVE, values, NULL, NULL);
-    if (class == RLK_DONE) {
-        left = sqlite3_changes(conn->db) > 0;
-        class = find_bell(conn, call, claim->name, after);
-    }
-    class = finish(conn, call, class);
-    if (class != RLK_DONE)
-        return class;
-    *found = left;
-    if (strcmp(before, after) != 0)
-        ring(conn, after);
-    return RLK_DONE;
-}
+/* ---------------------------------------------------------------- waiting */
 
 /* Take all that has come, so that it does not wake us twice; but not for ever, should somebody flood us. */
 static void drain(int socket)
@@ -1287,405 +815,7 @@ static enum rlk_class sqlite_await(void *state, struct rlk_call *call,
     return RLK_DONE;
 }
 
-struct circle {
-    bool found;
-    char *words;
-    size_t cap;
-};
-
-static void read_circle(const rowlock_value *cells, void *out)
-{
-    struct circle *circle = out;
-    circle->found = true;
-    get_text(&cells[0], circle->words, circle->cap);
-}
-
-static enum rlk_class sqlite_cycle(void *state, struct rlk_call *call,
-                                   const struct rlk_claim *claim, bool *found, char *words,
-                                   size_t cap)
-{
-    const struct value values[] = {TEXT(claim->name), TEXT(claim->owner), NUMBER(claim->ticket)};
-    struct circle circle = {.words = words, .cap = cap};
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = run_first(state, call, RLK_STEP_CYCLE, values, read_circle, &circle);
-    if (class == RLK_DONE)
-        *found = circle.found;
-    return class;
-}
-
-static enum rlk_class sqlite_waiters(void *state, struct rlk_call *call, const char *name,
-                                     const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
-                                     void *context)
-{
-    const struct value values[] = {TEXT_OR_NULL(name), TEXT(after->name), NUMBER(after->ticket),
-                                   NUMBER(after->attempt), NUMBER(limit)};
-    struct page page = {0};
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = read_page(state, call, RLK_STEP_WAITERS, values, add_waiter, &page);
-    for (int i = 0; class == RLK_DONE && i < page.count; i++)
-        if (each(context, &page.of.waiters[i]) != 0)
-            break;
-    rlk_free(page.of.any);
-    return class;
-}
-
-/* ---------------------------------------------------------------- what a holder does */
-
-/* The parameters of renew; verify and release take the first four of them. */
-#define HELD(held, ttl)                                                                       \
-    {                                                                                         \
-        TEXT((held)->name), NUMBER((held)->slot), TEXT((held)->owner), NUMBER((held)->token), \
-            NUMBER(ttl)                                                                       \
-    }
-
-static void read_renewal(const rowlock_value *cells, void *out)
-{
-    struct rlk_renewal *renewal = out;
-    renewal->found = true;
-    renewal->expires_us = cells[0].number;
-    renewal->lapsed_us = cells[1].number;
-    renewal->now_us = cells[2].number;
-}
-
-static enum rlk_class sqlite_renew(void *state, struct rlk_call *call, const struct rlk_held *held,
-                                   int64_t ttl_us, struct rlk_renewal *out)
-{
-    const struct value values[] = HELD(held, ttl_us);
-    out->found = false;
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = run_first(state, call, RLK_STEP_RENEW, values, read_renewal, out);
-    return class;
-}
-
-/* A change that may let the first in line in. */
-static enum rlk_class change(struct connection *conn, struct rlk_call *call, int which,
-                             const struct value *values, const char *name, bool *found)
-{
-    char bell[BELL_ROOM] = "";
-    bool changed = false;
-    enum rlk_class class = ready(conn, call);
-    if (class == RLK_DONE)
-        class = begin(conn, call);
-    if (class != RLK_DONE)
-        return class;
-    class = run_all(conn, call, which, values, NULL, NULL);
-    if (class == RLK_DONE && sqlite3_changes(conn->db) > 0) {
-        changed = true;
-        class = find_bell(conn, call, name, bell);
-    }
-    class = finish(conn, call, class);
-    if (class != RLK_DONE)
-        return class;
-    *found = changed;
-    ring(conn, bell);
-    return RLK_DONE;
-}
-
-static enum rlk_class sqlite_release(void *state, struct rlk_call *call,
-                                     const struct rlk_held *held, bool *found)
-{
-    const struct value values[] = HELD(held, 0);
-    return change(state, call, RLK_STEP_RELEASE, values, held->name, found);
-}
-
-static enum rlk_class sqlite_withdraw(void *state, struct rlk_call *call,
-                                      const struct rlk_claim *claim, bool *found)
-{
-    const struct value values[] = {TEXT(claim->name), TEXT(claim->owner), NUMBER(claim->attempt)};
-    return change(state, call, RLK_STEP_WITHDRAW, values, claim->name, found);
-}
-
-static enum rlk_class sqlite_downgrade(void *state, struct rlk_call *call,
-                                       const struct rlk_held *held, int permits, bool *found)
-{
-    const struct value values[] = {TEXT(held->name), TEXT(held->owner), NUMBER(held->token),
-                                   NUMBER(permits)};
-    return change(state, call, RLK_STEP_DOWNGRADE, values, held->name, found);
-}
-
-struct answer {
-    bool found;
-    int64_t number;
-};
-
-static void read_answer(const rowlock_value *cells, void *out)
-{
-    struct answer *answer = out;
-    answer->found = true;
-    answer->number = cells[0].number;
-}
-
-static enum rlk_class renew_each(struct connection *conn, struct rlk_call *call,
-                                 struct rlk_lease *leases, size_t count, int64_t *now_us)
-{
-    enum rlk_class class = RLK_DONE;
-    for (size_t i = 0; i < count && class == RLK_DONE; i++) {
-        const struct value values[] = HELD(&leases[i].held, leases[i].ttl_us);
-        struct answer answer = {0};
-        class = run_first(conn, call, RLK_STEP_RENEW_ALL, values, read_answer, &answer);
-        leases[i].renewed = answer.found;
-        if (answer.found && *now_us == 0) /* the others' are later, so theirs last longer */
-            *now_us = answer.number;
-    }
-    return class;
-}
-
-static enum rlk_class sqlite_renew_all(void *state, struct rlk_call *call, struct rlk_lease *leases,
-                                       size_t count, int64_t *now_us)
-{
-    int64_t now = 0;
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = begin(state, call);
-    if (class == RLK_DONE)
-        class = finish(state, call, renew_each(state, call, leases, count, &now));
-    if (class == RLK_DONE)
-        *now_us = now;
-    for (size_t i = 0; i < count && class != RLK_DONE; i++)
-        leases[i].renewed = false;
-    return class;
-}
-
-static void read_verified(const rowlock_value *cells, void *out)
-{
-    struct rlk_verified *verified = out;
-    verified->found = true;
-    verified->expires_us = cells[0].number;
-    verified->now_us = cells[1].number;
-}
-
-static enum rlk_class sqlite_verify(void *state, struct rlk_call *call, const struct rlk_held *held,
-                                    struct rlk_verified *out)
-{
-    const struct value values[] = HELD(held, 0);
-    out->found = false;
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = run_first(state, call, RLK_STEP_VERIFY, values, read_verified, out);
-    return class;
-}
-
-/* ---------------------------------------------------------------- the caller's transaction */
-
-struct guarded {
-    bool found, stands;
-    int64_t token;
-};
-
-static void read_guarded(const rowlock_value *cells, void *out)
-{
-    struct guarded *guarded = out;
-    guarded->found = true;
-    guarded->token = cells[0].number;
-    guarded->stands = cells[1].number != 0;
-}
-
-static enum rlk_class sqlite_guard(void *state, struct rlk_call *call, const struct rlk_held *held,
-                                   bool *found, int64_t *token, bool *stands)
-{
-    const struct value values[] = HELD(held, 0);
-    struct guarded guarded = {0};
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = run_first(state, call, RLK_STEP_GUARD, values, read_guarded, &guarded);
-    if (class != RLK_DONE)
-        return class;
-    *found = guarded.found;
-    *stands = guarded.stands;
-    if (guarded.found)
-        *token = guarded.token;
-    return RLK_DONE;
-}
-
-static enum rlk_class sqlite_fence(void *state, struct rlk_call *call, const char *resource,
-                                   int64_t token, bool *accepted)
-{
-    struct connection *conn = state;
-    const struct value values[] = {TEXT(resource), NUMBER(token)};
-    enum rlk_class class = ready(conn, call);
-    if (class == RLK_DONE)
-        class = run_first(conn, call, RLK_STEP_FENCE, values, NULL, NULL);
-    if (class == RLK_DONE)
-        *accepted = sqlite3_changes(conn->db) > 0;
-    return class;
-}
-
-/* ---------------------------------------------------------------- administration */
-
-static enum rlk_class sqlite_list(void *state, struct rlk_call *call, const char *name,
-                                  const char *after_name, int64_t after_slot, int limit,
-                                  rlk_row_fn *each, void *context)
-{
-    const struct value values[] = {TEXT_OR_NULL(name), TEXT(after_name), NUMBER(after_slot),
-                                   NUMBER(limit)};
-    struct page page = {0};
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = read_page(state, call, RLK_STEP_LIST, values, add_row, &page);
-    if (class == RLK_DONE)
-        give_page(&page, each, context);
-    rlk_free(page.of.any);
-    return class;
-}
-
-struct last_grant {
-    bool found;
-    int64_t token, granted_us;
-};
-
-static void read_last(const rowlock_value *cells, void *out)
-{
-    struct last_grant *last = out;
-    last->found = true;
-    last->token = cells[0].number;
-    last->granted_us = cells[1].number;
-}
-
-static enum rlk_class sqlite_last(void *state, struct rlk_call *call, const char *name, bool *found,
-                                  int64_t *token, int64_t *granted_us)
-{
-    const struct value values[] = {TEXT(name)};
-    struct last_grant last = {0};
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = run_first(state, call, RLK_STEP_LAST, values, read_last, &last);
-    if (class != RLK_DONE)
-        return class;
-    *found = last.found;
-    if (last.found) {
-        *token = last.token;
-        *granted_us = last.granted_us;
-    }
-    return RLK_DONE;
-}
-
-static enum rlk_class remove_page(struct connection *conn, struct rlk_call *call,
-                                  const struct rlk_sweep *sweep, const struct page *page)
-{
-    enum rlk_class class = RLK_DONE;
-    for (int i = 0; i < page->count && class == RLK_DONE; i++) {
-        const struct rlk_row *row = &page->of.rows[i];
-        const struct value values[] = {TEXT(row->name), NUMBER(row->slot), NUMBER(row->token),
-                                       NUMBER(sweep->older_us)};
-        class = run_first(conn, call, RLK_STEP_SWEEP, values, NULL, NULL);
-    }
-    return class;
-}
-
-/* What the page shows cannot change before it is removed: the transaction holds the write lock. */
-static enum rlk_class sqlite_sweep(void *state, struct rlk_call *call,
-                                   const struct rlk_sweep *sweep, int *seen, struct rlk_row *last,
-                                   rlk_row_fn *each, void *context)
-{
-    const struct value values[] = {TEXT(sweep->after_name), NUMBER(sweep->after_slot),
-                                   NUMBER(sweep->older_us), NUMBER(sweep->batch)};
-    struct page page = {0};
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE && !sweep->dry_run)
-        class = begin(state, call);
-    if (class != RLK_DONE)
-        return class;
-    class = read_page(state, call, RLK_STEP_EXPIRED, values, add_row, &page);
-    if (!sweep->dry_run) {
-        if (class == RLK_DONE)
-            class = remove_page(state, call, sweep, &page);
-        class = finish(state, call, class);
-    }
-    if (class == RLK_DONE) {
-        *seen = page.count;
-        if (page.count > 0)
-            *last = page.of.rows[page.count - 1];
-        give_page(&page, each, context);
-    }
-    rlk_free(page.of.any);
-    return class;
-}
-
-static void read_number(const rowlock_value *cells, void *out)
-{
-    *(int64_t *)out = cells[0].number;
-}
-
-static enum rlk_class sqlite_fold(void *state, struct rlk_call *call, struct rlk_fold *fold)
-{
-    const struct value values[] = {NUMBER(fold->idle_us), NUMBER(fold->batch),
-                                   NUMBER(fold->dry_run)};
-    int64_t count = 0;
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE && !fold->dry_run)
-        class = begin(state, call);
-    if (class != RLK_DONE)
-        return class;
-    class = run_one(state, call, RLK_STEP_FOLD, 0, values, read_number, &count);
-    if (!fold->dry_run) {
-        if (class == RLK_DONE && count > 0)
-            class = run_rest(state, call, RLK_STEP_FOLD, values, NULL, NULL);
-        class = finish(state, call, class);
-    }
-    if (class == RLK_DONE)
-        fold->folded = count;
-    return class;
-}
-
-static enum rlk_class sqlite_sweep_waiters(void *state, struct rlk_call *call, int batch,
-                                           int64_t *removed)
-{
-    struct connection *conn = state;
-    const struct value values[] = {NUMBER(batch)};
-    enum rlk_class class = ready(conn, call);
-    if (class == RLK_DONE)
-        class = run_first(conn, call, RLK_STEP_SWEEP_WAITERS, values, NULL, NULL);
-    if (class == RLK_DONE)
-        *removed = sqlite3_changes(conn->db);
-    return class;
-}
-
-static enum rlk_class sqlite_break(void *state, struct rlk_call *call, const char *name,
-                                   int64_t token, bool *found, struct rlk_row *broken)
-{
-    const struct value values[] = {TEXT(name), NUMBER(token)};
-    struct page page = {0};
-    char bell[BELL_ROOM] = "";
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = begin(state, call);
-    if (class != RLK_DONE)
-        return class;
-    class = read_page(state, call, RLK_STEP_BREAK, values, add_row, &page);
-    if (class == RLK_DONE && page.count > 0)
-        class = run_rest(state, call, RLK_STEP_BREAK, values, NULL, NULL);
-    if (class == RLK_DONE && page.count > 0)
-        class = find_bell(state, call, name, bell);
-    class = finish(state, call, class);
-    if (class == RLK_DONE) {
-        *found = page.count > 0;
-        if (*found)
-            *broken = page.of.rows[0];
-        ring(state, bell);
-    }
-    rlk_free(page.of.any);
-    return class;
-}
-
-static enum rlk_class sqlite_raise(void *state, struct rlk_call *call, int64_t by, int64_t *floor)
-{
-    const struct value values[] = {NUMBER(by)};
-    int64_t raised = 0;
-    enum rlk_class class = ready(state, call);
-    if (class == RLK_DONE)
-        class = begin(state, call);
-    if (class != RLK_DONE)
-        return class;
-    class = finish(state, call, run_all(state, call, RLK_STEP_RAISE, values, read_number, &raised));
-    if (class == RLK_DONE)
-        *floor = raised;
-    return class;
-}
-
-/* ---------------------------------------------------------------- the caller's own tables */
+/* ---------------------------------------------------------------- statements with values */
 
 static int bind_value(sqlite3_stmt *statement, int number, const rowlock_value *value)
 {
@@ -1763,25 +893,46 @@ static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *ca
     return RLK_DONE;
 }
 
-/* The row that a statement of the caller's has reached. */
-struct cells {
-    rowlock_value *values;
-    int room;
-};
+/* False: no memory to convert what is in a UTF-16 file. */
+static bool get_cell(sqlite3_stmt *statement, int column, rowlock_value *out)
+{
+    const void *bytes = "";
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+        *out = rowlock_int(sqlite3_column_int64(statement, column));
+        return true;
+    case SQLITE_FLOAT:
+        *out = rowlock_real(sqlite3_column_double(statement, column));
+        return true;
+    case SQLITE_NULL:
+        *out = rowlock_null();
+        return true;
+    case SQLITE_TEXT:
+        bytes = sqlite3_column_text(statement, column);
+        *out = rowlock_textn(ROWLOCK_TEXT, bytes, (size_t)sqlite3_column_bytes(statement, column));
+        return bytes != NULL;
+    default:
+        if (sqlite3_column_bytes(statement, column) > 0) /* else SQLite answers a null pointer */
+            bytes = sqlite3_column_blob(statement, column);
+        *out = rowlock_textn(ROWLOCK_BYTES, bytes, (size_t)sqlite3_column_bytes(statement, column));
+        return bytes != NULL;
+    }
+}
 
-static enum rlk_class give_row(sqlite3_stmt *statement, struct cells *cells,
+/* The row that a statement has reached. */
+static enum rlk_class give_row(struct connection *conn, sqlite3_stmt *statement,
                                const struct rlk_query *query, bool *stopped)
 {
     int count = sqlite3_column_count(statement);
-    if (count > cells->room) {
-        rlk_free(cells->values);
-        cells->values = rlk_alloc((size_t)count * sizeof *cells->values);
-        cells->room = cells->values ? count : 0;
+    if (count > conn->room) {
+        rlk_free(conn->cells);
+        conn->cells = rlk_alloc((size_t)count * sizeof *conn->cells);
+        conn->room = conn->cells ? count : 0;
     }
     for (int i = 0; i < count; i++)
-        if (!cells->values || !get_cell(statement, i, &cells->values[i]))
+        if (!conn->cells || !get_cell(statement, i, &conn->cells[i]))
             return RLK_NOMEM;
-    *stopped = query->each(query->context, cells->values, (size_t)count) != 0;
+    *stopped = query->each(query->context, conn->cells, (size_t)count) != 0;
     return RLK_DONE;
 }
 
@@ -1789,7 +940,6 @@ static enum rlk_class give_row(sqlite3_stmt *statement, struct cells *cells,
 static enum rlk_class step_query(struct connection *conn, struct rlk_call *call,
                                  sqlite3_stmt *statement, struct rlk_query *query)
 {
-    struct cells cells = {0};
     bool stopped = false;
     bool only_reads = sqlite3_stmt_readonly(statement);
     enum rlk_class class = RLK_DONE;
@@ -1797,7 +947,7 @@ static enum rlk_class step_query(struct connection *conn, struct rlk_call *call,
     int code = sqlite3_step(statement);
     for (; code == SQLITE_ROW; code = sqlite3_step(statement)) {
         if (query->each && !stopped)
-            class = give_row(statement, &cells, query, &stopped);
+            class = give_row(conn, statement, query, &stopped);
         if (class != RLK_DONE || (stopped && only_reads))
             break;
     }
@@ -1805,7 +955,6 @@ static enum rlk_class step_query(struct connection *conn, struct rlk_call *call,
         class = failed(conn, call);
     else if (sqlite3_total_changes(conn->db) != before)
         query->changed = sqlite3_changes(conn->db);
-    rlk_free(cells.values);
     if (class != RLK_DONE)
         look_at_tx(conn, call);
     return class;
@@ -1833,6 +982,137 @@ static enum rlk_class run_query(struct connection *conn, struct rlk_call *call,
     return class;
 }
 
+/* ---------------------------------------------------------------- steps */
+
+struct told {
+    struct rlk_query *query;
+    bool answered, misfit;
+};
+
+/* A file holds in any column what its last writer has put there. The step is undone, unless it was this one
+ * statement and that has written. */
+static enum rlk_class misfit(struct rlk_call *call, sqlite3_stmt *statement)
+{
+    rlk_diag_set(call, 0, NULL,
+                 "our tables hold what no rowlock writes there: the file is damaged, or somebody "
+                 "else has changed it");
+    return sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT;
+}
+
+static int note_answer(void *context, const rowlock_value *cells, size_t count)
+{
+    struct told *told = context;
+    told->answered = true;
+    int stop = told->query->each ? told->query->each(told->query->context, cells, count) : 0;
+    told->misfit = stop < 0;
+    return stop;
+}
+
+/* The statements of a text share their values. */
+static enum rlk_class run_one(struct connection *conn, struct rlk_call *call,
+                              sqlite3_stmt *statement, struct rlk_query *query, bool *answered)
+{
+    struct told told = {.query = query};
+    struct rlk_query one = *query;
+    one.each = note_answer;
+    one.context = &told;
+    int count = sqlite3_bind_parameter_count(statement);
+    for (int i = 0; i < count && (size_t)i < query->count; i++)
+        if (bind_value(statement, i + 1, &query->values[i]) != SQLITE_OK)
+            return failed(conn, call);
+    enum rlk_class class = step_query(conn, call, statement, &one);
+    if (class == RLK_DONE && told.misfit)
+        class = misfit(call, statement);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement); /* what they point to is core's */
+    query->changed = one.changed;
+    query->counted = sqlite3_column_count(statement) == 0;
+    *answered = told.answered;
+    return class;
+}
+
+static enum rlk_class run_all(struct connection *conn, struct rlk_call *call,
+                              struct rlk_query *query)
+{
+    enum rlk_class class = RLK_DONE;
+    bool answered = false;
+    for (int i = 0; class == RLK_DONE && !answered && i < STATEMENTS_MAX; i++) {
+        sqlite3_stmt *statement = conn->kept[query->step][i];
+        if (!statement)
+            break;
+        query->changed = 0;
+        class = run_one(conn, call, statement, query, &answered);
+    }
+    return class;
+}
+
+static int read_bell(void *context, const rowlock_value *cells, size_t count)
+{
+    if (rlk_cells_fit("t", cells, count))
+        rlk_copy_text(context, BELL_ROOM, cells[0].text, cells[0].length);
+    return 0;
+}
+
+/* Whom to ring for once the transaction of a step that changed this name is committed. Asked inside of
+ * it: who takes a ticket later sees the change when he looks. In the caller's transaction nobody is
+ * rung for, since only he knows when it is committed; the first in line then finds out by his next look. */
+static enum rlk_class find_bell(struct connection *conn, struct rlk_call *call, const char *name,
+                                char bell[BELL_ROOM])
+{
+    const rowlock_value value = rowlock_text(name);
+    struct rlk_query query = {
+        .step = RLK_STEP_RING, .values = &value, .count = 1, .each = read_bell, .context = bell};
+    if (call->inside && !conn->framed)
+        return RLK_DONE;
+    enum rlk_class class = prepare(conn, call, RLK_STEP_RING);
+    return class == RLK_DONE ? run_all(conn, call, &query) : class;
+}
+
+static void ring_later(struct connection *conn, const char *bell)
+{
+    if (bell[0] && conn->rings < PENDING_MAX)
+        memcpy(conn->pending[conn->rings++], bell, BELL_ROOM);
+}
+
+/* Several statements, and the look for whom to ring, are one transaction. */
+static enum rlk_class run_step(struct connection *conn, struct rlk_call *call,
+                               struct rlk_query *query)
+{
+    char bell[BELL_ROOM] = "";
+    bool rings = query->rings && !(rlk_steps[query->step].is & RLK_READS);
+    enum rlk_class class = prepare(conn, call, (int)query->step);
+    if (class != RLK_DONE)
+        return class;
+    if (query->own) {
+        hang_bell(conn);
+        *query->own = rowlock_text(conn->bell);
+    }
+    if (!rings && !conn->kept[query->step][1])
+        return run_all(conn, call, query);
+    class = begin(conn, call);
+    if (class != RLK_DONE)
+        return class;
+    int before = sqlite3_total_changes(conn->db);
+    class = run_all(conn, call, query);
+    if (class == RLK_DONE && rings && sqlite3_total_changes(conn->db) != before)
+        class = find_bell(conn, call, query->rings, bell);
+    class = finish(conn, call, class);
+    if (class == RLK_DONE && call->inside)
+        ring_later(conn, bell);
+    else if (class == RLK_DONE)
+        ring(conn, bell);
+    return class;
+}
+
+static bool sqlite_note(void *state, struct rlk_call *call, enum rlk_news news,
+                        const struct rlk_claim *claim, int64_t number)
+{
+    (void)state;
+    (void)call;
+    (void)claim;
+    return news == RLK_ENQUEUED && number != 0;
+}
+
 /* The file is there and the connection where it should be. */
 static enum rlk_class ready_for_caller(struct connection *conn, struct rlk_call *call,
                                        enum rlk_where where)
@@ -1841,14 +1121,13 @@ static enum rlk_class ready_for_caller(struct connection *conn, struct rlk_call 
     return class == RLK_SCHEMA ? RLK_INVALID : class_for_caller(call, class);
 }
 
-static enum rlk_class sqlite_query(void *state, struct rlk_call *call, struct rlk_query *query)
+/* A transaction began in the file that it ends in. */
+static enum rlk_class run_theirs(struct connection *conn, struct rlk_call *call,
+                                 struct rlk_query *query)
 {
-    struct connection *conn = state;
     sqlite3_stmt *statement = NULL;
-    query->changed = 0;
-    enum rlk_class class =
-        query->ours ? ready_at(conn, call, call->where) : ready_for_caller(conn, call, call->where);
-    if (class == RLK_DONE && !call->inside) /* a transaction began in the file that it ends in */
+    enum rlk_class class = ready_for_caller(conn, call, call->where);
+    if (class == RLK_DONE && !call->inside)
         class = check_file(conn, call);
     if (class != RLK_DONE)
         return class;
@@ -1857,20 +1136,33 @@ static enum rlk_class sqlite_query(void *state, struct rlk_call *call, struct rl
         class = run_query(conn, call, statement, query);
     if (!query->id)
         sqlite3_finalize(statement);
-    if (class != RLK_DONE)
-        query->changed = 0;
-    return query->ours ? class : class_for_caller(call, class);
+    return class_for_caller(call, class);
 }
 
-static enum rlk_class run_frame(struct connection *conn, struct rlk_call *call, enum rlk_frame what)
+static enum rlk_class sqlite_query(void *state, struct rlk_call *call, struct rlk_query *query)
 {
-    static const int frames[] = {
+    struct connection *conn = state;
+    enum rlk_class class = RLK_DONE;
+    query->changed = 0;
+    if (query->step == RLK_STEP_NONE)
+        class = run_theirs(conn, call, query);
+    else if ((class = ready(conn, call)) == RLK_DONE)
+        class = run_step(conn, call, query);
+    if (class != RLK_DONE)
+        query->changed = 0;
+    return class;
+}
+
+static enum rlk_class frame_as_told(struct connection *conn, struct rlk_call *call,
+                                    enum rlk_frame what)
+{
+    static const enum frame frames[] = {
         [RLK_BEGIN] = FRAME_BEGIN, [RLK_COMMIT] = FRAME_COMMIT, [RLK_ROLLBACK] = FRAME_ROLLBACK,
         [RLK_SAVE] = FRAME_SAVE,   [RLK_KEEP] = FRAME_KEEP,     [RLK_UNDO] = FRAME_UNDO,
     };
-    enum rlk_class class = run_first(conn, call, frames[what], NULL, NULL, NULL);
+    enum rlk_class class = run_frame(conn, call, frames[what]);
     if (class == RLK_DONE && what == RLK_UNDO)
-        class = run_first(conn, call, FRAME_KEEP, NULL, NULL, NULL);
+        class = run_frame(conn, call, FRAME_KEEP);
     return class;
 }
 
@@ -1887,7 +1179,13 @@ static enum rlk_class sqlite_frame(void *state, struct rlk_call *call, enum rlk_
     if (class == RLK_DONE && !gives_up)
         class = check_file(conn, call);
     if (class == RLK_DONE)
-        class = class_for_caller(call, run_frame(conn, call, what));
+        class = class_for_caller(call, frame_as_told(conn, call, what));
+    if (what == RLK_BEGIN || what == RLK_COMMIT || what == RLK_ROLLBACK) {
+        for (int i = 0; i < conn->rings && what == RLK_COMMIT && class == RLK_DONE; i++)
+            ring(conn, conn->pending[i]);
+        conn->rings = 0;
+        conn->framed = what == RLK_BEGIN && class == RLK_DONE;
+    }
     if (class != RLK_DONE && what == RLK_COMMIT && call->inside) {
         run_quietly(conn, call, FRAME_ROLLBACK);
         call->tx_over = true;
@@ -1904,35 +1202,16 @@ const struct rlk_backend rlk_backend_sqlite = {
     .conn_size = sizeof(struct connection),
     .quote = '"',
     .marker = '?',
+    .numbered = true,
+    .local = true,
     .packing = RLK_SINGLY,
     .open = sqlite_open,
     .adopt = sqlite_adopt,
     .close = sqlite_close,
     .install = sqlite_install,
-    .meta = sqlite_meta,
     .facts = sqlite_facts,
-    .acquire = sqlite_acquire,
-    .acquire_all = sqlite_acquire_all,
-    .enqueue = sqlite_enqueue,
-    .leave = sqlite_leave,
+    .note = sqlite_note,
     .await = sqlite_await,
-    .cycle = sqlite_cycle,
-    .waiters = sqlite_waiters,
-    .renew = sqlite_renew,
-    .release = sqlite_release,
-    .verify = sqlite_verify,
-    .renew_all = sqlite_renew_all,
-    .withdraw = sqlite_withdraw,
-    .downgrade = sqlite_downgrade,
-    .guard = sqlite_guard,
-    .fence = sqlite_fence,
-    .list = sqlite_list,
-    .last = sqlite_last,
-    .sweep = sqlite_sweep,
-    .fold = sqlite_fold,
-    .sweep_waiters = sqlite_sweep_waiters,
-    .break_grant = sqlite_break,
-    .raise_tokens = sqlite_raise,
     .query = sqlite_query,
     .frame = sqlite_frame,
 };

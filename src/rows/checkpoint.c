@@ -129,7 +129,6 @@ static int read_position(struct walk *w, const rowlock_value *cell)
 /* ---- the checkpoint */
 
 enum { STEP, POSITION, PENDING, WALKED, WRITTEN, LEFT, CONFLICTS, FAILED };
-static const char CHECKPOINT[] = "mttmmmmm";
 
 struct loading {
     struct walk *w;
@@ -141,11 +140,8 @@ static int take_checkpoint(void *context, const rowlock_value *cells, size_t cou
 {
     struct loading *l = context;
     struct walk *w = l->w;
+    (void)count;
     l->found = true;
-    if (!rlk_cells_fit(CHECKPOINT, cells, count)) {
-        l->result = rlk_fail_misfit(w->db, false);
-        return 1;
-    }
     w->step = cells[STEP].number;
     w->report.rows = cells[WALKED].number;
     w->report.written = cells[WRITTEN].number;
@@ -158,16 +154,12 @@ static int take_checkpoint(void *context, const rowlock_value *cells, size_t cou
     return 0;
 }
 
-static int ask(struct walk *w, enum rlk_step step, const rowlock_value *values, size_t count,
-               rlk_cells_fn *each, void *context)
+static int ask(struct walk *w, enum rlk_step step, const rowlock_value *values, rlk_cells_fn *read,
+               void *context)
 {
-    struct rlk_asking asking = {.query = {.sql = w->db->texts.sql[step],
-                                          .values = values,
-                                          .count = count,
-                                          .ours = true,
-                                          .each = each,
-                                          .context = context}};
-    return rlk_ask(w->db, &asking);
+    struct rlk_asking_ours asking = {
+        .sending = {.step = step, .in = values, .read = read, .out = context}};
+    return rlk_ask_ours(w->db, &asking);
 }
 
 /* In a transaction of its own: one of ours that may still be ending must have ended before. */
@@ -177,7 +169,7 @@ static int load_here(void *context)
     const rowlock_value name = rowlock_text(l->w->options.name);
     l->found = false;
     l->result = ROWLOCK_OK;
-    int result = ask(l->w, RLK_STEP_WALK_LOAD, &name, 1, take_checkpoint, l);
+    int result = ask(l->w, RLK_STEP_WALK_LOAD, &name, take_checkpoint, l);
     return result == ROWLOCK_OK ? l->result : result;
 }
 
@@ -192,7 +184,8 @@ int rlk_checkpoint_load(struct walk *w, bool *found)
 /* Is it still where this process has left it? Locks it. */
 static int take_step(void *context, const rowlock_value *cells, size_t count)
 {
-    *(int64_t *)context = rlk_cells_fit(CHECKPOINT, cells, count) ? cells[STEP].number : -1;
+    (void)count;
+    *(int64_t *)context = cells[STEP].number;
     return 0;
 }
 
@@ -200,7 +193,7 @@ int rlk_checkpoint_check(struct walk *w)
 {
     const rowlock_value name = rowlock_text(w->options.name);
     int64_t step = 0;
-    int result = ask(w, RLK_STEP_WALK_LOAD, &name, 1, take_step, &step);
+    int result = ask(w, RLK_STEP_WALK_LOAD, &name, take_step, &step);
     if (result == ROWLOCK_OK && step != w->step)
         return rlk_fail(w->db, ROWLOCK_LOST, "the walk '%s' was carried on by another",
                         w->options.name);
@@ -227,7 +220,7 @@ int rlk_checkpoint_save(struct walk *w, const struct rlk_page *position,
         rowlock_int(w->report.conflicts),
         rowlock_int(w->report.failed)};
     if (result == ROWLOCK_OK)
-        result = ask(w, RLK_STEP_WALK_SAVE, values, 9, NULL, NULL);
+        result = ask(w, RLK_STEP_WALK_SAVE, values, NULL, NULL);
     rlk_buffer_clear(&here);
     rlk_buffer_clear(&later);
     return result;
@@ -236,5 +229,5 @@ int rlk_checkpoint_save(struct walk *w, const struct rlk_page *position,
 int rlk_checkpoint_forget(struct walk *w)
 {
     const rowlock_value name = rowlock_text(w->options.name);
-    return ask(w, RLK_STEP_WALK_END, &name, 1, NULL, NULL);
+    return ask(w, RLK_STEP_WALK_END, &name, NULL, NULL);
 }

@@ -18,20 +18,15 @@ struct rowlock_once {
     struct rlk_buffer result;
 };
 
-static int ask_ours(rowlock_db *db, enum rlk_step step, const rowlock_value *values, size_t count,
-                    rlk_cells_fn *each, void (*anew)(void *context), void *context,
+static int ask_ours(rowlock_db *db, enum rlk_step step, const rowlock_value *values,
+                    rlk_cells_fn *read, void (*anew)(void *context), void *context,
                     int64_t *changed)
 {
-    struct rlk_asking asking = {.query = {.sql = db->texts.sql[step],
-                                          .values = values,
-                                          .count = count,
-                                          .ours = true,
-                                          .each = each,
-                                          .context = context},
-                                .anew = anew};
-    int result = rlk_ask(db, &asking);
+    struct rlk_asking_ours asking = {
+        .sending = {.step = step, .in = values, .read = read, .out = context}, .anew = anew};
+    int result = rlk_ask_ours(db, &asking);
     if (changed)
-        *changed = asking.query.changed;
+        *changed = asking.sending.changed;
     return result;
 }
 
@@ -67,7 +62,7 @@ void rlk_onces_abandon(rowlock_db *db)
 /* ---- claiming */
 
 struct found {
-    bool any, done, misfit;
+    bool any, done;
     int64_t attempt;
     bool same; /* fingerprint */
     const char *fingerprint;
@@ -78,9 +73,7 @@ static int take_found(void *context, const rowlock_value *cells, size_t count)
 {
     enum { ATTEMPT, FINGERPRINT, DONE, RESULT };
     struct found *f = context;
-    f->misfit = !rlk_cells_fit("itbT", cells, count);
-    if (f->misfit)
-        return 1;
+    (void)count;
     f->any = true;
     f->attempt = cells[ATTEMPT].number;
     f->done = cells[DONE].number != 0;
@@ -102,7 +95,7 @@ static int give_back(rowlock_once *once, int result)
 {
     const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
     rowlock_error error = once->db->error;
-    int given = ask_ours(once->db, RLK_STEP_ONCE_ABANDON, values, 2, NULL, NULL, NULL, NULL);
+    int given = ask_ours(once->db, RLK_STEP_ONCE_ABANDON, values, NULL, NULL, NULL, NULL);
     once->db->error = error;
     if (given == ROWLOCK_OK || error.transaction_over || result != ROWLOCK_ECONN)
         return result;
@@ -118,13 +111,10 @@ static int claim(rowlock_once *once, const rowlock_once_options *o)
     const rowlock_value values[] = {key, rowlock_text(fingerprint), rowlock_int(once->attempt),
                                     rowlock_int(o->ttl_ms * 1000), rowlock_int(o->token)};
     struct found found = {.fingerprint = fingerprint, .result = &once->result};
-    int result = ask_ours(once->db, RLK_STEP_ONCE_CLAIM, values, 5, NULL, NULL, NULL, NULL);
+    int result = ask_ours(once->db, RLK_STEP_ONCE_CLAIM, values, NULL, NULL, NULL, NULL);
     if (result != ROWLOCK_OK)
         return result;
-    result =
-        ask_ours(once->db, RLK_STEP_ONCE_LOOK, &key, 1, take_found, forget_found, &found, NULL);
-    if (result == ROWLOCK_OK && found.misfit)
-        result = rlk_fail_misfit(once->db, true);
+    result = ask_ours(once->db, RLK_STEP_ONCE_LOOK, &key, take_found, forget_found, &found, NULL);
     if (result == ROWLOCK_OK && once->result.no_memory)
         result = rlk_fail(once->db, ROWLOCK_ENOMEM, "out of memory");
     if (result != ROWLOCK_OK)
@@ -192,9 +182,9 @@ static int found_lost(const rowlock_once *once, rowlock_db *tx)
     int64_t made = 0;
     int result = tx->texts.sql[RLK_STEP_ONCE_PROVE] ? rlk_is_inside(tx, &inside) : ROWLOCK_OK;
     if (result == ROWLOCK_OK && inside)
-        result = ask_ours(tx, RLK_STEP_ONCE_PROVE, values, 2, NULL, NULL, NULL, &made);
+        result = ask_ours(tx, RLK_STEP_ONCE_PROVE, values, NULL, NULL, NULL, &made);
     if (result == ROWLOCK_OK && made > 0)
-        result = ask_ours(tx, RLK_STEP_ONCE_ABANDON, values, 2, NULL, NULL, NULL, NULL);
+        result = ask_ours(tx, RLK_STEP_ONCE_ABANDON, values, NULL, NULL, NULL, NULL);
     if (result != ROWLOCK_OK)
         return result;
     return rlk_fail(tx, ROWLOCK_LOST,
@@ -215,7 +205,7 @@ int rowlock_once_complete(rowlock_once *once, rowlock_db *tx, const void *bytes,
     const rowlock_value values[] = {rowlock_bytes(bytes ? bytes : "", length),
                                     rowlock_text(once->key), rowlock_int(once->attempt)};
     int64_t changed = 0;
-    result = ask_ours(tx, RLK_STEP_ONCE_COMPLETE, values, 3, NULL, NULL, NULL, &changed);
+    result = ask_ours(tx, RLK_STEP_ONCE_COMPLETE, values, NULL, NULL, NULL, &changed);
     if (result != ROWLOCK_OK || changed > 0)
         return result;
     return found_lost(once, tx);
@@ -228,7 +218,7 @@ int rowlock_once_abandon(rowlock_once *once)
     if (result != ROWLOCK_OK)
         return result;
     const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
-    return ask_ours(once->db, RLK_STEP_ONCE_ABANDON, values, 2, NULL, NULL, NULL, &changed);
+    return ask_ours(once->db, RLK_STEP_ONCE_ABANDON, values, NULL, NULL, NULL, &changed);
 }
 
 const void *rowlock_once_result(const rowlock_once *once, size_t *length)
@@ -264,7 +254,7 @@ int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t 
         return rlk_fail(db, ROWLOCK_EINVAL, "the age must be 0 or more, and a batch 1 to 10000");
     const rowlock_value values[] = {rowlock_int(older_ms * 1000), rowlock_int(rows)};
     do {
-        result = ask_ours(db, RLK_STEP_ONCE_SWEEP, values, 2, NULL, NULL, NULL, &changed);
+        result = ask_ours(db, RLK_STEP_ONCE_SWEEP, values, NULL, NULL, NULL, &changed);
         all += result == ROWLOCK_OK ? changed : 0;
     } while (result == ROWLOCK_OK && changed == rows && rlk_now_us() < until_us);
     if (removed)
@@ -279,7 +269,6 @@ struct listing {
     int (*each)(void *context, const rowlock_once_record *record);
     void *context;
     bool over; /* stopped, or past the prefix */
-    bool misfit;
     int64_t seen; /* in this page */
     char last[RLK_TEXT_MAX + 1];
 };
@@ -295,9 +284,7 @@ static int give_record(void *context, const rowlock_value *cells, size_t count)
     enum { KEY, FINGERPRINT, TOKEN, DONE, EXPIRES, CHANGED, NOW };
     struct listing *l = context;
     rowlock_once_record record = {.size = sizeof record};
-    l->misfit = !rlk_cells_fit("ttibmmm", cells, count);
-    if (l->misfit)
-        return 1;
+    (void)count;
     rlk_copy_text(record.key, sizeof record.key, cells[KEY].text, cells[KEY].length);
     rlk_copy_text(record.fingerprint, sizeof record.fingerprint, cells[FINGERPRINT].text,
                   cells[FINGERPRINT].length);
@@ -328,9 +315,8 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
         const rowlock_value values[] = {rowlock_text(l.prefix), rowlock_text(after),
                                         rowlock_int(LIST_PAGE)};
         if (result == ROWLOCK_OK)
-            result = ask_ours(db, RLK_STEP_ONCE_LIST, values, 3, give_record, start_page, &l, NULL);
-        bool stuck = l.seen == LIST_PAGE && strcmp(l.last, after) == 0;
-        if (result == ROWLOCK_OK && (l.misfit || stuck))
+            result = ask_ours(db, RLK_STEP_ONCE_LIST, values, give_record, start_page, &l, NULL);
+        if (result == ROWLOCK_OK && l.seen == LIST_PAGE && strcmp(l.last, after) == 0)
             result = rlk_fail_misfit(db, false); /* and would be so again and again */
     } while (result == ROWLOCK_OK && !l.over && l.seen == LIST_PAGE);
     return result;
@@ -344,11 +330,8 @@ int rowlock_once_forget(rowlock_db *db, const char *key)
         return result;
     rlk_action(db, "forget key", key);
     const rowlock_value value = rowlock_text(key);
-    struct rlk_asking asking = {.query = {.sql = db->texts.sql[RLK_STEP_ONCE_FORGET],
-                                          .values = &value,
-                                          .count = 1,
-                                          .ours = true}};
-    result = rlk_ask(db, &asking);
-    bool gone = asking.query.changed > 0 || asking.was_uncertain;
+    struct rlk_asking_ours asking = {.sending = {.step = RLK_STEP_ONCE_FORGET, .in = &value}};
+    result = rlk_ask_ours(db, &asking);
+    bool gone = asking.sending.changed > 0 || asking.was_uncertain;
     return result == ROWLOCK_OK && !gone ? ROWLOCK_NONE : result;
 }

@@ -6,24 +6,15 @@
 
 #include <rowlock/versions.h>
 
+#include "../buffer.h"
 #include "../internal.h"
+#include "../seam.h"
 
 #define RLK_TABLE_TAG 0x726C7462u /* "rltb" */
 
 #define RLK_ODD_VERSION "a row has a version that is no integer of 64 bits; correct it first"
 
 enum { RLK_KINDS = ROWLOCK_TIME + 1, RLK_TAG_LENGTH = 16, RLK_CHUNK_BYTES = 1 << 20 };
-
-/* A text that grows. After it ran out of memory it stays as it is. */
-struct rlk_buffer {
-    char *text; /* terminated */
-    size_t length, room;
-    bool no_memory;
-};
-void rlk_buffer_add(struct rlk_buffer *b, const char *text, size_t length);
-void rlk_buffer_text(struct rlk_buffer *b, const char *text);
-void rlk_buffer_number(struct rlk_buffer *b, int64_t number);
-void rlk_buffer_clear(struct rlk_buffer *b);
 
 /* A column, or a parameter of the caller's own SQL; see sql/README.md, table. In patterns % is the value. */
 struct rlk_column {
@@ -171,6 +162,13 @@ struct rlk_asking {
     bool was_uncertain; /* out: an earlier sending may have been carried out */
 };
 int rlk_ask(rowlock_db *db, struct rlk_asking *asking);
+/* The same of a step about tables of ours. */
+struct rlk_asking_ours {
+    struct rlk_sending sending;
+    void (*anew)(void *context);
+    bool was_uncertain;
+};
+int rlk_ask_ours(rowlock_db *db, struct rlk_asking_ours *asking);
 /* Before a read that is to lock, on a database where that takes a statement of its own. */
 int rlk_lock_to_read(rowlock_table *t);
 /* ESERVER with a row in page: it can be read, and a policy keeps it from being locked. */

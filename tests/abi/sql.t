@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql | grep -vE '^(grants|await|ring|look|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|find|marked))\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql | grep -vE '^(grants|await|ring|look|sweep|sweep_one|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|find|marked))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
@@ -16,6 +16,9 @@ is "acquire_all is one on the servers" "$(echo sql/*/acquire_all.sql)" "sql/mysq
 is "once_prove is a statement on postgres alone" "$(echo sql/*/once_prove.sql)" sql/postgres/once_prove.sql
 is "row_lock is a statement on sqlite alone" "$(echo sql/*/row_lock.sql)" sql/sqlite/row_lock.sql
 is "rows_marked is a statement on mysql alone" "$(echo sql/*/rows_marked.sql)" sql/mysql/rows_marked.sql
+is "look is no statement on postgres" "$(echo sql/*/look.sql)" "sql/mysql/look.sql sql/sqlite/look.sql"
+is "a sweep is one statement on postgres" "$(echo sql/*/sweep.sql)" sql/postgres/sweep.sql
+is "and one for each row on the others" "$(echo sql/*/sweep_one.sql)" "sql/mysql/sweep_one.sql sql/sqlite/sweep_one.sql"
 for step in rows_update rows_insert rows_remove rows_find; do
     is "$step is one on the servers" "$(echo sql/*/$step.sql)" "sql/mysql/$step.sql sql/postgres/$step.sql"
 done
@@ -24,7 +27,7 @@ unnamed=
 uncommented=
 for file in sql/*/*.sql; do
     name=$(basename "$file" .sql)
-    case $name in grants) continue ;; esac
+    case $name in grants | clock) continue ;; esac
     # The first line that is no comment is what a DBA sees in the process list.
     first=$(grep -vE '^[[:space:]]*(--|$)|^DELIMITER' "$file" | head -n 1)
     case $first in "/* rowlock:$name */"*) ;; *) unnamed+=" $file" ;; esac
@@ -48,8 +51,9 @@ for function in $functions; do
 done
 is "each function of postgres is granted, and dropped" "$forgotten" ""
 
-# What stands in braces is completed by src/rows/compose.c, which knows these words and no others.
-words=$(cat sql/*/*.sql | grep -vE '^(--|\\if )' | grep -oE '\{[^}]*\}' | tr -d '{}' | sed 's/:.*//' | grep -vx lock | sort -u)
+# What stands in braces in templates is completed by src/rows/compose.c, which knows these words and no others. The
+# words of other steps are in the list of steps: tests/unit/test_statements.c.
+words=$(cat sql/*/{table,row_*,rows_*}.sql | grep -vE '^(--|\\if )' | grep -oE '\{[^}]*\}' | tr -d '{}' | sed 's/:.*//' | grep -vx lock | sort -u)
 known=$(grep -oE 'IS\("[a-z]+"\)' src/rows/compose.c | cut -d '"' -f 2 | sort)
 is "every word in braces is one that is known" "$(comm -23 <(echo "$words") <(echo "$known"))" ""
 is "every word that is known is in some statement" "$(comm -13 <(echo "$words") <(echo "$known"))" ""

@@ -5,6 +5,7 @@
  */
 #include "bench.h"
 #include "internal.h"
+#include "seam.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, void 
     struct beat *b = context;
     for (size_t i = 0; i < b->count; i++)
         b->leases[i].renewed = false;
-    return db->backend->renew_all(db->conn, call, b->leases, b->count, &b->now_us);
+    return rlk_step_renew_all(db, call, b->leases, b->count, &b->now_us);
 }
 
 void ours_beat(void *session)
@@ -75,9 +76,4 @@ void ours_beat(void *session)
     for (size_t i = 0; i < b->count; i++)
         if (!b->leases[i].renewed)
             die("'%s' was not renewed", b->leases[i].held.name);
-}
-
-bool ours_can_beat(void *session)
-{
-    return ((struct beat *)session)->db->backend->renew_all != NULL;
 }

@@ -64,7 +64,6 @@ rowlock_db *ours_connect(const struct place *place);
 void *ours_beat_open(const struct place *place);
 void ours_beat_close(void *session);
 void ours_beat(void *session);
-bool ours_can_beat(void *session);
 
 /* The other side: one for each database, spoken to in its own client library. Where a step is NULL,
  * there is nothing of that kind. */

@@ -376,10 +376,8 @@ static void bench_beat(const struct site *site)
     hand->learn(them);
     snprintf(title, sizeof title, "%lld leases renewed in one beat", (long long)beat_rows);
     report_section(title);
-    if (ours_can_beat(us)) {
-        compare_beats(hand, tidiers, us, them);
-        count_beat(site);
-    }
+    compare_beats(hand, tidiers, us, them);
+    count_beat(site);
     ours_beat_close(us);
     hand->close(them);
     for (int i = 0; i < 2; i++)

@@ -185,17 +185,17 @@ static void unguarded(const struct contract *c)
     scene_close(&s);
 }
 
-/* One line of guard.sql, its parameters replaced: the first is the name. */
+/* A line of SQL, whose parameters stand in braces: the name is given, all others are 0. */
 static size_t take_line(const char *line, const char *name, char *out, size_t cap)
 {
     size_t length = 0;
     for (; *line && length < cap; line++) {
-        bool mark = *line == '$' || *line == '?';
-        bool other = mark && line[1] >= '2' && line[1] <= '9';
-        int n = other  ? snprintf(out + length, cap - length, "0")
-                : mark ? snprintf(out + length, cap - length, "'%s'", name)
-                       : snprintf(out + length, cap - length, "%c", *line);
-        line += mark && line[1] >= '1' && line[1] <= '9';
+        bool parameter = *line == '{';
+        bool named = strncmp(line, "{name}", 6) == 0;
+        int n = named       ? snprintf(out + length, cap - length, "'%s'", name)
+                : parameter ? snprintf(out + length, cap - length, "0")
+                            : snprintf(out + length, cap - length, "%c", *line);
+        line += parameter ? strcspn(line, "}") : 0;
         length += (size_t)n;
     }
     return length;

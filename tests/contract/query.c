@@ -15,6 +15,7 @@
 
 #include "fail_alloc.h"
 #include "internal.h"
+#include "seam.h"
 
 enum { COLUMNS = 7, CELLS_MAX = 10, LONG = 1024 * 1024, MANY_TEXTS = 100, DEADLINE_MS = 10000 };
 
@@ -667,18 +668,16 @@ static void locks_join(struct desk *d)
                                     .note = ""};
     struct rlk_grant grant = {0};
     struct rlk_call call = call_at(RLK_OUTSIDE);
-    const struct rlk_backend *backend = d->db->backend;
     is_class(d, frame(d, RLK_BEGIN), RLK_DONE, "begin");
-    is_class(d, backend->acquire(d->db->conn, &call, &claim, &grant), RLK_IN_TX,
-             "acquire outside of it");
+    is_class(d, rlk_step_acquire(d->db, &call, &claim, &grant), RLK_IN_TX, "acquire outside of it");
     call = call_at(RLK_INSIDE);
-    is_class(d, backend->acquire(d->db->conn, &call, &claim, &grant), RLK_DONE, "acquire inside");
+    is_class(d, rlk_step_acquire(d->db, &call, &claim, &grant), RLK_DONE, "acquire inside");
     tap_is_int(grant.outcome, RLK_GRANTED, "granted");
     tap_is_int(rows_of(d->c, claim.name), 0, "nobody sees it");
     is_class(d, frame(d, RLK_ROLLBACK), RLK_DONE, "roll back");
     tap_is_int(rows_of(d->c, claim.name), 0, "and nobody ever will");
     call = call_at(RLK_OUTSIDE);
-    is_class(d, backend->acquire(d->db->conn, &call, &claim, &grant), RLK_DONE, "acquire");
+    is_class(d, rlk_step_acquire(d->db, &call, &claim, &grant), RLK_DONE, "acquire");
     tap_is_int(rows_of(d->c, claim.name), 1, "outside it is there at once");
     db_exec(d->c->raw, d->c->url, "DELETE FROM rowlock_locks WHERE name = '%s'", claim.name);
 }

@@ -11,8 +11,10 @@
  * t a text, j JSON, y bytes, m a time, n NULL, q a type that there is not. */
 static const char letters[] = "iusrdtjymnq";
 
-#define GRANT "nightly|0|0|ownerx|7|1700000000000000|E|30000000|0|host|42|prog|note|N"
-#define GRANT_TYPES "tiitiiiiititti"
+#define ROW "nightly|0|0|ownerx|7|1700000000000000|E|30000000|0|host|42|prog|note"
+#define GRANT ROW "|N"
+#define ROW_TYPES "tiitiiiiititt"
+#define GRANT_TYPES ROW_TYPES "i"
 #define COLUMN(name, kind, most, type, uniques) \
     name "|" kind "|1|" most "|" type "|%|%|%|%|" uniques "|db|# ~ %;"
 #define LONG "9223372036854775807"
@@ -20,10 +22,10 @@ static const char letters[] = "iusrdtjymnq";
 
 static const struct fake_truth truths[] = {
     {"meta", "iti", "1|0123456789abcdef0123456789abcdef|0"},
-    {"acquire", "iiii", "1|0|8|N"},
-    {"acquire", "iiii" GRANT_TYPES, "1|0|~|~|" GRANT},
-    {"acquire", "iiii" GRANT_TYPES, "0|0|~|~|" GRANT},
-    {"look", GRANT_TYPES, GRANT},
+    {"acquire", "iiiii", "8|~|~|0|N"},
+    {"acquire", "iiiii" ROW_TYPES, "~|1|~|0|N|" ROW},
+    {"acquire", "iiiii" ROW_TYPES, "~|0|~|0|N|" ROW},
+    {"look", "iiiii" ROW_TYPES, "~|0|~|0|N|" ROW},
     {"acquire_all", "iii", "1|8|N;2|9|N"},
     {"acquire_all", "iii", "2|~|N"},
     {"enqueue", "iii", "5|0|77"},

@@ -7,9 +7,11 @@
 #include <string.h>
 
 /* A letter for the type of each column, as in the driver; d a decimal, y bytes. */
-#define GRANT "nightly|0|0|ownerx|7|1700000000000000|E|30000000|0|host|42|prog|note|N"
-#define NO_GRANT "~|~|~|~|~|~|~|~|~|~|~|~|~|N"
-#define GRANT_TYPES "tintimmmitittm"
+#define ROW "nightly|0|0|ownerx|7|1700000000000000|E|30000000|0|host|42|prog|note"
+#define GRANT ROW "|N"
+#define NO_ROW "~|~|~|~|~|~|~|~|~|~|~|~|~"
+#define ROW_TYPES "tintimmmititt"
+#define GRANT_TYPES ROW_TYPES "m"
 #define COLUMN(name, kind, most, type, uniques) \
     name "|" kind "|t|" most "|" type "|%|%|%|%|" uniques "|public|# ~ %;"
 #define LONG "9223372036854775807"
@@ -18,12 +20,12 @@
 static const struct fake_truth truths[] = {
     {"hello", "tbbtt", "150000|t|f|123 1.5|x"},
     {"meta", "nti", "1|0123456789abcdef0123456789abcdef|0"},
-    {"acquire", "ibbb" GRANT_TYPES, "8|~|~|f|" NO_GRANT},
-    {"acquire", "ibbb" GRANT_TYPES, "~|f|f|f|" GRANT},
-    {"acquire", "ibbb" GRANT_TYPES, "~|t|f|f|" GRANT},
-    {"acquire_usual", "ibbb" GRANT_TYPES, "8|~|~|f|" NO_GRANT},
-    {"acquire_usual", "ibbb" GRANT_TYPES, "~|f|f|f|" GRANT},
-    {"acquire_all", "iimm", "1|8|E|N;2|9|E|N"},
+    {"acquire", "ibbbm" ROW_TYPES, "8|~|~|f|N|" NO_ROW},
+    {"acquire", "ibbbm" ROW_TYPES, "~|f|f|f|N|" ROW},
+    {"acquire", "ibbbm" ROW_TYPES, "~|t|f|f|N|" ROW},
+    {"acquire_usual", "ibbbm" ROW_TYPES, "8|~|~|f|N|" NO_ROW},
+    {"acquire_usual", "ibbbm" ROW_TYPES, "~|f|f|f|N|" ROW},
+    {"acquire_all", "iim", "1|8|N;2|9|N"},
     {"enqueue", "inb", "5|0|t"},
     {"leave", "b", "t"},
     {"release", "b", "t"},

@@ -4,6 +4,7 @@
 
 #include "fake.h"
 #include "internal.h"
+#include "seam.h"
 #include "tap.h"
 
 #include <rowlock/rowlock.h>
@@ -109,7 +110,7 @@ static void renew_all(rowlock_db *db)
     struct rlk_call call = {.deadline_us = rlk_now_us() + 1000000};
     int64_t now_us = 0;
     if (rlk_look_at_tables(db, RLK_OUTSIDE) == ROWLOCK_OK &&
-        DO((int)db->backend->renew_all(db->conn, &call, leases, 2, &now_us)) != RLK_DONE)
+        DO((int)rlk_step_renew_all(db, &call, leases, 2, &now_us)) != RLK_DONE)
         db->up = false;
 }
 

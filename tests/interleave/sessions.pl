@@ -34,26 +34,20 @@ my %scripts = (
 my @beginnings = qw(new free held expired);
 my @needs_grant = qw(guard leave keep);
 
-my %text; # of each step, and the place of each of its parameters
-for my $step (qw(acquire release renew guard break raise sweep fold enqueue)) {
+sub read_sql {
+    my ($step) = @_;
     open my $file, '<', "sql/postgres/$step.sql" or die "sql/postgres/$step.sql: $!";
-    my (@sql, %place, $telling);
-    while (<$file>) {
-        if (/^--/) {
-            # The parameters stand between their own line and that of the columns.
-            $telling = 1 if /^-- \$1 /;
-            $telling = 0 if /^-- columns/;
-            next unless $telling;
-            $place{$2} = $1 while /\$(\d+) (\w+)/g;
-        } elsif (/\S/) {
-            s/\s+$//;
-            s/^\s+/ /;
-            push @sql, $_;
-        }
-    }
-    my $sql = join ' ', @sql;
-    $sql =~ s/;$//;
-    $text{$step} = { sql => $sql, place => \%place };
+    my @lines = map { s/\s+$//r =~ s/^\s+/ /r } grep { !/^--/ && /\S/ } <$file>;
+    return join ' ', @lines;
+}
+
+my %text; # of each step, and its parameters in the order of their numbers
+my $clock = read_sql('clock');
+for my $step (qw(acquire release renew guard break raise sweep fold enqueue)) {
+    my ($sql, @names, %number) = (read_sql($step));
+    $sql =~ s/\{clock\}/$clock/g;
+    $sql =~ s/\{(\w+)\}/'$' . ($number{$1} ||= push @names, $1)/ge;
+    $text{$step} = { sql => $sql =~ s{;$}{}r, names => \@names };
 }
 
 my $attempts = 0;
@@ -64,18 +58,17 @@ sub arguments {
     my %value = (
         name => "'n'", permits => 0, owner => "'$session'", attempt => ++$attempts, ttl => 60000000,
         host => "'h'", pid => 1, program => "'p'", note => "''", ticket => 0, unfair => 'false', slot => 0,
-        token => $token, by => 1000, idle => 0, counters => 100, dry => 'false', older => 0, rows => 100,
+        token => $token, by => 1000, idle => 0, limit => 100, dry => 'false', older => 0, after => "''",
         lease => 60000000, bell => "''",
     );
     $value{ticket} = "coalesce(nullif(current_setting('rl.ticket', true), ''), '0')::bigint";
     if ($step eq 'break') {
         $value{token} = 'rl_newest()';
     } elsif ($step eq 'sweep') {
-        @value{qw(name slot)} = ("''", -1);
+        $value{slot} = -1;
     }
-    my $place = $text{$step}{place};
     my @list;
-    for my $name (sort { $place->{$a} <=> $place->{$b} } keys %$place) {
+    for my $name (@{ $text{$step}{names} }) {
         die "$step.sql: nothing is known of its parameter '$name'" unless exists $value{$name};
         push @list, $value{$name};
     }

@@ -44,9 +44,11 @@ static struct script_query queries[QUERIES_KEPT];
 /* What the seam calls conn. */
 struct connection {
     bool adopted, in_tx;
+    const struct rlk_texts *texts;
 };
 
 static int bell = -1; /* readable once it was rung */
+static const char *home = "postgres"; /* the dialect after a reset */
 
 static const char *const op_names[OP_COUNT] = {
     [OP_OPEN] = "open",
@@ -216,7 +218,7 @@ void script_reset(void)
     if (bell >= 0)
         close(bell);
     bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    script_dialect("sqlite");
+    script_dialect(home);
     rlk_clock = script_clock;
     rlk_poll = script_poll;
 }
@@ -414,8 +416,8 @@ static enum rlk_class script_backend_open(void *conn, struct rlk_call *call,
                                           const struct rlk_texts *texts, struct rlk_hello *hello)
 {
     ((struct connection *)conn)->adopted = false;
+    ((struct connection *)conn)->texts = texts;
     (void)target;
-    (void)texts;
     hello->several = script.several;
     snprintf(hello->schema, sizeof hello->schema, "main");
     return take(OP_OPEN, call).class;
@@ -425,8 +427,8 @@ static enum rlk_class script_backend_adopt(void *conn, struct rlk_call *call, vo
                                            const struct rlk_texts *texts, struct rlk_hello *hello)
 {
     ((struct connection *)conn)->adopted = true;
+    ((struct connection *)conn)->texts = texts;
     (void)vendor;
-    (void)texts;
     snprintf(hello->schema, sizeof hello->schema, "main");
     return take(OP_ADOPT, call).class;
 }
@@ -461,17 +463,6 @@ static enum rlk_class script_install(void *conn, struct rlk_call *call)
     return take(OP_INSTALL, call).class;
 }
 
-static enum rlk_class script_meta(void *conn, struct rlk_call *call, struct rlk_meta *out)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_META, call);
-    out->found = !answer.missing;
-    out->version = answer.version ? answer.version : RLK_SCHEMA_VERSION;
-    snprintf(out->identity, sizeof out->identity, "%s",
-             answer.identity ? answer.identity : "first");
-    return answer.class;
-}
-
 static enum rlk_class script_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
     (void)conn;
@@ -500,84 +491,12 @@ static void note_attempt(const struct rlk_claim *claim, int64_t asked_us)
     script.attempts[script.attempt_count++] = claim->attempt;
 }
 
-static enum rlk_class script_acquire(void *conn, struct rlk_call *call,
-                                     const struct rlk_claim *claim, struct rlk_grant *out)
-{
-    (void)conn;
-    int64_t asked_us = script_clock();
-    struct script_answer answer = take(OP_ACQUIRE, call);
-    enter();
-    note_attempt(claim, asked_us);
-    fill_grant(out, &answer, claim);
-    leave();
-    return answer.class;
-}
-
-static void note_names(const struct rlk_claim *claims, size_t count)
-{
-    size_t used = 0;
-    script.names[0] = '\0';
-    for (size_t i = 0; i < count && used < sizeof script.names; i++)
-        used += (size_t)snprintf(script.names + used, sizeof script.names - used, "%s%s",
-                                 i > 0 ? " " : "", claims[i].name);
-}
-
-static enum rlk_class script_acquire_all(void *conn, struct rlk_call *call,
-                                         const struct rlk_claim *claims, size_t count,
-                                         struct rlk_grant *out, size_t *which)
-{
-    (void)conn;
-    int64_t asked_us = script_clock();
-    struct script_answer answer = take(OP_ACQUIRE_ALL, call);
-    enter();
-    note_names(claims, count);
-    note_attempt(&claims[0], asked_us);
-    *which = answer.outcome == RLK_GRANTED ? 0 : answer.which;
-    for (size_t i = 0; i < count; i++)
-        if (answer.outcome == RLK_GRANTED || i == answer.which)
-            fill_grant(&out[i], &answer, &claims[i]);
-    leave();
-    return answer.class;
-}
-
 /* ---- the line */
 
 static void note_line(const struct rlk_claim *claim)
 {
     script.in_line = *claim;
     snprintf(script.line, sizeof script.line, "%s", claim->name);
-}
-
-static enum rlk_class script_enqueue(void *conn, struct rlk_call *call,
-                                     const struct rlk_claim *claim, int64_t lease_us,
-                                     struct rlk_place *out)
-{
-    (void)conn;
-    int64_t asked_us = script_clock();
-    struct script_answer answer = take_for(OP_ENQUEUE, call, claim->attempt);
-    enter();
-    int most = (int)(sizeof script.tickets_us / sizeof script.tickets_us[0]);
-    if (script.ticket_count < most)
-        script.tickets_us[script.ticket_count++] = asked_us;
-    note_line(claim);
-    script.ticket_lease_us = lease_us;
-    *out = (struct rlk_place){.ticket = or_else(answer.ticket, state.ticket),
-                              .ahead = answer.ahead,
-                              .belled = !answer.no_bell};
-    leave();
-    return answer.class;
-}
-
-static enum rlk_class script_leave(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                                   bool *found)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_LEAVE, call);
-    enter();
-    note_line(claim);
-    leave();
-    *found = answer.class == RLK_DONE && !answer.missing;
-    return answer.class;
 }
 
 bool script_ring(void)
@@ -654,20 +573,6 @@ static enum rlk_class script_await(void *conn, struct rlk_call *call, const stru
     return RLK_DONE;
 }
 
-static enum rlk_class script_cycle(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                                   bool *found, char *words, size_t cap)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_CYCLE, call);
-    enter();
-    script.in_line = *claim;
-    leave();
-    *found = answer.class == RLK_DONE && answer.circle;
-    if (*found)
-        snprintf(words, cap, "'%s' held by 'rival', who waits for us", claim->name);
-    return answer.class;
-}
-
 /* The nth living waiter in one line. */
 static struct rlk_waiter waiter_in_crowd(int64_t ticket)
 {
@@ -675,240 +580,6 @@ static struct rlk_waiter waiter_in_crowd(int64_t ticket)
         .name = "crowd", .ticket = ticket, .attempt = ticket, .now_us = db_now()};
     w.expires_us = w.now_us + 15000000;
     return w;
-}
-
-static enum rlk_class script_waiters(void *conn, struct rlk_call *call, const char *name,
-                                     const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
-                                     void *context)
-{
-    (void)conn;
-    (void)name;
-    (void)limit;
-    struct script_answer answer = take(OP_WAITERS, call);
-    struct rlk_waiter last = *after;
-    snprintf(script.last_after, sizeof script.last_after, "%s", last.name);
-    script.last_ticket = last.ticket;
-    for (int i = 0; i < answer.rows; i++) {
-        struct rlk_waiter w =
-            answer.waiters ? answer.waiters[i] : waiter_in_crowd(last.ticket + 1 + i);
-        if (each(context, &w) != 0)
-            break;
-    }
-    return answer.class;
-}
-
-/* ---- a grant */
-
-static enum rlk_class script_downgrade(void *conn, struct rlk_call *call,
-                                       const struct rlk_held *held, int permits, bool *found)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_DOWNGRADE, call);
-    note_held(held);
-    enter();
-    script.downgraded_to = permits;
-    leave();
-    *found = answer.class == RLK_DONE && !answer.missing;
-    return answer.class;
-}
-
-static enum rlk_class script_renew(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                                   int64_t ttl_us, struct rlk_renewal *out)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_RENEW, call);
-    note_held(held);
-    enter();
-    script.renew_ttl_us = ttl_us;
-    leave();
-    out->found = !answer.missing;
-    out->now_us = db_now();
-    out->expires_us = out->now_us + or_else(answer.left_us, ttl_us);
-    out->lapsed_us = answer.lapsed_us;
-    return answer.class;
-}
-
-static enum rlk_class script_release(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                                     bool *found)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_RELEASE, call);
-    note_held(held);
-    *found = answer.class == RLK_DONE && !answer.missing;
-    return answer.class;
-}
-
-static enum rlk_class script_verify(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                                    struct rlk_verified *out)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_VERIFY, call);
-    note_held(held);
-    out->found = !answer.missing;
-    out->now_us = db_now();
-    out->expires_us = out->now_us + or_else(answer.left_us, 1000000);
-    return answer.class;
-}
-
-/* So many rows, named in order after the given name. True if the caller wants no more. */
-static void give_rows(const struct script_answer *answer, const char *after, rlk_row_fn *each,
-                      void *context, struct rlk_row *last)
-{
-    int first = 0;
-    snprintf(script.last_after, sizeof script.last_after, "%s", after);
-    if (sscanf(after, "lock %d", &first) == 1)
-        first++;
-    for (int i = 0; i < answer->rows; i++) {
-        char name[40];
-        struct rlk_row row;
-        snprintf(name, sizeof name, "lock %06d", first + i);
-        fill_row(&row, answer, name, "rival", 1000000);
-        if (last)
-            *last = row;
-        if (each(context, &row) != 0)
-            return;
-    }
-}
-
-static enum rlk_class script_list(void *conn, struct rlk_call *call, const char *name,
-                                  const char *after_name, int64_t after_slot, int limit,
-                                  rlk_row_fn *each, void *context)
-{
-    (void)conn;
-    (void)name;
-    (void)after_slot;
-    (void)limit;
-    struct script_answer answer = take(OP_LIST, call);
-    give_rows(&answer, after_name, each, context, NULL);
-    return answer.class;
-}
-
-static enum rlk_class script_last(void *conn, struct rlk_call *call, const char *name, bool *found,
-                                  int64_t *token, int64_t *granted_us)
-{
-    (void)conn;
-    (void)name;
-    struct script_answer answer = take(OP_LAST, call);
-    *found = answer.class == RLK_DONE && !answer.missing;
-    if (*found) {
-        *token = or_else(answer.token, token_so_far());
-        *granted_us = db_now();
-    }
-    return answer.class;
-}
-
-static enum rlk_class script_sweep(void *conn, struct rlk_call *call, const struct rlk_sweep *sweep,
-                                   int *seen, struct rlk_row *last, rlk_row_fn *each, void *context)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_SWEEP, call);
-    script.sweep = *sweep;
-    if (answer.class != RLK_DONE)
-        return answer.class;
-    char after[RLK_TEXT_MAX + 1];
-    snprintf(after, sizeof after, "%s", sweep->after_name);
-    give_rows(&answer, after, each, context, last);
-    *seen = answer.rows;
-    return RLK_DONE;
-}
-
-static enum rlk_class script_sweep_waiters(void *conn, struct rlk_call *call, int batch,
-                                           int64_t *removed)
-{
-    (void)conn;
-    (void)batch;
-    struct script_answer answer = take(OP_SWEEP_WAITERS, call);
-    if (answer.class == RLK_DONE)
-        *removed = answer.rows;
-    return answer.class;
-}
-
-static enum rlk_class script_fold(void *conn, struct rlk_call *call, struct rlk_fold *fold)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_FOLD, call);
-    script.fold = *fold;
-    if (answer.class == RLK_DONE)
-        fold->folded = answer.rows;
-    return answer.class;
-}
-
-static enum rlk_class script_break(void *conn, struct rlk_call *call, const char *name,
-                                   int64_t token, bool *found, struct rlk_row *broken)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_BREAK, call);
-    script.broken = token;
-    *found = answer.class == RLK_DONE && !answer.missing;
-    if (*found)
-        fill_row(broken, &answer, name, "rival", 1000000);
-    return answer.class;
-}
-
-static void note_leases(const struct rlk_lease *leases, size_t count)
-{
-    int most = (int)(sizeof script.lease_counts / sizeof script.lease_counts[0]);
-    enter();
-    script.lease_token = leases[0].held.token;
-    script.lease_slot = leases[0].held.slot;
-    if (script.lease_call_count < most)
-        script.lease_counts[script.lease_call_count++] = (int)count;
-    leave();
-}
-
-static enum rlk_class script_renew_all(void *conn, struct rlk_call *call, struct rlk_lease *leases,
-                                       size_t count, int64_t *now_us)
-{
-    (void)conn;
-    note_leases(leases, count);
-    struct script_answer answer = take(OP_RENEW_ALL, call);
-    for (size_t i = 0; i < count && answer.class == RLK_DONE && !answer.missing; i++)
-        leases[i].renewed = !answer.but || strcmp(leases[i].held.name, answer.but) != 0;
-    *now_us = db_now();
-    return answer.class;
-}
-
-static enum rlk_class script_withdraw(void *conn, struct rlk_call *call,
-                                      const struct rlk_claim *claim, bool *found)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_WITHDRAW, call);
-    enter();
-    script.withdrawn = claim->attempt;
-    leave();
-    *found = answer.class == RLK_DONE && !answer.missing;
-    return answer.class;
-}
-
-static enum rlk_class script_guard(void *conn, struct rlk_call *call, const struct rlk_held *held,
-                                   bool *found, int64_t *token, bool *stands)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_GUARD, call);
-    note_held(held);
-    *found = answer.class == RLK_DONE && !answer.missing;
-    *token = or_else(answer.token, token_so_far());
-    *stands = *found && (held->slot == 0 ? *token == held->token : !answer.fallen);
-    return answer.class;
-}
-
-static enum rlk_class script_fence(void *conn, struct rlk_call *call, const char *resource,
-                                   int64_t token, bool *accepted)
-{
-    (void)conn;
-    (void)resource;
-    (void)token;
-    struct script_answer answer = take(OP_FENCE, call);
-    *accepted = answer.class == RLK_DONE && !answer.missing;
-    return answer.class;
-}
-
-static enum rlk_class script_raise(void *conn, struct rlk_call *call, int64_t by, int64_t *floor)
-{
-    (void)conn;
-    struct script_answer answer = take(OP_RAISE, call);
-    *floor = or_else(answer.token, token_so_far() + by);
-    return answer.class;
 }
 
 /* ---- queries */
@@ -989,6 +660,469 @@ static void answer_query(enum script_op op, const struct script_answer *answer,
         give_applied(op, query);
 }
 
+/* ---- steps: what was asked, by the names of the list of steps, and the cells of the answer */
+
+static const struct rlk_texts *texts_now;
+
+static const rowlock_value *given(const struct rlk_query *query, const char *name)
+{
+    static const rowlock_value none;
+    const struct rlk_order *order = &texts_now->order[query->step];
+    size_t length = strlen(name);
+    int index = 0;
+    for (const char *at = rlk_steps[query->step].parameters; *at;) {
+        at += *at == '!';
+        if (strncmp(at, name, length) == 0 && (at[length] == ' ' || at[length] == '\0'))
+            break;
+        index += *at != ';';
+        size_t here = strcspn(at, " ");
+        at += here + (at[here] == ' ');
+    }
+    for (size_t i = 0; i < order->count; i++)
+        if (order->from[i] == index)
+            return &query->values[i];
+    return &none;
+}
+
+static const char *text(const struct rlk_query *query, const char *name)
+{
+    const char *value = given(query, name)->text;
+    return value ? value : "";
+}
+
+static int64_t number(const struct rlk_query *query, const char *name)
+{
+    return given(query, name)->number;
+}
+
+static struct rlk_claim claim_of(const struct rlk_query *query)
+{
+    return (struct rlk_claim){.name = text(query, "name"),
+                              .permits = (int)number(query, "permits"),
+                              .owner = text(query, "owner"),
+                              .attempt = number(query, "attempt"),
+                              .ttl_us = number(query, "ttl"),
+                              .host = text(query, "host"),
+                              .pid = number(query, "pid"),
+                              .program = text(query, "program"),
+                              .note = text(query, "note"),
+                              .ticket = number(query, "ticket"),
+                              .unfair = number(query, "unfair") != 0};
+}
+
+static struct rlk_held held_of(const struct rlk_query *query)
+{
+    return (struct rlk_held){.name = text(query, "name"),
+                             .slot = number(query, "slot"),
+                             .owner = text(query, "owner"),
+                             .token = number(query, "token")};
+}
+
+static int give(const struct rlk_query *query, const rowlock_value *cells, size_t count)
+{
+    return query->each(query->context, cells, count);
+}
+
+enum { ROW_CELLS = 13 };
+
+static void row_cells(const struct rlk_row *row, rowlock_value *out)
+{
+    const rowlock_value cells[ROW_CELLS] = {
+        rowlock_text(row->name),      rowlock_int(row->slot),   rowlock_int(row->permits),
+        rowlock_text(row->owner),     rowlock_int(row->token),  rowlock_int(row->acquired_us),
+        rowlock_int(row->expires_us), rowlock_int(row->ttl_us), rowlock_int(row->renewals),
+        rowlock_text(row->host),      rowlock_int(row->pid),    rowlock_text(row->program),
+        rowlock_text(row->note)};
+    memcpy(out, cells, sizeof cells);
+}
+
+static int give_row(const struct rlk_query *query, const struct rlk_row *row)
+{
+    rowlock_value cells[ROW_CELLS + 1];
+    row_cells(row, cells);
+    cells[ROW_CELLS] = rowlock_int(row->now_us);
+    return give(query, cells, ROW_CELLS + 1);
+}
+
+/* A grant is told as one that stands, so that an answer may say what is left of its lease. In flight with others
+ * before us there is no row. */
+static void give_try(const struct rlk_query *query, const struct rlk_grant *grant)
+{
+    rowlock_value cells[5 + ROW_CELLS] = {0};
+    bool stands = grant->outcome == RLK_GRANTED || grant->outcome == RLK_HELD;
+    if (grant->outcome == RLK_IN_FLIGHT && grant->behind)
+        return;
+    cells[2] = rowlock_bool(grant->settling);
+    cells[3] = rowlock_bool(grant->behind);
+    cells[4] = rowlock_int(stands ? grant->row.now_us : db_now());
+    if (stands) {
+        cells[1] = rowlock_bool(grant->outcome == RLK_GRANTED);
+        row_cells(&grant->row, &cells[5]);
+    }
+    give(query, cells, 5 + ROW_CELLS);
+}
+
+static enum rlk_class step_acquire(struct rlk_query *query, struct rlk_call *call)
+{
+    struct rlk_claim claim = claim_of(query);
+    struct rlk_grant grant = {0};
+    int64_t asked_us = script_clock();
+    struct script_answer answer = take(OP_ACQUIRE, call);
+    enter();
+    note_attempt(&claim, asked_us);
+    fill_grant(&grant, &answer, &claim);
+    leave();
+    if (answer.class == RLK_DONE)
+        give_try(query, &grant);
+    return answer.class;
+}
+
+/* The next element of {"a","b"} or {1,2}, without its quotes; NULL: there is none. */
+static const char *next_element(const char *at, char out[RLK_TEXT_MAX + 1])
+{
+    size_t length = 0;
+    if (*at == '}' || *at == '\0')
+        return NULL;
+    at++; /* what is before it: { or , */
+    bool quoted = *at == '"';
+    if (*at == '}')
+        return NULL;
+    for (at += quoted; quoted ? *at != '"' : *at != ',' && *at != '}'; at++) {
+        at += *at == '\\';
+        out[length++] = *at;
+    }
+    out[length] = '\0';
+    return at + quoted;
+}
+
+static int count_elements(const char *array)
+{
+    char word[RLK_TEXT_MAX + 1];
+    int count = 0;
+    while ((array = next_element(array, word)) != NULL)
+        count++;
+    return count;
+}
+
+static int64_t first_number(const char *array)
+{
+    char word[RLK_TEXT_MAX + 1] = "";
+    next_element(array, word);
+    return strtoll(word, NULL, 10);
+}
+
+static void note_names(const struct rlk_query *query)
+{
+    char name[RLK_TEXT_MAX + 1];
+    size_t used = 0;
+    script.names[0] = '\0';
+    for (const char *at = text(query, "name");
+         (at = next_element(at, name)) && used < sizeof script.names;)
+        used += (size_t)snprintf(script.names + used, sizeof script.names - used, "%s%s",
+                                 used > 0 ? " " : "", name);
+}
+
+static enum rlk_class step_acquire_all(struct rlk_query *query, struct rlk_call *call)
+{
+    int count = count_elements(text(query, "name"));
+    struct rlk_claim first = claim_of(query);
+    int64_t asked_us = script_clock();
+    struct script_answer answer = take(OP_ACQUIRE_ALL, call);
+    bool granted = answer.outcome == RLK_GRANTED;
+    enter();
+    note_names(query);
+    first.attempt = first_number(text(query, "attempt"));
+    note_attempt(&first, asked_us);
+    leave();
+    for (int i = 0; answer.class == RLK_DONE && i < count; i++) {
+        if (!granted && (size_t)i != answer.which)
+            continue;
+        int64_t token = granted ? or_else(answer.token, ++state.token) : 0;
+        const rowlock_value cells[] = {rowlock_int(i + 1),
+                                       granted ? rowlock_int(token) : rowlock_null(),
+                                       rowlock_int(db_now())};
+        give(query, cells, 3);
+    }
+    return answer.class;
+}
+
+static enum rlk_class step_renew_all(struct rlk_query *query, struct rlk_call *call)
+{
+    const char *names = text(query, "name");
+    int count = count_elements(names);
+    int most = (int)(sizeof script.lease_counts / sizeof script.lease_counts[0]);
+    enter();
+    script.lease_token = first_number(text(query, "token"));
+    script.lease_slot = first_number(text(query, "slot"));
+    if (script.lease_call_count < most)
+        script.lease_counts[script.lease_call_count++] = count;
+    leave();
+    struct script_answer answer = take(OP_RENEW_ALL, call);
+    char name[RLK_TEXT_MAX + 1];
+    for (int i = 0; i < count && answer.class == RLK_DONE && !answer.missing; i++) {
+        names = next_element(names, name);
+        const rowlock_value cells[] = {rowlock_int(i + 1), rowlock_int(db_now())};
+        if (!answer.but || strcmp(name, answer.but) != 0)
+            give(query, cells, 2);
+    }
+    return answer.class;
+}
+
+static enum rlk_class step_enqueue(struct rlk_query *query, struct rlk_call *call)
+{
+    struct rlk_claim claim = claim_of(query);
+    int64_t asked_us = script_clock();
+    struct script_answer answer = take_for(OP_ENQUEUE, call, claim.attempt);
+    enter();
+    int most = (int)(sizeof script.tickets_us / sizeof script.tickets_us[0]);
+    if (script.ticket_count < most)
+        script.tickets_us[script.ticket_count++] = asked_us;
+    note_line(&claim);
+    script.ticket_lease_us = number(query, "lease");
+    const rowlock_value cells[] = {rowlock_int(or_else(answer.ticket, state.ticket)),
+                                   rowlock_int(answer.ahead), rowlock_bool(!answer.no_bell)};
+    leave();
+    if (answer.class == RLK_DONE)
+        give(query, cells, 3);
+    return answer.class;
+}
+
+static bool script_note(void *conn, struct rlk_call *call, enum rlk_news news,
+                        const struct rlk_claim *claim, int64_t number)
+{
+    (void)conn;
+    (void)call;
+    (void)claim;
+    return news == RLK_ENQUEUED && number != 0;
+}
+
+static void give_waiters(const struct rlk_query *query, const struct script_answer *answer)
+{
+    int64_t last = number(query, "ticket");
+    snprintf(script.last_after, sizeof script.last_after, "%s", text(query, "after"));
+    script.last_ticket = last;
+    for (int i = 0; i < answer->rows; i++) {
+        struct rlk_waiter w = answer->waiters ? answer->waiters[i] : waiter_in_crowd(last + 1 + i);
+        const rowlock_value cells[] = {
+            rowlock_text(w.name),      rowlock_int(w.ticket), rowlock_int(w.attempt),
+            rowlock_int(w.permits),    rowlock_text(w.owner), rowlock_int(w.since_us),
+            rowlock_int(w.expires_us), rowlock_text(w.host),  rowlock_int(w.pid),
+            rowlock_text(w.program),   rowlock_text(w.note),  rowlock_int(w.now_us)};
+        if (give(query, cells, sizeof cells / sizeof cells[0]) != 0)
+            return;
+    }
+}
+
+/* So many rows, named in order after the given name. */
+static void give_rows(const struct rlk_query *query, const struct script_answer *answer)
+{
+    const char *after = text(query, "after");
+    int first = 0;
+    snprintf(script.last_after, sizeof script.last_after, "%s", after);
+    if (sscanf(after, "lock %d", &first) == 1)
+        first++;
+    for (int i = 0; i < answer->rows; i++) {
+        char name[40];
+        struct rlk_row row;
+        snprintf(name, sizeof name, "lock %06d", first + i);
+        fill_row(&row, answer, name, "rival", 1000000);
+        row.permits = answer->permits;
+        row.slot = rlk_slot(row.permits, row.token);
+        if (give_row(query, &row) != 0)
+            return;
+    }
+}
+
+static void give_number(const struct rlk_query *query, int64_t number)
+{
+    const rowlock_value cell = rowlock_int(number);
+    give(query, &cell, 1);
+}
+
+static void note_sweep(const struct rlk_query *query)
+{
+    script.sweep = (struct rlk_sweep){.older_us = number(query, "older"),
+                                      .batch = (int)number(query, "limit"),
+                                      .dry_run = query->step == RLK_STEP_EXPIRED,
+                                      .after_slot = number(query, "slot")};
+}
+
+static enum script_op op_of_step(enum rlk_step step)
+{
+    if (step == RLK_STEP_EXPIRED)
+        return OP_SWEEP;
+    for (int op = 0; op < OP_BEGIN; op++)
+        if (strcmp(op_names[op], rlk_steps[step].name) == 0)
+            return (enum script_op)op;
+    abort();
+}
+
+/* What is noted of a question whatever the answer. */
+static void note_question(const struct rlk_query *query)
+{
+    struct rlk_held held = held_of(query);
+    struct rlk_claim claim = claim_of(query);
+    switch (query->step) {
+    case RLK_STEP_RENEW:
+        script.renew_ttl_us = number(query, "ttl");
+        note_held(&held);
+        break;
+    case RLK_STEP_DOWNGRADE:
+        script.downgraded_to = (int)number(query, "permits");
+        note_held(&held);
+        break;
+    case RLK_STEP_RELEASE:
+    case RLK_STEP_VERIFY:
+    case RLK_STEP_GUARD:
+        note_held(&held);
+        break;
+    case RLK_STEP_LEAVE:
+        note_line(&claim);
+        break;
+    case RLK_STEP_CYCLE:
+        script.in_line = claim;
+        break;
+    case RLK_STEP_WITHDRAW:
+        script.withdrawn = claim.attempt;
+        break;
+    case RLK_STEP_BREAK:
+        script.broken = held.token;
+        break;
+    case RLK_STEP_SWEEP:
+    case RLK_STEP_EXPIRED:
+        note_sweep(query);
+        break;
+    case RLK_STEP_FOLD:
+        script.fold = (struct rlk_fold){.idle_us = number(query, "idle"),
+                                        .batch = (int)number(query, "limit"),
+                                        .dry_run = number(query, "dry") != 0};
+        break;
+    default:
+        break;
+    }
+}
+
+/* Of a step that found what it was sent for. */
+static void give_found(struct rlk_query *query, const struct script_answer *answer)
+{
+    int64_t now_us = db_now();
+    int64_t token = or_else(answer->token, token_so_far());
+    struct rlk_row row;
+    char words[400];
+    switch (query->step) {
+    case RLK_STEP_META: {
+        const rowlock_value cells[] = {rowlock_int(or_else(answer->version, RLK_SCHEMA_VERSION)),
+                                       rowlock_text(answer->identity ? answer->identity : "first"),
+                                       rowlock_int(0)};
+        give(query, cells, 3);
+        break;
+    }
+    case RLK_STEP_RENEW: {
+        const rowlock_value cells[] = {
+            rowlock_int(now_us + or_else(answer->left_us, script.renew_ttl_us)),
+            rowlock_int(answer->lapsed_us), rowlock_int(now_us)};
+        give(query, cells, 3);
+        break;
+    }
+    case RLK_STEP_VERIFY: {
+        const rowlock_value cells[] = {rowlock_int(now_us + or_else(answer->left_us, 1000000)),
+                                       rowlock_int(now_us)};
+        give(query, cells, 2);
+        break;
+    }
+    case RLK_STEP_GUARD: {
+        bool stands = script.held.slot == 0 ? token == script.held.token : !answer->fallen;
+        const rowlock_value cells[] = {rowlock_int(token), rowlock_bool(stands)};
+        give(query, cells, 2);
+        break;
+    }
+    case RLK_STEP_LAST: {
+        const rowlock_value cells[] = {rowlock_int(token), rowlock_int(now_us)};
+        give(query, cells, 2);
+        break;
+    }
+    case RLK_STEP_CYCLE: {
+        snprintf(words, sizeof words, "'%s' held by 'rival', who waits for us",
+                 script.in_line.name);
+        const rowlock_value cell = rowlock_text(words);
+        if (answer->circle)
+            give(query, &cell, 1);
+        break;
+    }
+    case RLK_STEP_BREAK:
+        fill_row(&row, answer, text(query, "name"), "rival", 1000000);
+        give_row(query, &row);
+        break;
+    case RLK_STEP_RAISE:
+        give_number(query, or_else(answer->token, token_so_far() + number(query, "by")));
+        break;
+    case RLK_STEP_FOLD:
+        give_number(query, answer->rows);
+        break;
+    case RLK_STEP_SWEEP_WAITERS:
+        query->changed = answer->rows;
+        break;
+    case RLK_STEP_LIST:
+    case RLK_STEP_SWEEP:
+    case RLK_STEP_EXPIRED:
+        give_rows(query, answer);
+        break;
+    case RLK_STEP_WAITERS:
+        give_waiters(query, answer);
+        break;
+    default:
+        query->changed = 1;
+    }
+}
+
+/* What is asked before a try says nothing, and is not among the calls. */
+static enum rlk_class step_first(struct rlk_query *query)
+{
+    const rowlock_value undecided[5 + ROW_CELLS] = {
+        rowlock_int(0), {0}, {0}, rowlock_bool(0), rowlock_int(db_now())};
+    if (query->step == RLK_STEP_ACQUIRE_USUAL)
+        give(query, undecided, 5 + ROW_CELLS);
+    return RLK_DONE;
+}
+
+static enum rlk_class step_plain(struct rlk_query *query, struct rlk_call *call)
+{
+    struct script_answer answer = take(op_of_step(query->step), call);
+    enter();
+    note_question(query);
+    leave();
+    if (answer.class == RLK_DONE && answer.cells)
+        give_cells(&answer, query);
+    else if (answer.class == RLK_DONE && !answer.missing)
+        give_found(query, &answer);
+    return answer.class;
+}
+
+/* Those of locks; all others are told apart by their names, as those of the caller's tables are. */
+static bool is_of_locks(enum rlk_step step)
+{
+    return step >= RLK_STEP_META && step <= RLK_STEP_RAISE && step != RLK_STEP_NEW_IDENTITY;
+}
+
+static enum rlk_class answer_step(struct rlk_query *query, struct rlk_call *call)
+{
+    switch (query->step) {
+    case RLK_STEP_LOOK:
+    case RLK_STEP_ACQUIRE_USUAL:
+        return step_first(query);
+    case RLK_STEP_ACQUIRE:
+        return step_acquire(query, call);
+    case RLK_STEP_ACQUIRE_ALL:
+        return step_acquire_all(query, call);
+    case RLK_STEP_RENEW_ALL:
+        return step_renew_all(query, call);
+    case RLK_STEP_ENQUEUE:
+        return step_enqueue(query, call);
+    default:
+        return step_plain(query, call);
+    }
+}
+
 /* Each statement begins with the name of its step. */
 static enum script_op op_of(const char *sql)
 {
@@ -1041,6 +1175,9 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
                                            struct rlk_query *query)
 {
     struct connection *c = conn;
+    texts_now = c->texts;
+    if (is_of_locks(query->step))
+        return answer_step(query, call);
     enum script_op op = op_of(query->sql);
     bool inside = is_inside(c);
     note_query(op, query);
@@ -1085,33 +1222,17 @@ static struct rlk_backend backend = {
     .leave_thread = script_leave_thread,
     .close = script_backend_close,
     .install = script_install,
-    .meta = script_meta,
     .facts = script_facts,
-    .acquire = script_acquire,
-    .acquire_all = script_acquire_all,
-    .enqueue = script_enqueue,
-    .leave = script_leave,
+    .note = script_note,
     .await = script_await,
-    .cycle = script_cycle,
-    .waiters = script_waiters,
-    .downgrade = script_downgrade,
-    .renew = script_renew,
-    .release = script_release,
-    .verify = script_verify,
-    .list = script_list,
-    .last = script_last,
-    .sweep = script_sweep,
-    .sweep_waiters = script_sweep_waiters,
-    .fold = script_fold,
-    .break_grant = script_break,
-    .renew_all = script_renew_all,
-    .withdraw = script_withdraw,
-    .guard = script_guard,
-    .fence = script_fence,
-    .raise_tokens = script_raise,
     .query = script_backend_query,
     .frame = script_frame,
 };
+
+void script_home(const char *name)
+{
+    home = name;
+}
 
 void script_dialect(const char *name)
 {
@@ -1119,6 +1240,7 @@ void script_dialect(const char *name)
     backend.name = name;
     backend.quote = mysql ? '`' : '"';
     backend.marker = postgres ? '$' : '?';
+    backend.numbered = !mysql;
     backend.packing = postgres ? RLK_ARRAYS : mysql ? RLK_JSON : RLK_SINGLY;
 }
 

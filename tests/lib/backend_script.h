@@ -9,6 +9,7 @@
 #define BACKEND_SCRIPT_H
 
 #include "internal.h"
+#include "seam.h"
 
 enum script_op {
     OP_OPEN,
@@ -210,8 +211,10 @@ int script_count(enum script_op op); /* calls of op since the last reset */
 const struct script_query *script_query(int back); /* 0: the last one, 1: the one before it, … */
 bool script_in_tx(void); /* is a transaction of ours open? */
 
-/* Speak and pack as this database does, until the next reset: "postgres", "mysql". At first "sqlite". */
+/* Speak and pack as this database does, until the next reset, or after each: "postgres", as at first, "mysql",
+ * "sqlite". Of locks only "postgres" is understood. */
 void script_dialect(const char *name);
+void script_home(const char *name);
 
 /* Stop the clock, which then goes on only with takes_us. Real pauses would never end. */
 void script_freeze(void);

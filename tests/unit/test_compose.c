@@ -421,6 +421,7 @@ static void test_real(void)
 
 int main(void)
 {
+    script_home("sqlite");
     test_names();
     test_without_columns();
     test_quote();

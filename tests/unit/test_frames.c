@@ -383,6 +383,7 @@ static void test_nested(void)
 
 int main(void)
 {
+    script_home("sqlite");
     test_each_frame();
     test_nothing_resent();
     test_where();

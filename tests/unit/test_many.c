@@ -31,6 +31,7 @@ static void begin(void)
     script_reset();
     db = script_open(NULL);
     open_locks();
+    script_always(OP_LIST, ANSWER(.rows = 1)); /* who is in the way */
     script_jump();
 }
 
@@ -142,7 +143,8 @@ static void test_mismatch(void)
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.permits = 3;
     begin();
-    script_next(OP_ACQUIRE_ALL, ANSWER(.outcome = RLK_HELD, .which = 2, .permits = 4));
+    script_next(OP_ACQUIRE_ALL, ANSWER(.outcome = RLK_HELD, .which = 2));
+    script_next(OP_LIST, ANSWER(.rows = 1, .permits = 4));
     tap_is_int(rowlock_acquire_all(locks, THREE, &options, &which), ROWLOCK_MISMATCH,
                "one is held with another number of permits");
     tap_is_int((int)which, 0, "which is the caller's first");
@@ -209,10 +211,11 @@ static void test_moving(void)
     script_next(OP_ACQUIRE_ALL, held(2));
     script_next(OP_ACQUIRE_ALL, ANSWER(.class = RLK_DONE));
     tap_is_int(get_all(ROWLOCK_FOREVER), ROWLOCK_OK, "first one is held, and then another");
-    tap_is_str(script_calls(),
-               "meta acquire_all enqueue acquire_all await acquire_all leave enqueue acquire_all "
-               "await acquire_all",
-               "we move from one line to the other, look again, and wait there");
+    tap_is_str(
+        script_calls(),
+        "meta acquire_all list enqueue acquire_all list await acquire_all list leave enqueue "
+        "acquire_all list await acquire_all",
+        "we move from one line to the other, look again, and wait there");
     tap_is_str(script.line, "c", "for that one");
     tap_is_int(rowlock_lock_token(locks[1]) > 0, true, "until all are ours");
     end();
@@ -227,10 +230,11 @@ static void test_moving_at_once(void)
     script_next(OP_ACQUIRE_ALL, held(0));
     script_next(OP_ACQUIRE_ALL, ANSWER(.class = RLK_DONE));
     tap_is_int(get_all(ROWLOCK_FOREVER), ROWLOCK_OK, "found otherwise at each look");
-    tap_is_str(script_calls(),
-               "meta acquire_all enqueue acquire_all leave enqueue acquire_all leave enqueue "
-               "acquire_all await acquire_all",
-               "we stand in one line at a time");
+    tap_is_str(
+        script_calls(),
+        "meta acquire_all list enqueue acquire_all list leave enqueue acquire_all list leave "
+        "enqueue acquire_all list await acquire_all",
+        "we stand in one line at a time");
     end();
 }
 
@@ -316,11 +320,12 @@ static void test_uncertain_then_busy(void)
 {
     begin();
     script_next(OP_ACQUIRE_ALL, FAILS(RLK_UNCERTAIN));
-    script_next(OP_ACQUIRE_ALL, held(1));
-    tap_is_int(get_all(0), ROWLOCK_BUSY, "a lost answer, and then one is held");
+    script_always(OP_ACQUIRE_ALL, held(1));
+    tap_is_int(get_all(0), ROWLOCK_EUNCERTAIN, "a lost answer, and then one is not to be had");
     tap_is_int(count_held(), 0, "none is held");
+    script_always(OP_ACQUIRE_ALL, ANSWER(.class = RLK_DONE));
     tap_is_int(get_all(0), ROWLOCK_OK, "the next call");
-    tap_is_int(script.attempts[0] == script.attempts[2], true,
+    tap_is_int(script.attempts[0] == script.attempts[script.attempt_count - 1], true,
                "asks with the same attempts: the first sending may still be on its way");
     end();
 }

@@ -53,7 +53,7 @@ static int update(void)
 
 static void test_tokens(void)
 {
-    begin("sqlite");
+    begin("postgres");
     rowlock_lock *locks[2] = {must_lock(db, "a"), must_lock(db, "b")};
     script_next(OP_ACQUIRE, ANSWER(.token = -1));
     tap_is_int(try_lock(locks[0], TTL_MS), ROWLOCK_EUNCERTAIN, "a grant with a token below 1");
@@ -83,7 +83,7 @@ static void test_long_renewal(void)
 /* Of several locks it is asked who is in the way; that takes the connection away each time. */
 static void test_wait_ends(void)
 {
-    begin("sqlite");
+    begin("postgres");
     rowlock_lock *locks[2] = {must_lock(db, "a"), must_lock(db, "b")};
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.wait_ms = 1000;
@@ -172,11 +172,11 @@ static void test_checkpoints(void)
         tap_is_int(walk(2), ROWLOCK_EINVAL, "pending keys that end too early: %zu", i);
     }
     script_next(OP_WALK_LOAD, ANSWER(ROWS(2, rowlock_int(1), rowlock_text(HEAD))));
-    tap_is_int(walk(2), ROWLOCK_ESERVER, "a checkpoint with too few columns");
+    tap_is_int(walk(2), ROWLOCK_ESCHEMA, "a checkpoint with too few columns");
     script_next(OP_WALK_LOAD,
                 ANSWER(ROWS(8, rowlock_int(1), rowlock_null(), rowlock_null(), rowlock_int(0),
                             rowlock_int(0), rowlock_int(0), rowlock_int(0), rowlock_int(0))));
-    tap_is_int(walk(2), ROWLOCK_ESERVER, "one that is NULL");
+    tap_is_int(walk(2), ROWLOCK_ESCHEMA, "one that is NULL");
     end();
 }
 
@@ -219,19 +219,19 @@ static void test_once(void)
     rowlock_once *once;
     begin("sqlite");
     script_next(OP_ONCE_LOOK, ANSWER(ROWS(3, rowlock_int(1), rowlock_text(""), rowlock_int(0))));
-    tap_is_int(rowlock_once_claim(db, "key", NULL, &once), ROWLOCK_EUNCERTAIN,
+    tap_is_int(rowlock_once_claim(db, "key", NULL, &once), ROWLOCK_ESCHEMA,
                "a claim that answers with too few columns");
     script_next(OP_ONCE_LOOK, ANSWER(ROWS(4, rowlock_text("1"), rowlock_text(""), rowlock_int(0),
                                           rowlock_null())));
-    tap_is_int(rowlock_once_claim(db, "key", NULL, &once), ROWLOCK_EUNCERTAIN,
+    tap_is_int(rowlock_once_claim(db, "key", NULL, &once), ROWLOCK_ESCHEMA,
                "with a text for a number");
     script_next(OP_ONCE_LIST, ANSWER(ROWS(2, rowlock_text("key"), rowlock_text(""))));
-    tap_is_int(rowlock_once_list(db, NULL, see_record, &seen), ROWLOCK_ESERVER,
+    tap_is_int(rowlock_once_list(db, NULL, see_record, &seen), ROWLOCK_ESCHEMA,
                "a list with too few columns");
     script_next(OP_ONCE_LIST, ANSWER(ROWS(7, rowlock_text("key"), rowlock_text(""), rowlock_int(0),
                                           rowlock_int(0), rowlock_int(0), rowlock_int(INT64_MIN),
                                           rowlock_int(1))));
-    tap_is_int(rowlock_once_list(db, NULL, see_record, &seen), ROWLOCK_ESERVER,
+    tap_is_int(rowlock_once_list(db, NULL, see_record, &seen), ROWLOCK_ESCHEMA,
                "with a time that is none");
     tap_is_int(seen, 0, "nothing is told of either");
     end();

@@ -94,7 +94,7 @@ static void test_claim(void)
     tap_is_str(q->texts[0], "order 17", "the key is sent");
     tap_is_str(q->texts[1], "f1", "the fingerprint");
     tap_ok(q->values[2].number > 0, "an attempt");
-    tap_is_int(q->values[3].number, 5000000, "and how long it may take");
+    tap_is_int(q->values[4].number, 5000000, "and how long it may take");
     tap_ok(once != NULL, "there is a handle");
     tap_ok(rowlock_once_result(once, &length) == NULL && length == 0, "without a result yet");
     tap_is_int(claim_found(false, false, "f1", NULL), ROWLOCK_BUSY, "one in progress elsewhere");
@@ -410,6 +410,7 @@ static void test_no_memory(void)
 
 int main(void)
 {
+    script_home("sqlite");
     test_claim();
     test_attempts();
     test_refused();

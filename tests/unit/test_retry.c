@@ -533,6 +533,7 @@ static void test_no_memory(void)
 
 int main(void)
 {
+    script_home("sqlite");
     test_results();
     test_gone();
     test_attempts();

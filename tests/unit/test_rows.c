@@ -744,6 +744,7 @@ static int update_three(void)
 
 int main(void)
 {
+    script_home("sqlite");
     test_one();
     test_one_not_applied();
     test_lost_but_applied();

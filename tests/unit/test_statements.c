@@ -12,9 +12,9 @@
 #include <string.h>
 
 static const struct rlk_backend dialects[] = {
-    {.name = "postgres", .quote = '"'},
-    {.name = "mysql", .quote = '`'},
-    {.name = "sqlite", .quote = '"'},
+    {.name = "postgres", .quote = '"', .marker = '$', .numbered = true},
+    {.name = "mysql", .quote = '`', .marker = '?'},
+    {.name = "sqlite", .quote = '"', .marker = '?', .numbered = true},
 };
 enum { DIALECTS = sizeof dialects / sizeof dialects[0] };
 
@@ -36,6 +36,15 @@ static int count(const char *text, const char *what)
     return n;
 }
 
+/* Words in braces. */
+static int braced(const char *sql)
+{
+    int n = 0;
+    for (const char *at = strchr(sql, '{'); at; at = strchr(at + 1, '{'))
+        n += islower((unsigned char)at[1]) != 0;
+    return n;
+}
+
 /* A dialect has not what its driver does by itself, or by other steps of its own. */
 static bool is_without(const char *dialect, int step)
 {
@@ -51,7 +60,8 @@ static bool is_without(const char *dialect, int step)
         {"sqlite", RLK_STEP_ROWS_MARKED},   {"postgres", RLK_STEP_ROWS_MARKED},
         {"sqlite", RLK_STEP_ONCE_PROVE},    {"mysql", RLK_STEP_ONCE_PROVE},
         {"sqlite", RLK_STEP_ACQUIRE_USUAL}, {"mysql", RLK_STEP_ACQUIRE_USUAL},
-        {"sqlite", RLK_STEP_LOOK},          {"postgres", RLK_STEP_LOOK},
+        {"postgres", RLK_STEP_SWEEP_ONE},   {"postgres", RLK_STEP_LOOK},
+        {"sqlite", RLK_STEP_SWEEP},         {"mysql", RLK_STEP_SWEEP},
     };
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
         if ((int)without[i].step == step && strcmp(without[i].dialect, dialect) == 0)
@@ -64,7 +74,7 @@ static void test_all_steps(void)
     for (int d = 0; d < DIALECTS; d++) {
         struct rlk_texts texts;
         fill(&texts, &dialects[d], "s", "zz_");
-        for (int step = 0; step < RLK_STEP_COUNT; step++) {
+        for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
             const char *sql = texts.sql[step];
             if (is_without(dialects[d].name, step)) {
                 tap_ok(sql == NULL, "%s is without step %d", dialects[d].name, step);
@@ -74,6 +84,8 @@ static void test_all_steps(void)
                 continue;
             tap_is_int(count(sql, "rowlock_"), 0, "no name of ours is left in it");
             tap_ok(strstr(sql, "/* rowlock:") != NULL, "its comment is as it was");
+            if (!(rlk_steps[step].is & RLK_TEMPLATE))
+                tap_is_int(braced(sql), 0, "what stands in braces is a parameter of the step");
             char quoted[32];
             snprintf(quoted, sizeof quoted, "%cs%c.%czz_", dialects[d].quote, dialects[d].quote,
                      dialects[d].quote);
@@ -128,7 +140,7 @@ static void test_nothing_else(void)
         snprintf(first, sizeof first, "%cs%c.%czz_", q, q, q);
         snprintf(second, sizeof second, "%c%s%c.%c%s", q, two.schema, q, q, two.prefix);
         bool same = true;
-        for (int step = 0; step < RLK_STEP_COUNT; step++)
+        for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++)
             same = same && (is_without(dialects[d].name, step) ||
                             (strlen(two.sql[step]) < sizeof b && undo(a, one.sql[step], first) &&
                              undo(b, two.sql[step], second) && strcmp(a, b) == 0));
@@ -188,22 +200,59 @@ static void test_unknown_dialect(void)
 static void test_no_memory(void)
 {
     fail_alloc_at(0);
-    int before = fail_alloc_live(), count_of_texts = 0;
-    for (int step = 0; step < RLK_STEP_COUNT; step++)
-        count_of_texts += !is_without(dialects[0].name, step);
-    for (int nth = 1; nth <= count_of_texts + 1; nth++) {
+    int before = fail_alloc_live(), allocations = 0;
+    for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++)
+        if (!is_without(dialects[0].name, step)) /* pieces are put in first */
+            allocations += rlk_steps[step].is & RLK_TEMPLATE ? 1 : 2;
+    for (int nth = 1; nth <= allocations + 1; nth++) {
         struct rlk_texts texts = {.prefix = "zz_", .schema = "s"};
         fail_alloc_at(nth);
         int result = rlk_texts_fill(&texts, &dialects[0]);
-        tap_is_int(result, nth <= count_of_texts ? -1 : 0, "memory that runs out at text %d", nth);
+        tap_is_int(result, nth <= allocations ? -1 : 0, "memory that runs out at text %d", nth);
         fail_alloc_at(0);
         rlk_texts_clear(&texts);
     }
     tap_is_int(fail_alloc_live(), before, "nothing leaks");
 }
 
+/* "*claim* lease" of the document as the list has it. */
+static void spell_out(const char *told, char *out, size_t cap)
+{
+    static const char claim[] = "*claim*";
+    bool short_form = strncmp(told, claim, strlen(claim)) == 0;
+    snprintf(out, cap, "%s%s", short_form ? RLK_CLAIM : "",
+             told + (short_form ? strlen(claim) : 0));
+}
+
+static void test_document(void)
+{
+    char line[4000], name[40], told[300], parameters[400], listed[400];
+    FILE *file = fopen("sql/README.md", "r");
+    int found = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "| `%39[a-z_]` | %299[^|]", name, told) != 2)
+            continue;
+        for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
+            if (strcmp(rlk_steps[step].name, name) != 0 || (rlk_steps[step].is & RLK_TEMPLATE))
+                continue;
+            const char *semicolon = strstr(rlk_steps[step].parameters, " ;");
+            snprintf(listed, sizeof listed, "%.*s%s ",
+                     semicolon ? (int)(semicolon - rlk_steps[step].parameters) : 300,
+                     rlk_steps[step].parameters, semicolon ? semicolon + 1 : "");
+            spell_out(told, parameters, sizeof parameters);
+            found++;
+            if (rlk_steps[step].parameters[0])
+                tap_is_str(parameters, listed, "sql/README.md has the parameters of %s", name);
+        }
+    }
+    tap_ok(found > 30, "it has all steps");
+    if (file)
+        fclose(file);
+}
+
 int main(void)
 {
+    test_document();
     test_all_steps();
     test_nothing_else();
     test_in_literals();

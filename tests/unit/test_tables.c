@@ -322,6 +322,7 @@ static void test_check_stopped(void)
 
 int main(void)
 {
+    script_home("sqlite");
     test_unusable(FAILS(RLK_SCHEMA), "missing", "rowlock install");
     test_unusable(ANSWER(.missing = true), "half installed", "rowlock install");
     test_unusable(ANSWER(.version = -1), "never written", "no rowlock has written");

@@ -788,6 +788,7 @@ static void test_keys(void)
 
 int main(void)
 {
+    script_home("sqlite");
     test_whole();
     test_empty();
     test_resume();

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A text that grows, in the library's own memory. */
-#include "rows.h"
+#include "buffer.h"
 
 #include <string.h>
+
+#include "backend.h"
 
 static bool make_room(struct rlk_buffer *b, size_t more)
 {

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ * One step as data: from its list of parameters to the values that are sent, and from the cells of the answer,
+ * whose shape is looked at here and nowhere else, to whoever reads them. */
+#include "seam.h"
+
+#define STEP_INFO(id, name, parameters, rows, columns, is) \
+    [RLK_STEP_##id] = {name, parameters, rows, columns, is},
+const struct rlk_step_info rlk_steps[RLK_STEP_COUNT] = {RLK_STEPS(STEP_INFO)};
+
+struct receiving {
+    struct rlk_sending *s;
+    const char *columns;
+    bool misfit;
+};
+
+static int take_row(void *context, const rowlock_value *cells, size_t count)
+{
+    struct receiving *r = context;
+    struct rlk_sending *s = r->s;
+    s->rows++;
+    r->misfit = !rlk_cells_fit(r->columns, cells, count);
+    int stop = r->misfit ? -1 : s->read ? s->read(s->out, cells, count) : 0;
+    r->misfit = stop < 0;
+    return stop;
+}
+
+enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sending *s)
+{
+    const struct rlk_step_info *info = &rlk_steps[s->step];
+    const struct rlk_order *order = &db->texts.order[s->step];
+    rowlock_value values[RLK_MARKERS];
+    struct receiving receiving = {.s = s, .columns = info->columns};
+    struct rlk_query query = {.step = s->step,
+                              .rings = s->rings,
+                              .own = order->own ? &values[order->own - 1] : NULL,
+                              .sql = db->texts.sql[s->step],
+                              .values = values,
+                              .count = order->count,
+                              .each = take_row,
+                              .context = &receiving};
+    s->rows = 0;
+    s->changed = 0;
+    if (!query.sql) {
+        rlk_diag_set(call, 0, NULL, "this database has no such step");
+        return RLK_UNSUPPORTED;
+    }
+    rlk_arrange(&db->texts, s->step, s->in, values);
+    enum rlk_class class = db->backend->query(db->conn, call, &query);
+    s->changed = query.changed;
+    bool told = !query.counted || !info->columns[0] || (info->is & RLK_COUNTS);
+    if (class == RLK_DONE && (!told || receiving.misfit || !rlk_rows_fit(info->rows, s->rows)))
+        return rlk_diag_misfit(call, s->step);
+    return class;
+}
+
+/* The call keeps what it says of the failure that this is about. */
+static void roll_back(rowlock_db *db, const struct rlk_call *call, enum rlk_class class)
+{
+    struct rlk_call unheard = {.deadline_us = call->deadline_us};
+    if (class != RLK_UNSENT && class != RLK_UNCERTAIN)
+        db->backend->frame(db->conn, &unheard, RLK_ROLLBACK);
+}
+
+enum rlk_class rlk_in_transaction(rowlock_db *db, struct rlk_call *call,
+                                  enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,
+                                                        void *context),
+                                  void *context)
+{
+    if (call->where != RLK_OUTSIDE || db->in_tx)
+        return run(db, call, context);
+    enum rlk_class class = db->backend->frame(db->conn, call, RLK_BEGIN);
+    if (class != RLK_DONE)
+        return class;
+    call->where = RLK_INSIDE;
+    class = run(db, call, context);
+    if (class == RLK_DONE)
+        class = db->backend->frame(db->conn, call, RLK_COMMIT);
+    else
+        roll_back(db, call, class);
+    call->where = RLK_OUTSIDE;
+    call->inside = call->tx_over = false;
+    return class;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The list of steps. A step is data: its name, which is the name of its file in sql/<dialect>/, the
+ * parameters that this file may name in braces, how many rows it answers, what their columns are,
+ * and what the database may take for granted about it. sql/README.md says what each must do.
+ *
+ *   rows      1 exactly one, ? at most one, * any number, - none
+ *   columns   a letter each, see rlk_cell_fits(); a bar stands where a short answer may end
+ *
+ * A parameter with an exclamation mark is the driver's own: it gives the value itself. Two more may
+ * be named by every step: {schema} and {prefix}. {clock} is a piece of SQL, sql/<dialect>/clock.sql.
+ * Where many are asked for at once each parameter before the semicolon is an array (RLK_ARRAYS), or
+ * all of them are in {pack} (RLK_JSON), and {count} says how many; else one is asked for at a time. */
+#ifndef RLK_STEPS_H
+#define RLK_STEPS_H
+
+#include <rowlock/value.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a step may be. */
+enum {
+    RLK_READS = 1, /* it reads only, so that nothing is lost when its answer is */
+    RLK_WIDE = 2, /* it looks at many rows, or takes long arrays: its plan depends on how many */
+    RLK_COUNTS = 4, /* a dialect may answer with the number of rows changed instead of a row */
+    RLK_TEMPLATE = 8 /* about the caller's own tables: core completes it for each table */
+};
+
+#define RLK_CLAIMANT "host pid program note"
+#define RLK_HOLDER "name slot owner token"
+#define RLK_ROW "tintimmmititt" /* and the clock when it was read */
+#define RLK_ANSWER "IBBbM|TINTIMMMITITT" /* of a try: see struct rlk_grant */
+
+#define RLK_STEPS(STEP)                                                                            \
+    STEP(SCHEMA, "schema", "", '-', "", 0) /* create everything; several statements */             \
+    STEP(DROP, "drop", "", '-', "", 0) /* remove everything */                                     \
+    STEP(FACTS, "facts", "", '1', "", RLK_READS) /* for rowlock_check(): the driver reads it */    \
+    STEP(OBJECTS, "objects", "text", '*', "ttB", RLK_READS | RLK_WIDE)                             \
+    STEP(META, "meta", "", '?', "nti", RLK_READS) /* version, identity, floor */                   \
+    STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \
+    /* locks */                                                                                    \
+    STEP(LOOK, "look", RLK_CLAIM " met", '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */      \
+    STEP(ACQUIRE_USUAL, "acquire_usual", RLK_CLAIM, '1', RLK_ANSWER, 0)                            \
+    STEP(ACQUIRE, "acquire", RLK_CLAIM, '?', RLK_ANSWER, 0)                                        \
+    STEP(ACQUIRE_ALL, "acquire_all",                                                               \
+         "name owner attempt ticket ; permits ttl " RLK_CLAIMANT " unfair pack count", '*', "iIM", \
+         0)                                                                                        \
+    STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", 0)                                         \
+    STEP(RENEW_ALL, "renew_all", RLK_HOLDER " ttl ; pack count", '*', "im", RLK_WIDE)              \
+    STEP(DOWNGRADE, "downgrade", "name owner token permits", '?', "b", RLK_COUNTS)                 \
+    STEP(RELEASE, "release", RLK_HOLDER, '?', "b", RLK_COUNTS)                                     \
+    STEP(WITHDRAW, "withdraw", "name owner attempt", '?', "b",                                     \
+         RLK_COUNTS) /* a grant by its attempt */                                                  \
+    STEP(VERIFY, "verify", RLK_HOLDER, '?', "mm", RLK_READS)                                       \
+    STEP(GUARD, "guard", RLK_HOLDER " !changes", '?', "Ib", RLK_READS)                             \
+    STEP(FENCE, "fence", "resource token", '?', "b", RLK_COUNTS)                                   \
+    /* the queue */                                                                                \
+    STEP(ENQUEUE, "enqueue", RLK_CLAIM " lease !bell", '1', "in.", 0) /* or keep the ticket */     \
+    STEP(LEAVE, "leave", "name attempt", '?', "b", RLK_COUNTS) /* give the ticket back */          \
+    STEP(AWAIT, "await", "", '-', "", 0) /* wait for a bell, where that is a statement */          \
+    STEP(RING, "ring", RLK_HOLDER " !bell", '?', ".", 0) /* whom to ring for, or the ringing */    \
+    STEP(CYCLE, "cycle", "name owner ticket", '?', "T", RLK_READS) /* a wait for itself? */        \
+    STEP(WAITERS, "waiters", "name after ticket attempt limit", '*', "tiintmmtittm",               \
+         RLK_READS | RLK_WIDE)                                                                     \
+    /* operators */                                                                                \
+    STEP(LIST, "list", "name after slot limit", '*', RLK_ROW "m", RLK_READS | RLK_WIDE)            \
+    STEP(LAST, "last", "name", '?', "im", RLK_READS) /* highest token granted for a name */        \
+    STEP(EXPIRED, "expired", "after slot older limit", '*', RLK_ROW "m", RLK_READS | RLK_WIDE)     \
+    STEP(SWEEP, "sweep", "after slot older limit", '*', RLK_ROW "m", RLK_WIDE)                     \
+    STEP(SWEEP_ONE, "sweep_one", "name slot token older", '-', "", 0)                              \
+    STEP(SWEEP_WAITERS, "sweep_waiters", "limit", '-', "", RLK_WIDE)                               \
+    STEP(FOLD, "fold", "idle limit dry", '?', "m", RLK_WIDE | RLK_COUNTS) /* into the floor */     \
+    STEP(BREAK, "break", "name token", '?', RLK_ROW "m", 0)                                        \
+    STEP(RAISE, "raise", "by", '1', "i", RLK_WIDE) /* floor and counters, after a failover */      \
+    /* keys claimed once, and walks */                                                             \
+    STEP(ONCE_CLAIM, "once_claim", "key fingerprint attempt ttl token", '-', "", 0)                \
+    STEP(ONCE_LOOK, "once_look", "key", '?', "itbT", RLK_READS)                                    \
+    STEP(ONCE_COMPLETE, "once_complete", "result key attempt", '-', "", 0)                         \
+    STEP(ONCE_PROVE, "once_prove", "key attempt", '-', "", 0) /* where a snapshot can hide it */   \
+    STEP(ONCE_ABANDON, "once_abandon", "key attempt", '-', "", 0)                                  \
+    STEP(ONCE_SWEEP, "once_sweep", "older limit", '-', "", RLK_WIDE)                               \
+    STEP(ONCE_LIST, "once_list", "first after limit", '*', "ttibMmm", RLK_READS | RLK_WIDE)        \
+    STEP(ONCE_FORGET, "once_forget", "key", '-', "", 0)                                            \
+    STEP(WALK_LOAD, "walk_load", "name", '?', "mttmmmmm", RLK_READS)                               \
+    STEP(WALK_SAVE, "walk_save", "name step position pending rows written left conflicts failed",  \
+         '-', "", 0)                                                                               \
+    STEP(WALK_END, "walk_end", "name", '-', "", 0)                                                 \
+    /* of the caller's own tables */                                                               \
+    STEP(TABLE, "table", "", '*', "", RLK_TEMPLATE) /* what its columns are */                     \
+    STEP(ROW_UPDATE, "row_update", "", '*', "", RLK_TEMPLATE) /* one row */                        \
+    STEP(ROW_INSERT, "row_insert", "", '*', "", RLK_TEMPLATE)                                      \
+    STEP(ROW_REMOVE, "row_remove", "", '*', "", RLK_TEMPLATE)                                      \
+    STEP(ROW_READ, "row_read", "", '*', "", RLK_TEMPLATE)                                          \
+    STEP(ROW_LOCK, "row_lock", "", '*', "", RLK_TEMPLATE) /* where reading does not lock */        \
+    STEP(ROWS_UPDATE, "rows_update", "", '*', "", RLK_TEMPLATE) /* many rows, where one */         \
+    STEP(ROWS_INSERT, "rows_insert", "", '*', "", RLK_TEMPLATE) /* statement takes them */         \
+    STEP(ROWS_REMOVE, "rows_remove", "", '*', "", RLK_TEMPLATE)                                    \
+    STEP(ROWS_FIND, "rows_find", "", '*', "", RLK_TEMPLATE) /* which versions they have */         \
+    STEP(ROWS_MARKED, "rows_marked", "", '*', "", RLK_TEMPLATE) /* what was done to them */        \
+    STEP(ROWS_PAGE, "rows_page", "", '*', "", RLK_TEMPLATE) /* a walk */                           \
+    STEP(ROWS_COUNT, "rows_count", "", '*', "", RLK_TEMPLATE)
+
+#define RLK_CLAIM "name permits owner attempt ttl " RLK_CLAIMANT " ticket unfair joins"
+
+#define RLK_STEP_ID(id, name, parameters, rows, columns, is) RLK_STEP_##id,
+enum rlk_step { RLK_STEP_NONE, RLK_STEPS(RLK_STEP_ID) RLK_STEP_COUNT };
+#undef RLK_STEP_ID
+
+struct rlk_step_info {
+    const char *name, *parameters;
+    char rows;
+    const char *columns;
+    int is;
+};
+extern const struct rlk_step_info rlk_steps[RLK_STEP_COUNT];
+
+#endif

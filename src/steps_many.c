@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * The steps of many locks at once: as arrays, as one JSON text, or one after the other in a transaction. */
+#include "buffer.h"
+#include "seam.h"
+
+#include <string.h>
+
+enum { COLUMNS_MAX = 5, VALUES_MAX = 16 };
+
+/* Rows of so many values each; those that all of them share; and where pack and count stand behind these. */
+struct many {
+    size_t width, shared;
+    rowlock_value in[VALUES_MAX];
+    struct rlk_buffer part[COLUMNS_MAX];
+};
+
+/* ---- writing */
+
+static void add_quoted(struct rlk_buffer *b, const char *text, size_t length)
+{
+    rlk_buffer_text(b, "\"");
+    for (const char *end = text + length; text < end;) {
+        size_t plain = strcspn(text, "\"\\");
+        rlk_buffer_add(b, text, plain);
+        text += plain;
+        if (text < end) {
+            rlk_buffer_text(b, "\\");
+            rlk_buffer_add(b, text++, 1);
+        }
+    }
+    rlk_buffer_text(b, "\"");
+}
+
+static void add_hex(struct rlk_buffer *b, const char *text, size_t length)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char pairs[2 * RLK_TEXT_MAX + 2];
+    size_t filled = 0;
+    pairs[filled++] = '"';
+    for (size_t i = 0; i < length && i < RLK_TEXT_MAX; i++) {
+        pairs[filled++] = digits[(unsigned char)text[i] >> 4];
+        pairs[filled++] = digits[(unsigned char)text[i] & 15];
+    }
+    pairs[filled++] = '"';
+    rlk_buffer_add(b, pairs, filled);
+}
+
+/* {"a","b"} for each column, or [["61",1],["62",2]], whose texts are hexadecimal. */
+static void add_row(struct many *m, const rowlock_value *row, bool first, enum rlk_packing packing)
+{
+    bool json = packing == RLK_JSON;
+    for (size_t i = 0; i < m->width; i++) {
+        struct rlk_buffer *b = &m->part[json ? 0 : i];
+        if (json)
+            rlk_buffer_text(b, i > 0 ? "," : first ? "[[" : ",[");
+        else
+            rlk_buffer_text(b, first ? "{" : ",");
+        if (row[i].kind != ROWLOCK_TEXT)
+            rlk_buffer_number(b, row[i].number);
+        else if (json)
+            add_hex(b, row[i].text, row[i].length);
+        else
+            add_quoted(b, row[i].text, row[i].length);
+    }
+    if (json)
+        rlk_buffer_text(&m->part[0], "]");
+}
+
+static bool end_rows(struct many *m, size_t count, enum rlk_packing packing)
+{
+    bool written = true;
+    size_t parts = packing == RLK_JSON ? 1 : m->width;
+    for (size_t i = 0; i < parts; i++) {
+        rlk_buffer_text(&m->part[i], packing == RLK_JSON ? "]" : "}");
+        written = written && !m->part[i].no_memory;
+        m->in[packing == RLK_JSON ? m->width + m->shared : i] =
+            rowlock_textn(ROWLOCK_TEXT, m->part[i].text, m->part[i].length);
+    }
+    m->in[m->width + m->shared + 1] = rowlock_int((int64_t)count);
+    return written;
+}
+
+static enum rlk_class send_many(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
+                                struct many *m, bool written, rlk_cells_fn *read, void *out)
+{
+    struct rlk_sending s = {.step = step, .in = m->in, .read = read, .out = out};
+    enum rlk_class class = written ? rlk_send(db, call, &s) : RLK_NOMEM;
+    for (size_t i = 0; i < COLUMNS_MAX; i++)
+        rlk_buffer_clear(&m->part[i]);
+    return class;
+}
+
+/* ---- renewing */
+
+struct renewing {
+    struct rlk_lease *leases;
+    size_t count;
+    int64_t now_us;
+};
+
+static void lease_values(const struct rlk_lease *lease, rowlock_value *out)
+{
+    out[0] = rowlock_text(lease->held.name);
+    out[1] = rowlock_int(lease->held.slot);
+    out[2] = rowlock_text(lease->held.owner);
+    out[3] = rowlock_int(lease->held.token);
+    out[4] = rowlock_int(lease->ttl_us);
+}
+
+/* The number counts from 1; 0 stands for all. The first clock is the earliest: the others' leases last longer. */
+static int read_renewed(void *out, const rowlock_value *cells, size_t count)
+{
+    struct renewing *r = out;
+    int64_t n = cells[0].number;
+    (void)count;
+    if (n < 0 || n > (int64_t)r->count)
+        return -1;
+    for (size_t i = 0; n == 0 && i < r->count; i++)
+        r->leases[i].renewed = true;
+    if (n > 0)
+        r->leases[n - 1].renewed = true;
+    if (r->now_us == 0)
+        r->now_us = cells[1].number;
+    return 0;
+}
+
+static enum rlk_class renew_each(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct renewing *r = context;
+    enum rlk_class class = RLK_DONE;
+    for (size_t i = 0; class == RLK_DONE && i < r->count; i++) {
+        struct renewing one = {.leases = &r->leases[i], .count = 1, .now_us = r->now_us};
+        struct many m = {.width = 5};
+        lease_values(&r->leases[i], m.in);
+        class = send_many(db, call, RLK_STEP_RENEW_ALL, &m, true, read_renewed, &one);
+        r->now_us = one.now_us;
+    }
+    return class;
+}
+
+enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct rlk_lease *leases,
+                                  size_t count, int64_t *now_us)
+{
+    enum rlk_packing packing = db->backend->packing;
+    struct renewing r = {.leases = leases, .count = count};
+    struct many m = {.width = 5};
+    enum rlk_class class;
+    for (size_t i = 0; packing != RLK_SINGLY && i < count; i++) {
+        rowlock_value row[5];
+        lease_values(&leases[i], row);
+        add_row(&m, row, i == 0, packing);
+    }
+    if (packing == RLK_SINGLY)
+        class = rlk_in_transaction(db, call, renew_each, &r);
+    else
+        class = send_many(db, call, RLK_STEP_RENEW_ALL, &m, end_rows(&m, count, packing),
+                          read_renewed, &r);
+    *now_us = r.now_us;
+    for (size_t i = 0; class != RLK_DONE && i < count; i++)
+        leases[i].renewed = false;
+    return class;
+}
+
+/* ---- acquiring */
+
+struct acquiring {
+    const struct rlk_claim *claims;
+    size_t count;
+    struct rlk_grant *grants;
+    size_t granted, refused, which;
+};
+
+/* One row for each grant, or one without a token, which says who was the first not to be had. */
+static int read_granted(void *out, const rowlock_value *cells, size_t count)
+{
+    enum { NUMBER, TOKEN, NOW };
+    struct acquiring *a = out;
+    int64_t n = cells[NUMBER].number;
+    bool none = cells[TOKEN].kind == ROWLOCK_NULL;
+    (void)count;
+    if (n < 1 || n > (int64_t)a->count || a->refused > 0 || a->grants[n - 1].row.token != 0)
+        return -1;
+    a->which = (size_t)n - 1;
+    a->granted += !none;
+    a->refused += none;
+    if (none)
+        return a->granted > 0 ? -1 : 0;
+    if (cells[TOKEN].number < 1 || cells[NOW].kind == ROWLOCK_NULL)
+        return -1;
+    a->grants[n - 1].outcome = RLK_GRANTED;
+    rlk_row_of_claim(&a->claims[n - 1], cells[TOKEN].number, cells[NOW].number,
+                     &a->grants[n - 1].row);
+    return 0;
+}
+
+/* What concerns all of them alike is said by the first. */
+static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
+{
+    const struct rlk_claim *first = a->claims;
+    struct many m = {.width = 4,
+                     .shared = 7,
+                     .in = {[4] = rowlock_int(first->permits),
+                            rowlock_int(first->ttl_us),
+                            rowlock_text(first->host),
+                            rowlock_int(first->pid),
+                            rowlock_text(first->program),
+                            rowlock_text(first->note),
+                            rowlock_bool(first->unfair)}};
+    for (size_t i = 0; i < a->count; i++) {
+        const struct rlk_claim *claim = &a->claims[i];
+        const rowlock_value row[] = {rowlock_text(claim->name), rowlock_text(claim->owner),
+                                     rowlock_int(claim->attempt), rowlock_int(claim->ticket)};
+        add_row(&m, row, i == 0, db->backend->packing);
+    }
+    bool written = end_rows(&m, a->count, db->backend->packing);
+    enum rlk_class class = send_many(db, call, RLK_STEP_ACQUIRE_ALL, &m, written, read_granted, a);
+    if (class == RLK_DONE && a->refused == 0 && a->granted < a->count)
+        return rlk_diag_misfit(call, RLK_STEP_ACQUIRE_ALL);
+    return class;
+}
+
+static bool in_the_way(const struct rlk_grant *grant)
+{
+    return grant->outcome != RLK_GRANTED;
+}
+
+/* RLK_CONTENTION without a word, where one is not to be had: so that all are rolled back. */
+static enum rlk_class acquire_each(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct acquiring *a = context;
+    for (size_t i = 0; i < a->count; i++) {
+        enum rlk_class class = rlk_step_try(db, call, &a->claims[i], &a->grants[i]);
+        if (class != RLK_DONE)
+            return class;
+        if (in_the_way(&a->grants[i])) {
+            a->which = i;
+            a->refused = 1;
+            return RLK_CONTENTION;
+        }
+    }
+    return RLK_DONE;
+}
+
+/* Looked at before anything is written: a lock that is held takes no write lock. */
+static enum rlk_class acquire_singly(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
+{
+    bool any_free = false;
+    for (size_t i = 0; i < a->count && !a->refused; i++) {
+        enum rlk_class class = rlk_step_look(db, call, &a->claims[i], &a->grants[i]);
+        if (class != RLK_DONE)
+            return class;
+        a->refused = a->grants[i].outcome == RLK_HELD || a->grants[i].outcome == RLK_BEHIND;
+        any_free = any_free || in_the_way(&a->grants[i]);
+        a->which = a->refused ? i : 0;
+    }
+    if (a->refused || !any_free)
+        return RLK_DONE;
+    enum rlk_class class = rlk_in_transaction(db, call, acquire_each, a);
+    return a->refused ? RLK_DONE : class;
+}
+
+enum rlk_class rlk_step_acquire_all(rowlock_db *db, struct rlk_call *call,
+                                    const struct rlk_claim *claims, size_t count,
+                                    struct rlk_grant *out, size_t *which)
+{
+    struct acquiring a = {.claims = claims, .count = count, .grants = out};
+    bool singly = db->backend->packing == RLK_SINGLY;
+    enum rlk_class class = singly ? acquire_singly(db, call, &a) : acquire_packed(db, call, &a);
+    if (class != RLK_DONE)
+        return class;
+    *which = a.which;
+    if (a.refused && !singly)
+        out[a.which] = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
+    for (size_t i = 0; !a.refused && i < count; i++)
+        rlk_step_note_taken(db, call, &claims[i], out[i].row.token);
+    return RLK_DONE;
+}
