@@ -132,7 +132,9 @@ BUILD := build/$(shell printf '%s' '$(subst ','\'',$(FLAGS_TEXT))' | cksum | cut
 
 CORE_SRCS := $(sort $(wildcard src/*.c src/rows/*.c))
 CORE_OBJS := $(CORE_SRCS:%.c=$(BUILD)/%.o)
-BACKEND_OBJS := $(BACKENDS:%=$(BUILD)/src/backend/%.o)
+# A driver is a file src/backend/NAME.c, or a folder src/backend/NAME/.
+driver_objs = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/backend/$(1).c src/backend/$(1)/*.c)))
+BACKEND_OBJS := $(foreach b,$(BACKENDS),$(call driver_objs,$(b)))
 LIB_OBJS := $(CORE_OBJS) $(BACKEND_OBJS)
 CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c)))
 # Files of GRANT examples are for people. All others are steps of the protocol.
@@ -171,9 +173,9 @@ $(BUILD)/%.o: %.c | libraries-found
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Only a driver sees its database's header. SQL texts are longer than C promises to take as one literal.
-$(BUILD)/src/backend/postgres.o: OBJ_CFLAGS = $(POSTGRES_CFLAGS)
-$(BUILD)/src/backend/mysql.o: OBJ_CFLAGS = $(MYSQL_CFLAGS)
-$(BUILD)/src/backend/sqlite.o: OBJ_CFLAGS = $(SQLITE_CFLAGS)
+$(call driver_objs,postgres): OBJ_CFLAGS = $(POSTGRES_CFLAGS)
+$(call driver_objs,mysql): OBJ_CFLAGS = $(MYSQL_CFLAGS)
+$(call driver_objs,sqlite): OBJ_CFLAGS = $(SQLITE_CFLAGS)
 $(BUILD)/src/statements.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
 $(BUILD)/src/statements.o: $(BUILD)/statements.inc
 $(CLI_OBJS): OBJ_CFLAGS = $(CLI_CFLAGS)
@@ -422,10 +424,10 @@ demo:
 
 # --- Lint and format
 
-C_FILES = $(wildcard include/rowlock/*.h src/*.[ch] src/*/*.[ch] examples/*.[ch] tests/*/*.[ch])
+C_FILES = $(wildcard include/rowlock/*.h src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] examples/*.[ch] tests/*/*.[ch])
 SHELL_FILES = .ci/run $(wildcard tools/*.sh tests/*/*.sh tests/*/*.t examples/*.sh)
 # A driver, test or example whose database is not built in has no header to be read with.
-TIDY_FILES = $(call for_backends,$(wildcard src/*.c src/*/*.c))
+TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/backend/%/%),$(call for_backends,$(wildcard src/*.c src/*/*.c src/backend/*/*.c)))
 MAN_PAGES = $(wildcard docs/man/*.[1-9])
 
 .PHONY: lint run-lint lint-c lint-shell lint-man format format-check

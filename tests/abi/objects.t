@@ -16,26 +16,27 @@ undefined() {
 }
 
 core=("$build"/src/*.o "$build"/src/rows/*.o)
-drivers=("$build"/src/backend/*.o)
+shopt -s nullglob
+drivers=("$build"/src/backend/*.o "$build"/src/backend/*/*.o)
+shopt -u nullglob
 postgres='(PQ|pq|lo_)[A-Za-z]+'
 mysql='(mysql|mariadb|ma)_[a-z0-9_]+'
 sqlite='sqlite3_[a-z0-9_]+'
 
 is "core objects name no vendor's symbol" "$(undefined "($postgres|$mysql|$sqlite)" "${core[@]}")" ""
 
+# What a driver's files call of each other begins with a prefix of its own.
 for driver in "${drivers[@]}"; do
-    case $driver in
-        *postgres.o) others="$mysql|$sqlite" ;;
-        *mysql.o) others="$postgres|$sqlite" ;;
-        *sqlite.o) others="$postgres|$mysql" ;;
-        *) others="$postgres|$mysql|$sqlite" ;;
+    name=${driver#"$build"/src/backend/}
+    name=${name%.o}
+    case $name in
+        postgres*) others="$mysql|$sqlite" drivers_of_others='(my|lite)_.*' ;;
+        mysql*) others="$postgres|$sqlite" drivers_of_others='(pg|lite)_.*' ;;
+        sqlite*) others="$postgres|$mysql" drivers_of_others='(pg|my)_.*' ;;
+        *) others="$postgres|$mysql|$sqlite" drivers_of_others='(pg|my|lite)_.*' ;;
     esac
-    name=$(basename "$driver" .o)
-    is "the $name driver names no other vendor's symbol" "$(undefined "($others)" "$driver")" ""
-    if [ "$name" != mysql ]; then
-        is "the $name driver does not refer to another driver" \
-            "$(undefined 'rlk_mysql_.*' "$driver")" ""
-    fi
+    is "$name names no other vendor's symbol" "$(undefined "($others)" "$driver")" ""
+    is "$name does not refer to another driver" "$(undefined "$drivers_of_others" "$driver")" ""
 done
 
 ends='(exit|_exit|_Exit|abort|quick_exit|__assert_fail)'

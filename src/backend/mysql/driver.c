@@ -24,7 +24,7 @@
  * it on another server, nobody rings. A wait for a bell is whole seconds on MySQL, so it may overrun its
  * deadline by half of one; a shorter one is none.
  */
-#include "../backend.h"
+#include "../../backend.h"
 
 #include <mysql.h>
 
@@ -41,7 +41,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../url.h"
+#include "../../url.h"
 
 extern const struct rlk_backend rlk_backend_mysql;
 
