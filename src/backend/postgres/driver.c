@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../backend.h"
+#include "../../backend.h"
 
 enum {
     OLDEST_SERVER = 120000,
