@@ -14,7 +14,7 @@
  * All who use a file are on one machine. So a waiter's ticket says where a datagram reaches it, and
  * whoever changes what the first in line waits for sends it one (see "bells").
  */
-#include "../backend.h"
+#include "../../backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
