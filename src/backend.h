@@ -330,6 +330,11 @@ struct rlk_backend {
     char marker; /* of a parameter: '?' or '$' */
     bool numbered; /* with its number after it */
     bool local; /* a statement costs no round trip */
+    bool backslash_escapes; /* within the quotes of a text */
+    bool has_policies; /* rows can be seen that cannot be locked */
+    bool
+        locks_rows_first; /* the rows of a pack, in the caller's transaction, to lock them in order */
+    bool tells_no_rows; /* a change of a pack says how many rows it was done to, and not which */
     enum rlk_packing packing;
 
     /* Connect. Whatever it returns, close() is called once and must cope. texts is filled by core

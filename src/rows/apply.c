@@ -411,8 +411,7 @@ static int look_after_rows(struct batch *b, bool inside)
         result = send_pack(b, &shape, take_found, &asking);
     /* What cannot be locked, but read, is hidden by a policy: see rlk_read_row(). */
     bool locked = shape.keep != RLK_KEEP_NOTHING;
-    if (result == ROWLOCK_OK && locked && b->t->db->backend->packing == RLK_ARRAYS &&
-        any_untold(b)) {
+    if (result == ROWLOCK_OK && locked && b->t->db->backend->has_policies && any_untold(b)) {
         shape.keep = RLK_KEEP_NOTHING;
         b->unlocked = true;
         result = send_pack(b, &shape, take_found, &asking);
@@ -506,7 +505,7 @@ static int look_after_strangers(struct batch *b)
 static int apply_chunk(struct batch *b, bool inside)
 {
     bool theirs = inside && b->t->db->adopted;
-    bool locks = theirs && b->t->db->backend->packing == RLK_ARRAYS && b->op != RLK_INSERT;
+    bool locks = theirs && b->t->db->backend->locks_rows_first && b->op != RLK_INSERT;
     struct rlk_asking asking = {.was_uncertain = false};
     int result = locks ? lock_rows(b) : ROWLOCK_OK;
     struct rlk_shape shape = shape_of(b, true);
@@ -519,7 +518,7 @@ static int apply_chunk(struct batch *b, bool inside)
     if (result == ROWLOCK_OK)
         result = look_after_strangers(b);
     bool some = asking.query.changed > 0 || b->op == RLK_INSERT;
-    b->unnamed = b->told == 0 && some && b->t->db->backend->packing == RLK_JSON;
+    b->unnamed = b->told == 0 && some && b->t->db->backend->tells_no_rows;
     return result;
 }
 

@@ -389,7 +389,7 @@ int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t
         return result;
     if (!changes)
         return rlk_fail(t->db, ROWLOCK_EINVAL, "changes must not be NULL");
-    bool kinds = uses_set(&b), marks = t->db->backend->packing == RLK_JSON;
+    bool kinds = uses_set(&b), marks = t->db->backend->tells_no_rows;
     b.order = rlk_alloc(count * sizeof *b.order);
     b.kinds = kinds ? rlk_alloc((t->parameters + 1) * sizeof *b.kinds) : NULL;
     b.marks = marks ? rlk_alloc(count) : NULL;

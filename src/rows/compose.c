@@ -91,9 +91,8 @@ static void add_value(struct composer *c, size_t index)
 /* ---- the caller's own SQL */
 
 /* Behind a quoted text or a comment that begins at sql, or sql itself. */
-static const char *skip_quoted(const char *sql, char our_quote)
+static const char *skip_quoted(const char *sql, bool backslash_escapes)
 {
-    bool backslashes = our_quote == '`'; /* escape in the texts of MySQL */
     if (sql[0] == '-' && sql[1] == '-')
         return sql + strcspn(sql, "\n");
     if (sql[0] == '/' && sql[1] == '*') {
@@ -104,16 +103,16 @@ static const char *skip_quoted(const char *sql, char our_quote)
         return sql;
     const char *at = sql + 1;
     while (*at && *at != *sql)
-        at += backslashes && *at == '\\' && at[1] ? 2 : 1;
+        at += backslash_escapes && *at == '\\' && at[1] ? 2 : 1;
     return *at ? at + 1 : at;
 }
 
 /* Calls back for each part: a text, or a parameter (NULL). */
-static size_t split_set(const char *sql, char quote, struct composer *c)
+static size_t split_set(const char *sql, bool backslash_escapes, struct composer *c)
 {
     size_t count = 0;
     while (*sql) {
-        const char *end = skip_quoted(sql, quote);
+        const char *end = skip_quoted(sql, backslash_escapes);
         bool parameter = end == sql && *sql == '?' && sql[1] != '?';
         const char *from = end == sql && *sql == '?' ? sql + 1 : sql; /* ?? is written as ? */
         if (end == sql)
@@ -128,15 +127,15 @@ static size_t split_set(const char *sql, char quote, struct composer *c)
     return count;
 }
 
-size_t rlk_count_parameters(const char *sql, char quote)
+size_t rlk_count_parameters(const char *sql, bool backslash_escapes)
 {
-    return split_set(sql, quote, NULL);
+    return split_set(sql, backslash_escapes, NULL);
 }
 
-bool rlk_ends_comments(const char *sql, char quote)
+bool rlk_ends_comments(const char *sql, bool backslash_escapes)
 {
     while (*sql) {
-        const char *end = skip_quoted(sql, quote);
+        const char *end = skip_quoted(sql, backslash_escapes);
         if (sql[0] == '/' && sql[1] == '*' && (end - sql < 4 || memcmp(end - 2, "*/", 2) != 0))
             return false;
         sql = end == sql ? sql + 1 : end;
@@ -160,7 +159,7 @@ static void write_set(struct composer *c)
     if (!c->shape.sets)
         return;
     if (c->shape.kinds)
-        split_set(c->t->set, c->backend->quote, c);
+        split_set(c->t->set, c->backend->backslash_escapes, c);
     for (size_t i = 0; !c->shape.kinds && i < c->t->columns; i++) {
         rlk_buffer_text(&c->out, i ? ", " : "");
         rlk_buffer_text(&c->out, c->t->all[c->t->keys + i].name);

@@ -129,9 +129,9 @@ int rlk_compose_plain(rowlock_db *db, const char *template, struct rlk_text *out
 void rlk_text_clear(struct rlk_text *text);
 char *rlk_quote(const char *name, char quote);
 /* How many parameters the caller's SQL has. */
-size_t rlk_count_parameters(const char *sql, char quote);
+size_t rlk_count_parameters(const char *sql, bool backslash_escapes);
 /* Does each of its comments end? One that does not would swallow what stands behind it. */
-bool rlk_ends_comments(const char *sql, char quote);
+bool rlk_ends_comments(const char *sql, bool backslash_escapes);
 
 /* pack.c: what is sent for the rows order[0 … count - 1] of changes. */
 struct rlk_pack {

@@ -134,8 +134,8 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
     /* A lock that was waited for may have been on a row that was deleted, and made again, meanwhile. */
     if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0)
         result = ask_for_row(t, key, keep, page);
-    bool has_policies = t->db->backend->packing == RLK_ARRAYS;
-    if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0 && has_policies)
+    if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0 &&
+        t->db->backend->has_policies)
         result = ask_unlocked(t, key, keep, page, &hidden);
     if (result == ROWLOCK_OK)
         result = rlk_page_end(t, page);
@@ -188,7 +188,7 @@ static int check_set(rowlock_db *db, const rowlock_table_options *o)
         return ROWLOCK_OK;
     if (o->set[strspn(o->set, " \t\r\n")] == '\0')
         return rlk_fail(db, ROWLOCK_EINVAL, "set is empty; NULL sets the columns");
-    if (!rlk_ends_comments(o->set, db->backend->quote))
+    if (!rlk_ends_comments(o->set, db->backend->backslash_escapes))
         return rlk_fail(db, ROWLOCK_EINVAL, "a comment in set does not end");
     return ROWLOCK_OK;
 }
@@ -278,7 +278,7 @@ static bool copy_names(rowlock_table *t, const rowlock_table_options *o, const c
     bool copied = t->said && t->name && t->all && (!o->set || (t->set = rlk_strdup(o->set)));
     for (size_t i = 0; copied && i < rlk_all_of(t); i++)
         copied = (t->all[i].name = rlk_quote(names[i], quote)) != NULL;
-    t->parameters = t->set ? rlk_count_parameters(t->set, quote) : 0;
+    t->parameters = t->set ? rlk_count_parameters(t->set, t->db->backend->backslash_escapes) : 0;
     return copied;
 }
 

@@ -41,7 +41,7 @@ static void compose_update(rowlock_table *table, char quote, const char *set)
     for (size_t i = 0; i < PARAMETERS_MAX; i++)
         kinds[i] = ROWLOCK_INT;
     shape.kinds = set ? kinds : NULL;
-    fuzz_must(!set || table->parameters == rlk_count_parameters(set, quote));
+    fuzz_must(!set || table->parameters == rlk_count_parameters(set, quote == '`'));
     const struct rlk_text *text = rlk_compose(table, &shape);
     fuzz_must(text && count_values(text) >= (set ? table->parameters : table->columns));
 }
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     script_dialect(dialects[dialect]);
     rowlock_db *db = script_open(NULL);
     check_quote(name, quote);
-    rlk_ends_comments(name, quote);
+    rlk_ends_comments(name, quote == '`');
     open_and_compose(db, quote, name, NULL);
     if (set)
         open_and_compose(db, quote, name, set);

@@ -1242,6 +1242,8 @@ void script_dialect(const char *name)
     backend.marker = postgres ? '$' : '?';
     backend.numbered = !mysql;
     backend.packing = postgres ? RLK_ARRAYS : mysql ? RLK_JSON : RLK_SINGLY;
+    backend.has_policies = backend.locks_rows_first = postgres;
+    backend.backslash_escapes = backend.tells_no_rows = mysql;
 }
 
 /* "mariadb" stands for a database that is known but not built in. */

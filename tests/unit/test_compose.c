@@ -288,14 +288,14 @@ static void test_own_sql(void)
 
 static void test_counting(void)
 {
-    tap_is_int((long long)rlk_count_parameters("", '"'), 0, "no SQL, no parameter");
-    tap_is_int((long long)rlk_count_parameters("a = ?, b = ?", '"'), 2, "two of them");
-    tap_is_int((long long)rlk_count_parameters("a = ????? + '?' -- ?", '`'), 1,
+    tap_is_int((long long)rlk_count_parameters("", false), 0, "no SQL, no parameter");
+    tap_is_int((long long)rlk_count_parameters("a = ?, b = ?", false), 2, "two of them");
+    tap_is_int((long long)rlk_count_parameters("a = ????? + '?' -- ?", true), 1,
                "two question marks, and a third");
-    tap_is_int((long long)rlk_count_parameters("a = '\\' + ? + '?'", '`'), 1,
+    tap_is_int((long long)rlk_count_parameters("a = '\\' + ? + '?'", true), 1,
                "a backslash hides a quote on MySQL");
-    tap_is_int((long long)rlk_count_parameters("a = '\\' + ? + '?'", '"'), 1, "and nowhere else");
-    tap_is_int((long long)rlk_count_parameters("a = 7 - ? / ? * ?", '"'), 3,
+    tap_is_int((long long)rlk_count_parameters("a = '\\' + ? + '?'", false), 1, "and nowhere else");
+    tap_is_int((long long)rlk_count_parameters("a = 7 - ? / ? * ?", false), 3,
                "signs that begin no comment");
 }
 

@@ -2462,6 +2462,8 @@ const struct rlk_backend rlk_backend_mysql = {
     .quote = '`',
     .marker = '?',
     .packing = RLK_JSON,
+    .backslash_escapes = true,
+    .tells_no_rows = true,
 
     .open = open_conn,
     .adopt = adopt,
