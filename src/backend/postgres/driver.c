@@ -521,13 +521,15 @@ static const char HELLO[] =
     " pg_catalog.set_config('lock_timeout', $3::text, false) END"
     " FROM (SELECT pg_catalog.pg_backend_pid() = $1::int OR $4::boolean AS ours OFFSET 0) h";
 
-/* A pid alone may be another's by now. What waits for a standby is committed already, and would become
- * visible although no standby has it. */
+/* A pid alone may be another's by now. A pooler in session mode may have given the session back to us; then
+ * its last statement is over. What waits for a standby is committed already, and would become visible
+ * although no standby has it. */
 static const char END_SESSION[] =
     "/* rowlock:hello */ SELECT pg_catalog.pg_terminate_backend(pid)"
     " FROM pg_catalog.pg_stat_activity"
     " WHERE usename = current_user AND wait_event IS DISTINCT FROM 'SyncRep'"
-    " AND pid::text || ' ' || pg_catalog.date_part('epoch', backend_start)::text = $1::text";
+    " AND pid <> pg_catalog.pg_backend_pid() AND pid::text || ' ' || pg_catalog.date_part('epoch', "
+    "backend_start)::text = $1::text";
 
 static enum rlk_class end_session(struct pg *p, struct rlk_call *call, const char *session)
 {
