@@ -340,7 +340,7 @@ check-asan:
 check-ubsan:
 	@$(MAKE) --no-print-directory check SANITIZE=undefined
 check-tsan:
-	@setarch -R $(MAKE) --no-print-directory check SANITIZE=thread ROWLOCK_TEST_SLOWDOWN=10
+	@setarch -R $(MAKE) --no-print-directory check SANITIZE=thread ROWLOCK_TEST_SLOWDOWN=10 ROWLOCK_TEST_TIMEOUT=1200
 
 ## check-valgrind: unit, contract and fault tests under valgrind
 check-valgrind:
