@@ -394,7 +394,8 @@ static enum rlk_class open_file(struct connection *conn, struct rlk_call *call, 
         return refuse(call, RLK_SCHEMA, "there is no such file yet");
     if (create && !in_memory)
         make_private(conn->path);
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
+    /* No mutex: a handle belongs to one thread at a time. */
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int code = sqlite3_open_v2(conn->path, &conn->db, flags, NULL);
     if (!conn->db)
         return RLK_NOMEM;
