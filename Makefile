@@ -138,8 +138,8 @@ BACKEND_OBJS := $(foreach b,$(BACKENDS),$(call driver_objs,$(b)))
 LIB_OBJS := $(CORE_OBJS) $(BACKEND_OBJS)
 CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c)))
 # Files of GRANT examples are for people. All others are steps of the protocol.
-SQL_DIRS := $(wildcard sql/*/)
-SQL_FILES := $(filter-out %/grants.sql,$(sort $(wildcard sql/*/*.sql)))
+SQL_DIRS := $(wildcard sql/*/ sql/*/*/)
+SQL_FILES := $(filter-out %/grants.sql,$(sort $(wildcard sql/*/*.sql sql/*/*/*.sql)))
 
 LIB_A := $(BUILD)/librowlock.a
 LIB_SO := $(BUILD)/$(SOFILE)

@@ -206,11 +206,13 @@ static void judge_privileges(struct checking *c, const struct rlk_facts *f)
 {
     if (f->reads_only && !f->may_lock)
         report(c, "privileges", "may only read", ROWLOCK_WARNING,
-               "enough to list, show and check; to take locks, grant what sql/*/grants.sql says");
+               "enough to list, show and check; to take locks, grant what sql/*/install/grants.sql "
+               "says");
     else
         report(c, "privileges", f->may_lock ? "may take locks" : "may not take locks",
                f->may_lock ? ROWLOCK_FINE : ROWLOCK_BAD,
-               "grant all that sql/*/grants.sql says; if a table or routine was dropped, install "
+               "grant all that sql/*/install/grants.sql says; if a table or routine was dropped, "
+               "install "
                "again");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of steps. A step is data: its name, which is the name of its file in sql/<dialect>/, the
+ * The list of steps. A step is data: its name, which is the name of its file below sql/<dialect>/, the
  * parameters that this file may name in braces, how many rows it answers, what their columns are,
  * and what the database may take for granted about it. sql/README.md says what each must do.
  *

@@ -1,8 +1,8 @@
-# Turns sql/<dialect>/<step>.sql files into C tables of statements, one table for each dialect.
+# Turns sql/<dialect>/<folder>/<step>.sql files into C tables of statements, one table for each dialect.
 #
-# usage: awk -f tools/embed-sql.awk sql/mysql/*.sql sql/postgres/*.sql … > statements.inc
+# usage: awk -f tools/embed-sql.awk sql/mysql/*/*.sql sql/postgres/*/*.sql … > statements.inc
 #
-# The files of one dialect must follow each other. The output is
+# The files of one dialect must follow each other, and no two of them have the same name. The output is
 #     static const struct rlk_statement rlk_<dialect>_statements[] = { { "<step>", "<text>" }, … };
 # Blank lines and lines that are nothing but a `--` comment are for the reader of the file and are
 # left out. `DELIMITER` is a word of the mysql shell, not of the server: such lines are left out, and
@@ -46,11 +46,11 @@ function open_file(    parts, count)
 {
     close_step()
     count = split(FILENAME, parts, "/")
-    if (count < 2)
-        fail("no dialect folder in the name " FILENAME)
-    if (parts[count - 1] != dialect) {
+    if (count < 3 || parts[1] != "sql")
+        fail(FILENAME " is not in a folder of sql/")
+    if (parts[2] != dialect) {
         close_dialect()
-        dialect = parts[count - 1]
+        dialect = parts[2]
         if (dialect in seen)
             fail("the files of " dialect " do not follow each other")
         seen[dialect] = 1
@@ -59,6 +59,9 @@ function open_file(    parts, count)
     }
     step = parts[count]
     sub(/\.sql$/, "", step)
+    if ((dialect, step) in seen)
+        fail("two files of " dialect " have the name " step)
+    seen[dialect, step] = 1
     step_file = FILENAME
     lines = 0
     delimiter = ";"

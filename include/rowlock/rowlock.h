@@ -627,7 +627,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_fence(rowlock_db *db, const char *res
 /* ---------------------------------------------------------------- administration */
 
 /* Create our tables, or do nothing if they are there. Harmless when repeated, or done by many at once.
- * OK; EDENIED (ask a DBA to run sql/<database>/schema.sql); ESCHEMA (newer or foreign tables there,
+ * OK; EDENIED (ask a DBA to run sql/<database>/install/schema.sql); ESCHEMA (newer or foreign tables there,
  * or objects by our names that somebody prepared). */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
 

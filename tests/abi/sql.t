@@ -5,27 +5,27 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql | grep -vE '^(grants|await|ring|look|sweep|sweep_one|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|find|marked))\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|await|ring|look|sweep|sweep_one|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|find|marked))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
 is "sqlite has the steps of postgres" "$(steps sqlite)" "$(steps postgres)"
-is "await is a statement on mysql alone" "$(echo sql/*/await.sql)" sql/mysql/await.sql
-is "postgres rings in its functions" "$(echo sql/*/ring.sql)" "sql/mysql/ring.sql sql/sqlite/ring.sql"
-is "acquire_all is one on the servers" "$(echo sql/*/acquire_all.sql)" "sql/mysql/acquire_all.sql sql/postgres/acquire_all.sql"
-is "once_prove is a statement on postgres alone" "$(echo sql/*/once_prove.sql)" sql/postgres/once_prove.sql
-is "row_lock is a statement on sqlite alone" "$(echo sql/*/row_lock.sql)" sql/sqlite/row_lock.sql
-is "rows_marked is a statement on mysql alone" "$(echo sql/*/rows_marked.sql)" sql/mysql/rows_marked.sql
-is "look is no statement on postgres" "$(echo sql/*/look.sql)" "sql/mysql/look.sql sql/sqlite/look.sql"
-is "a sweep is one statement on postgres" "$(echo sql/*/sweep.sql)" sql/postgres/sweep.sql
-is "and one for each row on the others" "$(echo sql/*/sweep_one.sql)" "sql/mysql/sweep_one.sql sql/sqlite/sweep_one.sql"
+is "await is a statement on mysql alone" "$(echo sql/*/queue/await.sql)" sql/mysql/queue/await.sql
+is "postgres rings in its functions" "$(echo sql/*/queue/ring.sql)" "sql/mysql/queue/ring.sql sql/sqlite/queue/ring.sql"
+is "acquire_all is one on the servers" "$(echo sql/*/lock/acquire_all.sql)" "sql/mysql/lock/acquire_all.sql sql/postgres/lock/acquire_all.sql"
+is "once_prove is a statement on postgres alone" "$(echo sql/*/once/once_prove.sql)" sql/postgres/once/once_prove.sql
+is "row_lock is a statement on sqlite alone" "$(echo sql/*/rows/row_lock.sql)" sql/sqlite/rows/row_lock.sql
+is "rows_marked is a statement on mysql alone" "$(echo sql/*/rows/rows_marked.sql)" sql/mysql/rows/rows_marked.sql
+is "look is no statement on postgres" "$(echo sql/*/lock/look.sql)" "sql/mysql/lock/look.sql sql/sqlite/lock/look.sql"
+is "a sweep is one statement on postgres" "$(echo sql/*/admin/sweep.sql)" sql/postgres/admin/sweep.sql
+is "and one for each row on the others" "$(echo sql/*/admin/sweep_one.sql)" "sql/mysql/admin/sweep_one.sql sql/sqlite/admin/sweep_one.sql"
 for step in rows_update rows_insert rows_remove rows_find; do
-    is "$step is one on the servers" "$(echo sql/*/$step.sql)" "sql/mysql/$step.sql sql/postgres/$step.sql"
+    is "$step is one on the servers" "$(echo sql/*/rows/$step.sql)" "sql/mysql/rows/$step.sql sql/postgres/rows/$step.sql"
 done
 
 unnamed=
 uncommented=
-for file in sql/*/*.sql; do
+for file in sql/*/*.sql sql/*/*/*.sql; do
     name=$(basename "$file" .sql)
     case $name in grants | clock) continue ;; esac
     # The first line that is no comment is what a DBA sees in the process list.
@@ -39,21 +39,21 @@ is "each file begins with a comment on its step" "$uncommented" ""
 # PostgreSQL looks functions up by search_path, where anybody's may fit better. Of several arguments unnest is
 # always its own. What operators are found is for tests/contract/test_traps_postgres.c.
 own='rowlock_[a-z_]+|coalesce|greatest|unnest|bit'
-loose=$(cat sql/postgres/*.sql | grep -vE '^ *--' | sed -E "s/'[^']*'//g" | grep -oE '(^|[^.a-z0-9_])[a-z_][a-z0-9_]*\(' |
+loose=$(cat sql/postgres/{,*/}*.sql | grep -vE '^ *--' | sed -E "s/'[^']*'//g" | grep -oE '(^|[^.a-z0-9_])[a-z_][a-z0-9_]*\(' |
     sed -E 's/^[^a-z_]//' | grep -vE "^($own)\($" | sort -u)
 is "each function of postgres is called by its schema" "$loose" ""
-is "unnest of one array too" "$(grep -nE '(^|[^.])\bunnest\([^,]*\)' sql/postgres/*.sql)" ""
+is "unnest of one array too" "$(grep -nE '(^|[^.])\bunnest\([^,]*\)' sql/postgres/{,*/}*.sql)" ""
 
 forgotten=
-functions=$(grep -oE '^CREATE OR REPLACE FUNCTION rowlock_[a-z_]+' sql/postgres/schema.sql | grep -oE 'rowlock_.*')
+functions=$(grep -oE '^CREATE OR REPLACE FUNCTION rowlock_[a-z_]+' sql/postgres/install/schema.sql | grep -oE 'rowlock_.*')
 for function in $functions; do
-    if ! grep -q "EXISTS $function(" sql/postgres/drop.sql || ! grep -qw "$function" sql/postgres/grants.sql; then forgotten+=" $function"; fi
+    if ! grep -q "EXISTS $function(" sql/postgres/install/drop.sql || ! grep -qw "$function" sql/postgres/install/grants.sql; then forgotten+=" $function"; fi
 done
 is "each function of postgres is granted, and dropped" "$forgotten" ""
 
 # What stands in braces in templates is completed by src/rows/compose.c, which knows these words and no others. The
 # words of other steps are in the list of steps: tests/unit/test_statements.c.
-words=$(cat sql/*/{table,row_*,rows_*}.sql | grep -vE '^(--|\\if )' | grep -oE '\{[^}]*\}' | tr -d '{}' | sed 's/:.*//' | grep -vx lock | sort -u)
+words=$(cat sql/*/rows/*.sql | grep -vE '^(--|\\if )' | grep -oE '\{[^}]*\}' | tr -d '{}' | sed 's/:.*//' | grep -vx lock | sort -u)
 known=$(grep -oE 'IS\("[a-z]+"\)' src/rows/compose.c | cut -d '"' -f 2 | sort)
 is "every word in braces is one that is known" "$(comm -23 <(echo "$words") <(echo "$known"))" ""
 is "every word that is known is in some statement" "$(comm -13 <(echo "$words") <(echo "$known"))" ""
@@ -63,7 +63,7 @@ for word in $known 'lock:A\|B'; do
 done
 is "sql/README.md describes each of them" "$undescribed" ""
 missing=
-for file in sql/*/*.sql; do
+for file in sql/*/*.sql sql/*/*/*.sql; do
     grep -qE "^\\|.*\`$(basename "$file" .sql)\`.*\\|" sql/README.md || missing+=" $file"
 done
 is "and each step" "$missing" ""

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the roles of sql/postgres/grants.sql may do, each by itself: reader, user, operator.
+# What the roles of sql/postgres/install/grants.sql may do, each by itself: reader, user, operator.
 set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -35,14 +35,14 @@ CREATE ROLE rowlock_test_user LOGIN;
 CREATE ROLE rowlock_test_operator LOGIN;
 CREATE DATABASE $base;
 SQL
-holds "a DBA runs schema.sql by hand" psql -qX -v ON_ERROR_STOP=1 -f sql/postgres/schema.sql "$whole"
+holds "a DBA runs schema.sql by hand" psql -qX -v ON_ERROR_STOP=1 -f sql/postgres/install/schema.sql "$whole"
 exits "the tables are fit for locks" 0 check --url "$whole"
 has "with a warning that functions go by search_path" "$out" "search_path"
 exits "install" 0 install --url "$whole"
 exits "check" 0 check --url "$whole"
 has "functions name their schema now" "$out" "as rowlock makes them"
 holds "grants.sql runs" psql -qX -v ON_ERROR_STOP=1 -v reader=rowlock_test_reader -v user=rowlock_test_user \
-    -v operator=rowlock_test_operator -f sql/postgres/grants.sql "$whole"
+    -v operator=rowlock_test_operator -f sql/postgres/install/grants.sql "$whole"
 
 for role in user operator; do
     as $role

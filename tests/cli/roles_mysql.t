@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The three roles of sql/mysql/grants.sql: each verb goes well for those who may, and is refused to all others.
+# The three roles of sql/mysql/install/grants.sql: each verb goes well for those who may, and is refused to all others.
 set -u
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
@@ -14,8 +14,8 @@ cleanup() { admin -e "DROP DATABASE IF EXISTS roles_db; DROP USER IF EXISTS $use
 trap cleanup EXIT
 cleanup
 admin -e "CREATE DATABASE roles_db; CREATE USER $users"
-admin roles_db <sql/mysql/schema.sql
-sed "s/appdb/roles_db/; s/'watch'/'roles_watch'/; s/'app'/'roles_app'/; s/'ops'/'roles_ops'/" sql/mysql/grants.sql | admin
+admin roles_db <sql/mysql/install/schema.sql
+sed "s/appdb/roles_db/; s/'watch'/'roles_watch'/; s/'app'/'roles_app'/; s/'ops'/'roles_ops'/" sql/mysql/install/grants.sql | admin
 
 # as ROLE VERB…: its exit status.
 as() {

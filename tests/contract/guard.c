@@ -201,12 +201,12 @@ static size_t take_line(const char *line, const char *name, char *out, size_t ca
     return length;
 }
 
-/* What sql/<database>/guard.sql says is to be done by hand: in its comment, or on SQLite the same. */
+/* What sql/<database>/lock/guard.sql says is to be done by hand: in its comment, or on SQLite the same. */
 static void read_guard(const struct contract *c, const char *name, char *out, size_t cap)
 {
     static const char BY_HAND[] = "--     SELECT token";
     char path[100], line[300];
-    snprintf(path, sizeof path, "sql/%s/guard.sql", c->raw->name);
+    snprintf(path, sizeof path, "sql/%s/lock/guard.sql", c->raw->name);
     FILE *file = fopen(path, "r");
     if (!file)
         raw_failed("no such file", path);

@@ -36,7 +36,8 @@ my @needs_grant = qw(guard leave keep);
 
 sub read_sql {
     my ($step) = @_;
-    open my $file, '<', "sql/postgres/$step.sql" or die "sql/postgres/$step.sql: $!";
+    my ($path) = grep { -e } glob "sql/postgres/$step.sql sql/postgres/*/$step.sql";
+    open my $file, "<", $path // die("no $step.sql") or die "$path: $!";
     my @lines = map { s/\s+$//r =~ s/^\s+/ /r } grep { !/^--/ && /\S/ } <$file>;
     return join ' ', @lines;
 }
