@@ -238,11 +238,18 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 
 # --- Tests
 
-# Programs are called test_*.c. The other files beside them, and those in tests/lib, are helpers of all.
+# Programs are called test_*.c. Of each_line.c there is a program for each database, test_line_sqlite and so on,
+# of served_lost.c for each that has a server. All other files there, and those in tests/lib, are helpers of all.
 TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,unit fuzz contract interleave multi fault abi cluster)
 TEST_SRCS := $(call for_backends,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/test_*.c)))
-TEST_PROGRAMS := $(TEST_SRCS:%.c=$(BUILD)/%)
-TEST_HELPERS := $(filter-out $(foreach d,$(TEST_DIRS),tests/$(d)/test_%),\
+EACH_SRCS := $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/each.c tests/$(d)/each_*.c))
+SERVED_SRCS := $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/served_*.c))
+# $(call program_of,SOURCE,DATABASE)
+program_of = $(dir $(BUILD)/$(1))test$(patsubst served%,%,$(patsubst each%,%,$(notdir $(1:.c=))))_$(2)
+EACH_PROGRAMS := $(foreach b,$(BACKENDS),$(foreach s,$(EACH_SRCS),$(call program_of,$(s),$(b)))) \
+                 $(foreach b,$(filter-out sqlite,$(BACKENDS)),$(foreach s,$(SERVED_SRCS),$(call program_of,$(s),$(b))))
+TEST_PROGRAMS := $(TEST_SRCS:%.c=$(BUILD)/%) $(EACH_PROGRAMS)
+TEST_HELPERS := $(filter-out $(EACH_SRCS) $(SERVED_SRCS) $(foreach d,$(TEST_DIRS),tests/$(d)/test_%),\
                 $(foreach d,$(TEST_DIRS) lib,$(wildcard tests/$(d)/*.c)))
 TEST_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(call for_backends,$(TEST_HELPERS)))
 TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli,$(wildcard tests/$(d)/*.t)))
@@ -255,9 +262,11 @@ $(TEST_HELPERS_A): $(TEST_HELPER_OBJS)
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $(TEST_HELPER_OBJS)
 
-$(TEST_PROGRAMS): %: %.o $(TEST_HELPERS_A) $(LIB_A)
+$(foreach s,$(EACH_SRCS) $(SERVED_SRCS),$(foreach b,$(BACKENDS),$(eval $(call program_of,$(s),$(b)): $(BUILD)/$(s:.c=.o))))
+$(filter-out $(EACH_PROGRAMS),$(TEST_PROGRAMS)): %: %.o
+$(TEST_PROGRAMS): $(TEST_HELPERS_A) $(LIB_A)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS) -ldl -lm
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS) -ldl -lm
 
 .PHONY: test-programs
 test-programs: all $(TEST_PROGRAMS)
@@ -528,4 +537,5 @@ help:
 	@echo '          WERROR=0, V=1 (show the commands), TESTS=word (only tests with it in their name)'
 
 -include $(patsubst %.o,%.d,$(LIB_OBJS) $(CLI_OBJS) $(TEST_HELPER_OBJS) $(BENCH_HELPER_OBJS))
--include $(addsuffix .d,$(EXAMPLES) $(TEST_PROGRAMS) $(BENCH_PROGRAMS))
+-include $(addsuffix .d,$(EXAMPLES) $(filter-out $(EACH_PROGRAMS),$(TEST_PROGRAMS)) $(BENCH_PROGRAMS))
+-include $(patsubst %.c,$(BUILD)/%.d,$(EACH_SRCS) $(SERVED_SRCS))

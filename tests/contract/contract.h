@@ -17,6 +17,7 @@
 #include "tap.h"
 
 struct contract {
+    const char *database; /* raw->name */
     const struct raw *raw;
     const char *url;
     bool has_server; /* several transactions may write at once; connections can be lost */
@@ -30,7 +31,7 @@ struct contract {
     void (*own)(const struct contract *c); /* what only this database has; NULL: nothing */
 };
 
-/* Run all subjects on the database named in raw->url_env: the exit status of the program. */
+/* Run all subjects on raw and url: the exit status of the program. */
 int contract_run(const struct contract *contract);
 
 void contract_basics(const struct contract *c);
@@ -49,11 +50,11 @@ void contract_errors(const struct contract *c);
 void contract_options(const struct contract *c);
 void contract_fork(const struct contract *c);
 void contract_stalls(const struct contract *c);
-void contract_sqlite_only(const struct contract *c); /* for its struct's own */
+void contract_sqlite_only(const struct contract *c);
 void contract_sqlite_steps(const struct contract *c);
 void contract_sqlite_rows(const struct contract *c);
 void contract_postgres_only(const struct contract *c);
-void contract_mysql_bells(const struct contract *c); /* these for test_mysql.c */
+void contract_mysql_only(const struct contract *c);
 void contract_mysql_many(const struct contract *c);
 void contract_mysql_objects(const struct contract *c);
 void contract_mysql_charsets(const struct contract *c);

@@ -59,8 +59,11 @@ static void rounds(const struct contract *c)
         guest_close(&guests[i]);
 }
 
-void contract_mysql_bells(const struct contract *c)
+void contract_mysql_only(const struct contract *c)
 {
     applications_locks(c);
     rounds(c);
+    contract_mysql_many(c);
+    contract_mysql_objects(c);
+    contract_mysql_charsets(c);
 }

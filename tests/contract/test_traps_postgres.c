@@ -260,9 +260,9 @@ int main(void)
     if (is_pooled(url))
         return tap_skip_all("a pooler keeps sessions, and the database with them");
     char *ours = set_traps(url);
-    setenv(raw_postgres.url_env, ours, 1);
     int status = contract_run(&(struct contract){
         .raw = &raw_postgres,
+        .url = ours,
         .has_server = true,
         .begin = "BEGIN",
         .lock = "FOR UPDATE",

@@ -2,7 +2,7 @@
  *
  * One request or answer that gets lost, and words for what is there before and after. The operations
  * that lose something are in lost_lock.c, lost_admin.c, lost_tx.c and lost_keeper.c, the walk through
- * them in lost.c.
+ * them in served_lost.c.
  */
 #ifndef LOSS_H
 #define LOSS_H

@@ -8,9 +8,6 @@
 
 #include "raw.h"
 
-/* On the database of raw's environment variable. Returns the status to exit with. */
-int memory_main(const struct raw *raw);
-
 /* memory_rows.c: the same of calls about rows, as checks of its own. */
 void memory_rows(const struct raw *raw, const char *url, bool adopted);
 

@@ -2,7 +2,7 @@
  *
  * Memory of libpq running out, at each place in turn: what the driver makes of it. This program's
  * malloc() and its like, which libpq gets too, fail while one of our calls goes on; sanitizers have
- * their own, so under them nothing is done. The library's own memory is in memory.c. There is no
+ * their own, so under them nothing is done. The library's own memory is in each_memory.c. There is no
  * such test for MySQL: MariaDB's client library crashes where it does not look whether it got
  * memory.
  */

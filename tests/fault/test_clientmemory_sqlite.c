@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * SQLite's own memory running out, at each place in turn: what the driver makes of it. SQLite lets
- * its memory be replaced. The library's own memory is in memory.c.
+ * its memory be replaced. The library's own memory is in each_memory.c.
  */
 #include <sqlite3.h>
 

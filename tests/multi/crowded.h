@@ -16,18 +16,16 @@ struct crowded_way {
 };
 
 struct crowded {
+    const char *database;
     const struct raw *raw;
-    const struct crowded_way *ways; /* taken in turn; ends with a NULL begin */
-    const char *const *conflicts; /* in the text of an error of the database's; ends with NULL */
+    const struct crowded_way ways[3]; /* taken in turn; ends with a NULL begin */
+    const char *const conflicts[4]; /* in the text of an error of the database's; ends with NULL */
     const char *prepare, *restore; /* SQL around all of it, or NULL */
     const char *deadlocks; /* SQL: how many the server has met; NULL: it does not tell */
     const char *begin_to_write; /* that no other can come between reading and writing */
     int rows; /* of the table */
     int rounds; /* of each process that sends batches */
 };
-
-/* A ledger of everybody's changes. */
-int crowded_run(const struct crowded *crowded);
 
 /* Two batches of the same rows in opposite order, a thousand times at once. */
 void opposite_run(const struct crowded *crowded, const char *url);

@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "raw.h"
-
 enum { HISTORY_NAMES = 2, HISTORY_MAX = 20000, HISTORY_PERMITS = 3 };
 
 /* A grant, by the database's clock, from when it was made until when it certainly still stood. */
@@ -40,7 +38,5 @@ void history_read(struct history *history, const char *path);
 int history_conflicts(const struct history *history, bool aloud);
 int history_excesses(const struct history *history, int *most);
 int history_inversions(const struct history *history);
-
-int history_run(const struct raw *raw);
 
 #endif

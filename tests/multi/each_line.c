@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A line of 64 processes; see line.h. Everybody writes his number and token into a file while he holds the
+ * A line of 64 processes: in which order they are granted the lock, and what becomes of the others when every
+ * third of them is killed while he waits, and a few while they hold it. Everybody writes his number and token into a file while he holds the
  * lock: that is the order of grants. The order of tickets is told by the table before the first of them.
  * Leases are long enough for a disk that hangs for seconds; that of who dies holding the lock is ended by us.
  */
-#include "line.h"
-
+#include "each.h"
 #include "quick.h"
 #include "tap.h"
 
@@ -259,17 +259,17 @@ static void run_line(const struct raw *raw, const char *url, bool deadly)
     unlink(line.path);
 }
 
-int line_run(const struct raw *raw)
+static int run(const struct raw *raw, const char *url)
 {
-    const char *url = getenv(raw->url_env);
-    if (!url || !*url) {
-        char why_not[100];
-        snprintf(why_not, sizeof why_not, "%s is not set", raw->url_env);
-        return tap_skip_all(why_not);
-    }
     signal(SIGALRM, watchdog);
     must_install(url);
     run_line(raw, url, false);
     run_line(raw, url, true);
     return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
 }

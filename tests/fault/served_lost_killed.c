@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * The server itself interrupts: a statement that waits for a row is cancelled, or runs out of the time
- * that its session allows, or its connection is killed. See lost.h; the surroundings are those of
+ * that its session allows, or its connection is killed. The surroundings are those of
  * loss.h, without losing anything on the way.
  */
-#include "lost.h"
-
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "each.h"
 #include "loss.h"
 #include "quick.h"
 #include "tap.h"
@@ -399,11 +398,8 @@ static int work(void *argument)
     return 0;
 }
 
-int lost_killed_main(const struct raw *raw)
+static int run(const struct raw *raw, const char *url)
 {
-    const char *url = getenv(raw->url_env);
-    if (!url || !*url)
-        return tap_skip_all("no server to test on");
     static struct loss workers[WORKERS];
     struct helper *helpers[WORKERS];
     for (int i = 0; i < WORKERS; i++)
@@ -416,4 +412,10 @@ int lost_killed_main(const struct raw *raw)
     for (int i = 0; i < WORKERS; i++)
         loss_tear_down(&workers[i]);
     return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
 }

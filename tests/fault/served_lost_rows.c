@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "each.h"
 #include "loss.h"
-#include "lost.h"
 #include "quick.h"
 #include "tap.h"
 
@@ -465,13 +465,10 @@ static void tear_down(struct loss *l)
     loss_tear_down(l);
 }
 
-int lost_rows_main(const struct raw *raw)
+static int run(const struct raw *raw, const char *url)
 {
-    const char *url = getenv(raw->url_env);
     static struct loss workers[WORKERS];
     struct helper *helpers[WORKERS];
-    if (!url || !*url)
-        return tap_skip_all("no server to test on");
     for (int i = 0; i < WORKERS; i++)
         if (!set_up(&workers[i], raw, url, i))
             return tap_skip_all("the server's URL has no host and port");
@@ -484,4 +481,10 @@ int lost_rows_main(const struct raw *raw)
     for (int i = 0; i < WORKERS; i++)
         tear_down(&workers[i]);
     return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The trials that tests/multi puts a database to. The evidence of exclusion is a counter in a plain
+ * Many threads and processes on one lock: nothing but the database keeps them apart. What one client sees
+ * is tests/contract. The evidence of exclusion is a counter in a plain
  * file that everyone reads, adds one to and writes back; the evidence of order are tokens appended to
  * another file by whoever holds the lock.
  */
-#include "multi.h"
-
+#include "each.h"
 #include "quick.h"
 #include "tap.h"
 
@@ -189,35 +189,61 @@ static int fewer(int rounds)
     return less > 5 ? (int)less : 5;
 }
 
-static bool can_do(const struct multi *multi, const char *url, const struct isolation *isolation)
+/* A way to set the isolation that connections begin with, and back. */
+struct isolation {
+    const char *database, *name;
+    const char *set, *reset;
+    const char *if_true; /* SQL: 1 if this server can do it; NULL: it can */
+};
+
+#define ROLE "ALTER ROLE CURRENT_USER SET default_transaction_isolation = "
+#define RESET_ROLE "ALTER ROLE CURRENT_USER RESET default_transaction_isolation"
+#define GLOBAL "SET GLOBAL TRANSACTION ISOLATION LEVEL "
+
+static const struct isolation isolations[] = {
+    {"postgres", "serializable by default", ROLE "'serializable'", RESET_ROLE, NULL},
+    {"postgres", "repeatable read by default", ROLE "'repeatable read'", RESET_ROLE, NULL},
+    {"mysql", "read committed", GLOBAL "READ COMMITTED", GLOBAL "REPEATABLE READ", NULL},
+    {"mysql", "repeatable read", GLOBAL "REPEATABLE READ", GLOBAL "REPEATABLE READ", NULL},
+    {"mysql", "serializable", GLOBAL "SERIALIZABLE", GLOBAL "REPEATABLE READ", NULL},
+    {"mysql", "snapshot isolation", "SET GLOBAL innodb_snapshot_isolation = ON",
+     "SET GLOBAL innodb_snapshot_isolation = DEFAULT",
+     "SELECT COUNT(*) FROM information_schema.global_variables "
+     "WHERE variable_name = 'INNODB_SNAPSHOT_ISOLATION'"},
+};
+
+static bool can_do(const struct raw *raw, const char *url, const struct isolation *isolation)
 {
     char answer[20] = "1";
     if (isolation->if_true) {
-        void *session = multi->raw->open(url);
-        if (!multi->raw->ask(session, isolation->if_true, answer, sizeof answer))
+        void *session = raw->open(url);
+        if (!raw->ask(session, isolation->if_true, answer, sizeof answer))
             answer[0] = '\0';
-        multi->raw->close(session);
+        raw->close(session);
     }
     return strcmp(answer, "1") == 0;
 }
 
 /* Pitfalls 2, 3, 6 and 31: whatever isolation a connection begins with. */
-static void under_isolations(const struct multi *multi, const char *url)
+static void under_isolations(const struct raw *raw, const char *url)
 {
-    for (const struct isolation *i = multi->isolations; i->name; i++) {
-        if (!can_do(multi, url, i)) {
+    const struct isolation *end = isolations + sizeof isolations / sizeof isolations[0];
+    for (const struct isolation *i = isolations; i < end; i++) {
+        if (strcmp(i->database, raw->name) != 0)
+            continue;
+        if (!can_do(raw, url, i)) {
             tap_note("%s: not on this server", i->name);
             continue;
         }
-        db_exec(multi->raw, url, "%s", i->set);
-        struct trial trial = {.raw = multi->raw, .url = url, .name = "isolated", .workers = 8};
+        db_exec(raw, url, "%s", i->set);
+        struct trial trial = {.raw = raw, .url = url, .name = "isolated", .workers = 8};
         trial.rounds = fewer(50);
         by_processes(&trial, i->name);
         trial.adopted = true;
         char who[100];
         snprintf(who, sizeof who, "%s, adopted", i->name);
         by_processes(&trial, who);
-        db_exec(multi->raw, url, "%s", i->reset);
+        db_exec(raw, url, "%s", i->reset);
     }
 }
 
@@ -420,20 +446,14 @@ static void beside_a_sweep(const char *url)
     tap_is_int(traffic.inversions, 0, "and their tokens stay in order");
 }
 
-int multi_run(const struct multi *multi)
+static int run(const struct raw *raw, const char *url)
 {
-    const char *url = getenv(multi->raw->url_env);
-    if (!url || !*url) {
-        char why_not[100];
-        snprintf(why_not, sizeof why_not, "%s is not set", multi->raw->url_env);
-        return tap_skip_all(why_not);
-    }
     must_install(url);
     /* Processes come first, and threads have ended before others are started: see child_start(). */
-    struct trial trial = {.raw = multi->raw, .url = url, .name = "counter", .workers = 32};
+    struct trial trial = {.raw = raw, .url = url, .name = "counter", .workers = 32};
     trial.rounds = fewer(200);
     by_processes(&trial, "32 processes");
-    under_isolations(multi, url);
+    under_isolations(raw, url);
     killed_holder(url);
     stopped_holder(url);
     trial.workers = 8;
@@ -441,4 +461,10 @@ int multi_run(const struct multi *multi)
     by_threads(&trial, "8 threads");
     beside_a_sweep(url);
     return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "fail_alloc.h"
+#include "each.h"
 #include "tap.h"
 #include "walk.h"
 
@@ -29,15 +30,18 @@ static void test_each(const struct raw *raw, const char *url, bool adopted)
     tap_ok(nth > 15 && nth < FAR_TOO_OFTEN, "which were all pieces: %d", nth - 1);
 }
 
-int memory_main(const struct raw *raw)
+static int run(const struct raw *raw, const char *url)
 {
-    const char *url = getenv(raw->url_env);
-    if (!url || !*url)
-        return tap_skip_all("no database to test on");
     fail_alloc_at(0);
     test_each(raw, url, false);
     test_each(raw, url, true);
     memory_rows(raw, url, false);
     memory_rows(raw, url, true);
     return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
 }

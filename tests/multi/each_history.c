@@ -6,6 +6,7 @@
  */
 #include "history.h"
 
+#include "each.h"
 #include "quick.h"
 #include "tap.h"
 
@@ -320,15 +321,9 @@ static void judge(const struct life *life)
            "a lie in it would be found");
 }
 
-int history_run(const struct raw *raw)
+static int run(const struct raw *raw, const char *url)
 {
     unsigned seed = first_seed();
-    const char *url = getenv(raw->url_env);
-    if (!url || !*url) {
-        char why_not[100];
-        snprintf(why_not, sizeof why_not, "%s is not set", raw->url_env);
-        return tap_skip_all(why_not);
-    }
     signal(SIGALRM, watchdog);
     must_install(url);
     struct life *life = new_life(raw, url);
@@ -353,4 +348,10 @@ int history_run(const struct raw *raw)
     db_exec(raw, url, "DELETE FROM rowlock_locks WHERE name LIKE 'history%%'");
     db_exec(raw, url, "DELETE FROM rowlock_waiters WHERE name LIKE 'history%%'");
     return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
 }

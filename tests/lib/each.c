@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Finds the database of a test program; see each.h.
+ */
+#include "each.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tap.h"
+
+static const struct raw *const databases[] = {
+#if RLK_WITH_POSTGRES
+    &raw_postgres,
+#endif
+#if RLK_WITH_MYSQL
+    &raw_mysql,
+#endif
+#if RLK_WITH_SQLITE
+    &raw_sqlite,
+#endif
+    NULL,
+};
+
+static const struct raw *named(const char *program)
+{
+    const char *underscore = strrchr(program, '_');
+    const struct raw *const *raw = databases;
+    while (*raw && (!underscore || strcmp((*raw)->name, underscore + 1) != 0))
+        raw++;
+    if (!*raw)
+        raw_failed("no database has the name of", program);
+    return *raw;
+}
+
+int each_main(char **argv, int (*run)(const struct raw *raw, const char *url))
+{
+    char why_not[100];
+    const struct raw *raw = named(argv[0]);
+    const char *url = getenv(raw->url_env);
+    if (url && *url)
+        return run(raw, url);
+    snprintf(why_not, sizeof why_not, "%s is not set", raw->url_env);
+    return tap_skip_all(why_not);
+}
