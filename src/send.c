@@ -3,10 +3,6 @@
  * whose shape is looked at here and nowhere else, to whoever reads them. */
 #include "seam.h"
 
-#define STEP_INFO(id, name, parameters, rows, columns, is) \
-    [RLK_STEP_##id] = {name, parameters, rows, columns, is},
-const struct rlk_step_info rlk_steps[RLK_STEP_COUNT] = {RLK_STEPS(STEP_INFO)};
-
 struct receiving {
     struct rlk_sending *s;
     const char *columns;

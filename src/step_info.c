@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT
+ * The list of steps as a table. */
+#include "steps.h"
+
+#define STEP_INFO(id, name, parameters, rows, columns, is) \
+    [RLK_STEP_##id] = {name, parameters, rows, columns, is},
+const struct rlk_step_info rlk_steps[RLK_STEP_COUNT] = {RLK_STEPS(STEP_INFO)};
