@@ -234,18 +234,3 @@ void rlk_error_copy(rowlock_error *out, const rowlock_error *in)
     memcpy(out, in, size);
     out->size = theirs;
 }
-
-void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
-{
-    static const rowlock_error inherited = {
-        .size = sizeof inherited,
-        .code = ROWLOCK_EMISUSE,
-        .row = -1,
-        .text = "the handle belongs to the process that forked this one; open another here"};
-    if (!db || db->tag != RLK_DB_TAG)
-        return;
-    if (db->pid != getpid())
-        rlk_error_copy(err, &inherited);
-    else if (rlk_is_ours(db))
-        rlk_error_copy(err, &db->error);
-}

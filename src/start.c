@@ -18,11 +18,6 @@ struct rlk_started {
     int result;
 };
 
-bool rlk_is_ours(const rowlock_db *db)
-{
-    return db->pid == getpid() && (!db->working || pthread_equal(db->worker, pthread_self()));
-}
-
 /* Other locks of the same rowlock_db can be asked for what they know meanwhile. */
 bool rlk_knows(const rowlock_lock *lock)
 {

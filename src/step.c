@@ -370,13 +370,3 @@ int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other)
         "the lock or key is of another installation (%s) than this connection's tables (%s)",
         other->identity, db->identity);
 }
-
-int rlk_enter(rowlock_db *db, const char *verb, const char *name)
-{
-    if (!db || db->tag != RLK_DB_TAG)
-        return ROWLOCK_EMISUSE;
-    if (!rlk_is_ours(db))
-        return ROWLOCK_EMISUSE;
-    rlk_action(db, verb, name);
-    return ROWLOCK_OK;
-}

@@ -66,17 +66,6 @@ void rlk_wake_close(rowlock_db *db)
     db->wake[0] = db->wake[1] = -1;
 }
 
-/* write() to a pipe is safe in signal handlers and threads; a full pipe is as good as one more byte. */
-void rowlock_cancel(rowlock_db *db)
-{
-    if (!db || db->tag != RLK_DB_TAG || db->pid != getpid()) /* a child shares the pipe */
-        return;
-    int saved = errno;
-    ssize_t ignored = write(db->wake[1], "", 1);
-    (void)ignored;
-    errno = saved;
-}
-
 bool rlk_take_cancel(rowlock_db *db)
 {
     char bytes[64];

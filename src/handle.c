@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * Who may use a rowlock_db: the process that opened it, and a started acquire while that runs. */
+#include "internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+bool rlk_is_ours(const rowlock_db *db)
+{
+    return db->pid == getpid() && (!db->working || pthread_equal(db->worker, pthread_self()));
+}
+
+int rlk_enter(rowlock_db *db, const char *verb, const char *name)
+{
+    if (!db || db->tag != RLK_DB_TAG)
+        return ROWLOCK_EMISUSE;
+    if (!rlk_is_ours(db))
+        return ROWLOCK_EMISUSE;
+    rlk_action(db, verb, name);
+    return ROWLOCK_OK;
+}
+
+void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
+{
+    static const rowlock_error inherited = {
+        .size = sizeof inherited,
+        .code = ROWLOCK_EMISUSE,
+        .row = -1,
+        .text = "the handle belongs to the process that forked this one; open another here"};
+    if (!db || db->tag != RLK_DB_TAG)
+        return;
+    if (db->pid != getpid())
+        rlk_error_copy(err, &inherited);
+    else if (rlk_is_ours(db))
+        rlk_error_copy(err, &db->error);
+}
+
+/* write() to a pipe is safe in signal handlers and threads; a full pipe is as good as one more byte. */
+void rowlock_cancel(rowlock_db *db)
+{
+    if (!db || db->tag != RLK_DB_TAG || db->pid != getpid()) /* a child shares the pipe */
+        return;
+    int saved = errno;
+    ssize_t ignored = write(db->wake[1], "", 1);
+    (void)ignored;
+    errno = saved;
+}
