@@ -186,10 +186,13 @@ void rlk_wait_plain(int64_t pause_us);
 /* backends.c */
 const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known);
 
-/* step.c */
+/* handle.c */
+bool rlk_is_ours(const rowlock_db *db); /* this process's, and not a started acquire's */
 
 /* Every public call begins here: is the handle ours to use? Sets the action for error texts. */
 int rlk_enter(rowlock_db *db, const char *verb, const char *name);
+
+/* step.c */
 
 /* One step with all that core does around it: connect, check the tables, retry what lost a race,
  * reconnect and ask again after a lost answer. run() is called anew for each sending. */
@@ -223,11 +226,12 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call);
 enum rlk_class rlk_learn_names(rowlock_db *db, const struct rlk_hello *hello);
 void rlk_disconnect(rowlock_db *db, bool in_child);
 
-/* watch.c. The watch of a kept lock is shared: rlk_kept_enter() first. */
+/* deadline.c. The watch of a kept lock is shared: rlk_kept_enter() first. */
 rowlock_state rlk_watch_state(const struct rlk_watch *watch, int64_t now_us, int64_t *next_us);
 int64_t rlk_watch_lost_us(const struct rlk_watch *watch); /* from when it is called lost */
 void rlk_watch_begin(struct rlk_watch *watch, int64_t margin_us); /* of a new grant */
 void rlk_watch_set(struct rlk_watch *watch, const struct rlk_term *term);
+void rlk_watch_open(struct rlk_watch *watch); /* make its descriptor */
 void rlk_watch_arm(struct rlk_watch *watch); /* after every other change */
 /* A renewal got no answer. Until the grant ends it may be carried out after any other, so that no later
  * term can be relied upon for longer than its ttl. */
@@ -248,9 +252,16 @@ void rlk_kept_quit(rowlock_lock *lock); /* the handle is being closed */
 /* Around a renewal that the holder sends by itself: what the keeper has sent meanwhile may count. */
 uint64_t rlk_kept_serial(const rowlock_lock *lock);
 void rlk_kept_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term);
+/* On a connection of its own, which stop gives back to be closed; NULL: that is no keeper. */
+int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db);
+rowlock_db *rlk_keeper_stop(rowlock_keeper *k);
 
 /* lock.c */
+bool rlk_knows(const rowlock_lock *lock); /* may be asked for what it knows */
 bool rlk_holds(const rowlock_lock *lock);
+void rlk_lock_unlink(rowlock_lock *lock); /* from its rowlock_db */
+
+/* held.c */
 void rlk_hold_nothing(rowlock_lock *lock);
 /* What is held, or may have been granted without our knowledge, goes back as well as can be done. */
 void rlk_release_quietly(rowlock_lock *lock);
@@ -265,7 +276,6 @@ int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where
                int64_t not_after_us, struct rlk_verified *out);
 int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
                    int64_t *granted_us);
-void rlk_lock_abandon(rowlock_lock *lock); /* the db is being closed */
 void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row);
 /* Where a grant stands: there is one exclusive place, and as many others as there are tokens. */
 static inline int64_t rlk_slot(int permits, int64_t token)
@@ -292,7 +302,7 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
                     int64_t margin_us);
 int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permits);
 
-/* queue.c: after a try was BUSY, until one is not. TIMEOUT, CANCELLED, DEADLOCK, or as rlk_try(). */
+/* line.c: after a try was BUSY, until one is not. TIMEOUT, CANCELLED, DEADLOCK, or as rlk_try(). */
 int rlk_wait_in_line(struct rlk_acquiring *a);
 /* Give back the ticket that the lock may have in the queue. not_after_us as in struct rlk_step_call. */
 void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us);
@@ -301,9 +311,10 @@ void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us);
 void rlk_onces_abandon(rowlock_db *db); /* it is being closed */
 
 /* start.c */
-bool rlk_is_ours(const rowlock_db *db); /* this process's, and not a started acquire's */
-bool rlk_knows(const rowlock_lock *lock); /* may be asked for what it knows */
 void rlk_started_stop(rowlock_db *db); /* cancels what was started, and waits for that */
 void rlk_started_end(rowlock_lock *lock); /* the same, for a lock that is being closed */
+
+/* close.c */
+void rlk_db_free(rowlock_db *db);
 
 #endif

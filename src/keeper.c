@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Renewing in the background: one thread, one connection, one statement for all leases that are due.
- * How a renewal is sent is in step.c; what a holder sees of it in watch.c.
+ * How a renewal is sent is in step.c; what a holder sees of it in deadline.c.
  *
  * The keeper's mutex guards its list, the places in it and the watches of the locks that have one. It is
  * not held while a statement is under way or a callback runs, so nobody waits for the server here. A
@@ -486,7 +486,7 @@ void rowlock_progress(rowlock_lock *lock)
         lock->progress_us = rlk_now_us();
 }
 
-/* ---- open and close */
+/* ---- start and stop */
 
 /* Signals are the application's; its other threads take them. */
 static int start_thread(rowlock_keeper *k)
@@ -499,40 +499,24 @@ static int start_thread(rowlock_keeper *k)
     return failed ? rlk_fail(k->db, ROWLOCK_ENOMEM, "no thread could be started") : ROWLOCK_OK;
 }
 
-static int start(rowlock_keeper *k, rowlock_db *db)
+int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
 {
     int result = rlk_look_at_tables(db, RLK_OUTSIDE);
     if (result != ROWLOCK_OK)
         return result;
+    rowlock_keeper *k = rlk_alloc(sizeof *k);
+    if (!k)
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
     k->tag = RLK_KEEPER_TAG;
     k->pid = getpid();
     k->db = db;
     memcpy(k->identity, db->identity, sizeof k->identity);
     pthread_mutex_init(&k->mutex, NULL);
     pthread_cond_init(&k->called, NULL);
-    return start_thread(k);
-}
-
-int rowlock_keeper_open(rowlock_keeper **out, const char *url, const rowlock_db_options *options,
-                        rowlock_error *err)
-{
-    if (!out)
-        return ROWLOCK_EINVAL;
-    *out = NULL;
-    rowlock_db *db = NULL;
-    int result = rowlock_db_open(&db, url, options, err);
-    if (result != ROWLOCK_OK)
-        return result;
-    rlk_action(db, "open keeper", NULL);
-    rowlock_keeper *k = rlk_alloc(sizeof *k);
-    result = k ? start(k, db) : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
-    if (result == ROWLOCK_OK) {
+    if ((result = start_thread(k)) == ROWLOCK_OK)
         *out = k;
-        return ROWLOCK_OK;
-    }
-    rlk_error_copy(err, &db->error);
-    rowlock_db_close(db);
-    rlk_free(k);
+    else
+        free_keeper(k);
     return result;
 }
 
@@ -547,21 +531,19 @@ static void leave_alone(rowlock_keeper *k)
     }
 }
 
-void rowlock_keeper_close(rowlock_keeper *k)
+rowlock_db *rlk_keeper_stop(rowlock_keeper *k)
 {
     if (!k || k->tag != RLK_KEEPER_TAG)
-        return;
+        return NULL;
+    rowlock_db *db = k->db;
     k->tag = 0;
-    if (k->pid != getpid()) {
-        rowlock_db_close(k->db);
-        return; /* the rest was copied in whatever state it was in */
-    }
+    if (k->pid != getpid())
+        return db; /* the rest was copied in whatever state it was in */
     pthread_mutex_lock(&k->mutex);
     k->stop = true;
     pthread_mutex_unlock(&k->mutex);
-    rowlock_cancel(k->db);
+    rowlock_cancel(db);
     pthread_join(k->thread, NULL);
-    rowlock_db_close(k->db);
 
     pthread_mutex_lock(&k->mutex);
     k->closed = true;
@@ -571,4 +553,5 @@ void rowlock_keeper_close(rowlock_keeper *k)
     pthread_mutex_unlock(&k->mutex);
     if (last)
         free_keeper(k);
+    return db;
 }

@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The states of a lock, and what each answer of the database means for one that is held. How it comes to
- * be held is in acquire.c; how a step is sent, and sent again, in step.c. */
+ * The handle of a lock: opened, and asked for what it knows. How its lock comes to be held is in try.c, what
+ * becomes of it then in held.c. */
 #include "internal.h"
-#include "seam.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
-/* How long closing looks for a lost server to give back a ticket, whose lease ends soon anyway. */
-enum { FAREWELL_US = 500000 };
-
-/* ---- handles */
-
-static int enter(const rowlock_lock *lock, const char *verb)
-{
-    if (!lock || lock->tag != RLK_LOCK_TAG)
-        return ROWLOCK_EMISUSE;
-    return rlk_enter(lock->db, verb, lock->name);
-}
+/* ---- open */
 
 static void link_to_db(rowlock_lock *lock)
 {
@@ -29,7 +16,7 @@ static void link_to_db(rowlock_lock *lock)
     lock->db->locks = lock;
 }
 
-static void unlink_from_db(rowlock_lock *lock)
+void rlk_lock_unlink(rowlock_lock *lock)
 {
     if (lock->next)
         lock->next->previous = lock->previous;
@@ -100,63 +87,15 @@ int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int
     return ROWLOCK_OK;
 }
 
-static int release_grant(rowlock_lock *lock);
-static int withdraw_grant(rowlock_lock *lock);
+/* ---- what it knows */
 
-void rlk_release_quietly(rowlock_lock *lock)
+/* Other locks of the same rowlock_db can be asked for what they know meanwhile. */
+bool rlk_knows(const rowlock_lock *lock)
 {
-    bool holding = lock->state == RLK_HOLDING && !lock->attached;
-    if (lock->db->pid != getpid() || (!holding && !lock->attempt_open && !lock->queued))
-        return;
-    rlk_action(lock->db, "release at close lock", lock->name);
-    rlk_leave_line(lock, lock->db->up ? 0 : rlk_now_us() + FAREWELL_US);
-    if (!holding && !lock->attempt_open)
-        return;
-    if ((holding ? release_grant(lock) : withdraw_grant(lock)) != ROWLOCK_OK)
-        rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' could not be released at close: %s", lock->name,
-                lock->db->error.text);
+    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || lock->db->pid != getpid())
+        return false;
+    return !lock->started || rlk_is_ours(lock->db);
 }
-
-void rlk_lock_abandon(rowlock_lock *lock)
-{
-    rlk_started_end(lock);
-    rlk_kept_quit(lock);
-    rlk_release_quietly(lock);
-    if (lock->db->pid == getpid()) /* a child shares the timer */
-        rlk_watch_end(&lock->watch);
-    unlink_from_db(lock);
-    lock->state = RLK_IDLE;
-}
-
-void rowlock_lock_close(rowlock_lock *lock)
-{
-    if (!lock || lock->tag != RLK_LOCK_TAG)
-        return;
-    if (lock->db)
-        rlk_lock_abandon(lock);
-    if (lock->watch.fd >= 0)
-        close(lock->watch.fd);
-    lock->tag = 0;
-    rlk_free(lock);
-}
-
-void rlk_hold_nothing(rowlock_lock *lock)
-{
-    rlk_kept_stop(lock);
-    rlk_watch_end(&lock->watch);
-    lock->state = RLK_IDLE;
-    lock->depth = 0;
-}
-
-void rowlock_lock_forget(rowlock_lock *lock)
-{
-    if (!rlk_knows(lock))
-        return;
-    rlk_hold_nothing(lock);
-    lock->attempt_open = lock->release_open = false;
-}
-
-/* ---- what a handle knows */
 
 bool rlk_holds(const rowlock_lock *lock)
 {
@@ -178,27 +117,6 @@ const char *rowlock_lock_owner(const rowlock_lock *lock)
     return lock && lock->tag == RLK_LOCK_TAG ? lock->owner : "";
 }
 
-void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row)
-{
-    memset(out, 0, sizeof *out);
-    out->size = sizeof *out;
-    out->token = row->token;
-    out->acquired_us = row->acquired_us;
-    out->expires_us = row->expires_us;
-    out->remaining_ms = (row->expires_us - row->now_us) / 1000;
-    if (out->remaining_ms == 0 && row->expires_us <= row->now_us)
-        out->remaining_ms = -1; /* over is over, be it by less than a millisecond */
-    out->ttl_ms = row->ttl_us / 1000;
-    out->renewals = row->renewals;
-    out->pid = row->pid;
-    out->permits = row->permits;
-    memcpy(out->name, row->name, sizeof row->name);
-    memcpy(out->owner, row->owner, sizeof row->owner);
-    memcpy(out->host, row->host, sizeof row->host);
-    memcpy(out->program, row->program, sizeof row->program);
-    memcpy(out->note, row->note, sizeof row->note);
-}
-
 int rowlock_lock_holder(const rowlock_lock *lock, rowlock_grant *out)
 {
     if (!lock || lock->tag != RLK_LOCK_TAG || (lock->db && !rlk_knows(lock)) || !out)
@@ -209,350 +127,4 @@ int rowlock_lock_holder(const rowlock_lock *lock, rowlock_grant *out)
     rlk_grant_from_row(&grant, &lock->holder);
     rlk_give_struct(out, &grant, sizeof grant);
     return ROWLOCK_OK;
-}
-
-/* ---- renew, verify, release: steps of a grant */
-
-struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us, int64_t most_us)
-{
-    int64_t left_us = expires_us - now_us;
-    if (most_us && left_us > most_us)
-        left_us = most_us;
-    return (struct rlk_term){
-        .ttl_us = left_us, .expires_us = expires_us, .deadline_us = sent_us + left_us};
-}
-
-struct holding {
-    struct rlk_held held;
-    int64_t ttl_us;
-    struct rlk_renewal renewal;
-    bool found;
-};
-
-struct rlk_held rlk_held_of(const rowlock_lock *lock)
-{
-    return (struct rlk_held){.name = lock->name,
-                             .slot = rlk_slot(lock->permits, lock->token),
-                             .owner = lock->owner,
-                             .token = lock->token};
-}
-
-/* A grant made elsewhere is taken for an exclusive one until its row is found to be in the other place; and
- * one whose downgrade got no answer is, until it is found to have been carried out. */
-bool rlk_look_elsewhere(rowlock_lock *lock)
-{
-    bool unknown = lock->attached && lock->permits == 0 && !lock->attached_as;
-    int permits = lock->downgrade_open ? lock->downgrade_open : unknown ? ROWLOCK_SHARED : 0;
-    lock->attached_as = true;
-    lock->downgrade_open = 0;
-    if (permits == 0)
-        return false;
-    rlk_kept_enter(lock);
-    lock->permits = permits;
-    rlk_kept_leave(lock);
-    return true;
-}
-
-static int found_lost(rowlock_lock *lock)
-{
-    rlk_kept_stop(lock);
-    lock->state = RLK_GONE;
-    lock->watch.over = true;
-    rlk_watch_arm(&lock->watch);
-    rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' with token %" PRId64 " is lost", lock->name,
-            lock->token);
-    return rlk_fail(lock->db, ROWLOCK_LOST,
-                    "the grant with token %" PRId64 " is no longer in the table", lock->token);
-}
-
-/* Renew and verify need a grant to speak of; an earlier LOST stays LOST. */
-static int need_grant(rowlock_lock *lock)
-{
-    if (lock->state == RLK_HOLDING)
-        return ROWLOCK_OK;
-    if (lock->state == RLK_GONE)
-        return rlk_fail(lock->db, ROWLOCK_LOST, "the grant was lost earlier");
-    return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle does not hold the lock");
-}
-
-static enum rlk_class run_renew(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct holding *h = context;
-    return rlk_step_renew(db, call, &h->held, h->ttl_us, &h->renewal);
-}
-
-/* A renewal whose answer was lost may have made the lease end sooner, or may do so later. */
-static void fear_shorter(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us)
-{
-    rlk_kept_enter(lock);
-    rlk_watch_fear(&lock->watch, ttl_us);
-    if (asked_us + ttl_us < lock->watch.deadline_us)
-        lock->watch.deadline_us = asked_us + ttl_us;
-    rlk_watch_arm(&lock->watch);
-    rlk_kept_leave(lock);
-}
-
-int rlk_renew(rowlock_lock *lock, int64_t ttl_us)
-{
-    struct holding h = {.held = rlk_held_of(lock)};
-    h.ttl_us = ttl_us;
-    struct rlk_step_call step = {.run = run_renew, .context = &h};
-    int64_t asked_us = rlk_now_us();
-    uint64_t serial = rlk_kept_serial(lock);
-    int result = rlk_do(lock->db, &step);
-    if (step.was_uncertain)
-        fear_shorter(lock, asked_us, ttl_us);
-    if (result != ROWLOCK_OK)
-        return result;
-    if (!h.renewal.found)
-        return rlk_look_elsewhere(lock) ? rlk_renew(lock, ttl_us) : found_lost(lock);
-    lock->attached_as = true;
-    struct rlk_term term =
-        rlk_term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us, ttl_us);
-    lock->release_open = lock->unproven = false;
-    rlk_kept_enter(lock);
-    rlk_watch_limit(&lock->watch, &term);
-    rlk_kept_renewed(lock, serial, &term);
-    lock->watch.over = false;
-    rlk_watch_set(&lock->watch, &term);
-    rlk_kept_leave(lock);
-    return h.renewal.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
-}
-
-static int64_t lease_ttl(const rowlock_lock *lock)
-{
-    rlk_kept_enter(lock);
-    int64_t ttl_us = lock->watch.ttl_us;
-    rlk_kept_leave(lock);
-    return ttl_us;
-}
-
-int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
-{
-    int result = enter(lock, "renew lock");
-    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
-        return result;
-    if (ttl_ms != 0 && (result = rlk_check_ttl(lock->db, ttl_ms)) != ROWLOCK_OK)
-        return result;
-    return rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock));
-}
-
-struct verifying {
-    const struct rlk_held *held;
-    struct rlk_verified *out;
-};
-
-static enum rlk_class run_verify(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    const struct verifying *v = context;
-    enum rlk_class class = rlk_step_verify(db, call, v->held, v->out);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
-}
-
-int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
-               int64_t not_after_us, struct rlk_verified *out)
-{
-    struct verifying v = {.held = held, .out = out};
-    struct rlk_step_call step = {
-        .run = run_verify, .context = &v, .where = where, .not_after_us = not_after_us};
-    return rlk_do(db, &step);
-}
-
-int rowlock_verify(rowlock_lock *lock)
-{
-    int result = enter(lock, "verify lock");
-    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
-        return result;
-    struct rlk_held held = rlk_held_of(lock);
-    struct rlk_verified verified = {0};
-    result = rlk_verify(lock->db, &held, RLK_OUTSIDE, 0, &verified);
-    if (result != ROWLOCK_OK)
-        return result;
-    if (!verified.found)
-        return rlk_look_elsewhere(lock) ? rowlock_verify(lock) : found_lost(lock);
-    lock->attached_as = true;
-    lock->unproven = false;
-    return verified.expires_us <= verified.now_us ? ROWLOCK_LAPSED : ROWLOCK_OK;
-}
-
-struct looking {
-    const char *name;
-    bool *found;
-    int64_t *token, *granted_us;
-};
-
-static enum rlk_class run_last(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct looking *l = context;
-    enum rlk_class class = rlk_step_last(db, call, l->name, l->found, l->token, l->granted_us);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
-}
-
-int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
-                   int64_t *granted_us)
-{
-    struct looking l = {.name = name, .found = found, .token = token, .granted_us = granted_us};
-    struct rlk_step_call step = {.run = run_last, .context = &l};
-    return rlk_do(db, &step);
-}
-
-static enum rlk_class run_release(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct holding *h = context;
-    return rlk_step_release(db, call, &h->held, &h->found);
-}
-
-/* The row is gone, and an earlier sending of our delete got no answer. While the name's token is still
- * ours, the lock was neither granted again nor broken: the delete was ours. */
-static int resolve_release(rowlock_lock *lock)
-{
-    bool found = false;
-    int64_t token = 0;
-    int64_t granted_us;
-    int result = rlk_last_grant(lock->db, lock->name, &found, &token, &granted_us);
-    if (result != ROWLOCK_OK) {
-        rowlock_error why = lock->db->error;
-        rlk_fail(lock->db, ROWLOCK_EUNCERTAIN,
-                 "the grant is gone; whether our own release ended it could not be asked: %s",
-                 why.text);
-        lock->db->error.retryable = why.retryable;
-        return ROWLOCK_EUNCERTAIN;
-    }
-    if (found && token == lock->token)
-        return ROWLOCK_OK;
-    found_lost(lock);
-    return rlk_fail(lock->db, ROWLOCK_LOST,
-                    "the lock was granted again, or broken, since token %" PRId64
-                    "; the answer to an earlier release was lost, so it may have come first",
-                    lock->token);
-}
-
-/* The answer was lost: until a renewal finds the grant, the lock may be free. */
-static void doubt(rowlock_lock *lock)
-{
-    lock->release_open = true;
-    lock->watch.over = true;
-    rlk_watch_arm(&lock->watch);
-}
-
-/* The keeper is told first: it renews no more, and nobody waits for what it has under way. */
-static int release_grant(rowlock_lock *lock)
-{
-    rlk_kept_stop(lock);
-    struct holding h = {.held = rlk_held_of(lock)};
-    struct rlk_step_call step = {.run = run_release, .context = &h};
-    int result = rlk_do(lock->db, &step);
-    if (step.was_uncertain)
-        doubt(lock);
-    if (result != ROWLOCK_OK || h.found)
-        return result;
-    if (rlk_look_elsewhere(lock))
-        return release_grant(lock);
-    return lock->release_open ? resolve_release(lock) : found_lost(lock);
-}
-
-static enum rlk_class run_withdraw(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    const struct rlk_claim *claim = context;
-    bool found;
-    return rlk_step_withdraw(db, call, claim, &found);
-}
-
-/* Of an acquire whose outcome was never learnt. */
-static int withdraw_grant(rowlock_lock *lock)
-{
-    struct rlk_claim claim = {.name = lock->name, .owner = lock->owner, .attempt = lock->attempt};
-    struct rlk_step_call step = {.run = run_withdraw, .context = &claim};
-    return rlk_do(lock->db, &step);
-}
-
-int rowlock_release(rowlock_lock *lock)
-{
-    int result = enter(lock, "release lock");
-    if (result != ROWLOCK_OK)
-        return result;
-    if (lock->state == RLK_IDLE)
-        return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle does not hold the lock");
-    if (lock->state == RLK_HOLDING && lock->depth > 1) {
-        lock->depth--;
-        return ROWLOCK_OK;
-    }
-    if (lock->state == RLK_HOLDING)
-        result = release_grant(lock);
-    else if (lock->release_open)
-        result = resolve_release(lock);
-    else
-        result = rlk_fail(lock->db, ROWLOCK_LOST, "the grant was lost earlier");
-    if (result != ROWLOCK_OK && result != ROWLOCK_LOST)
-        return result;
-    if (--lock->depth == 0)
-        rlk_hold_nothing(lock);
-    return result;
-}
-
-/* ---- downgrade */
-
-struct downgrading {
-    struct rlk_held held;
-    int permits;
-    bool found;
-};
-
-static enum rlk_class run_downgrade(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct downgrading *d = context;
-    return rlk_step_downgrade(db, call, &d->held, d->permits, &d->found);
-}
-
-/* Nothing was found where an exclusive grant would stand. */
-static int find_downgraded(rowlock_lock *lock)
-{
-    bool by_us = lock->downgrade_open != 0;
-    if (!rlk_look_elsewhere(lock))
-        return found_lost(lock);
-    struct rlk_held held = rlk_held_of(lock);
-    struct rlk_verified verified = {0};
-    int result = rlk_verify(lock->db, &held, RLK_OUTSIDE, 0, &verified);
-    if (result != ROWLOCK_OK)
-        return result;
-    if (!verified.found)
-        return found_lost(lock);
-    return by_us ? ROWLOCK_OK : rlk_fail(lock->db, ROWLOCK_EMISUSE, "it is not exclusive");
-}
-
-/* Its keeper goes by these. */
-static void note_kind(rowlock_lock *lock, int permits, int downgrade_open)
-{
-    rlk_kept_enter(lock);
-    lock->permits = permits;
-    lock->downgrade_open = downgrade_open;
-    rlk_kept_leave(lock);
-}
-
-/* From before it is sent until its answer is known the grant may be found in either place. */
-static int downgrade(rowlock_lock *lock, int permits)
-{
-    struct downgrading d = {.held = rlk_held_of(lock), .permits = permits};
-    struct rlk_step_call step = {.run = run_downgrade, .context = &d};
-    int open_before = lock->downgrade_open;
-    note_kind(lock, 0, permits);
-    int result = rlk_do(lock->db, &step);
-    if (result == ROWLOCK_OK && d.found)
-        note_kind(lock, permits, 0);
-    else if (!step.was_uncertain)
-        note_kind(lock, 0, open_before);
-    return result == ROWLOCK_OK && !d.found ? find_downgraded(lock) : result;
-}
-
-int rowlock_downgrade(rowlock_lock *lock, int32_t permits)
-{
-    int result = enter(lock, "downgrade lock");
-    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK ||
-        (result = rlk_check_permits(lock->db, permits)) != ROWLOCK_OK)
-        return result;
-    if (lock->permits != 0 || permits == 0 || lock->depth > 1)
-        return rlk_fail(
-            lock->db, ROWLOCK_EMISUSE,
-            "only an exclusive grant that was entered once becomes a shared or a counted one");
-    return downgrade(lock, permits);
 }

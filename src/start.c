@@ -18,14 +18,6 @@ struct rlk_started {
     int result;
 };
 
-/* Other locks of the same rowlock_db can be asked for what they know meanwhile. */
-bool rlk_knows(const rowlock_lock *lock)
-{
-    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || lock->db->pid != getpid())
-        return false;
-    return !lock->started || rlk_is_ours(lock->db);
-}
-
 static void *work(void *context)
 {
     struct rlk_started *s = context;

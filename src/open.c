@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Open, adopt and close a rowlock_db. How a step is carried across its connection is in step.c. */
+ * Open and adopt a connection; open a keeper, which has one of its own. */
 #include "internal.h"
 
 #include <string.h>
@@ -8,22 +8,6 @@
 #include "url.h"
 
 /* ---- handles */
-
-static void free_db(rowlock_db *db)
-{
-    if (!db)
-        return;
-    bool in_child = db->pid != getpid();
-    if (db->conn)
-        rlk_disconnect(db, in_child);
-    rlk_wake_close(db);
-    rlk_texts_clear(&db->texts);
-    rlk_free(db->conn);
-    rlk_free(db->url);
-    pthread_mutex_destroy(&db->starting);
-    db->tag = 0;
-    rlk_free(db);
-}
 
 /* A handle without connection, and the options that do not depend on the way it will get one. */
 static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_error *err)
@@ -77,7 +61,7 @@ static int finish_opening(rowlock_db **out, rowlock_db *db, int result, rowlock_
     }
     if (db)
         rlk_error_copy(err, &db->error);
-    free_db(db);
+    rlk_db_free(db);
     return result;
 }
 
@@ -192,20 +176,20 @@ int rowlock_db_adopt_sqlite(rowlock_db **out, struct sqlite3 *conn,
     return adopt(out, "sqlite", conn, options, err);
 }
 
-void rowlock_db_close(rowlock_db *db)
+int rowlock_keeper_open(rowlock_keeper **out, const char *url, const rowlock_db_options *options,
+                        rowlock_error *err)
 {
-    if (!db || db->tag != RLK_DB_TAG)
-        return;
-    rlk_started_stop(db);
-    bool reachable = true; /* what one release could not reach, the next need not wait for */
-    while (db->locks) {
-        if (!reachable) {
-            rowlock_lock_forget(db->locks);
-            db->locks->queued = 0;
-        }
-        rlk_lock_abandon(db->locks);
-        reachable = db->up;
-    }
-    rlk_onces_abandon(db);
-    free_db(db);
+    if (!out)
+        return ROWLOCK_EINVAL;
+    *out = NULL;
+    rowlock_db *db = NULL;
+    int result = rowlock_db_open(&db, url, options, err);
+    if (result != ROWLOCK_OK)
+        return result;
+    rlk_action(db, "open keeper", NULL);
+    if ((result = rlk_keeper_start(out, db)) == ROWLOCK_OK)
+        return ROWLOCK_OK;
+    rlk_error_copy(err, &db->error);
+    rowlock_db_close(db);
+    return result;
 }

@@ -68,6 +68,12 @@ static void set_timer(int fd, int64_t after_us)
 
 #endif
 
+void rlk_watch_open(struct rlk_watch *watch)
+{
+    if (watch->fd < 0)
+        watch->fd = open_timer();
+}
+
 void rlk_watch_arm(struct rlk_watch *watch)
 {
     int64_t now_us = rlk_now_us();
@@ -117,56 +123,4 @@ void rlk_watch_end(struct rlk_watch *watch)
 {
     if (watch->fd >= 0)
         set_timer(watch->fd, INT64_MAX);
-}
-
-/* ---- what is asked */
-
-int64_t rowlock_remaining_ms(const rowlock_lock *lock)
-{
-    if (!rlk_holds(lock))
-        return 0;
-    rlk_kept_enter(lock);
-    int64_t left = lock->watch.over ? 0 : lock->watch.deadline_us - rlk_now_us();
-    rlk_kept_leave(lock);
-    return left > 0 ? left / 1000 : 0;
-}
-
-int64_t rowlock_lock_expires_us(const rowlock_lock *lock)
-{
-    if (!rlk_holds(lock))
-        return 0;
-    rlk_kept_enter(lock);
-    int64_t expires_us = lock->watch.expires_us;
-    rlk_kept_leave(lock);
-    return expires_us;
-}
-
-rowlock_state rowlock_lock_state(rowlock_lock *lock)
-{
-    if (!rlk_knows(lock) || lock->state == RLK_IDLE)
-        return ROWLOCK_STATE_NONE;
-    int64_t next_us;
-    rlk_kept_enter(lock);
-    rowlock_state state = rlk_watch_state(&lock->watch, rlk_now_us(), &next_us);
-    if (lock->state == RLK_GONE)
-        state = ROWLOCK_STATE_LOST;
-    if (lock->watch.kept && state == ROWLOCK_STATE_LOST)
-        lock->watch.over = true;
-    lock->watch.seen = state;
-    rlk_watch_arm(&lock->watch);
-    rlk_kept_leave(lock);
-    return state;
-}
-
-int rowlock_lock_fd(rowlock_lock *lock)
-{
-    if (!rlk_knows(lock))
-        return -1;
-    rlk_kept_enter(lock);
-    if (lock->watch.fd < 0)
-        lock->watch.fd = open_timer();
-    if (lock->state != RLK_IDLE)
-        rlk_watch_arm(&lock->watch);
-    rlk_kept_leave(lock);
-    return lock->watch.fd;
 }

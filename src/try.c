@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ * One try for a lock, or for several at once: what is asked for, and what the answer means. */
+#include "internal.h"
+#include "seam.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* How long a try goes on against lost races before it calls the lock busy; and how many holders are looked at
+ * to find who is in the way. */
+enum { TRY_CONTENTION_US = 1000000, HOLDERS_MAX = 100 };
+
+/* Of counted grants one alone keeps nobody of its kind out. */
+static int64_t met_slot(const rowlock_lock *lock, int permits)
+{
+    bool enough = lock->holder_known && (permits == 0 || lock->holder.slot == 0);
+    return enough && !lock->attempt_open ? lock->holder.slot : -1;
+}
+
+struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    rowlock_db *db = lock->db;
+    if (!lock->attempt_open)
+        lock->attempt = rlk_next_attempt(db);
+    return (struct rlk_claim){.name = lock->name,
+                              .permits = options->permits,
+                              .unfair = options->unfair != 0,
+                              .owner = lock->owner,
+                              .attempt = lock->attempt,
+                              .ttl_us = options->ttl_ms * 1000,
+                              .host = db->host,
+                              .pid = db->pid,
+                              .program = db->program,
+                              .note = options->note,
+                              .met_slot = met_slot(lock, options->permits),
+                              .granted = lock->was_granted};
+}
+
+static enum rlk_class ask(rowlock_db *db, struct rlk_call *call, struct rlk_acquiring *a)
+{
+    memset(a->grants, 0, a->count * sizeof *a->grants);
+    a->which = 0;
+    if (a->count == 1)
+        return rlk_step_acquire(db, call, a->claims, a->grants);
+    return rlk_step_acquire_all(db, call, a->claims, a->count, a->grants, &a->which);
+}
+
+/* Every database counts tokens from 1. */
+static bool have_tokens(const struct rlk_acquiring *a)
+{
+    bool have = true;
+    for (size_t i = 0; i < a->count; i++)
+        have = have && a->grants[i].row.token >= 1;
+    return have;
+}
+
+/* Sent again after a lost answer, it may meet its own first sending in flight: that is not somebody else's
+ * lock. */
+static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_acquiring *a = context;
+    enum rlk_class class = ask(db, call, a);
+    enum rlk_outcome outcome = a->grants[a->which].outcome;
+    bool own = a->step.was_uncertain && outcome == RLK_IN_FLIGHT;
+    if (class == RLK_DONE && outcome == RLK_GRANTED && !have_tokens(a))
+        return rlk_diag_misfit(call, RLK_STEP_ACQUIRE);
+    if (class != RLK_DONE || !own)
+        return class;
+    rlk_diag_set(call, 0, NULL, "a transaction, perhaps our own, is changing the lock");
+    return RLK_CONTENTION;
+}
+
+/* The lease as our clock sees it: what the database said was left when it answered, counted from
+ * before we asked. */
+void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
+                    int64_t margin_us)
+{
+    struct rlk_term term = rlk_term_of(sent_us, row->expires_us, row->now_us, row->ttl_us);
+    term.ttl_us = row->ttl_us;
+    lock->state = RLK_HOLDING;
+    lock->depth = 1;
+    lock->token = row->token;
+    lock->permits = row->permits;
+    lock->downgrade_open = 0;
+    rlk_watch_begin(&lock->watch, margin_us);
+    rlk_watch_set(&lock->watch, &term);
+    lock->was_granted = true;
+    lock->holder_known = lock->attempt_open = lock->release_open = false;
+    lock->unproven = false;
+    lock->queued = 0; /* the grant has ended it */
+    rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
+}
+
+static int found_mismatch(rowlock_lock *lock, const struct rlk_row *row)
+{
+    rlk_action(lock->db, "acquire lock", lock->name);
+    if (row->permits == ROWLOCK_SHARED)
+        return rlk_fail(lock->db, ROWLOCK_MISMATCH, "others hold it as a shared lock");
+    return rlk_fail(lock->db, ROWLOCK_MISMATCH,
+                    "others hold it with %d permits: all must say the same", row->permits);
+}
+
+/* Busy is no failure: what went wrong on the way to it is not told. An attempt whose outcome is unknown
+ * stays open: what is in flight may be our own first sending, and one that is still under way may yet
+ * find the lock free. */
+int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permits)
+{
+    if (lock->db->error.code != ROWLOCK_OK)
+        rlk_action(lock->db, "acquire lock", lock->name);
+    lock->was_granted = false;
+    lock->holder_known = grant && grant->outcome == RLK_HELD;
+    if (!lock->holder_known)
+        return ROWLOCK_BUSY;
+    lock->holder = grant->row;
+    bool of_another_kind = permits != 0 && grant->row.slot != 0 && grant->row.permits != permits;
+    return of_another_kind ? found_mismatch(lock, &grant->row) : ROWLOCK_BUSY;
+}
+
+/* The grant took so long to reach us that its lease is over. Nothing was done under it yet, so a
+ * renewal makes it whole; unless somebody has taken it over. And a grant whose answer was lost has only
+ * been read: that no standby lacks it, a renewal proves, which is answered when the standby has both.
+ * Where the renewal fails, nothing is held, and the next acquire asks for the same grant. */
+static int freshen(rowlock_lock *lock)
+{
+    int result = rlk_renew(lock, lock->watch.ttl_us);
+    if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
+        return ROWLOCK_OK;
+    rlk_hold_nothing(lock);
+    lock->attempt_open = result != ROWLOCK_LOST;
+    return result;
+}
+
+/* Nothing is known but that others are at it. */
+static int found_races(struct rlk_acquiring *a)
+{
+    struct rlk_grant *grant = &a->grants[a->which];
+    *grant = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
+    return rlk_found_busy(a->locks[a->which], grant, a->options.permits);
+}
+
+/* Which may be one whose outcome is not known. */
+static void give_back(rowlock_lock *lock)
+{
+    rowlock_error why = lock->db->error;
+    rlk_release_quietly(lock);
+    rowlock_lock_forget(lock);
+    lock->db->error = why;
+}
+
+/* Of several, one that cannot be kept is none of them: the others are given back. */
+static int freshen_all(struct rlk_acquiring *a)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        int result = freshen(a->locks[i]);
+        if (result == ROWLOCK_OK)
+            continue;
+        a->which = i;
+        for (size_t other = 0; a->count > 1 && other < a->count; other++)
+            give_back(a->locks[other]);
+        return result == ROWLOCK_LOST ? found_races(a) : result;
+    }
+    return ROWLOCK_OK;
+}
+
+static int take_grants(struct rlk_acquiring *a, bool uncertain)
+{
+    bool whole = !uncertain;
+    for (size_t i = 0; i < a->count; i++) {
+        rlk_take_grant(a->locks[i], &a->grants[i].row, a->step.sent_us,
+                       a->options.margin_ms * 1000);
+        whole = whole && rowlock_remaining_ms(a->locks[i]) > 0;
+    }
+    return whole ? ROWLOCK_OK : freshen_all(a);
+}
+
+/* Of several locks, servers say which is in the way, and not by whom. */
+static int note_holder(void *context, const struct rlk_row *row)
+{
+    struct rlk_acquiring *a = context;
+    struct rlk_grant *grant = &a->grants[a->which];
+    const struct rlk_claim *claim = &a->claims[a->which];
+    if (row->expires_us <= row->now_us || strcmp(row->owner, claim->owner) == 0 ||
+        (claim->permits == ROWLOCK_SHARED && row->permits == ROWLOCK_SHARED))
+        return 0;
+    *grant = (struct rlk_grant){.outcome = RLK_HELD, .behind = true, .row = *row};
+    return 1;
+}
+
+static enum rlk_class run_find_holder(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_acquiring *a = context;
+    enum rlk_class class =
+        rlk_step_list(db, call, a->claims[a->which].name, "", -1, HOLDERS_MAX, note_holder, a);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+/* What cannot be found out is not told. */
+static void find_holder(struct rlk_acquiring *a)
+{
+    struct rlk_step_call step = {.run = run_find_holder, .context = a};
+    if (a->count > 1 && a->grants[a->which].outcome == RLK_IN_FLIGHT &&
+        rlk_do(a->db, &step) != ROWLOCK_OK)
+        rlk_log(ROWLOCK_LOG_INFO, "%s: %s", a->db->error.action, a->db->error.text);
+}
+
+int rlk_try(struct rlk_acquiring *a)
+{
+    struct rlk_step_call *step = &a->step;
+    *step = (struct rlk_step_call){.run = run_acquire,
+                                   .context = a,
+                                   .contention_us = TRY_CONTENTION_US,
+                                   .patient_until_us = a->until_us,
+                                   .heeds_cancel = a->options.wait_ms != 0};
+    size_t before = a->which;
+    int result = rlk_do(a->db, step);
+    const struct rlk_grant *grant = &a->grants[a->which];
+    if (step->contended && !step->was_uncertain) {
+        a->which = before; /* in whose line we may stand */
+        return found_races(a);
+    }
+    bool uncertain = false;
+    for (size_t i = 0; i < a->count; i++) {
+        a->locks[i]->attempt_open = a->locks[i]->attempt_open || step->was_uncertain;
+        uncertain = uncertain || a->locks[i]->attempt_open;
+    }
+    if (result != ROWLOCK_OK)
+        return result;
+    if (grant->outcome != RLK_GRANTED) {
+        find_holder(a);
+        return rlk_found_busy(a->locks[a->which], grant, a->options.permits);
+    }
+    return take_grants(a, uncertain);
+}
