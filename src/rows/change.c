@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Rows changed on the condition of their versions: what is asked for is checked and sorted, done chunk by chunk,
  * and summed up. */
-#include "change.h"
+#include "batch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

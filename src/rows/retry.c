@@ -2,33 +2,6 @@
  * Read, compute, write, and again in a new transaction until it fits. */
 #include "rows.h"
 
-/* What a commit that got no answer can be told by: the first row that the transaction changed. */
-struct rlk_witness {
-    rowlock_table *t; /* NULL: none yet */
-    struct rlk_page row; /* its key, and the version before */
-};
-
-void rlk_witness_row(rowlock_table *t, const rowlock_change *change)
-{
-    struct rlk_witness *w = t->db->witness;
-    rowlock_value cells[t->keys + 1];
-    if (!w || w->t)
-        return;
-    for (size_t i = 0; i < t->keys; i++)
-        cells[i] = change->key[i];
-    cells[t->keys] = rowlock_int(change->version);
-    rlk_page_begin(&w->row, t->keys);
-    rlk_page_add(&w->row, cells, t->keys + 1);
-    if (rlk_page_end(t, &w->row) == ROWLOCK_OK)
-        w->t = t;
-}
-
-void rlk_witness_forget(const rowlock_table *t)
-{
-    if (t->db->witness && t->db->witness->t == t)
-        t->db->witness->t = NULL;
-}
-
 /* Read under a lock, and so after the end of the transaction in question, be it only ending now. */
 static bool proves_undone(rowlock_db *db, struct rlk_witness *w)
 {

@@ -149,8 +149,7 @@ int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index
 /* The same value in the column's own kind, where that is another. */
 rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *value);
 
-/* table.c */
-int rlk_enter_table(rowlock_table *t, const char *verb);
+/* ask.c */
 /* The answer to a statement of ours is none. changed: it may have done what it was sent for. */
 int rlk_fail_misfit(rowlock_db *db, bool changed);
 /* Run a statement about rows, where the connection stands. */
@@ -169,6 +168,9 @@ struct rlk_asking_ours {
     bool was_uncertain;
 };
 int rlk_ask_ours(rowlock_db *db, struct rlk_asking_ours *asking);
+
+/* table.c */
+int rlk_enter_table(rowlock_table *t, const char *verb);
 /* Before a read that is to lock, on a database where that takes a statement of its own. */
 int rlk_lock_to_read(rowlock_table *t);
 /* ESERVER with a row in page: it can be read, and a policy keeps it from being locked. */
@@ -199,9 +201,15 @@ enum rlk_op { RLK_UPDATE, RLK_TOUCH, RLK_EXPECT, RLK_INSERT, RLK_REMOVE };
 int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t count,
                const rowlock_change_options *options);
 
-/* retry.c: what a transaction has changed first, for whoever runs it. */
+/* witness.c: what a commit that got no answer can be told by: the first row that its transaction changed. */
+struct rlk_witness {
+    rowlock_table *t; /* NULL: none yet */
+    struct rlk_page row; /* its key, and the version before */
+};
 void rlk_witness_row(rowlock_table *t, const rowlock_change *change);
 void rlk_witness_forget(const rowlock_table *t);
+
+/* retry.c */
 /* A random pause, longer with each attempt. False: cancelled. */
 bool rlk_pause_attempt(rowlock_db *db, int attempt, int64_t base_us, int64_t cap_us,
                        int64_t until_us);

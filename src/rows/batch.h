@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A batch of changes, for change.c and apply.c. */
-#ifndef RLK_CHANGE_H
-#define RLK_CHANGE_H
+#ifndef RLK_BATCH_H
+#define RLK_BATCH_H
 
 #include "rows.h"
 
