@@ -53,7 +53,7 @@ void rowlock_db_close(rowlock_db *db)
     while (db->locks) {
         if (!reachable) {
             rowlock_lock_forget(db->locks);
-            db->locks->queued = 0;
+            rlk_ticket_end(db, &db->locks->ticket);
         }
         abandon(db->locks);
         reachable = db->up;

@@ -25,7 +25,7 @@ static int withdraw_grant(rowlock_lock *lock);
 void rlk_release_quietly(rowlock_lock *lock)
 {
     bool holding = lock->state == RLK_HOLDING && !lock->attached;
-    if (lock->db->pid != getpid() || (!holding && !lock->attempt_open && !lock->queued))
+    if (lock->db->pid != getpid() || (!holding && !lock->attempt_open && !lock->ticket.attempt))
         return;
     rlk_action(lock->db, "release at close lock", lock->name);
     rlk_leave_line(lock, lock->db->up ? 0 : rlk_now_us() + FAREWELL_US);

@@ -21,6 +21,13 @@ enum { RLK_SCHEMA_VERSION = 1 };
 /* A sweep ends then, even if a server always says that more is left. */
 #define RLK_SWEEP_US INT64_C(3600000000)
 
+/* A ticket that may be in the queue of a lock. A new connection gives back those that no wait goes on with. */
+struct rlk_ticket {
+    struct rlk_ticket *next;
+    const char *name, *owner;
+    int64_t attempt; /* whose ticket it is; 0: there is none */
+};
+
 struct rowlock_db {
     uint32_t tag;
     pid_t pid; /* of the process that opened it */
@@ -54,7 +61,8 @@ struct rowlock_db {
     char program[RLK_TEXT_MAX + 1];
 
     rowlock_lock *locks;
-    rowlock_lock *standing; /* in whose queue a wait goes on; NULL: in none */
+    struct rlk_ticket *tickets; /* that may be in a queue */
+    struct rlk_ticket *standing; /* the one with which a wait goes on; NULL: none does */
     struct rowlock_once *onces;
     rowlock_error error;
     int wake[2]; /* rowlock_cancel() writes, a wait reads */
@@ -111,7 +119,7 @@ struct rowlock_lock {
     _Atomic int64_t progress_us; /* when the holder last told of progress; from any thread */
 
     int64_t attempt; /* of the acquire going on */
-    int64_t queued; /* the attempt whose ticket may be in the queue; 0: none */
+    struct rlk_ticket ticket;
     bool attempt_open; /* its outcome is unknown: the next acquire asks with the same attempt */
     bool release_open; /* of this grant an earlier release may have been carried out, or was a part
                           of the caller's transaction */
@@ -218,8 +226,12 @@ int rlk_look_at_tables(rowlock_db *db, enum rlk_where where);
 /* Are both the same installation? Looks at their tables where that was not done yet. */
 int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other);
 
-/* The step that ends lock->queued. */
-enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call, rowlock_lock *lock);
+/* A ticket may be in its queue from the first sending of an attempt until it has ended. */
+void rlk_ticket_keep(rowlock_db *db, struct rlk_ticket *ticket, int64_t attempt);
+void rlk_ticket_end(rowlock_db *db, struct rlk_ticket *ticket);
+/* The step that ends one. */
+enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call,
+                                    struct rlk_ticket *ticket);
 
 /* For those who open and close. */
 enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call);

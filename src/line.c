@@ -76,7 +76,7 @@ static int take_ticket(struct line *l)
                                  .heeds_cancel = true};
     int64_t now_us = rlk_now_us();
     bool new_ticket = l->claim->ticket == 0;
-    l->lock->queued = l->claim->attempt;
+    rlk_ticket_keep(l->a->db, &l->lock->ticket, l->claim->attempt);
     int result = rlk_do(l->a->db, &step);
     if (result != ROWLOCK_OK)
         return result;
@@ -93,7 +93,8 @@ static void leave_line(struct line *l)
 {
     rlk_leave_line(l->lock, 0);
     l->claim->ticket = 0;
-    l->lock = l->a->db->standing = NULL;
+    l->a->db->standing = NULL;
+    l->lock = NULL;
 }
 
 struct circling {
@@ -245,7 +246,8 @@ static int stand(struct line *l)
     if (!l->lock || rlk_now_us() >= l->keep_us) {
         if (!l->lock)
             l->check_us = 0;
-        l->lock = a->db->standing = a->locks[a->which];
+        l->lock = a->locks[a->which];
+        a->db->standing = &l->lock->ticket;
         l->claim = &a->claims[a->which];
         if ((result = take_ticket(l)) == ROWLOCK_OK)
             result = look_for_cycle(l);

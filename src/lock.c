@@ -18,6 +18,7 @@ static void link_to_db(rowlock_lock *lock)
 
 void rlk_lock_unlink(rowlock_lock *lock)
 {
+    rlk_ticket_end(lock->db, &lock->ticket);
     if (lock->next)
         lock->next->previous = lock->previous;
     if (lock->previous)
@@ -47,6 +48,7 @@ static int new_lock(rowlock_db *db, const char *name, const char *owner, rowlock
     }
     lock->tag = RLK_LOCK_TAG;
     lock->watch.fd = -1;
+    lock->ticket = (struct rlk_ticket){.name = lock->name, .owner = lock->owner};
     lock->db = db;
     link_to_db(lock);
     *out = lock;

@@ -109,13 +109,35 @@ static bool is_ready(const rowlock_db *db, const struct rlk_step_call *step)
     return db->up && (db->schema_ok || step->without_tables);
 }
 
-enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call, rowlock_lock *lock)
+void rlk_ticket_keep(rowlock_db *db, struct rlk_ticket *ticket, int64_t attempt)
 {
-    struct rlk_claim claim = {.name = lock->name, .owner = lock->owner, .attempt = lock->queued};
+    if (!ticket->attempt) {
+        ticket->next = db->tickets;
+        db->tickets = ticket;
+    }
+    ticket->attempt = attempt;
+}
+
+void rlk_ticket_end(rowlock_db *db, struct rlk_ticket *ticket)
+{
+    struct rlk_ticket **at = &db->tickets;
+    if (!ticket->attempt)
+        return;
+    while (*at != ticket)
+        at = &(*at)->next;
+    *at = ticket->next;
+    ticket->attempt = 0;
+}
+
+enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call,
+                                    struct rlk_ticket *ticket)
+{
+    struct rlk_claim claim = {
+        .name = ticket->name, .owner = ticket->owner, .attempt = ticket->attempt};
     bool found;
     enum rlk_class class = rlk_step_leave(db, call, &claim, &found);
     if (class == RLK_DONE)
-        lock->queued = 0;
+        rlk_ticket_end(db, ticket);
     return class;
 }
 
@@ -125,11 +147,13 @@ static enum rlk_class give_tickets_back(rowlock_db *db, const struct rlk_step_ca
                                         struct rlk_call *call)
 {
     enum rlk_class class = RLK_DONE;
-    for (rowlock_lock *lock = db->locks; lock && !is_connection_gone(class); lock = lock->next) {
-        if (!lock->queued || lock == db->standing)
+    struct rlk_ticket *next = NULL;
+    for (struct rlk_ticket *t = db->tickets; t && !is_connection_gone(class); t = next) {
+        next = t->next;
+        if (t == db->standing)
             continue;
         call->deadline_us = end_of(step, rlk_now_us(), db->statement_us);
-        class = rlk_give_ticket_back(db, call, lock);
+        class = rlk_give_ticket_back(db, call, t);
     }
     return is_connection_gone(class) ? RLK_UNSENT : RLK_DONE;
 }

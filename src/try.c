@@ -87,7 +87,7 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
     lock->was_granted = true;
     lock->holder_known = lock->attempt_open = lock->release_open = false;
     lock->unproven = false;
-    lock->queued = 0; /* the grant has ended it */
+    rlk_ticket_end(lock->db, &lock->ticket); /* the grant has ended it */
     rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
 }
 
