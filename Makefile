@@ -399,6 +399,15 @@ coverage-table:
 	@find $(BUILD)/src -name '*.gcno' -exec gcov --no-output --source-prefix=$(CURDIR) {} + 2>/dev/null | \
 	    $(AWK) -f tools/coverage.awk | sort -k 6
 
+# FORMAT=json prints it for programs, TREE=folder measures a checkout of another commit.
+TREE ?= .
+FORMAT ?=
+.PHONY: structure
+## structure: who calls whom in a circle, how long files and functions are, how many types there are
+structure:
+	@$(MAKE) --no-print-directory -C $(TREE) all >&2
+	@tools/structure $(if $(filter json,$(FORMAT)),--json) $(TREE)
+
 # --- Benchmarks and demo
 
 # Programs are the files with a main of their own. The others are helpers of all, and so is the tests' proxy.

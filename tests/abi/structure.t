@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# How the source is built: includes and calls go downward from room to room, no files are in a circle, and
+# nothing is too long. A room is a folder of src/. tools/structure measures; `make structure` prints it all.
+# shellcheck disable=SC2016
+set -u
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+# Where the tree is not yet as it is wanted, it may be as bad as the limit and no worse. A limit is only lowered.
+#   figure       wanted  limit
+limits='
+    circle            0      0
+    operations       16     16
+    source_file     600   2482
+    driver_file     400   2482
+    routine          60    186
+    wide              0   1160
+'
+
+build=${ROWLOCK_TEST_BUILD:-build}
+[ -d "$build/src" ] || skip_all "no objects in $build/src"
+uses=$TMPDIR/uses figures=$TMPDIR/figures
+tools/structure --build "$build" --uses >"$uses"
+tools/structure --build "$build" --json >"$figures"
+ok "the tree can be measured" grep -q ^call "$uses"
+
+# The order of rooms stands in docs/ARCHITECTURE.md alone, lowest first.
+rooms=$(grep -oE '`base seam [a-z ]+`' docs/ARCHITECTURE.md | head -n 1 | tr -d '\`')
+unplaced=
+for folder in src/*/; do
+    case " $rooms backend " in *" $(basename "$folder") "*) ;; *) unplaced+=" $folder" ;; esac
+done
+is "docs/ARCHITECTURE.md says where each folder of src/ is in the order" "$unplaced" ""
+
+# uses_that CONDITION: the lines of $uses for which it holds. from and to are the rooms; rank is their place in the
+# order, or 0 for a file that is in no room, and the driver's folder stands above base and seam.
+uses_that() {
+    awk -v rooms="$rooms" '
+        function room(file, part) { return split(file, part, "/") > 2 ? part[2] : "" }
+        function driver(file, part) { split(file, part, "/"); sub(/\..*/, "", part[3]); return part[3] }
+        BEGIN { for (n = split(rooms, order, " "); n > 0; n--) rank[order[n]] = n }
+        { from = room($2); to = room($3) }
+        '"$1" "$uses"
+}
+is "nothing includes or calls upward" "$(uses_that 'rank[from] && rank[to] && rank[from] < rank[to]')" ""
+is "a driver uses base and seam alone" \
+    "$(uses_that 'from == "backend" && rank[to] > rank["seam"]')" ""
+is "no driver uses another" \
+    "$(uses_that 'from == "backend" && to == "backend" && driver($2) != driver($3)')" ""
+is "only the list of drivers uses a driver" \
+    "$(uses_that 'to == "backend" && from != "backend" && $2 !~ /\/backends\.c$/')" ""
+is "the command uses the public functions alone" \
+    "$(uses_that 'from == "cli" && to != "cli" && $4 !~ /^rowlock_/')" ""
+is "no header includes itself through others" \
+    "$(uses_that '$1 == "include" && $2 ~ /\.h$/ { print $2, $3 } 0' | tsort 2>&1 >/dev/null)" ""
+
+while read -r figure wanted limit; do
+    [ -n "$figure" ] || continue
+    value=$(sed -n "s/^ *\"$figure\": \([0-9]*\),*$/\1/p" "$figures")
+    ok "$figure is at most $limit (wanted: $wanted)" test "$value" -le "$limit"
+    if [ "$value" -lt "$limit" ] && [ "$limit" -gt "$wanted" ]; then
+        tap_note "$figure is $value: lower its limit in tests/abi/structure.t"
+    fi
+done <<<"$limits"
+
+done_testing
