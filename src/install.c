@@ -3,6 +3,7 @@
  * is in admin.c. */
 #include "internal.h"
 #include "seam.h"
+#include "statements.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,16 @@ static enum rlk_class run_install(rowlock_db *db, struct rlk_call *call, void *c
 {
     (void)context;
     return db->backend->install(db->conn, call);
+}
+
+int rowlock_install_script(rowlock_db *db,
+                           int (*write)(void *context, const char *sql, size_t length),
+                           void *context)
+{
+    int result = rlk_enter(db, "write the script that installs", NULL);
+    if (result == ROWLOCK_OK)
+        rlk_texts_script(&db->texts, db->backend, write, context);
+    return result;
 }
 
 /* ---- are the objects ours? */

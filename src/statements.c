@@ -16,14 +16,15 @@ static const char OUR[] = "rowlock_";
 static const struct dialect {
     const char *name;
     bool local_bodies; /* a routine finds unqualified names in its own schema */
+    bool delimiters; /* its shell ends a statement at each semicolon, unless told otherwise */
     const struct rlk_statement *statements;
     size_t count;
 } dialects[] = {
-    {"postgres", false, rlk_postgres_statements,
+    {"postgres", false, false, rlk_postgres_statements,
      sizeof rlk_postgres_statements / sizeof rlk_postgres_statements[0]},
-    {"mysql", true, rlk_mysql_statements,
+    {"mysql", true, true, rlk_mysql_statements,
      sizeof rlk_mysql_statements / sizeof rlk_mysql_statements[0]},
-    {"sqlite", false, rlk_sqlite_statements,
+    {"sqlite", false, false, rlk_sqlite_statements,
      sizeof rlk_sqlite_statements / sizeof rlk_sqlite_statements[0]},
 };
 
@@ -285,4 +286,30 @@ void rlk_texts_clear(struct rlk_texts *texts)
         rlk_free(texts->sql[step]);
         texts->sql[step] = NULL;
     }
+}
+
+/* ---- for the database's own shell */
+
+/* Our statements end with a semicolon at the end of a line that is not indented. */
+static bool ends_statement(const char *line, size_t length)
+{
+    return length > 1 && line[0] != ' ' && line[length - 2] == ';' && line[length - 1] == '\n';
+}
+
+void rlk_texts_script(const struct rlk_texts *texts, const struct rlk_backend *backend,
+                      int (*write)(void *context, const char *sql, size_t length), void *context)
+{
+    static const char begin[] = "DELIMITER //\n", over[] = "//\n", end[] = "DELIMITER ;\n";
+    const bool delimiters = find_dialect(backend->name)->delimiters;
+    bool stopped = delimiters && write(context, begin, sizeof begin - 1) != 0;
+    size_t length = 0;
+    for (const char *line = texts->sql[RLK_STEP_SCHEMA]; *line && !stopped; line += length) {
+        length = strcspn(line, "\n");
+        length += line[length] == '\n';
+        bool last = delimiters && ends_statement(line, length);
+        stopped = write(context, line, last ? length - 2 : length) != 0 ||
+                  (last && write(context, over, sizeof over - 1) != 0);
+    }
+    if (delimiters && !stopped)
+        write(context, end, sizeof end - 1);
 }

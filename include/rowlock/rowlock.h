@@ -627,9 +627,16 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_fence(rowlock_db *db, const char *res
 /* ---------------------------------------------------------------- administration */
 
 /* Create our tables, or do nothing if they are there. Harmless when repeated, or done by many at once.
- * OK; EDENIED (ask a DBA to run sql/<database>/install/schema.sql); ESCHEMA (newer or foreign tables there,
- * or objects by our names that somebody prepared). */
+ * OK; EDENIED (have a DBA run what rowlock_install_script() writes); ESCHEMA (newer or foreign tables
+ * there, or objects by our names that somebody prepared). */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
+
+/* rowlock_install_script writes the SQL of rowlock_install() for the database's own shell: psql, mysql or
+ * mariadb, sqlite3. It changes nothing in the database and needs no privilege there. write gets the text in
+ * pieces, in order; it returns nonzero to stop. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_install_script(rowlock_db *db, int (*write)(void *context, const char *sql, size_t length),
+                       void *context);
 
 typedef enum rowlock_verdict {
     ROWLOCK_FINE = 0,

@@ -33,6 +33,7 @@ struct settings {
     bool verbose;
     bool nonblock;
     bool dry_run;
+    bool print;
     bool new_identity;
     bool shared;
     bool unfair;
@@ -84,6 +85,7 @@ enum option_id {
     OPT_ONCE_OLDER_THAN,
     OPT_BATCH,
     OPT_DRY_RUN,
+    OPT_PRINT,
     OPT_EVERY,
     OPT_QUIET,
     OPT_IF_TOKEN,

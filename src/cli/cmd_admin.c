@@ -14,6 +14,7 @@
 const int sweep_options[] = {OPT_OLDER_THAN, OPT_IDLE,    OPT_ONCE_OLDER_THAN,
                              OPT_BATCH,      OPT_DRY_RUN, OPT_EVERY,
                              OPT_QUIET,      OPT_JSON,    OPT_END};
+const int install_options[] = {OPT_PRINT, OPT_JSON, OPT_END};
 const int break_options[] = {OPT_IF_TOKEN, OPT_JSON, OPT_END};
 const int raise_options[] = {OPT_BY, OPT_NEW_IDENTITY, OPT_JSON, OPT_END};
 
@@ -22,11 +23,23 @@ const int raise_options[] = {OPT_BY, OPT_NEW_IDENTITY, OPT_JSON, OPT_END};
 
 /* ---------------------------------------------------------------- install */
 
+static int print_sql(void *context, const char *sql, size_t length)
+{
+    (void)context;
+    return fwrite(sql, 1, length, stdout) != length;
+}
+
 int cmd_install(struct cli *cli)
 {
+    if (cli->set.print && cli->set.json)
+        return usage_error(cli, "--print and --json exclude each other");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
+    if (cli->set.print) {
+        int printed = rowlock_install_script(cli->db, print_sql, NULL);
+        return printed == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, printed);
+    }
     int result = rowlock_install(cli->db);
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);

@@ -17,6 +17,7 @@ extern const int list_options[];
 extern const int watch_options[];
 extern const int json_options[];
 extern const int sweep_options[];
+extern const int install_options[];
 extern const int break_options[];
 extern const int raise_options[];
 

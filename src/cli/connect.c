@@ -133,7 +133,8 @@ static int open_embedded(struct cli *cli, const rowlock_db_options *options)
     if (status == EXIT_FINE)
         status = open_url(cli, url, options);
     free(url);
-    if (status != EXIT_FINE || strcmp(cli->command->name, "check") == 0)
+    if (status != EXIT_FINE || strcmp(cli->command->name, "check") == 0 ||
+        strcmp(cli->command->name, "install") == 0)
         return status;
     int result = rowlock_install(cli->db);
     return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);

@@ -86,8 +86,10 @@ static const struct command commands[] = {
      "and before locks are used again: N must be more than were granted since. It prints the new\n"
      "highest token, above which all later ones are. Grants that stand are fenced out.\n",
      raise_options, 0, 0, cmd_raise_tokens},
-    {"install", "", "create the tables", "Harmless when repeated.\n", json_options, 0, 0,
-     cmd_install},
+    {"install", "", "create the tables",
+     "Harmless when repeated. Without the privilege, have a DBA run what --print prints:\n"
+     "psql -v ON_ERROR_STOP=1 -f FILE, mysql DATABASE < FILE.\n",
+     install_options, 0, 0, cmd_install},
     {"check", "", "say what is wrong with the database for locks",
      "Exit status: 0 fine, warnings included; 1 something is bad.\n", json_options, 0, 0,
      cmd_check},

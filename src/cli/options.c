@@ -71,6 +71,8 @@ static const struct option_row rows[] = {
     {OPT_BATCH, 0, "batch", "N", "remove so many rows in one transaction (500)", NUMBER, AT(batch),
      1, 10000},
     {OPT_DRY_RUN, 0, "dry-run", NULL, "say what would go, remove nothing", FLAG, AT(dry_run), 0, 0},
+    {OPT_PRINT, 0, "print", NULL, "print the SQL for the database's own shell, change nothing",
+     FLAG, AT(print), 0, 0},
     {OPT_EVERY, 0, "every", "DURATION", "sweep again and again, until a signal ends it", LENGTH,
      AT(every_ms), 0, 0},
     {OPT_IF_TOKEN, 0, "if-token", "N", "only if this is the token of the grant", NUMBER,

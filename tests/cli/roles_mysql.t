@@ -14,16 +14,25 @@ cleanup() { admin -e "DROP DATABASE IF EXISTS roles_db; DROP USER IF EXISTS $use
 trap cleanup EXIT
 cleanup
 admin -e "CREATE DATABASE roles_db; CREATE USER $users"
-admin roles_db <sql/mysql/install/schema.sql
-sed "s/appdb/roles_db/; s/'watch'/'roles_watch'/; s/'app'/'roles_app'/; s/'ops'/'roles_ops'/" sql/mysql/install/grants.sql | admin
-
-# as ROLE VERB…: its exit status.
-as() {
+rl() { # rl ROLE VERB…
     local role=$1 where=${ROWLOCK_TEST_MYSQL_URL#*@}
     shift
-    timeout 60 "$command" --url "mysql://roles_$role@${where%%/*}/roles_db" "$@" >/dev/null 2>&1
+    timeout 60 "$command" --url "mysql://roles_$role@${where%%/*}/roles_db" "$@"
+}
+as() { # as ROLE VERB…: its exit status.
+    rl "$@" >/dev/null 2>&1
     echo $?
 }
+admin -e "GRANT SELECT ON roles_db.* TO 'roles_watch'@'%'"
+rl watch install --print >"$TMPDIR/install.sql"
+ok "who may only read prints what installs" test -s "$TMPDIR/install.sql"
+ok "a DBA runs it in the server's shell" admin -e "source $TMPDIR/install.sql"
+admin -e "REVOKE SELECT ON roles_db.* FROM 'roles_watch'@'%'"
+found=$("$command" --url "${ROWLOCK_TEST_MYSQL_URL%/*}/roles_db" check)
+is "the tables are fit for locks" $? 0
+is "as if the library had made them" "$(grep -c '^ok *objects *as rowlock makes them' <<<"$found")" 1
+sed "s/appdb/roles_db/; s/'watch'/'roles_watch'/; s/'app'/'roles_app'/; s/'ops'/'roles_ops'/" sql/mysql/install/grants.sql | admin
+
 denied=77
 
 is "a reader lists" "$(as watch list)" 0

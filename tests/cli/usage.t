@@ -68,6 +68,7 @@ refusals() {
     refused "raising tokens by too much" "number from 1" raise-tokens --by 1000000000000001
     refused "--every 0" "must be more than 0" sweep --every 0
     refused "-q together with --json" "exclude each other" sweep -q --json
+    refused "--print together with --json" "exclude each other" install --print --json
     refused "acquire without an owner" "say --owner or set ROWLOCK_OWNER" acquire x
     refused "release without an owner" "say --owner" release x --token 1
     refused "release without a token" "say --token" release x --owner o
@@ -129,6 +130,10 @@ leases() {
 embedded() {
     unset ROWLOCK_URL
     export XDG_STATE_HOME=$TMPDIR/new-state
+    exits "install --print prints what installs" 0 install --print
+    has "a table" "$out" 'CREATE TABLE IF NOT EXISTS "main"."rowlock_locks"'
+    is "and nothing for the shell of another database" "$(grep -c DELIMITER <<<"$out")" 0
+    ok "it makes no database" test ! -s "$XDG_STATE_HOME/rowlock/locks.db"
     exits "without a URL the first run needs no install" 0 run first -- true
     ok "it has made the embedded database" test -f "$XDG_STATE_HOME/rowlock/locks.db"
     is "in a folder for its user alone" "$(stat -c %a "$XDG_STATE_HOME/rowlock")" 700
