@@ -2,10 +2,10 @@
  *
  * rowlock: lease locks kept in a table of the database you already have.
  *
- * A lock is a row. Inserting it under its unique key is the grant, deleting it by owner and token is
- * the release. A grant is a lease: it ends by itself unless renewed, so a dead holder blocks nobody
- * for long. Every grant carries a fencing token. PostgreSQL, MySQL/MariaDB and SQLite mean the same
- * by all of it; only the URL changes.
+ * A lock is a row. Inserting it under its unique key is the grant, deleting it by owner and token
+ * is the release. A grant is a lease: it ends by itself unless renewed, so a dead holder blocks
+ * nobody for long. Every grant carries a fencing token. PostgreSQL, MySQL/MariaDB and SQLite mean
+ * the same by all of it; only the URL changes.
  *
  *     rowlock_db *db = NULL;
  *     rowlock_lock *lock = NULL;
@@ -26,24 +26,24 @@
  *  - It does not stop you. A process that is paused, swapped out or cut off goes on, when it wakes,
  *    as if it held a lock whose lease has long run out. What it then writes into this database,
  *    rowlock_guard() in the writing transaction refuses. For what it writes elsewhere, ask
- *    rowlock_remaining_ms() before a step that matters, and hand the token along: whatever you write
- *    to must refuse an older token than the newest it has seen (rowlock_fence() can remember it).
- *  - It does not survive an asynchronous failover. A replica that had not yet received a grant knows
- *    nothing of it, nor of its token. Use synchronous replication for the lock tables, or
+ *    rowlock_remaining_ms() before a step that matters, and hand the token along: whatever you
+ *    write to must refuse an older token than the newest it has seen (rowlock_fence() can remember
+ *    it).
+ *  - It does not survive an asynchronous failover. A replica that had not yet received a grant
+ *    knows nothing of it, nor of its token. Use synchronous replication for the lock tables, or
  *    rowlock_raise_tokens() after each failover.
- *  - It is not fast like a mutex: one grant is one commit. And its line is fair in the order of tickets as
- *    they reached the database, not in real time.
+ *  - It is not fast like a mutex: one grant is one commit. And its line is fair in the order of
+ *    tickets as they reached the database, not in real time.
  *  - A lock is not inherited by fork(): in the child every call on a parent's handle returns
- *    ROWLOCK_EMISUSE or knows of no grant, and closing it there frees memory only. A child must not open the SQLite file
- *    of a handle that its parent has open across the fork, be it by a handle of its own: SQLite cannot
- *    bear that. Open after forking.
+ *    ROWLOCK_EMISUSE or knows of no grant, and closing it there frees memory only. A child must not
+ *    open the SQLite file of a handle that its parent has open across the fork, be it by a handle
+ *    of its own: SQLite cannot bear that. Open after forking.
  *  - Time is the database's. If its clock jumps forward, leases end early, and only tokens help.
  *
  * THREADS. A rowlock_db and the locks opened from it belong to one thread at a time; different
- * rowlock_db handles are independent. Only rowlock_cancel() and rowlock_progress() may be called from
- * elsewhere. The library starts no thread but that of a rowlock_keeper
- * and that of rowlock_acquire_start(), installs no signal handler,
- * prints nothing and never exits.
+ * rowlock_db handles are independent. Only rowlock_cancel() and rowlock_progress() may be called
+ * from elsewhere. The library starts no thread but that of a rowlock_keeper and that of
+ * rowlock_acquire_start(), installs no signal handler, prints nothing and never exits.
  *
  * BLOCKING. Each call that speaks to the database ends within the statement deadline of its handle
  * (rowlock_db_options.statement_timeout_ms), plus reconnecting (reconnect_ms) where the connection
@@ -51,9 +51,9 @@
  * MySQL and MariaDB, whose client libraries count timeouts in whole seconds, the statement deadline
  * is rounded up to a second.
  *
- * ROUND TRIPS are counted per call below, on a connection in use. The first call on a new connection
- * needs one more, to look at the tables; and on MySQL and MariaDB each kind of statement needs one more
- * when a connection first sends it, to be prepared.
+ * ROUND TRIPS are counted per call below, on a connection in use. The first call on a new
+ * connection needs one more, to look at the tables; and on MySQL and MariaDB each kind of statement
+ * needs one more when a connection first sends it, to be prepared.
  *
  * RESULTS come by sign, so that a caller needs two ifs: 0 is done, above 0 the database said no,
  * below 0 we failed or cannot tell. Output parameters are untouched on failure, except that handles
@@ -147,8 +147,9 @@ typedef struct rowlock_error {
     int retryable; /* 1 if the same call may succeed later with nothing changed */
     char action[300]; /* what was being done: "renew lock 'nightly'" */
     char text[700]; /* why, and what to do about it; one line, UTF-8 */
-    int transaction_over; /* 1 if your transaction on an adopted connection can only be rolled back, or
-                             has been; 0: it can go on as if the call had not been made */
+    /* 1 if your transaction on an adopted connection can only be rolled back, or has been; 0: it
+     * can go on as if the call had not been made */
+    int transaction_over;
     int constraint; /* enum rowlock_constraint */
     int32_t reserved;
     int64_t row; /* its index in the array that you gave: rows[3] is 3; -1: none, or unknown */
@@ -173,14 +174,15 @@ struct sqlite3;
 
 typedef struct rowlock_db_options {
     size_t size; /* sizeof(rowlock_db_options) */
-    const char *owner; /* who we are for re-entry, renewal and release, 1-255 bytes of UTF-8.
-                                     NULL: 128 random bits for each rowlock_lock. Choose your own if a
-                                     restarted process shall get its own lock back: acquiring with the
-                                     same owner takes the lock over, with a new token, and the older
-                                     handle finds itself LOST. */
+    /* who we are for re-entry, renewal and release, 1-255 bytes of UTF-8. NULL: 128 random bits for
+     * each rowlock_lock. Choose your own if a restarted process shall get its own lock back:
+     * acquiring with the same owner takes the lock over, with a new token, and the older handle
+     * finds itself LOST. */
+    const char *owner;
     const char *program; /* for people reading the table; NULL: this program's name */
-    const char *schema; /* PostgreSQL schema or MySQL database of the tables; NULL: "public"
-                                     or the URL's database. The URL may say ?rowlock_schema= instead. */
+    /* PostgreSQL schema or MySQL database of the tables; NULL: "public" or the URL's database. The
+     * URL may say ?rowlock_schema= instead. */
+    const char *schema;
     const char *prefix; /* what table names begin with; NULL: "rowlock_". Letters, digits and
                                      underscores. The URL may say ?rowlock_prefix= instead. */
     int64_t connect_timeout_ms; /* 0: 5,000 */
@@ -201,23 +203,24 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  *   mysql://user@host:3306/dbname?socket=…         or mariadb://; parameters: socket, ssl_mode
  *                                                  (disabled, required, verify), ssl_ca, ssl_cert,
  *                                                  ssl_key, default_file, default_group
- *   sqlite:/path/to/file                           created with mode 0600 by rowlock_install(), if it is
- *                                                  not there. The connection enforces
- *                                                  foreign keys (PRAGMA foreign_keys = ON)
+ *   sqlite:/path/to/file                           created with mode 0600 by rowlock_install(), if
+ *                                                  it is not there. The connection enforces foreign
+ *                                                  keys (PRAGMA foreign_keys = ON)
  *
  * ssl_mode=required encrypts and trusts any server. ssl_mode=verify also checks the certificate.
  * Neither shows the password to a server without TLS. For that, MariaDB's client library with
  * "required" takes only logins that never show it (mysql_native_password, ed25519, GSSAPI, PARSEC).
  * Others, such as MySQL's caching_sha2_password, are EDENIED there and need "verify".
  *
- * A server's URL may name several hosts, each with its own port: mysql://user@h1,h2:3307,[::1]:3308/db.
- * They are tried in this order until one is reached that takes writes, each for its share of the connect
- * timeout, so that one that hangs leaves time for the others. One that refuses the user ends the search.
- * When a server in use takes no writes any more, the handle looks for another likewise, for reconnect_ms;
- * if none takes writes, EREADONLY. On PostgreSQL the URL may ask for another kind of server by
- * target_session_attrs; on MySQL and MariaDB, a server that takes no writes is one with read_only,
- * super_read_only or innodb_read_only set. The servers must be copies of one another: one with another
- * installation of our tables is refused once a handle has seen the first.
+ * A server's URL may name several hosts, each with its own port:
+ * mysql://user@h1,h2:3307,[::1]:3308/db. They are tried in this order until one is reached that
+ * takes writes, each for its share of the connect timeout, so that one that hangs leaves time for
+ * the others. One that refuses the user ends the search. When a server in use takes no writes any
+ * more, the handle looks for another likewise, for reconnect_ms; if none takes writes, EREADONLY.
+ * On PostgreSQL the URL may ask for another kind of server by target_session_attrs; on MySQL and
+ * MariaDB, a server that takes no writes is one with read_only, super_read_only or innodb_read_only
+ * set. The servers must be copies of one another: one with another installation of our tables is
+ * refused once a handle has seen the first.
  *
  * A pooler between us and PostgreSQL is taken for one that lends sessions for a transaction:
  * nothing is prepared, set or listened to. The URL may say ?rowlock_pooler=session of one that
@@ -227,23 +230,23 @@ ROWLOCK_API void rowlock_db_options_init(rowlock_db_options *options);
  * before exec if that matters to it.
  *
  * Passwords are better left where those clients keep them: .pgpass, service and option files,
- * PGPASSWORD, MYSQL_PWD. ROWLOCK_OK; ECONN, EDENIED, EINVAL, EUNSUPPORTED, ENOMEM with *out NULL and
- * the reason in err (which may be NULL). Does not look for our tables: rowlock_install() may follow.
- * Blocks for connect_timeout_ms at most, for all hosts of a URL together; on MySQL and MariaDB for a
- * second for each host at least. The handle is yours to close. */
+ * PGPASSWORD, MYSQL_PWD. ROWLOCK_OK; ECONN, EDENIED, EINVAL, EUNSUPPORTED, ENOMEM with *out NULL
+ * and the reason in err (which may be NULL). Does not look for our tables: rowlock_install() may
+ * follow. Blocks for connect_timeout_ms at most, for all hosts of a URL together; on MySQL and
+ * MariaDB for a second for each host at least. The handle is yours to close. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(rowlock_db **out, const char *url,
                                                    const rowlock_db_options *options,
                                                    rowlock_error *err);
 
-/* Use a connection you already have. It stays yours: it is never closed, no setting of it is changed,
- * and no transaction of yours is committed or rolled back. While it is inside a transaction (or, on
- * MySQL, has autocommit off) every call that speaks to the database returns EMISUSE and sends
- * nothing, but those under "your transaction" below, which become a part of it. It is not
- * reconnected: once lost, calls return ECONN. Between our calls you may use it
- * freely; not during them. Close the rowlock_db before the connection. PostgreSQL: its
- * client_encoding must be UTF8. MySQL: its character set must not be GBK, Big5, SJIS, cp932 or
- * GB18030 (EINVAL). If a call returns EUNCERTAIN because the statement deadline passed, an answer
- * may still be under way on it: close it. */
+/* Use a connection you already have. It stays yours: it is never closed, no setting of it is
+ * changed, and no transaction of yours is committed or rolled back. While it is inside a
+ * transaction (or, on MySQL, has autocommit off) every call that speaks to the database returns
+ * EMISUSE and sends nothing, but those under "your transaction" below, which become a part of it.
+ * It is not reconnected: once lost, calls return ECONN. Between our calls you may use it freely;
+ * not during them. Close the rowlock_db before the connection. PostgreSQL: its client_encoding must
+ * be UTF8. MySQL: its character set must not be GBK, Big5, SJIS, cp932 or GB18030 (EINVAL). If a
+ * call returns EUNCERTAIN because the statement deadline passed, an answer may still be under way
+ * on it: close it. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_postgres(rowlock_db **out, struct pg_conn *conn,
                                                              const rowlock_db_options *options,
                                                              rowlock_error *err);
@@ -259,13 +262,13 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_sqlite(rowlock_db **out, str
  * and so must those of rowlock_once_claim(). NULL is harmless. */
 ROWLOCK_API void rowlock_db_close(rowlock_db *db);
 
-/* Copy what the last failing call on this handle, or on a lock of it, had to say; in a forked child, that
- * the handle is not its own. No round trip. */
+/* Copy what the last failing call on this handle, or on a lock of it, had to say; in a forked
+ * child, that the handle is not its own. No round trip. */
 ROWLOCK_API void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
 
-/* Make a wait on this handle end with ROWLOCK_CANCELLED: the one going on, or else the next; also while it
- * looks for a lost server, as soon as an attempt to connect has ended. The only
- * call that is safe from another thread and from a signal handler. */
+/* Make a wait on this handle end with ROWLOCK_CANCELLED: the one going on, or else the next; also
+ * while it looks for a lost server, as soon as an attempt to connect has ended. The only call that
+ * is safe from another thread and from a signal handler. */
 ROWLOCK_API void rowlock_cancel(rowlock_db *db);
 
 /* ---------------------------------------------------------------- locks */
@@ -301,33 +304,35 @@ typedef struct rowlock_grant {
     }
 
 /* Open a handle on the lock called name: 1-255 bytes of UTF-8, compared byte by byte on every
- * database, so that "Lock", "lock" and "lock " are three locks. The name is copied. Nothing is sent.
- * OK, EINVAL (with the reason in rowlock_db_error()), ENOMEM. Yours to close, before or after db. */
+ * database, so that "Lock", "lock" and "lock " are three locks. The name is copied. Nothing is
+ * sent. OK, EINVAL (with the reason in rowlock_db_error()), ENOMEM. Yours to close, before or after
+ * db. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_open(rowlock_db *db, const char *name,
                                                      rowlock_lock **out);
 
-/* Open a handle on a grant made elsewhere, known by owner and token, to renew, verify or release it:
- * by another process of the same job, say. Nothing is sent, so nothing is known of its lease:
+/* Open a handle on a grant made elsewhere, known by owner and token, to renew, verify or release
+ * it: by another process of the same job, say. Nothing is sent, so nothing is known of its lease:
  * rowlock_remaining_ms() is 0 until a renewal. Closing the handle does not release the grant. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_attach(rowlock_db *db, const char *name,
                                                        const char *owner, int64_t token,
                                                        rowlock_lock **out);
 
-/* Close. A lock that this handle acquired and still holds is released first, one round trip, as well
- * as can be done. NULL is harmless. */
+/* Close. A lock that this handle acquired and still holds is released first, one round trip, as
+ * well as can be done. NULL is harmless. */
 ROWLOCK_API void rowlock_lock_close(rowlock_lock *lock);
 
-/* Forget the grant without a round trip: the handle holds nothing then, and what stands in the table
- * is no longer its concern. For a grant that another process goes on with (hand it owner and token),
- * and for one whose fate your own transaction has decided. Its keeper stops renewing it. */
+/* Forget the grant without a round trip: the handle holds nothing then, and what stands in the
+ * table is no longer its concern. For a grant that another process goes on with (hand it owner and
+ * token), and for one whose fate your own transaction has decided. Its keeper stops renewing it. */
 ROWLOCK_API void rowlock_lock_forget(rowlock_lock *lock);
 
 /* What a holder has to know. */
 typedef enum rowlock_state {
     ROWLOCK_STATE_NONE = 0, /* nothing is held */
     ROWLOCK_STATE_HELD = 1,
-    ROWLOCK_STATE_JEOPARDY = 2, /* the lease runs, but its keeper could not renew it, or may not:
-                                   the server is silent, max_hold_ms is over, no progress was told */
+    /* the lease runs, but its keeper could not renew it, or may not: the server is silent,
+     * max_hold_ms is over, no progress was told */
+    ROWLOCK_STATE_JEOPARDY = 2,
     ROWLOCK_STATE_LOST = 3 /* the grant is gone, or its lease ends within margin_ms: stop working */
 } rowlock_state;
 
@@ -345,19 +350,20 @@ typedef struct rowlock_acquire_options {
     int64_t progress_ms; /* renew only while rowlock_progress() is called so often; 0: always */
     int64_t margin_ms; /* be told LOST so long before the lease ends; 0: a twentieth, 20-500 ms */
     /* Called in the keeper's thread when the state gets worse, or better again, NULL: nobody is. It
-     * must not close this lock nor the keeper, nor block for long: it delays all leases of the keeper,
-     * and releasing, forgetting or closing this lock waits for it to return. No mutex across both.
-     * It may come late by as long as a statement of the keeper takes; rowlock_lock_fd() does not. */
+     * must not close this lock nor the keeper, nor block for long: it delays all leases of the
+     * keeper, and releasing, forgetting or closing this lock waits for it to return. No mutex
+     * across both. It may come late by as long as a statement of the keeper takes;
+     * rowlock_lock_fd() does not. */
     void (*told)(void *context, rowlock_lock *lock, rowlock_state state);
     void *context;
 
-    int32_t
-        permits; /* 0: exclusive. ROWLOCK_SHARED: together with all who ask for it so. N: together with
-                        up to N - 1 others who ask with the same N. Shared and counted holders keep
-                        exclusive ones out, and the other way round */
+    /* 0: exclusive. ROWLOCK_SHARED: together with all who ask for it so. N: together with up to N -
+     * 1 others who ask with the same N. Shared and counted holders keep exclusive ones out, and the
+     * other way round */
+    int32_t permits;
     int32_t unfair; /* 1: pass by those who stand in line, whenever the lock is found free */
-    /* How long others wait for us in the line if we die; 0: half of ttl_ms, but 1,000 to 15,000; at least
-     * 1,000. */
+    /* How long others wait for us in the line if we die; 0: half of ttl_ms, but 1,000 to 15,000; at
+     * least 1,000. */
     int64_t ticket_ms;
 } rowlock_acquire_options;
 
@@ -373,40 +379,44 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
  *
  * OK         granted; or, if this handle holds it already, entered once more: counted in memory, no
  *            round trip, the ttl unchanged, and one more rowlock_release() due.
- * BUSY       wait_ms was 0 and another owner holds it, or stands in line for it, or is at this moment
- *            being granted it. Nothing was written. rowlock_lock_holder() tells who holds it.
+ * BUSY       wait_ms was 0 and another owner holds it, or stands in line for it, or is at this
+ *            moment being granted it. Nothing was written. rowlock_lock_holder() tells who holds
+ *            it.
  * TIMEOUT    not granted during the whole wait, and the server was there at its end.
  * CANCELLED  rowlock_cancel() was called; nothing is held.
- * ECONN      the server could not be reached. With a wait: it was away when the wait ended. The text
- *            says for how long it had been away.
- * MISMATCH   others hold it as another kind: shared where we count permits, or with another number of
- *            them. rowlock_lock_holder() tells who. Asking again is of no use while they do. A wait ends
- *            so too, when such a holder comes before it.
- * DEADLOCK   those we wait for wait, by themselves or through others, for locks that we hold under the
- *            same owner name (rowlock_db_options.owner). Only one waiter of the circle is told, the one
- *            that came last; release what you hold and begin again. rowlock_db_error() names the circle.
+ * ECONN      the server could not be reached. With a wait: it was away when the wait ended. The
+ *            text says for how long it had been away.
+ * MISMATCH   others hold it as another kind: shared where we count permits, or with another number
+ *            of them. rowlock_lock_holder() tells who. Asking again is of no use while they do. A
+ *            wait ends so too, when such a holder comes before it.
+ * DEADLOCK   those we wait for wait, by themselves or through others, for locks that we hold under
+ *            the same owner name (rowlock_db_options.owner). Only one waiter of the circle is told,
+ *            the one that came last; release what you hold and begin again. rowlock_db_error()
+ *            names the circle.
  * LAPSED     re-entry after our own lease had run out: it was renewed, and is held.
  * LOST       re-entry, but the grant this handle held is gone. Release as often as entered, then
  *            acquire anew.
- * EMISUSE    this handle holds it as another kind. To become exclusive, release first: two that waited
- *            for each other to leave would wait for ever. To let others in, rowlock_downgrade().
+ * EMISUSE    this handle holds it as another kind. To become exclusive, release first: two that
+ *            waited for each other to leave would wait for ever. To let others in,
+ *            rowlock_downgrade().
  * EUNCERTAIN the answer was lost and could not be had again in time. A grant may stand in the table
  *            until its lease runs out; the same handle's next acquire finds it and returns it, and
  *            closing the handle removes it if the database can be reached by then.
  *
- * A granted lock is a commit: it is there when the server comes back from a crash. A try never waits
- * for another's transaction; but a SQLite file has room for one writer at a time, and a try on a free
- * lock waits for it up to a second before it says BUSY. On a server a try may also say BUSY of a
- * free lock, without a holder, at the moment when a sweep takes its idle counter. An expired lock
- * is taken over here; no sweeping is needed for that.
+ * A granted lock is a commit: it is there when the server comes back from a crash. A try never
+ * waits for another's transaction; but a SQLite file has room for one writer at a time, and a try
+ * on a free lock waits for it up to a second before it says BUSY. On a server a try may also say
+ * BUSY of a free lock, without a holder, at the moment when a sweep takes its idle counter. An
+ * expired lock is taken over here; no sweeping is needed for that.
  *
- * WAITING. Whoever must wait takes a ticket, a row under a short lease of its own, and is granted the lock
- * in the order of tickets; newcomers do not overtake, unless they ask to (unfair). Writers therefore get
- * their turn among readers. A waiter that dies is passed by when its ticket's lease is over. On PostgreSQL
- * the next in line is notified by a release, on MySQL and MariaDB it waits for the one before it by
- * GET_LOCK(), on SQLite it is sent a datagram; where that cannot be (an adopted connection, a pooler,
- * several servers that take writes) the first in line looks every few milliseconds and the others seldom. A look every
- * second or so is made in any case, so that no lost bell costs more than that.
+ * WAITING. Whoever must wait takes a ticket, a row under a short lease of its own, and is granted
+ * the lock in the order of tickets; newcomers do not overtake, unless they ask to (unfair). Writers
+ * therefore get their turn among readers. A waiter that dies is passed by when its ticket's lease
+ * is over. On PostgreSQL the next in line is notified by a release, on MySQL and MariaDB it waits
+ * for the one before it by GET_LOCK(), on SQLite it is sent a datagram; where that cannot be (an
+ * adopted connection, a pooler, several servers that take writes) the first in line looks every few
+ * milliseconds and the others seldom. A look every second or so is made in any case, so that no
+ * lost bell costs more than that.
  *
  * A waiter waits through an outage. It holds nothing, so it has nothing to lose: it reconnects
  * until its wait is over or rowlock_cancel() ends it, unless reconnect_ms is < 0 or the connection
@@ -422,42 +432,46 @@ ROWLOCK_API void rowlock_acquire_options_init(rowlock_acquire_options *options);
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire(rowlock_lock *lock,
                                                    const rowlock_acquire_options *options);
 
-/* Get several locks, all of them or none. The library puts them in the order of their names, so that two
- * calls never wait for each other, and holds none while it waits for another. The handles belong to one
- * rowlock_db, hold nothing, and have different names, or it is EMISUSE or EINVAL; each grant is then
- * renewed and released by itself. EMISUSE also if count is 0 or a lock is NULL.
+/* Get several locks, all of them or none. The library puts them in the order of their names, so
+ * that two calls never wait for each other, and holds none while it waits for another. The handles
+ * belong to one rowlock_db, hold nothing, and have different names, or it is EMISUSE or EINVAL;
+ * each grant is then renewed and released by itself. EMISUSE also if count is 0 or a lock is NULL.
  *
- * Results as rowlock_acquire(); what is not OK concerns the lock at *which (may be NULL). It waits in the
- * line of one lock at a time, and goes to the end of another's when that is the one missing: in a crowd
- * it may wait long. Round trips: 1 when all are free; 2 when one is not. */
+ * Results as rowlock_acquire(); what is not OK concerns the lock at *which (may be NULL). It waits
+ * in the line of one lock at a time, and goes to the end of another's when that is the one missing:
+ * in a crowd it may wait long. Round trips: 1 when all are free; 2 when one is not. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_all(rowlock_lock *const *locks, size_t count,
                                                        const rowlock_acquire_options *options,
                                                        size_t *which);
 
-/* Let others in: turn an exclusive grant into a shared one (ROWLOCK_SHARED) or one of N permits, at once and
- * without letting go of it. Token and lease stay. May wait for a transaction that guards the grant. OK;
- * LOST; EMISUSE if it is not held exclusively, or entered more than once. Round trips: 1. */
+/* Let others in: turn an exclusive grant into a shared one (ROWLOCK_SHARED) or one of N permits, at
+ * once and without letting go of it. Token and lease stay. May wait for a transaction that guards
+ * the grant. OK; LOST; EMISUSE if it is not held exclusively, or entered more than once. Round
+ * trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_downgrade(rowlock_lock *lock, int32_t permits);
 
-/* Acquire without blocking, for event loops: start, poll the descriptor, step until it is not PENDING.
+/* Acquire without blocking, for event loops: start, poll the descriptor, step until it is not
+ * PENDING.
  *
  *     if (rowlock_acquire_start(lock, &options) == ROWLOCK_OK)
  *         watch(rowlock_acquire_fd(lock));        readable when there is something to step for
  *     ...
  *     int result = rowlock_acquire_step(lock);    never blocks; as rowlock_acquire(), or PENDING
  *
- * A thread of the library's own does the waiting, on every database alike, so that nothing of it blocks
- * yours: not even a name look-up or a TLS handshake on reconnecting. It ends with the result. Until you
- * have that the rowlock_db belongs to it: calls that need the database return EMISUSE, this lock knows
- * nothing, and only rowlock_cancel() is heard. Closing the db or a lock of it cancels, and waits for that.
- * Options are copied, their texts too. start: OK; EINVAL, EMISUSE, ENOMEM as rowlock_acquire(); no round trip in your thread. */
+ * A thread of the library's own does the waiting, on every database alike, so that nothing of it
+ * blocks yours: not even a name look-up or a TLS handshake on reconnecting. It ends with the
+ * result. Until you have that the rowlock_db belongs to it: calls that need the database return
+ * EMISUSE, this lock knows nothing, and only rowlock_cancel() is heard. Closing the db or a lock of
+ * it cancels, and waits for that. Options are copied, their texts too. start: OK; EINVAL, EMISUSE,
+ * ENOMEM as rowlock_acquire(); no round trip in your thread. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_start(rowlock_lock *lock,
                                                          const rowlock_acquire_options *options);
 ROWLOCK_API int
 rowlock_acquire_fd(const rowlock_lock *lock); /* belongs to the lock; -1: nothing started */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_step(rowlock_lock *lock);
 
-/* Make the lease last ttl_ms from now on; 0: as long as it was granted for. Never re-creates a lock.
+/* Make the lease last ttl_ms from now on; 0: as long as it was granted for. Never re-creates a
+ * lock.
  *
  * OK      renewed in time.
  * LAPSED  renewed, but the lease had run out before: the work was unprotected for a while, though
@@ -493,22 +507,23 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_verify(rowlock_lock *lock);
  * Round trips: 1; on MariaDB 2 until it says LOST; 1 more after a lost answer. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_release(rowlock_lock *lock);
 
-/* Milliseconds of lease left, never too many: counted from before the granting or renewing statement
- * was sent, on this machine's clock that goes on during suspend. 0 when it ran out, was lost or is
- * not held. No round trip. */
+/* Milliseconds of lease left, never too many: counted from before the granting or renewing
+ * statement was sent, on this machine's clock that goes on during suspend. 0 when it ran out, was
+ * lost or is not held. No round trip. */
 ROWLOCK_API int64_t rowlock_remaining_ms(const rowlock_lock *lock);
 
-/* The fencing token of the grant: for one name strictly increasing in the order of grants, for ever.
- * 0 if none is held. No round trip. */
+/* The fencing token of the grant: for one name strictly increasing in the order of grants, for
+ * ever. 0 if none is held. No round trip. */
 ROWLOCK_API int64_t rowlock_lock_token(const rowlock_lock *lock);
 
-/* HELD, JEOPARDY, LOST or NONE, by the clock of rowlock_remaining_ms() and what the keeper has heard.
- * LOST is final for a grant: its keeper renews it no more. No round trip. */
+/* HELD, JEOPARDY, LOST or NONE, by the clock of rowlock_remaining_ms() and what the keeper has
+ * heard. LOST is final for a grant: its keeper renews it no more. No round trip. */
 ROWLOCK_API rowlock_state rowlock_lock_state(rowlock_lock *lock);
 
-/* A file descriptor for poll(): readable once the state has got worse, by the clock alone, also while
- * the server or the keeper hangs. rowlock_lock_state() makes it unreadable until the next change. It
- * belongs to the handle and is closed with it; do not read it. -1 where the system has no timerfd. */
+/* A file descriptor for poll(): readable once the state has got worse, by the clock alone, also
+ * while the server or the keeper hangs. rowlock_lock_state() makes it unreadable until the next
+ * change. It belongs to the handle and is closed with it; do not read it. -1 where the system has
+ * no timerfd. */
 ROWLOCK_API int rowlock_lock_fd(rowlock_lock *lock);
 
 /* When the lease ends by the database's clock, in microseconds since 1970; 0 if not held. */
@@ -525,67 +540,71 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
 
 /* ---------------------------------------------------------------- keepers */
 
-/* A keeper renews leases in the background: one thread and one connection, one statement for all leases
- * that are due, somewhat before a third of each lease has passed. It reconnects as a rowlock_db does,
- * never makes a released lock stand again, and forgets a lock that is released, forgotten or closed,
- * without waiting for its own statement. The thread blocks all signals.
+/* A keeper renews leases in the background: one thread and one connection, one statement for all
+ * leases that are due, somewhat before a third of each lease has passed. It reconnects as a
+ * rowlock_db does, never makes a released lock stand again, and forgets a lock that is released,
+ * forgotten or closed, without waiting for its own statement. The thread blocks all signals.
  *
- * Open one by the URL that the locks were opened by; options as for rowlock_db_open(), whose deadlines
- * are best well below a third of the shortest lease. OK, or as rowlock_db_open(); ESCHEMA if our tables
- * are not there. It then serves any number of locks of any number of rowlock_db, in any threads, of the
- * same installation; acquiring with one of another is ESCHEMA. Ask for it in rowlock_acquire_options. */
+ * Open one by the URL that the locks were opened by; options as for rowlock_db_open(), whose
+ * deadlines are best well below a third of the shortest lease. OK, or as rowlock_db_open(); ESCHEMA
+ * if our tables are not there. It then serves any number of locks of any number of rowlock_db, in
+ * any threads, of the same installation; acquiring with one of another is ESCHEMA. Ask for it in
+ * rowlock_acquire_options. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open(rowlock_keeper **out, const char *url,
                                                        const rowlock_db_options *options,
                                                        rowlock_error *err);
 
-/* Stop. Leases it still keeps are not released, and go into JEOPARDY when they are no longer renewed.
- * Blocks until its statement under way has ended. Locks may be closed before or after. In a forked
- * child it frees memory only. NULL is harmless. */
+/* Stop. Leases it still keeps are not released, and go into JEOPARDY when they are no longer
+ * renewed. Blocks until its statement under way has ended. Locks may be closed before or after. In
+ * a forked child it frees memory only. NULL is harmless. */
 ROWLOCK_API void rowlock_keeper_close(rowlock_keeper *keeper);
 
-/* Tell the keeper that the work goes on; see progress_ms. From any thread, while the handle is open. No
- * round trip. */
+/* Tell the keeper that the work goes on; see progress_ms. From any thread, while the handle is
+ * open. No round trip. */
 ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
 
 /* ---------------------------------------------------------------- your transaction */
 
-/* These become a part of the transaction that is open on an adopted connection, tx, or of the one that
- * rowlock_retry() runs on it (rowlock/versions.h). They begin, commit
- * and set nothing. EMISUSE if tx is not inside such a transaction; ECONN if its
- * connection is lost, and your transaction with it. rowlock_db_error(tx) has the facts, and says in
- * transaction_over whether your transaction can go on. The lock may belong to tx or, better, to a
- * rowlock_db of its own with a keeper. tx must see the same installation: ESCHEMA if it is another.
+/* These become a part of the transaction that is open on an adopted connection, tx, or of the one
+ * that rowlock_retry() runs on it (rowlock/versions.h). They begin, commit and set nothing. EMISUSE
+ * if tx is not inside such a transaction; ECONN if its connection is lost, and your transaction
+ * with it. rowlock_db_error(tx) has the facts, and says in transaction_over whether your
+ * transaction can go on. The lock may belong to tx or, better, to a rowlock_db of its own with a
+ * keeper. tx must see the same installation: ESCHEMA if it is another.
  *
- * What holds "until the transaction ends" ends earlier where the call itself is undone or the database
- * ends the transaction: in a savepoint that is rolled back to (not on SQLite), at a statement with an
- * implicit commit (DDL on MySQL), and at XA PREPARE on MySQL and MariaDB, which lets share locks go: do
- * not guard XA transactions there. A wait for another transaction lasts as long as your session's own
- * lock timeout (MySQL: innodb_lock_wait_timeout) or the statement deadline of tx allows; past that
- * deadline PostgreSQL's answer is still under way, and all you can do with the connection is close it.
+ * What holds "until the transaction ends" ends earlier where the call itself is undone or the
+ * database ends the transaction: in a savepoint that is rolled back to (not on SQLite), at a
+ * statement with an implicit commit (DDL on MySQL), and at XA PREPARE on MySQL and MariaDB, which
+ * lets share locks go: do not guard XA transactions there. A wait for another transaction lasts as
+ * long as your session's own lock timeout (MySQL: innodb_lock_wait_timeout) or the statement
+ * deadline of tx allows; past that deadline PostgreSQL's answer is still under way, and all you can
+ * do with the connection is close it.
  *
- * CONFLICT  another transaction won; see rowlock_error.transaction_over. On PostgreSQL any error ends
- *           your transaction; on MySQL and MariaDB a deadlock does, and with
- *           innodb_snapshot_isolation a row that changed after your snapshot; a lock timeout does not.
+ * CONFLICT  another transaction won; see rowlock_error.transaction_over. On PostgreSQL any error
+ *           ends your transaction; on MySQL and MariaDB a deadlock does, and with
+ *           innodb_snapshot_isolation a row that changed after your snapshot; a lock timeout does
+ *           not.
  *
  * The first of these calls on a new rowlock_db needs one more round trip, to look at the tables. */
 
-/* Prove that the lock is ours, until the transaction ends: if this succeeds and you commit, nobody was
- * granted this lock before your commit, whatever happened to the lease or to you meanwhile. It share-
- * locks the name's row in rowlock_tokens, which every grant must change. So it stops takeovers and
- * breaks until you commit, but no renewal and no release. On SQLite, where a file has one writer, it
- * makes your transaction that writer, and stops those too.
+/* Prove that the lock is ours, until the transaction ends: if this succeeds and you commit, nobody
+ * was granted this lock before your commit, whatever happened to the lease or to you meanwhile. It
+ * share-locks the name's row in rowlock_tokens, which every grant must change. So it stops
+ * takeovers and breaks until you commit, but no renewal and no release. On SQLite, where a file has
+ * one writer, it makes your transaction that writer, and stops those too.
  *
- * OK    this grant is the newest of its name, and stays it until the transaction ends. A lease that has
- *       run out is no obstacle as long as nobody came: now nobody can. A shared or counted grant may have
- *       newer ones of its kind beside it: OK says that none was made against it, nor will be. Others of its
- *       kind are kept out as well until you commit.
+ * OK    this grant is the newest of its name, and stays it until the transaction ends. A lease that
+ *       has run out is no obstacle as long as nobody came: now nobody can. A shared or counted
+ *       grant may have newer ones of its kind beside it: OK says that none was made against it, nor
+ *       will be. Others of its kind are kept out as well until you commit.
  * LOST  another has been granted the lock, or it was broken. Roll back.
  *
- * Guard before you write or before you commit, at any isolation. Above READ COMMITTED PostgreSQL (and
- * MariaDB with innodb_snapshot_isolation) says CONFLICT where the token changed after your snapshot, be
- * it by your own grant: acquire first, then begin. On SQLite BEGIN IMMEDIATE spares the CONFLICT of two
- * that read first. Waits for a grant in flight. Without this library: docs/GUARDING.md. Round
- * trips: 1; on MySQL and MariaDB the first guard on a connection takes one more.
+ * Guard before you write or before you commit, at any isolation. Above READ COMMITTED PostgreSQL
+ * (and MariaDB with innodb_snapshot_isolation) says CONFLICT where the token changed after your
+ * snapshot, be it by your own grant: acquire first, then begin. On SQLite BEGIN IMMEDIATE spares
+ * the CONFLICT of two that read first. Waits for a grant in flight. Without this library:
+ * docs/GUARDING.md. Round trips: 1; on MySQL and MariaDB the first guard on a connection takes one
+ * more.
  *
  * Several nodes that take writes (Galera; Group Replication in multi-primary mode): a row lock is
  * local to its node there, so the guard changes the token row instead. If another node has granted
@@ -595,45 +614,46 @@ ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
  * Check the result of COMMIT. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_guard(rowlock_lock *lock, rowlock_db *tx);
 
-/* Acquire in your transaction: the grant is there for others when you commit, and never was if you roll
- * back; then tell the handle by rowlock_lock_forget(). Until the commit use the handle only in this
- * transaction, and show its token to nobody: after a rollback the next grant gets the same. If you do
- * not know whether the commit was done, rowlock_verify() does. Until then a guard in another
+/* Acquire in your transaction: the grant is there for others when you commit, and never was if you
+ * roll back; then tell the handle by rowlock_lock_forget(). Until the commit use the handle only in
+ * this transaction, and show its token to nobody: after a rollback the next grant gets the same. If
+ * you do not know whether the commit was done, rowlock_verify() does. Until then a guard in another
  * transaction takes a second round trip to find out. Tries once: wait_ms and keeper must be 0 and
- * NULL. OK; BUSY; EMISUSE if the handle holds a grant already; CONFLICT. On MySQL the very first grant
- * of a name may wait for another transaction's very first grant of it, and at SERIALIZABLE, where every
- * read locks, others wait for what a try has read until you end. Round trips: 1. */
+ * NULL. OK; BUSY; EMISUSE if the handle holds a grant already; CONFLICT. On MySQL the very first
+ * grant of a name may wait for another transaction's very first grant of it, and at SERIALIZABLE,
+ * where every read locks, others wait for what a try has read until you end. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx,
                                                       const rowlock_acquire_options *options);
 
-/* Guard, and release in your transaction: others can have the lock when you commit, and the work of the
- * transaction is there at the same moment. The keeper stops renewing. After the commit,
- * rowlock_lock_forget(). After a rollback you hold it still: rowlock_renew() it, which also makes its
- * keeper go on, or release it. rowlock_release() and closing are right after either, for a round trip;
- * LOST if somebody was granted the lock since. Before the end of the transaction they wait for it.
- * OK; LOST; CONFLICT: on PostgreSQL above READ COMMITTED already when the lease was renewed since your
- * snapshot; EMISUSE if it was entered more than once. Round trips: 2. */
+/* Guard, and release in your transaction: others can have the lock when you commit, and the work of
+ * the transaction is there at the same moment. The keeper stops renewing. After the commit,
+ * rowlock_lock_forget(). After a rollback you hold it still: rowlock_renew() it, which also makes
+ * its keeper go on, or release it. rowlock_release() and closing are right after either, for a
+ * round trip; LOST if somebody was granted the lock since. Before the end of the transaction they
+ * wait for it. OK; LOST; CONFLICT: on PostgreSQL above READ COMMITTED already when the lease was
+ * renewed since your snapshot; EMISUSE if it was entered more than once. Round trips: 2. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx);
 
 /* Remember the newest token that a resource has seen, and refuse older ones: before writing to a
- * resource that has no column of its own for it. OK: no newer token was seen; STALE: one was, so do not
- * write. resource: 1-255 bytes of UTF-8, any name you choose. In a transaction on an adopted connection
- * the resource stays locked until that ends, so that writes go in the order of tokens; then do not
- * write before this. Otherwise it is a commit of its own, and what you write after it may still be
- * overtaken. Tables that can have a column for the token need no help: GUARDING.md. Round trips: 1. */
+ * resource that has no column of its own for it. OK: no newer token was seen; STALE: one was, so do
+ * not write. resource: 1-255 bytes of UTF-8, any name you choose. In a transaction on an adopted
+ * connection the resource stays locked until that ends, so that writes go in the order of tokens;
+ * then do not write before this. Otherwise it is a commit of its own, and what you write after it
+ * may still be overtaken. Tables that can have a column for the token need no help: GUARDING.md.
+ * Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_fence(rowlock_db *db, const char *resource,
                                                  int64_t token);
 
 /* ---------------------------------------------------------------- administration */
 
-/* Create our tables, or do nothing if they are there. Harmless when repeated, or done by many at once.
- * OK; EDENIED (have a DBA run what rowlock_install_script() writes); ESCHEMA (newer or foreign tables
- * there, or objects by our names that somebody prepared). */
+/* Create our tables, or do nothing if they are there. Harmless when repeated, or done by many at
+ * once. OK; EDENIED (have a DBA run what rowlock_install_script() writes); ESCHEMA (newer or
+ * foreign tables there, or objects by our names that somebody prepared). */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
 
-/* rowlock_install_script writes the SQL of rowlock_install() for the database's own shell: psql, mysql or
- * mariadb, sqlite3. It changes nothing in the database and needs no privilege there. write gets the text in
- * pieces, in order; it returns nonzero to stop. */
+/* rowlock_install_script writes the SQL of rowlock_install() for the database's own shell: psql,
+ * mysql or mariadb, sqlite3. It changes nothing in the database and needs no privilege there. write
+ * gets the text in pieces, in order; it returns nonzero to stop. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_install_script(rowlock_db *db, int (*write)(void *context, const char *sql, size_t length),
                        void *context);
@@ -651,9 +671,10 @@ typedef struct rowlock_finding {
     rowlock_verdict verdict; /* BAD: locks will not work, or not be safe */
 } rowlock_finding;
 
-/* Look at the server and our tables as a doctor would, and report each finding; strings are borrowed
- * for the time of the callback, which may stop the report by returning non-zero. *worst (may be NULL)
- * gets the gravest verdict. OK also when findings are BAD: the result speaks of the looking. */
+/* Look at the server and our tables as a doctor would, and report each finding; strings are
+ * borrowed for the time of the callback, which may stop the report by returning non-zero. *worst
+ * (may be NULL) gets the gravest verdict. OK also when findings are BAD: the result speaks of the
+ * looking. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
               void *context, rowlock_verdict *worst);
@@ -687,7 +708,8 @@ typedef struct rowlock_waiter {
     char note[256];
 } rowlock_waiter;
 
-/* Report those who stand in line, in the order of names and tickets; otherwise as rowlock_list(). */
+/* Report those who stand in line, in the order of names and tickets; otherwise as
+ * rowlock_list(). */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_list_waiters(rowlock_db *db, const char *name,
                      int (*each)(void *context, const rowlock_waiter *waiter), void *context);
@@ -725,32 +747,33 @@ typedef struct rowlock_sweep_report {
         sizeof(rowlock_sweep_report), 0, 0, 0, 0 \
     }
 
-/* Remove what nobody came for. Harmless beside live traffic: a lease renewed or taken over while the
- * sweep looks stays. Acquire does not need it; it keeps the tables small. report may be NULL; on
- * failure it says what was done until then, at least. A sweep ends after an hour; the next one goes on.
- * Round trips: on PostgreSQL one for each batch; MySQL one for each row besides. */
+/* Remove what nobody came for. Harmless beside live traffic: a lease renewed or taken over while
+ * the sweep looks stays. Acquire does not need it; it keeps the tables small. report may be NULL;
+ * on failure it says what was done until then, at least. A sweep ends after an hour; the next one
+ * goes on. Round trips: on PostgreSQL one for each batch; MySQL one for each row besides. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_sweep_report *report);
 
 /* Take a live grant away. if_token: only if this token holds it; 0: whoever does. The name's token
  * is bumped, so the old holder is fenced out and finds itself LOST. Waits, up to the statement
  * deadline, for a transaction that guards the grant. OK with the grant in *broken (may be NULL);
- * NONE if nobody, or another token, holds it; EINVAL if if_token is 0 and several hold it; ESERVER, retryable, if a guarded transaction outlasted
- * the deadline. Round trips: 1; 2 for whoever holds it. */
+ * NONE if nobody, or another token, holds it; EINVAL if if_token is 0 and several hold it; ESERVER,
+ * retryable, if a guarded transaction outlasted the deadline. Round trips: 1; 2 for whoever holds
+ * it. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *name, int64_t if_token,
                                                  rowlock_grant *broken);
 
-/* Set the floor that new names start above, and the token of every name, to the highest token there is
- * plus by: more than were granted since the state of a replica or a backup that is used from now on, so
- * that no token is repeated. by: 1 to 10^15. *highest (may be NULL) gets the new value. Grants that stand
- * go on, but are fenced out: guards of theirs say LOST. Waits for guarded transactions and grants
- * in flight up to the statement deadline. EUNSUPPORTED: PostgreSQL, on an adopted connection or
- * behind a pooler whose isolation is not READ COMMITTED. Round trips: 1. */
+/* Set the floor that new names start above, and the token of every name, to the highest token there
+ * is plus by: more than were granted since the state of a replica or a backup that is used from now
+ * on, so that no token is repeated. by: 1 to 10^15. *highest (may be NULL) gets the new value.
+ * Grants that stand go on, but are fenced out: guards of theirs say LOST. Waits for guarded
+ * transactions and grants in flight up to the statement deadline. EUNSUPPORTED: PostgreSQL, on an
+ * adopted connection or behind a pooler whose isolation is not READ COMMITTED. Round trips: 1. */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t by,
                                                         int64_t *highest);
 
-/* rowlock_new_identity gives the installation a new identity. A restored copy has the identity of its
- * original until then, so rowlock cannot tell the two apart.
+/* rowlock_new_identity gives the installation a new identity. A restored copy has the identity of
+ * its original until then, so rowlock cannot tell the two apart.
  *
  * Returns
  *   ROWLOCK_OK       rowlock_check() shows the new identity

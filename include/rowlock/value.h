@@ -16,8 +16,8 @@ typedef enum rowlock_kind {
     ROWLOCK_NULL = 0,
     ROWLOCK_INT = 1, /* number */
     ROWLOCK_REAL = 2, /* real: a double, which must be finite */
-    /* text and length: digits, exact: "19.90". Also an integer above 2^63 - 1 of an unsigned column of MySQL
-     * or MariaDB, when it is read and when it is given. */
+    /* text and length: digits, exact: "19.90". Also an integer above 2^63 - 1 of an unsigned column
+     * of MySQL or MariaDB, when it is read and when it is given. */
     ROWLOCK_DECIMAL = 3,
     ROWLOCK_TEXT = 4, /* text and length: UTF-8 */
     ROWLOCK_BYTES = 5, /* text and length: any bytes */
@@ -26,8 +26,8 @@ typedef enum rowlock_kind {
                         of its session */
 } rowlock_kind;
 
-/* What text points to stays its owner's: of a value you give, yours until the call returns; of one you
- * are given, valid as long as the call that gave it says. It is not terminated. */
+/* What text points to stays its owner's: of a value you give, yours until the call returns; of one
+ * you are given, valid as long as the call that gave it says. It is not terminated. */
 typedef struct rowlock_value {
     rowlock_kind kind;
     int32_t reserved;

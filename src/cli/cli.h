@@ -159,12 +159,13 @@ bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
 
 /* ---------------------------------------------------------------- the database (connect.c) */
 
-/* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. A server that is away
- * is waited for until cli->wait_until_ms. Returns an exit status; what went wrong has been said. */
+/* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. A server that
+ * is away is waited for until cli->wait_until_ms. Returns an exit status; what went wrong has been
+ * said. */
 int connect_database(struct cli *cli, const rowlock_db_options *options);
 
-/* Says once that the server is away, and pauses before the next attempt. False: the wait is over, or the
- * failure is another one. *tries counts the attempts of one outage and is 0 at first. */
+/* Says once that the server is away, and pauses before the next attempt. False: the wait is over,
+ * or the failure is another one. *tries counts the attempts of one outage and is 0 at first. */
 bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries);
 
 /* Says that the server is back, if it was away. */
@@ -184,7 +185,8 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* From now on, a line that cannot be written at once is dropped. */
 void complain_without_waiting(void);
 
-/* What the library last warned of, or false if that was nothing or has been forgotten (connect.c). */
+/* What the library last warned of, or false if that was nothing or has been forgotten
+ * (connect.c). */
 #define WARNING_SIZE 800
 bool last_warning(char text[WARNING_SIZE]);
 void forget_warning(void);
@@ -219,8 +221,8 @@ char *held_text(const rowlock_grant *grant);
 #define KIND_TEXT_SIZE 24
 void kind_text(int32_t permits, char text[KIND_TEXT_SIZE]);
 
-/* Does somebody want to read who is in the way? A person who waits does. A cron job that finds another host
- * at work does not want to send mail about it. */
+/* Does somebody want to read who is in the way? A person who waits does. A cron job that finds
+ * another host at work does not want to send mail about it. */
 bool talkative(const struct cli *cli);
 
 /* How long the grant has been there, by the database's clock. */

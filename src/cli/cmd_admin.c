@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * install, check, sweep, break and raise-tokens: what an administrator does. Looking at locks is in cmd_list.c.
+ * install, check, sweep, break and raise-tokens: what an administrator does. Looking at locks is in
+ * cmd_list.c.
  */
 #include "commands.h"
 

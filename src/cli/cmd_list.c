@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * list and show: who holds what and who waits, as a table, as lines or as JSON. Nothing here changes anything.
+ * list and show: who holds what and who waits, as a table, as lines or as JSON. Nothing here
+ * changes anything.
  */
 #include "commands.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock run`: holds a lock, or several, while a command runs, and ends the command before a lease can end.
- * The library renews, and tells of the leases by the local clock alone (lease.c). Processes are in job.c.
+ * `rowlock run`: holds a lock, or several, while a command runs, and ends the command before a
+ * lease can end. The library renews, and tells of the leases by the local clock alone (lease.c).
+ * Processes are in job.c.
  */
 #include "commands.h"
 
@@ -290,8 +291,9 @@ static void open_files(struct watch *watch)
         watch->files[i].events = POLLIN;
 }
 
-/* For a signal, news of a lease, or progress. At least once a second, because waiting counts on a clock
- * that stops while the machine is suspended, and because some systems have no descriptors for that. */
+/* For a signal, news of a lease, or progress. At least once a second, because waiting counts on a
+ * clock that stops while the machine is suspended, and because some systems have no descriptors for
+ * that. */
 static int wait_for_news(struct watch *watch, int64_t due_ms)
 {
     int64_t wait_ms = within(due_ms - now_ms(), 0, 1000);
@@ -325,8 +327,8 @@ static void watch_rest_of_group(struct watch *watch)
     }
 }
 
-/* --min-hold: the job has ended, but the lock stays a while; its progress is ours now. Returns a signal
- * that ended this. */
+/* --min-hold: the job has ended, but the lock stays a while; its progress is ours now. Returns a
+ * signal that ended this. */
 static int hold_on(struct watch *watch)
 {
     int64_t stall_ms = watch->cli->set.stall_ms;
@@ -386,8 +388,9 @@ static int release_all(struct watch *watch, int status)
     return status;
 }
 
-/* What cannot be released ends with its lease. The job's work was protected to its end either way, so its
- * status stands. A keeper that does not get through is left alone: closing it could take its time. */
+/* What cannot be released ends with its lease. The job's work was protected to its end either way,
+ * so its status stands. A keeper that does not get through is left alone: closing it could take its
+ * time. */
 static int give_back(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
@@ -407,7 +410,8 @@ static int give_back(struct watch *watch, int status)
     return status;
 }
 
-/* A database that does not answer is not asked: the next run's token is greater, and it takes the claim over. */
+/* A database that does not answer is not asked: the next run's token is greater, and it takes the
+ * claim over. */
 static int settle_once(struct watch *watch, int status)
 {
     if (status == EXIT_FINE && watch->reason == NO_REASON)
@@ -506,8 +510,8 @@ static bool get_locks(struct cli *cli, int *result, int *status)
     return *status == EXIT_FINE && grant_get(cli, result, status);
 }
 
-/* Once more where the tables got another identity, or were made anew, after one of the connections had looked
- * at them. A signal may simply end that: nothing is held. */
+/* Once more where the tables got another identity, or were made anew, after one of the connections
+ * had looked at them. A signal may simply end that: nothing is held. */
 static bool get_locks_anyway(struct cli *cli, int *status)
 {
     int result = ROWLOCK_OK;
@@ -521,8 +525,8 @@ static bool get_locks_anyway(struct cli *cli, int *status)
     return get_locks(cli, &result, status);
 }
 
-/* The pipe is made before all other files, so that it gets a number of one digit: more than that, the
- * redirections of some shells do not take. */
+/* The pipe is made before all other files, so that it gets a number of one digit: more than that,
+ * the redirections of some shells do not take. */
 int cmd_run(struct cli *cli)
 {
     int progress[2] = {-1, -1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock wait`: looks until nobody holds a lock, and takes nothing. It leaves nothing behind in the tables,
- * so a signal may simply end it.
+ * `rowlock wait`: looks until nobody holds a lock, and takes nothing. It leaves nothing behind in
+ * the tables, so a signal may simply end it.
  */
 #include "commands.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock watch`: on a terminal a screen (screen.c), elsewhere the same as text or JSON again and again.
+ * `rowlock watch`: on a terminal a screen (screen.c), elsewhere the same as text or JSON again and
+ * again.
  */
 #include "commands.h"
 

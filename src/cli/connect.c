@@ -63,7 +63,8 @@ static int opened(int result, const rowlock_error *error)
     return status_of(result);
 }
 
-/* Random, and longer from attempt to attempt: a server that starts must not meet all hosts at once. */
+/* Random, and longer from attempt to attempt: a server that starts must not meet all hosts at
+ * once. */
 static int pause_ms(int tries)
 {
     int range = tries < 5 ? SHORTEST_RANGE_MS << tries : LONGEST_RANGE_MS;
@@ -140,7 +141,7 @@ static int open_embedded(struct cli *cli, const rowlock_db_options *options)
     return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
 }
 
-/* ---------------------------------------------------------------- what the library says of itself */
+/* -------------------------------------------------------------- what the library says of itself */
 
 static pthread_mutex_t warning_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char warning[WARNING_SIZE];

@@ -106,8 +106,8 @@ static void say_obstacle(const struct obstacle *obstacle, const char *name, cons
     }
 }
 
-/* That nobody can be named is worth a line everywhere, since something else than a holder may keep the lock
- * from being granted. */
+/* That nobody can be named is worth a line everywhere, since something else than a holder may keep
+ * the lock from being granted. */
 static void say_who_holds(const struct cli *cli, size_t missing, const char *then)
 {
     const rowlock_lock *lock = cli->locks[missing];

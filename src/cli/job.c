@@ -67,8 +67,8 @@ static void note_highest(int fd)
         highest_file = fd;
 }
 
-/* In the child, since a keeper's thread may just have opened one; and so without a look at a folder,
- * which takes memory. That thread had hardly the time to open more than a few. */
+/* In the child, since a keeper's thread may just have opened one; and so without a look at a
+ * folder, which takes memory. That thread had hardly the time to open more than a few. */
 static void close_others_on_exec(int extra)
 {
     for (int fd = STDERR_FILENO + 1; fd < highest_file + 64; fd++) {

@@ -22,8 +22,8 @@ struct job {
 /* Remembers which files our parent gave us. All others are kept from the job. */
 void job_note_inherited_files(void);
 
-/* Starts it: 0, or the errno that tells why it could not be executed. Signals must be kept. It gets the
- * file descriptor extra besides its own, unless that is -1. It dies with the calling thread. */
+/* Starts it: 0, or the errno that tells why it could not be executed. Signals must be kept. It gets
+ * the file descriptor extra besides its own, unless that is -1. It dies with the calling thread. */
 int job_start(struct job *job, char **argv, int extra);
 
 /* Looks whether the command ended or stopped, and collects all other children that have ended. */

@@ -35,8 +35,8 @@ json_t *json_of_result(int result);
 /* Prints value and lets go of it. compact: on one line. */
 void json_print(json_t *value, int compact);
 
-/* An array that is printed element by element, each on a line of its own and let go of. After the last, or
- * after none, json_print_end(). */
+/* An array that is printed element by element, each on a line of its own and let go of. After the
+ * last, or after none, json_print_end(). */
 void json_print_element(json_t *value, int first);
 void json_print_end(int empty);
 

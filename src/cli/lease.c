@@ -76,8 +76,8 @@ static void note_state(const struct lease *lease, struct one_lease *one, rowlock
     one->running_out = now_ms() >= one->deadline_ms - lease->cli->margin_ms;
 }
 
-/* Our clock is read before the remaining time is, so that the sum errs to the early side. A lost lease
- * has no time left by what the library says, and keeps the deadline it had. */
+/* Our clock is read before the remaining time is, so that the sum errs to the early side. A lost
+ * lease has no time left by what the library says, and keeps the deadline it had. */
 static void look_at(const struct lease *lease, struct one_lease *one)
 {
     int64_t expires_us = rowlock_lock_expires_us(one->lock);

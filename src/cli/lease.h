@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The leases of the locks that `run` holds, as the library tells of them, and the progress that the job
- * tells. Here this is remembered and said; what follows from it is decided in cmd_run.c.
+ * The leases of the locks that `run` holds, as the library tells of them, and the progress that the
+ * job tells. Here this is remembered and said; what follows from it is decided in cmd_run.c.
  */
 #ifndef ROWLOCK_CLI_LEASE_H
 #define ROWLOCK_CLI_LEASE_H
@@ -43,8 +43,8 @@ void lease_progress(struct lease *lease);
 /* Has the job told nothing for longer than --stall allows? */
 bool lease_stalled(const struct lease *lease);
 
-/* Makes the pipe that the job tells progress by, and ROWLOCK_PROGRESS_FD for it. Both ends are closed
- * on exec. Returns 0, or errno. */
+/* Makes the pipe that the job tells progress by, and ROWLOCK_PROGRESS_FD for it. Both ends are
+ * closed on exec. Returns 0, or errno. */
 int progress_open(int ends[2]);
 
 #endif

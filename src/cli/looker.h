@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looks at the tables once in an interval for `watch`: in a thread, so that a database that hangs does not
- * keep a screen from answering its keys, or one look at a time.
+ * Looks at the tables once in an interval for `watch`: in a thread, so that a database that hangs
+ * does not keep a screen from answering its keys, or one look at a time.
  */
 #ifndef ROWLOCK_CLI_LOOKER_H
 #define ROWLOCK_CLI_LOOKER_H
@@ -44,14 +44,15 @@ void looker_free(struct looker *looker);
 struct view *looker_look(struct looker *looker);
 void view_free(struct view *view);
 
-/* Goes on looking as --interval and --count say after a first look. False, after saying why, if that cannot
- * be. */
+/* Goes on looking as --interval and --count say after a first look. False, after saying why, if
+ * that cannot be. */
 bool looker_start(struct looker *looker);
 
 /* The newest view that was not fetched yet, or NULL. *ended tells whether there will be others. */
 struct view *looker_fetch(struct looker *looker, bool *ended);
 
-/* Ends it. If it does not end soon, cli->abandon is set: its thread still waits for the database. */
+/* Ends it. If it does not end soon, cli->abandon is set: its thread still waits for the
+ * database. */
 void looker_stop(struct looker *looker);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Claims, completes and gives back the key of `run --once`. The locks are held exclusively, so a claim of an
- * earlier run is of one that is gone: the token tells the library which is earlier.
+ * Claims, completes and gives back the key of `run --once`. The locks are held exclusively, so a
+ * claim of an earlier run is of one that is gone: the token tells the library which is earlier.
  */
 #include "once.h"
 
@@ -19,7 +19,8 @@
 
 /* ---------------------------------------------------------------- keys */
 
-/* The lengths of the names come first, so that no two lists of names and keys have the same text. */
+/* The lengths of the names come first, so that no two lists of names and keys have the same
+ * text. */
 char *once_key(char *const *names, int count, const char *key)
 {
     char *text = NULL;
@@ -90,7 +91,8 @@ static uint64_t mix(uint64_t sum, const char *word)
     return sum;
 }
 
-/* Of the locks' names and the command's words. Those may be secret, so they are not kept themselves. */
+/* Of the locks' names and the command's words. Those may be secret, so they are not kept
+ * themselves. */
 static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 {
     uint64_t sum = UINT64_C(14695981039346656037);

@@ -282,8 +282,8 @@ static bool runs_another(const struct cli *cli)
     return cli->command && cli->command->most_arguments == NO_LIMIT;
 }
 
-/* getopt_long() has refused a word: say why. word is the one it looked at. After two words it may well be
- * another program's. */
+/* getopt_long() has refused a word: say why. word is the one it looked at. After two words it may
+ * well be another program's. */
 static int refuse(const struct cli *cli, int code, const char *word)
 {
     const struct option_row *row = row_found(optopt);
@@ -337,8 +337,8 @@ static int count_arguments(const struct cli *cli)
     return EXIT_FINE;
 }
 
-/* Takes options and so many words, or all there are up to a "--", and tells whether there was one. The rest
- * of the line begins at optind. */
+/* Takes options and so many words, or all there are up to a "--", and tells whether there was one.
+ * The rest of the line begins at optind. */
 static int take_words(struct cli *cli, int argc, char **argv, int most, bool *dashes)
 {
     struct grammar grammar;
@@ -385,8 +385,8 @@ static void skip_second_dashes(struct cli *cli, int argc, char **argv)
     optind += 2;
 }
 
-/* A command that starts another keeps its hands off that one's options: all words before the first "--" are
- * names, and where there is none the first word is the name. */
+/* A command that starts another keeps its hands off that one's options: all words before the first
+ * "--" are names, and where there is none the first word is the name. */
 static int take_names(struct cli *cli, int argc, char **argv)
 {
     struct settings before = cli->set;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * ROWLOCK_HELD has one entry for each lock of each run around us: "(name:owner:token)", name and owner in
- * hexadecimal digits. So no text of one entry looks like another. A token alone is not enough: another
- * database may have granted it too. Whether the grant stands in our database is asked there.
+ * ROWLOCK_HELD has one entry for each lock of each run around us: "(name:owner:token)", name and
+ * owner in hexadecimal digits. So no text of one entry looks like another. A token alone is not
+ * enough: another database may have granted it too. Whether the grant stands in our database is
+ * asked there.
  */
 #include "outer.h"
 

@@ -42,7 +42,8 @@ static struct seen *names_of(const struct snapshot *snapshot, int64_t look, int6
     return names;
 }
 
-/* A name that was not known has been granted as often as there are grants younger than the last look. */
+/* A name that was not known has been granted as often as there are grants younger than the last
+ * look. */
 static int64_t grants_between(const struct seen *before, const struct seen *now, int64_t span_ms)
 {
     if (!before)

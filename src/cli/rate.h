@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many grants there were, as far as tokens tell that were seen: each grant of a name has the next one. A
- * grant of a name that nobody holds at any look is counted when the name is seen again.
+ * How many grants there were, as far as tokens tell that were seen: each grant of a name has the
+ * next one. A grant of a name that nobody holds at any look is counted when the name is seen again.
  */
 #ifndef ROWLOCK_CLI_RATE_H
 #define ROWLOCK_CLI_RATE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Draws `watch` with ncurses, and nothing else does. Between two looks at the database leases count down by
- * this host's clock. No text of a lock can do more than fill the columns it is given.
+ * Draws `watch` with ncurses, and nothing else does. Between two looks at the database leases count
+ * down by this host's clock. No text of a lock can do more than fill the columns it is given.
  */
 #include "screen.h"
 
@@ -83,8 +83,8 @@ static int columns_on_screen(const struct screen *s, const char *text)
     return columns;
 }
 
-/* Draws text in so many columns and not one more; '~' stands for what has no room. A cell holds a few marks
- * above its letter, and ncurses drops the others. */
+/* Draws text in so many columns and not one more; '~' stands for what has no room. A cell holds a
+ * few marks above its letter, and ncurses drops the others. */
 static void put(const struct screen *s, int y, int x, int columns, const char *text)
 {
     bool whole = columns_on_screen(s, text) <= columns;
@@ -401,7 +401,8 @@ static bool take_keys(struct screen *s)
     return true;
 }
 
-/* What terminals make of their contents when they are resized is their own affair: all is drawn anew. */
+/* What terminals make of their contents when they are resized is their own affair: all is drawn
+ * anew. */
 static void resize(void)
 {
     struct winsize size;

@@ -25,12 +25,12 @@ int signals_keep(void);
 /* The next kept signal, SIGCHLD included, waiting for it so long at most; 0 if none came. */
 int signals_next(int64_t wait_ms);
 
-/* A new file descriptor that is readable while signals_next() would find one at once. It need not be
- * read. -1 where there is no such thing. */
+/* A new file descriptor that is readable while signals_next() would find one at once. It need not
+ * be read. -1 where there is no such thing. */
 int signals_fd(void);
 
-/* This process is to die of the signal when all is done, so that the shell that called it sees what happened.
- * Returns the status that shells show for it. */
+/* This process is to die of the signal when all is done, so that the shell that called it sees what
+ * happened. Returns the status that shells show for it. */
 int die_later(int signal);
 
 /* Dies of that signal, if status is still the one that die_later() returned. */

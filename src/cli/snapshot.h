@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What stands in the tables at one moment, read with plain reads: grants, and those who stand in line.
+ * What stands in the tables at one moment, read with plain reads: grants, and those who stand in
+ * line.
  */
 #ifndef ROWLOCK_CLI_SNAPSHOT_H
 #define ROWLOCK_CLI_SNAPSHOT_H

@@ -20,8 +20,8 @@ struct table {
 /* headings must outlive the table. */
 void table_begin(struct table *table, const char *const *headings, size_t columns);
 
-/* A new row, all of whose cells are to be filled in; the table frees them. Rows are printed in pages, so that
- * a long table takes no more memory than a short one. */
+/* A new row, all of whose cells are to be filled in; the table frees them. Rows are printed in
+ * pages, so that a long table takes no more memory than a short one. */
 char **table_row(struct table *table);
 
 /* Prints the rest, and frees what the table holds. */

@@ -14,7 +14,7 @@ limits='
     source_file     600   2482
     driver_file     400   2482
     routine          60    186
-    wide              0   1160
+    wide              0    900
 '
 
 build=${ROWLOCK_TEST_BUILD:-build}
