@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The file: opened, adopted, closed, and looked at before each step. */
+#include "driver.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    OLDEST_VERSION = 3035000,
+    LOOK_EVERY = 10000, /* instructions of a statement between two looks at the clock */
+    PATIENCE_US = 250000 /* longest wait for the file in one step */
+};
+
+/* ---- what is wrong with a path */
+
+/* Is the file alone missing, and not its folder too? */
+static bool is_absent(const char *path)
+{
+    char folder[PATH_ROOM];
+    struct stat unused;
+    lite_folder_of(path, folder);
+    return stat(path, &unused) != 0 && errno == ENOENT && stat(folder, &unused) == 0;
+}
+
+static enum rlk_class class_of_errno(int why)
+{
+    switch (why) {
+    case EACCES:
+    case EPERM:
+        return RLK_DENIED;
+    case EMFILE:
+    case ENFILE:
+        return RLK_UNSENT;
+    case EROFS:
+        return RLK_READONLY;
+    default:
+        return RLK_INVALID;
+    }
+}
+
+/* SQLite says no more than "unable to open database file". */
+static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call)
+{
+    const char *path = conn->path;
+    int native = sqlite3_extended_errcode(conn->db);
+    int why = sqlite3_system_errno(conn->db);
+    struct stat unused;
+    bool lacks_files = why == ENOENT && stat(path, &unused) == 0; /* those beside it */
+    char text[sizeof call->text];
+    if (lacks_files || (why == ENOENT && is_absent(path))) /* the last of two tries was to read */
+        return lite_cannot_make(path, call, native);
+    if (why == ENOENT || why == ENOTDIR)
+        snprintf(text, sizeof text, "the folder of %.400s does not exist", path);
+    else
+        snprintf(text, sizeof text, "cannot open %.400s%s%s", path, why ? ": " : "",
+                 why ? strerror(why) : "");
+    rlk_diag_set(call, native, NULL, text);
+    return class_of_errno(why);
+}
+
+/* SQLite would open a device or a pipe too, and say "disk I/O error" later. */
+static enum rlk_class check_kind(const char *path, struct rlk_call *call)
+{
+    char text[sizeof call->text];
+    struct stat file;
+    if (stat(path, &file) != 0 || S_ISREG(file.st_mode))
+        return RLK_DONE;
+    snprintf(text, sizeof text, "%.400s is %s", path,
+             S_ISDIR(file.st_mode) ? "a folder" : "not a regular file");
+    return lite_refuse(call, RLK_INVALID, text);
+}
+
+/* ---- opening it */
+
+/* SQLite's busy handler, the only waiting here: may it ask for the file again? Its own would soon ask
+ * only every 50 ms, and miss each moment between two transactions of a busy writer. The intervals
+ * differ, because such a writer may have equal ones. */
+static int wait_for_file(void *context, int asked)
+{
+    struct connection *conn = context;
+    int64_t now_us = rlk_now_us();
+    unsigned char chance;
+    if (asked == 0)
+        conn->waits_until_us = now_us + PATIENCE_US;
+    if (now_us >= conn->waits_until_us || now_us >= conn->deadline_us)
+        return 0;
+    sqlite3_randomness(sizeof chance, &chance);
+    sqlite3_sleep(1 + chance % 3);
+    return 1;
+}
+
+/* SQLite's progress handler. A view, a trigger or a generated column in a file that somebody else has
+ * made may never end. */
+static int is_too_late(void *context)
+{
+    const struct connection *conn = context;
+    return !conn->ending && rlk_now_us() >= conn->deadline_us;
+}
+
+/* The schema of the file may call plain functions only, and no statement may damage it. Reading the
+ * schema version finds out whether the file is a database. With EXTRA no token that was answered is
+ * forgotten by a power failure, and no journal comes back. */
+static int set_up(struct connection *conn)
+{
+    sqlite3_extended_result_codes(conn->db, 1);
+    sqlite3_busy_handler(conn->db, wait_for_file, conn);
+    sqlite3_progress_handler(conn->db, LOOK_EVERY, is_too_late, conn);
+    sqlite3_db_config(conn->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(conn->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    return sqlite3_exec(conn->db,
+                        "PRAGMA schema_version; PRAGMA synchronous = EXTRA; "
+                        "PRAGMA foreign_keys = ON",
+                        NULL, NULL, NULL);
+}
+
+/* For its owner alone, whatever the umask: a user who may read the file can stop all writers by a file
+ * lock. SQLite makes the files beside it with the same mode. A file that is there stays as it is. No
+ * descriptor is used: closing one would let go of the file locks of this process. */
+static void make_private(const char *path)
+{
+    int ignored = mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0); /* SQLite says what is wrong */
+    (void)ignored;
+}
+
+/* Without create, a file that is not there is RLK_SCHEMA: a mistyped path must not leave an empty file
+ * behind. The connection needs no mutex, since a handle belongs to one thread at a time. */
+enum rlk_class lite_open_file(struct connection *conn, struct rlk_call *call, bool create)
+{
+    bool in_memory = strcmp(conn->path, ":memory:") == 0;
+    if (!in_memory && check_kind(conn->path, call) != RLK_DONE)
+        return RLK_INVALID;
+    if (!create && !in_memory && is_absent(conn->path))
+        return lite_refuse(call, RLK_SCHEMA, "there is no such file yet");
+    if (create && !in_memory)
+        make_private(conn->path);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    int code = sqlite3_open_v2(conn->path, &conn->db, flags, NULL);
+    if (!conn->db)
+        return RLK_NOMEM;
+    conn->deadline_us = call->deadline_us;
+    if (code == SQLITE_OK)
+        code = set_up(conn);
+    if (code == SQLITE_OK)
+        return RLK_DONE;
+    enum rlk_class class =
+        (code & 0xFF) == SQLITE_CANTOPEN ? cannot_open(conn, call) : lite_failed(conn, call);
+    sqlite3_close_v2(conn->db);
+    conn->db = NULL;
+    return class;
+}
+
+/* ---- before a step */
+
+/* Outside, a read transaction counts as a transaction too: what a step would see in it is old. */
+static enum rlk_class check_place(struct connection *conn, struct rlk_call *call,
+                                  enum rlk_where where)
+{
+    bool inside = !sqlite3_get_autocommit(conn->db);
+    call->inside = inside && where != RLK_OUTSIDE;
+    if (where == RLK_INSIDE && !inside)
+        return RLK_NO_TX;
+    if (where == RLK_OUTSIDE && (inside || sqlite3_txn_state(conn->db, "main") != SQLITE_TXN_NONE))
+        return RLK_IN_TX;
+    return RLK_DONE;
+}
+
+/* Locks in a file that others no longer find exclude nobody. */
+enum rlk_class lite_check_file(struct connection *conn, struct rlk_call *call)
+{
+    int moved = 0;
+    sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved ? lite_refuse(call, RLK_UNSENT, "the database file was moved or deleted")
+                 : RLK_DONE;
+}
+
+/* The file is open, and the connection where it should be. */
+enum rlk_class lite_ready(struct connection *conn, struct rlk_call *call, enum rlk_where where)
+{
+    enum rlk_class class = RLK_DONE;
+    call->inside = false;
+    if (!conn->db) /* so no transaction can be open in it */
+        class = where == RLK_INSIDE ? RLK_NO_TX : lite_open_file(conn, call, false);
+    if (class == RLK_DONE)
+        class = check_place(conn, call, where);
+    if (class == RLK_DONE && !conn->adopted)
+        conn->deadline_us = call->deadline_us;
+    return class;
+}
+
+/* ---- open and close */
+
+/* To the path that SQLite opens: the end of symbolic links, whose file need not be there yet. If it
+ * cannot follow one, the path stays, and SQLite says what is wrong with it. */
+static void follow_links(char *path, size_t cap)
+{
+    char whole[PATH_ROOM];
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    if (vfs && (vfs->xFullPathname(vfs, path, sizeof whole, whole) & 0xFF) == SQLITE_OK)
+        snprintf(path, cap, "%s", whole);
+}
+
+/* sqlite:PATH. Two slashes are refused since people mean two different things by them. */
+static enum rlk_class path_of(const char *url, struct rlk_call *call, char *out, size_t cap)
+{
+    const char *path = strchr(url, ':') + 1;
+    if (*path == '\0')
+        return lite_refuse(call, RLK_INVALID, "there is no path in it; write sqlite:/path/to/file");
+    if (strncmp(path, "//", 2) == 0)
+        return lite_refuse(call, RLK_INVALID,
+                           "a SQLite URL has no host: write sqlite:/path/to/file, with one slash, "
+                           "or sqlite:file for one in the current folder");
+    if (strchr(path, '?'))
+        return lite_refuse(call, RLK_INVALID, "a SQLite URL takes rowlock_ parameters only");
+    /* Some builds of SQLite would take "file:…" for a URI of their own. */
+    bool plain = *path == '/' || strcmp(path, ":memory:") == 0;
+    int length = snprintf(out, cap, "%s%s", plain ? "" : "./", path);
+    if (length < 0 || (size_t)length >= cap)
+        return lite_refuse(call, RLK_INVALID, "its path is too long");
+    if (strcmp(out, ":memory:") != 0)
+        follow_links(out, cap);
+    return RLK_DONE;
+}
+
+static enum rlk_class begin_connection(struct connection *conn, struct rlk_call *call,
+                                       const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    char text[100];
+    conn->texts = texts;
+    snprintf(hello->schema, sizeof hello->schema, "main");
+    if (sqlite3_libversion_number() >= OLDEST_VERSION)
+        return RLK_DONE;
+    snprintf(text, sizeof text, "this is SQLite %s; 3.35 is the oldest that will do",
+             sqlite3_libversion());
+    return lite_refuse(call, RLK_UNSUPPORTED, text);
+}
+
+enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_target *target,
+                         const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    struct connection *conn = state;
+    enum rlk_class class = begin_connection(conn, call, texts, hello);
+    if (class == RLK_DONE)
+        class = path_of(target->url, call, conn->path, sizeof conn->path);
+    if (class != RLK_DONE)
+        return class;
+    class = lite_open_file(conn, call, false);
+    return class == RLK_SCHEMA ? RLK_DONE : class; /* it may be installed yet */
+}
+
+enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
+                          const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    struct connection *conn = state;
+    enum rlk_class class = begin_connection(conn, call, texts, hello);
+    conn->adopted = true;
+    if (class == RLK_DONE)
+        conn->db = vendor;
+    return class;
+}
+
+/* After fork nothing is closed: the child has inherited SQLite's notes on file locks, but not the locks
+ * ("How To Corrupt An SQLite Database File", section 2.6). The handle's memory stays. */
+void lite_close(void *state, bool in_child)
+{
+    struct connection *conn = state;
+    lite_take_bell_down(conn); /* in a child, its copy */
+    if (!conn->db || in_child)
+        return;
+    lite_forget(conn);
+    rlk_free(conn->cells);
+    if (!conn->adopted)
+        sqlite3_close_v2(conn->db);
+    conn->db = NULL;
+}

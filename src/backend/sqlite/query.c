@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The operations query and frame: our steps, statements about the caller's own tables, transactions. */
+#include "driver.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- about the caller's own tables */
+
+static sqlite3_stmt *kept_query(const struct connection *conn, uint64_t id)
+{
+    for (int i = 0; id && i < QUERIES_MAX; i++)
+        if (conn->queries[i].id == id)
+            return conn->queries[i].statement;
+    return NULL;
+}
+
+static void keep_query(struct connection *conn, uint64_t id, sqlite3_stmt *statement)
+{
+    sqlite3_finalize(conn->queries[conn->oldest].statement);
+    conn->queries[conn->oldest].id = id;
+    conn->queries[conn->oldest].statement = statement;
+    conn->oldest = (conn->oldest + 1) % QUERIES_MAX;
+}
+
+/* SQLite would leave undone what follows a semicolon, even a WHERE. */
+static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *call,
+                                    const struct rlk_query *query, sqlite3_stmt **out)
+{
+    const char *rest = "";
+    *out = kept_query(conn, query->id);
+    if (*out)
+        return RLK_DONE;
+    unsigned int flags = query->id ? SQLITE_PREPARE_PERSISTENT : 0;
+    if (sqlite3_prepare_v3(conn->db, query->sql, -1, flags, out, &rest) != SQLITE_OK)
+        return lite_failed(conn, call);
+    if (!*out || rest[strspn(rest, " \t\r\n")] != '\0') {
+        sqlite3_finalize(*out);
+        *out = NULL;
+        return lite_refuse(call, RLK_INVALID, "this is not one statement");
+    }
+    if (query->id)
+        keep_query(conn, query->id, *out);
+    return RLK_DONE;
+}
+
+/* The caller's own SQL is a part of the text, and may hold a comment or an apostrophe too many. */
+static enum rlk_class check_count(struct rlk_call *call, sqlite3_stmt *statement, size_t given)
+{
+    char text[100];
+    int count = sqlite3_bind_parameter_count(statement);
+    if ((size_t)count == given)
+        return RLK_DONE;
+    snprintf(text, sizeof text, "the statement takes %d values, and was given %zu", count, given);
+    return lite_refuse(call, RLK_INVALID, text);
+}
+
+/* A change whose rows cannot be given, since there is no memory, stays. So outside it is a transaction,
+ * and undone. Inside, a savepoint would cost more than most statements do: there all is rolled back. */
+static enum rlk_class run_query(struct connection *conn, struct rlk_call *call,
+                                sqlite3_stmt *statement, struct rlk_query *query)
+{
+    bool tells = query->each && !sqlite3_stmt_readonly(statement);
+    bool framed = tells && !call->inside;
+    enum rlk_class class = check_count(call, statement, query->count);
+    if (class == RLK_DONE && framed)
+        class = lite_begin(conn, call);
+    if (class != RLK_DONE)
+        return class;
+    class = lite_run(conn, call, statement, query);
+    if (framed)
+        return lite_finish(conn, call, class);
+    if (tells && class == RLK_NOMEM)
+        call->tx_over = true;
+    return class;
+}
+
+/* A transaction began in the file that it ends in. */
+static enum rlk_class run_theirs(struct connection *conn, struct rlk_call *call,
+                                 struct rlk_query *query)
+{
+    sqlite3_stmt *statement = NULL;
+    enum rlk_class class = lite_ready(conn, call, call->where);
+    if (class == RLK_DONE && !call->inside)
+        class = lite_check_file(conn, call);
+    if (class == RLK_DONE)
+        class = prepare_query(conn, call, query, &statement);
+    if (class == RLK_DONE)
+        class = run_query(conn, call, statement, query);
+    if (!query->id)
+        sqlite3_finalize(statement);
+    return lite_class_for_caller(call, class);
+}
+
+/* ---- our steps */
+
+/* The statements of a text share their values. */
+static enum rlk_class run_all(struct connection *conn, struct rlk_call *call,
+                              struct rlk_query *query)
+{
+    sqlite3_stmt **kept = conn->kept[query->step];
+    enum rlk_class class = RLK_DONE;
+    conn->answered = false;
+    for (int i = 0; class == RLK_DONE && !conn->answered && i < STATEMENTS_MAX && kept[i]; i++) {
+        query->changed = 0;
+        query->counted = sqlite3_column_count(kept[i]) == 0;
+        class = lite_run(conn, call, kept[i], query);
+    }
+    return class;
+}
+
+static int read_bell(void *context, const rowlock_value *cells, size_t count)
+{
+    if (rlk_cells_fit("t", cells, count))
+        rlk_copy_text(context, BELL_ROOM, cells[0].text, cells[0].length);
+    return 0;
+}
+
+/* Who is to be woken once the transaction of a step that changed this name is committed. It is asked
+ * inside: who takes a ticket later sees the change. In the caller's transaction no wake-up is sent, since
+ * only the caller knows when it is committed. The first in the queue finds out by its next look. */
+static enum rlk_class find_bell(struct connection *conn, struct rlk_call *call, const char *name,
+                                char bell[BELL_ROOM])
+{
+    const rowlock_value value = rowlock_text(name);
+    struct rlk_query query = {
+        .step = RLK_STEP_RING, .values = &value, .count = 1, .each = read_bell, .context = bell};
+    if (call->inside && !conn->framed)
+        return RLK_DONE;
+    enum rlk_class class = lite_prepare(conn, call, RLK_STEP_RING);
+    return class == RLK_DONE ? run_all(conn, call, &query) : class;
+}
+
+/* Now, or when the transaction of ours that is open is committed. */
+static void ring_for_change(struct connection *conn, const struct rlk_call *call, const char *bell)
+{
+    if (!call->inside)
+        lite_ring(conn, bell);
+    else if (bell[0] && conn->rings < PENDING_MAX)
+        memcpy(conn->pending[conn->rings++], bell, BELL_ROOM);
+}
+
+/* Several statements, and the look for whom to wake, are one transaction. */
+static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
+                                 struct rlk_query *query, const char *rings)
+{
+    char bell[BELL_ROOM] = "";
+    enum rlk_class class = lite_begin(conn, call);
+    if (class != RLK_DONE)
+        return class;
+    int before = sqlite3_total_changes(conn->db);
+    class = run_all(conn, call, query);
+    if (class == RLK_DONE && rings && sqlite3_total_changes(conn->db) != before)
+        class = find_bell(conn, call, rings, bell);
+    class = lite_finish(conn, call, class);
+    if (class == RLK_DONE)
+        ring_for_change(conn, call, bell);
+    return class;
+}
+
+static enum rlk_class run_step(struct connection *conn, struct rlk_call *call,
+                               struct rlk_query *query)
+{
+    const char *rings = rlk_steps[query->step].is & RLK_READS ? NULL : query->rings;
+    enum rlk_class class = lite_ready(conn, call, call->where);
+    if (class == RLK_DONE)
+        class = lite_check_file(conn, call);
+    if (class == RLK_DONE)
+        class = lite_prepare(conn, call, (int)query->step);
+    if (class != RLK_DONE)
+        return class;
+    if (query->own) {
+        lite_hang_bell(conn);
+        *query->own = rowlock_text(conn->bell);
+    }
+    bool framed = rings || conn->kept[query->step][1];
+    return framed ? run_framed(conn, call, query, rings) : run_all(conn, call, query);
+}
+
+/* ---- the operations */
+
+enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *query)
+{
+    bool theirs = query->step == RLK_STEP_NONE;
+    query->changed = 0;
+    enum rlk_class class = theirs ? run_theirs(state, call, query) : run_step(state, call, query);
+    if (class != RLK_DONE)
+        query->changed = 0;
+    return class;
+}
+
+static void end_wakeups(struct connection *conn, bool committed)
+{
+    for (int i = 0; i < conn->rings && committed; i++)
+        lite_ring(conn, conn->pending[i]);
+    conn->rings = 0;
+}
+
+/* A COMMIT that fails, for example because a reader does not leave, changes nothing but leaves all open. */
+enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame what)
+{
+    struct connection *conn = state;
+    bool gives_up = what == RLK_ROLLBACK || what == RLK_UNDO; /* also in a file that is lost */
+    call->inside = conn->db && !sqlite3_get_autocommit(conn->db);
+    if (what == RLK_LOOK)
+        return RLK_DONE;
+    enum rlk_class class = lite_ready(conn, call, what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE);
+    if (class == RLK_DONE && !gives_up)
+        class = lite_check_file(conn, call);
+    if (class == RLK_DONE)
+        class = lite_send_frame(conn, call, what);
+    class = lite_class_for_caller(call, class);
+    if (what == RLK_BEGIN || what == RLK_COMMIT || what == RLK_ROLLBACK) {
+        end_wakeups(conn, what == RLK_COMMIT && class == RLK_DONE);
+        conn->framed = what == RLK_BEGIN && class == RLK_DONE;
+    }
+    if (class != RLK_DONE && what == RLK_COMMIT && call->inside) {
+        struct rlk_call unheard = *call;
+        lite_send_frame(conn, &unheard, RLK_ROLLBACK);
+        call->tx_over = true;
+    }
+    return class;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Statements: prepared, run with values, and framed by a transaction or a savepoint. */
+#include "driver.h"
+
+#include <string.h>
+
+static const char *const frames[] = {
+    [RLK_BEGIN] = "BEGIN IMMEDIATE", [RLK_COMMIT] = "COMMIT",
+    [RLK_ROLLBACK] = "ROLLBACK",     [RLK_SAVE] = "SAVEPOINT rowlock",
+    [RLK_KEEP] = "RELEASE rowlock",  [RLK_UNDO] = "ROLLBACK TO rowlock; RELEASE rowlock",
+};
+
+/* A statement of the caller's transaction has failed. Most failures undo the statement alone. Some make
+ * SQLite roll back everything. After SQLITE_BUSY_SNAPSHOT the transaction can never write. */
+static void look_at_tx(struct connection *conn, struct rlk_call *call)
+{
+    if (call->inside)
+        call->tx_over = call->native == SQLITE_BUSY_SNAPSHOT || sqlite3_get_autocommit(conn->db);
+}
+
+/* ---- values and cells */
+
+static int bind_value(sqlite3_stmt *statement, int number, const rowlock_value *value)
+{
+    const char *text = value->text ? value->text : ""; /* by a null pointer SQLite means NULL */
+    switch (value->kind) {
+    case ROWLOCK_INT:
+    case ROWLOCK_BOOL:
+        return sqlite3_bind_int64(statement, number, value->number);
+    case ROWLOCK_REAL:
+        return sqlite3_bind_double(statement, number, value->real);
+    case ROWLOCK_DECIMAL:
+    case ROWLOCK_TEXT:
+    case ROWLOCK_TIME:
+        return sqlite3_bind_text64(statement, number, text, value->length, SQLITE_STATIC,
+                                   SQLITE_UTF8);
+    case ROWLOCK_BYTES:
+        return sqlite3_bind_blob64(statement, number, text, value->length, SQLITE_STATIC);
+    default:
+        return sqlite3_bind_null(statement, number);
+    }
+}
+
+/* False: no memory to convert what is in a UTF-16 file. */
+static bool get_cell(sqlite3_value *cell, rowlock_value *out)
+{
+    const void *bytes = "";
+    switch (sqlite3_value_type(cell)) {
+    case SQLITE_INTEGER:
+        *out = rowlock_int(sqlite3_value_int64(cell));
+        return true;
+    case SQLITE_FLOAT:
+        *out = rowlock_real(sqlite3_value_double(cell));
+        return true;
+    case SQLITE_NULL:
+        *out = rowlock_null();
+        return true;
+    case SQLITE_TEXT:
+        bytes = sqlite3_value_text(cell);
+        *out = rowlock_textn(ROWLOCK_TEXT, bytes, (size_t)sqlite3_value_bytes(cell));
+        return bytes != NULL;
+    default:
+        if (sqlite3_value_bytes(cell) > 0) /* else SQLite answers a null pointer */
+            bytes = sqlite3_value_blob(cell);
+        *out = rowlock_textn(ROWLOCK_BYTES, bytes, (size_t)sqlite3_value_bytes(cell));
+        return bytes != NULL;
+    }
+}
+
+/* SQLite gives away the value of a column only while its mutex is held. */
+static bool get_cells(struct connection *conn, sqlite3_stmt *statement, int count)
+{
+    sqlite3_mutex *mutex = sqlite3_db_mutex(conn->db);
+    bool ok = true;
+    if (count > conn->room) {
+        rlk_free(conn->cells);
+        conn->cells = rlk_alloc((size_t)count * sizeof *conn->cells);
+        conn->room = conn->cells ? count : 0;
+    }
+    sqlite3_mutex_enter(mutex);
+    for (int i = 0; i < count && ok; i++)
+        ok = conn->cells && get_cell(sqlite3_column_value(statement, i), &conn->cells[i]);
+    sqlite3_mutex_leave(mutex);
+    return ok;
+}
+
+/* A file holds in any column what its last writer has put there. */
+static enum rlk_class misfit(struct rlk_call *call, sqlite3_stmt *statement)
+{
+    return lite_refuse(call, sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT,
+                       "our tables hold what no rowlock writes there: the file is damaged, or "
+                       "somebody else has changed it");
+}
+
+/* The row that a statement has reached. */
+static enum rlk_class give_row(struct connection *conn, struct rlk_call *call,
+                               sqlite3_stmt *statement, const struct rlk_query *query,
+                               bool *stopped)
+{
+    int count = sqlite3_column_count(statement);
+    if (!get_cells(conn, statement, count))
+        return RLK_NOMEM;
+    int told = query->each(query->context, conn->cells, (size_t)count);
+    *stopped = told != 0;
+    return told < 0 ? misfit(call, statement) : RLK_DONE;
+}
+
+static enum rlk_class run_bound(struct connection *conn, struct rlk_call *call,
+                                sqlite3_stmt *statement, struct rlk_query *query)
+{
+    bool stopped = false;
+    bool only_reads = sqlite3_stmt_readonly(statement);
+    enum rlk_class class = RLK_DONE;
+    int before = sqlite3_total_changes(conn->db);
+    int code = SQLITE_ROW;
+    conn->answered = false;
+    while (class == RLK_DONE && !(stopped && only_reads)) {
+        code = sqlite3_step(statement);
+        if (code != SQLITE_ROW)
+            break;
+        conn->answered = true;
+        if (query->each && !stopped)
+            class = give_row(conn, call, statement, query, &stopped);
+    }
+    if (code != SQLITE_DONE && code != SQLITE_ROW)
+        class = lite_failed(conn, call);
+    else if (sqlite3_total_changes(conn->db) != before)
+        query->changed = sqlite3_changes(conn->db);
+    if (class != RLK_DONE)
+        look_at_tx(conn, call);
+    return class;
+}
+
+/* To its end, or until no more rows are wanted. A change always runs to its end. */
+enum rlk_class lite_run(struct connection *conn, struct rlk_call *call, sqlite3_stmt *statement,
+                        struct rlk_query *query)
+{
+    enum rlk_class class = RLK_DONE;
+    int count = sqlite3_bind_parameter_count(statement);
+    for (int i = 0; i < count && (size_t)i < query->count && class == RLK_DONE; i++)
+        if (bind_value(statement, i + 1, &query->values[i]) != SQLITE_OK)
+            class = lite_failed(conn, call);
+    if (class == RLK_DONE)
+        class = run_bound(conn, call, statement, query);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement); /* what they point to is core's or the caller's */
+    return class;
+}
+
+/* ---- texts that are kept prepared */
+
+static void forget(sqlite3_stmt **statements)
+{
+    for (int i = 0; i < STATEMENTS_MAX; i++) {
+        sqlite3_finalize(statements[i]);
+        statements[i] = NULL;
+    }
+}
+
+/* All statements of a text. */
+enum rlk_class lite_prepare(struct connection *conn, struct rlk_call *call, int which)
+{
+    sqlite3_stmt **kept = conn->kept[which];
+    if (kept[0])
+        return RLK_DONE;
+    const char *rest =
+        which < RLK_STEP_COUNT ? conn->texts->sql[which] : frames[which - RLK_STEP_COUNT];
+    for (int i = 0; i < STATEMENTS_MAX && *rest; i++) {
+        int code =
+            sqlite3_prepare_v3(conn->db, rest, -1, SQLITE_PREPARE_PERSISTENT, &kept[i], &rest);
+        if (code != SQLITE_OK) {
+            enum rlk_class class = lite_failed(conn, call);
+            forget(kept);
+            /* The text is known to be right, so it is the tables that do not fit it. */
+            return (code & 0xFF) == SQLITE_ERROR ? RLK_SCHEMA : class;
+        }
+    }
+    return RLK_DONE;
+}
+
+void lite_forget(struct connection *conn)
+{
+    for (int which = 0; which < TEXTS; which++)
+        forget(conn->kept[which]);
+    for (int i = 0; i < QUERIES_MAX; i++)
+        sqlite3_finalize(conn->queries[i].statement);
+}
+
+/* ---- transactions */
+
+enum rlk_class lite_send_frame(struct connection *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    sqlite3_stmt **kept = conn->kept[RLK_STEP_COUNT + what];
+    enum rlk_class class = lite_prepare(conn, call, RLK_STEP_COUNT + (int)what);
+    conn->ending = true;
+    for (int i = 0; i < STATEMENTS_MAX && kept[i] && class == RLK_DONE; i++) {
+        if (sqlite3_step(kept[i]) != SQLITE_DONE) {
+            class = lite_failed(conn, call);
+            look_at_tx(conn, call);
+        }
+        sqlite3_reset(kept[i]);
+    }
+    conn->ending = false;
+    return class;
+}
+
+/* A step of several statements is a transaction, or a savepoint in the caller's. */
+enum rlk_class lite_begin(struct connection *conn, struct rlk_call *call)
+{
+    return lite_send_frame(conn, call, call->inside ? RLK_SAVE : RLK_BEGIN);
+}
+
+/* The call keeps what it says of the failure before. What cannot be undone must not be committed. */
+static void undo(struct connection *conn, struct rlk_call *call)
+{
+    struct rlk_call unheard = *call;
+    bool done = lite_send_frame(conn, &unheard, call->inside ? RLK_UNDO : RLK_ROLLBACK) == RLK_DONE;
+    if (call->inside && !done)
+        call->tx_over = true;
+}
+
+/* End the transaction of a step that ended in class. A COMMIT that fails has changed nothing, but may
+ * leave the transaction open. */
+enum rlk_class lite_finish(struct connection *conn, struct rlk_call *call, enum rlk_class class)
+{
+    if (class == RLK_DONE)
+        class = lite_send_frame(conn, call, call->inside ? RLK_KEEP : RLK_COMMIT);
+    if (class != RLK_DONE && !sqlite3_get_autocommit(conn->db))
+        undo(conn, call);
+    return class;
+}

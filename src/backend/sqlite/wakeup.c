@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Wake-ups. All users of a file are on one machine, so a waiter's ticket says where a datagram reaches it,
+ * and a step that changes what the first in the queue waits for sends it one. The socket's address is one
+ * of Linux's abstract ones, of 128 random bits. It leaves no file behind, ends with its process, and costs
+ * nothing while no datagram comes.
+ *
+ * A datagram is an empty hint to look. Anybody may send one, and one gets lost where the sender is in
+ * another network namespace (a container that shares only the file). So core looks from time to time too. */
+#include "driver.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char BELL_PREFIX[] = "@rowlock-";
+
+/* A datagram goes to no other address: what stands in a table must not send us anywhere else. */
+static bool is_bell(const char *address)
+{
+    size_t prefix = sizeof BELL_PREFIX - 1;
+    return strncmp(address, BELL_PREFIX, prefix) == 0 &&
+           strspn(address + prefix, "0123456789abcdef") == 32 && address[prefix + 32] == '\0';
+}
+
+/* An abstract address begins with a zero byte, which people write as @. */
+static socklen_t socket_address(const char *bell, struct sockaddr_un *out)
+{
+    size_t length = strlen(bell);
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(out->sun_path, bell, length);
+    out->sun_path[0] = '\0';
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+}
+
+static bool open_socket(struct connection *conn)
+{
+#ifdef __linux__
+    if (!conn->has_socket) {
+        conn->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        conn->has_socket = conn->socket >= 0;
+    }
+#endif
+    return conn->has_socket;
+}
+
+/* Take all that has come, so that it does not wake us twice. A flood must not keep us here. */
+static void drain(int socket)
+{
+    char byte;
+    for (int i = 0; i < 64 && recv(socket, &byte, sizeof byte, 0) >= 0; i++)
+        ;
+}
+
+/* No failure: without an address a waiter looks more often. */
+void lite_hang_bell(struct connection *conn)
+{
+    unsigned char random[16];
+    char bell[BELL_ROOM];
+    struct sockaddr_un address;
+    if (conn->bell[0] || !open_socket(conn))
+        return;
+    sqlite3_randomness(sizeof random, random);
+    int length = snprintf(bell, sizeof bell, "%s", BELL_PREFIX);
+    for (size_t i = 0; i < sizeof random; i++)
+        length += snprintf(bell + length, sizeof bell - (size_t)length, "%02x", random[i]);
+    socklen_t size = socket_address(bell, &address);
+    if (bind(conn->socket, (const struct sockaddr *)&address, size) == 0)
+        memcpy(conn->bell, bell, sizeof bell);
+}
+
+void lite_take_bell_down(struct connection *conn)
+{
+    if (conn->has_socket)
+        close(conn->socket);
+    conn->has_socket = false;
+    conn->bell[0] = '\0';
+}
+
+/* If the waiter is gone, its ticket's lease will end. If its buffer is full, it has a wake-up already. */
+void lite_ring(struct connection *conn, const char *bell)
+{
+    struct sockaddr_un address;
+    if (!is_bell(bell) || !open_socket(conn))
+        return;
+    socklen_t size = socket_address(bell, &address);
+    sendto(conn->socket, "", 0, 0, (const struct sockaddr *)&address, size);
+}
+
+bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
+               const struct rlk_claim *claim, int64_t number)
+{
+    (void)state;
+    (void)call;
+    (void)claim;
+    return news == RLK_ENQUEUED && number != 0;
+}
+
+/* Nothing is asked of the database meanwhile. What came before is still in the buffer. */
+enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_claim *claim,
+                          int wake, enum rlk_bell *out)
+{
+    struct connection *conn = state;
+    (void)claim;
+    *out = RLK_DEAF;
+    if (!conn->bell[0])
+        return RLK_DONE;
+    struct pollfd fds[] = {{.fd = wake, .events = POLLIN}, {.fd = conn->socket, .events = POLLIN}};
+    int64_t left_us;
+    int n;
+    do {
+        left_us = call->deadline_us - rlk_now_us();
+        int64_t left_ms = left_us <= 0 ? 0 : left_us / 1000 + 1;
+        n = poll(fds, 2, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
+    } while (left_us > 0 && (n == 0 || (n < 0 && errno == EINTR)));
+    if (n > 0 && !fds[0].revents)
+        drain(conn->socket);
+    if (n >= 0)
+        *out = n == 0 ? RLK_SILENT : fds[0].revents ? RLK_INTERRUPTED : RLK_RUNG;
+    return RLK_DONE;
+}
