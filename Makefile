@@ -130,12 +130,15 @@ BUILD := build/$(shell printf '%s' '$(subst ','\'',$(FLAGS_TEXT))' | cksum | cut
 
 # --- Library and command
 
-CORE_SRCS := $(sort $(wildcard src/*.c src/rows/*.c))
+# The rooms of the library, lowest first: each calls those before it.
+ROOMS := base seam lock queue rows db
+CORE_SRCS := $(sort $(wildcard $(ROOMS:%=src/%/*.c)))
 CORE_OBJS := $(CORE_SRCS:%.c=$(BUILD)/%.o)
 # A driver is a file src/backend/NAME.c, or a folder src/backend/NAME/.
 driver_objs = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/backend/$(1).c src/backend/$(1)/*.c)))
 BACKEND_OBJS := $(foreach b,$(BACKENDS),$(call driver_objs,$(b)))
 LIB_OBJS := $(CORE_OBJS) $(BACKEND_OBJS)
+$(LIB_OBJS): OUR_CPPFLAGS += -Isrc
 CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c)))
 # Files of GRANT examples are for people. All others are steps of the protocol.
 SQL_DIRS := $(wildcard sql/*/ sql/*/*/)
@@ -176,8 +179,8 @@ $(BUILD)/%.o: %.c | libraries-found
 $(call driver_objs,postgres): OBJ_CFLAGS = $(POSTGRES_CFLAGS)
 $(call driver_objs,mysql): OBJ_CFLAGS = $(MYSQL_CFLAGS)
 $(call driver_objs,sqlite): OBJ_CFLAGS = $(SQLITE_CFLAGS)
-$(BUILD)/src/statements.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
-$(BUILD)/src/statements.o: $(BUILD)/statements.inc
+$(BUILD)/src/seam/statements.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
+$(BUILD)/src/seam/statements.o: $(BUILD)/statements.inc
 $(CLI_OBJS): OBJ_CFLAGS = $(CLI_CFLAGS)
 
 # The folders are named too, so that a file that went away is noticed; and this file, which chooses among them.
@@ -459,11 +462,11 @@ run-lint: lint-c lint-shell lint-man
 lint-c: $(BUILD)/statements.inc
 	$(say) TIDY src
 	$(Q)printf '%s\n' $(TIDY_FILES) | xargs -P 2 -I {} clang-tidy --quiet {} -- -std=c11 \
-	    $(OUR_CPPFLAGS) -I$(BUILD) -Wno-overlength-strings $(DB_CFLAGS) $(CLI_CFLAGS)
+	    $(OUR_CPPFLAGS) -Isrc -I$(BUILD) -Wno-overlength-strings $(DB_CFLAGS) $(CLI_CFLAGS)
 	$(say) CHECK src
 	$(Q)cppcheck --quiet --std=c11 --language=c --inline-suppr --error-exitcode=1 \
 	    --enable=warning,performance,portability --suppress=missingIncludeSystem --suppress=ctuuninitvar \
-	    $(filter-out -D_GNU_SOURCE,$(OUR_CPPFLAGS)) -I$(BUILD) $(TIDY_FILES)
+	    $(filter-out -D_GNU_SOURCE,$(OUR_CPPFLAGS)) -Isrc -I$(BUILD) $(TIDY_FILES)
 
 lint-shell:
 	$(say) SHELL "$(words $(SHELL_FILES)) files"

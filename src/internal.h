@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "backend.h"
-#include "statements.h"
+#include "seam/backend.h"
+#include "seam/statements.h"
 
 #define RLK_DB_TAG 0x726C6462u /* "rldb" */
 #define RLK_LOCK_TAG 0x726C6C6Bu /* "rllk" */

@@ -6,9 +6,9 @@
 
 #include <rowlock/versions.h>
 
-#include "../buffer.h"
-#include "../internal.h"
-#include "../seam.h"
+#include "base/buffer.h"
+#include "internal.h"
+#include "seam/seam.h"
 
 #define RLK_TABLE_TAG 0x726C7462u /* "rltb" */
 

@@ -15,7 +15,7 @@ undefined() {
         grep -E ": $pattern\$" || true
 }
 
-core=("$build"/src/*.o "$build"/src/rows/*.o)
+core=("$build"/src/{base,seam,lock,queue,rows,db}/*.o)
 shopt -s nullglob
 drivers=("$build"/src/backend/*.o "$build"/src/backend/*/*.o)
 shopt -u nullglob

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rowlock's side of the beat: the statement that a keeper sends for all leases that are due, sent the way
- * it sends it (src/keeper.c). For this, unlike ours.c, it looks inside.
+ * it sends it (src/lock/keeper.c). For this, unlike ours.c, it looks inside.
  */
 #include "bench.h"
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
  * URLs of any bytes: our own parameters are taken out of them, and the rest is split.
  */
 #include "fuzz.h"
-#include "url.h"
+#include "base/url.h"
 
-#include "backend.h"
+#include "seam/backend.h"
 
 static void split(const char *rest)
 {

@@ -4,7 +4,7 @@
 
 #include "fake.h"
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 #include "tap.h"
 
 #include <rowlock/rowlock.h>

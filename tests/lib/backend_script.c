@@ -1207,7 +1207,7 @@ static enum rlk_class script_frame(void *conn, struct rlk_call *call, enum rlk_f
     return answer.class;
 }
 
-/* ---- in the place of src/backends.c */
+/* ---- in the place of src/db/backends.c */
 
 static const char *const schemes[] = {"postgresql", "mysql", "sqlite", NULL};
 

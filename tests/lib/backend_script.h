@@ -9,7 +9,7 @@
 #define BACKEND_SCRIPT_H
 
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 
 enum script_op {
     OP_OPEN,

@@ -3,9 +3,9 @@
  * URLs: their scheme, our own parameters in them, and their parts.
  * No database is asked what it makes of them.
  */
-#include "url.h"
+#include "base/url.h"
 
-#include "backend.h"
+#include "seam/backend.h"
 #include "tap.h"
 
 #include <stdio.h>

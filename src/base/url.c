@@ -3,9 +3,9 @@
  * Takes URLs apart, as url.h promises.
  * Nothing here knows a database: which schemes and parameters there are is for others to say.
  */
-#include "url.h"
+#include "base/url.h"
 
-#include "backend.h"
+#include "seam/backend.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * What becomes a part of the caller's own transaction. Nothing here is sent twice, for whatever fails may
  * have ended that transaction; and whether it commits is for the caller to know. */
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 
 #include <inttypes.h>
 #include <unistd.h>

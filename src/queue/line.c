@@ -3,7 +3,7 @@
  * first; a bell (backend.h, await) says when it may be our turn; and a look from time to time is the truth
  * that needs no bell. */
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * One step across the seam and back, with all that goes around it: connect, look at the tables, send
- * again what lost a race or an answer. What the step's answer means is for lock.c and admin.c. */
+ * again what lost a race or an answer. What the step's answer means is for the rooms above. */
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 
 #include <inttypes.h>
 #include <stdio.h>

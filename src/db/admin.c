@@ -2,7 +2,7 @@
  * What operators ask of the locks that stand: list, sweep, raise, break. Nothing here is on the path of a
  * lock. Installing and checking are in install.c. */
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A text that grows, in the library's own memory. */
-#include "buffer.h"
+#include "base/buffer.h"
 
 #include <string.h>
 
-#include "backend.h"
+#include "seam/backend.h"
 
 static bool make_room(struct rlk_buffer *b, size_t more)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "url.h"
+#include "base/url.h"
 
 /* ---- handles */
 

@@ -2,7 +2,7 @@
  * Is what a database answered what the step asks for? One place says what fits, for all drivers. */
 #include <string.h>
 
-#include "backend.h"
+#include "seam/backend.h"
 
 enum { PERMITS_LEAST = -1 };
 static const int64_t MOST_US = INT64_C(1) << 61; /* sums and differences of these do not overflow */

@@ -4,7 +4,7 @@
  * such names up in the routine's own schema: a copy of that schema by another name then works on
  * itself. What stands in braces is another file's text, or a parameter of the step (steps.h).
  * Values never come near it. */
-#include "statements.h"
+#include "seam/statements.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef RLK_STATEMENTS_H
 #define RLK_STATEMENTS_H
 
-#include "backend.h"
+#include "seam/backend.h"
 
 struct rlk_statement {
     const char *step;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * One step as data: from its list of parameters to the values that are sent, and from the cells of the answer,
  * whose shape is looked at here and nowhere else, to whoever reads them. */
-#include "seam.h"
+#include "seam/seam.h"
 
 struct receiving {
     struct rlk_sending *s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The steps of many locks at once: as arrays, as one JSON text, or one after the other in a transaction. */
-#include "buffer.h"
-#include "seam.h"
+#include "base/buffer.h"
+#include "seam/seam.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Renewing in the background: one thread, one connection, one statement for all leases that are due.
- * How a renewal is sent is in step.c; what a holder sees of it in deadline.c.
+ * How a renewal is sent is in seam/resend.c; what a holder sees of it in deadline.c.
  *
  * The keeper's mutex guards its list, the places in it and the watches of the locks that have one. It is
  * not held while a statement is under way or a callback runs, so nobody waits for the server here. A
  * place is freed by the keeper's thread alone, which may be about to touch it; or, when the keeper has
  * been closed, by the lock that quits. */
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * One try for a lock, or for several at once: what is asked for, and what the answer means. */
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 
 #include <inttypes.h>
 #include <string.h>

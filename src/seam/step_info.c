@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The list of steps as a table. */
-#include "steps.h"
+#include "seam/steps.h"
 
 #define STEP_INFO(id, name, parameters, rows, columns, is) \
     [RLK_STEP_##id] = {name, parameters, rows, columns, is},

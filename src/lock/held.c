@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A lock that is held: what each answer of the database means for it, and what its holder is told of its lease.
- * How it comes to be held is in try.c; how a step is sent, and sent again, in step.c. */
+ * How it comes to be held is in try.c; how a step is sent, and sent again, in seam/resend.c. */
 #include "internal.h"
-#include "seam.h"
+#include "seam/seam.h"
 
 #include <inttypes.h>
 #include <limits.h>

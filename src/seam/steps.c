@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The steps of one lock, of its queue and of a transaction: what goes into each, and what comes out. */
-#include "seam.h"
+#include "seam/seam.h"
 
 #include <string.h>
 

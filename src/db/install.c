@@ -2,8 +2,8 @@
  * Install our tables, and check a database as a doctor would. What operators ask of locks that stand there
  * is in admin.c. */
 #include "internal.h"
-#include "seam.h"
-#include "statements.h"
+#include "seam/seam.h"
+#include "seam/statements.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The seam between core and the databases: what a driver is asked, and what it answers.
+ * Nothing here says when a step is taken or what its answer means; that is core's business.
+ *
+ * A driver performs ONE atomic step per call and reports facts. It decides nothing, retries nothing,
+ * logs nothing, calls nothing of core but what stands at the foot of this file, and never sleeps. Every vendor
+ * call of the library stands in a driver's file; every word of SQL but BEGIN, COMMIT, ROLLBACK and
+ * connection settings stands in sql/<dialect>/<step>.sql, whose contract is sql/README.md.
+ *
+ * A step ends in one of the classes below, and core acts on the class alone. The rules that matter:
+ *
+ *   - RLK_DONE with "no row" is an answer, not a failure.
+ *   - RLK_CONTENTION and RLK_UNSENT promise that the step changed nothing.
+ *   - RLK_UNCERTAIN is the only honest class once the first byte was sent and no answer came, be it
+ *     by a lost connection, a passed deadline or a cancel at the server. The connection is dead then.
+ *   - Where a driver cannot tell UNSENT from UNCERTAIN, it is UNCERTAIN.
+ *   - A new name, a new owner: no step trusts anything remembered from an earlier one.
+ *
+ * Adding a database: one file here, one folder under sql/, one line in src/db/backends.c.
+ */
+#ifndef RLK_BACKEND_H
+#define RLK_BACKEND_H
+
+#include <rowlock/rowlock.h>
+#include <rowlock/value.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "seam/steps.h"
+
+#define RLK_TEXT_MAX 255 /* bytes of a name, owner, host, program or note */
+
+enum rlk_class {
+    RLK_DONE, /* the step ran, its facts are filled in */
+    RLK_CONTENTION, /* deadlock, serialization failure, lock timeout, busy file: again, with jitter */
+    RLK_UNSENT, /* the connection is dead and the step certainly did not run */
+    RLK_UNCERTAIN, /* the connection is dead and the step may have run */
+    RLK_READONLY, /* a replica, a read-only server, a full disk: takes no writes at present */
+    RLK_SCHEMA, /* our tables or routines are missing or have another shape */
+    RLK_MISFIT, /* the step ran, but its answer has another shape: nobody knows what it did */
+    RLK_DENIED, /* login, privilege */
+    RLK_INVALID, /* a value or setting this database cannot take; again makes no sense */
+    RLK_UNSUPPORTED, /* server or client library too old, feature not built in */
+    RLK_IN_TX, /* an adopted connection is inside a transaction; nothing was sent */
+    RLK_NO_TX, /* it is not, and the step is only worth something inside one; nothing was sent */
+    RLK_NOMEM,
+    RLK_VIOLATION, /* a row of the caller's own tables would break call->constraint; nothing was changed */
+    RLK_REFUSED /* anything else the server said; its text is in the diag */
+};
+
+/* One call across the seam: until when it may take, and what the database said if it failed. A driver
+ * copies the native error in the statement after the failing call, before anything else touches the
+ * connection. Deadlines are rlk_now_us() times; a driver may overrun by what its client library's
+ * granularity costs, and says so in its file. */
+enum rlk_where { RLK_OUTSIDE, RLK_INSIDE, RLK_EITHER };
+struct rlk_call {
+    int64_t deadline_us;
+    /* Shall the step be a part of the caller's transaction? Then the driver begins, commits and sets
+     * nothing, and a step that fails leaves nothing of itself behind in it. */
+    enum rlk_where where;
+    bool inside; /* out: it was */
+    bool late; /* out: it was ended by a time limit, whoever or whatever took so long */
+    bool tx_over; /* out: the caller's transaction can only be rolled back, or has been */
+    int native;
+    char sqlstate[6];
+    enum rowlock_constraint constraint; /* of a violation */
+    char text[512];
+};
+
+/* Which parameter stands for each marker of a step's text. */
+enum { RLK_MARKERS = 16, RLK_OF_SCHEMA = 254, RLK_OF_PREFIX };
+struct rlk_order {
+    uint8_t count;
+    uint8_t own; /* the marker, counted from 1, whose value the driver gives; 0: none */
+    uint8_t from[RLK_MARKERS]; /* by its place in the step's list, or one of the two above */
+};
+
+/* The SQL of each step, in a driver's dialect, with our identifiers already quoted, qualified and
+ * prefixed. Indexed by enum rlk_step; a step that the dialect does not have is NULL. */
+struct rlk_texts {
+    char *sql[RLK_STEP_COUNT];
+    struct rlk_order order[RLK_STEP_COUNT];
+    char schema[130]; /* where our tables are, unquoted: given by the user or learnt in rlk_hello */
+    char prefix[34]; /* what their names begin with */
+    char identity[64]; /* of the installation, as META has told it last */
+};
+
+/* Where to connect. Strings are core's and outlive the call. */
+struct rlk_target {
+    const char *url; /* as the user gave it, our own rowlock_* parameters taken out */
+    int64_t timeout_ms; /* of a statement: what client libraries want to know when they connect */
+    int64_t connect_ms;
+    const char *app_name; /* for the server's process list */
+    bool known; /* we were connected before, so a host name that is not found now was no mistake */
+    bool
+        session_is_ours; /* whatever stands in between lends a session of the server to nobody else */
+    const char
+        *lingering; /* an earlier session of ours, as rlk_hello named it, that may still have a
+                              statement of ours before it: end it, so that nothing is done later that
+                              nobody waits for any more. "": none */
+};
+
+/* What open() and adopt() learn about the connection, in one round trip. */
+struct rlk_hello {
+    char schema[130]; /* where our tables are looked for if nobody said; unquoted, not empty */
+    char session[64]; /* what the server knows this session by; "" if it is not ours alone */
+    bool several; /* the URL names other servers too: one that takes no writes is the wrong one */
+};
+
+/* Who asks for which lock. Times are microseconds. */
+struct rlk_claim {
+    const char *name;
+    int permits; /* 0: exclusive; -1: shared; N: one of at most N */
+    bool unfair; /* those who stand in line are no obstacle */
+    int64_t ticket; /* ours in the line; 0: none */
+    const char *owner;
+    int64_t attempt; /* 63 random bits, one for each acquire: a repeated step finds its own grant */
+    int64_t ttl_us;
+    const char *host;
+    int64_t pid;
+    const char *program;
+    const char *note;
+    /* What the last try of this handle found. It says what to ask first, where one question is cheaper than
+     * another; never what is so. met_slot: of the grant that kept it out, and is reason enough to keep this one
+     * out; -1: none. granted: it was granted, so the lock is likely to be free. */
+    int64_t met_slot;
+    bool granted;
+};
+
+/* A grant by its key and the proof of ownership. */
+struct rlk_held {
+    const char *name;
+    int64_t slot; /* 0: the exclusive grant; of all others the token */
+    const char *owner;
+    int64_t token;
+};
+
+/* A row of rowlock_locks as it stands, with the server's clock when it was read. Strings are always
+ * terminated; what is longer than RLK_TEXT_MAX (it never is in our own rows) is cut. */
+struct rlk_row {
+    char name[RLK_TEXT_MAX + 1];
+    char owner[RLK_TEXT_MAX + 1];
+    char host[RLK_TEXT_MAX + 1];
+    char program[RLK_TEXT_MAX + 1];
+    char note[RLK_TEXT_MAX + 1];
+    int permits; /* 0: exclusive; -1: shared; N: one of at most N */
+    int64_t slot;
+    int64_t token, acquired_us, expires_us, ttl_us, renewals, pid, now_us;
+};
+
+enum rlk_outcome {
+    RLK_GRANTED, /* row: our grant, whose texts may be left out */
+    RLK_HELD, /* row: a holder's that keeps us out */
+    RLK_BEHIND, /* no row: nobody who would keep us out holds it, but others are before us in the line */
+    RLK_IN_FLIGHT, /* no row: another transaction is granting or changing it at this moment */
+};
+struct rlk_grant {
+    enum rlk_outcome outcome;
+    bool behind; /* HELD or BEHIND: others are before us in the line */
+    /* HELD or BEHIND, but a transaction is changing what is in the way: it may be gone in a moment, by a
+     * step that rang before our ticket was seen. */
+    bool settling;
+    struct rlk_row row;
+};
+
+/* Our place in the line. */
+struct rlk_place {
+    int64_t ticket;
+    int64_t ahead; /* live tickets before ours */
+    bool belled; /* on this connection the driver can be woken when it is our turn */
+};
+
+/* How a wait for a bell ended. */
+enum rlk_bell {
+    RLK_RUNG, /* look now */
+    RLK_SILENT, /* the time is over */
+    RLK_INTERRUPTED, /* the descriptor became readable */
+    RLK_DEAF /* at present nobody rings here: look from time to time; returned at once */
+};
+
+/* One who stands in line. */
+struct rlk_waiter {
+    char name[RLK_TEXT_MAX + 1];
+    char owner[RLK_TEXT_MAX + 1];
+    char host[RLK_TEXT_MAX + 1];
+    char program[RLK_TEXT_MAX + 1];
+    char note[RLK_TEXT_MAX + 1];
+    int permits;
+    int64_t ticket, attempt, since_us, expires_us, pid, now_us;
+};
+typedef int rlk_row_fn(void *context, const struct rlk_row *row);
+typedef int rlk_waiter_fn(void *context, const struct rlk_waiter *waiter);
+
+struct rlk_renewal {
+    bool found;
+    int64_t expires_us;
+    int64_t lapsed_us; /* how long the lease had run out before this renewal; 0: in time */
+    int64_t now_us;
+};
+
+struct rlk_verified {
+    bool found;
+    int64_t expires_us;
+    int64_t now_us;
+};
+
+/* One of many leases to renew. Not renewed: it is gone, or another transaction has it locked. */
+struct rlk_lease {
+    struct rlk_held held;
+    int64_t ttl_us; /* not 0 */
+    bool renewed; /* out */
+};
+
+/* Our tables, as they are. */
+struct rlk_meta {
+    bool found; /* false: tables there, but their one row is not: an installation cut short */
+    int version;
+    char identity[64];
+    int64_t token_floor;
+};
+
+/* May a read on one node miss what was committed on another before? PERHAPS: if more than one is written to. */
+enum rlk_lag { RLK_NEVER, RLK_PERHAPS, RLK_SURELY };
+
+/* The server, as rowlock_check() wants to know it: plain facts, judged by core. */
+struct rlk_facts {
+    char server[128]; /* "PostgreSQL 15.3" */
+    char isolation[32]; /* of a new transaction on this connection: "read committed" */
+    char engine[64]; /* storage of our tables: "InnoDB", "logged tables", "journal_mode wal" */
+    char collation[64]; /* of rowlock_locks.name */
+    char durability[96]; /* "synchronous_commit on" */
+    bool crash_safe; /* our tables are transactional and survive a crash of the server */
+    bool bytewise; /* names compare byte by byte */
+    bool durable; /* a commit that was answered survives a crash */
+    bool read_only;
+    bool may_lock; /* our routines are there, and this user has the privileges that locking takes */
+    bool reads_only; /* it has not one that writes, as a reader of grants.sql */
+    bool pooled; /* something stands between that may lend a session for a transaction */
+    bool any_isolation; /* the isolation makes no difference to our steps on this connection */
+    bool replication_known; /* as far as a server can know who copies it */
+    bool replicates_late; /* a commit is answered before a replica that may be promoted has it */
+    bool may_turn_late; /* it will be, when the replicas have been silent for a time */
+    bool cut_off; /* no commit is answered at present: those that it waits for are missing */
+    char replication[128]; /* "1 standby, asynchronous" */
+    char nodes[96]; /* where several nodes may take writes: which, and what their reads wait for */
+    enum rlk_lag nodes_lag;
+    char access[64]; /* of a file: "file 0600, folder 0755"; "": the database is not one */
+    bool others_read; /* any user of the machine may read the file, */
+    bool others_write; /* and write or replace it */
+    int64_t now_us; /* the server's clock */
+};
+
+/* One batch of a sweep: rows after (after_name, after_slot) in key order whose lease has been over
+ * for older_us. */
+struct rlk_sweep {
+    int64_t older_us;
+    int batch;
+    bool dry_run;
+    const char *after_name; /* "" at the beginning */
+    int64_t after_slot;
+};
+
+struct rlk_fold {
+    int64_t idle_us;
+    int batch;
+    bool dry_run;
+    /* out */
+    int64_t folded;
+};
+
+/* Given each row of query(), valid until it returns; must not call the driver. Above 0 stops; below 0 stops,
+ * and the step is undone if it can be: such an answer cannot be. */
+typedef int rlk_cells_fn(void *context, const rowlock_value *cells, size_t count);
+
+/* One statement: a step of ours, or one about the caller's own tables, composed by core of templates in sql/
+ * and quoted names. */
+struct rlk_query {
+    enum rlk_step step; /* of ours; RLK_STEP_NONE: about the caller's own tables */
+    /* A lock: what is changed may be what the first in its queue waits for, who is to be woken when that is
+     * committed. NULL: none. */
+    const char *rings;
+    rowlock_value *own; /* of the values, the one that the driver gives; NULL: none */
+    /* Of this very text, in this process, for ever: a driver may keep the statement prepared by it. 0: it
+     * is not worth keeping. Steps have their own. */
+    uint64_t id;
+    const char *sql;
+    const rowlock_value *values; /* its parameters, in order */
+    size_t count;
+    rlk_cells_fn *each; /* NULL: nobody wants the rows */
+    void *context;
+    int64_t changed; /* out: rows inserted, updated, deleted, if it is such a statement */
+    bool counted; /* out: it has no columns, so that changed is all of its answer */
+};
+
+/* What became of a claim, so that the driver keeps or ends what wakes the next in the queue. */
+enum rlk_news {
+    RLK_ENQUEUED, /* a ticket was taken or kept; number is the third cell of the answer */
+    RLK_TAKEN, /* the claim was granted; number is its token */
+    RLK_LEFT, /* the ticket was given back */
+    RLK_WITHDRAWN, /* there is no grant of the attempt, or not any more */
+    RLK_GONE_GRANT /* the grant of this name and token (number) is not exclusive any more, or is gone */
+};
+
+/* BEGIN, COMMIT, ROLLBACK are of a transaction of ours; the others of a savepoint inside of one, ours or
+ * the caller's. */
+enum rlk_frame {
+    RLK_BEGIN,
+    RLK_COMMIT,
+    RLK_ROLLBACK,
+    RLK_SAVE,
+    RLK_KEEP,
+    RLK_UNDO,
+    RLK_LOOK /* nothing is sent: is one open? call->inside says, also where the answer is not DONE */
+};
+
+/* How many rows go into one statement: as arrays, a text like {"1",NULL} for each column; as one JSON
+ * text, an array of arrays whose bytes are hexadecimal; or one row at a time. */
+enum rlk_packing { RLK_ARRAYS, RLK_JSON, RLK_SINGLY };
+
+/* A driver. Its const struct stands at the foot of its file, as the table of contents. conn is its
+ * state of conn_size bytes, zeroed and owned by core. All operations are MUST, but those that say may.
+ * Each takes one round trip and blocks no longer than call->deadline_us unless it says otherwise. */
+struct rlk_backend {
+    const char *name; /* "postgres": the folder under sql/ */
+    const char *const *schemes; /* URL schemes, NULL-terminated */
+    size_t conn_size;
+    char quote; /* around identifiers, doubled inside them */
+    char marker; /* of a parameter: '?' or '$' */
+    bool numbered; /* with its number after it */
+    bool local; /* a statement costs no round trip */
+    bool backslash_escapes; /* within the quotes of a text */
+    bool has_policies; /* rows can be seen that cannot be locked */
+    bool
+        locks_rows_first; /* the rows of a pack, in the caller's transaction, to lock them in order */
+    bool tells_no_rows; /* a change of a pack says how many rows it was done to, and not which */
+    enum rlk_packing packing;
+
+    /* Connect. Whatever it returns, close() is called once and must cope. texts is filled by core
+     * before any step but open, adopt and close; it outlives the connection. */
+    enum rlk_class (*open)(void *conn, struct rlk_call *call, const struct rlk_target *target,
+                           const struct rlk_texts *texts, struct rlk_hello *hello);
+    /* Borrow the caller's connection. The driver then changes no setting, prepares nothing that stays
+     * behind on the server, opens no transaction that is visible to the caller after the call, and
+     * answers RLK_IN_TX while the caller's transaction is open, unless call->where allows it. */
+    enum rlk_class (*adopt)(void *conn, struct rlk_call *call, void *vendor,
+                            const struct rlk_texts *texts, struct rlk_hello *hello);
+    /* Called by a thread of ours before and after its use of a connection that another has opened; may
+     * be NULL. */
+    void (*enter_thread)(void);
+    void (*leave_thread)(void);
+    /* May not block for long. in_child: after fork; leave the shared socket alone, free memory only. */
+    void (*close)(void *conn, bool in_child);
+
+    /* Create what is missing, and replace what OBJECTS says installing mends; harmless when it is all there
+     * and when many do it at once. Any number of round trips. */
+    enum rlk_class (*install)(void *conn, struct rlk_call *call);
+    /* Any number of round trips. Called only after meta() was RLK_DONE. */
+    enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
+
+    /* What became of a claim, so that its bell is kept or rung: never fails. Of ENQUEUED the answer is
+     * whether await() will be woken for this claim. NULL: nobody is woken here. */
+    bool (*note)(void *conn, struct rlk_call *call, enum rlk_news news,
+                 const struct rlk_claim *claim, int64_t number);
+    /* Wait until it may be our turn, not longer than call->deadline_us and not when wake (a descriptor)
+     * is readable. May wake without reason. No transaction is open meanwhile. What is done with the
+     * connection if it was interrupted is the driver's to know: RLK_UNSENT if it is useless now. */
+    enum rlk_class (*await)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
+                            int wake, enum rlk_bell *out);
+
+    /* One statement: by itself, or where it may be inside, a part of the transaction. A step whose text has
+     * several statements is a transaction of its own, or a part of the caller's; once one of them has answered
+     * a row, those behind it are not run. A cell is INT, REAL, DECIMAL, BYTES, BOOL, TIME where the database has such a type, else
+     * TEXT; an integer that is not one of 64 bits with a sign is DECIMAL. What contradicts a constraint
+     * (also a unique key: such a text never makes that happen by itself), and a value that does not fit its
+     * column, is RLK_VIOLATION. A name that is not there is RLK_INVALID. */
+    enum rlk_class (*query)(void *conn, struct rlk_call *call, struct rlk_query *query);
+    /* BEGIN only outside of a transaction (RLK_IN_TX), the others only inside (RLK_NO_TX), whatever
+     * call->where. After BEGIN steps with RLK_INSIDE and RLK_EITHER are a part of it, on a connection
+     * of our own too. A COMMIT that the server turned into a rollback is RLK_CONTENTION. */
+    enum rlk_class (*frame)(void *conn, struct rlk_call *call, enum rlk_frame what);
+};
+
+/* Copy text into a call's diag, cut at a character, control characters made blank, so that a server's
+ * many-line message is one line. */
+void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text);
+
+/* The shape of an answer is a letter for each column:
+ *
+ *   i  an integer of 64 bits         m  one that a time, a duration or a count can be: not negative
+ *   n  a number of permits, or a small count: -1 to 2^31 - 1
+ *   b  true or false, or an integer that stands for it
+ *   t  text or bytes                 .  anything
+ *
+ * A capital letter allows NULL too. How many rows there are is a character of its own: 1 exactly one,
+ * ? at most one, * any number. A driver looks at each answer before it uses any of it. */
+bool rlk_cell_fits(char letter, const rowlock_value *cell);
+bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count);
+bool rlk_rows_fit(char rows, uint64_t count);
+
+/* A step's values in the order of its markers. */
+void rlk_arrange(const struct rlk_texts *texts, enum rlk_step step, const rowlock_value *given,
+                 rowlock_value *out);
+
+/* An answer that does not fit: the class of that, RLK_SCHEMA for a step that only reads. */
+#define RLK_MISFIT_TEXT                                                                   \
+    "the server answered in another shape than this rowlock expects; are the tables and " \
+    "routines of another version? `rowlock check` says more"
+enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step);
+
+/* The row of a grant of which only token and clock were answered: the rest is what was asked for. */
+void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,
+                      struct rlk_row *row);
+
+/* The clock of every deadline: microseconds, monotonic, goes on while the machine is suspended. */
+int64_t rlk_now_us(void);
+
+/* All memory of the library's own comes from here, so that tests can make it fail. Zeroed. */
+void *rlk_alloc(size_t size);
+void rlk_free(void *memory);
+
+/* Copy at most cap - 1 bytes and terminate; never splits a UTF-8 character. len may be any. */
+void rlk_copy_text(char *out, size_t cap, const char *in, size_t len);
+
+#endif
