@@ -128,21 +128,6 @@ struct rowlock_lock {
     struct rlk_row holder;
 };
 
-/* mem.c */
-struct rlk_memory {
-    void *(*alloc)(size_t size); /* zeroed */
-    void (*free)(void *memory);
-};
-extern struct rlk_memory rlk_memory;
-char *rlk_strdup(const char *text);
-
-/* clock.c */
-extern int64_t (*rlk_clock)(void);
-
-/* log.c */
-void rlk_log(rowlock_log_level level, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /* error.c: each setter returns the code it has set. */
 void rlk_action(rowlock_db *db, const char *verb, const char *name);
 int rlk_fail(rowlock_db *db, int code, const char *format, ...)
@@ -318,6 +303,9 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
 int rlk_wait_in_line(struct rlk_acquiring *a);
 /* Give back the ticket that the lock may have in the queue. not_after_us as in struct rlk_step_call. */
 void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us);
+
+/* lock_close.c */
+void rlk_lock_abandon(rowlock_lock *lock); /* its rowlock_db, or it, is being closed */
 
 /* rows/once.c */
 void rlk_onces_abandon(rowlock_db *db); /* it is being closed */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "seam/backend.h"
+#include "base/base.h"
 
 static bool make_room(struct rlk_buffer *b, size_t more)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The one clock of the library: monotonic, and going on while the machine is suspended, since the
  * database's leases do too. The time of day is the database's business. */
-#include "internal.h"
+#include "base/base.h"
 
 #include <time.h>
 

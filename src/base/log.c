@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One callback for whoever wants to know. Nothing is written anywhere by the library itself. */
-#include "internal.h"
+#include "base/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The library's memory, behind one pair of pointers so that tests can make it run out.
  * Vendor libraries allocate for themselves; that memory is theirs. */
-#include "internal.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

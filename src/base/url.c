@@ -5,7 +5,7 @@
  */
 #include "base/url.h"
 
-#include "seam/backend.h"
+#include "base/base.h"
 
 #include <string.h>
 

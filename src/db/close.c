@@ -1,32 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Closing, which may call everything below: what is under way ends, what is held goes back. */
+ * Closing connections and keepers, which may call everything below. */
 #include "internal.h"
 
 #include <pthread.h>
 #include <unistd.h>
-
-static void abandon(rowlock_lock *lock)
-{
-    rlk_started_end(lock);
-    rlk_kept_quit(lock);
-    rlk_release_quietly(lock);
-    if (lock->db->pid == getpid()) /* a child shares the timer */
-        rlk_watch_end(&lock->watch);
-    rlk_lock_unlink(lock);
-    lock->state = RLK_IDLE;
-}
-
-void rowlock_lock_close(rowlock_lock *lock)
-{
-    if (!lock || lock->tag != RLK_LOCK_TAG)
-        return;
-    if (lock->db)
-        abandon(lock);
-    if (lock->watch.fd >= 0)
-        close(lock->watch.fd);
-    lock->tag = 0;
-    rlk_free(lock);
-}
 
 void rlk_db_free(rowlock_db *db)
 {
@@ -55,7 +32,7 @@ void rowlock_db_close(rowlock_db *db)
             rowlock_lock_forget(db->locks);
             rlk_ticket_end(db, &db->locks->ticket);
         }
-        abandon(db->locks);
+        rlk_lock_abandon(db->locks);
         reachable = db->up;
     }
     rlk_onces_abandon(db);

@@ -4,7 +4,7 @@
  * Nothing here says when a step is taken or what its answer means; that is core's business.
  *
  * A driver performs ONE atomic step per call and reports facts. It decides nothing, retries nothing,
- * logs nothing, calls nothing of core but what stands at the foot of this file, and never sleeps. Every vendor
+ * logs nothing, calls nothing of core but what stands at the foot of this file and in base/, and never sleeps. Every vendor
  * call of the library stands in a driver's file; every word of SQL but BEGIN, COMMIT, ROLLBACK and
  * connection settings stands in sql/<dialect>/<step>.sql, whose contract is sql/README.md.
  *
@@ -28,9 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/base.h"
 #include "seam/steps.h"
-
-#define RLK_TEXT_MAX 255 /* bytes of a name, owner, host, program or note */
 
 enum rlk_class {
     RLK_DONE, /* the step ran, its facts are filled in */
@@ -412,15 +411,5 @@ enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step);
 /* The row of a grant of which only token and clock were answered: the rest is what was asked for. */
 void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,
                       struct rlk_row *row);
-
-/* The clock of every deadline: microseconds, monotonic, goes on while the machine is suspended. */
-int64_t rlk_now_us(void);
-
-/* All memory of the library's own comes from here, so that tests can make it fail. Zeroed. */
-void *rlk_alloc(size_t size);
-void rlk_free(void *memory);
-
-/* Copy at most cap - 1 bytes and terminate; never splits a UTF-8 character. len may be any. */
-void rlk_copy_text(char *out, size_t cap, const char *in, size_t len);
 
 #endif

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "base/url.h"
 
-#include "seam/backend.h"
+#include "base/base.h"
 
 static void split(const char *rest)
 {

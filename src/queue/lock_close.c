@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * Closing a lock: what is under way for it ends, what it holds goes back. */
+#include "internal.h"
+
+#include <unistd.h>
+
+void rlk_lock_abandon(rowlock_lock *lock)
+{
+    rlk_started_end(lock);
+    rlk_kept_quit(lock);
+    rlk_release_quietly(lock);
+    if (lock->db->pid == getpid()) /* a child shares the timer */
+        rlk_watch_end(&lock->watch);
+    rlk_lock_unlink(lock);
+    lock->state = RLK_IDLE;
+}
+
+void rowlock_lock_close(rowlock_lock *lock)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG)
+        return;
+    if (lock->db)
+        rlk_lock_abandon(lock);
+    if (lock->watch.fd >= 0)
+        close(lock->watch.fd);
+    lock->tag = 0;
+    rlk_free(lock);
+}
