@@ -5,8 +5,7 @@
 # The files of one dialect must follow each other, and no two of them have the same name. The output is
 #     static const struct rlk_statement rlk_<dialect>_statements[] = { { "<step>", "<text>" }, … };
 # Blank lines and lines that are nothing but a `--` comment are for the reader of the file and are
-# left out. `DELIMITER` is a word of the mysql shell, not of the server: such lines are left out, and
-# the delimiter that they name becomes a plain semicolon.
+# left out.
 
 function close_step()
 {
@@ -64,7 +63,6 @@ function open_file(    parts, count)
     seen[dialect, step] = 1
     step_file = FILENAME
     lines = 0
-    delimiter = ";"
     printf "    { \"%s\",", step
 }
 
@@ -74,17 +72,8 @@ FNR == 1 { open_file() }
 
 /^[ \t]*$/ || /^[ \t]*--/ { next }
 
-toupper($1) == "DELIMITER" {
-    delimiter = $2
-    next
-}
-
 {
-    line = $0
-    at = length(line) - length(delimiter) + 1
-    if (delimiter != ";" && at > 0 && substr(line, at) == delimiter)
-        line = substr(line, 1, at - 1) ";"
-    printf "\n      %s", quoted(line)
+    printf "\n      %s", quoted($0)
     lines++
 }
 

@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|await|ring|look|sweep|sweep_one|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|find|marked))\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z_]+|await|ring|look|sweep|sweep_one|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|find|marked))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
@@ -27,11 +27,11 @@ unnamed=
 uncommented=
 for file in sql/*/*.sql sql/*/*/*.sql; do
     name=$(basename "$file" .sql)
-    case $name in grants | clock) continue ;; esac
+    case $(head -n 1 "$file") in --*) ;; *) uncommented+=" $file" ;; esac
+    case $name in grants | clock | tables | rowlock_*) continue ;; esac
     # The first line that is no comment is what a DBA sees in the process list.
     first=$(grep -vE '^[[:space:]]*(--|$)|^DELIMITER' "$file" | head -n 1)
     case $first in "/* rowlock:$name */"*) ;; *) unnamed+=" $file" ;; esac
-    case $(head -n 1 "$file") in --*) ;; *) uncommented+=" $file" ;; esac
 done
 is "each statement begins with its step's name" "$unnamed" ""
 is "each file begins with a comment on its step" "$uncommented" ""
@@ -44,12 +44,20 @@ loose=$(cat sql/postgres/{,*/}*.sql | grep -vE '^ *--' | sed -E "s/'[^']*'//g" |
 is "each function of postgres is called by its schema" "$loose" ""
 is "unnest of one array too" "$(grep -nE '(^|[^.])\bunnest\([^,]*\)' sql/postgres/{,*/}*.sql)" ""
 
+# A file of install/ makes one routine and has its name.
+misnamed=
 forgotten=
-functions=$(grep -oE '^CREATE OR REPLACE FUNCTION rowlock_[a-z_]+' sql/postgres/install/schema.sql | grep -oE 'rowlock_.*')
-for function in $functions; do
-    if ! grep -q "EXISTS $function(" sql/postgres/install/drop.sql || ! grep -qw "$function" sql/postgres/install/grants.sql; then forgotten+=" $function"; fi
+for file in sql/*/install/rowlock_*.sql; do
+    name=$(basename "$file" .sql)
+    folder=$(dirname "$file")
+    made=$(grep -oE '^CREATE (OR REPLACE FUNCTION|PROCEDURE IF NOT EXISTS) rowlock_[a-z_]+' "$file")
+    if [ "${made##* }" != "$name" ]; then misnamed+=" $file"; fi
+    for list in "schema.sql {$name}" "drop.sql EXISTS $name[(;]" "grants.sql $name[, ;]"; do
+        grep -qE -- "${list#* }" "$folder/${list%% *}" || forgotten+=" $name in $folder/${list%% *}"
+    done
 done
-is "each function of postgres is granted, and dropped" "$forgotten" ""
+is "each file of a routine makes the one that it is named for" "$misnamed" ""
+is "each routine is made, dropped and granted" "$forgotten" ""
 
 # What stands in braces in templates is completed by src/rows/compose.c, which knows these words and no others. The
 # words of other steps are in the list of steps: tests/unit/test_statements.c.
@@ -64,6 +72,7 @@ done
 is "sql/README.md describes each of them" "$undescribed" ""
 missing=
 for file in sql/*/*.sql sql/*/*/*.sql; do
+    case $file in */install/rowlock_*) continue ;; esac
     grep -qE "^\\|.*\`$(basename "$file" .sql)\`.*\\|" sql/README.md || missing+=" $file"
 done
 is "and each step" "$missing" ""

@@ -3,7 +3,7 @@
 -- {name}  {token} that holds it
 -- columns: the row that was removed. No row: this token does not hold it.
 --
--- Atomic: the procedure (schema.sql) does it in one transaction under the name's token row.
+-- Atomic: the procedure does it in one transaction under the name's token row.
 
 /* rowlock:break */
 CALL rowlock_break({name}, {token})

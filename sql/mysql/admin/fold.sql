@@ -4,7 +4,7 @@
 -- {idle}  {limit} counters at most  {dry} run
 -- columns: how many counters
 --
--- Atomic: the procedure (schema.sql) does it in one transaction, the floor's row locked first and
+-- Atomic: the procedure does it in one transaction, the floor's row locked first and
 -- until the commit; whoever creates a counter share-locks it, so none starts below what is folded.
 
 /* rowlock:fold */

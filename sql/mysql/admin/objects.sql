@@ -9,12 +9,10 @@
 -- and triggers with the TRIGGER privilege.
 --
 -- `head` is what stands in the text before an object's own part, and `ours` is that part. Bodies are compared
--- without lines that are comments, which the mysql shell may leave out, without differences of white space, and
--- without the quotes around names, which the file for DBAs does not have. What does not begin with our prefix is left
+-- without differences of white space. What does not begin with our prefix is left
 -- out early, and all is compared as latin1: to look for a name in the text is dear, above all in utf8mb4. Our text has
 -- no character of another set.
--- Elsewhere than at the beginning of a line `--` need not be a comment, so it is compared. Of parameters the names
--- are compared: their types change no right.
+-- Of parameters the names are compared: their types change no right.
 
 /* rowlock:objects */
 SELECT CONCAT(o.kind, ' `', o.name, '`'),
@@ -39,14 +37,13 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
        CASE WHEN o.kind <> 'procedure' THEN 0 WHEN o.same IS NULL THEN NULL
             ELSE NOT o.same AND o.definer = CURRENT_USER() END
   FROM (SELECT n.kind, n.name, n.holder, n.definer, n.body, n.ours,
-               n.invoker AND CONCAT(n.parameters, ' ', TRIM(REGEXP_REPLACE(REGEXP_REPLACE(
-                                        REPLACE(n.body, '`', ''), '(?m)^ *-- .*$', ''), '[[:space:]]+', ' ')))
+               n.invoker AND CONCAT(n.parameters, ' ', TRIM(REGEXP_REPLACE(n.body, '[[:space:]]+', ' ')))
                COLLATE latin1_bin
                = CONCAT(REGEXP_REPLACE(REGEXP_REPLACE(
                             SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', 1), '[)][^)]*$', ''),
-                            ' +(VARBINARY|VARCHAR|LONGTEXT|BIGINT|INT)[^,]*|[[:space:]]', ''),
-                        REGEXP_REPLACE(REPLACE(SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', -1), '`', ''),
-                                       '[[:space:]]+', ' ')) AS same,
+                            ' +(VARBINARY|VARCHAR|LONGTEXT|BIGINT|INT)[^,]*|(IN)?OUT |[[:space:]]', ''),
+                        REGEXP_REPLACE(SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', -1),
+                                       '[[:space:]]+', ' '), ' END') AS same,
                n.kind = 'procedure' AND MIN(n.definer) OVER (PARTITION BY n.kind)
                                         <> MAX(n.definer) OVER (PARTITION BY n.kind) AS many
           FROM (SELECT f.kind, f.name, f.holder, f.definer, f.invoker,
@@ -57,7 +54,8 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
                                r.routine_definition AS body, r.security_type = 'INVOKER' AS invoker,
                                IFNULL(q.parameters, '') AS parameters,
                                CONVERT(CONCAT('PROCEDURE IF NOT EXISTS `', r.routine_schema, '`.`', r.routine_name,
-                                              '`(') USING latin1) AS head, ' ;' AS foot
+                                              '`(') USING latin1) AS head,
+                               CONVERT(CONCAT(CHAR(10), 'END;') USING latin1) AS foot
                           FROM information_schema.routines r
                           LEFT JOIN (SELECT p.specific_name, GROUP_CONCAT(p.parameter_name ORDER BY p.ordinal_position)
                                             AS parameters

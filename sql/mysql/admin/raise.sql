@@ -4,7 +4,7 @@
 -- {by}
 -- columns: the new floor
 --
--- Atomic: the procedure (schema.sql) does it in one transaction. It waits for the floor and for grants
+-- Atomic: the procedure does it in one transaction. It waits for the floor and for grants
 -- in flight and guarded transactions, each of which holds its token row.
 
 /* rowlock:raise */

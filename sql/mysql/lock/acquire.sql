@@ -6,7 +6,7 @@
 -- first five columns alone: a grant is what was asked for, and each column costs both sides half a
 -- microsecond. No row at all: in flight in another transaction.
 --
--- Atomic: the procedure (schema.sql) reads without a transaction whether the lock is held and who is first;
+-- Atomic: the procedure reads without a transaction whether the lock is held and who is first;
 -- then one transaction takes the name's token row, makes the lock row, and bumps the token. The last SELECT
 -- tells what stands then.
 

@@ -3,7 +3,7 @@
 -- {name}  {owner}  {token}  {permits}
 -- columns: 1 done, 0 lost
 --
--- Atomic: the procedure (schema.sql) does it in one transaction under the name's token row, for which it may
+-- Atomic: the procedure does it in one transaction under the name's token row, for which it may
 -- wait; then there is no other row of the name.
 
 /* rowlock:downgrade */

@@ -3,7 +3,7 @@
 -- {name}  {slot}  {owner}  {token}  {changes}: 1 where several nodes take writes
 -- columns: the newest token of the name, NULL if it has none; whether the grant stands
 --
--- Run inside the caller's transaction. The procedure (schema.sql) share-locks the token row. Every grant and
+-- Run inside the caller's transaction. The procedure share-locks the token row. Every grant and
 -- every break changes it, so none can commit between this and the caller's commit. Renewals and releases
 -- change only the lock row, which is not locked: at SERIALIZABLE, where a plain read would, only that of a
 -- shared or counted lock is read. A locking read sees the newest row at any isolation.

@@ -3,7 +3,7 @@
 -- {name}  {slot}  {owner}  {token}  {ttl}, or 0: as long as before
 -- columns: expires, lapsed (how long the lease had run out; 0: in time), now. No row: lost.
 --
--- Atomic: the procedure (schema.sql) runs one UPDATE of one row by its key, and reads it back.
+-- Atomic: the procedure runs one UPDATE of one row by its key, and reads it back.
 
 /* rowlock:renew */
 CALL rowlock_renew({name}, {slot}, {owner}, {token}, {ttl})

@@ -5,7 +5,7 @@
 -- columns: which of them, counted from 1, or 0 for all; now. No row for those that are lost, or that
 -- another transaction has locked.
 --
--- Atomic: the procedure (schema.sql) runs one UPDATE, and reads the rows
+-- Atomic: the procedure runs one UPDATE, and reads the rows
 -- back only if some were left out. It waits for nobody, so
 -- that one lease that somebody has locked, such as one that is being released in a transaction, delays
 -- no other.

@@ -6,7 +6,7 @@
 -- (in a long line of one further on), or of the exclusive holder if it is the first; 0 if there is none or no
 -- other session keeps its bell
 --
--- Atomic: the procedure (schema.sql) takes our bell, which is no part of any transaction, and writes one row.
+-- Atomic: the procedure takes our bell, which is no part of any transaction, and writes one row.
 -- Whoever has taken a ticket must look at the lock again: it may have been released before the ticket was there.
 
 /* rowlock:enqueue */

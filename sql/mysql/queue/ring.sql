@@ -3,7 +3,7 @@
 -- {name}, or NULL: no grant  {slot}  {owner}  {token}  {bell}
 -- columns: 1 released, 0 lost, or no grant was named
 --
--- Atomic: one DELETE, as in release.sql, which is committed before the procedure (schema.sql) lets go of the
+-- Atomic: one DELETE, as in release.sql, which is committed before the procedure lets go of the
 -- bell: whoever wakes finds the lock free.
 
 /* rowlock:ring */

@@ -5,7 +5,7 @@
 -- rung for.
 --
 -- Atomic: one statement. It waits for the token row, that is for a grant in flight or a guarded
--- transaction; then the row is looked at again. It is a function (schema.sql) so that grants.sql can leave it to
+-- transaction; then the row is looked at again. It is a function so that grants.sql can leave it to
 -- those who may break.
 
 /* rowlock:break */

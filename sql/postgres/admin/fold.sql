@@ -5,7 +5,7 @@
 -- columns: how many counters
 --
 -- Atomic: one statement. The floor's row is locked first and until the commit; whoever creates a
--- counter share-locks it (rowlock_grant in schema.sql), so none starts below what is folded here. A
+-- counter share-locks it (install/rowlock_grant.sql), so none starts below what is folded here. A
 -- counter that a grant holds is passed over, one with a lock standing stays; and so does one that has another
 -- token than this statement's snapshot shows: the lock granted since then is not in that snapshot.
 

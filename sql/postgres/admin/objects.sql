@@ -7,9 +7,7 @@
 -- A plain read of the catalogue: it reads none of our tables and calls none of our functions, since those may be
 -- what somebody prepared for us. Who may change a table or a function can have code run with the rights of all
 -- who use it, so owners must be trusted: the user who asks and the roles it is in, the owners of schema and
--- database, superusers. A superuser is in every role, so memberships are looked up. The library names the schema of
--- each of our tables in the functions; where a DBA ran schema.sql by hand, they lack what head is, and still have
--- the comments of that file. What a default, a constraint or an index needs of the server's own is not in
+-- database, superusers. A superuser is in every role, so memberships are looked up. What a default, a constraint or an index needs of the server's own is not in
 -- pg_depend; all that is there is somebody's.
 
 /* rowlock:objects */
@@ -36,17 +34,14 @@ WITH RECURSIVE mine (oid) AS (
     SELECT pg_catalog.split_part(p.part, '"('::text, 1) || '"' AS name,
            pg_catalog.btrim(pg_catalog.regexp_replace(pg_catalog.split_part(pg_catalog.split_part(p.part, '"('::text, 2), ')'::text, 1),
                                                       '\s+'::text, ' '::text, 'g'::text), ' '::text) AS arguments,
-           pg_catalog.split_part(p.part, '$$'::text, 2) AS body, h.head
+           pg_catalog.split_part(p.part, '$$'::text, 2) AS body
       FROM ROWS FROM (pg_catalog.unnest(pg_catalog.string_to_array({text}::text, 'CREATE OR REPLACE FUNCTION '::text)))
-           WITH ORDINALITY AS p (part, n),
-           (SELECT pg_catalog.replace('rowlock_meta'::text, 'meta"'::text, ''::text) AS head) AS h
+           WITH ORDINALITY AS p (part, n)
      WHERE p.n > 1
 ), functions AS (
     SELECT p.oid, m.name, p.proname::text || '(' || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')' AS shown,
            p.proowner AS owner, pg_catalog.pg_get_function_identity_arguments(p.oid) = m.arguments AS expected,
            p.prosrc = m.body AS same,
-           pg_catalog.regexp_replace(p.prosrc, '\n *(--[^\n]*)?(?=\n)'::text, ''::text, 'g'::text)
-               = pg_catalog.replace(pg_catalog.replace(m.body, m.head, 'row'::text || 'lock_'), '"'::text, ''::text) AS plain,
            p.prokind = 'f' AND NOT p.prosecdef AND p.proconfig IS NULL AND p.provolatile = 'v' AND l.lanname = 'plpgsql' AS tidy
       FROM made m JOIN pg_catalog.pg_namespace n ON true JOIN pg_catalog.pg_proc p ON p.pronamespace = n.oid
       JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -109,11 +104,7 @@ SELECT 'function ' || f.shown, 'it has the name of a function of rowlock''s and 
   FROM functions f WHERE NOT f.expected
 UNION ALL
 SELECT 'function ' || f.shown, 'it is not what this version makes, or was made for another schema or prefix: run `rowlock install`', true
-  FROM functions f WHERE f.expected AND NOT (f.tidy AND (f.same OR f.plain))
-UNION ALL
-SELECT 'function ' || f.shown, 'it was made by hand and finds our tables by the search_path of whoever calls it: run `rowlock install` as its '
-       'owner, which names their schema in it', NULL
-  FROM functions f WHERE f.expected AND f.tidy AND f.plain AND NOT f.same
+  FROM functions f WHERE f.expected AND NOT (f.tidy AND f.same)
 UNION ALL
 SELECT 'function ' || m.name, 'it is missing: run `rowlock install`', true
   FROM made m, home WHERE NOT EXISTS (SELECT FROM functions f WHERE f.name = m.name AND f.expected)

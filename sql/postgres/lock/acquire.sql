@@ -7,7 +7,7 @@
 --
 -- Atomic: one statement is one transaction. A held lock is answered by a read: CASE does not call
 -- rowlock_grant() then. What that does is decided again under the name's token row, never by what was read
--- here; but who is first in line is read here only, by rowlock_look() (schema.sql), which is not called where
+-- here; but who is first in line is read here only, by rowlock_look(), which is not called where
 -- nobody has the lock and nobody waits for it: OFFSET 0 keeps the planner from calling it first.
 
 /* rowlock:acquire */

@@ -5,7 +5,7 @@
 -- unless a race was lost.
 --
 -- For claims that stand in no queue. A statement costs what is planned in it, used or not: here that is one row of
--- one table. Whether others wait is for rowlock_grant_usual() (schema.sql), which is called where no row stands.
+-- one table. Whether others wait is for rowlock_grant_usual(), which is called where no row stands.
 
 /* rowlock:acquire_usual */
 SELECT CASE WHEN l.name IS NULL THEN

@@ -1,0 +1,21 @@
+-- See break.sql. Waits for the token row, that is for a grant in flight or a guarded transaction.
+CREATE PROCEDURE IF NOT EXISTS rowlock_break(p_name VARBINARY(255), p_token BIGINT)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE v_token BIGINT;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+    START TRANSACTION;
+    SELECT token INTO v_token FROM rowlock_tokens WHERE name = p_name FOR UPDATE;
+    SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
+           {clock}
+      FROM rowlock_locks
+     WHERE name = p_name AND slot IN (0, p_token) AND token = p_token FOR UPDATE;
+    DELETE FROM rowlock_locks
+     WHERE name = p_name AND slot IN (0, p_token) AND token = p_token;
+    IF ROW_COUNT() > 0 THEN
+        UPDATE rowlock_tokens SET token = v_token + 1 WHERE name = p_name;
+    END IF;
+    COMMIT;
+END;

@@ -1,0 +1,63 @@
+-- Grants all of several names or none: see acquire_all.sql. Names come in their order, so that no two
+-- calls lock them the other way round.
+CREATE OR REPLACE FUNCTION rowlock_grant_all(
+    p_names text[], p_owners text[], p_attempts bigint[], p_tickets bigint[], p_permits integer,
+    p_ttl bigint, p_host text, p_pid bigint, p_program text, p_note text, p_unfair boolean)
+RETURNS TABLE (o_n bigint, o_token bigint, o_expires bigint, o_now bigint) LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_now bigint := {clock};
+    v_tokens bigint[] := '{}';
+    v_n bigint;
+BEGIN
+    RETURN QUERY
+        SELECT u.n, l.token, l.expires, v_now
+          FROM unnest(p_names, p_owners, p_attempts) WITH ORDINALITY AS u (name, owner, attempt, n)
+          JOIN rowlock_locks l ON l.name = u.name AND l.owner = u.owner AND l.attempt = u.attempt
+         WHERE l.expires > v_now
+           AND NOT EXISTS (
+                SELECT FROM unnest(p_names, p_owners, p_attempts) AS o (name, owner, attempt)
+                 WHERE NOT EXISTS (SELECT FROM rowlock_locks m
+                                    WHERE m.name = o.name AND m.owner = o.owner AND m.attempt = o.attempt
+                                      AND m.expires > v_now))
+         ORDER BY u.n;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    SELECT u.n INTO v_n
+      FROM unnest(p_names, p_owners, p_attempts, p_tickets) WITH ORDINALITY
+           AS u (name, owner, attempt, ticket, n)
+     WHERE EXISTS (SELECT FROM rowlock_locks h
+                    WHERE h.name = u.name AND h.expires > v_now AND h.owner <> u.owner
+                      AND (p_permits = 0 OR h.slot = 0 OR h.permits <> p_permits
+                           OR (p_permits > 0 AND
+                               (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = u.name
+                                   AND o.expires > v_now AND o.owner <> u.owner) >= p_permits)))
+        OR (NOT p_unfair AND EXISTS (
+                SELECT FROM rowlock_waiters w
+                 WHERE w.name = u.name AND w.expires > v_now
+                   AND (u.ticket = 0 OR (w.ticket, w.attempt) < (u.ticket, u.attempt))
+                   AND NOT EXISTS (SELECT FROM rowlock_locks m WHERE m.name = u.name
+                                      AND m.owner = u.owner AND m.expires > v_now)))
+     ORDER BY u.n LIMIT 1;
+    IF FOUND THEN
+        RETURN QUERY SELECT v_n, NULL::bigint, NULL::bigint, v_now;
+        RETURN;
+    END IF;
+    BEGIN
+        v_n := 0;
+        WHILE v_n < pg_catalog.array_length(p_names, 1) LOOP
+            v_n := v_n + 1;
+            v_tokens[v_n] := rowlock_grant(
+                p_names[v_n], p_permits, p_owners[v_n], p_attempts[v_n], p_ttl, p_host, p_pid, p_program,
+                p_note, p_tickets[v_n], v_now,
+                EXISTS (SELECT FROM rowlock_locks s WHERE s.name = p_names[v_n]));
+            IF v_tokens[v_n] IS NULL THEN
+                RAISE EXCEPTION USING ERRCODE = 'RL001';
+            END IF;
+        END LOOP;
+    EXCEPTION WHEN SQLSTATE 'RL001' THEN
+        RETURN QUERY SELECT v_n, NULL::bigint, NULL::bigint, v_now;
+        RETURN;
+    END;
+    RETURN QUERY SELECT n, token, v_now + p_ttl, v_now FROM pg_catalog.unnest(v_tokens) WITH ORDINALITY AS g (token, n);
+END $$;
