@@ -14,7 +14,7 @@ limits='
     source_file     600   2482
     driver_file     400   2482
     routine          60    186
-    wide              0    900
+    wide              0    895
 '
 
 build=${ROWLOCK_TEST_BUILD:-build}
@@ -58,7 +58,9 @@ while read -r figure wanted limit; do
     [ -n "$figure" ] || continue
     value=$(sed -n "s/^ *\"$figure\": \([0-9]*\),*$/\1/p" "$figures")
     ok "$figure is at most $limit (wanted: $wanted)" test "$value" -le "$limit"
-    if [ "$value" -lt "$limit" ] && [ "$limit" -gt "$wanted" ]; then
+    if [ "$value" -gt "$limit" ]; then
+        tap_note "$(tools/structure --build "$build")"
+    elif [ "$value" -lt "$limit" ] && [ "$limit" -gt "$wanted" ]; then
         tap_note "$figure is $value: lower its limit in tests/abi/structure.t"
     fi
 done <<<"$limits"
