@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A text that grows, in the library's own memory. */
 #include "base/buffer.h"
+#include "base/base.h"
 
 #include <string.h>
-
-#include "base/base.h"
 
 static bool make_room(struct rlk_buffer *b, size_t more)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What may be a name, and who we are: owner, host, process, program. */
-#include "internal.h"
+#include "base/ident.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,18 +63,20 @@ bool rlk_is_utf8(const char *text, size_t length)
     return true;
 }
 
-int rlk_check_text(rowlock_db *db, const char *what, const char *text, bool may_be_empty)
+int rlk_check_text(rowlock_error *error, const char *what, const char *text, bool may_be_empty)
 {
     if (!text)
-        return rlk_fail(db, ROWLOCK_EINVAL, "the %s is NULL", what);
+        return rlk_error_set(error, ROWLOCK_EINVAL, "the %s is NULL", what);
     size_t length = strnlen(text, RLK_TEXT_MAX + 1);
     if (length == 0 && !may_be_empty)
-        return rlk_fail(db, ROWLOCK_EINVAL, "the %s is empty; it takes 1 to %d bytes of UTF-8",
-                        what, RLK_TEXT_MAX);
+        return rlk_error_set(error, ROWLOCK_EINVAL,
+                             "the %s is empty; it takes 1 to %d bytes of UTF-8", what,
+                             RLK_TEXT_MAX);
     if (length > RLK_TEXT_MAX)
-        return rlk_fail(db, ROWLOCK_EINVAL, "the %s is longer than %d bytes", what, RLK_TEXT_MAX);
+        return rlk_error_set(error, ROWLOCK_EINVAL, "the %s is longer than %d bytes", what,
+                             RLK_TEXT_MAX);
     if (!rlk_is_utf8(text, length))
-        return rlk_fail(db, ROWLOCK_EINVAL, "the %s is not valid UTF-8", what);
+        return rlk_error_set(error, ROWLOCK_EINVAL, "the %s is not valid UTF-8", what);
     return ROWLOCK_OK;
 }
 
@@ -107,13 +110,6 @@ int rlk_random_seed(uint64_t *out)
     return random_bytes(out, sizeof *out);
 }
 
-/* The handle's random number and a count: no two attempts of it are equal, and those of two handles
- * only by a chance of one in 2^63. The odd factor (2^64 over the golden ratio) spreads the counts. */
-int64_t rlk_next_attempt(rowlock_db *db)
-{
-    return (int64_t)((db->seed + ++db->attempts * 0x9E3779B97F4A7C15u) >> 1);
-}
-
 /* Descriptions are for people; bytes that are no UTF-8 must not keep a lock from being granted. */
 static void describe(char *out, size_t cap, const char *text)
 {
@@ -123,10 +119,14 @@ static void describe(char *out, size_t cap, const char *text)
             *c = '?';
 }
 
-void rlk_describe_us(rowlock_db *db, const char *program)
+void rlk_describe_host(char out[RLK_TEXT_MAX + 1])
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    describe(db->host, sizeof db->host, host);
-    describe(db->program, sizeof db->program, program ? program : program_invocation_short_name);
+    describe(out, RLK_TEXT_MAX + 1, host);
+}
+
+void rlk_describe_program(char out[RLK_TEXT_MAX + 1], const char *program)
+{
+    describe(out, RLK_TEXT_MAX + 1, program ? program : program_invocation_short_name);
 }

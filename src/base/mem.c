@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The library's memory, behind one pair of pointers so that tests can make it run out.
+ * The library's memory, and copies of texts: behind one pair of pointers so that tests can make it run out.
  * Vendor libraries allocate for themselves; that memory is theirs. */
 #include "base/base.h"
 
@@ -31,4 +31,15 @@ char *rlk_strdup(const char *text)
     if (copy)
         memcpy(copy, text, size);
     return copy;
+}
+
+void rlk_copy_text(char *out, size_t cap, const char *in, size_t len)
+{
+    size_t n = len < cap - 1 ? len : cap - 1;
+    if (n < len) /* step back to where a character begins */
+        while (n > 0 && ((unsigned char)in[n] & 0xC0) == 0x80)
+            n--;
+    if (n > 0)
+        memcpy(out, in, n);
+    out[n] = '\0';
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Defaults, limits and sizes of every options struct; nowhere else. */
-#include "internal.h"
+#include "base/options.h"
+#include "base/error.h"
+#include "base/ident.h"
 
 #include <string.h>
 
@@ -50,7 +52,7 @@ void rowlock_sweep_options_init(rowlock_sweep_options *options)
 
 /* Copy what the caller's struct has of ours, zero the rest. A larger one, of a newer header, is taken
  * only if nothing is asked for in the part that we do not know. */
-static int take_struct(rowlock_db *db, void *ours, size_t our_size, const void *theirs)
+static int take_struct(rowlock_error *error, void *ours, size_t our_size, const void *theirs)
 {
     memset(ours, 0, our_size);
     if (!theirs)
@@ -58,45 +60,46 @@ static int take_struct(rowlock_db *db, void *ours, size_t our_size, const void *
     size_t size;
     memcpy(&size, theirs, sizeof size);
     if (size == 0)
-        return rlk_fail(db, ROWLOCK_EINVAL,
-                        "the options struct has no size; begin with its _INIT macro");
+        return rlk_error_set(error, ROWLOCK_EINVAL,
+                             "the options struct has no size; begin with its _INIT macro");
     if (size < sizeof size || size > 4096)
-        return rlk_fail(db, ROWLOCK_EINVAL,
-                        "the options struct says that its size is %zu, which cannot be; begin "
-                        "with its _INIT macro",
-                        size);
+        return rlk_error_set(error, ROWLOCK_EINVAL,
+                             "the options struct says that its size is %zu, which cannot be; begin "
+                             "with its _INIT macro",
+                             size);
     for (size_t i = our_size; i < size; i++)
         if (((const unsigned char *)theirs)[i] != 0)
-            return rlk_fail(db, ROWLOCK_EINVAL,
-                            "the options ask for something this library is too old to know");
+            return rlk_error_set(error, ROWLOCK_EINVAL,
+                                 "the options ask for something this library is too old to know");
     memcpy(ours, theirs, size < our_size ? size : our_size);
     return ROWLOCK_OK;
 }
 
-static int within(rowlock_db *db, const char *what, int64_t value, int64_t low, int64_t high)
+static int within(rowlock_error *error, const char *what, int64_t value, int64_t low, int64_t high)
 {
     if (value >= low && value <= high)
         return ROWLOCK_OK;
-    return rlk_fail(db, ROWLOCK_EINVAL, "%s is %lld; it must be between %lld and %lld", what,
-                    (long long)value, (long long)low, (long long)high);
+    return rlk_error_set(error, ROWLOCK_EINVAL, "%s is %lld; it must be between %lld and %lld",
+                         what, (long long)value, (long long)low, (long long)high);
 }
 
 /* Schema and prefix go into statements as identifiers: what would need thought there is refused. */
-static int check_identifiers(rowlock_db *db, const char *schema, const char *prefix)
+static int check_identifiers(rowlock_error *error, const char *schema, const char *prefix)
 {
     if (schema && (strlen(schema) == 0 || strlen(schema) > 63 || strpbrk(schema, "'\"`\\\n\r\t")))
-        return rlk_fail(db, ROWLOCK_EINVAL,
-                        "the schema must have 1 to 63 bytes, without quotes or backslashes");
+        return rlk_error_set(error, ROWLOCK_EINVAL,
+                             "the schema must have 1 to 63 bytes, without quotes or backslashes");
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     if (prefix && (strlen(prefix) == 0 || strlen(prefix) > 32 || prefix[strspn(prefix, allowed)]))
-        return rlk_fail(db, ROWLOCK_EINVAL,
-                        "the prefix must have 1 to 32 letters, digits and underscores");
+        return rlk_error_set(error, ROWLOCK_EINVAL,
+                             "the prefix must have 1 to 32 letters, digits and underscores");
     return ROWLOCK_OK;
 }
 
-int rlk_take_db_options(rowlock_db *db, rowlock_db_options *out, const rowlock_db_options *theirs)
+int rlk_take_db_options(rowlock_error *error, rowlock_db_options *out,
+                        const rowlock_db_options *theirs)
 {
-    int result = take_struct(db, out, sizeof *out, theirs);
+    int result = take_struct(error, out, sizeof *out, theirs);
     if (result != ROWLOCK_OK)
         return result;
     if (out->connect_timeout_ms == 0)
@@ -105,13 +108,14 @@ int rlk_take_db_options(rowlock_db *db, rowlock_db_options *out, const rowlock_d
         out->statement_timeout_ms = DEFAULT_STATEMENT_MS;
     if (out->reconnect_ms == 0)
         out->reconnect_ms = DEFAULT_RECONNECT_MS;
-    if ((result = within(db, "connect_timeout_ms", out->connect_timeout_ms, 1, MAX_TIMEOUT_MS)) ||
+    if ((result =
+             within(error, "connect_timeout_ms", out->connect_timeout_ms, 1, MAX_TIMEOUT_MS)) ||
         (result =
-             within(db, "statement_timeout_ms", out->statement_timeout_ms, 1, MAX_TIMEOUT_MS)) ||
-        (result = within(db, "reconnect_ms", out->reconnect_ms, INT64_MIN, MAX_TIMEOUT_MS)) ||
-        (out->owner && (result = rlk_check_text(db, "owner", out->owner, false))) ||
-        (out->program && (result = rlk_check_text(db, "program", out->program, true))) ||
-        (result = check_identifiers(db, out->schema, out->prefix)))
+             within(error, "statement_timeout_ms", out->statement_timeout_ms, 1, MAX_TIMEOUT_MS)) ||
+        (result = within(error, "reconnect_ms", out->reconnect_ms, INT64_MIN, MAX_TIMEOUT_MS)) ||
+        (out->owner && (result = rlk_check_text(error, "owner", out->owner, false))) ||
+        (out->program && (result = rlk_check_text(error, "program", out->program, true))) ||
+        (result = check_identifiers(error, out->schema, out->prefix)))
         return result;
     return ROWLOCK_OK;
 }
@@ -133,23 +137,24 @@ static int64_t default_ticket_ms(int64_t ttl_ms)
                                         : ticket_ms;
 }
 
-static int check_keeping(rowlock_db *db, const rowlock_acquire_options *o)
+static int check_keeping(rowlock_error *error, const rowlock_acquire_options *o)
 {
     int result;
     if (!o->keeper && (o->max_hold_ms || o->progress_ms || o->told))
-        return rlk_fail(db, ROWLOCK_EINVAL,
-                        "max_hold_ms, progress_ms and told are for a keeper, and there is none");
-    if ((result = within(db, "max_hold_ms", o->max_hold_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
-        (result = within(db, "progress_ms", o->progress_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
-        (result = within(db, "margin_ms", o->margin_ms, 0, o->ttl_ms - 1)))
+        return rlk_error_set(
+            error, ROWLOCK_EINVAL,
+            "max_hold_ms, progress_ms and told are for a keeper, and there is none");
+    if ((result = within(error, "max_hold_ms", o->max_hold_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
+        (result = within(error, "progress_ms", o->progress_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
+        (result = within(error, "margin_ms", o->margin_ms, 0, o->ttl_ms - 1)))
         return result;
     return ROWLOCK_OK;
 }
 
-int rlk_take_acquire_options(rowlock_db *db, rowlock_acquire_options *out,
+int rlk_take_acquire_options(rowlock_error *error, rowlock_acquire_options *out,
                              const rowlock_acquire_options *theirs)
 {
-    int result = take_struct(db, out, sizeof *out, theirs);
+    int result = take_struct(error, out, sizeof *out, theirs);
     if (result != ROWLOCK_OK)
         return result;
     if (out->ttl_ms == 0)
@@ -160,39 +165,39 @@ int rlk_take_acquire_options(rowlock_db *db, rowlock_acquire_options *out,
         out->margin_ms = default_margin_ms(out->ttl_ms);
     if (out->ticket_ms == 0)
         out->ticket_ms = default_ticket_ms(out->ttl_ms);
-    if ((result = rlk_check_ttl(db, out->ttl_ms)) || (result = check_keeping(db, out)) ||
-        (result = within(db, "wait_ms", out->wait_ms, ROWLOCK_FOREVER, MAX_DAYS * MS_PER_DAY)) ||
-        (result = rlk_check_permits(db, out->permits)) ||
-        (result = within(db, "ticket_ms", out->ticket_ms, LEAST_TICKET_MS, MAX_TIMEOUT_MS)) ||
-        (result = rlk_check_text(db, "note", out->note, true)))
+    if ((result = rlk_check_ttl(error, out->ttl_ms)) || (result = check_keeping(error, out)) ||
+        (result = within(error, "wait_ms", out->wait_ms, ROWLOCK_FOREVER, MAX_DAYS * MS_PER_DAY)) ||
+        (result = rlk_check_permits(error, out->permits)) ||
+        (result = within(error, "ticket_ms", out->ticket_ms, LEAST_TICKET_MS, MAX_TIMEOUT_MS)) ||
+        (result = rlk_check_text(error, "note", out->note, true)))
         return result;
     return ROWLOCK_OK;
 }
 
-int rlk_check_permits(rowlock_db *db, int32_t permits)
+int rlk_check_permits(rowlock_error *error, int32_t permits)
 {
-    return within(db, "permits", permits, ROWLOCK_SHARED, MAX_PERMITS);
+    return within(error, "permits", permits, ROWLOCK_SHARED, MAX_PERMITS);
 }
 
-int rlk_check_ttl(rowlock_db *db, int64_t ttl_ms)
+int rlk_check_ttl(rowlock_error *error, int64_t ttl_ms)
 {
-    return within(db, "ttl_ms", ttl_ms, MIN_TTL_MS, MAX_DAYS * MS_PER_DAY);
+    return within(error, "ttl_ms", ttl_ms, MIN_TTL_MS, MAX_DAYS * MS_PER_DAY);
 }
 
-int rlk_take_sweep_options(rowlock_db *db, rowlock_sweep_options *out,
+int rlk_take_sweep_options(rowlock_error *error, rowlock_sweep_options *out,
                            const rowlock_sweep_options *theirs)
 {
-    int result = take_struct(db, out, sizeof *out, theirs);
+    int result = take_struct(error, out, sizeof *out, theirs);
     if (result != ROWLOCK_OK)
         return result;
     if (out->batch == 0)
         out->batch = DEFAULT_BATCH;
     if (out->idle_ms == 0)
         out->idle_ms = DEFAULT_IDLE_DAYS * MS_PER_DAY;
-    if ((result = within(db, "batch", out->batch, 1, MAX_BATCH)) ||
+    if ((result = within(error, "batch", out->batch, 1, MAX_BATCH)) ||
         (result =
-             within(db, "older_than_ms", out->older_than_ms, 0, MAX_SWEEP_DAYS * MS_PER_DAY)) ||
-        (result = within(db, "idle_ms", out->idle_ms, INT64_MIN, MAX_SWEEP_DAYS * MS_PER_DAY)))
+             within(error, "older_than_ms", out->older_than_ms, 0, MAX_SWEEP_DAYS * MS_PER_DAY)) ||
+        (result = within(error, "idle_ms", out->idle_ms, INT64_MIN, MAX_SWEEP_DAYS * MS_PER_DAY)))
         return result;
     return ROWLOCK_OK;
 }
@@ -234,28 +239,28 @@ void rowlock_once_options_init(rowlock_once_options *options)
     *options = (rowlock_once_options)ROWLOCK_ONCE_OPTIONS_INIT;
 }
 
-int rlk_take_table_options(rowlock_db *db, rowlock_table_options *out,
+int rlk_take_table_options(rowlock_error *error, rowlock_table_options *out,
                            const rowlock_table_options *theirs)
 {
-    int result = take_struct(db, out, sizeof *out, theirs);
+    int result = take_struct(error, out, sizeof *out, theirs);
     if (result == ROWLOCK_OK && !out->version)
         out->version = "version";
     return result;
 }
 
-int rlk_take_change_options(rowlock_db *db, rowlock_change_options *out,
+int rlk_take_change_options(rowlock_error *error, rowlock_change_options *out,
                             const rowlock_change_options *theirs)
 {
-    int result = take_struct(db, out, sizeof *out, theirs);
+    int result = take_struct(error, out, sizeof *out, theirs);
     if (result == ROWLOCK_OK && out->chunk == 0)
         out->chunk = DEFAULT_CHUNK;
-    return result == ROWLOCK_OK ? within(db, "chunk", out->chunk, 1, MAX_CHUNK) : result;
+    return result == ROWLOCK_OK ? within(error, "chunk", out->chunk, 1, MAX_CHUNK) : result;
 }
 
-int rlk_take_retry_options(rowlock_db *db, rowlock_retry_options *out,
+int rlk_take_retry_options(rowlock_error *error, rowlock_retry_options *out,
                            const rowlock_retry_options *theirs)
 {
-    int result = take_struct(db, out, sizeof *out, theirs);
+    int result = take_struct(error, out, sizeof *out, theirs);
     if (result != ROWLOCK_OK)
         return result;
     out->attempts = out->attempts ? out->attempts : DEFAULT_ATTEMPTS;
@@ -263,39 +268,39 @@ int rlk_take_retry_options(rowlock_db *db, rowlock_retry_options *out,
     out->deadline_ms = out->deadline_ms ? out->deadline_ms : DEFAULT_RETRY_MS;
     out->base_ms = out->base_ms ? out->base_ms : DEFAULT_BASE_MS;
     out->cap_ms = out->cap_ms ? out->cap_ms : DEFAULT_CAP_MS;
-    if ((result = within(db, "attempts", out->attempts, 1, INT32_MAX)) == ROWLOCK_OK &&
-        (result = within(db, "deadline_ms", out->deadline_ms, 1, MAX_DAYS * MS_PER_DAY)) ==
+    if ((result = within(error, "attempts", out->attempts, 1, INT32_MAX)) == ROWLOCK_OK &&
+        (result = within(error, "deadline_ms", out->deadline_ms, 1, MAX_DAYS * MS_PER_DAY)) ==
             ROWLOCK_OK &&
-        (result = within(db, "base_ms", out->base_ms, 1, MAX_TIMEOUT_MS)) == ROWLOCK_OK)
-        result = within(db, "cap_ms", out->cap_ms, 1, MAX_TIMEOUT_MS);
+        (result = within(error, "base_ms", out->base_ms, 1, MAX_TIMEOUT_MS)) == ROWLOCK_OK)
+        result = within(error, "cap_ms", out->cap_ms, 1, MAX_TIMEOUT_MS);
     return result;
 }
 
-int rlk_take_walk_options(rowlock_db *db, rowlock_walk_options *out,
+int rlk_take_walk_options(rowlock_error *error, rowlock_walk_options *out,
                           const rowlock_walk_options *theirs)
 {
-    int result = take_struct(db, out, sizeof *out, theirs);
+    int result = take_struct(error, out, sizeof *out, theirs);
     if (result == ROWLOCK_OK)
-        result = rlk_check_text(db, "walk's name", out->name, false);
+        result = rlk_check_text(error, "walk's name", out->name, false);
     if (result != ROWLOCK_OK)
         return result;
     if (!out->each)
-        return rlk_fail(db, ROWLOCK_EINVAL, "each must not be NULL");
+        return rlk_error_set(error, ROWLOCK_EINVAL, "each must not be NULL");
     out->chunk = out->chunk ? out->chunk : DEFAULT_CHUNK;
     out->ttl_ms = out->ttl_ms ? out->ttl_ms : DEFAULT_TTL_MS;
-    if ((result = within(db, "chunk", out->chunk, 1, MAX_CHUNK)) == ROWLOCK_OK)
-        result = rlk_check_ttl(db, out->ttl_ms);
+    if ((result = within(error, "chunk", out->chunk, 1, MAX_CHUNK)) == ROWLOCK_OK)
+        result = rlk_check_ttl(error, out->ttl_ms);
     return result;
 }
 
-int rlk_take_once_options(rowlock_db *db, rowlock_once_options *out,
+int rlk_take_once_options(rowlock_error *error, rowlock_once_options *out,
                           const rowlock_once_options *theirs)
 {
-    int result = take_struct(db, out, sizeof *out, theirs);
+    int result = take_struct(error, out, sizeof *out, theirs);
     if (result == ROWLOCK_OK && out->fingerprint)
-        result = rlk_check_text(db, "fingerprint", out->fingerprint, true);
+        result = rlk_check_text(error, "fingerprint", out->fingerprint, true);
     out->ttl_ms = out->ttl_ms ? out->ttl_ms : DEFAULT_ONCE_MS;
     if (result == ROWLOCK_OK)
-        result = within(db, "ttl_ms", out->ttl_ms, 1, MAX_DAYS * MS_PER_DAY);
-    return result == ROWLOCK_OK ? within(db, "token", out->token, 0, INT64_MAX) : result;
+        result = within(error, "ttl_ms", out->ttl_ms, 1, MAX_DAYS * MS_PER_DAY);
+    return result == ROWLOCK_OK ? within(error, "token", out->token, 0, INT64_MAX) : result;
 }

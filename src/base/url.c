@@ -4,7 +4,6 @@
  * Nothing here knows a database: which schemes and parameters there are is for others to say.
  */
 #include "base/url.h"
-
 #include "base/base.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The only file of core that sleeps: for how long after a failure, with which jitter, and until whose cancel.
  * When a waiter looks again is in queue/line.c. */
-#include "internal.h"
+#include "base/wait.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 enum {
@@ -18,29 +18,29 @@ enum {
 int (*rlk_poll)(struct pollfd *fds, nfds_t count, int timeout_ms) = poll;
 
 /* Jitter needs to differ between processes, not to be unguessable (xorshift64*, Marsaglia). */
-int64_t rlk_jitter(rowlock_db *db, int64_t bound)
+int64_t rlk_jitter(struct rlk_waiting *w, int64_t bound)
 {
-    uint64_t x = db->jitter ? db->jitter : 88172645463325252u;
+    uint64_t x = w->jitter ? w->jitter : 88172645463325252u;
     x ^= x >> 12;
     x ^= x << 25;
     x ^= x >> 27;
-    db->jitter = x;
+    w->jitter = x;
     return bound > 0 ? (int64_t)((x * 2685821657736338717u) >> 33) % bound : 0;
 }
 
 /* Full jitter over a doubling range: random(1, min(longest, first * 2^n)). */
-int64_t rlk_pause_retry(rowlock_db *db, int *tries)
+int64_t rlk_pause_retry(struct rlk_waiting *w, int *tries)
 {
     int64_t range = (int64_t)FIRST_RETRY_US << (*tries < 20 ? *tries : 20);
     if (range > LONGEST_RETRY_US)
         range = LONGEST_RETRY_US;
     (*tries)++;
-    return 1 + rlk_jitter(db, range);
+    return 1 + rlk_jitter(w, range);
 }
 
-int64_t rlk_pause_away(rowlock_db *db)
+int64_t rlk_pause_away(struct rlk_waiting *w)
 {
-    return 1 + rlk_jitter(db, LONGEST_AWAY_US);
+    return 1 + rlk_jitter(w, LONGEST_AWAY_US);
 }
 
 int64_t rlk_wait_end(int64_t wait_ms)
@@ -50,40 +50,49 @@ int64_t rlk_wait_end(int64_t wait_ms)
     return for_ever ? INT64_MAX : now_us + wait_ms * 1000;
 }
 
-int rlk_wake_open(rowlock_db *db)
+int rlk_wake_open(struct rlk_waiting *w)
 {
-    if (pipe2(db->wake, O_CLOEXEC | O_NONBLOCK) == 0)
+    if (pipe2(w->wake, O_CLOEXEC | O_NONBLOCK) == 0)
         return 0;
-    db->wake[0] = db->wake[1] = -1;
+    w->wake[0] = w->wake[1] = -1;
     return -1;
 }
 
-void rlk_wake_close(rowlock_db *db)
+void rlk_wake_close(struct rlk_waiting *w)
 {
     for (int i = 0; i < 2; i++)
-        if (db->wake[i] >= 0)
-            close(db->wake[i]);
-    db->wake[0] = db->wake[1] = -1;
+        if (w->wake[i] >= 0)
+            close(w->wake[i]);
+    w->wake[0] = w->wake[1] = -1;
 }
 
-bool rlk_take_cancel(rowlock_db *db)
+/* write() to a pipe is safe in signal handlers and threads; a full pipe is as good as one more byte. */
+void rlk_wake(struct rlk_waiting *w)
+{
+    int saved = errno;
+    ssize_t ignored = write(w->wake[1], "", 1);
+    (void)ignored;
+    errno = saved;
+}
+
+bool rlk_take_cancel(struct rlk_waiting *w)
 {
     char bytes[64];
     bool any = false;
-    while (read(db->wake[0], bytes, sizeof bytes) > 0)
+    while (read(w->wake[0], bytes, sizeof bytes) > 0)
         any = true;
     return any;
 }
 
-bool rlk_wait_until(rowlock_db *db, int64_t until_us)
+bool rlk_wait_until(struct rlk_waiting *w, int64_t until_us)
 {
     for (;;) {
         int64_t left_us = until_us - rlk_now_us();
-        struct pollfd fd = {.fd = db->wake[0], .events = POLLIN};
+        struct pollfd fd = {.fd = w->wake[0], .events = POLLIN};
         int64_t left_ms = left_us <= 0 ? 0 : left_us / 1000 + 1;
         int n = rlk_poll(&fd, 1, left_ms > 60000 ? 60000 : (int)left_ms);
         if (n > 0)
-            return !rlk_take_cancel(db);
+            return !rlk_take_cancel(w);
         if (left_us <= 0 || (n < 0 && errno != EINTR))
             return true;
     }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * What operators ask of the locks that stand: list, sweep, raise, break. Nothing here is on the path of a
  * lock. Installing and checking are in install.c. */
-#include "internal.h"
+#include "base/ident.h"
+#include "base/options.h"
+#include "lock/lock.h"
+#include "seam/resend.h"
 #include "seam/seam.h"
 
 #include <string.h>
@@ -61,7 +64,7 @@ int rowlock_list(rowlock_db *db, const char *name,
         return result;
     if (!each)
         return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
-    if (name && (result = rlk_check_text(db, "lock's name", name, false)) != ROWLOCK_OK)
+    if (name && (result = rlk_check_text(&db->error, "lock's name", name, false)) != ROWLOCK_OK)
         return result;
     struct listing l = {.name = name, .each = each, .context = context};
     do {
@@ -142,7 +145,7 @@ int rowlock_list_waiters(rowlock_db *db, const char *name,
         return result;
     if (!each)
         return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
-    if (name && (result = rlk_check_text(db, "lock's name", name, false)) != ROWLOCK_OK)
+    if (name && (result = rlk_check_text(&db->error, "lock's name", name, false)) != ROWLOCK_OK)
         return result;
     struct listing_waiters l = {.name = name, .each = each, .context = context};
     do {
@@ -158,7 +161,7 @@ int rowlock_last_grant(rowlock_db *db, const char *name, int64_t *token, int64_t
 {
     int result = rlk_enter(db, "look up the last grant", NULL);
     if (result != ROWLOCK_OK ||
-        (result = rlk_check_text(db, "lock's name", name, false)) != ROWLOCK_OK)
+        (result = rlk_check_text(&db->error, "lock's name", name, false)) != ROWLOCK_OK)
         return result;
     bool found = false;
     int64_t last = 0;
@@ -285,7 +288,7 @@ int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
         return result;
     struct sweeping s = {.report = ROWLOCK_SWEEP_REPORT_INIT,
                          .until_us = rlk_now_us() + RLK_SWEEP_US};
-    if ((result = rlk_take_sweep_options(db, &s.options, options)) != ROWLOCK_OK)
+    if ((result = rlk_take_sweep_options(&db->error, &s.options, options)) != ROWLOCK_OK)
         return result;
     result = sweep_locks(db, &s);
     if (result == ROWLOCK_OK && goes_on(&s) && !s.options.dry_run)
@@ -403,7 +406,7 @@ int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_gr
 {
     int result = rlk_enter(db, "break lock", NULL);
     if (result != ROWLOCK_OK ||
-        (result = rlk_check_text(db, "lock's name", name, false)) != ROWLOCK_OK)
+        (result = rlk_check_text(&db->error, "lock's name", name, false)) != ROWLOCK_OK)
         return result;
     rlk_action(db, "break lock", name);
     if (if_token < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The one list of databases. */
-#include "internal.h"
+#include "db/db.h"
 
 #include <string.h>
 

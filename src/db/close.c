@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Closing connections and keepers, which may call everything below. */
-#include "internal.h"
+#include "db/db.h"
+#include "lock/keeper.h"
+#include "queue/queue.h"
+#include "rows/rows.h"
+#include "seam/resend.h"
+#include "seam/statements.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -12,7 +17,7 @@ void rlk_db_free(rowlock_db *db)
     bool in_child = db->pid != getpid();
     if (db->conn)
         rlk_disconnect(db, in_child);
-    rlk_wake_close(db);
+    rlk_wake_close(&db->waiting);
     rlk_texts_clear(&db->texts);
     rlk_free(db->conn);
     rlk_free(db->url);

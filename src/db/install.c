@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Install our tables, and check a database as a doctor would. What operators ask of locks that stand there
  * is in admin.c. */
-#include "internal.h"
+#include "seam/resend.h"
 #include "seam/seam.h"
 #include "seam/statements.h"
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Open and adopt a connection; open a keeper, which has one of its own. */
-#include "internal.h"
+#include "base/error.h"
+#include "base/ident.h"
+#include "base/options.h"
+#include "base/url.h"
+#include "db/db.h"
+#include "lock/keeper.h"
+#include "seam/resend.h"
 
 #include <string.h>
 #include <unistd.h>
-
-#include "base/url.h"
 
 /* ---- handles */
 
@@ -26,17 +30,17 @@ static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_er
     *out = db;
     db->tag = RLK_DB_TAG;
     db->pid = getpid();
-    db->wake[0] = db->wake[1] = -1;
+    db->waiting.wake[0] = db->waiting.wake[1] = -1;
     pthread_mutex_init(&db->starting, NULL);
     rlk_action(db, "open", NULL);
 
     rowlock_db_options options;
-    int result = rlk_take_db_options(db, &options, theirs);
+    int result = rlk_take_db_options(&db->error, &options, theirs);
     if (result != ROWLOCK_OK)
         return result;
-    if (rlk_random_seed(&db->seed) != 0 || rlk_wake_open(db) != 0)
+    if (rlk_random_seed(&db->seed) != 0 || rlk_wake_open(&db->waiting) != 0)
         return rlk_fail(db, ROWLOCK_ENOMEM, "no random numbers, or no file descriptors left");
-    db->jitter = db->seed;
+    db->waiting.jitter = db->seed;
     db->statement_us = options.statement_timeout_ms * 1000;
     db->reconnect_us = options.reconnect_ms < 0 ? 0 : options.reconnect_ms * 1000;
     db->target.timeout_ms = options.statement_timeout_ms;
@@ -44,7 +48,8 @@ static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_er
     db->target.app_name = db->program;
     if (options.owner)
         memcpy(db->owner, options.owner, strlen(options.owner) + 1);
-    rlk_describe_us(db, options.program);
+    rlk_describe_host(db->host);
+    rlk_describe_program(db->program, options.program);
     const char *prefix = options.prefix ? options.prefix : "rowlock_";
     memcpy(db->texts.prefix, prefix, strlen(prefix) + 1);
     if (options.schema)
@@ -102,7 +107,7 @@ static int take_url(rowlock_db *db, const char *url)
     names.schema = own.schema[0] ? own.schema : NULL;
     names.prefix = own.prefix[0] ? own.prefix : NULL;
     rowlock_db_options checked;
-    if ((result = rlk_take_db_options(db, &checked, &names)) != ROWLOCK_OK)
+    if ((result = rlk_take_db_options(&db->error, &checked, &names)) != ROWLOCK_OK)
         return result;
     if (checked.schema)
         memcpy(db->texts.schema, checked.schema, strlen(checked.schema) + 1);

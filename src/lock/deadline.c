@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What a holder is told of its lease: the time left, the state, the descriptor that wakes. All of it by
  * our clock and from memory; renewing is elsewhere. The watch of a kept lock is shared with its keeper. */
-#include "internal.h"
+#include "lock/deadline.h"
+#include "base/base.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A grant as the table has it: its key, its term by our clock, whether it stands. */
-#include "internal.h"
+#include "lock/lock.h"
+#include "seam/resend.h"
 #include "seam/seam.h"
 
 #include <string.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A lock that is held: what each answer of the database means for it, and what its holder is told of its lease.
  * How it comes to be held is in try.c; how a step is sent, and sent again, in seam/resend.c. */
-#include "internal.h"
+#include "base/options.h"
+#include "lock/keeper.h"
+#include "lock/lock.h"
+#include "seam/resend.h"
 #include "seam/seam.h"
 
 #include <inttypes.h>
@@ -156,7 +159,7 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
     int result = enter(lock, "renew lock");
     if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
         return result;
-    if (ttl_ms != 0 && (result = rlk_check_ttl(lock->db, ttl_ms)) != ROWLOCK_OK)
+    if (ttl_ms != 0 && (result = rlk_check_ttl(&lock->db->error, ttl_ms)) != ROWLOCK_OK)
         return result;
     return rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock));
 }
@@ -330,7 +333,7 @@ int rowlock_downgrade(rowlock_lock *lock, int32_t permits)
 {
     int result = enter(lock, "downgrade lock");
     if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK ||
-        (result = rlk_check_permits(lock->db, permits)) != ROWLOCK_OK)
+        (result = rlk_check_permits(&lock->db->error, permits)) != ROWLOCK_OK)
         return result;
     if (lock->permits != 0 || permits == 0 || lock->depth > 1)
         return rlk_fail(

@@ -6,7 +6,8 @@
  * not held while a statement is under way or a callback runs, so nobody waits for the server here. A
  * place is freed by the keeper's thread alone, which may be about to touch it; or, when the keeper has
  * been closed, by the lock that quits. */
-#include "internal.h"
+#include "lock/keeper.h"
+#include "seam/resend.h"
 #include "seam/seam.h"
 
 #include <pthread.h>
@@ -68,7 +69,7 @@ static int64_t next_due(rowlock_db *db, const struct rlk_watch *watch)
 {
     int64_t ttl_us = rlk_watch_reliable_us(watch, watch->ttl_us);
     int64_t third = ttl_us / 3;
-    return watch->deadline_us - ttl_us + third - rlk_jitter(db, third / 10 + 1);
+    return watch->deadline_us - ttl_us + third - rlk_jitter(&db->waiting, third / 10 + 1);
 }
 
 /* After a failure: soon, since the lease is running, but not in a rush. */
@@ -78,7 +79,7 @@ static int64_t retry_due(rowlock_keeper *k, const struct rlk_watch *watch)
     pause = pause < SHORTEST_RETRY_US  ? SHORTEST_RETRY_US
             : pause > LONGEST_RETRY_US ? LONGEST_RETRY_US
                                        : pause;
-    return rlk_now_us() + pause / 2 + rlk_jitter(k->db, pause / 2);
+    return rlk_now_us() + pause / 2 + rlk_jitter(&k->db->waiting, pause / 2);
 }
 
 /* When the holder's own conditions end the renewing. */
@@ -307,7 +308,7 @@ static void *keep(void *context)
         }
         k->wake_us = wake_us;
         pthread_mutex_unlock(&k->mutex);
-        rlk_wait_until(k->db, wake_us);
+        rlk_wait_until(&k->db->waiting, wake_us);
         pthread_mutex_lock(&k->mutex);
         k->wake_us = 0;
     }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The handle of a lock: opened, and asked for what it knows. How its lock comes to be held is in try.c, what
  * becomes of it then in held.c. */
-#include "internal.h"
+#include "lock/lock.h"
+#include "base/ident.h"
+#include "base/options.h"
+#include "seam/resend.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -31,9 +34,9 @@ void rlk_lock_unlink(rowlock_lock *lock)
 
 static int new_lock(rowlock_db *db, const char *name, const char *owner, rowlock_lock **out)
 {
-    int result = rlk_check_text(db, "lock's name", name, false);
+    int result = rlk_check_text(&db->error, "lock's name", name, false);
     if (result == ROWLOCK_OK && owner)
-        result = rlk_check_text(db, "owner", owner, false);
+        result = rlk_check_text(&db->error, "owner", owner, false);
     if (result != ROWLOCK_OK)
         return result;
     rowlock_lock *lock = rlk_alloc(sizeof *lock);

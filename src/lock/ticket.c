@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The ticket that a lock may have in its queue, given back. How one is taken is in line.c. */
-#include "internal.h"
+#include "lock/lock.h"
+#include "seam/resend.h"
 
 /* A new connection may have given it back already. */
 static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *context)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One try for a lock, or for several at once: what is asked for, and what the answer means. */
-#include "internal.h"
+#include "lock/try.h"
 #include "seam/seam.h"
 
 #include <inttypes.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * What becomes a part of the caller's own transaction. Nothing here is sent twice, for whatever fails may
  * have ended that transaction; and whether it commits is for the caller to know. */
-#include "internal.h"
+#include "base/ident.h"
+#include "base/options.h"
+#include "lock/keeper.h"
+#include "lock/try.h"
 #include "seam/seam.h"
 
 #include <inttypes.h>
@@ -120,7 +123,7 @@ int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire
 {
     rowlock_acquire_options o;
     int result = enter_tx(lock, tx, "acquire in your transaction lock");
-    if (result != ROWLOCK_OK || (result = rlk_take_acquire_options(tx, &o, options)) ||
+    if (result != ROWLOCK_OK || (result = rlk_take_acquire_options(&tx->error, &o, options)) ||
         (result = check_joining(lock, tx, &o)))
         return result;
     rlk_kept_quit(lock);
@@ -206,7 +209,7 @@ int rowlock_fence(rowlock_db *db, const char *resource, int64_t token)
 {
     int result = rlk_enter(db, "fence", NULL);
     if (result != ROWLOCK_OK ||
-        (result = rlk_check_text(db, "resource's name", resource, false)) != ROWLOCK_OK)
+        (result = rlk_check_text(&db->error, "resource's name", resource, false)) != ROWLOCK_OK)
         return result;
     rlk_action(db, "fence", resource);
     if (token < 1)

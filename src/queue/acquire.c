@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * How a lock, or several at once, come to be held: a try (try.c), and between tries a place in line (line.c). */
-#include "internal.h"
+#include "base/options.h"
+#include "lock/keeper.h"
+#include "queue/queue.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -96,7 +98,7 @@ int rowlock_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
     int result = rlk_enter(lock->db, "acquire lock", lock->name);
     rowlock_acquire_options o;
     if (result != ROWLOCK_OK ||
-        (result = rlk_take_acquire_options(lock->db, &o, options)) != ROWLOCK_OK)
+        (result = rlk_take_acquire_options(&lock->db->error, &o, options)) != ROWLOCK_OK)
         return result;
     return rlk_acquire(lock, &o);
 }
@@ -187,7 +189,8 @@ int rowlock_acquire_all(rowlock_lock *const *locks, size_t count,
     rowlock_db *db = locks[0]->db;
     int result = rlk_enter(db, "acquire several locks", NULL);
     rowlock_acquire_options o;
-    if (result != ROWLOCK_OK || (result = rlk_take_acquire_options(db, &o, options)) != ROWLOCK_OK)
+    if (result != ROWLOCK_OK ||
+        (result = rlk_take_acquire_options(&db->error, &o, options)) != ROWLOCK_OK)
         return result;
     if (count > MANY_MAX)
         return rlk_fail(db, ROWLOCK_EINVAL, "%zu locks at once are too many: at most %d", count,

@@ -2,7 +2,7 @@
  * Standing in line: the ticket and its lease, and when to look at the lock again. The table decides who is
  * first; a bell (backend.h, await) says when it may be our turn; and a look from time to time is the truth
  * that needs no bell. */
-#include "internal.h"
+#include "queue/queue.h"
 #include "seam/seam.h"
 
 #include <string.h>
@@ -136,7 +136,7 @@ static int64_t least(int64_t a, int64_t b)
 /* Spread over a quarter to either side, so that those who came together do not look together. */
 static int64_t spread(rowlock_db *db, int64_t pause_us)
 {
-    return pause_us * 3 / 4 + rlk_jitter(db, pause_us / 2);
+    return pause_us * 3 / 4 + rlk_jitter(&db->waiting, pause_us / 2);
 }
 
 static int64_t between(int64_t low, int64_t value, int64_t high)
@@ -166,7 +166,7 @@ static int64_t pause_of(struct line *l, int64_t now_us)
     if (!settling)
         l->settling = 0;
     else if (l->settling < SETTLING_MAX)
-        pause_us = least(pause_us, rlk_pause_retry(l->a->db, &l->settling));
+        pause_us = least(pause_us, rlk_pause_retry(&l->a->db->waiting, &l->settling));
     return spread(l->a->db, pause_us);
 }
 
@@ -195,7 +195,8 @@ static enum rlk_bell await(struct line *l, int64_t until_us)
     enum rlk_bell bell = RLK_DEAF;
     if (!db->up || l->deaf)
         return RLK_DEAF;
-    enum rlk_class class = db->backend->await(db->conn, &call, l->claim, db->wake[0], &bell);
+    enum rlk_class class =
+        db->backend->await(db->conn, &call, l->claim, db->waiting.wake[0], &bell);
     if (class != RLK_DONE) {
         db->up = false;
         l->keep_us = 0;
@@ -205,7 +206,7 @@ static enum rlk_bell await(struct line *l, int64_t until_us)
         l->interrupted = bell == RLK_INTERRUPTED;
         if (l->interrupted)
             return bell;
-        rlk_wait_plain(rlk_pause_retry(db, &l->losses));
+        rlk_wait_plain(rlk_pause_retry(&db->waiting, &l->losses));
         return RLK_SILENT; /* and make it anew now */
     }
     return bell;
@@ -226,7 +227,8 @@ static int pause_in_line(struct line *l)
         l->deaf = true;
         until_us = least(until_us, rlk_now_us() + pause_of(l, rlk_now_us()));
     }
-    if ((bell == RLK_DEAF || bell == RLK_INTERRUPTED) && !rlk_wait_until(l->a->db, until_us))
+    if ((bell == RLK_DEAF || bell == RLK_INTERRUPTED) &&
+        !rlk_wait_until(&l->a->db->waiting, until_us))
         return ROWLOCK_CANCELLED;
     if (l->ahead == 0 || l->claim->unfair)
         return ROWLOCK_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Closing a lock: what is under way for it ends, what it holds goes back. */
-#include "internal.h"
+#include "lock/keeper.h"
+#include "queue/queue.h"
 
 #include <unistd.h>
 

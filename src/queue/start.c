@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Acquiring without blocking the caller: a thread does what rowlock_acquire() does, and tells by a pipe.
  * While it runs, the rowlock_db is the thread's; everybody else is turned away (rlk_is_ours). */
-#include "internal.h"
+#include "base/options.h"
+#include "queue/queue.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -84,7 +85,7 @@ int rowlock_acquire_start(rowlock_lock *lock, const rowlock_acquire_options *opt
     int result = rlk_enter(lock->db, "start to acquire lock", lock->name);
     rowlock_acquire_options o;
     if (result != ROWLOCK_OK ||
-        (result = rlk_take_acquire_options(lock->db, &o, options)) != ROWLOCK_OK)
+        (result = rlk_take_acquire_options(&lock->db->error, &o, options)) != ROWLOCK_OK)
         return result;
     if (lock->db->started)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE,
@@ -141,7 +142,7 @@ void rlk_started_stop(rowlock_db *db)
         return;
     rowlock_cancel(db);
     join(db);
-    rlk_take_cancel(db); /* in case that nothing waited for it any more */
+    rlk_take_cancel(&db->waiting); /* in case that nothing waited for it any more */
 }
 
 void rlk_started_end(rowlock_lock *lock)

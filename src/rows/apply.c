@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a batch wants of one row, or of many in one statement: a statement applies what it can; a second one, if
  * any row was left over, says why. */
-#include "batch.h"
+#include "rows/batch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef RLK_BATCH_H
 #define RLK_BATCH_H
 
-#include "rows.h"
+#include "rows/rows.h"
 
 struct batch {
     rowlock_table *t;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Rows changed on the condition of their versions: what is asked for is checked and sorted, done chunk by chunk,
  * and summed up. */
-#include "batch.h"
+#include "base/options.h"
+#include "rows/batch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -385,7 +386,8 @@ int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t
         changes[i].current = 0;
     }
     if (result != ROWLOCK_OK ||
-        (result = rlk_take_change_options(t->db, &b.options, options)) != ROWLOCK_OK || count == 0)
+        (result = rlk_take_change_options(&t->db->error, &b.options, options)) != ROWLOCK_OK ||
+        count == 0)
         return result;
     if (!changes)
         return rlk_fail(t->db, ROWLOCK_EINVAL, "changes must not be NULL");

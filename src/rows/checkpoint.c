@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * How far a walk has come, in a table of ours. */
-#include "walk.h"
+#include "rows/walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>

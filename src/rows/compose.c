@@ -2,7 +2,7 @@
  * From a template in sql/ and the names of a table to the statement that is sent. What stands in braces is
  * written here; each value becomes a parameter, in the order in which it is met. Values themselves never
  * come near it. */
-#include "rows.h"
+#include "rows/rows.h"
 
 #include <stdatomic.h>
 #include <string.h>

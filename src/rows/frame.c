@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Transactions of ours, and savepoints inside of others. */
-#include "rows.h"
+#include "rows/rows.h"
 
 static enum rlk_class run_frame(rowlock_db *db, struct rlk_call *call, void *context)
 {
@@ -96,7 +96,7 @@ int rlk_framed(rowlock_db *db, int (*work)(void *context), void *context)
     for (;;) {
         result = try_alone(db, work, context);
         bool undone = result == ROWLOCK_CONFLICT || (result == ROWLOCK_ECONN && !db->adopted);
-        int64_t pause_us = undone ? rlk_pause_retry(db, &tries) : 0;
+        int64_t pause_us = undone ? rlk_pause_retry(&db->waiting, &tries) : 0;
         if (undone && rlk_now_us() + pause_us < until_us)
             rlk_wait_plain(pause_us);
         else if (result == ROWLOCK_CONFLICT)

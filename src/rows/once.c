@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Keys that are claimed once; the table is ours. */
-#include "rows.h"
+#include "base/ident.h"
+#include "base/options.h"
+#include "rows/rows.h"
 
 #include <string.h>
 
@@ -138,10 +140,11 @@ int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_optio
     *out = NULL;
     rowlock_once_options o;
     int result = rlk_enter(db, "claim once", NULL);
-    if (result != ROWLOCK_OK || (result = rlk_check_text(db, "key", key, false)) != ROWLOCK_OK)
+    if (result != ROWLOCK_OK ||
+        (result = rlk_check_text(&db->error, "key", key, false)) != ROWLOCK_OK)
         return result;
     rlk_action(db, "claim once", key);
-    if ((result = rlk_take_once_options(db, &o, options)) != ROWLOCK_OK)
+    if ((result = rlk_take_once_options(&db->error, &o, options)) != ROWLOCK_OK)
         return result;
     rowlock_once *once = rlk_alloc(sizeof *once);
     if (!once || !(once->key = rlk_strdup(key))) {
@@ -308,7 +311,7 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
     int result = rlk_enter(db, "list what was done once", NULL);
     struct listing l = {.prefix = prefix ? prefix : "", .each = each, .context = context};
     if (result == ROWLOCK_OK)
-        result = rlk_check_text(db, "prefix", l.prefix, true);
+        result = rlk_check_text(&db->error, "prefix", l.prefix, true);
     do {
         char after[sizeof l.last];
         memcpy(after, l.last, sizeof after); /* what is asked for stays while it is answered */
@@ -326,7 +329,8 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
 int rowlock_once_forget(rowlock_db *db, const char *key)
 {
     int result = rlk_enter(db, "forget key", NULL);
-    if (result != ROWLOCK_OK || (result = rlk_check_text(db, "key", key, false)) != ROWLOCK_OK)
+    if (result != ROWLOCK_OK ||
+        (result = rlk_check_text(&db->error, "key", key, false)) != ROWLOCK_OK)
         return result;
     rlk_action(db, "forget key", key);
     const rowlock_value value = rowlock_text(key);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Many rows as the parameters of one statement: an array literal for each column, or one JSON text; and which
  * values a column can take. */
-#include "rows.h"
+#include "base/ident.h"
+#include "rows/rows.h"
 
 #include <inttypes.h>
 #include <math.h>

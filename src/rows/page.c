@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rows that were read, with their texts in one piece of memory. */
-#include "rows.h"
+#include "rows/rows.h"
 
 #include <string.h>
 

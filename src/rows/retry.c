@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Read, compute, write, and again in a new transaction until it fits. */
-#include "rows.h"
+#include "base/options.h"
+#include "rows/rows.h"
 
 /* Read under a lock, and so after the end of the transaction in question, be it only ending now. */
 static bool proves_undone(rowlock_db *db, struct rlk_witness *w)
@@ -83,8 +84,8 @@ bool rlk_pause_attempt(rowlock_db *db, int attempt, int64_t base_us, int64_t cap
 {
     int64_t now_us = rlk_now_us();
     int64_t range = base_us << (attempt < 20 ? attempt : 20);
-    int64_t pause = 1 + rlk_jitter(db, range < cap_us ? range : cap_us);
-    return rlk_wait_until(db, now_us + pause < until_us ? now_us + pause : until_us);
+    int64_t pause = 1 + rlk_jitter(&db->waiting, range < cap_us ? range : cap_us);
+    return rlk_wait_until(&db->waiting, now_us + pause < until_us ? now_us + pause : until_us);
 }
 
 static int retry(struct retrying *r)
@@ -115,7 +116,7 @@ int rowlock_retry(rowlock_db *db, int (*attempt)(void *context, const rowlock_at
     struct retrying r = {.db = db, .attempt = attempt, .context = context};
     int result = rlk_enter(db, "retry", NULL);
     if (result != ROWLOCK_OK ||
-        (result = rlk_take_retry_options(db, &r.options, options)) != ROWLOCK_OK)
+        (result = rlk_take_retry_options(&db->error, &r.options, options)) != ROWLOCK_OK)
         return result;
     if (!attempt)
         return rlk_fail(db, ROWLOCK_EINVAL, "attempt must not be NULL");

@@ -7,7 +7,7 @@
 #include <rowlock/versions.h>
 
 #include "base/buffer.h"
-#include "internal.h"
+#include "seam/resend.h"
 #include "seam/seam.h"
 
 #define RLK_TABLE_TAG 0x726C7462u /* "rltb" */
@@ -195,6 +195,9 @@ int rlk_frame(rowlock_db *db, enum rlk_frame what);
 /* Begin, work, commit; roll back if the work or the commit fails. What lost against another's
  * transaction is begun again, unless it is inside one. */
 int rlk_framed(rowlock_db *db, int (*work)(void *context), void *context);
+
+/* once.c */
+void rlk_onces_abandon(rowlock_db *db); /* it is being closed */
 
 /* change.c */
 enum rlk_op { RLK_UPDATE, RLK_TOUCH, RLK_EXPECT, RLK_INSERT, RLK_REMOVE };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A table of the caller's: opened, closed, and and read a row at a time. */
-#include "rows.h"
+#include "base/options.h"
+#include "rows/rows.h"
 
 #include <string.h>
 
@@ -256,7 +257,8 @@ int rowlock_table_open(rowlock_db *db, const rowlock_table_options *options, row
     *out = NULL;
     int result = rlk_enter(db, "open table", options ? options->name : NULL);
     rowlock_table_options o;
-    if (result != ROWLOCK_OK || (result = rlk_take_table_options(db, &o, options)) != ROWLOCK_OK ||
+    if (result != ROWLOCK_OK ||
+        (result = rlk_take_table_options(&db->error, &o, options)) != ROWLOCK_OK ||
         (result = check_options(db, &o)) != ROWLOCK_OK)
         return result;
     rowlock_table *t = rlk_alloc(sizeof *t);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A walk through a table: a chunk is read, computed, and written in one transaction with the checkpoint, under
  * the guard of the walk's lock. What met a conflict is done again at the end. */
-#include "walk.h"
+#include "rows/walk.h"
+#include "base/options.h"
 
 #include <string.h>
 
@@ -376,7 +377,7 @@ static void say_progress(struct walk *w, bool aloud)
 static int pause_here(struct walk *w)
 {
     say_progress(w, true);
-    if (rlk_take_cancel(w->db))
+    if (rlk_take_cancel(&w->db->waiting))
         return rlk_fail(w->db, ROWLOCK_CANCELLED, "cancelled; the next walk goes on from here");
     if (rowlock_remaining_ms(w->lock) > w->options.ttl_ms * 2 / 3)
         return ROWLOCK_OK;
@@ -478,7 +479,7 @@ int rowlock_walk(rowlock_table *t, const rowlock_walk_options *options, rowlock_
     struct walk w = {.t = t};
     int result = rlk_enter_table(t, "walk");
     if (result != ROWLOCK_OK ||
-        (result = rlk_take_walk_options(t->db, &w.options, options)) != ROWLOCK_OK)
+        (result = rlk_take_walk_options(&t->db->error, &w.options, options)) != ROWLOCK_OK)
         return result;
     w.db = t->db;
     if (w.db->adopted || w.db->in_tx)

@@ -3,7 +3,7 @@
 #ifndef RLK_WALK_H
 #define RLK_WALK_H
 
-#include "rows.h"
+#include "rows/rows.h"
 
 /* A row that could not be written, as it will be told of when that is sure. */
 struct rlk_failed {

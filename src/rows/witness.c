@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What a commit that got no answer can be told by: the first row that its transaction changed. */
-#include "rows.h"
+#include "rows/rows.h"
 
 void rlk_witness_row(rowlock_table *t, const rowlock_change *change)
 {

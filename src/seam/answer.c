@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Is what a database answered what the step asks for? One place says what fits, for all drivers. */
-#include <string.h>
-
 #include "seam/backend.h"
+
+#include <string.h>
 
 enum { PERMITS_LEAST = -1 };
 static const int64_t MOST_US = INT64_C(1) << 61; /* sums and differences of these do not overflow */

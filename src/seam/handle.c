@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Who may use a rowlock_db: the process that opened it, and a started acquire while that runs. */
-#include "internal.h"
+#include "base/error.h"
+#include "seam/db.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -36,13 +36,16 @@ void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
         rlk_error_copy(err, &db->error);
 }
 
-/* write() to a pipe is safe in signal handlers and threads; a full pipe is as good as one more byte. */
 void rowlock_cancel(rowlock_db *db)
 {
     if (!db || db->tag != RLK_DB_TAG || db->pid != getpid()) /* a child shares the pipe */
         return;
-    int saved = errno;
-    ssize_t ignored = write(db->wake[1], "", 1);
-    (void)ignored;
-    errno = saved;
+    rlk_wake(&db->waiting);
+}
+
+/* The handle's random number and a count: no two attempts of it are equal, and those of two handles
+ * only by a chance of one in 2^63. The odd factor (2^64 over the golden ratio) spreads the counts. */
+int64_t rlk_next_attempt(rowlock_db *db)
+{
+    return (int64_t)((db->seed + ++db->attempts * 0x9E3779B97F4A7C15u) >> 1);
 }

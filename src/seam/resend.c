@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * One step across the seam and back, with all that goes around it: connect, look at the tables, send
  * again what lost a race or an answer. What the step's answer means is for the rooms above. */
-#include "internal.h"
+#include "seam/resend.h"
+#include "base/error.h"
 #include "seam/seam.h"
+#include "seam/statements.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -303,10 +305,10 @@ static int64_t pause_to_resend(rowlock_db *db, const struct rlk_step_call *step,
 {
     int64_t now_us = rlk_now_us();
     int64_t left_us = until_us - now_us;
-    int64_t pause_us = rlk_pause_retry(db, tries);
+    int64_t pause_us = rlk_pause_retry(&db->waiting, tries);
     bool patient = db->away_us && is_patient(db, step);
     if (patient && now_us - db->away_us > db->reconnect_us)
-        pause_us = rlk_pause_away(db);
+        pause_us = rlk_pause_away(&db->waiting);
     if (patient && pause_us >= left_us)
         pause_us = left_us - 1;
     return pause_us > 0 && pause_us < left_us ? pause_us : 0;
@@ -359,7 +361,7 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
             return give_up(db, step, class, &call);
         if (!step->heeds_cancel)
             rlk_wait_plain(pause);
-        else if (!rlk_wait_until(db, rlk_now_us() + pause))
+        else if (!rlk_wait_until(&db->waiting, rlk_now_us() + pause))
             return step->was_uncertain ? give_up(db, step, class, &call) : ROWLOCK_CANCELLED;
     }
 }

@@ -6,7 +6,7 @@
 #ifndef RLK_SEAM_H
 #define RLK_SEAM_H
 
-#include "internal.h"
+#include "seam/db.h"
 
 /* One sending of a step. */
 struct rlk_sending {

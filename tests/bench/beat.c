@@ -4,7 +4,7 @@
  * it sends it (src/lock/keeper.c). For this, unlike ours.c, it looks inside.
  */
 #include "bench.h"
-#include "internal.h"
+#include "seam/resend.h"
 #include "seam/seam.h"
 
 #include <stdlib.h>

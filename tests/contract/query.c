@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "fail_alloc.h"
-#include "internal.h"
 #include "seam/seam.h"
 
 enum { COLUMNS = 7, CELLS_MAX = 10, LONG = 1024 * 1024, MANY_TEXTS = 100, DEADLINE_MS = 10000 };

@@ -4,7 +4,7 @@
  */
 #include "loss.h"
 
-#include "internal.h"
+#include "lock/lock.h"
 #include "quick.h"
 
 /* Between two looks. Many look at the same time, and what they watch shall not be late for that. */

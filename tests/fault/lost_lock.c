@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "lock/lock.h"
 #include "quick.h"
 
 /* A handle whose other one is straight to the server. */

@@ -3,7 +3,8 @@
  * Which bytes are UTF-8, beside a decoder that is slow and simple; and what is left of a text that is cut.
  */
 #include "fuzz.h"
-#include "internal.h"
+#include "base/ident.h"
+#include "seam/backend.h"
 
 static size_t length_of(unsigned char first)
 {

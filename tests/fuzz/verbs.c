@@ -3,7 +3,7 @@
 #include "verbs.h"
 
 #include "fake.h"
-#include "internal.h"
+#include "seam/resend.h"
 #include "seam/seam.h"
 #include "tap.h"
 

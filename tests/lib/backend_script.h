@@ -8,7 +8,11 @@
 #ifndef BACKEND_SCRIPT_H
 #define BACKEND_SCRIPT_H
 
-#include "internal.h"
+#include <rowlock/versions.h>
+
+#include "db/db.h"
+#include "lock/lock.h"
+#include "seam/resend.h"
 #include "seam/seam.h"
 
 enum script_op {

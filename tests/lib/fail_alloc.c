@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "internal.h"
+#include "base/base.h"
 
 static atomic_int asked, live, failing;
 

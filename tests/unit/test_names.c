@@ -3,6 +3,7 @@
  * What may be a name, how texts are copied and cut, and what things are called. No database is
  * asked.
  */
+#include "base/ident.h"
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"

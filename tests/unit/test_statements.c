@@ -4,7 +4,7 @@
  * ours, and nothing else changed. What the statements do is in the contract tests.
  */
 #include "fail_alloc.h"
-#include "internal.h"
+#include "seam/statements.h"
 #include "tap.h"
 
 #include <ctype.h>

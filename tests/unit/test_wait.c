@@ -127,7 +127,7 @@ static void test_retry_pauses(void)
     for (int round = 0; round < 1000; round++) {
         int tries = 0;
         for (int64_t range = 1000; range <= 1024000; range *= 2) {
-            int64_t pause = rlk_pause_retry(db, &tries);
+            int64_t pause = rlk_pause_retry(&db->waiting, &tries);
             above = above && pause >= 1;
             below = below && pause <= (range > 64000 ? 64000 : range);
             sum += pause;
@@ -146,7 +146,7 @@ static void test_pauses_differ(void)
     rowlock_db *other = script_open(NULL);
     for (int i = 0; i < 100; i++) {
         int tries = 9, others = 9;
-        same += rlk_pause_retry(db, &tries) == rlk_pause_retry(other, &others);
+        same += rlk_pause_retry(&db->waiting, &tries) == rlk_pause_retry(&other->waiting, &others);
     }
     tap_ok(same < 10, "two handles do not pause alike");
     rowlock_db_close(other);
@@ -157,7 +157,8 @@ static void test_millions_of_tries(void)
 {
     int tries = 0x7ffffff0;
     begin();
-    tap_ok(rlk_pause_retry(db, &tries) <= 64000, "after very many resendings pauses stay short");
+    tap_ok(rlk_pause_retry(&db->waiting, &tries) <= 64000,
+           "after very many resendings pauses stay short");
     end();
 }
 

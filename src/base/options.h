@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Copy and check what the caller asks for. What is wrong with it becomes the error, whose code is returned. */
+#ifndef RLK_OPTIONS_H
+#define RLK_OPTIONS_H
+
+#include <rowlock/versions.h>
+#include <stddef.h>
+
+/* A sweep ends then, even if a server always says that more is left. */
+#define RLK_SWEEP_US INT64_C(3600000000)
+
+int rlk_take_db_options(rowlock_error *error, rowlock_db_options *out,
+                        const rowlock_db_options *theirs);
+int rlk_take_acquire_options(rowlock_error *error, rowlock_acquire_options *out,
+                             const rowlock_acquire_options *theirs);
+int rlk_take_sweep_options(rowlock_error *error, rowlock_sweep_options *out,
+                           const rowlock_sweep_options *theirs);
+int rlk_take_table_options(rowlock_error *error, rowlock_table_options *out,
+                           const rowlock_table_options *theirs);
+int rlk_take_change_options(rowlock_error *error, rowlock_change_options *out,
+                            const rowlock_change_options *theirs);
+int rlk_take_retry_options(rowlock_error *error, rowlock_retry_options *out,
+                           const rowlock_retry_options *theirs);
+int rlk_take_walk_options(rowlock_error *error, rowlock_walk_options *out,
+                          const rowlock_walk_options *theirs);
+int rlk_take_once_options(rowlock_error *error, rowlock_once_options *out,
+                          const rowlock_once_options *theirs);
+int rlk_check_ttl(rowlock_error *error, int64_t ttl_ms);
+int rlk_check_permits(rowlock_error *error, int32_t permits);
+/* Fill a caller's struct, which begins with its size, as far as it reaches. */
+void rlk_give_struct(void *theirs, const void *ours, size_t our_size);
+
+#endif

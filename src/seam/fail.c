@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * The error of a rowlock_db, and how a driver's answer becomes one. */
+#include "base/error.h"
+#include "seam/db.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Control characters become blanks, and blanks in a row one. */
+static void one_line(char *text)
+{
+    char *out = text;
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        bool blank = *c <= ' ' || *c == 0x7F;
+        if (!blank)
+            *out++ = (char)*c;
+        else if (out > text && out[-1] != ' ')
+            *out++ = ' ';
+    }
+    while (out > text && out[-1] == ' ')
+        out--;
+    *out = '\0';
+}
+
+void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text)
+{
+    call->native = native;
+    rlk_copy_text(call->sqlstate, sizeof call->sqlstate, sqlstate ? sqlstate : "",
+                  sqlstate ? strlen(sqlstate) : 0);
+    rlk_copy_text(call->text, sizeof call->text, text ? text : "", text ? strlen(text) : 0);
+    one_line(call->text);
+}
+
+void rlk_action(rowlock_db *db, const char *verb, const char *name)
+{
+    rlk_error_begin(&db->error, verb, name);
+}
+
+int rlk_fail(rowlock_db *db, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    rlk_error_vset(&db->error, code, format, args);
+    va_end(args);
+    return code;
+}
+
+/* What each class means to the caller when nothing more is tried, and what to do about it. */
+struct meaning {
+    enum rlk_class class;
+    int code;
+    bool retryable;
+    const char *advice;
+};
+static const struct meaning meanings[] = {
+    {RLK_CONTENTION, ROWLOCK_ESERVER, true, "; others kept it busy all the time: try again"},
+    {RLK_UNSENT, ROWLOCK_ECONN, true, ""},
+    {RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN, true,
+     "; the answer was lost, so it may or may not have been done"},
+    {RLK_READONLY, ROWLOCK_EREADONLY, true, "; this needs a database that can be written to"},
+    {RLK_SCHEMA, ROWLOCK_ESCHEMA, false,
+     "; run `rowlock install`, or have a DBA run what `rowlock install --print` prints"},
+    {RLK_MISFIT, ROWLOCK_EUNCERTAIN, false, "; what was asked for may or may not have been done"},
+    {RLK_DENIED, ROWLOCK_EDENIED, false, ""},
+    {RLK_INVALID, ROWLOCK_EINVAL, false, ""},
+    {RLK_UNSUPPORTED, ROWLOCK_EUNSUPPORTED, false, ""},
+    {RLK_IN_TX, ROWLOCK_EMISUSE, false,
+     "the connection is inside a transaction of yours, or has autocommit off; end it first"},
+    {RLK_NO_TX, ROWLOCK_EMISUSE, false,
+     "this is worth something only as a part of a transaction of yours; begin one first"},
+    {RLK_NOMEM, ROWLOCK_ENOMEM, true, "out of memory"},
+    {RLK_VIOLATION, ROWLOCK_VIOLATION, false, ""},
+    {RLK_REFUSED, ROWLOCK_ESERVER, false, ""},
+};
+
+/* Where it was a part of the caller's transaction. What is lost with the connection is not uncertain:
+ * nothing of an uncommitted transaction stays. */
+static const struct meaning meanings_inside[] = {
+    {RLK_CONTENTION, ROWLOCK_CONFLICT, false, "; roll back and run your transaction again"},
+    {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; roll your transaction back"},
+    {RLK_UNSENT, ROWLOCK_ECONN, false, "; close the connection: your transaction went with it"},
+    {RLK_UNCERTAIN, ROWLOCK_ECONN, false, "; close the connection: your transaction went with it"},
+};
+
+/* Where the transaction is ours: the same, but nobody else has to do anything about it. */
+static const struct meaning meanings_framed[] = {
+    {RLK_CONTENTION, ROWLOCK_CONFLICT, true, "; others kept it busy all the time: try again"},
+    {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; nothing was done"},
+    {RLK_UNSENT, ROWLOCK_ECONN, true, "; nothing was done"},
+    {RLK_UNCERTAIN, ROWLOCK_ECONN, true, "; nothing was done"},
+};
+
+/* A lost race says who was in the way. A time limit does not: perhaps there was only much to do. */
+static const char *advice_of(const struct meaning *m, const struct rlk_call *call)
+{
+    if (m->class == RLK_CONTENTION && m->retryable && call->late)
+        return "; it took longer than the time limit of a statement: others kept it busy, or it "
+               "was too much at once";
+    return m->advice;
+}
+
+static const struct meaning *find_meaning(const struct meaning *table, size_t count,
+                                          enum rlk_class class)
+{
+    for (size_t i = 0; i < count; i++)
+        if (table[i].class == class)
+            return &table[i];
+    return NULL;
+}
+
+int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *call)
+{
+    const struct meaning *m = NULL;
+    if (call->inside && db->framed)
+        m = find_meaning(meanings_framed, sizeof meanings_framed / sizeof *m, class);
+    else if (call->inside)
+        m = find_meaning(meanings_inside, sizeof meanings_inside / sizeof *m, class);
+    if (!m)
+        m = find_meaning(meanings, sizeof meanings / sizeof *m, class);
+    if (!m)
+        return rlk_fail(db, ROWLOCK_ESERVER, "%s", call->text);
+    const char *text = class == RLK_NOMEM ? "" : call->text; /* the advice says the same */
+    const char *advice = advice_of(m, call);
+    bool apart = *text && *advice && *advice != ';';
+    rlk_fail(db, m->code, "%s%s%s", text, apart ? "; " : "", advice);
+    db->error.native = call->native;
+    memcpy(db->error.sqlstate, call->sqlstate, sizeof call->sqlstate);
+    db->error.constraint = (int)call->constraint;
+    db->error.retryable = m->retryable;
+    bool must_end = m->code == ROWLOCK_ECONN || class == RLK_MISFIT;
+    db->error.transaction_over = call->tx_over || (call->inside && must_end);
+    return m->code;
+}
