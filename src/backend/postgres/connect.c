@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT
+ * From a URL, or the caller's connection, to a session that we know. */
+#include "driver.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { OLDEST_SERVER = 120000 };
+
+/* ---- the first statement */
+
+/* The server's version, whether the session is ours alone, and if so its name and settings. The
+ * session is ours where the process is the one that libpq knows: a pooler gives out a key of its
+ * own. A pooler may also lend a session for as long as we stay. That cannot be seen, so the URL
+ * says it. No operator here or in sql/ is left to search_path: what pg_catalog does not have for
+ * exactly these types, somebody else's schema may. */
+static const char HELLO[] =
+    "/* rowlock:hello */ SELECT pg_catalog.current_setting('server_version_num'),"
+    " h.ours, pg_catalog.current_setting('transaction_read_only')::boolean,"
+    " (SELECT pid::text || ' ' || pg_catalog.date_part('epoch', backend_start)::text"
+    " FROM pg_catalog.pg_stat_activity WHERE h.ours AND pid = pg_catalog.pg_backend_pid()),"
+    " CASE WHEN h.ours THEN"
+    " pg_catalog.set_config('default_transaction_isolation', 'read committed', false) ||"
+    " pg_catalog.set_config('statement_timeout', $2::text, false) ||"
+    " pg_catalog.set_config('lock_timeout', $3::text, false) END"
+    " FROM (SELECT pg_catalog.pg_backend_pid() = $1::int OR $4::boolean AS ours OFFSET 0) h";
+
+/* A pid alone may be another's by now. A pooler in session mode may have given the session back to
+ * us. Then its last statement is over. What waits for a standby is committed already, and would
+ * become visible although no standby has it. */
+static const char END_SESSION[] =
+    "/* rowlock:hello */ SELECT pg_catalog.pg_terminate_backend(pid)"
+    " FROM pg_catalog.pg_stat_activity"
+    " WHERE usename = current_user AND wait_event IS DISTINCT FROM 'SyncRep'"
+    " AND pid <> pg_catalog.pg_backend_pid() AND pid::text || ' ' || pg_catalog.date_part('epoch', "
+    "backend_start)::text = $1::text";
+
+/* What the server says of itself, for read_hello(). */
+struct greeting {
+    int version; /* 0: nothing that we understand */
+    bool ours, read_only;
+    struct rlk_hello *hello;
+};
+
+static int read_hello(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { VERSION, OURS, READ_ONLY, SESSION };
+    struct greeting *g = context;
+    if (!rlk_cells_fit("tbbTT", cells, count))
+        return 1;
+    g->version = (int)strtol(cells[VERSION].text, NULL, 10);
+    g->ours = cells[OURS].number != 0;
+    g->read_only = cells[READ_ONLY].number != 0;
+    if (cells[SESSION].kind != ROWLOCK_NULL)
+        rlk_copy_text(g->hello->session, sizeof g->hello->session, cells[SESSION].text,
+                      cells[SESSION].length);
+    return 1;
+}
+
+static enum rlk_class greet(struct pg *p, struct rlk_call *call, const struct rlk_target *target,
+                            bool to_write, struct rlk_hello *hello)
+{
+    int64_t timeout_ms = target ? target->timeout_ms : 0;
+    const rowlock_value values[] = {rowlock_int(p->adopted ? 0 : PQbackendPID(p->conn)),
+                                    rowlock_int(timeout_ms), rowlock_int(timeout_ms / 2 + 1),
+                                    rowlock_bool(target && target->session_is_ours)};
+    struct greeting told = {.hello = hello};
+    p->direct = false;
+    struct rlk_query query = {
+        .sql = HELLO, .values = values, .count = 4, .each = read_hello, .context = &told};
+    enum rlk_class class = pg_run(p, call, &query);
+    if (class != RLK_DONE)
+        return class;
+    p->direct = !p->adopted && told.ours;
+    p->whole = !p->direct;
+    if (told.version < OLDEST_SERVER) {
+        rlk_diag_set(call, 0, NULL,
+                     told.version > 0 ? "the server is older than PostgreSQL 12"
+                                      : "the server did not say what it is; is this PostgreSQL?");
+        return RLK_UNSUPPORTED;
+    }
+    if (to_write && told.read_only) {
+        rlk_diag_set(call, 0, "25006", "the server is a standby, or set to be read-only");
+        return RLK_READONLY;
+    }
+    return RLK_DONE;
+}
+
+/* A session that we are not allowed to end is no obstacle. */
+static enum rlk_class end_session(struct pg *p, struct rlk_call *call, const char *session)
+{
+    const rowlock_value name = rowlock_text(session);
+    struct rlk_query query = {.sql = END_SESSION, .values = &name, .count = 1};
+    enum rlk_class class = session[0] ? pg_run(p, call, &query) : RLK_DONE;
+    return class == RLK_UNCERTAIN ? class : RLK_DONE;
+}
+
+/* ---- logging in */
+
+static void be_silent(void *context, const char *message)
+{
+    (void)context;
+    (void)message;
+}
+
+/* libpq gives the SQLSTATE of a refused login in its verbose text only: "FATAL:  28P01: no such
+ * role", with the place in the server's source on the next line. */
+static enum rlk_class fail_login(struct pg *p, struct rlk_call *call)
+{
+    enum rlk_class class = pg_fail_connection(p, call, RLK_UNSENT);
+    char state[6] = "", text[sizeof call->text];
+    if (PQconnectionNeedsPassword(p->conn))
+        return RLK_DENIED;
+    const char *message = PQerrorMessage(p->conn);
+    const char *at = strstr(message, ":  ");
+    if (!at || sscanf(at, ":  %5[0-9A-Z]:", state) != 1 || strlen(state) != 5)
+        return class;
+    snprintf(text, sizeof text, "%.*s%s", (int)(at + 3 - message), message, at + 3 + 7);
+    text[strcspn(text, "\n")] = '\0';
+    rlk_diag_set(call, 0, state, text);
+    class = pg_class_of(state);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
+}
+
+/* Is there an answer, other than an error, and does the server listen on? libpq has one result for
+ * a server that goes away and for an answer that libpq refuses: no TLS, a certificate. */
+static bool has_answered(const struct pg *p)
+{
+    struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLRDHUP};
+    char first = 'E';
+    return recv(fd.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first != 'E' &&
+           poll(&fd, 1, 0) == 0;
+}
+
+/* What comes after the server's version is not about the login: target_session_attrs. */
+static enum rlk_class log_in(struct pg *p, struct rlk_call *call)
+{
+    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+    bool answered = false;
+    while (PQstatus(p->conn) != CONNECTION_BAD && next != PGRES_POLLING_OK &&
+           next != PGRES_POLLING_FAILED) {
+        if (!pg_wait_socket(p, call, next == PGRES_POLLING_READING ? POLLIN : POLLOUT)) {
+            rlk_diag_set(call, 0, NULL, "the server did not let us in before the connect timeout");
+            return RLK_UNSENT;
+        }
+        answered = has_answered(p);
+        next = PQconnectPoll(p->conn);
+    }
+    if (PQstatus(p->conn) == CONNECTION_OK)
+        return RLK_DONE;
+    enum rlk_class class = fail_login(p, call);
+    bool refused = answered && !PQparameterStatus(p->conn, "server_version");
+    return class == RLK_UNSENT && !call->sqlstate[0] && refused ? RLK_UNSUPPORTED : class;
+}
+
+/* ---- the URL */
+
+/* The option by its name, or the end of the list. */
+static const PQconninfoOption *find(const PQconninfoOption *options, const char *keyword)
+{
+    while (options->keyword && strcmp(options->keyword, keyword) != 0)
+        options++;
+    return options;
+}
+
+/* Ports are a list where hosts are. An item may be empty. */
+static bool is_port_list(const char *text)
+{
+    for (long port = 1; *text; text += *text == ',') {
+        if (*text != ',')
+            port = strtol(text, (char **)&text, 10);
+        if (port < 1 || port > 65535 || (*text && *text != ','))
+            return false;
+    }
+    return true;
+}
+
+/* The first parameter that libpq does not know. What could be a part of a password is not named:
+ * behind a password with a question mark in it an @ follows. ssl is an alias, for JDBC's sake. */
+static bool find_unknown(const char *url, char name[40])
+{
+    const char *at = strchr(url, '?');
+    PQconninfoOption *known = at && !strchr(at, '@') ? PQconndefaults() : NULL;
+    bool found = false;
+    while (known && at && *at && !found) {
+        size_t length = strspn(++at, "abcdefghijklmnopqrstuvwxyz_");
+        if (length == 0 || length >= 40 || at[length] != '=')
+            break;
+        snprintf(name, 40, "%.*s", (int)length, at);
+        found = !find(known, name)->keyword && strcmp(name, "ssl") != 0;
+        at = strchr(at, '&');
+    }
+    PQconninfoFree(known);
+    return found;
+}
+
+/* libpq's own words about a URL that it cannot read quote it, password and all. */
+static enum rlk_class fail_url(struct rlk_call *call, const char *url)
+{
+    char name[40], text[100];
+    if (find_unknown(url, name)) {
+        snprintf(text, sizeof text, "the URL has a parameter that libpq does not know: %s", name);
+        rlk_diag_set(call, 0, NULL, text);
+        return RLK_INVALID;
+    }
+    rlk_diag_set(
+        call, 0, NULL,
+        "the URL cannot be read: look at its port, parameters and % escapes; within a name or "
+        "a password write / as %2F, @ as %40, : as %3A, % as %25");
+    return RLK_INVALID;
+}
+
+/* The caller frees *out, also after a failure. */
+static enum rlk_class read_url(struct rlk_call *call, const char *url, PQconninfoOption **out)
+{
+    char *theirs = NULL;
+    *out = PQconninfoParse(url, &theirs);
+    bool no_memory = !*out && (!theirs || strstr(theirs, "out of memory"));
+    const char *ports = *out ? find(*out, "port")->val : NULL;
+    PQfreemem(theirs);
+    if (no_memory)
+        return RLK_NOMEM;
+    return *out && (!ports || is_port_list(ports)) ? RLK_DONE : fail_url(call, url);
+}
+
+/* ---- the servers that the URL names */
+
+/* One of them. Left to itself, libpq would give all the time there is to the first that hangs. What
+ * is NULL or empty has libpq's default. */
+struct place {
+    const char *host, *hostaddr, *port;
+    bool to_write; /* one that takes no writes is the wrong one */
+};
+
+static const char *setting(const PQconninfoOption *option, const struct place *place,
+                           const char *app_name)
+{
+    const char *key = option->keyword;
+    if (strcmp(key, "host") == 0)
+        return place->host;
+    if (strcmp(key, "hostaddr") == 0)
+        return place->hostaddr;
+    if (strcmp(key, "port") == 0)
+        return place->port;
+    if (strcmp(key, "target_session_attrs") == 0 && place->to_write)
+        return NULL;
+    if (strcmp(key, "fallback_application_name") == 0 && !option->val)
+        return app_name;
+    return strcmp(key, "client_encoding") == 0 ? "UTF8" : option->val;
+}
+
+/* The ping tells a setting that libpq refuses from a server that it cannot reach. */
+static enum rlk_class start_login(struct pg *p, struct rlk_call *call,
+                                  const PQconninfoOption *options, const struct place *place,
+                                  const char *app_name)
+{
+    size_t count = (size_t)(find(options, "") - options);
+    const char **keys = rlk_alloc(2 * (count + 2) * sizeof *keys);
+    if (!keys)
+        return RLK_NOMEM;
+    const char **values = keys + count + 2;
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = options[i].keyword;
+        values[i] = setting(&options[i], place, app_name);
+    }
+    p->conn = PQconnectStartParams(keys, values, 0);
+    keys[count] = "connect_timeout";
+    values[count] = "2";
+    bool refused = p->conn && PQstatus(p->conn) == CONNECTION_BAD &&
+                   PQpingParams(keys, values, 0) == PQPING_NO_ATTEMPT;
+    rlk_free(keys);
+    return refused || !p->conn ? pg_fail_connection(p, call, RLK_INVALID) : RLK_DONE;
+}
+
+static enum rlk_class open_place(struct pg *p, struct rlk_call *call,
+                                 const PQconninfoOption *options, const struct place *place,
+                                 const struct rlk_target *target, struct rlk_hello *hello)
+{
+    enum rlk_class class = start_login(p, call, options, place, target->app_name);
+    if (class != RLK_DONE)
+        return class;
+    PQsetNoticeProcessor(p->conn, be_silent, NULL);
+    PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
+    if (PQstatus(p->conn) == CONNECTION_BAD && PQsocket(p->conn) < 0)
+        return pg_fail_connection(p, call, RLK_UNSENT);
+    class = log_in(p, call);
+    if (class != RLK_DONE)
+        return class;
+    PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
+    PQsetnonblocking(p->conn, 1);
+    class = greet(p, call, target, place->to_write, hello);
+    return class == RLK_DONE ? end_session(p, call, target->lingering) : class;
+}
+
+static size_t items_of(const char *list)
+{
+    size_t count = list ? 1 : 0;
+    for (; list && *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+/* Lists that do not fit each other are left to libpq, which says so. */
+static size_t count_places(const struct place *all)
+{
+    size_t count = items_of(all->host ? all->host : all->hostaddr), ports = items_of(all->port);
+    bool fits = !all->host || !all->hostaddr || items_of(all->hostaddr) == count;
+    return count > 1 && fits && (ports < 2 || ports == count) ? count : 1;
+}
+
+static enum rlk_class none_will_do(struct rlk_call *call, size_t count, bool read_only)
+{
+    char text[sizeof call->text + 80];
+    char state[sizeof call->sqlstate];
+    memcpy(state, call->sqlstate, sizeof state);
+    snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", count,
+             read_only ? "takes writes" : "can be reached", call->text);
+    rlk_diag_set(call, 0, state, text);
+    return read_only ? RLK_READONLY : RLK_UNSENT;
+}
+
+void pg_close(void *conn, bool in_child)
+{
+    struct pg *p = conn;
+    rlk_free(p->cells);
+    p->cells = NULL;
+    if (!p->conn || p->adopted)
+        return;
+    /* PQfinish says goodbye to the server. A forked child closes its copy of the socket before, so
+     * that it does not end the parent's session. */
+    if (in_child && PQsocket(p->conn) >= 0)
+        close(PQsocket(p->conn));
+    PQfinish(p->conn);
+    p->conn = NULL;
+}
+
+/* Of several servers, one that cannot be reached or takes no writes is passed over. Any other
+ * failure ends the search, so that its reason is seen. */
+static enum rlk_class open_any(struct pg *p, struct rlk_call *call, PQconninfoOption *options,
+                               const struct rlk_target *target, struct rlk_hello *hello)
+{
+    char *hosts = find(options, "host")->val;
+    char *addresses = find(options, "hostaddr")->val;
+    char *ports = find(options, "port")->val;
+    const char *attrs = find(options, "target_session_attrs")->val;
+    struct place place = {hosts, addresses, ports, false};
+    size_t count = count_places(&place);
+    bool many_ports = items_of(ports) > 1;
+    hello->several = count > 1;
+    if (!hello->several)
+        return open_place(p, call, options, &place, target, hello);
+    place.to_write = !attrs || strcmp(attrs, "read-write") == 0;
+    int64_t deadline_us = call->deadline_us;
+    bool read_only = false;
+    for (size_t left = count; left > 0; left--) {
+        pg_close(p, false);
+        place.host = strsep(&hosts, ",");
+        place.hostaddr = strsep(&addresses, ",");
+        if (many_ports)
+            place.port = strsep(&ports, ",");
+        int64_t now_us = rlk_now_us();
+        call->deadline_us = now_us + (deadline_us - now_us) / (int64_t)left;
+        enum rlk_class class = open_place(p, call, options, &place, target, hello);
+        if (class != RLK_UNSENT && class != RLK_UNCERTAIN && class != RLK_READONLY)
+            return class;
+        read_only = read_only || class == RLK_READONLY;
+    }
+    return none_will_do(call, count, read_only);
+}
+
+enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
+                       const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    struct pg *p = conn;
+    PQconninfoOption *options = NULL;
+    p->texts = texts;
+    enum rlk_class class = read_url(call, target->url, &options);
+    if (class == RLK_DONE)
+        class = open_any(p, call, options, target, hello);
+    PQconninfoFree(options);
+    snprintf(hello->schema, sizeof hello->schema, "public");
+    return class;
+}
+
+enum rlk_class pg_adopt(void *conn, struct rlk_call *call, void *vendor,
+                        const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    struct pg *p = conn;
+    p->conn = vendor;
+    p->texts = texts;
+    p->adopted = true;
+    snprintf(hello->schema, sizeof hello->schema, "public");
+    enum rlk_class class = pg_check_usable(p, call);
+    return class == RLK_DONE ? greet(p, call, NULL, false, hello) : class;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * What a failure of libpq or of the server means. */
+#include "driver.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* By SQLSTATE, or by its first characters. The first entry that fits counts. */
+static const struct {
+    const char *state;
+    enum rlk_class class;
+} classes[] = {
+    {"40", RLK_CONTENTION}, /* serialization failure, deadlock: rolled back */
+    {"55P03", RLK_CONTENTION}, /* lock_timeout */
+    {"57014", RLK_CONTENTION}, /* statement_timeout or a cancel: rolled back */
+    {"23505", RLK_CONTENTION}, /* two inserted at once, which no step of ours lets happen alone */
+    {"42P07", RLK_CONTENTION}, /* the same table created */
+    {"42710", RLK_CONTENTION}, /* and its type */
+    {"55006", RLK_CONTENTION}, /* object in use */
+    {"53300", RLK_UNSENT}, /* too many connections, at connect */
+    {"57P03", RLK_UNSENT}, /* starting up or shutting down, at connect */
+    {"57P", RLK_UNCERTAIN}, /* the server ends the session */
+    {"25P03", RLK_UNCERTAIN}, /* the transaction was idle for too long: the session ends */
+    {"25P04", RLK_UNCERTAIN}, /* the transaction took too long: the session ends */
+    {"08", RLK_UNCERTAIN}, /* a pooler lost its server */
+    {"25006", RLK_READONLY}, /* a standby, or default_transaction_read_only */
+    {"53", RLK_READONLY}, /* disk full, out of memory at the server */
+    {"42P01", RLK_SCHEMA}, /* no such table */
+    {"42883", RLK_SCHEMA}, /* no such function */
+    {"42703", RLK_SCHEMA}, /* no such column */
+    {"42P10", RLK_SCHEMA}, /* no such unique key */
+    {"3F000", RLK_SCHEMA}, /* no such schema */
+    {"42501", RLK_DENIED}, /* no privilege */
+    {"28", RLK_DENIED}, /* wrong password, no such role, pg_hba.conf */
+    {"3D000", RLK_INVALID}, /* no such database */
+    {"22", RLK_INVALID}, /* a value that the database cannot take */
+    {"23514", RLK_INVALID}, /* a CHECK of ours */
+    {"0A000", RLK_UNSUPPORTED},
+};
+
+static const struct {
+    const char *state;
+    enum rowlock_constraint constraint;
+} violations[] = {
+    {"23502", ROWLOCK_CONSTRAINT_NOT_NULL},    {"23503", ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {"23001", ROWLOCK_CONSTRAINT_FOREIGN_KEY}, /* ON DELETE RESTRICT */
+    {"23505", ROWLOCK_CONSTRAINT_UNIQUE},      {"23P01", ROWLOCK_CONSTRAINT_UNIQUE}, /* EXCLUDE */
+    {"23514", ROWLOCK_CONSTRAINT_CHECK}, /* also a row without a partition */
+    {"44000", ROWLOCK_CONSTRAINT_CHECK}, /* of a view */
+    {"23", ROWLOCK_CONSTRAINT_NONE},           {"22", ROWLOCK_CONSTRAINT_VALUE},
+};
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static bool begins(const char *state, const char *with)
+{
+    return strncmp(state, with, strlen(with)) == 0;
+}
+
+/* The details of these name a key and its values. Those of other violations tell the whole row,
+ * which does not belong into a log. */
+static bool names_key(const char *state)
+{
+    return begins(state, "23503") || begins(state, "23505") || begins(state, "23P01");
+}
+
+enum rlk_class pg_class_of(const char *sqlstate)
+{
+    for (size_t i = 0; i < COUNT(classes); i++)
+        if (begins(sqlstate, classes[i].state))
+            return classes[i].class;
+    return RLK_REFUSED;
+}
+
+enum rlk_class pg_fail_connection(struct pg *p, struct rlk_call *call, enum rlk_class class)
+{
+    rlk_diag_set(call, 0, NULL, p->conn ? PQerrorMessage(p->conn) : "out of memory");
+    return p->conn ? class : RLK_NOMEM;
+}
+
+/* An error without a SQLSTATE is libpq's own: the connection broke. */
+enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+    char both[2 * sizeof call->text];
+    if (text && detail && state && names_key(state)) {
+        snprintf(both, sizeof both, "%s: %s", text, detail);
+        text = both;
+    }
+    rlk_diag_set(call, 0, state, text ? text : PQresultErrorMessage(result));
+    call->late = begins(call->sqlstate, "57014");
+    return state ? pg_class_of(state) : RLK_UNCERTAIN;
+}
+
+/* Some of what the server says has another meaning where the tables are not ours. 08P01 with this
+ * text is a wrong number of values. Poolers use 08P01 for other things. */
+enum rlk_class pg_class_of_theirs(struct rlk_call *call, enum rlk_class class)
+{
+    const char *state = call->sqlstate;
+    if (class == RLK_DONE || !state[0])
+        return class;
+    for (size_t i = 0; i < COUNT(violations); i++)
+        if (begins(state, violations[i].state)) {
+            call->constraint = violations[i].constraint;
+            return RLK_VIOLATION;
+        }
+    bool unknown_name = (begins(state, "42") && !begins(state, "42501")) || begins(state, "3F000");
+    bool misfit = begins(state, "08P01") && begins(call->text, "bind message");
+    return unknown_name || misfit ? RLK_INVALID : class;
+}

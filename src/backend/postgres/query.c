@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT
+ * One statement with its values and cells. Which statements are prepared. */
+#include "driver.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- values */
+
+enum {
+    INT_TEXT = 24,
+    REAL_TEXT = 32,
+    MOST_VALUES = 65535, /* of the protocol */
+    SMALL = 1024 /* the values of a step are mostly smaller */
+};
+
+/* A message to the server can be no larger, and one value no longer. */
+static const size_t LARGEST = 0x3fffffff;
+
+/* The values as texts: where each is, and behind that the texts. */
+struct written {
+    const char **values;
+    void *memory; /* NULL: they are in small */
+    const char *small[SMALL / sizeof(const char *)];
+};
+
+/* Without snprintf(), since a keeper's heartbeat writes tens of thousands. */
+static const char *write_int(int64_t number, char *out)
+{
+    char *at = out + INT_TEXT - 1;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    *at = '\0';
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (number < 0)
+        *--at = '-';
+    return at;
+}
+
+/* With no more digits than it takes to be the same number again: a column of decimals then gets 0.1
+ * as 0.1. In a locale of its own, since the program's may write 0,1. */
+static void write_real(double real, char *out)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t theirs = uselocale(plain);
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, REAL_TEXT, "%.*g", digits, real);
+        if (strtod(out, NULL) == real)
+            break;
+    }
+    uselocale(theirs);
+    if (plain)
+        freelocale(plain);
+}
+
+static void write_bytes(const char *bytes, size_t length, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    *out++ = '\\';
+    *out++ = 'x';
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        *out++ = digits[byte >> 4];
+        *out++ = digits[byte & 15];
+    }
+    *out = '\0';
+}
+
+static bool has_text(const rowlock_value *value)
+{
+    return value->kind == ROWLOCK_TEXT || value->kind == ROWLOCK_DECIMAL ||
+           value->kind == ROWLOCK_TIME;
+}
+
+/* The size of its text, with the zero byte at the end. */
+static size_t size_of(const rowlock_value *value)
+{
+    size_t length = value->length < LARGEST ? value->length : LARGEST;
+    if (has_text(value))
+        return length + 1;
+    if (value->kind == ROWLOCK_BYTES)
+        return 2 * length + sizeof "\\x";
+    return value->kind == ROWLOCK_INT ? INT_TEXT : value->kind == ROWLOCK_REAL ? REAL_TEXT : 0;
+}
+
+static const char *write_value(const rowlock_value *value, char *out)
+{
+    switch (value->kind) {
+    case ROWLOCK_NULL:
+        return NULL;
+    case ROWLOCK_BOOL:
+        return value->number ? "t" : "f";
+    case ROWLOCK_INT:
+        return write_int(value->number, out);
+    case ROWLOCK_REAL:
+        write_real(value->real, out);
+        return out;
+    case ROWLOCK_BYTES:
+        write_bytes(value->text, value->length, out);
+        return out;
+    default:
+        if (value->length > 0)
+            memcpy(out, value->text, value->length);
+        out[value->length] = '\0';
+        return out;
+    }
+}
+
+/* Why a value cannot be sent, or NULL. */
+static const char *fault_of(const rowlock_value *value)
+{
+    if (has_text(value) && value->length > 0 && memchr(value->text, '\0', value->length))
+        return "has a zero byte, which a text in PostgreSQL cannot have";
+    if (value->kind == ROWLOCK_REAL && !isfinite(value->real))
+        return "is not a finite number";
+    return NULL;
+}
+
+static enum rlk_class check_values(struct rlk_call *call, const struct rlk_query *query,
+                                   size_t *size)
+{
+    char text[sizeof call->text];
+    *size = 0;
+    for (size_t i = 0; i < query->count; i++) {
+        const char *fault = fault_of(&query->values[i]);
+        *size += size_of(&query->values[i]);
+        if (!fault && *size > LARGEST)
+            fault = "makes the statement larger than 1 GB, which is all that PostgreSQL takes";
+        if (!fault && i >= MOST_VALUES)
+            fault = "is one more than PostgreSQL takes in a statement";
+        if (!fault)
+            continue;
+        snprintf(text, sizeof text, "value %zu %s", i + 1, fault);
+        rlk_diag_set(call, 0, NULL, text);
+        return RLK_INVALID;
+    }
+    return RLK_DONE;
+}
+
+static enum rlk_class write_values(struct rlk_call *call, const struct rlk_query *query,
+                                   struct written *out)
+{
+    size_t size;
+    enum rlk_class class = check_values(call, query, &size);
+    if (class != RLK_DONE)
+        return class;
+    size += query->count * sizeof *out->values;
+    out->memory = size > sizeof out->small ? rlk_alloc(size) : NULL;
+    out->values = out->memory ? out->memory : out->small;
+    if (size > sizeof out->small && !out->memory)
+        return RLK_NOMEM;
+    char *at = (char *)(out->values + query->count);
+    for (size_t i = 0; i < query->count; i++) {
+        out->values[i] = write_value(&query->values[i], at);
+        at += size_of(&query->values[i]);
+    }
+    return RLK_DONE;
+}
+
+/* ---- cells */
+
+/* By number, which is the same in every version of the server. All other types are text. */
+static const unsigned char kinds[] = {
+    [16] = ROWLOCK_BOOL,      [17] = ROWLOCK_BYTES, /* bytea */
+    [20] = ROWLOCK_INT,       [21] = ROWLOCK_INT,    [23] = ROWLOCK_INT,
+    [26] = ROWLOCK_INT, /* oid */
+    [700] = ROWLOCK_REAL,     [701] = ROWLOCK_REAL, /* float4, float8 */
+    [1082] = ROWLOCK_TIME,    [1083] = ROWLOCK_TIME, /* date, time */
+    [1114] = ROWLOCK_TIME,    [1184] = ROWLOCK_TIME, [1266] = ROWLOCK_TIME, /* timestamps, timetz */
+    [1700] = ROWLOCK_DECIMAL, /* numeric */
+};
+
+static rowlock_kind kind_of(Oid type)
+{
+    return type < sizeof kinds && kinds[type] ? (rowlock_kind)kinds[type] : ROWLOCK_TEXT;
+}
+
+/* Digits that 64 bits can hold, and nothing else. */
+static bool read_int(const char *text, int64_t *out)
+{
+    bool negative = *text == '-';
+    uint64_t number = 0;
+    const char *at = text + negative;
+    do {
+        unsigned digit = (unsigned)*at - '0';
+        if (digit > 9 || number > INT64_MAX / 10)
+            return false;
+        number = 10 * number + digit;
+    } while (*++at);
+    *out = (int64_t)(negative ? -number : number);
+    return number <= (uint64_t)INT64_MAX + negative;
+}
+
+static rowlock_value read_real(const char *text)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    double real = plain ? strtod_l(text, NULL, plain) : NAN;
+    if (plain)
+        freelocale(plain);
+    return isfinite(real) ? rowlock_real(real) : rowlock_decimal(text);
+}
+
+/* False: no memory to decode bytes into. */
+static bool read_cell(const PGresult *r, int row, int column, rowlock_kind kind, rowlock_value *out)
+{
+    const char *text = PQgetvalue(r, row, column);
+    size_t length = (size_t)PQgetlength(r, row, column);
+    int64_t number;
+    if (length == 0 && PQgetisnull(r, row, column))
+        *out = rowlock_null();
+    else if (kind == ROWLOCK_INT)
+        *out = read_int(text, &number) ? rowlock_int(number) : rowlock_text(text);
+    else if (kind == ROWLOCK_BOOL)
+        *out = rowlock_bool(text[0] == 't');
+    else if (kind == ROWLOCK_REAL)
+        *out = read_real(text);
+    else
+        *out = rowlock_textn(kind, text, length);
+    if (out->kind == ROWLOCK_BYTES)
+        out->text = (char *)PQunescapeBytea((const unsigned char *)text, &out->length);
+    return out->text || out->kind != ROWLOCK_BYTES;
+}
+
+static void free_bytes(rowlock_value *cells, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (cells[i].kind == ROWLOCK_BYTES)
+            PQfreemem((void *)cells[i].text);
+}
+
+/* If memory is short now, what was done cannot be told: as good as an answer that was lost. */
+static enum rlk_class give_cells(struct pg *p, struct rlk_call *call, const PGresult *r,
+                                 const struct rlk_query *query)
+{
+    int columns = PQnfields(r);
+    bool more = true;
+    if (columns > MOST_COLUMNS) {
+        rlk_diag_set(call, 0, NULL, "the server answered with more columns than it can have");
+        return RLK_MISFIT;
+    }
+    for (int i = 0; i < columns; i++)
+        p->kinds[i] = (unsigned char)kind_of(PQftype(r, i));
+    for (int row = 0; more && row < PQntuples(r); row++) {
+        int read = 0;
+        while (read < columns &&
+               read_cell(r, row, read, (rowlock_kind)p->kinds[read], &p->cells[read]))
+            read++;
+        bool whole = read == columns;
+        if (whole)
+            more = query->each(query->context, p->cells, (size_t)columns) == 0;
+        free_bytes(p->cells, read);
+        if (!whole) {
+            rlk_diag_set(call, 0, NULL, "out of memory");
+            return RLK_UNCERTAIN;
+        }
+    }
+    return RLK_DONE;
+}
+
+/* No statement of ours changes more than fit. */
+static enum rlk_class give_answer(struct pg *p, struct rlk_call *call, PGresult *r,
+                                  struct rlk_query *query)
+{
+    int64_t changed = 0;
+    bool told = read_int(PQcmdTuples(r), &changed);
+    query->changed = !told || changed < 0 ? 0 : changed > INT32_MAX ? INT32_MAX : changed;
+    query->counted = PQnfields(r) == 0;
+    return query->each ? give_cells(p, call, r, query) : RLK_DONE;
+}
+
+/* ---- statements that are prepared */
+
+/* The place where a statement is kept, or will be. */
+static struct kept *find_place(struct pg *p, uint64_t id)
+{
+    struct kept *empty = NULL;
+    for (int i = 0; i < KEPT; i++) {
+        if (p->kept[i].id == id)
+            return &p->kept[i];
+        if (!p->kept[i].id && !empty)
+            empty = &p->kept[i];
+    }
+    return empty ? empty : &p->kept[p->next_kept++ % KEPT];
+}
+
+/* A prepared statement may be wrong after its table was altered: its result has another shape, or a
+ * value that does not fit would fit today. So it is prepared anew. Another shape is known to be
+ * that, and is a conflict even inside a transaction, which goes well the next time. */
+static enum rlk_class doubt_kept(struct kept *kept, const struct rlk_call *call,
+                                 enum rlk_class class)
+{
+    bool unfit = class == RLK_VIOLATION && call->constraint == ROWLOCK_CONSTRAINT_VALUE;
+    if (class != RLK_INVALID && class != RLK_UNSUPPORTED && !unfit)
+        return class;
+    kept->id = 0;
+    return !call->inside || class == RLK_UNSUPPORTED ? RLK_CONTENTION : class;
+}
+
+static enum rlk_class run_kept(struct pg *p, struct rlk_call *call, uint64_t id, struct packet *s,
+                               PGresult **out)
+{
+    struct kept *kept = find_place(p, id);
+    bool before = kept->id == id;
+    char name[32], drop[64];
+    snprintf(name, sizeof name, "rowlock_query_%d", (int)(kept - p->kept));
+    snprintf(drop, sizeof drop, "DEALLOCATE %s", name);
+    s->id = name;
+    s->drop = kept->there && !before ? drop : NULL;
+    s->prepared = before;
+    enum rlk_class class = pg_class_of_theirs(call, pg_exchange(p, call, s, out));
+    if (before)
+        return doubt_kept(kept, call, class);
+    if (s->prepared)
+        *kept = (struct kept){id, true};
+    else if (s->dropped)
+        *kept = (struct kept){0, false};
+    return class;
+}
+
+/* A server that refuses to prepare one step will prepare none. If a step fails to be prepared for
+ * another reason, such as missing tables or a cancel, its next use tries again. */
+static enum rlk_class run_step(struct pg *p, struct rlk_call *call, enum rlk_step step,
+                               struct packet *s, PGresult **out)
+{
+    char name[40] = "rowlock_";
+    strcpy(name + strlen("rowlock_"), rlk_steps[step].name);
+    s->anew = rlk_steps[step].is & RLK_WIDE;
+    s->id = p->whole || s->anew ? NULL : name;
+    s->prepared = p->prepared[step];
+    enum rlk_class class = pg_exchange(p, call, s, out);
+    p->prepared[step] = s->prepared;
+    if (s->id && !s->prepared && class == RLK_REFUSED)
+        p->whole = true;
+    return class;
+}
+
+static enum rlk_class run_any(struct pg *p, struct rlk_call *call, const struct rlk_query *query,
+                              const char *const *values, PGresult **out)
+{
+    struct packet s = {.text = query->sql, .count = (int)query->count, .values = values};
+    if (query->step != RLK_STEP_NONE)
+        return run_step(p, call, query->step, &s, out);
+    if (p->direct && query->id)
+        return run_kept(p, call, query->id, &s, out);
+    return pg_class_of_theirs(call, pg_exchange(p, call, &s, out));
+}
+
+/* Memory is asked for before anything is sent. */
+enum rlk_class pg_run(struct pg *p, struct rlk_call *call, struct rlk_query *query)
+{
+    struct written written;
+    PGresult *r = NULL;
+    query->changed = 0;
+    if (query->each && !p->cells)
+        p->cells = rlk_alloc(MOST_COLUMNS * sizeof *p->cells);
+    if (query->each && !p->cells)
+        return RLK_NOMEM;
+    if (query->own)
+        *query->own = rowlock_text(pg_channel(p));
+    enum rlk_class class = write_values(call, query, &written);
+    if (class != RLK_DONE)
+        return class;
+    pg_forget_wakeups(p);
+    class = run_any(p, call, query, written.values, &r);
+    rlk_free(written.memory);
+    if (class == RLK_DONE)
+        class = give_answer(p, call, r, query);
+    PQclear(r);
+    return class;
+}
+
+enum rlk_class pg_query(void *conn, struct rlk_call *call, struct rlk_query *query)
+{
+    struct pg *p = conn;
+    enum rlk_class class = pg_check_usable(p, call);
+    return class == RLK_DONE ? pg_run(p, call, query) : class;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ * Statements go out and results come in, never past the deadline. Transactions of ours. */
+#include "driver.h"
+
+#include <poll.h>
+#include <string.h>
+
+/* ---- waiting for the server */
+
+int pg_ms_left(const struct rlk_call *call)
+{
+    int64_t left = call->deadline_us - rlk_now_us();
+    if (left <= 0)
+        return 0;
+    return left / 1000 >= INT32_MAX ? INT32_MAX : (int)(left / 1000) + 1;
+}
+
+/* False: the deadline passed. */
+bool pg_wait_socket(struct pg *p, const struct rlk_call *call, short events)
+{
+    struct pollfd fd = {.fd = PQsocket(p->conn), .events = events};
+    for (;;) {
+        int left = pg_ms_left(call);
+        if (left == 0)
+            return false;
+        if (poll(&fd, 1, left) > 0)
+            return true;
+    }
+}
+
+/* Until the next result can be taken without blocking. */
+static enum rlk_class await_result(struct pg *p, struct rlk_call *call)
+{
+    for (;;) {
+        int unsent = PQflush(p->conn);
+        if (unsent < 0)
+            return pg_fail_connection(p, call, RLK_UNCERTAIN);
+        if (!unsent && !PQisBusy(p->conn))
+            return RLK_DONE;
+        if (!pg_wait_socket(p, call, (short)(POLLIN | (unsent ? POLLOUT : 0)))) {
+            rlk_diag_set(call, 0, NULL, "the server did not answer in time");
+            return RLK_UNCERTAIN;
+        }
+        if (!PQconsumeInput(p->conn))
+            return pg_fail_connection(p, call, RLK_UNCERTAIN);
+    }
+}
+
+/* The last result that says something: rows, or a number of rows. The first error counts. */
+static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **out)
+{
+    enum rlk_class class = RLK_DONE;
+    bool in_pipeline = PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF;
+    bool any = false;
+    for (;;) {
+        enum rlk_class waited = await_result(p, call);
+        if (waited != RLK_DONE)
+            return waited;
+        PGresult *result = PQgetResult(p->conn);
+        ExecStatusType status = PQresultStatus(result);
+        if (!result && in_pipeline)
+            continue; /* between the results of a pipeline */
+        if (result && status == PGRES_FATAL_ERROR && class == RLK_DONE)
+            class = pg_fail_result(call, result);
+        if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+            PQclear(*out);
+            *out = result;
+            p->succeeded++;
+            any = true;
+            continue;
+        }
+        PQclear(result);
+        if (!result || status == PGRES_PIPELINE_SYNC)
+            break;
+    }
+    if (class == RLK_DONE && !any) {
+        rlk_diag_set(call, 0, NULL, "the server sent no result");
+        return RLK_UNCERTAIN;
+    }
+    return class;
+}
+
+/* ---- is the connection fit for a statement? */
+
+/* Something to read on an idle connection is mostly the server's farewell. To notice it before
+ * anything is sent turns an uncertain step into one that surely was not done. */
+static bool is_alive(struct pg *p)
+{
+    struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLIN};
+    while (PQstatus(p->conn) == CONNECTION_OK && poll(&fd, 1, 0) > 0)
+        PQconsumeInput(p->conn);
+    return PQstatus(p->conn) == CONNECTION_OK;
+}
+
+/* What failed behind a savepoint of ours is undone without ending the transaction. */
+static bool is_over(const struct pg *p)
+{
+    PGTransactionStatusType status = PQtransactionStatus(p->conn);
+    return status != PQTRANS_INTRANS && !(status == PQTRANS_INERROR && p->saved > 0);
+}
+
+/* A transaction that has failed already is for its owner to roll back. */
+static enum rlk_class check_place(struct pg *p, struct rlk_call *call)
+{
+    PGTransactionStatusType status = PQtransactionStatus(p->conn);
+    if (status == PQTRANS_INERROR) {
+        call->tx_over = is_over(p);
+        rlk_diag_set(call, 0, "25P02", "the transaction has failed before; roll it back");
+        return call->where == RLK_OUTSIDE ? RLK_IN_TX : RLK_REFUSED;
+    }
+    if (p->adopted && (status == PQTRANS_ACTIVE || PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)) {
+        rlk_diag_set(call, 0, NULL,
+                     "a statement of yours is under way on the connection, or it is in pipeline "
+                     "mode; take the results first, and leave that mode");
+        return RLK_INVALID;
+    }
+    if (call->inside ? call->where == RLK_OUTSIDE : p->adopted && status != PQTRANS_IDLE)
+        return RLK_IN_TX;
+    return call->where == RLK_INSIDE && !call->inside ? RLK_NO_TX : RLK_DONE;
+}
+
+/* Whether it was in a transaction is asked first: a connection that is gone does not say. */
+static enum rlk_class check_alive(struct pg *p, struct rlk_call *call)
+{
+    PGTransactionStatusType status = PQtransactionStatus(p->conn);
+    call->inside = p->begin_waits || status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
+    if (!call->inside)
+        p->saved = 0;
+    return is_alive(p) ? check_place(p, call) : pg_fail_connection(p, call, RLK_UNSENT);
+}
+
+enum rlk_class pg_check_usable(struct pg *p, struct rlk_call *call)
+{
+    enum rlk_class class = check_alive(p, call);
+    if (class != RLK_DONE || !p->adopted)
+        return class;
+    if (strcmp(pg_encoding_to_char(PQclientEncoding(p->conn)), "UTF8") == 0)
+        return RLK_DONE;
+    rlk_diag_set(call, 0, NULL, "the adopted connection's client_encoding is no longer UTF8");
+    return RLK_INVALID;
+}
+
+/* ---- one packet */
+
+/* Most statements find a row by its key, and so do the functions they call: one plan serves all
+ * values. Statistics taken while a table was empty would make the server plan each use anew, or
+ * read the table from end to end. A plan without a choice seems costly, and would be compiled. */
+static const char PLAN_ONCE[] =
+    "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', "
+    "false), pg_catalog.set_config('enable_seqscan', 'off', false), "
+    "pg_catalog.set_config('enable_bitmapscan', 'off', false), "
+    "pg_catalog.set_config('enable_hashjoin', 'off', false), "
+    "pg_catalog.set_config('enable_mergejoin', 'off', false), "
+    "pg_catalog.set_config('jit', 'off', false)";
+/* A wide step looks at many rows or long arrays. What suits ten leases is slow for ten thousand. */
+static const char PLAN_ANEW[] =
+    "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', 'auto', false), "
+    "pg_catalog.set_config('enable_seqscan', 'on', false), "
+    "pg_catalog.set_config('enable_bitmapscan', 'on', false), "
+    "pg_catalog.set_config('enable_hashjoin', 'on', false), "
+    "pg_catalog.set_config('enable_mergejoin', 'on', false)";
+
+/* Behind a pooler the session's own default belongs to somebody else. */
+static const char BEGIN[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+static int send_plain(struct pg *p, const char *text)
+{
+    return PQsendQueryParams(p->conn, text, 0, NULL, NULL, NULL, NULL, 0);
+}
+
+static int send_packet(struct pg *p, const struct packet *s, bool replan)
+{
+    bool first = s->id && !s->prepared;
+    bool several = p->begin_waits || replan || first;
+    return (!several || PQenterPipelineMode(p->conn)) &&
+           (!p->begin_waits || send_plain(p, BEGIN)) &&
+           (!replan || send_plain(p, s->anew ? PLAN_ANEW : PLAN_ONCE)) &&
+           (!s->drop || send_plain(p, s->drop)) &&
+           (!first || PQsendPrepare(p->conn, s->id, s->text, 0, NULL)) &&
+           (s->id
+                ? PQsendQueryPrepared(p->conn, s->id, s->count, s->values, NULL, NULL, 0)
+                : PQsendQueryParams(p->conn, s->text, s->count, NULL, s->values, NULL, NULL, 0)) &&
+           (!several || PQpipelineSync(p->conn));
+}
+
+/* Settings made inside a transaction end with it, so they are changed outside only. begin() has
+ * made them before. Of a packet that failed, what was prepared stays and the settings do not. */
+enum rlk_class pg_exchange(struct pg *p, struct rlk_call *call, struct packet *s, PGresult **out)
+{
+    bool replan = p->direct && !call->inside && p->plans_once == s->anew;
+    int before = (p->begin_waits ? 1 : 0) + (replan ? 1 : 0);
+    p->succeeded = 0;
+    if (!send_packet(p, s, replan))
+        return pg_fail_connection(p, call, RLK_UNCERTAIN);
+    p->begin_waits = false;
+    enum rlk_class class = collect(p, call, out);
+    if (PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)
+        PQexitPipelineMode(p->conn);
+    if (replan && class == RLK_DONE)
+        p->plans_once = !s->anew;
+    s->dropped = s->drop && p->succeeded > before;
+    if (s->id && !s->prepared)
+        s->prepared = p->succeeded > before + (s->drop ? 1 : 0);
+    if (call->inside)
+        call->tx_over = is_over(p);
+    return class;
+}
+
+/* Any number of statements without values. */
+enum rlk_class pg_say(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+{
+    if (!PQsendQuery(p->conn, text))
+        return pg_fail_connection(p, call, RLK_UNCERTAIN);
+    return collect(p, call, out);
+}
+
+/* ---- transactions of ours, and savepoints */
+
+/* What ends a transaction, or undoes a part of it, is allowed in one that has failed. */
+static enum rlk_class check_frame(struct pg *p, struct rlk_call *call, enum rlk_frame what)
+{
+    bool mends = what == RLK_COMMIT || what == RLK_ROLLBACK || what == RLK_UNDO;
+    call->where = what == RLK_BEGIN ? RLK_OUTSIDE : what == RLK_LOOK ? RLK_EITHER : RLK_INSIDE;
+    enum rlk_class class = check_alive(p, call);
+    return class == RLK_REFUSED && mends ? RLK_DONE : class;
+}
+
+/* Nothing was changed if this fails, whatever became of the connection. */
+static enum rlk_class begin(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+{
+    enum rlk_class class = RLK_DONE;
+    if (!p->direct)
+        class = pg_say(p, call, p->adopted ? "BEGIN" : text, out);
+    else if (!p->plans_once)
+        class = pg_say(p, call, PLAN_ONCE, out);
+    if (class == RLK_DONE)
+        p->plans_once = p->begin_waits = p->direct;
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
+}
+
+/* After a lost answer to COMMIT the call is no longer inside: the transaction may be over. */
+static enum rlk_class end(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+{
+    bool empty = p->begin_waits;
+    bool commits = strcmp(text, "COMMIT") == 0;
+    p->begin_waits = false;
+    if (empty)
+        return RLK_DONE;
+    enum rlk_class class = pg_say(p, call, text, out);
+    if (class == RLK_UNCERTAIN && commits)
+        call->inside = false;
+    if (class != RLK_DONE || !commits || strcmp(PQcmdStatus(*out), "ROLLBACK") != 0)
+        return class;
+    rlk_diag_set(call, 0, "40000", "the transaction had failed before, and was rolled back");
+    return RLK_CONTENTION;
+}
+
+/* Only the first statement of a transaction can have its BEGIN before it. */
+static enum rlk_class mark(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+{
+    struct packet s = {.text = text};
+    enum rlk_class class = pg_exchange(p, call, &s, out);
+    p->saved += class == RLK_DONE;
+    return class;
+}
+
+static enum rlk_class unmark(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+{
+    if (p->saved > 0)
+        p->saved--;
+    return pg_say(p, call, text, out);
+}
+
+static const struct {
+    enum rlk_class (*run)(struct pg *p, struct rlk_call *call, const char *text, PGresult **out);
+    const char *text;
+} frames[] = {
+    [RLK_BEGIN] = {begin, BEGIN},
+    [RLK_COMMIT] = {end, "COMMIT"},
+    [RLK_ROLLBACK] = {end, "ROLLBACK"},
+    [RLK_SAVE] = {mark, "SAVEPOINT rowlock"},
+    [RLK_KEEP] = {unmark, "RELEASE SAVEPOINT rowlock"},
+    [RLK_UNDO] = {unmark, "ROLLBACK TO SAVEPOINT rowlock; RELEASE SAVEPOINT rowlock"},
+};
+
+enum rlk_class pg_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    struct pg *p = conn;
+    PGresult *r = NULL;
+    enum rlk_class class = check_frame(p, call, what);
+    if (class != RLK_DONE || what == RLK_LOOK)
+        return class;
+    class = frames[what].run(p, call, frames[what].text, &r);
+    PQclear(r);
+    if (what != RLK_BEGIN)
+        call->tx_over = class != RLK_DONE && call->inside && is_over(p);
+    return pg_class_of_theirs(call, class);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * A waiter is woken by NOTIFY on a channel of its connection's own. It listens from
+ * rowlock_enqueue() on until rowlock_leave(). libpq keeps what arrives between steps. */
+#include "driver.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+
+static bool take_notifications(struct pg *p)
+{
+    bool any = false;
+    for (PGnotify *note; (note = PQnotifies(p->conn)) != NULL; PQfreemem(note))
+        any = true;
+    return any;
+}
+
+/* No two open connections have the same server process, so the name is this connection's own. */
+const char *pg_channel(struct pg *p)
+{
+    uint64_t name = (uint64_t)PQbackendPID(p->conn) << 40 ^ (uint64_t)rlk_now_us();
+    if (!p->direct)
+        return "";
+    if (!p->channel[0])
+        snprintf(p->channel, sizeof p->channel, "rowlock_%016" PRIx64, name);
+    return p->channel;
+}
+
+/* Of a wait that is over. On an adopted connection they are the caller's. */
+void pg_forget_wakeups(struct pg *p)
+{
+    if (p->direct && !p->listening)
+        take_notifications(p);
+}
+
+bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news, const struct rlk_claim *claim,
+             int64_t number)
+{
+    struct pg *p = conn;
+    (void)call;
+    if (news == RLK_ENQUEUED)
+        p->listening = number != 0;
+    else if (news == RLK_LEFT || (news == RLK_TAKEN && claim->ticket))
+        p->listening = false;
+    return p->listening;
+}
+
+/* Nothing is sent. A notification that came with the answer to an earlier step counts. One that is
+ * older than the last look costs a look. */
+enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim, int wake,
+                        enum rlk_bell *out)
+{
+    struct pg *p = conn;
+    (void)claim;
+    *out = RLK_DEAF;
+    if (!p->listening)
+        return RLK_DONE;
+    for (;;) {
+        struct pollfd fds[] = {{.fd = PQsocket(p->conn), .events = POLLIN},
+                               {.fd = wake, .events = POLLIN}};
+        int left = pg_ms_left(call);
+        *out = take_notifications(p) ? RLK_RUNG : RLK_SILENT;
+        if (*out == RLK_RUNG || left == 0)
+            return RLK_DONE;
+        if (poll(fds, 2, left) <= 0)
+            continue;
+        if (fds[1].revents) {
+            *out = RLK_INTERRUPTED;
+            return RLK_DONE;
+        }
+        if (!PQconsumeInput(p->conn))
+            return pg_fail_connection(p, call, RLK_UNSENT);
+    }
+}
