@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What operators ask of the locks that stand: list, sweep, raise, break. Nothing here is on the path of a
- * lock. Installing and checking are in install.c. */
+ * lock. */
 #include "base/ident.h"
 #include "base/options.h"
 #include "lock/lock.h"

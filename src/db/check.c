@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * Check a database as a doctor would: findings, each with a verdict and with what to do about it. */
+#include "db/inspect.h"
+#include "seam/resend.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct checking {
+    int (*each)(void *context, const rowlock_finding *finding);
+    void *context;
+    rowlock_verdict worst;
+    bool stopped;
+};
+
+static void report(struct checking *c, const char *item, const char *value, rowlock_verdict verdict,
+                   const char *advice)
+{
+    if (verdict > c->worst)
+        c->worst = verdict;
+    const rowlock_finding finding = {.item = item,
+                                     .value = value,
+                                     .advice = verdict == ROWLOCK_FINE ? "" : advice,
+                                     .verdict = verdict};
+    if (!c->stopped && c->each && c->each(c->context, &finding) != 0)
+        c->stopped = true;
+}
+
+static void judge_clock(struct checking *c, const struct rlk_examination *e)
+{
+    enum { TOLERATED_US = 1000000 };
+    int64_t off = e->facts.now_us - e->asked_us;
+    char value[64];
+    snprintf(value, sizeof value, "%+.3f s from this machine's", (double)off / 1e6);
+    bool fine = off < TOLERATED_US && off > -TOLERATED_US;
+    report(c, "clock", value, fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
+           "leases are measured by the server's clock alone, so locks are safe; but one of the two "
+           "clocks is wrong");
+}
+
+static void judge_access(struct checking *c, const struct rlk_facts *f)
+{
+    if (!f->access[0])
+        return;
+    const char *advice = "who may read the file can stop all who write: chmod 600";
+    if (f->others_write)
+        advice =
+            "every user of this machine may write or replace the file: chmod 600 the file, and "
+            "chmod o-w the folder";
+    report(c, "access", f->access,
+           f->others_write  ? ROWLOCK_BAD
+           : f->others_read ? ROWLOCK_WARNING
+                            : ROWLOCK_FINE,
+           advice);
+}
+
+static const char *advise_on_replication(const struct rlk_facts *f)
+{
+    if (f->cut_off)
+        return "no lock is granted or renewed until the missing servers are back: start them, or "
+               "use a server that has a majority";
+    if (!f->replication_known)
+        return "ask whether a commit waits for the server that would be promoted; if it does not, "
+               "a failover can lose grants and repeat tokens: `rowlock raise-tokens` after each";
+    if (f->may_turn_late)
+        return "after that time a failover can lose grants and repeat tokens: raise "
+               "rpl_semi_sync_master_timeout (MySQL: rpl_semi_sync_source_timeout) to a day or "
+               "more, or `rowlock raise-tokens` after each failover";
+    return "a failover to a server that was behind loses grants and repeats tokens: make commits "
+           "wait for it (PostgreSQL: synchronous_standby_names, synchronous_commit=on; MySQL, "
+           "MariaDB: semi-synchronous), or `rowlock raise-tokens` after each failover";
+}
+
+static void judge_replication(struct checking *c, const struct rlk_facts *f)
+{
+    bool fine = f->replication_known && !f->replicates_late && !f->may_turn_late;
+    report(c, "replication", f->replication[0] ? f->replication : "unknown",
+           f->cut_off ? ROWLOCK_BAD
+           : fine     ? ROWLOCK_FINE
+                      : ROWLOCK_WARNING,
+           advise_on_replication(f));
+}
+
+static void judge_nodes(struct checking *c, const struct rlk_facts *f)
+{
+    static const rowlock_verdict verdicts[] = {
+        [RLK_NEVER] = ROWLOCK_FINE, [RLK_PERHAPS] = ROWLOCK_WARNING, [RLK_SURELY] = ROWLOCK_BAD};
+    if (f->nodes[0])
+        report(c, "nodes", f->nodes, verdicts[f->nodes_lag],
+               "under a lock that was granted on another node a read can miss the last holder's "
+               "work: write to one node only, or set wsrep_sync_wait=1 (MySQL: "
+               "group_replication_consistency=BEFORE) where the data is read");
+}
+
+static void judge_privileges(struct checking *c, const struct rlk_facts *f)
+{
+    if (f->reads_only && !f->may_lock)
+        report(c, "privileges", "may only read", ROWLOCK_WARNING,
+               "enough to list, show and check; to take locks, grant what sql/*/install/grants.sql "
+               "says");
+    else
+        report(c, "privileges", f->may_lock ? "may take locks" : "may not take locks",
+               f->may_lock ? ROWLOCK_FINE : ROWLOCK_BAD,
+               "grant all that sql/*/install/grants.sql says; if a table or routine was dropped, "
+               "install "
+               "again");
+}
+
+static void judge_facts(struct checking *c, const struct rlk_examination *e)
+{
+    const struct rlk_facts *f = &e->facts;
+    bool isolation_fine = f->any_isolation || strcmp(f->isolation, "read committed") == 0;
+    report(c, "server", f->server, ROWLOCK_FINE, "");
+    report(
+        c, "writable", f->read_only ? "no" : "yes", f->read_only ? ROWLOCK_BAD : ROWLOCK_FINE,
+        "it takes no writes: a replica (name the primary in the URL), or a file or folder without "
+        "write permission");
+    judge_privileges(c, f);
+    report(c, "isolation", f->isolation, isolation_fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
+           "contended steps will be retried more often; read committed is best for the role that "
+           "takes locks");
+    report(
+        c, "engine", f->engine, f->crash_safe ? ROWLOCK_FINE : ROWLOCK_BAD,
+        "a crash of the server would lose locks and tokens: use InnoDB, logged tables, a journal");
+    report(
+        c, "collation", f->collation, f->bytewise ? ROWLOCK_FINE : ROWLOCK_BAD,
+        "names must compare byte by byte, or unrelated locks become one: install the tables anew");
+    report(c, "durability", f->durability, f->durable ? ROWLOCK_FINE : ROWLOCK_WARNING,
+           "a crash of the server can undo a grant that was answered, and repeat its token");
+    judge_replication(c, f);
+    judge_nodes(c, f);
+    judge_access(c, f);
+    report(c, "pooler",
+           f->pooled ? "one is in between, taken for one of transactions" : "none seen",
+           ROWLOCK_FINE, "");
+    judge_clock(c, e);
+}
+
+/* What stands between us and the tables is a finding too; only a lost connection is a failure. */
+static int judge_tables(rowlock_db *db, struct checking *c)
+{
+    int result = rlk_look_anew(db);
+    char value[256];
+    snprintf(value, sizeof value, "version %d in '%s', installation %s", RLK_SCHEMA_VERSION,
+             db->texts.schema, db->identity);
+    if (result == ROWLOCK_OK)
+        report(c, "tables", value, ROWLOCK_FINE, "");
+    else if (result == ROWLOCK_ESCHEMA || result == ROWLOCK_EDENIED)
+        report(c, "tables",
+               result == ROWLOCK_ESCHEMA && db->found_version == 0 ? "not installed, or not whole"
+                                                                   : "not usable",
+               ROWLOCK_BAD, db->error.text);
+    return result;
+}
+
+static void judge_objects(struct checking *c, const struct rlk_inspection *i)
+{
+    char value[220];
+    int count = i->found ? i->found : i->warned;
+    if (count == 0)
+        snprintf(value, sizeof value, "as rowlock makes them");
+    else if (count == 1)
+        snprintf(value, sizeof value, "%s", i->object);
+    else
+        snprintf(value, sizeof value, "%s, and %d more", i->object, count - 1);
+    report(c, "objects", value,
+           i->found    ? ROWLOCK_BAD
+           : i->warned ? ROWLOCK_WARNING
+                       : ROWLOCK_FINE,
+           i->problem);
+}
+
+int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
+                  void *context, rowlock_verdict *worst)
+{
+    int result = rlk_enter(db, "check the database", NULL);
+    if (result != ROWLOCK_OK)
+        return result;
+    struct checking c = {.each = each, .context = context};
+    struct rlk_inspection i = {0};
+    result = rlk_inspect(db, &i);
+    bool may_go_on = result == ROWLOCK_OK && i.mended;
+    bool all_fine = i.found + i.warned == 0; /* or nothing is there, which the tables tell */
+    if (result == ROWLOCK_OK && !all_fine)
+        judge_objects(&c, &i);
+    if (may_go_on)
+        result = judge_tables(db, &c);
+    if (may_go_on && result == ROWLOCK_OK) {
+        if (all_fine && db->texts.sql[RLK_STEP_OBJECTS])
+            judge_objects(&c, &i);
+        struct rlk_examination e = {0};
+        result = rlk_examine(db, &e);
+        if (result == ROWLOCK_OK)
+            judge_facts(&c, &e);
+    }
+    if (c.worst == ROWLOCK_BAD)
+        result = ROWLOCK_OK;
+    if (worst && result == ROWLOCK_OK)
+        *worst = c.worst;
+    return result;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * Is what stands by our names ours, and what is the server like: asked here, judged in install.c and check.c. */
+#include "db/inspect.h"
+#include "seam/resend.h"
+#include "seam/seam.h"
+
+#include <string.h>
+#include <time.h>
+
+static void start_inspecting(void *context)
+{
+    struct rlk_inspection *i = context;
+    *i = (struct rlk_inspection){.before_install = i->before_install, .mended = true};
+}
+
+static int take_object(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { OBJECT, PROBLEM, MENDED };
+    struct rlk_inspection *i = context;
+    (void)count;
+    bool warning = cells[MENDED].kind == ROWLOCK_NULL;
+    bool mended = warning || cells[MENDED].number != 0;
+    if (i->before_install && mended)
+        return 0;
+    if (warning ? i->found + i->warned == 0 : i->found == 0 || (i->mended && !mended)) {
+        rlk_copy_text(i->object, sizeof i->object, cells[OBJECT].text, cells[OBJECT].length);
+        rlk_copy_text(i->problem, sizeof i->problem, cells[PROBLEM].text, cells[PROBLEM].length);
+    }
+    i->mended = i->mended && mended;
+    i->found += !warning;
+    i->warned += warning;
+    return 0;
+}
+
+static enum rlk_class run_objects(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    start_inspecting(context);
+    const rowlock_value schema = rowlock_text(db->texts.sql[RLK_STEP_SCHEMA]);
+    struct rlk_sending s = {
+        .step = RLK_STEP_OBJECTS, .in = &schema, .read = take_object, .out = context};
+    enum rlk_class class = rlk_send(db, call, &s);
+    if (class == RLK_SCHEMA &&
+        s.rows == 0) /* not even the database is there: nothing is by our names */
+        return RLK_DONE;
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+}
+
+int rlk_inspect(rowlock_db *db, struct rlk_inspection *i)
+{
+    start_inspecting(i);
+    if (!db->texts.sql[RLK_STEP_OBJECTS])
+        return ROWLOCK_OK;
+    struct rlk_step_call step = {.run = run_objects, .context = i, .without_tables = true};
+    return rlk_do(db, &step);
+}
+
+int rlk_look_anew(rowlock_db *db)
+{
+    db->schema_ok = false;
+    return rlk_look_at_tables(db, RLK_OUTSIDE);
+}
+
+static int64_t wall_clock_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static enum rlk_class run_facts(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_examination *e = context;
+    memset(&e->facts, 0, sizeof e->facts);
+    int64_t before = wall_clock_us();
+    enum rlk_class class = db->backend->facts(db->conn, call, &e->facts);
+    e->asked_us = before + (wall_clock_us() - before) / 2;
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* plain reads */
+}
+
+int rlk_examine(rowlock_db *db, struct rlk_examination *e)
+{
+    struct rlk_step_call step = {.run = run_facts, .context = e};
+    return rlk_do(db, &step);
+}
