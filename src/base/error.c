@@ -74,15 +74,20 @@ const char *rowlock_version(void)
     return DOTTED(ROWLOCK_VERSION_MAJOR, ROWLOCK_VERSION_MINOR, ROWLOCK_VERSION_PATCH);
 }
 
+/* Each call of the library begins with it, so it does without snprintf(). */
 void rlk_error_begin(rowlock_error *error, const char *verb, const char *name)
 {
+    const char *const parts[] = {verb, name ? " '" : "", name ? name : "", name ? "'" : ""};
+    size_t used = 0;
     memset(error, 0, sizeof *error);
     error->size = sizeof *error;
     error->row = -1;
-    if (name)
-        snprintf(error->action, sizeof error->action, "%s '%s'", verb, name);
-    else
-        snprintf(error->action, sizeof error->action, "%s", verb);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        size_t room = sizeof error->action - 1 - used;
+        size_t length = strnlen(parts[i], room);
+        memcpy(error->action + used, parts[i], length);
+        used += length;
+    }
 }
 
 int rlk_error_vset(rowlock_error *error, int code, const char *format, va_list args)

@@ -12,9 +12,11 @@ static bool is_number(const rowlock_value *cell, int64_t least, int64_t most)
     return cell->kind == ROWLOCK_INT && cell->number >= least && cell->number <= most;
 }
 
-static bool cell_fits(char letter, const rowlock_value *cell)
+static inline bool fits(char letter, const rowlock_value *cell)
 {
-    switch (letter) {
+    if (cell->kind == ROWLOCK_NULL)
+        return letter < 'a'; /* a capital letter, or the dot */
+    switch (letter | ('a' - 'A')) {
     case 'i':
         return cell->kind == ROWLOCK_INT;
     case 'n':
@@ -26,16 +28,13 @@ static bool cell_fits(char letter, const rowlock_value *cell)
     case 't':
         return cell->kind == ROWLOCK_TEXT || cell->kind == ROWLOCK_BYTES;
     default:
-        return false;
+        return letter == '.';
     }
 }
 
 bool rlk_cell_fits(char letter, const rowlock_value *cell)
 {
-    bool may_be_null = letter >= 'A' && letter <= 'Z';
-    if (may_be_null)
-        letter = (char)(letter - 'A' + 'a');
-    return (may_be_null && cell->kind == ROWLOCK_NULL) || letter == '.' || cell_fits(letter, cell);
+    return fits(letter, cell);
 }
 
 bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count)
@@ -46,7 +45,7 @@ bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count
             return true;
         if (*letters == '|')
             continue;
-        if (i == count || !rlk_cell_fits(*letters, &cells[i]))
+        if (i == count || !fits(*letters, &cells[i]))
             return false;
         i++;
     }
