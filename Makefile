@@ -245,14 +245,18 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 # of served_lost.c for each that has a server. All other files there, and those in tests/lib, are helpers of all.
 TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,unit fuzz contract interleave multi fault abi cluster)
 TEST_SRCS := $(call for_backends,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/test_*.c)))
-EACH_SRCS := $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/each.c tests/$(d)/each_*.c))
+EACH_SRCS := $(filter-out tests/contract/each.c,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/each.c tests/$(d)/each_*.c)))
 SERVED_SRCS := $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/served_*.c))
 # $(call program_of,SOURCE,DATABASE)
 program_of = $(dir $(BUILD)/$(1))test$(patsubst served%,%,$(patsubst each%,%,$(notdir $(1:.c=))))_$(2)
 EACH_PROGRAMS := $(foreach b,$(BACKENDS),$(foreach s,$(EACH_SRCS),$(call program_of,$(s),$(b)))) \
                  $(foreach b,$(filter-out sqlite,$(BACKENDS)),$(foreach s,$(SERVED_SRCS),$(call program_of,$(s),$(b))))
-TEST_PROGRAMS := $(TEST_SRCS:%.c=$(BUILD)/%) $(EACH_PROGRAMS)
-TEST_HELPERS := $(filter-out $(EACH_SRCS) $(SERVED_SRCS) $(foreach d,$(TEST_DIRS),tests/$(d)/test_%),\
+# The contract is one program with many names, for each database and each part of its subjects.
+CONTRACT := $(BUILD)/tests/contract/each
+CONTRACT_PROGRAMS := $(if $(filter contract,$(TEST_DIRS)),$(foreach b,$(BACKENDS),$(foreach p,lock queue tx rows,\
+                     $(BUILD)/tests/contract/test_$(p)_$(b))))
+TEST_PROGRAMS := $(TEST_SRCS:%.c=$(BUILD)/%) $(EACH_PROGRAMS) $(CONTRACT_PROGRAMS)
+TEST_HELPERS := $(filter-out tests/contract/each.c $(EACH_SRCS) $(SERVED_SRCS) $(foreach d,$(TEST_DIRS),tests/$(d)/test_%),\
                 $(foreach d,$(TEST_DIRS) lib,$(wildcard tests/$(d)/*.c)))
 TEST_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(call for_backends,$(TEST_HELPERS)))
 TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli,$(wildcard tests/$(d)/*.t)))
@@ -266,17 +270,21 @@ $(TEST_HELPERS_A): $(TEST_HELPER_OBJS)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $(TEST_HELPER_OBJS)
 
 $(foreach s,$(EACH_SRCS) $(SERVED_SRCS),$(foreach b,$(BACKENDS),$(eval $(call program_of,$(s),$(b)): $(BUILD)/$(s:.c=.o))))
-$(filter-out $(EACH_PROGRAMS),$(TEST_PROGRAMS)): %: %.o
-$(TEST_PROGRAMS): $(TEST_HELPERS_A) $(LIB_A)
+LINKED_TESTS := $(filter-out $(CONTRACT_PROGRAMS),$(TEST_PROGRAMS)) $(CONTRACT)
+$(filter-out $(EACH_PROGRAMS),$(LINKED_TESTS)): %: %.o
+$(LINKED_TESTS): $(TEST_HELPERS_A) $(LIB_A)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS) -ldl -lm
+$(CONTRACT_PROGRAMS): $(CONTRACT)
+	$(Q)ln -f $< $@
 
 .PHONY: test-programs
 test-programs: all $(TEST_PROGRAMS)
 
-# TESTS=word runs only the tests with that word in their name; TEST_JOBS=1 one at a time.
+# TESTS=word runs only the tests with that word in their name; TEST_JOBS=1 one at a time, as always on a server that
+# they share.
 TESTS ?=
-TEST_JOBS ?= 3
+TEST_JOBS ?= 4
 PROVE ?= prove
 PROVE_FLAGS ?=
 TEST_ENV = HARNESS_RULESFILE=tests/lib/order.yml ROWLOCK_TEST_BUILD=$(CURDIR)/$(BUILD) \
@@ -297,7 +305,10 @@ tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TE
 # $(call tests_of,DATABASE): what has another database's name is left out.
 tests_of = $(foreach t,$(call tests_in,contract interleave multi fault cli),$(if $(strip \
            $(foreach b,$(filter-out $(1),postgres mysql sqlite),$(findstring $(b),$(notdir $(t))))),,$(t)))
-run_tests = $(PROVE) $(PROVE_FLAGS) -j$(TEST_JOBS) --exec tests/lib/run-test.sh $(call chosen,$(1))
+run_tests = $(PROVE) $(PROVE_FLAGS) -j$(or $(2),$(TEST_JOBS)) --exec tests/lib/run-test.sh $(call chosen,$(1))
+# Each test of a server gets a server, unless the user has brought one.
+BROUGHT := $(ROWLOCK_TEST_POSTGRES_URL)$(ROWLOCK_TEST_MYSQL_URL)
+run_on_servers = $(if $(BROUGHT),,ROWLOCK_TEST_OWN_SERVERS=1) $(SERVERS) $(call run_tests,$(1),$(if $(BROUGHT),1))
 
 .PHONY: check check-quick check-sqlite check-postgres check-mysql check-more check-abi
 .PHONY: check-asan check-ubsan check-tsan check-valgrind coverage run-all-tests run-valgrind-tests
@@ -310,7 +321,7 @@ check:
 	@$(MAKE) --no-print-directory run-all-tests
 
 run-all-tests: test-programs
-	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 $(SERVERS) $(call run_tests,$(ALL_TESTS))
+	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 $(call run_on_servers,$(ALL_TESTS))
 
 QUICK_TESTS = $(call tests_in,unit fuzz abi) $(filter $(call tests_in,contract),$(call tests_of,sqlite))
 ## check-quick: unit, fuzz, ABI and SQLite tests; needs no server
@@ -322,18 +333,18 @@ check-sqlite: test-programs
 	$(Q)$(TEST_ENV) $(call run_tests,$(call tests_of,sqlite))
 
 check-postgres check-mysql: check-%: test-programs
-	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call tests_of,$*))
+	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call tests_of,$*),1)
 
 # The contract tests alone, on one database: what check-more runs on each version.
 .PHONY: contract-postgres contract-mysql
 CONTRACT_TESTS = $(filter $(call tests_in,contract),$(call tests_of,$(1)))
 contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%,$(TEST_PROGRAMS))
-	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call CONTRACT_TESTS,$*))
+	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call CONTRACT_TESTS,$*),1)
 
 # The tests of several nodes, whose URLs are in ROWLOCK_TEST_NODES.
 .PHONY: cluster-tests
 cluster-tests: all $(filter $(BUILD)/%,$(CLUSTER_TESTS))
-	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS))
+	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS),1)
 
 # What could not be installed is named in the table at the end.
 ## check-more: the contract tests on other versions of the databases, over TLS, and through pgbouncer
@@ -363,7 +374,7 @@ VALGRIND := valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-
             --suppressions=tests/lib/valgrind.supp
 run-valgrind-tests: test-programs
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 ROWLOCK_TEST_TIMEOUT=1200 ROWLOCK_TEST_WRAPPER='$(VALGRIND)' \
-	    $(SERVERS) $(call run_tests,$(filter-out %.t,$(call tests_in,unit contract fault)))
+	    $(call run_on_servers,$(filter-out %.t,$(call tests_in,unit contract fault)))
 
 # A target is a test that `make check` feeds its corpus. A finding stays in build/fuzz; once it is mended, it
 # belongs to the corpus.
@@ -549,5 +560,5 @@ help:
 	@echo '          WERROR=0, V=1 (show the commands), TESTS=word (only tests with it in their name)'
 
 -include $(patsubst %.o,%.d,$(LIB_OBJS) $(CLI_OBJS) $(TEST_HELPER_OBJS) $(BENCH_HELPER_OBJS))
--include $(addsuffix .d,$(EXAMPLES) $(filter-out $(EACH_PROGRAMS),$(TEST_PROGRAMS)) $(BENCH_PROGRAMS))
+-include $(addsuffix .d,$(EXAMPLES) $(filter-out $(EACH_PROGRAMS),$(LINKED_TESTS)) $(BENCH_PROGRAMS))
 -include $(patsubst %.c,$(BUILD)/%.d,$(EACH_SRCS) $(SERVED_SRCS))

@@ -17,46 +17,46 @@ static void run_own(const struct contract *c)
 }
 
 static const struct {
-    const char *name;
+    const char *part, *name;
     void (*run)(const struct contract *c);
 } subjects[] = {
-    {"install", contract_install},
-    {"basics", contract_basics},
-    {"waiting", contract_waiting},
-    {"names", contract_names},
-    {"leases", contract_leases},
-    {"owners", contract_owners},
-    {"tokens", contract_tokens},
-    {"sweep", contract_sweep},
-    {"list", contract_list},
-    {"adopt", contract_adopt},
-    {"keeper", contract_keeper},
-    {"transaction", contract_transaction},
-    {"errors", contract_errors},
-    {"options", contract_options},
-    {"fork", contract_fork},
-    {"stalls", contract_stalls},
-    {"costs", contract_costs},
-    {"queue", contract_queue},
-    {"shared", contract_shared},
-    {"counted", contract_counted},
-    {"many", contract_many},
-    {"cycle", contract_cycle},
-    {"start", contract_start},
-    {"wakeup", contract_wakeup},
-    {"query", contract_query},
-    {"versions", contract_versions},
-    {"triggers", contract_triggers},
-    {"batches", contract_batches},
-    {"once", contract_once},
-    {"types", contract_types},
-    {"within", contract_within},
-    {"retry", contract_retry},
-    {"walk", contract_walk},
-    {"obstacles", contract_obstacles},
-    {"misfit", contract_misfit},
-    {"interleave", contract_interleave},
-    {"own", run_own},
+    {"lock", "install", contract_install},
+    {"lock", "basics", contract_basics},
+    {"lock", "names", contract_names},
+    {"lock", "leases", contract_leases},
+    {"lock", "owners", contract_owners},
+    {"lock", "tokens", contract_tokens},
+    {"lock", "sweep", contract_sweep},
+    {"lock", "list", contract_list},
+    {"lock", "adopt", contract_adopt},
+    {"lock", "keeper", contract_keeper},
+    {"lock", "errors", contract_errors},
+    {"lock", "options", contract_options},
+    {"lock", "fork", contract_fork},
+    {"lock", "stalls", contract_stalls},
+    {"lock", "costs", contract_costs},
+    {"lock", "shared", contract_shared},
+    {"lock", "counted", contract_counted},
+    {"queue", "waiting", contract_waiting},
+    {"queue", "queue", contract_queue},
+    {"queue", "many", contract_many},
+    {"queue", "cycle", contract_cycle},
+    {"queue", "start", contract_start},
+    {"queue", "wakeup", contract_wakeup},
+    {"tx", "transaction", contract_transaction},
+    {"tx", "within", contract_within},
+    {"rows", "query", contract_query},
+    {"rows", "versions", contract_versions},
+    {"rows", "triggers", contract_triggers},
+    {"rows", "batches", contract_batches},
+    {"rows", "once", contract_once},
+    {"rows", "types", contract_types},
+    {"rows", "retry", contract_retry},
+    {"rows", "walk", contract_walk},
+    {"rows", "obstacles", contract_obstacles},
+    {"rows", "misfit", contract_misfit},
+    {"rows", "interleave", contract_interleave},
+    {"rows", "own", run_own},
 };
 
 static bool is_among(const char *const *names, const char *name)
@@ -77,8 +77,11 @@ int contract_run(const struct contract *contract)
     const char *only = getenv("ROWLOCK_TEST_SUBJECT");
     must_install(c.url);
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
-        if (only && strcmp(only, subjects[i].name) != 0)
+        if (only ? strcmp(only, subjects[i].name) != 0
+                 : c.part && strcmp(c.part, subjects[i].part) != 0)
             continue;
+        if (only && c.part && strcmp(c.part, subjects[i].part) != 0)
+            return tap_skip_all("the subject is in another part");
         if (c.only && !is_among(c.only, subjects[i].name))
             continue;
         int64_t begin = clock_ms();

@@ -27,6 +27,7 @@ struct contract {
     /* SQL with the same meaning for different versions: the first that answers is right. */
     const char *const *written; /* a number that grows with everything the server writes */
     const char *const *settings; /* one text made of all settings and belongings of the session */
+    const char *part; /* a group of subjects, as in contract.c; NULL: all */
     const char *const *only; /* subjects by name; NULL: all */
     void (*own)(const struct contract *c); /* what only this database has; NULL: nothing */
 };

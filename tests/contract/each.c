@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The contract on each database. What is tested stands in the other files of this folder.
+ * The contract on each database, a program for each part of it, so that parts run side by side. What is tested
+ * stands in the other files of this folder.
  */
 #include "contract.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "each.h"
@@ -85,6 +88,15 @@ static void own(const struct contract *c)
         contract_sqlite_only(c);
 }
 
+/* Of test_queue_mysql it is "queue". */
+static const char *part_of(const char *program)
+{
+    static char part[50];
+    snprintf(part, sizeof part, "%s", strchr(program, '_') + 1);
+    *strchr(part, '_') = '\0';
+    return part;
+}
+
 static int run(const struct raw *raw, const char *url)
 {
     const struct contract *found = contracts;
@@ -94,6 +106,7 @@ static int run(const struct raw *raw, const char *url)
     c.raw = raw;
     c.url = url;
     c.own = own;
+    c.part = part_of(program_invocation_short_name);
     return contract_run(&c);
 }
 

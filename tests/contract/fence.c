@@ -182,14 +182,14 @@ static void no_tokens_left(const struct contract *c, const char *url)
 static void raised_above_guards(const struct contract *c, const char *url)
 {
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
-    rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = open_impatient(url);
+    rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = open_impatient(c, url);
     rowlock_lock *lock = must_lock(db, "guarded");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a grant stands");
     scene_begin(&s);
     is_result(tx, rowlock_guard(lock, tx), ROWLOCK_OK, "and guards a transaction");
     int64_t start = clock_ms();
     int result = rowlock_raise_tokens(db, 1, NULL);
-    tap_ok(result < 0 && clock_ms() - start >= patience_ms() / 2, "which raising waits for (%s)",
+    tap_ok(result < 0 && clock_ms() - start >= patience_ms(c) / 2, "which raising waits for (%s)",
            rowlock_result_name(result));
     scene_run(&s, "COMMIT");
     is_result(db, rowlock_raise_tokens(db, 1, NULL), ROWLOCK_OK, "then they are raised");

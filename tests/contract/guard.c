@@ -107,7 +107,7 @@ static void break_waits(const struct contract *c, const char *isolation)
     int result = rowlock_break(s.rival, s.name, 0, NULL);
     int64_t took = clock_ms() - start;
     tap_ok(result < 0, "cannot be broken (%s)", rowlock_result_name(result));
-    tap_ok(took >= patience_ms() / 2, "while the breaker has patience (%lld ms)", (long long)took);
+    tap_ok(took >= patience_ms(c) / 2, "while the breaker has patience (%lld ms)", (long long)took);
     tap_is_int(rows_of(c, s.name), 1, "the grant stands");
     scene_work(&s);
     scene_run(&s, "COMMIT");

@@ -279,7 +279,7 @@ static void renewal_that_waits(const struct contract *c)
 /* What a release that fails leaves is the same on every database, and the next one settles it. */
 static void release_that_fails(const struct contract *c)
 {
-    rowlock_db *db = open_impatient(c->url);
+    rowlock_db *db = open_impatient(c, c->url);
     rowlock_lock *lock = must_lock(db, "release fails");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
     int64_t token = rowlock_lock_token(lock);

@@ -20,9 +20,9 @@ void scene_drop_table(const struct contract *c)
 }
 
 /* A thread's sanitizer makes everything late. */
-int64_t patience_ms(void)
+int64_t patience_ms(const struct contract *c)
 {
-    return slowdown() > 1 ? 2000 : 500;
+    return slowdown() > 1 ? 2000 : c->has_server ? 500 : 250;
 }
 
 rowlock_db *adopt_with(const struct contract *c, void *session, const char *prefix)
@@ -36,10 +36,10 @@ rowlock_db *adopt_with(const struct contract *c, void *session, const char *pref
     return db;
 }
 
-rowlock_db *open_impatient(const char *url)
+rowlock_db *open_impatient(const struct contract *c, const char *url)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = patience_ms();
+    options.statement_timeout_ms = patience_ms(c);
     return must_open_with(url, &options);
 }
 
@@ -52,7 +52,7 @@ struct scene scene_open(const struct contract *c, const char *isolation, const c
     s.session = c->raw->open(c->url);
     s.tx = adopt_with(c, s.session, NULL);
     s.own = shared ? s.tx : must_open(c->url);
-    s.rival = open_impatient(c->url);
+    s.rival = open_impatient(c, c->url);
     s.lock = must_lock(s.own, name);
     s.wanted = must_lock(s.rival, name);
     return s;

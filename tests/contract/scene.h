@@ -51,8 +51,8 @@ void scene_taken_over(const struct scene *s, int64_t token);
 void let_expire(void); /* a lease of SHORT_MS */
 rowlock_error error_of(const rowlock_db *db);
 rowlock_db *adopt_with(const struct contract *c, void *session, const char *prefix);
-rowlock_db *open_impatient(const char *url);
-int64_t patience_ms(void); /* its statement deadline */
+rowlock_db *open_impatient(const struct contract *c, const char *url);
+int64_t patience_ms(const struct contract *c); /* its statement deadline */
 
 /* The parts of the subject. */
 void transaction_guards(const struct contract *c, const char *isolation);

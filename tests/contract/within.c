@@ -341,7 +341,7 @@ static void kept_out(const struct contract *c, const struct sort *sort)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     struct site s = in.s;
-    options.statement_timeout_ms = patience_ms();
+    options.statement_timeout_ms = patience_ms(c);
     if (is_mysql(c))
         inside_run(&in, "SET SESSION innodb_lock_wait_timeout = 1");
     if (is_postgres(c))

@@ -236,6 +236,12 @@ static void hold_for_a_moment(struct walk *w)
         w->raw->clock);
 }
 
+/* To wait takes longer than all else. Once something has failed before, and was done again, we need not. */
+static bool has_not_failed_yet(const struct walk *w)
+{
+    return w->faulty->asked() < w->nth;
+}
+
 static bool kinds_and_lines(struct walk *w)
 {
     bool done = step(w, "release what was swept", call_release_swept) &&
@@ -245,7 +251,7 @@ static bool kinds_and_lines(struct walk *w)
                 step(w, "release one", call_release) &&
                 step(w, "downgrade the other", call_downgrade) &&
                 step(w, "release the other", call_release_expired);
-    if (done)
+    if (done && has_not_failed_yet(w))
         hold_for_a_moment(w);
     return done && step(w, "wait", call_wait) && step(w, "list waiters", call_list_waiters) &&
            step(w, "release what was waited for", call_release_expired);

@@ -38,7 +38,7 @@ void raw_run(const struct raw *raw, void *session, const char *format, ...)
 long long raw_int(const struct raw *raw, void *session, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same in a session of their own. */
+/* The same in a session that no test has, each statement committed by itself. */
 void db_exec(const struct raw *raw, const char *url, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 long long db_int(const struct raw *raw, const char *url, const char *format, ...)

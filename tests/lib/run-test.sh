@@ -6,10 +6,25 @@
 #   ROWLOCK_TEST_SQLITE_URL  may hold @TMPDIR@, which stands for that folder
 #   ROWLOCK_TEST_TIMEOUT     seconds until the program and its children are ended (300)
 #   ROWLOCK_TEST_WRAPPER     a command to put before a compiled program, such as valgrind
+#   ROWLOCK_TEST_OWN_SERVERS=1  a program with a server's name in its own gets a new server, except in cli/ and fuzz/
 #   SKIPS_AS_FAILS=1         a program that skips itself as a whole has failed: its server is missing
 set -u
 
 program=$1
+
+# Programs that count a server's statements or restart it then run beside all others.
+if [ "${ROWLOCK_TEST_OWN_SERVERS:-0}" = 1 ]; then
+    for kind in postgres mysql; do
+        case $program in
+            */cli/* | */fuzz/*) ;;
+            */*"$kind"*)
+                unset ROWLOCK_TEST_OWN_SERVERS "ROWLOCK_TEST_${kind^^}_URL" "ROWLOCK_TEST_${kind^^}_DIR"
+                exec "$(dirname "$0")/with-$kind.sh" "$0" "$program"
+                ;;
+        esac
+    done
+fi
+
 limit=${ROWLOCK_TEST_TIMEOUT:-300}
 read -ra command <<<"${ROWLOCK_TEST_WRAPPER:-}"
 case $program in *.t) command=() ;; esac
