@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Errors, as a handle keeps them and a caller is told. Each setter returns the code that it has set. */
+ * Errors, as a handle keeps them and a caller is told. Each setter returns the code that it has
+ * set. */
 #ifndef RLK_ERROR_H
 #define RLK_ERROR_H
 

@@ -9,8 +9,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Length of the UTF-8 character at c, or 0 if there is none: no overlong forms, no surrogates, nothing
- * past U+10FFFF (RFC 3629). */
+/* Length of the UTF-8 character at c, or 0 if there is none: no overlong forms, no surrogates,
+ * nothing past U+10FFFF (RFC 3629). */
 static size_t utf8_length(const unsigned char *c, size_t left)
 {
     static const struct {

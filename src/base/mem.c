@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The library's memory, and copies of texts: behind one pair of pointers so that tests can make it run out.
- * Vendor libraries allocate for themselves; that memory is theirs. */
+ * The library's memory, behind one pair of pointers so that tests can make it run out; and copies
+ * of texts. Vendor libraries allocate for themselves; that memory is theirs. */
 #include "base/base.h"
 
 #include <stdlib.h>

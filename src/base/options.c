@@ -50,8 +50,8 @@ void rowlock_sweep_options_init(rowlock_sweep_options *options)
     *options = (rowlock_sweep_options)ROWLOCK_SWEEP_OPTIONS_INIT;
 }
 
-/* Copy what the caller's struct has of ours, zero the rest. A larger one, of a newer header, is taken
- * only if nothing is asked for in the part that we do not know. */
+/* Copy what the caller's struct has of ours, zero the rest. A larger one, of a newer header, is
+ * taken only if nothing is asked for in the part that we do not know. */
 static int take_struct(rowlock_error *error, void *ours, size_t our_size, const void *theirs)
 {
     memset(ours, 0, our_size);

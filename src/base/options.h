@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Copy and check what the caller asks for. What is wrong with it becomes the error, whose code is returned. */
+ * Copy and check what the caller asks for. What is wrong with it becomes the error, whose code
+ * is returned. */
 #ifndef RLK_OPTIONS_H
 #define RLK_OPTIONS_H
 

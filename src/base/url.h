@@ -19,8 +19,9 @@ struct rlk_url_own {
     char pooler[10]; /* rowlock_pooler */
 };
 
-/* Take our own parameters out of any URL. *rest is the URL without them, the rest of it byte for byte
- * as it was; rlk_free() it. 0: done; -1: the URL is bad, *why is a static text; -2: no memory. */
+/* Take our own parameters out of any URL. *rest is the URL without them, the rest of it byte for
+ * byte as it was; rlk_free() it. 0: done; -1: the URL is bad, *why is a static text; -2: no
+ * memory. */
 int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const char **why);
 
 enum { RLK_URL_HOSTS_MAX = 16, RLK_URL_PARAMS_MAX = 16 };
@@ -30,7 +31,8 @@ struct rlk_url_host {
     unsigned port; /* 0: not there */
 };
 
-/* The parts of scheme://user:password@host:port,host:port/path?key=value&…, decoded. NULL: not there. */
+/* The parts of scheme://user:password@host:port,host:port/path?key=value&…, decoded. NULL: not
+ * there. */
 struct rlk_url {
     const char *user, *password;
     struct rlk_url_host host[RLK_URL_HOSTS_MAX];

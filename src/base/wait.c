@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The only file of core that sleeps: for how long after a failure, with which jitter, and until whose cancel.
- * When a waiter looks again is in queue/line.c. */
+ * The only file of core that sleeps: for how long after a failure, with which jitter, and until
+ * whose cancel. When a waiter looks again is in queue/line.c. */
 #include "base/wait.h"
 #include "base/base.h"
 
@@ -66,7 +66,8 @@ void rlk_wake_close(struct rlk_waiting *w)
     w->wake[0] = w->wake[1] = -1;
 }
 
-/* write() to a pipe is safe in signal handlers and threads; a full pipe is as good as one more byte. */
+/* write() to a pipe is safe in signal handlers and threads; a full pipe is as good as one more
+ * byte. */
 void rlk_wake(struct rlk_waiting *w)
 {
     int saved = errno;

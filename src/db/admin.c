@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What operators ask of the locks that stand: list, sweep, raise, break. Nothing here is on the path of a
- * lock. */
+ * What operators ask of the locks that stand: list, sweep, raise, break. Nothing here is on the
+ * path of a lock. */
 #include "base/ident.h"
 #include "base/options.h"
 #include "lock/lock.h"
@@ -330,7 +330,8 @@ int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
 
 /* ---- a new identity */
 
-/* The row is there, since the tables have been looked at: an update that changed nothing was killed. */
+/* The row is there, since the tables have been looked at: an update that changed nothing was
+ * killed. */
 static enum rlk_class run_new_identity(rowlock_db *db, struct rlk_call *call, void *context)
 {
     (void)context;
@@ -383,8 +384,8 @@ static int note_token(void *context, const rowlock_grant *grant)
     return 0;
 }
 
-/* Whoever holds it is somebody else when the step is sent again after a lost answer: the token says who
- * is meant. */
+/* Whoever holds it is somebody else when the step is sent again after a lost answer: the token
+ * says who is meant. */
 static int break_holder(rowlock_db *db, struct breaking *b)
 {
     struct listing l = {.name = b->name, .each = note_token, .context = b};

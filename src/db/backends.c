@@ -27,7 +27,8 @@ static const struct rlk_backend *const backends[] = {
     NULL,
 };
 
-/* Also of those that were left out of this build, so that a URL of theirs is not called a typing error. */
+/* Also of those that were left out of this build, so that a URL of theirs is not called a typing
+ * error. */
 static const char *const schemes[] = {"postgresql", "postgres", "mysql", "mariadb", "sqlite", NULL};
 
 static bool among(const char *scheme, const char *const *list)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Check a database as a doctor would: findings, each with a verdict and with what to do about it. */
+ * Check a database as a doctor would: findings, each with a verdict and with what to do about
+ * it. */
 #include "db/inspect.h"
 #include "seam/resend.h"
 

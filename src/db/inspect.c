@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Is what stands by our names ours, and what is the server like: asked here, judged in install.c and check.c. */
+ * Is what stands by our names ours, and what is the server like: asked here, judged in install.c
+ * and check.c. */
 #include "db/inspect.h"
 #include "seam/resend.h"
 #include "seam/seam.h"

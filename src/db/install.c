@@ -50,8 +50,9 @@ static int fail_foreign(rowlock_db *db)
         cause);
 }
 
-/* The schema is run even where the tables are fine, since it mends what else is missing; but then a
- * user who may not run it need not. Tables that are newer, or that no rowlock wrote, stay as they are. */
+/* The schema is run even where the tables are fine, since it mends what else is missing; but
+ * then a user who may not run it need not. Tables that are newer, or that no rowlock wrote, stay
+ * as they are. */
 int rowlock_install(rowlock_db *db)
 {
     int result = rlk_enter(db, "install the tables", NULL);

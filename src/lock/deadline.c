@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a holder is told of its lease: the time left, the state, the descriptor that wakes. All of it by
- * our clock and from memory; renewing is elsewhere. The watch of a kept lock is shared with its keeper. */
+ * What a holder is told of its lease: the time left, the state, the descriptor that wakes. All
+ * of it by our clock and from memory; renewing is elsewhere. The watch of a kept lock is shared
+ * with its keeper. */
 #include "lock/deadline.h"
 #include "base/base.h"
 
@@ -43,7 +44,8 @@ static int open_timer(void)
     return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
-/* after_us 0: now; INT64_MAX: never. Setting a timer also makes it unreadable until it fires anew. */
+/* after_us 0: now; INT64_MAX: never. Setting a timer also makes it unreadable until it fires
+ * anew. */
 static void set_timer(int fd, int64_t after_us)
 {
     struct itimerspec timer = {0};

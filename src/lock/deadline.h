@@ -33,8 +33,8 @@ void rlk_watch_begin(struct rlk_watch *watch, int64_t margin_us); /* of a new gr
 void rlk_watch_set(struct rlk_watch *watch, const struct rlk_term *term);
 void rlk_watch_open(struct rlk_watch *watch); /* make its descriptor */
 void rlk_watch_arm(struct rlk_watch *watch); /* after every other change */
-/* A renewal got no answer. Until the grant ends it may be carried out after any other, so that no later
- * term can be relied upon for longer than its ttl. */
+/* A renewal got no answer. Until the grant ends it may be carried out after any other, so that
+ * no later term can be relied upon for longer than its ttl. */
 void rlk_watch_fear(struct rlk_watch *watch, int64_t ttl_us);
 int64_t rlk_watch_reliable_us(const struct rlk_watch *watch, int64_t ttl_us);
 void rlk_watch_limit(const struct rlk_watch *watch, struct rlk_term *term);

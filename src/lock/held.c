@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A lock that is held: what each answer of the database means for it, and what its holder is told of its lease.
- * How it comes to be held is in try.c; how a step is sent, and sent again, in seam/resend.c. */
+ * A lock that is held: what each answer of the database means for it, and what its holder is
+ * told of its lease. How it comes to be held is in try.c; how a step is sent, and sent again, in
+ * seam/resend.c. */
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "lock/lock.h"
@@ -64,8 +65,8 @@ struct holding {
     bool found;
 };
 
-/* A grant made elsewhere is taken for an exclusive one until its row is found to be in the other place; and
- * one whose downgrade got no answer is, until it is found to have been carried out. */
+/* A grant made elsewhere is taken for an exclusive one until its row is found to be in the other
+ * place; and one whose downgrade got no answer is, until it is found to have been carried out. */
 bool rlk_look_elsewhere(rowlock_lock *lock)
 {
     bool unknown = lock->attached && lock->permits == 0 && !lock->attached_as;
@@ -187,8 +188,8 @@ static enum rlk_class run_release(rowlock_db *db, struct rlk_call *call, void *c
     return rlk_step_release(db, call, &h->held, &h->found);
 }
 
-/* The row is gone, and an earlier sending of our delete got no answer. While the name's token is still
- * ours, the lock was neither granted again nor broken: the delete was ours. */
+/* The row is gone, and an earlier sending of our delete got no answer. While the name's token is
+ * still ours, the lock was neither granted again nor broken: the delete was ours. */
 static int resolve_release(rowlock_lock *lock)
 {
     bool found = false;

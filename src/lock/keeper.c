@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Renewing in the background: one thread, one connection, one statement for all leases that are due.
- * How a renewal is sent is in seam/resend.c; what a holder sees of it in deadline.c.
+ * Renewing in the background: one thread, one connection, one statement for all leases that are
+ * due. How a renewal is sent is in seam/resend.c; what a holder sees of it in deadline.c.
  *
- * The keeper's mutex guards its list, the places in it and the watches of the locks that have one. It is
- * not held while a statement is under way or a callback runs, so nobody waits for the server here. A
- * place is freed by the keeper's thread alone, which may be about to touch it; or, when the keeper has
- * been closed, by the lock that quits. */
+ * The keeper's mutex guards its list, the places in it and the watches of the locks that have
+ * one. It is not held while a statement is under way or a callback runs, so nobody waits for the
+ * server here. A place is freed by the keeper's thread alone, which may be about to touch it;
+ * or, when the keeper has been closed, by the lock that quits. */
 #include "lock/keeper.h"
 #include "seam/resend.h"
 #include "seam/seam.h"
@@ -106,8 +106,8 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* All that are due, and with them those that will be soon, so that leases taken one by one are renewed
- * together from their second renewal on. */
+/* All that are due, and with them those that will be soon, so that leases taken one by one are
+ * renewed together from their second renewal on. */
 static size_t collect_due(rowlock_keeper *k)
 {
     int64_t now_us = rlk_now_us();
@@ -439,8 +439,8 @@ uint64_t rlk_kept_serial(const rowlock_lock *lock)
     return serial;
 }
 
-/* With the mutex. Which of two renewals that crossed each other the database did last is not known, so
- * the shorter one counts. */
+/* With the mutex. Which of two renewals that crossed each other the database did last is not
+ * known, so the shorter one counts. */
 void rlk_kept_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term)
 {
     struct rlk_kept *place = lock->kept;

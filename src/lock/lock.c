@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The handle of a lock: opened, and asked for what it knows. How its lock comes to be held is in try.c, what
- * becomes of it then in held.c. */
+ * The handle of a lock: opened, and asked for what it knows. How its lock comes to be held is in
+ * try.c, what becomes of it then in held.c. */
 #include "lock/lock.h"
 #include "base/ident.h"
 #include "base/options.h"

@@ -25,7 +25,8 @@ struct rowlock_lock {
     int depth; /* how often entered */
     int64_t token;
     int permits; /* 0: held exclusively */
-    int downgrade_open; /* to these permits an earlier downgrade may have been carried out; 0: none */
+    /* to these permits an earlier downgrade may have been carried out; 0: none */
+    int downgrade_open;
     struct rlk_watch watch;
     struct rlk_kept *kept; /* this lock in a keeper's hands; NULL: it never was */
 
@@ -66,14 +67,16 @@ static inline int64_t rlk_slot(int permits, int64_t token)
 
 /* held.c */
 void rlk_hold_nothing(rowlock_lock *lock);
-/* What is held, or may have been granted without our knowledge, goes back as well as can be done. */
+/* What is held, or may have been granted without our knowledge, goes back as well as can be
+ * done. */
 void rlk_release_quietly(rowlock_lock *lock);
 int rlk_renew(rowlock_lock *lock, int64_t ttl_us);
 /* Not found where it was taken to be: may it stand in another place? Then held_of() says where. */
 bool rlk_look_elsewhere(rowlock_lock *lock);
 
 /* ticket.c */
-/* Give back the ticket that the lock may have in the queue. not_after_us as in struct rlk_step_call. */
+/* Give back the ticket that the lock may have in the queue. not_after_us as in struct
+ * rlk_step_call. */
 void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us);
 
 #endif

@@ -10,8 +10,8 @@ static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *con
     return lock->ticket.attempt ? rlk_give_ticket_back(db, call, &lock->ticket) : RLK_DONE;
 }
 
-/* A ticket that cannot be given back stays until a later call gives it back, or its lease is over. The
- * reason for leaving is what the caller wants to know. */
+/* A ticket that cannot be given back stays until a later call gives it back, or its lease is
+ * over. The reason for leaving is what the caller wants to know. */
 void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us)
 {
     rowlock_db *db = lock->db;

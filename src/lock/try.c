@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How long a try goes on against lost races before it calls the lock busy; and how many holders are looked at
- * to find who is in the way. */
+/* How long a try goes on against lost races before it calls the lock busy; and how many holders
+ * are looked at to find who is in the way. */
 enum { TRY_CONTENTION_US = 1000000, HOLDERS_MAX = 100 };
 
 /* Of counted grants one alone keeps nobody of its kind out. */
@@ -54,8 +54,8 @@ static bool have_tokens(const struct rlk_acquiring *a)
     return have;
 }
 
-/* Sent again after a lost answer, it may meet its own first sending in flight: that is not somebody else's
- * lock. */
+/* Sent again after a lost answer, it may meet its own first sending in flight: that is not
+ * somebody else's lock. */
 static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_acquiring *a = context;
@@ -100,9 +100,9 @@ static int found_mismatch(rowlock_lock *lock, const struct rlk_row *row)
                     "others hold it with %d permits: all must say the same", row->permits);
 }
 
-/* Busy is no failure: what went wrong on the way to it is not told. An attempt whose outcome is unknown
- * stays open: what is in flight may be our own first sending, and one that is still under way may yet
- * find the lock free. */
+/* Busy is no failure: what went wrong on the way to it is not told. An attempt whose outcome is
+ * unknown stays open: what is in flight may be our own first sending, and one that is still
+ * under way may yet find the lock free. */
 int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permits)
 {
     if (lock->db->error.code != ROWLOCK_OK)
@@ -117,9 +117,10 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
 }
 
 /* The grant took so long to reach us that its lease is over. Nothing was done under it yet, so a
- * renewal makes it whole; unless somebody has taken it over. And a grant whose answer was lost has only
- * been read: that no standby lacks it, a renewal proves, which is answered when the standby has both.
- * Where the renewal fails, nothing is held, and the next acquire asks for the same grant. */
+ * renewal makes it whole; unless somebody has taken it over. And a grant whose answer was lost
+ * has only been read: that no standby lacks it, a renewal proves, which is answered when the
+ * standby has both. Where the renewal fails, nothing is held, and the next acquire asks for the
+ * same grant. */
 static int freshen(rowlock_lock *lock)
 {
     int result = rlk_renew(lock, lock->watch.ttl_us);

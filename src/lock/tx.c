@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What becomes a part of the caller's own transaction. Nothing here is sent twice, for whatever fails may
- * have ended that transaction; and whether it commits is for the caller to know. */
+ * What becomes a part of the caller's own transaction. Nothing here is sent twice, for whatever
+ * fails may have ended that transaction; and whether it commits is for the caller to know. */
 #include "base/ident.h"
 #include "base/options.h"
 #include "lock/keeper.h"
@@ -47,8 +47,8 @@ static enum rlk_class run_guard(rowlock_db *tx, struct rlk_call *call, void *con
     return rlk_step_guard(tx, call, &g->held, &g->found, &g->token, &g->stands);
 }
 
-/* Of a grant in a transaction that was never committed, the token has been given to the next. Only the
- * row has the owner too. */
+/* Of a grant in a transaction that was never committed, the token has been given to the next.
+ * Only the row has the owner too. */
 static int prove_grant(const rowlock_lock *lock, rowlock_db *tx)
 {
     struct rlk_held held = rlk_held_of(lock);
@@ -169,9 +169,10 @@ static int delete_grant(rowlock_lock *lock, rowlock_db *tx)
                     lock->token);
 }
 
-/* Guarded first: a DELETE that finds another's row instead of ours would keep that locked on InnoDB, and
- * its holder from renewing. The handle goes on as one whose release may or may not have been carried
- * out. That there is no row is told, but not remembered: it may be the view of an old snapshot. */
+/* Guarded first: a DELETE that finds another's row instead of ours would keep that locked on
+ * InnoDB, and its holder from renewing. The handle goes on as one whose release may or may not
+ * have been carried out. That there is no row is told, but not remembered: it may be the view of
+ * an old snapshot. */
 int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx)
 {
     int result = enter_tx(lock, tx, "release in your transaction lock");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How a lock, or several at once, come to be held: a try (try.c), and between tries a place in line (line.c). */
+ * How a lock, or several at once, come to be held: a try (try.c), and between tries a place in
+ * line (line.c). */
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "queue/queue.h"

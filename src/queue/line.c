@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Standing in line: the ticket and its lease, and when to look at the lock again. The table decides who is
- * first; a bell (backend.h, await) says when it may be our turn; and a look from time to time is the truth
- * that needs no bell. */
+ * Standing in line: the ticket and its lease, and when to look at the lock again. The table
+ * decides who is first; a bell (backend.h, await) says when it may be our turn; and a look from
+ * time to time is the truth that needs no bell. */
 #include "queue/queue.h"
 #include "seam/seam.h"
 
@@ -144,9 +144,9 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
     return value < low ? low : least(value, high);
 }
 
-/* Where nobody rings: the first in line makes its wait longer by a fortieth in the mean. The others ask for
- * their place when half of those before them will have gone; while the line stands, the less often the longer
- * it does and the further back they are. */
+/* Where nobody rings: the first in line makes its wait longer by a fortieth in the mean. The
+ * others ask for their place when half of those before them will have gone; while the line
+ * stands, the less often the longer it does and the further back they are. */
 static int64_t pause_unrung(const struct line *l, int64_t now_us)
 {
     int64_t stands_us = now_us - l->since_us;
@@ -187,7 +187,8 @@ struct awaiting {
     enum rlk_bell bell;
 };
 
-/* A connection that is lost while we wait is made anew by the next step, and the ticket is kept from there. */
+/* A connection that is lost while we wait is made anew by the next step, and the ticket is kept
+ * from there. */
 static enum rlk_bell await(struct line *l, int64_t until_us)
 {
     rowlock_db *db = l->a->db;
@@ -212,8 +213,8 @@ static enum rlk_bell await(struct line *l, int64_t until_us)
     return bell;
 }
 
-/* Until there may be something to see: OK; BUSY if only our place can have changed, which the ticket's renewal
- * tells; or CANCELLED. */
+/* Until there may be something to see: OK; BUSY if only our place can have changed, which the
+ * ticket's renewal tells; or CANCELLED. */
 static int pause_in_line(struct line *l)
 {
     int64_t until_us = next_look(l, rlk_now_us());
@@ -238,7 +239,8 @@ static int pause_in_line(struct line *l)
 
 /* ---- the line */
 
-/* Whoever has just taken a ticket looks at once: what was released before it was there rang for nobody. */
+/* Whoever has just taken a ticket looks at once: what was released before it was there rang for
+ * nobody. */
 static int stand(struct line *l)
 {
     struct rlk_acquiring *a = l->a;

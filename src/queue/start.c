@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Acquiring without blocking the caller: a thread does what rowlock_acquire() does, and tells by a pipe.
- * While it runs, the rowlock_db is the thread's; everybody else is turned away (rlk_is_ours). */
+ * Acquiring without blocking the caller: a thread does what rowlock_acquire() does, and tells by
+ * a pipe. While it runs, the rowlock_db is the thread's; everybody else is turned away
+ * (rlk_is_ours). */
 #include "base/options.h"
 #include "queue/queue.h"
 
@@ -93,7 +94,8 @@ int rowlock_acquire_start(rowlock_lock *lock, const rowlock_acquire_options *opt
     return start(lock, &o);
 }
 
-/* What was started for this lock, NULL if nothing was: in a forked child the thread is not there. */
+/* What was started for this lock, NULL if nothing was: in a forked child the thread is not
+ * there. */
 static struct rlk_started *started_for(const rowlock_lock *lock)
 {
     bool any = lock && lock->tag == RLK_LOCK_TAG && lock->db && lock->db->pid == getpid();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a batch wants of one row, or of many in one statement: a statement applies what it can; a second one, if
- * any row was left over, says why. */
+ * What a batch wants of one row, or of many in one statement: a statement applies what it can; a
+ * second one, if any row was left over, says why. */
 #include "rows/batch.h"
 
 #include <inttypes.h>
@@ -19,8 +19,8 @@ static void applied(const struct batch *b, rowlock_change *change, int64_t versi
         rlk_witness_row(b->t, change);
 }
 
-/* The version of a row that was applied, where the database has not said it. One that was removed may have had
- * the last that there is. */
+/* The version of a row that was applied, where the database has not said it. One that was
+ * removed may have had the last that there is. */
 static int64_t next_version(const struct batch *b, const rowlock_change *change)
 {
     if (b->op == RLK_INSERT)
@@ -199,7 +199,8 @@ static int change_row(struct batch *b, rowlock_change *change)
             return result;
         rowlock_error error = b->t->db->error;
         result = look_after_row(b, change, uncertain, &explained);
-        /* Of another unique key; and where a failed statement ends all until a savepoint, none can look. */
+        /* Of another unique key; and where a failed statement ends all until a savepoint, none
+         * can look. */
         if (duplicate && !explained && (result == ROWLOCK_OK || result == ROWLOCK_ESERVER)) {
             change->result = ROWLOCK_CANCELLED;
             b->t->db->error = error;
@@ -454,8 +455,8 @@ static int change_leftover(void *context)
     return rlk_change_row(b, b->leftover);
 }
 
-/* What fits no explanation is changed by itself: it was changed back between the two statements, or the insert
- * of many passed over it because of another unique key. */
+/* What fits no explanation is changed by itself: it was changed back between the two statements,
+ * or the insert of many passed over it because of another unique key. */
 static int change_leftovers(struct batch *b, bool inside)
 {
     int result = ROWLOCK_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Statements about rows, sent where the connection stands: by themselves, or in the transaction that is open. */
+ * Statements about rows, sent where the connection stands: by themselves, or in the transaction
+ * that is open. */
 #include "rows/rows.h"
 
 static enum rlk_class run_query(rowlock_db *db, struct rlk_call *call, void *context)

@@ -47,7 +47,8 @@ static inline bool gives_marks(const struct batch *b)
     return b->op != RLK_EXPECT && b->op != RLK_INSERT;
 }
 
-/* For the time that a chunk takes: nothing is known yet; and found as it should have been before. */
+/* For the time that a chunk takes: nothing is known yet; and found as it should have been
+ * before. */
 enum { UNTOLD = ROWLOCK_PENDING, PARADOX = ROWLOCK_NONE };
 
 /* apply.c: one row; and the rows of a chunk in one statement, each with its result. */

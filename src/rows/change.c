@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows changed on the condition of their versions: what is asked for is checked and sorted, done chunk by chunk,
- * and summed up. */
+ * Rows changed on the condition of their versions: what is asked for is checked and sorted, done
+ * chunk by chunk, and summed up. */
 #include "base/options.h"
 #include "rows/batch.h"
 
@@ -140,7 +140,8 @@ static void mark(struct batch *b, int from, int to)
     }
 }
 
-/* Of a chunk that failed: where rows are sent one by one, in a transaction, even those that went well. */
+/* Of a chunk that failed: where rows are sent one by one, in a transaction, even those that went
+ * well. */
 static void mark_failed(struct batch *b, int result, bool many)
 {
     bool refused =
@@ -165,8 +166,9 @@ static int send_chunk(void *context)
     return rlk_framed(b->t->db, change_singly, b);
 }
 
-/* A row that would break a constraint is found by halves: the chunk it was in has changed nothing. Not where
- * that has ended the transaction, nor where nothing is to be changed then; see run_batch(). */
+/* A row that would break a constraint is found by halves: the chunk it was in has changed
+ * nothing. Not where that has ended the transaction, nor where nothing is to be changed then;
+ * see run_batch(). */
 static int do_chunk(struct batch *b)
 {
     rowlock_db *db = b->t->db;

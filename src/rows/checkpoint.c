@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- keys as text: a letter for the kind, then a number or hexadecimal digits; a blank between the parts of a
- * key, a line for each */
+/* ---- keys as text: a letter for the kind, then a number or hexadecimal digits; a blank between
+ * the parts of a key, a line for each */
 
 static void write_keys(struct rlk_buffer *out, const struct rlk_page *keys, size_t width)
 {

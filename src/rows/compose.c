@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * From a template in sql/ and the names of a table to the statement that is sent. What stands in braces is
- * written here; each value becomes a parameter, in the order in which it is met. Values themselves never
- * come near it. */
+ * From a template in sql/ and the names of a table to the statement that is sent. What stands in
+ * braces is written here; each value becomes a parameter, in the order in which it is met.
+ * Values themselves never come near it. */
 #include "rows/rows.h"
 
 #include <stdatomic.h>
@@ -218,7 +218,8 @@ static void write_match(struct composer *c)
     }
 }
 
-/* a >= ? AND (a > ? OR (b >= ? AND (b > ? OR …))): every database finds the beginning by the index. */
+/* a >= ? AND (a > ? OR (b >= ? AND (b > ? OR …))): every database finds the beginning by the
+ * index. */
 static void write_after(struct composer *c)
 {
     if (!c->shape.after)

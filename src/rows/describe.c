@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the columns of a table are, as its database says, and whether rows can be told apart and have versions. */
+ * What the columns of a table are, as its database says, and whether rows can be told apart and
+ * have versions. */
 #include "rows/rows.h"
 
 #include <inttypes.h>

@@ -104,8 +104,8 @@ static int give_back(rowlock_once *once, int result)
     return once->db->error.code = ROWLOCK_EUNCERTAIN;
 }
 
-/* Claimed anew, taken over, or left as it is; then looked at: asked again after a lost answer, both say the
- * same. */
+/* Claimed anew, taken over, or left as it is; then looked at: asked again after a lost answer,
+ * both say the same. */
 static int claim(rowlock_once *once, const rowlock_once_options *o)
 {
     const char *fingerprint = o->fingerprint ? o->fingerprint : "";
@@ -176,8 +176,9 @@ static int enter_once(rowlock_once *once, rowlock_db *db, const char *verb)
     return result;
 }
 
-/* Nothing was changed. Inside a transaction that may be because its snapshot is older than the claim: then
- * this fails as CONFLICT. The row that it makes where there is none is taken away at once. */
+/* Nothing was changed. Inside a transaction that may be because its snapshot is older than the
+ * claim: then this fails as CONFLICT. The row that it makes where there is none is taken away at
+ * once. */
 static int found_lost(const rowlock_once *once, rowlock_db *tx)
 {
     const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};

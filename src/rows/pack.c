@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Many rows as the parameters of one statement: an array literal for each column, or one JSON text; and which
- * values a column can take. */
+ * Many rows as the parameters of one statement: an array literal for each column, or one JSON
+ * text; and which values a column can take. */
 #include "base/ident.h"
 #include "rows/rows.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Tables of the caller's: how they are described, how a statement about them is composed of a template in
- * sql/ and their names, and how many rows go into one. What is public is in rowlock/versions.h. */
+ * Tables of the caller's: how they are described, how a statement about them is composed of a
+ * template in sql/ and their names, and how many rows go into one. What is public is in
+ * rowlock/versions.h. */
 #ifndef RLK_ROWS_H
 #define RLK_ROWS_H
 
@@ -16,13 +17,14 @@
 
 enum { RLK_KINDS = ROWLOCK_TIME + 1, RLK_TAG_LENGTH = 16, RLK_CHUNK_BYTES = 1 << 20 };
 
-/* A column, or a parameter of the caller's own SQL; see sql/README.md, table. In patterns % is the value. */
+/* A column, or a parameter of the caller's own SQL; see sql/README.md, table. In patterns % is
+ * the value. */
 struct rlk_column {
     char *name; /* quoted; NULL: a parameter */
     rowlock_kind kind; /* that it is mostly given as; NULL: any */
     bool not_null;
-    bool
-        is_wide; /* an integer of 64 bits without a sign: what int64_t cannot hold is given as a decimal */
+    /* an integer of 64 bits without a sign: what int64_t cannot hold is given as a decimal */
+    bool is_wide;
     int64_t most; /* that an integer can be; 0: it is none; below 0: the database alone sets it */
     char *wire; /* type within a pack */
     char *unpack, *value, *match, *show;
@@ -155,8 +157,8 @@ int rlk_fail_misfit(rowlock_db *db, bool changed);
 /* Run a statement about rows, where the connection stands. */
 struct rlk_asking {
     struct rlk_query query;
-    /* Called before each sending, which may not be the first: what rows came before do not count. May be
-     * NULL. */
+    /* Called before each sending, which may not be the first: what rows came before do not
+     * count. May be NULL. */
     void (*anew)(void *context);
     bool was_uncertain; /* out: an earlier sending may have been carried out */
 };
@@ -204,7 +206,8 @@ enum rlk_op { RLK_UPDATE, RLK_TOUCH, RLK_EXPECT, RLK_INSERT, RLK_REMOVE };
 int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t count,
                const rowlock_change_options *options);
 
-/* witness.c: what a commit that got no answer can be told by: the first row that its transaction changed. */
+/* witness.c: what a commit that got no answer can be told by: the first row that its transaction
+ * changed. */
 struct rlk_witness {
     rowlock_table *t; /* NULL: none yet */
     struct rlk_page row; /* its key, and the version before */

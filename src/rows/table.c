@@ -56,8 +56,9 @@ static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep
     return result;
 }
 
-/* A row policy may let a session read what it may not lock. Where a plain read shows an old snapshot, as it may on
- * MySQL and MariaDB, it proves nothing; there are no policies there either. */
+/* A row policy may let a session read what it may not lock. Where a plain read shows an old
+ * snapshot, as it may on MySQL and MariaDB, it proves nothing; there are no policies there
+ * either. */
 static int ask_unlocked(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
                         struct rlk_page *page, bool *hidden)
 {
@@ -80,7 +81,8 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
         result = rlk_check_key(t, key, i, -1);
     if (result == ROWLOCK_OK)
         result = ask_for_row(t, key, keep, page);
-    /* A lock that was waited for may have been on a row that was deleted, and made again, meanwhile. */
+    /* A lock that was waited for may have been on a row that was deleted, and made again,
+     * meanwhile. */
     if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0)
         result = ask_for_row(t, key, keep, page);
     if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0 &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A walk through a table: a chunk is read, computed, and written in one transaction with the checkpoint, under
- * the guard of the walk's lock. What met a conflict is done again at the end. */
+ * A walk through a table: a chunk is read, computed, and written in one transaction with the
+ * checkpoint, under the guard of the walk's lock. What met a conflict is done again at the end. */
 #include "rows/walk.h"
 #include "base/options.h"
 
@@ -148,7 +148,8 @@ static void tell_failed(struct walk *w)
     }
 }
 
-/* The outcome of each change goes into the report, and keys that met a conflict among the pending ones. */
+/* The outcome of each change goes into the report, and keys that met a conflict among the
+ * pending ones. */
 static int sort_outcomes(struct walk *w, struct rlk_page *pending)
 {
     for (size_t i = 0; i < w->count; i++) {
@@ -321,8 +322,8 @@ static int move_on(struct writing *x)
     return rlk_page_end(w->t, &w->position);
 }
 
-/* Whether a commit without an answer was one, the checkpoint says: if it was not, once more. The keys that were
- * pending are kept, for rows that are to be told of may be among them. */
+/* Whether a commit without an answer was one, the checkpoint says: if it was not, once more. The
+ * keys that were pending are kept, for rows that are to be told of may be among them. */
 static int settle(struct writing *x, bool *again)
 {
     bool found;

@@ -34,7 +34,8 @@ struct walk {
     struct rlk_buffer reasons;
 };
 
-/* checkpoint.c. In a transaction of its own: one of ours that may still be ending must have ended before. */
+/* checkpoint.c. In a transaction of its own: one of ours that may still be ending must have
+ * ended before. */
 int rlk_checkpoint_load(struct walk *w, bool *found);
 /* In the transaction of a chunk: is it still where this process has left it? Locks it. */
 int rlk_checkpoint_check(struct walk *w);

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * The seam between core and the databases: what a driver is asked, and what it answers.
- * Nothing here says when a step is taken or what its answer means; that is core's business.
+ * The seam between core and the databases: what a driver is asked, and what it answers. Nothing
+ * here says when a step is taken or what its answer means; that is core's business.
  *
- * A driver performs ONE atomic step per call and reports facts. It decides nothing, retries nothing,
- * logs nothing, calls nothing of core but what stands at the foot of this file and in base/, and never sleeps. Every vendor
- * call of the library stands in a driver's file; every word of SQL but BEGIN, COMMIT, ROLLBACK and
- * connection settings stands in sql/<dialect>/<step>.sql, whose contract is sql/README.md.
+ * A driver performs ONE atomic step per call and reports facts. It decides nothing, retries
+ * nothing, logs nothing, calls nothing of core but what stands at the foot of this file and in
+ * base/, and never sleeps. Every vendor call of the library stands in a driver's file; every
+ * word of SQL but BEGIN, COMMIT, ROLLBACK and connection settings stands in
+ * sql/<dialect>/<step>.sql, whose contract is sql/README.md.
  *
- * A step ends in one of the classes below, and core acts on the class alone. The rules that matter:
+ * A step ends in one of the classes below, and core acts on the class alone. The rules that
+ * matter:
  *
  *   - RLK_DONE with "no row" is an answer, not a failure.
  *   - RLK_CONTENTION and RLK_UNSENT promise that the step changed nothing.
- *   - RLK_UNCERTAIN is the only honest class once the first byte was sent and no answer came, be it
- *     by a lost connection, a passed deadline or a cancel at the server. The connection is dead then.
+ *   - RLK_UNCERTAIN is the only honest class once the first byte was sent and no answer came: the
+ *     connection was lost, a deadline passed, or the server was told to cancel. The connection is
+ *     dead then.
  *   - Where a driver cannot tell UNSENT from UNCERTAIN, it is UNCERTAIN.
  *   - A new name, a new owner: no step trusts anything remembered from an earlier one.
  *
- * Adding a database: one file here, one folder under sql/, one line in src/db/backends.c.
- */
+ * Adding a database: one folder in src/backend/, one folder under sql/, one line in
+ * src/db/backends.c. */
 #ifndef RLK_BACKEND_H
 #define RLK_BACKEND_H
 
@@ -33,7 +36,8 @@
 
 enum rlk_class {
     RLK_DONE, /* the step ran, its facts are filled in */
-    RLK_CONTENTION, /* deadlock, serialization failure, lock timeout, busy file: again, with jitter */
+    /* deadlock, serialization failure, lock timeout, busy file: again, with jitter */
+    RLK_CONTENTION,
     RLK_UNSENT, /* the connection is dead and the step certainly did not run */
     RLK_UNCERTAIN, /* the connection is dead and the step may have run */
     RLK_READONLY, /* a replica, a read-only server, a full disk: takes no writes at present */
@@ -45,19 +49,20 @@ enum rlk_class {
     RLK_IN_TX, /* an adopted connection is inside a transaction; nothing was sent */
     RLK_NO_TX, /* it is not, and the step is only worth something inside one; nothing was sent */
     RLK_NOMEM,
-    RLK_VIOLATION, /* a row of the caller's own tables would break call->constraint; nothing was changed */
+    /* a row of the caller's own tables would break call->constraint; nothing was changed */
+    RLK_VIOLATION,
     RLK_REFUSED /* anything else the server said; its text is in the diag */
 };
 
-/* One call across the seam: until when it may take, and what the database said if it failed. A driver
- * copies the native error in the statement after the failing call, before anything else touches the
- * connection. Deadlines are rlk_now_us() times; a driver may overrun by what its client library's
- * granularity costs, and says so in its file. */
+/* One call across the seam: until when it may take, and what the database said if it failed. A
+ * driver copies the native error in the statement after the failing call, before anything else
+ * touches the connection. Deadlines are rlk_now_us() times; a driver may overrun by what its
+ * client library's granularity costs, and says so in its file. */
 enum rlk_where { RLK_OUTSIDE, RLK_INSIDE, RLK_EITHER };
 struct rlk_call {
     int64_t deadline_us;
-    /* Shall the step be a part of the caller's transaction? Then the driver begins, commits and sets
-     * nothing, and a step that fails leaves nothing of itself behind in it. */
+    /* Shall the step be a part of the caller's transaction? Then the driver begins, commits and
+     * sets nothing, and a step that fails leaves nothing of itself behind in it. */
     enum rlk_where where;
     bool inside; /* out: it was */
     bool late; /* out: it was ended by a time limit, whoever or whatever took so long */
@@ -93,12 +98,11 @@ struct rlk_target {
     int64_t connect_ms;
     const char *app_name; /* for the server's process list */
     bool known; /* we were connected before, so a host name that is not found now was no mistake */
-    bool
-        session_is_ours; /* whatever stands in between lends a session of the server to nobody else */
-    const char
-        *lingering; /* an earlier session of ours, as rlk_hello named it, that may still have a
-                              statement of ours before it: end it, so that nothing is done later that
-                              nobody waits for any more. "": none */
+    /* whatever stands in between lends a session of the server to nobody else */
+    bool session_is_ours;
+    /* An earlier session of ours, as rlk_hello named it, that may still have a statement of ours
+     * before it: end it, so that nothing is done later that nobody waits for any more. "": none */
+    const char *lingering;
 };
 
 /* What open() and adopt() learn about the connection, in one round trip. */
@@ -121,9 +125,10 @@ struct rlk_claim {
     int64_t pid;
     const char *program;
     const char *note;
-    /* What the last try of this handle found. It says what to ask first, where one question is cheaper than
-     * another; never what is so. met_slot: of the grant that kept it out, and is reason enough to keep this one
-     * out; -1: none. granted: it was granted, so the lock is likely to be free. */
+    /* What the last try of this handle found. It says what to ask first, where one question is
+     * cheaper than another; never what is so. met_slot: of the grant that kept it out, and is
+     * reason enough to keep this one out; -1: none. granted: it was granted, so the lock is
+     * likely to be free. */
     int64_t met_slot;
     bool granted;
 };
@@ -152,14 +157,15 @@ struct rlk_row {
 enum rlk_outcome {
     RLK_GRANTED, /* row: our grant, whose texts may be left out */
     RLK_HELD, /* row: a holder's that keeps us out */
-    RLK_BEHIND, /* no row: nobody who would keep us out holds it, but others are before us in the line */
+    /* no row: nobody who would keep us out holds it, but others are before us in the line */
+    RLK_BEHIND,
     RLK_IN_FLIGHT, /* no row: another transaction is granting or changing it at this moment */
 };
 struct rlk_grant {
     enum rlk_outcome outcome;
     bool behind; /* HELD or BEHIND: others are before us in the line */
-    /* HELD or BEHIND, but a transaction is changing what is in the way: it may be gone in a moment, by a
-     * step that rang before our ticket was seen. */
+    /* HELD or BEHIND, but a transaction is changing what is in the way: it may be gone in a
+     * moment, by a step that rang before our ticket was seen. */
     bool settling;
     struct rlk_row row;
 };
@@ -220,7 +226,8 @@ struct rlk_meta {
     int64_t token_floor;
 };
 
-/* May a read on one node miss what was committed on another before? PERHAPS: if more than one is written to. */
+/* May a read on one node miss what was committed on another before? PERHAPS: if more than one is
+ * written to. */
 enum rlk_lag { RLK_NEVER, RLK_PERHAPS, RLK_SURELY };
 
 /* The server, as rowlock_check() wants to know it: plain facts, judged by core. */
@@ -269,20 +276,20 @@ struct rlk_fold {
     int64_t folded;
 };
 
-/* Given each row of query(), valid until it returns; must not call the driver. Above 0 stops; below 0 stops,
- * and the step is undone if it can be: such an answer cannot be. */
+/* Given each row of query(), valid until it returns; must not call the driver. Above 0 stops;
+ * below 0 stops, and the step is undone if it can be: such an answer cannot be. */
 typedef int rlk_cells_fn(void *context, const rowlock_value *cells, size_t count);
 
-/* One statement: a step of ours, or one about the caller's own tables, composed by core of templates in sql/
- * and quoted names. */
+/* One statement: a step of ours, or one about the caller's own tables, composed by core of
+ * templates in sql/ and quoted names. */
 struct rlk_query {
     enum rlk_step step; /* of ours; RLK_STEP_NONE: about the caller's own tables */
-    /* A lock: what is changed may be what the first in its queue waits for, who is to be woken when that is
-     * committed. NULL: none. */
+    /* A lock: what is changed may be what the first in its queue waits for, who is to be woken
+     * when that is committed. NULL: none. */
     const char *rings;
     rowlock_value *own; /* of the values, the one that the driver gives; NULL: none */
-    /* Of this very text, in this process, for ever: a driver may keep the statement prepared by it. 0: it
-     * is not worth keeping. Steps have their own. */
+    /* Of this very text, in this process, for ever: a driver may keep the statement prepared by
+     * it. 0: it is not worth keeping. Steps have their own. */
     uint64_t id;
     const char *sql;
     const rowlock_value *values; /* its parameters, in order */
@@ -299,11 +306,12 @@ enum rlk_news {
     RLK_TAKEN, /* the claim was granted; number is its token */
     RLK_LEFT, /* the ticket was given back */
     RLK_WITHDRAWN, /* there is no grant of the attempt, or not any more */
-    RLK_GONE_GRANT /* the grant of this name and token (number) is not exclusive any more, or is gone */
+    /* the grant of this name and token (number) is not exclusive any more, or is gone */
+    RLK_GONE_GRANT
 };
 
-/* BEGIN, COMMIT, ROLLBACK are of a transaction of ours; the others of a savepoint inside of one, ours or
- * the caller's. */
+/* BEGIN, COMMIT, ROLLBACK are of a transaction of ours; the others of a savepoint inside of one,
+ * ours or the caller's. */
 enum rlk_frame {
     RLK_BEGIN,
     RLK_COMMIT,
@@ -311,16 +319,18 @@ enum rlk_frame {
     RLK_SAVE,
     RLK_KEEP,
     RLK_UNDO,
-    RLK_LOOK /* nothing is sent: is one open? call->inside says, also where the answer is not DONE */
+    /* nothing is sent: is one open? call->inside says, also where the answer is not DONE */
+    RLK_LOOK
 };
 
-/* How many rows go into one statement: as arrays, a text like {"1",NULL} for each column; as one JSON
- * text, an array of arrays whose bytes are hexadecimal; or one row at a time. */
+/* How many rows go into one statement: as arrays, a text like {"1",NULL} for each column; as one
+ * JSON text, an array of arrays whose bytes are hexadecimal; or one row at a time. */
 enum rlk_packing { RLK_ARRAYS, RLK_JSON, RLK_SINGLY };
 
-/* A driver. Its const struct stands at the foot of its file, as the table of contents. conn is its
- * state of conn_size bytes, zeroed and owned by core. All operations are MUST, but those that say may.
- * Each takes one round trip and blocks no longer than call->deadline_us unless it says otherwise. */
+/* A driver. Its const struct stands at the foot of its file, as the table of contents. conn is
+ * its state of conn_size bytes, zeroed and owned by core. All operations are MUST, but those
+ * that say may. Each takes one round trip and blocks no longer than call->deadline_us unless it
+ * says otherwise. */
 struct rlk_backend {
     const char *name; /* "postgres": the folder under sql/ */
     const char *const *schemes; /* URL schemes, NULL-terminated */
@@ -331,8 +341,8 @@ struct rlk_backend {
     bool local; /* a statement costs no round trip */
     bool backslash_escapes; /* within the quotes of a text */
     bool has_policies; /* rows can be seen that cannot be locked */
-    bool
-        locks_rows_first; /* the rows of a pack, in the caller's transaction, to lock them in order */
+    /* the rows of a pack, in the caller's transaction, to lock them in order */
+    bool locks_rows_first;
     bool tells_no_rows; /* a change of a pack says how many rows it was done to, and not which */
     enum rlk_packing packing;
 
@@ -340,49 +350,54 @@ struct rlk_backend {
      * before any step but open, adopt and close; it outlives the connection. */
     enum rlk_class (*open)(void *conn, struct rlk_call *call, const struct rlk_target *target,
                            const struct rlk_texts *texts, struct rlk_hello *hello);
-    /* Borrow the caller's connection. The driver then changes no setting, prepares nothing that stays
-     * behind on the server, opens no transaction that is visible to the caller after the call, and
-     * answers RLK_IN_TX while the caller's transaction is open, unless call->where allows it. */
+    /* Borrow the caller's connection. The driver then changes no setting, prepares nothing that
+     * stays behind on the server, opens no transaction that is visible to the caller after the
+     * call, and answers RLK_IN_TX while the caller's transaction is open, unless call->where
+     * allows it. */
     enum rlk_class (*adopt)(void *conn, struct rlk_call *call, void *vendor,
                             const struct rlk_texts *texts, struct rlk_hello *hello);
-    /* Called by a thread of ours before and after its use of a connection that another has opened; may
-     * be NULL. */
+    /* Called by a thread of ours before and after its use of a connection that another has
+     * opened; may be NULL. */
     void (*enter_thread)(void);
     void (*leave_thread)(void);
-    /* May not block for long. in_child: after fork; leave the shared socket alone, free memory only. */
+    /* May not block for long. in_child: after fork; leave the shared socket alone, free memory
+     * only. */
     void (*close)(void *conn, bool in_child);
 
-    /* Create what is missing, and replace what OBJECTS says installing mends; harmless when it is all there
-     * and when many do it at once. Any number of round trips. */
+    /* Create what is missing, and replace what OBJECTS says installing mends; harmless when it
+     * is all there and when many do it at once. Any number of round trips. */
     enum rlk_class (*install)(void *conn, struct rlk_call *call);
     /* Any number of round trips. Called only after meta() was RLK_DONE. */
     enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
-    /* What became of a claim, so that its bell is kept or rung: never fails. Of ENQUEUED the answer is
-     * whether await() will be woken for this claim. NULL: nobody is woken here. */
+    /* What became of a claim, so that its bell is kept or rung: never fails. Of ENQUEUED the
+     * answer is whether await() will be woken for this claim. NULL: nobody is woken here. */
     bool (*note)(void *conn, struct rlk_call *call, enum rlk_news news,
                  const struct rlk_claim *claim, int64_t number);
-    /* Wait until it may be our turn, not longer than call->deadline_us and not when wake (a descriptor)
-     * is readable. May wake without reason. No transaction is open meanwhile. What is done with the
-     * connection if it was interrupted is the driver's to know: RLK_UNSENT if it is useless now. */
+    /* Wait until it may be our turn, not longer than call->deadline_us and not when wake (a
+     * descriptor) is readable. May wake without reason. No transaction is open meanwhile. What
+     * is done with the connection if it was interrupted is the driver's to know: RLK_UNSENT if
+     * it is useless now. */
     enum rlk_class (*await)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                             int wake, enum rlk_bell *out);
 
-    /* One statement: by itself, or where it may be inside, a part of the transaction. A step whose text has
-     * several statements is a transaction of its own, or a part of the caller's; once one of them has answered
-     * a row, those behind it are not run. A cell is INT, REAL, DECIMAL, BYTES, BOOL, TIME where the database has such a type, else
-     * TEXT; an integer that is not one of 64 bits with a sign is DECIMAL. What contradicts a constraint
-     * (also a unique key: such a text never makes that happen by itself), and a value that does not fit its
+    /* One statement: by itself, or where it may be inside, a part of the transaction. A step
+     * whose text has several statements is a transaction of its own, or a part of the caller's;
+     * once one of them has answered a row, those behind it are not run. A cell is INT, REAL,
+     * DECIMAL, BYTES, BOOL, TIME where the database has such a type, else TEXT; an integer that
+     * is not one of 64 bits with a sign is DECIMAL. What contradicts a constraint (also a unique
+     * key: such a text never makes that happen by itself), and a value that does not fit its
      * column, is RLK_VIOLATION. A name that is not there is RLK_INVALID. */
     enum rlk_class (*query)(void *conn, struct rlk_call *call, struct rlk_query *query);
-    /* BEGIN only outside of a transaction (RLK_IN_TX), the others only inside (RLK_NO_TX), whatever
-     * call->where. After BEGIN steps with RLK_INSIDE and RLK_EITHER are a part of it, on a connection
-     * of our own too. A COMMIT that the server turned into a rollback is RLK_CONTENTION. */
+    /* BEGIN only outside of a transaction (RLK_IN_TX), the others only inside (RLK_NO_TX),
+     * whatever call->where. After BEGIN steps with RLK_INSIDE and RLK_EITHER are a part of it,
+     * on a connection of our own too. A COMMIT that the server turned into a rollback is
+     * RLK_CONTENTION. */
     enum rlk_class (*frame)(void *conn, struct rlk_call *call, enum rlk_frame what);
 };
 
-/* Copy text into a call's diag, cut at a character, control characters made blank, so that a server's
- * many-line message is one line. */
+/* Copy text into a call's diag, cut at a character, control characters made blank, so that a
+ * server's many-line message is one line. */
 void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text);
 
 /* The shape of an answer is a letter for each column:
@@ -392,8 +407,8 @@ void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const
  *   b  true or false, or an integer that stands for it
  *   t  text or bytes                 .  anything
  *
- * A capital letter allows NULL too. How many rows there are is a character of its own: 1 exactly one,
- * ? at most one, * any number. A driver looks at each answer before it uses any of it. */
+ * A capital letter allows NULL too. How many rows there are is a character of its own: 1 exactly
+ * one, ? at most one, * any number. A driver looks at each answer before it uses any of it. */
 bool rlk_cell_fits(char letter, const rowlock_value *cell);
 bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count);
 bool rlk_rows_fit(char rows, uint64_t count);
@@ -408,7 +423,8 @@ void rlk_arrange(const struct rlk_texts *texts, enum rlk_step step, const rowloc
     "routines of another version? `rowlock check` says more"
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step);
 
-/* The row of a grant of which only token and clock were answered: the rest is what was asked for. */
+/* The row of a grant of which only token and clock were answered: the rest is what was asked
+ * for. */
 void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,
                       struct rlk_row *row);
 

@@ -28,8 +28,8 @@ static inline bool is_null(const rowlock_value *cell)
 /* steps.c */
 /* All but the clock, which stands before it or behind it. */
 void rlk_row_from_cells(const rowlock_value *cells, struct rlk_row *out);
-/* A step that does one thing or finds nothing to do it to. A dialect answers with a row, or with a number of rows
- * changed. */
+/* A step that does one thing or finds nothing to do it to. A dialect answers with a row, or with
+ * a number of rows changed. */
 enum rlk_class rlk_send_change(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
                                const rowlock_value *in, const char *rings, bool *done);
 void rlk_note_gone(rowlock_db *db, struct rlk_call *call, const char *name, int64_t token);

@@ -12,7 +12,8 @@
 
 #define RLK_DB_TAG 0x726C6462u /* "rldb" */
 
-/* A ticket that may be in the queue of a lock. A new connection gives back those that no wait goes on with. */
+/* A ticket that may be in the queue of a lock. A new connection gives back those that no wait
+ * goes on with. */
 struct rlk_ticket {
     struct rlk_ticket *next;
     const char *name, *owner;
@@ -27,8 +28,8 @@ struct rowlock_db {
     bool adopted;
     bool opened; /* conn is to be closed; it may be up or broken */
     bool up; /* as far as we know the connection works */
-    struct rlk_witness
-        *witness; /* of a transaction that may be run again; NULL: nobody needs one */
+    /* of a transaction that may be run again; NULL: nobody needs one */
+    struct rlk_witness *witness;
     bool in_tx; /* a transaction of ours is open, or was when the connection was lost */
     bool framed; /* that one is a part of one call, which begins it anew itself */
     bool schema_ok; /* our tables were looked at on this connection */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One step as data: from its list of parameters to the values that are sent, and from the cells of the answer,
- * whose shape is looked at here and nowhere else, to whoever reads them. */
+ * One step as data: from its list of parameters to the values that are sent, and from the cells
+ * of the answer, whose shape is looked at here and nowhere else, to whoever reads them. */
 #include "seam/seam.h"
 
 struct receiving {

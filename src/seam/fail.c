@@ -73,8 +73,8 @@ static const struct meaning meanings[] = {
     {RLK_REFUSED, ROWLOCK_ESERVER, false, ""},
 };
 
-/* Where it was a part of the caller's transaction. What is lost with the connection is not uncertain:
- * nothing of an uncommitted transaction stays. */
+/* Where it was a part of the caller's transaction. What is lost with the connection is not
+ * uncertain: nothing of an uncommitted transaction stays. */
 static const struct meaning meanings_inside[] = {
     {RLK_CONTENTION, ROWLOCK_CONFLICT, false, "; roll back and run your transaction again"},
     {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; roll your transaction back"},

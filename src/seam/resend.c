@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One step across the seam and back, with all that goes around it: connect, look at the tables, send
- * again what lost a race or an answer. What the step's answer means is for the rooms above. */
+ * One step across the seam and back, with all that goes around it: connect, look at the tables,
+ * send again what lost a race or an answer. What the step's answer means is for the rooms above. */
 #include "seam/resend.h"
 #include "base/error.h"
 #include "seam/seam.h"
@@ -143,8 +143,9 @@ enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call,
     return class;
 }
 
-/* An earlier connection was lost with the end of a wait. The tickets of that and of other waits would
- * keep the next in the queue waiting. Any other failure is no concern of the step that has connected. */
+/* An earlier connection was lost with the end of a wait. The tickets of that and of other waits
+ * would keep the next in the queue waiting. Any other failure is no concern of the step that has
+ * connected. */
 static enum rlk_class give_tickets_back(rowlock_db *db, const struct rlk_step_call *step,
                                         struct rlk_call *call)
 {
@@ -298,8 +299,8 @@ static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class cl
     return result;
 }
 
-/* What is left of the time to send again in, or less: then nothing is sent any more. A waiter tries once more
- * at the very end of its wait. */
+/* What is left of the time to send again in, or less: then nothing is sent any more. A waiter
+ * tries once more at the very end of its wait. */
 static int64_t pause_to_resend(rowlock_db *db, const struct rlk_step_call *step, int64_t until_us,
                                int *tries)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What core asks of the database: one function for each step that answers in a shape of its own. Each sends
- * one step (steps.h), looks at the shape of the answer, and decodes it, for all databases alike. None tries
- * again: that is rlk_do(). Results are filled in with RLK_DONE only. */
+ * What core asks of the database: one function for each step that answers in a shape of its own.
+ * Each sends one step (steps.h), looks at the shape of the answer, and decodes it, for all
+ * databases alike. None tries again: that is rlk_do(). Results are filled in with RLK_DONE only. */
 #ifndef RLK_SEAM_H
 #define RLK_SEAM_H
 
@@ -13,8 +13,8 @@ struct rlk_sending {
     enum rlk_step step;
     const rowlock_value *in; /* as the step's list of parameters has them */
     const char *rings; /* a lock whose queue may go on by it; NULL: none does */
-    /* Given each row, whose shape was looked at; NULL: nobody wants them. Above 0 stops; below 0 the answer
-     * is not what it can be. */
+    /* Given each row, whose shape was looked at; NULL: nobody wants them. Above 0 stops; below 0
+     * the answer is not what it can be. */
     rlk_cells_fn *read;
     void *out;
     /* out */
@@ -31,21 +31,22 @@ enum rlk_class rlk_in_transaction(rowlock_db *db, struct rlk_call *call,
 
 enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_meta *out);
 
-/* Grant, unless an unexpired row of another owner stands in the way or, if the claim is not unfair,
- * others are before us in the queue; a row with our attempt is our grant. A grant ends our ticket, and if it
- * is not exclusive rings for the next one. A held lock writes nothing. Waits for nobody: what another
- * transaction has locked is IN_FLIGHT. With RLK_INSIDE the grant is there for others when the caller's
- * transaction commits. One round trip, two where the usual answer was not enough. */
+/* Grant, unless an unexpired row of another owner stands in the way or, if the claim is not
+ * unfair, others are before us in the queue; a row with our attempt is our grant. A grant ends
+ * our ticket, and if it is not exclusive rings for the next one. A held lock writes nothing.
+ * Waits for nobody: what another transaction has locked is IN_FLIGHT. With RLK_INSIDE the grant
+ * is there for others when the caller's transaction commits. One round trip, two where the usual
+ * answer was not enough. */
 enum rlk_class rlk_step_acquire(rowlock_db *db, struct rlk_call *call,
                                 const struct rlk_claim *claim, struct rlk_grant *out);
-/* All of them or none, in one transaction; claims in the order of their names. GRANTED: out has all
- * rows. Otherwise *which is the first found in the way, and only out[*which].outcome is filled in: with
- * IN_FLIGHT, meaning no more than "not now". */
+/* All of them or none, in one transaction; claims in the order of their names. GRANTED: out has
+ * all rows. Otherwise *which is the first found in the way, and only out[*which].outcome is
+ * filled in: with IN_FLIGHT, meaning no more than "not now". */
 enum rlk_class rlk_step_acquire_all(rowlock_db *db, struct rlk_call *call,
                                     const struct rlk_claim *claims, size_t count,
                                     struct rlk_grant *out, size_t *which);
-/* The parts of these two that are sent one lock after the other: what is in the way, IN_FLIGHT standing for
- * nothing; the try itself; and what the driver is told of a grant. */
+/* The parts of these two that are sent one lock after the other: what is in the way, IN_FLIGHT
+ * standing for nothing; the try itself; and what the driver is told of a grant. */
 enum rlk_class rlk_step_look(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
                              struct rlk_grant *out);
 enum rlk_class rlk_step_try(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
@@ -59,23 +60,23 @@ enum rlk_class rlk_step_withdraw(rowlock_db *db, struct rlk_call *call,
 /* ttl_us 0: as long as the grant was last given; expires_us - now_us says how long that is. */
 enum rlk_class rlk_step_renew(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                               int64_t ttl_us, struct rlk_renewal *out);
-/* Each lease that its owner and token still hold, in one transaction. Waits for no row: what another
- * transaction has locked is left out. The leases run from *now_us on. */
+/* Each lease that its owner and token still hold, in one transaction. Waits for no row: what
+ * another transaction has locked is left out. The leases run from *now_us on. */
 enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct rlk_lease *leases,
                                   size_t count, int64_t *now_us);
 /* Rings for the first in the queue. May be RLK_INSIDE. */
 enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                                 bool *found);
-/* Turn an exclusive grant (held->slot 0) into one of so many permits, or a shared one, whose slot is
- * its token. Rings. */
+/* Turn an exclusive grant (held->slot 0) into one of so many permits, or a shared one, whose
+ * slot is its token. Rings. */
 enum rlk_class rlk_step_downgrade(rowlock_db *db, struct rlk_call *call,
                                   const struct rlk_held *held, int permits, bool *found);
 enum rlk_class rlk_step_verify(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                                struct rlk_verified *out);
 /* Only with RLK_INSIDE. Share-lock the name's token row and read its token. Until the caller's
- * transaction ends no grant and no break of that name can commit; renewals and releases, which do
- * not touch that row, can. *stands: the token is the grant's, or the grant is not exclusive and its row
- * is there. Waits for a transaction that changes the row at this moment. */
+ * transaction ends no grant and no break of that name can commit; renewals and releases, which
+ * do not touch that row, can. *stands: the token is the grant's, or the grant is not exclusive
+ * and its row is there. Waits for a transaction that changes the row at this moment. */
 enum rlk_class rlk_step_guard(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                               bool *found, int64_t *token, bool *stands);
 /* Let a resource see this token, unless it has seen a newer one; its row stays locked until the
@@ -83,25 +84,26 @@ enum rlk_class rlk_step_guard(rowlock_db *db, struct rlk_call *call, const struc
 enum rlk_class rlk_step_fence(rowlock_db *db, struct rlk_call *call, const char *resource,
                               int64_t token, bool *accepted);
 
-/* Take a ticket for this claim, or keep the one that its attempt has, for another lease_us. From then
- * on await() is woken for this claim. */
+/* Take a ticket for this claim, or keep the one that its attempt has, for another lease_us. From
+ * then on await() is woken for this claim. */
 enum rlk_class rlk_step_enqueue(rowlock_db *db, struct rlk_call *call,
                                 const struct rlk_claim *claim, int64_t lease_us,
                                 struct rlk_place *out);
 /* Leave the queue without a grant, and if we were the first ring for the next one. */
 enum rlk_class rlk_step_leave(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
                               bool *found);
-/* Does the waiter with this claim wait, through others, for itself, and has the newest ticket of those
- * that do? Then words says how. */
+/* Does the waiter with this claim wait, through others, for itself, and has the newest ticket of
+ * those that do? Then words says how. */
 enum rlk_class rlk_step_cycle(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
                               bool *found, char *words, size_t cap);
-/* At most limit waiters behind this one, in the order of name, ticket and attempt. The callbacks of this and
- * of the next two are called when all is read; non-zero stops. */
+/* At most limit waiters behind this one, in the order of name, ticket and attempt. The callbacks
+ * of this and of the next two are called when all is read; non-zero stops. */
 enum rlk_class rlk_step_waiters(rowlock_db *db, struct rlk_call *call, const char *name,
                                 const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
                                 void *context);
 
-/* At most limit rows after (after_name, after_slot) in key order; name not NULL: only that name's. */
+/* At most limit rows after (after_name, after_slot) in key order; name not NULL: only that
+ * name's. */
 enum rlk_class rlk_step_list(rowlock_db *db, struct rlk_call *call, const char *name,
                              const char *after_name, int64_t after_slot, int limit,
                              rlk_row_fn *each, void *context);
@@ -115,7 +117,8 @@ enum rlk_class rlk_step_last(rowlock_db *db, struct rlk_call *call, const char *
 enum rlk_class rlk_step_sweep(rowlock_db *db, struct rlk_call *call, const struct rlk_sweep *sweep,
                               int *seen, struct rlk_row *last, rlk_row_fn *each, void *context);
 enum rlk_class rlk_step_fold(rowlock_db *db, struct rlk_call *call, struct rlk_fold *fold);
-/* Remove at most batch tickets whose leases are over; those that others hold locked are passed over. */
+/* Remove at most batch tickets whose leases are over; those that others hold locked are passed
+ * over. */
 enum rlk_class rlk_step_sweep_waiters(rowlock_db *db, struct rlk_call *call, int batch,
                                       int64_t *removed);
 /* Remove the grant with this token and bump the name's token in one transaction. Rings. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * From the files in sql/, embedded at build, to the text a connection sends: each name of ours gets
- * its schema and prefix, quoted. In a routine's body it gets the prefix alone where the dialect looks
- * such names up in the routine's own schema: a copy of that schema by another name then works on
- * itself. What stands in braces is another file's text, or a parameter of the step (steps.h).
- * Values never come near it. */
+ * From the files in sql/, embedded at build, to the text a connection sends: each name of ours
+ * gets its schema and prefix, quoted. In a routine's body it gets the prefix alone where the
+ * dialect looks such names up in the routine's own schema: a copy of that schema by another name
+ * then works on itself. What stands in braces is another file's text, or a parameter of the step
+ * (steps.h). Values never come near it. */
 #include "seam/statements.h"
 
 #include <ctype.h>

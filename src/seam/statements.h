@@ -14,7 +14,8 @@ struct rlk_statement {
 int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend);
 void rlk_texts_clear(struct rlk_texts *texts);
 
-/* Write what installs everything as the database's own shell takes it. write returns nonzero to stop. */
+/* Write what installs everything as the database's own shell takes it. write returns nonzero to
+ * stop. */
 void rlk_texts_script(const struct rlk_texts *texts, const struct rlk_backend *backend,
                       int (*write)(void *context, const char *sql, size_t length), void *context);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The steps of one lock, of its queue and of a transaction: what goes into each, and what comes out. */
+ * The steps of one lock, of its queue and of a transaction: what goes into each, and what comes
+ * out. */
 #include "seam/cells.h"
 
 #include <string.h>
@@ -140,8 +141,9 @@ static enum rlk_class try_by(rowlock_db *db, struct rlk_call *call, enum rlk_ste
     return rlk_send(db, call, &s);
 }
 
-/* What is asked before a try, where that costs less than the try and may well be enough: of a lock that was free
- * or held exclusively the last time, of one that was held at all, or always where it costs no round trip. */
+/* What is asked before a try, where that costs less than the try and may well be enough: of a
+ * lock that was free or held exclusively the last time, of one that was held at all, or always
+ * where it costs no round trip. */
 static enum rlk_step first_step(rowlock_db *db, const struct rlk_call *call,
                                 const struct rlk_claim *claim)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of steps. A step is data: its name, which is the name of its file below sql/<dialect>/, the
- * parameters that this file may name in braces, how many rows it answers, what their columns are,
- * and what the database may take for granted about it. sql/README.md says what each must do.
+ * The list of steps. A step is data: its name, which is the name of its file below
+ * sql/<dialect>/, the parameters that this file may name in braces, how many rows it answers,
+ * what their columns are, and what the database may take for granted about it. sql/README.md
+ * says what each must do.
  *
  *   rows      1 exactly one, ? at most one, * any number, - none
  *   columns   a letter each, see rlk_cell_fits(); a bar stands where a short answer may end
  *
- * A parameter with an exclamation mark is the driver's own: it gives the value itself. Two more may
- * be named by every step: {schema} and {prefix}. {clock} is a piece of SQL, sql/<dialect>/clock.sql.
- * Where many are asked for at once each parameter before the semicolon is an array (RLK_ARRAYS), or
- * all of them are in {pack} (RLK_JSON), and {count} says how many; else one is asked for at a time. */
+ * A parameter with an exclamation mark is the driver's own: it gives the value itself. Two more
+ * may be named by every step: {schema} and {prefix}. {clock} is a piece of SQL,
+ * sql/<dialect>/clock.sql. Where many are asked for at once each parameter before the semicolon
+ * is an array (RLK_ARRAYS), or all of them are in {pack} (RLK_JSON), and {count} says how many;
+ * else one is asked for at a time. */
 #ifndef RLK_STEPS_H
 #define RLK_STEPS_H
 

@@ -6,8 +6,8 @@
 
 /* ---- pages of rows */
 
-/* Read to its end before anybody is given one: a callback that is slow, or writes to a full pipe, must not keep
- * a transaction open. */
+/* Read to its end before anybody is given one: a callback that is slow, or writes to a full
+ * pipe, must not keep a transaction open. */
 struct page {
     size_t size; /* of an item */
     void (*read)(const rowlock_value *cells, void *item);

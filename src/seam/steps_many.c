@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The steps of many locks at once: as arrays, as one JSON text, or one after the other in a transaction. */
+ * The steps of many locks at once: as arrays, as one JSON text, or one after the other in a
+ * transaction. */
 #include "base/buffer.h"
 #include "seam/seam.h"
 
@@ -7,7 +8,8 @@
 
 enum { COLUMNS_MAX = 5, VALUES_MAX = 16 };
 
-/* Rows of so many values each; those that all of them share; and where pack and count stand behind these. */
+/* Rows of so many values each; those that all of them share; and where pack and count stand
+ * behind these. */
 struct many {
     size_t width, shared;
     rowlock_value in[VALUES_MAX];
@@ -107,7 +109,8 @@ static void lease_values(const struct rlk_lease *lease, rowlock_value *out)
     out[4] = rowlock_int(lease->ttl_us);
 }
 
-/* The number counts from 1; 0 stands for all. The first clock is the earliest: the others' leases last longer. */
+/* The number counts from 1; 0 stands for all. The first clock is the earliest: the others'
+ * leases last longer. */
 static int read_renewed(void *out, const rowlock_value *cells, size_t count)
 {
     struct renewing *r = out;
