@@ -7,8 +7,8 @@
 -- statement of acquire.sql, inside its transaction.
 
 /* rowlock:look */
-SELECT NULL, CASE WHEN l.name IS NOT NULL THEN ifnull(l.attempt = {attempt} AND l.owner = {owner}, 0) END, NULL,
-       c.behind, c.now + 1000, l.name, l.slot, l.permits,
+SELECT NULL, CASE WHEN l.name IS NULL THEN NULL WHEN l.attempt = {attempt} THEN l.owner IS {owner} ELSE 0 END, NULL,
+       c.behind, c.now + 1000, {name}, l.slot, l.permits,
        l.owner, l.token, l.acquired, l.expires, l.ttl, l.renewals, l.host, l.pid, l.program, l.note
   FROM (SELECT now, NOT {unfair} AND EXISTS (
                    SELECT 1 FROM rowlock_waiters w
