@@ -172,6 +172,7 @@ enum rlk_class lite_check_file(struct connection *conn, struct rlk_call *call)
 {
     int moved = 0;
     sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    conn->checked_us = rlk_now_us();
     return moved ? lite_refuse(call, RLK_UNSENT, "the database file was moved or deleted")
                  : RLK_DONE;
 }

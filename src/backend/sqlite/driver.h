@@ -13,6 +13,7 @@ enum {
     STATEMENTS_MAX = 6, /* in the text of one step */
     TEXTS = RLK_STEP_COUNT + RLK_LOOK, /* of the steps; then of BEGIN and the other frames */
     QUERIES_MAX = 32, /* about the caller's own tables, kept prepared */
+    LOOK_TRUSTS_US = 10000, /* so old may a check of the file be for a look */
     PATH_ROOM = 4096,
     BELL_ROOM = 64, /* for the address of a waiter's socket */
     PENDING_MAX = 8 /* wake-ups after a transaction; further waiters find out by their next look */
@@ -24,6 +25,7 @@ struct connection {
     bool adopted;
     char path[PATH_ROOM];
     int64_t deadline_us, waits_until_us; /* for the file, in the busy handler */
+    int64_t checked_us; /* when the file was last checked */
     bool ending; /* a transaction, which takes as long as it takes */
     bool has_socket;
     int socket; /* sends wake-ups, and receives them if it has an address */

@@ -159,12 +159,19 @@ static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
     return class;
 }
 
+/* A look that finds the lock held grants nothing, and a look that finds it free is followed by a try,
+ * which checks the file. So a look may trust a check that is some milliseconds old. */
+static bool is_recent_enough(const struct connection *conn, enum rlk_step step)
+{
+    return step == RLK_STEP_LOOK && rlk_now_us() - conn->checked_us < LOOK_TRUSTS_US;
+}
+
 static enum rlk_class run_step(struct connection *conn, struct rlk_call *call,
                                struct rlk_query *query)
 {
     const char *rings = rlk_steps[query->step].is & RLK_READS ? NULL : query->rings;
     enum rlk_class class = lite_ready(conn, call, call->where);
-    if (class == RLK_DONE)
+    if (class == RLK_DONE && !is_recent_enough(conn, query->step))
         class = lite_check_file(conn, call);
     if (class == RLK_DONE)
         class = lite_prepare(conn, call, (int)query->step);
