@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- *
  * The file: opened, adopted, closed, and looked at before each step. */
 #include "driver.h"
 
@@ -16,57 +15,55 @@ enum {
 
 /* ---- what is wrong with a path */
 
-/* Is the file alone missing, and not its folder too? */
-static bool is_absent(const char *path)
+static bool has_folder(const char *path)
 {
     char folder[PATH_ROOM];
     struct stat unused;
     lite_folder_of(path, folder);
-    return stat(path, &unused) != 0 && errno == ENOENT && stat(folder, &unused) == 0;
+    return stat(folder, &unused) == 0;
 }
 
 static enum rlk_class class_of_errno(int why)
 {
-    switch (why) {
-    case EACCES:
-    case EPERM:
-        return RLK_DENIED;
-    case EMFILE:
-    case ENFILE:
-        return RLK_UNSENT;
-    case EROFS:
-        return RLK_READONLY;
-    default:
-        return RLK_INVALID;
-    }
+    return why == EACCES || why == EPERM    ? RLK_DENIED
+           : why == EMFILE || why == ENFILE ? RLK_UNSENT
+           : why == EROFS                   ? RLK_READONLY
+                                            : RLK_INVALID;
 }
 
 /* SQLite says no more than "unable to open database file". */
 static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call)
 {
-    const char *path = conn->path;
     int native = sqlite3_extended_errcode(conn->db);
     int why = sqlite3_system_errno(conn->db);
-    struct stat unused;
-    bool lacks_files = why == ENOENT && stat(path, &unused) == 0; /* those beside it */
     char text[sizeof call->text];
-    if (lacks_files || (why == ENOENT && is_absent(path))) /* the last of two tries was to read */
-        return lite_cannot_make(path, call, native);
+    if (why == ENOENT && has_folder(conn->path)) /* the last of two tries was to read */
+        return lite_cannot_make(conn->path, call, native);
     if (why == ENOENT || why == ENOTDIR)
-        snprintf(text, sizeof text, "the folder of %.400s does not exist", path);
+        snprintf(text, sizeof text, "the folder of %.400s does not exist", conn->path);
     else
-        snprintf(text, sizeof text, "cannot open %.400s%s%s", path, why ? ": " : "",
+        snprintf(text, sizeof text, "cannot open %.400s%s%s", conn->path, why ? ": " : "",
                  why ? strerror(why) : "");
     rlk_diag_set(call, native, NULL, text);
     return class_of_errno(why);
 }
 
-/* SQLite would open a device or a pipe too, and say "disk I/O error" later. */
-static enum rlk_class check_kind(const char *path, struct rlk_call *call)
+/* SQLite would open a device or a pipe too, and say "disk I/O error" later. A new file is for its owner
+ * alone, whatever the umask: a user who may read it can stop all writers by a file lock. SQLite makes the
+ * files beside it with the same mode. No descriptor is used: closing one would let go of the file locks of
+ * this process. What is wrong with the path otherwise, SQLite says. */
+static enum rlk_class check_path(const char *path, struct rlk_call *call, bool create)
 {
     char text[sizeof call->text];
     struct stat file;
-    if (stat(path, &file) != 0 || S_ISREG(file.st_mode))
+    if (strcmp(path, ":memory:") == 0 || (stat(path, &file) == 0 && S_ISREG(file.st_mode)))
+        return RLK_DONE;
+    bool absent = stat(path, &file) != 0;
+    if (absent && create)
+        (void)mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0);
+    else if (absent && errno == ENOENT && has_folder(path))
+        return lite_refuse(call, RLK_SCHEMA, "there is no such file yet");
+    if (absent)
         return RLK_DONE;
     snprintf(text, sizeof text, "%.400s is %s", path,
              S_ISDIR(file.st_mode) ? "a folder" : "not a regular file");
@@ -116,26 +113,13 @@ static int set_up(struct connection *conn)
                         NULL, NULL, NULL);
 }
 
-/* For its owner alone, whatever the umask: a user who may read the file can stop all writers by a file
- * lock. SQLite makes the files beside it with the same mode. A file that is there stays as it is. No
- * descriptor is used: closing one would let go of the file locks of this process. */
-static void make_private(const char *path)
-{
-    int ignored = mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0); /* SQLite says what is wrong */
-    (void)ignored;
-}
-
 /* Without create, a file that is not there is RLK_SCHEMA: a mistyped path must not leave an empty file
  * behind. The connection needs no mutex, since a handle belongs to one thread at a time. */
 enum rlk_class lite_open_file(struct connection *conn, struct rlk_call *call, bool create)
 {
-    bool in_memory = strcmp(conn->path, ":memory:") == 0;
-    if (!in_memory && check_kind(conn->path, call) != RLK_DONE)
-        return RLK_INVALID;
-    if (!create && !in_memory && is_absent(conn->path))
-        return lite_refuse(call, RLK_SCHEMA, "there is no such file yet");
-    if (create && !in_memory)
-        make_private(conn->path);
+    enum rlk_class class = check_path(conn->path, call, create);
+    if (class != RLK_DONE)
+        return class;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int code = sqlite3_open_v2(conn->path, &conn->db, flags, NULL);
     if (!conn->db)
@@ -145,8 +129,7 @@ enum rlk_class lite_open_file(struct connection *conn, struct rlk_call *call, bo
         code = set_up(conn);
     if (code == SQLITE_OK)
         return RLK_DONE;
-    enum rlk_class class =
-        (code & 0xFF) == SQLITE_CANTOPEN ? cannot_open(conn, call) : lite_failed(conn, call);
+    class = (code & 0xFF) == SQLITE_CANTOPEN ? cannot_open(conn, call) : lite_failed(conn, call);
     sqlite3_close_v2(conn->db);
     conn->db = NULL;
     return class;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- *
  * The driver for SQLite, version 3.35 (RETURNING) and later.
  *
  * A file has one writer at a time. A step that writes waits for it in SQLite's busy handler, for a

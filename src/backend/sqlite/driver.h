@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- *
  * What the files of the SQLite driver share. Each calls only those before it:
  * errors.c  send.c  wakeup.c  connect.c  query.c  tables.c  driver.c */
 #ifndef LITE_DRIVER_H

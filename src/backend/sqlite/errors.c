@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- *
  * What SQLite's result codes mean. */
 #include "driver.h"
 
@@ -9,44 +8,38 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Extended codes first, then the primary code that they end in. */
+/* Extended codes first, then the primary code that they end in. The constraint is what the caller's own
+ * tables say by this code. Our tables have no constraint that we could break. */
 static const struct {
     int code;
     enum rlk_class class;
-} classes[] = {
-    {SQLITE_IOERR_NOMEM, RLK_NOMEM}, /* no memory for a read or write */
-    {SQLITE_READONLY_DBMOVED, RLK_UNSENT}, /* the file was renamed or deleted under us */
-    {SQLITE_CONSTRAINT_TRIGGER, RLK_REFUSED}, /* somebody's trigger said no */
-    {SQLITE_CONSTRAINT_CHECK, RLK_REFUSED}, /* there are no tokens left */
-    {SQLITE_BUSY, RLK_CONTENTION}, /* another connection is writing, or recovers the WAL */
-    {SQLITE_LOCKED, RLK_CONTENTION}, /* the same, within a shared cache */
-    {SQLITE_PROTOCOL, RLK_CONTENTION}, /* too many opened the WAL at the same moment */
-    {SQLITE_NOMEM, RLK_NOMEM}, /* out of memory */
-    {SQLITE_READONLY, RLK_READONLY}, /* file or file system takes no writes */
-    {SQLITE_FULL, RLK_READONLY}, /* disk or quota is full */
-    {SQLITE_CANTOPEN, RLK_READONLY}, /* the journal beside the file cannot be made */
-    {SQLITE_PERM, RLK_DENIED}, /* access mode cannot be had */
-    {SQLITE_AUTH, RLK_DENIED}, /* the application's authorizer said no */
-    {SQLITE_NOTADB, RLK_INVALID}, /* some other kind of file, or an encrypted one */
-    {SQLITE_TOOBIG, RLK_INVALID}, /* longer than this build of SQLite allows */
-    {SQLITE_SCHEMA, RLK_SCHEMA}, /* the tables keep changing */
-    {SQLITE_CONSTRAINT, RLK_SCHEMA}, /* our tables have no constraint that we could break */
-    {SQLITE_MISMATCH, RLK_SCHEMA}, /* and no columns of another type */
-};
-
-/* By extended codes. What fits none is no violation, such as a trigger that says no. */
-static const struct {
-    int code;
     enum rowlock_constraint constraint;
-} violations[] = {
-    {SQLITE_CONSTRAINT_UNIQUE, ROWLOCK_CONSTRAINT_UNIQUE},
-    {SQLITE_CONSTRAINT_PRIMARYKEY, ROWLOCK_CONSTRAINT_UNIQUE},
-    {SQLITE_CONSTRAINT_ROWID, ROWLOCK_CONSTRAINT_UNIQUE},
-    {SQLITE_CONSTRAINT_FOREIGNKEY, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
-    {SQLITE_CONSTRAINT_CHECK, ROWLOCK_CONSTRAINT_CHECK},
-    {SQLITE_CONSTRAINT_NOTNULL, ROWLOCK_CONSTRAINT_NOT_NULL},
-    {SQLITE_CONSTRAINT_DATATYPE, ROWLOCK_CONSTRAINT_VALUE}, /* a STRICT table's column */
-    {SQLITE_MISMATCH, ROWLOCK_CONSTRAINT_VALUE}, /* a text for a rowid */
+} codes[] = {
+    {SQLITE_IOERR_NOMEM, RLK_NOMEM, 0}, /* no memory for a read or write */
+    {SQLITE_READONLY_DBMOVED, RLK_UNSENT, 0}, /* the file was renamed or deleted under us */
+    {SQLITE_CONSTRAINT_TRIGGER, RLK_REFUSED, 0}, /* somebody's trigger said no */
+    {SQLITE_CONSTRAINT_CHECK, RLK_REFUSED, ROWLOCK_CONSTRAINT_CHECK}, /* ours: no tokens left */
+    {SQLITE_CONSTRAINT_UNIQUE, RLK_SCHEMA, ROWLOCK_CONSTRAINT_UNIQUE},
+    {SQLITE_CONSTRAINT_PRIMARYKEY, RLK_SCHEMA, ROWLOCK_CONSTRAINT_UNIQUE},
+    {SQLITE_CONSTRAINT_ROWID, RLK_SCHEMA, ROWLOCK_CONSTRAINT_UNIQUE},
+    {SQLITE_CONSTRAINT_FOREIGNKEY, RLK_SCHEMA, ROWLOCK_CONSTRAINT_FOREIGN_KEY},
+    {SQLITE_CONSTRAINT_NOTNULL, RLK_SCHEMA, ROWLOCK_CONSTRAINT_NOT_NULL},
+    {SQLITE_CONSTRAINT_DATATYPE, RLK_SCHEMA, ROWLOCK_CONSTRAINT_VALUE}, /* in a STRICT table */
+    {SQLITE_CONSTRAINT, RLK_SCHEMA, 0},
+    {SQLITE_MISMATCH, RLK_SCHEMA, ROWLOCK_CONSTRAINT_VALUE}, /* a text for a rowid */
+    {SQLITE_BUSY, RLK_CONTENTION, 0}, /* another connection is writing, or recovers the WAL */
+    {SQLITE_LOCKED, RLK_CONTENTION, 0}, /* the same, within a shared cache */
+    {SQLITE_PROTOCOL, RLK_CONTENTION, 0}, /* too many opened the WAL at the same moment */
+    {SQLITE_NOMEM, RLK_NOMEM, 0}, /* out of memory */
+    {SQLITE_READONLY, RLK_READONLY, 0}, /* file or file system takes no writes */
+    {SQLITE_FULL, RLK_READONLY, 0}, /* disk or quota is full */
+    {SQLITE_CANTOPEN, RLK_READONLY, 0}, /* the journal beside the file cannot be made */
+    {SQLITE_PERM, RLK_DENIED, 0}, /* access mode cannot be had */
+    {SQLITE_AUTH, RLK_DENIED, 0}, /* the application's authorizer said no */
+    {SQLITE_NOTADB, RLK_INVALID, 0}, /* some other kind of file, or an encrypted one */
+    {SQLITE_TOOBIG, RLK_INVALID, 0}, /* longer than this build of SQLite allows */
+    {SQLITE_SCHEMA, RLK_SCHEMA, 0}, /* the tables keep changing */
+    {0, RLK_REFUSED, 0} /* all others */
 };
 
 /* SQLITE_ERROR is all that SQLite says of tables and columns that are not there. */
@@ -56,12 +49,12 @@ static bool speaks_of_tables(const char *text)
            strstr(text, "does not match any PRIMARY KEY");
 }
 
-static enum rlk_class class_of(int code, const char *text)
+static size_t find_code(int code)
 {
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (code == classes[i].code || (code & 0xFF) == classes[i].code)
-            return classes[i].class;
-    return code == SQLITE_ERROR && speaks_of_tables(text) ? RLK_SCHEMA : RLK_REFUSED;
+    size_t i = 0;
+    while (codes[i].code && code != codes[i].code && (code & 0xFF) != codes[i].code)
+        i++;
+    return i;
 }
 
 void lite_folder_of(const char *path, char out[PATH_ROOM])
@@ -103,29 +96,25 @@ enum rlk_class lite_failed(struct connection *conn, struct rlk_call *call)
                  full       ? "the disk is full"
                  : too_late ? "it took longer than the statement deadline, and was ended"
                             : text);
-    return full ? RLK_READONLY : class_of(code, text);
+    if (code == SQLITE_ERROR && speaks_of_tables(text))
+        return RLK_SCHEMA;
+    return full ? RLK_READONLY : codes[find_code(code)].class;
 }
 
 /* What is wrong with our tables by its class may mean something else of the caller's. */
 enum rlk_class lite_class_for_caller(struct rlk_call *call, enum rlk_class class)
 {
+    int primary = call->native & 0xFF;
     if (class == RLK_DONE)
         return class;
-    for (size_t i = 0; i < sizeof violations / sizeof violations[0]; i++)
-        if (call->native == violations[i].code) {
-            call->constraint = violations[i].constraint;
-            return RLK_VIOLATION;
-        }
-    switch (call->native & 0xFF) {
-    case SQLITE_CONSTRAINT:
+    call->constraint = codes[find_code(call->native)].constraint;
+    if (call->constraint)
+        return RLK_VIOLATION;
+    if (primary == SQLITE_CONSTRAINT)
         return RLK_REFUSED;
-    case SQLITE_ERROR: /* also a table or column that is not there */
-    case SQLITE_TOOBIG:
-    case SQLITE_RANGE:
-        return RLK_INVALID;
-    case SQLITE_SCHEMA:
+    if (primary == SQLITE_SCHEMA)
         return RLK_CONTENTION;
-    default:
-        return class == RLK_SCHEMA ? RLK_INVALID : class;
-    }
+    /* SQLITE_ERROR: also a table or column that is not there. */
+    bool at_fault = primary == SQLITE_ERROR || primary == SQLITE_TOOBIG || primary == SQLITE_RANGE;
+    return at_fault || class == RLK_SCHEMA ? RLK_INVALID : class;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- *
  * The operations query and frame: our steps, statements about the caller's own tables, transactions. */
 #include "driver.h"
 
@@ -8,30 +7,16 @@
 
 /* ---- about the caller's own tables */
 
-static sqlite3_stmt *kept_query(const struct connection *conn, uint64_t id)
-{
-    for (int i = 0; id && i < QUERIES_MAX; i++)
-        if (conn->queries[i].id == id)
-            return conn->queries[i].statement;
-    return NULL;
-}
-
-static void keep_query(struct connection *conn, uint64_t id, sqlite3_stmt *statement)
-{
-    sqlite3_finalize(conn->queries[conn->oldest].statement);
-    conn->queries[conn->oldest].id = id;
-    conn->queries[conn->oldest].statement = statement;
-    conn->oldest = (conn->oldest + 1) % QUERIES_MAX;
-}
-
-/* SQLite would leave undone what follows a semicolon, even a WHERE. */
+/* Kept ones in the place of the oldest. SQLite would leave undone what follows a semicolon, even a WHERE. */
 static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *call,
                                     const struct rlk_query *query, sqlite3_stmt **out)
 {
     const char *rest = "";
-    *out = kept_query(conn, query->id);
-    if (*out)
-        return RLK_DONE;
+    for (int i = 0; query->id && i < QUERIES_MAX; i++)
+        if (conn->queries[i].id == query->id) {
+            *out = conn->queries[i].statement;
+            return RLK_DONE;
+        }
     unsigned int flags = query->id ? SQLITE_PREPARE_PERSISTENT : 0;
     if (sqlite3_prepare_v3(conn->db, query->sql, -1, flags, out, &rest) != SQLITE_OK)
         return lite_failed(conn, call);
@@ -40,8 +25,12 @@ static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *ca
         *out = NULL;
         return lite_refuse(call, RLK_INVALID, "this is not one statement");
     }
-    if (query->id)
-        keep_query(conn, query->id, *out);
+    if (query->id) {
+        sqlite3_finalize(conn->queries[conn->oldest].statement);
+        conn->queries[conn->oldest].id = query->id;
+        conn->queries[conn->oldest].statement = *out;
+        conn->oldest = (conn->oldest + 1) % QUERIES_MAX;
+    }
     return RLK_DONE;
 }
 
@@ -132,15 +121,6 @@ static enum rlk_class find_bell(struct connection *conn, struct rlk_call *call, 
     return class == RLK_DONE ? run_all(conn, call, &query) : class;
 }
 
-/* Now, or when the transaction of ours that is open is committed. */
-static void ring_for_change(struct connection *conn, const struct rlk_call *call, const char *bell)
-{
-    if (!call->inside)
-        lite_ring(conn, bell);
-    else if (bell[0] && conn->rings < PENDING_MAX)
-        memcpy(conn->pending[conn->rings++], bell, BELL_ROOM);
-}
-
 /* Several statements, and the look for whom to wake, are one transaction. */
 static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
                                  struct rlk_query *query, const char *rings)
@@ -154,8 +134,10 @@ static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
     if (class == RLK_DONE && rings && sqlite3_total_changes(conn->db) != before)
         class = find_bell(conn, call, rings, bell);
     class = lite_finish(conn, call, class);
-    if (class == RLK_DONE)
-        ring_for_change(conn, call, bell);
+    if (class == RLK_DONE && !call->inside)
+        lite_ring(conn, bell);
+    else if (class == RLK_DONE && bell[0] && conn->rings < PENDING_MAX)
+        memcpy(conn->pending[conn->rings++], bell, BELL_ROOM);
     return class;
 }
 
@@ -197,13 +179,6 @@ enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *
     return class;
 }
 
-static void end_wakeups(struct connection *conn, bool committed)
-{
-    for (int i = 0; i < conn->rings && committed; i++)
-        lite_ring(conn, conn->pending[i]);
-    conn->rings = 0;
-}
-
 /* A COMMIT that fails, for example because a reader does not leave, changes nothing but leaves all open. */
 enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame what)
 {
@@ -219,7 +194,9 @@ enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame wha
         class = lite_send_frame(conn, call, what);
     class = lite_class_for_caller(call, class);
     if (what == RLK_BEGIN || what == RLK_COMMIT || what == RLK_ROLLBACK) {
-        end_wakeups(conn, what == RLK_COMMIT && class == RLK_DONE);
+        for (int i = 0; what == RLK_COMMIT && class == RLK_DONE && i < conn->rings; i++)
+            lite_ring(conn, conn->pending[i]);
+        conn->rings = 0;
         conn->framed = what == RLK_BEGIN && class == RLK_DONE;
     }
     if (class != RLK_DONE && what == RLK_COMMIT && call->inside) {

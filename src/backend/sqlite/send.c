@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- *
  * Statements: prepared, run with values, and framed by a transaction or a savepoint. */
 #include "driver.h"
 
@@ -30,80 +29,64 @@ static int bind_value(sqlite3_stmt *statement, int number, const rowlock_value *
         return sqlite3_bind_int64(statement, number, value->number);
     case ROWLOCK_REAL:
         return sqlite3_bind_double(statement, number, value->real);
+    case ROWLOCK_BYTES:
+        return sqlite3_bind_blob64(statement, number, text, value->length, SQLITE_STATIC);
     case ROWLOCK_DECIMAL:
     case ROWLOCK_TEXT:
     case ROWLOCK_TIME:
         return sqlite3_bind_text64(statement, number, text, value->length, SQLITE_STATIC,
                                    SQLITE_UTF8);
-    case ROWLOCK_BYTES:
-        return sqlite3_bind_blob64(statement, number, text, value->length, SQLITE_STATIC);
     default:
         return sqlite3_bind_null(statement, number);
     }
 }
 
-/* False: no memory to convert what is in a UTF-16 file. */
+/* False: no memory to convert what is in a UTF-16 file. A blob without bytes is a null pointer. */
 static bool get_cell(sqlite3_value *cell, rowlock_value *out)
 {
-    const void *bytes = "";
-    switch (sqlite3_value_type(cell)) {
-    case SQLITE_INTEGER:
+    int type = sqlite3_value_type(cell);
+    bool is_text = type == SQLITE_TEXT;
+    if (type == SQLITE_INTEGER)
         *out = rowlock_int(sqlite3_value_int64(cell));
-        return true;
-    case SQLITE_FLOAT:
+    else if (type == SQLITE_FLOAT)
         *out = rowlock_real(sqlite3_value_double(cell));
-        return true;
-    case SQLITE_NULL:
+    else if (type == SQLITE_NULL)
         *out = rowlock_null();
+    if (type != SQLITE_BLOB && !is_text)
         return true;
-    case SQLITE_TEXT:
-        bytes = sqlite3_value_text(cell);
-        *out = rowlock_textn(ROWLOCK_TEXT, bytes, (size_t)sqlite3_value_bytes(cell));
-        return bytes != NULL;
-    default:
-        if (sqlite3_value_bytes(cell) > 0) /* else SQLite answers a null pointer */
-            bytes = sqlite3_value_blob(cell);
-        *out = rowlock_textn(ROWLOCK_BYTES, bytes, (size_t)sqlite3_value_bytes(cell));
-        return bytes != NULL;
-    }
+    const void *bytes = is_text ? sqlite3_value_text(cell) : sqlite3_value_blob(cell);
+    size_t length = (size_t)sqlite3_value_bytes(cell);
+    *out = rowlock_textn(is_text ? ROWLOCK_TEXT : ROWLOCK_BYTES, bytes ? bytes : "", length);
+    return bytes || (length == 0 && !is_text);
 }
 
-/* SQLite gives away the value of a column only while its mutex is held. */
-static bool get_cells(struct connection *conn, sqlite3_stmt *statement, int count)
-{
-    sqlite3_mutex *mutex = sqlite3_db_mutex(conn->db);
-    bool ok = true;
-    if (count > conn->room) {
-        rlk_free(conn->cells);
-        conn->cells = rlk_alloc((size_t)count * sizeof *conn->cells);
-        conn->room = conn->cells ? count : 0;
-    }
-    sqlite3_mutex_enter(mutex);
-    for (int i = 0; i < count && ok; i++)
-        ok = conn->cells && get_cell(sqlite3_column_value(statement, i), &conn->cells[i]);
-    sqlite3_mutex_leave(mutex);
-    return ok;
-}
-
-/* A file holds in any column what its last writer has put there. */
-static enum rlk_class misfit(struct rlk_call *call, sqlite3_stmt *statement)
-{
-    return lite_refuse(call, sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT,
-                       "our tables hold what no rowlock writes there: the file is damaged, or "
-                       "somebody else has changed it");
-}
-
-/* The row that a statement has reached. */
+/* The row that a statement has reached. SQLite gives away values only while its mutex is held. Nothing
+ * stops a writer that is no rowlock from putting cells into our tables that core cannot take. */
 static enum rlk_class give_row(struct connection *conn, struct rlk_call *call,
                                sqlite3_stmt *statement, const struct rlk_query *query,
                                bool *stopped)
 {
     int count = sqlite3_column_count(statement);
-    if (!get_cells(conn, statement, count))
+    if (count > conn->room) {
+        rlk_free(conn->cells);
+        conn->cells = rlk_alloc((size_t)count * sizeof *conn->cells);
+        conn->room = conn->cells ? count : 0;
+    }
+    bool ok = conn->cells != NULL;
+    sqlite3_mutex *mutex = sqlite3_db_mutex(conn->db);
+    sqlite3_mutex_enter(mutex);
+    for (int i = 0; i < count && ok; i++)
+        ok = get_cell(sqlite3_column_value(statement, i), &conn->cells[i]);
+    sqlite3_mutex_leave(mutex);
+    if (!ok)
         return RLK_NOMEM;
     int told = query->each(query->context, conn->cells, (size_t)count);
     *stopped = told != 0;
-    return told < 0 ? misfit(call, statement) : RLK_DONE;
+    if (told >= 0)
+        return RLK_DONE;
+    return lite_refuse(call, sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT,
+                       "our tables hold what no rowlock writes there: the file is damaged, or "
+                       "somebody else has changed it");
 }
 
 static enum rlk_class run_bound(struct connection *conn, struct rlk_call *call,
@@ -211,22 +194,17 @@ enum rlk_class lite_begin(struct connection *conn, struct rlk_call *call)
     return lite_send_frame(conn, call, call->inside ? RLK_SAVE : RLK_BEGIN);
 }
 
-/* The call keeps what it says of the failure before. What cannot be undone must not be committed. */
-static void undo(struct connection *conn, struct rlk_call *call)
-{
-    struct rlk_call unheard = *call;
-    bool done = lite_send_frame(conn, &unheard, call->inside ? RLK_UNDO : RLK_ROLLBACK) == RLK_DONE;
-    if (call->inside && !done)
-        call->tx_over = true;
-}
-
 /* End the transaction of a step that ended in class. A COMMIT that fails has changed nothing, but may
- * leave the transaction open. */
+ * leave the transaction open. What cannot be undone must not be committed. */
 enum rlk_class lite_finish(struct connection *conn, struct rlk_call *call, enum rlk_class class)
 {
     if (class == RLK_DONE)
         class = lite_send_frame(conn, call, call->inside ? RLK_KEEP : RLK_COMMIT);
-    if (class != RLK_DONE && !sqlite3_get_autocommit(conn->db))
-        undo(conn, call);
+    if (class == RLK_DONE || sqlite3_get_autocommit(conn->db))
+        return class;
+    struct rlk_call unheard = *call; /* the call keeps what it says of the failure before */
+    enum rlk_frame back = call->inside ? RLK_UNDO : RLK_ROLLBACK;
+    if (lite_send_frame(conn, &unheard, back) != RLK_DONE && call->inside)
+        call->tx_over = true;
     return class;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- *
  * Our tables: made, and described for rowlock_check(). */
 #include "driver.h"
 
@@ -8,37 +7,14 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-enum { SETTING_ROOM = 24 };
-
-/* A connection setting, given or asked for: with BEGIN and its like the only SQL of this driver. */
-static enum rlk_class pragma(struct connection *conn, struct rlk_call *call, const char *text,
-                             char out[SETTING_ROOM])
-{
-    sqlite3_stmt *statement = NULL;
-    enum rlk_class class = RLK_DONE;
-    int code = sqlite3_prepare_v2(conn->db, text, -1, &statement, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_step(statement);
-    if (code == SQLITE_ROW)
-        rlk_copy_text(out, SETTING_ROOM, (const char *)sqlite3_column_text(statement, 0),
-                      (size_t)sqlite3_column_bytes(statement, 0));
-    else if (code != SQLITE_DONE)
-        class = lite_failed(conn, call);
-    sqlite3_finalize(statement);
-    return class;
-}
-
 /* An empty file is ours, and gets the journal in which readers and the writer do not wait for each
  * other. Another program's database keeps its own. Where WAL cannot be had, any other will do. */
 static enum rlk_class choose_journal(struct connection *conn, struct rlk_call *call)
 {
-    char pages[SETTING_ROOM] = "", mode[SETTING_ROOM] = "";
-    enum rlk_class class = RLK_DONE;
-    if (!conn->adopted)
-        class = pragma(conn, call, "PRAGMA page_count", pages);
-    if (class == RLK_DONE && strcmp(pages, "0") == 0)
-        class = pragma(conn, call, "PRAGMA journal_mode = WAL", mode);
-    return class;
+    struct stat file;
+    bool empty = !conn->adopted && stat(conn->path, &file) == 0 && file.st_size == 0;
+    int code = empty ? sqlite3_exec(conn->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) : 0;
+    return code == SQLITE_OK ? RLK_DONE : lite_failed(conn, call);
 }
 
 enum rlk_class lite_install(void *state, struct rlk_call *call)
@@ -63,14 +39,13 @@ enum rlk_class lite_install(void *state, struct rlk_call *call)
 
 /* FULL leaves one gap: a power failure may undo the deletion of a rollback journal, which then takes the
  * last commit back. EXTRA closes it. */
-static void describe_durability(const char *journal, const char *synchronous, struct rlk_facts *out)
+static void describe_durability(const char *journal, int64_t level, struct rlk_facts *out)
 {
     static const char *const words[] = {"off", "normal", "full", "extra"};
-    int level = synchronous[0] >= '0' && synchronous[0] <= '3' ? synchronous[0] - '0' : 0;
     out->crash_safe = strcmp(journal, "off") != 0 && strcmp(journal, "memory") != 0;
     out->durable = level >= (strcmp(journal, "delete") == 0 ? 3 : 2) && out->crash_safe;
     snprintf(out->engine, sizeof out->engine, "journal_mode %s", journal);
-    snprintf(out->durability, sizeof out->durability, "synchronous %s", words[level]);
+    snprintf(out->durability, sizeof out->durability, "synchronous %s", words[level & 3]);
 }
 
 static void describe_names(struct connection *conn, struct rlk_facts *out)
@@ -107,32 +82,27 @@ static void describe_access(struct connection *conn, struct rlk_facts *out)
 
 static int read_facts(void *context, const rowlock_value *cells, size_t count)
 {
-    struct rlk_facts *facts = context;
-    if (!rlk_cells_fit("tm", cells, count))
-        return 1;
-    snprintf(facts->server, sizeof facts->server, "%s", cells[0].text);
-    facts->now_us = cells[1].number;
+    enum { SERVER, NOW, JOURNAL, SYNCHRONOUS, QUERY_ONLY };
+    struct rlk_facts *out = context;
+    if (!rlk_cells_fit("tmtmb", cells, count))
+        return -1;
+    snprintf(out->server, sizeof out->server, "%s", cells[SERVER].text);
+    out->now_us = cells[NOW].number;
+    describe_durability(cells[JOURNAL].text, cells[SYNCHRONOUS].number, out);
+    out->read_only = cells[QUERY_ONLY].number != 0;
     return 0;
 }
 
 enum rlk_class lite_facts(void *state, struct rlk_call *call, struct rlk_facts *out)
 {
     struct connection *conn = state;
-    char journal[SETTING_ROOM] = "", synchronous[SETTING_ROOM] = "", query_only[SETTING_ROOM] = "";
     struct rlk_query query = {.step = RLK_STEP_FACTS, .each = read_facts, .context = out};
     enum rlk_class class = lite_query(conn, call, &query);
-    if (class == RLK_DONE)
-        class = pragma(conn, call, "PRAGMA main.journal_mode", journal);
-    if (class == RLK_DONE)
-        class = pragma(conn, call, "PRAGMA main.synchronous", synchronous);
-    if (class == RLK_DONE)
-        class = pragma(conn, call, "PRAGMA query_only", query_only);
     if (class != RLK_DONE)
         return class;
-    describe_durability(journal, synchronous, out);
     describe_names(conn, out);
     describe_access(conn, out);
-    out->read_only = sqlite3_db_readonly(conn->db, "main") == 1 || strcmp(query_only, "1") == 0;
+    out->read_only = out->read_only || sqlite3_db_readonly(conn->db, "main") == 1;
     out->may_lock = true; /* for who may write the file */
     snprintf(out->isolation, sizeof out->isolation, "serializable");
     out->any_isolation = true;

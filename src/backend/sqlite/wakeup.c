@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- *
  * Wake-ups. All users of a file are on one machine, so a waiter's ticket says where a datagram reaches it,
  * and a step that changes what the first in the queue waits for sends it one. The socket's address is one
  * of Linux's abstract ones, of 128 random bits. It leaves no file behind, ends with its process, and costs
@@ -60,15 +59,13 @@ static void drain(int socket)
 /* No failure: without an address a waiter looks more often. */
 void lite_hang_bell(struct connection *conn)
 {
-    unsigned char random[16];
+    unsigned long long random[2];
     char bell[BELL_ROOM];
     struct sockaddr_un address;
     if (conn->bell[0] || !open_socket(conn))
         return;
     sqlite3_randomness(sizeof random, random);
-    int length = snprintf(bell, sizeof bell, "%s", BELL_PREFIX);
-    for (size_t i = 0; i < sizeof random; i++)
-        length += snprintf(bell + length, sizeof bell - (size_t)length, "%02x", random[i]);
+    snprintf(bell, sizeof bell, "%s%016llx%016llx", BELL_PREFIX, random[0], random[1]);
     socklen_t size = socket_address(bell, &address);
     if (bind(conn->socket, (const struct sockaddr *)&address, size) == 0)
         memcpy(conn->bell, bell, sizeof bell);
