@@ -11,8 +11,8 @@ set -u
 limits='
     circle            0      0
     operations       16     16
-    source_file     600   2482
-    driver_file     400   2482
+    source_file     600    682
+    driver_file     400    400
     routine          60    186
     wide              0    895
 '

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ * Values into a prepared statement, and the columns of its rows out of it. */
+#include "driver.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SHORT_TEXT = 64, /* more than the longest date, time or 64-bit integer */
+    LONG_TEXT = 65536 /* room for one is given back at once */
+};
+
+/* One column of the row fetched last, and what it was placed for. */
+struct cell {
+    rowlock_kind kind;
+    enum enum_field_types type;
+    unsigned flags, charset;
+    flag null;
+    unsigned long length;
+    int64_t number;
+    double real;
+    char text[SHORT_TEXT];
+    char *longer; /* NULL: the text above is long enough */
+};
+
+/* Of a type that it does not know, such as MySQL's VECTOR, MariaDB's library does not know the
+ * length either: it would read beyond the row. Oracle's refuses them itself. */
+static bool is_known_type(unsigned type)
+{
+#ifdef MARIADB_PACKAGE_VERSION_ID
+    return type <= MYSQL_TYPE_BIT || type >= MYSQL_TYPE_JSON;
+#else
+    (void)type;
+    return true;
+#endif
+}
+
+/* Digits that the servers' decimals can hold. Of others that were said to be a number, they would
+ * make another number without a word. */
+static bool is_decimal(const char *text, size_t length)
+{
+    size_t digits[2] = {0, 0}; /* before the point, and behind it */
+    int part = 0;
+    for (size_t i = length > 0 && (*text == '-' || *text == '+') ? 1 : 0; i < length; i++) {
+        if (text[i] == '.' && part == 0)
+            part = 1;
+        else if (text[i] >= '0' && text[i] <= '9')
+            digits[part]++;
+        else
+            return false;
+    }
+    return digits[0] >= 1 && digits[0] <= 35 && digits[1] <= 30;
+}
+
+/* Texts as bytes, so that no character set of the connection changes them. Digits say that they are
+ * a number, or the server would count with doubles. */
+static void bind_value(MYSQL_BIND *bind, const rowlock_value *value)
+{
+    *bind = (MYSQL_BIND){.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = (void *)&value->number};
+    switch (value->kind) {
+    case ROWLOCK_NULL:
+        bind->buffer_type = MYSQL_TYPE_NULL;
+        return;
+    case ROWLOCK_INT:
+    case ROWLOCK_BOOL:
+        return;
+    case ROWLOCK_REAL:
+        bind->buffer_type = MYSQL_TYPE_DOUBLE;
+        bind->buffer = (void *)&value->real;
+        return;
+    default:
+        bind->buffer_type = MYSQL_TYPE_BLOB;
+        if (value->kind == ROWLOCK_DECIMAL && is_decimal(value->text, value->length))
+            bind->buffer_type = MYSQL_TYPE_NEWDECIMAL;
+        bind->buffer = (void *)value->text;
+        bind->buffer_length = value->length;
+        return;
+    }
+}
+
+/* Where the value of a column goes. As a rule that is the same as for the execution before. */
+static bool place_column(MYSQL_BIND *column, struct cell *cell, const MYSQL_FIELD *field)
+{
+    if (column->buffer && cell->type == field->type && cell->flags == field->flags &&
+        cell->charset == field->charsetnr)
+        return true;
+    if (!is_known_type(field->type))
+        return false;
+    rlk_free(cell->longer);
+    *cell = (struct cell){.kind = my_kind_of(field),
+                          .type = field->type,
+                          .flags = field->flags,
+                          .charset = field->charsetnr};
+    *column = (MYSQL_BIND){.length = &cell->length,
+                           .is_null = &cell->null,
+                           .is_unsigned = field->flags & UNSIGNED_FLAG ? 1 : 0};
+    switch (cell->kind) {
+    case ROWLOCK_NULL:
+    case ROWLOCK_INT:
+        column->buffer_type = MYSQL_TYPE_LONGLONG;
+        column->buffer = &cell->number;
+        return true;
+    case ROWLOCK_REAL:
+        column->buffer_type = MYSQL_TYPE_DOUBLE;
+        column->buffer = &cell->real;
+        return true;
+    default:
+        column->buffer_type = cell->kind == ROWLOCK_TIME ? MYSQL_TYPE_STRING : MYSQL_TYPE_BLOB;
+        column->buffer = cell->text;
+        column->buffer_length = sizeof cell->text;
+        return true;
+    }
+}
+
+static enum rlk_class not_whole(struct rlk_call *call)
+{
+    rlk_diag_set(call, 0, NULL, "the client library did not give a value as a whole");
+    return RLK_REFUSED;
+}
+
+/* It is fetched again, to a place that is long enough for it and for those after it. */
+static enum rlk_class fetch_long(struct rlk_call *call, struct prepared *p, unsigned i)
+{
+    struct cell *cell = &p->cell[i];
+    MYSQL_BIND *column = &p->column[i];
+    size_t room = cell->length + cell->length / 8;
+    char *text = rlk_alloc(room);
+    if (!text)
+        return RLK_NOMEM;
+    rlk_free(cell->longer);
+    column->buffer = cell->longer = text;
+    column->buffer_length = room;
+    p->moved = true;
+    if (mysql_stmt_fetch_column(p->stmt, column, i, 0) || cell->length > room)
+        return not_whole(call);
+    return RLK_DONE;
+}
+
+static enum rlk_class read_cell(struct rlk_call *call, struct prepared *p, unsigned i)
+{
+    const MYSQL_BIND *column = &p->column[i];
+    struct cell *cell = &p->cell[i];
+    rowlock_value *out = &p->value[i];
+    enum rlk_class class = RLK_DONE;
+    if (cell->null || cell->kind == ROWLOCK_NULL) {
+        *out = rowlock_null();
+    } else if (cell->kind == ROWLOCK_REAL) {
+        *out = rowlock_real(cell->real);
+    } else if (cell->kind != ROWLOCK_INT) {
+        if (cell->length > column->buffer_length)
+            class = fetch_long(call, p, i);
+        *out = rowlock_textn(cell->kind, column->buffer, cell->length);
+    } else if (column->is_unsigned && cell->number < 0) {
+        snprintf(cell->text, sizeof cell->text, "%llu", (unsigned long long)cell->number);
+        *out = rowlock_decimal(cell->text);
+    } else {
+        *out = rowlock_int(cell->number);
+    }
+    return class;
+}
+
+static enum rlk_class read_row(struct rlk_call *call, struct prepared *p, bool truncated)
+{
+    enum rlk_class class = RLK_DONE;
+    for (unsigned i = 0; class == RLK_DONE && i < p->columns; i++)
+        class = read_cell(call, p, i);
+    return class == RLK_DONE && truncated && !p->moved ? not_whole(call) : class;
+}
+
+static void give_room_back(struct prepared *p)
+{
+    for (unsigned i = 0; i < p->columns; i++) {
+        if (p->column[i].buffer_length < LONG_TEXT)
+            continue;
+        rlk_free(p->cell[i].longer);
+        p->cell[i].longer = NULL;
+        p->column[i].buffer = NULL;
+    }
+}
+
+/* 63 is what the servers call binary. JSON is told to be binary and is not. */
+rowlock_kind my_kind_of(const MYSQL_FIELD *field)
+{
+    switch (field->type) {
+    case MYSQL_TYPE_NULL:
+        return ROWLOCK_NULL;
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+    case MYSQL_TYPE_YEAR:
+        return ROWLOCK_INT;
+    case MYSQL_TYPE_FLOAT:
+    case MYSQL_TYPE_DOUBLE:
+        return ROWLOCK_REAL;
+    case MYSQL_TYPE_DECIMAL:
+    case MYSQL_TYPE_NEWDECIMAL:
+        return ROWLOCK_DECIMAL;
+    case MYSQL_TYPE_DATE:
+    case MYSQL_TYPE_NEWDATE:
+    case MYSQL_TYPE_TIME:
+    case MYSQL_TYPE_DATETIME:
+    case MYSQL_TYPE_TIMESTAMP:
+        return ROWLOCK_TIME;
+    case MYSQL_TYPE_JSON:
+        return ROWLOCK_TEXT;
+    default:
+        return field->charsetnr == 63 ? ROWLOCK_BYTES : ROWLOCK_TEXT;
+    }
+}
+
+MYSQL_BIND *my_bind_values(struct conn *c, const struct rlk_query *q)
+{
+    if (q->count >= c->values_room) {
+        rlk_free(c->values);
+        c->values = rlk_alloc((q->count + RLK_MARKERS) * sizeof *c->values);
+        c->values_room = c->values ? q->count + RLK_MARKERS : 0;
+    }
+    for (size_t i = 0; c->values && i < q->count; i++)
+        bind_value(&c->values[i], &q->values[i]);
+    return c->values;
+}
+
+bool my_make_cells(struct prepared *p, unsigned room)
+{
+    my_free_cells(p);
+    p->room = room;
+    p->column = rlk_alloc((room + 1) * sizeof *p->column);
+    p->cell = rlk_alloc((room + 1) * sizeof *p->cell);
+    p->value = rlk_alloc((room + 1) * sizeof *p->value);
+    return p->column && p->cell && p->value;
+}
+
+void my_free_cells(struct prepared *p)
+{
+    for (unsigned i = 0; p->cell && i < p->room; i++)
+        rlk_free(p->cell[i].longer);
+    rlk_free(p->column);
+    rlk_free(p->cell);
+    rlk_free(p->value);
+    p->column = NULL;
+    p->cell = NULL;
+    p->value = NULL;
+}
+
+bool my_place_columns(struct prepared *p)
+{
+    bool known = true;
+    for (unsigned i = 0; known && i < p->columns; i++)
+        known = place_column(&p->column[i], &p->cell[i], &p->stmt->fields[i]);
+    return known;
+}
+
+enum rlk_class my_read_rows(const struct sending *s)
+{
+    struct prepared *p = s->p;
+    enum rlk_class class = RLK_DONE;
+    bool more = true;
+    p->moved = true;
+    while (class == RLK_DONE && more) {
+        int got = p->moved && mysql_stmt_bind_result(p->stmt, p->column) ? 1 : 0;
+        p->moved = false;
+        if (got == 0)
+            got = mysql_stmt_fetch(p->stmt);
+        more = got == 0 || got == MYSQL_DATA_TRUNCATED;
+        if (more)
+            class = read_row(s->call, p, got != 0);
+        else if (got != MYSQL_NO_DATA)
+            class = my_failed_stmt(s->c, s->call, p->stmt, s->q->step == RLK_STEP_NONE, true);
+        more = more && class == RLK_DONE && s->q->each(s->q->context, p->value, p->columns) == 0;
+    }
+    give_room_back(p);
+    return class;
+}

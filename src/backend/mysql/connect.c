@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Connecting by a URL, borrowing a connection, and closing.
+ *
+ * Where the URL names localhost and a port, the port is meant: the client libraries would take the
+ * Unix socket. Option files are read as the command-line client reads them: the groups [client] and
+ * [rowlock], or default_group in the place of the latter. They and MYSQL_PWD are where passwords
+ * belong. Of several hosts each gets at least a second to let us in. */
+#include "driver.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../base/url.h"
+
+enum {
+    OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
+    OLDEST_MARIADB = 100600 /* SKIP LOCKED */
+};
+
+enum { SOCKET, SSL_MODE, SSL_CA, SSL_CERT, SSL_KEY, DEFAULT_FILE, DEFAULT_GROUP, PARAMS };
+static const char *const params[PARAMS] = {"socket",  "ssl_mode",     "ssl_ca",       "ssl_cert",
+                                           "ssl_key", "default_file", "default_group"};
+
+struct opening {
+    struct conn *c;
+    struct rlk_call *call;
+    const struct rlk_target *target;
+    struct rlk_hello *hello;
+    struct rlk_url url;
+    const char *param[PARAMS]; /* NULL: the libraries' own defaults */
+    bool tls, verify; /* of ssl_mode */
+};
+
+/* With SSL_ENFORCE alone MariaDB's library logs in to a server without TLS, and finds that out
+ * afterwards. With VERIFY_SERVER_CERT it finds out before; and these logins never show the server
+ * the password. */
+static void set_tls(MYSQL *mysql, bool enforce, bool verify)
+{
+#ifdef MARIADB_PACKAGE_VERSION_ID
+    static const char blind_logins[] =
+        "mysql_native_password,client_ed25519,auth_gssapi_client,parsec";
+    my_bool enforced = enforce ? 1 : 0, verified = verify ? 1 : 0;
+    mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &enforced);
+    mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verified);
+    if (enforce && !verify)
+        mysql_options(mysql, MARIADB_OPT_RESTRICTED_AUTH, blind_logins);
+#else
+    unsigned mode = verify    ? SSL_MODE_VERIFY_IDENTITY
+                    : enforce ? SSL_MODE_REQUIRED
+                              : SSL_MODE_DISABLED;
+    mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
+#endif
+}
+
+/* An option file may have asked for it. Oracle's library does not unless told to, and writes to
+ * stderr where it is told anything about it. */
+static void never_reconnect(MYSQL *mysql)
+{
+#ifdef MARIADB_PACKAGE_VERSION_ID
+    my_bool no = 0;
+    mysql_options(mysql, MYSQL_OPT_RECONNECT, &no);
+#else
+    (void)mysql;
+#endif
+}
+
+static enum rlk_class read_params(struct opening *o)
+{
+    for (size_t i = 0; i < o->url.params; i++) {
+        int k = 0;
+        while (k < PARAMS && strcmp(params[k], o->url.param[i].key) != 0)
+            k++;
+        if (k == PARAMS)
+            return my_invalid(o->call,
+                              "the URL has an unknown parameter; known are socket, ssl_mode, "
+                              "ssl_ca, ssl_cert, ssl_key, default_file and default_group");
+        o->param[k] = o->url.param[i].value;
+    }
+    return RLK_DONE;
+}
+
+static enum rlk_class check_params(struct opening *o)
+{
+    const char *mode = o->param[SSL_MODE] ? o->param[SSL_MODE] : "disabled";
+    o->verify = strcmp(mode, "verify") == 0;
+    o->tls = o->verify || strcmp(mode, "required") == 0;
+    if (!o->tls && strcmp(mode, "disabled") != 0)
+        return my_invalid(o->call, "ssl_mode in the URL must be disabled, required or verify");
+    if (o->param[DEFAULT_FILE] && access(o->param[DEFAULT_FILE], R_OK) != 0)
+        return my_invalid(o->call, "the URL's default_file cannot be read");
+    if (o->param[SOCKET] && o->url.hosts > 1)
+        return my_invalid(o->call, "the URL names a socket and several hosts");
+    if (!o->url.path)
+        return my_invalid(o->call, "the URL names no database: write mysql://host/DATABASE");
+    return RLK_DONE;
+}
+
+static unsigned whole_seconds(int64_t ms)
+{
+    return ms <= 0 ? 1 : (unsigned)((ms + 999) / 1000);
+}
+
+/* What is left of the time for connecting, shared out among the hosts not yet tried. */
+static unsigned connect_seconds(const struct rlk_call *call, size_t hosts)
+{
+    int64_t ms = (call->deadline_us - rlk_now_us()) / 1000 / (int64_t)hosts;
+    return hosts == 1 || ms < 1000 ? whole_seconds(ms) : (unsigned)(ms / 1000);
+}
+
+static void set_options(MYSQL *mysql, const struct opening *o, const struct rlk_url_host *host,
+                        unsigned connect)
+{
+    unsigned timeout = whole_seconds(o->target->timeout_ms), off = 0;
+    unsigned tcp = MYSQL_PROTOCOL_TCP;
+    const char *group = o->param[DEFAULT_GROUP];
+    static const struct {
+        int param;
+        enum mysql_option option;
+    } options[] = {{DEFAULT_FILE, MYSQL_READ_DEFAULT_FILE},
+                   {SSL_CA, MYSQL_OPT_SSL_CA},
+                   {SSL_CERT, MYSQL_OPT_SSL_CERT},
+                   {SSL_KEY, MYSQL_OPT_SSL_KEY}};
+    mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+    mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &timeout);
+    mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &timeout);
+    mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &off);
+    mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    if (o->target->app_name)
+        mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", o->target->app_name);
+    if (host->name && host->port && !o->param[SOCKET])
+        mysql_options(mysql, MYSQL_OPT_PROTOCOL, &tcp);
+    mysql_options(mysql, MYSQL_READ_DEFAULT_GROUP, group ? group : "rowlock");
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (o->param[options[i].param])
+            mysql_options(mysql, options[i].option, o->param[options[i].param]);
+    if (o->param[SSL_MODE])
+        set_tls(mysql, o->tls, o->verify);
+}
+
+static void close_on_exec(MYSQL *mysql)
+{
+    int fd = my_socket_of(mysql);
+    int flags = fcntl(fd, F_GETFD);
+    if (flags >= 0)
+        fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+}
+
+/* MariaDB's library ends the text with the number that the search for the name failed with. */
+static bool is_unknown_host(const struct rlk_call *call)
+{
+    const char *number = strrchr(call->text, '(');
+    return call->native == CR_UNKNOWN_HOST && number && atoi(number + 1) == EAI_NONAME;
+}
+
+static enum rlk_class connect_to(struct conn *c, const struct opening *o,
+                                 const struct rlk_url_host *host)
+{
+    if (!mysql_real_connect(c->mysql, host->name, o->url.user, o->url.password, o->url.path,
+                            host->port, o->param[SOCKET], CLIENT_MULTI_RESULTS)) {
+        enum rlk_class class = my_failed(c, o->call, false);
+        if (o->call->native == 5010) /* its own text names another plugin */
+            rlk_diag_set(o->call, 5010, NULL,
+                         "the server wants a login that shows it the password, and with "
+                         "ssl_mode=required it may not have TLS; use ssl_mode=verify");
+        /* An unknown database is the user's error, not a missing schema. */
+        return class == RLK_SCHEMA ? RLK_INVALID : class;
+    }
+    close_on_exec(c->mysql);
+    never_reconnect(c->mysql);
+    if (!o->tls || mysql_get_ssl_cipher(c->mysql))
+        return RLK_DONE;
+    rlk_diag_set(o->call, 0, NULL, "the URL asks for TLS, but the server did not offer it");
+    return RLK_UNSUPPORTED;
+}
+
+/* As the server said it when we connected: a proxy must tell the version of what is behind it. */
+static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
+{
+    static const char disguise[] = "5.5.5-"; /* MariaDB before 11 says so to old clients */
+    const char *version = mysql_get_server_info(c->mysql);
+    bool mariadb = my_is_mariadb(c);
+    long number = 0;
+    char text[160];
+    if (mariadb && strncmp(version, disguise, sizeof disguise - 1) == 0)
+        version += sizeof disguise - 1;
+    const char *at = version;
+    for (int part = 0; part < 3; part++) {
+        char *end = NULL;
+        number = number * 100 + strtol(at, &end, 10) % 100;
+        at = *end == '.' ? end + 1 : end;
+    }
+    if (number >= (mariadb ? OLDEST_MARIADB : OLDEST_MYSQL))
+        return RLK_DONE;
+    snprintf(text, sizeof text, "the server is %s %.60s; MySQL 8.0.29 or MariaDB 10.6 is needed",
+             mariadb ? "MariaDB" : "MySQL", version);
+    rlk_diag_set(call, 0, NULL, text);
+    return RLK_UNSUPPORTED;
+}
+
+/* A server's number of a session may be another's after a restart; with the port beside it that the
+ * server sees us come from, it is not. Without a port, on a Unix socket, nothing is delayed on its
+ * way. */
+static enum rlk_class name_session(struct conn *c, struct rlk_call *call, char *out, size_t cap)
+{
+    char host[300] = "";
+    enum rlk_class class = my_ask(
+        c, call, "SELECT host FROM information_schema.processlist WHERE id = CONNECTION_ID()", host,
+        sizeof host);
+    const char *colon = strrchr(host, ':');
+    unsigned long port = colon ? strtoul(colon + 1, NULL, 10) : 0;
+    if (port)
+        snprintf(out, cap, "%lu %lu", mysql_thread_id(c->mysql), port);
+    return c->dead ? class : RLK_DONE; /* who may not look has a session without a name */
+}
+
+/* As well as can be done: not to be allowed to is no obstacle. */
+static enum rlk_class end_session(struct conn *c, struct rlk_call *call, const char *session)
+{
+    char sql[200], found[24] = "";
+    struct rlk_call unheard = {.deadline_us = call->deadline_us};
+    char *rest = NULL;
+    unsigned long id = strtoul(session, &rest, 10), port = strtoul(rest, NULL, 10);
+    if (!id || !port)
+        return RLK_DONE;
+    snprintf(sql, sizeof sql,
+             "SELECT id FROM information_schema.processlist WHERE id = %lu AND host LIKE '%%:%lu'"
+             " AND user = SUBSTRING_INDEX(USER(), '@', 1)",
+             id, port);
+    enum rlk_class class = my_ask(c, &unheard, sql, found, sizeof found);
+    if (class == RLK_DONE && found[0]) {
+        snprintf(sql, sizeof sql, "KILL %lu", id);
+        class = my_command(c, &unheard, sql);
+    }
+    return c->dead ? class : RLK_DONE;
+}
+
+/* What is ours to set on our own connection. An option file may have asked for another character
+ * set. A wait for a lock ends at the server before it ends here: as contention, with the connection
+ * whole. A value that does not fit is an error, instead of another value in its place. */
+static enum rlk_class settle(struct conn *c, struct rlk_call *call, const struct rlk_target *target)
+{
+    unsigned wait = whole_seconds(target->timeout_ms / 2);
+    char sql[240];
+    int length = snprintf(
+        sql, sizeof sql,
+        "SET autocommit = 1, innodb_lock_wait_timeout = %u, lock_wait_timeout = %u,"
+        " sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_TRANS_TABLES'), NAMES utf8mb4",
+        wait, wait);
+    return my_send(c, call, sql, (size_t)length);
+}
+
+static enum rlk_class try_host(const struct opening *o, size_t number)
+{
+    struct conn *c = o->c;
+    struct rlk_call *call = o->call;
+    const struct rlk_url_host *host = &o->url.host[number];
+    c->dead = false;
+    c->mysql = mysql_init(NULL);
+    if (!c->mysql)
+        return RLK_NOMEM;
+    set_options(c->mysql, o, host, connect_seconds(call, o->url.hosts - number));
+    enum rlk_class class = connect_to(c, o, host);
+    if (class == RLK_DONE)
+        class = check_version(c, call);
+    if (class == RLK_DONE)
+        class = settle(c, call, o->target);
+    if (class == RLK_DONE && o->url.hosts > 1)
+        class = my_check_writable(c, call);
+    if (class == RLK_DONE)
+        class = name_session(c, call, o->hello->session, sizeof o->hello->session);
+    return class == RLK_DONE ? end_session(c, call, o->target->lingering) : class;
+}
+
+static bool tls_failed(const struct rlk_call *call)
+{
+    return call->native == CR_SSL_CONNECTION_ERROR && rlk_now_us() < call->deadline_us;
+}
+
+/* The client library has one number for TLS that is refused and for a server that goes away during
+ * the handshake. In the second case a second attempt does not come as far as that. */
+static enum rlk_class open_host(const struct opening *o, size_t number)
+{
+    enum rlk_class class = try_host(o, number);
+    if (!tls_failed(o->call))
+        return class;
+    my_close(o->c, false);
+    o->call->native = 0;
+    class = try_host(o, number);
+    return tls_failed(o->call) ? RLK_UNSUPPORTED : class;
+}
+
+static enum rlk_class none_will_do(struct rlk_call *call, size_t hosts, bool read_only)
+{
+    char text[sizeof call->text + 80];
+    snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", hosts,
+             read_only ? "takes writes" : "can be reached", call->text);
+    rlk_diag_set(call, call->native, call->sqlstate, text);
+    return read_only ? RLK_READONLY : RLK_UNSENT;
+}
+
+/* A server that cannot be reached or takes no writes is the wrong one of several; one that refuses
+ * us for another reason is not passed over, so that the reason is seen. */
+static enum rlk_class open_url(struct opening *o)
+{
+    bool read_only = false;
+    enum rlk_class class = read_params(o);
+    if (class == RLK_DONE)
+        class = check_params(o);
+    if (class != RLK_DONE)
+        return class;
+    for (size_t i = 0; i < o->url.hosts; i++) {
+        my_close(o->c, false);
+        class = open_host(o, i);
+        if (class != RLK_UNSENT && class != RLK_UNCERTAIN && class != RLK_READONLY)
+            return class;
+        read_only = read_only || class == RLK_READONLY;
+    }
+    if (o->url.hosts > 1)
+        return none_will_do(o->call, o->url.hosts, read_only);
+    return is_unknown_host(o->call) && !o->target->known ? RLK_INVALID : class;
+}
+
+/* Done by mysql_init() too, but not safely when threads meet there. */
+static void start_library(void)
+{
+    mysql_library_init(0, NULL, NULL);
+}
+
+enum rlk_class my_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
+                       const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    static pthread_once_t started = PTHREAD_ONCE_INIT;
+    struct conn *c = conn;
+    struct opening o = {.c = c, .call = call, .target = target, .hello = hello};
+    const char *why = NULL;
+    pthread_once(&started, start_library);
+    c->texts = texts;
+    c->answer_us = target->timeout_ms * 1000;
+    int split = rlk_url_split(target->url, &o.url, &why);
+    enum rlk_class class = split == -2   ? RLK_NOMEM
+                           : split == -1 ? my_invalid(call, why)
+                                         : open_url(&o);
+    hello->several = o.url.hosts > 1;
+    if (class == RLK_DONE)
+        rlk_copy_text(hello->schema, sizeof hello->schema, o.url.path, strlen(o.url.path));
+    rlk_url_free(&o.url);
+    return class;
+}
+
+enum rlk_class my_adopt(void *conn, struct rlk_call *call, void *vendor,
+                        const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    struct conn *c = conn;
+    *c = (struct conn){.mysql = vendor, .texts = texts, .adopted = true};
+    enum rlk_class class = check_version(c, call);
+    if (class == RLK_DONE)
+        class = my_check_charset(c, call);
+    if (class == RLK_DONE)
+        class = my_ask(c, call, "SELECT DATABASE()", hello->schema, sizeof hello->schema);
+    if (class != RLK_DONE || hello->schema[0])
+        return class;
+    if (!texts->schema[0])
+        return my_invalid(call,
+                          "the adopted connection has no database selected, and no schema is set");
+    rlk_copy_text(hello->schema, sizeof hello->schema, texts->schema, strlen(texts->schema));
+    return RLK_DONE;
+}
+
+/* Both client libraries keep something for each thread. */
+void my_enter_thread(void)
+{
+    mysql_thread_init();
+}
+
+void my_leave_thread(void)
+{
+    mysql_thread_end();
+}
+
+/* Our own connection is closed before its statements, which then have nothing to tell the server. A
+ * borrowed one stays; in a child its statements do too, since closing them would speak on it. */
+void my_close(void *conn, bool in_child)
+{
+    struct conn *c = conn;
+    if (!c->mysql || (in_child && c->adopted))
+        return;
+    if (!c->adopted) {
+        if ((in_child || c->dead || my_hung_up(c)) && !my_cut_off(c->mysql))
+            return;
+        mysql_close(c->mysql);
+    }
+    my_forget_statements(c);
+    c->mysql = NULL;
+}

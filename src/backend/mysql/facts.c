@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT
+ * What the server says about itself, for rowlock_check(), and whether it takes writes. */
+#include "driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What SHOW says about replication, as far as this server has such a thing: else "". */
+struct replicas {
+    char read_only[16], super_read_only[16], innodb_read_only[16]; /* settings */
+    char log_bin[8], galera[8], sync_wait[8], group[48], single_primary[8], consistency[40];
+    char semi_enabled[8], semi_ms[24];
+    char nodes[16], ready[8], count[16], semi[8], semi_count[16]; /* status */
+    char member[24]; /* of a group; "": not known */
+    char isolation[32]; /* of the session */
+};
+
+static void take_shown(struct replicas *r, const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        char *out;
+        size_t cap;
+    } known[] = {
+        {"read_only", r->read_only, sizeof r->read_only},
+        {"super_read_only", r->super_read_only, sizeof r->super_read_only},
+        {"innodb_read_only", r->innodb_read_only, sizeof r->innodb_read_only},
+        {"log_bin", r->log_bin, sizeof r->log_bin},
+        {"wsrep_on", r->galera, sizeof r->galera},
+        {"wsrep_sync_wait", r->sync_wait, sizeof r->sync_wait},
+        {"group_replication_group_name", r->group, sizeof r->group},
+        {"group_replication_single_primary_mode", r->single_primary, sizeof r->single_primary},
+        {"group_replication_consistency", r->consistency, sizeof r->consistency},
+        {"rpl_semi_sync_master_enabled", r->semi_enabled, sizeof r->semi_enabled},
+        {"rpl_semi_sync_source_enabled", r->semi_enabled, sizeof r->semi_enabled},
+        {"rpl_semi_sync_master_timeout", r->semi_ms, sizeof r->semi_ms},
+        {"rpl_semi_sync_source_timeout", r->semi_ms, sizeof r->semi_ms},
+        {"tx_isolation", r->isolation, sizeof r->isolation},
+        {"transaction_isolation", r->isolation, sizeof r->isolation},
+        {"wsrep_cluster_size", r->nodes, sizeof r->nodes},
+        {"wsrep_ready", r->ready, sizeof r->ready},
+        {"Slaves_connected", r->count, sizeof r->count},
+        {"Rpl_semi_sync_master_status", r->semi, sizeof r->semi},
+        {"Rpl_semi_sync_source_status", r->semi, sizeof r->semi},
+        {"Rpl_semi_sync_master_clients", r->semi_count, sizeof r->semi_count},
+        {"Rpl_semi_sync_source_clients", r->semi_count, sizeof r->semi_count},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].name, name) == 0)
+            rlk_copy_text(known[i].out, known[i].cap, value, strlen(value));
+}
+
+static enum rlk_class show(struct conn *c, struct rlk_call *call, const char *sql,
+                           struct replicas *r)
+{
+    MYSQL_RES *result = NULL;
+    enum rlk_class class = my_show(c, call, sql, &result);
+    for (MYSQL_ROW row; result && mysql_num_fields(result) == 2 && (row = mysql_fetch_row(result));)
+        take_shown(r, row[0] ? row[0] : "", row[1] ? row[1] : "");
+    mysql_free_result(result);
+    return class;
+}
+
+static enum rlk_class show_settings(struct conn *c, struct rlk_call *call, struct replicas *r)
+{
+    static const char sql[] =
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only',"
+        " 'innodb_read_only', 'log_bin', 'wsrep_on', 'wsrep_sync_wait',"
+        " 'group_replication_group_name', 'group_replication_single_primary_mode',"
+        " 'group_replication_consistency', 'rpl_semi_sync_master_enabled',"
+        " 'rpl_semi_sync_source_enabled', 'rpl_semi_sync_master_timeout',"
+        " 'rpl_semi_sync_source_timeout')";
+    return show(c, call, sql, r);
+}
+
+static enum rlk_class show_status(struct conn *c, struct rlk_call *call, struct replicas *r)
+{
+    static const char sql[] =
+        "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_cluster_size', 'wsrep_ready',"
+        " 'Slaves_connected', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status',"
+        " 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')";
+    return show(c, call, sql, r);
+}
+
+static bool is_on(const char *text)
+{
+    return strcmp(text, "ON") == 0;
+}
+
+/* Only a member that is ONLINE, and sees more than half of the group, can commit. MySQL tells it to
+ * those only who may read that table. */
+static enum rlk_class ask_member(struct conn *c, struct rlk_call *call, struct replicas *r)
+{
+    static const char sql[] =
+        "SELECT IF(MAX(MEMBER_ID = @@server_uuid AND MEMBER_STATE = 'ONLINE') = 0, 'not ONLINE',"
+        " IF(2 * SUM(MEMBER_STATE = 'UNREACHABLE') < COUNT(*), 'ONLINE', 'without majority'))"
+        " FROM performance_schema.replication_group_members";
+    struct rlk_call unheard = {.deadline_us = call->deadline_us};
+    if (!r->group[0])
+        return RLK_DONE;
+    enum rlk_class class = my_ask(c, &unheard, sql, r->member, sizeof r->member);
+    return c->dead ? class : RLK_DONE;
+}
+
+/* A node of a cluster that cannot commit at present. */
+static bool is_cut_off(const struct replicas *r)
+{
+    return (is_on(r->galera) && !is_on(r->ready)) ||
+           (r->group[0] && r->member[0] && strcmp(r->member, "ONLINE") != 0);
+}
+
+static bool is_set(const char *setting)
+{
+    return setting[0] && strcmp(setting, "OFF") != 0;
+}
+
+/* "REPEATABLE-READ" to "repeatable read". */
+static void plain_words(char *text)
+{
+    for (; *text; text++) {
+        if (*text == '-')
+            *text = ' ';
+        else if (*text >= 'A' && *text <= 'Z')
+            *text = (char)(*text - 'A' + 'a');
+    }
+}
+
+static enum rlk_class isolation(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
+{
+    static const char sql[] = "SHOW SESSION VARIABLES WHERE Variable_name IN "
+                              "('tx_isolation', 'transaction_isolation')";
+    struct replicas r = {0};
+    enum rlk_class class = show(c, call, sql, &r);
+    plain_words(r.isolation);
+    memcpy(out->isolation, r.isolation, sizeof out->isolation);
+    out->any_isolation = true; /* no step reads within a transaction what it then relies upon */
+    return class;
+}
+
+/* MySQL tells the number of its replicas to those only who may replicate; MariaDB tells
+ * everybody. */
+static enum rlk_class count_replicas(struct conn *c, struct rlk_call *call, struct replicas *r)
+{
+    struct rlk_call unheard = {.deadline_us = call->deadline_us};
+    MYSQL_RES *result = NULL;
+    enum rlk_class class = my_show(c, &unheard, "SHOW REPLICAS", &result);
+    if (result)
+        snprintf(r->count, sizeof r->count, "%llu", (unsigned long long)mysql_num_rows(result));
+    mysql_free_result(result);
+    return class == RLK_DENIED || class == RLK_REFUSED ? RLK_DONE : class;
+}
+
+static void describe_group(const struct replicas *r, struct rlk_facts *out)
+{
+    out->replication_known = r->member[0] != '\0';
+    if (out->replication_known)
+        snprintf(out->replication, sizeof out->replication, "Group Replication, this member: %s",
+                 r->member);
+    else
+        snprintf(out->replication, sizeof out->replication,
+                 "unknown: this user may not SELECT from "
+                 "performance_schema.replication_group_members");
+}
+
+/* No timeout at all cannot be set: a day is as good as none. */
+static void describe_semi(const struct replicas *r, struct rlk_facts *out)
+{
+    static const long long day_ms = 86400000;
+    if (!is_on(r->semi) || strcmp(r->semi_count, "0") == 0) {
+        out->replicates_late = true;
+        snprintf(out->replication, sizeof out->replication,
+                 "semi-synchronous, but at present no commit waits for a replica");
+        return;
+    }
+    out->may_turn_late = atoll(r->semi_ms) < day_ms;
+    snprintf(out->replication, sizeof out->replication, "semi-synchronous, replicas: %s%s%s%s",
+             r->semi_count, out->may_turn_late ? " (asynchronous after " : "",
+             out->may_turn_late ? r->semi_ms : "", out->may_turn_late ? " ms)" : "");
+}
+
+static void describe_replicas(const struct replicas *r, struct rlk_facts *out)
+{
+    char *text = out->replication;
+    size_t cap = sizeof out->replication;
+    out->replication_known = true;
+    out->cut_off = is_cut_off(r);
+    if (is_on(r->galera)) {
+        snprintf(text, cap, "Galera, nodes: %s%s", r->nodes, out->cut_off ? ", not ready" : "");
+    } else if (r->group[0]) {
+        describe_group(r, out);
+    } else if (!is_on(r->log_bin)) {
+        snprintf(text, cap, "none, there is no binary log");
+    } else if (is_on(r->semi_enabled)) {
+        describe_semi(r, out);
+    } else if (!r->count[0]) {
+        out->replication_known = false;
+        snprintf(text, cap,
+                 "unknown: this user may not see replicas, and none is semi-synchronous");
+    } else if (strcmp(r->count, "0") == 0) {
+        snprintf(text, cap, "no replica is connected");
+    } else {
+        out->replicates_late = true;
+        snprintf(text, cap, "asynchronous, replicas: %s", r->count);
+    }
+}
+
+/* Where several nodes may write, does a read on one see what was committed on another before? Who
+ * writes where is not known to a node of Galera. A group in multi-primary mode is made for it. */
+static void describe_nodes(const struct replicas *r, struct rlk_facts *out)
+{
+    bool group = strcmp(r->single_primary, "OFF") == 0;
+    bool waits = strncmp(r->consistency, "BEFORE_AND", 10) == 0 ||
+                 strcmp(r->consistency, "BEFORE") == 0 || strcmp(r->consistency, "AFTER") == 0;
+    if (is_on(r->galera) && strcmp(r->nodes, "1") != 0) {
+        snprintf(out->nodes, sizeof out->nodes, "Galera, wsrep_sync_wait %s", r->sync_wait);
+        out->nodes_lag = atoi(r->sync_wait) & 1 ? RLK_NEVER : RLK_PERHAPS;
+    } else if (r->group[0] && group) {
+        snprintf(out->nodes, sizeof out->nodes, "multi-primary, group_replication_consistency %s",
+                 r->consistency);
+        out->nodes_lag = waits ? RLK_NEVER : RLK_SURELY;
+    }
+}
+
+static enum rlk_class replication(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
+{
+    struct replicas r = {0};
+    enum rlk_class class = show_settings(c, call, &r);
+    if (class == RLK_DONE)
+        class = show_status(c, call, &r);
+    if (class == RLK_DONE)
+        class = ask_member(c, call, &r);
+    if (class == RLK_DONE && !r.count[0])
+        class = count_replicas(c, call, &r);
+    describe_replicas(&r, out);
+    describe_nodes(&r, out);
+    return class;
+}
+
+static const char *text_of(const rowlock_value *cell)
+{
+    return rlk_cell_fits('t', cell) ? cell->text : "";
+}
+
+/* Whether it is read-only is told as a number, or in newer versions by a word. */
+static int read_facts(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { SERVER, READ_ONLY, NOW, FLUSH, ENGINES, TYPE, MAY_LOCK, READS_ONLY };
+    struct rlk_facts *out = context;
+    if (!rlk_cells_fit("t.mnTTbb", cells, count))
+        return 1;
+    const rowlock_value *read_only = &cells[READ_ONLY];
+    const char *type = text_of(&cells[TYPE]);
+    rlk_copy_text(out->server, sizeof out->server, cells[SERVER].text, cells[SERVER].length);
+    out->read_only = read_only->kind == ROWLOCK_INT ? read_only->number != 0
+                                                    : strncmp(text_of(read_only), "OFF", 3) != 0;
+    out->now_us = cells[NOW].number;
+    rlk_copy_text(out->engine, sizeof out->engine, text_of(&cells[ENGINES]), cells[ENGINES].length);
+    out->crash_safe = strcmp(out->engine, "InnoDB") == 0;
+    out->bytewise = cells[TYPE].length == 9 && memcmp(type, "varbinary", 9) == 0;
+    out->durable = cells[FLUSH].number == 1;
+    out->may_lock = cells[MAY_LOCK].number != 0;
+    out->reads_only = cells[READS_ONLY].number != 0;
+    snprintf(out->collation, sizeof out->collation, "%.*s",
+             out->bytewise ? 6 : (int)cells[TYPE].length, out->bytewise ? "binary" : type);
+    snprintf(out->durability, sizeof out->durability, "innodb_flush_log_at_trx_commit %d",
+             (int)cells[FLUSH].number);
+    return 0;
+}
+
+/* The server says when it prepares a statement whether this user may run it. */
+static enum rlk_class ask_rights(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
+{
+    static const enum rlk_step steps[] = {
+        RLK_STEP_RELEASE,     RLK_STEP_LEAVE,     RLK_STEP_ONCE_CLAIM, RLK_STEP_ONCE_COMPLETE,
+        RLK_STEP_ONCE_FORGET, RLK_STEP_WALK_SAVE, RLK_STEP_WALK_END};
+    enum rlk_class class = RLK_DONE;
+    for (size_t i = 0; out->may_lock && i < sizeof steps / sizeof *steps; i++) {
+        class = my_prepare(c, call, steps[i]);
+        out->may_lock = class == RLK_DONE;
+    }
+    return class == RLK_DENIED || class == RLK_SCHEMA ? RLK_DONE : class;
+}
+
+/* Users with more privileges could write to a server that is read-only all the same, which would be
+ * worse. */
+enum rlk_class my_check_writable(struct conn *c, struct rlk_call *call)
+{
+    struct replicas r = {0};
+    enum rlk_class class = show_settings(c, call, &r);
+    if (class == RLK_DONE && is_on(r.galera))
+        class = show_status(c, call, &r);
+    if (class == RLK_DONE)
+        class = ask_member(c, call, &r);
+    if (class != RLK_DONE)
+        return class;
+    const char *why = is_set(r.super_read_only)    ? "the server has super_read_only set"
+                      : is_set(r.read_only)        ? "the server has read_only set"
+                      : is_set(r.innodb_read_only) ? "the server has innodb_read_only set"
+                      : !is_cut_off(&r)            ? NULL
+                      : is_on(r.galera)
+                          ? "the node of Galera is not ready (wsrep_ready=OFF)"
+                          : "the member of the group is not ONLINE, or sees no majority of it";
+    if (!why)
+        return RLK_DONE;
+    rlk_diag_set(call, ER_OPTION_PREVENTS_STATEMENT, NULL, why);
+    return RLK_READONLY;
+}
+
+/* Do other nodes take writes too, which see no row lock of ours? A group can change its mode, so
+ * that one is asked each time. */
+enum rlk_class my_look_for_writers(struct conn *c, struct rlk_call *call)
+{
+    struct replicas r = {0};
+    if (c->knows_writers)
+        return RLK_DONE;
+    enum rlk_class class = show_settings(c, call, &r);
+    c->several_write = is_on(r.galera) || strcmp(r.single_primary, "OFF") == 0;
+    c->knows_writers = class == RLK_DONE && !r.single_primary[0];
+    return class;
+}
+
+enum rlk_class my_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
+{
+    struct conn *c = conn;
+    rowlock_value values[RLK_MARKERS];
+    rlk_arrange(c->texts, RLK_STEP_FACTS, NULL, values);
+    enum rlk_class class = my_check_fit(c, call);
+    if (class == RLK_DONE)
+        class = my_run_step(c, call, RLK_STEP_FACTS, values, read_facts, out);
+    if (class == RLK_DONE && !out->server[0])
+        return rlk_diag_misfit(call, RLK_STEP_FACTS);
+    if (class == RLK_DONE)
+        class = isolation(c, call, out);
+    if (class == RLK_DONE)
+        class = ask_rights(c, call, out);
+    return class == RLK_DONE ? replication(c, call, out) : class;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * Transactions of ours, and savepoints. */
+#include "driver.h"
+
+#include <stdio.h>
+
+static enum rlk_class begin_ours(struct conn *c, struct rlk_call *call)
+{
+    if (call->inside) {
+        call->inside = false;
+        return RLK_IN_TX;
+    }
+    enum rlk_class class = my_command(c, call, "START TRANSACTION");
+    c->ours = class == RLK_DONE;
+    c->lost = false;
+    return my_harmless(c, class);
+}
+
+static enum rlk_class roll_back(struct conn *c, struct rlk_call *call)
+{
+    enum rlk_class class = RLK_DONE;
+    if (my_in_transaction(c))
+        class = my_command(c, call, "ROLLBACK AND NO CHAIN NO RELEASE");
+    if (class == RLK_DONE) {
+        c->ours = c->lost = false;
+        my_end_leaving(c, call, false);
+    }
+    return my_harmless(c, class);
+}
+
+/* Only what we have been told by the server is known to be undone: a transaction that is not there,
+ * and was not lost in a statement of ours, somebody else has ended. */
+static enum rlk_class end_lost(struct conn *c, struct rlk_call *call)
+{
+    bool told = c->lost;
+    enum rlk_class class = roll_back(c, call);
+    call->tx_over = true;
+    rlk_diag_set(call, 0, NULL,
+                 told ? "the server had rolled the transaction back"
+                      : "the transaction was ended by a statement of yours");
+    return class != RLK_DONE ? class : told ? RLK_CONTENTION : RLK_NO_TX;
+}
+
+/* Whatever the session's completion_type says, a transaction ends, and the session does not. */
+static enum rlk_class commit(struct conn *c, struct rlk_call *call)
+{
+    enum rlk_class class = my_command(c, call, "COMMIT AND NO CHAIN NO RELEASE");
+    if (c->dead || (class != RLK_DONE && my_in_transaction(c)))
+        return class;
+    c->ours = c->lost = false;
+    my_end_leaving(c, call, class == RLK_DONE);
+    return class;
+}
+
+/* Each within another has a name of its own: a second one of the same name would take its place. */
+static enum rlk_class savepoint(struct conn *c, struct rlk_call *call, enum rlk_frame what)
+{
+    static const char *const verbs[] = {[RLK_SAVE] = "SAVEPOINT",
+                                        [RLK_KEEP] = "RELEASE SAVEPOINT",
+                                        [RLK_UNDO] = "ROLLBACK TO SAVEPOINT"};
+    char sql[60], keep[60];
+    if (!call->inside || my_is_over(c)) {
+        call->tx_over = call->inside;
+        return RLK_NO_TX;
+    }
+    int depth = what == RLK_SAVE ? c->saved + 1 : c->saved;
+    snprintf(sql, sizeof sql, "%s rowlock_%d", verbs[what], depth);
+    snprintf(keep, sizeof keep, "%s rowlock_%d", verbs[RLK_KEEP], depth);
+    enum rlk_class class = my_command(c, call, sql);
+    if (what == RLK_SAVE)
+        c->saved += class == RLK_DONE;
+    else if (c->saved > 0)
+        c->saved--;
+    if (class == RLK_DONE && what == RLK_UNDO)
+        class = my_command(c, call, keep);
+    if (class != RLK_SCHEMA)
+        return class;
+    call->tx_over = true; /* a savepoint goes with its transaction only */
+    return RLK_NO_TX;
+}
+
+enum rlk_class my_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    struct conn *c = conn;
+    enum rlk_class class = my_look(c, call);
+    if (class != RLK_DONE || what == RLK_LOOK)
+        return class;
+    if (what == RLK_BEGIN)
+        return begin_ours(c, call);
+    if (what != RLK_COMMIT && what != RLK_ROLLBACK)
+        return savepoint(c, call, what);
+    if (!c->ours)
+        return RLK_NO_TX;
+    if (what == RLK_ROLLBACK)
+        return roll_back(c, call);
+    return my_is_over(c) ? end_lost(c, call) : commit(c, call);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ * Statements with values: kept prepared, sent, and read. */
+#include "driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Its cells go after the statement, which knows where they are. */
+static void forget(struct prepared *p)
+{
+    if (p->stmt)
+        mysql_stmt_close(p->stmt);
+    my_free_cells(p);
+    *p = (struct prepared){0};
+}
+
+/* The place of this statement, or a free one, or that of the one used longest ago. */
+static struct prepared *find_statement(struct conn *c, const struct rlk_query *q)
+{
+    struct prepared *oldest = &c->kept[0];
+    if (q->step != RLK_STEP_NONE || q->id == 0)
+        return &c->steps[q->step];
+    for (int i = 0; i < KEPT_MAX; i++) {
+        if (c->kept[i].id == q->id)
+            return &c->kept[i];
+        if (c->kept[i].used < oldest->used)
+            oldest = &c->kept[i];
+    }
+    forget(oldest);
+    return oldest;
+}
+
+static bool is_theirs(const struct sending *s)
+{
+    return s->q->step == RLK_STEP_NONE;
+}
+
+static bool reads_only(const struct sending *s)
+{
+    return is_theirs(s) ? s->p->columns > 0 : rlk_steps[s->q->step].is & RLK_READS;
+}
+
+/* A connection of our own has been told to speak UTF-8, and texts of our own tables are bytes. */
+static bool reads_texts(const struct sending *s)
+{
+    MYSQL_STMT *stmt = s->p->stmt;
+    unsigned count = s->c->adopted && is_theirs(s) ? mysql_stmt_field_count(stmt) : 0;
+    bool texts = false;
+    for (unsigned i = 0; i < count; i++)
+        texts = texts || my_kind_of(&stmt->fields[i]) == ROWLOCK_TEXT;
+    return texts;
+}
+
+/* A statement that the server does not know any more has not been executed, and one whose columns
+ * have changed has only read: send_query() prepares it again. */
+static enum rlk_class failed(const struct sending *s, bool sent)
+{
+    MYSQL_STMT *stmt = s->p->stmt;
+    unsigned code = mysql_stmt_errno(stmt);
+    if (code != ER_NEED_REPREPARE && code != ER_UNKNOWN_STMT_HANDLER &&
+        !(code == CR_NEW_STMT_METADATA && reads_only(s)))
+        return my_failed_stmt(s->c, s->call, stmt, is_theirs(s), sent);
+    rlk_diag_set(s->call, (int)code, mysql_stmt_sqlstate(stmt), mysql_stmt_error(stmt));
+    forget(s->p);
+    return RLK_CONTENTION;
+}
+
+/* What has columns only reads, and may well be prepared and executed again: its table was
+ * altered. */
+static enum rlk_class misfit(const struct sending *s)
+{
+    bool reads = reads_only(s);
+    if (!is_theirs(s))
+        return rlk_diag_misfit(s->call, s->q->step);
+    rlk_diag_set(s->call, 0, NULL, "the server answered with other columns than it had announced");
+    if (reads)
+        forget(s->p);
+    return reads ? RLK_REFUSED : RLK_MISFIT;
+}
+
+/* Those of a procedure are not announced. Memory is better missed before it runs than after it. */
+static unsigned columns_of(const struct sending *s)
+{
+    unsigned announced = mysql_stmt_field_count(s->p->stmt);
+    return announced ? announced
+                     : (unsigned)strlen(is_theirs(s) ? "" : rlk_steps[s->q->step].columns);
+}
+
+/* Nothing of ours runs while a statement is prepared, so losing the connection here is RLK_UNSENT.
+ * A statement without a connection lost it to the caller's mysql_change_user() or the like. */
+static enum rlk_class prepare(const struct sending *s)
+{
+    struct prepared *p = s->p;
+    enum rlk_class class = RLK_DONE;
+    if (p->stmt && p->stmt->mysql)
+        return RLK_DONE;
+    forget(p);
+    p->stmt = mysql_stmt_init(s->c->mysql);
+    if (!p->stmt)
+        return RLK_NOMEM;
+    if (mysql_stmt_prepare(p->stmt, s->q->sql, strlen(s->q->sql)))
+        class = failed(s, false);
+    else if (!my_make_cells(p, columns_of(s)))
+        class = RLK_NOMEM;
+    if (class != RLK_DONE) {
+        forget(p);
+        return class;
+    }
+    p->id = s->q->id;
+    p->columns = mysql_stmt_field_count(p->stmt);
+    p->texts = reads_texts(s);
+    return RLK_DONE;
+}
+
+/* A server that gets too long a packet closes the connection, and whether the client library still
+ * reads why is a matter of luck. Short ones are not worth the question. */
+static enum rlk_class check_length(struct conn *c, struct rlk_call *call, const MYSQL_BIND *values,
+                                   size_t count)
+{
+    enum { SHORT = 65536, AROUND_VALUE = 11, AROUND_ALL = 64 };
+    int64_t length = AROUND_ALL;
+    char text[24] = "";
+    for (size_t i = 0; i < count; i++)
+        length += (int64_t)values[i].buffer_length + AROUND_VALUE;
+    if (length <= SHORT)
+        return RLK_DONE;
+    enum rlk_class class =
+        c->packet ? RLK_DONE : my_ask(c, call, "SELECT @@max_allowed_packet", text, sizeof text);
+    if (text[0])
+        c->packet = strtoll(text, NULL, 10);
+    if (class != RLK_DONE || length <= c->packet)
+        return my_harmless(c, class);
+    return my_invalid(call, "the values are longer than the server's max_allowed_packet");
+}
+
+/* A borrowed connection may want its texts in a character set that does not have all their
+ * characters. For the time of one statement it gets them in UTF-8: SQL alone cannot do it, since
+ * what a column is, and so whether it is to be converted, is seen in the answer only. Asked each
+ * time, because a server need not say so when it describes a statement again. *restore is what to
+ * send afterwards, "" for nothing. */
+static enum rlk_class widen(struct conn *c, struct rlk_call *call, char *restore, size_t cap)
+{
+    char charset[64] = "";
+    enum rlk_class class =
+        my_ask(c, call, "SELECT @@character_set_results", charset, sizeof charset);
+    if (class != RLK_DONE || strcmp(charset, "utf8mb4") == 0)
+        return my_harmless(c, class);
+    if (charset[0])
+        snprintf(restore, cap, "SET character_set_results = '%s'", charset);
+    else
+        snprintf(restore, cap, "SET character_set_results = NULL");
+    return my_harmless(c, my_command(c, call, "SET character_set_results = utf8mb4"));
+}
+
+/* Once more, if somebody has killed it. */
+static void make_narrow(struct conn *c, const struct rlk_call *call, const char *restore)
+{
+    struct rlk_call unheard = {.deadline_us = call->deadline_us, .inside = call->inside};
+    for (int left = restore[0] ? 2 : 0; left > 0 && !c->dead; left--) {
+        if (my_command(c, &unheard, restore) == RLK_DONE)
+            return;
+    }
+}
+
+/* The client library is told where a row goes only when there is room for each column. */
+static enum rlk_class take_shape(const struct sending *s)
+{
+    struct prepared *p = s->p;
+    unsigned columns = mysql_stmt_field_count(p->stmt);
+    if (is_theirs(s) && columns != p->columns)
+        return misfit(s);
+    if (columns > p->room && !my_make_cells(p, columns))
+        return RLK_NOMEM;
+    p->columns = columns;
+    if (my_place_columns(p))
+        return RLK_DONE;
+    return is_theirs(s)
+               ? my_invalid(s->call, "a column has a type that this client library does not know")
+               : misfit(s);
+}
+
+/* Up to where the rows are in memory. */
+static enum rlk_class execute(const struct sending *s, MYSQL_BIND *values)
+{
+    struct prepared *p = s->p;
+    char restore[120] = "";
+    enum rlk_class class = p->texts ? widen(s->c, s->call, restore, sizeof restore) : RLK_DONE;
+    if (class == RLK_DONE &&
+        (mysql_stmt_bind_param(p->stmt, values) || mysql_stmt_execute(p->stmt))) {
+        class = failed(s, true);
+    } else if (class == RLK_DONE) {
+        p->unread = true;
+        class = take_shape(s);
+        if (class == RLK_DONE && p->columns && mysql_stmt_store_result(p->stmt))
+            class = failed(s, true);
+    }
+    make_narrow(s->c, s->call, restore);
+    return class;
+}
+
+/* Twice, if the server wants the statement anew, or if a column has become a text since it was
+ * prepared. A statement with columns only reads, so it may well be executed again. */
+static enum rlk_class send_query(const struct sending *s, MYSQL_BIND *values)
+{
+    struct prepared *p = s->p;
+    enum rlk_class class = RLK_DONE;
+    bool again = true;
+    for (int left = 2; again && left > 0; left--) {
+        class = prepare(s);
+        if (class != RLK_DONE)
+            return class;
+        if (mysql_stmt_param_count(p->stmt) != s->q->count)
+            return my_invalid(s->call, "the statement has more or fewer parameters than values");
+        if (rlk_now_us() >= s->call->deadline_us) {
+            rlk_diag_set(s->call, 0, NULL, "no time was left to send the statement");
+            return RLK_CONTENTION;
+        }
+        class = execute(s, values);
+        again = !p->stmt;
+        if (class == RLK_DONE && p->columns && !p->texts && reads_texts(s)) {
+            mysql_stmt_free_result(p->stmt);
+            again = p->texts = true;
+        }
+    }
+    return class;
+}
+
+/* No statement of ours changes more than fits. With CLIENT_FOUND_ROWS an update counts rows that it
+ * found, and of these a trigger may have left some as they were: "Rows matched: 3  Changed: 2
+ * Warnings: 0". */
+static int64_t changed_rows(struct conn *c, const struct prepared *p)
+{
+    const char *info = mysql_info(c->mysql);
+    const char *changed = info ? strstr(info, "Changed: ") : NULL;
+    my_ulonglong rows = mysql_stmt_affected_rows(p->stmt);
+    if (changed)
+        return strtoll(changed + 9, NULL, 10);
+    return rows > INT32_MAX ? INT32_MAX : (int64_t)rows;
+}
+
+/* An answer of more and more results is not read to its end, which costs our own connection. */
+static bool gives_up(struct conn *c, const struct rlk_call *call, MYSQL_STMT *stmt)
+{
+    bool more = mysql_stmt_field_count(stmt) > 0 || mysql_more_results(c->mysql);
+    if (!more || rlk_now_us() < call->deadline_us || c->adopted)
+        return false;
+    c->dead = true;
+    my_cut_off(c->mysql);
+    return true;
+}
+
+/* A procedure answers with a result for each SELECT and one more of its own, which is where an
+ * error after the first rows, such as one of its COMMIT, is told. */
+static enum rlk_class end_answer(const struct sending *s, enum rlk_class class)
+{
+    MYSQL_STMT *stmt = s->p->stmt;
+    int more = 0;
+    do {
+        mysql_stmt_free_result(stmt);
+        more = mysql_stmt_next_result(stmt);
+        if (more == 0 && class == RLK_DONE && mysql_stmt_field_count(stmt) > 0)
+            class = rlk_diag_misfit(s->call, s->q->step);
+    } while (more == 0 && !gives_up(s->c, s->call, stmt));
+    s->p->unread = more <= 0 && class != RLK_DONE;
+    return more > 0 ? failed(s, true) : class;
+}
+
+/* MariaDB says of a statement that KILL QUERY meets at its very beginning that all went well, and
+ * that it changed nothing. Of the caller's own rows core looks again before it believes that. */
+static enum rlk_class run(struct conn *c, struct rlk_call *call, struct rlk_query *q)
+{
+    MYSQL_BIND *values = my_bind_values(c, q);
+    if (!values)
+        return RLK_NOMEM;
+    struct prepared *p = find_statement(c, q);
+    const struct sending s = {.c = c, .call = call, .p = p, .q = q};
+    enum rlk_class class = check_length(c, call, values, q->count);
+    if (class == RLK_DONE)
+        class = send_query(&s, values);
+    p->used = ++c->uses;
+    q->counted = class == RLK_DONE && p->columns == 0;
+    q->changed = q->counted ? changed_rows(c, p) : 0;
+    if (class == RLK_DONE && p->columns && q->each)
+        class = my_read_rows(&s);
+    if (class == RLK_NOMEM && p->unread && !reads_only(&s))
+        class = rlk_diag_misfit(call, q->step);
+    if (p->unread && (class == RLK_DONE || class == RLK_MISFIT || class == RLK_SCHEMA))
+        class = end_answer(&s, class);
+    /* One whose rows could not be read would wait for them for ever when it is executed again. */
+    if (p->unread || (is_theirs(&s) && q->id == 0))
+        forget(p);
+    return class;
+}
+
+/* A step that changed nothing is believed only when it says so again, where MariaDB may be wrong
+ * about it. */
+enum rlk_class my_run(struct conn *c, struct rlk_call *call, struct rlk_query *q)
+{
+    enum rlk_class class = run(c, call, q);
+    bool nothing = q->counted && q->changed == 0;
+    return class == RLK_DONE && q->rings && nothing && my_is_mariadb(c) ? run(c, call, q) : class;
+}
+
+enum rlk_class my_run_step(struct conn *c, struct rlk_call *call, enum rlk_step step,
+                           const rowlock_value *values, rlk_cells_fn *each, void *context)
+{
+    struct rlk_query q = {.step = step,
+                          .sql = c->texts->sql[step],
+                          .values = values,
+                          .count = c->texts->order[step].count,
+                          .each = each,
+                          .context = context};
+    return run(c, call, &q);
+}
+
+enum rlk_class my_prepare(struct conn *c, struct rlk_call *call, enum rlk_step step)
+{
+    struct rlk_query q = {.step = step, .sql = c->texts->sql[step]};
+    const struct sending s = {.c = c, .call = call, .p = &c->steps[step], .q = &q};
+    return prepare(&s);
+}
+
+void my_forget_statements(struct conn *c)
+{
+    for (int step = 0; step < RLK_STEP_COUNT; step++)
+        forget(&c->steps[step]);
+    for (int i = 0; i < KEPT_MAX; i++)
+        forget(&c->kept[i]);
+    rlk_free(c->values);
+    c->values = NULL;
+    c->values_room = 0;
+}
