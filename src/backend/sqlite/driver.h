@@ -4,7 +4,7 @@
 #ifndef LITE_DRIVER_H
 #define LITE_DRIVER_H
 
-#include "../../backend.h"
+#include "seam/backend.h"
 
 #include <sqlite3.h>
 
