@@ -47,6 +47,7 @@ is "unnest of one array too" "$(grep -nE '(^|[^.])\bunnest\([^,]*\)' sql/postgre
 # A file of install/ makes one routine and has its name.
 misnamed=
 forgotten=
+long=
 for file in sql/*/install/rowlock_*.sql; do
     name=$(basename "$file" .sql)
     folder=$(dirname "$file")
@@ -55,9 +56,11 @@ for file in sql/*/install/rowlock_*.sql; do
     for list in "schema.sql {$name}" "drop.sql EXISTS $name[(;]" "grants.sql $name[, ;]"; do
         grep -qE -- "${list#* }" "$folder/${list%% *}" || forgotten+=" $name in $folder/${list%% *}"
     done
+    if [ "$(sed '1,/^CREATE /d' "$file" | wc -l)" -ge 60 ]; then long+=" $file"; fi
 done
 is "each file of a routine makes the one that it is named for" "$misnamed" ""
 is "each routine is made, dropped and granted" "$forgotten" ""
+is "none is longer than 60 lines" "$long" ""
 
 # What stands in braces in templates is completed by src/rows/compose.c, which knows these words and no others. The
 # words of other steps are in the list of steps: tests/unit/test_statements.c.

@@ -65,7 +65,8 @@ static void copy_database(const struct contract *c, void *session, const char *o
             break;
         snprintf(ask, sizeof ask,
                  "SELECT CONCAT('CREATE PROCEDURE ', routine_name, '(', (SELECT GROUP_CONCAT("
-                 "CONCAT(parameter_name, ' ', dtd_identifier) ORDER BY ordinal_position) FROM "
+                 "CONCAT(parameter_mode, ' ', parameter_name, ' ', dtd_identifier) ORDER BY "
+                 "ordinal_position) FROM "
                  "information_schema.parameters WHERE specific_schema = '%s' AND specific_name = "
                  "'%s'), ') SQL SECURITY INVOKER ', routine_definition) FROM "
                  "information_schema.routines WHERE routine_schema = '%s' AND routine_name = '%s'",

@@ -12,7 +12,7 @@
 -- without differences of white space. What does not begin with our prefix is left
 -- out early, and all is compared as latin1: to look for a name in the text is dear, above all in utf8mb4. Our text has
 -- no character of another set.
--- Of parameters the names are compared: their types change no right.
+-- Of parameters the names and modes are compared: their types change no right.
 
 /* rowlock:objects */
 SELECT CONCAT(o.kind, ' `', o.name, '`'),
@@ -41,7 +41,7 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
                COLLATE latin1_bin
                = CONCAT(REGEXP_REPLACE(REGEXP_REPLACE(
                             SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', 1), '[)][^)]*$', ''),
-                            ' +(VARBINARY|VARCHAR|LONGTEXT|BIGINT|INT)[^,]*|(IN)?OUT |[[:space:]]', ''),
+                            ' +(VARBINARY|VARCHAR|LONGTEXT|BIGINT|INT)[^,]*|[[:space:]]', ''),
                         REGEXP_REPLACE(SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', -1),
                                        '[[:space:]]+', ' '), ' END') AS same,
                n.kind = 'procedure' AND MIN(n.definer) OVER (PARTITION BY n.kind)
@@ -57,8 +57,9 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
                                               '`(') USING latin1) AS head,
                                CONVERT(CONCAT(CHAR(10), 'END;') USING latin1) AS foot
                           FROM information_schema.routines r
-                          LEFT JOIN (SELECT p.specific_name, GROUP_CONCAT(p.parameter_name ORDER BY p.ordinal_position)
-                                            AS parameters
+                          LEFT JOIN (SELECT p.specific_name,
+                                            GROUP_CONCAT(IF(p.parameter_mode = 'IN', '', p.parameter_mode), p.parameter_name
+                                                         ORDER BY p.ordinal_position) AS parameters
                                        FROM information_schema.parameters p
                                       WHERE p.specific_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
                                         AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), p.specific_name) = 1

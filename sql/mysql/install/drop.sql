@@ -5,6 +5,11 @@
 /* rowlock:drop */
 DROP PROCEDURE IF EXISTS rowlock_grant;
 DROP PROCEDURE IF EXISTS rowlock_decide;
+DROP PROCEDURE IF EXISTS rowlock_look_beside;
+DROP PROCEDURE IF EXISTS rowlock_make_grant;
+DROP PROCEDURE IF EXISTS rowlock_undo_grant;
+DROP PROCEDURE IF EXISTS rowlock_new_counter;
+DROP PROCEDURE IF EXISTS rowlock_make_room;
 DROP PROCEDURE IF EXISTS rowlock_grant_all;
 DROP PROCEDURE IF EXISTS rowlock_enqueue;
 DROP PROCEDURE IF EXISTS rowlock_ring;

@@ -6,8 +6,13 @@
 
 /* rowlock:schema */
 {tables}
-{rowlock_decide}
 {rowlock_grant}
+{rowlock_decide}
+{rowlock_look_beside}
+{rowlock_make_grant}
+{rowlock_undo_grant}
+{rowlock_new_counter}
+{rowlock_make_room}
 {rowlock_grant_all}
 {rowlock_enqueue}
 {rowlock_withdraw}

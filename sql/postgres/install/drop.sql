@@ -4,6 +4,8 @@
 
 /* rowlock:drop */
 DROP FUNCTION IF EXISTS rowlock_grant_all(text[], text[], bigint[], bigint[], integer, bigint, text, bigint, text, text, boolean);
+DROP FUNCTION IF EXISTS rowlock_look_all(text[], text[], bigint[], bigint[], integer, boolean, bigint);
+DROP FUNCTION IF EXISTS rowlock_new_counter(text, bigint);
 DROP FUNCTION IF EXISTS rowlock_grant_usual(text, text, bigint, bigint, text, bigint, text, text, bigint);
 DROP FUNCTION IF EXISTS rowlock_grant(text, integer, text, bigint, bigint, text, bigint, text, text, bigint, bigint, boolean);
 DROP FUNCTION IF EXISTS rowlock_look(text, integer, text, bigint, bigint, boolean, bigint);

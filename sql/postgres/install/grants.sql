@@ -16,7 +16,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_
 GRANT SELECT, INSERT, UPDATE ON rowlock_tokens, rowlock_fences TO :"user";
 -- UPDATE on the floor is what lets PostgreSQL share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
-GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look, rowlock_make_room, rowlock_guard,
+GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look, rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard,
     rowlock_enqueue, rowlock_leave, rowlock_ring TO :"user";
 \endif
 
@@ -24,6 +24,6 @@ GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all,
 GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once, rowlock_walks, rowlock_tokens TO :"operator";
 GRANT SELECT, INSERT, UPDATE ON rowlock_fences TO :"operator";
 GRANT SELECT, UPDATE ON rowlock_meta TO :"operator";
-GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look, rowlock_make_room, rowlock_guard, rowlock_enqueue, rowlock_leave,
+GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look, rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard, rowlock_enqueue, rowlock_leave,
     rowlock_ring, rowlock_break, rowlock_raise TO :"operator";
 \endif

@@ -1,11 +1,10 @@
 -- Grants a lock that its caller, acquire.sql, has just seen free or expired, and returns the token; or
 -- NULL if another transaction is changing it at this moment or got it first. Never waits for a lock:
--- whoever grants a name holds its token row, and a row held by another is passed over. A token row that
--- does not exist yet cannot be held, so for the first grant ever an advisory lock stands in for it; it
--- ends with the transaction. Its key is a digest of what only those know who may read rowlock_meta: others could
--- take it, and keep the name busy. p_stands: a row of the name is there. p_ticket: of the waiter that this is,
--- which leaves the line with its grant; 0 if it never stood in it. Plain statements, each with a snapshot
--- of its own, are cheaper here than one with three CTEs.
+-- a grant of a name locks its token row, and a row that another has locked is passed over.
+--
+-- p_stands: a row of the name is there. p_ticket: of the waiter that this is, which leaves the queue with
+-- its grant; 0 if it never stood in it. Plain statements, each with a snapshot of its own, are cheaper
+-- here than one with three CTEs.
 CREATE OR REPLACE FUNCTION rowlock_grant(
     p_name text, p_permits integer, p_owner text, p_attempt bigint, p_ttl bigint, p_host text,
     p_pid bigint, p_program text, p_note text, p_ticket bigint, p_now bigint, p_stands boolean)
@@ -13,25 +12,13 @@ RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_token bigint;
     v_newest integer;
-    v_floor bigint;
-    v_identity text;
 BEGIN
     SELECT t.token + 1, t.permits INTO v_token, v_newest FROM rowlock_tokens t
      WHERE t.name = p_name FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
-        SELECT m.token_floor, m.identity INTO v_floor, v_identity FROM rowlock_meta m WHERE m.id = 1;
-        IF EXISTS (SELECT FROM rowlock_tokens t WHERE t.name = p_name) OR
-           NOT pg_catalog.pg_try_advisory_xact_lock(('x' || pg_catalog.substr(pg_catalog.encode(pg_catalog.sha256(
-               pg_catalog.convert_to(v_identity || v_floor::text || ' rowlock_tokens ' || p_name, 'UTF8')),
-               'hex'), 1, 16))::bit(64)::bigint) THEN
+        IF NOT rowlock_new_counter(p_name, p_now) THEN
             RETURN NULL;
         END IF;
-        -- The floor is share-locked until we commit: rowlock_fold must not raise it in between. The row is still
-        -- as the key was made of it, so that all who come this far have the same key for the name.
-        INSERT INTO rowlock_tokens (name, token, granted)
-        SELECT p_name, v_floor, p_now FROM rowlock_meta m
-         WHERE m.id = 1 AND m.token_floor = v_floor AND m.identity = v_identity FOR SHARE SKIP LOCKED
-        ON CONFLICT (name) DO NOTHING;
         SELECT t.token + 1, t.permits INTO v_token, v_newest FROM rowlock_tokens t
          WHERE t.name = p_name FOR NO KEY UPDATE SKIP LOCKED;
         IF NOT FOUND THEN

@@ -23,23 +23,8 @@ BEGIN
     IF FOUND THEN
         RETURN;
     END IF;
-    SELECT u.n INTO v_n
-      FROM unnest(p_names, p_owners, p_attempts, p_tickets) WITH ORDINALITY
-           AS u (name, owner, attempt, ticket, n)
-     WHERE EXISTS (SELECT FROM rowlock_locks h
-                    WHERE h.name = u.name AND h.expires > v_now AND h.owner <> u.owner
-                      AND (p_permits = 0 OR h.slot = 0 OR h.permits <> p_permits
-                           OR (p_permits > 0 AND
-                               (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = u.name
-                                   AND o.expires > v_now AND o.owner <> u.owner) >= p_permits)))
-        OR (NOT p_unfair AND EXISTS (
-                SELECT FROM rowlock_waiters w
-                 WHERE w.name = u.name AND w.expires > v_now
-                   AND (u.ticket = 0 OR (w.ticket, w.attempt) < (u.ticket, u.attempt))
-                   AND NOT EXISTS (SELECT FROM rowlock_locks m WHERE m.name = u.name
-                                      AND m.owner = u.owner AND m.expires > v_now)))
-     ORDER BY u.n LIMIT 1;
-    IF FOUND THEN
+    v_n := rowlock_look_all(p_names, p_owners, p_attempts, p_tickets, p_permits, p_unfair, v_now);
+    IF v_n IS NOT NULL THEN
         RETURN QUERY SELECT v_n, NULL::bigint, NULL::bigint, v_now;
         RETURN;
     END IF;

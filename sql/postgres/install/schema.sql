@@ -20,8 +20,10 @@ SET LOCAL client_min_messages = warning;
 {rowlock_guard}
 {rowlock_make_room}
 {rowlock_look}
+{rowlock_new_counter}
 {rowlock_grant}
 {rowlock_grant_usual}
+{rowlock_look_all}
 {rowlock_grant_all}
 {rowlock_break}
 {rowlock_raise}
