@@ -179,8 +179,8 @@ $(BUILD)/%.o: %.c | libraries-found
 $(call driver_objs,postgres): OBJ_CFLAGS = $(POSTGRES_CFLAGS)
 $(call driver_objs,mysql): OBJ_CFLAGS = $(MYSQL_CFLAGS)
 $(call driver_objs,sqlite): OBJ_CFLAGS = $(SQLITE_CFLAGS)
-$(BUILD)/src/seam/statements.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
-$(BUILD)/src/seam/statements.o: $(BUILD)/statements.inc
+$(BUILD)/src/seam/dialects.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
+$(BUILD)/src/seam/dialects.o: $(BUILD)/statements.inc
 $(CLI_OBJS): OBJ_CFLAGS = $(CLI_CFLAGS)
 
 # The folders are named too, so that a file that went away is noticed; and this file, which chooses among them.

@@ -9,35 +9,10 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "statements.inc"
-
 static const char OUR[] = "rowlock_";
 
-static const struct dialect {
-    const char *name;
-    bool local_bodies; /* a routine finds unqualified names in its own schema */
-    bool delimiters; /* its shell ends a statement at each semicolon, unless told otherwise */
-    const struct rlk_statement *statements;
-    size_t count;
-} dialects[] = {
-    {"postgres", false, false, rlk_postgres_statements,
-     sizeof rlk_postgres_statements / sizeof rlk_postgres_statements[0]},
-    {"mysql", true, true, rlk_mysql_statements,
-     sizeof rlk_mysql_statements / sizeof rlk_mysql_statements[0]},
-    {"sqlite", false, false, rlk_sqlite_statements,
-     sizeof rlk_sqlite_statements / sizeof rlk_sqlite_statements[0]},
-};
-
-static const struct dialect *find_dialect(const char *name)
-{
-    for (size_t d = 0; d < sizeof dialects / sizeof dialects[0]; d++)
-        if (strcmp(dialects[d].name, name) == 0)
-            return &dialects[d];
-    return NULL;
-}
-
 /* By the name of its file, which need not end there. */
-static const char *find_text(const struct dialect *dialect, const char *name, size_t length)
+static const char *find_text(const struct rlk_dialect *dialect, const char *name, size_t length)
 {
     for (size_t i = 0; dialect && i < dialect->count; i++) {
         const struct rlk_statement *statement = &dialect->statements[i];
@@ -156,7 +131,7 @@ static int find_common(const char *word, size_t length)
 }
 
 /* The text of another file, or NULL: the word is a parameter, or none of ours. */
-static const char *find_piece(const struct dialect *dialect, const struct rlk_step_info *step,
+static const char *find_piece(const struct rlk_dialect *dialect, const struct rlk_step_info *step,
                               const char *word, size_t length)
 {
     bool own = false;
@@ -165,7 +140,7 @@ static const char *find_piece(const struct dialect *dialect, const struct rlk_st
 }
 
 /* No more than it takes with the texts of other files put in. */
-static size_t room_for(const struct dialect *dialect, const struct rlk_step_info *step,
+static size_t room_for(const struct rlk_dialect *dialect, const struct rlk_step_info *step,
                        const char *text)
 {
     size_t room = strlen(text) + 1, length = 0;
@@ -177,7 +152,7 @@ static size_t room_for(const struct dialect *dialect, const struct rlk_step_info
 }
 
 /* Put in the texts of other files, without the ends of their last lines. Returns the end. */
-static char *include(const struct dialect *dialect, const struct rlk_step_info *step,
+static char *include(const struct rlk_dialect *dialect, const struct rlk_step_info *step,
                      const char *text, char *out)
 {
     const char *from = text;
@@ -249,7 +224,7 @@ void rlk_arrange(const struct rlk_texts *texts, enum rlk_step step, const rowloc
 
 /* ---- all texts */
 
-static char *text_of(const struct dialect *dialect, enum rlk_step step, struct rlk_texts *texts,
+static char *text_of(const struct rlk_dialect *dialect, enum rlk_step step, struct rlk_texts *texts,
                      const struct rlk_backend *backend)
 {
     const char *source = find_text(dialect, rlk_steps[step].name, strlen(rlk_steps[step].name));
@@ -269,7 +244,7 @@ static char *text_of(const struct dialect *dialect, enum rlk_step step, struct r
 
 int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend)
 {
-    const struct dialect *dialect = find_dialect(backend->name);
+    const struct rlk_dialect *dialect = rlk_dialect_find(backend->name);
     for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
         if (!find_text(dialect, rlk_steps[step].name, strlen(rlk_steps[step].name)))
             continue;
@@ -300,7 +275,7 @@ void rlk_texts_script(const struct rlk_texts *texts, const struct rlk_backend *b
                       int (*write)(void *context, const char *sql, size_t length), void *context)
 {
     static const char begin[] = "DELIMITER //\n", over[] = "//\n", end[] = "DELIMITER ;\n";
-    const bool delimiters = find_dialect(backend->name)->delimiters;
+    const bool delimiters = rlk_dialect_find(backend->name)->delimiters;
     bool stopped = delimiters && write(context, begin, sizeof begin - 1) != 0;
     size_t length = 0;
     for (const char *line = texts->sql[RLK_STEP_SCHEMA]; *line && !stopped; line += length) {

@@ -10,6 +10,17 @@ struct rlk_statement {
     const char *text;
 };
 
+/* A folder of sql/, which the build has embedded. */
+struct rlk_dialect {
+    const char *name;
+    bool local_bodies; /* a routine finds unqualified names in its own schema */
+    bool delimiters; /* its shell ends a statement at each semicolon, unless told otherwise */
+    const struct rlk_statement *statements;
+    size_t count;
+};
+/* NULL: there is none of this name. */
+const struct rlk_dialect *rlk_dialect_find(const char *name);
+
 /* Fill texts->sql for this backend from texts->schema and texts->prefix; -1: out of memory. */
 int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend);
 void rlk_texts_clear(struct rlk_texts *texts);
