@@ -243,7 +243,7 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 
 # Programs are called test_*.c. Of each_line.c there is a program for each database, test_line_sqlite and so on,
 # of served_lost.c for each that has a server. All other files there, and those in tests/lib, are helpers of all.
-TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,unit fuzz contract interleave multi fault abi cluster)
+TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,unit fuzz memory contract interleave multi fault abi cluster)
 TEST_SRCS := $(call for_backends,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/test_*.c)))
 EACH_SRCS := $(filter-out tests/contract/each.c,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/each.c tests/$(d)/each_*.c)))
 SERVED_SRCS := $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/served_*.c))
@@ -264,6 +264,13 @@ TEST_HELPERS_A := $(BUILD)/tests/helpers.a
 
 # Tests may look inside the library, and speak to the databases themselves.
 $(BUILD)/tests/%.o: OBJ_CFLAGS = -Isrc -Itests/lib $(DB_CFLAGS)
+
+# A fourth database has its driver, its texts and its test in one folder.
+$(BUILD)/tests/memory/test_memory.o: OBJ_CFLAGS = -Isrc -Itests -Itests/lib -I$(BUILD)
+$(BUILD)/tests/memory/test_memory.o: $(BUILD)/tests/memory/statements.inc
+$(BUILD)/tests/memory/statements.inc: tools/embed-sql.awk $(wildcard tests/memory/sql/memory/*.sql)
+	@mkdir -p $(@D)
+	$(Q)cd tests/memory && $(AWK) -f $(CURDIR)/$< sql/memory/*.sql > $(CURDIR)/$@
 
 $(TEST_HELPERS_A): $(TEST_HELPER_OBJS)
 	@mkdir -p $(@D)
@@ -323,7 +330,7 @@ check:
 run-all-tests: test-programs
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 $(call run_on_servers,$(ALL_TESTS))
 
-QUICK_TESTS = $(call tests_in,unit fuzz abi) $(filter $(call tests_in,contract),$(call tests_of,sqlite))
+QUICK_TESTS = $(call tests_in,unit fuzz memory abi) $(filter $(call tests_in,contract),$(call tests_of,sqlite))
 ## check-quick: unit, fuzz, ABI and SQLite tests; needs no server
 check-quick: test-programs
 	$(Q)$(TEST_ENV) $(call run_tests,$(QUICK_TESTS))

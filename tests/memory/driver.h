@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * A fourth database, in memory. */
+#ifndef MEMORY_DRIVER_H
+#define MEMORY_DRIVER_H
+
+#include "seam/backend.h"
+
+extern const struct rlk_backend rlk_backend_memory;
+
+int memory_rows(const char *name); /* how many grants it keeps of this name */
+
+#endif

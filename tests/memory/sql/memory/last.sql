@@ -1,0 +1,4 @@
+-- The highest token of a name, and when it was granted.
+
+/* rowlock:last */
+last {name}

@@ -1,0 +1,4 @@
+-- Version, identity and token floor.
+
+/* rowlock:meta */
+meta
