@@ -30,4 +30,8 @@ void rlk_log(rowlock_log_level level, const char *format, ...)
 /* Copy at most cap - 1 bytes and terminate; never splits a UTF-8 character. len may be any. */
 void rlk_copy_text(char *out, size_t cap, const char *in, size_t len);
 
+/* Write the digits to the end of out, and return where they begin. */
+enum { RLK_INT_TEXT = 24 };
+const char *rlk_write_int(int64_t number, char out[RLK_INT_TEXT]);
+
 #endif

@@ -400,6 +400,9 @@ struct rlk_backend {
  * server's many-line message is one line. */
 void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text);
 
+/* Of the several servers of a URL none can be reached, or none takes writes. Returns the class. */
+enum rlk_class rlk_diag_no_server(struct rlk_call *call, size_t servers, bool read_only);
+
 /* The shape of an answer is a letter for each column:
  *
  *   i  an integer of 64 bits         m  one that a time, a duration or a count can be: not negative

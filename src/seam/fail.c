@@ -31,6 +31,17 @@ void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const
     one_line(call->text);
 }
 
+enum rlk_class rlk_diag_no_server(struct rlk_call *call, size_t servers, bool read_only)
+{
+    char text[sizeof call->text + 80];
+    char state[sizeof call->sqlstate];
+    memcpy(state, call->sqlstate, sizeof state);
+    snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", servers,
+             read_only ? "takes writes" : "can be reached", call->text);
+    rlk_diag_set(call, call->native, state, text);
+    return read_only ? RLK_READONLY : RLK_UNSENT;
+}
+
 void rlk_action(rowlock_db *db, const char *verb, const char *name)
 {
     rlk_error_begin(&db->error, verb, name);

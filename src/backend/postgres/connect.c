@@ -69,6 +69,7 @@ static enum rlk_class greet(struct pg *p, struct rlk_call *call, const struct rl
                                     rowlock_int(timeout_ms), rowlock_int(timeout_ms / 2 + 1),
                                     rowlock_bool(target && target->session_is_ours)};
     struct greeting told = {.hello = hello};
+    snprintf(hello->schema, sizeof hello->schema, "public");
     p->direct = false;
     struct rlk_query query = {
         .sql = HELLO, .values = values, .count = 4, .each = read_hello, .context = &told};
@@ -108,7 +109,8 @@ static void be_silent(void *context, const char *message)
 }
 
 /* libpq gives the SQLSTATE of a refused login in its verbose text only: "FATAL:  28P01: no such
- * role", with the place in the server's source on the next line. */
+ * role", with the place in the server's source on the next line. It says without one that it has no
+ * password to send. */
 static enum rlk_class fail_login(struct pg *p, struct rlk_call *call)
 {
     enum rlk_class class = pg_fail_connection(p, call, RLK_UNSENT);
@@ -236,23 +238,6 @@ struct place {
     bool to_write; /* one that takes no writes is the wrong one */
 };
 
-static const char *setting(const PQconninfoOption *option, const struct place *place,
-                           const char *app_name)
-{
-    const char *key = option->keyword;
-    if (strcmp(key, "host") == 0)
-        return place->host;
-    if (strcmp(key, "hostaddr") == 0)
-        return place->hostaddr;
-    if (strcmp(key, "port") == 0)
-        return place->port;
-    if (strcmp(key, "target_session_attrs") == 0 && place->to_write)
-        return NULL;
-    if (strcmp(key, "fallback_application_name") == 0 && !option->val)
-        return app_name;
-    return strcmp(key, "client_encoding") == 0 ? "UTF8" : option->val;
-}
-
 /* The ping tells a setting that libpq refuses from a server that it cannot reach. */
 static enum rlk_class start_login(struct pg *p, struct rlk_call *call,
                                   const PQconninfoOption *options, const struct place *place,
@@ -265,8 +250,17 @@ static enum rlk_class start_login(struct pg *p, struct rlk_call *call,
     const char **values = keys + count + 2;
     for (size_t i = 0; i < count; i++) {
         keys[i] = options[i].keyword;
-        values[i] = setting(&options[i], place, app_name);
+        values[i] = options[i].val;
     }
+#define SET(key, value) values[find(options, key) - options] = (value)
+    SET("host", place->host);
+    SET("hostaddr", place->hostaddr);
+    SET("port", place->port);
+    SET("client_encoding", "UTF8");
+    if (place->to_write)
+        SET("target_session_attrs", NULL);
+    if (!find(options, "fallback_application_name")->val)
+        SET("fallback_application_name", app_name);
     p->conn = PQconnectStartParams(keys, values, 0);
     keys[count] = "connect_timeout";
     values[count] = "2";
@@ -285,8 +279,6 @@ static enum rlk_class open_place(struct pg *p, struct rlk_call *call,
         return class;
     PQsetNoticeProcessor(p->conn, be_silent, NULL);
     PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
-    if (PQstatus(p->conn) == CONNECTION_BAD && PQsocket(p->conn) < 0)
-        return pg_fail_connection(p, call, RLK_UNSENT);
     class = log_in(p, call);
     if (class != RLK_DONE)
         return class;
@@ -310,17 +302,6 @@ static size_t count_places(const struct place *all)
     size_t count = items_of(all->host ? all->host : all->hostaddr), ports = items_of(all->port);
     bool fits = !all->host || !all->hostaddr || items_of(all->hostaddr) == count;
     return count > 1 && fits && (ports < 2 || ports == count) ? count : 1;
-}
-
-static enum rlk_class none_will_do(struct rlk_call *call, size_t count, bool read_only)
-{
-    char text[sizeof call->text + 80];
-    char state[sizeof call->sqlstate];
-    memcpy(state, call->sqlstate, sizeof state);
-    snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", count,
-             read_only ? "takes writes" : "can be reached", call->text);
-    rlk_diag_set(call, 0, state, text);
-    return read_only ? RLK_READONLY : RLK_UNSENT;
 }
 
 void pg_close(void *conn, bool in_child)
@@ -369,7 +350,7 @@ static enum rlk_class open_any(struct pg *p, struct rlk_call *call, PQconninfoOp
             return class;
         read_only = read_only || class == RLK_READONLY;
     }
-    return none_will_do(call, count, read_only);
+    return rlk_diag_no_server(call, count, read_only);
 }
 
 enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
@@ -382,7 +363,6 @@ enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_targe
     if (class == RLK_DONE)
         class = open_any(p, call, options, target, hello);
     PQconninfoFree(options);
-    snprintf(hello->schema, sizeof hello->schema, "public");
     return class;
 }
 
@@ -393,7 +373,6 @@ enum rlk_class pg_adopt(void *conn, struct rlk_call *call, void *vendor,
     p->conn = vendor;
     p->texts = texts;
     p->adopted = true;
-    snprintf(hello->schema, sizeof hello->schema, "public");
     enum rlk_class class = pg_check_usable(p, call);
     return class == RLK_DONE ? greet(p, call, NULL, false, hello) : class;
 }

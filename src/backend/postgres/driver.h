@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the PostgreSQL driver share. A file calls only those that stand before it:
- *
- *   errors.c    what a failure means
- *   send.c      statements and their results, never past the deadline; transactions
- *   wakeup.c    notifications to the waiter that is next
- *   query.c     values, cells, and which statements are prepared
- *   connect.c   from a URL to a session
- *   tables.c    installing our tables, and the facts for rowlock_check()
- *   driver.c    the table of operations
+ * What the files of the PostgreSQL driver share. Each calls only those before it:
+ * errors.c  send.c  wakeup.c  query.c  connect.c  tables.c  driver.c
  *
  * Outside of a transaction each statement is a transaction of its own. On a direct connection a
  * statement is prepared at its first use, in the same round trip, unless it is wide. There a BEGIN
@@ -35,7 +28,7 @@ struct pg {
     bool adopted;
     bool direct; /* no pooler in between: the session is ours alone */
     bool whole; /* statements are sent whole, not prepared */
-    bool plans_once; /* the session has the settings of PLAN_ONCE */
+    bool plans_once; /* the session has the settings of plan_once */
     bool prepared[RLK_STEP_COUNT];
     struct kept kept[KEPT];
     unsigned next_kept; /* the place to take next when all are in use */
@@ -50,7 +43,7 @@ struct pg {
 
 /* A statement, and what must be done before it. All of it goes in one packet, in one round trip. */
 struct packet {
-    const char *text;
+    const char *text; /* NULL: none, only what must be done before the next */
     const char *id; /* the name that it is prepared by; NULL: it is sent whole */
     const char *drop; /* a statement that frees the name; NULL: the name is free */
     bool prepared; /* in and out: the server has it by its name */

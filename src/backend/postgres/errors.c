@@ -57,13 +57,6 @@ static bool begins(const char *state, const char *with)
     return strncmp(state, with, strlen(with)) == 0;
 }
 
-/* The details of these name a key and its values. Those of other violations tell the whole row,
- * which does not belong into a log. */
-static bool names_key(const char *state)
-{
-    return begins(state, "23503") || begins(state, "23505") || begins(state, "23P01");
-}
-
 enum rlk_class pg_class_of(const char *sqlstate)
 {
     for (size_t i = 0; i < COUNT(classes); i++)
@@ -78,14 +71,17 @@ enum rlk_class pg_fail_connection(struct pg *p, struct rlk_call *call, enum rlk_
     return p->conn ? class : RLK_NOMEM;
 }
 
-/* An error without a SQLSTATE is libpq's own: the connection broke. */
+/* The detail of some violations names a key. That of others tells the whole row, which is not for a
+ * log. An error without a SQLSTATE is libpq's own: the connection broke. */
 enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
     char both[2 * sizeof call->text];
-    if (text && detail && state && names_key(state)) {
+    bool names_key =
+        state && (begins(state, "23503") || begins(state, "23505") || begins(state, "23P01"));
+    if (text && detail && names_key) {
         snprintf(both, sizeof both, "%s: %s", text, detail);
         text = both;
     }

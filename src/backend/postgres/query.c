@@ -11,14 +11,11 @@
 /* ---- values */
 
 enum {
-    INT_TEXT = 24,
     REAL_TEXT = 32,
     MOST_VALUES = 65535, /* of the protocol */
+    LARGEST = 0x3fffffff, /* a message to the server, and so one value */
     SMALL = 1024 /* the values of a step are mostly smaller */
 };
-
-/* A message to the server can be no larger, and one value no longer. */
-static const size_t LARGEST = 0x3fffffff;
 
 /* The values as texts: where each is, and behind that the texts. */
 struct written {
@@ -26,20 +23,6 @@ struct written {
     void *memory; /* NULL: they are in small */
     const char *small[SMALL / sizeof(const char *)];
 };
-
-/* Without snprintf(), since a keeper's heartbeat writes tens of thousands. */
-static const char *write_int(int64_t number, char *out)
-{
-    char *at = out + INT_TEXT - 1;
-    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
-    *at = '\0';
-    do
-        *--at = (char)('0' + rest % 10);
-    while (rest /= 10);
-    if (number < 0)
-        *--at = '-';
-    return at;
-}
 
 /* With no more digits than it takes to be the same number again: a column of decimals then gets 0.1
  * as 0.1. In a locale of its own, since the program's may write 0,1. */
@@ -84,7 +67,7 @@ static size_t size_of(const rowlock_value *value)
         return length + 1;
     if (value->kind == ROWLOCK_BYTES)
         return 2 * length + sizeof "\\x";
-    return value->kind == ROWLOCK_INT ? INT_TEXT : value->kind == ROWLOCK_REAL ? REAL_TEXT : 0;
+    return value->kind == ROWLOCK_INT ? RLK_INT_TEXT : value->kind == ROWLOCK_REAL ? REAL_TEXT : 0;
 }
 
 static const char *write_value(const rowlock_value *value, char *out)
@@ -95,7 +78,7 @@ static const char *write_value(const rowlock_value *value, char *out)
     case ROWLOCK_BOOL:
         return value->number ? "t" : "f";
     case ROWLOCK_INT:
-        return write_int(value->number, out);
+        return rlk_write_int(value->number, out);
     case ROWLOCK_REAL:
         write_real(value->real, out);
         return out;

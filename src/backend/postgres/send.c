@@ -51,7 +51,7 @@ static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **ou
 {
     enum rlk_class class = RLK_DONE;
     bool in_pipeline = PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF;
-    bool any = false;
+    p->succeeded = 0;
     for (;;) {
         enum rlk_class waited = await_result(p, call);
         if (waited != RLK_DONE)
@@ -66,14 +66,13 @@ static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **ou
             PQclear(*out);
             *out = result;
             p->succeeded++;
-            any = true;
             continue;
         }
         PQclear(result);
         if (!result || status == PGRES_PIPELINE_SYNC)
             break;
     }
-    if (class == RLK_DONE && !any) {
+    if (class == RLK_DONE && p->succeeded == 0) {
         rlk_diag_set(call, 0, NULL, "the server sent no result");
         return RLK_UNCERTAIN;
     }
@@ -144,28 +143,24 @@ enum rlk_class pg_check_usable(struct pg *p, struct rlk_call *call)
 
 /* Most statements find a row by its key, and so do the functions they call: one plan serves all
  * values. Statistics taken while a table was empty would make the server plan each use anew, or
- * read the table from end to end. A plan without a choice seems costly, and would be compiled. */
-static const char PLAN_ONCE[] =
-    "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', "
-    "false), pg_catalog.set_config('enable_seqscan', 'off', false), "
-    "pg_catalog.set_config('enable_bitmapscan', 'off', false), "
-    "pg_catalog.set_config('enable_hashjoin', 'off', false), "
-    "pg_catalog.set_config('enable_mergejoin', 'off', false), "
+ * read the table from end to end. A plan without a choice seems costly, and would be compiled.
+ * A wide step looks at many rows or long arrays. What suits ten leases is slow for ten thousand. */
+static const char PLAN[] =
+    "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', $1::text, false), "
+    "pg_catalog.set_config('enable_seqscan', $2::text, false), "
+    "pg_catalog.set_config('enable_bitmapscan', $2::text, false), "
+    "pg_catalog.set_config('enable_hashjoin', $2::text, false), "
+    "pg_catalog.set_config('enable_mergejoin', $2::text, false), "
     "pg_catalog.set_config('jit', 'off', false)";
-/* A wide step looks at many rows or long arrays. What suits ten leases is slow for ten thousand. */
-static const char PLAN_ANEW[] =
-    "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', 'auto', false), "
-    "pg_catalog.set_config('enable_seqscan', 'on', false), "
-    "pg_catalog.set_config('enable_bitmapscan', 'on', false), "
-    "pg_catalog.set_config('enable_hashjoin', 'on', false), "
-    "pg_catalog.set_config('enable_mergejoin', 'on', false)";
+static const char *const plan_once[] = {"force_generic_plan", "off"};
+static const char *const plan_anew[] = {"auto", "on"};
 
 /* Behind a pooler the session's own default belongs to somebody else. */
 static const char BEGIN[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-static int send_plain(struct pg *p, const char *text)
+static int send_values(struct pg *p, const char *text, int count, const char *const *values)
 {
-    return PQsendQueryParams(p->conn, text, 0, NULL, NULL, NULL, NULL, 0);
+    return PQsendQueryParams(p->conn, text, count, NULL, values, NULL, NULL, 0);
 }
 
 static int send_packet(struct pg *p, const struct packet *s, bool replan)
@@ -173,13 +168,13 @@ static int send_packet(struct pg *p, const struct packet *s, bool replan)
     bool first = s->id && !s->prepared;
     bool several = p->begin_waits || replan || first;
     return (!several || PQenterPipelineMode(p->conn)) &&
-           (!p->begin_waits || send_plain(p, BEGIN)) &&
-           (!replan || send_plain(p, s->anew ? PLAN_ANEW : PLAN_ONCE)) &&
-           (!s->drop || send_plain(p, s->drop)) &&
+           (!p->begin_waits || send_values(p, BEGIN, 0, NULL)) &&
+           (!replan || send_values(p, PLAN, 2, s->anew ? plan_anew : plan_once)) &&
+           (!s->drop || send_values(p, s->drop, 0, NULL)) &&
            (!first || PQsendPrepare(p->conn, s->id, s->text, 0, NULL)) &&
-           (s->id
-                ? PQsendQueryPrepared(p->conn, s->id, s->count, s->values, NULL, NULL, 0)
-                : PQsendQueryParams(p->conn, s->text, s->count, NULL, s->values, NULL, NULL, 0)) &&
+           (!s->text ||
+            (s->id ? PQsendQueryPrepared(p->conn, s->id, s->count, s->values, NULL, NULL, 0)
+                   : send_values(p, s->text, s->count, s->values))) &&
            (!several || PQpipelineSync(p->conn));
 }
 
@@ -189,7 +184,6 @@ enum rlk_class pg_exchange(struct pg *p, struct rlk_call *call, struct packet *s
 {
     bool replan = p->direct && !call->inside && p->plans_once == s->anew;
     int before = (p->begin_waits ? 1 : 0) + (replan ? 1 : 0);
-    p->succeeded = 0;
     if (!send_packet(p, s, replan))
         return pg_fail_connection(p, call, RLK_UNCERTAIN);
     p->begin_waits = false;
@@ -228,13 +222,13 @@ static enum rlk_class check_frame(struct pg *p, struct rlk_call *call, enum rlk_
 /* Nothing was changed if this fails, whatever became of the connection. */
 static enum rlk_class begin(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
 {
+    struct packet settings = {.text = NULL};
     enum rlk_class class = RLK_DONE;
     if (!p->direct)
         class = pg_say(p, call, p->adopted ? "BEGIN" : text, out);
     else if (!p->plans_once)
-        class = pg_say(p, call, PLAN_ONCE, out);
-    if (class == RLK_DONE)
-        p->plans_once = p->begin_waits = p->direct;
+        class = pg_exchange(p, call, &settings, out);
+    p->begin_waits = p->direct && class == RLK_DONE;
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
 }
 

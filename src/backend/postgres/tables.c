@@ -6,11 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_one_of(const char *text, const char *one, const char *other)
-{
-    return strcmp(text, one) == 0 || strcmp(text, other) == 0;
-}
-
 /* A server counts the standbys that it sends to itself. A standby does not know of others. */
 static void describe_standbys(const rowlock_value *standbys, const char *sync_names,
                               const char *commit, bool one_is_waited_for, struct rlk_facts *out)
@@ -18,7 +13,7 @@ static void describe_standbys(const rowlock_value *standbys, const char *sync_na
     int64_t count = standbys->number;
     bool known = standbys->kind != ROWLOCK_NULL;
     bool none = known && count == 0;
-    bool waits = sync_names[0] && !is_one_of(commit, "off", "local");
+    bool waits = sync_names[0] && strcmp(commit, "off") != 0 && strcmp(commit, "local") != 0;
     out->replication_known = known;
     out->replicates_late = !none && !waits;
     out->cut_off = known && waits && (none || !one_is_waited_for);
