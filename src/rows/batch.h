@@ -16,8 +16,8 @@ struct batch {
     rowlock_kind *kinds; /* of the parameters of the caller's SQL; NULL: there are none */
     int64_t first;
     bool careful; /* each statement in a savepoint, so that a row that is refused can be found */
-    rowlock_error
-        bad; /* of the first row, in the caller's order, that was a violation; row -1: none */
+    /* of the first row, in the caller's order, that was a violation; row -1: none */
+    rowlock_error bad;
     /* the chunk that is being done */
     const size_t *rows;
     size_t n;

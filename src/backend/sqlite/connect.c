@@ -48,10 +48,10 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
     return class_of_errno(why);
 }
 
-/* SQLite would open a device or a pipe too, and say "disk I/O error" later. A new file is for its owner
- * alone, whatever the umask: a user who may read it can stop all writers by a file lock. SQLite makes the
- * files beside it with the same mode. No descriptor is used: closing one would let go of the file locks of
- * this process. What is wrong with the path otherwise, SQLite says. */
+/* SQLite would open a device or a pipe too, and say "disk I/O error" later. A new file is for its
+ * owner alone, whatever the umask: a user who may read it can stop all writers by a file lock.
+ * SQLite makes the files beside it with the same mode. No descriptor is used: closing one would let
+ * go of the file locks of this process. What is wrong with the path otherwise, SQLite says. */
 static enum rlk_class check_path(const char *path, struct rlk_call *call, bool create)
 {
     char text[sizeof call->text];
@@ -72,9 +72,9 @@ static enum rlk_class check_path(const char *path, struct rlk_call *call, bool c
 
 /* ---- opening it */
 
-/* SQLite's busy handler, the only waiting here: may it ask for the file again? Its own would soon ask
- * only every 50 ms, and miss each moment between two transactions of a busy writer. The intervals
- * differ, because such a writer may have equal ones. */
+/* SQLite's busy handler, the only waiting here: may it ask for the file again? Its own would soon
+ * ask only every 50 ms, and miss each moment between two transactions of a busy writer. The
+ * intervals differ, because such a writer may have equal ones. */
 static int wait_for_file(void *context, int asked)
 {
     struct connection *conn = context;
@@ -89,8 +89,8 @@ static int wait_for_file(void *context, int asked)
     return 1;
 }
 
-/* SQLite's progress handler. A view, a trigger or a generated column in a file that somebody else has
- * made may never end. */
+/* SQLite's progress handler. A view, a trigger or a generated column in a file that somebody else
+ * has made may never end. */
 static int is_too_late(void *context)
 {
     const struct connection *conn = context;
@@ -113,8 +113,8 @@ static int set_up(struct connection *conn)
                         NULL, NULL, NULL);
 }
 
-/* Without create, a file that is not there is RLK_SCHEMA: a mistyped path must not leave an empty file
- * behind. The connection needs no mutex, since a handle belongs to one thread at a time. */
+/* Without create, a file that is not there is RLK_SCHEMA: a mistyped path must not leave an empty
+ * file behind. The connection needs no mutex, since a handle belongs to one thread at a time. */
 enum rlk_class lite_open_file(struct connection *conn, struct rlk_call *call, bool create)
 {
     enum rlk_class class = check_path(conn->path, call, create);
@@ -245,8 +245,8 @@ enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
     return class;
 }
 
-/* After fork nothing is closed: the child has inherited SQLite's notes on file locks, but not the locks
- * ("How To Corrupt An SQLite Database File", section 2.6). The handle's memory stays. */
+/* After fork nothing is closed: the child has inherited SQLite's notes on file locks, but not the
+ * locks ("How To Corrupt An SQLite Database File", section 2.6). The handle's memory stays. */
 void lite_close(void *state, bool in_child)
 {
     struct connection *conn = state;

@@ -43,7 +43,8 @@ struct connection {
     int rings;
 };
 
-/* errors.c. lite_failed() comes right after the call that failed: the next call replaces the error. */
+/* errors.c. lite_failed() comes right after the call that failed: the next call replaces the
+ * error. */
 enum rlk_class lite_refuse(struct rlk_call *call, enum rlk_class class, const char *why);
 enum rlk_class lite_failed(struct connection *conn, struct rlk_call *call);
 enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int native);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Extended codes first, then the primary code that they end in. The constraint is what the caller's own
- * tables say by this code. Our tables have no constraint that we could break. */
+/* Extended codes first, then the primary code that they end in. The constraint is what the caller's
+ * own tables say by this code. Our tables have no constraint that we could break. */
 static const struct {
     int code;
     enum rlk_class class;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The operations query and frame: our steps, statements about the caller's own tables, transactions. */
+ * The operations query and frame: our steps, statements about the caller's own tables,
+ * transactions. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -7,7 +8,8 @@
 
 /* ---- about the caller's own tables */
 
-/* Kept ones in the place of the oldest. SQLite would leave undone what follows a semicolon, even a WHERE. */
+/* Kept ones in the place of the oldest. SQLite would leave undone what follows a
+ * semicolon, even a WHERE. */
 static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *call,
                                     const struct rlk_query *query, sqlite3_stmt **out)
 {
@@ -45,8 +47,9 @@ static enum rlk_class check_count(struct rlk_call *call, sqlite3_stmt *statement
     return lite_refuse(call, RLK_INVALID, text);
 }
 
-/* A change whose rows cannot be given, since there is no memory, stays. So outside it is a transaction,
- * and undone. Inside, a savepoint would cost more than most statements do: there all is rolled back. */
+/* A change whose rows cannot be given, since there is no memory, stays. So outside it is a
+ * transaction, and undone. Inside, a savepoint would cost more than most statements do: there all
+ * is rolled back. */
 static enum rlk_class run_query(struct connection *conn, struct rlk_call *call,
                                 sqlite3_stmt *statement, struct rlk_query *query)
 {
@@ -106,9 +109,10 @@ static int read_bell(void *context, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* Who is to be woken once the transaction of a step that changed this name is committed. It is asked
- * inside: who takes a ticket later sees the change. In the caller's transaction no wake-up is sent, since
- * only the caller knows when it is committed. The first in the queue finds out by its next look. */
+/* Who is to be woken once the transaction of a step that changed this name is committed. It is
+ * asked inside: who takes a ticket later sees the change. In the caller's transaction no wake-up
+ * is sent, since only the caller knows when it is committed. The first in the queue finds out by
+ * its next look. */
 static enum rlk_class find_bell(struct connection *conn, struct rlk_call *call, const char *name,
                                 char bell[BELL_ROOM])
 {
@@ -141,8 +145,8 @@ static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
     return class;
 }
 
-/* A look that finds the lock held grants nothing, and a look that finds it free is followed by a try,
- * which checks the file. So a look may trust a check that is some milliseconds old. */
+/* A look that finds the lock held grants nothing, and a look that finds it free is followed by a
+ * try, which checks the file. So a look may trust a check that is some milliseconds old. */
 static bool is_recent_enough(const struct connection *conn, enum rlk_step step)
 {
     return step == RLK_STEP_LOOK && rlk_now_us() - conn->checked_us < LOOK_TRUSTS_US;
@@ -179,7 +183,8 @@ enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *
     return class;
 }
 
-/* A COMMIT that fails, for example because a reader does not leave, changes nothing but leaves all open. */
+/* A COMMIT that fails, for example because a reader does not leave, changes nothing but
+ * leaves all open. */
 enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame what)
 {
     struct connection *conn = state;

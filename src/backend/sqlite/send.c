@@ -10,8 +10,8 @@ static const char *const frames[] = {
     [RLK_KEEP] = "RELEASE rowlock",  [RLK_UNDO] = "ROLLBACK TO rowlock; RELEASE rowlock",
 };
 
-/* A statement of the caller's transaction has failed. Most failures undo the statement alone. Some make
- * SQLite roll back everything. After SQLITE_BUSY_SNAPSHOT the transaction can never write. */
+/* A statement of the caller's transaction has failed. Most failures undo the statement alone. Some
+ * make SQLite roll back everything. After SQLITE_BUSY_SNAPSHOT the transaction can never write. */
 static void look_at_tx(struct connection *conn, struct rlk_call *call)
 {
     if (call->inside)
@@ -60,8 +60,9 @@ static bool get_cell(sqlite3_value *cell, rowlock_value *out)
     return bytes || (length == 0 && !is_text);
 }
 
-/* The row that a statement has reached. SQLite gives away values only while its mutex is held. Nothing
- * stops a writer that is no rowlock from putting cells into our tables that core cannot take. */
+/* The row that a statement has reached. SQLite gives away values only while its mutex is
+ * held. Nothing stops a writer that is no rowlock from putting cells into our tables that
+ * core cannot take. */
 static enum rlk_class give_row(struct connection *conn, struct rlk_call *call,
                                sqlite3_stmt *statement, const struct rlk_query *query,
                                bool *stopped)
@@ -194,8 +195,8 @@ enum rlk_class lite_begin(struct connection *conn, struct rlk_call *call)
     return lite_send_frame(conn, call, call->inside ? RLK_SAVE : RLK_BEGIN);
 }
 
-/* End the transaction of a step that ended in class. A COMMIT that fails has changed nothing, but may
- * leave the transaction open. What cannot be undone must not be committed. */
+/* End the transaction of a step that ended in class. A COMMIT that fails has changed nothing, but
+ * may leave the transaction open. What cannot be undone must not be committed. */
 enum rlk_class lite_finish(struct connection *conn, struct rlk_call *call, enum rlk_class class)
 {
     if (class == RLK_DONE)

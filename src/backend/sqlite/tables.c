@@ -37,8 +37,8 @@ enum rlk_class lite_install(void *state, struct rlk_call *call)
 
 /* ---- facts */
 
-/* FULL leaves one gap: a power failure may undo the deletion of a rollback journal, which then takes the
- * last commit back. EXTRA closes it. */
+/* FULL leaves one gap: a power failure may undo the deletion of a rollback journal, which then
+ * takes the last commit back. EXTRA closes it. */
 static void describe_durability(const char *journal, int64_t level, struct rlk_facts *out)
 {
     static const char *const words[] = {"off", "normal", "full", "extra"};
@@ -59,8 +59,8 @@ static void describe_names(struct connection *conn, struct rlk_facts *out)
     out->bytewise = strcasecmp(out->collation, "BINARY") == 0;
 }
 
-/* Users who are not in the file's group and may come through its folder. In a folder with the sticky bit
- * only the owner can replace a file. */
+/* Users who are not in the file's group and may come through its folder. In a folder with the
+ * sticky bit only the owner can replace a file. */
 static void describe_access(struct connection *conn, struct rlk_facts *out)
 {
     char folder_path[PATH_ROOM];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Wake-ups. All users of a file are on one machine, so a waiter's ticket says where a datagram reaches it,
- * and a step that changes what the first in the queue waits for sends it one. The socket's address is one
- * of Linux's abstract ones, of 128 random bits. It leaves no file behind, ends with its process, and costs
- * nothing while no datagram comes.
+ * Wake-ups. All users of a file are on one machine, so a waiter's ticket says where a datagram
+ * reaches it, and a step that changes what the first in the queue waits for sends it one. The
+ * socket's address is one of Linux's abstract ones, of 128 random bits. It leaves no file behind,
+ * ends with its process, and costs nothing while no datagram comes.
  *
- * A datagram is an empty hint to look. Anybody may send one, and one gets lost where the sender is in
- * another network namespace (a container that shares only the file). So core looks from time to time too. */
+ * A datagram is an empty hint to look. Anybody may send one, and one gets lost where the sender
+ * is in another network namespace (a container that shares only the file). So core looks from
+ * time to time too. */
 #include "driver.h"
 
 #include <errno.h>
@@ -79,7 +80,8 @@ void lite_take_bell_down(struct connection *conn)
     conn->bell[0] = '\0';
 }
 
-/* If the waiter is gone, its ticket's lease will end. If its buffer is full, it has a wake-up already. */
+/* If the waiter is gone, its ticket's lease will end. If its buffer is full, it has a
+ * wake-up already. */
 void lite_ring(struct connection *conn, const char *bell)
 {
     struct sockaddr_un address;

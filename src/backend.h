@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT
- * It is in seam/ now. */
-#include "seam/backend.h"

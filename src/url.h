@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT
- * It is in base/ now. */
-#include "base/url.h"
