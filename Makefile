@@ -241,29 +241,38 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 
 # --- Tests
 
-# Programs are called test_*.c. Of each_line.c there is a program for each database, test_line_sqlite and so on,
-# of served_lost.c for each that has a server. All other files there, and those in tests/lib, are helpers of all.
-TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,unit fuzz memory contract interleave multi fault abi cluster)
-TEST_SRCS := $(call for_backends,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/test_*.c)))
-EACH_SRCS := $(filter-out tests/contract/each.c,$(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/each.c tests/$(d)/each_*.c)))
-SERVED_SRCS := $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/served_*.c))
-# $(call program_of,SOURCE,DATABASE)
+# A folder for each subject of the library. test_*.c are programs: unit tests, but with a database's name in their own
+# tests of that. Of each_line.c there is a program for each database, test_line_sqlite and so on, of served_lost.c for
+# each that has a server. All other files there are helpers of all, as those in lib/ are, or subjects of the contract.
+SUBJECTS := lock queue tx rows once admin backend
+TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,$(SUBJECTS) fuzz memory contract interleave abi cluster)
+in_tests = $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/$(1)))
+without_database = $(foreach f,$(1),$(if $(strip $(foreach b,postgres mysql sqlite,$(findstring $(b),$(notdir $(f))))),,$(f)))
+
+TEST_SRCS := $(call for_backends,$(call in_tests,test_*.c))
+UNIT_SRCS := $(call without_database,$(filter $(SUBJECTS:%=tests/%/%),$(TEST_SRCS)))
+EACH_SRCS := $(call in_tests,each_*.c)
+SERVED_SRCS := $(call in_tests,served_*.c)
+# $(call unit_of,SOURCE), $(call program_of,SOURCE,DATABASE)
+unit_of = $(BUILD)/tests/unit/$(notdir $(1:.c=))
 program_of = $(dir $(BUILD)/$(1))test$(patsubst served%,%,$(patsubst each%,%,$(notdir $(1:.c=))))_$(2)
+UNIT_PROGRAMS := $(foreach s,$(UNIT_SRCS),$(call unit_of,$(s)))
 EACH_PROGRAMS := $(foreach b,$(BACKENDS),$(foreach s,$(EACH_SRCS),$(call program_of,$(s),$(b)))) \
                  $(foreach b,$(filter-out sqlite,$(BACKENDS)),$(foreach s,$(SERVED_SRCS),$(call program_of,$(s),$(b))))
+PLAIN_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNIT_SRCS),$(TEST_SRCS)))
 # The contract is one program with many names, for each database and each part of its subjects.
-CONTRACT := $(BUILD)/tests/contract/each
+CONTRACT := $(BUILD)/tests/contract/contract
 CONTRACT_PROGRAMS := $(if $(filter contract,$(TEST_DIRS)),$(foreach b,$(BACKENDS),$(foreach p,lock queue tx rows,\
                      $(BUILD)/tests/contract/test_$(p)_$(b))))
-TEST_PROGRAMS := $(TEST_SRCS:%.c=$(BUILD)/%) $(EACH_PROGRAMS) $(CONTRACT_PROGRAMS)
-TEST_HELPERS := $(filter-out tests/contract/each.c $(EACH_SRCS) $(SERVED_SRCS) $(foreach d,$(TEST_DIRS),tests/$(d)/test_%),\
-                $(foreach d,$(TEST_DIRS) lib,$(wildcard tests/$(d)/*.c)))
+TEST_PROGRAMS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT_PROGRAMS)
+MAIN_SRCS := tests/contract/main.c $(TEST_SRCS) $(EACH_SRCS) $(SERVED_SRCS)
+TEST_HELPERS := $(filter-out $(MAIN_SRCS) $(call in_tests,test_*.c),$(call in_tests,*.c) $(wildcard tests/lib/*.c))
 TEST_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(call for_backends,$(TEST_HELPERS)))
 TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli,$(wildcard tests/$(d)/*.t)))
 TEST_HELPERS_A := $(BUILD)/tests/helpers.a
 
 # Tests may look inside the library, and speak to the databases themselves.
-$(BUILD)/tests/%.o: OBJ_CFLAGS = -Isrc -Itests/lib $(DB_CFLAGS)
+$(BUILD)/tests/%.o: OBJ_CFLAGS = -Isrc -Itests/lib -Itests/contract -Itests/backend $(DB_CFLAGS)
 
 # A fourth database has its driver, its texts and its test in one folder.
 $(BUILD)/tests/memory/test_memory.o: OBJ_CFLAGS = -Isrc -Itests -Itests/lib -I$(BUILD)
@@ -276,10 +285,13 @@ $(TEST_HELPERS_A): $(TEST_HELPER_OBJS)
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $(TEST_HELPER_OBJS)
 
+$(foreach s,$(UNIT_SRCS),$(eval $(call unit_of,$(s)): $(BUILD)/$(s:.c=.o)))
 $(foreach s,$(EACH_SRCS) $(SERVED_SRCS),$(foreach b,$(BACKENDS),$(eval $(call program_of,$(s),$(b)): $(BUILD)/$(s:.c=.o))))
-LINKED_TESTS := $(filter-out $(CONTRACT_PROGRAMS),$(TEST_PROGRAMS)) $(CONTRACT)
-$(filter-out $(EACH_PROGRAMS),$(LINKED_TESTS)): %: %.o
+$(PLAIN_PROGRAMS): %: %.o
+$(CONTRACT): $(BUILD)/tests/contract/main.o
+LINKED_TESTS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT)
 $(LINKED_TESTS): $(TEST_HELPERS_A) $(LIB_A)
+	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS) -ldl -lm
 $(CONTRACT_PROGRAMS): $(CONTRACT)
@@ -310,7 +322,7 @@ chosen = $(if $(TESTS),$(foreach t,$(1),$(if $(findstring $(TESTS),$(t)),$(t))),
 # $(call tests_in,FOLDERS)
 tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TESTS)))
 # $(call tests_of,DATABASE): what has another database's name is left out.
-tests_of = $(foreach t,$(call tests_in,contract interleave multi fault cli),$(if $(strip \
+tests_of = $(foreach t,$(call tests_in,contract interleave $(SUBJECTS) cli),$(if $(strip \
            $(foreach b,$(filter-out $(1),postgres mysql sqlite),$(findstring $(b),$(notdir $(t))))),,$(t)))
 run_tests = $(PROVE) $(PROVE_FLAGS) -j$(or $(2),$(TEST_JOBS)) --exec tests/lib/run-test.sh $(call chosen,$(1))
 # Each test of a server gets a server, unless the user has brought one.
@@ -372,7 +384,7 @@ check-ubsan:
 check-tsan:
 	@setarch -R $(MAKE) --no-print-directory check SANITIZE=thread ROWLOCK_TEST_SLOWDOWN=10 ROWLOCK_TEST_TIMEOUT=1200
 
-## check-valgrind: unit, contract and fault tests under valgrind
+## check-valgrind: unit and contract tests, and those of faults, under valgrind
 check-valgrind:
 	@tools/install-deps.sh all valgrind
 	@$(MAKE) --no-print-directory run-valgrind-tests ROWLOCK_TEST_SLOWDOWN=20
@@ -381,7 +393,7 @@ VALGRIND := valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-
             --suppressions=tests/lib/valgrind.supp
 run-valgrind-tests: test-programs
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 ROWLOCK_TEST_TIMEOUT=1200 ROWLOCK_TEST_WRAPPER='$(VALGRIND)' \
-	    $(call run_on_servers,$(filter-out %.t,$(call tests_in,unit contract fault)))
+	    $(call run_on_servers,$(filter-out %.t,$(call tests_in,unit contract backend)))
 
 # A target is a test that `make check` feeds its corpus. A finding stays in build/fuzz; once it is mended, it
 # belongs to the corpus.
@@ -567,5 +579,4 @@ help:
 	@echo '          WERROR=0, V=1 (show the commands), TESTS=word (only tests with it in their name)'
 
 -include $(patsubst %.o,%.d,$(LIB_OBJS) $(CLI_OBJS) $(TEST_HELPER_OBJS) $(BENCH_HELPER_OBJS))
--include $(addsuffix .d,$(EXAMPLES) $(filter-out $(EACH_PROGRAMS),$(LINKED_TESTS)) $(BENCH_PROGRAMS))
--include $(patsubst %.c,$(BUILD)/%.d,$(EACH_SRCS) $(SERVED_SRCS))
+-include $(addsuffix .d,$(EXAMPLES) $(BENCH_PROGRAMS)) $(MAIN_SRCS:%.c=$(BUILD)/%.d)

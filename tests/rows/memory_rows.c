@@ -291,7 +291,7 @@ static bool run_round(const struct raw *raw, const char *url, int nth, bool adop
     return r.good;
 }
 
-void memory_rows(const struct raw *raw, const char *url, bool adopted)
+void starve_rows(const struct raw *raw, const char *url, bool adopted)
 {
     const char *way = adopted ? "adopted" : "own";
     int nth = 1;

@@ -9,7 +9,7 @@
 #include "fail_alloc.h"
 #include "each.h"
 #include "tap.h"
-#include "walk.h"
+#include "memory_walk.h"
 
 enum { FAR_TOO_OFTEN = 1000 };
 
@@ -35,8 +35,8 @@ static int run(const struct raw *raw, const char *url)
     fail_alloc_at(0);
     test_each(raw, url, false);
     test_each(raw, url, true);
-    memory_rows(raw, url, false);
-    memory_rows(raw, url, true);
+    starve_rows(raw, url, false);
+    starve_rows(raw, url, true);
     return tap_done();
 }
 

@@ -9,6 +9,6 @@
 #include "raw.h"
 
 /* memory_rows.c: the same of calls about rows, as checks of its own. */
-void memory_rows(const struct raw *raw, const char *url, bool adopted);
+void starve_rows(const struct raw *raw, const char *url, bool adopted);
 
 #endif

@@ -11,7 +11,7 @@
 #include "quick.h"
 #include "raw.h"
 #include "tap.h"
-#include "walk.h"
+#include "memory_walk.h"
 
 static int failing, asked;
 static bool counting;

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # What the tests of several hosts share: a primary and a standby of their own, which end with the test;
-# sourced by tests/fault/*.t.
+# sourced by tests/backend/failover_*.t.
 #
 #     two_dirs KIND             folders for two servers: sets $primary and $standby
 #     start_server DIR MAKE     makes a server with MAKE PORT, and starts it

@@ -2,7 +2,7 @@
  *
  * The line of those who wait: in which order they are granted the lock, who is passed by, what is left in
  * the table, and that the next one is woken. That no wake-up is lost is in wakeup.c, lines of 64 processes
- * in tests/multi.
+ * in each_line.c.
  */
 #include "crowd.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * URLs that are wrong, and databases that cannot be reached, do not let us in, or take no writes.
- * Connections lost on the way are in tests/fault, SQLite's files in sqlite_files.c.
+ * Connections lost on the way are in served_lost.c, SQLite's files in sqlite_files.c.
  */
 #include "contract.h"
 

@@ -35,7 +35,7 @@ int main(void)
 
 #include "quick.h"
 #include "raw.h"
-#include "walk.h"
+#include "memory_walk.h"
 
 /* ---- malloc() and its like, before the C library's */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Many threads and processes on one lock: nothing but the database keeps them apart. What one client sees
- * is tests/contract. The evidence of exclusion is a counter in a plain
+ * is in basics.c. The evidence of exclusion is a counter in a plain
  * file that everyone reads, adds one to and writes back; the evidence of order are tokens appended to
  * another file by whoever holds the lock.
  */

@@ -3,7 +3,7 @@
 # Servers are this test's own.
 # shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
 set -u
-# shellcheck source=tests/fault/failover.sh
+# shellcheck source=tests/backend/failover.sh
 . "$(dirname "$0")/failover.sh"
 
 [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ] || skip_all "no PostgreSQL to test with"

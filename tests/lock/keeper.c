@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A keeper on a real database: short leases that last, what rivals and the tables see of it, and what
- * the holder is told when it cannot renew. Its timing to the millisecond is in tests/unit/test_keeper.c.
+ * the holder is told when it cannot renew. Its timing to the millisecond is in tests/lock/test_keeper.c.
  */
 #include "contract.h"
 #include "faultproxy.h"

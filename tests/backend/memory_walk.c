@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A walk through the library while something fails; see walk.h.
+ * A walk through the library while something fails; see memory_walk.h.
  */
-#include "walk.h"
+#include "memory_walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
