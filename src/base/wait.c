@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The only file of core that sleeps: for how long after a failure, with which jitter, and until
- * whose cancel. When a waiter looks again is in queue/line.c. */
+ * whose cancel. When a waiter looks again is in queue/queue.c. */
 #include "base/wait.h"
 #include "base/base.h"
 

@@ -32,7 +32,7 @@ void rlk_release_quietly(rowlock_lock *lock)
     if (lock->db->pid != getpid() || (!holding && !lock->attempt_open && !lock->ticket.attempt))
         return;
     rlk_action(lock->db, "release at close lock", lock->name);
-    rlk_leave_line(lock, lock->db->up ? 0 : rlk_now_us() + FAREWELL_US);
+    rlk_leave_queue(lock, lock->db->up ? 0 : rlk_now_us() + FAREWELL_US);
     if (!holding && !lock->attempt_open)
         return;
     if ((holding ? release_grant(lock) : withdraw_grant(lock)) != ROWLOCK_OK)

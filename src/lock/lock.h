@@ -77,6 +77,6 @@ bool rlk_look_elsewhere(rowlock_lock *lock);
 /* ticket.c */
 /* Give back the ticket that the lock may have in the queue. not_after_us as in struct
  * rlk_step_call. */
-void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us);
+void rlk_leave_queue(rowlock_lock *lock, int64_t not_after_us);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The ticket that a lock may have in its queue, given back. How one is taken is in line.c. */
+ * The ticket that a lock may have in its queue, given back. How one is taken is in queue.c. */
 #include "lock/lock.h"
 #include "seam/resend.h"
 
@@ -12,7 +12,7 @@ static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *con
 
 /* A ticket that cannot be given back stays until a later call gives it back, or its lease is
  * over. The reason for leaving is what the caller wants to know. */
-void rlk_leave_line(rowlock_lock *lock, int64_t not_after_us)
+void rlk_leave_queue(rowlock_lock *lock, int64_t not_after_us)
 {
     rowlock_db *db = lock->db;
     rowlock_error why = db->error;

@@ -216,7 +216,7 @@ int rlk_try(struct rlk_acquiring *a)
     int result = rlk_do(a->db, step);
     const struct rlk_grant *grant = &a->grants[a->which];
     if (step->contended && !step->was_uncertain) {
-        a->which = before; /* in whose line we may stand */
+        a->which = before; /* in whose queue we may stand */
         return found_races(a);
     }
     bool uncertain = false;

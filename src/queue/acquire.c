@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How a lock, or several at once, come to be held: a try (try.c), and between tries a place in
- * line (line.c). */
+ * How a lock, or several at once, come to be held: a try (try.c), and between tries a place in the
+ * queue (queue.c). */
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "queue/queue.h"
@@ -33,14 +33,14 @@ static int acquire_all(struct rlk_acquiring *a)
     if (result != ROWLOCK_OK)
         return result;
     for (size_t i = 0; i < a->count; i++) {
-        rlk_leave_line(a->locks[i], 0);
+        rlk_leave_queue(a->locks[i], 0);
         a->claims[i] = rlk_claim_of(a->locks[i], &a->options);
     }
     a->until_us = a->options.wait_ms == 0 ? 0 : rlk_wait_end(a->options.wait_ms);
     a->which = 0;
     result = rlk_try(a);
     if (result == ROWLOCK_BUSY && a->options.wait_ms != 0)
-        result = rlk_wait_in_line(a);
+        result = rlk_wait_in_queue(a);
     for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++)
         rlk_kept_start(a->locks[i]);
     return result;

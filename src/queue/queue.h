@@ -8,8 +8,9 @@
 /* acquire.c */
 int rlk_acquire(rowlock_lock *lock, const rowlock_acquire_options *options);
 
-/* line.c: after a try was BUSY, until one is not. TIMEOUT, CANCELLED, DEADLOCK, or as rlk_try(). */
-int rlk_wait_in_line(struct rlk_acquiring *a);
+/* queue.c: after a try was BUSY, until one is not. TIMEOUT, CANCELLED, DEADLOCK, or as
+ * rlk_try(). */
+int rlk_wait_in_queue(struct rlk_acquiring *a);
 
 /* start.c */
 void rlk_started_stop(rowlock_db *db); /* cancels what was started, and waits for that */

@@ -116,8 +116,8 @@ struct rlk_hello {
 struct rlk_claim {
     const char *name;
     int permits; /* 0: exclusive; -1: shared; N: one of at most N */
-    bool unfair; /* those who stand in line are no obstacle */
-    int64_t ticket; /* ours in the line; 0: none */
+    bool unfair; /* those who stand in the queue are no obstacle */
+    int64_t ticket; /* ours in the queue; 0: none */
     const char *owner;
     int64_t attempt; /* 63 random bits, one for each acquire: a repeated step finds its own grant */
     int64_t ttl_us;
@@ -157,20 +157,20 @@ struct rlk_row {
 enum rlk_outcome {
     RLK_GRANTED, /* row: our grant, whose texts may be left out */
     RLK_HELD, /* row: a holder's that keeps us out */
-    /* no row: nobody who would keep us out holds it, but others are before us in the line */
+    /* no row: nobody who would keep us out holds it, but others are before us in the queue */
     RLK_BEHIND,
     RLK_IN_FLIGHT, /* no row: another transaction is granting or changing it at this moment */
 };
 struct rlk_grant {
     enum rlk_outcome outcome;
-    bool behind; /* HELD or BEHIND: others are before us in the line */
+    bool behind; /* HELD or BEHIND: others are before us in the queue */
     /* HELD or BEHIND, but a transaction is changing what is in the way: it may be gone in a
      * moment, by a step that rang before our ticket was seen. */
     bool settling;
     struct rlk_row row;
 };
 
-/* Our place in the line. */
+/* Our place in the queue. */
 struct rlk_place {
     int64_t ticket;
     int64_t ahead; /* live tickets before ours */
@@ -185,7 +185,7 @@ enum rlk_bell {
     RLK_DEAF /* at present nobody rings here: look from time to time; returned at once */
 };
 
-/* One who stands in line. */
+/* One who stands in the queue. */
 struct rlk_waiter {
     char name[RLK_TEXT_MAX + 1];
     char owner[RLK_TEXT_MAX + 1];

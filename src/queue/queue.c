@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Standing in line: the ticket and its lease, and when to look at the lock again. The table
+ * Standing in the queue: the ticket and its lease, and when to look at the lock again. The table
  * decides who is first; a bell (backend.h, await) says when it may be our turn; and a look from
  * time to time is the truth that needs no bell. */
 #include "queue/queue.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    SAFETY_US = 1000000, /* between two looks of the first in line that was not rung for */
+    SAFETY_US = 1000000, /* between two looks of the first in the queue that was not rung for */
     FASTEST_US =
         5000, /* and of one that nobody rings for; it looks less often the longer it waits */
     SLOWEST_US = 250000,
@@ -19,17 +19,17 @@ enum {
     LEASE_END_SLACK_US = 2000 /* after the holder's lease, so that one look suffices */
 };
 
-struct line {
+struct queuing {
     struct rlk_acquiring *a;
-    rowlock_lock *lock; /* in whose line we stand; NULL: in none */
+    rowlock_lock *lock; /* in whose queue we stand; NULL: in none */
     struct rlk_claim *claim; /* its claim */
     int64_t ahead; /* live tickets before ours, when last seen */
     int64_t lease_us; /* of the ticket */
     int64_t keep_us; /* when it is to be renewed */
     int64_t check_us; /* when to look for a circle */
-    int64_t since_us; /* when we came, or last saw the line move */
+    int64_t since_us; /* when we came, or last saw the queue move */
     int64_t seen_us; /* when our place was last seen */
-    int64_t step_us; /* what the line took for one place when it last moved; 0: not known */
+    int64_t step_us; /* what the queue took for one place when it last moved; 0: not known */
     bool deaf; /* nobody rings for us here */
     bool look; /* at once: a bell may have been missed */
     int losses; /* of the connection while we waited */
@@ -52,49 +52,49 @@ static enum rlk_class run_enqueue(rowlock_db *db, struct rlk_call *call, void *c
 }
 
 /* Whoever has come to be the first looks at once: nobody may have rung for him. */
-static void note_ahead(struct line *l, int64_t ahead)
+static void note_ahead(struct queuing *q, int64_t ahead)
 {
     int64_t now_us = rlk_now_us();
-    int64_t moved = l->ahead - ahead;
+    int64_t moved = q->ahead - ahead;
     if (moved > 0)
-        l->step_us = (now_us - l->seen_us) / moved;
+        q->step_us = (now_us - q->seen_us) / moved;
     if (moved != 0)
-        l->since_us = now_us;
-    l->look = l->look || (moved > 0 && ahead == 0);
-    l->seen_us = now_us;
-    l->ahead = ahead;
+        q->since_us = now_us;
+    q->look = q->look || (moved > 0 && ahead == 0);
+    q->seen_us = now_us;
+    q->ahead = ahead;
 }
 
 /* Repeated after a lost answer it keeps the ticket that the first sending took. */
-static int take_ticket(struct line *l)
+static int take_ticket(struct queuing *q)
 {
     struct rlk_place place = {0};
-    struct enqueuing e = {.claim = l->claim, .lease_us = l->lease_us, .place = &place};
+    struct enqueuing e = {.claim = q->claim, .lease_us = q->lease_us, .place = &place};
     struct rlk_step_call step = {.run = run_enqueue,
                                  .context = &e,
-                                 .patient_until_us = l->a->until_us,
+                                 .patient_until_us = q->a->until_us,
                                  .heeds_cancel = true};
     int64_t now_us = rlk_now_us();
-    bool new_ticket = l->claim->ticket == 0;
-    rlk_ticket_keep(l->a->db, &l->lock->ticket, l->claim->attempt);
-    int result = rlk_do(l->a->db, &step);
+    bool new_ticket = q->claim->ticket == 0;
+    rlk_ticket_keep(q->a->db, &q->lock->ticket, q->claim->attempt);
+    int result = rlk_do(q->a->db, &step);
     if (result != ROWLOCK_OK)
         return result;
-    bool hears_again = l->deaf && place.belled; /* what rang before was not heard */
-    l->look = l->look || new_ticket || hears_again || place.ticket != l->claim->ticket;
-    l->claim->ticket = place.ticket;
-    note_ahead(l, place.ahead);
-    l->keep_us = now_us + l->lease_us / 3;
-    l->deaf = !place.belled;
+    bool hears_again = q->deaf && place.belled; /* what rang before was not heard */
+    q->look = q->look || new_ticket || hears_again || place.ticket != q->claim->ticket;
+    q->claim->ticket = place.ticket;
+    note_ahead(q, place.ahead);
+    q->keep_us = now_us + q->lease_us / 3;
+    q->deaf = !place.belled;
     return ROWLOCK_OK;
 }
 
-static void leave_line(struct line *l)
+static void leave_queue(struct queuing *q)
 {
-    rlk_leave_line(l->lock, 0);
-    l->claim->ticket = 0;
-    l->a->db->standing = NULL;
-    l->lock = NULL;
+    rlk_leave_queue(q->lock, 0);
+    q->claim->ticket = 0;
+    q->a->db->standing = NULL;
+    q->lock = NULL;
 }
 
 struct circling {
@@ -111,15 +111,15 @@ static enum rlk_class run_cycle(rowlock_db *db, struct rlk_call *call, void *con
 }
 
 /* Only owners that were given a name can wait for themselves: others are made up for one lock. */
-static int look_for_cycle(struct line *l)
+static int look_for_cycle(struct queuing *q)
 {
-    rowlock_db *db = l->a->db;
-    if (!db->owner[0] || rlk_now_us() < l->check_us)
+    rowlock_db *db = q->a->db;
+    if (!db->owner[0] || rlk_now_us() < q->check_us)
         return ROWLOCK_OK;
-    l->check_us = rlk_now_us() + l->lease_us / 3;
-    struct circling c = {.claim = l->claim};
+    q->check_us = rlk_now_us() + q->lease_us / 3;
+    struct circling c = {.claim = q->claim};
     struct rlk_step_call step = {
-        .run = run_cycle, .context = &c, .patient_until_us = l->a->until_us, .heeds_cancel = true};
+        .run = run_cycle, .context = &c, .patient_until_us = q->a->until_us, .heeds_cancel = true};
     int result = rlk_do(db, &step);
     if (result != ROWLOCK_OK || !c.found)
         return result;
@@ -144,41 +144,41 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
     return value < low ? low : least(value, high);
 }
 
-/* Where nobody rings: the first in line makes its wait longer by a fortieth in the mean. The
- * others ask for their place when half of those before them will have gone; while the line
+/* Where nobody rings: the first in the queue makes its wait longer by a fortieth in the mean. The
+ * others ask for their place when half of those before them will have gone; while the queue
  * stands, the less often the longer it does and the further back they are. */
-static int64_t pause_unrung(const struct line *l, int64_t now_us)
+static int64_t pause_unrung(const struct queuing *q, int64_t now_us)
 {
-    int64_t stands_us = now_us - l->since_us;
+    int64_t stands_us = now_us - q->since_us;
     int64_t pause_us = between(FASTEST_US, stands_us / PATIENCE, SLOWEST_US);
-    int64_t half_us = l->step_us * l->ahead / 2;
-    if (l->ahead == 0)
+    int64_t half_us = q->step_us * q->ahead / 2;
+    if (q->ahead == 0)
         return pause_us;
-    int64_t most_us = least(pause_us * (1 + l->ahead), SAFETY_US * (1 + l->ahead / FAR));
+    int64_t most_us = least(pause_us * (1 + q->ahead), SAFETY_US * (1 + q->ahead / FAR));
     return between(FASTEST_US, half_us > stands_us ? half_us : stands_us, most_us);
 }
 
-static int64_t pause_of(struct line *l, int64_t now_us)
+static int64_t pause_of(struct queuing *q, int64_t now_us)
 {
-    const struct rlk_grant *grant = &l->a->grants[l->a->which];
-    int64_t pause_us = l->deaf ? pause_unrung(l, now_us) : SAFETY_US * (1 + l->ahead);
-    bool settling = grant->settling || (grant->outcome == RLK_IN_FLIGHT && l->a->count == 1);
+    const struct rlk_grant *grant = &q->a->grants[q->a->which];
+    int64_t pause_us = q->deaf ? pause_unrung(q, now_us) : SAFETY_US * (1 + q->ahead);
+    bool settling = grant->settling || (grant->outcome == RLK_IN_FLIGHT && q->a->count == 1);
     if (!settling)
-        l->settling = 0;
-    else if (l->settling < SETTLING_MAX)
-        pause_us = least(pause_us, rlk_pause_retry(&l->a->db->waiting, &l->settling));
-    return spread(l->a->db, pause_us);
+        q->settling = 0;
+    else if (q->settling < SETTLING_MAX)
+        pause_us = least(pause_us, rlk_pause_retry(&q->a->db->waiting, &q->settling));
+    return spread(q->a->db, pause_us);
 }
 
-static int64_t next_look(struct line *l, int64_t now_us)
+static int64_t next_look(struct queuing *q, int64_t now_us)
 {
-    const rowlock_lock *lock = l->lock;
-    int64_t next_us = now_us + pause_of(l, now_us);
-    if (lock->holder_known && l->ahead == 0) {
+    const rowlock_lock *lock = q->lock;
+    int64_t next_us = now_us + pause_of(q, now_us);
+    if (lock->holder_known && q->ahead == 0) {
         int64_t left_us = lock->holder.expires_us - lock->holder.now_us;
         next_us = least(next_us, now_us + left_us + LEASE_END_SLACK_US);
     }
-    return least(least(next_us, l->keep_us), l->a->until_us);
+    return least(least(next_us, q->keep_us), q->a->until_us);
 }
 
 struct awaiting {
@@ -189,25 +189,25 @@ struct awaiting {
 
 /* A connection that is lost while we wait is made anew by the next step, and the ticket is kept
  * from there. */
-static enum rlk_bell await(struct line *l, int64_t until_us)
+static enum rlk_bell await(struct queuing *q, int64_t until_us)
 {
-    rowlock_db *db = l->a->db;
+    rowlock_db *db = q->a->db;
     struct rlk_call call = {.deadline_us = until_us};
     enum rlk_bell bell = RLK_DEAF;
-    if (!db->up || l->deaf)
+    if (!db->up || q->deaf)
         return RLK_DEAF;
     enum rlk_class class =
-        db->backend->await(db->conn, &call, l->claim, db->waiting.wake[0], &bell);
+        db->backend->await(db->conn, &call, q->claim, db->waiting.wake[0], &bell);
     if (class != RLK_DONE) {
         db->up = false;
-        l->keep_us = 0;
-        l->look = true;
+        q->keep_us = 0;
+        q->look = true;
         if (class == RLK_UNCERTAIN)
             memcpy(db->lingering, db->session, sizeof db->lingering);
-        l->interrupted = bell == RLK_INTERRUPTED;
-        if (l->interrupted)
+        q->interrupted = bell == RLK_INTERRUPTED;
+        if (q->interrupted)
             return bell;
-        rlk_wait_plain(rlk_pause_retry(&db->waiting, &l->losses));
+        rlk_wait_plain(rlk_pause_retry(&db->waiting, &q->losses));
         return RLK_SILENT; /* and make it anew now */
     }
     return bell;
@@ -215,52 +215,52 @@ static enum rlk_bell await(struct line *l, int64_t until_us)
 
 /* Until there may be something to see: OK; BUSY if only our place can have changed, which the
  * ticket's renewal tells; or CANCELLED. */
-static int pause_in_line(struct line *l)
+static int pause_in_queue(struct queuing *q)
 {
-    int64_t until_us = next_look(l, rlk_now_us());
-    enum rlk_bell bell = await(l, until_us);
+    int64_t until_us = next_look(q, rlk_now_us());
+    enum rlk_bell bell = await(q, until_us);
     if (bell == RLK_RUNG) {
-        l->keep_us =
+        q->keep_us =
             0; /* if it is not our turn then we have to know what has become of our place */
         return ROWLOCK_OK;
     }
-    if (bell == RLK_DEAF && !l->deaf) { /* the pause was one for those who are rung for */
-        l->deaf = true;
-        until_us = least(until_us, rlk_now_us() + pause_of(l, rlk_now_us()));
+    if (bell == RLK_DEAF && !q->deaf) { /* the pause was one for those who are rung for */
+        q->deaf = true;
+        until_us = least(until_us, rlk_now_us() + pause_of(q, rlk_now_us()));
     }
     if ((bell == RLK_DEAF || bell == RLK_INTERRUPTED) &&
-        !rlk_wait_until(&l->a->db->waiting, until_us))
+        !rlk_wait_until(&q->a->db->waiting, until_us))
         return ROWLOCK_CANCELLED;
-    if (l->ahead == 0 || l->claim->unfair)
+    if (q->ahead == 0 || q->claim->unfair)
         return ROWLOCK_OK;
-    l->keep_us = 0;
+    q->keep_us = 0;
     return ROWLOCK_BUSY;
 }
 
-/* ---- the line */
+/* ---- the queue */
 
 /* Whoever has just taken a ticket looks at once: what was released before it was there rang for
  * nobody. */
-static int stand(struct line *l)
+static int stand(struct queuing *q)
 {
-    struct rlk_acquiring *a = l->a;
+    struct rlk_acquiring *a = q->a;
     int result = ROWLOCK_OK;
-    if (l->lock && l->lock != a->locks[a->which])
-        leave_line(l);
-    if (!l->lock || rlk_now_us() >= l->keep_us) {
-        if (!l->lock)
-            l->check_us = 0;
-        l->lock = a->locks[a->which];
-        a->db->standing = &l->lock->ticket;
-        l->claim = &a->claims[a->which];
-        if ((result = take_ticket(l)) == ROWLOCK_OK)
-            result = look_for_cycle(l);
+    if (q->lock && q->lock != a->locks[a->which])
+        leave_queue(q);
+    if (!q->lock || rlk_now_us() >= q->keep_us) {
+        if (!q->lock)
+            q->check_us = 0;
+        q->lock = a->locks[a->which];
+        a->db->standing = &q->lock->ticket;
+        q->claim = &a->claims[a->which];
+        if ((result = take_ticket(q)) == ROWLOCK_OK)
+            result = look_for_cycle(q);
     }
-    if (result != ROWLOCK_OK || l->look) {
-        l->look = false;
+    if (result != ROWLOCK_OK || q->look) {
+        q->look = false;
         return result;
     }
-    return pause_in_line(l);
+    return pause_in_queue(q);
 }
 
 /* The end of the wait is a TIMEOUT only if the server is there to say so. */
@@ -269,28 +269,28 @@ static bool is_over(const struct rlk_acquiring *a)
     return rlk_now_us() >= a->until_us && a->db->up;
 }
 
-int rlk_wait_in_line(struct rlk_acquiring *a)
+int rlk_wait_in_queue(struct rlk_acquiring *a)
 {
-    struct line l = {.a = a, .lease_us = a->options.ticket_ms * 1000, .since_us = rlk_now_us()};
+    struct queuing q = {.a = a, .lease_us = a->options.ticket_ms * 1000, .since_us = rlk_now_us()};
     int result = ROWLOCK_BUSY;
     bool tried = false;
     while (result == ROWLOCK_BUSY) {
         if (is_over(a))
             result = ROWLOCK_TIMEOUT;
-        else if ((tried = (result = stand(&l)) == ROWLOCK_OK))
+        else if ((tried = (result = stand(&q)) == ROWLOCK_OK))
             result = rlk_try(a);
         if (result == ROWLOCK_BUSY && tried && rlk_now_us() >= a->until_us)
             result = ROWLOCK_TIMEOUT; /* it was there to say BUSY, even if it is gone again */
         const struct rlk_grant *grant = &a->grants[a->which];
         if (result == ROWLOCK_BUSY && tried && grant->outcome == RLK_HELD && !grant->behind) {
-            bool look = l.look; /* this was one */
-            note_ahead(&l, 0);
-            l.look = look;
+            bool look = q.look; /* this was one */
+            note_ahead(&q, 0);
+            q.look = look;
         }
     }
-    bool cut_off = !a->db->up && !l.interrupted; /* the ticket is given back later */
-    if (l.lock && result != ROWLOCK_OK && !cut_off)
-        leave_line(&l);
+    bool cut_off = !a->db->up && !q.interrupted; /* the ticket is given back later */
+    if (q.lock && result != ROWLOCK_OK && !cut_off)
+        leave_queue(&q);
     a->db->standing = NULL;
     return result;
 }
