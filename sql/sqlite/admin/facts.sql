@@ -1,7 +1,20 @@
 -- What rowlock_check() wants to know.
 --
--- columns: server, now, journal_mode, synchronous (0 off, 1 normal, 2 full, 3 extra), query_only
+-- columns: server, now, engine, crash_safe, durability, durable, collation of rowlock_locks.name,
+-- read_only
+--
+-- FULL leaves one gap where the journal is DELETE: a power failure may undo the deletion of a
+-- journal, which then takes the last commit back. EXTRA closes it.
 
 /* rowlock:facts */
-SELECT 'SQLite ' || sqlite_version(), {clock}, (SELECT journal_mode FROM pragma_journal_mode),
-       (SELECT synchronous FROM pragma_synchronous), (SELECT query_only FROM pragma_query_only)
+SELECT 'SQLite ' || sqlite_version(), {clock},
+       'journal_mode ' || journal, journal NOT IN ('off', 'memory'),
+       'synchronous ' || CASE level WHEN 0 THEN 'off' WHEN 1 THEN 'normal' WHEN 2 THEN 'full'
+                                    ELSE 'extra' END,
+       journal NOT IN ('off', 'memory') AND level >= CASE journal WHEN 'delete' THEN 3 ELSE 2 END,
+       coalesce((SELECT k.coll FROM pragma_index_list({prefix} || 'locks', {schema}) AS i
+                   JOIN pragma_index_xinfo(i.name, {schema}) AS k
+                  WHERE i.origin = 'pk' AND k.name = 'name'), 'unknown'),
+       query_only
+  FROM (SELECT journal_mode AS journal FROM pragma_journal_mode),
+       (SELECT synchronous AS level FROM pragma_synchronous), pragma_query_only

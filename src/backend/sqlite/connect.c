@@ -23,14 +23,6 @@ static bool has_folder(const char *path)
     return stat(folder, &unused) == 0;
 }
 
-static enum rlk_class class_of_errno(int why)
-{
-    return why == EACCES || why == EPERM    ? RLK_DENIED
-           : why == EMFILE || why == ENFILE ? RLK_UNSENT
-           : why == EROFS                   ? RLK_READONLY
-                                            : RLK_INVALID;
-}
-
 /* SQLite says no more than "unable to open database file". */
 static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call)
 {
@@ -45,7 +37,10 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
         snprintf(text, sizeof text, "cannot open %.400s%s%s", conn->path, why ? ": " : "",
                  why ? strerror(why) : "");
     rlk_diag_set(call, native, NULL, text);
-    return class_of_errno(why);
+    return why == EACCES || why == EPERM    ? RLK_DENIED
+           : why == EMFILE || why == ENFILE ? RLK_UNSENT
+           : why == EROFS                   ? RLK_READONLY
+                                            : RLK_INVALID;
 }
 
 /* SQLite would open a device or a pipe too, and say "disk I/O error" later. A new file is for its

@@ -37,28 +37,6 @@ enum rlk_class lite_install(void *state, struct rlk_call *call)
 
 /* ---- facts */
 
-/* FULL leaves one gap: a power failure may undo the deletion of a rollback journal, which then
- * takes the last commit back. EXTRA closes it. */
-static void describe_durability(const char *journal, int64_t level, struct rlk_facts *out)
-{
-    static const char *const words[] = {"off", "normal", "full", "extra"};
-    out->crash_safe = strcmp(journal, "off") != 0 && strcmp(journal, "memory") != 0;
-    out->durable = level >= (strcmp(journal, "delete") == 0 ? 3 : 2) && out->crash_safe;
-    snprintf(out->engine, sizeof out->engine, "journal_mode %s", journal);
-    snprintf(out->durability, sizeof out->durability, "synchronous %s", words[level & 3]);
-}
-
-static void describe_names(struct connection *conn, struct rlk_facts *out)
-{
-    char table[64];
-    const char *collation = NULL;
-    snprintf(table, sizeof table, "%slocks", conn->texts->prefix);
-    sqlite3_table_column_metadata(conn->db, conn->texts->schema, table, "name", NULL, &collation,
-                                  NULL, NULL, NULL);
-    snprintf(out->collation, sizeof out->collation, "%s", collation ? collation : "unknown");
-    out->bytewise = strcasecmp(out->collation, "BINARY") == 0;
-}
-
 /* Users who are not in the file's group and may come through its folder. In a folder with the
  * sticky bit only the owner can replace a file. */
 static void describe_access(struct connection *conn, struct rlk_facts *out)
@@ -82,31 +60,39 @@ static void describe_access(struct connection *conn, struct rlk_facts *out)
 
 static int read_facts(void *context, const rowlock_value *cells, size_t count)
 {
-    enum { SERVER, NOW, JOURNAL, SYNCHRONOUS, QUERY_ONLY };
+    enum { SERVER, NOW, ENGINE, CRASH_SAFE, DURABILITY, DURABLE, COLLATION, READ_ONLY };
     struct rlk_facts *out = context;
-    if (!rlk_cells_fit("tmtmb", cells, count))
+    if (!rlk_cells_fit("tmtbtbtb", cells, count))
         return -1;
     snprintf(out->server, sizeof out->server, "%s", cells[SERVER].text);
     out->now_us = cells[NOW].number;
-    describe_durability(cells[JOURNAL].text, cells[SYNCHRONOUS].number, out);
-    out->read_only = cells[QUERY_ONLY].number != 0;
+    snprintf(out->engine, sizeof out->engine, "%s", cells[ENGINE].text);
+    out->crash_safe = cells[CRASH_SAFE].number != 0;
+    snprintf(out->durability, sizeof out->durability, "%s", cells[DURABILITY].text);
+    out->durable = cells[DURABLE].number != 0;
+    snprintf(out->collation, sizeof out->collation, "%s", cells[COLLATION].text);
+    out->bytewise = strcasecmp(out->collation, "BINARY") == 0;
+    out->read_only = cells[READ_ONLY].number != 0;
     return 0;
 }
 
 enum rlk_class lite_facts(void *state, struct rlk_call *call, struct rlk_facts *out)
 {
     struct connection *conn = state;
-    struct rlk_query query = {.step = RLK_STEP_FACTS, .each = read_facts, .context = out};
+    rowlock_value values[RLK_MARKERS];
+    struct rlk_query query = {.step = RLK_STEP_FACTS,
+                              .values = values,
+                              .count = conn->texts->order[RLK_STEP_FACTS].count,
+                              .each = read_facts,
+                              .context = out};
+    rlk_arrange(conn->texts, RLK_STEP_FACTS, NULL, values);
     enum rlk_class class = lite_query(conn, call, &query);
     if (class != RLK_DONE)
         return class;
-    describe_names(conn, out);
     describe_access(conn, out);
     out->read_only = out->read_only || sqlite3_db_readonly(conn->db, "main") == 1;
-    out->may_lock = true; /* for who may write the file */
+    out->may_lock = out->any_isolation = out->replication_known = true;
     snprintf(out->isolation, sizeof out->isolation, "serializable");
-    out->any_isolation = true;
-    out->replication_known = true;
     snprintf(out->replication, sizeof out->replication, "none");
     return RLK_DONE;
 }
