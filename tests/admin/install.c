@@ -11,13 +11,6 @@
 
 enum { TTL_MS = 30000, PROCESSES = 10 };
 
-static int ignore_grant(void *context, const rowlock_grant *grant)
-{
-    (void)context;
-    (void)grant;
-    return 0;
-}
-
 static void again_and_again(const struct contract *c)
 {
     char *url = fresh_tables(c, "again_");
@@ -112,8 +105,7 @@ static void missing(const struct contract *c)
     lock = must_lock(db, "dropped");
     drop_tables(c, "missing_", NULL);
     speaks_of_install(db, try_lock(lock, TTL_MS), "acquire after they were dropped");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(other);
+    close_locks(lock, other);
     rowlock_db_close(db);
     free(url);
 }
@@ -220,12 +212,8 @@ static void prefixes_are_apart(const struct contract *c)
     is_result(two, try_lock(b, TTL_MS), ROWLOCK_OK, "and under another");
     is_result(three, try_lock(rival, TTL_MS), ROWLOCK_BUSY,
               "a prefix by option is the same as by URL");
-    rowlock_lock_close(a);
-    rowlock_lock_close(b);
-    rowlock_lock_close(rival);
-    rowlock_db_close(one);
-    rowlock_db_close(two);
-    rowlock_db_close(three);
+    close_locks(a, b, rival);
+    close_dbs(one, two, three);
     drop_tables(c, "here_", here);
     drop_tables(c, "There2_", there);
 }
@@ -258,10 +246,8 @@ static void other_schema(const struct contract *c)
     rowlock_lock *there = must_lock(db, "schemas"), *here = must_lock(plain, "schemas");
     is_result(db, try_lock(there, TTL_MS), ROWLOCK_OK, "a name is locked in that schema");
     is_result(plain, try_lock(here, TTL_MS), ROWLOCK_OK, "and in the usual one");
-    rowlock_lock_close(there);
-    rowlock_lock_close(here);
-    rowlock_db_close(db);
-    rowlock_db_close(plain);
+    close_locks(there, here);
+    close_dbs(db, plain);
     db_exec(c->raw, c->url, "DROP %s %s%s%s%s", kind, quote, SCHEMA, quote,
             is_mysql(c) ? "" : " CASCADE");
 }

@@ -101,10 +101,8 @@ static void copied(const struct contract *c)
     tap_is_int(rows_of(c, "copied"), 1, "the original's stands");
     for (int i = 0; i < 2; i++)
         rowlock_lock_close(both[i]);
-    rowlock_lock_close(there);
-    rowlock_lock_close(here);
-    rowlock_db_close(copy);
-    rowlock_db_close(db);
+    close_locks(there, here);
+    close_dbs(copy, db);
     raw_run(c->raw, session, "DROP DATABASE rowlock_copy");
     c->raw->close(session);
 }

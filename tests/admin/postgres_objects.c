@@ -151,8 +151,7 @@ static void renamed(const struct contract *c)
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM obj_live.rowlock_locks"), 0,
                "is not one in the other");
     rowlock_lock_close(lock);
-    rowlock_db_close(old);
-    rowlock_db_close(live);
+    close_dbs(old, live);
     db_exec(c->raw, c->url, "DROP SCHEMA obj_live, obj_old CASCADE");
 }
 

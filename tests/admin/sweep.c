@@ -227,10 +227,7 @@ static void folds(const struct contract *c, rowlock_db *db)
     tap_ok(rowlock_lock_token(fresh) > highest, "starts above the floor");
     is_result(db, try_lock(idle, 30000), ROWLOCK_OK, "the forgotten name");
     tap_ok(rowlock_lock_token(idle) > highest, "repeats no token");
-    rowlock_lock_close(idle);
-    rowlock_lock_close(held);
-    rowlock_lock_close(fresh);
-    rowlock_lock_close(late);
+    close_locks(idle, held, fresh, late);
 }
 
 /* More counters than one batch, and a floor that never sinks. */

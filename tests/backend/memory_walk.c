@@ -172,13 +172,6 @@ static int call_acquire_all(struct walk *w)
     return rowlock_acquire_all(locks, 2, &how, NULL);
 }
 
-static int ignore_waiter(void *context, const rowlock_waiter *waiter)
-{
-    (void)context;
-    (void)waiter;
-    return 0;
-}
-
 static int call_list_waiters(struct walk *w)
 {
     return rowlock_list_waiters(w->db, NULL, ignore_waiter, NULL);

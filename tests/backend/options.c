@@ -147,8 +147,7 @@ static int use_in_child(void *argument)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_error(i->db, &err);
     wrong += err.code != ROWLOCK_EMISUSE || !strstr(err.text, "forked this one");
-    rowlock_lock_close(i->held);
-    rowlock_lock_close(i->idle);
+    close_locks(i->held, i->idle);
     rowlock_db_close(i->db);
     /* What SQLite keeps for the parent stays allocated here; that is no leak to be reported. */
     char leave[20];
@@ -174,7 +173,6 @@ void contract_fork(const struct contract *c)
     is_result(i.db, rowlock_renew(i.held, 0), ROWLOCK_OK, "the parent's connection still works");
     is_result(i.db, try_lock(i.idle, TTL_MS), ROWLOCK_OK, "for everything");
     is_result(i.db, rowlock_release(i.held), ROWLOCK_OK, "and its lock is still its own");
-    rowlock_lock_close(i.held);
-    rowlock_lock_close(i.idle);
+    close_locks(i.held, i.idle);
     rowlock_db_close(i.db);
 }

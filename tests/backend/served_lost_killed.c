@@ -271,8 +271,7 @@ static void clean_up(struct kill *k)
         loss_is(l, loss_token(l), k->token + 1, "the token is bumped once");
     rowlock_lock_forget(k->lock);
     rowlock_lock_close(k->lock);
-    rowlock_db_close(k->db);
-    rowlock_db_close(k->holders);
+    close_dbs(k->db, k->holders);
     if (k->session)
         l->raw->close(k->session);
     loss_is(l, loss_rows(l), 0, "nothing is left behind");

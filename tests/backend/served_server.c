@@ -128,11 +128,8 @@ static void test_crash(void)
     tap_is_int(rowlock_release(held), ROWLOCK_OK, "what was held is released");
     tap_is_int(try_lock(held, TTL_MS), ROWLOCK_OK, "and granted anew");
     tap_ok(rowlock_lock_token(held) > token, "with a higher token");
-    rowlock_lock_close(held);
-    rowlock_lock_close(free_one);
-    rowlock_lock_close(quiet_one);
-    rowlock_db_close(db);
-    rowlock_db_close(quiet);
+    close_locks(held, free_one, quiet_one);
+    close_dbs(db, quiet);
     tap_is_int(table_count(), 0, "nothing is left behind");
 }
 
@@ -324,10 +321,8 @@ static void test_freeze(void)
                db_int(raw, url, "SELECT token FROM rowlock_tokens WHERE name = 'wanted'"),
                "with the newest token there is");
     tap_is_int(rowlock_release(held) | rowlock_release(wanted), ROWLOCK_OK, "both are released");
-    rowlock_lock_close(held);
-    rowlock_lock_close(wanted);
-    rowlock_db_close(db);
-    rowlock_db_close(other);
+    close_locks(held, wanted);
+    close_dbs(db, other);
     tap_is_int(table_count(), 0, "nothing is left behind");
 }
 

@@ -154,13 +154,6 @@ static void traps(void)
     trap("ALTER TABLE rowlock_tokens ADD COLUMN more INTEGER AS (token + 1)", "a column");
 }
 
-static int note_nothing(void *context, const rowlock_grant *grant)
-{
-    (void)context;
-    (void)grant;
-    return 0;
-}
-
 static void endless_view(void)
 {
     char *url = file_url("endless.db");
@@ -174,7 +167,7 @@ static void endless_view(void)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = 300;
     rowlock_db *db = must_open_with(url, &options);
-    tap_ok(rowlock_list(db, NULL, note_nothing, NULL) < 0, "a view that never ends is ended: %s",
+    tap_ok(rowlock_list(db, NULL, ignore_grant, NULL) < 0, "a view that never ends is ended: %s",
            why(db));
     rowlock_lock *lock = must_lock(db, "x");
     tap_ok(try_lock(lock, TTL_MS) < 0, "also for a try: %s", why(db));
@@ -192,12 +185,11 @@ static void spoiled_grant(rowlock_db *db, const char *url, const char *column, c
     rowlock_lock *holder = must_lock(db, "x"), *other = must_lock(db, "x");
     is_result(db, try_lock(holder, TTL_MS), ROWLOCK_OK, "a lock is held");
     db_exec(&raw_sqlite, url, "UPDATE rowlock_locks SET %s = %s", column, value);
-    is_result(db, rowlock_list(db, NULL, note_nothing, NULL), ROWLOCK_ESCHEMA,
+    is_result(db, rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_ESCHEMA,
               "%s = %s: no list believes it", column, value);
     if (value[0] != '-')
         is_result(db, try_lock(other, TTL_MS), ROWLOCK_ESCHEMA, "nor does a try");
-    rowlock_lock_close(holder);
-    rowlock_lock_close(other);
+    close_locks(holder, other);
 }
 
 static void spoiled_lease(rowlock_db *db, const char *url)
@@ -364,8 +356,7 @@ static void application_is_reading(const struct contract *c, sqlite3 *conn)
     sqlite3_set_authorizer(conn, NULL, NULL);
     is_result(db, try_lock(other, TTL_MS), ROWLOCK_OK, "until it allows it");
     tap_ok(sqlite3_get_autocommit(conn), "no transaction stays open");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(other);
+    close_locks(lock, other);
     rowlock_db_close(db);
     tap_ok(sqlite3_next_stmt(conn, NULL) == NULL, "closing leaves no statement behind");
 }

@@ -9,13 +9,6 @@
 
 #include <string.h>
 
-static int ignore_grant(void *context, const rowlock_grant *grant)
-{
-    (void)context;
-    (void)grant;
-    return 0;
-}
-
 static int do_acquire(rowlock_db *db, rowlock_lock *lock)
 {
     (void)db;
@@ -62,13 +55,6 @@ static int do_break(rowlock_db *db, rowlock_lock *lock)
 {
     (void)lock;
     return rowlock_break(db, "nightly", 7, NULL);
-}
-
-static int ignore_waiter(void *context, const rowlock_waiter *waiter)
-{
-    (void)context;
-    (void)waiter;
-    return 0;
 }
 
 static int do_waiters(rowlock_db *db, rowlock_lock *lock)
@@ -188,8 +174,7 @@ static rowlock_db *prepare(size_t call, rowlock_lock **lock)
 
 static void finish(rowlock_db *db, rowlock_lock *lock)
 {
-    rowlock_lock_close(other);
-    rowlock_lock_close(lock);
+    close_locks(other, lock);
     rowlock_db_close(db);
 }
 

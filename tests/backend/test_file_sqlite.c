@@ -214,8 +214,7 @@ static int on_full_disk(void *argument)
     int now = rowlock_lock_token(lock) > 0 ? rowlock_release(lock) : try_lock(lock, TTL_MS);
     if (now != ROWLOCK_OK)
         return 5;
-    rowlock_lock_close(lock);
-    rowlock_lock_close(held);
+    close_locks(lock, held);
     rowlock_db_close(db);
     return db_int(&raw_sqlite, url, "SELECT count(*) FROM rowlock_locks") == 0 ? FINE : 6;
 }

@@ -37,11 +37,8 @@ static struct pair pair_open(const char *name)
 
 static void pair_close(struct pair *p)
 {
-    rowlock_lock_close(p->lock);
-    rowlock_lock_close(p->wanted);
-    rowlock_db_close(p->tx);
-    rowlock_db_close(p->own);
-    rowlock_db_close(p->rival);
+    close_locks(p->lock, p->wanted);
+    close_dbs(p->tx, p->own, p->rival);
     raw_mysql.close(p->session);
 }
 

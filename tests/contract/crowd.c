@@ -4,6 +4,7 @@
  */
 #include "crowd.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -45,6 +46,24 @@ void guest_close(struct guest *g)
 {
     rowlock_lock_close(g->lock);
     rowlock_db_close(g->db);
+}
+
+void guests_open(const struct contract *c, const char *name, int permits, ...)
+{
+    va_list guests;
+    va_start(guests, permits);
+    for (struct guest *g; (g = va_arg(guests, struct guest *));)
+        guest_open(g, c, name, permits);
+    va_end(guests);
+}
+
+void guests_close(struct guest *first, ...)
+{
+    va_list guests;
+    va_start(guests, first);
+    for (struct guest *g = first; g; g = va_arg(guests, struct guest *))
+        guest_close(g);
+    va_end(guests);
 }
 
 int guest_try(struct guest *g)

@@ -30,6 +30,10 @@ void guest_open_as(struct guest *g, const struct contract *c, const char *url, c
                    const char *name, int permits);
 void guest_adopt(struct guest *g, const struct contract *c, void *session, const char *name);
 void guest_close(struct guest *g); /* releases what he holds */
+/* Several, NULL after the last. */
+void guests_open(const struct contract *c, const char *name, int permits, ...)
+    __attribute__((sentinel));
+void guests_close(struct guest *first, ...) __attribute__((sentinel));
 
 int guest_try(struct guest *g);
 /* Begin to wait. guest_queue: and come back when he stands in line, which must come to pass. */

@@ -60,8 +60,7 @@ struct scene scene_open(const struct contract *c, const char *isolation, const c
 
 void scene_close(struct scene *s)
 {
-    rowlock_lock_close(s->lock);
-    rowlock_lock_close(s->wanted);
+    close_locks(s->lock, s->wanted);
     rowlock_db_close(s->tx);
     if (s->own != s->tx)
         rowlock_db_close(s->own);

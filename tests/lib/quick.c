@@ -80,6 +80,32 @@ int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms)
     return rowlock_acquire(lock, &options);
 }
 
+void close_each_lock(rowlock_lock *const *locks, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        rowlock_lock_close(locks[i]);
+}
+
+void close_each_db(rowlock_db *const *dbs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        rowlock_db_close(dbs[i]);
+}
+
+int ignore_grant(void *context, const rowlock_grant *grant)
+{
+    (void)context;
+    (void)grant;
+    return 0;
+}
+
+int ignore_waiter(void *context, const rowlock_waiter *waiter)
+{
+    (void)context;
+    (void)waiter;
+    return 0;
+}
+
 int try_lock(rowlock_lock *lock, int64_t ttl_ms)
 {
     return wait_lock(lock, ttl_ms, 0);

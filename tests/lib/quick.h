@@ -21,6 +21,20 @@ rowlock_lock *must_lock(rowlock_db *db, const char *name);
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token);
 void must_install(const char *url);
 
+/* Close several, the first of them first; NULL is passed over. */
+#define close_locks(...)                                  \
+    close_each_lock((rowlock_lock *const[]){__VA_ARGS__}, \
+                    sizeof((rowlock_lock *const[]){__VA_ARGS__}) / sizeof(rowlock_lock *))
+#define close_dbs(...)                                \
+    close_each_db((rowlock_db *const[]){__VA_ARGS__}, \
+                  sizeof((rowlock_db *const[]){__VA_ARGS__}) / sizeof(rowlock_db *))
+void close_each_lock(rowlock_lock *const *locks, size_t count);
+void close_each_db(rowlock_db *const *dbs, size_t count);
+
+/* For rowlock_list() and rowlock_list_waiters(). */
+int ignore_grant(void *context, const rowlock_grant *grant);
+int ignore_waiter(void *context, const rowlock_waiter *waiter);
+
 /* Try once with this lease; wait up to wait_ms with this lease. */
 int try_lock(rowlock_lock *lock, int64_t ttl_ms);
 int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms);

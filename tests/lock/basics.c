@@ -81,10 +81,8 @@ static void busy_tells_the_holder(const struct contract *c)
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the other gets the lock");
     is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
               "who got the lock meets no holder");
-    rowlock_lock_close(held);
-    rowlock_lock_close(wanted);
-    rowlock_db_close(one);
-    rowlock_db_close(two);
+    close_locks(held, wanted);
+    close_dbs(one, two);
 }
 
 static void two_handles_are_rivals(const struct contract *c)
@@ -134,8 +132,7 @@ static void default_options(const struct contract *c)
     is_result(db, rowlock_renew(lock, 60000), ROWLOCK_OK, "renew for a minute");
     tap_ok(rowlock_remaining_ms(lock) > 30000, "a renewal may make the lease longer");
     rowlock_db_close(db);
-    rowlock_lock_close(lock);
-    rowlock_lock_close(NULL);
+    close_locks(lock, NULL);
     rowlock_db_close(NULL);
     tap_ok(true, "closing NULL is harmless");
 }

@@ -12,13 +12,6 @@
 
 enum { TTL_MS = 30000, SHORT_TTL_MS = 100 };
 
-static int ignore_grant(void *context, const rowlock_grant *grant)
-{
-    (void)context;
-    (void)grant;
-    return 0;
-}
-
 static void use_every_step(rowlock_db *db, rowlock_lock *lock)
 {
     int64_t number = 0, token = rowlock_lock_token(lock);
@@ -82,10 +75,8 @@ static void round_trips(const struct contract *c, struct faultproxy *proxy, cons
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "a release that is LOST");
     int trips = faultproxy_round_trips(proxy);
     tap_ok(trips == 1 || (is_mysql(c) && trips == 2), "takes one, on MariaDB two");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(rival);
-    rowlock_db_close(db);
-    rowlock_db_close(other);
+    close_locks(lock, rival);
+    close_dbs(db, other);
 }
 
 /* Pitfall 42: a grant whose answer was lost is found again, and is one grant. */
@@ -174,10 +165,8 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
                "the token row was not locked for that");
     db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'busy again'");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "and no longer");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(rival);
-    rowlock_db_close(db);
-    rowlock_db_close(other);
+    close_locks(lock, rival);
+    close_dbs(db, other);
 }
 
 /* A status variable may be told a little late: what counts is what it says when it has come to rest. */
@@ -220,10 +209,8 @@ static void busy_try_writes_nothing(const struct contract *c)
     tap_is_int(busy, TRIES * moments, "tries for a held lock are BUSY");
     tap_is_int(least, 0, "and write nothing");
     c->raw->close(session);
-    rowlock_lock_close(lock);
-    rowlock_lock_close(rival);
-    rowlock_db_close(db);
-    rowlock_db_close(other);
+    close_locks(lock, rival);
+    close_dbs(db, other);
 }
 
 void contract_costs(const struct contract *c)

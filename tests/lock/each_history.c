@@ -188,8 +188,7 @@ static int live(void *argument)
         take_turn(p);
     for (int i = 0; i < HISTORY_NAMES; i++)
         rowlock_lock_close(p->locks[i]);
-    rowlock_db_close(p->db);
-    rowlock_db_close(p->tx);
+    close_dbs(p->db, p->tx);
     p->life->raw->close(p->session);
     close(p->file);
     return 0;

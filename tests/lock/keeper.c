@@ -132,10 +132,8 @@ static void stays_ours(const struct contract *c)
     sleep_ms(lease_ms());
     tap_is_int(rows_of(c, "kept"), 0, "and does not rise again");
     is_result(rival, try_lock(wanted, lease_ms()), ROWLOCK_OK, "others can have it");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(wanted);
-    rowlock_db_close(db);
-    rowlock_db_close(rival);
+    close_locks(lock, wanted);
+    close_dbs(db, rival);
     rowlock_keeper_close(keeper);
 }
 
@@ -237,8 +235,7 @@ static void broken(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "its release says LOST");
     is_result(db, keep(lock, keeper), ROWLOCK_OK, "and it can be acquired again");
     rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    rowlock_db_close(other);
+    close_dbs(db, other);
     rowlock_keeper_close(keeper);
 }
 
@@ -328,8 +325,7 @@ static void silent_network(const struct contract *c)
     int64_t renewals = grant_of(db, "spoken").renewals;
     tap_ok(renewed_beyond(db, "spoken", renewals), "the network is back, and the keeper");
     tap_is_int(rows_of(c, "silent"), 0, "what was released stays released");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(other);
+    close_locks(lock, other);
     rowlock_db_close(db);
     rowlock_keeper_close(keeper);
     faultproxy_stop(proxy);
@@ -375,10 +371,8 @@ static void elsewhere(const struct contract *c)
     tap_is_int(rows_of(c, "elsewhere"), 0, "nothing was acquired");
     is_result(there, keep(right, keeper), ROWLOCK_OK, "such a lock it does keep");
     tap_ok(renewed_beyond(there, "elsewhere", 0), "in its own tables");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(right);
-    rowlock_db_close(db);
-    rowlock_db_close(there);
+    close_locks(lock, right);
+    close_dbs(db, there);
     rowlock_keeper_close(keeper);
     drop_tables(c, "elsewhere_", url);
 }

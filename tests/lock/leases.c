@@ -141,10 +141,8 @@ static void lost(const struct contract *c)
     is_result(two, rowlock_verify(new), ROWLOCK_OK, "the new holder has noticed nothing");
     is_result(two, rowlock_release(new), ROWLOCK_OK, "and releases");
     is_result(one, try_lock(old, TTL_MS), ROWLOCK_OK, "the old handle works again");
-    rowlock_lock_close(old);
-    rowlock_lock_close(new);
-    rowlock_db_close(one);
-    rowlock_db_close(two);
+    close_locks(old, new);
+    close_dbs(one, two);
 }
 
 static void never_revived(const struct contract *c)
@@ -183,10 +181,8 @@ static void attached(const struct contract *c)
     part = must_attach(two, "attached", "the job", token);
     is_result(two, rowlock_release(part), ROWLOCK_OK, "it can release");
     is_result(one, rowlock_verify(lock), ROWLOCK_LOST, "which the first handle finds out");
-    rowlock_lock_close(part);
-    rowlock_lock_close(lock);
-    rowlock_db_close(one);
-    rowlock_db_close(two);
+    close_locks(part, lock);
+    close_dbs(one, two);
 }
 
 /* Pitfall 44: owner and token, or nothing is changed. */
@@ -227,8 +223,7 @@ static void strangers(const struct contract *c)
     tap_is_int(after.token, before.token, "has its token");
     tap_is_str(after.owner, before.owner, "and its owner");
     rowlock_lock_close(lock);
-    rowlock_db_close(one);
-    rowlock_db_close(two);
+    close_dbs(one, two);
 }
 
 /* Pitfalls 14, 29 and 47: what waited is not counted into the lease. */

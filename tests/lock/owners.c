@@ -24,10 +24,8 @@ static void comes_back(const struct contract *c)
     is_result(before, rowlock_release(old), ROWLOCK_LOST, "nor release");
     is_result(after, rowlock_verify(new), ROWLOCK_OK, "the newer one holds it");
     is_result(after, rowlock_release(new), ROWLOCK_OK, "and releases it");
-    rowlock_lock_close(old);
-    rowlock_lock_close(new);
-    rowlock_db_close(before);
-    rowlock_db_close(after);
+    close_locks(old, new);
+    close_dbs(before, after);
 }
 
 static void close_releases_only_its_own(const struct contract *c)

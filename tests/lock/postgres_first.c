@@ -40,12 +40,8 @@ static void two_installations(const struct contract *c)
     is_result(db, try_lock(there, TTL_MS), ROWLOCK_OK, "but nobody in other tables");
     raw_run(c->raw, session, "ROLLBACK");
     is_result(same, try_lock(rival, TTL_MS), ROWLOCK_OK, "rolled back, it is free");
-    rowlock_lock_close(here);
-    rowlock_lock_close(there);
-    rowlock_lock_close(rival);
-    rowlock_db_close(tx);
-    rowlock_db_close(db);
-    rowlock_db_close(same);
+    close_locks(here, there, rival);
+    close_dbs(tx, db, same);
     c->raw->close(session);
     drop_tables(c, "first_", url);
 }

@@ -73,8 +73,7 @@ static void together(const struct contract *c)
     guest_tries(&counter, ROWLOCK_OK, "now it can be counted");
     guest_tries(&readers[0], ROWLOCK_MISMATCH, "but not shared");
     close_all(readers, READERS);
-    guest_close(&writer);
-    guest_close(&counter);
+    guests_close(&writer, &counter, NULL);
 }
 
 static void writer_not_starved(const struct contract *c)
@@ -158,8 +157,7 @@ static void downgraded(const struct contract *c, int permits)
 {
     struct guest holder, waiting, writer, other;
     guest_open(&holder, c, "downgraded", 0);
-    guest_open(&waiting, c, "downgraded", permits);
-    guest_open(&other, c, "downgraded", permits);
+    guests_open(c, "downgraded", permits, &waiting, &other, NULL);
     guest_open(&writer, c, "downgraded", 0);
     is_result(holder.db, rowlock_downgrade(holder.lock, permits), ROWLOCK_EMISUSE,
               "what is not held is not downgraded");
@@ -184,9 +182,7 @@ static void downgraded(const struct contract *c, int permits)
     tap_is_int(rows_of(c, "downgraded"), 3, "there are three of them");
     guest_releases(&holder, ROWLOCK_OK, "and released");
     guest_tries(&holder, ROWLOCK_BUSY, "which does not make it exclusive again");
-    guest_close(&holder);
-    guest_close(&waiting);
-    guest_close(&other);
+    guests_close(&holder, &waiting, &other, NULL);
     guest_tries(&writer, ROWLOCK_OK, "when all are gone the writer comes in");
     guest_close(&writer);
 }
@@ -194,8 +190,7 @@ static void downgraded(const struct contract *c, int permits)
 static void downgraded_too_late(const struct contract *c)
 {
     struct guest holder, other;
-    guest_open(&holder, c, "late down", 0);
-    guest_open(&other, c, "late down", 0);
+    guests_open(c, "late down", 0, &holder, &other, NULL);
     holder.how.ttl_ms = SHORT_MS;
     guest_tries(&holder, ROWLOCK_OK, "a lock is held for a moment");
     let_expire();
@@ -205,8 +200,7 @@ static void downgraded_too_late(const struct contract *c)
     is_result(other.db, rowlock_verify(other.lock), ROWLOCK_OK, "it is the other's");
     guest_releases(&holder, ROWLOCK_LOST, "the handle lets go");
     guest_releases(&other, ROWLOCK_OK, "and the other releases");
-    guest_close(&holder);
-    guest_close(&other);
+    guests_close(&holder, &other, NULL);
 }
 
 /* As everywhere: the owner decides who is the same. */
@@ -222,9 +216,7 @@ static void same_owner(const struct contract *c, int permits)
     is_result(one.db, rowlock_verify(one.lock), ROWLOCK_LOST, "takes over what he had");
     tap_is_int(rows_of(c, "same"), 2, "so that nobody counts twice");
     is_result(other.db, rowlock_verify(other.lock), ROWLOCK_OK, "others are left alone");
-    guest_close(&one);
-    guest_close(&two);
-    guest_close(&other);
+    guests_close(&one, &two, &other, NULL);
 }
 
 /* ---- leases */
@@ -334,8 +326,7 @@ static void kept_and_downgraded(const struct contract *c, int permits)
     tap_ok(grants[0].renewals >= before + 2, "it is still renewed");
     tap_is_int(rowlock_lock_state(holder.lock), ROWLOCK_STATE_HELD, "as its holder knows");
     guest_tries(&reader, ROWLOCK_OK, "and others come in");
-    guest_close(&holder);
-    guest_close(&reader);
+    guests_close(&holder, &reader, NULL);
     rowlock_keeper_close(keeper);
 }
 
@@ -404,8 +395,7 @@ static void attached(const struct contract *c, int permits)
                        rowlock_lock_token(readers[1].lock));
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "the other one, without a look before");
     tap_is_int(rows_of(c, "attached"), 0, "is gone too");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(wrong);
+    close_locks(lock, wrong);
     rowlock_db_close(db);
     close_all(readers, 2);
 }
@@ -423,8 +413,7 @@ static void set_scene(struct shared_scene *s, const struct contract *c, const ch
                       int permits)
 {
     db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'tx shared'");
-    guest_open(&s->holder, c, "tx shared", permits);
-    guest_open(&s->other, c, "tx shared", permits);
+    guests_open(c, "tx shared", permits, &s->holder, &s->other, NULL);
     guest_open(&s->writer, c, "tx shared", 0);
     s->session = c->raw->open(c->url);
     s->tx = adopt_with(c, s->session, NULL);
@@ -433,9 +422,7 @@ static void set_scene(struct shared_scene *s, const struct contract *c, const ch
 
 static void clear_scene(struct shared_scene *s)
 {
-    guest_close(&s->holder);
-    guest_close(&s->other);
-    guest_close(&s->writer);
+    guests_close(&s->holder, &s->other, &s->writer, NULL);
     rowlock_db_close(s->tx);
     s->begin.c->raw->close(s->session);
 }

@@ -92,11 +92,8 @@ static void stalled_grant(const struct contract *c, const char *url)
                 "expires, ttl) VALUES ('stalled', 0, 0, 'gone', %lld, 1, 1, 2, 1)",
                 (long long)token);
     }
-    rowlock_lock_close(stalled);
-    rowlock_lock_close(same);
-    rowlock_lock_close(other);
-    rowlock_db_close(slow);
-    rowlock_db_close(quick);
+    close_locks(stalled, same, other);
+    close_dbs(slow, quick);
 }
 
 static void lease_shorter_than_the_stall(const char *url)
@@ -245,10 +242,8 @@ static void locked_rows(const struct contract *c, const char *url)
     raw_run(c->raw, session, "ROLLBACK");
     is_result(two, rowlock_verify(other), ROWLOCK_OK, "the release was taken back");
     c->raw->close(session);
-    rowlock_lock_close(lock);
-    rowlock_lock_close(other);
-    rowlock_db_close(db);
-    rowlock_db_close(two);
+    close_locks(lock, other);
+    close_dbs(db, two);
 }
 
 /* ---- SQLite: one writer at a time, who may take a break */
@@ -300,11 +295,8 @@ static void paused_writer(const struct contract *c, const char *url)
     is_result(one, rowlock_release(held), ROWLOCK_OK, "the holder releases");
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the next grant");
     tap_ok(rowlock_lock_token(wanted) > token, "has a higher token");
-    rowlock_lock_close(held);
-    rowlock_lock_close(wanted);
-    rowlock_lock_close(free_one);
-    rowlock_db_close(one);
-    rowlock_db_close(two);
+    close_locks(held, wanted, free_one);
+    close_dbs(one, two);
 }
 
 void contract_stalls(const struct contract *c)

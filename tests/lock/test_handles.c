@@ -11,20 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int ignore(void *context, const rowlock_grant *grant)
-{
-    (void)context;
-    (void)grant;
-    return 0;
-}
-
-static int ignore_waiter(void *context, const rowlock_waiter *waiter)
-{
-    (void)context;
-    (void)waiter;
-    return 0;
-}
-
 /* Every call on these handles is EMISUSE, or tells of nothing. Returns the first that is not, or NULL. */
 static const char *all_misused(rowlock_db *db, rowlock_lock *lock)
 {
@@ -46,7 +32,7 @@ static const char *all_misused(rowlock_db *db, rowlock_lock *lock)
         return "install";
     if (rowlock_check(db, NULL, NULL, NULL) != ROWLOCK_EMISUSE)
         return "check";
-    if (rowlock_list(db, NULL, ignore, NULL) != ROWLOCK_EMISUSE)
+    if (rowlock_list(db, NULL, ignore_grant, NULL) != ROWLOCK_EMISUSE)
         return "list";
     if (rowlock_last_grant(db, "x", NULL, NULL) != ROWLOCK_EMISUSE)
         return "last_grant";
@@ -121,8 +107,7 @@ static void test_locks_in_any_order(void)
     script_reset();
     rowlock_db *db = script_open(NULL);
     rowlock_lock *one = must_lock(db, "1"), *two = must_lock(db, "2"), *three = must_lock(db, "3");
-    rowlock_lock_close(two);
-    rowlock_lock_close(three);
+    close_locks(two, three);
     two = must_lock(db, "2");
     rowlock_lock_close(one);
     tap_ok(db->locks == two && !two->next && !two->previous,

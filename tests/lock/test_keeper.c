@@ -248,8 +248,7 @@ static void test_together(void)
         tap_is_int(script_leases(beat), 3, "all are renewed in one statement");
         script_pass_ms(THIRD_MS);
     }
-    rowlock_lock_close(two);
-    rowlock_lock_close(three);
+    close_locks(two, three);
     end();
 }
 

@@ -56,9 +56,7 @@ static void higher_each_time(const struct contract *c)
     rowlock_lock_close(lock);
     rowlock_lock_close(other);
     rowlock_lock_close(again);
-    rowlock_db_close(one);
-    rowlock_db_close(two);
-    rowlock_db_close(three);
+    close_dbs(one, two, three);
 }
 
 /* Pitfall 59: whoever breaks a lock fences its holder out. */
@@ -89,10 +87,8 @@ static void broken(const struct contract *c)
     is_result(one, rowlock_release(lock), ROWLOCK_LOST, "the old holder's release says LOST");
     is_result(two, rowlock_break(two, "broken", 0, NULL), ROWLOCK_OK, "break whoever holds it");
     is_result(two, rowlock_verify(other), ROWLOCK_LOST, "even ourselves");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(other);
-    rowlock_db_close(one);
-    rowlock_db_close(two);
+    close_locks(lock, other);
+    close_dbs(one, two);
 }
 
 /* A restored copy has its original's identity until it gets one of its own. */
@@ -114,10 +110,8 @@ static void new_identity(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases the lock");
     is_result(other, rowlock_check(other, NULL, NULL, NULL), ROWLOCK_OK, "the other looks again");
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_ESCHEMA, "and finds another installation");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(rival);
-    rowlock_db_close(db);
-    rowlock_db_close(other);
+    close_locks(lock, rival);
+    close_dbs(db, other);
     db_exec(c->raw, c->url, "DROP TABLE ident_before");
     drop_tables(c, "ident_", url);
 }

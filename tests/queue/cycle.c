@@ -125,10 +125,7 @@ static void no_circle(const struct contract *c)
     guest_gets(&second, "for one");
     guest_releases(&own, ROWLOCK_OK, "after");
     guest_gets(&third, "the other");
-    guest_close(&holder);
-    guest_close(&own);
-    guest_close(&second);
-    guest_close(&third);
+    guests_close(&holder, &own, &second, &third, NULL);
 }
 
 /* Leases end: who waits for somebody dead is in no circle. */

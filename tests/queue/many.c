@@ -145,8 +145,7 @@ static void expired_ones(const struct contract *c)
     is_result(gone.db, rowlock_renew(gone.lock, 0), ROWLOCK_LOST, "the one");
     is_result(reader.db, rowlock_renew(reader.lock, 0), ROWLOCK_LOST, "and the other");
     tap_ok(rowlock_lock_token(b.locks[0]) > rowlock_lock_token(gone.lock), "with a higher token");
-    guest_close(&gone);
-    guest_close(&reader);
+    guests_close(&gone, &reader, NULL);
     bunch_close(&b);
 }
 
@@ -228,9 +227,7 @@ static void waits_without_holding(const struct contract *c)
     is_result(b.db, helper_join(thread), ROWLOCK_OK, "then he gets all");
     tap_is_int(held_by(&b), COUNT, "all of them");
     tap_is_int(tickets_of_all(c), 0, "and stands in no line");
-    guest_close(&first);
-    guest_close(&second);
-    guest_close(&third);
+    guests_close(&first, &second, &third, NULL);
     bunch_close(&b);
 }
 
@@ -281,8 +278,7 @@ static int take_both(void *argument)
         o->wrong += rowlock_release(locks[i % 2]) != ROWLOCK_OK;
         o->wrong += rowlock_release(locks[1 - i % 2]) != ROWLOCK_OK;
     }
-    rowlock_lock_close(a);
-    rowlock_lock_close(z);
+    close_locks(a, z);
     rowlock_db_close(db);
     return granted;
 }
@@ -345,8 +341,7 @@ static void waits_quietly(const struct contract *c, struct faultproxy *proxy, co
     int for_many = faultproxy_round_trips(proxy);
     tap_ok(for_many <= 2 * for_one + 10, "takes hardly more round trips (%d for one, %d for many)",
            for_one, for_many);
-    guest_close(&holder);
-    guest_close(&one);
+    guests_close(&holder, &one, NULL);
     bunch_close(&b);
 }
 

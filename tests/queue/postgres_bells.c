@@ -62,9 +62,7 @@ static void applications_channels(const struct contract *c, bool its_own)
 static void our_channels(const struct contract *c)
 {
     struct guest holder, g, next;
-    guest_open(&holder, c, "own bell", 0);
-    guest_open(&g, c, "own bell", 0);
-    guest_open(&next, c, "own bell", 0);
+    guests_open(c, "own bell", 0, &holder, &g, &next, NULL);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "LISTEN nobody");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
@@ -85,9 +83,7 @@ static void our_channels(const struct contract *c)
     guest_releases(&g, ROWLOCK_OK, "who is");
     tap_is_int(heard(session, "nobody", &on_it), !c->pooled, "when it is his turn");
     guest_gets(&next, "and gets it, rung for or not");
-    guest_close(&holder);
-    guest_close(&g);
-    guest_close(&next);
+    guests_close(&holder, &g, &next, NULL);
     c->raw->close(session);
 }
 

@@ -150,8 +150,7 @@ static void nobody_overtakes_at_first(const struct contract *c)
 static void tickets_decide(const struct contract *c)
 {
     struct guest holder, one;
-    guest_open(&holder, c, "tickets", 0);
-    guest_open(&one, c, "tickets", 0);
+    guests_open(c, "tickets", 0, &holder, &one, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     leave_ticket(c, "tickets", 1, wall_clock_us() + 1500000);
     guest_queue(&one);
@@ -165,8 +164,7 @@ static void tickets_decide(const struct contract *c)
     is_result(one.db, rowlock_last_grant(one.db, "tickets", &token, &when), ROWLOCK_OK,
               "that grant");
     tap_ok(when >= dies, "came when the dead one's ticket was over, not before");
-    guest_close(&one);
-    guest_close(&holder);
+    guests_close(&one, &holder, NULL);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'tickets'");
 }
 
@@ -175,9 +173,7 @@ static void tickets_decide(const struct contract *c)
 static void nothing_left(const struct contract *c)
 {
     struct guest holder, g, behind;
-    guest_open(&holder, c, "left", 0);
-    guest_open(&g, c, "left", 0);
-    guest_open(&behind, c, "left", 0);
+    guests_open(c, "left", 0, &holder, &g, &behind, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     g.how.wait_ms = 300;
     is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "a wait is over");
@@ -195,9 +191,7 @@ static void nothing_left(const struct contract *c)
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
     guest_gets(&behind, "then it is the next one's");
     tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
-    guest_close(&g);
-    guest_close(&behind);
-    guest_close(&holder);
+    guests_close(&g, &behind, &holder, NULL);
 }
 
 /* In these tables nobody can take a ticket. */
@@ -240,8 +234,7 @@ static void uncontended(const struct contract *c)
     is_result(other.db, rowlock_acquire(other.lock, &other.how), ROWLOCK_ESERVER,
               "who must wait does");
     guest_releases(&g, ROWLOCK_OK, "release");
-    guest_close(&g);
-    guest_close(&other);
+    guests_close(&g, &other, NULL);
     drop_tables(c, "ticketless_", url);
     if (is_postgres(c))
         db_exec(c->raw, c->url, "DROP FUNCTION ticketless_no()");
@@ -291,8 +284,7 @@ static void waits_quietly(const struct contract *c, struct faultproxy *proxy, co
     is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "waiting behind %s", behind);
     int trips = faultproxy_round_trips(proxy);
     tap_ok(trips < 150, "asks seldom (%d round trips)", trips);
-    guest_close(&g);
-    guest_close(&holder);
+    guests_close(&g, &holder, NULL);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'quiet'");
 }
 
@@ -317,9 +309,7 @@ static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, 
     guest_waits(&second, "before the next one");
     guest_releases(&first, ROWLOCK_OK, "who");
     guest_gets(&second, "gets it then");
-    guest_close(&first);
-    guest_close(&second);
-    guest_close(&holder);
+    guests_close(&first, &second, &holder, NULL);
 }
 
 static void dies(const struct contract *c, struct faultproxy *proxy, const char *url)
@@ -327,8 +317,7 @@ static void dies(const struct contract *c, struct faultproxy *proxy, const char 
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     struct guest holder, first = {.c = c}, second;
     options.reconnect_ms = -1;
-    guest_open(&holder, c, "dead", 0);
-    guest_open(&second, c, "dead", 0);
+    guests_open(c, "dead", 0, &holder, &second, NULL);
     first.db = must_open_with(url, &options);
     first.lock = must_lock(first.db, "dead");
     first.how = second.how;
@@ -355,9 +344,7 @@ static void dies(const struct contract *c, struct faultproxy *proxy, const char 
     is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
     tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if nobody did before");
     faultproxy_accept(proxy);
-    guest_close(&first);
-    guest_close(&second);
-    guest_close(&holder);
+    guests_close(&first, &second, &holder, NULL);
 }
 
 /* ---- the table, listed and swept */
@@ -368,8 +355,7 @@ static void swept(const struct contract *c)
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     rowlock_sweep_options dry = ROWLOCK_SWEEP_OPTIONS_INIT;
     dry.dry_run = 1;
-    guest_open(&holder, c, "swept line", 0);
-    guest_open(&g, c, "swept line", 0);
+    guests_open(c, "swept line", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
     for (int i = 1; i <= 7; i++)
@@ -386,16 +372,14 @@ static void swept(const struct contract *c)
             LAST_TICKET + 8);
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
     guest_gets(&g, "which he gets");
-    guest_close(&g);
-    guest_close(&holder);
+    guests_close(&g, &holder, NULL);
 }
 
 /* Somebody sweeps it away, clock and all: he takes another. */
 static void ticket_removed(const struct contract *c)
 {
     struct guest holder, g;
-    guest_open(&holder, c, "robbed", 0);
-    guest_open(&g, c, "robbed", 0);
+    guests_open(c, "robbed", 0, &holder, &g, NULL);
     g.how.ticket_ms = 1000;
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
@@ -406,8 +390,7 @@ static void ticket_removed(const struct contract *c)
     tap_ok(ticket_of(&g) != 0, "a waiter whose ticket is gone takes another");
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
     guest_gets(&g, "which he gets");
-    guest_close(&g);
-    guest_close(&holder);
+    guests_close(&g, &holder, NULL);
 }
 
 static void what_is_listed(const struct contract *c)
@@ -443,8 +426,7 @@ static void what_is_listed(const struct contract *c)
     tap_ok(w->remaining_ms > 0 && w->remaining_ms <= 15000, "how long it lives, 15 s by default");
     tap_ok(w->since_us > 0 && w->waited_ms >= 0 && w->waited_ms < slow_ms(10000), "since when");
     is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "he leaves");
-    guest_close(&g);
-    guest_close(&holder);
+    guests_close(&g, &holder, NULL);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'listed line'");
 }
 
@@ -501,8 +483,7 @@ static void adopted(const struct contract *c)
     is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "the next wait is cancelled");
     g.how.wait_ms = 100;
     is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "and one times out");
-    guest_close(&g);
-    guest_close(&holder);
+    guests_close(&g, &holder, NULL);
     ask_any(c, session, c->settings, after, sizeof after);
     tap_is_str(after, before, "the connection is left as it was");
     tap_is_int(tickets_of(c, "adopted line"), 0, "and no ticket");
@@ -530,8 +511,7 @@ static void released_in_a_transaction(const struct contract *c, bool commits)
     else
         guest_releases(&holder, ROWLOCK_OK, "until it is released for good");
     guest_gets(&g, "then the next in line gets it");
-    guest_close(&g);
-    guest_close(&holder);
+    guests_close(&g, &holder, NULL);
     c->raw->close(session);
 }
 

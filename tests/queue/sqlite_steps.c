@@ -104,6 +104,5 @@ void contract_sqlite_steps(const struct contract *c)
         nth++;
     tap_ok(nth > 6 && nth < STEPS_MAX, "a waiter takes %d steps before he sleeps", nth - 1);
     metronome_stop(&m);
-    guest_close(&waiter);
-    guest_close(&holder);
+    guests_close(&waiter, &holder, NULL);
 }

@@ -93,13 +93,6 @@ static void two_at_once(const struct contract *c)
     }
 }
 
-static int ignore_grant(void *context, const rowlock_grant *grant)
-{
-    (void)context;
-    (void)grant;
-    return 0;
-}
-
 static bool stands(void *context)
 {
     return ticket_of(context) != 0;
@@ -110,8 +103,7 @@ static void belongs_to_it(const struct contract *c)
 {
     struct guest holder, g;
     int refused = 0;
-    guest_open(&holder, c, "busy handle", 0);
-    guest_open(&g, c, "busy handle", 0);
+    guests_open(c, "busy handle", 0, &holder, &g, NULL);
     rowlock_lock *other = must_lock(g.db, "another of it");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
@@ -141,15 +133,13 @@ static void belongs_to_it(const struct contract *c)
     is_result(g.db, rowlock_lock_holder(g.lock, &met), ROWLOCK_OK, "and it is known");
     tap_is_int(met.token, rowlock_lock_token(holder.lock), "by whom");
     rowlock_lock_close(other);
-    guest_close(&g);
-    guest_close(&holder);
+    guests_close(&g, &holder, NULL);
 }
 
 static void closed_meanwhile(const struct contract *c, bool lock_first)
 {
     struct guest holder, g;
-    guest_open(&holder, c, "closed loop", 0);
-    guest_open(&g, c, "closed loop", 0);
+    guests_open(c, "closed loop", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
     tap_ok(comes_true(stands, &g), "and stands in line");
@@ -171,8 +161,7 @@ static void options_are_copied(const struct contract *c)
     struct guest holder, g;
     rowlock_grant met = ROWLOCK_GRANT_INIT;
     char note[30] = "a note that is copied";
-    guest_open(&holder, c, "copied", 0);
-    guest_open(&g, c, "copied", 0);
+    guests_open(c, "copied", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     g.how.note = note;
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
@@ -184,8 +173,7 @@ static void options_are_copied(const struct contract *c)
     guest_tries(&holder, ROWLOCK_BUSY, "whom one meets");
     is_result(holder.db, rowlock_lock_holder(holder.lock, &met), ROWLOCK_OK, "has");
     tap_is_str(met.note, "a note that is copied", "the note that it was started with");
-    guest_close(&g);
-    guest_close(&holder);
+    guests_close(&g, &holder, NULL);
 }
 
 void contract_start(const struct contract *c)

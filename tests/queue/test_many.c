@@ -193,10 +193,7 @@ static void test_wrong_ones(void)
     tap_is_int(get_all(0), ROWLOCK_EMISUSE, "what is held already is not had once more");
     tap_is_int((int)which, 0, "and told which");
     tap_is_str(script_calls(), "", "without asking");
-    rowlock_lock_close(there);
-    rowlock_lock_close(foreign);
-    rowlock_lock_close(attached);
-    rowlock_lock_close(twin);
+    close_locks(there, foreign, attached, twin);
     end();
 }
 

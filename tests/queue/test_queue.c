@@ -578,8 +578,7 @@ static void test_left_behind(void)
     tap_is_str(script_calls(), "open meta leave acquire", "gives it back first");
     tap_is_str(script.line, "nightly", "in the queue where it stands");
     tap_is_int(script.in_line.attempt == script.attempts[0], true, "by its own attempt");
-    rowlock_lock_close(other);
-    rowlock_lock_close(lock);
+    close_locks(other, lock);
     tap_is_str(script_calls(), "", "and then it is gone for good");
     lock = must_lock(db, "nightly");
     end();

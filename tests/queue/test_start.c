@@ -262,20 +262,6 @@ static void test_note_is_copied(void)
 
 /* ---- everybody else meanwhile */
 
-static int ignore(void *context, const rowlock_grant *grant)
-{
-    (void)context;
-    (void)grant;
-    return 0;
-}
-
-static int ignore_waiter(void *context, const rowlock_waiter *waiter)
-{
-    (void)context;
-    (void)waiter;
-    return 0;
-}
-
 /* Every call on these handles is EMISUSE, or knows of nothing. Returns the first that is not, or NULL. */
 static const char *not_misused(rowlock_lock *which)
 {
@@ -303,7 +289,7 @@ static const char *not_misused(rowlock_lock *which)
         return "install";
     if (rowlock_check(db, NULL, NULL, NULL) != ROWLOCK_EMISUSE)
         return "check";
-    if (rowlock_list(db, NULL, ignore, NULL) != ROWLOCK_EMISUSE)
+    if (rowlock_list(db, NULL, ignore_grant, NULL) != ROWLOCK_EMISUSE)
         return "list";
     if (rowlock_list_waiters(db, NULL, ignore_waiter, NULL) != ROWLOCK_EMISUSE)
         return "list_waiters";

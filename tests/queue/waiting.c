@@ -23,10 +23,8 @@ static struct pair pair_open(const struct contract *c, const char *name, int64_t
 
 static void pair_close(struct pair *p)
 {
-    rowlock_lock_close(p->held);
-    rowlock_lock_close(p->wanted);
-    rowlock_db_close(p->one);
-    rowlock_db_close(p->two);
+    close_locks(p->held, p->wanted);
+    close_dbs(p->one, p->two);
 }
 
 static void times_out(const struct contract *c)

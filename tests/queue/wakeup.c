@@ -38,8 +38,7 @@ static void stage_open(struct stage *s, const struct contract *c, struct faultpr
 static void stage_close(struct stage *s)
 {
     metronome_stop(&s->m);
-    guest_close(&s->waiter);
-    guest_close(&s->holder);
+    guests_close(&s->waiter, &s->holder, NULL);
 }
 
 static struct fault delay(enum fault_side side)
@@ -166,8 +165,7 @@ static void release_in_a_transaction(const struct contract *c)
     tap_is_int(granted, REPEATS, "and gets the lock");
     tap_ok(m.beats < REPEATS, "without oversleeping (%d beats)", m.beats);
     metronome_stop(&m);
-    guest_close(&waiter);
-    guest_close(&holder);
+    guests_close(&waiter, &holder, NULL);
     c->raw->close(session);
 }
 
@@ -206,8 +204,7 @@ static void other_ways(const struct contract *c, int way)
     tap_ok(m.beats < REPEATS, "and wakes him (%d beats)", m.beats);
     metronome_stop(&m);
     rowlock_db_close(breaker);
-    guest_close(&waiter);
-    guest_close(&holder);
+    guests_close(&waiter, &holder, NULL);
 }
 
 void contract_wakeup(const struct contract *c)

@@ -51,13 +51,6 @@ struct attempts {
     rowlock_lock *lock;
 };
 
-static int ignore_grant(void *context, const rowlock_grant *grant)
-{
-    (void)context;
-    (void)grant;
-    return 0;
-}
-
 /* Every call that speaks to the database; returns how many said EMISUSE. */
 static int refused(const struct attempts *a)
 {
@@ -117,8 +110,7 @@ static void inside_a_transaction(const struct contract *c)
 
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "INSERT INTO adopt_data VALUES (4)");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(other);
+    close_locks(lock, other);
     rowlock_db_close(db);
     raw_run(c->raw, session, "COMMIT");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 2,
@@ -140,10 +132,8 @@ static void busy_is_harmless(const struct contract *c)
     raw_run(c->raw, session, "%s", c->begin);
     tap_is_int(raw_int(c->raw, session, "SELECT 1"), 1, "leaves no failed transaction behind");
     raw_run(c->raw, session, "ROLLBACK");
-    rowlock_lock_close(held);
-    rowlock_lock_close(lock);
-    rowlock_db_close(holder);
-    rowlock_db_close(db);
+    close_locks(held, lock);
+    close_dbs(holder, db);
     c->raw->close(session);
 }
 

@@ -279,8 +279,7 @@ static void go_home(struct clerk *clerk)
 {
     for (int i = 0; i < BRANCHES; i++)
         rowlock_lock_close(clerk->locks[i]);
-    rowlock_db_close(clerk->db);
-    rowlock_db_close(clerk->tx);
+    close_dbs(clerk->db, clerk->tx);
     clerk->day->bank->raw->close(clerk->session);
 }
 

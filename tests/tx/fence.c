@@ -145,9 +145,7 @@ static void raised_tokens(const char *url)
     tap_ok(rowlock_lock_token(fresh) > again, "likewise");
     is_result(db, rowlock_renew(two, 0), ROWLOCK_OK, "the grant that stands goes on");
     is_result(db, rowlock_release(two), ROWLOCK_OK, "and is released");
-    rowlock_lock_close(one);
-    rowlock_lock_close(two);
-    rowlock_lock_close(fresh);
+    close_locks(one, two, fresh);
     rowlock_db_close(db);
 }
 
@@ -174,8 +172,7 @@ static void no_tokens_left(const struct contract *c, const char *url)
     tap_is_int(
         db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name LIKE 'last%%'", RAISED), 0,
         "no grant is left behind");
-    rowlock_lock_close(known);
-    rowlock_lock_close(fresh);
+    close_locks(known, fresh);
     rowlock_db_close(db);
 }
 
@@ -198,8 +195,7 @@ static void raised_above_guards(const struct contract *c, const char *url)
     is_result(tx, rowlock_guard(lock, tx), ROWLOCK_LOST, "but is fenced out");
     scene_run(&s, "ROLLBACK");
     rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    rowlock_db_close(tx);
+    close_dbs(db, tx);
     scene_close(&s);
 }
 
@@ -231,10 +227,8 @@ static void raised_above_new_names(const struct contract *c, const char *url)
     is_result(db, try_lock(later, TTL_MS), ROWLOCK_OK, "and the name is granted again");
     tap_ok(rowlock_lock_token(later) > raiser.highest, "with a token above (%lld > %lld)",
            (long long)rowlock_lock_token(later), (long long)raiser.highest);
-    rowlock_lock_close(born);
-    rowlock_lock_close(later);
-    rowlock_db_close(tx);
-    rowlock_db_close(db);
+    close_locks(born, later);
+    close_dbs(tx, db);
     scene_close(&s);
 }
 

@@ -37,8 +37,7 @@ static void begin_holding(void)
 static void end(void)
 {
     rowlock_lock_close(lock);
-    rowlock_db_close(tx);
-    rowlock_db_close(db);
+    close_dbs(tx, db);
 }
 
 /* What the last failure on tx said. */

@@ -155,8 +155,7 @@ static void neighbours(const struct contract *c, const char *isolation)
     tap_ok(clock_ms() - start < slow_ms(2 * AT_ONCE_MS), "at once");
     scene_run(&s, "ROLLBACK");
     rowlock_lock_forget(s.lock);
-    rowlock_lock_close(before);
-    rowlock_lock_close(after);
+    close_locks(before, after);
     scene_close(&s);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'tx %s%%'", isolation);
 }

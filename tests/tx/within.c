@@ -388,10 +388,8 @@ static void guarded(const struct contract *c, const struct sort *sort)
     inside_run(&in, "ROLLBACK");
     site_finds(&in.s, "2", "which is the application's to roll back",
                "SELECT version FROM win_rows WHERE id = 1");
-    rowlock_lock_close(lock);
-    rowlock_lock_close(wanted);
-    rowlock_db_close(own);
-    rowlock_db_close(rival);
+    close_locks(lock, wanted);
+    close_dbs(own, rival);
     inside_close(&in);
 }
 
