@@ -475,10 +475,10 @@ demo:
 
 # --- Lint and format
 
-C_FILES = $(wildcard include/rowlock/*.h src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] examples/*.[ch] tests/*/*.[ch])
+C_FILES = $(wildcard include/rowlock/*.h src/*/*.[ch] src/*/*/*.[ch] examples/*.[ch] tests/*/*.[ch])
 SHELL_FILES = .ci/run $(wildcard tools/*.sh tests/*/*.sh tests/*/*.t examples/*.sh)
 # A driver, test or example whose database is not built in has no header to be read with.
-TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/backend/%/%),$(call for_backends,$(wildcard src/*.c src/*/*.c src/backend/*/*.c)))
+TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/backend/%/%),$(call for_backends,$(wildcard src/*/*.c src/backend/*/*.c)))
 MAN_PAGES = $(wildcard docs/man/*.[1-9])
 
 .PHONY: lint run-lint lint-c lint-shell lint-man format format-check

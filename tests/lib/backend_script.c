@@ -662,7 +662,7 @@ static void answer_query(enum script_op op, const struct script_answer *answer,
 
 /* ---- steps: what was asked, by the names of the list of steps, and the cells of the answer */
 
-static const struct rlk_texts *texts_now;
+static _Thread_local const struct rlk_texts *texts_now;
 
 static const rowlock_value *given(const struct rlk_query *query, const char *name)
 {
