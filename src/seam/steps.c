@@ -76,7 +76,7 @@ enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_m
 
 /* ---- a try */
 
-enum { CLAIM_VALUES = 12, TRY_VALUES };
+enum { CLAIM_VALUES = 12 };
 
 static void claim_values(const struct rlk_call *call, const struct rlk_claim *claim,
                          rowlock_value *out)
@@ -149,18 +149,42 @@ static enum rlk_step first_step(rowlock_db *db, const struct rlk_call *call,
 {
     bool plain = claim->ticket == 0 && call->where == RLK_OUTSIDE;
     bool usual = plain && claim->permits == 0 && (claim->granted || claim->met_slot == 0);
-    bool looks = db->backend->local || (plain && claim->met_slot >= 0);
     if (usual && db->texts.sql[RLK_STEP_ACQUIRE_USUAL])
         return RLK_STEP_ACQUIRE_USUAL;
-    return looks && db->texts.sql[RLK_STEP_LOOK] ? RLK_STEP_LOOK : RLK_STEP_NONE;
+    if (plain && claim->met_slot >= 0 && db->texts.sql[RLK_STEP_STILL_HELD])
+        return RLK_STEP_STILL_HELD;
+    return db->backend->local && db->texts.sql[RLK_STEP_LOOK] ? RLK_STEP_LOOK : RLK_STEP_NONE;
+}
+
+static int read_still_held(void *out, const rowlock_value *cells, size_t count)
+{
+    struct trying *t = out;
+    rlk_row_from_cells(cells, &t->grant->row);
+    t->grant->row.now_us = cells[count - 1].number;
+    t->grant->outcome = RLK_HELD;
+    t->grant->behind = t->grant->settling = false;
+    t->answered = true;
+    return 0;
+}
+
+/* Does the grant that kept us out the last time still stand? */
+static enum rlk_class still_held(rowlock_db *db, struct rlk_call *call, struct trying *t)
+{
+    const struct rlk_claim *claim = t->claim;
+    const rowlock_value in[] = {rowlock_text(claim->name), rowlock_text(claim->owner),
+                                rowlock_int(claim->met_slot)};
+    struct rlk_sending s = {
+        .step = RLK_STEP_STILL_HELD, .in = in, .read = read_still_held, .out = t};
+    t->token = -1;
+    enum rlk_class class = rlk_send(db, call, &s);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
 }
 
 static enum rlk_class try_step(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
                                struct trying *t)
 {
-    rowlock_value in[TRY_VALUES];
+    rowlock_value in[CLAIM_VALUES];
     claim_values(call, t->claim, in);
-    in[CLAIM_VALUES] = rowlock_int(t->claim->met_slot);
     enum rlk_class class = try_by(db, call, step, in, t);
     if (class == RLK_DONE && t->token == 0 && step == RLK_STEP_ACQUIRE)
         return rlk_diag_misfit(call, step);
@@ -193,7 +217,9 @@ enum rlk_class rlk_step_acquire(rowlock_db *db, struct rlk_call *call,
     struct trying t = {.claim = claim, .grant = out};
     enum rlk_step first = first_step(db, call, claim);
     enum rlk_class class = RLK_DONE;
-    if (first != RLK_STEP_NONE)
+    if (first == RLK_STEP_STILL_HELD)
+        class = still_held(db, call, &t);
+    else if (first != RLK_STEP_NONE)
         class = try_step(db, call, first, &t);
     if (class == RLK_DONE && (!t.answered || t.token == 0))
         class = try_step(db, call, RLK_STEP_ACQUIRE, &t);

@@ -42,7 +42,8 @@ enum {
     STEP(META, "meta", "", '?', "nti", RLK_READS) /* version, identity, floor */                   \
     STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \
     /* locks */                                                                                    \
-    STEP(LOOK, "look", RLK_CLAIM " met", '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */      \
+    STEP(STILL_HELD, "still_held", "name owner met", '?', RLK_ROW "m", RLK_READS)                  \
+    STEP(LOOK, "look", RLK_CLAIM, '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */             \
     STEP(ACQUIRE_USUAL, "acquire_usual", RLK_CLAIM, '1', RLK_ANSWER, 0)                            \
     STEP(ACQUIRE, "acquire", RLK_CLAIM, '?', RLK_ANSWER, 0)                                        \
     STEP(ACQUIRE_ALL, "acquire_all",                                                               \

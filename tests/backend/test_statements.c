@@ -61,7 +61,9 @@ static bool is_without(const char *dialect, int step)
         {"sqlite", RLK_STEP_ONCE_PROVE},    {"mysql", RLK_STEP_ONCE_PROVE},
         {"sqlite", RLK_STEP_ACQUIRE_USUAL}, {"mysql", RLK_STEP_ACQUIRE_USUAL},
         {"postgres", RLK_STEP_SWEEP_ONE},   {"postgres", RLK_STEP_LOOK},
-        {"sqlite", RLK_STEP_SWEEP},         {"mysql", RLK_STEP_SWEEP},
+        {"mysql", RLK_STEP_LOOK},           {"postgres", RLK_STEP_STILL_HELD},
+        {"sqlite", RLK_STEP_STILL_HELD},    {"sqlite", RLK_STEP_SWEEP},
+        {"mysql", RLK_STEP_SWEEP},
     };
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
         if ((int)without[i].step == step && strcmp(without[i].dialect, dialect) == 0)

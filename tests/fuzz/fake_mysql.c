@@ -25,7 +25,7 @@ static const struct fake_truth truths[] = {
     {"acquire", "iiiii", "8|~|~|0|N"},
     {"acquire", "iiiii" ROW_TYPES, "~|1|~|0|N|" ROW},
     {"acquire", "iiiii" ROW_TYPES, "~|0|~|0|N|" ROW},
-    {"look", "iiiii" ROW_TYPES, "~|0|~|0|N|" ROW},
+    {"still_held", GRANT_TYPES, GRANT},
     {"acquire_all", "iii", "1|8|N;2|9|N"},
     {"acquire_all", "iii", "2|~|N"},
     {"enqueue", "iii", "5|0|77"},

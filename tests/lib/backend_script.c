@@ -1108,6 +1108,7 @@ static enum rlk_class answer_step(struct rlk_query *query, struct rlk_call *call
 {
     switch (query->step) {
     case RLK_STEP_LOOK:
+    case RLK_STEP_STILL_HELD:
     case RLK_STEP_ACQUIRE_USUAL:
         return step_first(query);
     case RLK_STEP_ACQUIRE:
