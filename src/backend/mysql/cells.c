@@ -181,33 +181,20 @@ static void give_room_back(struct prepared *p)
 /* 63 is what the servers call binary. JSON is told to be binary and is not. */
 rowlock_kind my_kind_of(const MYSQL_FIELD *field)
 {
-    switch (field->type) {
-    case MYSQL_TYPE_NULL:
-        return ROWLOCK_NULL;
-    case MYSQL_TYPE_TINY:
-    case MYSQL_TYPE_SHORT:
-    case MYSQL_TYPE_INT24:
-    case MYSQL_TYPE_LONG:
-    case MYSQL_TYPE_LONGLONG:
-    case MYSQL_TYPE_YEAR:
-        return ROWLOCK_INT;
-    case MYSQL_TYPE_FLOAT:
-    case MYSQL_TYPE_DOUBLE:
-        return ROWLOCK_REAL;
-    case MYSQL_TYPE_DECIMAL:
-    case MYSQL_TYPE_NEWDECIMAL:
-        return ROWLOCK_DECIMAL;
-    case MYSQL_TYPE_DATE:
-    case MYSQL_TYPE_NEWDATE:
-    case MYSQL_TYPE_TIME:
-    case MYSQL_TYPE_DATETIME:
-    case MYSQL_TYPE_TIMESTAMP:
-        return ROWLOCK_TIME;
-    case MYSQL_TYPE_JSON:
-        return ROWLOCK_TEXT;
-    default:
-        return field->charsetnr == 63 ? ROWLOCK_BYTES : ROWLOCK_TEXT;
-    }
+    static const unsigned char kinds[256] = {
+        [MYSQL_TYPE_TINY] = ROWLOCK_INT,        [MYSQL_TYPE_SHORT] = ROWLOCK_INT,
+        [MYSQL_TYPE_INT24] = ROWLOCK_INT,       [MYSQL_TYPE_LONG] = ROWLOCK_INT,
+        [MYSQL_TYPE_LONGLONG] = ROWLOCK_INT,    [MYSQL_TYPE_YEAR] = ROWLOCK_INT,
+        [MYSQL_TYPE_FLOAT] = ROWLOCK_REAL,      [MYSQL_TYPE_DOUBLE] = ROWLOCK_REAL,
+        [MYSQL_TYPE_DECIMAL] = ROWLOCK_DECIMAL, [MYSQL_TYPE_NEWDECIMAL] = ROWLOCK_DECIMAL,
+        [MYSQL_TYPE_DATE] = ROWLOCK_TIME,       [MYSQL_TYPE_NEWDATE] = ROWLOCK_TIME,
+        [MYSQL_TYPE_TIME] = ROWLOCK_TIME,       [MYSQL_TYPE_DATETIME] = ROWLOCK_TIME,
+        [MYSQL_TYPE_TIMESTAMP] = ROWLOCK_TIME,  [MYSQL_TYPE_JSON] = ROWLOCK_TEXT,
+    };
+    unsigned type = (unsigned)field->type;
+    if (type == MYSQL_TYPE_NULL || (type < 256 && kinds[type]))
+        return (rowlock_kind)kinds[type];
+    return field->charsetnr == 63 ? ROWLOCK_BYTES : ROWLOCK_TEXT;
 }
 
 MYSQL_BIND *my_bind_values(struct conn *c, const struct rlk_query *q)

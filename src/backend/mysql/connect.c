@@ -295,15 +295,6 @@ static enum rlk_class open_host(const struct opening *o, size_t number)
     return tls_failed(o->call) ? RLK_UNSUPPORTED : class;
 }
 
-static enum rlk_class none_will_do(struct rlk_call *call, size_t hosts, bool read_only)
-{
-    char text[sizeof call->text + 80];
-    snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", hosts,
-             read_only ? "takes writes" : "can be reached", call->text);
-    rlk_diag_set(call, call->native, call->sqlstate, text);
-    return read_only ? RLK_READONLY : RLK_UNSENT;
-}
-
 /* A server that cannot be reached or takes no writes is the wrong one of several; one that refuses
  * us for another reason is not passed over, so that the reason is seen. */
 static enum rlk_class open_url(struct opening *o)
@@ -322,7 +313,7 @@ static enum rlk_class open_url(struct opening *o)
         read_only = read_only || class == RLK_READONLY;
     }
     if (o->url.hosts > 1)
-        return none_will_do(o->call, o->url.hosts, read_only);
+        return rlk_diag_no_server(o->call, o->url.hosts, read_only);
     return is_unknown_host(o->call) && !o->target->known ? RLK_INVALID : class;
 }
 

@@ -12,11 +12,10 @@ static const struct {
 } classes[] = {
     /* Lost against another transaction. All of them leave nothing behind: the statement alone was
      * rolled back, or the transaction, and the procedures' handlers roll back the rest. */
-    {RLK_CONTENTION, {ER_LOCK_DEADLOCK}}, /* under Galera also at the commit */
-    {RLK_CONTENTION, {ER_LOCK_WAIT_TIMEOUT}}, /* of a row or of a table's definition */
+    /* a deadlock, under Galera also at the commit; no lock of a row or of a table's definition */
+    {RLK_CONTENTION, {ER_LOCK_DEADLOCK, ER_LOCK_WAIT_TIMEOUT}},
     {RLK_CONTENTION, {ER_CHECKREAD}}, /* innodb_snapshot_isolation */
-    {RLK_CONTENTION, {1689}}, /* wait on a lock aborted by somebody's DDL */
-    {RLK_CONTENTION, {3572}}, /* NOWAIT met a lock */
+    {RLK_CONTENTION, {1689, 3572}}, /* a wait ended by somebody's DDL; NOWAIT met a lock */
     {RLK_CONTENTION, {ER_TOO_MANY_CONCURRENT_TRXS, ER_LOCK_TABLE_FULL}}, /* out of memory */
     {RLK_CONTENTION, {3101}}, /* Group Replication: lost at certification */
     {RLK_CONTENTION, {ER_TABLE_DEF_CHANGED}}, /* the table was altered meanwhile */
@@ -26,9 +25,8 @@ static const struct {
     {RLK_UNSENT,
      {ER_CON_COUNT_ERROR, ER_HANDSHAKE_ERROR, ER_HOST_IS_BLOCKED, ER_CANT_CREATE_THREAD,
       ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED}},
-    {RLK_UNSENT, {ER_BAD_HOST_ERROR}}, /* the server cannot look our name up */
-    {RLK_UNSENT, {3168}}, /* server is not available */
-    {RLK_UNSENT, {4031}}, /* was idle too long: sent before our statement */
+    /* the server cannot look our name up, or is not available; we were idle for too long */
+    {RLK_UNSENT, {ER_BAD_HOST_ERROR, 3168, 4031}},
 
     /* Killed. A procedure runs no handler then and may have been past its COMMIT; see abandon(). */
     {RLK_UNCERTAIN, {ER_SERVER_SHUTDOWN, ER_QUERY_INTERRUPTED, ER_ERROR_DURING_COMMIT}},
@@ -40,8 +38,7 @@ static const struct {
     {RLK_READONLY, {ER_UNKNOWN_COM_ERROR}}, /* Galera: a node without quorum */
     {RLK_READONLY, {ER_CANT_UPDATE_WITH_READLOCK}}, /* FLUSH TABLES WITH READ LOCK */
     {RLK_READONLY, {ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION}}, /* session set READ ONLY */
-    {RLK_READONLY, {1881}}, /* innodb_force_recovery */
-    {RLK_READONLY, {3100}}, /* Group Replication: member cannot commit */
+    {RLK_READONLY, {1881, 3100}}, /* innodb_force_recovery; a group's member cannot commit */
 
     /* The first one, while connecting, is RLK_INVALID. */
     {RLK_SCHEMA,

@@ -151,18 +151,6 @@ static enum rlk_class count_replicas(struct conn *c, struct rlk_call *call, stru
     return class == RLK_DENIED || class == RLK_REFUSED ? RLK_DONE : class;
 }
 
-static void describe_group(const struct replicas *r, struct rlk_facts *out)
-{
-    out->replication_known = r->member[0] != '\0';
-    if (out->replication_known)
-        snprintf(out->replication, sizeof out->replication, "Group Replication, this member: %s",
-                 r->member);
-    else
-        snprintf(out->replication, sizeof out->replication,
-                 "unknown: this user may not SELECT from "
-                 "performance_schema.replication_group_members");
-}
-
 /* No timeout at all cannot be set: a day is as good as none. */
 static void describe_semi(const struct replicas *r, struct rlk_facts *out)
 {
@@ -188,7 +176,12 @@ static void describe_replicas(const struct replicas *r, struct rlk_facts *out)
     if (is_on(r->galera)) {
         snprintf(text, cap, "Galera, nodes: %s%s", r->nodes, out->cut_off ? ", not ready" : "");
     } else if (r->group[0]) {
-        describe_group(r, out);
+        out->replication_known = r->member[0] != '\0';
+        snprintf(text, cap, "%s%s",
+                 r->member[0] ? "Group Replication, this member: "
+                              : "unknown: this user may not SELECT from "
+                                "performance_schema.replication_group_members",
+                 r->member);
     } else if (!is_on(r->log_bin)) {
         snprintf(text, cap, "none, there is no binary log");
     } else if (is_on(r->semi_enabled)) {
@@ -197,11 +190,11 @@ static void describe_replicas(const struct replicas *r, struct rlk_facts *out)
         out->replication_known = false;
         snprintf(text, cap,
                  "unknown: this user may not see replicas, and none is semi-synchronous");
-    } else if (strcmp(r->count, "0") == 0) {
-        snprintf(text, cap, "no replica is connected");
     } else {
-        out->replicates_late = true;
-        snprintf(text, cap, "asynchronous, replicas: %s", r->count);
+        out->replicates_late = strcmp(r->count, "0") != 0;
+        snprintf(text, cap, "%s%s",
+                 out->replicates_late ? "asynchronous, replicas: " : "no replica is connected",
+                 out->replicates_late ? r->count : "");
     }
 }
 
