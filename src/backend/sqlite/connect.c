@@ -155,8 +155,9 @@ enum rlk_class lite_check_file(struct connection *conn, struct rlk_call *call)
                  : RLK_DONE;
 }
 
-/* The file is open, and the connection where it should be. */
-enum rlk_class lite_ready(struct connection *conn, struct rlk_call *call, enum rlk_where where)
+/* The file is open, the connection where it should be, and if it checks, the file where it was. */
+enum rlk_class lite_ready(struct connection *conn, struct rlk_call *call, enum rlk_where where,
+                          bool checks)
 {
     enum rlk_class class = RLK_DONE;
     call->inside = false;
@@ -166,25 +167,17 @@ enum rlk_class lite_ready(struct connection *conn, struct rlk_call *call, enum r
         class = check_place(conn, call, where);
     if (class == RLK_DONE && !conn->adopted)
         conn->deadline_us = call->deadline_us;
-    return class;
+    return class == RLK_DONE && checks ? lite_check_file(conn, call) : class;
 }
 
 /* ---- open and close */
 
-/* To the path that SQLite opens: the end of symbolic links, whose file need not be there yet. If it
- * cannot follow one, the path stays, and SQLite says what is wrong with it. */
-static void follow_links(char *path, size_t cap)
-{
-    char whole[PATH_ROOM];
-    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
-    if (vfs && (vfs->xFullPathname(vfs, path, sizeof whole, whole) & 0xFF) == SQLITE_OK)
-        snprintf(path, cap, "%s", whole);
-}
-
 /* sqlite:PATH. Two slashes are refused since people mean two different things by them. */
-static enum rlk_class path_of(const char *url, struct rlk_call *call, char *out, size_t cap)
+static enum rlk_class path_of(const char *url, struct rlk_call *call, char out[PATH_ROOM])
 {
     const char *path = strchr(url, ':') + 1;
+    char whole[PATH_ROOM] = "";
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     if (*path == '\0')
         return lite_refuse(call, RLK_INVALID, "there is no path in it; write sqlite:/path/to/file");
     if (strncmp(path, "//", 2) == 0)
@@ -195,11 +188,14 @@ static enum rlk_class path_of(const char *url, struct rlk_call *call, char *out,
         return lite_refuse(call, RLK_INVALID, "a SQLite URL takes rowlock_ parameters only");
     /* Some builds of SQLite would take "file:…" for a URI of their own. */
     bool plain = *path == '/' || strcmp(path, ":memory:") == 0;
-    int length = snprintf(out, cap, "%s%s", plain ? "" : "./", path);
-    if (length < 0 || (size_t)length >= cap)
+    int length = snprintf(out, PATH_ROOM, "%s%s", plain ? "" : "./", path);
+    if (length < 0 || length >= PATH_ROOM)
         return lite_refuse(call, RLK_INVALID, "its path is too long");
-    if (strcmp(out, ":memory:") != 0)
-        follow_links(out, cap);
+    /* To what SQLite opens: the end of symbolic links, whose file need not be there yet. If it
+     * cannot follow one, the path stays, and SQLite says what is wrong with it. */
+    if (strcmp(out, ":memory:") != 0 && vfs &&
+        (vfs->xFullPathname(vfs, out, sizeof whole, whole) & 0xFF) == SQLITE_OK)
+        memcpy(out, whole, sizeof whole);
     return RLK_DONE;
 }
 
@@ -222,7 +218,7 @@ enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_ta
     struct connection *conn = state;
     enum rlk_class class = begin_connection(conn, call, texts, hello);
     if (class == RLK_DONE)
-        class = path_of(target->url, call, conn->path, sizeof conn->path);
+        class = path_of(target->url, call, conn->path);
     if (class != RLK_DONE)
         return class;
     class = lite_open_file(conn, call, false);

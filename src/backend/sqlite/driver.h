@@ -63,7 +63,8 @@ enum rlk_class lite_run(struct connection *conn, struct rlk_call *call, sqlite3_
 /* connect.c */
 enum rlk_class lite_open_file(struct connection *conn, struct rlk_call *call, bool create);
 enum rlk_class lite_check_file(struct connection *conn, struct rlk_call *call);
-enum rlk_class lite_ready(struct connection *conn, struct rlk_call *call, enum rlk_where where);
+enum rlk_class lite_ready(struct connection *conn, struct rlk_call *call, enum rlk_where where,
+                          bool checks);
 enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_target *target,
                          const struct rlk_texts *texts, struct rlk_hello *hello);
 enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,

@@ -73,7 +73,7 @@ static enum rlk_class run_theirs(struct connection *conn, struct rlk_call *call,
                                  struct rlk_query *query)
 {
     sqlite3_stmt *statement = NULL;
-    enum rlk_class class = lite_ready(conn, call, call->where);
+    enum rlk_class class = lite_ready(conn, call, call->where, false);
     if (class == RLK_DONE && !call->inside)
         class = lite_check_file(conn, call);
     if (class == RLK_DONE)
@@ -156,9 +156,8 @@ static enum rlk_class run_step(struct connection *conn, struct rlk_call *call,
                                struct rlk_query *query)
 {
     const char *rings = rlk_steps[query->step].is & RLK_READS ? NULL : query->rings;
-    enum rlk_class class = lite_ready(conn, call, call->where);
-    if (class == RLK_DONE && !is_recent_enough(conn, query->step))
-        class = lite_check_file(conn, call);
+    bool checks = !is_recent_enough(conn, query->step);
+    enum rlk_class class = lite_ready(conn, call, call->where, checks);
     if (class == RLK_DONE)
         class = lite_prepare(conn, call, (int)query->step);
     if (class != RLK_DONE)
@@ -192,9 +191,8 @@ enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame wha
     call->inside = conn->db && !sqlite3_get_autocommit(conn->db);
     if (what == RLK_LOOK)
         return RLK_DONE;
-    enum rlk_class class = lite_ready(conn, call, what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE);
-    if (class == RLK_DONE && !gives_up)
-        class = lite_check_file(conn, call);
+    enum rlk_where where = what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE;
+    enum rlk_class class = lite_ready(conn, call, where, !gives_up);
     if (class == RLK_DONE)
         class = lite_send_frame(conn, call, what);
     class = lite_class_for_caller(call, class);

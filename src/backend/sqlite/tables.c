@@ -22,9 +22,7 @@ enum rlk_class lite_install(void *state, struct rlk_call *call)
     struct connection *conn = state;
     enum rlk_class class = conn->db ? RLK_DONE : lite_open_file(conn, call, true);
     if (class == RLK_DONE)
-        class = lite_ready(conn, call, call->where);
-    if (class == RLK_DONE)
-        class = lite_check_file(conn, call);
+        class = lite_ready(conn, call, call->where, true);
     if (class == RLK_DONE)
         class = choose_journal(conn, call);
     if (class != RLK_DONE)
