@@ -30,8 +30,12 @@ void rlk_log(rowlock_log_level level, const char *format, ...)
 /* Copy at most cap - 1 bytes and terminate; never splits a UTF-8 character. len may be any. */
 void rlk_copy_text(char *out, size_t cap, const char *in, size_t len);
 
-/* Write the digits to the end of out, and return where they begin. */
-enum { RLK_INT_TEXT = 24 };
+/* An integer stands at the end of out; where it begins is returned. A real has no more digits than
+ * it takes to be the same number again. Of bytes the end is returned, without a zero byte. */
+enum { RLK_INT_TEXT = 24, RLK_REAL_TEXT = 32 };
 const char *rlk_write_int(int64_t number, char out[RLK_INT_TEXT]);
+void rlk_write_real(double real, char out[RLK_REAL_TEXT]);
+char *rlk_write_hex(const char *bytes, size_t length, char *out);
+double rlk_read_real(const char *text);
 
 #endif

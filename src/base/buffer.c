@@ -40,19 +40,6 @@ void rlk_buffer_text(struct rlk_buffer *b, const char *text)
     rlk_buffer_add(b, text, strlen(text));
 }
 
-const char *rlk_write_int(int64_t number, char out[RLK_INT_TEXT])
-{
-    char *at = out + RLK_INT_TEXT - 1;
-    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
-    *at = '\0';
-    do /* snprintf() would be a third of what a batch costs here */
-        *--at = (char)('0' + rest % 10);
-    while (rest /= 10);
-    if (number < 0)
-        *--at = '-';
-    return at;
-}
-
 void rlk_buffer_number(struct rlk_buffer *b, int64_t number)
 {
     char digits[RLK_INT_TEXT];

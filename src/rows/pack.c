@@ -88,7 +88,7 @@ static double read_real(const rowlock_value *decimal)
 {
     char digits[REAL_DIGITS];
     rlk_copy_text(digits, sizeof digits, decimal->text, decimal->length);
-    return strtod(digits, NULL);
+    return rlk_read_real(digits);
 }
 
 static const char *find_flaw(const struct rlk_column *column, const rowlock_value *value)
@@ -173,26 +173,19 @@ rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *valu
 
 static void add_real(struct rlk_buffer *b, double real)
 {
-    char text[40];
-    snprintf(text, sizeof text, "%.17g", real);
-    char *comma = strchr(text, ','); /* of the locale */
-    if (comma)
-        *comma = '.';
+    char text[RLK_REAL_TEXT];
+    rlk_write_real(real, text);
     rlk_buffer_text(b, text);
 }
 
 static void add_hex(struct rlk_buffer *b, const char *bytes, size_t length)
 {
-    static const char digits[] = "0123456789ABCDEF";
     char pairs[512];
-    size_t filled = 0;
-    for (size_t i = 0; i < length; i++) {
-        pairs[filled++] = digits[(unsigned char)bytes[i] >> 4];
-        pairs[filled++] = digits[(unsigned char)bytes[i] & 15];
-        if (filled == sizeof pairs || i + 1 == length) {
-            rlk_buffer_add(b, pairs, filled);
-            filled = 0;
-        }
+    while (length > 0) {
+        size_t some = length < sizeof pairs / 2 ? length : sizeof pairs / 2;
+        rlk_buffer_add(b, pairs, (size_t)(rlk_write_hex(bytes, some, pairs) - pairs));
+        bytes += some;
+        length -= some;
     }
 }
 

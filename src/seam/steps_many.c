@@ -35,16 +35,11 @@ static void add_quoted(struct rlk_buffer *b, const char *text, size_t length)
 
 static void add_hex(struct rlk_buffer *b, const char *text, size_t length)
 {
-    static const char digits[] = "0123456789ABCDEF";
-    char pairs[2 * RLK_TEXT_MAX + 2];
-    size_t filled = 0;
-    pairs[filled++] = '"';
-    for (size_t i = 0; i < length && i < RLK_TEXT_MAX; i++) {
-        pairs[filled++] = digits[(unsigned char)text[i] >> 4];
-        pairs[filled++] = digits[(unsigned char)text[i] & 15];
-    }
-    pairs[filled++] = '"';
-    rlk_buffer_add(b, pairs, filled);
+    char pairs[2 * RLK_TEXT_MAX];
+    char *end = rlk_write_hex(text, length < RLK_TEXT_MAX ? length : RLK_TEXT_MAX, pairs);
+    rlk_buffer_text(b, "\"");
+    rlk_buffer_add(b, pairs, (size_t)(end - pairs));
+    rlk_buffer_text(b, "\"");
 }
 
 /* {"a","b"} for each column, or [["61",1],["62",2]], whose texts are hexadecimal. */

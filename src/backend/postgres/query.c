@@ -2,16 +2,13 @@
  * One statement with its values and cells. Which statements are prepared. */
 #include "driver.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- values */
 
 enum {
-    REAL_TEXT = 32,
     MOST_VALUES = 65535, /* of the protocol */
     LARGEST = 0x3fffffff, /* a message to the server, and so one value */
     SMALL = 1024 /* the values of a step are mostly smaller */
@@ -23,35 +20,6 @@ struct written {
     void *memory; /* NULL: they are in small */
     const char *small[SMALL / sizeof(const char *)];
 };
-
-/* With no more digits than it takes to be the same number again: a column of decimals then gets 0.1
- * as 0.1. In a locale of its own, since the program's may write 0,1. */
-static void write_real(double real, char *out)
-{
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    locale_t theirs = uselocale(plain);
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(out, REAL_TEXT, "%.*g", digits, real);
-        if (strtod(out, NULL) == real)
-            break;
-    }
-    uselocale(theirs);
-    if (plain)
-        freelocale(plain);
-}
-
-static void write_bytes(const char *bytes, size_t length, char *out)
-{
-    static const char digits[] = "0123456789abcdef";
-    *out++ = '\\';
-    *out++ = 'x';
-    for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)bytes[i];
-        *out++ = digits[byte >> 4];
-        *out++ = digits[byte & 15];
-    }
-    *out = '\0';
-}
 
 static bool has_text(const rowlock_value *value)
 {
@@ -67,7 +35,9 @@ static size_t size_of(const rowlock_value *value)
         return length + 1;
     if (value->kind == ROWLOCK_BYTES)
         return 2 * length + sizeof "\\x";
-    return value->kind == ROWLOCK_INT ? RLK_INT_TEXT : value->kind == ROWLOCK_REAL ? REAL_TEXT : 0;
+    return value->kind == ROWLOCK_INT    ? RLK_INT_TEXT
+           : value->kind == ROWLOCK_REAL ? RLK_REAL_TEXT
+                                         : 0;
 }
 
 static const char *write_value(const rowlock_value *value, char *out)
@@ -80,10 +50,11 @@ static const char *write_value(const rowlock_value *value, char *out)
     case ROWLOCK_INT:
         return rlk_write_int(value->number, out);
     case ROWLOCK_REAL:
-        write_real(value->real, out);
+        rlk_write_real(value->real, out);
         return out;
     case ROWLOCK_BYTES:
-        write_bytes(value->text, value->length, out);
+        memcpy(out, "\\x", 2);
+        *rlk_write_hex(value->text, value->length, out + 2) = '\0';
         return out;
     default:
         if (value->length > 0)
@@ -180,10 +151,7 @@ static bool read_int(const char *text, int64_t *out)
 
 static rowlock_value read_real(const char *text)
 {
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    double real = plain ? strtod_l(text, NULL, plain) : NAN;
-    if (plain)
-        freelocale(plain);
+    double real = rlk_read_real(text);
     return isfinite(real) ? rowlock_real(real) : rowlock_decimal(text);
 }
 

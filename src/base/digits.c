@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Numbers and bytes as digits. Reals are in the C locale: that of the program may write 0,1. */
+#include "base/base.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *rlk_write_int(int64_t number, char out[RLK_INT_TEXT])
+{
+    char *at = out + RLK_INT_TEXT - 1;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    *at = '\0';
+    do /* snprintf() would be a third of what a batch costs here */
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (number < 0)
+        *--at = '-';
+    return at;
+}
+
+char *rlk_write_hex(const char *bytes, size_t length, char *out)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < length; i++) {
+        *out++ = digits[(unsigned char)bytes[i] >> 4];
+        *out++ = digits[(unsigned char)bytes[i] & 15];
+    }
+    return out;
+}
+
+void rlk_write_real(double real, char out[RLK_REAL_TEXT])
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t theirs = uselocale(plain);
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, RLK_REAL_TEXT, "%.*g", digits, real);
+        if (strtod(out, NULL) == real)
+            break;
+    }
+    uselocale(theirs);
+    if (plain)
+        freelocale(plain);
+}
+
+double rlk_read_real(const char *text)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    double real = plain ? strtod_l(text, NULL, plain) : NAN;
+    if (plain)
+        freelocale(plain);
+    return real;
+}
