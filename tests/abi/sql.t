@@ -37,6 +37,8 @@ done
 is "each statement begins with its step's name" "$unnamed" ""
 is "each file begins with a comment on its step" "$uncommented" ""
 
+is "no line is longer than 100 columns" "$(awk 'length > 100 { print FILENAME; nextfile }' sql/*/*.sql sql/*/*/*.sql)" ""
+
 # PostgreSQL looks functions up by search_path, where anybody's may fit better. Of several arguments unnest is
 # always its own. What operators are found is for tests/contract/test_traps_postgres.c.
 own='rowlock_[a-z_]+|coalesce|greatest|unnest|bit'

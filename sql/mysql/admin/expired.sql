@@ -7,8 +7,8 @@
 -- A plain read, which locks nothing: DELETE or FOR UPDATE would lock every row they pass.
 
 /* rowlock:expired */
-SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       {clock}
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program,
+       note, {clock}
   FROM rowlock_locks
  WHERE name >= {after} AND (name > {after} OR slot > {slot})
    AND expires <= {clock} - {older}

@@ -1,12 +1,12 @@
 -- The grants that stand, in key order, a page at a time.
 --
--- {name}, or NULL for all  {after} name after which the page begins  
+-- {name}, or NULL for all  {after} name after which the page begins
 -- {slot} after which it begins  {limit} rows at most
 -- columns: the row
 
 /* rowlock:list */
-SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       {clock}
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program,
+       note, {clock}
   FROM rowlock_locks
  WHERE ({name} IS NULL OR name = {name}) AND name >= {after} AND (name > {after} OR slot > {slot})
  ORDER BY name, slot LIMIT {limit}

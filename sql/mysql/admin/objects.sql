@@ -1,97 +1,129 @@
 -- What is there by our names, and is not as schema.sql makes it.
 --
 -- {text} the text of the schema step, as the library would run it
--- columns: object; what is wrong with it and what to do; whether installing again mends it, NULL: it is a
--- warning only, since this user may not see enough to tell. No row: all is as it should be, or nothing is there.
+-- columns: object; what is wrong with it and what to do; whether installing again mends it, NULL:
+-- it is a warning only, since this user may not see enough to tell. No row: all is as it should be,
+-- or nothing is there.
 --
--- A plain read of the catalogue: it reads none of our tables and calls none of our routines. A user sees the
--- bodies of procedures that are not his own with SHOW_ROUTINE (MySQL) or with SELECT on mysql.proc (MariaDB) alone,
--- and triggers with the TRIGGER privilege.
+-- A plain read of the catalogue: it reads none of our tables and calls none of our routines. A user
+-- sees the bodies of procedures that are not his own with SHOW_ROUTINE (MySQL) or with SELECT on
+-- mysql.proc (MariaDB) alone, and triggers with the TRIGGER privilege.
 --
--- `head` is what stands in the text before an object's own part, and `ours` is that part. Bodies are compared
--- without differences of white space. What does not begin with our prefix is left
--- out early, and all is compared as latin1: to look for a name in the text is dear, above all in utf8mb4. Our text has
--- no character of another set.
+-- `head` is what stands in the text before an object's own part, and `ours` is that part. Bodies
+-- are compared without differences of white space. What does not begin with our prefix is left
+-- out early, and all is compared as latin1: to look for a name in the text is dear, above all in
+-- utf8mb4. Our text has no character of another set.
 -- Of parameters the names and modes are compared: their types change no right.
 
 /* rowlock:objects */
 SELECT CONCAT(o.kind, ' `', o.name, '`'),
        CASE WHEN o.kind = 'procedure' AND o.same IS NULL
-            THEN CONCAT('this user may not see the body that ', o.definer, ' has given it; to compare it with ours, check '
+            THEN CONCAT('this user may not see the body that ', o.definer,
+                        ' has given it; to compare it with ours, check '
                         'as that account, or grant SHOW_ROUTINE (MariaDB: SELECT on mysql.proc)')
             WHEN o.kind = 'procedure' AND o.same
-            THEN CONCAT('it was made by ', o.definer, ', but others of our procedures by another account: if you do '
+            THEN CONCAT('it was made by ', o.definer,
+                        ', but others of our procedures by another account: if you do '
                         'not trust both, drop it and install again')
             WHEN o.kind = 'procedure' AND o.definer = CURRENT_USER()
             THEN 'it is of another version of rowlock, or was changed: run `rowlock install`'
             WHEN o.kind = 'procedure'
-            THEN CONCAT('its body is not ours, and ', o.definer, ' has made it: drop it and install again; or, if you '
+            THEN CONCAT('its body is not ours, and ', o.definer,
+                        ' has made it: drop it and install again; or, if you '
                         'trust that account, run `rowlock install` by it')
             WHEN o.kind = 'trigger'
             THEN CONCAT(o.definer, ' has it run at changes of our table `', o.holder, '`: drop it')
             WHEN o.kind = 'column'
-            THEN CONCAT('our table `', o.holder, '` has no such column: drop it; or choose another database or prefix')
-            ELSE CONCAT('it is a ', o.body, ', and should be a table of InnoDB: rename it, or choose another database or '
-                        'prefix')
+            THEN CONCAT('our table `', o.holder,
+                        '` has no such column: drop it; or choose another database or prefix')
+            ELSE CONCAT('it is a ', o.body,
+                        ', and should be a table of InnoDB: rename it, or choose another database '
+                        'or prefix')
        END,
        CASE WHEN o.kind <> 'procedure' THEN 0 WHEN o.same IS NULL THEN NULL
             ELSE NOT o.same AND o.definer = CURRENT_USER() END
   FROM (SELECT n.kind, n.name, n.holder, n.definer, n.body, n.ours,
-               n.invoker AND CONCAT(n.parameters, ' ', TRIM(REGEXP_REPLACE(n.body, '[[:space:]]+', ' ')))
+               n.invoker AND CONCAT(n.parameters, ' ',
+                                    TRIM(REGEXP_REPLACE(n.body, '[[:space:]]+', ' ')))
                COLLATE latin1_bin
                = CONCAT(REGEXP_REPLACE(REGEXP_REPLACE(
-                            SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', 1), '[)][^)]*$', ''),
+                            SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', 1),
+                            '[)][^)]*$', ''),
                             ' +(VARBINARY|VARCHAR|LONGTEXT|BIGINT|INT)[^,]*|[[:space:]]', ''),
-                        REGEXP_REPLACE(SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', -1),
-                                       '[[:space:]]+', ' '), ' END') AS same,
+                        REGEXP_REPLACE(
+                            SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', -1),
+                            '[[:space:]]+', ' '), ' END') AS same,
                n.kind = 'procedure' AND MIN(n.definer) OVER (PARTITION BY n.kind)
                                         <> MAX(n.definer) OVER (PARTITION BY n.kind) AS many
           FROM (SELECT f.kind, f.name, f.holder, f.definer, f.invoker,
-                       CONVERT(f.parameters USING latin1) AS parameters, CONVERT(f.body USING latin1) AS body,
-                       SUBSTRING_INDEX(SUBSTRING_INDEX(g.text, f.head, -1), f.foot, 1) AS ours, f.head, g.text
+                       CONVERT(f.parameters USING latin1) AS parameters,
+                       CONVERT(f.body USING latin1) AS body,
+                       SUBSTRING_INDEX(SUBSTRING_INDEX(g.text, f.head, -1), f.foot, 1) AS ours,
+                       f.head, g.text
                   FROM (SELECT CONVERT({text} USING latin1) AS text) g
                   JOIN (SELECT 'procedure' AS kind, r.routine_name AS name, '' AS holder, r.definer,
                                r.routine_definition AS body, r.security_type = 'INVOKER' AS invoker,
                                IFNULL(q.parameters, '') AS parameters,
-                               CONVERT(CONCAT('PROCEDURE IF NOT EXISTS `', r.routine_schema, '`.`', r.routine_name,
-                                              '`(') USING latin1) AS head,
+                               CONVERT(CONCAT('PROCEDURE IF NOT EXISTS `', r.routine_schema, '`.`',
+                                              r.routine_name, '`(') USING latin1) AS head,
                                CONVERT(CONCAT(CHAR(10), 'END;') USING latin1) AS foot
                           FROM information_schema.routines r
                           LEFT JOIN (SELECT p.specific_name,
-                                            GROUP_CONCAT(IF(p.parameter_mode = 'IN', '', p.parameter_mode), p.parameter_name
-                                                         ORDER BY p.ordinal_position) AS parameters
+                                            GROUP_CONCAT(
+                                                IF(p.parameter_mode = 'IN', '', p.parameter_mode),
+                                                p.parameter_name
+                                                ORDER BY p.ordinal_position) AS parameters
                                        FROM information_schema.parameters p
-                                      WHERE p.specific_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
-                                        AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), p.specific_name) = 1
-                                      GROUP BY p.specific_name) q ON q.specific_name = r.specific_name
-                         WHERE r.routine_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
-                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), r.routine_name) = 1
+                                      WHERE p.specific_schema = SUBSTRING_INDEX(
+                                                SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                                        AND LOCATE(SUBSTRING_INDEX(
+                                                SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1),
+                                                p.specific_name) = 1
+                                      GROUP BY p.specific_name) q
+                                        ON q.specific_name = r.specific_name
+                         WHERE r.routine_schema
+                               = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1),
+                                      r.routine_name) = 1
                            AND r.routine_type = 'PROCEDURE'
                         UNION ALL
-                        SELECT 'table', t.table_name, '', '', CONCAT(t.table_type, ' ', IFNULL(t.engine, '')), 1, '',
-                               CONVERT(CONCAT('TABLE IF NOT EXISTS `', t.table_schema, '`.`', t.table_name, '` (')
+                        SELECT 'table', t.table_name, '', '',
+                               CONCAT(t.table_type, ' ', IFNULL(t.engine, '')), 1, '',
+                               CONVERT(CONCAT('TABLE IF NOT EXISTS `', t.table_schema, '`.`',
+                                              t.table_name, '` (')
                                        USING latin1), ') ENGINE'
                           FROM information_schema.tables t
-                         WHERE t.table_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
-                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), t.table_name) = 1
+                         WHERE t.table_schema
+                               = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1),
+                                      t.table_name) = 1
                            AND (t.table_type <> 'BASE TABLE' OR IFNULL(t.engine, '') <> 'InnoDB')
                         UNION ALL
-                        SELECT 'trigger', t.trigger_name, t.event_object_table, t.definer, '', 1, '',
-                               CONVERT(CONCAT('TABLE IF NOT EXISTS `', t.event_object_schema, '`.`',
+                        SELECT 'trigger', t.trigger_name, t.event_object_table, t.definer, '', 1,
+                               '', CONVERT(CONCAT('TABLE IF NOT EXISTS `', t.event_object_schema,
+                                                  '`.`',
                                               t.event_object_table, '` (') USING latin1), ') ENGINE'
                           FROM information_schema.triggers t
-                         WHERE t.event_object_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
-                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), t.event_object_table) = 1
+                         WHERE t.event_object_schema
+                               = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1),
+                                      t.event_object_table) = 1
                         UNION ALL
                         SELECT 'column', c.column_name, c.table_name, '',
-                               IF(c.extra LIKE '%GENERATED%', '', CONCAT('    ', c.column_name, ' ')), 1, '',
-                               CONVERT(CONCAT('TABLE IF NOT EXISTS `', c.table_schema, '`.`', c.table_name, '` (')
+                               IF(c.extra LIKE '%GENERATED%', '',
+                                  CONCAT('    ', c.column_name, ' ')), 1, '',
+                               CONVERT(CONCAT('TABLE IF NOT EXISTS `', c.table_schema, '`.`',
+                                              c.table_name, '` (')
                                        USING latin1), ') ENGINE'
                           FROM information_schema.columns c
-                         WHERE c.table_schema = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
-                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1), c.table_name) = 1) f
+                         WHERE c.table_schema
+                               = SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_locks', '`', 2), '`', -1)
+                           AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1),
+                                      c.table_name) = 1) f
                     ON LOCATE(f.head, g.text COLLATE latin1_swedish_ci) > 0) n) o
- WHERE CASE o.kind WHEN 'procedure' THEN o.same IS NULL OR NOT o.same OR (o.many AND o.definer <> CURRENT_USER())
-                   WHEN 'column' THEN o.body = '' OR LOCATE(o.body, o.ours COLLATE latin1_swedish_ci) = 0
+ WHERE CASE o.kind WHEN 'procedure' THEN o.same IS NULL OR NOT o.same
+       OR (o.many AND o.definer <> CURRENT_USER())
+                   WHEN 'column' THEN o.body = '' OR LOCATE(o.body,
+                                                            o.ours COLLATE latin1_swedish_ci) = 0
                    ELSE TRUE END
  ORDER BY o.kind, o.name

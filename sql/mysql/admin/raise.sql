@@ -1,5 +1,5 @@
--- Raise the floor and every token counter above whatever was granted before: after a failover that may
--- have lost the newest grants.
+-- Raise the floor and every token counter above whatever was granted before: after a failover that
+-- may have lost the newest grants.
 --
 -- {by}
 -- columns: the new floor

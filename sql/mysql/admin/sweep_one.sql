@@ -3,8 +3,8 @@
 -- {name}  {slot}  {token}  {older}
 -- rows deleted: 1 removed, 0 renewed, released or taken over meanwhile
 --
--- Atomic: one DELETE of one row by its key, the predicate repeated. A row that another transaction has
--- locked is passed over: DELETE itself has no SKIP LOCKED, but the look before it has.
+-- Atomic: one DELETE of one row by its key, the predicate repeated. A row that another transaction
+-- has locked is passed over: DELETE itself has no SKIP LOCKED, but the look before it has.
 
 /* rowlock:sweep_one */
 DELETE l FROM (

@@ -10,4 +10,5 @@ DELETE w FROM (
     SELECT name, ticket, attempt FROM rowlock_waiters
      WHERE expires <= {clock} LIMIT {limit}
        FOR UPDATE SKIP LOCKED) o
-  STRAIGHT_JOIN rowlock_waiters w ON w.name = o.name AND w.ticket = o.ticket AND w.attempt = o.attempt
+  STRAIGHT_JOIN rowlock_waiters w ON w.name = o.name AND w.ticket = o.ticket
+      AND w.attempt = o.attempt

@@ -1,6 +1,7 @@
 -- Remove rowlock's tables and procedures: every lock and, for good, every token counter. For a DBA.
--- The library runs nothing of this but the line of a procedure that it is about to make anew (`rowlock install`). After a new installation tokens start at 1 again, so resources that
--- remember tokens must forget them too.
+-- The library runs nothing of this but the line of a procedure that it is about to make anew
+-- (`rowlock install`). After a new installation tokens start at 1 again, so resources that remember
+-- tokens must forget them too.
 
 /* rowlock:drop */
 DROP PROCEDURE IF EXISTS rowlock_grant;
@@ -12,6 +13,7 @@ DROP PROCEDURE IF EXISTS rowlock_new_counter;
 DROP PROCEDURE IF EXISTS rowlock_make_room;
 DROP PROCEDURE IF EXISTS rowlock_grant_all;
 DROP PROCEDURE IF EXISTS rowlock_enqueue;
+DROP PROCEDURE IF EXISTS rowlock_bell_before;
 DROP PROCEDURE IF EXISTS rowlock_ring;
 DROP PROCEDURE IF EXISTS rowlock_withdraw;
 DROP PROCEDURE IF EXISTS rowlock_downgrade;
@@ -22,4 +24,5 @@ DROP PROCEDURE IF EXISTS rowlock_break;
 DROP PROCEDURE IF EXISTS rowlock_fold;
 DROP PROCEDURE IF EXISTS rowlock_fence;
 DROP PROCEDURE IF EXISTS rowlock_raise;
-DROP TABLE IF EXISTS rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once, rowlock_walks, rowlock_meta;
+DROP TABLE IF EXISTS rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once,
+    rowlock_walks, rowlock_meta;

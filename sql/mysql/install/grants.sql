@@ -1,9 +1,11 @@
--- The least that each kind of role needs. For a DBA, after schema.sql and each time that `install` has made
--- procedures anew; put your database and users in the place of these, and leave out what you do not have.
+-- The least that each kind of role needs. For a DBA, after schema.sql and each time that `install`
+-- has made procedures anew; put your database and users in the place of these, and leave out what
+-- you do not have.
 --
--- reader ('watch'): list, show, check. user ('app'): takes locks, waits, guards, fences, claims keys, walks. operator
--- ('ops'): that, and sweeps, breaks, raises tokens. Procedures have the rights of their caller, so a user could do by
--- hand what break does: the roles keep programs from accidents, not from each other.
+-- reader ('watch'): list, show, check. user ('app'): takes locks, waits, guards, fences, claims
+-- keys, walks. operator ('ops'): that, and sweeps, breaks, raises tokens. Procedures have the
+-- rights of their caller, so a user could do by hand what break does: the roles keep programs from
+-- accidents, not from each other.
 
 GRANT SELECT ON appdb.rowlock_locks TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_waiters TO 'watch'@'%';
@@ -13,8 +15,9 @@ GRANT SELECT ON appdb.rowlock_once TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_walks TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_meta TO 'watch'@'%';
 
--- Where the server is a member of a group (MySQL Group Replication), so that one without majority is passed over:
--- GRANT SELECT ON performance_schema.replication_group_members TO 'watch'@'%', 'app'@'%', 'ops'@'%';
+-- Where the server is a member of a group (MySQL Group Replication), so that one without majority
+-- is passed over: GRANT SELECT ON performance_schema.replication_group_members TO 'watch'@'%',
+-- 'app'@'%', 'ops'@'%';
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_locks TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_waiters TO 'app'@'%';
@@ -33,6 +36,7 @@ GRANT EXECUTE ON PROCEDURE appdb.rowlock_new_counter TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_make_room TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant_all TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_enqueue TO 'app'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_bell_before TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_ring TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_withdraw TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_downgrade TO 'app'@'%';
@@ -57,6 +61,7 @@ GRANT EXECUTE ON PROCEDURE appdb.rowlock_new_counter TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_make_room TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant_all TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_enqueue TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_bell_before TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_ring TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_withdraw TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_downgrade TO 'ops'@'%';

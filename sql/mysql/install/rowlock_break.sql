@@ -8,8 +8,8 @@ BEGIN
 
     START TRANSACTION;
     SELECT token INTO v_token FROM rowlock_tokens WHERE name = p_name FOR UPDATE;
-    SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-           {clock}
+    SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program,
+           note, {clock}
       FROM rowlock_locks
      WHERE name = p_name AND slot IN (0, p_token) AND token = p_token FOR UPDATE;
     DELETE FROM rowlock_locks

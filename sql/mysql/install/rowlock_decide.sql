@@ -1,12 +1,15 @@
--- Decides all that rowlock_grant leaves to it: grants the lock; or says which grant keeps it out, or that
--- others are first, and writes nothing. See acquire.sql. It reads without locks; rowlock_make_grant writes.
+-- Decides all that rowlock_grant leaves to it: grants the lock; or says which grant keeps it out,
+-- or that others are first, and writes nothing. See acquire.sql. It reads without locks;
+-- rowlock_make_grant writes.
 --
--- p_ticket: of the waiter that claims, which leaves the queue with its grant; 0: it never was there.
--- p_joins: 0 the grant is a transaction; 1 it is a part of the caller's transaction; 2 it is one of several
--- names in the transaction of rowlock_grant_all, which finds the token in @rlk_token.
+-- p_ticket: of the waiter that claims, which leaves the queue with its grant; 0: it never was
+-- there. p_joins: 0 the grant is a transaction; 1 it is a part of the caller's transaction; 2 it is
+-- one of several names in the transaction of rowlock_grant_all, which finds the token in
+-- @rlk_token.
 --
--- v_stands: 2 a grant keeps this claim out, 1 others stand, 0 none. v_own: the owner holds one already, and
--- need not stand in the queue. v_slot: of the row to show. Where the exclusive row stands no other does.
+-- v_stands: 2 a grant keeps this claim out, 1 others stand, 0 none. v_own: the owner holds one
+-- already, and need not stand in the queue. v_slot: of the row to show. Where the exclusive row
+-- stands no other does.
 CREATE PROCEDURE IF NOT EXISTS rowlock_decide(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),

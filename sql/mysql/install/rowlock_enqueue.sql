@@ -1,18 +1,16 @@
--- Takes a ticket, or keeps the one that this attempt has: see enqueue.sql. The bell is taken first, so that
--- whoever sees the ticket finds it kept; and once, since user-level locks are counted. A server may refuse
--- them (Galera). A bell that nobody keeps, or our own session, does not wake us.
---
--- Both servers call a chain of more than 32 sessions that wait for one another a deadlock. So whoever comes
--- to a longer line waits for one further on, and asks again when the turn of that one is over.
+-- Takes a ticket, or keeps the one that this attempt has: see enqueue.sql. The bell is taken first,
+-- so that whoever sees the ticket finds it kept; and once, since user-level locks are counted. A
+-- server may refuse them (Galera).
 CREATE PROCEDURE IF NOT EXISTS rowlock_enqueue(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_lease BIGINT,
-    p_ticket BIGINT, p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
-    p_bells VARCHAR(48) CHARACTER SET ascii)
+    p_ticket BIGINT, p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255),
+    p_note VARBINARY(255), p_bells VARCHAR(48) CHARACTER SET ascii)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE v_now BIGINT DEFAULT {clock};
-    DECLARE v_ticket, v_ahead, v_over, v_skip, v_before, v_keeper BIGINT DEFAULT 0;
-    DECLARE v_bell VARCHAR(64) CHARACTER SET ascii DEFAULT CONCAT(p_bells, LPAD(HEX(p_attempt), 16, '0'));
+    DECLARE v_ticket, v_ahead, v_over, v_before BIGINT DEFAULT 0;
+    DECLARE v_bell VARCHAR(64) CHARACTER SET ascii
+            DEFAULT CONCAT(p_bells, LPAD(HEX(p_attempt), 16, '0'));
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
 
     IF v_bell IS NOT NULL THEN
@@ -30,13 +28,16 @@ BEGIN
             SET v_ticket = p_ticket;
         END IF;
     ELSE
-        SELECT ticket INTO v_ticket FROM rowlock_waiters WHERE name = p_name AND attempt = p_attempt LIMIT 1;
+        SELECT ticket INTO v_ticket FROM rowlock_waiters
+         WHERE name = p_name AND attempt = p_attempt LIMIT 1;
     END IF;
     IF v_ticket = 0 THEN
-        SELECT GREATEST(v_now, IFNULL(MAX(ticket), 0) + 1) INTO v_ticket FROM rowlock_waiters WHERE name = p_name;
-        INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires, host, pid, program, note)
-        VALUES (p_name, v_ticket, p_attempt, p_permits, p_owner, v_now, v_now + p_lease, p_host, p_pid,
-                p_program, p_note);
+        SELECT GREATEST(v_now, IFNULL(MAX(ticket), 0) + 1) INTO v_ticket FROM rowlock_waiters
+         WHERE name = p_name;
+        INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires, host,
+                                     pid, program, note)
+        VALUES (p_name, v_ticket, p_attempt, p_permits, p_owner, v_now, v_now + p_lease, p_host,
+                p_pid, p_program, p_note);
     END IF;
     SELECT IFNULL(SUM(expires > v_now), 0), IFNULL(SUM(expires <= v_now), 0) INTO v_ahead, v_over
       FROM rowlock_waiters
@@ -44,19 +45,13 @@ BEGIN
     IF v_over > 0 THEN
         DELETE w FROM (
             SELECT name, ticket, attempt FROM rowlock_waiters
-             WHERE name = p_name AND ticket < v_ticket AND expires <= v_now LIMIT 1000000 FOR UPDATE SKIP LOCKED) o
-          STRAIGHT_JOIN rowlock_waiters w ON w.name = o.name AND w.ticket = o.ticket AND w.attempt = o.attempt;
+             WHERE name = p_name AND ticket < v_ticket AND expires <= v_now LIMIT 1000000
+               FOR UPDATE SKIP LOCKED) o
+          STRAIGHT_JOIN rowlock_waiters w
+             ON w.name = o.name AND w.ticket = o.ticket AND w.attempt = o.attempt;
     END IF;
     IF v_bell IS NOT NULL THEN
-        SET v_skip = IF(v_ahead < 16, 0, v_ahead DIV 3);
-        SELECT attempt INTO v_before FROM rowlock_waiters
-         WHERE name = p_name AND expires > v_now
-           AND (ticket < v_ticket OR (ticket = v_ticket AND attempt < p_attempt))
-         ORDER BY ticket DESC, attempt DESC LIMIT v_skip, 1;
-        IF v_before = 0 THEN
-            SELECT attempt INTO v_before FROM rowlock_locks WHERE name = p_name AND slot = 0 AND expires > v_now;
-        END IF;
-        SET v_keeper = IFNULL(IS_USED_LOCK(CONCAT(p_bells, LPAD(HEX(v_before), 16, '0'))), CONNECTION_ID());
+        CALL rowlock_bell_before(p_name, p_attempt, v_ticket, v_ahead, v_now, p_bells, v_before);
     END IF;
-    SELECT v_ticket, v_ahead, IF(v_keeper NOT IN (0, CONNECTION_ID()), v_before, 0);
+    SELECT v_ticket, v_ahead, v_before;
 END;

@@ -1,5 +1,6 @@
 -- See fold.sql. The candidates are read without locks; each is then locked by its key and looked at
--- again: a grant since then has changed its token, however old it may be, and one in flight holds it locked.
+-- again: a grant since then has changed its token, however old it may be, and one in flight holds
+-- it locked.
 CREATE PROCEDURE IF NOT EXISTS rowlock_fold(p_idle BIGINT, p_batch INT, p_dry INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN

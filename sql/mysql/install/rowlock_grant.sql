@@ -1,6 +1,7 @@
--- The usual grant: exclusive, of a lock that has been granted before, that nobody holds and nobody waits for.
--- All else is for rowlock_decide. Each statement here costs 10 to 20 us, each variable and each condition one:
--- MIN() of a key is one descent of the index, and two of them are cheaper than one statement with two tables.
+-- The usual grant: exclusive, of a lock that has been granted before, that nobody holds and nobody
+-- waits for. All else is for rowlock_decide. Each statement here costs 10 to 20 us, each variable
+-- and each condition one: MIN() of a key is one descent of the index, and two of them are cheaper
+-- than one statement with two tables.
 CREATE PROCEDURE IF NOT EXISTS rowlock_grant(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
@@ -14,7 +15,8 @@ acquire: BEGIN
         SELECT MIN(ticket) INTO v_ticket FROM rowlock_waiters WHERE name = p_name;
         IF v_slot IS NULL AND v_ticket IS NULL THEN
             BEGIN
-                -- No such token row is free: another has it locked, it is not there, or was of another kind.
+                -- No such token row is free: another has it locked, it is not there, or was of
+                -- another kind.
                 DECLARE EXIT HANDLER FOR NOT FOUND ROLLBACK;
                 -- A rival's row stands by now.
                 DECLARE EXIT HANDLER FOR 1062 ROLLBACK;
@@ -23,10 +25,10 @@ acquire: BEGIN
                 START TRANSACTION;
                 SELECT token + 1, {clock} INTO v_next, v_now
                   FROM rowlock_tokens WHERE name = p_name AND permits = 0 FOR UPDATE SKIP LOCKED;
-                INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires, ttl,
-                                           host, pid, program, note)
-                VALUES (p_name, 0, 0, p_owner, v_next, p_attempt, v_now, v_now + p_ttl, p_ttl, p_host, p_pid,
-                        p_program, p_note);
+                INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired,
+                                           expires, ttl, host, pid, program, note)
+                VALUES (p_name, 0, 0, p_owner, v_next, p_attempt, v_now, v_now + p_ttl, p_ttl,
+                        p_host, p_pid, p_program, p_note);
                 UPDATE rowlock_tokens SET token = v_next, granted = v_now WHERE name = p_name;
                 COMMIT;
                 SELECT v_next, NULL, NULL, 0, v_now;
@@ -34,6 +36,6 @@ acquire: BEGIN
             END;
         END IF;
     END IF;
-    CALL rowlock_decide(p_name, p_permits, p_owner, p_attempt, p_ttl, p_host, p_pid, p_program, p_note, p_ticket,
-                        p_unfair, p_joins);
+    CALL rowlock_decide(p_name, p_permits, p_owner, p_attempt, p_ttl, p_host, p_pid, p_program,
+                        p_note, p_ticket, p_unfair, p_joins);
 END;

@@ -1,8 +1,10 @@
--- Grants all of several names or none: see acquire_all.sql. Names come in their order, so that no two calls
--- lock them the other way round. The rows are read before COMMIT: once it is done, a break, a sweep or the
--- same owner elsewhere may remove one at any moment, which must not hide the others.
+-- Grants all of several names or none: see acquire_all.sql. Names come in their order, so that no
+-- two calls lock them the other way round. The rows are read before COMMIT: once it is done, a
+-- break, a sweep or the same owner elsewhere may remove one at any moment, which must not hide the
+-- others.
 CREATE PROCEDURE IF NOT EXISTS rowlock_grant_all(
-    p_claims LONGTEXT CHARACTER SET ascii, p_count INT, p_permits INT, p_ttl BIGINT, p_host VARBINARY(255),
+    p_claims LONGTEXT CHARACTER SET ascii, p_count INT, p_permits INT, p_ttl BIGINT,
+        p_host VARBINARY(255),
     p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255), p_unfair INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 acquire: BEGIN
@@ -21,12 +23,14 @@ acquire: BEGIN
             v_attempt = JSON_EXTRACT(p_claims, CONCAT('$[', v_n, '][2]')),
             v_ticket = JSON_EXTRACT(p_claims, CONCAT('$[', v_n, '][3]')),
             v_n = v_n + 1;
-        CALL rowlock_decide(v_name, p_permits, v_owner, v_attempt, p_ttl, p_host, p_pid, p_program, p_note,
-                            v_ticket, p_unfair, 2);
+        CALL rowlock_decide(v_name, p_permits, v_owner, v_attempt, p_ttl, p_host, p_pid, p_program,
+                            p_note, v_ticket, p_unfair, 2);
         IF @rlk_token IS NULL THEN
-            -- Our own stands, if the question is sent again. Those of its grants that are gone are made anew.
+            -- Our own stands, if the question is sent again. Those of its grants that are gone are
+            -- made anew.
             SELECT token INTO @rlk_token FROM rowlock_locks
-             WHERE name = v_name AND owner = v_owner AND attempt = v_attempt AND expires > v_now LIMIT 1;
+             WHERE name = v_name AND owner = v_owner AND attempt = v_attempt AND expires > v_now
+                 LIMIT 1;
         END IF;
         IF @rlk_token IS NULL THEN
             ROLLBACK;
@@ -38,7 +42,8 @@ acquire: BEGIN
       FROM JSON_TABLE(p_claims, '$[*]' COLUMNS (
                n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', owner VARCHAR(510) PATH '$[1]',
                attempt BIGINT PATH '$[2]')) c
-      JOIN rowlock_locks l ON l.name = UNHEX(c.name) AND l.owner = UNHEX(c.owner) AND l.attempt = c.attempt
+      JOIN rowlock_locks l ON l.name = UNHEX(c.name) AND l.owner = UNHEX(c.owner)
+          AND l.attempt = c.attempt
      ORDER BY c.n;
     COMMIT;
 END;

@@ -1,8 +1,10 @@
--- See guard.sql. p_changes 1: change the token row at the end, because other nodes see no lock of ours.
+-- See guard.sql. p_changes 1: change the token row at the end, because other nodes see no lock of
+-- ours.
 --
--- The plain read is as old as the caller's snapshot. If the token that it sees is not the newest, the lock
--- row is share-locked instead, which keeps its lease from being renewed until the caller ends. The same
--- where the token row is changed: a plain read would see our own change, and not how old the snapshot is.
+-- The plain read is as old as the caller's snapshot. If the token that it sees is not the newest,
+-- the lock row is share-locked instead, which keeps its lease from being renewed until the caller
+-- ends. The same where the token row is changed: a plain read would see our own change, and not how
+-- old the snapshot is.
 CREATE PROCEDURE IF NOT EXISTS rowlock_guard(
     p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), p_token BIGINT, p_changes INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
@@ -12,9 +14,11 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
 
     IF p_changes THEN
-        SELECT token, fenced INTO v_token, v_fenced FROM rowlock_tokens WHERE name = p_name FOR UPDATE;
+        SELECT token, fenced INTO v_token, v_fenced FROM rowlock_tokens WHERE name = p_name
+         FOR UPDATE;
     ELSE
-        SELECT token, fenced INTO v_token, v_fenced FROM rowlock_tokens WHERE name = p_name LOCK IN SHARE MODE;
+        SELECT token, fenced INTO v_token, v_fenced FROM rowlock_tokens WHERE name = p_name
+         LOCK IN SHARE MODE;
     END IF;
     IF v_token = p_token THEN
         SET v_stands = 1;
@@ -25,7 +29,8 @@ BEGIN
              WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token;
         ELSE
             SELECT 1 INTO v_stands FROM rowlock_locks
-             WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token LOCK IN SHARE MODE;
+             WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token
+                 LOCK IN SHARE MODE;
         END IF;
     END IF;
     IF p_changes AND v_stands THEN

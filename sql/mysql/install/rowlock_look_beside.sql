@@ -1,5 +1,6 @@
--- Says which shared or counted grants of a name stand beside each other, and whether they keep a claim out:
--- p_stands and p_own as in rowlock_decide, p_others of other owners, p_slot of the row to show.
+-- Says which shared or counted grants of a name stand beside each other, and whether they keep a
+-- claim out: p_stands and p_own as in rowlock_decide, p_others of other owners, p_slot of the row
+-- to show.
 CREATE PROCEDURE IF NOT EXISTS rowlock_look_beside(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_now BIGINT,
     OUT p_stands INT, OUT p_others INT, OUT p_own INT, OUT p_slot BIGINT)

@@ -1,11 +1,13 @@
--- Makes the grant that rowlock_decide has seen to be possible. p_token NULL: another was faster, and nothing
--- is written. Waits for no lock that a transaction keeps: token row and lock rows are taken with SKIP LOCKED.
--- It begins the transaction and ends it, or sets a savepoint in the caller's (p_joins 1): before anything can
--- fail, since one of an earlier call would take with it what came since. It goes back when something fails, in
--- the parts that it calls too. p_stands, p_last: as rowlock_decide has read them.
+-- Makes the grant that rowlock_decide has seen to be possible. p_token NULL: another was faster,
+-- and nothing is written. Waits for no lock that a transaction keeps: token row and lock rows are
+-- taken with SKIP LOCKED. It begins the transaction and ends it, or sets a savepoint in the
+-- caller's (p_joins 1): before anything can fail, since one of an earlier call would take with it
+-- what came since. It goes back when something fails, in the parts that it calls too. p_stands,
+-- p_last: as rowlock_decide has read them.
 --
--- At SERIALIZABLE the plain read of rowlock_make_room would lock, and wait. Inside the caller's transaction
--- there is no locking read of what may not be there: it would keep the gap locked until the caller ends.
+-- At SERIALIZABLE the plain read of rowlock_make_room would lock, and wait. Inside the caller's
+-- transaction there is no locking read of what may not be there: it would keep the gap locked until
+-- the caller ends.
 CREATE PROCEDURE IF NOT EXISTS rowlock_make_grant(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
@@ -35,13 +37,14 @@ BEGIN
         CALL rowlock_new_counter(p_name, p_permits, p_joins, p_last, v_newest, p_now, p_token);
     END IF;
     IF p_token IS NOT NULL AND (p_permits <> 0 OR v_newest <> 0 OR p_stands <> 0) THEN
-        CALL rowlock_make_room(p_name, p_permits, p_owner, p_joins, p_last, p_now, p_others, p_token);
+        CALL rowlock_make_room(p_name, p_permits, p_owner, p_joins, p_last, p_now, p_others,
+                               p_token);
     END IF;
     IF p_token IS NOT NULL THEN
-        INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires, ttl,
-                                   host, pid, program, note)
-        VALUES (p_name, IF(p_permits = 0, 0, p_token), p_permits, p_owner, p_token, p_attempt, p_now,
-                p_now + p_ttl, p_ttl, p_host, p_pid, p_program, p_note);
+        INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires,
+                                   ttl, host, pid, program, note)
+        VALUES (p_name, IF(p_permits = 0, 0, p_token), p_permits, p_owner, p_token, p_attempt,
+                p_now, p_now + p_ttl, p_ttl, p_host, p_pid, p_program, p_note);
     END IF;
     IF p_token IS NULL THEN
         CALL rowlock_undo_grant(p_joins);

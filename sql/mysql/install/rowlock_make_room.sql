@@ -1,9 +1,11 @@
--- Makes room for a grant beside the others of its name, under the name's token row: removes what has
--- expired and what this owner had, and says whether the rest lets another in: if not, p_token is NULL.
+-- Makes room for a grant beside the others of its name, under the name's token row: removes what
+-- has expired and what this owner had, and says whether the rest lets another in: if not, p_token
+-- is NULL.
 --
--- One row at a time by its key: to lock a range would be to lock what is beside it, which may be of another
--- name. A row that another transaction is changing may yet be renewed; then it is no grant. Nor where the
--- snapshot of the caller (p_joins) is older than the newest grant. p_others: how many other owners hold it.
+-- One row at a time by its key: to lock a range would be to lock what is beside it, which may be of
+-- another name. A row that another transaction is changing may yet be renewed; then it is no grant.
+-- Nor where the snapshot of the caller (p_joins) is older than the newest grant. p_others: how many
+-- other owners hold it.
 CREATE PROCEDURE IF NOT EXISTS rowlock_make_room(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_joins INT, p_last BIGINT,
     p_now BIGINT, OUT p_others INT, INOUT p_token BIGINT)

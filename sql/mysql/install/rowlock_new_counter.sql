@@ -1,8 +1,9 @@
--- Locks the token row of a name, which rowlock_make_grant could not lock, and makes it if it is not there.
--- p_token NULL: another transaction has it locked. p_last NULL: it was not there.
+-- Locks the token row of a name, which rowlock_make_grant could not lock, and makes it if it is not
+-- there. p_token NULL: another transaction has it locked. p_last NULL: it was not there.
 --
--- It is made in a transaction of its own, so that no other keeps it locked uncommitted. Inside the caller's
--- transaction (p_joins) it stays uncommitted; then only another first grant of that name would wait for it.
+-- It is made in a transaction of its own, so that no other keeps it locked uncommitted. Inside the
+-- caller's transaction (p_joins) it stays uncommitted; then only another first grant of that name
+-- would wait for it.
 CREATE PROCEDURE IF NOT EXISTS rowlock_new_counter(
     p_name VARBINARY(255), p_permits INT, p_joins INT,
     INOUT p_last BIGINT, OUT p_newest INT, OUT p_now BIGINT, OUT p_token BIGINT)
@@ -11,9 +12,9 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
 
     IF NOT p_joins THEN
-        -- Where it is not there, COMMIT lets go of the gap where it would be. Whether it is there is read
-        -- uncommitted: to insert what a transaction has inserted would be to wait for that. SELECT INTO,
-        -- because inside an IF it would be a locking read, and wait too.
+        -- Where it is not there, COMMIT lets go of the gap where it would be. Whether it is there
+        -- is read uncommitted: to insert what a transaction has inserted would be to wait for that.
+        -- SELECT INTO, because inside an IF it would be a locking read, and wait too.
         COMMIT;
         SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
         START TRANSACTION;

@@ -1,6 +1,6 @@
--- See renew_all.sql. Derived and limited, so that the locks are taken, or passed over, before the update.
--- FORCE INDEX, because a scan of a small table would wait for rows that are not asked for. JSON_TABLE in
--- a derived table of its own: beside a locking clause MySQL refuses it (error 3569).
+-- See renew_all.sql. Derived and limited, so that the locks are taken, or passed over, before the
+-- update. FORCE INDEX, because a scan of a small table would wait for rows that are not asked for.
+-- JSON_TABLE in a derived table of its own: beside a locking clause MySQL refuses it (error 3569).
 CREATE PROCEDURE IF NOT EXISTS rowlock_renew_all(p_leases LONGTEXT CHARACTER SET ascii, p_count INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
@@ -16,9 +16,10 @@ BEGIN
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
              ON l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
          LIMIT 1000000 FOR UPDATE SKIP LOCKED) mine
-      STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = mine.name AND l.slot = mine.slot
-       SET l.lapsed = GREATEST(0, v_now - l.expires), l.expires = v_now + mine.ttl, l.ttl = mine.ttl,
-           l.renewals = l.renewals + 1;
+      STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = mine.name
+          AND l.slot = mine.slot
+       SET l.lapsed = GREATEST(0, v_now - l.expires), l.expires = v_now + mine.ttl,
+           l.ttl = mine.ttl, l.renewals = l.renewals + 1;
     IF ROW_COUNT() = p_count THEN
         SELECT 0, v_now;
     ELSE
@@ -26,8 +27,10 @@ BEGIN
         SELECT w.n, v_now
           FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
                    n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
-                   owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]', ttl BIGINT PATH '$[4]')) w
-          STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = UNHEX(w.name) AND l.slot = w.slot
+                   owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]',
+                       ttl BIGINT PATH '$[4]')) w
+          STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = UNHEX(w.name)
+              AND l.slot = w.slot
                AND l.owner = UNHEX(w.owner) AND l.token = w.token
          WHERE l.expires - l.ttl >= v_now AND l.ttl >= w.ttl;
     END IF;

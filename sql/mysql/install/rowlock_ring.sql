@@ -7,7 +7,8 @@ BEGIN
     DECLARE v_gone INT DEFAULT 0;
 
     IF p_name IS NOT NULL THEN
-        DELETE FROM rowlock_locks WHERE name = p_name AND slot = p_slot AND owner = p_owner AND token = p_token;
+        DELETE FROM rowlock_locks WHERE name = p_name AND slot = p_slot AND owner = p_owner
+            AND token = p_token;
         SET v_gone = ROW_COUNT();
     END IF;
     DO RELEASE_LOCK(p_bell);

@@ -1,5 +1,6 @@
 -- Removes the grant that one attempt made: see withdraw.sql.
-CREATE PROCEDURE IF NOT EXISTS rowlock_withdraw(p_name VARBINARY(255), p_owner VARBINARY(255), p_attempt BIGINT)
+CREATE PROCEDURE IF NOT EXISTS rowlock_withdraw(p_name VARBINARY(255), p_owner VARBINARY(255),
+                                                p_attempt BIGINT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE v_token, v_slot BIGINT;
@@ -8,6 +9,7 @@ BEGIN
     SELECT token INTO v_token FROM rowlock_tokens WHERE name = p_name LOCK IN SHARE MODE;
     SELECT slot INTO v_slot FROM rowlock_locks
      WHERE name = p_name AND owner = p_owner AND attempt = p_attempt LIMIT 1;
-    DELETE FROM rowlock_locks WHERE name = p_name AND slot = v_slot AND owner = p_owner AND attempt = p_attempt;
+    DELETE FROM rowlock_locks WHERE name = p_name AND slot = v_slot AND owner = p_owner
+        AND attempt = p_attempt;
     SELECT ROW_COUNT();
 END;

@@ -1,8 +1,9 @@
--- The tables and procedures of rowlock, version 1, for MySQL 8.0.29 and MariaDB 10.6, and later ones.
+-- The tables and procedures of rowlock, version 1, for MySQL 8.0.29 and MariaDB 10.6, and later
+-- ones.
 --
--- What `rowlock install` runs and `rowlock install --print` prints. The words in braces are files of this
--- folder, in this order. Harmless when run again, and by many at once: every statement does nothing where
--- its work is done.
+-- What `rowlock install` runs and `rowlock install --print` prints. The words in braces are files
+-- of this folder, in this order. Harmless when run again, and by many at once: every statement does
+-- nothing where its work is done.
 
 /* rowlock:schema */
 {tables}
@@ -15,6 +16,7 @@
 {rowlock_make_room}
 {rowlock_grant_all}
 {rowlock_enqueue}
+{rowlock_bell_before}
 {rowlock_withdraw}
 {rowlock_ring}
 {rowlock_downgrade}

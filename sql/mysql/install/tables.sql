@@ -1,11 +1,11 @@
 -- The tables. What each column means is in docs/ARCHITECTURE.md.
 --
 -- Names are bytes: no collation makes two of them equal. InnoDB always: anything else would not
--- survive a crash. One unique key a table: ON DUPLICATE KEY UPDATE needs no more locks than that. No
--- index on expires: it would make sweeps and releases lock in opposite orders.
+-- survive a crash. One unique key a table: ON DUPLICATE KEY UPDATE needs no more locks than that.
+-- No index on expires: it would make sweeps and releases lock in opposite orders.
 
--- permits: 0 exclusive, -1 shared, above 0 one of so many. slot: 0 for the exclusive grant, of which there
--- is one; the grant's token for the others.
+-- permits: 0 exclusive, -1 shared, above 0 one of so many. slot: 0 for the exclusive grant, of
+-- which there is one; the grant's token for the others.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
     name     VARBINARY(255) NOT NULL,
     slot     BIGINT NOT NULL,
@@ -27,7 +27,8 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
 
 -- permits: of the newest grant. While it is 0 no row of the name but that of slot 0 can be there.
 -- fenced: grants with this token or a lower one guard nothing any more (raise.sql).
--- guards: guarded transactions that have changed the row, where several nodes take writes (guard.sql).
+-- guards: guarded transactions that have changed the row, where several nodes take writes
+-- (guard.sql).
 CREATE TABLE IF NOT EXISTS rowlock_tokens (
     name    VARBINARY(255) NOT NULL PRIMARY KEY,
     token   BIGINT NOT NULL,
@@ -37,8 +38,8 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
     guards  BIGINT NOT NULL DEFAULT 0
 ) ENGINE = InnoDB;
 
--- Those who wait, in the order of their tickets, each under a lease of its own. Nothing here decides who
--- may hold a lock, only who is first.
+-- Those who wait, in the order of their tickets, each under a lease of its own. Nothing here
+-- decides who may hold a lock, only who is first.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
     name    VARBINARY(255) NOT NULL,
     ticket  BIGINT NOT NULL,
@@ -74,7 +75,8 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     BIGINT NOT NULL
 ) ENGINE = InnoDB;
 
--- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be written once more.
+-- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be
+-- written once more.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
     name      VARBINARY(255) NOT NULL PRIMARY KEY,
     step      BIGINT NOT NULL,

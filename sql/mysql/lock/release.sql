@@ -6,4 +6,5 @@
 -- Atomic: one DELETE of one row by its key. The token row stays, and with it the highest token.
 
 /* rowlock:release */
-DELETE FROM rowlock_locks WHERE name = {name} AND slot = {slot} AND owner = {owner} AND token = {token}
+DELETE FROM rowlock_locks WHERE name = {name} AND slot = {slot} AND owner = {owner}
+    AND token = {token}

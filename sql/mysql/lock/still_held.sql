@@ -6,6 +6,7 @@
 -- A plain read by the key, for a fifth of what the procedure of acquire costs.
 
 /* rowlock:still_held */
-SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note, {clock}
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program,
+       note, {clock}
   FROM rowlock_locks
  WHERE name = {name} AND slot = {met} AND owner <> {owner} AND expires > {clock}

@@ -1,6 +1,6 @@
 -- Those who stand in line, in the order of names and tickets, a page at a time.
 --
--- {name}, or NULL for all  {after} name after which the page begins  
+-- {name}, or NULL for all  {after} name after which the page begins
 -- {ticket} after which it begins  {attempt} after which it begins  {limit} rows at most
 -- columns: name, ticket, attempt, permits, owner, since, expires, host, pid, program, note, now
 

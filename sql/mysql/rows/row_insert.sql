@@ -3,8 +3,8 @@
 -- {given} {first} {match}
 -- rows changed: 1, or 0: there is one
 --
--- One statement. Of two at the same time the second may meet the first's row as a duplicate key all the same,
--- which is an error: core looks again then.
+-- One statement. Of two at the same time the second may meet the first's row as a duplicate key all
+-- the same, which is an error: core looks again then.
 
 /* rowlock:row_insert */
 INSERT INTO {table} ({columns}{version})

@@ -9,6 +9,6 @@
 -- those who may break.
 
 /* rowlock:break */
-SELECT o_name, o_slot, o_permits, o_owner, o_token, o_acquired, o_expires, o_ttl, o_renewals, o_host, o_pid, o_program,
-       o_note, o_now
+SELECT o_name, o_slot, o_permits, o_owner, o_token, o_acquired, o_expires, o_ttl, o_renewals,
+       o_host, o_pid, o_program, o_note, o_now
   FROM rowlock_break({name}::text, {token}::bigint)

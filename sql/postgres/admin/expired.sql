@@ -4,7 +4,8 @@
 -- columns: the row
 
 /* rowlock:expired */
-SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note, now
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program,
+       note, now
   FROM rowlock_locks, (SELECT {clock} AS now) c
  WHERE (name, slot) > ({after}::text, {slot}::bigint) AND expires <= now - {older}::bigint
  ORDER BY name, slot LIMIT {limit}::bigint

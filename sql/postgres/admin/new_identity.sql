@@ -1,6 +1,9 @@
 -- Give the installation a new identity: after a restore beside the original, which has the same.
 --
--- Atomic: one UPDATE by key. Repeated after a lost answer it gives yet another one, which is as good.
+-- Atomic: one UPDATE by key. Repeated after a lost answer it gives yet another one, which is as
+-- good.
 
 /* rowlock:new_identity */
-UPDATE rowlock_meta SET identity = pg_catalog.md5(pg_catalog.random()::text || pg_catalog.clock_timestamp()::text || pg_catalog.pg_backend_pid()::text) WHERE id = 1
+UPDATE rowlock_meta SET identity = pg_catalog.md5(pg_catalog.random()::text
+                                                  || pg_catalog.clock_timestamp()::text
+                                                  || pg_catalog.pg_backend_pid()::text) WHERE id = 1

@@ -18,6 +18,6 @@ WITH over AS MATERIALIZED (
        AND l.expires <= {clock} - {older}::bigint
     RETURNING l.*
 )
-SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       {clock}
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program,
+       note, {clock}
   FROM gone ORDER BY name, slot

@@ -1,29 +1,36 @@
--- The least that each kind of role needs. For a DBA, after schema.sql; leave out what you do not have:
+-- The least that each kind of role needs. For a DBA, after schema.sql; leave out what you do not
+-- have:
 --     psql -d app -v reader=watch -v user=app -v operator=ops -f grants.sql
 --
--- reader: list, show, check. user: takes locks, waits, guards, fences, claims keys, walks. operator: that, and sweeps,
--- breaks, raises tokens. On PostgreSQL a user could do by hand what break does, since a grant needs the same
--- privileges: the roles keep programs from accidents, not from each other.
+-- reader: list, show, check. user: takes locks, waits, guards, fences, claims keys, walks.
+-- operator: that, and sweeps, breaks, raises tokens. On PostgreSQL a user could do by hand what
+-- break does, since a grant needs the same privileges: the roles keep programs from accidents, not
+-- from each other.
 
 REVOKE EXECUTE ON FUNCTION rowlock_break, rowlock_raise FROM PUBLIC;
 
 \if :{?reader}
-GRANT SELECT ON rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once, rowlock_walks, rowlock_meta TO :"reader";
+GRANT SELECT ON rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once,
+    rowlock_walks, rowlock_meta TO :"reader";
 \endif
 
 \if :{?user}
-GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once, rowlock_walks TO :"user";
+GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once,
+    rowlock_walks TO :"user";
 GRANT SELECT, INSERT, UPDATE ON rowlock_tokens, rowlock_fences TO :"user";
 -- UPDATE on the floor is what lets PostgreSQL share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
-GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look, rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard,
+GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
+    rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard,
     rowlock_enqueue, rowlock_leave, rowlock_ring TO :"user";
 \endif
 
 \if :{?operator}
-GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once, rowlock_walks, rowlock_tokens TO :"operator";
+GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once, rowlock_walks,
+    rowlock_tokens TO :"operator";
 GRANT SELECT, INSERT, UPDATE ON rowlock_fences TO :"operator";
 GRANT SELECT, UPDATE ON rowlock_meta TO :"operator";
-GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look, rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard, rowlock_enqueue, rowlock_leave,
-    rowlock_ring, rowlock_break, rowlock_raise TO :"operator";
+GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
+    rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard, rowlock_enqueue,
+    rowlock_leave, rowlock_ring, rowlock_break, rowlock_raise TO :"operator";
 \endif

@@ -1,14 +1,17 @@
--- See break.sql. After the token row is locked the grant is looked for anew, and then its row is the newest.
+-- See break.sql. After the token row is locked the grant is looked for anew, and then its row is
+-- the newest.
 CREATE OR REPLACE FUNCTION rowlock_break(p_name text, p_token bigint)
-RETURNS TABLE (o_name text, o_slot bigint, o_permits integer, o_owner text, o_token bigint, o_acquired bigint,
-               o_expires bigint, o_ttl bigint, o_renewals bigint, o_host text, o_pid bigint, o_program text,
+RETURNS TABLE (o_name text, o_slot bigint, o_permits integer, o_owner text, o_token bigint,
+               o_acquired bigint, o_expires bigint, o_ttl bigint, o_renewals bigint, o_host text,
+                   o_pid bigint, o_program text,
                o_note text, o_now bigint) LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     PERFORM FROM rowlock_tokens t WHERE t.name = p_name FOR NO KEY UPDATE;
     RETURN QUERY
         DELETE FROM rowlock_locks l
          WHERE l.name = p_name AND l.slot IN (0, p_token) AND l.token = p_token
-        RETURNING l.name, l.slot, l.permits, l.owner, l.token, l.acquired, l.expires, l.ttl, l.renewals, l.host,
+        RETURNING l.name, l.slot, l.permits, l.owner, l.token, l.acquired, l.expires, l.ttl,
+            l.renewals, l.host,
                   l.pid, l.program, l.note,
                   {clock};
     IF FOUND THEN

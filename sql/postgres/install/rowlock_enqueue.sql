@@ -11,12 +11,13 @@ DECLARE
 BEGIN
     -- Do not wait for the disk: a waiter whose ticket is lost in a crash takes a new one.
     PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
-    SELECT w.ticket INTO v_ticket FROM rowlock_waiters w WHERE w.name = p_name AND w.attempt = p_attempt;
+    SELECT w.ticket INTO v_ticket FROM rowlock_waiters w WHERE w.name = p_name
+           AND w.attempt = p_attempt;
     SELECT pg_catalog.count(*) INTO v_ahead FROM rowlock_waiters w
      WHERE w.name = p_name AND w.expires > v_now
        AND (v_ticket IS NULL OR (w.ticket, w.attempt) < (v_ticket, p_attempt));
-    -- Every notification wakes every session that listens to anything in this database, be it for nothing:
-    -- those who will not be the first soon do not listen yet.
+    -- Every notification wakes every session that listens to anything in this database, be it for
+    -- nothing: those who will not be the first soon do not listen yet.
     IF v_ahead < 64 THEN
         v_bell := p_bell;
     END IF;
@@ -25,8 +26,8 @@ BEGIN
     IF NOT FOUND THEN
         INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires, bell,
                                      host, pid, program, note)
-        SELECT p_name, greatest(v_now, coalesce(pg_catalog.max(w.ticket), 0) + 1), p_attempt, p_permits, p_owner,
-               v_now, v_now + p_lease, v_bell, p_host, p_pid, p_program, p_note
+        SELECT p_name, greatest(v_now, coalesce(pg_catalog.max(w.ticket), 0) + 1), p_attempt,
+               p_permits, p_owner, v_now, v_now + p_lease, v_bell, p_host, p_pid, p_program, p_note
           FROM rowlock_waiters w WHERE w.name = p_name
         RETURNING ticket INTO v_ticket;
     END IF;

@@ -1,10 +1,10 @@
--- Grants a lock that its caller, acquire.sql, has just seen free or expired, and returns the token; or
--- NULL if another transaction is changing it at this moment or got it first. Never waits for a lock:
--- a grant of a name locks its token row, and a row that another has locked is passed over.
+-- Grants a lock that its caller, acquire.sql, has just seen free or expired, and returns the token;
+-- or NULL if another transaction is changing it at this moment or got it first. Never waits for a
+-- lock: a grant of a name locks its token row, and a row that another has locked is passed over.
 --
--- p_stands: a row of the name is there. p_ticket: of the waiter that this is, which leaves the queue with
--- its grant; 0 if it never stood in it. Plain statements, each with a snapshot of its own, are cheaper
--- here than one with three CTEs.
+-- p_stands: a row of the name is there. p_ticket: of the waiter that this is, which leaves the
+-- queue with its grant; 0 if it never stood in it. Plain statements, each with a snapshot of its
+-- own, are cheaper here than one with three CTEs.
 CREATE OR REPLACE FUNCTION rowlock_grant(
     p_name text, p_permits integer, p_owner text, p_attempt bigint, p_ttl bigint, p_host text,
     p_pid bigint, p_program text, p_note text, p_ticket bigint, p_now bigint, p_stands boolean)
@@ -42,10 +42,10 @@ BEGIN
            NOT rowlock_make_room(p_name, p_permits, p_owner, p_now) THEN
             RETURN NULL;
         END IF;
-        INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires, ttl,
-                                   host, pid, program, note)
-        VALUES (p_name, CASE WHEN p_permits = 0 THEN 0 ELSE v_token END, p_permits, p_owner, v_token,
-                p_attempt, p_now, p_now + p_ttl, p_ttl, p_host, p_pid, p_program, p_note)
+        INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires,
+                                   ttl, host, pid, program, note)
+        VALUES (p_name, CASE WHEN p_permits = 0 THEN 0 ELSE v_token END, p_permits, p_owner,
+                v_token, p_attempt, p_now, p_now + p_ttl, p_ttl, p_host, p_pid, p_program, p_note)
         ON CONFLICT (name, slot) DO NOTHING;
     END IF;
     IF NOT FOUND THEN

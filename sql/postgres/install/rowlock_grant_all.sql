@@ -1,9 +1,10 @@
--- Grants all of several names or none: see acquire_all.sql. Names come in their order, so that no two
--- calls lock them the other way round.
+-- Grants all of several names or none: see acquire_all.sql. Names come in their order, so that no
+-- two calls lock them the other way round.
 CREATE OR REPLACE FUNCTION rowlock_grant_all(
     p_names text[], p_owners text[], p_attempts bigint[], p_tickets bigint[], p_permits integer,
     p_ttl bigint, p_host text, p_pid bigint, p_program text, p_note text, p_unfair boolean)
-RETURNS TABLE (o_n bigint, o_token bigint, o_expires bigint, o_now bigint) LANGUAGE plpgsql VOLATILE AS $$
+RETURNS TABLE (o_n bigint, o_token bigint, o_expires bigint, o_now bigint)
+    LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now bigint := {clock};
     v_tokens bigint[] := '{}';
@@ -17,7 +18,8 @@ BEGIN
            AND NOT EXISTS (
                 SELECT FROM unnest(p_names, p_owners, p_attempts) AS o (name, owner, attempt)
                  WHERE NOT EXISTS (SELECT FROM rowlock_locks m
-                                    WHERE m.name = o.name AND m.owner = o.owner AND m.attempt = o.attempt
+                                    WHERE m.name = o.name AND m.owner = o.owner
+                                          AND m.attempt = o.attempt
                                       AND m.expires > v_now))
          ORDER BY u.n;
     IF FOUND THEN
@@ -33,7 +35,8 @@ BEGIN
         WHILE v_n < pg_catalog.array_length(p_names, 1) LOOP
             v_n := v_n + 1;
             v_tokens[v_n] := rowlock_grant(
-                p_names[v_n], p_permits, p_owners[v_n], p_attempts[v_n], p_ttl, p_host, p_pid, p_program,
+                p_names[v_n], p_permits, p_owners[v_n], p_attempts[v_n], p_ttl, p_host, p_pid,
+                    p_program,
                 p_note, p_tickets[v_n], v_now,
                 EXISTS (SELECT FROM rowlock_locks s WHERE s.name = p_names[v_n]));
             IF v_tokens[v_n] IS NULL THEN
@@ -44,5 +47,6 @@ BEGIN
         RETURN QUERY SELECT v_n, NULL::bigint, NULL::bigint, v_now;
         RETURN;
     END;
-    RETURN QUERY SELECT n, token, v_now + p_ttl, v_now FROM pg_catalog.unnest(v_tokens) WITH ORDINALITY AS g (token, n);
+    RETURN QUERY SELECT n, token, v_now + p_ttl, v_now FROM pg_catalog.unnest(v_tokens) WITH
+        ORDINALITY AS g (token, n);
 END $$;

@@ -1,5 +1,5 @@
--- Takes a ticket out of the line, and with it those that have expired. If it was the first, the next one is
--- rung for, unless p_quiet: an exclusive grant has nothing to leave to it.
+-- Takes a ticket out of the line, and with it those that have expired. If it was the first, the
+-- next one is rung for, unless p_quiet: an exclusive grant has nothing to leave to it.
 CREATE OR REPLACE FUNCTION rowlock_leave(p_name text, p_attempt bigint, p_quiet boolean)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

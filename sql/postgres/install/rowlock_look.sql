@@ -1,16 +1,20 @@
--- What keeps a claim out: a row, and the first of those before it in the line; a column that is NULL: none.
--- An owner that comes back for its own need not stand in line. See acquire.sql; a function, because a
--- statement costs what is prepared in it, used or not.
+-- What keeps a claim out: a row, and the first of those before it in the line; a column that is
+-- NULL: none. An owner that comes back for its own need not stand in line. See acquire.sql; a
+-- function, because a statement costs what is prepared in it, used or not.
 --
--- A row whose xmax is set may be gone in a moment, by a release that did not see our ticket, and so may the
--- first ticket. Whoever is kept out by a row and a ticket that nobody is changing has been seen by all who
--- will change them; of counted grants so many must be of that kind as there are permits.
+-- A row whose xmax is set may be gone in a moment, by a release that did not see our ticket, and so
+-- may the first ticket. Whoever is kept out by a row and a ticket that nobody is changing has been
+-- seen by all who will change them; of counted grants so many must be of that kind as there are
+-- permits.
 CREATE OR REPLACE FUNCTION rowlock_look(
-    p_name text, p_permits integer, p_owner text, p_attempt bigint, p_ticket bigint, p_unfair boolean,
+    p_name text, p_permits integer, p_owner text, p_attempt bigint, p_ticket bigint,
+        p_unfair boolean,
     p_now bigint)
 RETURNS TABLE (
-    o_ours boolean, o_changing boolean, o_first_leaves boolean, o_name text, o_slot bigint, o_permits integer,
-    o_owner text, o_token bigint, o_acquired bigint, o_expires bigint, o_ttl bigint, o_renewals bigint,
+    o_ours boolean, o_changing boolean, o_first_leaves boolean, o_name text, o_slot bigint,
+        o_permits integer,
+    o_owner text, o_token bigint, o_acquired bigint, o_expires bigint, o_ttl bigint,
+        o_renewals bigint,
     o_host text, o_pid bigint, o_program text, o_note text)
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -20,22 +24,27 @@ BEGIN
                  WHERE NOT p_unfair AND w.name = p_name AND w.expires > p_now
                    AND (p_ticket = 0 OR (w.ticket, w.attempt) < (p_ticket, p_attempt))
                    AND NOT EXISTS (SELECT FROM rowlock_locks m
-                                    WHERE m.name = p_name AND m.owner = p_owner AND m.expires > p_now)
+                                    WHERE m.name = p_name AND m.owner = p_owner
+                                          AND m.expires > p_now)
                  ORDER BY w.ticket, w.attempt LIMIT 1),
-               l.name, l.slot, l.permits, l.owner, l.token, l.acquired, l.expires, l.ttl, l.renewals, l.host,
+               l.name, l.slot, l.permits, l.owner, l.token, l.acquired, l.expires, l.ttl,
+                   l.renewals, l.host,
                l.pid, l.program, l.note
           FROM (SELECT) c
           LEFT JOIN (
                SELECT h.*, h.xmax <> '0'::pg_catalog.xid
                       OR (p_permits > 0 AND h.permits = p_permits AND
-                          (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = p_name AND o.xmax = '0'::pg_catalog.xid
+                          (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = p_name
+                           AND o.xmax = '0'::pg_catalog.xid
                               AND o.expires > p_now AND o.owner <> p_owner) < p_permits) AS changing
                  FROM rowlock_locks h
                 WHERE h.name = p_name AND h.expires > p_now
                   AND (h.owner <> p_owner OR h.attempt = p_attempt)
-                  AND (p_permits = 0 OR h.slot = 0 OR h.permits <> p_permits OR h.attempt = p_attempt
+                  AND (p_permits = 0 OR h.slot = 0 OR h.permits <> p_permits
+                       OR h.attempt = p_attempt
                        OR (p_permits > 0 AND
                            (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = p_name
                                AND o.expires > p_now AND o.owner <> p_owner) >= p_permits))
-                ORDER BY h.attempt = p_attempt DESC, h.xmax <> '0'::pg_catalog.xid, h.slot LIMIT 1) l ON true;
+                ORDER BY h.attempt = p_attempt DESC, h.xmax <> '0'::pg_catalog.xid, h.slot
+                  LIMIT 1) l ON true;
 END $$;

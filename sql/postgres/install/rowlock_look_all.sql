@@ -1,5 +1,5 @@
--- Which of several names is the first that is not to be had, from 1: a grant keeps the claim out, or others
--- are before it in the queue. NULL: none. See rowlock_look.
+-- Which of several names is the first that is not to be had, from 1: a grant keeps the claim out,
+-- or others are before it in the queue. NULL: none. See rowlock_look.
 CREATE OR REPLACE FUNCTION rowlock_look_all(
     p_names text[], p_owners text[], p_attempts bigint[], p_tickets bigint[], p_permits integer,
     p_unfair boolean, p_now bigint)
@@ -14,7 +14,8 @@ BEGIN
                     WHERE h.name = u.name AND h.expires > p_now AND h.owner <> u.owner
                       AND (p_permits = 0 OR h.slot = 0 OR h.permits <> p_permits
                            OR (p_permits > 0 AND
-                               (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = u.name
+                               (SELECT pg_catalog.count(*) FROM rowlock_locks o
+                                WHERE o.name = u.name
                                    AND o.expires > p_now AND o.owner <> u.owner) >= p_permits)))
         OR (NOT p_unfair AND EXISTS (
                 SELECT FROM rowlock_waiters w

@@ -1,7 +1,8 @@
--- Makes room for a grant beside the others of its name, under the name's token row: removes what has
--- expired and what this owner had, and says whether the rest lets another in. A row that somebody is
--- changing at this moment may yet be renewed, so it counts as one that does not.
-CREATE OR REPLACE FUNCTION rowlock_make_room(p_name text, p_permits integer, p_owner text, p_now bigint)
+-- Makes room for a grant beside the others of its name, under the name's token row: removes what
+-- has expired and what this owner had, and says whether the rest lets another in. A row that
+-- somebody is changing at this moment may yet be renewed, so it counts as one that does not.
+CREATE OR REPLACE FUNCTION rowlock_make_room(p_name text, p_permits integer, p_owner text,
+                                             p_now bigint)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_locked bigint;

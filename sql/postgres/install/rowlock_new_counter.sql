@@ -1,8 +1,8 @@
--- Makes the token row of a name that has none. False: it has one, which is locked, or another transaction is
--- about to make it. A token row that does
--- not exist yet cannot be locked, so for the first grant ever an advisory lock stands in for it; it ends with
--- the transaction. Its key is a digest of what only those know who may read rowlock_meta: others could take
--- it, and keep the name busy.
+-- Makes the token row of a name that has none. False: it has one, which is locked, or another
+-- transaction is about to make it. A token row that does
+-- not exist yet cannot be locked, so for the first grant ever an advisory lock stands in for it; it
+-- ends with the transaction. Its key is a digest of what only those know who may read rowlock_meta:
+-- others could take it, and keep the name busy.
 CREATE OR REPLACE FUNCTION rowlock_new_counter(p_name text, p_now bigint)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -17,8 +17,9 @@ BEGIN
            'hex'), 1, 16))::bit(64)::bigint) THEN
         RETURN false;
     END IF;
-    -- The floor is share-locked until we commit: rowlock_fold must not raise it in between. The row is
-    -- still as the key was made of it, so that all who come this far have the same key for the name.
+    -- The floor is share-locked until we commit: rowlock_fold must not raise it in between. The row
+    -- is still as the key was made of it, so that all who come this far have the same key for the
+    -- name.
     INSERT INTO rowlock_tokens (name, token, granted)
     SELECT p_name, v_floor, p_now FROM rowlock_meta m
      WHERE m.id = 1 AND m.token_floor = v_floor AND m.identity = v_identity FOR SHARE SKIP LOCKED

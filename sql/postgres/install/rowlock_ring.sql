@@ -1,8 +1,9 @@
--- Rings for the first in line, after something has changed that it waits for. A statement of its own in
--- a VOLATILE function, so that it sees every ticket that was there when the change was made: one that
--- came later looks for itself, and finds the change in progress or done (acquire.sql, settling). One who
--- is changing its ticket at this moment may be leaving, and would not ring for us: then the next is rung
--- for too. A ticket is deleted before the line is looked at, so of two who leave at once one sees the other.
+-- Rings for the first in line, after something has changed that it waits for. A statement of its
+-- own in a VOLATILE function, so that it sees every ticket that was there when the change was made:
+-- one that came later looks for itself, and finds the change in progress or done (acquire.sql,
+-- settling). One who is changing its ticket at this moment may be leaving, and would not ring for
+-- us: then the next is rung for too. A ticket is deleted before the line is looked at, so of two
+-- who leave at once one sees the other.
 CREATE OR REPLACE FUNCTION rowlock_ring(p_name text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now bigint;
@@ -19,7 +20,8 @@ BEGIN
     LOOP
         SELECT w.ticket, w.attempt, w.xmax <> '0'::pg_catalog.xid, w.bell
           INTO v_ticket, v_attempt, v_changing, v_bell FROM rowlock_waiters w
-         WHERE w.name = p_name AND w.expires > v_now AND (w.ticket, w.attempt) > (v_ticket, v_attempt)
+         WHERE w.name = p_name AND w.expires > v_now
+           AND (w.ticket, w.attempt) > (v_ticket, v_attempt)
          ORDER BY w.ticket, w.attempt LIMIT 1;
         IF NOT FOUND THEN
             RETURN true;

@@ -1,5 +1,5 @@
--- The tables. What each column means is in docs/ARCHITECTURE.md. The first is locked, so that one session
--- installs at a time.
+-- The tables. What each column means is in docs/ARCHITECTURE.md. The first is locked, so that one
+-- session installs at a time.
 
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          integer PRIMARY KEY CHECK (id = 1),
@@ -9,9 +9,9 @@ CREATE TABLE IF NOT EXISTS rowlock_meta (
 );
 LOCK TABLE rowlock_meta IN SHARE ROW EXCLUSIVE MODE;
 
--- No index but the key: one on expires would cost every renewal its HOT update. Rows come and go all
--- the time, so dead ones are cleared early. permits: 0 exclusive, -1 shared, above 0 one of so many.
--- slot: 0 for the exclusive grant, of which there is one; the grant's token for the others.
+-- No index but the key: one on expires would cost every renewal its HOT update. Rows come and go
+-- all the time, so dead ones are cleared early. permits: 0 exclusive, -1 shared, above 0 one of so
+-- many. slot: 0 for the exclusive grant, of which there is one; the grant's token for the others.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
     name     text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     slot     bigint NOT NULL,
@@ -43,8 +43,9 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
         autovacuum_vacuum_cost_delay = 0);
 
--- Those who wait, in the order of their tickets, each under a lease of its own. bell: the channel that
--- the waiter listens to; '' for none. Nothing here decides who may hold a lock, only who is first.
+-- Those who wait, in the order of their tickets, each under a lease of its own. bell: the channel
+-- that the waiter listens to; '' for none. Nothing here decides who may hold a lock, only who is
+-- first.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
     name    text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     ticket  bigint NOT NULL,
@@ -64,7 +65,8 @@ CREATE TABLE IF NOT EXISTS rowlock_waiters (
 
 -- Resources that have no column of their own for the newest token they have seen.
 CREATE TABLE IF NOT EXISTS rowlock_fences (
-    resource text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(resource) BETWEEN 1 AND 255),
+    resource text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(resource) BETWEEN 1
+                                                 AND 255),
     token    bigint NOT NULL,
     seen     bigint NOT NULL
 ) WITH (fillfactor = 50);
@@ -72,7 +74,8 @@ CREATE TABLE IF NOT EXISTS rowlock_fences (
 -- Keys that were claimed, and what came of them. token: of
 -- the claimer's lock, 0: none. changed: when that was, by which they are swept.
 CREATE TABLE IF NOT EXISTS rowlock_once (
-    name        text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
+    name        text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(name) BETWEEN 1
+                                                    AND 255),
     fingerprint text COLLATE "C" NOT NULL,
     attempt     bigint NOT NULL,
     token       bigint NOT NULL,
@@ -82,7 +85,8 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     bigint NOT NULL
 );
 
--- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be written once more.
+-- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be
+-- written once more.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
     name      text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     step      bigint NOT NULL,

@@ -3,8 +3,8 @@
 -- {name}  {owner}  {token}  {permits}
 -- columns: one row if it was ours. No row: lost.
 --
--- Atomic: one statement. The token row is locked first, which may wait for a guard or a grant in flight;
--- then there is no other row of the name. The first in line is rung for.
+-- Atomic: one statement. The token row is locked first, which may wait for a guard or a grant in
+-- flight; then there is no other row of the name. The first in line is rung for.
 
 /* rowlock:downgrade */
 WITH counter AS MATERIALIZED (

@@ -3,9 +3,11 @@
 -- {name}  {slot}  {owner}  {token}
 -- columns: one row if it was released; no row: lost. The first in line is rung for.
 --
--- Atomic: one DELETE of one row by its key, which is marked as deleted before rowlock_ring() looks who waits. The token row stays, and with it the highest token.
+-- Atomic: one DELETE of one row by its key, which is marked as deleted before rowlock_ring() looks
+-- who waits. The token row stays, and with it the highest token.
 
 /* rowlock:release */
 DELETE FROM rowlock_locks
- WHERE name = {name}::text AND slot = {slot}::bigint AND owner = {owner}::text AND token = {token}::bigint
+ WHERE name = {name}::text AND slot = {slot}::bigint AND owner = {owner}::text
+       AND token = {token}::bigint
 RETURNING rowlock_ring(name) IS NOT NULL

@@ -12,5 +12,6 @@ UPDATE rowlock_locks
        expires = {clock}
                  + CASE WHEN {ttl}::bigint > 0 THEN {ttl}::bigint ELSE ttl END,
        ttl = CASE WHEN {ttl}::bigint > 0 THEN {ttl}::bigint ELSE ttl END, renewals = renewals + 1
- WHERE name = {name}::text AND slot = {slot}::bigint AND owner = {owner}::text AND token = {token}::bigint
+ WHERE name = {name}::text AND slot = {slot}::bigint AND owner = {owner}::text
+       AND token = {token}::bigint
 RETURNING expires, lapsed, expires - ttl

@@ -4,15 +4,16 @@
 -- columns: which of them, counted from 1; now. No row for those that are lost, or that
 -- another transaction has locked.
 --
--- Atomic: one statement. One lease that somebody has locked, such as one that is being released in a
--- transaction, shall not delay the others: a row whose xmax is set may be locked, and is locked first,
--- or passed over. To lock all of them first would take twice as long.
+-- Atomic: one statement. One lease that somebody has locked, such as one that is being released in
+-- a transaction, shall not delay the others: a row whose xmax is set may be locked, and is locked
+-- first, or passed over. To lock all of them first would take twice as long.
 
 /* rowlock:renew_all */
 WITH wanted AS MATERIALIZED (
     SELECT w.*, c.now
       FROM (SELECT {clock} AS now) c,
-           unnest({name}::text[], {slot}::bigint[], {owner}::text[], {token}::bigint[], {ttl}::bigint[])
+           unnest({name}::text[], {slot}::bigint[], {owner}::text[], {token}::bigint[],
+                  {ttl}::bigint[])
            WITH ORDINALITY AS w (name, slot, owner, token, ttl, n)
 ), suspect AS MATERIALIZED (
     SELECT w.n

@@ -6,4 +6,5 @@
 /* rowlock:verify */
 SELECT expires, {clock}
   FROM rowlock_locks
- WHERE name = {name}::text AND slot = {slot}::bigint AND owner = {owner}::text AND token = {token}::bigint
+ WHERE name = {name}::text AND slot = {slot}::bigint AND owner = {owner}::text
+       AND token = {token}::bigint

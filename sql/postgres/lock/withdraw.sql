@@ -7,7 +7,8 @@
 
 /* rowlock:withdraw */
 WITH gone AS (
-    DELETE FROM rowlock_locks WHERE name = {name}::text AND owner = {owner}::text AND attempt = {attempt}::bigint
+    DELETE FROM rowlock_locks WHERE name = {name}::text AND owner = {owner}::text
+        AND attempt = {attempt}::bigint
     RETURNING name
 )
 SELECT rowlock_ring(name) IS NOT NULL FROM gone

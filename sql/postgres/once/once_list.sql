@@ -7,4 +7,5 @@
 
 /* rowlock:once_list */
 SELECT name, fingerprint, token, done, expires, changed, {clock}
-  FROM rowlock_once WHERE name >= {first}::text AND name > {after}::text ORDER BY name LIMIT {limit}::bigint
+  FROM rowlock_once WHERE name >= {first}::text AND name > {after}::text ORDER BY name
+      LIMIT {limit}::bigint

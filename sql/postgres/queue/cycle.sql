@@ -1,15 +1,16 @@
--- Does a waiter wait, through others, for itself? Of the waiters in a circle only the one with the newest
--- ticket is told; where two tickets are the same, as those of two lines can be, the name decides.
+-- Does a waiter wait, through others, for itself? Of the waiters in a circle only the one with the
+-- newest ticket is told; where two tickets are the same, as those of two lines can be, the name
+-- decides.
 --
 -- {name}  {owner}  {ticket}
--- columns: the circle in words, beginning with the lock we wait for. No row: there is none, or another has the
--- newest ticket of it.
+-- columns: the circle in words, beginning with the lock we wait for. No row: there is none, or
+-- another has the newest ticket of it.
 --
--- A plain read. From a waiter one gets to the owners of the grants that keep it waiting, and from an owner to
--- the waiters of the same owner, as far as their tickets are older than ours. Each owner is reached once in
--- each number of steps, not by every way there is: many who share locks make more ways than can be gone. One
--- shortest circle is then told from its end. Owners that are made up for each handle wait for one lock only,
--- and are never in a circle.
+-- A plain read. From a waiter one gets to the owners of the grants that keep it waiting, and from
+-- an owner to the waiters of the same owner, as far as their tickets are older than ours. Each
+-- owner is reached once in each number of steps, not by every way there is: many who share locks
+-- make more ways than can be gone. One shortest circle is then told from its end. Owners that are
+-- made up for each handle wait for one lock only, and are never in a circle.
 
 /* rowlock:cycle */
 WITH RECURSIVE given AS (
@@ -22,7 +23,8 @@ WITH RECURSIVE given AS (
       JOIN rowlock_locks l ON l.name = w.name AND l.owner <> w.owner AND l.expires > g.now
 ), reached (owner, steps) AS (
     SELECT l.owner, 1
-      FROM given g JOIN rowlock_locks l ON l.name = g.name AND l.owner <> g.owner AND l.expires > g.now
+      FROM given g JOIN rowlock_locks l ON l.name = g.name AND l.owner <> g.owner
+          AND l.expires > g.now
     UNION
     SELECT e.holder, r.steps + 1
       FROM reached r JOIN waits e ON e.owner = r.owner JOIN given g ON r.owner <> g.owner
@@ -31,11 +33,14 @@ WITH RECURSIVE given AS (
     SELECT * FROM (SELECT r.owner, r.steps, NULL::text COLLATE "C", '' COLLATE "C"
                      FROM reached r JOIN given g ON r.owner = g.owner ORDER BY r.steps LIMIT 1) last
     UNION ALL
-    SELECT (SELECT pg_catalog.min(r.owner) FROM reached r JOIN waits e ON e.owner = r.owner AND e.holder = b.owner
+    SELECT (SELECT pg_catalog.min(r.owner) FROM reached r JOIN waits e ON e.owner = r.owner
+            AND e.holder = b.owner
              WHERE r.steps = b.steps - 1), b.steps - 1, b.owner,
            CASE WHEN b.next IS NULL THEN '' ELSE ', ''' || (
-               SELECT pg_catalog.min(e.name) FROM waits e WHERE e.owner = b.owner AND e.holder = b.next)
+               SELECT pg_catalog.min(e.name) FROM waits e WHERE e.owner = b.owner
+                      AND e.holder = b.next)
                || ''' held by ''' || b.next || '''' END || b.words
       FROM back b WHERE b.steps > 0
 )
-SELECT '''' || g.name || ''' held by ''' || b.next || '''' || b.words FROM back b, given g WHERE b.steps = 0
+SELECT '''' || g.name || ''' held by ''' || b.next || '''' || b.words FROM back b, given g
+ WHERE b.steps = 0

@@ -1,6 +1,7 @@
 -- Those who stand in line, in the order of names and tickets, a page at a time.
 --
--- {name}, or NULL for all  {after} name, {ticket} and {attempt} after which the page begins  {limit} rows at most
+-- {name}, or NULL for all  {after} name, {ticket} and {attempt} after which the page begins
+-- {limit} rows at most
 -- columns: name, ticket, attempt, permits, owner, since, expires, host, pid, program, note, now
 
 /* rowlock:waiters */

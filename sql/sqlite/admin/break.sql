@@ -8,7 +8,9 @@
 /* rowlock:break */
 UPDATE rowlock_tokens SET token = token + 1
  WHERE name = {name}
-   AND EXISTS (SELECT 1 FROM rowlock_locks WHERE name = {name} AND slot IN (0, {token}) AND token = {token});
+   AND EXISTS (SELECT 1 FROM rowlock_locks WHERE name = {name} AND slot IN (0, {token})
+               AND token = {token});
 
 DELETE FROM rowlock_locks WHERE name = {name} AND slot IN (0, {token}) AND token = {token}
-RETURNING name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note, {clock}
+RETURNING name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program,
+    note, {clock}

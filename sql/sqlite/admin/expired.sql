@@ -4,8 +4,8 @@
 -- columns: the row
 
 /* rowlock:expired */
-SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note,
-       {clock}
+SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program,
+       note, {clock}
   FROM rowlock_locks
  WHERE (name, slot) > ({after}, {slot}) AND expires <= {clock} - {older}
  ORDER BY name, slot LIMIT {limit}

@@ -1,27 +1,31 @@
--- Forget token counters unused for {idle}, and raise the floor that new names start above to the highest
--- token among them, so that no token is ever repeated.
+-- Forget token counters unused for {idle}, and raise the floor that new names start above to the
+-- highest token among them, so that no token is ever repeated.
 --
 -- {idle}  {limit} counters at most  {dry}: only count them
 -- columns of a dry run: how many counters. Else rows deleted.
 --
--- Atomic: these three are one IMMEDIATE transaction, so all see the same counters; a row of the first is the
--- answer. The clock moves on between them, so the floor is raised to the highest counter of all: one that
--- becomes idle only for the third statement is covered too.
+-- Atomic: these three are one IMMEDIATE transaction, so all see the same counters; a row of the
+-- first is the answer. The clock moves on between them, so the floor is raised to the highest
+-- counter of all: one that becomes idle only for the third statement is covered too.
 
 /* rowlock:fold */
 SELECT n FROM (
     SELECT count(*) AS n FROM (
         SELECT 1 FROM rowlock_tokens t
-         WHERE t.granted <= {clock} - {idle} AND NOT EXISTS (SELECT 1 FROM rowlock_locks l WHERE l.name = t.name)
+         WHERE t.granted <= {clock} - {idle}
+           AND NOT EXISTS (SELECT 1 FROM rowlock_locks l WHERE l.name = t.name)
          ORDER BY t.name LIMIT {limit}))
  WHERE {dry};
 
-UPDATE rowlock_meta SET token_floor = max(token_floor, coalesce((SELECT max(token) FROM rowlock_tokens), 0))
+UPDATE rowlock_meta SET token_floor = max(token_floor,
+                                          coalesce((SELECT max(token) FROM rowlock_tokens), 0))
  WHERE id = 1 AND EXISTS (
     SELECT 1 FROM rowlock_tokens t
-     WHERE t.granted <= {clock} - {idle} AND NOT EXISTS (SELECT 1 FROM rowlock_locks l WHERE l.name = t.name));
+     WHERE t.granted <= {clock} - {idle}
+       AND NOT EXISTS (SELECT 1 FROM rowlock_locks l WHERE l.name = t.name));
 
 DELETE FROM rowlock_tokens WHERE name IN (
     SELECT t.name FROM rowlock_tokens t
-     WHERE t.granted <= {clock} - {idle} AND NOT EXISTS (SELECT 1 FROM rowlock_locks l WHERE l.name = t.name)
+     WHERE t.granted <= {clock} - {idle}
+       AND NOT EXISTS (SELECT 1 FROM rowlock_locks l WHERE l.name = t.name)
      ORDER BY t.name LIMIT {limit})

@@ -1,5 +1,5 @@
--- Raise the floor and every token counter above whatever was granted before: after a restored backup
--- that lacks the newest grants.
+-- Raise the floor and every token counter above whatever was granted before: after a restored
+-- backup that lacks the newest grants.
 --
 -- {by}
 -- columns of the last statement: the new floor

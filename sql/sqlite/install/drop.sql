@@ -1,6 +1,6 @@
--- Remove rowlock's tables: every lock and, for good, every token counter. By hand; the library never
--- runs this. After a new installation tokens start at 1 again, so resources that remember tokens must
--- forget them too.
+-- Remove rowlock's tables: every lock and, for good, every token counter. By hand; the library
+-- never runs this. After a new installation tokens start at 1 again, so resources that remember
+-- tokens must forget them too.
 
 /* rowlock:drop */
 DROP TABLE IF EXISTS rowlock_locks;

@@ -1,7 +1,8 @@
--- The tables. What each column means is in docs/ARCHITECTURE.md. Names are compared byte by byte: BINARY.
+-- The tables. What each column means is in docs/ARCHITECTURE.md. Names are compared byte by byte:
+-- BINARY.
 
--- permits: 0 exclusive, -1 shared, above 0 one of so many. slot: 0 for the exclusive grant, of which there
--- is one; the grant's token for the others.
+-- permits: 0 exclusive, -1 shared, above 0 one of so many. slot: 0 for the exclusive grant, of
+-- which there is one; the grant's token for the others.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
     name     TEXT COLLATE BINARY NOT NULL,
     slot     INTEGER NOT NULL,
@@ -32,8 +33,8 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
     fenced  INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- Those who wait, in the order of their tickets, each under a lease of its own. bell: the address of the
--- waiter's socket; '' for none. Nothing here decides who may hold a lock, only who is first.
+-- Those who wait, in the order of their tickets, each under a lease of its own. bell: the address
+-- of the waiter's socket; '' for none. Nothing here decides who may hold a lock, only who is first.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
     name    TEXT COLLATE BINARY NOT NULL,
     ticket  INTEGER NOT NULL,
@@ -70,7 +71,8 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be written once more.
+-- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be
+-- written once more.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
     name      TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
     step      INTEGER NOT NULL,

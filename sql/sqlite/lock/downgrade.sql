@@ -8,7 +8,8 @@
 /* rowlock:downgrade */
 UPDATE rowlock_tokens SET permits = {permits}
  WHERE name = {name}
-   AND EXISTS (SELECT 1 FROM rowlock_locks WHERE name = {name} AND slot = 0 AND owner = {owner} AND token = {token});
+   AND EXISTS (SELECT 1 FROM rowlock_locks WHERE name = {name} AND slot = 0 AND owner = {owner}
+               AND token = {token});
 
 UPDATE rowlock_locks SET slot = token, permits = {permits}
  WHERE name = {name} AND slot = 0 AND owner = {owner} AND token = {token}

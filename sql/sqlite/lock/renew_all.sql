@@ -5,8 +5,8 @@
 --
 -- It runs from the next millisecond on, as in acquire.sql.
 --
--- Atomic: one UPDATE of one row by its key. The driver runs it for each of the leases in one IMMEDIATE
--- transaction.
+-- Atomic: one UPDATE of one row by its key. The driver runs it for each of the leases in one
+-- IMMEDIATE transaction.
 
 /* rowlock:renew_all */
 UPDATE rowlock_locks

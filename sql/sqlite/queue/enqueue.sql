@@ -1,15 +1,18 @@
 -- Stand in line: take a ticket, or keep the one that this attempt has for another while.
 --
--- {name}  {permits}  {owner}  {attempt}  {lease} of the ticket  {bell}: the address of our socket, '': none
+-- {name}  {permits}  {owner}  {attempt}  {lease} of the ticket  {bell}: the address of our socket,
+-- '': none
 -- {host}  {pid}  {program}  {note}
 -- columns of the last statement: ticket; how many live ones are before it; whether it has a bell
 --
--- Atomic: the driver runs these in one IMMEDIATE transaction. Whoever has taken a ticket must look at the lock
--- again: it may have been released before the ticket was there.
+-- Atomic: the driver runs these in one IMMEDIATE transaction. Whoever has taken a ticket must look
+-- at the lock again: it may have been released before the ticket was there.
 
 /* rowlock:enqueue */
-INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires, bell, host, pid, program, note)
-SELECT {name}, max(now, (SELECT coalesce(max(ticket), 0) + 1 FROM rowlock_waiters WHERE name = {name})), {attempt}, {permits}, {owner}, now,
+INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires, bell, host, pid,
+                             program, note)
+SELECT {name}, max(now, (SELECT coalesce(max(ticket), 0) + 1 FROM rowlock_waiters
+                         WHERE name = {name})), {attempt}, {permits}, {owner}, now,
        now + {lease}, {bell}, {host}, {pid}, {program}, {note}
   FROM (SELECT {clock} AS now)
  WHERE NOT EXISTS (SELECT 1 FROM rowlock_waiters WHERE name = {name} AND attempt = {attempt});

@@ -1,11 +1,13 @@
 -- Those who stand in line, in the order of names and tickets, a page at a time.
 --
--- {name}, or NULL for all  {after} name, {ticket} and {attempt} after which the page begins  {limit} rows at most
+-- {name}, or NULL for all  {after} name, {ticket} and {attempt} after which the page begins
+-- {limit} rows at most
 -- columns: name, ticket, attempt, permits, owner, since, expires, host, pid, program, note, now
 
 /* rowlock:waiters */
 SELECT name, ticket, attempt, permits, owner, since, expires, host, pid, program, note,
        {clock}
   FROM rowlock_waiters
- WHERE ({name} IS NULL OR name = {name}) AND (name, ticket, attempt) > ({after}, {ticket}, {attempt})
+ WHERE ({name} IS NULL OR name = {name}) AND (name, ticket,
+                                              attempt) > ({after}, {ticket}, {attempt})
  ORDER BY name, ticket, attempt LIMIT {limit}

@@ -2,8 +2,9 @@
 --
 -- rows changed: none
 --
--- A statement that writes makes the transaction the one writer of its file, also if it finds no row to write. It fails
--- if another transaction is that writer, or has written after the snapshot of this one.
+-- A statement that writes makes the transaction the one writer of its file, also if it finds no row
+-- to write. It fails if another transaction is that writer, or has written after the snapshot of
+-- this one.
 
 /* rowlock:row_lock */
 UPDATE {table} SET {version} = {version} WHERE FALSE

@@ -2,7 +2,8 @@
 --
 -- {schema} NULL: main  {name}, each several times
 -- rows: column, category by its declared type, not null, highest value if it is an integer; '';
---       how % is unpacked, given, compared and shown; unique keys it is in, each as id/number of columns;
+--       how % is unpacked, given, compared and shown; unique keys it is in, each as
+--       id/number of columns;
 --       the schema where the table was found; how a comparison with % is written
 --       a row without a column for each kind that a parameter of the caller's own SQL may have
 --
@@ -11,9 +12,11 @@
 /* rowlock:table */
 SELECT c.name,
        CASE WHEN upper(c.type) LIKE '%INT%' THEN 'int'
-            WHEN upper(c.type) LIKE '%CHAR%' OR upper(c.type) LIKE '%CLOB%' OR upper(c.type) LIKE '%TEXT%' THEN 'text'
+            WHEN upper(c.type) LIKE '%CHAR%' OR upper(c.type) LIKE '%CLOB%'
+                OR upper(c.type) LIKE '%TEXT%' THEN 'text'
             WHEN upper(c.type) LIKE '%BLOB%' THEN 'bytes'
-            WHEN upper(c.type) LIKE '%REAL%' OR upper(c.type) LIKE '%FLOA%' OR upper(c.type) LIKE '%DOUB%' THEN 'real'
+            WHEN upper(c.type) LIKE '%REAL%' OR upper(c.type) LIKE '%FLOA%'
+                OR upper(c.type) LIKE '%DOUB%' THEN 'real'
             WHEN upper(c.type) LIKE '%BOOL%' THEN 'bool'
             WHEN upper(c.type) LIKE '%DEC%' OR upper(c.type) LIKE '%NUM%' THEN 'decimal'
             WHEN upper(c.type) LIKE '%DATE%' OR upper(c.type) LIKE '%TIME%' THEN 'time'
@@ -21,12 +24,16 @@ SELECT c.name,
        c."notnull" OR (c.pk > 0 AND upper(c.type) = 'INTEGER'),
        CASE WHEN upper(c.type) LIKE '%INT%' THEN 9223372036854775807 ELSE 0 END,
        '', '%', '%', '%', '%',
-       coalesce((SELECT group_concat(i.seq || '/' || (SELECT count(*) FROM pragma_index_info(i.name, coalesce({schema}, 'main'))), ' ')
+       coalesce((SELECT group_concat(i.seq || '/' || (
+                            SELECT count(*)
+                              FROM pragma_index_info(i.name, coalesce({schema}, 'main'))), ' ')
                    FROM pragma_index_list({name}, coalesce({schema}, 'main')) AS i
                    JOIN pragma_index_info(i.name, coalesce({schema}, 'main')) AS k
                   WHERE i."unique" AND NOT i.partial AND k.name = c.name), '')
        || CASE WHEN c.pk > 0
-               THEN ' pk/' || (SELECT count(*) FROM pragma_table_info({name}, coalesce({schema}, 'main')) AS p WHERE p.pk > 0)
+               THEN ' pk/' || (SELECT count(*)
+                                 FROM pragma_table_info({name}, coalesce({schema}, 'main')) AS p
+                                WHERE p.pk > 0)
                ELSE '' END,
        coalesce({schema}, 'main'), '# ~ %'
   FROM pragma_table_info({name}, coalesce({schema}, 'main')) AS c
