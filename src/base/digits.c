@@ -9,7 +9,7 @@
 
 const char *rlk_write_int(int64_t number, char out[RLK_INT_TEXT])
 {
-    char *at = out + RLK_INT_TEXT - 1;
+    char *at = &out[RLK_INT_TEXT - 1];
     uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
     *at = '\0';
     do /* snprintf() would be a third of what a batch costs here */

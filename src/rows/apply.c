@@ -286,7 +286,9 @@ static void read_marks(struct batch *b, const rowlock_value *cell)
     size_t number = 0;
     b->marked = b->marks && cell->kind != ROWLOCK_NULL;
     for (size_t i = 0; b->marked && i <= cell->length; i++) {
-        char c = i < cell->length ? cell->text[i] : ',';
+        char c = ',';
+        if (i < cell->length)
+            c = cell->text[i];
         if (c >= '0' && c <= '9')
             number = number <= b->n ? number * 10 + (size_t)(c - '0') : number;
         else if (number >= 1 && number <= b->n)

@@ -123,7 +123,7 @@ enum rlk_class rlk_step_sweep_waiters(rowlock_db *db, struct rlk_call *call, int
                                       int64_t *removed);
 /* Remove the grant with this token and bump the name's token in one transaction. Rings. */
 enum rlk_class rlk_step_break(rowlock_db *db, struct rlk_call *call, const char *name,
-                              int64_t token, bool *found, struct rlk_row *broken);
+                              int64_t token, bool *found, struct rlk_row *out);
 /* Set the floor and every counter to the highest of them plus by, in one transaction. */
 enum rlk_class rlk_step_raise(rowlock_db *db, struct rlk_call *call, int64_t by, int64_t *floor);
 

@@ -3,5 +3,5 @@
 #include "seam/steps.h"
 
 #define STEP_INFO(id, name, parameters, rows, columns, is) \
-    [RLK_STEP_##id] = {name, parameters, rows, columns, is},
+    [RLK_STEP_##id] = {name, parameters, columns, rows, is},
 const struct rlk_step_info rlk_steps[RLK_STEP_COUNT] = {RLK_STEPS(STEP_INFO)};

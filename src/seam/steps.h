@@ -111,9 +111,8 @@ enum rlk_step { RLK_STEP_NONE, RLK_STEPS(RLK_STEP_ID) RLK_STEP_COUNT };
 #undef RLK_STEP_ID
 
 struct rlk_step_info {
-    const char *name, *parameters;
+    const char *name, *parameters, *columns;
     char rows;
-    const char *columns;
     int is;
 };
 extern const struct rlk_step_info rlk_steps[RLK_STEP_COUNT];
