@@ -270,7 +270,7 @@ static bool kill_keeper(const struct contract *c)
     if (is_mysql(c)) { /* the newest but our own */
         long long id = db_int(c->raw, c->url,
                               "SELECT MAX(id) FROM information_schema.processlist "
-                              "WHERE id < CONNECTION_ID()");
+                              "WHERE id <> CONNECTION_ID()");
         db_exec(c->raw, c->url, "KILL %lld", id);
         return true;
     }
