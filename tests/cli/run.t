@@ -456,7 +456,7 @@ certificates_mysql() {
 
 # What hangs up where it should say whether it has TLS; the one like MariaDB does so once, and is gone then.
 hang_up() {
-    perl -MIO::Socket::INET -e '
+    exec perl -MIO::Socket::INET -e '
         my ($db, $file) = @ARGV;
         my $listener = IO::Socket::INET->new(Listen => 9, LocalAddr => "127.0.0.1") or die;
         open my $port, ">", "$file.new" or die;

@@ -54,7 +54,7 @@ fi
 
 # In the background, so that a signal to us is passed on at once. A shell has such jobs ignore the
 # keyboard's signals, which tests of signals must not inherit.
-timeout --kill-after=10 "$limit" env --default-signal=INT,QUIT "${command[@]}" &
+timeout --kill-after=10 "$limit" env --default-signal=INT,QUIT "${command[@]}" 4>&- &
 child=$!
 trap 'kill -TERM "$child" 2>/dev/null' INT TERM HUP
 wait "$child"
