@@ -14,8 +14,9 @@ set -euo pipefail
 
 sqlite_needs=(make=make gcc=gcc libc6-dev pkg-config=pkg-config libsqlite3-dev libjansson-dev)
 all_needs=("${sqlite_needs[@]}" libncurses-dev libpq-dev libmariadb-dev "g++=g++" nm=binutils prove=perl
-    setpriv=util-linux script=bsdutils sqlite3=sqlite3 postgresql mariadbd=mariadb-server-core mariadb=mariadb-client-core)
-more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer openssl=openssl
+    setpriv=util-linux script=bsdutils sqlite3=sqlite3 postgresql mariadbd=mariadb-server-core mariadb=mariadb-client-core
+    openssl=openssl locales)
+more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer
     wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2)
 lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
     shellcheck=shellcheck man=man-db)
