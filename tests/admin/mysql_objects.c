@@ -41,8 +41,10 @@ static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
                                      "once",  "walks",   "meta"};
 enum { TABLES = sizeof tables / sizeof tables[0] };
 
-/* As a dump that is restored under another name: the same tables, and the same bodies. */
-static void copy_database(const struct contract *c, void *session, const char *original)
+/* As a dump that is restored under another name: the same tables, and the same bodies. mode: an
+ * expression for that of a parameter. */
+static void copy_database(const struct contract *c, void *session, const char *original,
+                          const char *mode)
 {
     static char sql[60000];
     char name[100];
@@ -65,12 +67,12 @@ static void copy_database(const struct contract *c, void *session, const char *o
             break;
         snprintf(ask, sizeof ask,
                  "SELECT CONCAT('CREATE PROCEDURE ', routine_name, '(', (SELECT GROUP_CONCAT("
-                 "CONCAT(parameter_mode, ' ', parameter_name, ' ', dtd_identifier) ORDER BY "
+                 "CONCAT(%s, ' ', parameter_name, ' ', dtd_identifier) ORDER BY "
                  "ordinal_position) FROM "
                  "information_schema.parameters WHERE specific_schema = '%s' AND specific_name = "
                  "'%s'), ') SQL SECURITY INVOKER ', routine_definition) FROM "
                  "information_schema.routines WHERE routine_schema = '%s' AND routine_name = '%s'",
-                 original, name, original, name);
+                 mode, original, name, original, name);
         if (!c->raw->ask(session, ask, sql, sizeof sql))
             raw_failed("no such procedure", name);
         raw_run(c->raw, session, "%s", sql);
@@ -84,7 +86,7 @@ static void copied(const struct contract *c)
     void *session = c->raw->open(c->url);
     if (!c->raw->ask(session, "SELECT DATABASE()", original, sizeof original))
         raw_failed("no database", c->url);
-    copy_database(c, session, original);
+    copy_database(c, session, original, "parameter_mode");
     options.schema = "rowlock_copy";
     rowlock_db *copy = must_open_with(c->url, &options), *db = must_open(c->url);
     rowlock_lock *there = must_lock(copy, "copied"), *here = must_lock(db, "copied");
@@ -102,6 +104,8 @@ static void copied(const struct contract *c)
     for (int i = 0; i < 2; i++)
         rowlock_lock_close(both[i]);
     close_locks(there, here);
+    copy_database(c, session, original, "''");
+    tap_is_int(objects_of(copy), ROWLOCK_BAD, "in one whose parameters lost OUT they are not");
     close_dbs(copy, db);
     raw_run(c->raw, session, "DROP DATABASE rowlock_copy");
     c->raw->close(session);

@@ -283,8 +283,10 @@ static enum rlk_class run(struct conn *c, struct rlk_call *call, struct rlk_quer
     q->changed = q->counted ? changed_rows(c, p) : 0;
     if (class == RLK_DONE && p->columns && q->each)
         class = my_read_rows(&s);
-    if (class == RLK_NOMEM && p->unread && !reads_only(&s))
-        class = rlk_diag_misfit(call, q->step);
+    if (class == RLK_NOMEM && p->unread && !reads_only(&s)) {
+        rlk_diag_set(call, 0, NULL, "out of memory for the answer");
+        class = RLK_MISFIT; /* it has been done, and cannot be told */
+    }
     if (p->unread && (class == RLK_DONE || class == RLK_MISFIT || class == RLK_SCHEMA))
         class = end_answer(&s, class);
     /* One whose rows could not be read would wait for them for ever when it is executed again. */
