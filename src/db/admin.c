@@ -13,6 +13,17 @@ enum { LIST_PAGE = 500 };
 
 /* ---- list */
 
+/* name NULL: of all locks. */
+static int enter_listing(rowlock_db *db, const char *verb, const char *name, bool reports)
+{
+    int result = rlk_enter(db, verb, NULL);
+    if (result == ROWLOCK_OK && !reports)
+        return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
+    if (result == ROWLOCK_OK && name)
+        result = rlk_check_text(&db->error, "lock's name", name, false);
+    return result;
+}
+
 struct listing {
     const char *name;
     int (*each)(void *context, const rowlock_grant *grant);
@@ -53,18 +64,14 @@ static enum rlk_class run_list(rowlock_db *db, struct rlk_call *call, void *cont
         rlk_step_list(db, call, l->name, after.name, slot, LIST_PAGE, give_row, l);
     if (class == RLK_DONE && l->seen >= LIST_PAGE && !l->stopped)
         return check_page(call, RLK_STEP_LIST, &after, &l->last);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+    return class;
 }
 
 int rowlock_list(rowlock_db *db, const char *name,
                  int (*each)(void *context, const rowlock_grant *grant), void *context)
 {
-    int result = rlk_enter(db, "list locks", NULL);
+    int result = enter_listing(db, "list locks", name, each != NULL);
     if (result != ROWLOCK_OK)
-        return result;
-    if (!each)
-        return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
-    if (name && (result = rlk_check_text(&db->error, "lock's name", name, false)) != ROWLOCK_OK)
         return result;
     struct listing l = {.name = name, .each = each, .context = context};
     do {
@@ -134,18 +141,14 @@ static enum rlk_class run_waiters(rowlock_db *db, struct rlk_call *call, void *c
     enum rlk_class class = rlk_step_waiters(db, call, l->name, &after, LIST_PAGE, give_waiter, l);
     if (class == RLK_DONE && l->seen >= LIST_PAGE && !l->stopped && !is_further(&l->last, &after))
         return rlk_diag_misfit(call, RLK_STEP_WAITERS);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+    return class;
 }
 
 int rowlock_list_waiters(rowlock_db *db, const char *name,
                          int (*each)(void *context, const rowlock_waiter *waiter), void *context)
 {
-    int result = rlk_enter(db, "list waiters", NULL);
+    int result = enter_listing(db, "list waiters", name, each != NULL);
     if (result != ROWLOCK_OK)
-        return result;
-    if (!each)
-        return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
-    if (name && (result = rlk_check_text(&db->error, "lock's name", name, false)) != ROWLOCK_OK)
         return result;
     struct listing_waiters l = {.name = name, .each = each, .context = context};
     do {
@@ -352,7 +355,7 @@ int rowlock_new_identity(rowlock_db *db)
     struct rlk_step_call step = {.run = run_new_identity};
     result = rlk_do(db, &step);
     if (result == ROWLOCK_OK) {
-        db->identity[0] = '\0';
+        db->texts.identity[0] = '\0';
         db->schema_ok = false;
     }
     return result;

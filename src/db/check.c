@@ -143,7 +143,7 @@ static int judge_tables(rowlock_db *db, struct checking *c)
     int result = rlk_look_anew(db);
     char value[256];
     snprintf(value, sizeof value, "version %d in '%s', installation %s", RLK_SCHEMA_VERSION,
-             db->texts.schema, db->identity);
+             db->texts.schema, db->texts.identity);
     if (result == ROWLOCK_OK)
         report(c, "tables", value, ROWLOCK_FINE, "");
     else if (result == ROWLOCK_ESCHEMA || result == ROWLOCK_EDENIED)

@@ -43,7 +43,7 @@ static enum rlk_class run_objects(rowlock_db *db, struct rlk_call *call, void *c
     if (class == RLK_SCHEMA &&
         s.rows == 0) /* not even the database is there: nothing is by our names */
         return RLK_DONE;
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+    return class;
 }
 
 int rlk_inspect(rowlock_db *db, struct rlk_inspection *i)

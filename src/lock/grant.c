@@ -52,8 +52,7 @@ struct verifying {
 static enum rlk_class run_verify(rowlock_db *db, struct rlk_call *call, void *context)
 {
     const struct verifying *v = context;
-    enum rlk_class class = rlk_step_verify(db, call, v->held, v->out);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+    return rlk_step_verify(db, call, v->held, v->out);
 }
 
 int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
@@ -74,8 +73,7 @@ struct looking {
 static enum rlk_class run_last(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct looking *l = context;
-    enum rlk_class class = rlk_step_last(db, call, l->name, l->found, l->token, l->granted_us);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+    return rlk_step_last(db, call, l->name, l->found, l->token, l->granted_us);
 }
 
 int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,

@@ -340,10 +340,10 @@ static int check_keeper(rowlock_lock *lock, const rowlock_keeper *k)
     int result = rlk_look_at_tables(db, RLK_OUTSIDE);
     if (result != ROWLOCK_OK)
         return result;
-    if (strcmp(k->identity, db->identity) != 0)
+    if (strcmp(k->identity, db->texts.identity) != 0)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
                         "the keeper was opened for another installation (%s) than this lock's (%s)",
-                        k->identity, db->identity);
+                        k->identity, db->texts.identity);
     return ROWLOCK_OK;
 }
 
@@ -511,7 +511,7 @@ int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
     k->tag = RLK_KEEPER_TAG;
     k->pid = getpid();
     k->db = db;
-    memcpy(k->identity, db->identity, sizeof k->identity);
+    memcpy(k->identity, db->texts.identity, sizeof k->identity);
     pthread_mutex_init(&k->mutex, NULL);
     pthread_cond_init(&k->called, NULL);
     if ((result = start_thread(k)) == ROWLOCK_OK)

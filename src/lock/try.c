@@ -45,25 +45,13 @@ static enum rlk_class ask(rowlock_db *db, struct rlk_call *call, struct rlk_acqu
     return rlk_step_acquire_all(db, call, a->claims, a->count, a->grants, &a->which);
 }
 
-/* Every database counts tokens from 1. */
-static bool have_tokens(const struct rlk_acquiring *a)
-{
-    bool have = true;
-    for (size_t i = 0; i < a->count; i++)
-        have = have && a->grants[i].row.token >= 1;
-    return have;
-}
-
 /* Sent again after a lost answer, it may meet its own first sending in flight: that is not
  * somebody else's lock. */
 static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_acquiring *a = context;
     enum rlk_class class = ask(db, call, a);
-    enum rlk_outcome outcome = a->grants[a->which].outcome;
-    bool own = a->step.was_uncertain && outcome == RLK_IN_FLIGHT;
-    if (class == RLK_DONE && outcome == RLK_GRANTED && !have_tokens(a))
-        return rlk_diag_misfit(call, RLK_STEP_ACQUIRE);
+    bool own = a->step.was_uncertain && a->grants[a->which].outcome == RLK_IN_FLIGHT;
     if (class != RLK_DONE || !own)
         return class;
     rlk_diag_set(call, 0, NULL, "a transaction, perhaps our own, is changing the lock");
@@ -190,9 +178,7 @@ static int note_holder(void *context, const struct rlk_row *row)
 static enum rlk_class run_find_holder(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_acquiring *a = context;
-    enum rlk_class class =
-        rlk_step_list(db, call, a->claims[a->which].name, "", -1, HOLDERS_MAX, note_holder, a);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+    return rlk_step_list(db, call, a->claims[a->which].name, "", -1, HOLDERS_MAX, note_holder, a);
 }
 
 /* What cannot be found out is not told. */

@@ -106,8 +106,7 @@ struct circling {
 static enum rlk_class run_cycle(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct circling *c = context;
-    enum rlk_class class = rlk_step_cycle(db, call, c->claim, &c->found, c->words, sizeof c->words);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* a plain read */
+    return rlk_step_cycle(db, call, c->claim, &c->found, c->words, sizeof c->words);
 }
 
 /* Only owners that were given a name can wait for themselves: others are made up for one lock. */

@@ -311,6 +311,8 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
 {
     int result = rlk_enter(db, "list what was done once", NULL);
     struct listing l = {.prefix = prefix ? prefix : "", .each = each, .context = context};
+    if (result == ROWLOCK_OK && !each)
+        return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
     if (result == ROWLOCK_OK)
         result = rlk_check_text(&db->error, "prefix", l.prefix, true);
     do {

@@ -64,16 +64,3 @@ enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step)
     rlk_diag_set(call, 0, NULL, RLK_MISFIT_TEXT);
     return rlk_steps[step].is & RLK_READS ? RLK_SCHEMA : RLK_MISFIT;
 }
-
-void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,
-                      struct rlk_row *row)
-{
-    *row = (struct rlk_row){.slot = claim->permits ? token : 0,
-                            .permits = claim->permits,
-                            .token = token,
-                            .acquired_us = now_us,
-                            .expires_us = now_us + claim->ttl_us,
-                            .ttl_us = claim->ttl_us,
-                            .pid = claim->pid,
-                            .now_us = now_us};
-}

@@ -88,7 +88,7 @@ struct rlk_texts {
     struct rlk_order order[RLK_STEP_COUNT];
     char schema[130]; /* where our tables are, unquoted: given by the user or learnt in rlk_hello */
     char prefix[34]; /* what their names begin with */
-    char identity[64]; /* of the installation, as META has told it last */
+    char identity[64]; /* of the installation first met; "": none yet */
 };
 
 /* Where to connect. Strings are core's and outlive the call. */
@@ -133,97 +133,12 @@ struct rlk_claim {
     bool granted;
 };
 
-/* A grant by its key and the proof of ownership. */
-struct rlk_held {
-    const char *name;
-    int64_t slot; /* 0: the exclusive grant; of all others the token */
-    const char *owner;
-    int64_t token;
-};
-
-/* A row of rowlock_locks as it stands, with the server's clock when it was read. Strings are always
- * terminated; what is longer than RLK_TEXT_MAX (it never is in our own rows) is cut. */
-struct rlk_row {
-    char name[RLK_TEXT_MAX + 1];
-    char owner[RLK_TEXT_MAX + 1];
-    char host[RLK_TEXT_MAX + 1];
-    char program[RLK_TEXT_MAX + 1];
-    char note[RLK_TEXT_MAX + 1];
-    int permits; /* 0: exclusive; -1: shared; N: one of at most N */
-    int64_t slot;
-    int64_t token, acquired_us, expires_us, ttl_us, renewals, pid, now_us;
-};
-
-enum rlk_outcome {
-    RLK_GRANTED, /* row: our grant, whose texts may be left out */
-    RLK_HELD, /* row: a holder's that keeps us out */
-    /* no row: nobody who would keep us out holds it, but others are before us in the queue */
-    RLK_BEHIND,
-    RLK_IN_FLIGHT, /* no row: another transaction is granting or changing it at this moment */
-};
-struct rlk_grant {
-    enum rlk_outcome outcome;
-    bool behind; /* HELD or BEHIND: others are before us in the queue */
-    /* HELD or BEHIND, but a transaction is changing what is in the way: it may be gone in a
-     * moment, by a step that rang before our ticket was seen. */
-    bool settling;
-    struct rlk_row row;
-};
-
-/* Our place in the queue. */
-struct rlk_place {
-    int64_t ticket;
-    int64_t ahead; /* live tickets before ours */
-    bool belled; /* on this connection the driver can be woken when it is our turn */
-};
-
 /* How a wait for a bell ended. */
 enum rlk_bell {
     RLK_RUNG, /* look now */
     RLK_SILENT, /* the time is over */
     RLK_INTERRUPTED, /* the descriptor became readable */
     RLK_DEAF /* at present nobody rings here: look from time to time; returned at once */
-};
-
-/* One who stands in the queue. */
-struct rlk_waiter {
-    char name[RLK_TEXT_MAX + 1];
-    char owner[RLK_TEXT_MAX + 1];
-    char host[RLK_TEXT_MAX + 1];
-    char program[RLK_TEXT_MAX + 1];
-    char note[RLK_TEXT_MAX + 1];
-    int permits;
-    int64_t ticket, attempt, since_us, expires_us, pid, now_us;
-};
-typedef int rlk_row_fn(void *context, const struct rlk_row *row);
-typedef int rlk_waiter_fn(void *context, const struct rlk_waiter *waiter);
-
-struct rlk_renewal {
-    bool found;
-    int64_t expires_us;
-    int64_t lapsed_us; /* how long the lease had run out before this renewal; 0: in time */
-    int64_t now_us;
-};
-
-struct rlk_verified {
-    bool found;
-    int64_t expires_us;
-    int64_t now_us;
-};
-
-/* One of many leases to renew. Not renewed: it is gone, or another transaction has it locked. */
-struct rlk_lease {
-    struct rlk_held held;
-    int64_t ttl_us; /* not 0 */
-    bool renewed; /* out */
-};
-
-/* Our tables, as they are. */
-struct rlk_meta {
-    bool found; /* false: tables there, but their one row is not: an installation cut short */
-    int version;
-    char identity[64];
-    int64_t token_floor;
 };
 
 /* May a read on one node miss what was committed on another before? PERHAPS: if more than one is
@@ -256,24 +171,6 @@ struct rlk_facts {
     bool others_read; /* any user of the machine may read the file, */
     bool others_write; /* and write or replace it */
     int64_t now_us; /* the server's clock */
-};
-
-/* One batch of a sweep: rows after (after_name, after_slot) in key order whose lease has been over
- * for older_us. */
-struct rlk_sweep {
-    int64_t older_us;
-    int batch;
-    bool dry_run;
-    const char *after_name; /* "" at the beginning */
-    int64_t after_slot;
-};
-
-struct rlk_fold {
-    int64_t idle_us;
-    int batch;
-    bool dry_run;
-    /* out */
-    int64_t folded;
 };
 
 /* Given each row of query(), valid until it returns; must not call the driver. Above 0 stops;
@@ -425,10 +322,5 @@ void rlk_arrange(const struct rlk_texts *texts, enum rlk_step step, const rowloc
     "the server answered in another shape than this rowlock expects; are the tables and " \
     "routines of another version? `rowlock check` says more"
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step);
-
-/* The row of a grant of which only token and clock were answered: the rest is what was asked
- * for. */
-void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,
-                      struct rlk_row *row);
 
 #endif

@@ -38,7 +38,6 @@ struct rowlock_db {
     bool several; /* the URL names other servers, which may take writes when this one does not */
     int found_version; /* of our tables when last looked at; 0: missing or half installed;
                           -1: no version of ours */
-    char identity[64]; /* of the installation first met; empty: none yet */
 
     uint64_t connections; /* made so far */
     char session[64]; /* of this connection, as rlk_hello named it */

@@ -43,6 +43,9 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sendin
     rlk_arrange(&db->texts, s->step, s->in, values);
     enum rlk_class class = db->backend->query(db->conn, call, &query);
     s->changed = query.changed;
+    /* What only reads has done nothing, unless it locks in the caller's transaction. */
+    if (class == RLK_UNCERTAIN && (info->is & RLK_READS) && !call->inside)
+        class = RLK_UNSENT;
     bool told = !query.counted || !info->columns[0] || (info->is & RLK_COUNTS);
     if (class == RLK_DONE && (!told || receiving.misfit || !rlk_rows_fit(info->rows, s->rows)))
         return rlk_diag_misfit(call, s->step);

@@ -43,12 +43,12 @@ static int check_tables(rowlock_db *db, struct rlk_call *call, enum rlk_class *c
             db, ROWLOCK_ESCHEMA,
             "the tables in '%s' are of version %d, this library needs %d; run `rowlock install`",
             where, meta.version, RLK_SCHEMA_VERSION);
-    if (db->identity[0] && strcmp(db->identity, meta.identity) != 0)
+    if (db->texts.identity[0] && strcmp(db->texts.identity, meta.identity) != 0)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
                         "the tables in '%s' are another installation than before (%s, was %s); "
                         "is this the same database? Open a new handle if it shall be used",
-                        where, meta.identity, db->identity);
-    memcpy(db->identity, meta.identity, sizeof db->identity);
+                        where, meta.identity, db->texts.identity);
+    memcpy(db->texts.identity, meta.identity, sizeof db->texts.identity);
     db->schema_ok = true;
     return ROWLOCK_OK;
 }
@@ -179,11 +179,8 @@ static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *ste
         class = rlk_connect(db, call);
         call->deadline_us = end_of(step, rlk_now_us(), db->statement_us);
     }
-    if (class == RLK_DONE && !db->schema_ok && !step->without_tables) {
+    if (class == RLK_DONE && !db->schema_ok && !step->without_tables)
         *result = check_tables(db, call, &class);
-        if (class == RLK_UNCERTAIN) /* a plain read */
-            class = RLK_UNSENT;
-    }
     if (anew && class == RLK_DONE && db->schema_ok)
         class = give_tickets_back(db, step, call);
     return class;
@@ -386,14 +383,14 @@ int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other)
     int result = rlk_look_at_tables(db, where);
     if (result != ROWLOCK_OK || db == other)
         return result;
-    if (!other->identity[0] && rlk_look_at_tables(other, RLK_OUTSIDE) != ROWLOCK_OK) {
+    if (!other->texts.identity[0] && rlk_look_at_tables(other, RLK_OUTSIDE) != ROWLOCK_OK) {
         rlk_error_copy(&db->error, &other->error);
         return db->error.code;
     }
-    if (strcmp(db->identity, other->identity) == 0)
+    if (strcmp(db->texts.identity, other->texts.identity) == 0)
         return ROWLOCK_OK;
     return rlk_fail(
         db, ROWLOCK_ESCHEMA,
         "the lock or key is of another installation (%s) than this connection's tables (%s)",
-        other->identity, db->identity);
+        other->texts.identity, db->texts.identity);
 }

@@ -24,6 +24,19 @@ void rlk_row_from_cells(const rowlock_value *cells, struct rlk_row *out)
     COPY(&cells[NOTE], out->note);
 }
 
+void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,
+                      struct rlk_row *row)
+{
+    *row = (struct rlk_row){.slot = claim->permits ? token : 0,
+                            .permits = claim->permits,
+                            .token = token,
+                            .acquired_us = now_us,
+                            .expires_us = now_us + claim->ttl_us,
+                            .ttl_us = claim->ttl_us,
+                            .pid = claim->pid,
+                            .now_us = now_us};
+}
+
 /* ---- steps that do one thing or find nothing to do it to */
 
 static int read_done(void *out, const rowlock_value *cells, size_t count)
@@ -69,9 +82,7 @@ static int read_meta(void *out, const rowlock_value *cells, size_t count)
 enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_meta *out)
 {
     *out = (struct rlk_meta){0};
-    enum rlk_class class = send(db, call, RLK_STEP_META, NULL, read_meta, out);
-    memcpy(db->texts.identity, out->identity, sizeof db->texts.identity);
-    return class;
+    return send(db, call, RLK_STEP_META, NULL, read_meta, out);
 }
 
 /* ---- a try */
@@ -99,7 +110,8 @@ struct trying {
     int64_t token; /* 0: not decided */
 };
 
-/* Of a row that stands everything is there. */
+/* Of a row that stands everything is there. Every database counts tokens from 1; 0 stands for "not
+ * decided". */
 static int read_try(void *out, const rowlock_value *cells, size_t count)
 {
     enum { TOKEN, OURS, SETTLING, BEHIND, NOW, ROW };
@@ -107,7 +119,6 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
     struct rlk_grant *grant = t->grant;
     bool granted = !is_null(&cells[TOKEN]);
     bool stands = count > ROW && !is_null(&cells[OURS]);
-    t->answered = true;
     t->token = granted ? cells[TOKEN].number : -1;
     if (stands && (is_null(&cells[NOW]) || !rlk_cells_fit(RLK_ROW, &cells[ROW], count - ROW)))
         return -1;
@@ -115,10 +126,12 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
         return -1;
     if (stands)
         rlk_row_from_cells(&cells[ROW], &grant->row);
+    bool ours = stands && cells[OURS].number != 0;
+    if (ours && grant->row.token < 1)
+        return -1;
     grant->row.now_us = is_null(&cells[NOW]) ? 0 : cells[NOW].number;
     if (granted)
         rlk_row_of_claim(t->claim, t->token, grant->row.now_us, &grant->row);
-    bool ours = stands && cells[OURS].number != 0;
     grant->settling = !is_null(&cells[SETTLING]) && cells[SETTLING].number != 0;
     grant->behind = cells[BEHIND].number != 0;
     grant->outcome = granted || ours ? RLK_GRANTED
@@ -126,19 +139,6 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
                      : grant->behind ? RLK_BEHIND
                                      : RLK_IN_FLIGHT;
     return 0;
-}
-
-/* No row: another transaction is at it. */
-static enum rlk_class try_by(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
-                             const rowlock_value *in, struct trying *t)
-{
-    struct rlk_sending s = {.step = step, .in = in, .read = read_try, .out = t};
-    *t->grant = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
-    t->answered = false;
-    t->token = -1;
-    if (t->claim->permits != 0)
-        s.rings = t->claim->name; /* others of its kind may be let in beside it */
-    return rlk_send(db, call, &s);
 }
 
 /* What is asked before a try, where that costs less than the try and may well be enough: of a
@@ -163,7 +163,6 @@ static int read_still_held(void *out, const rowlock_value *cells, size_t count)
     t->grant->row.now_us = cells[count - 1].number;
     t->grant->outcome = RLK_HELD;
     t->grant->behind = t->grant->settling = false;
-    t->answered = true;
     return 0;
 }
 
@@ -177,18 +176,27 @@ static enum rlk_class still_held(rowlock_db *db, struct rlk_call *call, struct t
         .step = RLK_STEP_STILL_HELD, .in = in, .read = read_still_held, .out = t};
     t->token = -1;
     enum rlk_class class = rlk_send(db, call, &s);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
+    t->answered = s.rows > 0;
+    return class;
 }
 
+/* No row: another transaction is at it. */
 static enum rlk_class try_step(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
                                struct trying *t)
 {
     rowlock_value in[CLAIM_VALUES];
     claim_values(call, t->claim, in);
-    enum rlk_class class = try_by(db, call, step, in, t);
+    struct rlk_sending s = {.step = step, .in = in, .read = read_try, .out = t};
+    bool may_write = !(rlk_steps[step].is & RLK_READS);
+    if (may_write && t->claim->permits != 0)
+        s.rings = t->claim->name; /* others of its kind may be let in beside it */
+    *t->grant = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
+    t->token = -1;
+    enum rlk_class class = rlk_send(db, call, &s);
+    t->answered = s.rows > 0;
     if (class == RLK_DONE && t->token == 0 && step == RLK_STEP_ACQUIRE)
         return rlk_diag_misfit(call, step);
-    return class == RLK_UNCERTAIN && step == RLK_STEP_LOOK ? RLK_UNSENT : class;
+    return class;
 }
 
 enum rlk_class rlk_step_look(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,

@@ -2,7 +2,7 @@
  * The steps of many locks at once: as arrays, as one JSON text, or one after the other in a
  * transaction. */
 #include "base/buffer.h"
-#include "seam/seam.h"
+#include "seam/cells.h"
 
 #include <string.h>
 

@@ -4,6 +4,8 @@
  * no tables of the caller's. Core does without, or says that the database has no such step. */
 #include "driver.h"
 
+#include "seam/seam.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

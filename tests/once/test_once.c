@@ -374,6 +374,10 @@ static void test_list_cut_off(void)
     tap_is_int(rowlock_once_list(db, NULL, note_key, "a key"), ROWLOCK_OK, "a list is cut off");
     tap_is_int(script_count(OP_ONCE_LIST), 2, "and asked for again");
     tap_is_int(keys_listed, 1, "without telling what was told");
+    script_always(OP_ONCE_LIST, FAILS(RLK_UNCERTAIN));
+    tap_is_int(rowlock_once_list(db, NULL, note_key, "a key"), ROWLOCK_ECONN,
+               "what only reads is never uncertain");
+    tap_is_int(rowlock_once_list(db, NULL, NULL, NULL), ROWLOCK_EINVAL, "a list for nobody");
     end();
 }
 

@@ -127,7 +127,7 @@ static enum rlk_class find_bell(struct connection *conn, struct rlk_call *call, 
 
 /* Several statements, and the look for whom to wake, are one transaction. */
 static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
-                                 struct rlk_query *query, const char *rings)
+                                 struct rlk_query *query)
 {
     char bell[BELL_ROOM] = "";
     enum rlk_class class = lite_begin(conn, call);
@@ -135,8 +135,8 @@ static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
         return class;
     int before = sqlite3_total_changes(conn->db);
     class = run_all(conn, call, query);
-    if (class == RLK_DONE && rings && sqlite3_total_changes(conn->db) != before)
-        class = find_bell(conn, call, rings, bell);
+    if (class == RLK_DONE && query->rings && sqlite3_total_changes(conn->db) != before)
+        class = find_bell(conn, call, query->rings, bell);
     class = lite_finish(conn, call, class);
     if (class == RLK_DONE && !call->inside)
         lite_ring(conn, bell);
@@ -146,7 +146,8 @@ static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
 }
 
 /* A look that finds the lock held grants nothing, and a look that finds it free is followed by a
- * try, which checks the file. So a look may trust a check that is some milliseconds old. */
+ * try, which checks the file. A grant of our own that it finds was made by a try too. So a look may
+ * trust a check that is some milliseconds old. */
 static bool is_recent_enough(const struct connection *conn, enum rlk_step step)
 {
     return step == RLK_STEP_LOOK && rlk_now_us() - conn->checked_us < LOOK_TRUSTS_US;
@@ -155,7 +156,6 @@ static bool is_recent_enough(const struct connection *conn, enum rlk_step step)
 static enum rlk_class run_step(struct connection *conn, struct rlk_call *call,
                                struct rlk_query *query)
 {
-    const char *rings = rlk_steps[query->step].is & RLK_READS ? NULL : query->rings;
     bool checks = !is_recent_enough(conn, query->step);
     enum rlk_class class = lite_ready(conn, call, call->where, checks);
     if (class == RLK_DONE)
@@ -166,8 +166,8 @@ static enum rlk_class run_step(struct connection *conn, struct rlk_call *call,
         lite_hang_bell(conn);
         *query->own = rowlock_text(conn->bell);
     }
-    bool framed = rings || conn->kept[query->step][1];
-    return framed ? run_framed(conn, call, query, rings) : run_all(conn, call, query);
+    bool framed = query->rings || conn->kept[query->step][1];
+    return framed ? run_framed(conn, call, query) : run_all(conn, call, query);
 }
 
 /* ---- the operations */
