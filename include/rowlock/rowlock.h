@@ -3,9 +3,9 @@
  * rowlock: lease locks kept in a table of the database you already have.
  *
  * A lock is a row. Inserting it under its unique key is the grant, deleting it by owner and token
- * is the release. A grant is a lease: it ends by itself unless renewed, so a dead holder blocks
- * nobody for long. Every grant carries a fencing token. PostgreSQL, MySQL/MariaDB and SQLite mean
- * the same by all of it; only the URL changes.
+ * is the release. A grant is a lease: it ends by itself unless renewed, so a dead holder does not
+ * block others for long. Every grant carries a fencing token. All of it means the same on
+ * PostgreSQL, MySQL/MariaDB and SQLite; only the URL changes.
  *
  *     rowlock_db *db = NULL;
  *     rowlock_lock *lock = NULL;
@@ -36,8 +36,8 @@
  *    tickets as they reached the database, not in real time.
  *  - A lock is not inherited by fork(): in the child every call on a parent's handle returns
  *    ROWLOCK_EMISUSE or knows of no grant, and closing it there frees memory only. A child must not
- *    open the SQLite file of a handle that its parent has open across the fork, be it by a handle
- *    of its own: SQLite cannot bear that. Open after forking.
+ *    open a SQLite file that its parent had open when it forked, not even with a new handle: SQLite
+ *    cannot bear that. Open after forking.
  *  - Time is the database's. If its clock jumps forward, leases end early, and only tokens help.
  *
  * THREADS. A rowlock_db and the locks opened from it belong to one thread at a time; different
@@ -175,7 +175,7 @@ struct sqlite3;
 typedef struct rowlock_db_options {
     size_t size; /* sizeof(rowlock_db_options) */
     /* who we are for re-entry, renewal and release, 1-255 bytes of UTF-8. NULL: 128 random bits for
-     * each rowlock_lock. Choose your own if a restarted process shall get its own lock back:
+     * each rowlock_lock. Choose your own if a restarted process is to get its own lock back:
      * acquiring with the same owner takes the lock over, with a new token, and the older handle
      * finds itself LOST. */
     const char *owner;
