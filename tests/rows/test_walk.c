@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Walks through a table of a few rows that stands here: what each failure on the way leaves behind, and how
- * the next walk goes on. Real tables are in the contract tests.
+ * Walks through a table of a few rows that stands here: what is sent in which order, checkpoints that
+ * another table has left, and answers that fail at an exact point. Real tables are in walk.c, requests lost
+ * on a real network in served_lost_rows.c, memory in memory_rows.c.
  */
 #include "backend_script.h"
-#include "fail_alloc.h"
 #include "quick.h"
 #include "tap.h"
 
@@ -161,15 +161,11 @@ static void keep_world(enum script_op op)
 static rowlock_db *db;
 static rowlock_table *table;
 static rowlock_walk_report report;
-static rowlock_walk_options how;
 static struct {
     int seen[ROWS + 1]; /* how often each row was asked for */
-    int64_t leaves, stops; /* this row */
+    int64_t stops; /* at this row */
     int stops_with;
-    int64_t told[20];
-    int results[20], told_count;
-    int progress, cancel_at;
-    char text[200];
+    int64_t told; /* the sum of the ids */
 } walker;
 
 static void start_world(void)
@@ -189,8 +185,6 @@ static int each(void *context, const rowlock_row *row, rowlock_value *values)
     walker.seen[id]++;
     if (id == walker.stops)
         return walker.stops_with;
-    if (id == walker.leaves)
-        return 1;
     values[0].number++;
     return 0;
 }
@@ -198,17 +192,9 @@ static int each(void *context, const rowlock_row *row, rowlock_value *values)
 static void failed(void *context, const rowlock_row *row, int result, const char *text)
 {
     (void)context;
-    walker.told[walker.told_count] = row->key->number;
-    walker.results[walker.told_count++] = result;
-    snprintf(walker.text, sizeof walker.text, "%s", text);
-}
-
-static void progress(void *context, const rowlock_walk_report *so_far)
-{
-    (void)context;
-    (void)so_far;
-    if (++walker.progress == walker.cancel_at)
-        rowlock_cancel(db);
+    (void)result;
+    (void)text;
+    walker.told += row->key->number;
 }
 
 static void answer(enum script_op op, void (*give)(struct rlk_query *query))
@@ -227,16 +213,6 @@ static void must_table(void)
         tap_ok(false, "a table is opened: %s", why(db));
 }
 
-static void set_options(void)
-{
-    rowlock_walk_options_init(&how);
-    how.name = "reprice";
-    how.each = each;
-    how.failed = failed;
-    how.progress = progress;
-    how.chunk = 3;
-}
-
 static void begin(void)
 {
     static const struct script_column described[] = {
@@ -251,7 +227,6 @@ static void begin(void)
     start_world();
     db = script_open(NULL);
     must_table();
-    set_options();
     script_hook(keep_world);
     answer(OP_ROWS_PAGE, give_page);
     answer(OP_ROWS_COUNT, give_count);
@@ -271,12 +246,17 @@ static void end(void)
 
 static int walk(void)
 {
+    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
+    how.name = "reprice";
+    how.each = each;
+    how.failed = failed;
+    how.chunk = 3;
     report = (rowlock_walk_report)ROWLOCK_WALK_REPORT_INIT;
     return rowlock_walk(table, &how, &report);
 }
 
 /* Each row that is there was written once; but this one was not, and that one was changed by another too. */
-static void is_written(int64_t but, int64_t meddled, const char *what)
+static void is_written(int64_t but, int64_t meddled)
 {
     bool all = true;
     for (int64_t id = 1; id <= ROWS; id++) {
@@ -289,22 +269,12 @@ static void is_written(int64_t but, int64_t meddled, const char *what)
                  (int)world.now.row[id].version);
         all = false;
     }
-    tap_ok(all, "%s", what);
-}
-
-static void reports(int64_t rows, int64_t written, int64_t left, int64_t conflicts,
-                    int64_t failures)
-{
-    tap_is_int(report.rows, rows, "rows walked by");
-    tap_is_int(report.written, written, "written");
-    tap_is_int(report.left, left, "left as they are");
-    tap_is_int(report.conflicts, conflicts, "conflicts");
-    tap_is_int(report.failed, failures, "failed");
+    tap_ok(all, "each row is written once");
 }
 
 #define CHUNK(updates) "rows_page begin guard walk_load save " updates " keep walk_save commit "
 
-static void test_whole(void)
+static void test_order(void)
 {
     begin();
     tap_is_int(walk(), ROWLOCK_OK, "a table is walked");
@@ -315,31 +285,7 @@ static void test_whole(void)
                                                       "row_update walk_save commit "
                                                       "rows_page walk_end release",
         "in chunks, each with its checkpoint in one transaction under the guard");
-    is_written(0, 0, "each row is written once");
-    reports(ROWS, ROWS, 0, 0, 0);
-    tap_is_int(report.total, ROWS, "all were expected");
-    tap_is_int(report.resumed, 0, "it was begun");
-    tap_is_int(walker.progress, 3, "progress is told after each chunk");
-    tap_ok(!world.now.begun, "no checkpoint is left");
-    end();
-    begin();
-    walker.leaves = 4;
-    tap_is_int(walk(), ROWLOCK_OK, "one row shall stay");
-    is_written(4, 0, "the others are written");
-    reports(ROWS, ROWS - 1, 1, 0, 0);
-    end();
-}
-
-static void test_empty(void)
-{
-    begin();
-    for (int64_t id = 1; id <= ROWS; id++)
-        world.now.row[id].there = false;
-    tap_is_int(walk(), ROWLOCK_OK, "an empty table");
-    tap_is_str(script_calls(),
-               "meta acquire begin walk_load commit rows_count rows_page walk_end release",
-               "is nothing to write");
-    reports(0, 0, 0, 0, 0);
+    is_written(0, 0);
     end();
 }
 
@@ -349,31 +295,8 @@ static void set_checkpoint(const char *position, const char *pending)
 {
     world.now.begun = true;
     world.now.numbers[0] = 4;
-    world.now.numbers[1] = 3;
-    world.now.numbers[2] = 1;
-    world.now.numbers[3] = 1;
     snprintf(world.now.position, KEYS_MAX, "%s", position);
     snprintf(world.now.pending, KEYS_MAX, "%s", pending);
-}
-
-static void test_resume(void)
-{
-    begin();
-    set_checkpoint(HEAD "i3\n", "i2\n");
-    tap_is_int(walk(), ROWLOCK_OK, "a walk that was cut short is gone on with");
-    tap_is_int(report.resumed, 1, "which is told");
-    tap_is_int(walker.seen[1] + walker.seen[3], 0, "what was walked by is not asked for again");
-    tap_is_int(walker.seen[2], 1, "but what had met a conflict");
-    reports(ROWS, ROWS - 1, 1, 0, 0);
-    tap_is_int(report.total, ROWS, "all rows are in the total");
-    end();
-    begin();
-    set_checkpoint(HEAD "i3\n", "i2\n");
-    how.restart = 1;
-    tap_is_int(walk(), ROWLOCK_OK, "or begun anew");
-    tap_is_int(report.resumed, 0, "if that is wanted");
-    is_written(0, 0, "each row is written once");
-    end();
 }
 
 static void test_other_shapes(void)
@@ -409,35 +332,6 @@ static void test_other_shapes(void)
     }
 }
 
-static void test_cancel(void)
-{
-    begin();
-    walker.cancel_at = 2;
-    tap_is_int(walk(), ROWLOCK_CANCELLED, "cancelled after two chunks");
-    tap_ok(world.now.begun, "there is a checkpoint");
-    tap_is_str(world.now.position, HEAD "i6\n", "behind the last row");
-    reports(6, 6, 0, 0, 0);
-    tap_is_int(walk(), ROWLOCK_OK, "the next walk goes on");
-    tap_is_int(report.resumed, 1, "from there");
-    is_written(0, 0, "each row is written once");
-    end();
-}
-
-static void test_stopping(void)
-{
-    begin();
-    walker.stops = 5;
-    walker.stops_with = -117;
-    tap_is_int(walk(), -117, "stopped at a row");
-    tap_is_int(world.now.row[4].n, 0, "nothing of its chunk is written");
-    tap_is_str(world.now.position, HEAD "i3\n", "the one before is");
-    tap_is_int(report.written, 3, "and counted");
-    walker.stops = 0;
-    tap_is_int(walk(), ROWLOCK_OK, "the next walk goes on");
-    is_written(0, 0, "each row is written once");
-    end();
-}
-
 /* What each() says is not taken for a result of the database. */
 static void test_stopping_late(void)
 {
@@ -456,123 +350,6 @@ static void test_stopping_late(void)
     }
 }
 
-/* ---- rows that others change */
-
-static void test_conflict(void)
-{
-    begin();
-    world.meddle = 2;
-    tap_is_int(walk(), ROWLOCK_OK, "a row that another changes between reading and writing");
-    is_written(0, 2, "is written in the end, and once");
-    tap_is_int(walker.seen[2], 2, "it was asked for again");
-    reports(ROWS, ROWS, 0, 1, 0);
-    end();
-    begin();
-    world.meddle = 2;
-    walker.cancel_at = 1;
-    tap_is_int(walk(), ROWLOCK_CANCELLED, "cancelled before the end");
-    tap_is_str(world.now.pending, "i2\n", "it is in the checkpoint");
-    tap_is_int(walk(), ROWLOCK_OK, "so that the next walk writes it");
-    is_written(0, 2, "once");
-    end();
-}
-
-static void test_gone(void)
-{
-    begin();
-    world.meddle = 2;
-    world.remove = true;
-    tap_is_int(walk(), ROWLOCK_OK, "a row that another removes between reading and writing");
-    is_written(0, 0, "the others are written");
-    tap_is_int(walker.told_count, 1, "it is told of");
-    tap_is_int(walker.told[0], 2, "by its key");
-    tap_is_int(walker.results[0], ROWLOCK_GONE, "as GONE");
-    reports(ROWS, ROWS - 1, 0, 0, 1);
-    end();
-    begin();
-    set_checkpoint(HEAD "i7\n", "i2\n");
-    world.now.row[2].there = false;
-    tap_is_int(walk(), ROWLOCK_OK, "one that was removed before it came late");
-    tap_is_int(walker.told[0], 2, "is told of");
-    tap_is_int(walker.results[0], ROWLOCK_GONE, "as GONE");
-    tap_is_int(report.failed, 1, "and counted");
-    end();
-}
-
-/* r: a constraint refuses this update; any other letter: it is made. */
-static void updates_go(const char *plan)
-{
-    for (; *plan; plan++)
-        script_next(OP_ROW_UPDATE, *plan == 'r' ? ANSWER(.class = RLK_REFUSED, .text = "too dear",
-                                                         .sqlstate = "23514")
-                                                : ANSWER(.give = give_update));
-}
-
-static void test_refused(void)
-{
-    begin();
-    updates_go("...."
-               "r"
-               ".r.");
-    tap_is_int(walk(), ROWLOCK_OK, "a row that a constraint refuses");
-    is_written(5, 0, "all others are written, those of its chunk too");
-    tap_is_int(walker.told_count, 1, "it is told of");
-    tap_is_int(walker.told[0], 5, "by its key");
-    tap_is_int(walker.results[0], ROWLOCK_ESERVER, "with the result");
-    tap_ok(strstr(walker.text, "too dear") != NULL, "and the reason: %s", walker.text);
-    tap_is_int(walker.seen[4], 1, "rows are not computed again for that");
-    reports(ROWS, ROWS - 1, 0, 0, 1);
-    end();
-    begin();
-    set_checkpoint(HEAD "i7\n", "i2\ni3\n");
-    updates_go("r"
-               "r.");
-    tap_is_int(walk(), ROWLOCK_OK, "one that comes late");
-    tap_is_int(walker.told[0], 2, "is told of");
-    tap_is_int(world.now.row[3].n, 1, "the other is written");
-    end();
-}
-
-/* A transaction that is begun again does not tell twice. */
-static void test_told_once(void)
-{
-    begin();
-    updates_go("...."
-               "r"
-               ".r."
-               ".r.");
-    world.meddle = 6;
-    world.remove = true;
-    script_next(OP_COMMIT, ANSWER(.class = RLK_DONE)); /* of the checkpoint's reading */
-    script_next(OP_COMMIT, ANSWER(.class = RLK_DONE)); /* of the first chunk */
-    script_next(OP_COMMIT, FAILS(RLK_UNSENT));
-    world.undone_commit = 3;
-    tap_is_int(walk(), ROWLOCK_OK, "the commit of a chunk is lost before it is sent");
-    tap_is_int(walker.told_count, 2, "its rows that failed are told of once");
-    reports(ROWS, ROWS - 2, 0, 0, 2);
-    end();
-}
-
-/* ---- locks and connections that are lost */
-
-static void test_lost_lock(void)
-{
-    begin();
-    script_next(OP_GUARD, ANSWER(.token = 1));
-    script_next(OP_GUARD, ANSWER(.token = 2));
-    tap_is_int(walk(), ROWLOCK_LOST, "the lock is granted again on the way");
-    tap_is_str(world.now.position, HEAD "i3\n", "what was written before is saved");
-    tap_is_int(world.now.row[4].n, 0, "after that nothing is written");
-    tap_is_int(script_count(OP_ROW_UPDATE), 3, "nor tried");
-    tap_is_int(script_count(OP_WALK_SAVE), 1, "nor saved");
-    end();
-    begin();
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    tap_is_int(walk(), ROWLOCK_BUSY, "another walks");
-    tap_is_str(script_calls(), "meta acquire", "nothing is read");
-    end();
-}
-
 static void carry_on(enum script_op op)
 {
     if (op == OP_ROWS_PAGE && script_count(OP_ROWS_PAGE) == 2)
@@ -589,56 +366,7 @@ static void test_carried_on(void)
     end();
 }
 
-static void test_uncertain_commit(void)
-{
-    for (int undone = 0; undone <= 1; undone++) {
-        begin();
-        world.undone_commit = undone ? 2 : 0; /* the one of the first chunk */
-        script_next(OP_COMMIT, ANSWER(.class = RLK_DONE));
-        script_next(OP_COMMIT, FAILS(RLK_UNCERTAIN));
-        world.meddle = 2;
-        tap_is_int(walk(), ROWLOCK_OK, "a commit without an answer, %s",
-                   undone ? "which was none" : "but carried out");
-        is_written(0, 2, "each row is written once");
-        reports(ROWS, ROWS, 0, 1, 0);
-        tap_is_int(walker.seen[1], 1, "rows are not computed again for that");
-        end();
-    }
-}
-
-static void test_uncertain_for_ever(void)
-{
-    begin();
-    world.undone_commit = 2;
-    script_next(OP_COMMIT, ANSWER(.class = RLK_DONE));
-    script_next(OP_COMMIT, FAILS(RLK_UNCERTAIN));
-    script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    tap_is_int(walk(), ROWLOCK_ECONN, "a connection that is lost at a commit, for good");
-    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
-    tap_is_int(walk(), ROWLOCK_OK, "the next walk goes on, wherever that was");
-    is_written(0, 0, "each row is written once");
-    end();
-}
-
-static void test_lost_connection(void)
-{
-    static const enum script_op ops[] = {OP_ROWS_PAGE, OP_GUARD,    OP_ROW_UPDATE, OP_WALK_SAVE,
-                                         OP_COMMIT,    OP_WALK_END, OP_ROWS_COUNT, OP_BEGIN};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-        begin();
-        script_next(ops[i], FAILS(RLK_UNSENT));
-        tap_is_int(walk(), ROWLOCK_OK, "a connection that is lost at step %d", (int)ops[i]);
-        is_written(0, 0, "each row is written once");
-        reports(ROWS, ROWS, 0, 0, 0);
-        end();
-    }
-    begin();
-    script_next(OP_ROW_UPDATE, FAILS(RLK_CONTENTION));
-    tap_is_int(walk(), ROWLOCK_OK, "a deadlock");
-    is_written(0, 0, "each row is written once");
-    reports(ROWS, ROWS, 0, 0, 0);
-    end();
-}
+/* ---- one answer that goes wrong */
 
 /* Two rows come, and then the answer is cut. */
 static void give_part(struct rlk_query *query)
@@ -647,167 +375,73 @@ static void give_part(struct rlk_query *query)
     give_cells(query, 2);
 }
 
-static void test_cut_page(void)
+/* r: a constraint refuses this update; any other letter: it is made. */
+static void updates_go(const char *plan)
 {
-    begin();
-    script_next(OP_ROWS_PAGE, ANSWER(.class = RLK_UNCERTAIN, .give = give_part));
-    tap_is_int(walk(), ROWLOCK_OK, "a page that was cut");
-    is_written(0, 0, "is read anew, and each row is written once");
-    reports(ROWS, ROWS, 0, 0, 0);
-    end();
+    for (; *plan; plan++)
+        script_next(OP_ROW_UPDATE, *plan == 'r' ? ANSWER(.class = RLK_REFUSED, .text = "too dear",
+                                                         .sqlstate = "23514")
+                                                : ANSWER(.give = give_update));
 }
 
-static void test_misuse(void)
-{
-    begin();
-    how.each = NULL;
-    tap_is_int(walk(), ROWLOCK_EINVAL, "nobody to hand rows to");
-    set_options();
-    how.name = NULL;
-    tap_is_int(walk(), ROWLOCK_EINVAL, "no name");
-    set_options();
-    how.chunk = -1;
-    tap_is_int(walk(), ROWLOCK_EINVAL, "no such chunk");
-    tap_is_int(rowlock_walk(NULL, &how, NULL), ROWLOCK_EMISUSE, "no table");
-    tap_is_str(script_calls(), "", "nothing was sent");
-    end();
-}
-
-static void test_no_memory(void)
-{
-    int nth = 1, result = ROWLOCK_ENOMEM;
-    fail_alloc_at(0);
-    int before = fail_alloc_live();
-    for (; nth < 400 && result != ROWLOCK_OK; nth++) {
-        begin();
-        world.meddle = 2;
-        fail_alloc_at(nth);
-        result = walk();
-        bool met = fail_alloc_asked() >= nth;
-        fail_alloc_at(0);
-        if (met && result != ROWLOCK_ENOMEM)
-            tap_is_int(result, ROWLOCK_OK, "memory that runs out at piece %d: %s", nth, why(db));
-        if (result != ROWLOCK_OK && walk() != ROWLOCK_OK)
-            tap_ok(false, "after piece %d the next walk goes on: %s", nth, why(db));
-        world.meddle = 0;
-        is_written(0, world.now.row[2].n > 100 ? 2 : 0, "each row is written once");
-        end();
-        if (fail_alloc_live() != before)
-            tap_is_int(fail_alloc_live(), before, "nothing leaks at piece %d", nth);
-        if (met && result == ROWLOCK_OK)
-            result = ROWLOCK_ENOMEM; /* it could do without */
-    }
-    tap_ok(nth > 20 && nth < 400, "which were all pieces: %d", nth - 2);
-}
-
-/* ---- keys of all kinds */
-
-static const struct script_column keyed[] = {
-    {.name = "i", .category = "int", .most = INT64_MAX, .uniques = "pk/6"},
-    {.name = "t", .category = "text", .uniques = "pk/6"},
-    {.name = "x", .category = "bytes", .uniques = "pk/6"},
-    {.name = "b", .category = "bool", .uniques = "pk/6"},
-    {.name = "d", .category = "decimal", .uniques = "pk/6"},
-    {.name = "m", .category = "time", .uniques = "pk/6"},
-    {.name = "version", .category = "int", .most = INT64_MAX},
-    {.name = NULL},
+static const struct failure {
+    const char *what;
+    enum script_op op;
+    int nth; /* call of it, from 1 */
+    enum rlk_class as;
+    void (*give)(struct rlk_query *query);
+    bool undone; /* a commit that was none */
+    int64_t meddle; /* with this row, after it was read */
+    bool remove;
+    const char *updates; /* see updates_go(); they refuse row 5 */
+} failures[] = {
+    {"a lost connection: a page", OP_ROWS_PAGE, 1, .as = RLK_UNSENT},
+    {"a lost connection: the guard", OP_GUARD, 1, .as = RLK_UNSENT},
+    {"a lost connection: a row", OP_ROW_UPDATE, 1, .as = RLK_UNSENT},
+    {"a lost connection: the checkpoint", OP_WALK_SAVE, 1, .as = RLK_UNSENT},
+    {"a lost connection: a commit", OP_COMMIT, 1, .as = RLK_UNSENT},
+    {"a lost connection: its end", OP_WALK_END, 1, .as = RLK_UNSENT},
+    {"a lost connection: the count", OP_ROWS_COUNT, 1, .as = RLK_UNSENT},
+    {"a lost connection: a beginning", OP_BEGIN, 1, .as = RLK_UNSENT},
+    {"a deadlock", OP_ROW_UPDATE, 1, .as = RLK_CONTENTION},
+    {"a page that was cut", OP_ROWS_PAGE, 1, .as = RLK_UNCERTAIN, .give = give_part},
+    {"a commit without an answer, but carried out", OP_COMMIT, 2, .as = RLK_UNCERTAIN, .meddle = 2},
+    {"a commit without an answer, which was none", OP_COMMIT, 2, .as = RLK_UNCERTAIN, .meddle = 2,
+     .undone = true},
+    {"a commit of rows that failed, lost before it is sent", OP_COMMIT, 3, .as = RLK_UNSENT,
+     .undone = true, .meddle = 6, .remove = true, .updates = "....r.r..r."},
 };
-enum { KEYS = 6 };
-static rowlock_value kinds[KEYS + 1];
 
-static void give_once(struct rlk_query *query)
+static void test_failure(const struct failure *f)
 {
-    if (query->count == 1)
-        query->each(query->context, kinds, KEYS + 1);
-}
-
-static bool same(const rowlock_value *a, const rowlock_value *b)
-{
-    return a->kind == b->kind && a->number == b->number && a->length == b->length &&
-           (a->length == 0 || memcmp(a->text, b->text, a->length) == 0);
-}
-
-static int leave_all(void *context, const rowlock_row *row, rowlock_value *values)
-{
-    (void)context;
-    (void)row;
-    (void)values;
-    return 1;
-}
-
-/* What is remembered of a key is read back by the next walk, and sent as the place to begin behind. */
-static void remembers(const rowlock_value *key, const char *what)
-{
-    static const char *const names[] = {"i", "t", "x", "b", "d", "m", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    bool conflict = f->meddle && !f->remove;
     begin();
-    rowlock_table_close(table);
-    script.columns = keyed;
-    about.name = "keyed";
-    about.key = names;
-    tap_is_int(rowlock_table_open(db, &about, &table), ROWLOCK_OK, "%s", what);
-    memcpy(kinds, key, KEYS * sizeof *key);
-    kinds[KEYS] = rowlock_int(1);
-    answer(OP_ROWS_PAGE, give_once);
-    how.each = leave_all;
-    walker.cancel_at = 1;
-    tap_is_int(walk(), ROWLOCK_CANCELLED, "a walk that is cancelled");
-    script_next(OP_ROWS_COUNT, FAILS(RLK_DENIED));
-    tap_is_int(walk(), ROWLOCK_EDENIED, "and gone on with");
-    const struct script_query *query = script_query(0);
-    static const int first_of[KEYS] = {0, 2, 4, 6, 8, 10};
-    for (int i = 0; i < KEYS; i++)
-        tap_ok(same(&query->values[first_of[i]], &key[i]), "its key's part %d comes back", i + 1);
+    world.meddle = f->meddle;
+    world.remove = f->remove;
+    world.undone_commit = f->undone ? f->nth : 0;
+    updates_go(f->updates ? f->updates : "");
+    for (int i = 1; i < f->nth; i++)
+        script_next(f->op, ANSWER(.class = RLK_DONE));
+    script_next(f->op, ANSWER(.class = f->as, .give = f->give, .text = "the server's own words"));
+    tap_is_int(walk(), ROWLOCK_OK, "%s: the walk comes to its end", f->what);
+    is_written(f->updates ? 5 : 0, conflict ? f->meddle : 0);
+    tap_is_int(report.rows, ROWS, "rows walked by");
+    tap_is_int(report.written, f->remove ? ROWS - 2 : ROWS, "written");
+    tap_is_int(report.conflicts, conflict, "conflicts");
+    tap_is_int(walker.seen[1], 1, "rows are not computed again for that");
+    tap_is_int(walker.told, f->remove ? 5 + 6 : 0, "rows that failed are told of once");
+    tap_is_int(report.failed, f->remove ? 2 : 0, "and counted so");
     end();
-}
-
-static void test_keys(void)
-{
-    char all_bytes[256];
-    for (int i = 0; i < 256; i++)
-        all_bytes[i] = (char)i;
-    remembers((const rowlock_value[]){rowlock_int(INT64_MIN), rowlock_text(""),
-                                      rowlock_bytes(all_bytes, 50), rowlock_bool(1),
-                                      rowlock_decimal("-0.10"), rowlock_time("2024-02-29 00:00")},
-              "a key of all kinds");
-    remembers((const rowlock_value[]){rowlock_int(INT64_MAX),
-                                      rowlock_text(" \n i7 t\t\xF0\x9F\x94\x92"),
-                                      rowlock_bytes("", 0), rowlock_bool(0),
-                                      rowlock_decimal("123456789012345678901234567890"),
-                                      rowlock_time("10:00:00")},
-              "another one");
-    remembers((const rowlock_value[]){rowlock_int(0), rowlock_text("0x7f"),
-                                      rowlock_bytes(all_bytes + 50, 100), rowlock_bool(0),
-                                      rowlock_decimal("1"), rowlock_time("x")},
-              "a third one");
-    remembers((const rowlock_value[]){rowlock_int(-1), rowlock_text("n"),
-                                      rowlock_bytes(all_bytes + 150, 106), rowlock_bool(0),
-                                      rowlock_decimal("1"), rowlock_time("x")},
-              "a fourth one");
 }
 
 int main(void)
 {
     script_home("sqlite");
-    test_whole();
-    test_empty();
-    test_resume();
+    test_order();
     test_other_shapes();
-    test_cancel();
-    test_stopping();
     test_stopping_late();
-    test_conflict();
-    test_gone();
-    test_refused();
-    test_told_once();
-    test_lost_lock();
     test_carried_on();
-    test_uncertain_commit();
-    test_uncertain_for_ever();
-    test_lost_connection();
-    test_cut_page();
-    test_misuse();
-    test_no_memory();
-    test_keys();
+    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
+        test_failure(&failures[i]);
     return tap_done();
 }

@@ -137,10 +137,9 @@ static void make_rows(const struct contract *c, int count)
 }
 
 /* Each was written once, not counting what others have added in thousands. */
-static void each_once(const struct contract *c, int count, const char *what)
+static void each_once(const struct contract *c, int count)
 {
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows"), count, "%s: all rows",
-               what);
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows"), count, "all rows");
     tap_is_int(db_int(c->raw, c->url,
                       "SELECT count(*) FROM walk_rows WHERE n NOT IN (1, 1001) OR "
                       "version <> 2 + (n - 1) / 1000"),
@@ -154,12 +153,19 @@ static void nothing_left(const struct contract *c)
     tap_is_int(rows_of(c, NAME), 0, "and the lock released");
 }
 
-static void report_is(const struct tour *tour, int64_t rows, int64_t written, int64_t left,
-                      int64_t conflicts, int64_t failed)
+static void tour_ends(struct tour *tour)
+{
+    nothing_left(tour->site.c);
+    tour_close(tour);
+}
+
+static void report_is(const struct tour *tour, int64_t rows, int64_t left, int64_t conflicts,
+                      int64_t failed)
 {
     const rowlock_walk_report *r = &tour->report;
     tap_is_int(r->rows, rows, "the report tells of all rows");
-    tap_is_int(r->written, written, "and of those written");
+    tap_is_int(r->total, rows, "which were expected");
+    tap_is_int(r->written, rows - left - failed, "of those written");
     tap_is_int(r->left, left, "left as they were");
     tap_is_int(r->conflicts, conflicts, "in conflict on the way");
     tap_is_int(r->failed, failed, "failed in the end");
@@ -167,7 +173,7 @@ static void report_is(const struct tour *tour, int64_t rows, int64_t written, in
            "what was told on the way fits together");
 }
 
-/* ---- alone */
+/* ---- what is done to rows while they are walked by */
 
 static int leave_odd_ones(struct tour *tour, int64_t id, int64_t n)
 {
@@ -176,40 +182,194 @@ static int leave_odd_ones(struct tour *tour, int64_t id, int64_t n)
     return id % 2 ? 1 : 0;
 }
 
-static void alone(const struct contract *c)
+/* Another writes each tenth row after it was read, once. */
+static int interfere(struct tour *tour, int64_t id, int64_t n)
 {
-    make_rows(c, MANY);
-    struct tour tour = tour_open(c);
-    tour.how.chunk = 0;
-    goes(&tour, ROWLOCK_OK, "ten thousand rows");
-    report_is(&tour, MANY, MANY, 0, 0, 0);
-    tap_is_int(tour.calls, MANY, "each was asked for once");
-    tap_is_int(tour.chunks, 10, "in chunks of a thousand");
-    tap_is_int(tour.report.total, MANY, "it was known how many they are");
-    tap_is_int(tour.report.resumed, 0, "nothing was gone on with");
-    each_once(c, MANY, "alone");
-    nothing_left(c);
-    tour_close(&tour);
-    tour = tour_open(c);
-    tour.hook = leave_odd_ones;
-    goes(&tour, ROWLOCK_OK, "once more, for the even ones");
-    report_is(&tour, MANY, MANY / 2, MANY / 2, 0, 0);
-    site_finds(&tour.site, "15000", "as they were asked for", "SELECT SUM(n) FROM walk_rows");
-    site_finds(&tour.site, "25000", "and no other's version moved",
-               "SELECT SUM(version) FROM walk_rows");
-    tour_close(&tour);
+    if (id % 10 == 7 && n == 0)
+        site_run(&tour->site,
+                 "UPDATE walk_rows SET n = n + 1000, version = version + 1 WHERE id = %" PRId64,
+                 id);
+    return 0;
 }
 
-static void no_rows(const struct contract *c)
+static int move_rows(struct tour *tour, int64_t id, int64_t n)
 {
-    make_rows(c, 0);
+    (void)n;
+    const struct site *s = &tour->site;
+    if (id == 10 && tour->late == 0) {
+        site_run(s, "DELETE FROM walk_rows WHERE id IN (20, 30, 2000)");
+        site_run(s, "INSERT INTO walk_rows (id, n, version) VALUES (30, 1000, 77)");
+        site_run(s, "INSERT INTO walk_rows (id, n, version) VALUES (-5, 0, 1)");
+        site_run(s, "INSERT INTO walk_rows (id, n, version) VALUES (50000, 0, 1)");
+        site_run(s, "UPDATE walk_rows SET version = version + 1 WHERE id = 40");
+    }
+    if (id == 1500)
+        site_run(s, "DELETE FROM walk_rows WHERE id = 40");
+    return 0;
+}
+
+/* The table refuses n from 2000 on. Row 508 is brought near it by another, after it was read. */
+static int too_much(void *context, const rowlock_row *row, rowlock_value *values)
+{
+    struct tour *tour = context;
+    int answer = each(tour, row, values);
+    int64_t id = row->key[0].number;
+    if (id == 10 || id == 777 || id == 778)
+        values[0] = rowlock_int(5000);
+    if (id == 508 && row->values[0].number == 0)
+        site_run(&tour->site, "UPDATE walk_rows SET n = 1999, version = 9 WHERE id = 508");
+    return answer;
+}
+
+static int misfit(void *context, const rowlock_row *row, rowlock_value *values)
+{
+    int answer = each(context, row, values);
+    if (row->key[0].number == 10)
+        values[0] = rowlock_text("no number");
+    return answer;
+}
+
+static int walk_inside(struct tour *tour, int64_t id, int64_t n)
+{
+    (void)n;
+    if (id != 1)
+        return 0;
+    struct tour second = tour_open(tour->site.c);
+    goes(&second, ROWLOCK_BUSY, "another of the same name meanwhile");
+    second.how.wait_ms = 20;
+    goes(&second, ROWLOCK_TIMEOUT, "or one that waits, but not long enough");
+    tap_is_int(second.calls, 0, "walks by nothing");
+    tour_close(&second);
+    return 0;
+}
+
+static int outlast(struct tour *tour, int64_t id, int64_t n)
+{
+    (void)n;
+    (void)tour;
+    if (id == 300 || id == 301)
+        let_expire();
+    return 0;
+}
+
+/* Rows 7 and 17 met a conflict, and 7 is deleted. When 17 is computed again, in a transaction that has found that
+ * out, the server ends its connection. */
+static int cut_off(struct tour *tour, int64_t id, int64_t n)
+{
+    const struct site *s = &tour->site;
+    if ((id == 7 || id == 17) && n == 0)
+        interfere(tour, id, n);
+    if (id == 900)
+        site_run(s, "DELETE FROM walk_rows WHERE id = 7");
+    if (tour->late != 1 || id != 17)
+        return 0;
+    if (is_postgres(s->c))
+        site_run(s, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in "
+                    "transaction' AND query NOT LIKE '%%rowlock_locks%%' AND datname = "
+                    "current_database()");
+    else
+        site_run(s, "KILL CONNECTION %lld",
+                 raw_int(s->c->raw, s->look,
+                         "SELECT max(trx_mysql_thread_id) FROM information_schema.innodb_trx"));
+    return 0;
+}
+
+static int break_lock(struct tour *tour, int64_t id, int64_t n)
+{
+    (void)n;
+    if (id != 300)
+        return 0;
+    rowlock_db *db = must_open(tour->site.c->url);
+    is_result(db, rowlock_break(db, NAME, 0, NULL), ROWLOCK_OK, "somebody breaks the lock");
+    rowlock_db_close(db);
+    return 0;
+}
+
+/* ---- walks from the first row to the last */
+
+static const struct trip {
+    const char *what;
+    int rows, ttl_ms;
+    bool usual_chunks; /* as many rows in a chunk as there are without a number */
+    bool wants_server;
+    int (*hook)(struct tour *tour, int64_t id, int64_t n);
+    int (*each)(void *context, const rowlock_row *row, rowlock_value *values);
+    int left, conflicts, failed; /* as reported; all others are written */
+    int again; /* rows asked for again, at the end */
+    int failed_as;
+    int64_t failed_sum; /* of the ids of those that failed */
+    const char *finds[4][3]; /* a number, its sentence, and SQL; none: each row was written once */
+} trips[] = {
+    {"ten thousand rows", .rows = MANY, .usual_chunks = true},
+    {"a table without rows", .rows = 0},
+    {"for the even ones", .rows = MANY, .hook = leave_odd_ones, .left = MANY / 2,
+     .finds = {{"5000", "as they were asked for", "SELECT SUM(n) FROM walk_rows"},
+               {"15000", "and no other's version moved", "SELECT SUM(version) FROM walk_rows"}}},
+    {"beside a writer", .rows = SOME, .hook = interfere, .conflicts = SOME / 10, .again = SOME / 10,
+     .finds = {{"300", "the writer's work is there",
+                "SELECT count(*) FROM walk_rows WHERE n = 1001 AND version = 3"},
+               {"2700", "all others are written once",
+                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+    {"while rows come and go: those that were read and then deleted are told of", .rows = SOME,
+     .hook = move_rows, .conflicts = 2, .failed = 2, .again = 1, .failed_as = ROWLOCK_GONE,
+     .failed_sum = 20 + 40,
+     .finds = {{"1", "a row that was made anew is another, and written once",
+                "SELECT count(*) FROM walk_rows WHERE id = 30 AND n = 1001 AND version = 78"},
+               {"1", "one made ahead is walked by",
+                "SELECT count(*) FROM walk_rows WHERE id = 50000 AND n = 1"},
+               {"1", "one made behind is not",
+                "SELECT count(*) FROM walk_rows WHERE id = -5 AND n = 0 AND version = 1"},
+               {"2997", "all others are written once",
+                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+    /* 508 is computed late, and once more in the transaction that writes rows one by one. */
+    {"rows that the table refuses", .rows = FEW, .each = too_much, .conflicts = 1, .failed = 4,
+     .again = 2, .failed_as = ROWLOCK_VIOLATION, .failed_sum = 10 + 508 + 777 + 778,
+     .finds = {{"996", "all others are written",
+                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"},
+               {"4", "and they are as they were",
+                "SELECT count(*) FROM walk_rows WHERE (n = 0 AND version = 1) OR (n = 1999 AND "
+                "version = 9)"}}},
+    {"a value that its column cannot take", .rows = FEW, .each = misfit, .failed = 1,
+     .failed_as = ROWLOCK_EINVAL, .failed_sum = 10,
+     .finds = {{"999", "all others are written",
+                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+    {"although its connection is lost in the middle of a transaction", .rows = FEW,
+     .wants_server = true, .hook = cut_off, .conflicts = 2, .failed = 1, .again = 2,
+     .failed_as = ROWLOCK_GONE, .failed_sum = 7,
+     .finds = {{"1", "the row that was in conflict is written once",
+                "SELECT count(*) FROM walk_rows WHERE n = 1001 AND version = 3"},
+               {"998", "and so are all others",
+                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+    {"one of two at once", .rows = FEW, .hook = walk_inside},
+    {"a chunk that takes longer than the lease, if nobody comes", .rows = FEW, .ttl_ms = SHORT_MS,
+     .hook = outlast},
+};
+
+static void make_trip(const struct contract *c, const struct trip *trip)
+{
+    make_rows(c, trip->rows);
     struct tour tour = tour_open(c);
-    goes(&tour, ROWLOCK_OK, "a table without rows");
-    report_is(&tour, 0, 0, 0, 0, 0);
-    tap_is_int(tour.report.total, 0, "none were expected");
-    tap_is_int(tour.calls, 0, "none was asked for");
-    nothing_left(c);
-    tour_close(&tour);
+    tour.hook = trip->hook;
+    tour.how.ttl_ms = trip->ttl_ms;
+    if (trip->each)
+        tour.how.each = trip->each;
+    if (trip->usual_chunks)
+        tour.how.chunk = 0;
+    goes(&tour, ROWLOCK_OK, trip->what);
+    report_is(&tour, trip->rows, trip->left, trip->conflicts, trip->failed);
+    if (trip->usual_chunks)
+        tap_is_int(tour.chunks, trip->rows / 1000, "in chunks of a thousand");
+    tap_is_int(tour.report.resumed, 0, "nothing was gone on with");
+    tap_is_int(tour.calls, trip->rows + trip->again, "what met a conflict was asked for again");
+    tap_is_int(tour.late, trip->again, "at the end");
+    tap_is_int(tour.failures, trip->failed, "what failed is told of once");
+    tap_is_int(tour.failed_as, trip->failed_as, "with the reason");
+    tap_is_int(tour.failed_sum, trip->failed_sum, "those and no others");
+    for (int i = 0; i < COUNT(trip->finds) && trip->finds[i][0]; i++)
+        site_finds(&tour.site, trip->finds[i][0], trip->finds[i][1], "%s", trip->finds[i][2]);
+    if (!trip->finds[0][0])
+        each_once(c, trip->rows);
+    tour_ends(&tour);
 }
 
 /* Its texts are the caller's own, and the same memory may serve for each row. */
@@ -288,6 +448,8 @@ static void misuse(const struct contract *c)
     tour.how = good;
     tour.how.chunk = 10001;
     goes(&tour, ROWLOCK_EINVAL, "in chunks that are too long");
+    tour.how.chunk = -1;
+    goes(&tour, ROWLOCK_EINVAL, "or shorter than nothing");
     tap_is_int(rowlock_walk(NULL, &good, NULL), ROWLOCK_EMISUSE, "of no table");
     struct site app = site_adopt(c);
     rowlock_table *t = must_open_table(&app, "walk_rows", NAMES("n"));
@@ -303,283 +465,54 @@ static void misuse(const struct contract *c)
     is_result(tour.site.db, rowlock_walk(t, &good, NULL), ROWLOCK_EMISUSE, "with a set of its own");
     rowlock_table_close(t);
     tap_is_int(tour.calls, 0, "nothing is walked by any of that");
-    nothing_left(c);
-    tour_close(&tour);
-}
-
-/* ---- beside others */
-
-/* Another writes each tenth row after it was read, once. */
-static int interfere(struct tour *tour, int64_t id, int64_t n)
-{
-    if (id % 10 == 7 && n == 0)
-        site_run(&tour->site,
-                 "UPDATE walk_rows SET n = n + 1000, version = version + 1 WHERE id = %" PRId64,
-                 id);
-    return 0;
-}
-
-static void beside_a_writer(const struct contract *c)
-{
-    make_rows(c, SOME);
-    struct tour tour = tour_open(c);
-    tour.hook = interfere;
-    goes(&tour, ROWLOCK_OK, "beside a writer");
-    report_is(&tour, SOME, SOME, 0, SOME / 10, 0);
-    tap_is_int(tour.calls, SOME + SOME / 10, "what met a conflict was asked for again");
-    tap_is_int(tour.late, SOME / 10, "at the end");
-    each_once(c, SOME, "beside a writer");
-    site_finds(&tour.site, "300", "the writer's work is there",
-               "SELECT count(*) FROM walk_rows WHERE n = 1001");
-    nothing_left(c);
-    tour_close(&tour);
-}
-
-static int move_rows(struct tour *tour, int64_t id, int64_t n)
-{
-    (void)n;
-    const struct site *s = &tour->site;
-    if (id == 10 && tour->late == 0) {
-        site_run(s, "DELETE FROM walk_rows WHERE id IN (20, 30, 2000)");
-        site_run(s, "INSERT INTO walk_rows (id, n, version) VALUES (30, 1000, 77)");
-        site_run(s, "INSERT INTO walk_rows (id, n, version) VALUES (-5, 0, 1)");
-        site_run(s, "INSERT INTO walk_rows (id, n, version) VALUES (50000, 0, 1)");
-        site_run(s, "UPDATE walk_rows SET version = version + 1 WHERE id = 40");
-    }
-    if (id == 1500)
-        site_run(s, "DELETE FROM walk_rows WHERE id = 40");
-    return 0;
-}
-
-static void beside_comings_and_goings(const struct contract *c)
-{
-    make_rows(c, SOME);
-    struct tour tour = tour_open(c);
-    tour.hook = move_rows;
-    goes(&tour, ROWLOCK_OK, "while rows come and go");
-    report_is(&tour, SOME, SOME - 2, 0, 2, 2);
-    tap_is_int(tour.failures, 2, "rows that were read and then deleted are told of");
-    tap_is_int(tour.failed_as, ROWLOCK_GONE, "as GONE");
-    tap_is_int(tour.failed_sum, 20 + 40, "those two");
-    site_finds(&tour.site, "1", "a row that was made anew is another, and written once",
-               "SELECT count(*) FROM walk_rows WHERE id = 30 AND n = 1001 AND version = 78");
-    site_finds(&tour.site, "1", "one made ahead is walked by",
-               "SELECT count(*) FROM walk_rows WHERE id = 50000 AND n = 1");
-    site_finds(&tour.site, "1", "one made behind is not",
-               "SELECT count(*) FROM walk_rows WHERE id = -5 AND n = 0 AND version = 1");
-    site_finds(&tour.site, "2997", "all others are written once",
-               "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2");
-    nothing_left(c);
-    tour_close(&tour);
-}
-
-/* The table refuses n from 2000 on. Row 508 is brought near it by another, after it was read. */
-static int too_much(void *context, const rowlock_row *row, rowlock_value *values)
-{
-    struct tour *tour = context;
-    int answer = each(tour, row, values);
-    int64_t id = row->key[0].number;
-    if (id == 10 || id == 777 || id == 778)
-        values[0] = rowlock_int(5000);
-    if (id == 508 && row->values[0].number == 0)
-        site_run(&tour->site, "UPDATE walk_rows SET n = 1999, version = 9 WHERE id = 508");
-    return answer;
-}
-
-static void rows_refused(const struct contract *c)
-{
-    make_rows(c, FEW);
-    struct tour tour = tour_open(c);
-    tour.how.each = too_much;
-    goes(&tour, ROWLOCK_OK, "rows that the table refuses");
-    report_is(&tour, FEW, FEW - 4, 0, 1, 4);
-    tap_is_int(tour.failures, 4, "are told of");
-    tap_is_int(tour.failed_as, ROWLOCK_VIOLATION, "with the reason");
-    tap_is_int(tour.failed_sum, 10 + 508 + 777 + 778, "those and no others");
-    site_finds(&tour.site, "996", "all others are written",
-               "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2");
-    site_finds(&tour.site, "4", "and they are as they were",
-               "SELECT count(*) FROM walk_rows WHERE (n = 0 AND version = 1) OR (n = 1999 AND "
-               "version = 9)");
-    nothing_left(c);
-    tour_close(&tour);
-}
-
-static int misfit(void *context, const rowlock_row *row, rowlock_value *values)
-{
-    int answer = each(context, row, values);
-    if (row->key[0].number == 10)
-        values[0] = rowlock_text("no number");
-    return answer;
-}
-
-static void values_that_do_not_fit(const struct contract *c)
-{
-    make_rows(c, FEW);
-    struct tour tour = tour_open(c);
-    tour.how.each = misfit;
-    goes(&tour, ROWLOCK_OK, "a value that its column cannot take");
-    report_is(&tour, FEW, FEW - 1, 0, 0, 1);
-    tap_is_int(tour.failed_as, ROWLOCK_EINVAL, "is told of as such");
-    tap_is_int(tour.failed_sum, 10, "with its row");
-    nothing_left(c);
-    tour_close(&tour);
-}
-
-/* ---- two at once, and the lock */
-
-static int walk_inside(struct tour *tour, int64_t id, int64_t n)
-{
-    (void)n;
-    if (id != 1)
-        return 0;
-    struct tour second = tour_open(tour->site.c);
-    goes(&second, ROWLOCK_BUSY, "another of the same name meanwhile");
-    second.how.wait_ms = 20;
-    goes(&second, ROWLOCK_TIMEOUT, "or one that waits, but not long enough");
-    tap_is_int(second.calls, 0, "walks by nothing");
-    tour_close(&second);
-    return 0;
-}
-
-static void two_at_once(const struct contract *c)
-{
-    make_rows(c, FEW);
-    struct tour tour = tour_open(c);
-    tour.hook = walk_inside;
-    goes(&tour, ROWLOCK_OK, "one goes through");
-    each_once(c, FEW, "one of two");
-    nothing_left(c);
-    tour_close(&tour);
-}
-
-static int break_lock(struct tour *tour, int64_t id, int64_t n)
-{
-    (void)n;
-    if (id != 300)
-        return 0;
-    rowlock_db *db = must_open(tour->site.c->url);
-    is_result(db, rowlock_break(db, NAME, 0, NULL), ROWLOCK_OK, "somebody breaks the lock");
-    rowlock_db_close(db);
-    return 0;
-}
-
-static void lock_lost(const struct contract *c)
-{
-    make_rows(c, FEW);
-    struct tour tour = tour_open(c);
-    tour.how.chunk = 100;
-    tour.hook = break_lock;
-    goes(&tour, ROWLOCK_LOST, "the walk is told");
-    tap_is_int(tour.report.rows, 200, "its report ends with the chunk before");
-    site_finds(&tour.site, "200", "and nothing was written after that",
-               "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2");
-    tour.hook = NULL;
-    goes(&tour, ROWLOCK_OK, "the next");
-    tap_is_int(tour.report.resumed, 1, "goes on from there");
-    tap_is_int(tour.report.rows, FEW, "to the end");
-    each_once(c, FEW, "in two parts");
-    nothing_left(c);
-    tour_close(&tour);
-}
-
-static int outlast(struct tour *tour, int64_t id, int64_t n)
-{
-    (void)n;
-    (void)tour;
-    if (id == 300 || id == 301)
-        let_expire();
-    return 0;
-}
-
-static void lease_run_out(const struct contract *c)
-{
-    make_rows(c, FEW);
-    struct tour tour = tour_open(c);
-    tour.how.ttl_ms = SHORT_MS;
-    tour.hook = outlast;
-    goes(&tour, ROWLOCK_OK, "a chunk that takes longer than the lease, if nobody comes");
-    each_once(c, FEW, "late");
-    nothing_left(c);
-    tour_close(&tour);
-}
-
-/* Rows 7 and 17 met a conflict, and 7 is deleted. When 17 is computed again, in a transaction that has found that
- * out, the server ends its connection. */
-static int cut_off(struct tour *tour, int64_t id, int64_t n)
-{
-    const struct site *s = &tour->site;
-    if ((id == 7 || id == 17) && n == 0)
-        interfere(tour, id, n);
-    if (id == 900)
-        site_run(s, "DELETE FROM walk_rows WHERE id = 7");
-    if (tour->late != 1 || id != 17)
-        return 0;
-    if (is_postgres(s->c))
-        site_run(s, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in "
-                    "transaction' AND query NOT LIKE '%%rowlock_locks%%' AND datname = "
-                    "current_database()");
-    else
-        site_run(s, "KILL CONNECTION %lld",
-                 raw_int(s->c->raw, s->look,
-                         "SELECT max(trx_mysql_thread_id) FROM information_schema.innodb_trx"));
-    return 0;
-}
-
-static void connection_lost(const struct contract *c)
-{
-    make_rows(c, FEW);
-    struct tour tour = tour_open(c);
-    tour.hook = cut_off;
-    goes(&tour, ROWLOCK_OK, "although its connection is lost in the middle of a transaction");
-    report_is(&tour, FEW, FEW - 1, 0, 2, 1);
-    tap_ok(tour.late > 1, "which was done once more");
-    tap_is_int(tour.failures, 1, "what came of it is told once");
-    each_once(c, FEW - 1, "with a lost connection");
-    nothing_left(c);
-    tour_close(&tour);
+    tour_ends(&tour);
 }
 
 /* ---- cut short */
 
-static void cancelled(const struct contract *c)
-{
-    make_rows(c, FEW);
-    struct tour tour = tour_open(c);
-    tour.how.chunk = 100;
-    tour.cancel_at = 3;
-    goes(&tour, ROWLOCK_CANCELLED, "a walk that is cancelled");
-    tap_is_int(tour.report.rows, 300, "has come as far as it says");
-    tap_is_int(rows_of(c, NAME), 0, "and releases its lock");
-    goes(&tour, ROWLOCK_OK, "the next goes on from there");
-    tap_is_int(tour.report.resumed, 1, "and says so");
-    tap_is_int(tour.report.total, FEW, "with figures of the whole");
-    report_is(&tour, FEW, FEW, 0, 0, 0);
-    tap_is_int(tour.calls, FEW, "no row is asked for twice");
-    each_once(c, FEW, "cancelled");
-    nothing_left(c);
-    tour_close(&tour);
-}
+static const struct cut {
+    const char *what;
+    int want;
+    int cancel_at, stop_at; /* chunks, calls */
+    int (*hook)(struct tour *tour, int64_t id, int64_t n);
+    int rows; /* written until then */
+    bool restart;
+    int calls; /* until the end of the next walk */
+} cuts[] = {
+    {"a walk that is cancelled", ROWLOCK_CANCELLED, .cancel_at = 3, .rows = 300, .calls = FEW},
+    {"each() ends it with a result of its own", STOPPED, .stop_at = 250, .rows = 200,
+     .calls = FEW + 50},
+    {"and then it is begun anew", STOPPED, .stop_at = 250, .rows = 200, .restart = true,
+     .calls = FEW + 250},
+    {"its lock is broken", ROWLOCK_LOST, .hook = break_lock, .rows = 200, .calls = FEW + 100},
+};
 
-static void stopped_and_begun_anew(const struct contract *c)
+static void cut_short(const struct contract *c, const struct cut *cut)
 {
     make_rows(c, FEW);
     struct tour tour = tour_open(c);
     tour.how.chunk = 100;
-    tour.stop_at = 250;
-    goes(&tour, STOPPED, "each() ends it with a result of its own");
-    tap_is_int(tour.report.rows, 200, "after two chunks");
-    site_finds(&tour.site, "200", "and nothing of the third is written",
-               "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2");
-    tour.how.restart = 1;
+    tour.cancel_at = cut->cancel_at;
+    tour.stop_at = cut->stop_at;
+    tour.hook = cut->hook;
+    goes(&tour, cut->want, cut->what);
+    tap_is_int(tour.report.rows, cut->rows, "it has come as far as it says");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"),
+               cut->rows, "and nothing was written after that");
+    tap_is_int(rows_of(c, NAME), 0, "it has no lock any more");
+    tour.hook = NULL;
+    tour.how.restart = cut->restart;
     tour.rows_told = 0;
-    goes(&tour, ROWLOCK_OK, "from the beginning");
-    tap_is_int(tour.report.resumed, 0, "it is a new one");
-    report_is(&tour, FEW, FEW, 0, 0, 0);
-    site_finds(&tour.site, "1200", "that forgets what the other has done",
-               "SELECT SUM(n) FROM walk_rows");
-    nothing_left(c);
-    tour_close(&tour);
+    goes(&tour, ROWLOCK_OK, "the next walk comes to the end");
+    tap_is_int(tour.report.resumed, !cut->restart, "from where it was, unless it is to restart");
+    report_is(&tour, FEW, 0, 0, 0);
+    tap_is_int(tour.calls, cut->calls, "what was written is not asked for again");
+    if (cut->restart)
+        site_finds(&tour.site, "1200", "a new one forgets what the other has done",
+                   "SELECT SUM(n) FROM walk_rows");
+    else
+        each_once(c, FEW);
+    tour_ends(&tour);
 }
 
 static rowlock_table *describe_walked(const struct tour *tour, const char *schema, const char *name,
@@ -630,9 +563,8 @@ static void another_table(const struct contract *c)
     tour.t = describe_walked(&tour, schema, "walk_rows", NAMES("id"));
     goes(&tour, ROWLOCK_OK, "of its own table, with its schema said, it is gone on with");
     tap_is_int(tour.report.resumed, 1, "from where it was");
-    each_once(c, FEW, "in two parts");
-    nothing_left(c);
-    tour_close(&tour);
+    each_once(c, FEW);
+    tour_ends(&tour);
 }
 
 /* Where a process is killed: at so many calls, or late calls; 0: not at all. */
@@ -661,7 +593,7 @@ static void bury(const struct contract *c)
     rowlock_db_close(db);
 }
 
-static void ends_well(const struct contract *c, int resumed, const char *what)
+static void ends_well(const struct contract *c, int resumed)
 {
     struct tour tour = tour_open(c);
     tour.hook = interfere;
@@ -669,9 +601,8 @@ static void ends_well(const struct contract *c, int resumed, const char *what)
     tap_is_int(tour.report.resumed, resumed, "from where the other was");
     tap_is_int(tour.report.rows, SOME, "its report is of the whole");
     tap_is_int(tour.report.written, SOME, "in which each row counts once");
-    each_once(c, SOME, what);
-    nothing_left(c);
-    tour_close(&tour);
+    each_once(c, SOME);
+    tour_ends(&tour);
 }
 
 static void killed(const struct contract *c)
@@ -696,38 +627,8 @@ static void killed(const struct contract *c)
                        "a walk is killed %s", cases[i].what);
             bury(c);
         }
-        ends_well(c, cases[i].resumed, cases[i].what);
+        ends_well(c, cases[i].resumed);
     }
-}
-
-/* Wherever it may be just then: with luck in the middle of a commit. */
-static void killed_by_chance(const struct contract *c)
-{
-    static const int after_ms[] = {4, 9, 15, 22, 30, 41, 53};
-    struct death never = {.c = c};
-    bool ended = false;
-    make_rows(c, SOME);
-    for (int i = 0; i < COUNT(after_ms) && !ended; i++) {
-        pid_t child = child_start(walk_to_death, &never);
-        sleep_ms(slow_ms(after_ms[i]));
-        kill(child, SIGKILL);
-        ended = child_join(child) == 0;
-        rowlock_db *db = must_open(c->url);
-        int broken = rowlock_break(db, NAME, 0, NULL);
-        tap_ok(broken == ROWLOCK_OK || broken == ROWLOCK_NONE, "killed after %d ms", after_ms[i]);
-        rowlock_db_close(db);
-        ended = ended || (broken == ROWLOCK_NONE && db_int(c->raw, c->url,
-                                                           "SELECT count(*) FROM walk_rows WHERE "
-                                                           "version = 1") == 0);
-    }
-    if (!ended) {
-        struct tour tour = tour_open(c);
-        tour.hook = interfere;
-        goes(&tour, ROWLOCK_OK, "the next walk comes to the end");
-        tour_close(&tour);
-    }
-    each_once(c, SOME, "killed by chance");
-    nothing_left(c);
 }
 
 /* ---- keys of all kinds */
@@ -796,113 +697,155 @@ static void composite_keys(const struct contract *c)
 }
 
 /* In the order of the database, which need not be that of the bytes. */
+static const char *const words[] = {"a",
+                                    "B",
+                                    "\u00c4",
+                                    "\u00e9",
+                                    "z",
+                                    "_",
+                                    "-",
+                                    "a-b",
+                                    "aB",
+                                    "a b",
+                                    "o''",
+                                    "\\\\x",
+                                    "\u00df",
+                                    "Zz",
+                                    "\u4e2d",
+                                    "100",
+                                    "20",
+                                    "3",
+                                    " \n i7 t\t\U0001f512",
+                                    "0x7f",
+                                    "n"};
+
+/* A table with a key of this type. */
+static struct site key_site(const struct contract *c, const char *type)
+{
+    struct site s = site_open(c);
+    char columns[200];
+    snprintf(columns, sizeof columns, "id %s PRIMARY KEY, n BIGINT, version INT NOT NULL", type);
+    site_table(&s, "walk_keys", columns);
+    return s;
+}
+
+static void insert_key(const struct site *s, const char *value)
+{
+    site_run(s, "INSERT INTO walk_keys (id, n, version) VALUES (%s, 0, 1)", value);
+}
+
 static void text_keys(const struct contract *c, const char *type)
 {
-    static const char *const words[] = {"a",      "B",   "\u00c4", "\u00e9", "z",   "_",
-                                        "-",      "a-b", "aB",     "a b",    "o''", "\\\\x",
-                                        "\u00df", "Zz",  "\u4e2d", "100",    "20",  "3"};
-    struct site s = site_open(c);
-    char columns[200];
-    snprintf(columns, sizeof columns, "id %s PRIMARY KEY, n BIGINT, version INT NOT NULL", type);
-    site_table(&s, "walk_keys", columns);
-    for (int i = 0; i < 3 * COUNT(words); i++)
-        site_run(&s, "INSERT INTO walk_keys (id, n, version) VALUES ('%s %d', 0, 1)",
-                 words[i % COUNT(words)], i); /* some of the words are equal */
-    site_run(&s, "INSERT INTO walk_keys (id, n, version) VALUES ('', 0, 1)");
+    struct site s = key_site(c, type);
+    char value[60];
+    for (int i = 0; i < 3 * COUNT(words); i++) {
+        snprintf(value, sizeof value, "'%s %d'", words[i % COUNT(words)], i); /* some are equal */
+        insert_key(&s, value);
+    }
+    insert_key(&s, "''");
     walk_keys(&s, NAMES("id"), type);
     site_close(&s);
 }
 
-/* A type, and values of it as they stand in SQL. */
-static void other_keys(const struct contract *c, const char *type, const char *const *values)
+/* All bytes, sixteen in a key. */
+static void byte_keys(const struct contract *c)
 {
-    struct site s = site_open(c);
-    char columns[200];
-    snprintf(columns, sizeof columns, "id %s PRIMARY KEY, n BIGINT, version INT NOT NULL", type);
-    site_table(&s, "walk_keys", columns);
-    for (; *values; values++)
-        site_run(&s, "INSERT INTO walk_keys (id, n, version) VALUES (%s, 0, 1)", *values);
+    static const char *const some[] = {"00", "0000", "", "ff", "7f80", "61", "6100", "0a"};
+    const char *type = is_postgres(c) ? "BYTEA" : is_mysql(c) ? "VARBINARY(20)" : "BLOB";
+    const char *before = is_postgres(c) ? "'\\x" : "x'";
+    struct site s = key_site(c, type);
+    char value[60];
+    for (int i = 0; i < COUNT(some) + 16; i++) {
+        int length = snprintf(value, sizeof value, "%s%s", before, i < 16 ? "" : some[i - 16]);
+        for (int k = 0; i < 16 && k < 16; k++)
+            length += snprintf(value + length, sizeof value - (size_t)length, "%02x", 16 * i + k);
+        snprintf(value + length, sizeof value - (size_t)length, "'");
+        insert_key(&s, value);
+    }
     walk_keys(&s, NAMES("id"), type);
     site_close(&s);
 }
 
-static void numbers_and_bytes(const struct contract *c)
-{
-    const char *bytes = is_postgres(c) ? "BYTEA" : is_mysql(c) ? "VARBINARY(20)" : "BLOB";
-    other_keys(c, "BIGINT",
-               NAMES("-9223372036854775807 - 1", "-1", "0", "1", "2", "3", "4", "5",
-                     "9223372036854775806", "9223372036854775807"));
-    if (is_postgres(c))
-        other_keys(c, bytes,
-                   NAMES("'\\x00'", "'\\x0000'", "''", "'\\xff'", "'\\x7f80'", "'\\x61'",
-                         "'\\x6100'", "'\\x0a'"));
-    else
-        other_keys(
-            c, bytes,
-            NAMES("x'00'", "x'0000'", "x''", "x'ff'", "x'7f80'", "x'61'", "x'6100'", "x'0a'"));
-}
+#define ANY_DATABASE "postgres mysql sqlite"
 
-static void times(const struct contract *c)
-{
-    other_keys(c, "DATE",
-               NAMES("'2024-02-29'", "'1970-01-01'", "'2024-03-01'", "'1000-01-01'", "'9999-12-31'",
-                     "'2024-02-28'", "'2024-01-01'"));
-    other_keys(c, is_mysql(c) ? "DATETIME(6)" : "TIMESTAMP",
-               NAMES("'2024-02-29 12:00:00.000001'", "'2024-02-29 12:00:00.000002'",
-                     "'2024-02-29 12:00:00'", "'1969-12-31 23:59:59.999999'",
-                     "'2024-02-29 11:59:59.5'", "'2024-02-29 12:00:01'", "'2024-03-01 00:00:00'"));
-    if (is_postgres(c))
-        other_keys(c, "TIMESTAMPTZ",
-                   NAMES("'2024-02-29 12:00:00.000001+02'", "'2024-02-29 12:00:00.000002-03'",
-                         "'2024-02-29 12:00:00Z'", "'infinity'", "'-infinity'"));
-}
+#define MOMENTS                                                                                  \
+    {                                                                                            \
+        "'2024-02-29 12:00:00.000001'", "'2024-02-29 12:00:00.000002'", "'2024-02-29 12:00:00'", \
+            "'1969-12-31 23:59:59.999999'", "'2024-02-29 11:59:59.5'", "'2024-02-29 12:00:01'",  \
+            "'2024-03-01 00:00:00'"                                                              \
+    }
+
+/* Types, and values of them as they stand in SQL. */
+static const struct {
+    const char *databases, *type;
+    const char *values[11];
+} other_keys[] = {
+    {ANY_DATABASE,
+     "BIGINT",
+     {"-9223372036854775807 - 1", "-1", "0", "1", "2", "3", "4", "5", "9223372036854775806",
+      "9223372036854775807"}},
+    {"postgres mysql", "DECIMAL(32, 2)", {"-0.10", "123456789012345678901234567890", "1", "0"}},
+    {ANY_DATABASE, "BOOLEAN", {"true", "false"}},
+    {ANY_DATABASE,
+     "DATE",
+     {"'2024-02-29'", "'1970-01-01'", "'2024-03-01'", "'1000-01-01'", "'9999-12-31'",
+      "'2024-02-28'", "'2024-01-01'"}},
+    {"postgres sqlite", "TIMESTAMP", MOMENTS},
+    {"mysql", "DATETIME(6)", MOMENTS},
+    {"postgres",
+     "TIMESTAMPTZ",
+     {"'2024-02-29 12:00:00.000001+02'", "'2024-02-29 12:00:00.000002-03'",
+      "'2024-02-29 12:00:00Z'", "'infinity'", "'-infinity'"}},
+    {"postgres",
+     "UUID",
+     {"'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'",
+      "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12'"}},
+};
+
+static const struct {
+    const char *database, *type;
+} text_types[] = {
+    {"postgres", "TEXT COLLATE \"C\""},
+    {"postgres", "TEXT COLLATE \"en-x-icu\""},
+    {"postgres", "VARCHAR(30)"},
+    {"mysql", "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"},
+    {"mysql", "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"},
+    {"mysql", "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"},
+    {"sqlite", "TEXT"},
+    {"sqlite", "TEXT COLLATE NOCASE"},
+};
 
 static void keys_of_all_kinds(const struct contract *c)
 {
     composite_keys(c);
-    if (is_postgres(c)) {
-        text_keys(c, "TEXT COLLATE \"C\"");
-        text_keys(c, "TEXT COLLATE \"en-x-icu\"");
-        text_keys(c, "VARCHAR(30)");
-        other_keys(c, "UUID",
-                   NAMES("'00000000-0000-0000-0000-000000000000'",
-                         "'ffffffff-ffff-ffff-ffff-ffffffffffff'",
-                         "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'",
-                         "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12'"));
-    } else if (is_mysql(c)) {
-        text_keys(c, "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci");
-        text_keys(c, "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
-        text_keys(c, "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
-    } else {
-        text_keys(c, "TEXT");
-        text_keys(c, "TEXT COLLATE NOCASE");
+    byte_keys(c);
+    for (int i = 0; i < COUNT(text_types); i++)
+        if (strcmp(text_types[i].database, c->database) == 0)
+            text_keys(c, text_types[i].type);
+    for (int i = 0; i < COUNT(other_keys); i++) {
+        if (!strstr(other_keys[i].databases, c->database))
+            continue;
+        struct site s = key_site(c, other_keys[i].type);
+        for (const char *const *value = other_keys[i].values; *value; value++)
+            insert_key(&s, *value);
+        walk_keys(&s, NAMES("id"), other_keys[i].type);
+        site_close(&s);
     }
-    numbers_and_bytes(c);
-    times(c);
 }
 
 void contract_walk(const struct contract *c)
 {
-    alone(c);
-    no_rows(c);
+    for (int i = 0; i < COUNT(trips); i++)
+        if (c->has_server || !trips[i].wants_server)
+            make_trip(c, &trips[i]);
     texts(c);
     if (is_mysql(c))
         unsigned_numbers(c);
     misuse(c);
-    beside_a_writer(c);
-    beside_comings_and_goings(c);
-    rows_refused(c);
-    values_that_do_not_fit(c);
-    two_at_once(c);
-    lock_lost(c);
-    lease_run_out(c);
-    if (c->has_server)
-        connection_lost(c);
-    cancelled(c);
-    stopped_and_begun_anew(c);
+    for (int i = 0; i < COUNT(cuts); i++)
+        cut_short(c, &cuts[i]);
     another_table(c);
     killed(c);
-    killed_by_chance(c);
     keys_of_all_kinds(c);
     db_exec(c->raw, c->url, "DROP TABLE walk_rows");
     db_exec(c->raw, c->url, "DROP TABLE walk_keys");
