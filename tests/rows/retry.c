@@ -158,8 +158,21 @@ static void locking(const struct site *s)
 
 static void endings(const struct site *s)
 {
-    static const int others[] = {MINE, MINE + 1,       1000000,          ROWLOCK_LOST,
-                                 -7,   ROWLOCK_EINVAL, ROWLOCK_MISMATCH, ROWLOCK_EUNCERTAIN};
+    /* ECONN is of something else: our own connection stands. */
+    static const int others[] = {MINE,
+                                 MINE + 1,
+                                 1000000,
+                                 -7,
+                                 -100,
+                                 ROWLOCK_LOST,
+                                 ROWLOCK_EINVAL,
+                                 ROWLOCK_MISMATCH,
+                                 ROWLOCK_EUNCERTAIN,
+                                 ROWLOCK_NONE,
+                                 ROWLOCK_ESERVER,
+                                 ROWLOCK_CANCELLED,
+                                 ROWLOCK_EMISUSE,
+                                 ROWLOCK_ECONN};
     struct trial trial = trial_open(s);
     trial.tries = -1;
     for (int i = 0; i < COUNT(others); i++) {
