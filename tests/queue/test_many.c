@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Several locks at once: all or none, whatever happens on the way, in which line it is waited, and that
- * nothing is held that the database was not left with.
+ * Several locks at once: in which steps, in which queue a caller waits, and what lost and late answers leave
+ * behind. What is granted, to whom and when, is in many.c.
  */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { TTL_MS = 10000, THREE = 3 };
 #define HOUR_US INT64_C(3600000000)
@@ -65,22 +64,14 @@ static int count_held(void)
     return count;
 }
 
-/* Nothing is held; and whoever asks next is answered by the database, not by a handle that thinks it holds. */
-static void none_is_held(void)
-{
-    tap_is_int(count_held(), 0, "none of them is held");
-    script_calls();
-    int before = script_count(OP_ACQUIRE);
-    for (size_t i = 0; i < THREE; i++)
-        if (try_lock(locks[i], TTL_MS) != ROWLOCK_OK)
-            tap_ok(false, "each can be acquired by itself: %s", why(db));
-    tap_is_int(script_count(OP_ACQUIRE) - before, THREE, "each is asked for anew");
-}
-
 /* ---- granted */
 
 static void test_granted(void)
 {
+    begin();
+    tap_is_int(rowlock_acquire_all(locks, 1, NULL, NULL), ROWLOCK_OK, "a single lock");
+    tap_is_str(script_calls(), "meta acquire", "is acquired as such");
+    end();
     begin();
     tap_is_int(get_all(0), ROWLOCK_OK, "three free locks");
     tap_is_str(script_calls(), "meta acquire_all", "are had in one step");
@@ -92,102 +83,47 @@ static void test_granted(void)
         tap_is_int(rowlock_remaining_ms(locks[i]), TTL_MS, "and its own lease");
     tap_is_int(try_lock(locks[0], TTL_MS), ROWLOCK_OK, "one of them is entered again");
     tap_is_int(rowlock_release(locks[0]) | rowlock_release(locks[0]), ROWLOCK_OK, "and released");
-    tap_is_int(rowlock_renew(locks[1], 0), ROWLOCK_OK, "another is renewed");
-    tap_is_str(script_calls(), "release renew", "each by itself");
+    tap_is_str(script_calls(), "release", "by itself");
     rowlock_lock_close(locks[0]);
     locks[0] = NULL;
     rowlock_db_close(db);
     tap_is_str(script_calls(), "release release", "what is held is released at the end");
-    for (size_t i = 1; i < THREE; i++)
-        rowlock_lock_close(locks[i]);
+    close_each_lock(locks, THREE);
 }
 
-static void test_one(void)
-{
-    begin();
-    tap_is_int(rowlock_acquire_all(locks, 1, NULL, NULL), ROWLOCK_OK, "a single lock");
-    tap_is_str(script_calls(), "meta acquire", "is acquired as such");
-    end();
-}
+/* ---- what is not asked for */
 
-static void test_kinds(void)
+static void refuses(rowlock_lock *one, rowlock_lock *other, int want, const char *what)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    begin();
-    options.permits = ROWLOCK_SHARED;
-    tap_is_int(rowlock_acquire_all(locks, THREE, &options, NULL), ROWLOCK_OK, "shared ones");
-    tap_is_int(rowlock_renew(locks[2], 0), ROWLOCK_OK, "of which one is renewed");
-    tap_is_int(script.held.slot, rowlock_lock_token(locks[2]), "stand where shared ones do");
-    end();
-}
-
-/* ---- busy */
-
-static void test_busy(void)
-{
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    begin();
-    script_next(OP_ACQUIRE_ALL, held(1));
-    tap_is_int(get_all(0), ROWLOCK_BUSY, "one of them is held");
-    tap_is_int((int)which, 2, "which is the caller's third");
-    tap_is_int(rowlock_lock_holder(locks[2], &holder), ROWLOCK_OK, "whose holder can be named");
-    tap_is_int(rowlock_lock_holder(locks[0], &holder), ROWLOCK_NONE, "others' cannot");
-    tap_is_int(error_code(db), 0, "which is no error");
-    tap_is_int(script_count(OP_ENQUEUE), 0, "who does not wait takes no ticket");
-    none_is_held();
-    end();
-}
-
-static void test_mismatch(void)
-{
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.permits = 3;
-    begin();
-    script_next(OP_ACQUIRE_ALL, ANSWER(.outcome = RLK_HELD, .which = 2));
-    script_next(OP_LIST, ANSWER(.rows = 1, .permits = 4));
-    tap_is_int(rowlock_acquire_all(locks, THREE, &options, &which), ROWLOCK_MISMATCH,
-               "one is held with another number of permits");
-    tap_is_int((int)which, 0, "which is the caller's first");
-    none_is_held();
-    end();
+    tap_is_int(rowlock_acquire_all((rowlock_lock *[]){one, other}, 2, NULL, NULL), want, "%s",
+               what);
 }
 
 static void test_wrong_ones(void)
 {
-    rowlock_lock *two[2];
+    static rowlock_lock *crowd[1001];
     begin();
-    rowlock_lock *twin = must_lock(db, "b");
+    rowlock_lock *ours = locks[2], *twin = must_lock(db, "b");
     rowlock_db *elsewhere = script_open(NULL);
     rowlock_lock *foreign = must_lock(elsewhere, "foreign");
     rowlock_lock *attached = must_attach(db, "weekly", "me", 5);
+    rowlock_lock *there = must_attach(elsewhere, "weekly", "me", 5);
     script_calls();
-    two[0] = locks[2];
-    two[1] = twin;
-    tap_is_int(rowlock_acquire_all(two, 2, NULL, NULL), ROWLOCK_EINVAL, "one name twice");
-    two[1] = locks[2];
-    tap_is_int(rowlock_acquire_all(two, 2, NULL, NULL), ROWLOCK_EINVAL, "one handle twice");
-    two[1] = foreign;
-    tap_is_int(rowlock_acquire_all(two, 2, NULL, NULL), ROWLOCK_EMISUSE, "another db's lock");
-    two[1] = attached;
-    tap_is_int(rowlock_acquire_all(two, 2, NULL, NULL), ROWLOCK_EMISUSE, "one attached elsewhere");
-    two[1] = NULL;
-    tap_is_int(rowlock_acquire_all(two, 2, NULL, NULL), ROWLOCK_EMISUSE, "no lock");
-    tap_is_int(rowlock_acquire_all(NULL, 2, NULL, NULL), ROWLOCK_EMISUSE, "no locks");
-    tap_is_int(rowlock_acquire_all(two, 0, NULL, NULL), ROWLOCK_EMISUSE, "none");
-    static rowlock_lock *crowd[1001];
     for (size_t i = 0; i < 1001; i++)
         crowd[i] = locks[0];
+    refuses(ours, twin, ROWLOCK_EINVAL, "one name twice");
+    refuses(ours, ours, ROWLOCK_EINVAL, "one handle twice");
+    refuses(ours, foreign, ROWLOCK_EMISUSE, "another db's lock");
+    refuses(ours, attached, ROWLOCK_EMISUSE, "one attached elsewhere");
+    refuses(ours, NULL, ROWLOCK_EMISUSE, "no lock");
+    tap_is_int(rowlock_acquire_all(NULL, 2, NULL, NULL), ROWLOCK_EMISUSE, "no locks");
+    tap_is_int(rowlock_acquire_all(crowd, 0, NULL, NULL), ROWLOCK_EMISUSE, "none");
     tap_is_int(rowlock_acquire_all(crowd, 1001, NULL, NULL), ROWLOCK_EINVAL, "too many");
     tap_is_str(script_calls(), "", "are not asked for");
-    rowlock_lock *there = must_attach(elsewhere, "weekly", "me", 5);
     rowlock_db_close(elsewhere);
-    two[1] = foreign;
-    tap_is_int(rowlock_acquire_all(two, 2, NULL, NULL), ROWLOCK_EMISUSE, "one of a closed db");
-    two[1] = there;
-    tap_is_int(rowlock_acquire_all(two, 2, NULL, NULL), ROWLOCK_EMISUSE, "an attached one of it");
-    two[1] = locks[0];
-    two[0] = foreign;
-    tap_is_int(rowlock_acquire_all(two, 2, NULL, NULL), ROWLOCK_EMISUSE, "wherever it stands");
+    refuses(ours, foreign, ROWLOCK_EMISUSE, "one of a closed db");
+    refuses(ours, there, ROWLOCK_EMISUSE, "an attached one of it");
+    refuses(foreign, ours, ROWLOCK_EMISUSE, "wherever it stands");
     tap_is_int(try_lock(locks[0], TTL_MS), ROWLOCK_OK, "one is held");
     script_calls();
     tap_is_int(get_all(0), ROWLOCK_EMISUSE, "what is held already is not had once more");
@@ -199,65 +135,32 @@ static void test_wrong_ones(void)
 
 /* ---- in line */
 
+/* At each look another one is in the way. */
 static void test_moving(void)
 {
-    begin();
-    script_next(OP_ACQUIRE_ALL, held(1));
-    script_next(OP_ACQUIRE_ALL, held(1));
-    script_next(OP_ACQUIRE_ALL, held(2));
-    script_next(OP_ACQUIRE_ALL, held(2));
-    script_next(OP_ACQUIRE_ALL, ANSWER(.class = RLK_DONE));
-    tap_is_int(get_all(ROWLOCK_FOREVER), ROWLOCK_OK, "first one is held, and then another");
-    tap_is_str(
-        script_calls(),
-        "meta acquire_all list enqueue acquire_all list await acquire_all list leave enqueue "
-        "acquire_all list await acquire_all",
-        "we move from one line to the other, look again, and wait there");
-    tap_is_str(script.line, "c", "for that one");
-    tap_is_int(rowlock_lock_token(locks[1]) > 0, true, "until all are ours");
-    end();
-}
-
-static void test_moving_at_once(void)
-{
-    begin();
-    script_next(OP_ACQUIRE_ALL, held(0));
-    script_next(OP_ACQUIRE_ALL, held(1));
-    script_next(OP_ACQUIRE_ALL, held(0));
-    script_next(OP_ACQUIRE_ALL, held(0));
-    script_next(OP_ACQUIRE_ALL, ANSWER(.class = RLK_DONE));
-    tap_is_int(get_all(ROWLOCK_FOREVER), ROWLOCK_OK, "found otherwise at each look");
-    tap_is_str(
-        script_calls(),
-        "meta acquire_all list enqueue acquire_all list leave enqueue acquire_all list leave "
-        "enqueue acquire_all list await acquire_all",
-        "we stand in one line at a time");
-    end();
-}
-
-static void test_timeout(void)
-{
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    begin();
-    script_always(OP_ACQUIRE_ALL, held(1));
-    tap_is_int(get_all(3000), ROWLOCK_TIMEOUT, "one that stays held");
-    tap_is_int((int)which, 2, "is told");
-    tap_is_int(rowlock_lock_holder(locks[2], &holder), ROWLOCK_OK, "with its holder");
-    tap_is_int(script_count(OP_LEAVE), 1, "no ticket stays");
-    tap_is_str(script.line, "b", "in its line");
-    none_is_held();
-    end();
-}
-
-static void test_cancelled(void)
-{
-    begin();
-    script_always(OP_ACQUIRE_ALL, held(2));
-    rowlock_cancel(db);
-    tap_is_int(get_all(ROWLOCK_FOREVER), ROWLOCK_CANCELLED, "cancelled");
-    tap_is_int(script_count(OP_LEAVE), 1, "no ticket stays");
-    none_is_held();
-    end();
+    static const struct {
+        size_t held[4];
+        const char *what, *calls;
+    } all[] = {
+        {{1, 1, 2, 2},
+         "first one is held, and then another: we move to its queue, look again, and wait there",
+         "meta acquire_all list enqueue acquire_all list await acquire_all list leave enqueue "
+         "acquire_all list await acquire_all"},
+        {{0, 1, 0, 0},
+         "found otherwise at each look: we stand in one queue at a time",
+         "meta acquire_all list enqueue acquire_all list leave enqueue acquire_all list leave "
+         "enqueue acquire_all list await acquire_all"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        begin();
+        for (size_t look = 0; look < 4; look++)
+            script_next(OP_ACQUIRE_ALL, held(all[i].held[look]));
+        script_next(OP_ACQUIRE_ALL, ANSWER(.class = RLK_DONE));
+        tap_is_int(get_all(ROWLOCK_FOREVER), ROWLOCK_OK, "all are had in the end");
+        tap_is_str(script_calls(), all[i].calls, "%s", all[i].what);
+        tap_is_str(script.line, i == 0 ? "c" : "a", "the queue of the one that was last held");
+        end();
+    }
 }
 
 /* A lost race says nothing of which lock is missing: our place in line is kept. */
@@ -293,26 +196,6 @@ static void test_lost_answer(void)
     end();
 }
 
-static void test_uncertain(void)
-{
-    begin();
-    script_next(OP_ACQUIRE_ALL, FAILS(RLK_UNCERTAIN));
-    script_next(OP_OPEN, FAILS(RLK_DENIED));
-    tap_is_int(get_all(0), ROWLOCK_EUNCERTAIN, "an answer that cannot be had again");
-    tap_is_int(count_held(), 0, "none is held as far as we know");
-    tap_is_int(get_all(0), ROWLOCK_OK, "the next call");
-    tap_is_int(script.attempts[0] == script.attempts[1], true, "asks with the same attempts");
-    end();
-    begin();
-    script_next(OP_ACQUIRE_ALL, FAILS(RLK_UNCERTAIN));
-    script_next(OP_OPEN, FAILS(RLK_DENIED));
-    tap_is_int(get_all(0), ROWLOCK_EUNCERTAIN, "an answer that cannot be had again");
-    script_calls();
-    end();
-    tap_is_str(script_calls(), "open meta withdraw withdraw withdraw",
-               "what may have been granted is taken back when the handles are closed");
-}
-
 static void test_uncertain_then_busy(void)
 {
     begin();
@@ -329,62 +212,26 @@ static void test_uncertain_then_busy(void)
 
 /* ---- grants that come too late */
 
-static void grants_are_late(void)
+/* Each is renewed, until a renewal fails. */
+static void test_late(struct script_answer second, int64_t wait_ms, int want, const char *calls,
+                      const char *what)
 {
     begin();
     script_next(OP_ACQUIRE_ALL, ANSWER(.takes_us = (TTL_MS + 1) * 1000));
-}
-
-static void test_late(void)
-{
-    grants_are_late();
-    tap_is_int(get_all(0), ROWLOCK_OK, "grants whose leases ended on their way");
-    tap_is_str(script_calls(), "meta acquire_all renew renew renew", "are renewed, each of them");
-    for (size_t i = 0; i < THREE; i++)
-        tap_is_int(rowlock_remaining_ms(locks[i]), TTL_MS, "and whole");
-    end();
-}
-
-static void test_late_and_lost(void)
-{
-    grants_are_late();
     script_next(OP_RENEW, ANSWER(.class = RLK_DONE));
-    script_next(OP_RENEW, ANSWER(.missing = true));
-    tap_is_int(get_all(0), ROWLOCK_BUSY, "one of them was taken over meanwhile");
-    tap_is_int((int)which, 2, "which is told");
-    tap_is_int(error_code(db), 0, "as no error");
-    tap_is_str(script_calls(), "meta acquire_all renew renew release release",
-               "the others are given back");
-    none_is_held();
-    end();
-}
-
-static void test_late_and_failed(void)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    grants_are_late();
-    script_next(OP_RENEW, ANSWER(.class = RLK_DONE));
-    script_next(OP_RENEW, FAILS(RLK_DENIED));
-    tap_is_int(get_all(0), ROWLOCK_EDENIED, "one of them cannot be renewed");
-    tap_is_int((int)which, 2, "which is told");
-    rowlock_db_error(db, &err);
-    tap_ok(err.code == ROWLOCK_EDENIED && strstr(err.text, "own words"), "with the reason: %d %s",
-           err.code, err.text);
-    tap_is_int(script_count(OP_RELEASE) + script_count(OP_WITHDRAW), THREE,
-               "all are given back: %s", script_calls());
-    none_is_held();
-    end();
-}
-
-static void test_late_lost_and_waiting(void)
-{
-    grants_are_late();
-    script_next(OP_RENEW, ANSWER(.missing = true));
-    tap_is_int(get_all(ROWLOCK_FOREVER), ROWLOCK_OK, "who waits goes on then");
-    int good = 0;
-    for (size_t i = 0; i < THREE; i++)
-        good += rowlock_lock_token(locks[i]) > 3 && rowlock_remaining_ms(locks[i]) == TTL_MS;
-    tap_is_int(good, THREE, "and has new grants of all in the end");
+    script_next(OP_RENEW, second);
+    tap_is_int(get_all(wait_ms), want, "grants whose leases ended on their way: %s", what);
+    tap_is_str(script_calls(), calls, "all are renewed, or given back");
+    tap_is_int(count_held(), want == ROWLOCK_OK ? THREE : 0, "all are held, or none");
+    for (size_t i = 0; i < THREE && want == ROWLOCK_OK; i++)
+        tap_is_int(rowlock_remaining_ms(locks[i]), TTL_MS, "with its whole lease");
+    tap_is_int(error_code(db), want < 0 ? want : 0, "it is an error if that was one: %s", why(db));
+    if (want != ROWLOCK_OK) {
+        tap_is_int((int)which, 2, "which is told");
+        for (size_t i = 0; i < THREE; i++)
+            tap_is_int(try_lock(locks[i], TTL_MS), ROWLOCK_OK, "each can be had by itself");
+        tap_is_int(script_count(OP_ACQUIRE), THREE, "for each the database is asked anew");
+    }
     end();
 }
 
@@ -398,6 +245,17 @@ static int get_all_kept(rowlock_keeper *keeper)
     return rowlock_acquire_all(locks, THREE, &options, &which);
 }
 
+static rowlock_keeper *begin_kept(struct script_answer meta)
+{
+    rowlock_keeper *keeper = NULL;
+    script_reset();
+    script_next(OP_META, meta);
+    tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, NULL), ROWLOCK_OK, "a keeper");
+    db = script_open(NULL);
+    open_locks();
+    return keeper;
+}
+
 static bool kept_together(void)
 {
     int64_t until = clock_ms() + slow_ms(10000);
@@ -408,11 +266,7 @@ static bool kept_together(void)
 
 static void test_keeper(void)
 {
-    rowlock_keeper *keeper = NULL;
-    script_reset();
-    tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, NULL), ROWLOCK_OK, "a keeper");
-    db = script_open(NULL);
-    open_locks();
+    rowlock_keeper *keeper = begin_kept(ANSWER(.class = RLK_DONE));
     script_freeze();
     script_next(OP_ACQUIRE_ALL, held(0));
     tap_is_int(get_all_kept(keeper), ROWLOCK_BUSY, "of what is busy");
@@ -424,19 +278,10 @@ static void test_keeper(void)
     tap_ok(kept_together(), "are kept, in one statement");
     end();
     rowlock_keeper_close(keeper);
-}
-
-static void test_keeper_of_another(void)
-{
-    rowlock_keeper *keeper = NULL;
-    script_reset();
-    script_next(OP_META, ANSWER(.identity = "another"));
-    tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, NULL), ROWLOCK_OK, "a keeper");
-    db = script_open(NULL);
-    open_locks();
+    keeper = begin_kept(ANSWER(.identity = "another"));
     tap_is_int(get_all_kept(keeper), ROWLOCK_ESCHEMA, "of another installation");
     tap_is_int(script_count(OP_ACQUIRE_ALL), 0, "keeps them from being asked for");
-    none_is_held();
+    tap_is_int(count_held(), 0, "none of them is held");
     end();
     rowlock_keeper_close(keeper);
 }
@@ -444,24 +289,20 @@ static void test_keeper_of_another(void)
 int main(void)
 {
     test_granted();
-    test_one();
-    test_kinds();
-    test_busy();
-    test_mismatch();
     test_wrong_ones();
     test_moving();
-    test_moving_at_once();
-    test_timeout();
-    test_cancelled();
     test_races_in_line();
     test_lost_answer();
-    test_uncertain();
     test_uncertain_then_busy();
-    test_late();
-    test_late_and_lost();
-    test_late_and_failed();
-    test_late_lost_and_waiting();
+    test_late(ANSWER(.class = RLK_DONE), 0, ROWLOCK_OK, "meta acquire_all renew renew renew",
+              "all are there");
+    test_late(ANSWER(.missing = true), 0, ROWLOCK_BUSY,
+              "meta acquire_all renew renew release release", "one was taken over meanwhile");
+    test_late(FAILS(RLK_DENIED), 0, ROWLOCK_EDENIED,
+              "meta acquire_all renew renew release withdraw release", "one cannot be renewed");
+    test_late(ANSWER(.missing = true), ROWLOCK_FOREVER, ROWLOCK_OK,
+              "meta acquire_all renew renew release release enqueue acquire_all",
+              "who waits goes on then");
     test_keeper();
-    test_keeper_of_another();
     return tap_done();
 }
