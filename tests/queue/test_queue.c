@@ -36,6 +36,7 @@ static void begin(void)
 static void end(void)
 {
     script_hook(NULL);
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     rowlock_lock_close(lock);
     rowlock_db_close(db);
 }
@@ -57,86 +58,125 @@ static void grant_after(int looks)
 
 /* ---- the steps */
 
-static void test_free(void)
+/* What the database answers, call by call; all other tries find the lock held for an hour. */
+struct reply {
+    enum script_op op;
+    struct script_answer answer;
+};
+
+static const struct course {
+    const char *what, *calls;
+    int want;
+    int granted; /* at this try, after those of the replies; 0: at none */
+    int64_t ticket; /* of the last try */
+    const char *owner; /* NULL: that of a handle, which is in no cycle */
+    bool tries, cancelled; /* with wait_ms 0; before it began */
+    struct reply replies[6];
+} courses[] = {
+    {"a free lock takes one step, and no ticket", "meta acquire", ROWLOCK_OK, .granted = 1},
+    {"a try of a lock that others wait for takes no ticket", "meta acquire", ROWLOCK_BUSY,
+     .tries = true, .replies = {{OP_ACQUIRE, .answer.outcome = RLK_BEHIND}}},
+    {"nor does one of a lock whose grant is in flight", "meta acquire", ROWLOCK_BUSY, .tries = true,
+     .replies = {{OP_ACQUIRE, .answer.outcome = RLK_IN_FLIGHT}}},
+    {"others are before us, so we stand in the queue like them", "meta acquire enqueue acquire",
+     ROWLOCK_OK, .granted = 1, .ticket = 1,
+     .replies = {{OP_ACQUIRE, .answer.outcome = RLK_BEHIND}}},
+    {"a notification that came too soon is followed by a look, and by a question for our place",
+     "meta acquire enqueue acquire await acquire enqueue await acquire", ROWLOCK_OK, .granted = 4,
+     .ticket = 1, .replies = {{OP_AWAIT, .answer.bell = BELL_RUNG}}},
+    {"a cancel that costs the connection leaves the queue on a new one",
+     "meta acquire enqueue acquire await open meta leave", ROWLOCK_CANCELLED, .ticket = 1,
+     .cancelled = true,
+     .replies = {{OP_AWAIT, .answer.class = RLK_UNSENT, .answer.bell = BELL_INTERRUPTED}}},
+    {"a ticket that was swept: with another one we look again, with the same one we do not",
+     "meta acquire enqueue acquire await acquire enqueue await acquire enqueue acquire await "
+     "acquire",
+     ROWLOCK_OK, .granted = 6, .ticket = 9,
+     .replies = {{OP_ENQUEUE, .answer.ticket = 7},
+                 {OP_ENQUEUE, .answer.ticket = 7},
+                 {OP_ENQUEUE, .answer.ticket = 9},
+                 {OP_AWAIT, .answer.bell = BELL_RUNG},
+                 {OP_AWAIT, .answer.bell = BELL_RUNG},
+                 {OP_AWAIT, .answer.bell = BELL_RUNG}}},
+    {"a ticket whose answer is lost is asked for again, and only then the lock is",
+     "meta acquire enqueue open meta enqueue acquire", ROWLOCK_OK, .granted = 2, .ticket = 1,
+     .replies = {{OP_ENQUEUE, .answer.class = RLK_UNCERTAIN}}},
+    {"a grant whose answer is lost is found by the same ticket, and renewed",
+     "meta acquire enqueue acquire open meta acquire renew", ROWLOCK_OK, .granted = 1, .ticket = 1,
+     .replies = {{OP_ACQUIRE, .answer.outcome = RLK_HELD},
+                 {OP_ACQUIRE, .answer.class = RLK_UNCERTAIN}}},
+    {"a cycle is told to a waiter, who leaves the queue then", "meta acquire enqueue cycle leave",
+     ROWLOCK_DEADLOCK, .owner = "job 7", .replies = {{OP_CYCLE, .answer.circle = true}}},
+    {"where there is no cycle it is not looked for again so soon",
+     "meta acquire enqueue cycle acquire await acquire enqueue await acquire", ROWLOCK_OK,
+     .granted = 4, .ticket = 1, .owner = "job 7",
+     .replies = {{OP_AWAIT, .answer.bell = BELL_RUNG}}},
+    {"a lost answer about cycles is asked for again",
+     "meta acquire enqueue cycle open meta cycle acquire", ROWLOCK_OK, .granted = 2, .ticket = 1,
+     .owner = "job 7", .replies = {{OP_CYCLE, .answer.class = RLK_UNCERTAIN}}},
+    {"a failure to look for cycles ends the wait, and the ticket is given back",
+     "meta acquire enqueue cycle leave", ROWLOCK_EDENIED, .owner = "job 7",
+     .replies = {{OP_CYCLE, .answer.class = RLK_DENIED}}},
+};
+
+static bool is_one_attempt(void)
 {
-    begin();
-    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a free lock");
-    tap_is_str(script_calls(), "meta acquire", "takes one step, and no ticket");
+    bool same = true;
+    for (int i = 1; i < script.attempt_count; i++)
+        same = same && script.attempts[i] == script.attempts[0];
+    return same;
+}
+
+static void test_course(const struct course *c)
+{
+    begin_as(c->owner);
+    for (size_t i = 0; i < sizeof c->replies / sizeof c->replies[0]; i++)
+        script_next(c->replies[i].op, c->replies[i].answer);
+    if (c->granted)
+        grant_after(c->granted - 1);
+    if (c->cancelled)
+        rowlock_cancel(db);
+    int64_t began_us = rlk_now_us();
+    tap_is_int(wait_lock(lock, TTL_MS, c->tries ? 0 : ROWLOCK_FOREVER), c->want, "%s", c->what);
+    tap_is_str(script_calls(), c->calls, "in these steps");
+    tap_is_int(script.claim.ticket, c->ticket, "the last try has this ticket");
+    tap_ok(is_one_attempt(), "all of it is one attempt");
+    tap_is_int(rowlock_lock_token(lock) != 0, c->want == ROWLOCK_OK, "held is what was granted");
+    if (c->cancelled)
+        tap_is_int(rlk_now_us(), began_us, "it ends at once");
+    if (c->want == ROWLOCK_DEADLOCK)
+        tap_ok(strstr(why(db), "'nightly' held by 'rival'") != NULL, "with words: %s", why(db));
     end();
 }
 
-static void test_without_wait(void)
+static void test_courses(void)
 {
-    static const enum rlk_outcome outcomes[] = {RLK_HELD, RLK_BEHIND, RLK_IN_FLIGHT};
-    for (size_t i = 0; i < sizeof outcomes / sizeof outcomes[0]; i++) {
-        begin();
-        script_always(OP_ACQUIRE, ANSWER(.outcome = outcomes[i]));
-        tap_is_int(wait_lock(lock, TTL_MS, 0), ROWLOCK_BUSY, "who does not want to wait");
-        tap_is_str(script_calls(), "meta acquire", "does not stand in line (%d)", (int)outcomes[i]);
-        end();
-    }
+    for (size_t i = 0; i < sizeof courses / sizeof courses[0]; i++)
+        test_course(&courses[i]);
 }
 
-static void test_steps(void)
+static void test_options_of_the_line(void)
 {
     begin();
     grant_after(2);
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a lock that gets free");
     tap_is_str(script_calls(), "meta acquire enqueue acquire await acquire",
                "try, take a ticket, look again, wait, look");
-    tap_ok(script.claim.ticket == 1 && script.in_line.ticket == 1,
-           "both the wait and the grant are for the ticket");
-    tap_is_int(script.ticket_lease_us, TTL_MS * 500, "which lives half as long as the lease");
-    tap_is_str(script.line, "nightly", "in the line of that lock");
-    tap_ok(script.attempts[0] == script.attempts[1] && script.attempts[1] == script.attempts[2] &&
-               script.in_line.attempt == script.attempts[0],
-           "all of it is one attempt");
+    tap_is_int(script.ticket_lease_us, TTL_MS * 500, "the ticket lives half as long as the lease");
+    tap_ok(script.in_line.ticket == 1 && script.in_line.attempt == script.attempts[0],
+           "the wait is for the ticket of that attempt");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
-    script_calls();
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the next try");
-    tap_is_int(script.claim.ticket, 0, "has no ticket any more");
-    end();
-}
-
-static void test_steps_behind(void)
-{
-    begin();
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_BEHIND));
-    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "others are before us");
-    tap_is_str(script_calls(), "meta acquire enqueue acquire", "so we stand in line like them");
-    end();
-}
-
-static void test_options_of_the_line(void)
-{
-    begin();
     grant_after(1);
-    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = ROWLOCK_FOREVER,
-                                                   .permits = ROWLOCK_SHARED,
-                                                   .unfair = 1,
-                                                   .note = "patient",
-                                                   .ticket_ms = 2000}),
-               ROWLOCK_OK, "a shared lock, unfairly, with a short ticket");
+    tap_is_int(
+        wait_with((rowlock_acquire_options){
+            .wait_ms = ROWLOCK_FOREVER, .permits = ROWLOCK_SHARED, .unfair = 1, .ticket_ms = 2000}),
+        ROWLOCK_OK, "a shared lock, unfairly, with a short ticket");
     tap_ok(script.claim.unfair, "the try is told that it passes by");
     tap_is_int(script.in_line.permits, ROWLOCK_SHARED, "which kind it waits for");
-    tap_is_str(script.in_line.note, "patient", "for what");
     tap_is_int(script.ticket_lease_us, 2000000, "and how long the ticket lives");
-    end();
-}
-
-static void test_bell(void)
-{
-    begin();
-    grant_after(3);
-    script_next(OP_AWAIT, ANSWER(.bell = BELL_RUNG));
-    int64_t began_us = rlk_now_us();
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a bell that rang too soon");
-    tap_is_str(script_calls(), "meta acquire enqueue acquire await acquire enqueue await acquire",
-               "is followed by a look, and by a question for our place");
-    tap_ok(script.waits[0].until_us > began_us && script.acquired_us[2] == began_us,
-           "that look is at once");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the next try");
+    tap_is_int(script.claim.ticket, 0, "has no ticket any more");
     end();
 }
 
@@ -173,11 +213,11 @@ static void release_at_call(enum script_op op)
     script_ring();
 }
 
-static void wait_for_release(int at)
+static void wait_for_release(void (*hook)(enum script_op op), int at)
 {
     memset(&release, 0, sizeof release);
     release.at = at;
-    script_hook(release_at_call);
+    script_hook(hook);
 }
 
 static int slept_after_release(void)
@@ -192,7 +232,7 @@ static void test_release_at_every_point(void)
 {
     for (int at = 1; at <= 24; at++) {
         begin();
-        wait_for_release(at);
+        wait_for_release(release_at_call, at);
         int result =
             wait_with((rowlock_acquire_options){.wait_ms = ROWLOCK_FOREVER, .ticket_ms = 4000});
         tap_ok(result == ROWLOCK_OK && release.us > 0 && slept_after_release() == 0 &&
@@ -212,7 +252,7 @@ static void lose_and_release(int lost, enum rlk_class class, int at)
     script.fail_at = lost;
     script.fail_as = class;
     db->reconnect_us = 10 * 1000000;
-    wait_for_release(at);
+    wait_for_release(release_at_call, at);
     int result =
         wait_with((rowlock_acquire_options){.wait_ms = ROWLOCK_FOREVER, .ticket_ms = 4000});
     int64_t late_us = rlk_now_us() - release.us;
@@ -244,10 +284,9 @@ static void release_before_ticket(enum script_op op)
 static void test_release_before_bell_is_heard(void)
 {
     begin();
-    memset(&release, 0, sizeof release);
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
-    script_hook(release_before_ticket);
+    wait_for_release(release_before_ticket, 0);
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
                "a connection that was lost at a look hears no bell");
     tap_ok(release.us > 0 && slept_after_release() == 0,
@@ -275,21 +314,6 @@ static void test_lost_while_waiting(void)
     }
 }
 
-/* Some drivers can end a statement that waits only by ending the connection. */
-static void test_cancel_costs_the_connection(void)
-{
-    begin();
-    script_next(OP_AWAIT, ANSWER(.class = RLK_UNSENT, .bell = BELL_INTERRUPTED));
-    rowlock_cancel(db);
-    int64_t began_us = rlk_now_us();
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
-               "a cancel that costs the connection");
-    tap_is_str(script_calls(), "meta acquire enqueue acquire await open meta leave",
-               "leaves the line on a new one");
-    tap_is_int(rlk_now_us(), began_us, "at once");
-    end();
-}
-
 /* ---- the ticket */
 
 static void test_ticket_is_kept(void)
@@ -309,80 +333,36 @@ static void test_ticket_is_kept(void)
     end();
 }
 
-static void test_ticket_was_swept(void)
-{
-    begin();
-    script_next(OP_ENQUEUE, ANSWER(.ticket = 7));
-    script_next(OP_ENQUEUE, ANSWER(.ticket = 7));
-    script_next(OP_ENQUEUE, ANSWER(.ticket = 9));
-    script_always(OP_AWAIT, ANSWER(.bell = BELL_RUNG));
-    grant_after(5);
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a ticket that was swept");
-    tap_is_str(script_calls(),
-               "meta acquire enqueue acquire await acquire enqueue await acquire enqueue acquire "
-               "await acquire",
-               "whoever is given another one looks again, who keeps his does not");
-    tap_is_int(script.claim.ticket, 9, "from then on it is the new one");
-    end();
-}
-
-static void test_uncertain_ticket(void)
-{
-    begin();
-    script_next(OP_ENQUEUE, FAILS(RLK_UNCERTAIN));
-    grant_after(1);
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a ticket, the answer lost");
-    tap_is_str(script_calls(), "meta acquire enqueue open meta enqueue acquire",
-               "is asked for again, and only then the lock is");
-    tap_is_int(script_count(OP_RENEW), 0, "of the grant nothing is uncertain");
-    end();
-    begin();
-    script_next(OP_ENQUEUE, FAILS(RLK_UNCERTAIN));
-    script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    tap_is_int(wait_lock(lock, TTL_MS, 5000), ROWLOCK_EUNCERTAIN,
-               "if no answer can be had that is told");
-    tap_is_int(script_count(OP_LEAVE), 0, "and nobody is asked to take us from the line");
-    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
-    end();
-}
-
-/* The grant stands, and has ended the ticket. */
-static void test_uncertain_grant_in_line(void)
+/* The next acquire asks for what may have been granted. */
+static void test_uncertain(enum script_op op)
 {
     begin();
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
-    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a grant, its answer lost");
-    tap_is_str(script_calls(), "meta acquire enqueue acquire open meta acquire renew",
-               "is found with the same attempt and ticket, and renewed");
-    tap_ok(script.attempts[1] == script.attempts[2] && script.claim.ticket == 1,
-           "which the database knows");
-    tap_is_int(script_count(OP_LEAVE), 0, "there is no ticket to give back");
-    end();
-    begin();
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
+    script_next(op, FAILS(RLK_UNCERTAIN));
     script_next(OP_OPEN, FAILS(RLK_DENIED));
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EUNCERTAIN,
-               "of which nothing can be learnt");
+               "a lost answer that cannot be had again is told");
+    tap_is_int(script_count(OP_LEAVE), 0, "no ticket is given back");
+    int asked = script.attempt_count;
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "the next acquire");
-    tap_ok(script.attempts[2] == script.attempts[1], "asks for it");
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "the next acquire gets it");
+    if (op == OP_ACQUIRE)
+        tap_ok(script.attempts[asked] == script.attempts[0], "by the same attempt");
     end();
 }
 
 /* ---- how a wait ends */
 
-static void ends(struct script_answer last, int result, bool leaves, const char *what)
+/* A second look that says so. */
+static void test_ends(struct script_answer last, int result, const char *what)
 {
     begin();
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
     script_next(OP_ACQUIRE, last);
-    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 60000, .permits = 3}), result, "%s",
-               what);
-    tap_is_int(script_count(OP_LEAVE), leaves, "%s", leaves ? "leaves the line" : "tells nobody");
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 60000, .permits = 3}), result,
+               "%s ends a wait", what);
+    tap_is_int(script_count(OP_LEAVE), 1, "which leaves the line");
     tap_is_str(script.line, "nightly", "of that lock");
     tap_is_int(error_code(db), result, "and is what the handle has to tell");
     tap_is_int(rowlock_lock_token(lock), 0, "nothing is held");
@@ -392,25 +372,18 @@ static void ends(struct script_answer last, int result, bool leaves, const char 
     end();
 }
 
-static void test_ends(void)
-{
-    ends(FAILS(RLK_DENIED), ROWLOCK_EDENIED, true, "a missing privilege");
-    ends(FAILS(RLK_REFUSED), ROWLOCK_ESERVER, true, "an error of the server's");
-    ends(FAILS(RLK_SCHEMA), ROWLOCK_ESCHEMA, true, "tables that went away");
-    ends(FAILS(RLK_READONLY), ROWLOCK_EREADONLY, true, "a server that takes no writes any more");
-    ends(FAILS(RLK_NOMEM), ROWLOCK_ENOMEM, true, "too little memory");
-    ends(ANSWER(.outcome = RLK_HELD, .permits = 4), ROWLOCK_MISMATCH, true,
-         "holders that count otherwise");
-    ends(ANSWER(.outcome = RLK_HELD, .permits = ROWLOCK_SHARED), ROWLOCK_MISMATCH, true,
-         "holders that share");
-}
-
-static void test_cut_off(void)
+/* A ticket is taken; at the next look the connection is lost, and there is no server. */
+static void begin_cut_off(void)
 {
     begin();
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
     script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
+}
+
+static void test_cut_off(void)
+{
+    begin_cut_off();
     int64_t began_us = rlk_now_us();
     tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_ECONN, "a server that is away at the end");
     int64_t took_us = rlk_now_us() - began_us;
@@ -419,7 +392,11 @@ static void test_cut_off(void)
     tap_ok(strstr(why(db), "away for 60.0 s") || strstr(why(db), "away for 59.9 s"),
            "and the text says for how long: %s", why(db));
     tap_is_int(script_count(OP_LEAVE), 0, "it is not asked to take the ticket back");
-    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    end();
+    begin_cut_off();
+    db->reconnect_us = 0; /* reconnect_ms < 0 */
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN,
+               "nor is one waited for by those who never reconnect");
     end();
 }
 
@@ -496,24 +473,14 @@ static void test_outage_not_waited_for(void)
 {
     static const enum rlk_class classes[] = {RLK_DENIED, RLK_INVALID, RLK_SCHEMA};
     for (size_t i = 0; i < 3; i++) {
-        begin();
-        script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-        script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
+        begin_cut_off();
         script_next(OP_OPEN, FAILS(RLK_UNSENT));
         script_next(OP_OPEN, FAILS(classes[i]));
         tap_ok(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER) < 0,
                "a server that refuses us is not waited for: %s", why(db));
+        tap_is_int(script_count(OP_OPEN), 3, "beyond that answer");
         end();
     }
-    begin();
-    db->reconnect_us = 0; /* reconnect_ms < 0 */
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
-    script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN,
-               "and no server is by those who never reconnect");
-    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
-    end();
 }
 
 /* The connection is lost as the wait ends: whether the lock is held, only the server can say. */
@@ -525,7 +492,6 @@ static void test_lost_at_the_end(void)
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
     tap_is_int(wait_lock(lock, TTL_MS, 1000), ROWLOCK_ECONN,
                "a connection that is lost as the wait ends is no TIMEOUT");
-    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     end();
 }
 
@@ -538,10 +504,7 @@ static void cancel_on_open(enum script_op op)
 /* Nor does a cancel wait for a server that is not there. */
 static void test_cancel_while_cut_off(void)
 {
-    begin();
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
-    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    begin_cut_off();
     script.hook = cancel_on_open;
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
                "cancelled while the server is looked for");
@@ -553,81 +516,63 @@ static void test_cancel_while_cut_off(void)
     tap_ok(script_count(OP_OPEN) > 2, "closing tries to give it back");
     tap_ok(rlk_now_us() - began_us <= 500000, "but looks for the server for half a second at most");
     lock = must_lock(db, "nightly");
-    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     end();
 }
 
 /* The server is gone when the wait ends, and comes back afterwards. */
-static void begin_left_behind(void)
+static rowlock_lock *begin_left_behind(void)
 {
-    begin();
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
-    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    begin_cut_off();
     tap_is_int(wait_lock(lock, TTL_MS, 5000), ROWLOCK_ECONN,
                "a ticket that could not be given back");
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     script_calls();
+    return must_lock(db, "weekly");
 }
 
-static void test_left_behind(void)
+static void end_left_behind(rowlock_lock *other)
 {
-    begin_left_behind();
-    rowlock_lock *other = must_lock(db, "weekly");
-    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_BUSY, "the next call of the same rowlock_db");
-    tap_is_str(script_calls(), "open meta leave acquire", "gives it back first");
+    rowlock_lock_close(other);
+    end();
+}
+
+/* The next call of the same rowlock_db gives it back first. */
+static void test_left_behind(bool by_its_own, enum rlk_class class, const char *calls,
+                             const char *what)
+{
+    rowlock_lock *other = begin_left_behind();
+    script_next(OP_LEAVE, class == RLK_DONE ? ANSWER(.class = RLK_DONE) : FAILS(class));
+    tap_is_int(try_lock(by_its_own ? lock : other, TTL_MS), ROWLOCK_BUSY, "%s", what);
+    tap_is_str(script_calls(), calls, "gives it back before its own step");
     tap_is_str(script.line, "nightly", "in the queue where it stands");
-    tap_is_int(script.in_line.attempt == script.attempts[0], true, "by its own attempt");
+    tap_ok(script.in_line.attempt == script.attempts[0], "by its own attempt");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "its own handle's next try");
+    tap_is_str(script_calls(), class == RLK_DENIED ? "leave acquire" : "acquire",
+               "gives back what could not be given back before");
     close_locks(other, lock);
     tap_is_str(script_calls(), "", "and then it is gone for good");
     lock = must_lock(db, "nightly");
     end();
+}
 
-    begin_left_behind();
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the next call of the same handle");
-    tap_is_str(script_calls(), "open meta leave acquire", "gives it back once");
-    end();
-
-    begin_left_behind();
+static void test_left_behind_and_closed(void)
+{
+    rowlock_lock *other = begin_left_behind();
     rowlock_lock_close(lock);
     tap_is_str(script_calls(), "open meta leave", "closing the handle gives it back");
     lock = must_lock(db, "nightly");
-    end();
-}
-
-static void test_left_behind_again(void)
-{
-    begin_left_behind();
-    rowlock_lock *other = must_lock(db, "weekly");
-    script_next(OP_LEAVE, FAILS(RLK_UNCERTAIN));
-    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_BUSY, "the new connection is lost as well");
-    tap_is_str(script_calls(), "open meta leave open meta leave acquire",
-               "the ticket is given back on the next one");
-    rowlock_lock_close(other);
-    end();
-
-    begin_left_behind();
-    other = must_lock(db, "weekly");
-    script_next(OP_LEAVE, FAILS(RLK_DENIED));
-    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_BUSY, "a ticket that cannot be given back");
-    tap_is_str(script_calls(), "open meta leave acquire", "is in the way of no other call");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "its own handle");
-    tap_is_str(script_calls(), "leave acquire", "tries again");
-    rowlock_lock_close(other);
-    end();
+    end_left_behind(other);
 }
 
 /* The ticket of a wait that goes on is not one that was left behind. */
 static void test_not_left_behind(void)
 {
-    begin_left_behind();
-    rowlock_lock *other = must_lock(db, "weekly");
+    rowlock_lock *other = begin_left_behind();
     script_next(OP_AWAIT, FAILS(RLK_UNSENT));
     tap_is_int(wait_lock(other, TTL_MS, 2000), ROWLOCK_TIMEOUT, "a wait that loses its connection");
     tap_is_int(script_count(OP_LEAVE), 2, "keeps its own ticket until it ends");
     tap_is_str(script.line, "weekly", "which is given back last");
-    rowlock_lock_close(other);
-    end();
+    end_left_behind(other);
 }
 
 /* Neither when there is nobody to tell, nor when that fails, is the reason forgotten. */
@@ -658,48 +603,6 @@ static void test_late_grant_in_line(void)
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
                "a grant that came too late, and that another took over meanwhile");
     tap_is_int(rowlock_lock_token(lock), 2, "is waited for once more");
-    end();
-}
-
-/* ---- cycles */
-
-static void test_cycle(void)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    begin_as("job 7");
-    script_next(OP_CYCLE, ANSWER(.circle = true));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_DEADLOCK, "a circle is told");
-    tap_is_str(script_calls(), "meta acquire enqueue cycle leave", "of who leaves the line then");
-    rowlock_db_error(db, &err);
-    tap_ok(err.code == ROWLOCK_DEADLOCK && strstr(err.text, "'nightly' held by 'rival'"),
-           "with words: %s", err.text);
-    tap_is_int(rowlock_lock_token(lock), 0, "nothing is held");
-    end();
-}
-
-static void test_no_cycle(void)
-{
-    begin_as("job 7");
-    script_next(OP_AWAIT, ANSWER(.bell = BELL_RUNG));
-    grant_after(3);
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "where there is none");
-    tap_is_str(script_calls(),
-               "meta acquire enqueue cycle acquire await acquire enqueue await acquire",
-               "it is not looked for again so soon");
-    tap_is_str(script.in_line.owner, "job 7", "by the owner's name");
-    end();
-    begin_as("job 7");
-    script_next(OP_CYCLE, FAILS(RLK_UNCERTAIN));
-    grant_after(1);
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a lost answer");
-    tap_is_str(script_calls(), "meta acquire enqueue cycle open meta cycle acquire",
-               "is asked for again");
-    end();
-    begin_as("job 7");
-    script_next(OP_CYCLE, FAILS(RLK_DENIED));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EDENIED,
-               "a failure ends the wait");
-    tap_is_int(script_count(OP_LEAVE), 1, "and the ticket is given back");
     end();
 }
 
@@ -869,36 +772,41 @@ static void test_holders_lease_behind(void)
 
 int main(void)
 {
-    test_free();
-    test_without_wait();
-    test_steps();
-    test_steps_behind();
+    test_courses();
     test_options_of_the_line();
-    test_bell();
     test_bell_without_reason();
     test_release_at_every_point();
     test_release_and_lost_connection();
     test_release_before_bell_is_heard();
     test_lost_while_waiting();
-    test_cancel_costs_the_connection();
     test_ticket_is_kept();
-    test_ticket_was_swept();
-    test_uncertain_ticket();
-    test_uncertain_grant_in_line();
-    test_ends();
+    test_uncertain(OP_ENQUEUE);
+    test_uncertain(OP_ACQUIRE);
+    test_ends(FAILS(RLK_DENIED), ROWLOCK_EDENIED, "a missing privilege");
+    test_ends(FAILS(RLK_REFUSED), ROWLOCK_ESERVER, "an error of the server's");
+    test_ends(FAILS(RLK_SCHEMA), ROWLOCK_ESCHEMA, "tables that went away");
+    test_ends(FAILS(RLK_READONLY), ROWLOCK_EREADONLY, "a server that takes no writes any more");
+    test_ends(FAILS(RLK_NOMEM), ROWLOCK_ENOMEM, "too little memory");
+    test_ends(ANSWER(.outcome = RLK_HELD, .permits = 4), ROWLOCK_MISMATCH,
+              "holders that count otherwise");
+    test_ends(ANSWER(.outcome = RLK_HELD, .permits = ROWLOCK_SHARED), ROWLOCK_MISMATCH,
+              "holders that share");
     test_cut_off();
     test_outage();
     test_outage_before_the_try();
     test_outage_not_waited_for();
     test_lost_at_the_end();
     test_cancel_while_cut_off();
-    test_left_behind();
-    test_left_behind_again();
+    test_left_behind(false, RLK_DONE, "open meta leave acquire", "another handle's try");
+    test_left_behind(true, RLK_DONE, "open meta leave acquire", "the same handle's try");
+    test_left_behind(false, RLK_UNCERTAIN, "open meta leave open meta leave acquire",
+                     "a try whose new connection is lost as well");
+    test_left_behind(false, RLK_DENIED, "open meta leave acquire",
+                     "a try beside a ticket that cannot be given back");
+    test_left_behind_and_closed();
     test_not_left_behind();
     test_leaving_fails();
     test_late_grant_in_line();
-    test_cycle();
-    test_no_cycle();
     test_pace_with_bell();
     test_gets_first();
     test_pace_without_bell();
