@@ -6,29 +6,44 @@
 #include "scene.h"
 #include "tables.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CLAIMS = 4, CONTESTS = 15, RESULT_MAX = 65535, DAY_S = 86400 };
 
-/* Two who ask, each with a connection of his own. */
+/* Two with a connection each, and an application that has lent us its own. */
+enum who { ONE, TWO, APP };
+
 struct asking {
-    struct site site;
+    struct site site, app;
     rowlock_db *other;
+    rowlock_once *handles[4];
+    struct helper *helper;
 };
 
 static struct asking ask_open(const struct contract *c)
 {
-    struct asking a = {.site = site_open(c), .other = must_open(c->url)};
+    struct asking a = {.site = site_open(c), .app = site_adopt(c), .other = must_open(c->url)};
     site_run(&a.site, "DELETE FROM rowlock_once");
+    site_run(&a.site, "DELETE FROM once_work");
+    site_run(&a.site, "INSERT INTO once_work VALUES (1)");
     return a;
 }
 
 static void ask_close(struct asking *a)
 {
+    for (int h = 0; h < COUNT(a->handles); h++)
+        rowlock_once_close(a->handles[h]);
     rowlock_db_close(a->other);
+    site_close(&a->app);
     site_close(&a->site);
+}
+
+static rowlock_db *db_of(const struct asking *a, enum who who)
+{
+    return who == ONE ? a->site.db : who == TWO ? a->other : a->app.db;
 }
 
 static rowlock_once_options once_about(const char *fingerprint, int64_t ttl_ms)
@@ -64,328 +79,17 @@ static void result_is(const rowlock_once *once, const void *want, size_t want_le
     tap_ok(got && length == want_length && memcmp(got, want, length) == 0, "%s", what);
 }
 
-static void no_result(const rowlock_once *once, const char *what)
-{
-    size_t length = 12345;
-    tap_ok(!rowlock_once_result(once, &length) && length == 0, "%s", what);
-}
-
-/* ---- what each is told */
-
-static void completes(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    unsigned char bytes[256];
-    for (int i = 0; i < 256; i++)
-        bytes[i] = (unsigned char)i;
-    rowlock_once *one = claim(a.site.db, "order 1", "buy 1", ROWLOCK_OK, "a new key");
-    no_result(one, "nothing is stored yet");
-    no_result(NULL, "nor of no claim");
-    claim(a.other, "order 1", "buy 1", ROWLOCK_BUSY, "it is in progress for another");
-    claim(a.site.db, "order 1", "buy 1", ROWLOCK_BUSY, "and for who claimed it");
-    claim(a.other, "order 1", "buy 2", ROWLOCK_MISMATCH, "for something else it cannot be used");
-    claim(a.other, "order 1", NULL, ROWLOCK_MISMATCH, "nor for nothing");
-    rowlock_once_close(claim(a.other, "order 2", "buy 1", ROWLOCK_OK, "another key is another"));
-    is_result(a.site.db, rowlock_once_complete(one, a.site.db, "x", 1), ROWLOCK_OK,
-              "it is completed");
-    no_result(one, "which gives its own claim no result");
-    is_result(a.site.db, rowlock_once_complete(one, a.site.db, bytes, sizeof bytes), ROWLOCK_OK,
-              "completed again it gets another");
-    rowlock_once_close(one);
-    one = claim(a.other, "order 1", "buy 1", ROWLOCK_DONE, "who asks again is told");
-    result_is(one, bytes, sizeof bytes, "with all that was stored last");
-    is_result(a.other, rowlock_once_complete(one, a.other, "x", 1), ROWLOCK_EMISUSE,
-              "it cannot be completed again");
-    is_result(a.other, rowlock_once_abandon(one), ROWLOCK_EMISUSE, "nor given back");
-    result_is(one, bytes, sizeof bytes, "and is as it was");
-    rowlock_once_close(one);
-    claim(a.other, "order 1", "buy 2", ROWLOCK_MISMATCH, "it is done, but not for something else");
-    ask_close(&a);
-}
-
-static void results_of_any_length(const struct contract *c)
-{
-    static const size_t lengths[] = {0, 1, RESULT_MAX};
-    struct asking a = ask_open(c);
-    char *long_result = calloc(1, RESULT_MAX + 1);
-    if (!long_result)
-        abort();
-    memset(long_result, 0xC3, RESULT_MAX + 1);
-    for (int i = 0; i < COUNT(lengths); i++) {
-        char key[20];
-        snprintf(key, sizeof key, "length %d", i);
-        rowlock_once *once = claim(a.site.db, key, NULL, ROWLOCK_OK, "a key without a fingerprint");
-        is_result(a.site.db, rowlock_once_complete(once, a.site.db, long_result, RESULT_MAX + 1),
-                  ROWLOCK_EINVAL, "a result that is too long");
-        const char *result = lengths[i] ? long_result : NULL;
-        is_result(a.site.db, rowlock_once_complete(once, a.site.db, result, lengths[i]), ROWLOCK_OK,
-                  "one of %zu bytes", lengths[i]);
-        rowlock_once_close(once);
-        once = claim(a.other, key, "", ROWLOCK_DONE, "none is the empty one");
-        result_is(once, long_result, lengths[i], "and the result is as long");
-        rowlock_once_close(once);
-    }
-    free(long_result);
-    ask_close(&a);
-}
-
-static void abandons(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    rowlock_once *one = claim(a.site.db, "again", "x", ROWLOCK_OK, "a new key");
-    is_result(a.site.db, rowlock_once_abandon(one), ROWLOCK_OK, "it is given back");
-    rowlock_once *two = claim(a.other, "again", "y", ROWLOCK_OK, "anybody may have it at once");
-    is_result(a.site.db, rowlock_once_complete(one, a.site.db, "x", 1), ROWLOCK_LOST,
-              "who gave it back cannot complete it");
-    is_result(a.site.db, rowlock_once_abandon(one), ROWLOCK_OK,
-              "to give it back again is harmless");
-    claim(a.site.db, "again", "y", ROWLOCK_BUSY, "to the other, too");
-    is_result(a.other, rowlock_once_complete(two, a.other, "y", 1), ROWLOCK_OK, "who completes it");
-    is_result(a.other, rowlock_once_abandon(two), ROWLOCK_OK, "what is done");
-    rowlock_once_close(two);
-    two = claim(a.other, "again", "y", ROWLOCK_DONE, "stays done");
-    rowlock_once_close(two);
-    rowlock_once_close(one);
-    ask_close(&a);
-}
-
-static void keys(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    rowlock_once_options o = ROWLOCK_ONCE_OPTIONS_INIT;
-    char longest[257];
-    memset(longest, 'k', sizeof longest - 1);
-    longest[256] = '\0';
-    claim(a.site.db, longest, NULL, ROWLOCK_EINVAL, "a key of 256 bytes");
-    claim(a.site.db, "short", longest, ROWLOCK_EINVAL, "a fingerprint of as many");
-    claim(a.site.db, "", NULL, ROWLOCK_EINVAL, "an empty key");
-    claim(a.site.db, NULL, NULL, ROWLOCK_EINVAL, "none");
-    claim(a.site.db, "\xff", NULL, ROWLOCK_EINVAL, "one that is no UTF-8");
-    o.ttl_ms = -1;
-    claim_as(a.site.db, "short", &o, ROWLOCK_EINVAL, "a time below nothing");
-    tap_is_int(rowlock_once_claim(a.site.db, "short", NULL, NULL), ROWLOCK_EINVAL, "no handle");
-    longest[255] = '\0';
-    rowlock_once_close(claim(a.site.db, longest, longest, ROWLOCK_OK, "255 bytes of each"));
-    claim(a.other, longest, longest, ROWLOCK_BUSY, "are found again");
-    rowlock_once_close(claim(a.site.db, "key", NULL, ROWLOCK_OK, "a small letter"));
-    rowlock_once_close(claim(a.site.db, "Key", NULL, ROWLOCK_OK, "is not a capital one"));
-    rowlock_once_close(claim(a.site.db, "key ", NULL, ROWLOCK_OK, "nor is a blank nothing"));
-    tap_is_int(rowlock_once_complete(NULL, a.site.db, NULL, 0), ROWLOCK_EMISUSE, "no claim");
-    tap_is_int(rowlock_once_abandon(NULL), ROWLOCK_EMISUSE, "nor here");
-    rowlock_once_close(NULL);
-    ask_close(&a);
-}
-
-/* ---- several at once */
-
-struct contestant {
-    const struct contract *c;
-    int won[CONTESTS], busy;
-};
-
-static int contend(void *argument)
-{
-    struct contestant *me = argument;
-    rowlock_db *db = must_open(me->c->url);
-    for (int i = 0; i < CONTESTS; i++) {
-        char key[30];
-        rowlock_once *once;
-        snprintf(key, sizeof key, "contest %d", i);
-        int result = rowlock_once_claim(db, key, NULL, &once);
-        me->won[i] = result == ROWLOCK_OK;
-        me->busy += result == ROWLOCK_BUSY;
-        rowlock_once_close(once);
-    }
-    rowlock_db_close(db);
-    return 0;
-}
-
-static void contests(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    struct contestant each[CLAIMS];
-    struct helper *helpers[CLAIMS];
-    int busy = 0, decided = 0;
-    for (int i = 0; i < CLAIMS; i++) {
-        each[i] = (struct contestant){.c = c};
-        helpers[i] = helper_start(contend, &each[i]);
-    }
-    for (int i = 0; i < CLAIMS; i++) {
-        helper_join(helpers[i]);
-        busy += each[i].busy;
-    }
-    for (int k = 0; k < CONTESTS; k++) {
-        int winners = 0;
-        for (int i = 0; i < CLAIMS; i++)
-            winners += each[i].won[k];
-        decided += winners == 1;
-    }
-    tap_is_int(decided, CONTESTS, "of several who claim a key at once one has it");
-    tap_is_int(busy, CONTESTS * (CLAIMS - 1), "and all others are told that it is in progress");
-    ask_close(&a);
-}
-
-/* ---- taken over */
-
-static void time_is_over(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    rowlock_once_options brief = once_about("x", SHORT_MS);
-    rowlock_once *one = claim_as(a.site.db, "late", &brief, ROWLOCK_OK, "a claim of short time");
-    let_expire();
-    claim(a.other, "late", "y", ROWLOCK_MISMATCH, "it is still no other's");
-    rowlock_once *two = claim(a.other, "late", "x", ROWLOCK_OK, "its time is over: taken over");
-    is_result(a.site.db, rowlock_once_complete(one, a.site.db, "1", 1), ROWLOCK_LOST,
-              "the first cannot complete it");
-    is_result(a.site.db, rowlock_once_abandon(one), ROWLOCK_OK, "nor give away");
-    claim(a.site.db, "late", "x", ROWLOCK_BUSY, "what is the second's");
-    is_result(a.other, rowlock_once_complete(two, a.other, "2", 1), ROWLOCK_OK, "who completes it");
-    rowlock_once_close(one);
-    rowlock_once_close(two);
-    one = claim(a.site.db, "late", "x", ROWLOCK_DONE, "and for all it is done");
-    result_is(one, "2", 1, "as the second said");
-    rowlock_once_close(one);
-    ask_close(&a);
-}
-
-/* Who is late, but whose claim nobody wanted, has not lost it. */
-static void late_but_alone(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    rowlock_once_options brief = once_about("x", SHORT_MS);
-    rowlock_once *one = claim_as(a.site.db, "alone", &brief, ROWLOCK_OK, "a claim of short time");
-    let_expire();
-    is_result(a.site.db, rowlock_once_complete(one, a.site.db, "1", 1), ROWLOCK_OK,
-              "late, but nobody else came");
-    rowlock_once_close(one);
-    rowlock_once_close(claim(a.other, "alone", "x", ROWLOCK_DONE, "it is done"));
-    ask_close(&a);
-}
-
-static rowlock_once_options under_token(const char *fingerprint, int64_t token)
-{
-    rowlock_once_options o = once_about(fingerprint, 0);
-    o.token = token;
-    return o;
-}
-
-/* Whoever holds the lock now takes over from who held it before, and not the other way round. */
-static void takes_over(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    rowlock_once_options older = under_token("x", 5), newer = under_token("x", 6);
-    rowlock_once_options newest = under_token("x", 7), other = under_token("y", 8);
-    rowlock_once *one = claim_as(a.site.db, "over", &newer, ROWLOCK_OK, "a claim under a lock");
-    claim(a.other, "over", "x", ROWLOCK_BUSY, "it is in progress");
-    claim_as(a.other, "over", &older, ROWLOCK_BUSY, "also for who held the lock before");
-    claim_as(a.other, "over", &newer, ROWLOCK_BUSY, "and under the same token");
-    claim_as(a.other, "over", &other, ROWLOCK_MISMATCH, "for something else none is taken over");
-    rowlock_once *two = claim_as(a.other, "over", &newest, ROWLOCK_OK, "a later holder takes it");
-    is_result(a.site.db, rowlock_once_complete(one, a.site.db, "1", 1), ROWLOCK_LOST,
-              "the first cannot complete it");
-    claim_as(a.site.db, "over", &newer, ROWLOCK_BUSY, "nor get it back");
-    is_result(a.other, rowlock_once_complete(two, a.other, "2", 1), ROWLOCK_OK,
-              "the later one can");
-    rowlock_once_close(one);
-    rowlock_once_close(two);
-    newest.token = 9;
-    one = claim_as(a.site.db, "over", &newest, ROWLOCK_DONE, "what is done is not taken over");
-    result_is(one, "2", 1, "and stays as it was");
-    rowlock_once_close(one);
-    rowlock_once_close(claim(a.site.db, "free", "x", ROWLOCK_OK, "a claim without a lock"));
-    claim_as(a.other, "free", &newest, ROWLOCK_BUSY, "is not taken over by who has one");
-    newest.token = -1;
-    claim_as(a.other, "new", &newest, ROWLOCK_EINVAL, "a token below nothing");
-    ask_close(&a);
-}
-
-/* ---- in the application's transaction */
-
-static void completes_in_a_transaction(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    struct site app = site_adopt(c);
-    rowlock_once *once = claim(a.site.db, "tx", NULL, ROWLOCK_OK, "claimed by a connection");
-    raw_run(c->raw, app.session, "BEGIN");
-    is_result(app.db, rowlock_once_complete(once, app.db, "1", 1), ROWLOCK_OK,
-              "completed in another's transaction");
-    raw_run(c->raw, app.session, "ROLLBACK");
-    claim(a.other, "tx", NULL, ROWLOCK_BUSY, "which was rolled back: it is not done");
-    raw_run(c->raw, app.session, "BEGIN");
-    is_result(app.db, rowlock_once_complete(once, app.db, "2", 1), ROWLOCK_OK, "once more");
-    raw_run(c->raw, app.session, "COMMIT");
-    rowlock_once_close(once);
-    once = claim(a.other, "tx", NULL, ROWLOCK_DONE, "committed: it is done");
-    result_is(once, "2", 1, "with its result");
-    rowlock_once_close(once);
-    site_close(&app);
-    ask_close(&a);
-}
-
-static void completes_too_late(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    struct site app = site_adopt(c);
-    rowlock_once_options first = under_token(NULL, 1), over = under_token(NULL, 2);
-    rowlock_once *one = claim_as(a.site.db, "tx late", &first, ROWLOCK_OK, "claimed");
-    rowlock_once *two = claim_as(a.other, "tx late", &over, ROWLOCK_OK, "and taken over");
-    raw_run(c->raw, app.session, "BEGIN");
-    raw_run(c->raw, app.session, "DELETE FROM once_work");
-    is_result(app.db, rowlock_once_complete(one, app.db, "1", 1), ROWLOCK_LOST,
-              "the transaction in which it was done is told");
-    tap_is_int(error_of(app.db).transaction_over, 0, "and may go on");
-    tap_is_int(raw_int(c->raw, app.session, "SELECT count(*) FROM once_work"), 0, "as it was");
-    raw_run(c->raw, app.session, "ROLLBACK");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM once_work"), 1,
-               "it is rolled back by who began it");
-    rowlock_once_close(one);
-    rowlock_once_close(two);
-    site_close(&app);
-    ask_close(&a);
-}
-
-static void claims_in_a_transaction(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    struct site app = site_adopt(c);
-    raw_run(c->raw, app.session, "BEGIN");
-    rowlock_once *once = claim(app.db, "all", "x", ROWLOCK_OK, "claimed inside a transaction");
-    raw_run(c->raw, app.session, "ROLLBACK");
-    rowlock_once_close(once);
-    raw_run(c->raw, app.session, "BEGIN");
-    once = claim(app.db, "all", "x", ROWLOCK_OK, "rolled back it was never claimed");
-    raw_run(c->raw, app.session, "DELETE FROM once_work");
-    is_result(app.db, rowlock_once_complete(once, app.db, "r", 1), ROWLOCK_OK,
-              "claimed and completed in one");
-    raw_run(c->raw, app.session, "COMMIT");
-    rowlock_once_close(once);
-    raw_run(c->raw, app.session, "BEGIN");
-    once = claim(app.db, "all", "x", ROWLOCK_DONE, "the next transaction is told");
-    rowlock_once_close(once);
-    claim(app.db, "all", "y", ROWLOCK_MISMATCH, "for something else, too");
-    raw_run(c->raw, app.session, "INSERT INTO once_work VALUES (1)");
-    raw_run(c->raw, app.session, "COMMIT");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM once_work"), 1, "and goes on");
-    site_close(&app);
-    ask_close(&a);
-}
-
-/* Who claims a key that an open transaction has claimed waits for what becomes of that. */
-struct waiting {
-    const struct contract *c;
-    int result;
-};
-
+/* In a thread of its own, and waits. */
 static int claim_and_wait(void *argument)
 {
-    struct waiting *w = argument;
-    rowlock_db *db = must_open(w->c->url);
+    const struct asking *a = argument;
+    rowlock_db *db = must_open(a->site.c->url);
     rowlock_once *once;
     rowlock_once_options o = once_about("x", 0);
-    w->result = rowlock_once_claim(db, "wait", &o, &once);
+    int result = rowlock_once_claim(db, "key", &o, &once);
     rowlock_once_close(once);
     rowlock_db_close(db);
-    return 0;
+    return result;
 }
 
 static const char *count_waiters(const struct contract *c)
@@ -407,26 +111,6 @@ static bool somebody_waits(const struct site *s)
     return false;
 }
 
-static void waits_for_a_transaction(const struct contract *c, const char *end, int want)
-{
-    struct asking a = ask_open(c);
-    struct site app = site_adopt(c);
-    struct waiting w = {.c = c};
-    raw_run(c->raw, app.session, "BEGIN");
-    rowlock_once *once = claim(app.db, "wait", "x", ROWLOCK_OK, "claimed, not yet committed");
-    is_result(app.db, rowlock_once_complete(once, app.db, "r", 1), ROWLOCK_OK, "completed");
-    struct helper *helper = helper_start(claim_and_wait, &w);
-    if (c->has_server)
-        tap_ok(somebody_waits(&a.site), "another waits for that");
-    raw_run(c->raw, app.session, "%s", end);
-    helper_join(helper);
-    tap_is_str(rowlock_result_name(w.result), rowlock_result_name(want), "%s says what to him",
-               end);
-    rowlock_once_close(once);
-    site_close(&app);
-    ask_close(&a);
-}
-
 static void begin_repeatable(const struct contract *c, const struct site *app)
 {
     if (is_mysql(c))
@@ -436,120 +120,399 @@ static void begin_repeatable(const struct contract *c, const struct site *app)
     raw_int(c->raw, app->session, "SELECT count(*) FROM once_work");
 }
 
-/* What was done and committed after a snapshot is never taken for new, whatever that snapshot shows. */
-static void claims_after_a_snapshot(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    struct site app = site_adopt(c);
-    rowlock_once *once = NULL;
-    begin_repeatable(c, &app);
-    rowlock_once *other = claim(a.other, "snapshot", NULL, ROWLOCK_OK, "another claims");
-    is_result(a.other, rowlock_once_complete(other, a.other, NULL, 0), ROWLOCK_OK, "and completes");
-    rowlock_once_close(other);
-    int result = rowlock_once_claim(app.db, "snapshot", NULL, &once);
-    tap_ok(result == ROWLOCK_DONE || result == ROWLOCK_CONFLICT,
-           "a transaction with an older snapshot is told (%s)", rowlock_result_name(result));
-    rowlock_once_close(once);
-    raw_run(c->raw, app.session, "ROLLBACK");
-    rowlock_once_close(claim(app.db, "snapshot", NULL, ROWLOCK_DONE, "afterwards, too"));
-    site_close(&app);
-    ask_close(&a);
-}
+/* ---- plays: what each is told, step by step */
 
-/* LOST is said only of a claim that is gone, not of one that a snapshot does not show yet. */
-static void completes_after_a_snapshot(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    struct site app = site_adopt(c);
-    rowlock_once_options first = under_token(NULL, 1), over = under_token(NULL, 2);
-    rowlock_once *taken = claim_as(a.site.db, "taken", &first, ROWLOCK_OK, "claimed");
-    const char *const keys[] = {"new", "taken"};
-    for (int i = 0; i < COUNT(keys); i++) {
-        begin_repeatable(c, &app);
-        rowlock_once *once =
-            claim_as(a.other, keys[i], &over, ROWLOCK_OK, "claimed after a snapshot");
-        int result = rowlock_once_complete(once, app.db, "1", 1);
-        tap_ok(result == ROWLOCK_CONFLICT || (result == ROWLOCK_OK && !is_postgres(c)),
-               "completed in that transaction, or to be tried anew (%s)",
-               rowlock_result_name(result));
-        tap_is_int(error_of(app.db).transaction_over, result == ROWLOCK_CONFLICT,
-                   "which is over then");
-        raw_run(c->raw, app.session, "ROLLBACK");
-        begin_repeatable(c, &app);
-        is_result(app.db, rowlock_once_complete(once, app.db, "2", 1), ROWLOCK_OK, "anew");
-        raw_run(c->raw, app.session, "COMMIT");
-        rowlock_once_close(once);
-        rowlock_once_close(claim(a.site.db, keys[i], NULL, ROWLOCK_DONE, "it is done"));
-    }
-    begin_repeatable(c, &app);
-    is_result(app.db, rowlock_once_complete(taken, app.db, "1", 1), ROWLOCK_LOST,
-              "what was taken over before the snapshot is lost");
-    raw_run(c->raw, app.session, "ROLLBACK");
-    rowlock_once_close(taken);
-    site_close(&app);
-    ask_close(&a);
-}
-
-/* Nobody has the key any more. Whoever looks for it makes no key of that name. */
-static void completes_what_is_gone(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    struct site app = site_adopt(c);
-    rowlock_once *once = claim(a.site.db, "gone", NULL, ROWLOCK_OK, "claimed");
-    is_result(a.site.db, rowlock_once_abandon(once), ROWLOCK_OK, "and given back");
-    begin_repeatable(c, &app);
-    is_result(app.db, rowlock_once_complete(once, app.db, "1", 1), ROWLOCK_LOST,
-              "it is lost, though nobody claimed it");
-    tap_is_int(error_of(app.db).transaction_over, 0, "the transaction could go on");
-    raw_run(c->raw, app.session, "COMMIT");
-    site_finds(&a.site, "0", "and leaves no key", "SELECT count(*) FROM rowlock_once");
-    rowlock_once_close(once);
-    site_close(&app);
-    ask_close(&a);
-}
-
-struct order {
-    rowlock_db *db;
-    rowlock_once *once;
+enum act {
+    CLAIM,
+    COMPLETE,
+    RETRY, /* completes handle 1, at the second attempt */
+    ABANDON,
+    FORGET,
+    RESULT, /* of a handle: it is as it was */
+    CLOSE, /* the connection of who acts */
+    ASK, /* somebody claims in a thread, and waits for APP's transaction */
+    TOLD, /* and is told */
+    COUNT_ROWS /* of the table that is called as the key */
 };
+
+/* For one key, where none is said. */
+struct step {
+    const char *what;
+    enum who who;
+    enum act act;
+    int h; /* handle: where a claim puts it, 0: it is closed at once */
+    const char *key, *as; /* and the fingerprint */
+    const char *result; /* to be stored, or found in what is done */
+    int64_t token, ttl_ms;
+    int want; /* result, or number of rows */
+    bool may_be_seen; /* but not on PostgreSQL: what came after the snapshot, and so no conflict */
+    bool late; /* before: a claim of SHORT_MS is over */
+    bool snapshot; /* before: APP begins a transaction that sees what was there by now */
+    const char *before, *after; /* SQL of APP */
+};
+
+static void no_result(const rowlock_once *once)
+{
+    size_t length = 12345;
+    tap_ok(!rowlock_once_result(once, &length) && length == 0, "it has no result of its own");
+}
+
+static void is_told(const struct asking *a, const struct step *s, int result)
+{
+    rowlock_db *db = db_of(a, s->who);
+    int seen = s->act == CLAIM ? ROWLOCK_DONE : ROWLOCK_OK;
+    bool is_seen = s->may_be_seen && !is_postgres(a->site.c) && result == seen;
+    is_result(db, result, is_seen ? seen : s->want, "%s", s->what);
+    if (s->who == APP)
+        tap_is_int(error_of(db).transaction_over, result == ROWLOCK_CONFLICT,
+                   "a conflict ends the transaction, and nothing else does");
+}
+
+static void play_claim(struct asking *a, const struct step *s, const char *key)
+{
+    rowlock_once_options o = once_about(s->as, s->ttl_ms);
+    rowlock_once *once = (rowlock_once *)(uintptr_t)1; /* to be overwritten */
+    o.token = s->token;
+    int result = rowlock_once_claim(db_of(a, s->who), key, &o, &once);
+    is_told(a, s, result);
+    tap_ok((once != NULL) == (result == ROWLOCK_OK || result == ROWLOCK_DONE),
+           "a handle is given if it is ours, or done");
+    if (result == ROWLOCK_OK)
+        no_result(once);
+    if (result == ROWLOCK_DONE && s->result)
+        result_is(once, s->result, strlen(s->result), "with what was stored");
+    rowlock_once_close(s->h ? a->handles[s->h] : once);
+    a->handles[s->h] = s->h ? once : NULL;
+}
 
 static int complete_at_second(void *context, const rowlock_attempt *attempt)
 {
-    const struct order *order = context;
-    int result = rowlock_once_complete(order->once, order->db, "r", 1);
+    const struct asking *a = context;
+    int result = rowlock_once_complete(a->handles[1], a->site.db, "r", 1);
     return result == ROWLOCK_OK && attempt->number == 1 ? ROWLOCK_STALE : result;
 }
 
-static void completes_in_a_retry(const struct contract *c)
+static void play_act(struct asking *a, const struct step *s)
+{
+    const char *key = s->key ? s->key : "key";
+    rowlock_db *db = db_of(a, s->who);
+    rowlock_once *once = a->handles[s->h];
+    size_t length = s->result ? strlen(s->result) : 0;
+    switch (s->act) {
+    case CLAIM:
+        play_claim(a, s, key);
+        break;
+    case COMPLETE:
+        is_told(a, s, rowlock_once_complete(once, db, s->result, length));
+        if (s->want == ROWLOCK_OK)
+            no_result(once);
+        break;
+    case RETRY:
+        is_told(a, s, rowlock_retry(db, complete_at_second, a, NULL, NULL));
+        break;
+    case ABANDON:
+        is_told(a, s, rowlock_once_abandon(once));
+        break;
+    case FORGET:
+        is_told(a, s, rowlock_once_forget(db, key));
+        break;
+    case RESULT:
+        result_is(once, s->result, length, s->what);
+        break;
+    case CLOSE:
+        rowlock_db_close(a->other);
+        a->other = NULL;
+        break;
+    case ASK:
+        a->helper = helper_start(claim_and_wait, a);
+        tap_ok(!a->site.c->has_server || somebody_waits(&a->site), "%s", s->what);
+        break;
+    case TOLD:
+        tap_is_str(rowlock_result_name(helper_join(a->helper)), rowlock_result_name(s->want), "%s",
+                   s->what);
+        break;
+    case COUNT_ROWS:
+        tap_is_int(raw_int(a->site.c->raw, s->who == APP ? a->app.session : a->site.look,
+                           "SELECT count(*) FROM %s", key),
+                   s->want, "%s", s->what);
+    }
+}
+
+static void play(const struct contract *c, const struct step *s)
 {
     struct asking a = ask_open(c);
-    rowlock_once *once = claim(a.site.db, "retry", NULL, ROWLOCK_OK, "claimed");
-    struct order order = {a.site.db, once};
-    rowlock_retry_report report = ROWLOCK_RETRY_REPORT_INIT;
-    is_result(a.site.db, rowlock_retry(a.site.db, complete_at_second, &order, NULL, &report),
-              ROWLOCK_OK, "completed where it was tried again");
-    tap_is_int(report.attempts, 2, "the second time");
-    rowlock_once_close(once);
-    rowlock_once_close(claim(a.other, "retry", NULL, ROWLOCK_DONE, "it is done"));
+    for (; s->what; s++) {
+        if (s->late)
+            let_expire();
+        if (s->snapshot)
+            begin_repeatable(c, &a.app);
+        if (s->before)
+            raw_run(c->raw, a.app.session, "%s", s->before);
+        play_act(&a, s);
+        if (s->after)
+            raw_run(c->raw, a.app.session, "%s", s->after);
+    }
     ask_close(&a);
 }
 
-static void outlives_its_handle(const struct contract *c)
+#define K15 "kkkkkkkkkkkkkkk"
+#define K255 K15 K15 K15 K15 K15 K15 K15 K15 K15 K15 K15 K15 K15 K15 K15 K15 K15
+
+enum { BUSY = ROWLOCK_BUSY, DONE = ROWLOCK_DONE, LOST = ROWLOCK_LOST, OTHER = ROWLOCK_MISMATCH };
+
+static const struct step plays[] = {
+    {"a new key", ONE, CLAIM, .h = 1, .as = "buy 1"},
+    {"it is in progress for another", TWO, CLAIM, .as = "buy 1", .want = BUSY},
+    {"and for who claimed it", ONE, CLAIM, .as = "buy 1", .want = BUSY},
+    {"for something else it cannot be used", TWO, CLAIM, .as = "buy 2", .want = OTHER},
+    {"nor for nothing", TWO, CLAIM, .want = OTHER},
+    {"nor for less", TWO, CLAIM, .as = "buy ", .want = OTHER},
+    {"nor for more", TWO, CLAIM, .as = "buy 12", .want = OTHER},
+    {"another key is another", TWO, CLAIM, .key = "key 2", .as = "buy 1"},
+    {"it is completed", ONE, COMPLETE, .h = 1, .result = "x"},
+    {"completed again it gets another result", ONE, COMPLETE, .h = 1, .result = "yes"},
+    {"who asks again is told", TWO, CLAIM, .h = 2, .as = "buy 1", .result = "yes", .want = DONE},
+    {"it cannot be completed again", TWO, COMPLETE, .h = 2, .result = "x", .want = ROWLOCK_EMISUSE},
+    {"nor given back", TWO, ABANDON, .h = 2, .want = ROWLOCK_EMISUSE},
+    {"and is as it was", TWO, RESULT, .h = 2, .result = "yes"},
+    {"it is done, but not for something else", TWO, CLAIM, .as = "buy 2", .want = OTHER},
+    {NULL},
+    {"a new key", ONE, CLAIM, .h = 1, .as = "x"},
+    {"it is given back", ONE, ABANDON, .h = 1},
+    {"anybody may have it at once", TWO, CLAIM, .h = 2, .as = "y"},
+    {"who gave it back cannot complete it", ONE, COMPLETE, .h = 1, .want = LOST},
+    {"to give it back again is harmless", ONE, ABANDON, .h = 1},
+    {"to the other, too", ONE, CLAIM, .as = "y", .want = BUSY},
+    {"who completes it", TWO, COMPLETE, .h = 2, .result = "y"},
+    {"to give back what is done is harmless", TWO, ABANDON, .h = 2},
+    {"it stays done", TWO, CLAIM, .as = "y", .result = "y", .want = DONE},
+    {NULL},
+    {"a key of 256 bytes", ONE, CLAIM, .key = K255 "k", .want = ROWLOCK_EINVAL},
+    {"a fingerprint of as many", ONE, CLAIM, .as = K255 "k", .want = ROWLOCK_EINVAL},
+    {"an empty key", ONE, CLAIM, .key = "", .want = ROWLOCK_EINVAL},
+    {"one that is no UTF-8", ONE, CLAIM, .key = "\xff", .want = ROWLOCK_EINVAL},
+    {"a time below nothing", ONE, CLAIM, .ttl_ms = -1, .want = ROWLOCK_EINVAL},
+    {"a token below nothing", ONE, CLAIM, .token = -1, .want = ROWLOCK_EINVAL},
+    {"255 bytes of each", ONE, CLAIM, .key = K255, .as = K255},
+    {"are found again", TWO, CLAIM, .key = K255, .as = K255, .want = BUSY},
+    {"a small letter", ONE, CLAIM, .key = "key"},
+    {"is not a capital one", ONE, CLAIM, .key = "Key"},
+    {"nor is a blank nothing", ONE, CLAIM, .key = "key "},
+    {NULL},
+    {"a claim of short time", ONE, CLAIM, .h = 1, .as = "x", .ttl_ms = SHORT_MS},
+    {"it is still no other's", TWO, CLAIM, .as = "y", .want = OTHER, .late = true},
+    {"its time is over: taken over", TWO, CLAIM, .h = 2, .as = "x"},
+    {"the first cannot complete it", ONE, COMPLETE, .h = 1, .result = "1", .want = LOST},
+    {"nor give away", ONE, ABANDON, .h = 1},
+    {"what is the second's", ONE, CLAIM, .as = "x", .want = BUSY},
+    {"who completes it", TWO, COMPLETE, .h = 2, .result = "2"},
+    {"and for all it is done as the second said", ONE, CLAIM, .as = "x", .result = "2",
+     .want = DONE},
+    {NULL},
+    /* Who is late, but whose claim nobody wanted, has not lost it. */
+    {"a claim of short time", ONE, CLAIM, .h = 1, .as = "x", .ttl_ms = SHORT_MS},
+    {"late, but nobody else came", ONE, COMPLETE, .h = 1, .result = "1", .late = true},
+    {"it is done", TWO, CLAIM, .as = "x", .result = "1", .want = DONE},
+    {NULL},
+    /* Whoever holds the lock now takes over from who held it before, and not the other way round. */
+    {"a claim under a lock", ONE, CLAIM, .h = 1, .as = "x", .token = 6},
+    {"it is in progress", TWO, CLAIM, .as = "x", .want = BUSY},
+    {"also for who held the lock before", TWO, CLAIM, .as = "x", .token = 5, .want = BUSY},
+    {"and under the same token", TWO, CLAIM, .as = "x", .token = 6, .want = BUSY},
+    {"for something else none is taken over", TWO, CLAIM, .as = "y", .token = 8, .want = OTHER},
+    {"a later holder takes it", TWO, CLAIM, .h = 2, .as = "x", .token = 7},
+    {"the first cannot complete it", ONE, COMPLETE, .h = 1, .result = "1", .want = LOST},
+    {"nor get it back", ONE, CLAIM, .as = "x", .token = 6, .want = BUSY},
+    {"the later one can", TWO, COMPLETE, .h = 2, .result = "2"},
+    {"what is done is not taken over, and stays as it was", ONE, CLAIM, .as = "x", .token = 9,
+     .result = "2", .want = DONE},
+    {"a claim without a lock", ONE, CLAIM, .key = "free", .as = "x"},
+    {"is not taken over by who has one", TWO, CLAIM, .key = "free", .as = "x", .token = 9,
+     .want = BUSY},
+    {NULL},
+    /* In the application's transaction. */
+    {"claimed by a connection", ONE, CLAIM, .h = 1},
+    {"completed in another's transaction", APP, COMPLETE, .h = 1, .result = "1", .before = "BEGIN",
+     .after = "ROLLBACK"},
+    {"which was rolled back: it is not done", TWO, CLAIM, .want = BUSY},
+    {"once more", APP, COMPLETE, .h = 1, .result = "2", .before = "BEGIN", .after = "COMMIT"},
+    {"committed: it is done", TWO, CLAIM, .result = "2", .want = DONE},
+    {NULL},
+    {"claimed", ONE, CLAIM, .h = 1, .token = 1},
+    {"and taken over", TWO, CLAIM, .h = 2, .token = 2},
+    {"there is work", APP, COUNT_ROWS, .key = "once_work", .want = 1, .before = "BEGIN",
+     .after = "DELETE FROM once_work"},
+    {"the transaction in which it was done is told", APP, COMPLETE, .h = 1, .want = LOST},
+    {"and may go on, as it was", APP, COUNT_ROWS, .key = "once_work", .want = 0,
+     .after = "ROLLBACK"},
+    {"it is rolled back by who began it", ONE, COUNT_ROWS, .key = "once_work", .want = 1},
+    {NULL},
+    {"claimed inside a transaction", APP, CLAIM, .as = "x", .before = "BEGIN", .after = "ROLLBACK"},
+    {"rolled back it was never claimed", APP, CLAIM, .h = 1, .as = "x", .before = "BEGIN"},
+    {"claimed and completed in one", APP, COMPLETE, .h = 1, .result = "r",
+     .before = "DELETE FROM once_work", .after = "COMMIT"},
+    {"the next transaction is told", APP, CLAIM, .as = "x", .result = "r", .want = DONE,
+     .before = "BEGIN"},
+    {"for something else, too", APP, CLAIM, .as = "y", .want = OTHER,
+     .after = "INSERT INTO once_work VALUES (1)"},
+    {"and goes on", ONE, COUNT_ROWS, .key = "once_work", .want = 1, .before = "COMMIT"},
+    {NULL},
+    /* Who claims a key that an open transaction has claimed waits for what becomes of that. */
+    {"claimed, not yet committed", APP, CLAIM, .h = 1, .as = "x", .before = "BEGIN"},
+    {"completed", APP, COMPLETE, .h = 1, .result = "r"},
+    {"another waits for that", ONE, ASK, .after = "COMMIT"},
+    {"the commit makes it done", ONE, TOLD, .want = DONE},
+    {NULL},
+    {"claimed, not yet committed", APP, CLAIM, .h = 1, .as = "x", .before = "BEGIN"},
+    {"completed", APP, COMPLETE, .h = 1, .result = "r"},
+    {"another waits for that", ONE, ASK, .after = "ROLLBACK"},
+    {"the rollback makes it the other's", ONE, TOLD, .want = ROWLOCK_OK},
+    {NULL},
+    /* Nobody has the key any more. Whoever looks for it makes no key of that name. */
+    {"claimed", ONE, CLAIM, .h = 1},
+    {"and given back", ONE, ABANDON, .h = 1},
+    {"it is lost, though nobody claimed it", APP, COMPLETE, .h = 1, .result = "1", .want = LOST,
+     .snapshot = true, .after = "COMMIT"},
+    {"and leaves no key", ONE, COUNT_ROWS, .key = "rowlock_once", .want = 0},
+    {NULL},
+    {"claimed", ONE, CLAIM, .h = 1},
+    {"completed where it was tried again", ONE, RETRY, .want = ROWLOCK_OK},
+    {"it is done", TWO, CLAIM, .result = "r", .want = DONE},
+    {NULL},
+    {"claimed", TWO, CLAIM, .h = 1},
+    {"and completed", TWO, COMPLETE, .h = 1, .result = "r"},
+    {"seen by another", TWO, CLAIM, .h = 2, .result = "r", .want = DONE},
+    {"another one", TWO, CLAIM, .h = 3, .key = "open"},
+    {"closed", TWO, CLOSE, .want = ROWLOCK_OK},
+    {"it is not completed after its connection was closed", ONE, COMPLETE, .h = 3, .result = "r",
+     .want = ROWLOCK_EMISUSE},
+    {"nor given back", ONE, ABANDON, .h = 3, .want = ROWLOCK_EMISUSE},
+    {"a result stays until it is closed itself", TWO, RESULT, .h = 2, .result = "r"},
+    {NULL},
+    {"a key", TWO, CLAIM, .h = 1, .as = "f"},
+    {"it is done", TWO, COMPLETE, .h = 1, .result = "x"},
+    {"another is not known", TWO, FORGET, .key = "ke", .want = ROWLOCK_NONE},
+    {"it is forgotten", TWO, FORGET, .want = ROWLOCK_OK},
+    {"once", TWO, FORGET, .want = ROWLOCK_NONE},
+    {"it can be claimed for something else", TWO, CLAIM, .h = 1, .as = "g"},
+    {"and forgotten meanwhile", TWO, FORGET, .want = ROWLOCK_OK},
+    {"which completing it finds", TWO, COMPLETE, .h = 1, .result = "x", .want = LOST},
+    {"a key has a byte at least", TWO, FORGET, .key = "", .want = ROWLOCK_EINVAL},
+    {NULL},
+};
+
+/* In a file a reader keeps others from committing. */
+static const struct step server_plays[] = {
+    /* What was done and committed after a snapshot is never taken for new, whatever that snapshot shows. */
+    {"another claims", TWO, CLAIM, .h = 1, .snapshot = true},
+    {"and completes", TWO, COMPLETE, .h = 1},
+    {"a transaction with an older snapshot is told", APP, CLAIM, .want = ROWLOCK_CONFLICT,
+     .may_be_seen = true, .after = "ROLLBACK"},
+    {"afterwards, too", APP, CLAIM, .want = DONE},
+    {NULL},
+    /* LOST is said only of a claim that is gone, not of one that a snapshot does not show yet. */
+    {"claimed after a snapshot", TWO, CLAIM, .h = 1, .snapshot = true},
+    {"completed in that transaction, or to be tried anew", APP, COMPLETE, .h = 1, .result = "1",
+     .want = ROWLOCK_CONFLICT, .may_be_seen = true, .after = "ROLLBACK"},
+    {"anew", APP, COMPLETE, .h = 1, .result = "2", .snapshot = true, .after = "COMMIT"},
+    {"it is done", ONE, CLAIM, .result = "2", .want = DONE},
+    {NULL},
+    {"claimed", ONE, CLAIM, .h = 2, .token = 1},
+    {"taken over after a snapshot", TWO, CLAIM, .h = 1, .token = 2, .snapshot = true},
+    {"completed in that transaction, or to be tried anew", APP, COMPLETE, .h = 1, .result = "1",
+     .want = ROWLOCK_CONFLICT, .may_be_seen = true, .after = "ROLLBACK"},
+    {"anew", APP, COMPLETE, .h = 1, .result = "2", .snapshot = true, .after = "COMMIT"},
+    {"it is done", ONE, CLAIM, .result = "2", .want = DONE},
+    {"what was taken over before the snapshot is lost", APP, COMPLETE, .h = 2, .result = "1",
+     .want = LOST, .snapshot = true},
+    {NULL},
+};
+
+/* ---- what takes more than steps */
+
+static void misuse(const struct contract *c)
 {
     struct asking a = ask_open(c);
-    rowlock_once *done = claim(a.other, "done", NULL, ROWLOCK_OK, "claimed");
-    is_result(a.other, rowlock_once_complete(done, a.other, "r", 1), ROWLOCK_OK, "and completed");
-    rowlock_once_close(done);
-    done = claim(a.other, "done", NULL, ROWLOCK_DONE, "seen by another");
-    rowlock_once *once = claim(a.other, "open", NULL, ROWLOCK_OK, "another one");
-    rowlock_db_close(a.other);
-    a.other = NULL;
-    is_result(a.site.db, rowlock_once_complete(once, a.site.db, "r", 1), ROWLOCK_EMISUSE,
-              "it is not completed after its connection was closed");
-    tap_is_int(rowlock_once_abandon(once), ROWLOCK_EMISUSE, "nor given back");
-    result_is(done, "r", 1, "a result stays until it is closed itself");
+    rowlock_once *once = NULL;
+    claim(a.site.db, NULL, NULL, ROWLOCK_EINVAL, "no key");
+    tap_is_int(rowlock_once_claim(a.site.db, "short", NULL, NULL), ROWLOCK_EINVAL, "no handle");
+    tap_is_int(rowlock_once_claim(NULL, "short", NULL, &once), ROWLOCK_EMISUSE, "no connection");
+    tap_is_int(rowlock_once_complete(NULL, a.site.db, NULL, 0), ROWLOCK_EMISUSE, "no claim");
+    tap_is_int(rowlock_once_abandon(NULL), ROWLOCK_EMISUSE, "nor here");
+    no_result(NULL);
+    rowlock_once_close(NULL);
+    once = claim(a.site.db, "short", NULL, ROWLOCK_OK, "a claim");
+    is_result(a.site.db, rowlock_once_complete(once, a.site.db, NULL, 5), ROWLOCK_EINVAL,
+              "a result that is not there");
+    tap_is_int(rowlock_once_complete(once, NULL, "x", 1), ROWLOCK_EMISUSE, "on no connection");
     rowlock_once_close(once);
-    rowlock_once_close(done);
+    ask_close(&a);
+}
+
+static void results_of_any_length(const struct contract *c)
+{
+    static const size_t lengths[] = {0, 1, RESULT_MAX};
+    struct asking a = ask_open(c);
+    char *long_result = calloc(1, RESULT_MAX + 1);
+    if (!long_result)
+        abort();
+    for (int i = 0; i <= RESULT_MAX; i++)
+        long_result[i] = (char)i;
+    for (int i = 0; i < COUNT(lengths); i++) {
+        char key[20];
+        snprintf(key, sizeof key, "length %d", i);
+        rowlock_once *once = claim(a.site.db, key, NULL, ROWLOCK_OK, "a key without a fingerprint");
+        is_result(a.site.db, rowlock_once_complete(once, a.site.db, long_result, RESULT_MAX + 1),
+                  ROWLOCK_EINVAL, "a result that is too long");
+        const char *result = lengths[i] ? long_result : NULL;
+        is_result(a.site.db, rowlock_once_complete(once, a.site.db, result, lengths[i]), ROWLOCK_OK,
+                  "one of %zu bytes", lengths[i]);
+        rowlock_once_close(once);
+        once = claim(a.other, key, "", ROWLOCK_DONE, "none is the empty one");
+        result_is(once, long_result, lengths[i], "and the result is as long");
+        rowlock_once_close(once);
+    }
+    free(long_result);
+    ask_close(&a);
+}
+
+struct contest {
+    const struct contract *c;
+    atomic_int won[CONTESTS], busy;
+};
+
+static int contend(void *argument)
+{
+    struct contest *contest = argument;
+    rowlock_db *db = must_open(contest->c->url);
+    for (int i = 0; i < CONTESTS; i++) {
+        char key[30];
+        rowlock_once *once;
+        snprintf(key, sizeof key, "contest %d", i);
+        int result = rowlock_once_claim(db, key, NULL, &once);
+        contest->won[i] += result == ROWLOCK_OK;
+        contest->busy += result == ROWLOCK_BUSY;
+        rowlock_once_close(once);
+    }
+    rowlock_db_close(db);
+    return 0;
+}
+
+static void contests(const struct contract *c)
+{
+    struct asking a = ask_open(c);
+    struct contest contest = {.c = c};
+    struct helper *helpers[CLAIMS];
+    int decided = 0;
+    for (int i = 0; i < CLAIMS; i++)
+        helpers[i] = helper_start(contend, &contest);
+    for (int i = 0; i < CLAIMS; i++)
+        helper_join(helpers[i]);
+    for (int k = 0; k < CONTESTS; k++)
+        decided += contest.won[k] == 1;
+    tap_is_int(decided, CONTESTS, "of several who claim a key at once one has it");
+    tap_is_int(contest.busy, CONTESTS * (CLAIMS - 1),
+               "and all others are told that it is in progress");
     ask_close(&a);
 }
 
@@ -567,28 +530,6 @@ static void other_tables(const struct contract *c)
     rowlock_db_close(elsewhere);
     drop_tables(c, "once2_", url);
     ask_close(&a);
-}
-
-static void transactions(const struct contract *c)
-{
-    struct site s = site_open(c);
-    site_table(&s, "once_work", "id INTEGER PRIMARY KEY");
-    site_run(&s, "INSERT INTO once_work VALUES (1)");
-    site_close(&s);
-    completes_in_a_transaction(c);
-    completes_too_late(c);
-    claims_in_a_transaction(c);
-    waits_for_a_transaction(c, "COMMIT", ROWLOCK_DONE);
-    waits_for_a_transaction(c, "ROLLBACK", ROWLOCK_OK);
-    if (c->has_server) { /* elsewhere a reader keeps others from committing */
-        claims_after_a_snapshot(c);
-        completes_after_a_snapshot(c);
-    }
-    completes_what_is_gone(c);
-    outlives_its_handle(c);
-    completes_in_a_retry(c);
-    other_tables(c);
-    db_exec(c->raw, c->url, "DROP TABLE once_work");
 }
 
 /* ---- sweeping */
@@ -706,37 +647,22 @@ static void lists(const struct contract *c)
     ask_close(&a);
 }
 
-static void forgets(const struct contract *c)
-{
-    struct asking a = ask_open(c);
-    rowlock_once *once = claim(a.other, "key", "f", ROWLOCK_OK, "a key");
-    is_result(a.other, rowlock_once_complete(once, a.other, "x", 1), ROWLOCK_OK, "it is done");
-    rowlock_once_close(once);
-    is_result(a.other, rowlock_once_forget(a.other, "ke"), ROWLOCK_NONE, "another is not known");
-    is_result(a.other, rowlock_once_forget(a.other, "key"), ROWLOCK_OK, "it is forgotten");
-    is_result(a.other, rowlock_once_forget(a.other, "key"), ROWLOCK_NONE, "once");
-    once = claim(a.other, "key", "g", ROWLOCK_OK, "it can be claimed for something else");
-    is_result(a.other, rowlock_once_forget(a.other, "key"), ROWLOCK_OK, "and forgotten meanwhile");
-    is_result(a.other, rowlock_once_complete(once, a.other, "x", 1), ROWLOCK_LOST,
-              "which completing it finds");
-    rowlock_once_close(once);
-    is_result(a.other, rowlock_once_forget(a.other, ""), ROWLOCK_EINVAL,
-              "a key has a byte at least");
-    ask_close(&a);
-}
-
 void contract_once(const struct contract *c)
 {
-    completes(c);
+    struct site s = site_open(c);
+    site_table(&s, "once_work", "id INTEGER PRIMARY KEY");
+    site_close(&s);
+    for (int i = 0; i < COUNT(plays); i++)
+        if (i == 0 || !plays[i - 1].what)
+            play(c, &plays[i]);
+    for (int i = 0; c->has_server && i < COUNT(server_plays); i++)
+        if (i == 0 || !server_plays[i - 1].what)
+            play(c, &server_plays[i]);
+    misuse(c);
     results_of_any_length(c);
-    abandons(c);
-    keys(c);
     contests(c);
-    time_is_over(c);
-    late_but_alone(c);
-    takes_over(c);
-    transactions(c);
+    other_tables(c);
     sweeps(c);
     lists(c);
-    forgets(c);
+    db_exec(c->raw, c->url, "DROP TABLE once_work");
 }
