@@ -11,6 +11,7 @@
 enum {
     FIRST_RETRY_US = 1000, /* after lost races, deadlocks and lost connections */
     LONGEST_RETRY_US = 64000,
+    LONGEST_POLL_US = 60000000,
     LONGEST_AWAY_US = 1000000 /* a server that starts must not meet all its waiters at once */
 };
 
@@ -85,17 +86,36 @@ bool rlk_take_cancel(struct rlk_waiting *w)
     return any;
 }
 
+/* Whole milliseconds, so as not to end too early, and at most a minute at once. */
+static int poll_ms(int64_t left_us)
+{
+    return left_us <= 0                 ? 0
+           : left_us >= LONGEST_POLL_US ? LONGEST_POLL_US / 1000
+                                        : (int)(left_us / 1000 + 1);
+}
+
 bool rlk_wait_until(struct rlk_waiting *w, int64_t until_us)
 {
     for (;;) {
         int64_t left_us = until_us - rlk_now_us();
         struct pollfd fd = {.fd = w->wake[0], .events = POLLIN};
-        int64_t left_ms = left_us <= 0 ? 0 : left_us / 1000 + 1;
-        int n = rlk_poll(&fd, 1, left_ms > 60000 ? 60000 : (int)left_ms);
+        int n = rlk_poll(&fd, 1, poll_ms(left_us));
         if (n > 0)
             return !rlk_take_cancel(w);
         if (left_us <= 0 || (n < 0 && errno != EINTR))
             return true;
+    }
+}
+
+int rlk_wait_socket(int socket, short events, int wake, int64_t until_us)
+{
+    struct pollfd fds[] = {{.fd = socket, .events = events}, {.fd = wake, .events = POLLIN}};
+    for (;;) {
+        int64_t left_us = until_us - rlk_now_us();
+        if (left_us <= 0)
+            return 0;
+        if (rlk_poll(fds, 2, poll_ms(left_us)) > 0)
+            return (fds[0].revents ? RLK_READY : 0) | (fds[1].revents ? RLK_WOKEN : 0);
     }
 }
 

@@ -24,6 +24,11 @@ bool rlk_take_cancel(struct rlk_waiting *w); /* was it cancelled? */
 int rlk_wake_open(struct rlk_waiting *w);
 void rlk_wake_close(struct rlk_waiting *w);
 bool rlk_wait_until(struct rlk_waiting *w, int64_t until_us); /* false: cancelled */
+
+/* Wait until a socket has one of these events of poll(), or wake (a descriptor, -1: none) is
+ * readable: which of the two, or both. 0: that time is over, even if something is ready. */
+enum { RLK_READY = 1, RLK_WOKEN = 2 };
+int rlk_wait_socket(int socket, short events, int wake, int64_t until_us);
 void rlk_wait_plain(int64_t pause_us);
 
 #endif

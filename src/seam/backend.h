@@ -297,6 +297,10 @@ struct rlk_backend {
  * server's many-line message is one line. */
 void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text);
 
+/* What the driver itself has to say. Returns the class. */
+enum rlk_class rlk_refuse(struct rlk_call *call, enum rlk_class class, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Of the several servers of a URL none can be reached, or none takes writes. Returns the class. */
 enum rlk_class rlk_diag_no_server(struct rlk_call *call, size_t servers, bool read_only);
 

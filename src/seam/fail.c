@@ -31,6 +31,17 @@ void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const
     one_line(call->text);
 }
 
+enum rlk_class rlk_refuse(struct rlk_call *call, enum rlk_class class, const char *format, ...)
+{
+    char text[2 * sizeof call->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    rlk_diag_set(call, 0, NULL, text);
+    return class;
+}
+
 enum rlk_class rlk_diag_no_server(struct rlk_call *call, size_t servers, bool read_only)
 {
     char text[sizeof call->text + 80];

@@ -114,8 +114,7 @@ static bool place_column(MYSQL_BIND *column, struct cell *cell, const MYSQL_FIEL
 
 static enum rlk_class not_whole(struct rlk_call *call)
 {
-    rlk_diag_set(call, 0, NULL, "the client library did not give a value as a whole");
-    return RLK_REFUSED;
+    return rlk_refuse(call, RLK_REFUSED, "the client library did not give a value as a whole");
 }
 
 /* It is fetched again, to a place that is long enough for it and for those after it. */

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../base/url.h"
+#include "base/url.h"
 
 enum {
     OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
@@ -77,7 +77,7 @@ static enum rlk_class read_params(struct opening *o)
         while (k < PARAMS && strcmp(params[k], o->url.param[i].key) != 0)
             k++;
         if (k == PARAMS)
-            return my_invalid(o->call,
+            return rlk_refuse(o->call, RLK_INVALID,
                               "the URL has an unknown parameter; known are socket, ssl_mode, "
                               "ssl_ca, ssl_cert, ssl_key, default_file and default_group");
         o->param[k] = o->url.param[i].value;
@@ -91,13 +91,15 @@ static enum rlk_class check_params(struct opening *o)
     o->verify = strcmp(mode, "verify") == 0;
     o->tls = o->verify || strcmp(mode, "required") == 0;
     if (!o->tls && strcmp(mode, "disabled") != 0)
-        return my_invalid(o->call, "ssl_mode in the URL must be disabled, required or verify");
+        return rlk_refuse(o->call, RLK_INVALID,
+                          "ssl_mode in the URL must be disabled, required or verify");
     if (o->param[DEFAULT_FILE] && access(o->param[DEFAULT_FILE], R_OK) != 0)
-        return my_invalid(o->call, "the URL's default_file cannot be read");
+        return rlk_refuse(o->call, RLK_INVALID, "the URL's default_file cannot be read");
     if (o->param[SOCKET] && o->url.hosts > 1)
-        return my_invalid(o->call, "the URL names a socket and several hosts");
+        return rlk_refuse(o->call, RLK_INVALID, "the URL names a socket and several hosts");
     if (!o->url.path)
-        return my_invalid(o->call, "the URL names no database: write mysql://host/DATABASE");
+        return rlk_refuse(o->call, RLK_INVALID,
+                          "the URL names no database: write mysql://host/DATABASE");
     return RLK_DONE;
 }
 
@@ -175,8 +177,8 @@ static enum rlk_class connect_to(struct conn *c, const struct opening *o,
     never_reconnect(c->mysql);
     if (!o->tls || mysql_get_ssl_cipher(c->mysql))
         return RLK_DONE;
-    rlk_diag_set(o->call, 0, NULL, "the URL asks for TLS, but the server did not offer it");
-    return RLK_UNSUPPORTED;
+    return rlk_refuse(o->call, RLK_UNSUPPORTED,
+                      "the URL asks for TLS, but the server did not offer it");
 }
 
 /* As the server said it when we connected: a proxy must tell the version of what is behind it. */
@@ -186,7 +188,6 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
     const char *version = mysql_get_server_info(c->mysql);
     bool mariadb = my_is_mariadb(c);
     long number = 0;
-    char text[160];
     if (mariadb && strncmp(version, disguise, sizeof disguise - 1) == 0)
         version += sizeof disguise - 1;
     const char *at = version;
@@ -197,10 +198,9 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
     }
     if (number >= (mariadb ? OLDEST_MARIADB : OLDEST_MYSQL))
         return RLK_DONE;
-    snprintf(text, sizeof text, "the server is %s %.60s; MySQL 8.0.29 or MariaDB 10.6 is needed",
-             mariadb ? "MariaDB" : "MySQL", version);
-    rlk_diag_set(call, 0, NULL, text);
-    return RLK_UNSUPPORTED;
+    return rlk_refuse(call, RLK_UNSUPPORTED,
+                      "the server is %s %.60s; MySQL 8.0.29 or MariaDB 10.6 is needed",
+                      mariadb ? "MariaDB" : "MySQL", version);
 }
 
 /* A server's number of a session may be another's after a restart; with the port beside it that the
@@ -335,7 +335,7 @@ enum rlk_class my_open(void *conn, struct rlk_call *call, const struct rlk_targe
     c->answer_us = target->timeout_ms * 1000;
     int split = rlk_url_split(target->url, &o.url, &why);
     enum rlk_class class = split == -2   ? RLK_NOMEM
-                           : split == -1 ? my_invalid(call, why)
+                           : split == -1 ? rlk_refuse(call, RLK_INVALID, "%s", why)
                                          : open_url(&o);
     hello->several = o.url.hosts > 1;
     if (class == RLK_DONE)
@@ -357,7 +357,7 @@ enum rlk_class my_adopt(void *conn, struct rlk_call *call, void *vendor,
     if (class != RLK_DONE || hello->schema[0])
         return class;
     if (!texts->schema[0])
-        return my_invalid(call,
+        return rlk_refuse(call, RLK_INVALID,
                           "the adopted connection has no database selected, and no schema is set");
     rlk_copy_text(hello->schema, sizeof hello->schema, texts->schema, strlen(texts->schema));
     return RLK_DONE;

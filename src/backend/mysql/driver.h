@@ -5,7 +5,8 @@
 #ifndef RLK_BACKEND_MYSQL_H
 #define RLK_BACKEND_MYSQL_H
 
-#include "../../seam/backend.h"
+#include "base/wait.h"
+#include "seam/backend.h"
 
 #include <mysql.h>
 
@@ -101,7 +102,6 @@ static inline bool my_in_transaction(const struct conn *c)
 }
 
 /* errors.c: each setter returns the class it has set. */
-enum rlk_class my_invalid(struct rlk_call *call, const char *text);
 enum rlk_class my_failed(struct conn *c, struct rlk_call *call, bool sent);
 enum rlk_class my_failed_stmt(struct conn *c, struct rlk_call *call, MYSQL_STMT *stmt, bool theirs,
                               bool sent);

@@ -183,12 +183,6 @@ static enum rlk_class note(struct conn *c, struct rlk_call *call, enum rlk_class
     return class;
 }
 
-enum rlk_class my_invalid(struct rlk_call *call, const char *text)
-{
-    rlk_diag_set(call, 0, NULL, text);
-    return RLK_INVALID;
-}
-
 enum rlk_class my_failed(struct conn *c, struct rlk_call *call, bool sent)
 {
     unsigned code = mysql_errno(c->mysql);

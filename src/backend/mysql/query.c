@@ -73,10 +73,10 @@ static enum rlk_class misfit(const struct sending *s)
     bool reads = reads_only(s);
     if (!is_theirs(s))
         return rlk_diag_misfit(s->call, s->q->step);
-    rlk_diag_set(s->call, 0, NULL, "the server answered with other columns than it had announced");
     if (reads)
         forget(s->p);
-    return reads ? RLK_REFUSED : RLK_MISFIT;
+    return rlk_refuse(s->call, reads ? RLK_REFUSED : RLK_MISFIT,
+                      "the server answered with other columns than it had announced");
 }
 
 /* Those of a procedure are not announced. Memory is better missed before it runs than after it. */
@@ -131,7 +131,8 @@ static enum rlk_class check_length(struct conn *c, struct rlk_call *call, const 
         c->packet = strtoll(text, NULL, 10);
     if (class != RLK_DONE || length <= c->packet)
         return my_harmless(c, class);
-    return my_invalid(call, "the values are longer than the server's max_allowed_packet");
+    return rlk_refuse(call, RLK_INVALID,
+                      "the values are longer than the server's max_allowed_packet");
 }
 
 /* A borrowed connection may want its texts in a character set that does not have all their
@@ -175,9 +176,9 @@ static enum rlk_class take_shape(const struct sending *s)
     p->columns = columns;
     if (my_place_columns(p))
         return RLK_DONE;
-    return is_theirs(s)
-               ? my_invalid(s->call, "a column has a type that this client library does not know")
-               : misfit(s);
+    return is_theirs(s) ? rlk_refuse(s->call, RLK_INVALID,
+                                     "a column has a type that this client library does not know")
+                        : misfit(s);
 }
 
 /* Up to where the rows are in memory. */
@@ -211,11 +212,10 @@ static enum rlk_class send_query(const struct sending *s, MYSQL_BIND *values)
         if (class != RLK_DONE)
             return class;
         if (mysql_stmt_param_count(p->stmt) != s->q->count)
-            return my_invalid(s->call, "the statement has more or fewer parameters than values");
-        if (rlk_now_us() >= s->call->deadline_us) {
-            rlk_diag_set(s->call, 0, NULL, "no time was left to send the statement");
-            return RLK_CONTENTION;
-        }
+            return rlk_refuse(s->call, RLK_INVALID,
+                              "the statement has more or fewer parameters than values");
+        if (rlk_now_us() >= s->call->deadline_us)
+            return rlk_refuse(s->call, RLK_CONTENTION, "no time was left to send the statement");
         class = execute(s, values);
         again = !p->stmt;
         if (class == RLK_DONE && p->columns && !p->texts && reads_texts(s)) {
@@ -283,10 +283,8 @@ static enum rlk_class run(struct conn *c, struct rlk_call *call, struct rlk_quer
     q->changed = q->counted ? changed_rows(c, p) : 0;
     if (class == RLK_DONE && p->columns && q->each)
         class = my_read_rows(&s);
-    if (class == RLK_NOMEM && p->unread && !reads_only(&s)) {
-        rlk_diag_set(call, 0, NULL, "out of memory for the answer");
-        class = RLK_MISFIT; /* it has been done, and cannot be told */
-    }
+    if (class == RLK_NOMEM && p->unread && !reads_only(&s)) /* done, and cannot be told */
+        class = rlk_refuse(call, RLK_MISFIT, "out of memory for the answer");
     if (p->unread && (class == RLK_DONE || class == RLK_MISFIT || class == RLK_SCHEMA))
         class = end_answer(&s, class);
     /* One whose rows could not be read would wait for them for ever when it is executed again. */

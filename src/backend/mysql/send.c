@@ -55,7 +55,7 @@ enum rlk_class my_check_charset(const struct conn *c, struct rlk_call *call)
     const char *charset = c->adopted ? mysql_character_set_name(c->mysql) : "utf8mb4";
     for (size_t i = 0; i < sizeof unsafe / sizeof unsafe[0]; i++)
         if (strcmp(charset, unsafe[i]) == 0)
-            return my_invalid(call,
+            return rlk_refuse(call, RLK_INVALID,
                               "the adopted connection speaks a character set in which names cannot "
                               "be quoted (GBK, Big5, SJIS, cp932, GB18030): SET NAMES utf8mb4");
     return RLK_DONE;
@@ -98,8 +98,7 @@ enum rlk_class my_check_fit(struct conn *c, struct rlk_call *call)
     }
     if (my_is_over(c)) {
         call->tx_over = true;
-        rlk_diag_set(call, 0, NULL, "the transaction is over already; roll it back");
-        return RLK_REFUSED;
+        return rlk_refuse(call, RLK_REFUSED, "the transaction is over already; roll it back");
     }
     return call->where == RLK_INSIDE && !call->inside ? RLK_NO_TX : RLK_DONE;
 }

@@ -8,7 +8,6 @@
  * overrun its deadline by half of one; a shorter one is none. */
 #include "driver.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,19 +146,6 @@ static bool is_readable(int fd)
     return poll(&one, 1, 0) > 0;
 }
 
-/* Does the answer come, before that time and before the descriptor becomes readable? */
-static bool answer_comes(const struct conn *c, int64_t until_us, int wake)
-{
-    struct pollfd fd[] = {{.fd = my_socket_of(c->mysql), .events = POLLIN},
-                          {.fd = wake, .events = POLLIN}};
-    int n = 0;
-    do {
-        int64_t left_us = until_us - rlk_now_us();
-        n = poll(fd, 2, left_us > 0 ? (int)(left_us / 1000 + 1) : 0);
-    } while (n < 0 && errno == EINTR);
-    return n > 0 && fd[0].revents;
-}
-
 /* What the server refuses it will refuse again, such as a wait for one that waits for us: then
  * nobody rings here. A bell that was rung is not waited for again either, whoever keeps it next. */
 static enum rlk_class take_bell(struct conn *c, struct rlk_call *call, enum rlk_bell *out)
@@ -264,7 +250,8 @@ enum rlk_class my_await(void *conn, struct rlk_call *call, const struct rlk_clai
     write_await(c, seconds, sql, sizeof sql);
     if (mysql_send_query(c->mysql, sql, strlen(sql)))
         return my_failed(c, call, true);
-    if (answer_comes(c, call->deadline_us + c->answer_us, wake))
+    int64_t until_us = call->deadline_us + c->answer_us;
+    if (rlk_wait_socket(my_socket_of(c->mysql), POLLIN, wake, until_us) & RLK_READY)
         return take_bell(c, call, out);
     *out = RLK_INTERRUPTED;
     c->dead = true;

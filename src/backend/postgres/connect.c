@@ -78,12 +78,11 @@ static enum rlk_class greet(struct pg *p, struct rlk_call *call, const struct rl
         return class;
     p->direct = !p->adopted && told.ours;
     p->whole = !p->direct;
-    if (told.version < OLDEST_SERVER) {
-        rlk_diag_set(call, 0, NULL,
-                     told.version > 0 ? "the server is older than PostgreSQL 12"
-                                      : "the server did not say what it is; is this PostgreSQL?");
-        return RLK_UNSUPPORTED;
-    }
+    if (told.version <= 0)
+        return rlk_refuse(call, RLK_UNSUPPORTED,
+                          "the server did not say what it is; is this PostgreSQL?");
+    if (told.version < OLDEST_SERVER)
+        return rlk_refuse(call, RLK_UNSUPPORTED, "the server is older than PostgreSQL 12");
     if (to_write && told.read_only) {
         rlk_diag_set(call, 0, "25006", "the server is a standby, or set to be read-only");
         return RLK_READONLY;
@@ -145,10 +144,10 @@ static enum rlk_class log_in(struct pg *p, struct rlk_call *call)
     bool answered = false;
     while (PQstatus(p->conn) != CONNECTION_BAD && next != PGRES_POLLING_OK &&
            next != PGRES_POLLING_FAILED) {
-        if (!pg_wait_socket(p, call, next == PGRES_POLLING_READING ? POLLIN : POLLOUT)) {
-            rlk_diag_set(call, 0, NULL, "the server did not let us in before the connect timeout");
-            return RLK_UNSENT;
-        }
+        short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        if (!rlk_wait_socket(PQsocket(p->conn), events, -1, call->deadline_us))
+            return rlk_refuse(call, RLK_UNSENT,
+                              "the server did not let us in before the connect timeout");
         answered = has_answered(p);
         next = PQconnectPoll(p->conn);
     }
@@ -203,17 +202,14 @@ static bool find_unknown(const char *url, char name[40])
 /* libpq's own words about a URL that it cannot read quote it, password and all. */
 static enum rlk_class fail_url(struct rlk_call *call, const char *url)
 {
-    char name[40], text[100];
-    if (find_unknown(url, name)) {
-        snprintf(text, sizeof text, "the URL has a parameter that libpq does not know: %s", name);
-        rlk_diag_set(call, 0, NULL, text);
-        return RLK_INVALID;
-    }
-    rlk_diag_set(
-        call, 0, NULL,
-        "the URL cannot be read: look at its port, parameters and % escapes; within a name or "
-        "a password write / as %2F, @ as %40, : as %3A, % as %25");
-    return RLK_INVALID;
+    char name[40];
+    if (find_unknown(url, name))
+        return rlk_refuse(call, RLK_INVALID, "the URL has a parameter that libpq does not know: %s",
+                          name);
+    return rlk_refuse(
+        call, RLK_INVALID,
+        "the URL cannot be read: look at its port, parameters and %% escapes; within a name or "
+        "a password write / as %%2F, @ as %%40, : as %%3A, %% as %%25");
 }
 
 /* The caller frees *out, also after a failure. */

@@ -12,7 +12,8 @@
 
 #include <libpq-fe.h>
 
-#include "../../seam/backend.h"
+#include "base/wait.h"
+#include "seam/backend.h"
 
 enum { KEPT = 32, MOST_COLUMNS = 1664 /* of the server */ };
 
@@ -60,8 +61,6 @@ enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result);
 enum rlk_class pg_class_of_theirs(struct rlk_call *call, enum rlk_class class);
 
 /* send.c. The caller clears *out, also after a failure. Before it is NULL, or an earlier result. */
-int pg_ms_left(const struct rlk_call *call);
-bool pg_wait_socket(struct pg *p, const struct rlk_call *call, short events);
 enum rlk_class pg_check_usable(struct pg *p, struct rlk_call *call);
 enum rlk_class pg_exchange(struct pg *p, struct rlk_call *call, struct packet *s, PGresult **out);
 enum rlk_class pg_say(struct pg *p, struct rlk_call *call, const char *text, PGresult **out);

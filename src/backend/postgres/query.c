@@ -77,7 +77,6 @@ static const char *fault_of(const rowlock_value *value)
 static enum rlk_class check_values(struct rlk_call *call, const struct rlk_query *query,
                                    size_t *size)
 {
-    char text[sizeof call->text];
     *size = 0;
     for (size_t i = 0; i < query->count; i++) {
         const char *fault = fault_of(&query->values[i]);
@@ -86,11 +85,8 @@ static enum rlk_class check_values(struct rlk_call *call, const struct rlk_query
             fault = "makes the statement larger than 1 GB, which is all that PostgreSQL takes";
         if (!fault && i >= MOST_VALUES)
             fault = "is one more than PostgreSQL takes in a statement";
-        if (!fault)
-            continue;
-        snprintf(text, sizeof text, "value %zu %s", i + 1, fault);
-        rlk_diag_set(call, 0, NULL, text);
-        return RLK_INVALID;
+        if (fault)
+            return rlk_refuse(call, RLK_INVALID, "value %zu %s", i + 1, fault);
     }
     return RLK_DONE;
 }
@@ -189,10 +185,9 @@ static enum rlk_class give_cells(struct pg *p, struct rlk_call *call, const PGre
 {
     int columns = PQnfields(r);
     bool more = true;
-    if (columns > MOST_COLUMNS) {
-        rlk_diag_set(call, 0, NULL, "the server answered with more columns than it can have");
-        return RLK_MISFIT;
-    }
+    if (columns > MOST_COLUMNS)
+        return rlk_refuse(call, RLK_MISFIT,
+                          "the server answered with more columns than it can have");
     for (int i = 0; i < columns; i++)
         p->kinds[i] = (unsigned char)kind_of(PQftype(r, i));
     for (int row = 0; more && row < PQntuples(r); row++) {
@@ -204,10 +199,8 @@ static enum rlk_class give_cells(struct pg *p, struct rlk_call *call, const PGre
         if (whole)
             more = query->each(query->context, p->cells, (size_t)columns) == 0;
         free_bytes(p->cells, read);
-        if (!whole) {
-            rlk_diag_set(call, 0, NULL, "out of memory");
-            return RLK_UNCERTAIN;
-        }
+        if (!whole)
+            return rlk_refuse(call, RLK_UNCERTAIN, "out of memory");
     }
     return RLK_DONE;
 }

@@ -7,27 +7,6 @@
 
 /* ---- waiting for the server */
 
-int pg_ms_left(const struct rlk_call *call)
-{
-    int64_t left = call->deadline_us - rlk_now_us();
-    if (left <= 0)
-        return 0;
-    return left / 1000 >= INT32_MAX ? INT32_MAX : (int)(left / 1000) + 1;
-}
-
-/* False: the deadline passed. */
-bool pg_wait_socket(struct pg *p, const struct rlk_call *call, short events)
-{
-    struct pollfd fd = {.fd = PQsocket(p->conn), .events = events};
-    for (;;) {
-        int left = pg_ms_left(call);
-        if (left == 0)
-            return false;
-        if (poll(&fd, 1, left) > 0)
-            return true;
-    }
-}
-
 /* Until the next result can be taken without blocking. */
 static enum rlk_class await_result(struct pg *p, struct rlk_call *call)
 {
@@ -37,10 +16,9 @@ static enum rlk_class await_result(struct pg *p, struct rlk_call *call)
             return pg_fail_connection(p, call, RLK_UNCERTAIN);
         if (!unsent && !PQisBusy(p->conn))
             return RLK_DONE;
-        if (!pg_wait_socket(p, call, (short)(POLLIN | (unsent ? POLLOUT : 0)))) {
-            rlk_diag_set(call, 0, NULL, "the server did not answer in time");
-            return RLK_UNCERTAIN;
-        }
+        short events = (short)(POLLIN | (unsent ? POLLOUT : 0));
+        if (!rlk_wait_socket(PQsocket(p->conn), events, -1, call->deadline_us))
+            return rlk_refuse(call, RLK_UNCERTAIN, "the server did not answer in time");
         if (!PQconsumeInput(p->conn))
             return pg_fail_connection(p, call, RLK_UNCERTAIN);
     }
@@ -72,10 +50,8 @@ static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **ou
         if (!result || status == PGRES_PIPELINE_SYNC)
             break;
     }
-    if (class == RLK_DONE && p->succeeded == 0) {
-        rlk_diag_set(call, 0, NULL, "the server sent no result");
-        return RLK_UNCERTAIN;
-    }
+    if (class == RLK_DONE && p->succeeded == 0)
+        return rlk_refuse(call, RLK_UNCERTAIN, "the server sent no result");
     return class;
 }
 
@@ -107,12 +83,10 @@ static enum rlk_class check_place(struct pg *p, struct rlk_call *call)
         rlk_diag_set(call, 0, "25P02", "the transaction has failed before; roll it back");
         return call->where == RLK_OUTSIDE ? RLK_IN_TX : RLK_REFUSED;
     }
-    if (p->adopted && (status == PQTRANS_ACTIVE || PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)) {
-        rlk_diag_set(call, 0, NULL,
-                     "a statement of yours is under way on the connection, or it is in pipeline "
-                     "mode; take the results first, and leave that mode");
-        return RLK_INVALID;
-    }
+    if (p->adopted && (status == PQTRANS_ACTIVE || PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF))
+        return rlk_refuse(call, RLK_INVALID,
+                          "a statement of yours is under way on the connection, or it is in "
+                          "pipeline mode; take the results first, and leave that mode");
     if (call->inside ? call->where == RLK_OUTSIDE : p->adopted && status != PQTRANS_IDLE)
         return RLK_IN_TX;
     return call->where == RLK_INSIDE && !call->inside ? RLK_NO_TX : RLK_DONE;
@@ -135,8 +109,8 @@ enum rlk_class pg_check_usable(struct pg *p, struct rlk_call *call)
         return class;
     if (strcmp(pg_encoding_to_char(PQclientEncoding(p->conn)), "UTF8") == 0)
         return RLK_DONE;
-    rlk_diag_set(call, 0, NULL, "the adopted connection's client_encoding is no longer UTF8");
-    return RLK_INVALID;
+    return rlk_refuse(call, RLK_INVALID,
+                      "the adopted connection's client_encoding is no longer UTF8");
 }
 
 /* ---- one packet */

@@ -4,7 +4,6 @@
 #include "driver.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 
 static bool take_notifications(struct pg *p)
@@ -56,18 +55,14 @@ enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_clai
     if (!p->listening)
         return RLK_DONE;
     for (;;) {
-        struct pollfd fds[] = {{.fd = PQsocket(p->conn), .events = POLLIN},
-                               {.fd = wake, .events = POLLIN}};
-        int left = pg_ms_left(call);
         *out = take_notifications(p) ? RLK_RUNG : RLK_SILENT;
-        if (*out == RLK_RUNG || left == 0)
+        if (*out == RLK_RUNG)
             return RLK_DONE;
-        if (poll(fds, 2, left) <= 0)
-            continue;
-        if (fds[1].revents) {
+        int ready = rlk_wait_socket(PQsocket(p->conn), POLLIN, wake, call->deadline_us);
+        if (ready & RLK_WOKEN)
             *out = RLK_INTERRUPTED;
+        if (!ready || ready & RLK_WOKEN)
             return RLK_DONE;
-        }
         if (!PQconsumeInput(p->conn))
             return pg_fail_connection(p, call, RLK_UNSENT);
     }

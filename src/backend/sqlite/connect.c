@@ -49,7 +49,6 @@ static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call
  * go of the file locks of this process. What is wrong with the path otherwise, SQLite says. */
 static enum rlk_class check_path(const char *path, struct rlk_call *call, bool create)
 {
-    char text[sizeof call->text];
     struct stat file;
     if (strcmp(path, ":memory:") == 0 || (stat(path, &file) == 0 && S_ISREG(file.st_mode)))
         return RLK_DONE;
@@ -57,12 +56,11 @@ static enum rlk_class check_path(const char *path, struct rlk_call *call, bool c
     if (absent && create)
         (void)mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0);
     else if (absent && errno == ENOENT && has_folder(path))
-        return lite_refuse(call, RLK_SCHEMA, "there is no such file yet");
+        return rlk_refuse(call, RLK_SCHEMA, "there is no such file yet");
     if (absent)
         return RLK_DONE;
-    snprintf(text, sizeof text, "%.400s is %s", path,
-             S_ISDIR(file.st_mode) ? "a folder" : "not a regular file");
-    return lite_refuse(call, RLK_INVALID, text);
+    return rlk_refuse(call, RLK_INVALID, "%.400s is %s", path,
+                      S_ISDIR(file.st_mode) ? "a folder" : "not a regular file");
 }
 
 /* ---- opening it */
@@ -151,7 +149,7 @@ enum rlk_class lite_check_file(struct connection *conn, struct rlk_call *call)
     int moved = 0;
     sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
     conn->checked_us = rlk_now_us();
-    return moved ? lite_refuse(call, RLK_UNSENT, "the database file was moved or deleted")
+    return moved ? rlk_refuse(call, RLK_UNSENT, "the database file was moved or deleted")
                  : RLK_DONE;
 }
 
@@ -179,18 +177,18 @@ static enum rlk_class path_of(const char *url, struct rlk_call *call, char out[P
     char whole[PATH_ROOM] = "";
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     if (*path == '\0')
-        return lite_refuse(call, RLK_INVALID, "there is no path in it; write sqlite:/path/to/file");
+        return rlk_refuse(call, RLK_INVALID, "there is no path in it; write sqlite:/path/to/file");
     if (strncmp(path, "//", 2) == 0)
-        return lite_refuse(call, RLK_INVALID,
-                           "a SQLite URL has no host: write sqlite:/path/to/file, with one slash, "
-                           "or sqlite:file for one in the current folder");
+        return rlk_refuse(call, RLK_INVALID,
+                          "a SQLite URL has no host: write sqlite:/path/to/file, with one slash, "
+                          "or sqlite:file for one in the current folder");
     if (strchr(path, '?'))
-        return lite_refuse(call, RLK_INVALID, "a SQLite URL takes rowlock_ parameters only");
+        return rlk_refuse(call, RLK_INVALID, "a SQLite URL takes rowlock_ parameters only");
     /* Some builds of SQLite would take "file:…" for a URI of their own. */
     bool plain = *path == '/' || strcmp(path, ":memory:") == 0;
     int length = snprintf(out, PATH_ROOM, "%s%s", plain ? "" : "./", path);
     if (length < 0 || length >= PATH_ROOM)
-        return lite_refuse(call, RLK_INVALID, "its path is too long");
+        return rlk_refuse(call, RLK_INVALID, "its path is too long");
     /* To what SQLite opens: the end of symbolic links, whose file need not be there yet. If it
      * cannot follow one, the path stays, and SQLite says what is wrong with it. */
     if (strcmp(out, ":memory:") != 0 && vfs &&
@@ -202,14 +200,12 @@ static enum rlk_class path_of(const char *url, struct rlk_call *call, char out[P
 static enum rlk_class begin_connection(struct connection *conn, struct rlk_call *call,
                                        const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    char text[100];
     conn->texts = texts;
     snprintf(hello->schema, sizeof hello->schema, "main");
     if (sqlite3_libversion_number() >= OLDEST_VERSION)
         return RLK_DONE;
-    snprintf(text, sizeof text, "this is SQLite %s; 3.35 is the oldest that will do",
-             sqlite3_libversion());
-    return lite_refuse(call, RLK_UNSUPPORTED, text);
+    return rlk_refuse(call, RLK_UNSUPPORTED, "this is SQLite %s; 3.35 is the oldest that will do",
+                      sqlite3_libversion());
 }
 
 enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_target *target,

@@ -4,6 +4,7 @@
 #ifndef LITE_DRIVER_H
 #define LITE_DRIVER_H
 
+#include "base/wait.h"
 #include "seam/backend.h"
 
 #include <sqlite3.h>
@@ -45,7 +46,6 @@ struct connection {
 
 /* errors.c. lite_failed() comes right after the call that failed: the next call replaces the
  * error. */
-enum rlk_class lite_refuse(struct rlk_call *call, enum rlk_class class, const char *why);
 enum rlk_class lite_failed(struct connection *conn, struct rlk_call *call);
 enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int native);
 enum rlk_class lite_class_for_caller(struct rlk_call *call, enum rlk_class class);

@@ -62,12 +62,6 @@ void lite_folder_of(const char *path, char out[PATH_ROOM])
     snprintf(out, PATH_ROOM, "%.*s", (int)(strrchr(path, '/') - path) + 1, path);
 }
 
-enum rlk_class lite_refuse(struct rlk_call *call, enum rlk_class class, const char *why)
-{
-    rlk_diag_set(call, 0, NULL, why);
-    return class;
-}
-
 /* The file that cannot be made is the database, or one beside it. */
 enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int native)
 {

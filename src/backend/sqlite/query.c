@@ -25,7 +25,7 @@ static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *ca
     if (!*out || rest[strspn(rest, " \t\r\n")] != '\0') {
         sqlite3_finalize(*out);
         *out = NULL;
-        return lite_refuse(call, RLK_INVALID, "this is not one statement");
+        return rlk_refuse(call, RLK_INVALID, "this is not one statement");
     }
     if (query->id) {
         sqlite3_finalize(conn->queries[conn->oldest].statement);
@@ -39,12 +39,11 @@ static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *ca
 /* The caller's own SQL is a part of the text, and may hold a comment or an apostrophe too many. */
 static enum rlk_class check_count(struct rlk_call *call, sqlite3_stmt *statement, size_t given)
 {
-    char text[100];
     int count = sqlite3_bind_parameter_count(statement);
     if ((size_t)count == given)
         return RLK_DONE;
-    snprintf(text, sizeof text, "the statement takes %d values, and was given %zu", count, given);
-    return lite_refuse(call, RLK_INVALID, text);
+    return rlk_refuse(call, RLK_INVALID, "the statement takes %d values, and was given %zu", count,
+                      given);
 }
 
 /* A change whose rows cannot be given, since there is no memory, stays. So outside it is a

@@ -85,9 +85,9 @@ static enum rlk_class give_row(struct connection *conn, struct rlk_call *call,
     *stopped = told != 0;
     if (told >= 0)
         return RLK_DONE;
-    return lite_refuse(call, sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT,
-                       "our tables hold what no rowlock writes there: the file is damaged, or "
-                       "somebody else has changed it");
+    return rlk_refuse(call, sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT,
+                      "our tables hold what no rowlock writes there: the file is damaged, or "
+                      "somebody else has changed it");
 }
 
 static enum rlk_class run_bound(struct connection *conn, struct rlk_call *call,

@@ -9,9 +9,6 @@
  * time to time too. */
 #include "driver.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -109,17 +106,9 @@ enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_c
     *out = RLK_DEAF;
     if (!conn->bell[0])
         return RLK_DONE;
-    struct pollfd fds[] = {{.fd = wake, .events = POLLIN}, {.fd = conn->socket, .events = POLLIN}};
-    int64_t left_us;
-    int n;
-    do {
-        left_us = call->deadline_us - rlk_now_us();
-        int64_t left_ms = left_us <= 0 ? 0 : left_us / 1000 + 1;
-        n = poll(fds, 2, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
-    } while (left_us > 0 && (n == 0 || (n < 0 && errno == EINTR)));
-    if (n > 0 && !fds[0].revents)
+    int ready = rlk_wait_socket(conn->socket, POLLIN, wake, call->deadline_us);
+    if (ready == RLK_READY)
         drain(conn->socket);
-    if (n >= 0)
-        *out = n == 0 ? RLK_SILENT : fds[0].revents ? RLK_INTERRUPTED : RLK_RUNG;
+    *out = ready & RLK_WOKEN ? RLK_INTERRUPTED : ready ? RLK_RUNG : RLK_SILENT;
     return RLK_DONE;
 }
