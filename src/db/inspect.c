@@ -5,7 +5,6 @@
 #include "seam/resend.h"
 #include "seam/seam.h"
 
-#include <string.h>
 #include <time.h>
 
 static void start_inspecting(void *context)
@@ -71,11 +70,10 @@ static int64_t wall_clock_us(void)
 static enum rlk_class run_facts(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_examination *e = context;
-    memset(&e->facts, 0, sizeof e->facts);
     int64_t before = wall_clock_us();
-    enum rlk_class class = db->backend->facts(db->conn, call, &e->facts);
+    enum rlk_class class = rlk_step_facts(db, call, &e->facts);
     e->asked_us = before + (wall_clock_us() - before) / 2;
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* plain reads */
+    return class;
 }
 
 int rlk_examine(rowlock_db *db, struct rlk_examination *e)

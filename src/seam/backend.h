@@ -264,7 +264,7 @@ struct rlk_backend {
     /* Create what is missing, and replace what OBJECTS says installing mends; harmless when it
      * is all there and when many do it at once. Any number of round trips. */
     enum rlk_class (*install)(void *conn, struct rlk_call *call);
-    /* Any number of round trips. Called only after meta() was RLK_DONE. */
+    /* Add what the step `facts` cannot tell, whose answer is in *out. Any number of round trips. */
     enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
     /* What became of a claim, so that its bell is kept or rung: never fails. Of ENQUEUED the

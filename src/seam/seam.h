@@ -133,6 +133,8 @@ enum rlk_class rlk_in_transaction(rowlock_db *db, struct rlk_call *call,
                                   void *context);
 
 enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_meta *out);
+/* What the step and the driver know of the server. */
+enum rlk_class rlk_step_facts(rowlock_db *db, struct rlk_call *call, struct rlk_facts *out);
 
 /* Grant, unless an unexpired row of another owner stands in the way or, if the claim is not
  * unfair, others are before us in the queue; a row with our attempt is our grant. A grant ends

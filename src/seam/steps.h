@@ -37,7 +37,7 @@ enum {
 #define RLK_STEPS(STEP)                                                                            \
     STEP(SCHEMA, "schema", "", '-', "", 0) /* create everything; several statements */             \
     STEP(DROP, "drop", "", '-', "", 0) /* remove everything */                                     \
-    STEP(FACTS, "facts", "", '1', "", RLK_READS) /* for rowlock_check(): the driver reads it */    \
+    STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbb|tbbb", RLK_READS) /* for rowlock_check() */       \
     STEP(OBJECTS, "objects", "text", '*', "ttB", RLK_READS | RLK_WIDE)                             \
     STEP(META, "meta", "", '?', "nti", RLK_READS) /* version, identity, floor */                   \
     STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \

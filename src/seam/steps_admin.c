@@ -4,6 +4,48 @@
 
 #include <string.h>
 
+/* ---- the server */
+
+/* A dialect may leave it to its driver to say what replicas there are. */
+static int read_facts(void *out, const rowlock_value *cells, size_t count)
+{
+    enum { SERVER, NOW, READ_ONLY, ISOLATION, ANY_ISOLATION, ENGINE, CRASH_SAFE, COLLATION };
+    enum { BYTEWISE = COLLATION + 1, DURABILITY, DURABLE, MAY_LOCK, READS_ONLY };
+    enum { REPLICATION = READS_ONLY + 1, REPLICATION_KNOWN, REPLICATES_LATE, CUT_OFF };
+    struct rlk_facts *facts = out;
+    COPY(&cells[SERVER], facts->server);
+    facts->now_us = cells[NOW].number;
+    facts->read_only = cells[READ_ONLY].number != 0;
+    COPY(&cells[ISOLATION], facts->isolation);
+    facts->any_isolation = cells[ANY_ISOLATION].number != 0;
+    COPY(&cells[ENGINE], facts->engine);
+    facts->crash_safe = cells[CRASH_SAFE].number != 0;
+    COPY(&cells[COLLATION], facts->collation);
+    facts->bytewise = cells[BYTEWISE].number != 0;
+    COPY(&cells[DURABILITY], facts->durability);
+    facts->durable = cells[DURABLE].number != 0;
+    facts->may_lock = cells[MAY_LOCK].number != 0;
+    facts->reads_only = cells[READS_ONLY].number != 0;
+    if (count == REPLICATION)
+        return 0;
+    COPY(&cells[REPLICATION], facts->replication);
+    facts->replication_known = cells[REPLICATION_KNOWN].number != 0;
+    facts->replicates_late = cells[REPLICATES_LATE].number != 0;
+    facts->cut_off = cells[CUT_OFF].number != 0;
+    return 0;
+}
+
+enum rlk_class rlk_step_facts(rowlock_db *db, struct rlk_call *call, struct rlk_facts *out)
+{
+    enum rlk_class class = RLK_DONE;
+    *out = (struct rlk_facts){.server = ""};
+    if (db->texts.sql[RLK_STEP_FACTS])
+        class = send(db, call, RLK_STEP_FACTS, NULL, read_facts, out);
+    if (class == RLK_DONE)
+        class = db->backend->facts(db->conn, call, out);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* plain reads */
+}
+
 /* ---- pages of rows */
 
 /* Read to its end before anybody is given one: a callback that is slow, or writes to a full

@@ -49,7 +49,8 @@ static const struct fake_truth truths[] = {
     {"raise", "i", "1000000"},
     {"objects", "tti", ""},
     {"objects", "tti", "table `x`|it is a view|0"},
-    {"facts", "ttiittii", "MariaDB 10.11.6|0|N|1|InnoDB|varbinary|1|0"},
+    {"facts", "tiititititiii",
+     "MariaDB 10.11.6|N|0|repeatable read|1|InnoDB|1|binary|1|flush 1|1|1|0"},
     {"table", "ttiitttttttt",
      COLUMN("id", "int", LONG, "BIGINT", "1/1") COLUMN("price", "decimal", "0", "LONGTEXT", "~")
          COLUMN("version", "int", LONG, "BIGINT", "~") KIND("int") ";" KIND("real") ";" KIND(

@@ -45,7 +45,8 @@ static const struct fake_truth truths[] = {
     {"raise", "i", "1000000"},
     {"objects", "ttb", ""},
     {"objects", "ttb", "table x|it has a trigger|f"},
-    {"facts", "ttbmttbtbbitbb", "PostgreSQL 15|read committed|f|N|on|on|t|C|t|t|0|x|f|f"},
+    {"facts", "tmbtbtbtbtbbbtbbb",
+     "PostgreSQL 15|N|f|read committed|f|logged tables|t|C|t|on|t|t|f|no standby|t|f|f"},
     {"table", "ttbitttttttt",
      COLUMN("id", "int", LONG, "bigint", "1/1") COLUMN("price", "decimal", "0", "numeric", "~")
          COLUMN("version", "int", LONG, "bigint", "~") KIND("int") ";" KIND("real") ";" KIND(

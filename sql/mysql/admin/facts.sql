@@ -1,29 +1,34 @@
 -- What rowlock_check() wants to know of the server.
 --
--- columns: server, read_only, now, innodb_flush_log_at_trx_commit, engines (of our tables,
--- distinct), type of rowlock_locks.name, may_lock (those procedures are there and this user may
--- call them, and read, insert and update what they do; whether it may delete too is shown for no
--- table: the driver has statements prepared), reads_only (it may neither insert nor update). The
--- isolation has another name on each server: the driver asks SHOW.
+-- columns: those of sql/README.md, without those about replication: the driver asks SHOW. may_lock:
+-- those procedures are there, and this user may call them, and read, insert and update what they
+-- do. The server shows for no table whether it may delete too: the driver has statements prepared.
+-- Our steps rely on nothing that they have read before in a transaction, so any isolation will do.
+-- Its variable has another name on each server.
 
 /* rowlock:facts */
-SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION()),
-       @@global.read_only,
-       {clock},
-       @@global.innodb_flush_log_at_trx_commit,
-       (SELECT GROUP_CONCAT(DISTINCT ENGINE) FROM information_schema.TABLES t
-         WHERE t.TABLE_SCHEMA = {schema}
-           AND t.TABLE_NAME IN (CONCAT({prefix}, 'locks'), CONCAT({prefix}, 'waiters'),
-                                CONCAT({prefix}, 'tokens'), CONCAT({prefix}, 'meta'))),
-       (SELECT DATA_TYPE FROM information_schema.COLUMNS c
-         WHERE c.TABLE_SCHEMA = {schema} AND c.TABLE_NAME = CONCAT({prefix}, 'locks')
-               AND c.COLUMN_NAME = 'name'),
+SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION()), {clock},
+       CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF'),
+       LOWER(REPLACE(/*!80000 @@transaction_isolation */ /*M! @@tx_isolation */, '-', ' ')), 1,
+       t.engines, t.engines = 'InnoDB',
+       IF(n.type = 'varbinary', 'binary', n.type), n.type = 'varbinary',
+       CONCAT('innodb_flush_log_at_trx_commit ', @@global.innodb_flush_log_at_trx_commit),
+       @@global.innodb_flush_log_at_trx_commit = 1,
        (SELECT COUNT(*) = 3 FROM information_schema.ROUTINES r
          WHERE r.ROUTINE_SCHEMA = {schema}
            AND r.ROUTINE_NAME IN (CONCAT({prefix}, 'grant'), CONCAT({prefix}, 'renew'),
                                   CONCAT({prefix}, 'enqueue'))) AND m.whole = 4,
        m.some = 0
-  FROM (SELECT COUNT(IF(c.PRIVILEGES LIKE '%select,insert,update%', 1, NULL)) AS whole,
+  FROM (SELECT COALESCE(GROUP_CONCAT(DISTINCT ENGINE), '') AS engines
+          FROM information_schema.TABLES t
+         WHERE t.TABLE_SCHEMA = {schema}
+           AND t.TABLE_NAME IN (CONCAT({prefix}, 'locks'), CONCAT({prefix}, 'waiters'),
+                                CONCAT({prefix}, 'tokens'), CONCAT({prefix}, 'meta'))) t,
+       (SELECT COALESCE(MAX(DATA_TYPE), '') AS type
+          FROM information_schema.COLUMNS c
+         WHERE c.TABLE_SCHEMA = {schema} AND c.TABLE_NAME = CONCAT({prefix}, 'locks')
+               AND c.COLUMN_NAME = 'name') n,
+       (SELECT COUNT(IF(c.PRIVILEGES LIKE '%select,insert,update%', 1, NULL)) AS whole,
                COUNT(IF(c.PRIVILEGES REGEXP 'insert|update', 1, NULL)) AS some
           FROM information_schema.COLUMNS c
          WHERE c.TABLE_SCHEMA = {schema}

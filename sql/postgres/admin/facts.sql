@@ -1,42 +1,60 @@
 -- What rowlock_check() wants to know of the server.
 --
--- columns: server, isolation, read_only, now, synchronous_commit, fsync, logged (all our tables are
--- crash-safe), collation (of names), bytewise, may_lock (the function is there, and this role may
--- do all that a user of grants.sql may), standbys (connected; NULL on a standby),
--- synchronous_standby_names, whether one of them is waited for (NULL: this role may not know),
--- reads_only (it may write to no table of ours). Logical subscribers are no standbys; of the others
--- anybody may see the process ids.
+-- columns: those of sql/README.md. may_lock: the function is there, and this role may do all that a
+-- user of grants.sql may. A server counts the standbys that it sends to itself. A standby does not
+-- know of others. Logical subscribers are no standbys; of the others anybody may see the process
+-- ids, but not whether a commit waits for one.
 
 /* rowlock:facts */
-SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'),
-       pg_catalog.current_setting('default_transaction_isolation'),
+SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
        pg_catalog.pg_is_in_recovery()
            OR pg_catalog.current_setting('transaction_read_only')::boolean,
-       {clock},
-       pg_catalog.current_setting('synchronous_commit'), pg_catalog.current_setting('fsync'),
-       (SELECT pg_catalog.bool_and(relpersistence = 'p') FROM pg_catalog.pg_class
-         WHERE oid IN ('rowlock_locks'::regclass::oid, 'rowlock_waiters'::regclass::oid,
-                       'rowlock_tokens'::regclass::oid, 'rowlock_meta'::regclass::oid)),
-       (SELECT collname FROM pg_catalog.pg_attribute a
-            JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
-         WHERE a.attrelid = 'rowlock_locks'::regclass::oid AND a.attname = 'name'),
-       (SELECT c.collname IN ('C', 'POSIX', 'ucs_basic') FROM pg_catalog.pg_attribute a
-          JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
-         WHERE a.attrelid = 'rowlock_locks'::regclass::oid AND a.attname = 'name'),
+       pg_catalog.current_setting('default_transaction_isolation'), false,
+       CASE WHEN t.logged THEN 'logged tables' ELSE 'unlogged tables' END, t.logged,
+       t.collation, t.collation IN ('C'::text, 'POSIX'::text, 'ucs_basic'::text),
+       'synchronous_commit ' || s.commits || ', fsync ' || s.fsync,
+       s.commits <> 'off'::text AND s.fsync = 'on'::text,
        coalesce(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure(
                     'rowlock_grant(text, integer, text, bigint, bigint, '
                     'text, bigint, text, text, bigint, bigint, boolean)'), 'EXECUTE'), false)
            AND may.all_of_them,
-       CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN
-           (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication r
-             WHERE r.state IS DISTINCT FROM 'backup' AND NOT EXISTS
-                   (SELECT FROM pg_catalog.pg_replication_slots s
-                     WHERE s.active_pid = r.pid AND s.slot_type = 'logical')) END,
-       pg_catalog.current_setting('synchronous_standby_names'),
-       (SELECT pg_catalog.bool_or(sync_state IN ('sync', 'quorum'))
-          FROM pg_catalog.pg_stat_replication),
-       NOT may.one_of_them
-  FROM (SELECT pg_catalog.bool_and(h.held) AS all_of_them,
+       NOT may.one_of_them,
+       CASE WHEN r.standbys IS NULL THEN 'unknown: this server is a standby'
+            WHEN r.standbys = 0::bigint THEN 'no standby is connected'
+                || CASE WHEN s.waits THEN ', and commits wait for one' ELSE '' END
+            WHEN s.waits THEN 'synchronous, standbys: ' || r.standbys::text
+                || CASE WHEN r.one_is_waited_for THEN '' ELSE ', and commits wait for another' END
+            ELSE 'asynchronous, standbys: ' || r.standbys::text
+                || CASE s.names WHEN ''::text THEN ' (no synchronous_standby_names)'
+                        ELSE ' (synchronous_commit ' || s.commits || ')' END END,
+       r.standbys IS NOT NULL,
+       NOT s.waits AND coalesce(r.standbys <> 0::bigint, true),
+       s.waits AND r.standbys IS NOT NULL
+           AND (r.standbys = 0::bigint OR NOT r.one_is_waited_for)
+  FROM (SELECT c.commits, c.fsync, c.names,
+               c.names <> ''::text AND c.commits NOT IN ('off'::text, 'local'::text) AS waits
+          FROM (SELECT pg_catalog.current_setting('synchronous_commit') AS commits,
+                       pg_catalog.current_setting('fsync') AS fsync,
+                       pg_catalog.current_setting('synchronous_standby_names') AS names) c) s,
+       (SELECT coalesce((SELECT pg_catalog.bool_and(k.relpersistence = 'p')
+                           FROM pg_catalog.pg_class k
+                          WHERE k.oid IN ('rowlock_locks'::regclass::oid,
+                                          'rowlock_waiters'::regclass::oid,
+                                          'rowlock_tokens'::regclass::oid,
+                                          'rowlock_meta'::regclass::oid)), false) AS logged,
+               coalesce((SELECT k.collname::text FROM pg_catalog.pg_attribute a
+                           JOIN pg_catalog.pg_collation k ON k.oid = a.attcollation
+                          WHERE a.attrelid = 'rowlock_locks'::regclass::oid
+                                AND a.attname = 'name'), '') AS collation) t,
+       (SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN
+                   (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication p
+                     WHERE p.state IS DISTINCT FROM 'backup' AND NOT EXISTS
+                           (SELECT FROM pg_catalog.pg_replication_slots l
+                             WHERE l.active_pid = p.pid AND l.slot_type = 'logical')) END
+               AS standbys,
+               coalesce((SELECT pg_catalog.bool_or(p.sync_state IN ('sync', 'quorum'))
+                           FROM pg_catalog.pg_stat_replication p), true) AS one_is_waited_for) r,
+       (SELECT pg_catalog.bool_and(h.held) AS all_of_them,
                pg_catalog.bool_or(h.held AND h.privilege <> 'SELECT'::text) AS one_of_them
           FROM (SELECT p.privilege,
                        coalesce(pg_catalog.has_table_privilege(pg_catalog.to_regclass(t.name)::oid,

@@ -13,7 +13,6 @@ struct replicas {
     char semi_enabled[8], semi_ms[24];
     char nodes[16], ready[8], count[16], semi[8], semi_count[16]; /* status */
     char member[24]; /* of a group; "": not known */
-    char isolation[32]; /* of the session */
 };
 
 static void take_shown(struct replicas *r, const char *name, const char *value)
@@ -36,8 +35,6 @@ static void take_shown(struct replicas *r, const char *name, const char *value)
         {"rpl_semi_sync_source_enabled", r->semi_enabled, sizeof r->semi_enabled},
         {"rpl_semi_sync_master_timeout", r->semi_ms, sizeof r->semi_ms},
         {"rpl_semi_sync_source_timeout", r->semi_ms, sizeof r->semi_ms},
-        {"tx_isolation", r->isolation, sizeof r->isolation},
-        {"transaction_isolation", r->isolation, sizeof r->isolation},
         {"wsrep_cluster_size", r->nodes, sizeof r->nodes},
         {"wsrep_ready", r->ready, sizeof r->ready},
         {"Slaves_connected", r->count, sizeof r->count},
@@ -51,6 +48,10 @@ static void take_shown(struct replicas *r, const char *name, const char *value)
             rlk_copy_text(known[i].out, known[i].cap, value, strlen(value));
 }
 
+#define SHOW(kind)                                                                  \
+    "SHOW GLOBAL " kind " WHERE Variable_name REGEXP '^(super_|innodb_)?read_only$" \
+    "|^log_bin$|^wsrep_|^group_replication_|^rpl_semi_sync_|^slaves_connected$'"
+
 static enum rlk_class show(struct conn *c, struct rlk_call *call, const char *sql,
                            struct replicas *r)
 {
@@ -60,27 +61,6 @@ static enum rlk_class show(struct conn *c, struct rlk_call *call, const char *sq
         take_shown(r, row[0] ? row[0] : "", row[1] ? row[1] : "");
     mysql_free_result(result);
     return class;
-}
-
-static enum rlk_class show_settings(struct conn *c, struct rlk_call *call, struct replicas *r)
-{
-    static const char sql[] =
-        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only',"
-        " 'innodb_read_only', 'log_bin', 'wsrep_on', 'wsrep_sync_wait',"
-        " 'group_replication_group_name', 'group_replication_single_primary_mode',"
-        " 'group_replication_consistency', 'rpl_semi_sync_master_enabled',"
-        " 'rpl_semi_sync_source_enabled', 'rpl_semi_sync_master_timeout',"
-        " 'rpl_semi_sync_source_timeout')";
-    return show(c, call, sql, r);
-}
-
-static enum rlk_class show_status(struct conn *c, struct rlk_call *call, struct replicas *r)
-{
-    static const char sql[] =
-        "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_cluster_size', 'wsrep_ready',"
-        " 'Slaves_connected', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status',"
-        " 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')";
-    return show(c, call, sql, r);
 }
 
 static bool is_on(const char *text)
@@ -113,29 +93,6 @@ static bool is_cut_off(const struct replicas *r)
 static bool is_set(const char *setting)
 {
     return setting[0] && strcmp(setting, "OFF") != 0;
-}
-
-/* "REPEATABLE-READ" to "repeatable read". */
-static void plain_words(char *text)
-{
-    for (; *text; text++) {
-        if (*text == '-')
-            *text = ' ';
-        else if (*text >= 'A' && *text <= 'Z')
-            *text = (char)(*text - 'A' + 'a');
-    }
-}
-
-static enum rlk_class isolation(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
-{
-    static const char sql[] = "SHOW SESSION VARIABLES WHERE Variable_name IN "
-                              "('tx_isolation', 'transaction_isolation')";
-    struct replicas r = {0};
-    enum rlk_class class = show(c, call, sql, &r);
-    plain_words(r.isolation);
-    memcpy(out->isolation, r.isolation, sizeof out->isolation);
-    out->any_isolation = true; /* no step reads within a transaction what it then relies upon */
-    return class;
 }
 
 /* MySQL tells the number of its replicas to those only who may replicate; MariaDB tells
@@ -218,9 +175,9 @@ static void describe_nodes(const struct replicas *r, struct rlk_facts *out)
 static enum rlk_class replication(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
 {
     struct replicas r = {0};
-    enum rlk_class class = show_settings(c, call, &r);
+    enum rlk_class class = show(c, call, SHOW("VARIABLES"), &r);
     if (class == RLK_DONE)
-        class = show_status(c, call, &r);
+        class = show(c, call, SHOW("STATUS"), &r);
     if (class == RLK_DONE)
         class = ask_member(c, call, &r);
     if (class == RLK_DONE && !r.count[0])
@@ -228,37 +185,6 @@ static enum rlk_class replication(struct conn *c, struct rlk_call *call, struct 
     describe_replicas(&r, out);
     describe_nodes(&r, out);
     return class;
-}
-
-static const char *text_of(const rowlock_value *cell)
-{
-    return rlk_cell_fits('t', cell) ? cell->text : "";
-}
-
-/* Whether it is read-only is told as a number, or in newer versions by a word. */
-static int read_facts(void *context, const rowlock_value *cells, size_t count)
-{
-    enum { SERVER, READ_ONLY, NOW, FLUSH, ENGINES, TYPE, MAY_LOCK, READS_ONLY };
-    struct rlk_facts *out = context;
-    if (!rlk_cells_fit("t.mnTTbb", cells, count))
-        return 1;
-    const rowlock_value *read_only = &cells[READ_ONLY];
-    const char *type = text_of(&cells[TYPE]);
-    rlk_copy_text(out->server, sizeof out->server, cells[SERVER].text, cells[SERVER].length);
-    out->read_only = read_only->kind == ROWLOCK_INT ? read_only->number != 0
-                                                    : strncmp(text_of(read_only), "OFF", 3) != 0;
-    out->now_us = cells[NOW].number;
-    rlk_copy_text(out->engine, sizeof out->engine, text_of(&cells[ENGINES]), cells[ENGINES].length);
-    out->crash_safe = strcmp(out->engine, "InnoDB") == 0;
-    out->bytewise = cells[TYPE].length == 9 && memcmp(type, "varbinary", 9) == 0;
-    out->durable = cells[FLUSH].number == 1;
-    out->may_lock = cells[MAY_LOCK].number != 0;
-    out->reads_only = cells[READS_ONLY].number != 0;
-    snprintf(out->collation, sizeof out->collation, "%.*s",
-             out->bytewise ? 6 : (int)cells[TYPE].length, out->bytewise ? "binary" : type);
-    snprintf(out->durability, sizeof out->durability, "innodb_flush_log_at_trx_commit %d",
-             (int)cells[FLUSH].number);
-    return 0;
 }
 
 /* The server says when it prepares a statement whether this user may run it. */
@@ -280,9 +206,9 @@ static enum rlk_class ask_rights(struct conn *c, struct rlk_call *call, struct r
 enum rlk_class my_check_writable(struct conn *c, struct rlk_call *call)
 {
     struct replicas r = {0};
-    enum rlk_class class = show_settings(c, call, &r);
+    enum rlk_class class = show(c, call, SHOW("VARIABLES"), &r);
     if (class == RLK_DONE && is_on(r.galera))
-        class = show_status(c, call, &r);
+        class = show(c, call, SHOW("STATUS"), &r);
     if (class == RLK_DONE)
         class = ask_member(c, call, &r);
     if (class != RLK_DONE)
@@ -307,7 +233,7 @@ enum rlk_class my_look_for_writers(struct conn *c, struct rlk_call *call)
     struct replicas r = {0};
     if (c->knows_writers)
         return RLK_DONE;
-    enum rlk_class class = show_settings(c, call, &r);
+    enum rlk_class class = show(c, call, SHOW("VARIABLES"), &r);
     c->several_write = is_on(r.galera) || strcmp(r.single_primary, "OFF") == 0;
     c->knows_writers = class == RLK_DONE && !r.single_primary[0];
     return class;
@@ -316,16 +242,6 @@ enum rlk_class my_look_for_writers(struct conn *c, struct rlk_call *call)
 enum rlk_class my_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
     struct conn *c = conn;
-    rowlock_value values[RLK_MARKERS];
-    rlk_arrange(c->texts, RLK_STEP_FACTS, NULL, values);
-    enum rlk_class class = my_check_fit(c, call);
-    if (class == RLK_DONE)
-        class = my_run_step(c, call, RLK_STEP_FACTS, values, read_facts, out);
-    if (class == RLK_DONE && !out->server[0])
-        return rlk_diag_misfit(call, RLK_STEP_FACTS);
-    if (class == RLK_DONE)
-        class = isolation(c, call, out);
-    if (class == RLK_DONE)
-        class = ask_rights(c, call, out);
+    enum rlk_class class = ask_rights(c, call, out);
     return class == RLK_DONE ? replication(c, call, out) : class;
 }

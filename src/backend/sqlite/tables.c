@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 /* An empty file is ours, and gets the journal in which readers and the writer do not wait for each
@@ -56,41 +55,11 @@ static void describe_access(struct connection *conn, struct rlk_facts *out)
              folder.st_mode & 07777);
 }
 
-static int read_facts(void *context, const rowlock_value *cells, size_t count)
-{
-    enum { SERVER, NOW, ENGINE, CRASH_SAFE, DURABILITY, DURABLE, COLLATION, READ_ONLY };
-    struct rlk_facts *out = context;
-    if (!rlk_cells_fit("tmtbtbtb", cells, count))
-        return -1;
-    snprintf(out->server, sizeof out->server, "%s", cells[SERVER].text);
-    out->now_us = cells[NOW].number;
-    snprintf(out->engine, sizeof out->engine, "%s", cells[ENGINE].text);
-    out->crash_safe = cells[CRASH_SAFE].number != 0;
-    snprintf(out->durability, sizeof out->durability, "%s", cells[DURABILITY].text);
-    out->durable = cells[DURABLE].number != 0;
-    snprintf(out->collation, sizeof out->collation, "%s", cells[COLLATION].text);
-    out->bytewise = strcasecmp(out->collation, "BINARY") == 0;
-    out->read_only = cells[READ_ONLY].number != 0;
-    return 0;
-}
-
 enum rlk_class lite_facts(void *state, struct rlk_call *call, struct rlk_facts *out)
 {
     struct connection *conn = state;
-    rowlock_value values[RLK_MARKERS];
-    struct rlk_query query = {.step = RLK_STEP_FACTS,
-                              .values = values,
-                              .count = conn->texts->order[RLK_STEP_FACTS].count,
-                              .each = read_facts,
-                              .context = out};
-    rlk_arrange(conn->texts, RLK_STEP_FACTS, NULL, values);
-    enum rlk_class class = lite_query(conn, call, &query);
-    if (class != RLK_DONE)
-        return class;
+    (void)call;
     describe_access(conn, out);
     out->read_only = out->read_only || sqlite3_db_readonly(conn->db, "main") == 1;
-    out->may_lock = out->any_isolation = out->replication_known = true;
-    snprintf(out->isolation, sizeof out->isolation, "serializable");
-    snprintf(out->replication, sizeof out->replication, "none");
     return RLK_DONE;
 }
