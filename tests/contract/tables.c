@@ -73,11 +73,7 @@ rowlock_table *must_describe(const struct site *s, const rowlock_table_options *
 
 rowlock_table *must_open_table(const struct site *s, const char *name, const char *const *columns)
 {
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = name;
-    about.key = NAMES("id");
-    about.columns = columns;
-    return must_describe(s, &about);
+    return must_describe(s, TABLE(.name = name, .key = NAMES("id"), .columns = columns));
 }
 
 int change_rows(rowlock_table *t, enum op op, rowlock_change *changes, size_t count,
@@ -95,6 +91,31 @@ int change_rows(rowlock_table *t, enum op op, rowlock_change *changes, size_t co
     default:
         return rowlock_remove(t, changes, count, options);
     }
+}
+
+bool rows_say(const rowlock_change *changes, size_t count, const char *want, const char *what)
+{
+    bool with_versions = strpbrk(want, "0123456789") != NULL;
+    char got[1000] = "", version[30] = "";
+    for (size_t i = 0, used = 0; i < count && used < sizeof got; i++) {
+        if (with_versions)
+            snprintf(version, sizeof version, " %lld", (long long)changes[i].current);
+        used +=
+            (size_t)snprintf(got + used, sizeof got - used, "%s%s%s", i ? ", " : "",
+                             rowlock_result_name(changes[i].result) + strlen("ROWLOCK_"), version);
+    }
+    return tap_is_str(got, want, "%s", what);
+}
+
+rowlock_change *few_from(struct few *few, int64_t id, int64_t version)
+{
+    for (int i = 0; i < COUNT(few->keys); i++) {
+        few->keys[i] = rowlock_int(id + i);
+        few->values[i] = rowlock_int(10 + i);
+        few->changes[i] =
+            (rowlock_change){.key = &few->keys[i], .values = &few->values[i], .version = version};
+    }
+    return few->changes;
 }
 
 void becomes(const struct site *s, rowlock_table *t, enum op op, rowlock_change change, int want,

@@ -21,6 +21,11 @@
     {                       \
         __VA_ARGS__         \
     }
+/* Options that are set in place: TABLE(.name = "prices", .key = NAMES("id")). */
+#define TABLE(...) \
+    (&(const rowlock_table_options){.size = sizeof(rowlock_table_options), __VA_ARGS__})
+#define HOW(...) \
+    (&(const rowlock_change_options){.size = sizeof(rowlock_change_options), __VA_ARGS__})
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 enum op { UPDATE, TOUCH, EXPECT, INSERT, REMOVE };
@@ -52,6 +57,16 @@ rowlock_table *must_open_table(const struct site *s, const char *name, const cha
 
 int change_rows(rowlock_table *t, enum op op, rowlock_change *changes, size_t count,
                 const rowlock_change_options *options);
+
+/* What several rows say: "OK 2, STALE 7, GONE 0", or without the versions "OK, STALE, GONE". */
+bool rows_say(const rowlock_change *changes, size_t count, const char *want, const char *what);
+
+/* Changes of the rows id, id + 1, …, all of one version, whose only column is to be 10, 11, … */
+struct few {
+    rowlock_value keys[4], values[4];
+    rowlock_change changes[4];
+};
+rowlock_change *few_from(struct few *few, int64_t id, int64_t version);
 
 /* One row is changed: the call and the change say want, and its version is current. */
 void becomes(const struct site *s, rowlock_table *t, enum op op, rowlock_change change, int want,

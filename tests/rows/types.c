@@ -5,35 +5,103 @@
  */
 #include "tables.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A value as it is given, and as it is read. */
-struct sample {
-    rowlock_value in, back;
-};
+/* Databases; and whether a value is also given as a parameter of the application's own SQL. */
+enum { PG = 1, MY = 2, LITE = 4, SERVERS = PG | MY, ALL = SERVERS | LITE, BY_SET = 8 };
 
-/* What a column takes, and what it does not. */
+enum { FIRST = 1, MOST = 32, LONG = 1024 * 1024 };
+
+/* A column, what it takes, and what it does not. Values are in words, see value_of(). A value that
+ * is read otherwise than it was given has that behind " => ". */
 struct trial {
-    const char *type;
-    const struct sample *good;
-    int goods;
-    const rowlock_value *bad;
-    int bads;
-    bool by_set; /* also as a parameter of the application's own SQL */
+    int databases;
+    const char *type, *good[MOST], *bad[12];
 };
 
-#define SAME(value)  \
-    {                \
-        value, value \
-    }
-#define GOOD(array) .good = (array), .goods = COUNT(array)
-#define BAD(array) .bad = (array), .bads = COUNT(array)
+static int database_of(const struct contract *c)
+{
+    return is_postgres(c) ? PG : is_mysql(c) ? MY : LITE;
+}
 
-enum { FIRST = 1, MOST = 40 };
+/* ---- values in words */
+
+/* Bytes of the values of a trial that are not in the words themselves. */
+static char store[3 * LONG];
+static size_t stored;
+
+static const char *read_hex(const char *digits, size_t length)
+{
+    char *out = store + stored;
+    for (size_t i = 0; i < length; i += 2) {
+        const char pair[] = {digits[i], digits[i + 1], '\0'};
+        store[stored++] = (char)strtoul(pair, NULL, 16);
+    }
+    return out;
+}
+
+static rowlock_value long_bytes(size_t length)
+{
+    char *out = store + stored;
+    for (size_t i = 0; i < length; i++)
+        out[i] = (char)(length == 256 ? i : i * i >> 3);
+    stored += length;
+    return rowlock_bytes(out, length);
+}
+
+/* How the database itself writes a time in a session like ours. */
+static rowlock_value as_told(const struct site *s, const char *sql)
+{
+    static char text[100];
+    if (!s->c->raw->ask(s->look, sql, text, sizeof text))
+        raw_failed("no answer", sql);
+    return rowlock_time(text);
+}
+
+/* "null", "int 7", "bool 1", "real 0x1p-3", "decimal 1.50", "text it's", "time 12:34:56", "bytes abc".
+ * "hex-text 6100" and "hex-bytes 00ff" say their bytes. "noise 256" is so many bytes. "ask SELECT …"
+ * is a time that the database tells. */
+static rowlock_value value_of(const struct site *s, const char *words)
+{
+    static const struct {
+        const char *word;
+        rowlock_kind kind;
+    } texts[] = {{"text ", ROWLOCK_TEXT},     {"time ", ROWLOCK_TIME},
+                 {"bytes ", ROWLOCK_BYTES},   {"decimal ", ROWLOCK_DECIMAL},
+                 {"hex-text ", ROWLOCK_TEXT}, {"hex-bytes ", ROWLOCK_BYTES}};
+    const char *arrow = strstr(words, " => ");
+    const char *rest = words + strcspn(words, " ") + 1;
+    for (int i = 0; i < COUNT(texts); i++) {
+        if (strncmp(words, texts[i].word, strlen(texts[i].word)) != 0)
+            continue;
+        size_t length = arrow ? (size_t)(arrow - rest) : strlen(rest);
+        if (words[0] == 'h')
+            return rowlock_textn(texts[i].kind, read_hex(rest, length), length / 2);
+        return rowlock_textn(texts[i].kind, rest, length);
+    }
+    switch (words[0]) {
+    case 'i':
+        return rowlock_int(strtoll(rest, NULL, 10));
+    case 'b':
+        return rowlock_bool(rest[0] == '1');
+    case 'r':
+        return rowlock_real(strtod(rest, NULL));
+    case 'a':
+        return as_told(s, rest);
+    case 'n':
+        return strcmp(words, "null") == 0 ? rowlock_null() : long_bytes(strtoul(rest, NULL, 10));
+    default:
+        raw_failed("no value", words);
+    }
+}
+
+static rowlock_value value_back(const struct site *s, const char *words)
+{
+    const char *arrow = strstr(words, " => ");
+    return value_of(s, arrow ? arrow + 4 : words);
+}
 
 /* ---- comparing */
 
@@ -89,62 +157,57 @@ static bool row_has(rowlock_table *t, int64_t id, const rowlock_value *want)
 
 static rowlock_table *open_values(const struct site *s, const char *set)
 {
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "typ_values";
-    about.key = NAMES("id");
-    about.columns = NAMES("v");
-    about.set = set;
-    about.first_version = FIRST;
-    return must_describe(s, &about);
+    return must_describe(s, TABLE(.name = "typ_values", .key = NAMES("id"), .columns = NAMES("v"),
+                                  .set = set, .first_version = FIRST));
 }
 
+/* The good values of a trial. */
+struct values {
+    int count;
+    rowlock_value in[MOST], back[MOST];
+};
+
 /* Rows with these numbers for keys, the values shifted by so many. */
-static int send(rowlock_table *t, enum op op, const struct trial *trial, int shift, int64_t version,
+static int send(rowlock_table *t, enum op op, const struct values *all, int shift, int64_t version,
                 size_t at_once)
 {
     rowlock_value keys[MOST], values[MOST];
     rowlock_change changes[MOST];
     int result = ROWLOCK_OK;
-    for (int i = 0; i < trial->goods; i++) {
+    for (int i = 0; i < all->count; i++) {
         keys[i] = rowlock_int(i);
-        values[i] = trial->good[(i + shift) % trial->goods].in;
+        values[i] = all->in[(i + shift) % all->count];
         changes[i] = (rowlock_change){.key = &keys[i], .values = &values[i], .version = version};
     }
-    for (int i = 0; i < trial->goods && result == ROWLOCK_OK; i += (int)at_once) {
-        size_t left = (size_t)(trial->goods - i);
+    for (int i = 0; i < all->count && result == ROWLOCK_OK; i += (int)at_once) {
+        size_t left = (size_t)(all->count - i);
         result = change_rows(t, op, &changes[i], at_once < left ? at_once : left, NULL);
     }
     return result;
 }
 
-static void all_have(const struct site *s, rowlock_table *reader, const struct trial *trial,
-                     int shift, int result, const char *what)
+static void good_values(const struct site *s, rowlock_table *t, const char *type,
+                        const struct values *all, bool by_set)
 {
-    int right = 0;
-    is_result(s->db, result, ROWLOCK_OK, "%s: %s", trial->type, what);
-    for (int i = 0; i < trial->goods; i++)
-        right += row_has(reader, i, &trial->good[(i + shift) % trial->goods].back);
-    tap_is_int(right, trial->goods, "and each value is read back");
-}
-
-static void good_values(const struct site *s, rowlock_table *t, const struct trial *trial)
-{
+    rowlock_table *set = by_set ? open_values(s, "v = ?") : NULL;
+    const struct {
+        rowlock_table *t;
+        enum op op;
+        const char *what;
+    } ways[] = {{t, INSERT, "inserted"}, {t, UPDATE, "updated"}, {set, UPDATE, "as a parameter"}};
     for (size_t at_once = 1; at_once <= MOST; at_once += MOST - 1) {
-        const char *how = at_once == 1 ? "one by one" : "in a batch";
-        char what[100];
         site_run(s, "DELETE FROM typ_values");
-        snprintf(what, sizeof what, "inserted %s", how);
-        all_have(s, t, trial, 0, send(t, INSERT, trial, 0, 0, at_once), what);
-        snprintf(what, sizeof what, "updated %s", how);
-        all_have(s, t, trial, 1, send(t, UPDATE, trial, 1, FIRST, at_once), what);
-        if (!trial->by_set)
-            continue;
-        rowlock_table *set = open_values(s, "v = ?");
-        snprintf(what, sizeof what, "as a parameter, %s", how);
-        int shift = 2 % trial->goods;
-        all_have(s, t, trial, shift, send(set, UPDATE, trial, shift, FIRST + 1, at_once), what);
-        rowlock_table_close(set);
+        for (int way = 0; way < COUNT(ways) && ways[way].t; way++) {
+            int right = 0;
+            is_result(s->db, send(ways[way].t, ways[way].op, all, way, way, at_once), ROWLOCK_OK,
+                      "%s: %s %s", type, ways[way].what,
+                      at_once == 1 ? "one by one" : "in a batch");
+            for (int i = 0; i < all->count; i++)
+                right += row_has(t, i, &all->back[(i + way) % all->count]);
+            tap_is_int(right, all->count, "and each value is read back");
+        }
     }
+    rowlock_table_close(set);
 }
 
 static bool is_refusal(int result)
@@ -153,27 +216,26 @@ static bool is_refusal(int result)
 }
 
 /* One that does not fit, alone and among others that do. */
-static void bad_value(const struct site *s, rowlock_table *t, const struct trial *trial,
+static void bad_value(const struct site *s, rowlock_table *t, const char *type,
                       const rowlock_value *bad)
 {
     char text[200];
-    rowlock_value keys[3] = {rowlock_int(1), rowlock_int(2), rowlock_int(3)};
     rowlock_value good = rowlock_null();
-    rowlock_change changes[3];
+    struct few f;
     describe(bad, text, sizeof text);
     for (int op = UPDATE; op <= INSERT; op += INSERT - UPDATE) {
         site_run(s, "DELETE FROM typ_values");
         if (op == UPDATE)
             site_run(s, "INSERT INTO typ_values (id, version) VALUES (1, 1), (2, 1), (3, 1)");
+        few_from(&f, 1, FIRST);
         for (int i = 0; i < 3; i++)
-            changes[i] =
-                (rowlock_change){.key = &keys[i], .values = i == 1 ? bad : &good, .version = FIRST};
-        int one = change_rows(t, (enum op)op, &changes[1], 1, NULL);
-        tap_ok(is_refusal(one), "%s: %s of %s is refused (%s)", trial->type, op_names[op], text,
+            f.changes[i].values = i == 1 ? bad : &good;
+        int one = change_rows(t, (enum op)op, &f.changes[1], 1, NULL);
+        tap_ok(is_refusal(one), "%s: %s of %s is refused (%s)", type, op_names[op], text,
                rowlock_result_name(one));
-        int many = change_rows(t, (enum op)op, changes, 3, NULL);
+        int many = change_rows(t, (enum op)op, f.changes, 3, NULL);
         tap_is_str(rowlock_result_name(many), rowlock_result_name(one), "and in a batch");
-        tap_is_int(changes[0].result, many == ROWLOCK_EINVAL ? ROWLOCK_CANCELLED : ROWLOCK_OK,
+        tap_is_int(f.changes[0].result, many == ROWLOCK_EINVAL ? ROWLOCK_CANCELLED : ROWLOCK_OK,
                    "others are changed unless nothing was sent");
         site_finds(s, op == UPDATE ? "1" : "0", "it is not",
                    "SELECT count(*) FROM typ_values WHERE id = 2 AND version = 1 AND v IS NULL");
@@ -185,333 +247,244 @@ static void bad_value(const struct site *s, rowlock_table *t, const struct trial
 static void try_column(const struct site *s, const struct trial *trial)
 {
     char columns[300];
+    struct values all = {.count = 0};
+    stored = 0;
+    for (; trial->good[all.count]; all.count++) {
+        all.in[all.count] = value_of(s, trial->good[all.count]);
+        all.back[all.count] = value_back(s, trial->good[all.count]);
+    }
     snprintf(columns, sizeof columns, "id INT PRIMARY KEY, v %s NULL, version BIGINT NOT NULL",
              trial->type);
     site_table(s, "typ_values", columns);
     rowlock_table *t = open_values(s, NULL);
-    good_values(s, t, trial);
-    for (int i = 0; i < trial->bads; i++)
-        bad_value(s, t, trial, &trial->bad[i]);
+    good_values(s, t, trial->type, &all, trial->databases & BY_SET);
+    for (int i = 0; trial->bad[i]; i++) {
+        rowlock_value bad = value_of(s, trial->bad[i]);
+        bad_value(s, t, trial->type, &bad);
+    }
     rowlock_table_close(t);
 }
 
-/* ---- numbers */
+/* ---- columns */
 
-static void integers(const struct site *s)
-{
-    const struct contract *c = s->c;
-    const struct sample big[] = {SAME(rowlock_int(INT64_MAX)), SAME(rowlock_null()),
-                                 SAME(rowlock_int(INT64_MIN)), SAME(rowlock_int(0)),
-                                 SAME(rowlock_int(-1)),        {rowlock_bool(1), rowlock_int(1)}};
-    const struct sample small[] = {SAME(rowlock_int(32767)), SAME(rowlock_int(-32768)),
-                                   SAME(rowlock_null())};
-    const struct sample positive[] = {SAME(rowlock_int(0)), SAME(rowlock_int(4294967295))};
-    const rowlock_value wrong[] = {rowlock_text("1"),    rowlock_text("word"),  rowlock_real(1),
-                                   rowlock_decimal("1"), rowlock_bytes("1", 1), rowlock_time("1")};
-    const rowlock_value wide[] = {rowlock_int(32768), rowlock_int(-32769), rowlock_int(INT64_MAX)};
-    const rowlock_value below[] = {rowlock_int(-1), rowlock_int(4294967296)};
-    try_column(s, &(struct trial){"BIGINT", GOOD(big), BAD(wrong)});
-    if (c->has_server)
-        try_column(s, &(struct trial){"SMALLINT", GOOD(small), BAD(wide), .by_set = true});
-    if (is_mysql(c))
-        try_column(s, &(struct trial){"INT UNSIGNED", GOOD(positive), BAD(below), .by_set = true});
-    const struct sample by_set[] = {SAME(rowlock_int(INT64_MAX)), SAME(rowlock_int(INT64_MIN)),
-                                    SAME(rowlock_int(0))};
-    try_column(s, &(struct trial){"BIGINT", GOOD(by_set), .by_set = true});
-}
+#define HOSTILE                                                                                  \
+    "text it's \"quoted\"", "text back\\slash\\\\ \\n \\u0041 \\x", "text {brace},{,}",          \
+        "text line\nbreak\r\n\ttab", "text ", "null", "text NULL", "text null", "text  blanks ", \
+        "text ,", "text \"", "text \\", "text [1,null]", "text %s ? $1 :x @y `z` ; --",          \
+        "text \x01\x1f\x7f"
+#define FOX "text \xf0\x9f\x98\x80"
+#define DIGITS "1234567890123456789012345678.0123456789"
+#define MOMENT "2024-02-29 12:34:56.789012"
 
-static void reals(const struct site *s)
-{
-    const struct sample good[] = {SAME(rowlock_real(0.1)),
-                                  SAME(rowlock_real(1.0 / 3)),
-                                  SAME(rowlock_null()),
-                                  SAME(rowlock_real(DBL_MAX)),
-                                  SAME(rowlock_real(DBL_MIN)),
-                                  SAME(rowlock_real(-DBL_MAX)),
-                                  SAME(rowlock_real(5e-300)),
-                                  SAME(rowlock_real(1e22)),
-                                  SAME(rowlock_real(-2.5)),
-                                  SAME(rowlock_real(123456789.012)),
-                                  {rowlock_int(7), rowlock_real(7)},
-                                  {rowlock_decimal("0.25"), rowlock_real(0.25)},
-                                  SAME(rowlock_real(nextafter(1, 2)))};
-    const struct sample plain[] = {SAME(rowlock_real(0.1)), SAME(rowlock_real(DBL_MAX)),
-                                   SAME(rowlock_real(1.0 / 3))};
-    const rowlock_value wrong[] = {rowlock_text("1.5"),     rowlock_real(HUGE_VAL),
-                                   rowlock_real(-HUGE_VAL), rowlock_real(nan("")),
-                                   rowlock_bytes("1", 1),   rowlock_bool(1)};
-    try_column(s, &(struct trial){"DOUBLE PRECISION", GOOD(good), BAD(wrong)});
-    try_column(s, &(struct trial){"DOUBLE PRECISION", GOOD(plain), .by_set = true});
-}
+#define WRONG_TEXTS "hex-text 610062", "int 1", "bytes a", "real 1", "bool 1"
+#define WRONG_TIMES                                                                     \
+    "text not a date", "time 2023-02-29 00:00:00", "time 2024-13-01 00:00:00", "time ", \
+        "int 20240229"
+#define WRONG_DECIMALS                                                                            \
+    "decimal 12a", "decimal ", "decimal 1e", "decimal .", "decimal  1", "decimal 0x10", "text 1", \
+        "real 1.5", "decimal NaN"
 
-static void decimals(const struct site *s)
-{
-    const struct contract *c = s->c;
-    const char *digits = "1234567890123456789012345678.0123456789";
-    const struct sample good[] = {
-        SAME(rowlock_decimal(digits)),
-        SAME(rowlock_null()),
-        SAME(rowlock_decimal("-0.0000000001")),
-        {rowlock_decimal("+1.5e3"), rowlock_decimal("1500.0000000000")},
-        {rowlock_int(INT64_MIN), rowlock_decimal("-9223372036854775808.0000000000")},
-        {rowlock_decimal(".5"), rowlock_decimal("0.5000000000")}};
-    const struct sample money[] = {SAME(rowlock_decimal("19.90")),
-                                   {rowlock_decimal("20"), rowlock_decimal("20.00")},
-                                   SAME(rowlock_decimal("-99999999.99"))};
-    const struct sample long_one[] = {
-        SAME(rowlock_decimal("123456789012345678901234567890123456789012345678901234567890")),
-        SAME(rowlock_decimal("-1"))};
-    const rowlock_value wrong[] = {
-        rowlock_decimal("12a"), rowlock_decimal(""),   rowlock_decimal("1e"),
-        rowlock_decimal("."),   rowlock_decimal(" 1"), rowlock_decimal("0x10"),
-        rowlock_text("1"),      rowlock_real(1.5),     rowlock_decimal("NaN")};
-    const rowlock_value wide[] = {rowlock_decimal("100000000"), rowlock_decimal("1e300"),
-                                  rowlock_int(INT64_MAX)};
-    if (c->has_server) {
-        try_column(s, &(struct trial){"NUMERIC(40,10)", GOOD(good), BAD(wrong)});
-        try_column(s, &(struct trial){"NUMERIC(10,2)", GOOD(money), BAD(wide), .by_set = true});
-        try_column(s, &(struct trial){"NUMERIC(65,0)", GOOD(long_one), .by_set = !is_mysql(c)});
-        return;
+#define ANY_TEXT                                                              \
+    HOSTILE, "text gr\xc3\xbc\xc3\x9f \xe2\x82\xac", FOX " \xf0\x9f\x94\x92", \
+        "decimal 1.50 => text 1.50", "time 2024-02-29 => text 2024-02-29", "text cut => text cut"
+#define FIVE \
+    "text 12345", "text ", FOX "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
+#define BYTES \
+    "noise 256", "null", "bytes ", "bytes \\x41", "hex-bytes 0000", "bytes NULL", "noise 1048576"
+#define TIMES \
+    "time " MOMENT, "null", "text " MOMENT " => time " MOMENT, "time 1999-12-31 23:59:59.999999"
+
+#define LIST(...)   \
+    {               \
+        __VA_ARGS__ \
     }
-    const struct sample exact[] = {{rowlock_decimal(digits), rowlock_text(digits)},
-                                   {rowlock_decimal("19.90"), rowlock_text("19.90")}};
-    const struct sample loose[] = {{rowlock_decimal("19.90"), rowlock_real(19.9)},
-                                   {rowlock_decimal("20"), rowlock_int(20)}};
-    try_column(s, &(struct trial){"TEXT", GOOD(exact)});
-    try_column(s, &(struct trial){"NUMERIC(10,2)", GOOD(loose), BAD(wrong)});
-}
-
-static void truths(const struct site *s)
-{
-    bool has_type = is_postgres(s->c);
-    const struct sample good[] = {
-        {rowlock_bool(1), has_type || is_sqlite(s->c) ? rowlock_bool(1) : rowlock_int(1)},
-        {rowlock_bool(0), has_type || is_sqlite(s->c) ? rowlock_bool(0) : rowlock_int(0)},
-        SAME(rowlock_null())};
-    const rowlock_value wrong[] = {rowlock_text("t"), rowlock_real(1)};
-    const rowlock_value two[] = {rowlock_int(2)};
-    try_column(s, &(struct trial){"BOOLEAN", GOOD(good), BAD(wrong)});
-    if (!is_mysql(s->c))
-        try_column(s, &(struct trial){"BOOLEAN", GOOD(good), BAD(two)});
-}
-
-/* ---- texts and bytes */
-
-#define HOSTILE                                                                                   \
-    SAME(rowlock_text("it's \"quoted\"")), SAME(rowlock_text("back\\slash\\\\ \\n \\u0041 \\x")), \
-        SAME(rowlock_text("{brace},{,}")), SAME(rowlock_text("line\nbreak\r\n\ttab")),            \
-        SAME(rowlock_text("")), SAME(rowlock_null()), SAME(rowlock_text("NULL")),                 \
-        SAME(rowlock_text("null")), SAME(rowlock_text(" blanks ")), SAME(rowlock_text(",")),      \
-        SAME(rowlock_text("\"")), SAME(rowlock_text("\\")), SAME(rowlock_text("[1,null]")),       \
-        SAME(rowlock_text("%s ? $1 :x @y `z` ; --")), SAME(rowlock_text("\x01\x1f\x7f"))
-
-static void texts(const struct site *s)
-{
-    const struct contract *c = s->c;
-    const char *type = is_mysql(c) ? "TEXT CHARACTER SET utf8mb4" : "TEXT";
-    const struct sample good[] = {HOSTILE,
-                                  SAME(rowlock_text("gr\xc3\xbc\xc3\x9f \xe2\x82\xac")),
-                                  SAME(rowlock_text("\xf0\x9f\x98\x80 \xf0\x9f\x94\x92")),
-                                  {rowlock_decimal("1.50"), rowlock_text("1.50")},
-                                  {rowlock_time("2024-02-29"), rowlock_text("2024-02-29")},
-                                  SAME(rowlock_textn(ROWLOCK_TEXT, "cut here", 3))};
-    const struct sample by_set[] = {HOSTILE, SAME(rowlock_text("\xf0\x9f\x98\x80"))};
-    const rowlock_value wrong[] = {rowlock_textn(ROWLOCK_TEXT, "a\0b", 3), rowlock_int(1),
-                                   rowlock_bytes("a", 1), rowlock_real(1), rowlock_bool(1)};
-    const rowlock_value broken[] = {rowlock_text("\xff"), rowlock_text("a\xc3")};
-    const struct sample fits[] = {
-        SAME(rowlock_text("12345")), SAME(rowlock_text("")),
-        SAME(rowlock_text("\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
-                          "\xf0\x9f\x98\x80\xf0\x9f\x98\x80"))};
-    const rowlock_value wide[] = {rowlock_text("123456"), rowlock_text("a longer text")};
-    try_column(s, &(struct trial){type, GOOD(good), BAD(wrong)});
-    try_column(s, &(struct trial){type, GOOD(by_set), .by_set = true});
-    if (!c->has_server)
-        return;
-    try_column(s, &(struct trial){type, GOOD(fits), BAD(broken)});
-    try_column(s, &(struct trial){is_mysql(c) ? "VARCHAR(5) CHARACTER SET utf8mb4" : "VARCHAR(5)",
-                                  GOOD(fits), BAD(wide), .by_set = true});
-    bool pads = is_postgres(c);
-    const struct sample fixed[] = {
-        {rowlock_text("ab"), pads ? rowlock_text("ab   ") : rowlock_text("ab")},
-        SAME(rowlock_text("abcde"))};
-    try_column(s, &(struct trial){"CHAR(5)", GOOD(fixed), BAD(wide)});
-}
-
-static void bytes(const struct site *s)
-{
-    static char all[256];
-    for (int i = 0; i < 256; i++)
-        all[i] = (char)i;
-    const char *type = is_mysql(s->c) ? "BLOB" : is_postgres(s->c) ? "BYTEA" : "BLOB";
-    const struct sample good[] = {
-        SAME(rowlock_bytes(all, sizeof all)), SAME(rowlock_null()),
-        SAME(rowlock_bytes("", 0)),           SAME(rowlock_bytes("\\x41", 4)),
-        SAME(rowlock_bytes("\0\0", 2)),       SAME(rowlock_bytes("NULL", 4))};
-    const struct sample by_set[] = {SAME(rowlock_bytes(all, sizeof all)),
-                                    SAME(rowlock_bytes("", 0))};
-    const rowlock_value wrong[] = {rowlock_text("a"), rowlock_int(1), rowlock_decimal("1")};
-    try_column(s, &(struct trial){type, GOOD(good), BAD(wrong)});
-    try_column(s, &(struct trial){type, GOOD(by_set), .by_set = true});
-}
-
-/* ---- times */
-
-/* How the database itself writes it in a session like ours. */
-static rowlock_value as_told(const struct site *s, const char *sql)
-{
-    static char text[100];
-    if (!s->c->raw->ask(s->look, sql, text, sizeof text))
-        raw_failed("no answer", sql);
-    return rowlock_time(text);
-}
-
-static void times(const struct site *s)
-{
-    const struct contract *c = s->c;
-    const char *moment = "2024-02-29 12:34:56.789012";
-    const struct sample good[] = {SAME(rowlock_time(moment)),
-                                  SAME(rowlock_null()),
-                                  {rowlock_text(moment), rowlock_time(moment)},
-                                  SAME(rowlock_time("1999-12-31 23:59:59.999999"))};
-    const struct sample days[] = {SAME(rowlock_time("2024-02-29")),
-                                  SAME(rowlock_time("1999-01-01"))};
-    const struct sample hours[] = {SAME(rowlock_time("12:34:56.789012")),
-                                   SAME(rowlock_time("00:00:00.000001"))};
-    const rowlock_value wrong[] = {rowlock_text("not a date"), rowlock_time("2023-02-29 00:00:00"),
-                                   rowlock_time("2024-13-01 00:00:00"), rowlock_time(""),
-                                   rowlock_int(20240229)};
-    const rowlock_value kinds[] = {rowlock_int(1), rowlock_bytes("2024-02-29", 10),
-                                   rowlock_decimal("1")};
-    if (!c->has_server) {
-        try_column(s, &(struct trial){"DATETIME", GOOD(good), BAD(kinds)});
-        return;
+#define NONE \
+    {        \
+        NULL \
     }
-    const char *type = is_mysql(c) ? "DATETIME(6)" : "TIMESTAMP";
-    try_column(s, &(struct trial){type, GOOD(good), BAD(wrong)});
-    try_column(s, &(struct trial){"DATE", GOOD(days), BAD(wrong), .by_set = true});
-    try_column(s, &(struct trial){is_mysql(c) ? "TIME(6)" : "TIME", GOOD(hours)});
-    if (is_mysql(c)) {
-        try_column(s, &(struct trial){"TIMESTAMP(6)", GOOD(good), BAD(wrong)});
-        return;
+#define COLUMN(databases, type, good, bad) \
+    {                                      \
+        databases, type, good, bad         \
     }
-    const struct sample zoned[] = {
-        {rowlock_time("2024-02-29 12:34:56.789012+02"),
-         as_told(s, "SELECT timestamptz '2024-02-29 12:34:56.789012+02'")}};
-    try_column(s, &(struct trial){"TIMESTAMPTZ", GOOD(zoned), BAD(wrong), .by_set = true});
-}
+#define KEY(databases, type, keys, none, again) \
+    {                                           \
+        databases, type, keys, none, again      \
+    }
 
-/* ---- columns that only one database has */
+static const struct trial trials[] = {
+    COLUMN(ALL, "BIGINT",
+           LIST("int 9223372036854775807", "null", "int -9223372036854775808", "int 0", "int -1",
+                "bool 1 => int 1"),
+           LIST("text 1", "text word", "real 1", "decimal 1", "bytes 1", "time 1")),
+    COLUMN(ALL | BY_SET, "BIGINT",
+           LIST("int 9223372036854775807", "int -9223372036854775808", "int 0"), NONE),
+    COLUMN(SERVERS | BY_SET, "SMALLINT", LIST("int 32767", "int -32768", "null"),
+           LIST("int 32768", "int -32769", "int 9223372036854775807")),
+    COLUMN(MY | BY_SET, "INT UNSIGNED", LIST("int 0", "int 4294967295"),
+           LIST("int -1", "int 4294967296")),
+    COLUMN(ALL, "DOUBLE PRECISION",
+           LIST("real 0.1", "real 0x1.5555555555555p-2", "null", "real 1.7976931348623157e308",
+                "real 2.2250738585072014e-308", "real -1.7976931348623157e308", "real 5e-300",
+                "real 1e22", "real -2.5", "real 123456789.012", "int 7 => real 7",
+                "decimal 0.25 => real 0.25", "real 0x1.0000000000001p0"),
+           LIST("text 1.5", "real inf", "real -inf", "real nan", "bytes 1", "bool 1")),
+    COLUMN(ALL | BY_SET, "DOUBLE PRECISION",
+           LIST("real 0.1", "real 1.7976931348623157e308", "real 0x1.5555555555555p-2"), NONE),
+    COLUMN(SERVERS, "NUMERIC(40,10)",
+           LIST("decimal " DIGITS, "null", "decimal -0.0000000001",
+                "decimal +1.5e3 => decimal 1500.0000000000",
+                "int -9223372036854775808 => decimal -9223372036854775808.0000000000",
+                "decimal .5 => decimal 0.5000000000"),
+           LIST(WRONG_DECIMALS)),
+    COLUMN(SERVERS | BY_SET, "NUMERIC(10,2)",
+           LIST("decimal 19.90", "decimal 20 => decimal 20.00", "decimal -99999999.99"),
+           LIST("decimal 100000000", "decimal 1e300", "int 9223372036854775807")),
+    COLUMN(
+        PG | BY_SET, "NUMERIC(65,0)",
+        LIST("decimal 123456789012345678901234567890123456789012345678901234567890", "decimal -1"),
+        NONE),
+    COLUMN(
+        MY, "NUMERIC(65,0)",
+        LIST("decimal 123456789012345678901234567890123456789012345678901234567890", "decimal -1"),
+        NONE),
+    COLUMN(LITE, "TEXT", LIST("decimal " DIGITS " => text " DIGITS, "decimal 19.90 => text 19.90"),
+           NONE),
+    COLUMN(LITE, "NUMERIC(10,2)", LIST("decimal 19.90 => real 19.9", "decimal 20 => int 20"),
+           LIST(WRONG_DECIMALS)),
+    COLUMN(PG | LITE, "BOOLEAN", LIST("bool 1", "bool 0", "null"),
+           LIST("text t", "real 1", "int 2")),
+    COLUMN(MY, "BOOLEAN", LIST("bool 1 => int 1", "bool 0 => int 0", "null"),
+           LIST("text t", "real 1")),
+    /* texts and bytes */
+    COLUMN(PG | LITE, "TEXT", LIST(ANY_TEXT), LIST(WRONG_TEXTS)),
+    COLUMN(PG | LITE | BY_SET, "TEXT", LIST(HOSTILE, FOX), NONE),
+    COLUMN(MY, "TEXT CHARACTER SET utf8mb4", LIST(ANY_TEXT), LIST(WRONG_TEXTS)),
+    COLUMN(MY | BY_SET, "TEXT CHARACTER SET utf8mb4", LIST(HOSTILE, FOX), NONE),
+    COLUMN(PG, "TEXT", LIST(FIVE), LIST("text \xff", "text a\xc3")),
+    COLUMN(MY, "TEXT CHARACTER SET utf8mb4", LIST(FIVE), LIST("text \xff", "text a\xc3")),
+    COLUMN(PG | BY_SET, "VARCHAR(5)", LIST(FIVE), LIST("text 123456", "text a longer text")),
+    COLUMN(MY | BY_SET, "VARCHAR(5) CHARACTER SET utf8mb4", LIST(FIVE),
+           LIST("text 123456", "text a longer text")),
+    COLUMN(PG, "CHAR(5)", LIST("text ab => text ab   ", "text abcde"),
+           LIST("text 123456", "text a longer text")),
+    COLUMN(MY, "CHAR(5)", LIST("text ab", "text abcde"), LIST("text 123456", "text a longer text")),
+    COLUMN(PG, "BYTEA", LIST(BYTES), LIST("text a", "int 1", "decimal 1")),
+    COLUMN(PG | BY_SET, "BYTEA", LIST("noise 256", "bytes "), NONE),
+    COLUMN(MY, "LONGBLOB", LIST(BYTES), LIST("text a", "int 1", "decimal 1")),
+    COLUMN(MY | LITE | BY_SET, "BLOB", LIST("noise 256", "bytes "), NONE),
+    COLUMN(LITE, "BLOB", LIST(BYTES), LIST("text a", "int 1", "decimal 1")),
+    /* times */
+    COLUMN(LITE, "DATETIME", LIST(TIMES), LIST("int 1", "bytes 2024-02-29", "decimal 1")),
+    COLUMN(PG, "TIMESTAMP", LIST(TIMES), LIST(WRONG_TIMES)),
+    COLUMN(MY, "DATETIME(6)", LIST(TIMES), LIST(WRONG_TIMES)),
+    COLUMN(MY, "TIMESTAMP(6)", LIST(TIMES), LIST(WRONG_TIMES)),
+    COLUMN(SERVERS | BY_SET, "DATE", LIST("time 2024-02-29", "time 1999-01-01"), LIST(WRONG_TIMES)),
+    COLUMN(PG, "TIME", LIST("time 12:34:56.789012", "time 00:00:00.000001"), NONE),
+    COLUMN(MY, "TIME(6)", LIST("time 12:34:56.789012", "time 00:00:00.000001"), NONE),
+    COLUMN(PG | BY_SET, "TIMESTAMPTZ",
+           LIST("time " MOMENT "+02 => ask SELECT timestamptz '" MOMENT "+02'"), LIST(WRONG_TIMES)),
+    /* columns that only one database has */
+    COLUMN(PG, "typ_mood", LIST("text glad", "text so, \"so\"", "null"),
+           LIST("text word", "text {", "text ")),
+    COLUMN(PG | BY_SET, "typ_even", LIST("int 2", "int -4"), LIST("int 3", "text 2")),
+    COLUMN(PG | BY_SET, "typ_code", LIST("text a\\\"b", "text "), LIST("text abcde")),
+    COLUMN(PG, "JSON", LIST("text {\"a\":  [1, null, \"x\\\"y\"]}", "text \"\\\\\""),
+           LIST("text word", "text {", "text ")),
+    COLUMN(PG, "JSONB",
+           LIST("text {\"b\":1,\"a\":[null,\"\\\\\"]} => text {\"a\": [null, \"\\\\\"], \"b\": 1}"),
+           LIST("text word", "text {", "text ")),
+    COLUMN(PG, "UUID", LIST("text 12345678-9abc-def0-1234-56789abcdef0"),
+           LIST("text word", "text {", "text ")),
+    COLUMN(PG, "INT[]", LIST("text {1,NULL,3}", "text {}"), LIST("text word", "text {", "text ")),
+    COLUMN(PG, "INET", LIST("text 10.0.0.0/8"), LIST("text word", "text {", "text ")),
+    COLUMN(MY | BY_SET, "VARCHAR(50) CHARACTER SET latin1",
+           LIST(HOSTILE, "text gr\xc3\xbc\xc3\x9f"), LIST("text \xce\xa9", FOX)),
+    COLUMN(MY | BY_SET, "VARCHAR(50) CHARACTER SET utf8 COLLATE utf8_bin",
+           LIST(HOSTILE, "text \xe2\x82\xac \xce\xa9"), LIST(FOX)),
+    COLUMN(MY, "ENUM('glad', 'so, \"so\"')", LIST("text glad", "text so, \"so\"", "null"),
+           LIST("text word")),
+    COLUMN(MY, "SET('a', 'b', 'c')", LIST("text a,c", "text "), LIST("text word")),
+    COLUMN(MY | BY_SET, "VARBINARY(4)", LIST("hex-bytes 6100ff", "bytes "), LIST("bytes 12345")),
+    COLUMN(MY, "BINARY(4)", LIST("bytes a => hex-bytes 61000000"), LIST("bytes 12345")),
+    COLUMN(MY, "YEAR", LIST("int 2024", "int 1999"), NONE),
+    COLUMN(MY, "JSON", LIST("text {\"a\": [1, null, \"x\\\"y\"]}"), LIST("text {")),
+    COLUMN(MY, "BIGINT UNSIGNED",
+           LIST("decimal 18446744073709551615", "decimal 9223372036854775808",
+                "int 9223372036854775807", "decimal 42 => int 42", "int 0"),
+           LIST("int -1", "decimal 18446744073709551616", "decimal -1")),
+    COLUMN(
+        MY, "BIGINT UNSIGNED",
+        LIST("decimal 18446744073709551615", "decimal 9223372036854775808", "decimal 42 => int 42"),
+        LIST("decimal 1.5", "text 1")),
+    COLUMN(
+        MY | BY_SET, "BIGINT UNSIGNED",
+        LIST("decimal 18446744073709551615", "decimal 9223372036854775808", "decimal 42 => int 42"),
+        NONE),
+};
 
-static void postgres_columns(const struct site *s)
+/* Types of our own, for PostgreSQL. */
+static void own_types(const struct site *s, bool make)
 {
     char ignored[200];
     s->c->raw->run(s->look, "DROP TABLE IF EXISTS typ_values", ignored, sizeof ignored);
     site_run(s, "DROP TYPE IF EXISTS typ_mood");
     site_run(s, "DROP DOMAIN IF EXISTS typ_even");
     site_run(s, "DROP DOMAIN IF EXISTS typ_code");
+    if (!make)
+        return;
     site_run(s, "CREATE TYPE typ_mood AS ENUM ('glad', 'so, \"so\"')");
     site_run(s, "CREATE DOMAIN typ_even AS int CHECK (VALUE %% 2 = 0)");
     site_run(s, "CREATE DOMAIN typ_code AS varchar(4)");
-    const struct sample moods[] = {SAME(rowlock_text("glad")), SAME(rowlock_text("so, \"so\"")),
-                                   SAME(rowlock_null())};
-    const struct sample evens[] = {SAME(rowlock_int(2)), SAME(rowlock_int(-4))};
-    const struct sample codes[] = {SAME(rowlock_text("a\\\"b")), SAME(rowlock_text(""))};
-    const struct sample json[] = {SAME(rowlock_text("{\"a\":  [1, null, \"x\\\"y\"]}")),
-                                  SAME(rowlock_text("\"\\\\\""))};
-    const struct sample jsonb[] = {{rowlock_text("{\"b\":1,\"a\":[null,\"\\\\\"]}"),
-                                    rowlock_text("{\"a\": [null, \"\\\\\"], \"b\": 1}")}};
-    const struct sample ids[] = {SAME(rowlock_text("12345678-9abc-def0-1234-56789abcdef0"))};
-    const struct sample lists[] = {SAME(rowlock_text("{1,NULL,3}")), SAME(rowlock_text("{}"))};
-    const struct sample nets[] = {SAME(rowlock_text("10.0.0.0/8"))};
-    const rowlock_value word[] = {rowlock_text("word"), rowlock_text("{"), rowlock_text("")};
-    const rowlock_value odd[] = {rowlock_int(3), rowlock_text("2")};
-    const rowlock_value wide[] = {rowlock_text("abcde")};
-    try_column(s, &(struct trial){"typ_mood", GOOD(moods), BAD(word)});
-    try_column(s, &(struct trial){"typ_even", GOOD(evens), BAD(odd), .by_set = true});
-    try_column(s, &(struct trial){"typ_code", GOOD(codes), BAD(wide), .by_set = true});
-    try_column(s, &(struct trial){"JSON", GOOD(json), BAD(word)});
-    try_column(s, &(struct trial){"JSONB", GOOD(jsonb), BAD(word)});
-    try_column(s, &(struct trial){"UUID", GOOD(ids), BAD(word)});
-    try_column(s, &(struct trial){"INT[]", GOOD(lists), BAD(word)});
-    try_column(s, &(struct trial){"INET", GOOD(nets), BAD(word)});
-    site_run(s, "DROP TABLE typ_values");
-    site_run(s, "DROP TYPE typ_mood");
-    site_run(s, "DROP DOMAIN typ_even");
-    site_run(s, "DROP DOMAIN typ_code");
 }
 
-static void mysql_columns(const struct site *s)
+static void columns(const struct site *s)
 {
-    const struct sample latin[] = {HOSTILE, SAME(rowlock_text("gr\xc3\xbc\xc3\x9f"))};
-    const rowlock_value greek[] = {rowlock_text("\xce\xa9"), rowlock_text("\xf0\x9f\x98\x80")};
-    const struct sample three[] = {HOSTILE, SAME(rowlock_text("\xe2\x82\xac \xce\xa9"))};
-    const rowlock_value four[] = {rowlock_text("\xf0\x9f\x98\x80")};
-    const struct sample moods[] = {SAME(rowlock_text("glad")), SAME(rowlock_text("so, \"so\"")),
-                                   SAME(rowlock_null())};
-    const struct sample sets[] = {SAME(rowlock_text("a,c")), SAME(rowlock_text(""))};
-    const rowlock_value word[] = {rowlock_text("word")};
-    const struct sample bytes_of[] = {SAME(rowlock_bytes("a\0\xff", 3)),
-                                      SAME(rowlock_bytes("", 0))};
-    const rowlock_value too_long[] = {rowlock_bytes("12345", 5)};
-    const struct sample fixed[] = {{rowlock_bytes("a", 1), rowlock_bytes("a\0\0\0", 4)}};
-    const struct sample years[] = {SAME(rowlock_int(2024)), SAME(rowlock_int(1999))};
-    const struct sample json[] = {SAME(rowlock_text("{\"a\": [1, null, \"x\\\"y\"]}"))};
-    const rowlock_value brace[] = {rowlock_text("{")};
-    try_column(s, &(struct trial){"VARCHAR(50) CHARACTER SET latin1", GOOD(latin), BAD(greek),
-                                  .by_set = true});
-    try_column(s, &(struct trial){"VARCHAR(50) CHARACTER SET utf8 COLLATE utf8_bin", GOOD(three),
-                                  BAD(four), .by_set = true});
-    try_column(s, &(struct trial){"ENUM('glad', 'so, \"so\"')", GOOD(moods), BAD(word)});
-    try_column(s, &(struct trial){"SET('a', 'b', 'c')", GOOD(sets), BAD(word)});
-    try_column(s, &(struct trial){"VARBINARY(4)", GOOD(bytes_of), BAD(too_long), .by_set = true});
-    try_column(s, &(struct trial){"BINARY(4)", GOOD(fixed), BAD(too_long)});
-    try_column(s, &(struct trial){"YEAR", GOOD(years)});
-    try_column(s, &(struct trial){"JSON", GOOD(json), BAD(brace)});
-    const struct sample wide[] = {SAME(rowlock_decimal("18446744073709551615")),
-                                  SAME(rowlock_decimal("9223372036854775808")),
-                                  SAME(rowlock_int(INT64_MAX)),
-                                  {rowlock_decimal("42"), rowlock_int(42)},
-                                  SAME(rowlock_int(0))};
-    const rowlock_value too_wide[] = {rowlock_int(-1), rowlock_decimal("18446744073709551616"),
-                                      rowlock_decimal("-1")};
-    const rowlock_value not_whole[] = {rowlock_decimal("1.5"), rowlock_text("1")};
-    const struct sample by_set[] = {wide[0], wide[1], wide[3]};
-    try_column(s, &(struct trial){"BIGINT UNSIGNED", GOOD(wide), BAD(too_wide)});
-    try_column(s, &(struct trial){"BIGINT UNSIGNED", GOOD(by_set), BAD(not_whole)});
-    try_column(s, &(struct trial){"BIGINT UNSIGNED", GOOD(by_set), .by_set = true});
+    if (is_postgres(s->c))
+        own_types(s, true);
+    for (int i = 0; i < COUNT(trials); i++)
+        if (trials[i].databases & database_of(s->c))
+            try_column(s, &trials[i]);
+    site_run(s, "DROP TABLE typ_values");
+    if (is_postgres(s->c))
+        own_types(s, false);
 }
 
 /* ---- keys */
 
 struct key_trial {
+    int databases;
     const char *type;
-    rowlock_value keys[3];
-    rowlock_value none; /* that no row has */
-    rowlock_value
-        again; /* the first, in another spelling that the database takes for it; or NULL */
+    const char *keys[3];
+    const char *none; /* that no row has */
+    const char *again; /* the first, in another spelling that the database takes for it; or NULL */
 };
 
-static void key_calls(const struct site *s, rowlock_table *t, const struct key_trial *k)
+static void try_key(const struct site *s, const struct key_trial *k)
 {
+    char columns[300];
+    rowlock_value keys[4];
     rowlock_change changes[4];
-    for (int i = 0; i < 3; i++)
-        changes[i] = (rowlock_change){.key = &k->keys[i]};
+    stored = 0;
+    for (int i = 0; i < 4; i++) {
+        keys[i] = value_of(s, i < 3 ? k->keys[i] : k->none);
+        changes[i] = (rowlock_change){.key = &keys[i], .version = FIRST};
+    }
+    snprintf(columns, sizeof columns, "k %s NOT NULL PRIMARY KEY, version BIGINT NOT NULL",
+             k->type);
+    site_table(s, "typ_keys", columns);
+    rowlock_table *t =
+        must_describe(s, TABLE(.name = "typ_keys", .key = NAMES("k"), .first_version = FIRST));
     is_result(s->db, rowlock_insert(t, changes, 3, NULL), ROWLOCK_OK, "%s: keys inserted", k->type);
-    changes[3] = (rowlock_change){.key = &k->none, .version = FIRST};
-    for (int i = 0; i < 3; i++)
-        changes[i].version = changes[i].current;
     is_result(s->db, rowlock_touch(t, changes, 4, NULL), ROWLOCK_GONE, "all but one are there");
-    tap_ok(changes[0].result == ROWLOCK_OK && changes[1].result == ROWLOCK_OK &&
-               changes[2].result == ROWLOCK_OK,
-           "and found by their keys");
-    for (int i = 0; i < 3; i++)
-        is_result(s->db, rowlock_touch(t, &changes[i], 1, NULL), ROWLOCK_STALE, "each by itself");
-    is_result(s->db, rowlock_touch(t, &changes[3], 1, NULL), ROWLOCK_GONE, "and that one not");
+    rows_say(changes, 4, "OK, OK, OK, GONE", "and found by their keys");
+    for (int i = 0; i < 4; i++)
+        is_result(s->db, rowlock_touch(t, &changes[i], 1, NULL),
+                  i < 3 ? ROWLOCK_STALE : ROWLOCK_GONE, "each by itself");
     is_result(s->db, rowlock_insert(t, changes, 3, NULL), ROWLOCK_EXISTS, "they are there");
     is_result(s->db, rowlock_insert(t, changes, 1, NULL), ROWLOCK_EXISTS, "each");
-    if (k->again.kind != ROWLOCK_NULL) {
-        rowlock_change again = {.key = &k->again, .version = FIRST + 1};
+    if (k->again) {
+        rowlock_value spelling = value_of(s, k->again);
+        rowlock_change again = {.key = &spelling, .version = FIRST + 1};
         is_result(s->db, rowlock_expect(t, &again, 1, NULL), ROWLOCK_OK, "spelt otherwise");
         is_result(s->db, rowlock_insert(t, &again, 1, NULL), ROWLOCK_EXISTS, "it is the same");
     }
@@ -520,40 +493,66 @@ static void key_calls(const struct site *s, rowlock_table *t, const struct key_t
     is_result(s->db, rowlock_remove(t, changes, 2, NULL), ROWLOCK_OK, "removed");
     is_result(s->db, rowlock_remove(t, &changes[2], 1, NULL), ROWLOCK_OK, "removed");
     site_finds(s, "0", "none is left", "SELECT count(*) FROM typ_keys");
-}
-
-static void try_key(const struct site *s, const struct key_trial *k)
-{
-    char columns[300];
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    snprintf(columns, sizeof columns, "k %s NOT NULL PRIMARY KEY, version BIGINT NOT NULL",
-             k->type);
-    site_table(s, "typ_keys", columns);
-    about.name = "typ_keys";
-    about.key = NAMES("k");
-    about.first_version = FIRST;
-    rowlock_table *t = must_describe(s, &about);
-    key_calls(s, t, k);
     rowlock_table_close(t);
 }
 
-#define TEXTS(a, b, c)                                    \
-    {                                                     \
-        rowlock_text(a), rowlock_text(b), rowlock_text(c) \
-    }
+static const struct key_trial key_trials[] = {
+    KEY(ALL, "BIGINT", LIST("int -9223372036854775808", "int 9223372036854775807", "int 0"),
+        "int 1", NULL),
+    KEY(ALL, "NUMERIC(12,2)", LIST("decimal 1.5", "decimal -1.25", "int 7"), "decimal 1.51",
+        "decimal 1.50"),
+    KEY(ALL, "DATE", LIST("time 2024-02-29", "time 1999-12-31", "time 2000-01-01"),
+        "time 2024-02-28", NULL),
+    KEY(PG | LITE, "VARCHAR(99)", LIST("text ", "text NULL", "text a,{}\"\\'\n"), "text null",
+        NULL),
+    KEY(SERVERS, "NUMERIC(60,0)",
+        LIST("decimal 123456789012345678901234567890123456789012345678901234567890",
+             "decimal 123456789012345678901234567890123456789012345678901234567891", "decimal 0"),
+        "decimal 123456789012345678901234567890123456789012345678901234567892", NULL),
+    KEY(MY, "VARCHAR(99) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        LIST("text ", "text NULL", "text a,{}\"\\'\n"), "text null", NULL),
+    KEY(MY, "VARCHAR(20) CHARACTER SET latin1",
+        LIST("text a", "text gr\xc3\xbc\xc3\x9f", "text it's \\"), "text o", "text A"),
+    KEY(MY, "VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin",
+        LIST("text a", "text A", "text \xc3\xbc"), "text ?", NULL),
+    KEY(MY, "VARCHAR(20) CHARACTER SET utf8", LIST("text a", "text \xe2\x82\xac", "text {\"}"),
+        "text o", "text A"),
+    KEY(MY, "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", LIST("text a", "text A", FOX),
+        "text \xf0\x9f\x98\x81", NULL),
+    KEY(MY, "VARCHAR(20) CHARACTER SET ascii", LIST("text a", "text b", "text "), "text o",
+        "text A"),
+    KEY(MY, "VARBINARY(20)", LIST("bytes a", "bytes A", "hex-bytes 00ff"), "bytes ", NULL),
+    KEY(MY, "ENUM('a', 'b', 'c')", LIST("text a", "text b", "text c"), "text d", NULL),
+    KEY(MY, "DATETIME(6)",
+        LIST("time " MOMENT, "time 2024-02-29 12:34:56.789013", "time 2024-02-29 00:00:00"),
+        "time 2024-02-29 00:00:00.000001", NULL),
+    KEY(MY, "BIGINT UNSIGNED", LIST("int 0", "int 9223372036854775807", "int 1"), "int 2", NULL),
+    KEY(MY, "BIGINT UNSIGNED",
+        LIST("decimal 18446744073709551615", "decimal 9223372036854775808", "int 5"), "int -5",
+        NULL),
+    KEY(PG, "CHAR(5)", LIST("text a", "text A", "text it's"), "text b", "text a "),
+    KEY(PG, "UUID",
+        LIST("text 12345678-9abc-def0-1234-56789abcdef0",
+             "text 12345678-9abc-def0-1234-56789abcdef1",
+             "text 12345678-9abc-def0-1234-56789abcdef2"),
+        "text 00000000-9abc-def0-1234-56789abcdef0", "text {12345678-9ABC-def0-1234-56789abcdef0}"),
+    KEY(PG, "TIMESTAMPTZ",
+        LIST("time " MOMENT "+00", "time 2024-02-29 12:00:00+00", "time 1999-02-28 12:00:00+00"),
+        "time 2024-02-29 12:34:56.789013+00", "time 2024-02-29 13:34:56.789012+01"),
+    KEY(PG, "VARCHAR(20)", LIST("text a", "text A", "text {\"\\,}"), "text a ", NULL),
+    KEY(PG, "BYTEA", LIST("bytes a", "bytes ", "hex-bytes 00ff"), "bytes b", NULL),
+    KEY(PG, "SMALLINT", LIST("int 1", "int 32767", "int -32768"), "int 2", NULL),
+};
 
 /* A key of characters that its column does not know is nobody's: not that of a row which has question marks
  * in their place. */
 static void unknown_characters(const struct site *s)
 {
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_value known = rowlock_text("a"), unknown = rowlock_text("\xce\xa9");
     site_table(s, "typ_keys",
                "k VARCHAR(20) CHARACTER SET latin1 NOT NULL PRIMARY KEY, version BIGINT NOT NULL");
     site_run(s, "INSERT INTO typ_keys VALUES ('a', 1), ('?', 1)");
-    about.name = "typ_keys";
-    about.key = NAMES("k");
-    rowlock_table *t = must_describe(s, &about);
+    rowlock_table *t = must_describe(s, TABLE(.name = "typ_keys", .key = NAMES("k")));
     for (int op = TOUCH; op <= REMOVE; op++) {
         rowlock_change changes[] = {{.key = &unknown, .version = 1}, {.key = &known, .version = 1}};
         if (op == INSERT)
@@ -574,126 +573,23 @@ static void unknown_characters(const struct site *s)
     rowlock_table_close(t);
 }
 
-static void mysql_keys(const struct site *s)
-{
-    const rowlock_value no_again = rowlock_null();
-    const struct key_trial trials[] = {
-        {"VARCHAR(20) CHARACTER SET latin1", TEXTS("a", "gr\xc3\xbc\xc3\x9f", "it's \\"),
-         rowlock_text("o"), rowlock_text("A")},
-        {"VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin", TEXTS("a", "A", "\xc3\xbc"),
-         rowlock_text("?"), no_again},
-        {"VARCHAR(20) CHARACTER SET utf8", TEXTS("a", "\xe2\x82\xac", "{\"}"), rowlock_text("o"),
-         rowlock_text("A")},
-        {"VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-         TEXTS("a", "A", "\xf0\x9f\x98\x80"), rowlock_text("\xf0\x9f\x98\x81"), no_again},
-        {"VARCHAR(20) CHARACTER SET ascii", TEXTS("a", "b", ""), rowlock_text("o"),
-         rowlock_text("A")},
-        {"VARBINARY(20)",
-         {rowlock_bytes("a", 1), rowlock_bytes("A", 1), rowlock_bytes("\0\xff", 2)},
-         rowlock_bytes("", 0),
-         no_again},
-        {"ENUM('a', 'b', 'c')", TEXTS("a", "b", "c"), rowlock_text("d"), no_again},
-        {"DATETIME(6)",
-         {rowlock_time("2024-02-29 12:34:56.789012"), rowlock_time("2024-02-29 12:34:56.789013"),
-          rowlock_time("2024-02-29 00:00:00")},
-         rowlock_time("2024-02-29 00:00:00.000001"),
-         no_again},
-        {"BIGINT UNSIGNED",
-         {rowlock_int(0), rowlock_int(INT64_MAX), rowlock_int(1)},
-         rowlock_int(2),
-         no_again},
-        {"BIGINT UNSIGNED",
-         {rowlock_decimal("18446744073709551615"), rowlock_decimal("9223372036854775808"),
-          rowlock_int(5)},
-         rowlock_int(-5),
-         no_again},
-    };
-    for (int i = 0; i < COUNT(trials); i++)
-        try_key(s, &trials[i]);
-    unknown_characters(s);
-}
-
-static void postgres_keys(const struct site *s)
-{
-    const rowlock_value no_again = rowlock_null();
-    const struct key_trial trials[] = {
-        {"CHAR(5)", TEXTS("a", "A", "it's"), rowlock_text("b"), rowlock_text("a ")},
-        {"UUID",
-         TEXTS("12345678-9abc-def0-1234-56789abcdef0", "12345678-9abc-def0-1234-56789abcdef1",
-               "12345678-9abc-def0-1234-56789abcdef2"),
-         rowlock_text("00000000-9abc-def0-1234-56789abcdef0"),
-         rowlock_text("{12345678-9ABC-def0-1234-56789abcdef0}")},
-        {"TIMESTAMPTZ",
-         {rowlock_time("2024-02-29 12:34:56.789012+00"), rowlock_time("2024-02-29 12:00:00+00"),
-          rowlock_time("1999-02-28 12:00:00+00")},
-         rowlock_time("2024-02-29 12:34:56.789013+00"),
-         rowlock_time("2024-02-29 13:34:56.789012+01")},
-        {"VARCHAR(20)", TEXTS("a", "A", "{\"\\,}"), rowlock_text("a "), no_again},
-        {"BYTEA",
-         {rowlock_bytes("a", 1), rowlock_bytes("", 0), rowlock_bytes("\0\xff", 2)},
-         rowlock_bytes("b", 1),
-         no_again},
-        {"SMALLINT",
-         {rowlock_int(1), rowlock_int(32767), rowlock_int(-32768)},
-         rowlock_int(2),
-         no_again},
-    };
-    for (int i = 0; i < COUNT(trials); i++)
-        try_key(s, &trials[i]);
-}
-
 static void keys(const struct site *s)
 {
-    const rowlock_value no_again = rowlock_null();
-    const struct key_trial trials[] = {
-        {"BIGINT",
-         {rowlock_int(INT64_MIN), rowlock_int(INT64_MAX), rowlock_int(0)},
-         rowlock_int(1),
-         no_again},
-        {"NUMERIC(12,2)",
-         {rowlock_decimal("1.5"), rowlock_decimal("-1.25"), rowlock_int(7)},
-         rowlock_decimal("1.51"),
-         rowlock_decimal("1.50")},
-        {"DATE",
-         {rowlock_time("2024-02-29"), rowlock_time("1999-12-31"), rowlock_time("2000-01-01")},
-         rowlock_time("2024-02-28"),
-         no_again},
-        {is_mysql(s->c) ? "VARCHAR(99) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin" : "VARCHAR(99)",
-         TEXTS("", "NULL", "a,{}\"\\'\n"), rowlock_text("null"), no_again},
-    };
-    for (int i = 0; i < COUNT(trials); i++)
-        try_key(s, &trials[i]);
+    for (int i = 0; i < COUNT(key_trials); i++)
+        if (key_trials[i].databases & database_of(s->c))
+            try_key(s, &key_trials[i]);
     if (is_mysql(s->c))
-        mysql_keys(s);
-    if (is_postgres(s->c))
-        postgres_keys(s);
-    const struct key_trial wide = {
-        "NUMERIC(60,0)",
-        {rowlock_decimal("123456789012345678901234567890123456789012345678901234567890"),
-         rowlock_decimal("123456789012345678901234567890123456789012345678901234567891"),
-         rowlock_decimal("0")},
-        rowlock_decimal("123456789012345678901234567890123456789012345678901234567892"),
-        no_again};
-    if (s->c->has_server)
-        try_key(s, &wide);
+        unknown_characters(s);
     site_run(s, "DROP TABLE typ_keys");
 }
 
+/* On a connection of our own, and on one of the application's. */
 void contract_types(const struct contract *c)
 {
-    struct site s = site_open(c);
-    integers(&s);
-    reals(&s);
-    decimals(&s);
-    truths(&s);
-    texts(&s);
-    bytes(&s);
-    times(&s);
-    if (is_postgres(c))
-        postgres_columns(&s);
-    if (is_mysql(c))
-        mysql_columns(&s);
-    site_run(&s, "DROP TABLE IF EXISTS typ_values");
-    keys(&s);
-    site_close(&s);
+    for (int adopted = 0; adopted <= 1; adopted++) {
+        struct site s = adopted ? site_adopt(c) : site_open(c);
+        columns(&s);
+        keys(&s);
+        site_close(&s);
+    }
 }
