@@ -5,6 +5,8 @@
  */
 #include "tables.h"
 
+#include "scene.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,25 +67,13 @@ static rowlock_change *change_of(const struct load *l, int64_t id)
     abort();
 }
 
-static size_t count_results(const struct load *l, int result)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < l->n; i++)
-        count += l->changes[i].result == result;
-    return count;
-}
-
 /* ---- the table */
 
 static rowlock_table *open_rows(const struct site *s, const char *set)
 {
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "bat_rows";
-    about.key = NAMES("id");
-    about.columns = NAMES("n", "note");
-    about.set = set;
-    about.first_version = FIRST;
-    return must_describe(s, &about);
+    return must_describe(s,
+                         TABLE(.name = "bat_rows", .key = NAMES("id"),
+                               .columns = NAMES("n", "note"), .set = set, .first_version = FIRST));
 }
 
 static void make_table(const struct site *s)
@@ -143,43 +133,45 @@ static void all_applied(const struct site *s, const struct load *l, int result, 
     tap_is_int((long long)good, (long long)l->n, "each is told of");
 }
 
-static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk)
+static void expect_version(struct load *l, int64_t version)
+{
+    for (size_t i = 0; i < l->n; i++)
+        l->changes[i].version = version;
+}
+
+static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, bool all)
 {
     struct load l = load_new(n);
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
+    const rowlock_change_options *how = HOW(.chunk = chunk, .all_or_nothing = all);
     char want[200];
-    options.chunk = chunk;
-    tap_note("%zu rows in chunks of %d", n, chunk);
+    tap_note("%zu rows in chunks of %d%s", n, chunk, all ? ", all or nothing" : "");
     site_run(s, "DELETE FROM bat_rows");
-    all_applied(s, &l, rowlock_insert(t, l.changes, n, &options), FIRST, "inserted");
+    all_applied(s, &l, rowlock_insert(t, l.changes, n, how), FIRST, "inserted");
     for (size_t i = 0; i < n; i++)
         l.values[2 * i].number = l.keys[i].number * 7;
-    all_applied(s, &l, rowlock_update(t, l.changes, n, &options), FIRST + 1, "updated");
-    for (size_t i = 0; i < n; i++)
-        l.changes[i].version = FIRST + 1;
-    all_applied(s, &l, rowlock_expect(t, l.changes, n, &options), FIRST + 1, "expected");
-    all_applied(s, &l, rowlock_touch(t, l.changes, n, &options), FIRST + 2, "touched");
+    all_applied(s, &l, rowlock_update(t, l.changes, n, how), FIRST + 1, "updated");
+    expect_version(&l, FIRST + 1);
+    all_applied(s, &l, rowlock_expect(t, l.changes, n, how), FIRST + 1, "expected");
+    all_applied(s, &l, rowlock_touch(t, l.changes, n, how), FIRST + 2, "touched");
     snprintf(want, sizeof want, "%zu", n);
     site_finds(s, want, "all of them are there",
                "SELECT count(*) FROM bat_rows WHERE n = id * 7 AND version = %d", FIRST + 2);
-    for (size_t i = 0; i < n; i++)
-        l.changes[i].version = FIRST + 2;
-    all_applied(s, &l, rowlock_remove(t, l.changes, n, &options), 0, "removed");
+    expect_version(&l, FIRST + 2);
+    all_applied(s, &l, rowlock_remove(t, l.changes, n, how), 0, "removed");
     site_finds(s, "0", "none is left", "SELECT count(*) FROM bat_rows");
     load_free(&l);
 }
 
 static void all_sizes(const struct site *s, rowlock_table *t)
 {
-    static const size_t sizes[] = {1, 2, 999, 1000, 1001, 2500};
+    static const struct {
+        size_t rows;
+        int chunk;
+    } sizes[] = {{1, 1000}, {2, 1000}, {999, 1000}, {1000, 1000}, {1001, 1000}, {2500, 1000},
+                 {2500, 0}, {1001, 7}, {2, 7},      {7, 7},       {50, 1},      {2500, 10000}};
     for (int i = 0; i < COUNT(sizes); i++)
-        all_at(s, t, sizes[i], 1000);
-    all_at(s, t, 2500, 0);
-    all_at(s, t, 1001, 7);
-    all_at(s, t, 2, 7);
-    all_at(s, t, 7, 7);
-    all_at(s, t, 50, 1);
-    all_at(s, t, 2500, 10000);
+        all_at(s, t, sizes[i].rows, sizes[i].chunk, false);
+    all_at(s, t, 20, 7, true);
 }
 
 /* ---- each outcome by its name */
@@ -256,30 +248,25 @@ static int first_reason(const struct load *l, enum op op)
     return ROWLOCK_OK;
 }
 
-static void so_many(const struct site *s, const char *want, const char *where, const char *what)
-{
-    site_finds(s, want, what, "SELECT count(*) FROM bat_rows WHERE %s", where);
-}
-
 /* Those that were applied, and no others. */
 static void mixed_stands(const struct site *s, enum op op)
 {
-    switch (op) {
-    case UPDATE:
-        so_many(s, "24", "n = id * 3 AND version = 2 AND id % 5 IN (0, 4)", "what was updated");
-        so_many(s, "24", "n = 0 AND id % 5 IN (1, 2)", "the others are as they were");
-        break;
-    case TOUCH:
-        so_many(s, "24", "n = 0 AND version = 2", "what was touched");
-        break;
-    case INSERT:
-        so_many(s, "12", "n = id * 3 AND id % 5 = 3", "what was inserted");
-        so_many(s, "48", "n = 0", "the others are as they were");
-        break;
-    default:
-        so_many(s, "24", "id % 5 IN (1, 2)", "what was not to be removed is there");
-        so_many(s, "24", "1 = 1", "and nothing else");
-    }
+    static const struct {
+        enum op op;
+        const char *count, *where, *what;
+    } all[] = {
+        {UPDATE, "24", "n = id * 3 AND version = 2 AND id % 5 IN (0, 4)", "what was updated"},
+        {UPDATE, "24", "n = 0 AND id % 5 IN (1, 2)", "the others are as they were"},
+        {TOUCH, "24", "n = 0 AND version = 2", "what was touched"},
+        {INSERT, "12", "n = id * 3 AND id % 5 = 3", "what was inserted"},
+        {INSERT, "48", "n = 0", "the others are as they were"},
+        {REMOVE, "24", "id % 5 IN (1, 2)", "what was not to be removed is there"},
+        {REMOVE, "24", "1 = 1", "and nothing else"},
+    };
+    for (int i = 0; i < COUNT(all); i++)
+        if (all[i].op == op)
+            site_finds(s, all[i].count, all[i].what, "SELECT count(*) FROM bat_rows WHERE %s",
+                       all[i].where);
 }
 
 static void mixed_outcomes(const struct site *s, rowlock_table *t, enum op op, int chunk,
@@ -287,14 +274,13 @@ static void mixed_outcomes(const struct site *s, rowlock_table *t, enum op op, i
 {
     char before[400];
     struct load l = load_new(MIXED);
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-    options.chunk = chunk;
-    options.all_or_nothing = all_or_nothing;
     mix(s);
     digest(s, before, sizeof before);
-    int result = change_rows(t, op, l.changes, l.n, &options);
-    is_result(s->db, result, first_reason(&l, op), "%s in chunks of %d%s: what hindered the first",
-              op_names[op], chunk, all_or_nothing ? ", all or nothing" : "");
+    is_result(
+        s->db,
+        change_rows(t, op, l.changes, l.n, HOW(.chunk = chunk, .all_or_nothing = all_or_nothing)),
+        first_reason(&l, op), "%s in chunks of %d%s: what hindered the first", op_names[op], chunk,
+        all_or_nothing ? ", all or nothing" : "");
     each_is_named(&l, op, all_or_nothing);
     if (all_or_nothing || op == EXPECT)
         stands(s, before, "nothing was changed");
@@ -336,10 +322,8 @@ static void small_table(const struct site *s, const char *type, const char *cons
         }
         is_result(s->db, change_rows(t, (enum op)op, changes, 4, NULL), ROWLOCK_STALE,
                   "%s: a small table by %s", op_names[op], type);
-        tap_is_str(rowlock_result_name(changes[0].result), "ROWLOCK_STALE", "one is stale");
+        rows_say(changes, 4, "STALE, OK, OK, GONE", "each row is named with its reason");
         tap_is_int(changes[0].current, 5, "with its version");
-        tap_ok(changes[1].result == ROWLOCK_OK && changes[2].result == ROWLOCK_OK, "two are done");
-        tap_is_str(rowlock_result_name(changes[3].result), "ROWLOCK_GONE", "one is gone");
         rowlock_table_close(t);
     }
     site_run(s, "DROP TABLE bat_small");
@@ -357,20 +341,6 @@ static void small_tables(const struct site *s)
     small_table(s, "ENUM('a', 'b', 'c', 'd')", ascii);
 }
 
-/* All or nothing, and it is all. */
-static void all_of_all(const struct site *s, rowlock_table *t)
-{
-    struct load l = load_new(20);
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-    options.chunk = 7;
-    options.all_or_nothing = 1;
-    fill(s, 20);
-    all_applied(s, &l, rowlock_update(t, l.changes, l.n, &options), FIRST + 1, "all or nothing");
-    site_finds(s, "20", "is all", "SELECT count(*) FROM bat_rows WHERE n = id * 3 AND version = %d",
-               FIRST + 1);
-    load_free(&l);
-}
-
 /* ---- what is refused before anything is sent */
 
 static void refused(const struct site *s, rowlock_table *t, struct load *l, enum op op,
@@ -381,8 +351,10 @@ static void refused(const struct site *s, rowlock_table *t, struct load *l, enum
     is_result(s->db, change_rows(t, op, l->changes, l->n, NULL), ROWLOCK_EINVAL, "%s: refused",
               op_names[op]);
     tap_ok(strstr(why(s->db), clue) != NULL, "the text says %s", clue);
-    tap_is_int((long long)count_results(l, ROWLOCK_CANCELLED), (long long)l->n,
-               "no row was reached");
+    size_t cancelled = 0;
+    for (size_t i = 0; i < l->n; i++)
+        cancelled += l->changes[i].result == ROWLOCK_CANCELLED;
+    tap_is_int((long long)cancelled, (long long)l->n, "no row was reached");
     stands(s, before, "nothing was changed");
 }
 
@@ -397,9 +369,7 @@ static void duplicates(const struct site *s, rowlock_table *t)
     l.keys[49].number = was;
     l.keys[20] = rowlock_null();
     refused(s, t, &l, TOUCH, "rows[20]");
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(s->db, &error);
-    tap_is_int(error.row, 20, "which is its index, as the error has it");
+    tap_is_int(error_of(s->db).row, 20, "which is its index, as the error has it");
     load_free(&l);
 }
 
@@ -435,13 +405,9 @@ static void same_twice(const struct site *s, rowlock_table *t, enum op op)
 static void same_to_the_database(const struct site *s)
 {
     static const enum op each[] = {UPDATE, TOUCH, INSERT, REMOVE};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     site_table(s, "bat_same", "id DECIMAL(10,2) PRIMARY KEY, n INT, version BIGINT NOT NULL");
-    about.name = "bat_same";
-    about.key = NAMES("id");
-    about.columns = NAMES("n");
-    about.first_version = FIRST;
-    rowlock_table *t = must_describe(s, &about);
+    rowlock_table *t = must_describe(s, TABLE(.name = "bat_same", .key = NAMES("id"),
+                                              .columns = NAMES("n"), .first_version = FIRST));
     for (int i = 0; i < COUNT(each); i++)
         same_twice(s, t, each[i]);
     rowlock_table_close(t);
@@ -486,26 +452,19 @@ static int on_progress(void *context, size_t done, size_t total)
     return p->calls == p->stop_at;
 }
 
-static rowlock_change_options told_to(struct progress *p, int chunk)
-{
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-    options.chunk = chunk;
-    options.progress = on_progress;
-    options.context = p;
-    return options;
-}
+#define TOLD_TO(p, ...) HOW(.progress = on_progress, .context = (p), __VA_ARGS__)
 
 static void progress_is_told(const struct site *s, rowlock_table *t)
 {
     struct load l = load_new(25);
     struct progress p = {.calls = 0};
-    rowlock_change_options options = told_to(&p, 10);
+    const rowlock_change_options *how = TOLD_TO(&p, .chunk = 10);
     fill(s, 25);
-    all_applied(s, &l, rowlock_update(t, l.changes, l.n, &options), FIRST + 1, "with progress");
+    all_applied(s, &l, rowlock_update(t, l.changes, l.n, how), FIRST + 1, "with progress");
     tap_ok(p.calls == 2 && p.done[0] == 10 && p.done[1] == 20 && p.total == 25,
            "which is told after each chunk but the last");
     p = (struct progress){.calls = 0};
-    is_result(s->db, rowlock_touch(t, l.changes, 10, &options), ROWLOCK_STALE, "a single chunk");
+    is_result(s->db, rowlock_touch(t, l.changes, 10, how), ROWLOCK_STALE, "a single chunk");
     tap_is_int(p.calls, 0, "is the last");
     load_free(&l);
 }
@@ -514,12 +473,11 @@ static void progress_stops(const struct site *s, rowlock_table *t, bool all_or_n
 {
     struct load l = load_new(25);
     struct progress p = {.stop_at = 2};
-    rowlock_change_options options = told_to(&p, 10);
-    options.all_or_nothing = all_or_nothing;
+    const rowlock_change_options *how = TOLD_TO(&p, .chunk = 10, .all_or_nothing = all_or_nothing);
     char before[400];
     fill(s, 25);
     digest(s, before, sizeof before);
-    is_result(s->db, rowlock_update(t, l.changes, l.n, &options), ROWLOCK_CANCELLED,
+    is_result(s->db, rowlock_update(t, l.changes, l.n, how), ROWLOCK_CANCELLED,
               "stopped by progress%s", all_or_nothing ? ", all or nothing" : "");
     tap_is_int(p.calls, 2, "at its second call");
     size_t good = 0;
@@ -555,7 +513,7 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
 {
     struct load l = load_new(rows);
     struct progress p = {.calls = 0};
-    rowlock_change_options options = told_to(&p, 0);
+    const rowlock_change_options *how = TOLD_TO(&p, .chunk = 0);
     rowlock_row row;
     size_t right = 0;
     site_table(s, "bat_long",
@@ -567,15 +525,15 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
         l.values[2 * i] = rowlock_text(text);
         l.changes[i].values = &l.values[2 * i];
     }
-    is_result(s->db, rowlock_insert(t, l.changes, rows, &options), ROWLOCK_OK,
-              "%zu rows of %zu bytes", rows, length);
+    is_result(s->db, rowlock_insert(t, l.changes, rows, how), ROWLOCK_OK, "%zu rows of %zu bytes",
+              rows, length);
     tap_is_int(p.calls + 1, chunks, "in chunks that are not too long");
     for (size_t i = 0; i < rows; i++) {
         l.values[2 * i] = rowlock_text(other);
         l.changes[i].version = l.changes[i].current;
     }
     p.calls = 0;
-    is_result(s->db, rowlock_update(t, l.changes, rows, &options), ROWLOCK_OK, "all updated");
+    is_result(s->db, rowlock_update(t, l.changes, rows, how), ROWLOCK_OK, "all updated");
     tap_is_int(p.calls + 1, chunks, "in as many");
     for (size_t i = 0; i < rows; i++)
         right += rowlock_read(t, &l.keys[i], 0, &row) == ROWLOCK_OK &&
@@ -608,22 +566,20 @@ static void rows_are_named(const struct load *l, bool all_or_nothing)
 static void violation(const struct site *s, rowlock_table *t, enum op op, bool all_or_nothing)
 {
     struct load l = load_new(30);
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-    rowlock_error error = ROWLOCK_ERROR_INIT;
     char before[400];
-    options.chunk = 10;
-    options.all_or_nothing = all_or_nothing;
     fill(s, 30);
     if (op == INSERT)
         site_run(s, "DELETE FROM bat_rows");
     digest(s, before, sizeof before);
     change_of(&l, 15)->values = VALUES(rowlock_int(1000000), rowlock_null());
     change_of(&l, 29)->values = VALUES(rowlock_int(1000001), rowlock_null());
-    is_result(s->db, change_rows(t, op, l.changes, l.n, &options), ROWLOCK_VIOLATION,
-              "%s: a constraint is violated in two of three chunks%s", op_names[op],
-              all_or_nothing ? ", all or nothing" : "");
+    is_result(
+        s->db,
+        change_rows(t, op, l.changes, l.n, HOW(.chunk = 10, .all_or_nothing = all_or_nothing)),
+        ROWLOCK_VIOLATION, "%s: a constraint is violated in two of three chunks%s", op_names[op],
+        all_or_nothing ? ", all or nothing" : "");
     rows_are_named(&l, all_or_nothing);
-    rowlock_db_error(s->db, &error);
+    rowlock_error error = error_of(s->db);
     tap_is_int(error.constraint, ROWLOCK_CONSTRAINT_CHECK, "with the kind of the constraint");
     tap_ok(error.row == change_of(&l, 15) - l.changes || error.row == change_of(&l, 29) - l.changes,
            "and the index of one of them");
@@ -639,40 +595,31 @@ static void breaks(const struct site *s, rowlock_table *t, enum op op, const row
                    int constraint, const char *what)
 {
     static const char *const words[] = {"a", "b", "c"};
-    rowlock_value keys[3], values[3][3];
-    rowlock_change changes[3];
-    rowlock_error error = ROWLOCK_ERROR_INIT;
+    rowlock_value values[3][3];
+    struct few f;
     for (int all = 0; all <= 1; all++) {
-        rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-        options.all_or_nothing = all;
         site_run(s, "DELETE FROM bat_kinds");
         site_run(s, "INSERT INTO bat_kinds VALUES (9, 'taken', 0, 1, 1)");
+        few_from(&f, 1, FIRST);
         for (int i = 0; i < 3; i++) {
             if (op == UPDATE)
                 site_run(s, "INSERT INTO bat_kinds VALUES (%d, '%d', 0, 1, 1)", i + 1, i);
-            keys[i] = rowlock_int(i + 1);
             values[i][0] = rowlock_text(words[i]);
-            values[i][1] = rowlock_int(1);
-            values[i][2] = rowlock_int(1);
-            changes[i] = (rowlock_change){
-                .key = &keys[i], .values = i == 1 ? wrong : values[i], .version = FIRST};
+            values[i][1] = values[i][2] = rowlock_int(1);
+            f.changes[i].values = i == 1 ? wrong : values[i];
         }
-        is_result(s->db, change_rows(t, op, changes, 3, &options), ROWLOCK_VIOLATION, "%s: %s%s",
-                  op_names[op], what, all ? ", all or nothing" : "");
-        rowlock_db_error(s->db, &error);
-        tap_is_int(error.constraint, constraint, "of which kind it is");
-        tap_is_int(error.row, 1, "which row it is");
-        int others = all ? ROWLOCK_UNDONE : ROWLOCK_OK;
-        tap_ok(changes[0].result == others && changes[1].result == ROWLOCK_VIOLATION &&
-                   changes[2].result == others,
-               "the others are %s", rowlock_result_name(others));
+        is_result(s->db, change_rows(t, op, f.changes, 3, HOW(.all_or_nothing = all)),
+                  ROWLOCK_VIOLATION, "%s: %s%s", op_names[op], what, all ? ", all or nothing" : "");
+        tap_is_int(error_of(s->db).constraint, constraint, "of which kind it is");
+        tap_is_int(error_of(s->db).row, 1, "which row it is");
+        rows_say(f.changes, 3, all ? "UNDONE, VIOLATION, UNDONE" : "OK, VIOLATION, OK",
+                 "the others say what became of them");
         site_finds(s, all ? "0" : "2", "and so they stand",
                    "SELECT count(*) FROM bat_kinds WHERE n = 1");
     }
-    is_result(s->db, change_rows(t, op, &changes[1], 1, NULL), ROWLOCK_VIOLATION, "by itself");
-    rowlock_db_error(s->db, &error);
-    tap_is_int(error.constraint, constraint, "it is the same");
-    tap_is_int(error.row, 0, "and the first");
+    is_result(s->db, change_rows(t, op, &f.changes[1], 1, NULL), ROWLOCK_VIOLATION, "by itself");
+    tap_is_int(error_of(s->db).constraint, constraint, "it is the same");
+    tap_is_int(error_of(s->db).row, 0, "and the first");
 }
 
 static void kinds_of_violations(const struct site *s)
@@ -684,29 +631,30 @@ static void kinds_of_violations(const struct site *s)
                "id INT PRIMARY KEY, word VARCHAR(5) UNIQUE, n INT NOT NULL CHECK (n < 100), "
                "parent INT, version BIGINT NOT NULL, "
                "FOREIGN KEY (parent) REFERENCES bat_parents (id)");
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "bat_kinds";
-    about.key = NAMES("id");
-    about.columns = NAMES("word", "n", "parent");
-    about.first_version = FIRST;
-    rowlock_table *t = must_describe(s, &about);
+    rowlock_table *t =
+        must_describe(s, TABLE(.name = "bat_kinds", .key = NAMES("id"),
+                               .columns = NAMES("word", "n", "parent"), .first_version = FIRST));
     rowlock_value one = rowlock_int(1);
-    for (int op = UPDATE; op <= INSERT; op += INSERT - UPDATE) {
-        breaks(s, t, (enum op)op, VALUES(rowlock_text("taken"), one, one),
-               ROWLOCK_CONSTRAINT_UNIQUE, "another unique key");
-        breaks(s, t, (enum op)op, VALUES(rowlock_text("b"), rowlock_int(100), one),
-               ROWLOCK_CONSTRAINT_CHECK, "a check");
-        breaks(s, t, (enum op)op, VALUES(rowlock_text("b"), rowlock_null(), one),
-               ROWLOCK_CONSTRAINT_NOT_NULL, "a column that is not NULL");
-        breaks(s, t, (enum op)op, VALUES(rowlock_text("b"), one, rowlock_int(2)),
-               ROWLOCK_CONSTRAINT_FOREIGN_KEY, "a foreign key");
-        if (!s->c->has_server) /* columns there have no size */
-            continue;
-        breaks(s, t, (enum op)op, VALUES(rowlock_text("too long"), one, one),
-               ROWLOCK_CONSTRAINT_VALUE, "a text that is too long");
-        breaks(s, t, (enum op)op, VALUES(rowlock_text("b"), rowlock_int(1LL << 40), one),
-               ROWLOCK_CONSTRAINT_VALUE, "a number that is too large");
-    }
+    const rowlock_value text = rowlock_text("b"), null = rowlock_null(), two = rowlock_int(2);
+    const rowlock_value taken = rowlock_text("taken"), hundred = rowlock_int(100);
+    const struct {
+        rowlock_value values[3];
+        int constraint;
+        const char *what;
+    } all[] = {
+        {{taken, one, one}, ROWLOCK_CONSTRAINT_UNIQUE, "another unique key"},
+        {{text, hundred, one}, ROWLOCK_CONSTRAINT_CHECK, "a check"},
+        {{text, null, one}, ROWLOCK_CONSTRAINT_NOT_NULL, "a column that is not NULL"},
+        {{text, one, two}, ROWLOCK_CONSTRAINT_FOREIGN_KEY, "a foreign key"},
+        {{rowlock_text("too long"), one, one}, ROWLOCK_CONSTRAINT_VALUE, "a text that is too long"},
+        {{text, rowlock_int(1LL << 40), one},
+         ROWLOCK_CONSTRAINT_VALUE,
+         "a number that is too large"},
+    };
+    int count = s->c->has_server ? COUNT(all) : 4; /* SQLite's columns have no size */
+    for (int op = UPDATE; op <= INSERT; op += INSERT - UPDATE)
+        for (int i = 0; i < count; i++)
+            breaks(s, t, (enum op)op, all[i].values, all[i].constraint, all[i].what);
     rowlock_table_close(t);
     site_run(s, "DROP TABLE bat_kinds");
     site_run(s, "DROP TABLE bat_parents");
@@ -789,76 +737,61 @@ static void work_of_insert_mysql(const struct contract *c)
     site_close(&s);
 }
 
-struct costs {
-    const struct contract *c;
-    struct faultproxy *proxy;
-    struct load *l;
-    rowlock_db *db;
-    rowlock_table *t;
+struct cost {
+    size_t rows;
+    bool stale; /* one of them */
+    int chunk;
+    bool all;
+    int trips;
+    const char *what;
 };
 
-static void fresh_versions(struct load *l, int64_t version, int stale)
-{
-    for (size_t i = 0; i < l->n; i++)
-        l->changes[i].version = version + (stale && i == 3 ? 50 : 0);
-}
-
-static void costs_are(struct costs *k, enum op op, size_t n, const rowlock_change_options *options,
-                      int want_result, int want_trips, const char *what)
-{
-    faultproxy_round_trips(k->proxy);
-    is_result(k->db, change_rows(k->t, op, k->l->changes, n, options), want_result, "%s: %s",
-              op_names[op], what);
-    tap_is_int(faultproxy_round_trips(k->proxy), want_trips, "takes %d round trips", want_trips);
-}
-
 /* Once before it counts: MySQL prepares what it has not seen on a connection. */
-static void twice(struct costs *k, const struct site *s, enum op op, size_t n, bool stale,
-                  int chunk, bool all, int trips, const char *what)
+static void costs_are(const struct site *s, struct faultproxy *proxy, rowlock_db *db,
+                      rowlock_table *t, enum op op, struct cost cost)
 {
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-    options.chunk = chunk;
-    options.all_or_nothing = all;
+    struct load l = load_new(30);
+    int want = !cost.stale ? ROWLOCK_OK : op == INSERT ? ROWLOCK_EXISTS : ROWLOCK_STALE;
     for (int i = 0; i < 2; i++) {
         fill(s, 30);
         if (op == INSERT)
-            site_run(s, "DELETE FROM bat_rows%s", stale ? " WHERE id <> 4" : "");
-        fresh_versions(k->l, FIRST, stale);
-        if (i == 1)
-            faultproxy_round_trips(k->proxy);
-        int want = !stale ? ROWLOCK_OK : op == INSERT ? ROWLOCK_EXISTS : ROWLOCK_STALE;
-        if (i == 1)
-            costs_are(k, op, n, &options, want, trips, what);
-        else
-            is_result(k->db, change_rows(k->t, op, k->l->changes, n, &options), want,
-                      "%s: for the first time", op_names[op]);
+            site_run(s, "DELETE FROM bat_rows%s", cost.stale ? " WHERE id <> 4" : "");
+        expect_version(&l, FIRST);
+        l.changes[3].version += cost.stale ? 50 : 0;
+        faultproxy_round_trips(proxy);
+        is_result(db,
+                  change_rows(t, op, l.changes, cost.rows,
+                              HOW(.chunk = cost.chunk, .all_or_nothing = cost.all)),
+                  want, "%s: %s%s", op_names[op], cost.what, i == 0 ? " for the first time" : "");
     }
+    tap_is_int(faultproxy_round_trips(proxy), cost.trips, "takes %d round trips", cost.trips);
+    load_free(&l);
 }
 
 static void round_trips(const struct site *s, struct faultproxy *proxy, const char *url)
 {
     struct site through = *s;
-    struct load l = load_new(30);
     through.db = must_open(url);
+    rowlock_table *t = open_rows(&through, NULL);
     /* There BEGIN goes along with what comes next, unless a pooler has to see it by itself. */
     int frame = is_postgres(s->c) && !s->c->pooled ? 1 : 2;
-    struct costs k = {.c = s->c, .proxy = proxy, .l = &l, .db = through.db};
-    k.t = open_rows(&through, NULL);
-    twice(&k, s, UPDATE, 1, false, 0, false, 1, "a row");
-    twice(&k, s, UPDATE, 4, true, 1, false, 5, "four rows one by one, one of them stale,");
     for (int op = UPDATE; op <= REMOVE; op++) {
         int looks = op == INSERT && is_mysql(s->c); /* what it passed over */
-        twice(&k, s, (enum op)op, 30, false, 0, false, 1 + looks, "a chunk");
-        twice(&k, s, (enum op)op, 30, true, 0, false, op == EXPECT ? 1 : 2 + looks,
-              "a chunk with a row that is not changed");
-        twice(&k, s, (enum op)op, 30, false, 10, false, 3 * (1 + looks), "three chunks");
-        if (op != EXPECT)
-            twice(&k, s, (enum op)op, 30, false, 10, true, 3 * (1 + looks) + frame,
-                  "three chunks, all or nothing,");
+        const struct cost all[] = {
+            {30, false, 0, false, 1 + looks, "a chunk"},
+            {30, true, 0, false, op == EXPECT ? 1 : 2 + looks,
+             "a chunk with a row that is not changed"},
+            {30, false, 10, false, 3 * (1 + looks), "three chunks"},
+            {30, false, 10, true, 3 * (1 + looks) + frame, "three chunks, all or nothing,"},
+            {1, false, 0, false, 1, "a row"},
+            {4, true, 1, false, 5, "four rows one by one, one of them stale,"},
+        };
+        for (int i = 0; i < COUNT(all); i++)
+            if ((op != EXPECT || !all[i].all) && (op == UPDATE || all[i].rows == 30))
+                costs_are(s, proxy, through.db, t, (enum op)op, all[i]);
     }
-    rowlock_table_close(k.t);
+    rowlock_table_close(t);
     rowlock_db_close(through.db);
-    load_free(&l);
 }
 
 static void costs(const struct site *s)
@@ -882,7 +815,6 @@ void contract_batches(const struct contract *c)
     rowlock_table *t = open_rows(&s, NULL);
     all_sizes(&s, t);
     all_mixed(&s, t);
-    all_of_all(&s, t);
     small_tables(&s);
     duplicates(&s, t);
     same_to_the_database(&s);

@@ -14,30 +14,6 @@
 
 enum { ROWS = 3, HELD_MS = 300 };
 
-/* Three rows, whose keys begin at id, of version 1. */
-struct three {
-    rowlock_value keys[ROWS], values[ROWS];
-    rowlock_change changes[ROWS];
-};
-
-static struct three *three_from(struct three *h, int64_t id)
-{
-    for (int i = 0; i < ROWS; i++) {
-        h->keys[i] = rowlock_int(id + i);
-        h->values[i] = rowlock_int(10 + i);
-        h->changes[i] = (rowlock_change){.key = &h->keys[i], .values = &h->values[i], .version = 1};
-    }
-    return h;
-}
-
-static void are(const struct three *h, int first, int second, int third, const char *what)
-{
-    const int want[] = {first, second, third};
-    for (int i = 0; i < ROWS; i++)
-        tap_is_str(rowlock_result_name(h->changes[i].result), rowlock_result_name(want[i]),
-                   "%s: row %d", what, i + 1);
-}
-
 static void make_rows(const struct site *s, const char *version_type)
 {
     char columns[200];
@@ -49,92 +25,85 @@ static void make_rows(const struct site *s, const char *version_type)
 
 static rowlock_table *open_rows(const struct site *s)
 {
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "obs_rows";
-    about.key = NAMES("id");
-    about.columns = NAMES("n");
-    about.first_version = 1;
-    return must_describe(s, &about);
+    return must_describe(s, TABLE(.name = "obs_rows", .key = NAMES("id"), .columns = NAMES("n"),
+                                  .first_version = 1));
+}
+
+static void close_rows(const struct site *s, rowlock_table *t)
+{
+    rowlock_table_close(t);
+    site_run(s, "DROP TABLE obs_rows");
+    if (is_postgres(s->c))
+        site_run(s, "DROP FUNCTION IF EXISTS obs()");
 }
 
 /* ---- triggers */
 
-/* One that leaves row 2 out; MySQL has none such. */
-static void leave_out(const struct site *s, const char *when, const char *row)
+static void trigger_postgres(const struct site *s, const char *when, const char *body)
 {
-    if (is_postgres(s->c)) {
-        site_run(s,
-                 "CREATE FUNCTION obs_out() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                 "IF %s.id %% 10 = 2 THEN RETURN NULL; END IF; RETURN %s; END $$",
-                 row, row);
-        site_run(s,
-                 "CREATE TRIGGER obs BEFORE %s ON obs_rows FOR EACH ROW EXECUTE FUNCTION obs_out()",
-                 when);
-    } else {
+    site_run(s, "CREATE FUNCTION obs() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s END $$",
+             body);
+    site_run(s, "CREATE TRIGGER obs BEFORE %s ON obs_rows FOR EACH ROW EXECUTE FUNCTION obs()",
+             when);
+}
+
+/* One that leaves row 2 out; MySQL has none such. */
+static void left_out(const struct site *s, enum op op, const char *when, const char *row)
+{
+    char body[200];
+    struct few f;
+    int64_t first = op == INSERT ? 11 : 1;
+    make_rows(s, "BIGINT");
+    snprintf(body, sizeof body, "IF %s.id %% 10 = 2 THEN RETURN NULL; END IF; RETURN %s;", row,
+             row);
+    if (is_postgres(s->c))
+        trigger_postgres(s, when, body);
+    else
         site_run(s,
                  "CREATE TRIGGER obs BEFORE %s ON obs_rows WHEN %s.id %% 10 = 2 BEGIN "
                  "SELECT RAISE(IGNORE); END",
                  when, row);
-    }
-}
-
-static void left_out(const struct site *s, enum op op, const char *when, const char *row)
-{
-    struct three h;
-    make_rows(s, "BIGINT");
-    leave_out(s, when, row);
     rowlock_table *t = open_rows(s);
-    three_from(&h, op == INSERT ? 11 : 1);
-    is_result(s->db, change_rows(t, op, h.changes, ROWS, NULL), ROWLOCK_ESERVER,
+    is_result(s->db, change_rows(t, op, few_from(&f, first, 1), ROWS, NULL), ROWLOCK_ESERVER,
               "%s: a trigger leaves a row out", op_names[op]);
     tap_ok(strstr(why(s->db), "2 is as it should be") != NULL, "it is named: %s", why(s->db));
-    are(&h, ROWLOCK_OK, ROWLOCK_ESERVER, ROWLOCK_OK, op_names[op]);
-    tap_is_int(h.changes[1].current, op == INSERT ? 0 : 1, "with the version that it has");
-    three_from(&h, op == INSERT ? 11 : 1);
-    is_result(s->db, change_rows(t, op, &h.changes[1], 1, NULL), ROWLOCK_ESERVER, "by itself too");
-    rowlock_table_close(t);
-    site_run(s, "DROP TABLE obs_rows");
-    if (is_postgres(s->c))
-        site_run(s, "DROP FUNCTION obs_out()");
+    rows_say(f.changes, ROWS, "OK, ESERVER, OK", op_names[op]);
+    tap_is_int(f.changes[1].current, op == INSERT ? 0 : 1, "with the version that it has");
+    is_result(s->db, change_rows(t, op, &few_from(&f, first, 1)[1], 1, NULL), ROWLOCK_ESERVER,
+              "by itself too");
+    close_rows(s, t);
 }
 
 /* Rows that are to be made get other keys, if their own is at least from. */
-static void other_keys(const struct site *s, int from, int result, int third)
+static void other_keys(const struct site *s, int from, int result, const char *rows)
 {
-    struct three h;
+    char body[200];
+    struct few f;
     make_rows(s, "BIGINT");
-    if (is_postgres(s->c)) {
-        site_run(s,
-                 "CREATE FUNCTION obs_key() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                 "IF NEW.id >= %d THEN NEW.id := NEW.id + 100; END IF; RETURN NEW; END $$",
-                 from);
-        site_run(s, "CREATE TRIGGER obs BEFORE INSERT ON obs_rows FOR EACH ROW "
-                    "EXECUTE FUNCTION obs_key()");
-    } else {
+    snprintf(body, sizeof body, "IF NEW.id >= %d THEN NEW.id := NEW.id + 100; END IF; RETURN NEW;",
+             from);
+    if (is_postgres(s->c))
+        trigger_postgres(s, "INSERT", body);
+    else
         site_run(s,
                  "CREATE TRIGGER obs BEFORE INSERT ON obs_rows FOR EACH ROW "
                  "SET NEW.id = IF(NEW.id >= %d, NEW.id + 100, NEW.id)",
                  from);
-    }
     rowlock_table *t = open_rows(s);
     site_run(s, "INSERT INTO obs_rows VALUES (%d, 7, 7)", from > 12 ? 12 : 9);
-    three_from(&h, 11);
-    is_result(s->db, change_rows(t, INSERT, h.changes, ROWS, NULL), result,
+    is_result(s->db, change_rows(t, INSERT, few_from(&f, 11, 1), ROWS, NULL), result,
               "a trigger gives other keys from %d on", from);
-    are(&h, ROWLOCK_OK, from > 12 ? third : ROWLOCK_OK, third, "insert");
+    rows_say(f.changes, ROWS, rows, "insert");
     site_finds(s, from > 12 ? "2" : "3", "each is made once",
                "SELECT count(*) FROM obs_rows WHERE n >= 10");
-    rowlock_table_close(t);
-    site_run(s, "DROP TABLE obs_rows");
-    if (is_postgres(s->c))
-        site_run(s, "DROP FUNCTION obs_key()");
+    close_rows(s, t);
 }
 
 /* One that gives row 2 back what it was. Of the rows that were found the server says that they were changed, or only
  * of those that were. */
 static void restored(const struct contract *c, enum op op, const char *parameter)
 {
-    struct three h;
+    struct few f;
     char *url = parameter ? url_with(c->url, parameter) : strdup(c->url);
     struct site s = {.c = c, .session = c->raw->open(url), .look = c->raw->open(c->url)};
     s.db = adopt_with(c, s.session, NULL);
@@ -144,20 +113,16 @@ static void restored(const struct contract *c, enum op op, const char *parameter
                  "NEW.version = IF(OLD.id = 2, OLD.version, NEW.version)");
     rowlock_table *t = open_rows(&s);
     for (int all = 0; all <= 1; all++) {
-        rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-        int others = all ? ROWLOCK_UNDONE : ROWLOCK_OK;
-        options.all_or_nothing = all;
         site_run(&s, "UPDATE obs_rows SET version = 1");
-        three_from(&h, 1);
-        is_result(s.db, change_rows(t, op, h.changes, ROWS, &options), ROWLOCK_ESERVER,
-                  "%s: a trigger gives a row back what it was%s", op_names[op],
+        is_result(s.db, change_rows(t, op, few_from(&f, 1, 1), ROWS, HOW(.all_or_nothing = all)),
+                  ROWLOCK_ESERVER, "%s: a trigger gives a row back what it was%s", op_names[op],
                   parameter ? ", rows found are counted" : "");
-        are(&h, others, ROWLOCK_ESERVER, others, op_names[op]);
+        rows_say(f.changes, ROWS, all ? "UNDONE, ESERVER, UNDONE" : "OK, ESERVER, OK",
+                 op_names[op]);
     }
-    three_from(&h, 1);
-    is_result(s.db, change_rows(t, op, &h.changes[1], 1, NULL), ROWLOCK_ESERVER, "by itself too");
-    rowlock_table_close(t);
-    site_run(&s, "DROP TABLE obs_rows");
+    is_result(s.db, change_rows(t, op, &few_from(&f, 1, 1)[1], 1, NULL), ROWLOCK_ESERVER,
+              "by itself too");
+    close_rows(&s, t);
     site_close(&s);
     free(url);
 }
@@ -174,10 +139,10 @@ static void triggers(const struct site *s)
         left_out(s, REMOVE, "DELETE", "OLD");
     }
     if (s->c->has_server)
-        other_keys(s, 11, ROWLOCK_OK, ROWLOCK_OK);
+        other_keys(s, 11, ROWLOCK_OK, "OK, OK, OK");
     /* Row 12 is there, 11 is made, and so is one that has another key: it could be 12's or 13's. */
     if (is_postgres(s->c))
-        other_keys(s, 13, ROWLOCK_EUNCERTAIN, ROWLOCK_EUNCERTAIN);
+        other_keys(s, 13, ROWLOCK_EUNCERTAIN, "OK, EUNCERTAIN, EUNCERTAIN");
 }
 
 /* ---- row policies */
@@ -185,7 +150,7 @@ static void triggers(const struct site *s)
 /* Row 2 may be read, and not written. */
 static void policies(const struct contract *c)
 {
-    struct three h;
+    struct few f;
     rowlock_row row;
     char why_not[200];
     struct site s = site_adopt(c);
@@ -197,25 +162,25 @@ static void policies(const struct contract *c)
     site_run(&s, "GRANT SELECT, UPDATE ON obs_rows TO obs_reader");
     raw_run(c->raw, s.session, "SET ROLE obs_reader");
     rowlock_table *t = open_rows(&s);
-    three_from(&h, 1);
+    few_from(&f, 1, 1);
     for (int inside = 0; inside <= 1; inside++) {
         const char *where = inside ? "in a transaction" : "by itself";
         raw_run(c->raw, s.session, inside ? "BEGIN" : "SELECT 1");
-        is_result(s.db, rowlock_expect(t, h.changes, ROWS, NULL), ROWLOCK_ESERVER,
+        is_result(s.db, rowlock_expect(t, f.changes, ROWS, NULL), ROWLOCK_ESERVER,
                   "expect: a policy hides a row from locks, %s", where);
-        are(&h, ROWLOCK_OK, ROWLOCK_ESERVER, ROWLOCK_OK, "expect");
-        is_result(s.db, rowlock_expect(t, &h.changes[1], 1, NULL), ROWLOCK_ESERVER, "alone too");
-        h.changes[1].version = 7;
-        is_result(s.db, rowlock_expect(t, h.changes, ROWS, NULL), ROWLOCK_STALE,
+        rows_say(f.changes, ROWS, "OK, ESERVER, OK", "expect");
+        is_result(s.db, rowlock_expect(t, &f.changes[1], 1, NULL), ROWLOCK_ESERVER, "alone too");
+        f.changes[1].version = 7;
+        is_result(s.db, rowlock_expect(t, f.changes, ROWS, NULL), ROWLOCK_STALE,
                   "but another version is another version");
-        h.changes[1].version = 1;
-        is_result(s.db, rowlock_read(t, &h.keys[1], 1, &row), ROWLOCK_ESERVER,
+        f.changes[1].version = 1;
+        is_result(s.db, rowlock_read(t, &f.keys[1], 1, &row), ROWLOCK_ESERVER,
                   "a read with a lock");
         tap_ok(strstr(why(s.db), "policy") != NULL, "says why: %s", why(s.db));
-        is_result(s.db, rowlock_read(t, &h.keys[1], 0, &row), ROWLOCK_OK, "one without");
-        is_result(s.db, rowlock_update(t, h.changes, ROWS, NULL), ROWLOCK_ESERVER,
+        is_result(s.db, rowlock_read(t, &f.keys[1], 0, &row), ROWLOCK_OK, "one without");
+        is_result(s.db, rowlock_update(t, f.changes, ROWS, NULL), ROWLOCK_ESERVER,
                   "update: such a row, %s", where);
-        are(&h, ROWLOCK_OK, ROWLOCK_ESERVER, ROWLOCK_OK, "update");
+        rows_say(f.changes, ROWS, "OK, ESERVER, OK", "update");
         raw_run(c->raw, s.session, inside ? "ROLLBACK" : "SELECT 1");
         site_run(&s, "UPDATE obs_rows SET version = 1");
     }
@@ -232,31 +197,25 @@ static void policies(const struct contract *c)
 
 static void odd_version(const struct site *s, enum op op)
 {
-    struct three h;
+    struct few f;
     make_rows(s, "BIGINT UNSIGNED");
     site_run(s, "UPDATE obs_rows SET version = 18446744073709551615 WHERE id = 3");
     rowlock_table *t = open_rows(s);
-    three_from(&h, op == INSERT ? 3 : 1);
-    is_result(s->db, change_rows(t, op, h.changes, ROWS, NULL), ROWLOCK_EINVAL,
-              "%s: one of three has a version that is no integer of 64 bits", op_names[op]);
-    if (op == INSERT)
-        are(&h, ROWLOCK_EINVAL, ROWLOCK_OK, ROWLOCK_OK, "insert");
-    else
-        are(&h, ROWLOCK_OK, ROWLOCK_OK, ROWLOCK_EINVAL, op_names[op]);
-    rowlock_table_close(t);
-    site_run(s, "DROP TABLE obs_rows");
+    is_result(s->db, change_rows(t, op, few_from(&f, op == INSERT ? 3 : 1, 1), ROWS, NULL),
+              ROWLOCK_EINVAL, "%s: one of three has a version that is no integer of 64 bits",
+              op_names[op]);
+    rows_say(f.changes, ROWS, op == INSERT ? "EINVAL, OK, OK" : "OK, OK, EINVAL", op_names[op]);
+    close_rows(s, t);
 }
 
 static void bits(const struct site *s)
 {
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *t = NULL;
-    about.name = "obs_bits";
-    about.key = NAMES("id");
-    about.columns = NAMES("n");
     site_table(s, "obs_bits", "id BIT(8) PRIMARY KEY, n INT, version BIGINT NOT NULL");
-    is_result(s->db, rowlock_table_open(s->db, &about, &t), ROWLOCK_EINVAL,
-              "rows are not told apart by bits");
+    is_result(s->db,
+              rowlock_table_open(
+                  s->db, TABLE(.name = "obs_bits", .key = NAMES("id"), .columns = NAMES("n")), &t),
+              ROWLOCK_EINVAL, "rows are not told apart by bits");
     site_run(s, "DROP TABLE obs_bits");
 }
 
@@ -264,45 +223,54 @@ static void bits(const struct site *s)
 
 static void session_limit(const struct contract *c)
 {
-    struct three h;
+    struct few f;
     struct site s = site_adopt(c);
     make_rows(&s, "BIGINT");
     raw_run(c->raw, s.session, "SET sql_select_limit = 1");
     rowlock_table *t = open_rows(&s);
-    is_result(s.db, rowlock_expect(t, three_from(&h, 1)->changes, ROWS, NULL), ROWLOCK_OK,
+    is_result(s.db, rowlock_expect(t, few_from(&f, 1, 1), ROWS, NULL), ROWLOCK_OK,
               "expect: with a limit of one row in the session");
-    is_result(s.db, rowlock_insert(t, three_from(&h, 11)->changes, ROWS, NULL), ROWLOCK_OK,
-              "insert");
+    is_result(s.db, rowlock_insert(t, few_from(&f, 11, 1), ROWS, NULL), ROWLOCK_OK, "insert");
     site_run(&s, "UPDATE obs_rows SET version = 5 WHERE id = 1");
-    is_result(s.db, rowlock_update(t, three_from(&h, 1)->changes, ROWS, NULL), ROWLOCK_STALE,
-              "update");
-    are(&h, ROWLOCK_STALE, ROWLOCK_OK, ROWLOCK_OK, "update");
-    rowlock_table_close(t);
-    site_run(&s, "DROP TABLE obs_rows");
+    is_result(s.db, rowlock_update(t, few_from(&f, 1, 1), ROWS, NULL), ROWLOCK_STALE, "update");
+    rows_say(f.changes, ROWS, "STALE, OK, OK", "update");
+    close_rows(&s, t);
     site_close(&s);
 }
 
 /* Row 2 is locked by another for longer than a statement may take. */
 static void held_too_long(const struct site *s, bool all_or_nothing, const char *what)
 {
-    struct three h;
-    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
-    how.all_or_nothing = all_or_nothing;
+    struct few f;
+    const rowlock_change_options *how = HOW(.all_or_nothing = all_or_nothing);
     make_rows(s, "BIGINT");
     rowlock_table *t = open_rows(s);
     site_run(s, "%s", s->c->begin);
     site_run(s, "UPDATE obs_rows SET n = 1 WHERE id = 2");
-    is_result(s->db, rowlock_update(t, three_from(&h, 1)->changes, ROWS, &how), ROWLOCK_ESERVER,
+    is_result(s->db, rowlock_update(t, few_from(&f, 1, 1), ROWS, how), ROWLOCK_ESERVER,
               "%s: a row is locked all the time", what);
     tap_is_int(error_of(s->db).transaction_over, 0, "that ends no transaction of the caller's");
     tap_is_int(error_of(s->db).retryable, 1, "and may go well later");
     tap_ok(!strstr(why(s->db), "your transaction"), "he has none: %s", why(s->db));
     site_finds(s, "0", "nothing was done", "SELECT count(*) FROM obs_rows WHERE n >= 10");
     site_run(s, "ROLLBACK");
-    is_result(s->db, rowlock_update(t, three_from(&h, 1)->changes, ROWS, &how), ROWLOCK_OK,
-              "as it does");
-    rowlock_table_close(t);
-    site_run(s, "DROP TABLE obs_rows");
+    is_result(s->db, rowlock_update(t, few_from(&f, 1, 1), ROWS, how), ROWLOCK_OK, "as it does");
+    close_rows(s, t);
+}
+
+/* No limit of ours is set in a session that a pooler lends: the deadline ends the wait, and the statement may
+ * be carried out all the same when the row is free. */
+static void pooled_locked(const struct site *s)
+{
+    struct few f;
+    make_rows(s, "BIGINT");
+    rowlock_table *t = open_rows(s);
+    site_run(s, "%s", s->c->begin);
+    site_run(s, "UPDATE obs_rows SET n = 1 WHERE id = 2");
+    is_result(s->db, rowlock_update(t, few_from(&f, 1, 1), ROWS, NULL), ROWLOCK_EUNCERTAIN,
+              "a row is locked all the time, behind a pooler");
+    site_run(s, "ROLLBACK");
+    close_rows(s, t);
 }
 
 static void own_locked(const struct contract *c)
@@ -311,30 +279,12 @@ static void own_locked(const struct contract *c)
     options.statement_timeout_ms = is_mysql(c) ? 4000 : HELD_MS; /* there in whole seconds */
     struct site s = {.c = c, .look = c->raw->open(c->url)};
     s.db = must_open_with(c->url, &options);
-    held_too_long(&s, false, "each by itself");
-    held_too_long(&s, true, "all or nothing");
-    site_close(&s);
-}
-
-/* No limit of ours is set in a session that a pooler lends: the deadline ends the wait, and the statement may
- * be carried out all the same when the row is free. */
-static void pooled_locked(const struct contract *c)
-{
-    struct three h;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = HELD_MS;
-    struct site s = site_open(c);
-    rowlock_db_close(s.db);
-    s.db = must_open_with(c->url, &options);
-    make_rows(&s, "BIGINT");
-    rowlock_table *t = open_rows(&s);
-    site_run(&s, "%s", c->begin);
-    site_run(&s, "UPDATE obs_rows SET n = 1 WHERE id = 2");
-    is_result(s.db, rowlock_update(t, three_from(&h, 1)->changes, ROWS, NULL), ROWLOCK_EUNCERTAIN,
-              "a row is locked all the time, behind a pooler");
-    site_run(&s, "ROLLBACK");
-    rowlock_table_close(t);
-    site_run(&s, "DROP TABLE obs_rows");
+    if (c->pooled) {
+        pooled_locked(&s);
+    } else {
+        held_too_long(&s, false, "each by itself");
+        held_too_long(&s, true, "all or nothing");
+    }
     site_close(&s);
 }
 
@@ -366,10 +316,7 @@ void contract_obstacles(const struct contract *c)
         bits(&s);
         session_limit(c);
     }
-    if (c->pooled)
-        pooled_locked(c);
-    else
-        own_locked(c);
+    own_locked(c);
     bool maria = is_mysql(c) && c->raw->ask(s.look, "SELECT version()", version, sizeof version) &&
                  strstr(version, "MariaDB");
     if (maria)
