@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Acquiring without blocking: start, poll the descriptor, step; and that nobody comes between the thread that
- * waits and its connection. The clock is the real one, but nothing is waited for by it: a thread stands still
- * where a test wants it to, or until it is rung for.
+ * Acquiring without blocking: that no other call comes between the thread that waits and its connection, what it
+ * takes and gives back, closing and fork. What becomes of the lock is in start.c. The clock is the real one, but
+ * nothing is waited for by it: a thread stands still where a test wants it to, or until it is rung for.
  */
 #include "backend_script.h"
 #include "fail_alloc.h"
@@ -15,7 +15,6 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -77,28 +76,42 @@ static void end(void)
     sem_destroy(&go_on);
 }
 
-static rowlock_acquire_options for_ever(void)
+static int start(rowlock_lock *which)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.ttl_ms = TTL_MS;
     options.wait_ms = ROWLOCK_FOREVER;
-    return options;
+    return rowlock_acquire_start(which, &options);
 }
 
-static int start(rowlock_lock *which)
+static void must_start(void)
 {
-    rowlock_acquire_options options = for_ever();
-    return rowlock_acquire_start(which, &options);
+    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+}
+
+/* Its thread stands still at that step when this returns. */
+static void start_halted(enum script_op op)
+{
+    halt_next(op);
+    must_start();
+    await_halt();
 }
 
 /* It waits in line when this returns. */
 static void begin_waiting(void)
 {
     begin();
-    halt_next(OP_AWAIT);
-    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
-    await_halt();
+    start_halted(OP_AWAIT);
     let_go();
+}
+
+static rowlock_lock *begin_holding_another(void)
+{
+    begin();
+    rowlock_lock *other = must_lock(db, "other");
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_OK, "another lock is held");
+    return other;
 }
 
 static void grant_and_ring(void)
@@ -122,6 +135,11 @@ static int finish(rowlock_lock *which)
     return rowlock_acquire_step(which);
 }
 
+static void finishes(int want, const char *what)
+{
+    tap_is_int(finish(lock), want, "%s", what);
+}
+
 /* ---- what it is for */
 
 static void test_waits(void)
@@ -130,37 +148,20 @@ static void test_waits(void)
     int fd = rowlock_acquire_fd(lock);
     struct pollfd it = {.fd = fd, .events = POLLIN};
     tap_ok(fd >= 0 && poll(&it, 1, 0) == 0, "there is a descriptor, with nothing to step for");
-    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_PENDING, "whoever steps is told so");
+    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_PENDING, "a step says so");
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_PENDING, "however often");
     tap_ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "programs that are started do not get it");
     grant_and_ring();
     tap_ok(becomes_readable(fd), "it gets readable");
     tap_is_int(rowlock_acquire_fd(lock), fd, "and stays the same");
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_OK, "the step tells the result");
-    tap_is_int(rowlock_lock_token(lock), 1, "the lock is held");
-    tap_is_int(rowlock_acquire_fd(lock), -1, "then there is no descriptor");
-    tap_is_int(fcntl(fd, F_GETFD), -1, "which is closed");
-    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_EMISUSE, "and nothing to step for");
+    tap_is_int(fcntl(fd, F_GETFD), -1, "then it is closed");
     tap_is_int(script.threads_entered, 1, "the driver was told of the thread");
     tap_is_int(script.threads_left, 1, "and of its end");
-    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "the handle works as before");
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "to the release");
-    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(start(lock), ROWLOCK_OK, "it can be started again");
-    tap_is_int(finish(lock), ROWLOCK_OK, "and granted at once");
-    end();
-}
-
-static void test_held_already(void)
-{
-    begin();
-    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock that is held");
     script_calls();
-    tap_is_int(start(lock), ROWLOCK_OK, "is entered again");
-    tap_is_int(finish(lock), ROWLOCK_OK, "like this too");
+    must_start();
+    finishes(ROWLOCK_OK, "a lock that is held is entered again like this too");
     tap_is_str(script_calls(), "", "without a step of the database's");
-    tap_is_int(rowlock_release(lock) | rowlock_release(lock), ROWLOCK_OK, "and left twice");
     end();
 }
 
@@ -173,141 +174,70 @@ static int start_with(rowlock_acquire_options options)
 
 static void test_results(void)
 {
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
     begin();
+    rowlock_lock *there = must_attach(db, "weekly", "me", 5);
     tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_BUSY, "a try");
-    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "the holder can be named");
-    tap_is_int(error_code(db), 0, "and there is no error");
-    tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 5}), ROWLOCK_TIMEOUT,
-               "a short wait");
+    tap_is_int(error_code(db), 0, "is no error");
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .permits = 4));
     tap_is_int(start_with((rowlock_acquire_options){.permits = 3}), ROWLOCK_MISMATCH,
                "another kind");
     script_next(OP_ACQUIRE, FAILS(RLK_DENIED));
     tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_EDENIED, "a failure");
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_error(db, &err);
     tap_ok(err.code == ROWLOCK_EDENIED && strcmp(err.action, "acquire lock 'nightly'") == 0,
            "whose facts the handle has: %s", err.action);
-    script_calls();
-    tap_is_int(start_with((rowlock_acquire_options){.ttl_ms = 1}), ROWLOCK_EINVAL,
-               "what cannot be is refused at once");
-    tap_is_int(start_with((rowlock_acquire_options){.permits = -2}), ROWLOCK_EINVAL, "like this");
-    tap_is_int(rowlock_acquire_fd(lock), -1, "nothing was started");
-    tap_is_int(rowlock_acquire_start(NULL, NULL), ROWLOCK_EMISUSE, "nor for no lock");
-    tap_is_str(script_calls(), "", "nor sent");
-    end();
-}
-
-static void test_attached(void)
-{
-    begin();
-    rowlock_lock *there = must_attach(db, "weekly", "me", 5);
     int result = start(there);
-    if (result == ROWLOCK_OK)
-        result = finish(there);
-    tap_is_int(result, ROWLOCK_EMISUSE, "what is attached elsewhere is not acquired like this");
+    tap_is_int(result == ROWLOCK_OK ? finish(there) : result, ROWLOCK_EMISUSE,
+               "what is attached elsewhere is not acquired like this");
+    script_calls();
+    tap_is_int(start_with((rowlock_acquire_options){.permits = -2}), ROWLOCK_EINVAL,
+               "what cannot be is refused at once");
+    tap_is_int(rowlock_acquire_start(NULL, NULL), ROWLOCK_EMISUSE, "nor for no lock");
+    tap_is_str(script_calls(), "", "nothing was sent");
     rowlock_lock_close(there);
-    end();
-}
-
-/* ---- what is asked for is kept */
-
-static void test_options_are_copied(void)
-{
-    rowlock_acquire_options options = for_ever();
-    char note[] = "for the board";
-    begin();
-    options.note = note;
-    options.permits = 7;
-    halt_next(OP_META);
-    tap_is_int(rowlock_acquire_start(lock, &options), ROWLOCK_OK, "an acquire is started");
-    memset(note, 'x', sizeof note - 1);
-    memset(&options, 0x5A, sizeof options);
-    await_halt();
-    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    let_go();
-    tap_is_int(finish(lock), ROWLOCK_OK, "the caller's options are gone before it asks");
-    tap_ok(script.claim.permits == 7 && script.claim.ttl_us == TTL_MS * 1000, "but it has its own");
-    end();
-}
-
-static char note_seen[256];
-
-static void note_the_note(enum script_op op)
-{
-    if (op == OP_ENQUEUE)
-        snprintf(note_seen, sizeof note_seen, "%s", script.claim.note);
-    halt(op);
-}
-
-static void test_note_is_copied(void)
-{
-    rowlock_acquire_options options = for_ever();
-    char note[] = "for the board";
-    begin();
-    script_hook(note_the_note);
-    options.note = note;
-    halt_next(OP_META);
-    tap_is_int(rowlock_acquire_start(lock, &options), ROWLOCK_OK, "an acquire with a note");
-    memset(note, 'x', sizeof note - 1);
-    await_halt();
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    let_go();
-    tap_is_int(finish(lock), ROWLOCK_OK, "which the caller has overwritten");
-    tap_is_str(note_seen, "for the board", "it is the one that he asked with");
     end();
 }
 
 /* ---- everybody else meanwhile */
 
-/* Every call on these handles is EMISUSE, or knows of nothing. Returns the first that is not, or NULL. */
-static const char *not_misused(rowlock_lock *which)
+/* Every call on these handles is EMISUSE, or knows of nothing. Returns how many said so, of CALLS. */
+enum { CALLS = 19 };
+
+static int misused(rowlock_lock *which)
 {
-    rowlock_lock *other = (rowlock_lock *)&other;
+    rowlock_lock *opened = NULL, *attached = NULL;
     rowlock_grant grant = ROWLOCK_GRANT_INIT;
-    if (rowlock_acquire(which, NULL) != ROWLOCK_EMISUSE)
-        return "acquire";
-    if (rowlock_acquire_all(&which, 1, NULL, NULL) != ROWLOCK_EMISUSE)
-        return "acquire_all";
-    if (rowlock_acquire_start(which, NULL) != ROWLOCK_EMISUSE)
-        return "acquire_start";
-    if (rowlock_renew(which, 0) != ROWLOCK_EMISUSE)
-        return "renew";
-    if (rowlock_verify(which) != ROWLOCK_EMISUSE)
-        return "verify";
-    if (rowlock_release(which) != ROWLOCK_EMISUSE)
-        return "release";
-    if (rowlock_downgrade(which, ROWLOCK_SHARED) != ROWLOCK_EMISUSE)
-        return "downgrade";
-    if (rowlock_lock_open(db, "x", &other) != ROWLOCK_EMISUSE || other)
-        return "lock_open";
-    if (rowlock_lock_attach(db, "x", "me", 1, &other) != ROWLOCK_EMISUSE || other)
-        return "lock_attach";
-    if (rowlock_install(db) != ROWLOCK_EMISUSE)
-        return "install";
-    if (rowlock_check(db, NULL, NULL, NULL) != ROWLOCK_EMISUSE)
-        return "check";
-    if (rowlock_list(db, NULL, ignore_grant, NULL) != ROWLOCK_EMISUSE)
-        return "list";
-    if (rowlock_list_waiters(db, NULL, ignore_waiter, NULL) != ROWLOCK_EMISUSE)
-        return "list_waiters";
-    if (rowlock_last_grant(db, "x", NULL, NULL) != ROWLOCK_EMISUSE)
-        return "last_grant";
-    if (rowlock_sweep(db, NULL, NULL) != ROWLOCK_EMISUSE)
-        return "sweep";
-    if (rowlock_break(db, "x", 0, NULL) != ROWLOCK_EMISUSE)
-        return "break";
-    if (rowlock_fence(db, "x", 1) != ROWLOCK_EMISUSE)
-        return "fence";
-    if (rowlock_raise_tokens(db, 1, NULL) != ROWLOCK_EMISUSE)
-        return "raise_tokens";
-    if (rowlock_lock_holder(lock, &grant) != ROWLOCK_EMISUSE)
-        return "lock_holder";
+    const int results[CALLS] = {
+        rowlock_acquire(which, NULL),
+        rowlock_acquire_all(&which, 1, NULL, NULL),
+        rowlock_acquire_start(which, NULL),
+        rowlock_renew(which, 0),
+        rowlock_verify(which),
+        rowlock_release(which),
+        rowlock_downgrade(which, ROWLOCK_SHARED),
+        rowlock_lock_open(db, "x", &opened),
+        rowlock_lock_attach(db, "x", "me", 1, &attached),
+        rowlock_install(db),
+        rowlock_check(db, NULL, NULL, NULL),
+        rowlock_list(db, NULL, ignore_grant, NULL),
+        rowlock_list_waiters(db, NULL, ignore_waiter, NULL),
+        rowlock_last_grant(db, "x", NULL, NULL),
+        rowlock_sweep(db, NULL, NULL),
+        rowlock_break(db, "x", 0, NULL),
+        rowlock_fence(db, "x", 1),
+        rowlock_raise_tokens(db, 1, NULL),
+        rowlock_lock_holder(lock, &grant),
+    };
+    int count = 0;
+    for (int i = 0; i < CALLS; i++) {
+        if (results[i] != ROWLOCK_EMISUSE)
+            tap_note("call %d said %s", i, rowlock_result_name(results[i]));
+        count += results[i] == ROWLOCK_EMISUSE;
+    }
     rowlock_progress(which);
     rowlock_lock_forget(lock);
-    return NULL;
+    return opened || attached ? 0 : count;
 }
 
 static void test_others_are_turned_away(void)
@@ -316,13 +246,11 @@ static void test_others_are_turned_away(void)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_lock *other = must_lock(db, "other");
     rowlock_db *tx = script_adopt();
-    halt_next(OP_AWAIT);
-    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
-    await_halt();
+    start_halted(OP_AWAIT);
     script_calls();
     script.inside = true;
-    tap_is_str(not_misused(lock), NULL, "every other call on the lock is a mistake");
-    tap_is_str(not_misused(other), NULL, "and on another one of its db");
+    tap_is_int(misused(lock), CALLS, "every other call on the lock is a mistake");
+    tap_is_int(misused(other), CALLS, "and on another one of its db");
     tap_is_int(rowlock_guard(lock, tx), ROWLOCK_EMISUSE, "also in a transaction: guard");
     tap_is_int(rowlock_tx_acquire(other, tx, NULL), ROWLOCK_EMISUSE, "acquire");
     tap_is_int(rowlock_tx_release(lock, tx), ROWLOCK_EMISUSE, "release");
@@ -331,16 +259,15 @@ static void test_others_are_turned_away(void)
                rowlock_lock_expires_us(lock) == 0 &&
                rowlock_lock_state(lock) == ROWLOCK_STATE_NONE && rowlock_lock_fd(lock) == -1,
            "the lock is not held as far as anybody can say");
-    tap_is_int(rowlock_acquire_step(other), ROWLOCK_EMISUSE, "for others nothing was started");
-    tap_is_int(rowlock_acquire_fd(other), -1, "nor is there a descriptor");
+    tap_ok(rowlock_acquire_step(other) == ROWLOCK_EMISUSE && rowlock_acquire_fd(other) == -1,
+           "for others nothing was started, and there is no descriptor");
     err.code = 77;
     rowlock_db_error(db, &err);
     tap_is_int(err.code, 77, "the error is the thread's to write");
     tap_is_str(script_calls(), "", "nothing was sent beside it");
     let_go();
-    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    script_ring();
-    tap_is_int(finish(lock), ROWLOCK_OK, "and it goes on");
+    grant_and_ring();
+    finishes(ROWLOCK_OK, "and it goes on");
     rowlock_lock_close(other);
     rowlock_db_close(tx);
     end();
@@ -349,20 +276,15 @@ static void test_others_are_turned_away(void)
 /* What is held otherwise can be asked for what it knows. */
 static void test_another_is_held(void)
 {
-    begin();
-    rowlock_lock *other = must_lock(db, "other");
-    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_OK, "another lock is held");
-    halt_next(OP_AWAIT);
-    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
-    await_halt();
+    rowlock_lock *other = begin_holding_another();
+    start_halted(OP_AWAIT);
     tap_ok(rowlock_lock_token(other) == 1 && rowlock_remaining_ms(other) > 0 &&
                rowlock_lock_state(other) == ROWLOCK_STATE_HELD,
            "the other one goes on");
     tap_is_int(rowlock_release(other), ROWLOCK_EMISUSE, "but is not released beside it");
     let_go();
     grant_and_ring();
-    tap_is_int(finish(lock), ROWLOCK_OK, "it is granted");
+    finishes(ROWLOCK_OK, "it is granted");
     tap_is_int(rowlock_release(other), ROWLOCK_OK, "then the other one can be released");
     rowlock_lock_close(other);
     end();
@@ -413,39 +335,31 @@ static void test_callback_asks_meanwhile(void)
 
 /* ---- ending it */
 
-static void test_cancel(void)
+/* The lock, or its db. What is left of the test goes on with a new one. */
+static void close_it(bool the_db)
 {
-    begin_waiting();
-    rowlock_cancel(db);
-    tap_is_int(finish(lock), ROWLOCK_CANCELLED, "a cancel ends it");
-    tap_is_int(script_count(OP_LEAVE), 1, "and no ticket stays");
-    tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT,
-               "the next wait is none of its business");
-    end();
+    if (the_db) {
+        rowlock_db_close(db);
+        tap_ok(rowlock_acquire_step(lock) == ROWLOCK_EMISUSE && rowlock_acquire_fd(lock) == -1,
+               "after its db a lock has nothing to step for, and no descriptor");
+        db = script_open(NULL);
+    }
+    rowlock_lock_close(lock);
+    lock = must_lock(db, "nightly");
 }
 
-static void test_closing_the_lock(void)
+static void test_closing(bool the_db)
 {
     begin_waiting();
     int fd = rowlock_acquire_fd(lock);
-    rowlock_lock_close(lock);
-    tap_is_int(script_count(OP_LEAVE), 1, "closing the lock waits until it has left the line");
+    close_it(the_db);
+    tap_is_int(script_count(OP_LEAVE), 1, "closing the %s waits until it has left the line",
+               the_db ? "db" : "lock");
+    tap_is_int(script_count(OP_CLOSE), the_db, "the connection is closed with the db");
     tap_is_int(fcntl(fd, F_GETFD), -1, "its descriptor is closed");
     tap_is_int(script.threads_left, 1, "its thread has ended");
-    lock = must_lock(db, "nightly");
-    tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT, "the db goes on, and is not cancelled");
+    tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT, "the next wait is not cancelled");
     end();
-}
-
-static void test_closing_the_db(void)
-{
-    begin_waiting();
-    rowlock_db_close(db);
-    tap_is_int(script_count(OP_LEAVE), 1, "closing the db waits until it has left the line");
-    tap_is_int(script_count(OP_CLOSE), 1, "and closes the connection");
-    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_EMISUSE, "then there is nothing to step for");
-    tap_is_int(rowlock_acquire_fd(lock), -1, "nor a descriptor");
-    rowlock_lock_close(lock);
 }
 
 static int go_on_later(void *argument)
@@ -460,22 +374,12 @@ static void test_closing_what_was_granted(bool the_db)
 {
     begin();
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    halt_next(OP_ACQUIRE);
-    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
-    await_halt();
+    start_halted(OP_ACQUIRE);
     struct helper *later = helper_start(go_on_later, NULL);
-    if (the_db)
-        rowlock_db_close(db);
-    else
-        rowlock_lock_close(lock);
+    close_it(the_db);
     helper_join(later);
     tap_is_int(script_count(OP_RELEASE), 1, "what is granted while the %s is closed is released",
                the_db ? "db" : "lock");
-    if (the_db) {
-        rowlock_lock_close(lock);
-        return;
-    }
-    lock = must_lock(db, "nightly");
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT,
                "the cancel that nobody waited for is not the next wait's");
@@ -487,12 +391,11 @@ static void test_closing_unstepped(void)
 {
     begin();
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    must_start();
     tap_ok(becomes_readable(rowlock_acquire_fd(lock)), "and ends");
     script_calls();
-    rowlock_lock_close(lock);
+    close_it(false);
     tap_is_str(script_calls(), "release", "closed without a step, it is released");
-    lock = must_lock(db, "nightly");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "and the db goes on");
     end();
 }
@@ -513,24 +416,17 @@ static void note_asking(enum script_op op)
 
 static void test_closing_another_lock(void)
 {
-    begin();
-    rowlock_lock *other = must_lock(db, "other");
-    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(try_lock(other, TTL_MS), ROWLOCK_OK, "another lock is held");
+    rowlock_lock *other = begin_holding_another();
     asking = beside = false;
     script_hook(note_asking);
-    halt_next(OP_ACQUIRE);
-    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
-    await_halt();
+    start_halted(OP_ACQUIRE);
     struct helper *later = helper_start(go_on_later, NULL);
     rowlock_lock_close(other);
     helper_join(later);
     tap_ok(!beside, "closing the other one sends nothing beside the thread");
     rowlock_cancel(db);
-    int result = finish(lock);
-    tap_is_int(result, ROWLOCK_CANCELLED, "what was started ends as cancelled, and says so");
-    rowlock_lock_close(lock);
-    lock = must_lock(db, "nightly");
+    finishes(ROWLOCK_CANCELLED, "what was started ends as cancelled, and says so");
+    close_it(false);
     tap_is_int(wait_lock(lock, TTL_MS, 5) == ROWLOCK_OK, false, "the db goes on");
     end();
 }
@@ -540,7 +436,7 @@ static void test_starting_another(void)
 {
     begin();
     rowlock_lock *other = must_lock(db, "other"), *third = must_lock(db, "third");
-    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    must_start();
     rowlock_lock_close(third);
     rowlock_cancel(db);
     tap_ok(becomes_readable(rowlock_acquire_fd(lock)), "and ends");
@@ -557,23 +453,6 @@ static void test_starting_another(void)
 
 /* ---- what it takes */
 
-static void test_memory(void)
-{
-    begin();
-    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    fail_alloc_at(0);
-    int live = fail_alloc_live();
-    fail_alloc_at(1);
-    tap_is_int(start(lock), ROWLOCK_ENOMEM, "without memory nothing is started");
-    tap_is_int(rowlock_acquire_fd(lock), -1, "and there is no descriptor");
-    tap_is_int(fail_alloc_live(), live, "and nothing leaked");
-    fail_alloc_at(0);
-    tap_is_int(start(lock), ROWLOCK_OK, "with it");
-    tap_is_int(finish(lock), ROWLOCK_OK, "it is");
-    tap_is_int(fail_alloc_live(), live, "and all is given back");
-    end();
-}
-
 static int highest_descriptor(void)
 {
     int fd = dup(0);
@@ -581,28 +460,21 @@ static int highest_descriptor(void)
     return fd;
 }
 
-static void test_descriptors(void)
+static int start_without_descriptors(void)
 {
     struct rlimit before, none;
-    begin();
-    int next = highest_descriptor();
     getrlimit(RLIMIT_NOFILE, &before);
-    none = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+    none = (struct rlimit){.rlim_cur = (rlim_t)highest_descriptor(), .rlim_max = before.rlim_max};
     setrlimit(RLIMIT_NOFILE, &none);
     int result = start(lock);
     setrlimit(RLIMIT_NOFILE, &before);
-    tap_is_int(result, ROWLOCK_ENOMEM, "without descriptors nothing is started");
-    tap_is_int(highest_descriptor(), next, "nor is one left open");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the handle works as before");
-    end();
+    return result;
 }
 
 /* No room for a stack. */
-static void test_threads(void)
+static int start_without_thread(void)
 {
     pthread_attr_t before, huge;
-    begin();
-    int next = highest_descriptor();
     pthread_getattr_default_np(&before);
     pthread_attr_init(&huge);
     pthread_attr_setstacksize(&huge, (size_t)1 << 50);
@@ -611,10 +483,32 @@ static void test_threads(void)
     pthread_setattr_default_np(&before);
     pthread_attr_destroy(&huge);
     pthread_attr_destroy(&before);
-    tap_is_int(result, ROWLOCK_ENOMEM, "without a thread nothing is started");
+    return result;
+}
+
+static int start_without_memory(void)
+{
+    fail_alloc_at(1);
+    int result = start(lock);
+    fail_alloc_at(0);
+    return result;
+}
+
+static void test_shortage(int (*start_without)(void), const char *what)
+{
+    begin();
+    int next = highest_descriptor();
+    fail_alloc_at(0);
+    int live = fail_alloc_live();
+    tap_is_int(start_without(), ROWLOCK_ENOMEM, "without %s nothing is started", what);
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_EMISUSE, "so there is nothing to step for");
-    tap_is_int(highest_descriptor(), next, "nor is a descriptor left open");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the handle works as before");
+    tap_is_int(rowlock_acquire_fd(lock), -1, "and there is no descriptor");
+    tap_is_int(highest_descriptor(), next, "nor is one left open");
+    tap_is_int(fail_alloc_live(), live, "and nothing leaked");
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    must_start();
+    finishes(ROWLOCK_OK, "with enough of it the handle works as before");
+    tap_is_int(fail_alloc_live(), live, "and all is given back");
     end();
 }
 
@@ -636,9 +530,9 @@ static void test_signals(void)
     script_hook(look_at_signals);
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     pthread_sigmask(SIG_SETMASK, NULL, &before);
-    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    must_start();
     pthread_sigmask(SIG_SETMASK, NULL, &after);
-    tap_is_int(finish(lock), ROWLOCK_OK, "and granted");
+    finishes(ROWLOCK_OK, "and granted");
     tap_is_int(open_to_signals, 0, "its thread takes no signals");
     tap_is_int(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM), "the caller's does");
     end();
@@ -654,7 +548,7 @@ static int in_child(void *argument)
     char byte;
     alarm((unsigned)slow_ms(20000) / 1000); /* whoever hangs is ended */
     close(pipe_to_child[1]);
-    int wrong = not_misused(lock) != NULL || rowlock_acquire_fd(lock) != -1 ||
+    int wrong = misused(lock) != CALLS || rowlock_acquire_fd(lock) != -1 ||
                 rowlock_acquire_step(lock) != ROWLOCK_EMISUSE;
     while (read(pipe_to_child[0], &byte, 1) > 0)
         wrong = 2;
@@ -684,25 +578,20 @@ static void test_fork(void)
 int main(void)
 {
     test_waits();
-    test_held_already();
     test_results();
-    test_attached();
-    test_options_are_copied();
-    test_note_is_copied();
     test_others_are_turned_away();
     test_another_is_held();
     test_callback_asks_meanwhile();
-    test_cancel();
-    test_closing_the_lock();
-    test_closing_the_db();
-    test_closing_what_was_granted(false);
-    test_closing_what_was_granted(true);
+    test_starting_another();
+    for (int the_db = 0; the_db < 2; the_db++) {
+        test_closing(the_db);
+        test_closing_what_was_granted(the_db);
+    }
     test_closing_unstepped();
     test_closing_another_lock();
-    test_starting_another();
-    test_memory();
-    test_descriptors();
-    test_threads();
+    test_shortage(start_without_memory, "memory");
+    test_shortage(start_without_descriptors, "descriptors");
+    test_shortage(start_without_thread, "a thread");
     test_signals();
     test_fork();
     return tap_done();
