@@ -133,9 +133,9 @@ static void drop_all(const struct contract *c, const char *prefix)
     static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
                                          "once",  "walks",   "meta"};
     /* Of both servers; what one does not have is not there. */
-    static const char *const routines[] = {"grant", "grant_all", "enqueue",   "leave", "ring",
-                                           "guard", "make_room", "downgrade", "renew", "renew_all",
-                                           "fence", "break",     "fold",      "raise", "look"};
+    static const char *const routines[] = {
+        "grant", "grant_all", "enqueue", "leave", "ring", "guard", "make_room", "downgrade",
+        "renew", "renew_all", "fence",   "break", "fold", "raise", "look",      "refuse"};
     void *session = c->raw->open(c->url);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         drop_if_there(c, session, "TABLE", prefix, tables[i]);
@@ -158,6 +158,24 @@ void drop_tables(const struct contract *c, const char *prefix, char *url)
 {
     drop_all(c, prefix);
     free(url);
+}
+
+void refuse_rows(const struct contract *c, const char *prefix, const char *table, const char *does)
+{
+    char body[200];
+    if (is_postgres(c)) {
+        db_exec(c->raw, c->url,
+                "CREATE FUNCTION %srefuse() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE EXCEPTION 'not here'; END $$",
+                prefix);
+        snprintf(body, sizeof body, "EXECUTE FUNCTION %srefuse()", prefix);
+    } else if (is_mysql(c)) {
+        snprintf(body, sizeof body, "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not here'");
+    } else {
+        snprintf(body, sizeof body, "BEGIN SELECT RAISE(%s, 'not here'); END", does);
+    }
+    db_exec(c->raw, c->url, "CREATE TRIGGER %srefuses BEFORE INSERT ON %s%s FOR EACH ROW %s",
+            prefix, prefix, table, body);
 }
 
 bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)

@@ -95,6 +95,9 @@ void ask_any(const struct contract *c, void *session, const char *const *sql, ch
 /* A URL whose tables have this prefix and are new; drop_tables() removes them and frees it. */
 char *fresh_tables(const struct contract *c, const char *prefix);
 void drop_tables(const struct contract *c, const char *prefix, char *url);
+/* No row gets into this table any more. A SQLite file then does this: ABORT ends the statement, ROLLBACK the
+ * transaction. */
+void refuse_rows(const struct contract *c, const char *prefix, const char *table, const char *does);
 
 /* Checks that got is the result wanted, and says what the library had to say if not. */
 bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)

@@ -194,31 +194,12 @@ static void nothing_left(const struct contract *c)
     guests_close(&g, &behind, &holder, NULL);
 }
 
-/* In these tables nobody can take a ticket. */
-static void forbid_tickets(const struct contract *c)
-{
-    if (is_postgres(c)) {
-        db_exec(c->raw, c->url,
-                "CREATE OR REPLACE FUNCTION ticketless_no() RETURNS trigger LANGUAGE plpgsql AS "
-                "$$ BEGIN RAISE EXCEPTION 'no tickets'; END $$");
-        db_exec(c->raw, c->url,
-                "CREATE TRIGGER ticketless_trigger BEFORE INSERT ON ticketless_waiters "
-                "FOR EACH ROW EXECUTE FUNCTION ticketless_no()");
-    } else {
-        db_exec(c->raw, c->url,
-                "CREATE TRIGGER ticketless_trigger BEFORE INSERT ON ticketless_waiters "
-                "FOR EACH ROW BEGIN %s; END",
-                is_mysql(c) ? "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no tickets'"
-                            : "SELECT RAISE(ABORT, 'no tickets')");
-    }
-}
-
 static void uncontended(const struct contract *c)
 {
     char *url = fresh_tables(c, "ticketless_");
     struct guest g, other;
     int granted = 0;
-    forbid_tickets(c);
+    refuse_rows(c, "ticketless_", "waiters", "ABORT"); /* nobody can take a ticket */
     guest_open_as(&g, c, url, NULL, "free", 0);
     guest_open_as(&other, c, url, NULL, "free", 0);
     for (int i = 0; i < 9; i++) {
@@ -236,8 +217,6 @@ static void uncontended(const struct contract *c)
     guest_releases(&g, ROWLOCK_OK, "release");
     guests_close(&g, &other, NULL);
     drop_tables(c, "ticketless_", url);
-    if (is_postgres(c))
-        db_exec(c->raw, c->url, "DROP FUNCTION ticketless_no()");
 }
 
 /* ---- wake-ups */

@@ -31,20 +31,6 @@ static void guard_says(const struct contract *c, const char *isolation, bool sha
     scene_close(&s);
 }
 
-static void guard_after_the_lease(const struct contract *c, const char *isolation, bool shared)
-{
-    struct scene s = scene_open(c, isolation, "tx lapsed", shared);
-    scene_hold(&s, SHORT_MS);
-    let_expire();
-    scene_begin(&s);
-    scene_guard(&s, ROWLOCK_OK, "a lease that has run out is no obstacle as long as nobody came");
-    scene_work(&s);
-    scene_run(&s, "COMMIT");
-    scene_work_stands(&s, 1, "the work is there");
-    is_result(s.own, rowlock_verify(s.lock), ROWLOCK_LAPSED, "the lease is as it was");
-    scene_close(&s);
-}
-
 static void guard_of_a_lost_lock(const struct contract *c, const char *isolation, bool shared)
 {
     struct scene s = scene_open(c, isolation, "tx lost", shared);
@@ -69,7 +55,8 @@ static void guard_of_a_lost_lock(const struct contract *c, const char *isolation
     scene_close(&s);
 }
 
-/* Renewals and releases go on beside a guard, where a file has more than one writer. */
+/* A lease that has run out is no obstacle as long as nobody came. Renewals and releases go on beside a guard, where a
+ * file has more than one writer. */
 static void guarded(const struct contract *c, const char *isolation, bool shared)
 {
     struct scene s = scene_open(c, isolation, "tx guarded", shared);
@@ -91,6 +78,8 @@ static void guarded(const struct contract *c, const char *isolation, bool shared
     }
     scene_work_stands(&s, 0, "nothing is committed yet");
     scene_run(&s, "COMMIT");
+    if (shared)
+        is_result(s.own, rowlock_verify(s.lock), ROWLOCK_LAPSED, "the lease is as it was");
     scene_taken_over(&s, token);
     scene_work_stands(&s, 1, "the work was done before that");
     scene_close(&s);
@@ -120,68 +109,46 @@ static void break_waits(const struct contract *c, const char *isolation)
     scene_close(&s);
 }
 
-/* The transaction has looked around before another got the lock: a guard must see what it does not. */
-static void stale_snapshot(const struct contract *c, const char *isolation)
+/* The transaction has looked around before this is done to the lock: its snapshot does not show that. */
+enum since { TAKEN_OVER, ACQUIRED, RENEWED };
+
+static void after_the_snapshot(const struct contract *c, const char *isolation, enum since since)
 {
-    struct scene s = scene_open(c, isolation, "tx stale", false);
-    int64_t token = scene_hold(&s, SHORT_MS);
+    static const char *const what[] = {
+        "a stale holder with a stale snapshot is told",
+        "a grant after the snapshot is guarded or in conflict, not lost",
+        "after a renewal a release is done or in conflict, but not lost",
+    };
+    struct scene s = scene_open(c, isolation, "tx snapshot", false);
+    int64_t token = scene_hold(&s, since == TAKEN_OVER ? SHORT_MS : TTL_MS);
+    if (since == ACQUIRED)
+        is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "release");
     scene_begin(&s);
     scene_run(&s, "SELECT count(*) FROM tx_data");
-    let_expire();
+    if (since == TAKEN_OVER)
+        let_expire();
     if (scene_is_immediate(&s)) {
         scene_rival_tries(&s, ROWLOCK_BUSY, "nobody comes while the file's one writer is at it");
-        scene_guard(&s, ROWLOCK_OK, "so nothing can be stale");
+        scene_guard(&s, since == ACQUIRED ? ROWLOCK_EMISUSE : ROWLOCK_OK, "nothing can be stale");
     } else {
-        scene_taken_over(&s, token);
-        int result = rowlock_guard(s.lock, s.tx);
-        rowlock_error err = error_of(s.tx);
-        tap_ok(result == ROWLOCK_LOST || result == ROWLOCK_CONFLICT,
-               "%s: a stale holder with a stale snapshot is told (%s)", isolation,
-               rowlock_result_name(result));
-        tap_is_int(err.transaction_over, result == ROWLOCK_CONFLICT,
-                   "and whether the transaction can go on");
+        if (since == TAKEN_OVER)
+            scene_taken_over(&s, token);
+        else if (since == ACQUIRED)
+            scene_hold(&s, TTL_MS);
+        else
+            is_result(s.own, rowlock_renew(s.lock, 0), ROWLOCK_OK, "renewed since the snapshot");
+        int result =
+            since == RENEWED ? rowlock_tx_release(s.lock, s.tx) : rowlock_guard(s.lock, s.tx);
+        tap_ok(result == (since == TAKEN_OVER ? ROWLOCK_LOST : ROWLOCK_OK) ||
+                   result == ROWLOCK_CONFLICT,
+               "%s: %s (%s)", isolation, what[since], rowlock_result_name(result));
+        if (result != ROWLOCK_OK)
+            tap_is_int(error_of(s.tx).transaction_over, result == ROWLOCK_CONFLICT,
+                       "and whether the transaction can go on");
     }
     scene_run(&s, "ROLLBACK");
-    scene_close(&s);
-}
-
-/* The snapshot is older than our own grant. */
-static void acquired_after_begin(const struct contract *c, const char *isolation)
-{
-    struct scene s = scene_open(c, isolation, "tx early", false);
-    scene_hold(&s, TTL_MS);
-    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "release");
-    scene_begin(&s);
-    scene_run(&s, "SELECT count(*) FROM tx_data");
-    if (!scene_is_immediate(&s)) {
-        scene_hold(&s, TTL_MS);
-        int result = rowlock_guard(s.lock, s.tx);
-        tap_ok(result == ROWLOCK_OK || result == ROWLOCK_CONFLICT,
-               "%s: a grant after the snapshot is guarded or in conflict, not lost (%s)", isolation,
-               rowlock_result_name(result));
-    }
-    scene_run(&s, "ROLLBACK");
-    scene_close(&s);
-}
-
-/* Without a guard all of this goes wrong: what the tests above look at can happen. */
-static void unguarded(const struct contract *c)
-{
-    struct scene s = scene_open(c, scene_isolations(c)[0], "tx unguarded", false);
-    int64_t token = scene_hold(&s, SHORT_MS);
-    let_expire();
-    scene_begin(&s);
-    tap_is_int(
-        raw_int(c->raw, s.session, "SELECT token FROM rowlock_tokens WHERE name = 'tx unguarded'"),
-        token, "a transaction that only reads the token");
-    scene_taken_over(&s, token);
-    if (c->has_server) {
-        scene_work(&s);
-        scene_run(&s, "COMMIT");
-        scene_work_stands(&s, 1, "and writes after the takeover");
-    } else {
-        scene_run(&s, "ROLLBACK"); /* SQLite would notice */
-    }
+    if (since == RENEWED)
+        is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "it can be released outside");
     scene_close(&s);
 }
 
@@ -351,19 +318,17 @@ void transaction_guards(const struct contract *c, const char *isolation)
 {
     for (int shared = 0; shared < 2; shared++) {
         guard_says(c, isolation, shared);
-        guard_after_the_lease(c, isolation, shared);
         guard_of_a_lost_lock(c, isolation, shared);
         guarded(c, isolation, shared);
     }
     break_waits(c, isolation);
-    stale_snapshot(c, isolation);
-    acquired_after_begin(c, isolation);
+    for (int since = TAKEN_OVER; since <= RENEWED; since++)
+        after_the_snapshot(c, isolation, (enum since)since);
     plain_guard(c, isolation);
 }
 
 void transaction_guards_once(const struct contract *c)
 {
-    unguarded(c);
     guard_beside_a_grant(c, true);
     guard_beside_a_grant(c, false);
     guard_gives_up(c);

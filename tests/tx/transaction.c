@@ -244,24 +244,6 @@ static void release_of_a_lost_lock(const struct contract *c, const char *isolati
     scene_close(&s);
 }
 
-static void release_after_renewal(const struct contract *c, const char *isolation)
-{
-    struct scene s = scene_open(c, isolation, "tx renewed", false);
-    scene_hold(&s, TTL_MS);
-    scene_begin(&s);
-    scene_run(&s, "SELECT count(*) FROM tx_data");
-    if (!scene_is_immediate(&s)) {
-        is_result(s.own, rowlock_renew(s.lock, 0), ROWLOCK_OK, "renewed since the snapshot");
-        int result = rowlock_tx_release(s.lock, s.tx);
-        tap_ok(result == ROWLOCK_OK || result == ROWLOCK_CONFLICT,
-               "%s: then a release is done or in conflict, but not lost (%s)", isolation,
-               rowlock_result_name(result));
-    }
-    scene_run(&s, "ROLLBACK");
-    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "it can be released outside");
-    scene_close(&s);
-}
-
 static void entered_twice(const struct contract *c)
 {
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx twice", false);
@@ -318,35 +300,13 @@ static void settings_stay(const struct contract *c)
     c->raw->close(s.session);
 }
 
-/* A trigger refuses all rows; in SQLite it may roll the transaction back besides. */
-static void refuse_rows(const struct contract *c, const char *how)
-{
-    if (is_postgres(c)) {
-        db_exec(c->raw, c->url,
-                "CREATE OR REPLACE FUNCTION txhalf_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-                "$$ BEGIN RAISE EXCEPTION 'not here'; END $$");
-        db_exec(c->raw, c->url,
-                "CREATE TRIGGER txhalf_trigger BEFORE INSERT ON txhalf_locks FOR EACH ROW "
-                "EXECUTE FUNCTION txhalf_refuse()");
-    } else if (is_mysql(c)) {
-        db_exec(c->raw, c->url,
-                "CREATE TRIGGER txhalf_trigger BEFORE INSERT ON txhalf_locks FOR EACH ROW "
-                "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not here'");
-    } else {
-        db_exec(c->raw, c->url,
-                "CREATE TRIGGER txhalf_trigger BEFORE INSERT ON txhalf_locks FOR EACH ROW "
-                "BEGIN SELECT RAISE(%s, 'not here'); END",
-                how);
-    }
-}
-
 /* What fails leaves nothing of itself behind, to be committed with the application's work. */
-static void half_a_grant(const struct contract *c, const char *how)
+static void half_a_grant(const struct contract *c, const char *does)
 {
     char ignored[200];
     char *url = fresh_tables(c, "txhalf_");
-    refuse_rows(c, how);
-    bool over = is_postgres(c) || strcmp(how, "ROLLBACK") == 0;
+    refuse_rows(c, "txhalf_", "locks", does);
+    bool over = is_postgres(c) || strcmp(does, "ROLLBACK") == 0;
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx half", false);
     rowlock_db *tx = adopt_with(c, s.session, "txhalf_");
     rowlock_lock *lock = must_lock(tx, "half");
@@ -366,8 +326,6 @@ static void half_a_grant(const struct contract *c, const char *how)
     rowlock_db_close(tx);
     scene_close(&s);
     drop_tables(c, "txhalf_", url);
-    if (is_postgres(c))
-        db_exec(c->raw, c->url, "DROP FUNCTION IF EXISTS txhalf_refuse()");
 }
 
 /* ---- all of it */
@@ -389,7 +347,6 @@ static void at_isolation(const struct contract *c, const char *isolation)
 {
     for (int shared = 0; shared < 2; shared++)
         grants_and_releases(c, isolation, shared);
-    release_after_renewal(c, isolation);
     if (c->has_server)
         neighbours(c, isolation);
     transaction_guards(c, isolation);
