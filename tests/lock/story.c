@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Telling stories; see story.h.
+ */
+#include "story.h"
+
+#include "quick.h"
+#include "tap.h"
+
+struct story story;
+
+/* ---- beginnings */
+
+static void begin_with(rowlock_db *(*open)(void))
+{
+    script_reset();
+    story.db = open();
+    story.lock = must_lock(story.db, "nightly");
+}
+
+static rowlock_db *open_plainly(void)
+{
+    return script_open(NULL);
+}
+
+void opened(void)
+{
+    begin_with(open_plainly);
+}
+
+void adopted(void)
+{
+    begin_with(script_adopt);
+}
+
+void frozen(void)
+{
+    opened();
+    script_freeze();
+}
+
+static void hold(void)
+{
+    if (acquires(STORY_TTL_MS) != ROWLOCK_OK)
+        tap_ok(false, "a lock is granted at first: %s", why(story.db));
+    script_calls();
+}
+
+void holding(void)
+{
+    opened();
+    hold();
+}
+
+void frozen_holding(void)
+{
+    frozen();
+    hold();
+}
+
+void attached(void)
+{
+    opened();
+    rowlock_lock_close(story.lock);
+    story.lock = must_attach(story.db, "weekly", "somebody", 41);
+}
+
+void story_end(void)
+{
+    script_hook(NULL);
+    rowlock_lock_close(story.lock);
+    rowlock_db_close(story.db);
+    story = (struct story){NULL, NULL};
+}
+
+/* ---- rows */
+
+static void tell_row(const struct story_row *row)
+{
+    if (row->begin) {
+        story_end();
+        row->begin();
+    }
+    script_pass_ms(row->after_ms);
+    for (const struct story_answer *a = row->answers; a < row->answers + STORY_ANSWERS; a++)
+        if (a->how != NO_ANSWER)
+            (a->how == ONCE ? script_next : script_always)(a->op, a->answer);
+    script_calls();
+    if (row->call)
+        tap_is_int(row->call(row->with), row->want, "%s", row->what);
+    if (row->calls)
+        tap_is_str(script_calls(), row->calls, "%s: what is asked", row->what);
+}
+
+void story_tell(const struct story_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        tell_row(&rows[i]);
+    story_end();
+}
+
+/* ---- calls */
+
+int64_t acquires(int64_t ttl_ms)
+{
+    return ttl_ms ? try_lock(story.lock, ttl_ms) : rowlock_acquire(story.lock, NULL);
+}
+
+int64_t renews(int64_t ttl_ms)
+{
+    return rowlock_renew(story.lock, ttl_ms);
+}
+
+int64_t verifies(int64_t unused)
+{
+    (void)unused;
+    return rowlock_verify(story.lock);
+}
+
+int64_t releases(int64_t unused)
+{
+    (void)unused;
+    return rowlock_release(story.lock);
+}
+
+int64_t downgrades(int64_t permits)
+{
+    return rowlock_downgrade(story.lock, (int32_t)permits);
+}
+
+int64_t closes(int64_t unused)
+{
+    rowlock_lock_close(story.lock);
+    story.lock = must_lock(story.db, "nightly");
+    return unused;
+}
+
+/* ---- looks */
+
+int64_t its_token(int64_t unused)
+{
+    (void)unused;
+    return rowlock_lock_token(story.lock);
+}
+
+int64_t its_state(int64_t unused)
+{
+    (void)unused;
+    return (int64_t)rowlock_lock_state(story.lock);
+}
+
+int64_t remaining_ms(int64_t unused)
+{
+    (void)unused;
+    return rowlock_remaining_ms(story.lock);
+}
+
+int64_t error_kept(int64_t unused)
+{
+    (void)unused;
+    return error_code(story.db);
+}
+
+int64_t holder_known(int64_t unused)
+{
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    (void)unused;
+    return rowlock_lock_holder(story.lock, &holder);
+}
+
+int64_t slot_asked(int64_t unused)
+{
+    (void)unused;
+    return script.held.slot;
+}
+
+int64_t new_attempts(int64_t unused)
+{
+    int64_t changes = unused;
+    for (int i = 1; i < script.attempt_count; i++)
+        changes += script.attempts[i] != script.attempts[i - 1];
+    return changes;
+}

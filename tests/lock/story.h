@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A story of one handle, told as a table: each row is a call or a look, what the scripted database
+ * answers to it, and what must come of it. See backend_script.h for the answers.
+ */
+#ifndef STORY_H
+#define STORY_H
+
+#include "backend_script.h"
+
+/* Who the rows are about. */
+extern struct story {
+    rowlock_db *db;
+    rowlock_lock *lock;
+} story;
+
+/* What the database answers: to the next call, or to every call from now on. */
+struct story_answer {
+    enum { NO_ANSWER, ONCE, ALWAYS } how;
+    enum script_op op;
+    struct script_answer answer;
+};
+/* clang-format off */
+#define ANSWERS(...) {__VA_ARGS__}
+#define SAYS(op, ...) {ONCE, OP_##op, {__VA_ARGS__}}
+#define ALWAYS_SAYS(op, ...) {ALWAYS, OP_##op, {__VA_ARGS__}}
+/* clang-format on */
+#define STORY_FAILURE(as) .class = RLK_##as, .text = "the server's own words"
+#define FAILED(op, as) SAYS(op, STORY_FAILURE(as))
+#define LOST(op) FAILED(op, UNCERTAIN)
+#define GONE(op) SAYS(op, .missing = true)
+#define ALWAYS_FAILED(op, as) ALWAYS_SAYS(op, STORY_FAILURE(as))
+#define ALWAYS_GONE(op) ALWAYS_SAYS(op, .missing = true)
+#define ALWAYS_DONE(op) ALWAYS_SAYS(op, .class = RLK_DONE)
+
+/* In this order: a new story begins, the clock goes on, the database learns its answers, the call is
+ * made. A row names only what it needs. */
+enum { STORY_ANSWERS = 5 };
+struct story_row {
+    const char *what; /* a sentence */
+    int64_t (*call)(int64_t with);
+    int64_t want;
+    struct story_answer answers[STORY_ANSWERS];
+    const char *calls; /* what the call asked, as script_calls() has it; NULL: anything */
+    int64_t with, after_ms;
+    void (*begin)(void); /* the rows from here on are another story, which begins so */
+};
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+#define TELL(rows) story_tell(rows, sizeof(rows) / sizeof(rows)[0])
+void story_tell(const struct story_row *rows, size_t count);
+
+/* Beginnings: a handle; one that holds the lock; one on an adopted connection; one that is attached to
+ * token 41. The clock runs in the first three and stands still after frozen() and frozen_holding(). */
+void opened(void);
+void holding(void);
+void adopted(void);
+void frozen(void);
+void frozen_holding(void);
+void attached(void);
+void story_end(void);
+
+enum { STORY_TTL_MS = 10000 };
+
+/* Calls. Their result. 0: without options, or as before. */
+int64_t acquires(int64_t ttl_ms);
+int64_t renews(int64_t ttl_ms);
+int64_t verifies(int64_t unused);
+int64_t releases(int64_t unused);
+int64_t downgrades(int64_t permits);
+int64_t closes(int64_t unused); /* and opens another handle of that name, which asks nothing */
+
+/* Looks. */
+int64_t its_token(int64_t unused);
+int64_t its_state(int64_t unused);
+int64_t remaining_ms(int64_t unused);
+int64_t error_kept(int64_t unused);
+int64_t holder_known(int64_t unused); /* a result */
+int64_t slot_asked(int64_t unused); /* of the last call that spoke of a grant */
+int64_t
+new_attempts(int64_t unused); /* how often the attempt number changed between two acquires */
+
+#endif
