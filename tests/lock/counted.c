@@ -6,6 +6,7 @@
 #include "crowd.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { PERMITS = 2, GUESTS = 4, SHORT_MS = 120, HAMMERS = 5, RUN_MS = 2000 };
 
@@ -33,6 +34,8 @@ static void counts(const struct contract *c)
     tap_is_int(holder.permits, PERMITS, "one of two");
     guests[2].how.permits = PERMITS + 1;
     guest_tries(&guests[2], ROWLOCK_MISMATCH, "all must say the same number");
+    tap_ok(strstr(why(guests[2].db), "with 2 permits") != NULL, "which is told: %s",
+           why(guests[2].db));
     guests[2].how.permits = 1;
     guest_tries(&guests[2], ROWLOCK_MISMATCH, "a smaller one neither");
     guests[2].how.permits = 0;

@@ -149,10 +149,19 @@ static void bad_texts(const struct contract *c)
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     how.note = long_text;
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_EINVAL, "a note of 256 bytes is refused");
-    is_result(db, rowlock_lock_attach(db, "x", "", 1, &attached), ROWLOCK_EINVAL,
-              "attaching as nobody is refused");
-    is_result(db, rowlock_lock_attach(db, "x", "y", 0, &attached), ROWLOCK_EINVAL,
-              "attaching without a token is refused");
+    static const struct {
+        const char *name, *owner;
+        int64_t token;
+    } wrong[] = {{"x", "", 1}, {"x", NULL, 1}, {"x", "y", 0}, {"x", "y", -1}, {"", "y", 1}};
+    for (int i = 0; i < COUNT(wrong); i++) {
+        attached = lock;
+        is_result(db,
+                  rowlock_lock_attach(db, wrong[i].name, wrong[i].owner, wrong[i].token, &attached),
+                  ROWLOCK_EINVAL, "attaching takes a name, an owner and a token above nought");
+        tap_ok(attached == NULL, "and the handle is NULL without");
+    }
+    is_result(db, rowlock_lock_attach(db, "x", "y", 1, NULL), ROWLOCK_EINVAL,
+              "and a place for the handle");
     tap_is_int(rows_of(c, "bad texts"), 0, "nothing of it has reached the table");
     rowlock_lock_close(lock);
     rowlock_db_close(db);

@@ -52,6 +52,7 @@ static void together(const struct contract *c)
     is_result(writer.db, rowlock_lock_holder(writer.lock, &holder), ROWLOCK_OK, "by a holder");
     tap_is_int(holder.permits, ROWLOCK_SHARED, "who shares it");
     guest_tries(&counter, ROWLOCK_MISMATCH, "who would count does not belong here");
+    tap_ok(strstr(why(counter.db), "shared") != NULL, "in words: %s", why(counter.db));
     is_result(counter.db, rowlock_lock_holder(counter.lock, &holder), ROWLOCK_OK, "as is told");
     counter.how.wait_ms = 2000;
     is_result(counter.db, rowlock_acquire(counter.lock, &counter.how), ROWLOCK_MISMATCH,
@@ -150,6 +151,10 @@ static void upgrade_refused(const struct contract *c, int permits)
     tap_is_int(rows_of(c, "upgrade"), 1, "it is held");
     guest_releases(&g, ROWLOCK_OK, "left twice");
     tap_is_int(rows_of(c, "upgrade"), 0, "it is not");
+    g.how.permits = 0;
+    guest_tries(&g, ROWLOCK_OK, "then it can be exclusive");
+    g.how.permits = permits;
+    guest_tries(&g, ROWLOCK_EMISUSE, "and is not shared as well");
     close_all(&g, 1);
 }
 
@@ -168,6 +173,7 @@ static void downgraded(const struct contract *c, int permits)
     guest_releases(&holder, ROWLOCK_OK, "but once it is left");
     is_result(holder.db, rowlock_downgrade(holder.lock, 0), ROWLOCK_EMISUSE, "not to none");
     is_result(holder.db, rowlock_downgrade(holder.lock, -2), ROWLOCK_EINVAL, "nor to nonsense");
+    is_result(holder.db, rowlock_downgrade(holder.lock, 1000001), ROWLOCK_EINVAL, "nor too many");
     int64_t token = rowlock_lock_token(holder.lock), expires = rowlock_lock_expires_us(holder.lock);
     guest_queue(&waiting);
     is_result(holder.db, rowlock_downgrade(holder.lock, permits), ROWLOCK_OK, "but to %s",
@@ -359,6 +365,7 @@ static void administered(const struct contract *c, int permits)
     is_result(db, rowlock_verify(readers[1].lock), ROWLOCK_LOST, "whose holder finds out");
     is_result(db, rowlock_break(db, "administered", 0, NULL), ROWLOCK_EINVAL,
               "which of two is to be broken must be said");
+    tap_ok(strstr(why(db), "2 holders") != NULL, "in words: %s", why(db));
     is_result(db, rowlock_break(db, "administered", last + 77, NULL), ROWLOCK_NONE, "not another");
     int64_t token = rowlock_lock_token(readers[2].lock);
     is_result(db, rowlock_break(db, "administered", token, &broken), ROWLOCK_OK, "one is");
