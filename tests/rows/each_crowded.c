@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sixteen processes change the rows of one table, and a walk goes through all of it, which is killed now and
- * then; see crowded.h. Whoever changes a row adds an amount to it and moves its version by one, and writes both
+ * Many processes on the versions of one table, on each database the same: what they were told they changed is
+ * what the table holds in the end, row by row, and nobody has met a deadlock outside of a transaction of his own.
+ *
+ * Sixteen change rows, and a walk goes through all of them, which is killed now and then. Whoever changes a row adds an amount to it and moves its version by one, and writes both
  * down in a ledger as soon as he knows that it is done. What the walk does nobody could write down, as it is
  * killed: it counts itself in a column of the row.
+ *
+ * Then two send batches of the same rows in opposite order, a thousand times at once. Row by row that ends in a
+ * deadlock each time, as retry.c shows.
  */
-#include "crowded.h"
-
 #include "each.h"
 #include "quick.h"
 #include "tap.h"
@@ -14,6 +17,7 @@
 #include <rowlock/versions.h>
 
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +25,23 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* How one who has a connection of his own begins transactions. */
+struct crowded_way {
+    const char *setup; /* SQL for a new session, or NULL */
+    const char *begin;
+};
+
+struct crowded {
+    const char *database;
+    const struct raw *raw;
+    const struct crowded_way ways[3]; /* taken in turn; ends with a NULL begin */
+    const char *const conflicts[4]; /* in the text of an error of the database's; ends with NULL */
+    const char *prepare, *restore; /* SQL around all of it, or NULL */
+    const char *begin_to_write; /* that no other can come between reading and writing */
+    int rows; /* of the table */
+    int rounds; /* of each process that sends batches */
+};
 
 #define LEVEL "SET SESSION TRANSACTION ISOLATION LEVEL "
 
@@ -32,19 +53,15 @@ static struct crowded crowds[] = {
         .conflicts = {"could not serialize", "deadlock detected"},
         .prepare = "ALTER ROLE CURRENT_USER SET deadlock_timeout = '20ms'",
         .restore = "ALTER ROLE CURRENT_USER RESET deadlock_timeout",
-        .deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
         .begin_to_write = "BEGIN",
         .rows = 100000,
         .rounds = 30,
     },
-    /* A deadlock, a lock timeout, and a row newer than the snapshot where the server minds that. MariaDB
-     * counts deadlocks here, and MySQL in a place of its own. */
+    /* A deadlock, a lock timeout, and a row newer than the snapshot where the server minds that. */
     {
         .database = "mysql",
         .ways = {{LEVEL "REPEATABLE READ", "BEGIN"}, {LEVEL "READ COMMITTED", "BEGIN"}},
         .conflicts = {"1213 ", "1205 ", "1020 "},
-        .deadlocks = "SELECT COALESCE(SUM(count), 0) FROM information_schema.innodb_metrics "
-                     "WHERE name = 'lock_deadlocks'",
         .begin_to_write = "BEGIN",
         .rows = 100000,
         .rounds = 20,
@@ -74,7 +91,9 @@ enum {
     WALK_CHUNKS = 200,
     WALK_TTL_MS = 300,
     KILLS = 6,
-    WATCHDOG_S = 200
+    FEW = 50, /* rows of the two */
+    ROUNDS = 1000, /* of theirs */
+    INSIDE_ROUNDS = 200 /* the same in transactions of their own */
 };
 
 /* What all processes see. Versions are as somebody was told last, and may be old. */
@@ -91,11 +110,18 @@ struct crowd {
     atomic_int changes[ROWS_MAX]; /* the ledger: since the start, what the walk does left out */
     atomic_llong amounts[ROWS_MAX];
     atomic_int versions[ROWS_MAX];
+    pthread_barrier_t barrier; /* of the two */
+    bool inside; /* they have transactions of their own */
+    int results[2][FEW]; /* of their round; each writes his own */
+    int both, neither; /* changed a row */
 };
+
+enum kind { IN_PARTS, WHOLLY, INSIDE, BY_RETRY, BY_HAND };
 
 struct person {
     struct crowd *crowd;
     int number;
+    enum kind kind;
     unsigned seed;
     const struct crowded_way *way;
     void *session;
@@ -381,13 +407,6 @@ static void change_by_retry(struct person *p)
 
 /* ---- a person's life */
 
-enum { IN_PARTS, WHOLLY, INSIDE, BY_RETRY, BY_HAND };
-
-static int kind_of(const struct person *p)
-{
-    return p->number < 4 ? BY_HAND : p->number % 4;
-}
-
 static void open_table(struct person *p, bool sums)
 {
     static const char *const columns[] = {"amount", NULL};
@@ -406,7 +425,7 @@ static void come_in(struct person *p)
 {
     const struct raw *raw = p->crowd->how->raw;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    int kind = kind_of(p);
+    enum kind kind = p->kind;
     if (kind == BY_HAND || kind == INSIDE) {
         p->session = raw->open(p->crowd->url);
         if (p->way->setup)
@@ -429,10 +448,10 @@ static void go_home(struct person *p)
         p->crowd->how->raw->close(p->session);
 }
 
-static void take_turn(struct person *p, int kind)
+static void take_turn(struct person *p)
 {
     static struct batch batches[2];
-    switch (kind) {
+    switch (p->kind) {
     case IN_PARTS:
         change_in_parts(p, &batches[0]);
         break;
@@ -444,7 +463,7 @@ static void take_turn(struct person *p, int kind)
         break;
     default:
         for (int i = 0; i < ROW_ROUNDS; i++)
-            (kind == BY_HAND ? change_by_hand : change_by_retry)(p);
+            (p->kind == BY_HAND ? change_by_hand : change_by_retry)(p);
     }
 }
 
@@ -452,14 +471,13 @@ static int live(void *argument)
 {
     struct person *p = argument;
     const struct crowded_way *ways = p->crowd->how->ways;
-    signal(SIGALRM, SIG_DFL);
-    alarm(WATCHDOG_S);
+    p->kind = p->number < 4 ? BY_HAND : (enum kind)(p->number % 4);
     p->way = ways;
     for (int i = 0; i < p->number / 4; i++)
         p->way = p->way[1].begin ? p->way + 1 : ways;
     come_in(p);
     for (int i = 0; i < p->crowd->rounds && p->crowd->odd == 0; i++)
-        take_turn(p, kind_of(p));
+        take_turn(p);
     go_home(p);
     return 0;
 }
@@ -492,8 +510,6 @@ static int walk(void *argument)
     struct crowd *crowd = p->crowd;
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
-    signal(SIGALRM, SIG_DFL);
-    alarm(WATCHDOG_S);
     p->db = must_open(crowd->url);
     about.name = "crowded", about.key = key, about.columns = columns;
     if (rowlock_table_open(p->db, &about, &p->table) != ROWLOCK_OK)
@@ -518,20 +534,6 @@ static struct {
     int kills, ended_badly;
 } all;
 
-static void watchdog(int signal)
-{
-    static const char text[] = "Bail out! the crowd never came to an end\n";
-    (void)signal;
-    for (int i = 0; i < PEOPLE; i++)
-        if (all.pids[i] > 0)
-            kill(all.pids[i], SIGKILL);
-    if (all.walker_pid > 0)
-        kill(all.walker_pid, SIGKILL);
-    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0)
-        _exit(2);
-    _exit(1);
-}
-
 /* Each time some chunks later than the time before, and at any moment of a chunk. */
 static void kill_walk(struct crowd *crowd, unsigned *seed)
 {
@@ -553,7 +555,6 @@ static void kill_walk(struct crowd *crowd, unsigned *seed)
 
 static void run_all(struct crowd *crowd, unsigned seed)
 {
-    alarm(WATCHDOG_S);
     for (int i = 0; i < PEOPLE; i++) {
         all.people[i] =
             (struct person){.crowd = crowd, .number = i, .seed = (unsigned)rand_r(&seed)};
@@ -570,37 +571,12 @@ static void run_all(struct crowd *crowd, unsigned seed)
     if (all.walker_pid > 0)
         all.ended_badly += child_join(all.walker_pid) != 0;
     all.walker_pid = 0;
-    alarm(0);
 }
 
 /* ---- the books */
 
-static void make_table(const struct crowd *crowd)
-{
-    const struct raw *raw = crowd->how->raw;
-    void *session = raw->open(crowd->url);
-    raw_run(raw, session, "DROP TABLE IF EXISTS crowded");
-    raw_run(raw, session, "DROP TABLE IF EXISTS crowded_digits");
-    raw_run(raw, session, "DROP TABLE IF EXISTS crowded_ledger");
-    raw_run(raw, session, "CREATE TABLE crowded_digits (d INTEGER NOT NULL)");
-    raw_run(raw, session,
-            "INSERT INTO crowded_digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)");
-    raw_run(raw, session,
-            "CREATE TABLE crowded (id INTEGER NOT NULL PRIMARY KEY, amount BIGINT NOT NULL, "
-            "walked INTEGER NOT NULL, version BIGINT NOT NULL)");
-    raw_run(raw, session,
-            "CREATE TABLE crowded_ledger (id INTEGER NOT NULL PRIMARY KEY, "
-            "amount BIGINT NOT NULL, changes INTEGER NOT NULL)");
-    raw_run(raw, session,
-            "INSERT INTO crowded SELECT n.i, 0, 0, 1 FROM (SELECT a.d + 10 * b.d + 100 * c.d + "
-            "1000 * e.d + 10000 * f.d AS i FROM crowded_digits a, crowded_digits b, "
-            "crowded_digits c, crowded_digits e, crowded_digits f) n WHERE n.i < %d",
-            crowd->rows);
-    raw_run(raw, session, "DROP TABLE crowded_digits");
-    raw->close(session);
-}
-
-static void store_ledger(const struct crowd *crowd)
+/* As the ledger has it; which is empty at first. */
+static void store(const struct crowd *crowd, const char *table)
 {
     enum { AT_ONCE = 1000, CAP = AT_ONCE * 60 };
     const struct raw *raw = crowd->how->raw;
@@ -608,14 +584,19 @@ static void store_ledger(const struct crowd *crowd)
     char *list = malloc(CAP);
     if (!list)
         abort();
+    raw_run(raw, session, "DROP TABLE IF EXISTS %s", table);
+    raw_run(raw, session,
+            "CREATE TABLE %s (id INTEGER NOT NULL PRIMARY KEY, amount BIGINT NOT NULL, "
+            "walked INTEGER NOT NULL, version BIGINT NOT NULL)",
+            table);
     raw_run(raw, session, "BEGIN");
     for (int row = 0; row < crowd->rows; row += AT_ONCE) {
         int used = 0;
-        for (int i = row; i < row + AT_ONCE; i++)
-            used +=
-                snprintf(list + used, (size_t)(CAP - used), "%s(%d, %lld, %d)", i > row ? ", " : "",
-                         i, (long long)crowd->amounts[i], (int)crowd->changes[i]);
-        raw_run(raw, session, "INSERT INTO crowded_ledger VALUES %s", list);
+        for (int i = row; i < row + AT_ONCE && i < crowd->rows; i++)
+            used += snprintf(list + used, (size_t)(CAP - used), "%s(%d, %lld, 0, %d)",
+                             i > row ? ", " : "", i, (long long)crowd->amounts[i],
+                             1 + crowd->changes[i]);
+        raw_run(raw, session, "INSERT INTO %s VALUES %s", table, list);
     }
     raw_run(raw, session, "COMMIT");
     raw->close(session);
@@ -631,11 +612,11 @@ static int wrong_rows(const struct crowd *crowd, const char *what)
 }
 
 static const char wrong_amount[] = "c.amount <> l.amount + c.walked * 1000000";
-static const char wrong_version[] = "c.version <> 1 + l.changes + c.walked";
+static const char wrong_version[] = "c.version <> l.version + c.walked";
 
 static void judge(const struct crowd *crowd)
 {
-    store_ledger(crowd);
+    store(crowd, "crowded_ledger");
     tap_is_int(db_int(crowd->how->raw, crowd->url, "SELECT COUNT(*) FROM crowded"), crowd->rows,
                "%d rows are there", crowd->rows);
     tap_is_int(wrong_rows(crowd, wrong_amount), 0,
@@ -677,7 +658,7 @@ static unsigned first_seed(void)
     return text ? (unsigned)strtoul(text, NULL, 10) : (unsigned)getpid();
 }
 
-static struct crowd *new_crowd(const struct crowded *how, const char *url)
+static struct crowd *new_crowd(const struct crowded *how, const char *url, int rows, int rounds)
 {
     struct crowd *crowd =
         mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -685,8 +666,8 @@ static struct crowd *new_crowd(const struct crowded *how, const char *url)
         abort();
     crowd->how = how;
     crowd->url = url;
-    crowd->rows = how->rows;
-    crowd->rounds = (int)(how->rounds / slowdown() > 3 ? how->rounds / slowdown() : 3);
+    crowd->rows = rows;
+    crowd->rounds = rounds;
     crowd->report = (rowlock_walk_report)ROWLOCK_WALK_REPORT_INIT;
     for (int i = 0; i < crowd->rows; i++)
         crowd->versions[i] = 1;
@@ -696,10 +677,11 @@ static struct crowd *new_crowd(const struct crowded *how, const char *url)
 static void run_crowd(const struct crowded *how, const char *url)
 {
     unsigned seed = first_seed();
-    struct crowd *crowd = new_crowd(how, url);
+    int rounds = (int)(how->rounds / slowdown() > 3 ? how->rounds / slowdown() : 3);
+    struct crowd *crowd = new_crowd(how, url, how->rows, rounds);
     int64_t begin = clock_ms();
     tap_note("seed %u", seed);
-    make_table(crowd);
+    store(crowd, "crowded");
     run_all(crowd, seed);
     judge_people(crowd);
     judge(crowd);
@@ -709,9 +691,79 @@ static void run_crowd(const struct crowded *how, const char *url)
     munmap(crowd, sizeof *crowd);
 }
 
-static long long deadlocks(const struct crowded *how, const char *url)
+/* ---- two in opposite order */
+
+/* One begins with the first row, the other with the last. */
+static void send_opposite(struct person *p, int64_t version)
 {
-    return how->deadlocks ? db_int(how->raw, url, "%s", how->deadlocks) : 0;
+    struct crowd *crowd = p->crowd;
+    rowlock_value keys[FEW], amount = rowlock_int(1);
+    rowlock_change changes[FEW];
+    for (int i = 0; i < FEW; i++) {
+        keys[i] = rowlock_int(p->number == 0 ? i : FEW - 1 - i);
+        changes[i] = (rowlock_change){.key = &keys[i], .values = &amount, .version = version};
+    }
+    if (crowd->inside)
+        raw_run(crowd->how->raw, p->session, "%s", crowd->how->begin_to_write);
+    int result = rowlock_update(p->table, changes, FEW, NULL);
+    if (crowd->inside)
+        raw_run(crowd->how->raw, p->session, "COMMIT");
+    if (result != ROWLOCK_OK && result != ROWLOCK_STALE)
+        odd(p, "opposite", result, why(p->db));
+    for (int i = 0; i < FEW; i++)
+        crowd->results[p->number][changes[i].key->number] = changes[i].result;
+}
+
+static int oppose(void *argument)
+{
+    struct person *p = argument;
+    struct crowd *crowd = p->crowd;
+    come_in(p);
+    for (int round = 0; round < crowd->rounds; round++) {
+        pthread_barrier_wait(&crowd->barrier);
+        send_opposite(p, 1 + round);
+        pthread_barrier_wait(&crowd->barrier);
+        for (int i = 0; i < FEW && p->number == 0; i++) {
+            bool one = crowd->results[0][i] == ROWLOCK_OK,
+                 other = crowd->results[1][i] == ROWLOCK_OK;
+            crowd->both += one && other;
+            crowd->neither += !one && !other;
+        }
+    }
+    go_home(p);
+    return 0;
+}
+
+static void run_two(const struct crowded *how, const char *url, bool inside, int rounds)
+{
+    static const struct crowded_way as_it_is;
+    const char *who = inside ? "in transactions of their own" : "in opposite order";
+    struct crowd *crowd =
+        new_crowd(how, url, FEW, (int)(rounds / slowdown() > 20 ? rounds / slowdown() : 20));
+    struct person two[2];
+    pid_t pids[2];
+    pthread_barrierattr_t shared;
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&crowd->barrier, &shared, 2);
+    crowd->inside = inside;
+    store(crowd, "crowded");
+    for (int i = 0; i < 2; i++) {
+        two[i] = (struct person){
+            .crowd = crowd, .number = i, .kind = inside ? INSIDE : IN_PARTS, .way = &as_it_is};
+        pids[i] = child_start(oppose, &two[i]);
+    }
+    tap_is_int(child_join(pids[0]) + child_join(pids[1]), 0,
+               "two send the same rows %s, %d times at once", who, crowd->rounds);
+    tap_is_int(crowd->odd, 0, "%s: neither is told of a deadlock", who);
+    tap_is_int(crowd->both, 0, "%s: no row is changed by both", who);
+    tap_is_int(crowd->neither, 0, "%s: none by neither", who);
+    tap_is_int(db_int(how->raw, url,
+                      "SELECT COUNT(*) FROM crowded WHERE version = %d AND amount = %d",
+                      1 + crowd->rounds, crowd->rounds),
+               FEW, "%s: each row was changed once in every round", who);
+    db_exec(how->raw, url, "DROP TABLE crowded");
+    munmap(crowd, sizeof *crowd);
 }
 
 static int run(const struct raw *raw, const char *url)
@@ -720,16 +772,13 @@ static int run(const struct raw *raw, const char *url)
     while (strcmp(how->database, raw->name) != 0)
         how++;
     how->raw = raw;
-    signal(SIGALRM, watchdog);
     must_install(url);
     db_exec(how->raw, url, "DELETE FROM rowlock_walks WHERE name = 'crowded'");
     if (how->prepare)
         db_exec(how->raw, url, "%s", how->prepare);
-    long long before = deadlocks(how, url);
     run_crowd(how, url);
-    if (how->deadlocks)
-        tap_note("the server has met %lld deadlocks", deadlocks(how, url) - before);
-    opposite_run(how, url);
+    run_two(how, url, false, ROUNDS);
+    run_two(how, url, true, INSIDE_ROUNDS);
     if (how->restore)
         db_exec(how->raw, url, "%s", how->restore);
     return tap_done();
