@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -50,69 +51,14 @@ struct connection {
 static int bell = -1; /* readable once it was rung */
 static const char *home = "postgres"; /* the dialect after a reset */
 
-static const char *const op_names[OP_COUNT] = {
-    [OP_OPEN] = "open",
-    [OP_ADOPT] = "adopt",
-    [OP_CLOSE] = "close",
-    [OP_INSTALL] = "install",
-    [OP_META] = "meta",
-    [OP_FACTS] = "facts",
-    [OP_ACQUIRE] = "acquire",
-    [OP_ACQUIRE_ALL] = "acquire_all",
-    [OP_ENQUEUE] = "enqueue",
-    [OP_LEAVE] = "leave",
-    [OP_AWAIT] = "await",
-    [OP_CYCLE] = "cycle",
-    [OP_WAITERS] = "waiters",
-    [OP_DOWNGRADE] = "downgrade",
-    [OP_RENEW] = "renew",
-    [OP_RELEASE] = "release",
-    [OP_VERIFY] = "verify",
-    [OP_LIST] = "list",
-    [OP_LAST] = "last",
-    [OP_SWEEP] = "sweep",
-    [OP_SWEEP_WAITERS] = "sweep_waiters",
-    [OP_FOLD] = "fold",
-    [OP_BREAK] = "break",
-    [OP_RENEW_ALL] = "renew_all",
-    [OP_WITHDRAW] = "withdraw",
-    [OP_GUARD] = "guard",
-    [OP_FENCE] = "fence",
-    [OP_RAISE] = "raise",
-    [OP_TABLE] = "table",
-    [OP_ROW_UPDATE] = "row_update",
-    [OP_ROW_INSERT] = "row_insert",
-    [OP_ROW_REMOVE] = "row_remove",
-    [OP_ROW_READ] = "row_read",
-    [OP_ROW_LOCK] = "row_lock",
-    [OP_ROWS_UPDATE] = "rows_update",
-    [OP_ROWS_INSERT] = "rows_insert",
-    [OP_ROWS_REMOVE] = "rows_remove",
-    [OP_ROWS_FIND] = "rows_find",
-    [OP_ROWS_MARKED] = "rows_marked",
-    [OP_ROWS_PAGE] = "rows_page",
-    [OP_ROWS_COUNT] = "rows_count",
-    [OP_ONCE_CLAIM] = "once_claim",
-    [OP_ONCE_LOOK] = "once_look",
-    [OP_ONCE_COMPLETE] = "once_complete",
-    [OP_ONCE_PROVE] = "once_prove",
-    [OP_ONCE_ABANDON] = "once_abandon",
-    [OP_ONCE_SWEEP] = "once_sweep",
-    [OP_ONCE_LIST] = "once_list",
-    [OP_ONCE_FORGET] = "once_forget",
-    [OP_WALK_LOAD] = "walk_load",
-    [OP_WALK_SAVE] = "walk_save",
-    [OP_WALK_END] = "walk_end",
-    [OP_OBJECTS] = "objects",
-    [OP_NEW_IDENTITY] = "new_identity",
-    [OP_BEGIN] = "begin",
-    [OP_COMMIT] = "commit",
-    [OP_ROLLBACK] = "rollback",
-    [OP_SAVE] = "save",
-    [OP_KEEP] = "keep",
-    [OP_UNDO] = "undo",
-    [OP_LOOK] = "look",
-};
+/* Of those that are no steps. */
+static const char *const other_names[] = {"open",   "adopt",    "close", "install", "begin",
+                                          "commit", "rollback", "save",  "keep",    "undo"};
+
+static const char *op_name(enum script_op op)
+{
+    return op < OP_OPEN ? rlk_steps[op].name : other_names[op - OP_OPEN];
+}
 
 static void enter(void)
 {
@@ -292,11 +238,11 @@ bool script_in_tx(void)
 static void note_call(enum script_op op)
 {
     size_t used = strlen(state.calls);
-    if (op == OP_LOOK)
+    if (op == OP_PEEK)
         return;
     state.count[op]++;
     state.total++;
-    snprintf(state.calls + used, sizeof state.calls - used, "%s%s", used ? " " : "", op_names[op]);
+    snprintf(state.calls + used, sizeof state.calls - used, "%s%s", used ? " " : "", op_name(op));
 }
 
 /* The tables are changed before the answer is under way, so that a hook finds them so. */
@@ -317,10 +263,29 @@ static void carry_out(enum script_op op, const struct script_answer *answer, int
         state.ticket_of = 0;
 }
 
-static struct script_answer take_for(enum script_op op, struct rlk_call *call, int64_t attempt)
+/* Where the connection stands: core's transactions are its own, the caller's is on an adopted one. */
+static bool is_inside(const struct connection *c)
+{
+    return c->in_tx || (c->adopted && script.inside);
+}
+
+static bool is_gone(enum rlk_class class)
+{
+    return class == RLK_UNSENT || class == RLK_UNCERTAIN;
+}
+
+static void set_in_tx(struct connection *c, bool in_tx)
 {
     enter();
-    call->inside = call->where != RLK_OUTSIDE && (script.inside || state.in_tx);
+    state.in_tx = c->in_tx = in_tx;
+    leave();
+}
+
+static struct script_answer take_for(struct connection *c, enum script_op op, struct rlk_call *call,
+                                     int64_t attempt)
+{
+    enter();
+    call->inside = call->where != RLK_OUTSIDE && is_inside(c);
     if (call->where == RLK_INSIDE && !call->inside) {
         leave();
         return FAILS(RLK_NO_TX);
@@ -340,73 +305,19 @@ static struct script_answer take_for(enum script_op op, struct rlk_call *call, i
     script.deadline_us = call->deadline_us;
     script.where = call->where;
     leave();
-    call->late = answer.late;
     call->constraint = (enum rowlock_constraint)answer.constraint;
+    call->late = answer.late;
     call->tx_over = answer.tx_over;
     if (answer.class != RLK_DONE && answer.text)
         rlk_diag_set(call, answer.native, answer.sqlstate, answer.text);
+    if (is_gone(answer.class))
+        set_in_tx(c, false);
     return answer;
 }
 
-static struct script_answer take(enum script_op op, struct rlk_call *call)
+static struct script_answer take(struct connection *c, enum script_op op, struct rlk_call *call)
 {
-    return take_for(op, call, 0);
-}
-
-static int64_t or_else(int64_t value, int64_t otherwise)
-{
-    return value ? value : otherwise;
-}
-
-static void note_held(const struct rlk_held *held)
-{
-    int most = (int)(sizeof script.slots / sizeof script.slots[0]);
-    enter();
-    script.held = *held;
-    if (script.slot_count < most)
-        script.slots[script.slot_count++] = held->slot;
-    leave();
-}
-
-static int64_t token_so_far(void)
-{
-    enter();
-    int64_t token = state.token;
-    leave();
-    return token;
-}
-
-static void fill_row(struct rlk_row *row, const struct script_answer *answer, const char *name,
-                     const char *owner, int64_t ttl_us)
-{
-    memset(row, 0, sizeof *row);
-    snprintf(row->name, sizeof row->name, "%s", name);
-    snprintf(row->owner, sizeof row->owner, "%s", owner);
-    snprintf(row->host, sizeof row->host, "elsewhere");
-    snprintf(row->program, sizeof row->program, "rival");
-    snprintf(row->note, sizeof row->note, "a note");
-    row->token = or_else(or_else(answer->token, token_so_far()), 1);
-    row->now_us = db_now();
-    row->ttl_us = ttl_us;
-    row->expires_us = row->now_us + or_else(answer->left_us, ttl_us);
-    row->acquired_us = row->expires_us - ttl_us;
-    row->pid = 4711;
-}
-
-static void fill_grant(struct rlk_grant *out, const struct script_answer *answer,
-                       const struct rlk_claim *claim)
-{
-    bool granted = answer->outcome == RLK_GRANTED;
-    out->outcome = answer->outcome;
-    out->behind = answer->behind || answer->outcome == RLK_BEHIND;
-    out->settling = answer->settling;
-    if (granted && answer->class == RLK_DONE && !answer->token)
-        state.token++;
-    if (!granted && answer->outcome != RLK_HELD)
-        return;
-    fill_row(&out->row, answer, claim->name, granted ? claim->owner : "rival", claim->ttl_us);
-    out->row.permits = granted ? claim->permits : answer->permits;
-    out->row.slot = rlk_slot(out->row.permits, out->row.token);
+    return take_for(c, op, call, 0);
 }
 
 /* ---- the backend's operations */
@@ -415,22 +326,23 @@ static enum rlk_class script_backend_open(void *conn, struct rlk_call *call,
                                           const struct rlk_target *target,
                                           const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    ((struct connection *)conn)->adopted = false;
-    ((struct connection *)conn)->texts = texts;
+    struct connection *c = conn;
+    c->texts = texts;
     (void)target;
     hello->several = script.several;
     snprintf(hello->schema, sizeof hello->schema, "main");
-    return take(OP_OPEN, call).class;
+    return take(c, OP_OPEN, call).class;
 }
 
 static enum rlk_class script_backend_adopt(void *conn, struct rlk_call *call, void *vendor,
                                            const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    ((struct connection *)conn)->adopted = true;
-    ((struct connection *)conn)->texts = texts;
+    struct connection *c = conn;
+    c->adopted = true;
+    c->texts = texts;
     (void)vendor;
     snprintf(hello->schema, sizeof hello->schema, "main");
-    return take(OP_ADOPT, call).class;
+    return take(c, OP_ADOPT, call).class;
 }
 
 static void script_backend_close(void *conn, bool in_child)
@@ -459,8 +371,7 @@ static void script_leave_thread(void)
 
 static enum rlk_class script_install(void *conn, struct rlk_call *call)
 {
-    (void)conn;
-    return take(OP_INSTALL, call).class;
+    return take(conn, OP_INSTALL, call).class;
 }
 
 /* The step has said it all. */
@@ -470,23 +381,7 @@ static enum rlk_class script_facts(void *conn, struct rlk_call *call, struct rlk
     return RLK_DONE;
 }
 
-static void note_attempt(const struct rlk_claim *claim, int64_t asked_us)
-{
-    int most = (int)(sizeof script.attempts / sizeof script.attempts[0]);
-    script.claim = *claim;
-    if (script.attempt_count == most)
-        return;
-    script.acquired_us[script.attempt_count] = asked_us;
-    script.attempts[script.attempt_count++] = claim->attempt;
-}
-
 /* ---- the line */
-
-static void note_line(const struct rlk_claim *claim)
-{
-    script.in_line = *claim;
-    snprintf(script.line, sizeof script.line, "%s", claim->name);
-}
 
 bool script_ring(void)
 {
@@ -544,9 +439,8 @@ static enum rlk_bell await_bell(const struct script_answer *answer, int64_t dead
 static enum rlk_class script_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                                    int wake, enum rlk_bell *out)
 {
-    (void)conn;
     struct script_wait wait = {.from_us = script_clock(), .until_us = call->deadline_us};
-    struct script_answer answer = take(OP_AWAIT, call);
+    struct script_answer answer = take(conn, OP_AWAIT, call);
     enter();
     script.in_line = *claim;
     leave();
@@ -562,16 +456,408 @@ static enum rlk_class script_await(void *conn, struct rlk_call *call, const stru
     return RLK_DONE;
 }
 
-/* The nth living waiter in one line. */
-static struct rlk_waiter waiter_in_crowd(int64_t ticket)
+/* ---- what was asked, by the names of the list of steps */
+
+static _Thread_local const struct rlk_texts *texts_now;
+
+static const rowlock_value *given(const struct rlk_query *query, const char *name)
 {
-    struct rlk_waiter w = {
-        .name = "crowd", .ticket = ticket, .attempt = ticket, .now_us = db_now()};
-    w.expires_us = w.now_us + 15000000;
-    return w;
+    static const rowlock_value none;
+    const struct rlk_order *order = &texts_now->order[query->step];
+    size_t length = strlen(name);
+    int index = 0;
+    for (const char *at = rlk_steps[query->step].parameters; at && *at;) {
+        at += *at == '!';
+        if (strncmp(at, name, length) == 0 && (at[length] == ' ' || at[length] == '\0'))
+            break;
+        index += *at != ';';
+        size_t here = strcspn(at, " ");
+        at += here + (at[here] == ' ');
+    }
+    for (size_t i = 0; i < order->count; i++)
+        if (order->from[i] == index)
+            return &query->values[i];
+    return &none;
 }
 
-/* ---- queries */
+static const char *text(const struct rlk_query *query, const char *name)
+{
+    const char *value = given(query, name)->text;
+    return value ? value : "";
+}
+
+static int64_t number(const struct rlk_query *query, const char *name)
+{
+    return given(query, name)->number;
+}
+
+static struct rlk_claim claim_of(const struct rlk_query *query)
+{
+    return (struct rlk_claim){.name = text(query, "name"),
+                              .permits = (int)number(query, "permits"),
+                              .owner = text(query, "owner"),
+                              .attempt = number(query, "attempt"),
+                              .ttl_us = number(query, "ttl"),
+                              .host = text(query, "host"),
+                              .pid = number(query, "pid"),
+                              .program = text(query, "program"),
+                              .note = text(query, "note"),
+                              .ticket = number(query, "ticket"),
+                              .unfair = number(query, "unfair") != 0};
+}
+
+/* The next element of {"a","b"} or {1,2}, without its quotes; NULL: there is none. */
+static const char *next_element(const char *at, char out[RLK_TEXT_MAX + 1])
+{
+    size_t length = 0;
+    if (*at == '}' || *at == '\0')
+        return NULL;
+    at++; /* what is before it: { or , */
+    bool quoted = *at == '"';
+    if (*at == '}')
+        return NULL;
+    for (at += quoted; quoted ? *at != '"' : *at != ',' && *at != '}'; at++) {
+        at += *at == '\\';
+        out[length++] = *at;
+    }
+    out[length] = '\0';
+    return at + quoted;
+}
+
+/* How many elements there are; and all of them, with a blank between two. */
+static int list_elements(const char *array, char *out, size_t cap)
+{
+    char word[RLK_TEXT_MAX + 1];
+    int count = 0;
+    out[0] = '\0';
+    for (; (array = next_element(array, word)) != NULL; count++) {
+        size_t used = strlen(out);
+        snprintf(out + used, cap - used, "%s%s", count > 0 ? " " : "", word);
+    }
+    return count;
+}
+
+static int64_t first_number(const char *array)
+{
+    char word[RLK_TEXT_MAX + 1] = "";
+    next_element(array, word);
+    return strtoll(word, NULL, 10);
+}
+
+#define NOTE(list, count, value)                                  \
+    do {                                                          \
+        if (script.count < (int)(sizeof(list) / sizeof(list)[0])) \
+            (list)[script.count++] = (value);                     \
+    } while (0)
+
+static void note_attempt(const struct rlk_claim *claim)
+{
+    if (script.attempt_count < (int)(sizeof script.attempts / sizeof script.attempts[0]))
+        script.acquired_us[script.attempt_count] = script_clock();
+    NOTE(script.attempts, attempt_count, claim->attempt);
+    script.claim = *claim;
+}
+
+static void note_line(const struct rlk_claim *claim)
+{
+    script.in_line = *claim;
+    snprintf(script.line, sizeof script.line, "%s", claim->name);
+}
+
+static void note_several(const struct rlk_query *query)
+{
+    char names[16000];
+    int count = list_elements(text(query, "name"), names, sizeof names);
+    snprintf(script.names, sizeof script.names, "%.*s", (int)sizeof script.names - 1, names);
+    if (query->step == RLK_STEP_RENEW_ALL) {
+        script.lease_token = first_number(text(query, "token"));
+        script.lease_slot = first_number(text(query, "slot"));
+        NOTE(script.lease_counts, lease_call_count, count);
+        return;
+    }
+    struct rlk_claim first = claim_of(query);
+    first.attempt = first_number(text(query, "attempt"));
+    note_attempt(&first);
+}
+
+static void note_question(const struct rlk_query *query)
+{
+    struct rlk_claim claim = claim_of(query);
+    switch (query->step) {
+    case RLK_STEP_ACQUIRE:
+        note_attempt(&claim);
+        break;
+    case RLK_STEP_ACQUIRE_ALL:
+    case RLK_STEP_RENEW_ALL:
+        note_several(query);
+        break;
+    case RLK_STEP_RENEW:
+    case RLK_STEP_DOWNGRADE:
+    case RLK_STEP_RELEASE:
+    case RLK_STEP_VERIFY:
+    case RLK_STEP_GUARD:
+        script.held = (struct rlk_held){claim.name, number(query, "slot"), claim.owner,
+                                        number(query, "token")};
+        script.renew_ttl_us = claim.ttl_us;
+        script.downgraded_to = claim.permits;
+        NOTE(script.slots, slot_count, script.held.slot);
+        break;
+    case RLK_STEP_ENQUEUE:
+        NOTE(script.tickets_us, ticket_count, script_clock());
+        script.ticket_lease_us = number(query, "lease");
+        note_line(&claim);
+        break;
+    case RLK_STEP_LEAVE:
+        note_line(&claim);
+        break;
+    case RLK_STEP_CYCLE:
+        script.in_line = claim;
+        break;
+    case RLK_STEP_WITHDRAW:
+        script.withdrawn = claim.attempt;
+        break;
+    case RLK_STEP_BREAK:
+        script.broken = number(query, "token");
+        break;
+    case RLK_STEP_SWEEP:
+    case RLK_STEP_EXPIRED:
+        script.sweep = (struct rlk_sweep){.older_us = number(query, "older"),
+                                          .batch = (int)number(query, "limit"),
+                                          .dry_run = query->step == RLK_STEP_EXPIRED,
+                                          .after_slot = number(query, "slot")};
+        break;
+    case RLK_STEP_FOLD:
+        script.fold = (struct rlk_fold){.idle_us = number(query, "idle"),
+                                        .batch = (int)number(query, "limit"),
+                                        .dry_run = number(query, "dry") != 0};
+        break;
+    default:
+        break;
+    }
+    if (given(query, "after")->text) {
+        snprintf(script.last_after, sizeof script.last_after, "%s", text(query, "after"));
+        script.last_ticket = claim.ticket;
+    }
+}
+
+/* ---- what is told: each step's columns by name, and what a cell of that name says */
+
+#define CELLS(CELL)                                                                             \
+    CELL(name)                                                                                  \
+    CELL(slot)                                                                                  \
+    CELL(permits) CELL(owner) CELL(token) CELL(acquired) CELL(expires) CELL(ttl) CELL(renewals) \
+        CELL(host) CELL(pid) CELL(program) CELL(note) CELL(now) CELL(none) CELL(ours)           \
+            CELL(settling) CELL(behind) CELL(ordinal) CELL(lapsed) CELL(version) CELL(identity) \
+                CELL(floor) CELL(stands) CELL(rows) CELL(raised) CELL(words) CELL(ticket)       \
+                    CELL(attempt) CELL(ahead) CELL(bell) CELL(since)
+#define MEMBER(name) name,
+#define FIND(name) {#name, offsetof(struct cells, name)},
+
+struct cells {
+    rowlock_value CELLS(MEMBER) last;
+};
+
+#define ROW "name slot permits owner token acquired expires ttl renewals host pid program note "
+static const struct {
+    enum script_op op;
+    const char *columns;
+} answers[] = {
+    {OP_META, "version identity floor"},
+    {OP_ACQUIRE, "none ours settling behind now " ROW},
+    {OP_ACQUIRE_ALL, "ordinal token now"},
+    {OP_RENEW, "expires lapsed now"},
+    {OP_RENEW_ALL, "ordinal now"},
+    {OP_VERIFY, "expires now"},
+    {OP_GUARD, "token stands"},
+    {OP_ENQUEUE, "ticket ahead bell"},
+    {OP_CYCLE, "words"},
+    {OP_WAITERS, "name ticket attempt permits owner since expires host pid program note now"},
+    {OP_LIST, ROW "now"},
+    {OP_SWEEP, ROW "now"},
+    {OP_BREAK, ROW "now"},
+    {OP_LAST, "token now"},
+    {OP_FOLD, "rows"},
+    {OP_RAISE, "raised"},
+};
+
+static rowlock_value cell_of(const struct cells *cells, const char *word)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } places[] = {CELLS(FIND)};
+    rowlock_value value;
+    size_t i = 0, length = strcspn(word, " ");
+    while (strlen(places[i].name) != length || memcmp(places[i].name, word, length) != 0)
+        i++;
+    memcpy(&value, (const char *)cells + places[i].at, sizeof value);
+    return value;
+}
+
+/* False: the step has no answer of its own, or no more are wanted. At most so many columns are told. */
+static bool give(const struct rlk_query *query, enum script_op op, const struct cells *cells,
+                 size_t most)
+{
+    rowlock_value row[RLK_MARKERS * 2];
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        size_t count = 0;
+        if (answers[i].op != op)
+            continue;
+        for (const char *at = answers[i].columns; *at && count < most;) {
+            row[count++] = cell_of(cells, at);
+            at += strcspn(at, " ");
+            at += *at == ' ';
+        }
+        return query->each(query->context, row, count) == 0;
+    }
+    return false;
+}
+
+static rowlock_value or_else(int64_t value, int64_t otherwise)
+{
+    return rowlock_int(value ? value : otherwise);
+}
+
+/* Of the grant that is asked for or about, as a rival has it. */
+static struct cells cells_for(const struct rlk_query *query, const struct script_answer *answer)
+{
+    int64_t token = answer->token ? answer->token : state.token, now_us = db_now();
+    int64_t ttl_us =
+        query->step == RLK_STEP_RENEW || number(query, "ttl") ? number(query, "ttl") : 1000000;
+    int64_t expires_us = now_us + (answer->left_us ? answer->left_us : ttl_us);
+    bool stands = script.held.slot == 0 ? token == script.held.token : !answer->fallen;
+    return (struct cells){
+        .name = rowlock_text(text(query, "name")),
+        .slot = rowlock_int(rlk_slot(answer->permits, token ? token : 1)),
+        .permits = rowlock_int(answer->permits),
+        .owner = rowlock_text("rival"),
+        .token = rowlock_int(token),
+        .acquired = rowlock_int(expires_us - ttl_us),
+        .expires = rowlock_int(expires_us),
+        .ttl = rowlock_int(ttl_us),
+        .renewals = rowlock_int(0),
+        .host = rowlock_text("elsewhere"),
+        .pid = rowlock_int(4711),
+        .program = rowlock_text("rival"),
+        .note = rowlock_text("a note"),
+        .now = rowlock_int(now_us),
+        .settling = rowlock_bool(answer->settling),
+        .behind = rowlock_bool(answer->behind || answer->outcome == RLK_BEHIND),
+        .lapsed = rowlock_int(answer->lapsed_us),
+        .version = or_else(answer->version, RLK_SCHEMA_VERSION),
+        .identity = rowlock_text(answer->identity ? answer->identity : "first"),
+        .none = rowlock_null(),
+        .floor = rowlock_int(0),
+        .stands = rowlock_bool(stands),
+        .rows = rowlock_int(answer->rows),
+        .raised = or_else(answer->token, state.token + number(query, "by")),
+        .words = rowlock_text("'nightly' held by 'rival', who waits for us"),
+        .ticket = or_else(answer->ticket, state.ticket),
+        .ahead = rowlock_int(answer->ahead),
+        .bell = rowlock_bool(!answer->no_bell),
+    };
+}
+
+/* A grant is told as one that stands, so that an answer may say what is left of its lease. In flight with others
+ * before us there is no row. */
+static void give_try(const struct rlk_query *query, const struct script_answer *answer,
+                     struct cells cells)
+{
+    bool granted = answer->outcome == RLK_GRANTED, stands = granted || answer->outcome == RLK_HELD;
+    if (answer->outcome == RLK_IN_FLIGHT && answer->behind)
+        return;
+    if (granted) {
+        int permits = (int)number(query, "permits");
+        cells.owner = rowlock_text(text(query, "owner"));
+        cells.permits = rowlock_int(permits);
+        cells.slot = rowlock_int(rlk_slot(permits, cells.token.number));
+    }
+    cells.ours = rowlock_bool(granted);
+    give(query, OP_ACQUIRE, &cells, stands ? SIZE_MAX : 5);
+}
+
+/* All, or the one that is in the way. */
+static void give_several(const struct rlk_query *query, const struct script_answer *answer,
+                         struct cells cells)
+{
+    bool granted = answer->outcome == RLK_GRANTED;
+    const char *names = text(query, "name");
+    char name[RLK_TEXT_MAX + 1];
+    for (size_t i = 0; (names = next_element(names, name)) != NULL; i++) {
+        bool kept_out = query->step == RLK_STEP_ACQUIRE_ALL && !granted;
+        if (kept_out ? i != answer->which : answer->but && strcmp(name, answer->but) == 0)
+            continue;
+        if (query->step == RLK_STEP_ACQUIRE_ALL)
+            cells.token = kept_out ? rowlock_null() : or_else(answer->token, ++state.token);
+        cells.ordinal = rowlock_int((int64_t)i + 1);
+        give(query, (enum script_op)query->step, &cells, SIZE_MAX);
+    }
+}
+
+static void give_waiters(const struct rlk_query *query, const struct script_answer *answer,
+                         struct cells cells)
+{
+    for (int i = 0; i < answer->rows; i++) {
+        int64_t next = number(query, "ticket") + 1 + i, now_us = db_now();
+        struct rlk_waiter crowd = {.name = "crowd",
+                                   .ticket = next,
+                                   .attempt = next,
+                                   .now_us = now_us,
+                                   .expires_us = now_us + 15000000};
+        const struct rlk_waiter *w = answer->waiters ? &answer->waiters[i] : &crowd;
+        cells.name = rowlock_text(w->name), cells.owner = rowlock_text(w->owner);
+        cells.ticket = rowlock_int(w->ticket), cells.attempt = rowlock_int(w->attempt);
+        cells.permits = rowlock_int(w->permits), cells.pid = rowlock_int(w->pid);
+        cells.since = rowlock_int(w->since_us), cells.expires = rowlock_int(w->expires_us);
+        cells.host = rowlock_text(w->host), cells.program = rowlock_text(w->program);
+        cells.note = rowlock_text(w->note), cells.now = rowlock_int(w->now_us);
+        if (!give(query, OP_WAITERS, &cells, SIZE_MAX))
+            return;
+    }
+}
+
+/* So many rows, named in order after the given name. */
+static void give_rows(const struct rlk_query *query, const struct script_answer *answer,
+                      struct cells cells)
+{
+    int first = 0;
+    if (sscanf(text(query, "after"), "lock %d", &first) == 1)
+        first++;
+    for (int i = 0; i < answer->rows; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "lock %06d", first + i);
+        cells.name = rowlock_text(name);
+        if (!give(query, OP_LIST, &cells, SIZE_MAX))
+            return;
+    }
+}
+
+static void give_facts(const struct rlk_query *query, const struct script_answer *answer)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const rowlock_value cells[] = {
+        rowlock_text("Script 1"),
+        rowlock_int((int64_t)now.tv_sec * 1000000 + answer->left_us),
+        rowlock_bool(answer->missing), /* it takes no writes */
+        rowlock_text("read committed"),
+        rowlock_bool(false),
+        rowlock_text("memory"),
+        rowlock_bool(true),
+        rowlock_text("C"),
+        rowlock_bool(true),
+        rowlock_text("script"),
+        rowlock_bool(true),
+        rowlock_bool(true),
+        rowlock_bool(false),
+        rowlock_text(answer->rows == 0   ? "0 late"
+                     : answer->rows == 1 ? "1 late"
+                                         : ""),
+        rowlock_bool(answer->rows < 2), /* it is known which replicas there are */
+        rowlock_bool(answer->rows == 1), /* and they lag */
+        rowlock_bool(false)};
+    query->each(query->context, cells, sizeof cells / sizeof *cells);
+}
 
 static const char *or_text(const char *text, const char *otherwise)
 {
@@ -624,7 +910,7 @@ static void give_applied(enum script_op op, struct rlk_query *query)
         query->each(query->context, &version, 1);
 }
 
-static void give_cells(const struct script_answer *answer, struct rlk_query *query)
+static void give_given(const struct rlk_query *query, const struct script_answer *answer)
 {
     const rowlock_value *row = answer->cells;
     for (int i = 0; i < answer->rows && query->each; i++, row += answer->width)
@@ -632,536 +918,57 @@ static void give_cells(const struct script_answer *answer, struct rlk_query *que
             return;
 }
 
-static void answer_query(enum script_op op, const struct script_answer *answer,
-                         struct rlk_query *query)
+/* Of a step that found what it was sent for. */
+static void give_found(enum script_op op, struct rlk_query *query,
+                       const struct script_answer *answer)
 {
-    bool one = op == OP_ROW_UPDATE || op == OP_ROW_INSERT || op == OP_ROW_REMOVE;
-    query->changed = answer->changed;
-    if (answer->give)
-        answer->give(query);
-    else if (answer->class != RLK_DONE || answer->missing)
-        return;
-    else if (answer->cells)
-        give_cells(answer, query);
+    bool of_locks = op >= OP_META && op <= OP_RAISE && op != OP_NEW_IDENTITY;
+    bool granted = op == OP_ACQUIRE && answer->outcome == RLK_GRANTED;
+    enter();
+    state.token += granted && !answer->token;
+    struct cells cells = cells_for(query, answer);
+    leave();
+    if (op == OP_FACTS)
+        give_facts(query, answer);
     else if (op == OP_TABLE)
         give_columns(query);
-    else if (one && answer->changed == 0)
-        give_applied(op, query);
-}
-
-/* ---- steps: what was asked, by the names of the list of steps, and the cells of the answer */
-
-static _Thread_local const struct rlk_texts *texts_now;
-
-static const rowlock_value *given(const struct rlk_query *query, const char *name)
-{
-    static const rowlock_value none;
-    const struct rlk_order *order = &texts_now->order[query->step];
-    size_t length = strlen(name);
-    int index = 0;
-    for (const char *at = rlk_steps[query->step].parameters; *at;) {
-        at += *at == '!';
-        if (strncmp(at, name, length) == 0 && (at[length] == ' ' || at[length] == '\0'))
-            break;
-        index += *at != ';';
-        size_t here = strcspn(at, " ");
-        at += here + (at[here] == ' ');
-    }
-    for (size_t i = 0; i < order->count; i++)
-        if (order->from[i] == index)
-            return &query->values[i];
-    return &none;
-}
-
-static const char *text(const struct rlk_query *query, const char *name)
-{
-    const char *value = given(query, name)->text;
-    return value ? value : "";
-}
-
-static int64_t number(const struct rlk_query *query, const char *name)
-{
-    return given(query, name)->number;
-}
-
-static struct rlk_claim claim_of(const struct rlk_query *query)
-{
-    return (struct rlk_claim){.name = text(query, "name"),
-                              .permits = (int)number(query, "permits"),
-                              .owner = text(query, "owner"),
-                              .attempt = number(query, "attempt"),
-                              .ttl_us = number(query, "ttl"),
-                              .host = text(query, "host"),
-                              .pid = number(query, "pid"),
-                              .program = text(query, "program"),
-                              .note = text(query, "note"),
-                              .ticket = number(query, "ticket"),
-                              .unfair = number(query, "unfair") != 0};
-}
-
-static struct rlk_held held_of(const struct rlk_query *query)
-{
-    return (struct rlk_held){.name = text(query, "name"),
-                             .slot = number(query, "slot"),
-                             .owner = text(query, "owner"),
-                             .token = number(query, "token")};
-}
-
-static int give(const struct rlk_query *query, const rowlock_value *cells, size_t count)
-{
-    return query->each(query->context, cells, count);
-}
-
-enum { ROW_CELLS = 13 };
-
-static void row_cells(const struct rlk_row *row, rowlock_value *out)
-{
-    const rowlock_value cells[ROW_CELLS] = {
-        rowlock_text(row->name),      rowlock_int(row->slot),   rowlock_int(row->permits),
-        rowlock_text(row->owner),     rowlock_int(row->token),  rowlock_int(row->acquired_us),
-        rowlock_int(row->expires_us), rowlock_int(row->ttl_us), rowlock_int(row->renewals),
-        rowlock_text(row->host),      rowlock_int(row->pid),    rowlock_text(row->program),
-        rowlock_text(row->note)};
-    memcpy(out, cells, sizeof cells);
-}
-
-static int give_row(const struct rlk_query *query, const struct rlk_row *row)
-{
-    rowlock_value cells[ROW_CELLS + 1];
-    row_cells(row, cells);
-    cells[ROW_CELLS] = rowlock_int(row->now_us);
-    return give(query, cells, ROW_CELLS + 1);
-}
-
-/* A grant is told as one that stands, so that an answer may say what is left of its lease. In flight with others
- * before us there is no row. */
-static void give_try(const struct rlk_query *query, const struct rlk_grant *grant)
-{
-    rowlock_value cells[5 + ROW_CELLS] = {0};
-    bool stands = grant->outcome == RLK_GRANTED || grant->outcome == RLK_HELD;
-    if (grant->outcome == RLK_IN_FLIGHT && grant->behind)
-        return;
-    cells[2] = rowlock_bool(grant->settling);
-    cells[3] = rowlock_bool(grant->behind);
-    cells[4] = rowlock_int(stands ? grant->row.now_us : db_now());
-    if (stands) {
-        cells[1] = rowlock_bool(grant->outcome == RLK_GRANTED);
-        row_cells(&grant->row, &cells[5]);
-    }
-    give(query, cells, 5 + ROW_CELLS);
-}
-
-static enum rlk_class step_acquire(struct rlk_query *query, struct rlk_call *call)
-{
-    struct rlk_claim claim = claim_of(query);
-    struct rlk_grant grant = {0};
-    int64_t asked_us = script_clock();
-    struct script_answer answer = take(OP_ACQUIRE, call);
-    enter();
-    note_attempt(&claim, asked_us);
-    fill_grant(&grant, &answer, &claim);
-    leave();
-    if (answer.class == RLK_DONE)
-        give_try(query, &grant);
-    return answer.class;
-}
-
-/* The next element of {"a","b"} or {1,2}, without its quotes; NULL: there is none. */
-static const char *next_element(const char *at, char out[RLK_TEXT_MAX + 1])
-{
-    size_t length = 0;
-    if (*at == '}' || *at == '\0')
-        return NULL;
-    at++; /* what is before it: { or , */
-    bool quoted = *at == '"';
-    if (*at == '}')
-        return NULL;
-    for (at += quoted; quoted ? *at != '"' : *at != ',' && *at != '}'; at++) {
-        at += *at == '\\';
-        out[length++] = *at;
-    }
-    out[length] = '\0';
-    return at + quoted;
-}
-
-static int count_elements(const char *array)
-{
-    char word[RLK_TEXT_MAX + 1];
-    int count = 0;
-    while ((array = next_element(array, word)) != NULL)
-        count++;
-    return count;
-}
-
-static int64_t first_number(const char *array)
-{
-    char word[RLK_TEXT_MAX + 1] = "";
-    next_element(array, word);
-    return strtoll(word, NULL, 10);
-}
-
-static void note_names(const struct rlk_query *query)
-{
-    char name[RLK_TEXT_MAX + 1];
-    size_t used = 0;
-    script.names[0] = '\0';
-    for (const char *at = text(query, "name");
-         (at = next_element(at, name)) && used < sizeof script.names;)
-        used += (size_t)snprintf(script.names + used, sizeof script.names - used, "%s%s",
-                                 used > 0 ? " " : "", name);
-}
-
-static enum rlk_class step_acquire_all(struct rlk_query *query, struct rlk_call *call)
-{
-    int count = count_elements(text(query, "name"));
-    struct rlk_claim first = claim_of(query);
-    int64_t asked_us = script_clock();
-    struct script_answer answer = take(OP_ACQUIRE_ALL, call);
-    bool granted = answer.outcome == RLK_GRANTED;
-    enter();
-    note_names(query);
-    first.attempt = first_number(text(query, "attempt"));
-    note_attempt(&first, asked_us);
-    leave();
-    for (int i = 0; answer.class == RLK_DONE && i < count; i++) {
-        if (!granted && (size_t)i != answer.which)
-            continue;
-        int64_t token = granted ? or_else(answer.token, ++state.token) : 0;
-        const rowlock_value cells[] = {rowlock_int(i + 1),
-                                       granted ? rowlock_int(token) : rowlock_null(),
-                                       rowlock_int(db_now())};
-        give(query, cells, 3);
-    }
-    return answer.class;
-}
-
-static enum rlk_class step_renew_all(struct rlk_query *query, struct rlk_call *call)
-{
-    const char *names = text(query, "name");
-    int count = count_elements(names);
-    int most = (int)(sizeof script.lease_counts / sizeof script.lease_counts[0]);
-    enter();
-    script.lease_token = first_number(text(query, "token"));
-    script.lease_slot = first_number(text(query, "slot"));
-    if (script.lease_call_count < most)
-        script.lease_counts[script.lease_call_count++] = count;
-    leave();
-    struct script_answer answer = take(OP_RENEW_ALL, call);
-    char name[RLK_TEXT_MAX + 1];
-    for (int i = 0; i < count && answer.class == RLK_DONE && !answer.missing; i++) {
-        names = next_element(names, name);
-        const rowlock_value cells[] = {rowlock_int(i + 1), rowlock_int(db_now())};
-        if (!answer.but || strcmp(name, answer.but) != 0)
-            give(query, cells, 2);
-    }
-    return answer.class;
-}
-
-static enum rlk_class step_enqueue(struct rlk_query *query, struct rlk_call *call)
-{
-    struct rlk_claim claim = claim_of(query);
-    int64_t asked_us = script_clock();
-    struct script_answer answer = take_for(OP_ENQUEUE, call, claim.attempt);
-    enter();
-    int most = (int)(sizeof script.tickets_us / sizeof script.tickets_us[0]);
-    if (script.ticket_count < most)
-        script.tickets_us[script.ticket_count++] = asked_us;
-    note_line(&claim);
-    script.ticket_lease_us = number(query, "lease");
-    const rowlock_value cells[] = {rowlock_int(or_else(answer.ticket, state.ticket)),
-                                   rowlock_int(answer.ahead), rowlock_bool(!answer.no_bell)};
-    leave();
-    if (answer.class == RLK_DONE)
-        give(query, cells, 3);
-    return answer.class;
-}
-
-static bool script_note(void *conn, struct rlk_call *call, enum rlk_news news,
-                        const struct rlk_claim *claim, int64_t number)
-{
-    (void)conn;
-    (void)call;
-    (void)claim;
-    return news == RLK_ENQUEUED && number != 0;
-}
-
-static void give_waiters(const struct rlk_query *query, const struct script_answer *answer)
-{
-    int64_t last = number(query, "ticket");
-    snprintf(script.last_after, sizeof script.last_after, "%s", text(query, "after"));
-    script.last_ticket = last;
-    for (int i = 0; i < answer->rows; i++) {
-        struct rlk_waiter w = answer->waiters ? answer->waiters[i] : waiter_in_crowd(last + 1 + i);
-        const rowlock_value cells[] = {
-            rowlock_text(w.name),      rowlock_int(w.ticket), rowlock_int(w.attempt),
-            rowlock_int(w.permits),    rowlock_text(w.owner), rowlock_int(w.since_us),
-            rowlock_int(w.expires_us), rowlock_text(w.host),  rowlock_int(w.pid),
-            rowlock_text(w.program),   rowlock_text(w.note),  rowlock_int(w.now_us)};
-        if (give(query, cells, sizeof cells / sizeof cells[0]) != 0)
-            return;
-    }
-}
-
-/* So many rows, named in order after the given name. */
-static void give_rows(const struct rlk_query *query, const struct script_answer *answer)
-{
-    const char *after = text(query, "after");
-    int first = 0;
-    snprintf(script.last_after, sizeof script.last_after, "%s", after);
-    if (sscanf(after, "lock %d", &first) == 1)
-        first++;
-    for (int i = 0; i < answer->rows; i++) {
-        char name[40];
-        struct rlk_row row;
-        snprintf(name, sizeof name, "lock %06d", first + i);
-        fill_row(&row, answer, name, "rival", 1000000);
-        row.permits = answer->permits;
-        row.slot = rlk_slot(row.permits, row.token);
-        if (give_row(query, &row) != 0)
-            return;
-    }
-}
-
-static void give_number(const struct rlk_query *query, int64_t number)
-{
-    const rowlock_value cell = rowlock_int(number);
-    give(query, &cell, 1);
-}
-
-static void note_sweep(const struct rlk_query *query)
-{
-    script.sweep = (struct rlk_sweep){.older_us = number(query, "older"),
-                                      .batch = (int)number(query, "limit"),
-                                      .dry_run = query->step == RLK_STEP_EXPIRED,
-                                      .after_slot = number(query, "slot")};
-}
-
-static enum script_op op_of_step(enum rlk_step step)
-{
-    if (step == RLK_STEP_EXPIRED)
-        return OP_SWEEP;
-    for (int op = 0; op < OP_BEGIN; op++)
-        if (strcmp(op_names[op], rlk_steps[step].name) == 0)
-            return (enum script_op)op;
-    abort();
-}
-
-/* What is noted of a question whatever the answer. */
-static void note_question(const struct rlk_query *query)
-{
-    struct rlk_held held = held_of(query);
-    struct rlk_claim claim = claim_of(query);
-    switch (query->step) {
-    case RLK_STEP_RENEW:
-        script.renew_ttl_us = number(query, "ttl");
-        note_held(&held);
-        break;
-    case RLK_STEP_DOWNGRADE:
-        script.downgraded_to = (int)number(query, "permits");
-        note_held(&held);
-        break;
-    case RLK_STEP_RELEASE:
-    case RLK_STEP_VERIFY:
-    case RLK_STEP_GUARD:
-        note_held(&held);
-        break;
-    case RLK_STEP_LEAVE:
-        note_line(&claim);
-        break;
-    case RLK_STEP_CYCLE:
-        script.in_line = claim;
-        break;
-    case RLK_STEP_WITHDRAW:
-        script.withdrawn = claim.attempt;
-        break;
-    case RLK_STEP_BREAK:
-        script.broken = held.token;
-        break;
-    case RLK_STEP_SWEEP:
-    case RLK_STEP_EXPIRED:
-        note_sweep(query);
-        break;
-    case RLK_STEP_FOLD:
-        script.fold = (struct rlk_fold){.idle_us = number(query, "idle"),
-                                        .batch = (int)number(query, "limit"),
-                                        .dry_run = number(query, "dry") != 0};
-        break;
-    default:
-        break;
-    }
-}
-
-/* Of a step that found what it was sent for. */
-static void give_found(struct rlk_query *query, const struct script_answer *answer)
-{
-    int64_t now_us = db_now();
-    int64_t token = or_else(answer->token, token_so_far());
-    struct rlk_row row;
-    char words[400];
-    switch (query->step) {
-    case RLK_STEP_META: {
-        const rowlock_value cells[] = {rowlock_int(or_else(answer->version, RLK_SCHEMA_VERSION)),
-                                       rowlock_text(answer->identity ? answer->identity : "first"),
-                                       rowlock_int(0)};
-        give(query, cells, 3);
-        break;
-    }
-    case RLK_STEP_RENEW: {
-        const rowlock_value cells[] = {
-            rowlock_int(now_us + or_else(answer->left_us, script.renew_ttl_us)),
-            rowlock_int(answer->lapsed_us), rowlock_int(now_us)};
-        give(query, cells, 3);
-        break;
-    }
-    case RLK_STEP_VERIFY: {
-        const rowlock_value cells[] = {rowlock_int(now_us + or_else(answer->left_us, 1000000)),
-                                       rowlock_int(now_us)};
-        give(query, cells, 2);
-        break;
-    }
-    case RLK_STEP_GUARD: {
-        bool stands = script.held.slot == 0 ? token == script.held.token : !answer->fallen;
-        const rowlock_value cells[] = {rowlock_int(token), rowlock_bool(stands)};
-        give(query, cells, 2);
-        break;
-    }
-    case RLK_STEP_LAST: {
-        const rowlock_value cells[] = {rowlock_int(token), rowlock_int(now_us)};
-        give(query, cells, 2);
-        break;
-    }
-    case RLK_STEP_CYCLE: {
-        snprintf(words, sizeof words, "'%s' held by 'rival', who waits for us",
-                 script.in_line.name);
-        const rowlock_value cell = rowlock_text(words);
-        if (answer->circle)
-            give(query, &cell, 1);
-        break;
-    }
-    case RLK_STEP_BREAK:
-        fill_row(&row, answer, text(query, "name"), "rival", 1000000);
-        give_row(query, &row);
-        break;
-    case RLK_STEP_RAISE:
-        give_number(query, or_else(answer->token, token_so_far() + number(query, "by")));
-        break;
-    case RLK_STEP_FOLD:
-        give_number(query, answer->rows);
-        break;
-    case RLK_STEP_SWEEP_WAITERS:
+    else if (op == OP_ROW_UPDATE || op == OP_ROW_INSERT || op == OP_ROW_REMOVE)
+        answer->changed == 0 ? give_applied(op, query) : (void)0;
+    else if (op == OP_ACQUIRE)
+        give_try(query, answer, cells);
+    else if (op == OP_ACQUIRE_ALL || op == OP_RENEW_ALL)
+        give_several(query, answer, cells);
+    else if (op == OP_LIST || op == OP_SWEEP)
+        give_rows(query, answer, cells);
+    else if (op == OP_WAITERS)
+        give_waiters(query, answer, cells);
+    else if (op == OP_SWEEP_WAITERS)
         query->changed = answer->rows;
-        break;
-    case RLK_STEP_LIST:
-    case RLK_STEP_SWEEP:
-    case RLK_STEP_EXPIRED:
-        give_rows(query, answer);
-        break;
-    case RLK_STEP_WAITERS:
-        give_waiters(query, answer);
-        break;
-    default:
+    else if (of_locks && (op != OP_CYCLE || answer->circle) && !give(query, op, &cells, SIZE_MAX))
         query->changed = 1;
-    }
 }
 
-/* What is asked before a try says nothing, and is not among the calls. */
-static enum rlk_class step_first(struct rlk_query *query)
-{
-    const rowlock_value undecided[5 + ROW_CELLS] = {
-        rowlock_int(0), {0}, {0}, rowlock_bool(0), rowlock_int(db_now())};
-    if (query->step == RLK_STEP_ACQUIRE_USUAL)
-        give(query, undecided, 5 + ROW_CELLS);
-    return RLK_DONE;
-}
+/* ---- queries */
 
-static enum rlk_class step_facts(struct rlk_query *query, struct rlk_call *call)
-{
-    struct script_answer answer = take(OP_FACTS, call);
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const rowlock_value cells[] = {
-        rowlock_text("Script 1"),
-        rowlock_int((int64_t)now.tv_sec * 1000000 + answer.left_us),
-        rowlock_bool(answer.missing), /* it takes no writes */
-        rowlock_text("read committed"),
-        rowlock_bool(false),
-        rowlock_text("memory"),
-        rowlock_bool(true),
-        rowlock_text("C"),
-        rowlock_bool(true),
-        rowlock_text("script"),
-        rowlock_bool(true),
-        rowlock_bool(true),
-        rowlock_bool(false),
-        rowlock_text(answer.rows == 0   ? "0 late"
-                     : answer.rows == 1 ? "1 late"
-                                        : ""),
-        rowlock_bool(answer.rows < 2), /* it is known which replicas there are */
-        rowlock_bool(answer.rows == 1), /* and they lag */
-        rowlock_bool(false)};
-    if (answer.class == RLK_DONE)
-        give(query, cells, sizeof cells / sizeof *cells);
-    return answer.class;
-}
-
-static enum rlk_class step_plain(struct rlk_query *query, struct rlk_call *call)
-{
-    struct script_answer answer = take(op_of_step(query->step), call);
-    enter();
-    note_question(query);
-    leave();
-    if (answer.class == RLK_DONE && answer.cells)
-        give_cells(&answer, query);
-    else if (answer.class == RLK_DONE && !answer.missing)
-        give_found(query, &answer);
-    return answer.class;
-}
-
-/* Those of locks; all others are told apart by their names, as those of the caller's tables are. */
-static bool is_of_locks(enum rlk_step step)
-{
-    return step == RLK_STEP_FACTS ||
-           (step >= RLK_STEP_META && step <= RLK_STEP_RAISE && step != RLK_STEP_NEW_IDENTITY);
-}
-
-static enum rlk_class answer_step(struct rlk_query *query, struct rlk_call *call)
-{
-    switch (query->step) {
-    case RLK_STEP_LOOK:
-    case RLK_STEP_STILL_HELD:
-    case RLK_STEP_ACQUIRE_USUAL:
-        return step_first(query);
-    case RLK_STEP_FACTS:
-        return step_facts(query, call);
-    case RLK_STEP_ACQUIRE:
-        return step_acquire(query, call);
-    case RLK_STEP_ACQUIRE_ALL:
-        return step_acquire_all(query, call);
-    case RLK_STEP_RENEW_ALL:
-        return step_renew_all(query, call);
-    case RLK_STEP_ENQUEUE:
-        return step_enqueue(query, call);
-    default:
-        return step_plain(query, call);
-    }
-}
-
-/* Each statement begins with the name of its step. */
-static enum script_op op_of(const char *sql)
+/* Each statement begins with the name of its step; one about the caller's own tables has no number. */
+static enum script_op op_of(const struct rlk_query *query)
 {
     static const char mark[] = "/* rowlock:";
-    const char *name = strstr(sql, mark);
+    const char *name = strstr(query->sql, mark);
     size_t length = name ? strcspn(name + strlen(mark), " ") : 0;
-    for (int op = OP_TABLE; op < OP_BEGIN; op++)
-        if (name && strlen(op_names[op]) == length &&
-            memcmp(op_names[op], name + strlen(mark), length) == 0)
-            return (enum script_op)op;
+    if (query->step == RLK_STEP_EXPIRED)
+        return OP_SWEEP;
+    if (query->step != RLK_STEP_NONE)
+        return (enum script_op)query->step;
+    for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT && name; step++)
+        if (strlen(rlk_steps[step].name) == length &&
+            memcmp(rlk_steps[step].name, name + strlen(mark), length) == 0)
+            return (enum script_op)step;
     abort();
 }
 
 static void note_query(enum script_op op, const struct rlk_query *query)
 {
-    enter();
     struct script_query *to = &queries[state.queries++ % QUERIES_KEPT];
     *to = (struct script_query){.op = op, .id = query->id, .count = query->count};
     snprintf(to->sql, sizeof to->sql, "%s", query->sql);
@@ -1173,25 +980,16 @@ static void note_query(enum script_op op, const struct rlk_query *query)
                       query->values[i].length);
         to->values[i].text = to->texts[i];
     }
-    leave();
 }
 
-/* Where the connection stands: core's transactions are its own, the caller's is on an adopted one. */
-static bool is_inside(const struct connection *c)
+/* What is asked before a try says nothing, and is not among the calls. */
+static enum rlk_class say_nothing(struct rlk_query *query)
 {
-    return c->in_tx || (c->adopted && script.inside);
-}
-
-static bool is_gone(enum rlk_class class)
-{
-    return class == RLK_UNSENT || class == RLK_UNCERTAIN;
-}
-
-static void set_in_tx(struct connection *c, bool in_tx)
-{
-    enter();
-    state.in_tx = c->in_tx = in_tx;
-    leave();
+    const rowlock_value undecided[5] = {
+        rowlock_int(0), {0}, {0}, rowlock_bool(0), rowlock_int(db_now())};
+    if (query->step == RLK_STEP_ACQUIRE_USUAL)
+        query->each(query->context, undecided, 5);
+    return RLK_DONE;
 }
 
 static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
@@ -1199,17 +997,31 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
 {
     struct connection *c = conn;
     texts_now = c->texts;
-    if (is_of_locks(query->step))
-        return answer_step(query, call);
-    enum script_op op = op_of(query->sql);
-    bool inside = is_inside(c);
-    note_query(op, query);
-    struct script_answer answer = take(op, call);
-    answer_query(op, &answer, query);
-    call->inside = call->where != RLK_OUTSIDE && inside;
-    if (is_gone(answer.class))
-        set_in_tx(c, false);
+    if (query->step == RLK_STEP_LOOK || query->step == RLK_STEP_STILL_HELD ||
+        query->step == RLK_STEP_ACQUIRE_USUAL)
+        return say_nothing(query);
+    enum script_op op = op_of(query);
+    enter();
+    if (op > OP_RAISE)
+        note_query(op, query);
+    note_question(query);
+    leave();
+    struct script_answer answer = take_for(c, op, call, number(query, "attempt"));
+    query->changed = answer.changed;
+    if (answer.give)
+        answer.give(query);
+    else if (answer.class == RLK_DONE && answer.cells)
+        give_given(query, &answer);
+    else if (answer.class == RLK_DONE && (!answer.missing || op == OP_FACTS))
+        give_found(op, query, &answer);
     return answer.class;
+}
+
+static bool script_note(void *conn, struct rlk_call *call, enum rlk_news news,
+                        const struct rlk_claim *claim, int64_t number)
+{
+    (void)conn, (void)call, (void)claim;
+    return news == RLK_ENQUEUED && number != 0;
 }
 
 /* A COMMIT that fails ends the transaction all the same, and one without an answer is not inside. */
@@ -1221,11 +1033,11 @@ static enum rlk_class script_frame(void *conn, struct rlk_call *call, enum rlk_f
     call->where = RLK_EITHER;
     if (what == RLK_BEGIN ? inside : what != RLK_LOOK && !inside)
         return inside ? RLK_IN_TX : RLK_NO_TX;
-    struct script_answer answer = take((enum script_op)(OP_BEGIN + what), call);
+    struct script_answer answer = take(c, (enum script_op)(OP_BEGIN + what), call);
     call->inside = inside && !(what == RLK_COMMIT && answer.class == RLK_UNCERTAIN);
     if (what == RLK_BEGIN && answer.class == RLK_DONE)
         set_in_tx(c, true);
-    else if (ends || is_gone(answer.class))
+    else if (ends)
         set_in_tx(c, false);
     return answer.class;
 }

@@ -15,70 +15,24 @@
 #include "seam/resend.h"
 #include "seam/seam.h"
 
+/* The steps, which are queries, and what else a driver is asked. */
+#define SCRIPT_OP_OF_STEP(id, name, parameters, rows, columns, is) OP_##id,
 enum script_op {
-    OP_OPEN,
+    OP_NONE,
+    RLK_STEPS(SCRIPT_OP_OF_STEP) OP_OPEN,
     OP_ADOPT,
     OP_CLOSE,
     OP_INSTALL,
-    OP_META,
-    OP_FACTS,
-    OP_ACQUIRE,
-    OP_ACQUIRE_ALL,
-    OP_ENQUEUE,
-    OP_LEAVE,
-    OP_AWAIT,
-    OP_CYCLE,
-    OP_WAITERS,
-    OP_DOWNGRADE,
-    OP_RENEW,
-    OP_RELEASE,
-    OP_VERIFY,
-    OP_LIST,
-    OP_LAST,
-    OP_SWEEP,
-    OP_SWEEP_WAITERS,
-    OP_FOLD,
-    OP_BREAK,
-    OP_RENEW_ALL,
-    OP_WITHDRAW,
-    OP_GUARD,
-    OP_FENCE,
-    OP_RAISE,
-    OP_TABLE, /* from here on queries, in the order of their steps */
-    OP_ROW_UPDATE,
-    OP_ROW_INSERT,
-    OP_ROW_REMOVE,
-    OP_ROW_READ,
-    OP_ROW_LOCK,
-    OP_ROWS_UPDATE,
-    OP_ROWS_INSERT,
-    OP_ROWS_REMOVE,
-    OP_ROWS_FIND,
-    OP_ROWS_MARKED,
-    OP_ROWS_PAGE,
-    OP_ROWS_COUNT,
-    OP_ONCE_CLAIM,
-    OP_ONCE_LOOK,
-    OP_ONCE_COMPLETE,
-    OP_ONCE_PROVE,
-    OP_ONCE_ABANDON,
-    OP_ONCE_SWEEP,
-    OP_ONCE_LIST,
-    OP_ONCE_FORGET,
-    OP_WALK_LOAD,
-    OP_WALK_SAVE,
-    OP_WALK_END,
-    OP_OBJECTS,
-    OP_NEW_IDENTITY,
-    OP_BEGIN, /* from here on frames, in their order */
+    OP_BEGIN, /* from here on frames, in their order; the last one is not among the calls */
     OP_COMMIT,
     OP_ROLLBACK,
     OP_SAVE,
     OP_KEEP,
     OP_UNDO,
-    OP_LOOK, /* sends nothing, so it is not among the calls */
+    OP_PEEK,
     OP_COUNT
 };
+#undef SCRIPT_OP_OF_STEP
 
 /* How a wait for a bell ends. Until the end of the wait nobody rings, or script_ring() is called, or the
  * descriptor to be woken by is readable: with the clock stopped these are looked at once, and the clock then
