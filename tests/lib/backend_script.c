@@ -642,19 +642,21 @@ static void note_question(const struct rlk_query *query)
 
 /* ---- what is told: each step's columns by name, and what a cell of that name says */
 
-#define CELLS(CELL)                                                                             \
-    CELL(name)                                                                                  \
-    CELL(slot)                                                                                  \
-    CELL(permits) CELL(owner) CELL(token) CELL(acquired) CELL(expires) CELL(ttl) CELL(renewals) \
-        CELL(host) CELL(pid) CELL(program) CELL(note) CELL(now) CELL(none) CELL(ours)           \
-            CELL(settling) CELL(behind) CELL(ordinal) CELL(lapsed) CELL(version) CELL(identity) \
-                CELL(floor) CELL(stands) CELL(rows) CELL(raised) CELL(words) CELL(ticket)       \
-                    CELL(attempt) CELL(ahead) CELL(bell) CELL(since)
-#define MEMBER(name) name,
-#define FIND(name) {#name, offsetof(struct cells, name)},
+#define CELLS(CELL)                                                                            \
+    CELL(name), CELL(slot), CELL(permits), CELL(owner), CELL(token), CELL(acquired),           \
+        CELL(expires), CELL(ttl), CELL(renewals), CELL(host), CELL(pid), CELL(program),        \
+        CELL(note), CELL(now), CELL(none), CELL(ours), CELL(settling), CELL(behind),           \
+        CELL(ordinal), CELL(lapsed), CELL(version), CELL(identity), CELL(floor), CELL(stands), \
+        CELL(rows), CELL(raised), CELL(words), CELL(ticket), CELL(attempt), CELL(ahead),       \
+        CELL(bell), CELL(since)
+#define MEMBER(name) name
+#define FIND(name)                          \
+    {                                       \
+#name, offsetof(struct cells, name) \
+    }
 
 struct cells {
-    rowlock_value CELLS(MEMBER) last;
+    rowlock_value CELLS(MEMBER);
 };
 
 #define ROW "name slot permits owner token acquired expires ttl renewals host pid program note "
