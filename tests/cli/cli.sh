@@ -5,6 +5,7 @@
 #     exits "what holds" N ARGUMENT…  the same, and passes when it exits with N
 #     has "what holds" TEXT PART      passes when PART is in TEXT
 #     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
+#     can_do "what holds" COMMAND…    whether COMMAND succeeds; if not, root has failed and others skip
 #     until_true SECONDS COMMAND…     tries again until COMMAND succeeds
 #     for_each_database FUNCTION      calls it with ROWLOCK_URL set, and $db the database's name
 #     server freeze|thaw|stop|start   the server of $db, if it is a private one
@@ -41,6 +42,20 @@ has() {
     case $2 in *"$3"*) found=0 ;; esac
     tap_result $found "$(about "$1")"
     [ $found = 0 ] || tap_note "got $2" "without $3"
+}
+
+# Namespaces are root's to make. Where root may not, the tests of them would be missed in silence.
+can_do() {
+    local name=$1
+    shift
+    "$@" >/dev/null 2>&1 && return
+    if [ "$(id -u)" = 0 ]; then
+        tap_result 1 "$(about "$name")"
+        tap_note "root cannot run this: give it CAP_SYS_ADMIN, or run the tests as another user: $*"
+    else
+        skip "$(about "$name")" "this user cannot run: $*"
+    fi
+    return 1
 }
 
 same() { is "$(about "$1")" "$2" "$3"; }

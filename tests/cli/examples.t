@@ -128,7 +128,7 @@ kill_reprice() {
 repricing() {
     local writer
     if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
-        tap_note "no sqlite3 to make the table with"
+        skip "$(about "reprice")" "there is no sqlite3 to make the table with"
         return
     fi
     rl install

@@ -190,7 +190,7 @@ content() {
 not_taken_down() {
     local wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
     if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
-        tap_note "no sqlite3 to take the table away with"
+        skip "$(about "what cannot be told")" "there is no sqlite3 to take the table away with"
         return
     fi
     start run untold --once k12 --ttl 1h -- sh -c "$wait_for" "$work/untold"

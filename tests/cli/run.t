@@ -306,10 +306,7 @@ restarting() {
 # As process number 1 of a container.
 first_process() {
     local alone=(unshare --pid --fork --mount-proc --kill-child)
-    if ! "${alone[@]}" true 2>/dev/null; then
-        tap_note "no process namespaces here"
-        return
-    fi
+    can_do "run as process number 1" "${alone[@]}" true || return
     out=$("${alone[@]}" "$command" run first -- sh -c 'sh -c "sleep 0.1 & sleep 0.2 &"; sleep 1; cat /proc/[0-9]*/stat' 2>"$work/err")
     same "process number 1 ends with its command" $? 0
     holds "and has collected the orphans meanwhile" test 0 = "$(grep -c ') Z ' <<<"$out")"
@@ -511,10 +508,7 @@ misconfigured_mysql() {
         has "which the error says" "$err" "no..host"
     fi
     exits "one of several is passed over" 0 run --url "mysql://root@no..host,${ROWLOCK_URL#*@}" fault true
-    if ! unshare --net true 2>/dev/null; then
-        tap_note "no network namespaces here"
-        return
-    fi
+    can_do "a name service that is away" unshare --net true || return
     unshare --net "$command" run -w 1s --url "mysql://root@no.host.invalid$rest" fault true 2>/dev/null
     same "a name service that is away is waited for" $? 69
 }

@@ -157,7 +157,7 @@ typed() {
 terminal() {
     local shell
     command -v script >/dev/null || {
-        echo "ok $((++tap_count)) - $(about terminal) # SKIP there is no script(1)"
+        skip "$(about terminal)" "there is no script(1)"
         return
     }
     typed 'hello\n' "$command" run tty -- sh -c 'echo ready; read line; echo "read: $line"'

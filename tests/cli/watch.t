@@ -237,9 +237,9 @@ all() {
     printing
     counting
     if ! command -v script >/dev/null; then
-        echo "ok $((++tap_count)) - $(about screen) # SKIP there is no script(1)"
+        skip "$(about screen)" "there is no script(1)"
     elif "$command" watch --help | grep -q 'not built in'; then
-        echo "ok $((++tap_count)) - $(about screen) # SKIP there is no ncurses"
+        skip "$(about screen)" "there is no ncurses"
     else
         screen
         ending

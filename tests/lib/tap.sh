@@ -4,11 +4,13 @@
 #
 #     ok "what should hold" COMMAND…        passes when COMMAND succeeds; else its output is shown
 #     is "what should hold" GOT EXPECTED    passes when the two texts are equal
+#     skip "what should hold" REASON        counts as passed, and done_testing names it
 #     skip_all REASON                       ends a script that cannot run here
 #     done_testing                          comes last
 
 tap_count=0
 tap_failed=0
+tap_skipped=()
 : "${TMPDIR:=/tmp}"
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
@@ -16,6 +18,7 @@ tap_result() { # tap_result STATUS NAME
     tap_count=$((tap_count + 1))
     if [ "$1" = 0 ]; then
         echo "ok $tap_count - $2"
+        case $2 in *" # SKIP "*) tap_skipped+=("$2") ;; esac
     else
         echo "not ok $tap_count - $2"
         tap_failed=$((tap_failed + 1))
@@ -41,6 +44,8 @@ is() {
     [ "$status" = 0 ] || tap_note "got      $2" "expected $3"
 }
 
+skip() { tap_result 0 "$1 # SKIP $2"; }
+
 skip_all() {
     echo "1..0 # SKIP $*"
     exit 0
@@ -48,5 +53,7 @@ skip_all() {
 
 done_testing() {
     echo "1..$tap_count"
+    [ ${#tap_skipped[@]} = 0 ] ||
+        printf '# %s: %d skipped: %s\n' "$0" ${#tap_skipped[@]} "$(printf '%s; ' "${tap_skipped[@]}")" >&2
     [ "$tap_failed" = 0 ]
 }
