@@ -3,7 +3,7 @@
  * Installing, by one or by many, and tables that are missing, half there, of another version or
  * somebody else's; prefixes and schemas; what check reports.
  */
-#include "contract.h"
+#include "admin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,7 +110,27 @@ static void missing(const struct contract *c)
     free(url);
 }
 
-static int acquires(const char *url)
+static int note_item(void *context, const rowlock_finding *finding)
+{
+    struct found *f = context;
+    bool wanted = strcmp(finding->item, f->item) == 0;
+    f->further = f->further || !wanted;
+    if (!wanted)
+        return 0;
+    snprintf(f->value, sizeof f->value, "%s", finding->value);
+    snprintf(f->advice, sizeof f->advice, "%s", finding->advice);
+    f->verdict = finding->verdict;
+    return 0;
+}
+
+struct found check_item(rowlock_db *db, const char *item)
+{
+    struct found f = {.item = item, .verdict = ROWLOCK_FINE};
+    is_result(db, rowlock_check(db, note_item, &f, &f.worst), ROWLOCK_OK, "check looks");
+    return f;
+}
+
+int acquires(const char *url)
 {
     rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_lock(db, "version");
@@ -122,10 +142,12 @@ static int acquires(const char *url)
     return result;
 }
 
-static int installs(const char *url)
+int installs(const char *url)
 {
     rowlock_db *db = must_open(url);
     int result = rowlock_install(db);
+    if (result < 0)
+        tap_note("%s", why(db));
     rowlock_db_close(db);
     return result;
 }
@@ -171,27 +193,15 @@ static void foreign_tables(const struct contract *c)
     drop_tables(c, "foreign_", url);
 }
 
-static int privileges(void *context, const rowlock_finding *finding)
-{
-    if (strcmp(finding->item, "privileges") == 0)
-        *(rowlock_verdict *)context = finding->verdict;
-    return 0;
-}
-
 static void dropped_routine(const struct contract *c)
 {
     if (!c->has_server)
         return;
     char *url = fresh_tables(c, "routine_");
     rowlock_db *db = must_open(url);
-    rowlock_verdict verdict = ROWLOCK_FINE;
-    if (is_mysql(c))
-        db_exec(c->raw, c->url, "DROP PROCEDURE routine_grant");
-    else
-        db_exec(c->raw, c->url, "DROP FUNCTION routine_grant");
-    is_result(db, rowlock_check(db, privileges, &verdict, NULL), ROWLOCK_OK,
-              "a database whose granting routine was dropped is looked at");
-    tap_is_int(verdict, ROWLOCK_BAD, "and found unfit");
+    db_exec(c->raw, c->url, "DROP %s routine_grant", is_mysql(c) ? "PROCEDURE" : "FUNCTION");
+    tap_is_int(check_item(db, "privileges").verdict, ROWLOCK_BAD,
+               "a database whose granting routine was dropped is found unfit");
     rowlock_db_close(db);
     tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "it grants nothing");
     tap_is_int(installs(url), ROWLOCK_OK, "until it is installed again");
@@ -310,21 +320,15 @@ static void checked(const struct contract *c)
     rowlock_db_close(db);
 }
 
-static int find_nothing(void *context, const rowlock_finding *finding)
-{
-    char *told = context;
-    bool says = strcmp(finding->item, "tables") == 0 && finding->verdict == ROWLOCK_BAD &&
-                strstr(finding->value, "not installed") && strstr(finding->advice, "install");
-    strcat(told, says ? "install " : finding->item);
-    return 0;
-}
-
 static void checked_before_install(const struct contract *c)
 {
-    char *url = url_with(c->url, "rowlock_prefix=nothing_"), told[500] = "";
+    char *url = url_with(c->url, "rowlock_prefix=nothing_");
     rowlock_db *db = must_open(url);
-    is_result(db, rowlock_check(db, find_nothing, told, NULL), ROWLOCK_OK, "check before install");
-    tap_is_str(told, "install ", "says that nothing is installed and how to install, and no more");
+    struct found f = check_item(db, "tables");
+    tap_ok(f.verdict == ROWLOCK_BAD && strstr(f.value, "not installed") &&
+               strstr(f.advice, "install"),
+           "check before install says that nothing is installed and how to install");
+    tap_ok(!f.further, "and no more");
     rowlock_db_close(db);
     free(url);
 }

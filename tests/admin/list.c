@@ -2,7 +2,7 @@
  *
  * Listing grants: all of them, in the order of their names, over many pages.
  */
-#include "contract.h"
+#include "admin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +11,7 @@ enum { MANY = 1201 };
 
 static const char PREFIX[] = "listing_";
 
-struct seen {
-    int count, over, stop_after;
-    char last[256];
-    bool in_order;
-};
-
-static int see(void *context, const rowlock_grant *grant)
+int see_grant(void *context, const rowlock_grant *grant)
 {
     struct seen *seen = context;
     seen->count++;
@@ -48,28 +42,31 @@ void contract_list(const struct contract *c)
     char *url = fresh_tables(c, PREFIX);
     rowlock_db *db = must_open(url);
     struct seen seen = {.in_order = true};
-    is_result(db, rowlock_list(db, NULL, see, &seen), ROWLOCK_OK, "list an empty table");
+    is_result(db, rowlock_list(db, NULL, see_grant, &seen), ROWLOCK_OK, "list an empty table");
     tap_is_int(seen.count, 0, "there is nothing");
     fill(c);
-    is_result(db, rowlock_list(db, NULL, see, &seen), ROWLOCK_OK, "list over several pages");
+    is_result(db, rowlock_list(db, NULL, see_grant, &seen), ROWLOCK_OK, "list over several pages");
     tap_is_int(seen.count, MANY, "gives every grant");
     tap_ok(seen.in_order, "each once, in the order of their names' bytes");
     tap_is_int(seen.over, MANY / 2, "expired ones among them, with a negative time remaining");
 
     seen = (struct seen){.in_order = true};
-    is_result(db, rowlock_list(db, "ä1204", see, &seen), ROWLOCK_OK, "list a name without grant");
+    is_result(db, rowlock_list(db, "ä1204", see_grant, &seen), ROWLOCK_OK,
+              "list a name without grant");
     tap_is_int(seen.count, 0, "gives nothing");
-    is_result(db, rowlock_list(db, "a10", see, &seen), ROWLOCK_OK, "list one name");
+    is_result(db, rowlock_list(db, "a10", see_grant, &seen), ROWLOCK_OK, "list one name");
     tap_is_int(seen.count, 1, "gives one grant");
     tap_is_str(seen.last, "a10", "of that name");
-    is_result(db, rowlock_list(db, "%", see, &seen), ROWLOCK_OK, "list the name '%%'");
+    is_result(db, rowlock_list(db, "%", see_grant, &seen), ROWLOCK_OK, "list the name '%%'");
     tap_is_int(seen.count, 1, "which is no pattern");
 
     seen = (struct seen){.in_order = true, .stop_after = 3};
-    is_result(db, rowlock_list(db, NULL, see, &seen), ROWLOCK_OK, "a callback may stop the list");
+    is_result(db, rowlock_list(db, NULL, see_grant, &seen), ROWLOCK_OK,
+              "a callback may stop the list");
     tap_is_int(seen.count, 3, "then no more is given");
     is_result(db, rowlock_list(db, NULL, NULL, NULL), ROWLOCK_EINVAL, "a list needs a callback");
-    is_result(db, rowlock_list(db, "", see, &seen), ROWLOCK_EINVAL, "an empty name is refused");
+    is_result(db, rowlock_list(db, "", see_grant, &seen), ROWLOCK_EINVAL,
+              "an empty name is refused");
     rowlock_db_close(db);
     drop_tables(c, PREFIX, url);
 }

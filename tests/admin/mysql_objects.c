@@ -3,7 +3,7 @@
  * Whose our procedures and tables are on MySQL and MariaDB: a copy of the database works on itself, and what
  * somebody else made by our names is refused.
  */
-#include "contract.h"
+#include "admin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,28 +11,9 @@
 
 enum { TTL_MS = 30000 };
 
-static int note_objects(void *context, const rowlock_finding *finding)
-{
-    if (strcmp(finding->item, "objects") == 0)
-        *(rowlock_verdict *)context = finding->verdict;
-    return 0;
-}
-
 static rowlock_verdict objects_of(rowlock_db *db)
 {
-    rowlock_verdict verdict = ROWLOCK_FINE;
-    is_result(db, rowlock_check(db, note_objects, &verdict, NULL), ROWLOCK_OK, "check looks");
-    return verdict;
-}
-
-static int installs(const char *url)
-{
-    rowlock_db *db = must_open(url);
-    int result = rowlock_install(db);
-    if (result != ROWLOCK_OK)
-        tap_note("%s", why(db));
-    rowlock_db_close(db);
-    return result;
+    return check_item(db, "objects").verdict;
 }
 
 /* ---- a copy */
@@ -153,13 +134,12 @@ static void drifted(const struct contract *c)
 
 /* ---- somebody else's */
 
-static void refused(const struct contract *c, const char *url, const char *what)
+static void refused(const char *url, const char *what)
 {
     rowlock_db *db = must_open(url);
     tap_is_int(objects_of(db), ROWLOCK_BAD, "check finds %s", what);
     is_result(db, rowlock_install(db), ROWLOCK_ESCHEMA, "install refuses %s", what);
     rowlock_db_close(db);
-    (void)c;
 }
 
 static void planted_procedures(const struct contract *c)
@@ -168,7 +148,7 @@ static void planted_procedures(const struct contract *c)
     db_exec(c->raw, c->url, "DROP USER IF EXISTS obj_mallory");
     db_exec(c->raw, c->url, "CREATE USER obj_mallory");
     remake_renew(c, "DEFINER = obj_mallory", "INVOKER", "SELECT 1, 2, 3");
-    refused(c, url, "another account's procedure");
+    refused(url, "another account's procedure");
     tap_is_int(db_int(c->raw, c->url,
                       "SELECT COUNT(*) FROM information_schema.routines WHERE routine_name = "
                       "'obj_renew' AND definer LIKE 'obj\\_mallory@%%'"),
@@ -176,7 +156,7 @@ static void planted_procedures(const struct contract *c)
     db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
     db_exec(c->raw, c->url,
             "CREATE DEFINER = obj_mallory PROCEDURE obj_renew() SQL SECURITY INVOKER SELECT 1");
-    refused(c, url, "another account's procedure without parameters");
+    refused(url, "another account's procedure without parameters");
     db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
     tap_is_int(installs(url), ROWLOCK_OK, "when it has been dropped, installing goes well");
     db_exec(c->raw, c->url, "DROP USER obj_mallory");
@@ -185,20 +165,25 @@ static void planted_procedures(const struct contract *c)
 
 static void planted_tables(const struct contract *c)
 {
+    static const struct {
+        const char *what, *made, *undone;
+    } plants[] = {
+        {"a trigger on a table of ours",
+         "CREATE TRIGGER obj_trap BEFORE INSERT ON obj_locks FOR EACH ROW SET NEW.note = 'x'",
+         "DROP TRIGGER obj_trap"},
+        {"a column more", "ALTER TABLE obj_fences ADD COLUMN more INT GENERATED ALWAYS AS (1)",
+         "ALTER TABLE obj_fences DROP COLUMN more"},
+        {"a table of another engine", "ALTER TABLE obj_fences ENGINE = MyISAM",
+         "RENAME TABLE obj_fences TO obj_hidden"},
+        {"a view in the place of a table", "CREATE VIEW obj_fences AS SELECT * FROM obj_hidden",
+         "DROP VIEW obj_fences"},
+    };
     char *url = fresh_tables(c, "obj_");
-    db_exec(c->raw, c->url,
-            "CREATE TRIGGER obj_trap BEFORE INSERT ON obj_locks FOR EACH ROW SET NEW.note = 'x'");
-    refused(c, url, "a trigger on a table of ours");
-    db_exec(c->raw, c->url, "DROP TRIGGER obj_trap");
-    db_exec(c->raw, c->url, "ALTER TABLE obj_fences ADD COLUMN more INT GENERATED ALWAYS AS (1)");
-    refused(c, url, "a column more");
-    db_exec(c->raw, c->url, "ALTER TABLE obj_fences DROP COLUMN more");
-    db_exec(c->raw, c->url, "ALTER TABLE obj_fences ENGINE = MyISAM");
-    refused(c, url, "a table of another engine");
-    db_exec(c->raw, c->url, "RENAME TABLE obj_fences TO obj_hidden");
-    db_exec(c->raw, c->url, "CREATE VIEW obj_fences AS SELECT * FROM obj_hidden");
-    refused(c, url, "a view in the place of a table");
-    db_exec(c->raw, c->url, "DROP VIEW obj_fences");
+    for (size_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
+        db_exec(c->raw, c->url, "%s", plants[i].made);
+        refused(url, plants[i].what);
+        db_exec(c->raw, c->url, "%s", plants[i].undone);
+    }
     db_exec(c->raw, c->url, "DROP TABLE obj_hidden");
     tap_is_int(installs(url), ROWLOCK_OK, "without all that, installing goes well");
     drop_tables(c, "obj_", url);

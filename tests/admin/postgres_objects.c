@@ -3,7 +3,7 @@
  * What somebody may have prepared on PostgreSQL by the names of our tables and functions, so that it runs with
  * the rights of all who lock: check names it, install refuses it, or makes it anew where that is enough.
  */
-#include "contract.h"
+#include "admin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,31 +69,9 @@ static const struct {
     {"DROP FUNCTION obj_guard", NULL, "function", "missing"},
 };
 
-struct found {
-    char object[300], problem[600];
-    rowlock_verdict verdict;
-    bool further; /* there was another finding */
-};
-
-static int find_objects(void *context, const rowlock_finding *finding)
-{
-    struct found *f = context;
-    bool objects = strcmp(finding->item, "objects") == 0;
-    f->further = f->further || !objects;
-    if (!objects)
-        return 0;
-    snprintf(f->object, sizeof f->object, "%s", finding->value);
-    snprintf(f->problem, sizeof f->problem, "%s", finding->advice);
-    f->verdict = finding->verdict;
-    return 0;
-}
-
 static struct found look(rowlock_db *db)
 {
-    struct found f = {.verdict = ROWLOCK_FINE};
-    rowlock_verdict worst = ROWLOCK_FINE;
-    is_result(db, rowlock_check(db, find_objects, &f, &worst), ROWLOCK_OK, "check");
-    return f;
+    return check_item(db, "objects");
 }
 
 static void is_trapped(const struct contract *c, rowlock_db *db, int which)
@@ -102,8 +80,8 @@ static void is_trapped(const struct contract *c, rowlock_db *db, int which)
     db_exec(c->raw, c->url, "%s", made);
     struct found f = look(db);
     tap_is_int(f.verdict, ROWLOCK_BAD, "found: %s", made);
-    tap_ok(strstr(f.object, traps[which].object) && strstr(f.problem, traps[which].problem),
-           "by name and with the reason: %s: %s", f.object, f.problem);
+    tap_ok(strstr(f.value, traps[which].object) && strstr(f.advice, traps[which].problem),
+           "by name and with the reason: %s: %s", f.value, f.advice);
     tap_is_int(f.further, !undone, "check goes on only if installing mends it");
     is_result(db, rowlock_install(db), undone ? ROWLOCK_ESCHEMA : ROWLOCK_OK, "install");
     if (undone) {
@@ -143,8 +121,8 @@ static void renamed(const struct contract *c)
     rowlock_db *old = must_open_with(c->url, &options);
     rowlock_lock *lock = must_lock(old, "renamed");
     struct found f = look(old);
-    tap_ok(f.verdict == ROWLOCK_BAD && strstr(f.problem, "another schema"),
-           "check sees functions of the old name: %s", f.problem);
+    tap_ok(f.verdict == ROWLOCK_BAD && strstr(f.advice, "another schema"),
+           "check sees functions of the old name: %s", f.advice);
     is_result(old, rowlock_install(old), ROWLOCK_OK, "install mends them");
     tap_is_int(look(old).verdict, ROWLOCK_FINE, "as check says");
     is_result(old, try_lock(lock, 30000), ROWLOCK_OK, "a lock there");
@@ -166,8 +144,8 @@ static void open_schema(const struct contract *c)
     tap_is_int(look(db).verdict, ROWLOCK_FINE, "where nobody else may create");
     db_exec(c->raw, c->url, "GRANT CREATE ON SCHEMA obj_open TO PUBLIC");
     struct found f = look(db);
-    tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.problem, "REVOKE CREATE") && f.further,
-           "that others may is worth a warning: %s", f.problem);
+    tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.advice, "REVOKE CREATE") && f.further,
+           "that others may is worth a warning: %s", f.advice);
     is_result(db, rowlock_install(db), ROWLOCK_OK, "and no obstacle");
     rowlock_db_close(db);
     db_exec(c->raw, c->url, "DROP SCHEMA obj_open CASCADE");

@@ -3,7 +3,7 @@
  * What a sweep removes and what it leaves, and how counters of idle names go into the floor. Sweeps
  * beside live traffic are in lock/each_exclusion.c.
  */
-#include "contract.h"
+#include "admin.h"
 
 #include "crowd.h"
 #include "scene.h"
@@ -12,17 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char PREFIX[] = "sweeping_";
 static const int64_t HOUR_US = INT64_C(3600000000);
-
-static int64_t wall_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 /* Rows as crashed holders leave them, 100 a statement. */
 static void leave_rows(const struct contract *c, const char *kind, int count, int64_t expires_us)
@@ -51,43 +43,33 @@ static int rows(const struct contract *c)
     return (int)db_int(c->raw, c->url, "SELECT count(*) FROM %slocks", PREFIX);
 }
 
-struct seen {
-    int count, live, stop_after;
-    char last[256];
-    bool in_order;
-};
-
-static int see(void *context, const rowlock_grant *grant)
+/* So much is gone, and so much is left. */
+static void sweeps(const struct contract *c, rowlock_db *db, const rowlock_sweep_options *how,
+                   int gone, int left, const char *what)
 {
-    struct seen *seen = context;
-    seen->count++;
-    seen->live += grant->remaining_ms >= 0;
-    seen->in_order = seen->in_order && strcmp(seen->last, grant->name) < 0;
-    snprintf(seen->last, sizeof seen->last, "%s", grant->name);
-    return seen->count == seen->stop_after;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    is_result(db, rowlock_sweep(db, how, &report), ROWLOCK_OK, "sweep %s", what);
+    tap_is_int(report.locks, gone, "%s: so many are counted", what);
+    tap_is_int(rows(c), left, "%s: so many rows are left", what);
 }
 
 static void removes_what_is_over(const struct contract *c, rowlock_db *db)
 {
     enum { EXPIRED = 1203, LIVE = 300, BATCH = 500 };
-    leave_rows(c, "expired", EXPIRED, wall_us() - HOUR_US);
-    leave_rows(c, "live", LIVE, wall_us() + HOUR_US);
     struct seen seen = {.in_order = true};
     rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    how.each = see;
+    leave_rows(c, "expired", EXPIRED, wall_clock_us() - HOUR_US);
+    leave_rows(c, "live", LIVE, wall_clock_us() + HOUR_US);
+    how.each = see_grant;
     how.context = &seen;
     how.batch = BATCH;
-
     how.older_than_ms = 2 * 3600 * 1000;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep what is over for two hours");
-    tap_is_int(report.locks, 0, "there is nothing so old");
+    sweeps(c, db, &how, 0, EXPIRED + LIVE, "what is over for two hours");
     how.older_than_ms = 0;
     how.dry_run = 1;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep dry");
-    tap_is_int(report.locks, EXPIRED, "a dry run counts every expired lock");
-    tap_is_int(rows(c), EXPIRED + LIVE, "and removes none");
-    tap_is_int(seen.count, EXPIRED, "it reports each");
+    sweeps(c, db, &how, EXPIRED, EXPIRED + LIVE, "dry");
+    tap_is_int(seen.count, EXPIRED, "a dry run reports each");
 
     rowlock_lock *lock = must_lock(db, "bystander");
     is_result(db, try_lock(lock, 30000), ROWLOCK_OK, "acquire beside many expired locks");
@@ -97,32 +79,30 @@ static void removes_what_is_over(const struct contract *c, rowlock_db *db)
 
     seen = (struct seen){.in_order = true, .stop_after = 1};
     how.dry_run = 0;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep, stopping at the first row");
-    tap_is_int(report.locks, BATCH, "ends after the batch that it is in");
-    tap_is_int(rows(c), EXPIRED + LIVE - BATCH, "which is removed");
+    sweeps(c, db, &how, BATCH, EXPIRED + LIVE - BATCH, "until a callback stops it: one batch");
     seen = (struct seen){.in_order = true};
     is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep the rest");
     tap_is_int(report.locks, EXPIRED - BATCH, "counts what it removes");
     tap_is_int(seen.count, EXPIRED - BATCH, "and reports it");
-    tap_is_int(seen.live, 0, "as over");
+    tap_is_int(seen.over, seen.count, "as over");
     tap_ok(seen.in_order, "in the order of names, each once");
     tap_ok(report.batches >= 2, "in batches");
-    tap_is_int(rows(c), LIVE, "and leaves the live ones alone");
-    is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep needs no options");
-    tap_is_int(rows(c), LIVE, "and nothing more was over");
+    sweeps(c, db, NULL, 0, LIVE, "without options, and the live ones are left alone");
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
 }
 
 static void bad_options(rowlock_db *db)
 {
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-    how.batch = 10001;
-    is_result(db, rowlock_sweep(db, &how, NULL), ROWLOCK_EINVAL, "a batch over 10,000 is refused");
-    how.batch = -1;
-    is_result(db, rowlock_sweep(db, &how, NULL), ROWLOCK_EINVAL, "a negative batch is refused");
-    how.batch = 10;
-    how.older_than_ms = -1;
-    is_result(db, rowlock_sweep(db, &how, NULL), ROWLOCK_EINVAL, "a negative age is refused");
+    static const struct {
+        int batch, older_than_ms;
+    } bad[] = {{10001, 0}, {-1, 0}, {10, -1}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+        how.batch = bad[i].batch;
+        how.older_than_ms = bad[i].older_than_ms;
+        is_result(db, rowlock_sweep(db, &how, NULL), ROWLOCK_EINVAL,
+                  "a batch of %d and an age of %d are refused", bad[i].batch, bad[i].older_than_ms);
+    }
 }
 
 static void holder_finds_out(const struct contract *c, rowlock_db *db)
@@ -156,12 +136,12 @@ static int sweep_in_thread(void *argument)
 /* Pitfall 30: what is renewed while the sweep is waiting for it stays. */
 static void renewed_meanwhile(const struct contract *c, const char *url)
 {
-    leave_rows(c, "renewed", 1, wall_us() - HOUR_US);
-    leave_rows(c, "stays over", 1, wall_us() - HOUR_US);
+    leave_rows(c, "renewed", 1, wall_clock_us() - HOUR_US);
+    leave_rows(c, "stays over", 1, wall_clock_us() - HOUR_US);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'renewed 00000'",
-            PREFIX, (long long)(wall_us() + HOUR_US));
+            PREFIX, (long long)(wall_clock_us() + HOUR_US));
     struct sweeper sweeper = {.url = url};
     struct helper *helper = helper_start(sweep_in_thread, &sweeper);
     sleep_ms(400);
@@ -177,44 +157,51 @@ static void renewed_meanwhile(const struct contract *c, const char *url)
 }
 
 /* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
+/* idle_ms as in the options; -1 is never. */
+static void counts_counters(rowlock_db *db, int64_t idle_ms, bool dry, bool some, const char *what)
+{
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    if (idle_ms)
+        how.idle_ms = idle_ms;
+    how.dry_run = dry;
+    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep %s", what);
+    /* On a slow machine the late name may have become idle too. */
+    tap_ok(some ? report.counters == 1 || report.counters == 2 : report.counters == 0,
+           "%s: %lld counters", what, (long long)report.counters);
+}
+
+static int64_t use_often(rowlock_db *db, rowlock_lock *lock, int times)
+{
+    int64_t token = 0;
+    int wrong = 0;
+    for (int i = 0; i < times; i++) {
+        wrong += try_lock(lock, 30000) != ROWLOCK_OK;
+        token = rowlock_lock_token(lock);
+        wrong += rowlock_release(lock) != ROWLOCK_OK;
+    }
+    tap_is_int(wrong, 0, "a name is used %d times: %s", times, why(db));
+    return token;
+}
+
+/* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
 static void folds(const struct contract *c, rowlock_db *db)
 {
     rowlock_lock *idle = must_lock(db, "idle"), *held = must_lock(db, "held");
     rowlock_lock *fresh = must_lock(db, "fresh"), *late = must_lock(db, "late");
-    int64_t token = 0, when = 0, highest = 0;
+    int64_t token = 0, when = 0;
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
-    for (int i = 0; i < 20; i++) {
-        if (try_lock(idle, 30000) != ROWLOCK_OK)
-            tap_ok(false, "acquire an idle name: %s", why(db));
-        highest = rowlock_lock_token(idle);
-        if (rowlock_release(idle) != ROWLOCK_OK)
-            tap_ok(false, "release an idle name: %s", why(db));
-    }
+    int64_t highest = use_often(db, idle, 20);
     is_result(db, try_lock(held, 30000), ROWLOCK_OK, "a lock is held");
     int64_t held_token = rowlock_lock_token(held);
     sleep_ms(150);
-    is_result(db, try_lock(late, 30000), ROWLOCK_OK, "a name is used");
-    is_result(db, rowlock_release(late), ROWLOCK_OK, "just now");
-
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    is_result(db, rowlock_sweep(db, NULL, &report), ROWLOCK_OK, "sweep as usual");
-    tap_is_int(report.counters, 0, "keeps counters for 30 days");
-    how.idle_ms = -1;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep with idle_ms < 0");
-    tap_is_int(report.counters, 0, "keeps them for ever");
-    how.idle_ms = 3600 * 1000;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep what was idle for an hour");
-    tap_is_int(report.counters, 0, "there is nothing so idle");
-    how.idle_ms = 100;
-    how.dry_run = 1;
-    /* On a slow machine the late name may have become idle too. */
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "fold idle counters dry");
-    tap_ok(report.counters == 1 || report.counters == 2, "counts them");
+    use_often(db, late, 1);
+    counts_counters(db, 0, false, false, "as usual, which keeps counters for 30 days");
+    counts_counters(db, -1, false, false, "with idle_ms < 0, which keeps them for ever");
+    counts_counters(db, 3600 * 1000, false, false, "what was idle for an hour");
+    counts_counters(db, 100, true, true, "idle counters dry");
     is_result(db, rowlock_last_grant(db, "idle", &token, &when), ROWLOCK_OK, "and leaves them");
-    how.dry_run = 0;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "fold idle counters");
-    tap_ok(report.counters == 1 || report.counters == 2, "counts them too");
+    counts_counters(db, 100, false, true, "idle counters");
     is_result(db, rowlock_last_grant(db, "idle", &token, &when), ROWLOCK_NONE,
               "a folded counter is forgotten");
     is_result(db, rowlock_last_grant(db, "held", &token, &when), ROWLOCK_OK,
