@@ -36,7 +36,8 @@ struct contender {
     const char *label;
     const char *legend; /* one line on what it does; NULL: said already */
     const struct place *place;
-    void *(*open)(const struct place *place, const char *name);
+    const struct way *way; /* NULL: rowlock's */
+    void *(*open)(const struct contender *contender, const char *name);
     void (*close)(void *session);
     void (*begin)(void *session); /* once, before the first step; may be NULL */
     void (*step)(void *session);
@@ -65,58 +66,31 @@ void *ours_beat_open(const struct place *place);
 void ours_beat_close(void *session);
 void ours_beat(void *session);
 
-/* The other side: one for each database, spoken to in its own client library. Where a step is NULL,
- * there is nothing of that kind. */
-struct hand {
-    const char *name; /* "postgres" */
-    const char *url_env; /* where the URL is found */
+/* The other side, written by hand: ways of each database in tests/bench/sql, which hand.c reads and
+ * runs. What only a database's client library can do is in hand.h. Such a session may be in
+ * rowlock's place, too. */
+void hand_load(const struct hand *hand);
+const struct way *hand_way(const struct hand *hand, const char *kind, int number); /* or NULL */
 
-    /* Two empty places for tables of the same names. */
-    void (*make_places)(const char *url, struct place *ours, struct place *theirs);
-    void (*drop_places)(const char *url);
+/* name: of the lock; NULL: none. */
+struct session *hand_open(const struct place *place, const char *name);
+void hand_close(void *session);
+int64_t hand_run(struct session *s, const struct way *way); /* rows of its last step */
+int64_t hand_do(struct session *s,
+                const char *kind); /* the first way of that kind, if there is one */
+int64_t hand_number(struct session *s, const char *kind); /* that the first such way answers */
+const char *hand_text(struct session *s, const char *kind);
 
-    void *(*open)(const struct place *place, const char *name);
-    void (*close)(void *session);
-    void (*describe)(void *session, char *out, size_t cap);
+void hand_make_places(const struct hand *hand, const char *url, struct place *ours,
+                      struct place *theirs);
+void hand_drop_places(const struct hand *hand, const char *url);
+int64_t hand_written(struct session *s); /* bytes of log written so far */
+void hand_fill(struct session *s, int64_t rows); /* with expired locks */
+int64_t hand_sweep(struct session *s, const struct way *way); /* how many rows went */
+rowlock_db *hand_adopt(const struct place *place, const rowlock_db_options *options, void **conn);
 
-    void (*transaction)(void *session); /* BEGIN, bump the token, insert the lock, COMMIT; DELETE */
-    void (*single)(void *session); /* the same row work in one round trip; DELETE */
-    const char *single_label, *single_legend;
-    void (*bare)(void *session); /* INSERT, DELETE, no token */
-    void (*hold)(void *session); /* leave a lock row standing */
-    void (*look)(void *session); /* SELECT the row by its key */
-    void (*renew)(void *session); /* UPDATE the row by its key */
-
-    /* A session in rowlock's place may be asked these, too. */
-    void (*settle)(void *session); /* before the log is measured */
-    int64_t (*written)(void *session); /* bytes of log written so far */
-    const char *log_name; /* "WAL" */
-    void (*fill)(void *session, int64_t rows); /* with expired locks */
-
-    int64_t (*sweep)(void *session, int64_t now_us); /* DELETE in batches; how many rows went */
-    const char *sweep_legend;
-
-    /* The same for all locks that stand in the table, which learn() reads first. */
-    void (*learn)(void *session);
-    void (*renew_all)(void *session);
-    const char *renew_all_legend;
-    void (*tidy)(void *session); /* clears dead rows away; may be NULL */
-
-    /* For those who wait. */
-    bool (*attempt)(void *session); /* INSERT the row unless it is there */
-    void (*leave)(void *session); /* DELETE it */
-    void (*lock)(void *session); /* waits for the database's own kind of lock; may be NULL */
-    void (*unlock)(void *session);
-    const char *lock_label;
-    void (*ping)(void *session); /* the least that can be asked */
-    rowlock_db *(*adopt)(const struct place *place, const rowlock_db_options *options, void **conn);
-    void (*hang_up)(void *conn); /* that adopt() made */
-
-    /* What the server has seen so far; NULL where there is no server. */
-    int64_t (*statements)(void *session);
-    int64_t (*connections)(void *session);
-    const char *server_dir_env; /* where the folder with its pid is found */
-};
+/* A contender that takes that way over and over. */
+struct contender hand_contender(const struct place *place, const struct way *way);
 
 extern const struct hand hand_postgres, hand_mysql, hand_sqlite;
 
@@ -156,7 +130,7 @@ void bench_rest(const struct site *site, int count, double seconds);
 
 /* ---------------------------------------------------------------- contests */
 
-enum { CONTENDERS_MAX = 5, ROUNDS = 15 };
+enum { CONTENDERS_MAX = 10, ROUNDS = 15 };
 
 struct outcome {
     double rate; /* steps a second, median of the rounds */
@@ -184,36 +158,15 @@ struct rows {
     char note[BATCH_ROWS][NOTE_CAP];
 };
 
-/* Version updates as one would write them by hand: one of these for each database. A session has its own
- * connection and works on one table. */
-struct rows_hand {
-    const char *name; /* as struct hand's */
-    const char *note_type; /* of a short text */
-    void *(*open)(const struct hand *hand, const struct place *place, const char *table);
-    void (*close)(void *session);
-    void (*run)(void *session, const char *sql); /* "?" in it stands for the table's name */
-
-    /* All of them in one transaction. */
-    void (*row_by_row)(void *session, const struct rows *rows);
-    void (*pipelined)(void *session, const struct rows *rows); /* may be NULL */
-    void (*set_based[2])(void *session, const struct rows *rows); /* may be NULL */
-    const char *set_labels[2];
-    void (*insert)(void *session,
-                   const struct rows *rows); /* new rows, in one statement; may be NULL */
-    const char *insert_label;
-
-    /* Add one to the amount of row 1. work is what the program does between reading and writing. */
-    bool (*try_once)(void *session, void (*work)(void)); /* false: somebody was faster */
-    void (*locked)(void *session, void (*work)(void));
-    void (*atomic)(void *session);
-    const char *locked_legend;
-};
-
-extern const struct rows_hand rows_postgres, rows_mysql, rows_sqlite;
-const struct rows_hand *rows_hand_of(const struct hand *hand);
-
 /* Such a table anew, with so many rows of version 1, from id 1 on. */
-void make_rows(const struct hand *hand, const struct place *place, const char *table, int rows);
+void make_rows(const struct place *place, const char *table, int rows);
+
+/* A session by hand that works on a table; on rows, which may be NULL, or on row 1. */
+struct session *hand_open_rows(const struct place *place, const char *table,
+                               const struct rows *rows);
+
+/* What a way of a hot row does between reading and writing. */
+void hand_set_work(struct session *s, void (*work)(void));
 
 /* all_over: not rows that follow each other. */
 void bench_batch(const struct site *site, const char *key, bool all_over, double seconds);

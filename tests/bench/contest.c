@@ -127,7 +127,7 @@ static void open_sessions(const struct contender *contender, int clients, const 
     for (int i = 0; i < clients; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s %d", prefix, shared ? 0 : i);
-        sessions[i] = contender->open(contender->place, name);
+        sessions[i] = contender->open(contender, name);
         if (contender->begin)
             contender->begin(sessions[i]);
         contender->step(sessions[i]);

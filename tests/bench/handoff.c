@@ -169,11 +169,15 @@ static void judge(const struct line *l, double from, double to, double trip_s, d
     free(wholes);
 }
 
+static bool has_server(const struct hand *hand)
+{
+    return hand_way(hand, "statements", 0) != NULL;
+}
+
 /* One who has the lock and so many who wait. */
-static void measure(const struct waiter *way, void *observer, int waiting, double seconds,
+static void measure(const struct waiter *way, struct session *observer, int waiting, double seconds,
                     double trip_s, double *out)
 {
-    const struct hand *hand = way->place->hand;
     struct line l = {.way = way, .room = (int)((seconds + 60) * HOLDS_A_SECOND)};
     struct member *members = calloc((size_t)waiting + 1, sizeof *members);
     l.turns = calloc((size_t)l.room, sizeof *l.turns);
@@ -183,11 +187,12 @@ static void measure(const struct waiter *way, void *observer, int waiting, doubl
     pthread_cond_init(&l.moved, NULL);
     start(&l, members, waiting + 1);
     sleep_s(WARM_UP_S + WARM_UP_EACH_S * waiting);
-    int64_t before = hand->statements ? hand->statements(observer) : 0;
+    int64_t before = hand_number(observer, "statements");
     double from = clock_s();
     sleep_s(seconds);
     double to = clock_s();
-    out[STATEMENTS] = hand->statements ? (double)(hand->statements(observer) - before) : NAN;
+    out[STATEMENTS] =
+        has_server(way->place->hand) ? (double)(hand_number(observer, "statements") - before) : NAN;
     finish(&l, members, waiting + 1);
     judge(&l, from, to, trip_s, out);
     pthread_cond_destroy(&l.moved);
@@ -198,28 +203,28 @@ static void measure(const struct waiter *way, void *observer, int waiting, doubl
 
 /* ---- the tables */
 
-static double round_trip(const struct hand *hand, void *session)
+static double round_trip(struct session *session)
 {
     double took[PINGS];
     for (int i = 0; i < PINGS; i++) {
         double began = clock_s();
-        hand->ping(session);
+        hand_do(session, "ping");
         took[i] = clock_s() - began;
     }
     return median(took, PINGS);
 }
 
-static void bench_line(const struct site *site, const char *key, void *observer, int waiting,
-                       double seconds)
+static void bench_line(const struct site *site, const char *key, struct session *observer,
+                       int waiting, double seconds)
 {
     struct waiter ways[WAITERS_MAX];
     int count = ways_to_wait(site, true, ways);
-    double trip_s = site->hand->statements ? round_trip(site->hand, observer) : NAN;
+    double trip_s = has_server(site->hand) ? round_trip(observer) : NAN;
     char title[200] = "";
     snprintf(title, sizeof title, "%ss to one of %d who wait%s", key, waiting,
              waiting == 1 ? "s" : "");
     report_section(title);
-    if (site->hand->statements) {
+    if (has_server(site->hand)) {
         report_line("  the least round trip takes %.0f us\n", trip_s * 1e6);
         report_number("round trip us", key, trip_s * 1e6);
     }
@@ -250,9 +255,9 @@ void explain_handoffs(const struct site *site)
 void bench_handoff(const struct site *site, const char *key, int longest, double seconds)
 {
     static const int lines[] = {1, 16, 64, 512};
-    void *observer = site->hand->open(&site->theirs, "observer");
+    struct session *observer = hand_open(&site->theirs, "observer");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (lines[i] <= longest)
             bench_line(site, key, observer, lines[i], seconds);
-    site->hand->close(observer);
+    hand_close(observer);
 }

@@ -3,7 +3,7 @@
  * One row that everybody wants to add to, with two milliseconds of work between reading and writing: how many
  * succeed, what each success takes, and how long the unlucky wait.
  */
-#include "bench.h"
+#include "hand.h"
 
 #include <rowlock/versions.h>
 
@@ -25,9 +25,8 @@ struct client {
     pthread_t thread;
     const struct scheme *scheme;
     const struct site *site;
-    const struct rows_hand *way;
     pthread_barrier_t *start;
-    void *hand;
+    struct session *hand;
     rowlock_db *db;
     rowlock_table *table;
     double seconds;
@@ -48,14 +47,14 @@ static void immediately(struct client *c)
 {
     do
         c->attempts++;
-    while (!c->way->try_once(c->hand, work));
+    while (hand_do(c->hand, "hot try") != 1);
 }
 
 /* A random pause up to 1 ms, 2 ms, 4 ms and so on. */
 static void with_jitter(struct client *c)
 {
     int range_ms = 1;
-    while (c->attempts++, !c->way->try_once(c->hand, work)) {
+    while (c->attempts++, hand_do(c->hand, "hot try") != 1) {
         sleep_s((double)rand_r(&c->seed) / RAND_MAX * range_ms / 1000);
         range_ms = range_ms < LONGEST_MS ? 2 * range_ms : LONGEST_MS;
     }
@@ -64,13 +63,13 @@ static void with_jitter(struct client *c)
 static void under_lock(struct client *c)
 {
     c->attempts++;
-    c->way->locked(c->hand, work);
+    hand_do(c->hand, "hot lock");
 }
 
 static void at_once(struct client *c)
 {
     c->attempts++;
-    c->way->atomic(c->hand);
+    hand_do(c->hand, "hot atomic");
 }
 
 static int add_one(void *context, const rowlock_attempt *attempt)
@@ -111,7 +110,8 @@ static void open_client(struct client *c)
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     const struct place *place = &c->site->ours;
     if (c->scheme->succeed != by_rowlock) {
-        c->hand = c->way->open(c->site->hand, place, "hotrow");
+        c->hand = hand_open_rows(place, "hotrow", NULL);
+        hand_set_work(c->hand, work);
         return;
     }
     c->db = ours_connect(place);
@@ -124,7 +124,7 @@ static void open_client(struct client *c)
 static void close_client(struct client *c)
 {
     if (c->hand)
-        c->way->close(c->hand);
+        hand_close(c->hand);
     rowlock_table_close(c->table);
     rowlock_db_close(c->db);
     free(c->latencies);
@@ -195,7 +195,6 @@ static void run_scheme(const struct site *site, const struct scheme *scheme, int
     for (int i = 0; i < count; i++) {
         clients[i] = (struct client){.scheme = scheme,
                                      .site = site,
-                                     .way = rows_hand_of(site->hand),
                                      .start = &start,
                                      .seconds = seconds,
                                      .seed = (unsigned)i + 1};
@@ -231,10 +230,10 @@ void bench_hotrow(const struct site *site, double seconds)
     for (size_t n = 0; n < sizeof counts / sizeof counts[0]; n++)
         for (int i = 0; i < SCHEMES_MAX; i++) {
             double figures[FIGURES];
-            make_rows(site->hand, &site->ours, "hotrow", 1);
+            make_rows(&site->ours, "hotrow", 1);
             run_scheme(site, &schemes[i], counts[n], seconds, figures);
             report_clients("hotrow", schemes[i].label, counts[n], columns, figures, FIGURES);
         }
     report_line("    lock first: %s; one atomic UPDATE: amount = amount + 1, without the work\n",
-                rows_hand_of(site->hand)->locked_legend);
+                hand_way(site->hand, "hot lock", 0)->legend);
 }

@@ -5,19 +5,10 @@
  * usage: main [JSON-FILE]
  *   BENCH          only the parts with this word in their name: pairs network busy renew trips log sweep
  *                  handoff rest batch hotrow beat (all)
- *   BENCH_SECONDS  how long each contender runs for each figure (1.5)
- *   BENCH_SWEEP    expired rows in the sweep (100000)
- *   BENCH_BEAT     leases that are renewed in one beat (10000)
- *   BENCH_DELAY_US how much later each way a slow network delivers (500)
- *   BENCH_LINE     how many wait in the longest line whose handoffs are measured (512)
- *   BENCH_HANDOFF  for how many seconds each way to wait is measured in a line (4)
- *   BENCH_WAY      only the ways to wait with this word in their name (all)
- *   BENCH_WAITERS  how many wait at rest (500)
- *   BENCH_REST     for how many seconds they do (60)
- *   BENCH_BATCH    how long each way to change a batch of rows runs, in seconds (3)
- *   BENCH_HOTROW   how long each way to change a hot row runs, in seconds (3)
+ *   BENCH_WAY  only the ways to wait with this word in their name (all)
+ *   and numbers: see settings below
  */
-#include "bench.h"
+#include "hand.h"
 #include "faultproxy.h"
 
 #include <fcntl.h>
@@ -35,21 +26,42 @@ enum {
     FSYNCS = 51,
     LOG_ROUNDS = 5,
     BEATS = 15,
-    BEATS_BEFORE = 6
+    BEATS_BEFORE = 6,
+    FAR_LINE = 16
 };
 
-static double seconds = 1.5;
-static int64_t sweep_rows = 100000, beat_rows = 10000;
-static int delay_us = 500, longest_line = 512, far_line = 16, waiters = 500;
+static double seconds = 1.5, sweep_rows = 100000, beat_rows = 10000, delay_us = 500;
+static double longest_line = 512, waiters = 500;
 static double handoff_seconds = 4, rest_seconds = 60, batch_seconds = 3, hotrow_seconds = 3;
 
-/* The place behind a proxy. NULL where there is no server to put one before. */
-static struct faultproxy *start_proxy(const char *url, struct place *place)
+static const struct {
+    const char *name;
+    double *value;
+} settings[] = {
+    {"BENCH_SECONDS", &seconds}, /* how long each contender runs for each figure */
+    {"BENCH_SWEEP", &sweep_rows}, /* expired rows in the sweep */
+    {"BENCH_BEAT", &beat_rows}, /* leases that are renewed in one beat */
+    {"BENCH_DELAY_US", &delay_us}, /* how much later each way a slow network delivers */
+    {"BENCH_LINE",
+     &longest_line}, /* how many wait in the longest line whose handoffs are measured */
+    {"BENCH_HANDOFF", &handoff_seconds}, /* how long each way to wait is measured in a line */
+    {"BENCH_WAITERS", &waiters}, /* how many wait at rest */
+    {"BENCH_REST", &rest_seconds}, /* for how many seconds they do */
+    {"BENCH_BATCH", &batch_seconds}, /* how long each way to change a batch of rows runs */
+    {"BENCH_HOTROW", &hotrow_seconds}, /* how long each way to change a hot row runs */
+};
+
+/* The site behind a proxy that delivers later by so much. NULL where there is no server to put one before. */
+static struct faultproxy *start_proxy(const struct site *site, double delay, struct site *far)
 {
     char *through = NULL;
-    struct faultproxy *proxy = faultproxy_start(url, &through);
-    if (proxy)
-        snprintf(place->url, sizeof place->url, "%s", through);
+    struct faultproxy *proxy = faultproxy_start(site->url, &through);
+    *far = *site;
+    if (proxy) {
+        snprintf(far->ours.url, sizeof far->ours.url, "%s", through);
+        snprintf(far->theirs.url, sizeof far->theirs.url, "%s", through);
+        faultproxy_slow(proxy, (int)delay);
+    }
     free(through);
     return proxy;
 }
@@ -67,37 +79,39 @@ static void compete(const char *key, const char *unit, const struct contender *c
                    (const struct outcome(*)[CONTENDERS_MAX])outcomes);
 }
 
-static struct contender ours(const struct place *place, const char *label, void (*step)(void *))
+static void *open_ours(const struct contender *contender, const char *name)
+{
+    return ours_open(contender->place, name);
+}
+
+static struct contender ours(const struct place *place, void (*step)(void *))
 {
     return (struct contender){
-        .label = label, .place = place, .open = ours_open, .close = ours_close, .step = step};
+        .label = "rowlock", .place = place, .open = open_ours, .close = ours_close, .step = step};
 }
 
-static struct contender theirs(const struct hand *hand, const struct place *place,
-                               const char *label, const char *legend, void (*step)(void *))
+/* Rowlock, and all ways of that kind. */
+static int contenders_of(const char *kind, const struct place *our_place, void (*step)(void *),
+                         const struct place *their_place, struct contender *out)
 {
-    return (struct contender){.label = label,
-                              .legend = legend,
-                              .place = place,
-                              .open = hand->open,
-                              .close = hand->close,
-                              .step = step};
-}
-
-static int pair_contenders(const struct hand *hand, const struct place *our_place,
-                           const struct place *their_place, struct contender *out)
-{
-    int count = 0;
-    out[count++] = ours(our_place, "rowlock", ours_pair);
-    out[count++] =
-        theirs(hand, their_place, "hand-written transaction",
-               "BEGIN; bump the token row; INSERT the lock row; COMMIT; DELETE", hand->transaction);
-    if (hand->single)
-        out[count++] =
-            theirs(hand, their_place, hand->single_label, hand->single_legend, hand->single);
-    out[count++] = theirs(hand, their_place, "bare INSERT + DELETE",
-                          "no token: not a safe lock, for context only", hand->bare);
+    const struct way *way;
+    int count = 1;
+    out[0] = ours(our_place, step);
+    for (; (way = hand_way(their_place->hand, kind, count - 1)); count++)
+        if (count < CONTENDERS_MAX)
+            out[count] = hand_contender(their_place, way);
     return count;
+}
+
+static void hold(void *session)
+{
+    hand_do(session, "hold");
+}
+
+static void begin_holding(struct contender *contenders, int count)
+{
+    for (int i = 0; i < count; i++)
+        contenders[i].begin = contenders[i].way ? hold : ours_acquire;
 }
 
 static const int one_and_eight[] = {1, 8};
@@ -105,53 +119,44 @@ static const int one_and_eight[] = {1, 8};
 static void bench_pairs(const struct site *site)
 {
     struct contender contenders[CONTENDERS_MAX];
-    int count = pair_contenders(site->hand, &site->ours, &site->theirs, contenders);
+    int count = contenders_of("pairs", &site->ours, ours_pair, &site->theirs, contenders);
     report_section("acquire + release, each client on a lock of its own");
     compete("pairs", "pairs/s", contenders, count, one_and_eight, 2, false);
 }
 
 static void bench_busy(const struct site *site)
 {
-    struct contender contenders[] = {
-        ours(&site->ours, "rowlock", ours_busy),
-        theirs(site->hand, &site->theirs, "bare SELECT",
-               "the same row by its key, prepared; no clock, no verdict", site->hand->look),
-    };
+    struct contender contenders[CONTENDERS_MAX];
+    int count = contenders_of("busy", &site->ours, ours_busy, &site->theirs, contenders);
     void *holder = ours_open(&site->ours, "busy 0");
-    void *rival = site->hand->open(&site->theirs, "busy 0");
+    struct session *rival = hand_open(&site->theirs, "busy 0");
     ours_acquire(holder);
-    site->hand->hold(rival);
+    hold(rival);
     report_section("tries of a lock that another holds");
-    compete("busy", "tries/s", contenders, 2, one_and_eight, 2, true);
+    compete("busy", "tries/s", contenders, count, one_and_eight, 2, true);
     ours_close(holder);
-    site->hand->close(rival);
+    hand_close(rival);
 }
 
 static void bench_renew(const struct site *site)
 {
-    struct contender contenders[] = {
-        ours(&site->ours, "rowlock", ours_renew),
-        theirs(site->hand, &site->theirs, "bare UPDATE",
-               "expires and renewals of the same row, by key, owner and token", site->hand->renew),
-    };
-    contenders[0].begin = ours_acquire;
-    contenders[1].begin = site->hand->hold;
+    struct contender contenders[CONTENDERS_MAX];
+    int count = contenders_of("renew", &site->ours, ours_renew, &site->theirs, contenders);
+    begin_holding(contenders, count);
     report_section("renewals");
-    compete("renew", "per s", contenders, 2, one_and_eight, 1, false);
+    compete("renew", "per s", contenders, count, one_and_eight, 1, false);
 }
 
 /* On one machine a round trip costs next to nothing; between machines it costs most. */
 static void bench_network(const struct site *site)
 {
-    struct place our_far = site->ours, their_far = site->theirs;
     struct contender contenders[CONTENDERS_MAX];
-    struct faultproxy *proxy = start_proxy(site->url, &our_far);
+    struct site far;
+    struct faultproxy *proxy = start_proxy(site, delay_us, &far);
     char title[200];
     if (!proxy)
         return;
-    faultproxy_slow(proxy, delay_us);
-    memcpy(their_far.url, our_far.url, sizeof their_far.url);
-    int count = pair_contenders(site->hand, &our_far, &their_far, contenders);
+    int count = contenders_of("pairs", &far.ours, ours_pair, &far.theirs, contenders);
     snprintf(title, sizeof title, "acquire + release over a network with %.1f ms round trips",
              2 * delay_us / 1000.0);
     report_section(title);
@@ -161,34 +166,33 @@ static void bench_network(const struct site *site)
 
 /* ---- log written */
 
-static double log_of(const struct site *site, const struct contender *contender, void *session)
+static double log_of(const struct contender *contender, void *session)
 {
-    void *observer = site->hand->open(contender->place, "observer");
-    site->hand->settle(observer);
+    struct session *observer = hand_open(contender->place, "observer");
+    hand_do(observer, "settle");
     for (int i = 0; i < STEPS_BEFORE; i++)
         contender->step(session);
-    int64_t before = site->hand->written(observer);
+    int64_t before = hand_written(observer);
     for (int i = 0; i < STEPS_LOGGED; i++)
         contender->step(session);
-    int64_t after = site->hand->written(observer);
-    site->hand->close(observer);
+    int64_t after = hand_written(observer);
+    hand_close(observer);
     return (double)(after - before) / STEPS_LOGGED;
 }
 
 /* Both of them, taking turns; medians, because servers also log what they do for themselves. */
-static void compare_logs(const struct site *site, const char *what, struct contender *contenders,
-                         int count)
+static void compare_logs(const char *what, struct contender *contenders, int count)
 {
     void *sessions[CONTENDERS_MAX];
     double bytes[CONTENDERS_MAX][LOG_ROUNDS];
     for (int c = 0; c < count; c++) {
-        sessions[c] = contenders[c].open(contenders[c].place, "logged");
+        sessions[c] = contenders[c].open(&contenders[c], "logged");
         if (contenders[c].begin)
             contenders[c].begin(sessions[c]);
     }
     for (int r = 0; r < LOG_ROUNDS; r++)
         for (int c = 0; c < count; c++)
-            bytes[c][r] = log_of(site, &contenders[c], sessions[c]);
+            bytes[c][r] = log_of(&contenders[c], sessions[c]);
     report_line("  %-20s", what);
     for (int c = 0; c < count; c++) {
         double value = median(bytes[c], LOG_ROUNDS);
@@ -201,22 +205,20 @@ static void compare_logs(const struct site *site, const char *what, struct conte
 
 static void bench_log(const struct site *site)
 {
-    const struct hand *hand = site->hand;
-    struct contender pairs[CONTENDERS_MAX];
-    struct contender renewals[] = {ours(&site->ours, "rowlock", ours_renew),
-                                   theirs(hand, &site->theirs, "bare UPDATE", NULL, hand->renew)};
-    struct contender tries[] = {ours(&site->ours, "rowlock", ours_busy)};
+    struct contender c[CONTENDERS_MAX];
     char title[100];
-    renewals[0].begin = ours_acquire;
-    renewals[1].begin = hand->hold;
-    snprintf(title, sizeof title, "bytes of %s for each operation", hand->log_name);
+    snprintf(title, sizeof title, "bytes of %s for each operation",
+             hand_way(site->hand, "log", 0)->label);
     report_section(title);
-    compare_logs(site, "log of a pair", pairs,
-                 pair_contenders(hand, &site->ours, &site->theirs, pairs));
-    compare_logs(site, "log of a renewal", renewals, 2);
+    compare_logs("log of a pair", c,
+                 contenders_of("pairs", &site->ours, ours_pair, &site->theirs, c));
+    int count = contenders_of("renew", &site->ours, ours_renew, &site->theirs, c);
+    begin_holding(c, count);
+    compare_logs("log of a renewal", c, count);
     void *holder = ours_open(&site->ours, "logged");
     ours_acquire(holder);
-    compare_logs(site, "log of a busy try", tries, 1);
+    c[0] = ours(&site->ours, ours_busy);
+    compare_logs("log of a busy try", c, 1);
     ours_close(holder);
 }
 
@@ -258,42 +260,38 @@ static void count_ours(struct faultproxy *proxy, const struct place *place)
 
 static void bench_trips(const struct site *site)
 {
-    struct place our_way = site->ours, their_way = site->theirs;
-    struct faultproxy *proxy = start_proxy(site->url, &our_way);
+    struct site far;
+    struct faultproxy *proxy = start_proxy(site, 0, &far);
     if (!proxy)
         return;
-    memcpy(their_way.url, our_way.url, sizeof their_way.url);
     report_section("round trips, counted on the wire");
-    count_ours(proxy, &our_way);
-    void *rival = site->hand->open(&their_way, "counted");
-    site->hand->transaction(rival);
-    count_trips(proxy, "hand-written transaction, pair", site->hand->transaction, rival);
-    site->hand->close(rival);
+    count_ours(proxy, &far.ours);
+    struct contender rival = hand_contender(&far.theirs, hand_way(site->hand, "pairs", 0));
+    void *session = rival.open(&rival, "counted");
+    rival.step(session);
+    count_trips(proxy, "hand-written transaction, pair", rival.step, session);
+    rival.close(session);
     faultproxy_stop(proxy);
 }
 
 /* ---- sweep */
 
-static int64_t hand_sweep(const struct site *site, void *session)
-{
-    return site->hand->sweep(session, (int64_t)time(NULL) * 1000000);
-}
-
 static double time_sweep(const struct site *site, bool by_us)
 {
     const struct place *place = by_us ? &site->ours : &site->theirs;
-    void *filler = site->hand->open(place, "sweeper");
-    void *sweeper = by_us ? ours_open(place, "sweeper") : filler;
-    site->hand->fill(filler, sweep_rows);
+    struct session *filler = hand_open(place, "sweeper");
+    void *sweeper = by_us ? ours_open(place, "sweeper") : NULL;
+    hand_fill(filler, (int64_t)sweep_rows);
     double began = clock_s();
-    int64_t gone = by_us ? ours_sweep(sweeper) : hand_sweep(site, sweeper);
+    int64_t gone =
+        by_us ? ours_sweep(sweeper) : hand_sweep(filler, hand_way(site->hand, "sweep", 0));
     double took = clock_s() - began;
-    if (gone != sweep_rows)
-        die("a sweep removed %lld rows of %lld", (long long)gone, (long long)sweep_rows);
-    site->hand->close(filler);
+    if (gone != (int64_t)sweep_rows)
+        die("a sweep removed %lld rows of %.0f", (long long)gone, sweep_rows);
+    hand_close(filler);
     if (by_us)
         ours_close(sweeper);
-    return (double)sweep_rows / took;
+    return sweep_rows / took;
 }
 
 static void bench_sweep(const struct site *site)
@@ -307,11 +305,11 @@ static void bench_sweep(const struct site *site)
     double ours_rate = median(rates[0], SWEEPS), rate = median(rates[1], SWEEPS);
     double ratio = median(ratios, SWEEPS);
     char title[100];
-    snprintf(title, sizeof title, "sweep of %lld expired rows", (long long)sweep_rows);
+    snprintf(title, sizeof title, "sweep of %.0f expired rows", sweep_rows);
     report_section(title);
     report_line("  %-28s  %9.0f rows/s\n", "rowlock", ours_rate);
     report_line("  %-28s  %9.0f rows/s, ratio %.2f: %s\n", "bare DELETE in batches", rate, ratio,
-                site->hand->sweep_legend);
+                hand_way(site->hand, "sweep", 0)->legend);
     report_number("sweep", "rowlock", ours_rate);
     report_number("sweep", "bare DELETE in batches", rate);
     report_number("sweep", "ratio", ratio);
@@ -320,32 +318,37 @@ static void bench_sweep(const struct site *site)
 /* ---- beat */
 
 /* A beat follows the one before by a third of a lease, in which the server has cleared the dead rows. */
-static double time_beat(const struct hand *hand, void *tidier, void (*beat)(void *), void *session)
+static double time_beat(struct session *tidier, void (*beat)(void *), void *session)
 {
-    if (hand->tidy)
-        hand->tidy(tidier);
+    hand_do(tidier, "tidy");
     double began = clock_s();
     beat(session);
-    return (double)beat_rows / (clock_s() - began);
+    return beat_rows / (clock_s() - began);
 }
 
-static void compare_beats(const struct hand *hand, void *const tidiers[2], void *us, void *them)
+static void hand_beat(void *session)
+{
+    hand_do(session, "beat");
+}
+
+static void compare_beats(const struct site *site, struct session *const tidiers[2], void *us,
+                          struct session *them)
 {
     double rates[2][BEATS], ratios[BEATS];
     for (int i = 0; i < BEATS_BEFORE; i++) {
         ours_beat(us);
-        hand->renew_all(them);
+        hand_beat(them);
     }
     for (int i = 0; i < BEATS; i++) {
-        rates[0][i] = time_beat(hand, tidiers[0], ours_beat, us);
-        rates[1][i] = time_beat(hand, tidiers[1], hand->renew_all, them);
+        rates[0][i] = time_beat(tidiers[0], ours_beat, us);
+        rates[1][i] = time_beat(tidiers[1], hand_beat, them);
         ratios[i] = rates[0][i] / rates[1][i];
     }
     double rate = median(rates[0], BEATS), their_rate = median(rates[1], BEATS);
     double ratio = median(ratios, BEATS);
     report_line("  %-28s  %9.0f rows/s\n", "rowlock", rate);
     report_line("  %-28s  %9.0f rows/s, ratio %.2f (%.2f to %.2f): %s\n", "bare UPDATE", their_rate,
-                ratio, ratios[0], ratios[BEATS - 1], hand->renew_all_legend);
+                ratio, ratios[0], ratios[BEATS - 1], hand_way(site->hand, "beat", 0)->legend);
     report_number("beat", "rowlock", rate);
     report_number("beat", "bare UPDATE", their_rate);
     report_number("beat", "ratio", ratio);
@@ -353,11 +356,11 @@ static void compare_beats(const struct hand *hand, void *const tidiers[2], void 
 
 static void count_beat(const struct site *site)
 {
-    struct place far = site->ours;
-    struct faultproxy *proxy = start_proxy(site->url, &far);
+    struct site far;
+    struct faultproxy *proxy = start_proxy(site, 0, &far);
     if (!proxy)
         return;
-    void *session = ours_beat_open(&far);
+    void *session = ours_beat_open(&far.ours);
     ours_beat(session);
     count_trips(proxy, "round trips of rowlock's beat", ours_beat, session);
     ours_beat_close(session);
@@ -367,21 +370,21 @@ static void count_beat(const struct site *site)
 /* The last part: it leaves its rows standing. */
 static void bench_beat(const struct site *site)
 {
-    const struct hand *hand = site->hand;
-    void *tidiers[] = {hand->open(&site->ours, "beat"), hand->open(&site->theirs, "beat")};
+    struct session *tidiers[] = {hand_open(&site->ours, "beat"), hand_open(&site->theirs, "beat")};
     char title[100];
     for (int i = 0; i < 2; i++)
-        hand->fill(tidiers[i], beat_rows);
-    void *us = ours_beat_open(&site->ours), *them = hand->open(&site->theirs, "beat");
-    hand->learn(them);
-    snprintf(title, sizeof title, "%lld leases renewed in one beat", (long long)beat_rows);
+        hand_fill(tidiers[i], (int64_t)beat_rows);
+    void *us = ours_beat_open(&site->ours);
+    struct session *them = hand_open(&site->theirs, "beat");
+    hand_do(them, "learn");
+    snprintf(title, sizeof title, "%.0f leases renewed in one beat", beat_rows);
     report_section(title);
-    compare_beats(hand, tidiers, us, them);
+    compare_beats(site, tidiers, us, them);
     count_beat(site);
     ours_beat_close(us);
-    hand->close(them);
+    hand_close(them);
     for (int i = 0; i < 2; i++)
-        hand->close(tidiers[i]);
+        hand_close(tidiers[i]);
 }
 
 /* ---- waiting */
@@ -389,39 +392,36 @@ static void bench_beat(const struct site *site)
 /* What the servers of one machine compute hides what a handoff sends, and a network shows it. */
 static void bench_far_handoffs(const struct site *site)
 {
-    struct site far = *site;
-    struct faultproxy *proxy = start_proxy(site->url, &far.ours);
+    struct site far;
+    struct faultproxy *proxy = start_proxy(site, delay_us, &far);
     if (!proxy)
         return;
-    faultproxy_slow(proxy, delay_us);
-    memcpy(far.theirs.url, far.ours.url, sizeof far.theirs.url);
-    bench_handoff(&far, "network handoff", far_line, handoff_seconds);
+    bench_handoff(&far, "network handoff", longest_line < FAR_LINE ? (int)longest_line : FAR_LINE,
+                  handoff_seconds);
     faultproxy_stop(proxy);
 }
 
 static void bench_handoffs(const struct site *site)
 {
-    bench_handoff(site, "handoff", longest_line, handoff_seconds);
+    bench_handoff(site, "handoff", (int)longest_line, handoff_seconds);
     bench_far_handoffs(site);
     explain_handoffs(site);
 }
 
 static void bench_waiters(const struct site *site)
 {
-    bench_rest(site, waiters, rest_seconds);
+    bench_rest(site, (int)waiters, rest_seconds);
 }
 
 /* ---- versions */
 
 static void bench_far_batches(const struct site *site)
 {
-    struct site far = *site;
-    struct faultproxy *proxy = start_proxy(site->url, &far.ours);
+    struct site far;
+    struct faultproxy *proxy = start_proxy(site, delay_us, &far);
     char title[200];
     if (!proxy)
         return;
-    faultproxy_slow(proxy, delay_us);
-    memcpy(far.theirs.url, far.ours.url, sizeof far.theirs.url);
     snprintf(title, sizeof title, "the same over a network with %.1f ms round trips",
              2 * delay_us / 1000.0);
     report_section(title);
@@ -436,7 +436,7 @@ static void bench_batches(const struct site *site)
     report_section("the same, rows from all over the table");
     bench_batch(site, "scattered batch", true, batch_seconds);
     bench_far_batches(site);
-    if (rows_hand_of(site->hand)->insert) {
+    if (hand_way(site->hand, "insert", 0)) {
         report_section("1,000 new rows");
         bench_insert(site, batch_seconds);
     }
@@ -462,22 +462,20 @@ static const struct {
 static void bench_site(const struct hand *hand)
 {
     struct site site = {.hand = hand, .url = getenv(hand->url_env)};
-    char description[200];
     if (!site.url || !site.url[0])
         return;
-    hand->make_places(site.url, &site.ours, &site.theirs);
-    site.ours.hand = site.theirs.hand = hand;
+    hand_load(hand);
+    hand_make_places(hand, site.url, &site.ours, &site.theirs);
     ours_install(&site.ours);
     ours_install(&site.theirs);
-    void *session = hand->open(&site.theirs, "observer");
-    hand->describe(session, description, sizeof description);
-    hand->close(session);
-    report_database(hand->name, description);
+    struct session *session = hand_open(&site.theirs, "observer");
+    report_database(hand->name, hand_text(session, "describe"));
+    hand_close(session);
     const char *word = getenv("BENCH");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!word || strstr(parts[i].name, word))
             parts[i].run(&site);
-    hand->drop_places(site.url);
+    hand_drop_places(hand, site.url);
 }
 
 /* What a commit costs at the least on this machine. */
@@ -506,13 +504,15 @@ static void report_disk(void)
         us, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-static double setting(const char *name, double otherwise)
+static void read_settings(void)
 {
-    const char *text = getenv(name);
-    double value = text && text[0] ? strtod(text, NULL) : otherwise;
-    if (value <= 0)
-        die("%s must be above 0", name);
-    return value;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const char *text = getenv(settings[i].name);
+        if (text && text[0])
+            *settings[i].value = strtod(text, NULL);
+        if (*settings[i].value <= 0)
+            die("%s must be above 0", settings[i].name);
+    }
 }
 
 /* A connection takes one at least, and on SQLite several. */
@@ -527,17 +527,7 @@ static void allow_many_files(void)
 
 int main(int argc, char **argv)
 {
-    seconds = setting("BENCH_SECONDS", seconds);
-    sweep_rows = (int64_t)setting("BENCH_SWEEP", (double)sweep_rows);
-    beat_rows = (int64_t)setting("BENCH_BEAT", (double)beat_rows);
-    delay_us = (int)setting("BENCH_DELAY_US", delay_us);
-    longest_line = (int)setting("BENCH_LINE", longest_line);
-    far_line = longest_line < far_line ? longest_line : far_line;
-    handoff_seconds = setting("BENCH_HANDOFF", handoff_seconds);
-    waiters = (int)setting("BENCH_WAITERS", waiters);
-    rest_seconds = setting("BENCH_REST", rest_seconds);
-    batch_seconds = setting("BENCH_BATCH", batch_seconds);
-    hotrow_seconds = setting("BENCH_HOTROW", hotrow_seconds);
+    read_settings();
     allow_many_files();
     report_disk();
 #if RLK_WITH_POSTGRES

@@ -2,11 +2,11 @@
  *
  * Rowlock's side of the contests, through its public header only.
  */
-#include "bench.h"
+#include "hand.h"
 
 #include <stdlib.h>
 
-struct session {
+struct our_session {
     rowlock_db *db;
     rowlock_lock *lock;
     const struct place *place;
@@ -42,9 +42,9 @@ void ours_install(const struct place *place)
     rowlock_db_close(db);
 }
 
-static struct session *new_session(const struct place *place)
+static struct our_session *new_session(const struct place *place)
 {
-    struct session *s = calloc(1, sizeof *s);
+    struct our_session *s = calloc(1, sizeof *s);
     if (!s)
         die("out of memory");
     s->place = place;
@@ -53,7 +53,7 @@ static struct session *new_session(const struct place *place)
 
 void *ours_open(const struct place *place, const char *name)
 {
-    struct session *s = new_session(place);
+    struct our_session *s = new_session(place);
     s->db = ours_connect(place);
     must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
     return s;
@@ -61,22 +61,22 @@ void *ours_open(const struct place *place, const char *name)
 
 void *ours_open_adopted(const struct place *place, const char *name)
 {
-    struct session *s = new_session(place);
+    struct our_session *s = new_session(place);
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.schema = place->schema;
-    s->db = place->hand->adopt(place, &options, &s->lent);
+    s->db = hand_adopt(place, &options, &s->lent);
     must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
     return s;
 }
 
 void ours_close(void *session)
 {
-    struct session *s = session;
+    struct our_session *s = session;
     rowlock_lock_close(s->lock);
     rowlock_keeper_close(s->keeper);
     rowlock_db_close(s->db);
     if (s->lent)
-        s->place->hand->hang_up(s->lent);
+        s->place->hand->disconnect(s->lent);
     free(s);
 }
 
@@ -84,7 +84,7 @@ void ours_close(void *session)
  * try gives up after a second of bad luck. */
 void ours_acquire(void *session)
 {
-    struct session *s = session;
+    struct our_session *s = session;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.ttl_ms = LEASE_MS;
     options.wait_ms = 20000;
@@ -93,7 +93,7 @@ void ours_acquire(void *session)
 
 void ours_release(void *session)
 {
-    struct session *s = session;
+    struct our_session *s = session;
     must(s->db, rowlock_release(s->lock), ROWLOCK_OK);
 }
 
@@ -105,25 +105,25 @@ void ours_pair(void *session)
 
 void ours_busy(void *session)
 {
-    struct session *s = session;
+    struct our_session *s = session;
     must(s->db, rowlock_acquire(s->lock, NULL), ROWLOCK_BUSY);
 }
 
 void ours_renew(void *session)
 {
-    struct session *s = session;
+    struct our_session *s = session;
     must(s->db, rowlock_renew(s->lock, LEASE_MS), ROWLOCK_OK);
 }
 
 void ours_verify(void *session)
 {
-    struct session *s = session;
+    struct our_session *s = session;
     must(s->db, rowlock_verify(s->lock), ROWLOCK_OK);
 }
 
 int64_t ours_sweep(void *session)
 {
-    struct session *s = session;
+    struct our_session *s = session;
     rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     options.batch = BATCH;
@@ -134,7 +134,7 @@ int64_t ours_sweep(void *session)
 
 /* ---- waiting */
 
-static bool wait_for_lock(struct session *s, int unfair)
+static bool wait_for_lock(struct our_session *s, int unfair)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.ttl_ms = LEASE_MS;
@@ -159,7 +159,7 @@ bool ours_wait_unfair(void *session)
 
 void ours_keep(void *session)
 {
-    struct session *s = session;
+    struct our_session *s = session;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
@@ -172,5 +172,5 @@ void ours_keep(void *session)
 
 void ours_stop(void *session)
 {
-    rowlock_cancel(((struct session *)session)->db);
+    rowlock_cancel(((struct our_session *)session)->db);
 }

@@ -2,7 +2,7 @@
  *
  * What it costs that many wait while nothing happens: one holds the lock, the others stand there.
  */
-#include "bench.h"
+#include "hand.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -140,20 +140,21 @@ static void finish(const struct waiter *way, void *holder, struct member *member
 }
 
 /* The observer is a connection itself, which is not counted. */
-static void watch(const struct hand *hand, void *observer, double seconds, double *out)
+static void watch(const struct hand *hand, struct session *observer, double seconds, double *out)
 {
+    bool counts = hand_way(hand, "statements", 0) != NULL;
     double server_s = server_cpu_s(hand), client_s = client_cpu_s(), began = clock_s();
-    int64_t before = hand->statements ? hand->statements(observer) : 0;
+    int64_t before = hand_number(observer, "statements");
     sleep_s(seconds);
     double took = clock_s() - began;
-    int64_t after = hand->statements ? hand->statements(observer) : 0;
-    out[STATEMENTS] = hand->statements ? (double)(after - before) / took : NAN;
+    int64_t after = hand_number(observer, "statements");
+    out[STATEMENTS] = counts ? (double)(after - before) / took : NAN;
     out[SERVER_CPU] = (server_cpu_s(hand) - server_s) / took * 100;
     out[CLIENT_CPU] = (client_cpu_s() - client_s) / took * 100;
-    out[CONNECTIONS] = hand->connections ? (double)hand->connections(observer) - 1 : NAN;
+    out[CONNECTIONS] = counts ? (double)hand_number(observer, "connections") - 1 : NAN;
 }
 
-static void measure(const struct waiter *way, void *observer, int count, double seconds,
+static void measure(const struct waiter *way, struct session *observer, int count, double seconds,
                     double *out)
 {
     struct member *members = calloc((size_t)count, sizeof *members);
@@ -173,7 +174,7 @@ void bench_rest(const struct site *site, int count, double seconds)
 {
     struct waiter ways[WAITERS_MAX];
     int way_count = ways_to_wait(site, false, ways);
-    void *observer = site->hand->open(&site->theirs, "observer");
+    struct session *observer = hand_open(&site->theirs, "observer");
     char title[100];
     snprintf(title, sizeof title, "%d who wait at rest for %.0f s", count, seconds);
     report_section(title);
@@ -185,5 +186,5 @@ void bench_rest(const struct site *site, int count, double seconds)
     }
     report_line("    CPU%%: of one processor; connections: of those who wait, the holder, and what"
                 " renews its lease.\n");
-    site->hand->close(observer);
+    hand_close(observer);
 }

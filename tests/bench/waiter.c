@@ -2,7 +2,7 @@
  *
  * The ways to wait for a lock: rowlock's, and those it is compared with.
  */
-#include "bench.h"
+#include "hand.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,8 +11,7 @@
 /* ---- trying again and again */
 
 struct poller {
-    const struct hand *hand;
-    void *session;
+    struct session *session;
     double pause_s;
     unsigned random;
     atomic_bool stopped;
@@ -23,8 +22,7 @@ static void *open_poller(const struct place *place, const char *name, double pau
     struct poller *p = calloc(1, sizeof *p);
     if (!p)
         die("out of memory");
-    p->hand = place->hand;
-    p->session = p->hand->open(place, name);
+    p->session = hand_open(place, name);
     p->pause_s = pause_s;
     p->random = (unsigned)rand();
     return p;
@@ -43,7 +41,7 @@ static void *open_fast(const struct place *place, const char *name)
 static void close_poller(void *session)
 {
     struct poller *p = session;
-    p->hand->close(p->session);
+    hand_close(p->session);
     free(p);
 }
 
@@ -54,7 +52,7 @@ static bool poll_for_lock(void *session)
     struct poller *p = session;
     double pause_s = p->pause_s * rand_r(&p->random) / RAND_MAX;
     while (!p->stopped) {
-        if (p->hand->attempt(p->session))
+        if (hand_do(p->session, "attempt") == 1)
             return true;
         sleep_s(pause_s);
         pause_s = p->pause_s;
@@ -64,8 +62,7 @@ static bool poll_for_lock(void *session)
 
 static void leave(void *session)
 {
-    struct poller *p = session;
-    p->hand->leave(p->session);
+    hand_do(((struct poller *)session)->session, "leave");
 }
 
 static void stop(void *session)
@@ -77,15 +74,13 @@ static void stop(void *session)
 
 static bool lock(void *session)
 {
-    struct poller *p = session;
-    p->hand->lock(p->session);
+    hand_do(((struct poller *)session)->session, "lock");
     return true;
 }
 
 static void unlock(void *session)
 {
-    struct poller *p = session;
-    p->hand->unlock(p->session);
+    hand_do(((struct poller *)session)->session, "unlock");
 }
 
 /* ---- all of them */
@@ -128,6 +123,7 @@ static int choose(struct waiter *ways, int count)
 
 int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out)
 {
+    const struct way *own = hand_way(site->hand, "lock", 0);
     int count = 0;
     out[count++] = rowlock_way(site, "rowlock", NULL);
     if (unfair_too) {
@@ -139,9 +135,9 @@ int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out)
     out[count++] = polling_way(site, "polling at 100 ms", open_slow);
     out[count] = polling_way(site, "polling at 20 ms", open_fast);
     out[count++].legend = "INSERT unless it is there; sleep; again. DELETE";
-    if (site->hand->lock) {
-        out[count] = polling_way(site, site->hand->lock_label, open_fast);
-        out[count].legend = "no lease, no token, and gone with its connection";
+    if (own) {
+        out[count] = polling_way(site, own->label, open_fast);
+        out[count].legend = own->legend;
         out[count].acquire = lock;
         out[count].release = unlock;
         out[count++].stop = NULL;
