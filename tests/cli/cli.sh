@@ -3,6 +3,10 @@
 #
 #     rl ARGUMENT…                    runs the command; sets $status, $out and $err
 #     exits "what holds" N ARGUMENT…  the same, and passes when it exits with N
+#     errs "what holds" N PART ARGUMENT…      the same, and PART is in what it says on standard error
+#     prints "what holds" N PART ARGUMENT…    or on standard output
+#     answers "what holds" N EXPRESSION VALUE ARGUMENT…   or EXPRESSION of its JSON is VALUE; see json below
+#     silent "what holds" N ARGUMENT…         or it says nothing at all
 #     has "what holds" TEXT PART      passes when PART is in TEXT
 #     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
 #     can_do "what holds" COMMAND…    whether COMMAND succeeds; if not, root has failed and others skip
@@ -35,6 +39,42 @@ exits() {
     rl "$@"
     is "$(about "$name")" "$status" "$expected"
     [ "$status" = "$expected" ] || tap_note "$*" "$out" "$err"
+}
+
+# given NAME N TEXT PART: the last run exited with N, and PART is in TEXT.
+given() {
+    local bad=1
+    [ "$status" != "$2" ] || case $3 in *"$4"*) bad=0 ;; esac
+    tap_result $bad "$(about "$1")"
+    [ $bad = 0 ] || tap_note "exited with $status, not $2, or without '$4':" "$out" "$err"
+}
+
+errs() {
+    local name=$1 expected=$2 part=$3
+    shift 3
+    rl "$@"
+    given "$name" "$expected" "$err" "$part"
+}
+
+prints() {
+    local name=$1 expected=$2 part=$3
+    shift 3
+    rl "$@"
+    given "$name" "$expected" "$out" "$part"
+}
+
+answers() {
+    local name=$1 expected=$2 expression=$3 value=$4
+    shift 4
+    rl "$@"
+    given "$name" "$expected" "=$(json "$expression")=" "=$value="
+}
+
+silent() {
+    local name=$1 expected=$2
+    shift 2
+    rl "$@"
+    given "$name" "$expected" "=$out$err=" "=="
 }
 
 has() {

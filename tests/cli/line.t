@@ -51,8 +51,7 @@ sharing() {
     holds "a writer stands in line" in_line doc 1
     exits "who comes after him does not overtake, though he would share" 75 run -n -s doc true
     same "silently as well" "$err" ""
-    exits "which -v explains" 75 run -n -v -s doc true
-    has "by who is next" "$err" "'doc' goes to sh["
+    errs "which -v explains, by who is next" 75 "'doc' goes to sh[" run -n -v -s doc true
     exits "unless he wants to be unfair" 0 run -n -s --unfair doc true
     exits "show tells the line" 0 show doc
     holds "with places" grep -Eq '^in line  *1\. sh\[[0-9]+\]@.* wants exclusive' <<<"$out"
@@ -79,8 +78,7 @@ counting() {
     began permit2
     holds "two have two permits" test -s "$work/permit2"
     exits "a third finds none left" 75 run -n --permits 2 pool true
-    exits "who says 3 is contradicted" 75 run -n --permits 3 pool true
-    has "by how many the others say" "$err" "2 permits"
+    errs "who says 3 is contradicted, by how many the others say" 75 "2 permits" run -n --permits 3 pool true
     exits "at once, though he would wait" 75 run --permits 3 pool true
     exits "-E goes for that as well" 9 run -E 9 --permits 3 pool true
     exits "acquire --json tells the holder in the way" 75 acquire pool --permits 3 -n --json
@@ -120,8 +118,7 @@ ordering() {
             join(" ", map { $_->{place} } @w) . ($t[0] < $t[1] && $t[1] < $t[2] ? " rising" : " not rising")')" "1 2 3 rising"
     same "whose processes are ours" "$(json 'join " ", map { $_->{pid} } grep { $_->{name} eq "queue" } @$d')" "${all[*]}"
     same "with exact times" "$(json 'my $w = $d->[0]; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" 1
-    exits "who is in the way is told with the line" 75 run -n -v queue true
-    has "and its length" "$err" "(3 in line)"
+    errs "who is in the way is told with the line, and its length" 75 "(3 in line)" run -n -v queue true
     let_go first
     wait "${all[@]}"
     same "they are served in the order of their coming" "$(tr '\n' ' ' <"$work/order")" "1 2 3 "
@@ -149,8 +146,7 @@ several() {
     began some
     exits "while one is held none is got" 75 run -n n1 n2 -- true
     exits "not even the free one" 0 run -n n1 true
-    exits "-v says which is missing" 75 run -n -v n1 n2 n4 -- true
-    has "and who holds it" "$err" "'n2' is held by sh["
+    errs "-v says which is missing, and who holds it" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
     hold more n1 n2
     holds "who waits for several" in_line n2 1
     # At the moment at which he looks at both he may be in the way.
@@ -163,11 +159,9 @@ several() {
     same "a job that has lost one of several is ended" "$status" 76
     has "with the reason" "$(cat "$work/more.err")" "the lock 'n2' was lost"
     exits "and the others are given back" 0 run -n n1 true
-    exits "one of several that is found lost at the end is 76" 76 run n1 n2 -- \
-        sh -c '"$0" break n2 >/dev/null; exit 5' "$command"
-    has "by its name" "$err" "run 'n2': the lock was lost"
-    exits "a name that is given twice is refused" 64 run n1 n2 n1 -- true
-    has "with the reason" "$err" "'n1' is asked for twice"
+    errs "one of several that is found lost at the end is 76, by its name" 76 "run 'n2': the lock was lost" \
+        run n1 n2 -- sh -c '"$0" break n2 >/dev/null; exit 5' "$command"
+    errs "a name that is given twice is refused, with the reason" 64 "'n1' is asked for twice" run n1 n2 n1 -- true
     exits "so is one that is too long" 64 run n1 "$long" -- true
     exits "several can be shared" 0 run -n -s doc n1 -- true
     exits "a command that is not there is 127" 127 run n1 n2 -- "$work/not-there"
@@ -201,10 +195,8 @@ circling() {
     rl acquire fork --owner B
     start acquire fork --owner A
     holds "one waits for the other" in_line fork 1
-    exits "who would wait for the one is told of the circle" 75 acquire knife --owner B
-    has "in words" "$err" "would never end"
-    exits "in JSON, too" 75 acquire knife --owner B --json
-    same "by its name" "$(json '$d->{result}')" "deadlock"
+    errs "who would wait for the one is told of the circle, in words" 75 "would never end" acquire knife --owner B
+    answers "in JSON, too, by its name" 75 '$d->{result}' "deadlock" acquire knife --owner B --json
     kill -TERM "$pid"
     finished "$pid"
     rl break knife
@@ -212,16 +204,13 @@ circling() {
 }
 
 waiting() {
-    exits "wait does not wait for what nobody holds" 0 wait nobodys
-    same "and says nothing" "$out$err" ""
+    silent "wait does not wait for what nobody holds, and says nothing" 0 wait nobodys
     hold holder house
     began holder
-    exits "wait -n finds it held" 75 wait -n house
-    same "and says nothing" "$out$err" ""
+    silent "wait -n finds it held, and says nothing" 75 wait -n house
     exits "so does one whose time is over" 75 wait -w 200ms house
     exits "-E changes that status" 5 wait -w 0 -E 5 house
-    exits "-v says who holds it" 75 wait -v -n house
-    has "with process and lease" "$err" "'house' is held by sh["
+    errs "-v says who holds it, with process and lease" 75 "'house' is held by sh[" wait -v -n house
     start wait -v house
     until_true 20 grep -q waiting "$work/bg.err"
     exits "it takes no ticket" 0 list --waiters
@@ -270,8 +259,7 @@ burying() {
     exits "the lock goes to the next when a dead one's ticket is over" 0 run -w 60 grave true
     holds "a ticket that nobody comes after is swept" until_true 30 sweep_finds_tickets
     holds "and in the end none is left" until_true 30 none_is_left
-    exits "a sweep speaks of tickets" 0 sweep
-    has "in words, too" "$out" ", 0 tickets of waiters"
+    prints "a sweep speaks of tickets, in words, too" 0 ", 0 tickets of waiters" sweep
 }
 
 all() {

@@ -7,22 +7,16 @@ set -u
 . "$(dirname "$0")/cli.sh"
 
 installing() {
-    exits "a database without tables is unfit" 78 list
-    has "and the error says what to run" "$err" "rowlock install"
-    exits "check reports missing tables and fails" 1 check
-    has "as something BAD" "$out" "BAD"
-    exits "check --json does so as JSON" 1 check --json
-    same "with its worst verdict" "$(json '$d->{worst}')" "bad"
+    errs "a database without tables is unfit, and the error says what to run" 78 "rowlock install" list
+    prints "check reports missing tables and fails, as something BAD" 1 "BAD" check
+    answers "check --json does so as JSON, with its worst verdict" 1 '$d->{worst}' "bad" check --json
     exits "install succeeds" 0 install
-    exits "install is harmless when repeated" 0 install --json
-    same "and says ok in JSON" "$(json '$d->{result}')" "ok"
-    exits "check is content then" 0 check
-    has "finding by finding" "$out" "ok "
+    answers "install is harmless when repeated, and says ok in JSON" 0 '$d->{result}' "ok" install --json
+    prints "check is content then, finding by finding" 0 "ok " check
     exits "check --json is content, too" 0 check --json
     holds "its verdicts are those three words" test 0 = \
         "$(json 'scalar grep { $_->{verdict} !~ /^(ok|warning|bad)$/ } @{$d->{findings}}')"
-    exits "an empty list is an empty array" 0 list --json
-    same "in JSON" "$(json 'ref($d) . @$d')" "ARRAY0"
+    answers "an empty list is an empty array, in JSON" 0 'ref($d) . @$d' "ARRAY0" list --json
 }
 
 single_steps() {
@@ -31,13 +25,11 @@ single_steps() {
     token=$out
     holds "and prints nothing but its token" grep -Eqx '[1-9][0-9]*' <<<"$token"
     first=$token
-    exits "verify finds the grant standing" 0 verify steps --owner me --token "$token"
-    same "and prints nothing" "$out$err" ""
+    silent "verify finds the grant standing, and prints nothing" 0 verify steps --owner me --token "$token"
     exits "another is told at once with -n" 75 acquire steps -n --owner other
     same "and silently, for cron's sake" "$out$err" ""
     exits "-E changes that status" 3 acquire steps -n -E 3 --owner other
-    exits "-v says who holds it" 75 acquire steps -n -v --owner other
-    has "with program, process, host and note" "$err" "rowlock["
+    errs "-v says who holds it, with program, process, host and note" 75 "rowlock[" acquire steps -n -v --owner other
     has "with the note as well" "$err" "a note"
     exits "a wait that is too short ends with the same status" 75 acquire steps -w 0.2 --owner other
     exits "--json tells the holder" 75 acquire steps -n --json
@@ -66,8 +58,7 @@ single_steps() {
 }
 
 made_up_owner() {
-    exits "with --json an owner is made up" 0 acquire made-up --json
-    same "of 128 bits" "$(json 'length $d->{owner}')" 32
+    answers "with --json an owner is made up, of 128 bits" 0 'length $d->{owner}' 32 acquire made-up --json
     holds "the times are whole numbers and UTC" test 1 = "$(json \
         '$d->{expires_us} =~ /^\d{16}$/ && $d->{expires_at} =~ /^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{6}Z$/ ? 1 : 0')"
     exits "and the shown owner can release" 0 release made-up \
@@ -87,8 +78,7 @@ expiry() {
     has "and says that nobody else got the lock" "$err" "nobody else"
     exits "list shows it as expired" 0 list
     has "since when" "$(grep '^short ' <<<"$out")" "expired "
-    exits "renew gets it back" 0 renew short --owner me --token "$token"
-    has "with a warning" "$err" "had run out"
+    errs "renew gets it back, with a warning" 0 "had run out" renew short --owner me --token "$token"
     rl acquire short --owner me --ttl 100ms
     sleep 0.3
     exits "an expired lock is taken over at once" 0 acquire short -n --owner next
@@ -111,17 +101,14 @@ listing() {
     rl list
     same "a long name does not move the columns" \
         "$(grep -o '^ *[^ ]* *[0-9]*  *exclusive' <<<"$(grep -A1 '^list' <<<"$out" | grep exclusive)" | awk '{ print length }' | sort -u | wc -l)" 1
-    exits "show prints one lock" 0 show list-a
-    has "with its owner" "$out" "owner        me"
-    exits "show of what never was ends with 1" 1 show nothing-of-this-name
-    has "and says so" "$err" "nobody holds it"
+    prints "show prints one lock, with its owner" 0 "owner        me" show list-a
+    errs "show of what never was ends with 1, and says so" 1 "nobody holds it" show nothing-of-this-name
     exits "in JSON, too" 1 show nothing-of-this-name --json
     same "with no grants" "$(json '@{$d->{grants}} . "/" . ($d->{last_token} // "none")')" "0/none"
     rl acquire once --owner me
     local token=$out
     rl release once --owner me --token "$token"
-    exits "show of a lock that nobody holds any more succeeds" 0 show once
-    has "and knows the last token" "$out" "token $token"
+    prints "show of a lock that nobody holds any more succeeds, and knows the last token" 0 "token $token" show once
 }
 
 sweeping() {
@@ -129,18 +116,13 @@ sweeping() {
     rl acquire swept-2 --owner me --ttl 100ms
     rl acquire unswept --owner me --ttl 1h
     sleep 0.3
-    exits "a dry run names what would go" 0 sweep --dry-run
-    has "one a line" "$out" "would remove 'swept-1'"
-    exits "and removes nothing" 0 sweep --dry-run --json
-    same "as JSON says" "$(json '$d->{dry_run} ? $d->{locks} : "wet"')" 2
-    exits "what expired lately can be spared" 0 sweep --older-than 1h
-    has "so nothing is removed" "$out" "removed 0 expired locks"
+    prints "a dry run names what would go, one a line" 0 "would remove 'swept-1'" sweep --dry-run
+    answers "and removes nothing, as JSON says" 0 '$d->{dry_run} ? $d->{locks} : "wet"' 2 sweep --dry-run --json
+    prints "what expired lately can be spared, so nothing is removed" 0 "removed 0 expired locks" sweep --older-than 1h
     exits "a sweep removes what expired" 0 sweep --json
     same "and names it in JSON" "$(json 'join " ", map { $_->{name} } @{$d->{removed}}')" "swept-1 swept-2"
-    exits "a second one finds nothing" 0 sweep
-    has "as its summary says" "$out" "removed 0 expired locks"
-    exits "with -q it says nothing" 0 sweep -q
-    same "at all" "$out$err" ""
+    prints "a second one finds nothing, as its summary says" 0 "removed 0 expired locks" sweep
+    silent "with -q it says nothing, at all" 0 sweep -q
     rl list --json
     same "a running lease stays" "$(json 'scalar grep { $_->{name} eq "unswept" } @$d')" 1
     start sweep --every 200ms --json
@@ -161,14 +143,11 @@ breaking() {
     exits "break takes a grant away" 0 break broken --if-token "$token"
     has "and says whose it was" "$out" "took 'broken' from rowlock["
     exits "the old holder finds himself out" 76 renew broken --owner me --token "$token"
-    exits "there is nothing left to break" 1 break broken
-    has "which is said" "$err" "nobody holds it"
-    exits "in JSON, too" 1 break broken --json
-    same "as none" "$(json '$d->{result}')" "none"
+    errs "there is nothing left to break, which is said" 1 "nobody holds it" break broken
+    answers "in JSON, too, as none" 1 '$d->{result}' "none" break broken --json
     rl acquire broken --owner other
     holds "the next token is greater than the broken one" test "$out" -gt "$token"
-    exits "break --json tells the grant" 0 break broken --json
-    same "with its owner" "$(json '$d->{broken}{owner}')" "other"
+    answers "break --json tells the grant, with its owner" 0 '$d->{broken}{owner}' "other" break broken --json
 }
 
 # Tokens of all names are raised, so this changes what other tests see of theirs: none of them minds.
@@ -218,8 +197,7 @@ names() {
     exits "a name of 255 bytes passes" 0 acquire "$name" --owner me
     rl show "$name" --json
     same "and is not cut" "$(json '$d->{grants}[0]{name}')" "$name"
-    exits "a name of 256 bytes is refused" 64 acquire "${name}x" --owner me
-    has "with the reason" "$err" "255 bytes"
+    errs "a name of 256 bytes is refused, with the reason" 64 "255 bytes" acquire "${name}x" --owner me
     exits "so is an empty one" 64 acquire "" --owner me
     exits "and one that is not UTF-8" 64 acquire $'\xff\xfe' --owner me
     exits "an owner of 256 bytes is refused" 64 acquire x --owner "${name}x"

@@ -9,16 +9,14 @@ set -u
 export XDG_STATE_HOME=$work/state
 
 empty_urls() {
-    exits "an empty --url is refused" 64 --url "" run -n x -- true
-    has "by name" "$err" "--url is empty"
+    errs "an empty --url is refused, by name" 64 "--url is empty" --url "" run -n x -- true
     ROWLOCK_URL='' exits "an empty ROWLOCK_URL is refused" 64 run -n x -- true
     has "it, too, by name" "$err" "ROWLOCK_URL is empty"
     holds "and no lock was taken in a database of this host's own" test ! -e "$XDG_STATE_HOME"
 }
 
 mistyped_path() {
-    exits "a command on a file that is not there fails" 78 --url "sqlite:$work/typo.db" list
-    has "and says so" "$err" "no such file"
+    errs "a command on a file that is not there fails, and says so" 78 "no such file" --url "sqlite:$work/typo.db" list
     holds "without leaving one behind" test ! -e "$work/typo.db"
     exits "install makes it" 0 --url "sqlite:$work/typo.db" install
     exits "then there is a list" 0 --url "sqlite:$work/typo.db" list
@@ -59,8 +57,7 @@ keys_during_min_hold() {
         timeout 60 script -qec "$command run --min-hold 50s keys -- touch $work/done" /dev/null \
             >"$work/typescript" 2>&1
     is "Ctrl-C ends --min-hold" "$((SECONDS - began < 40))" 1
-    exits "and leaves no lock" 0 list --json
-    same "behind" "$(json 'scalar grep { $_->{name} eq "keys" } @$d')" 0
+    answers "and leaves no lock, behind" 0 'scalar grep { $_->{name} eq "keys" } @$d' 0 list --json
 }
 
 unset ROWLOCK_URL

@@ -81,14 +81,11 @@ scopes() {
     same "also as JSON" "$(json 'join "|", scalar @$d, map { @$_{qw(name key state)} } @$d')" "1|scope one, scope:two|one key|done"
     rl once list --json
     holds "or all there are" test "$(json 'scalar @$d')" -gt 5
-    exits "of a lock without keys" 0 once list nothing --json
-    same "there are none" "$(json 'scalar @$d')" 0
+    answers "of a lock without keys, there are none" 0 'scalar @$d' 0 once list nothing --json
 
     exits "a key can be forgotten" 0 once forget scope:two "one key"
-    exits "once" 1 once forget scope:two "one key"
-    has "after that there is no such key" "$err" "no such key"
-    exits "which JSON says, too" 1 once forget scope:two "one key" --json
-    same "in one word" "$(json '$d->{result}')" none
+    errs "once, after that there is no such key" 1 "no such key" once forget scope:two "one key"
+    answers "which JSON says, too, in one word" 1 '$d->{result}' none once forget scope:two "one key" --json
     once "one key" scope:two
     same "the job runs again then" "$status $(ran scope:two)" "0 2"
     once "one key" "scope one"

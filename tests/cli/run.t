@@ -27,8 +27,7 @@ held() {
 free() { ! held "$1"; }
 
 statuses() {
-    exits "the status of the command is passed on: 0" 0 run st true
-    same "and nothing is printed" "$out$err" ""
+    silent "the status of the command is passed on: 0, and nothing is printed" 0 run st true
     exits "the status of the command is passed on: 1" 1 run st false
     exits "the status of the command is passed on: 75" 75 run st sh -c 'exit 75'
     exits "the status of the command is passed on: 255" 255 run st sh -c 'exit 255'
@@ -37,8 +36,7 @@ statuses() {
     has "which is said" "$err" "not-there': No such file"
     exits "one that is not on the path is 127 as well" 127 run st no-such-command-anywhere
     : >"$work/not-executable"
-    exits "one that cannot be executed is 126" 126 run st "$work/not-executable"
-    has "which is said, too" "$err" "Permission denied"
+    errs "one that cannot be executed is 126, which is said, too" 126 "Permission denied" run st "$work/not-executable"
     exits "a folder is 126" 126 run st "$work"
     exits "nothing of all that leaves the lock behind" 0 run -n st true
     exits "a name that is not acceptable is 64" 64 run "" true
@@ -129,8 +127,7 @@ holding() {
     kill -TERM $pid
     ends "a signal ends that" 143 $pid
     holds "and the lock is free" free min2
-    exits "with --max-hold a command is ended" 76 run --max-hold 300ms max -- sleep 300
-    has "and told why" "$err" "--max-hold"
+    errs "with --max-hold a command is ended, and told why" 76 "--max-hold" run --max-hold 300ms max -- sleep 300
     exits "the lock is free afterwards" 0 run -n max true
     exits "one that does not heed SIGTERM is killed after --grace" 76 \
         run --max-hold 200ms --grace 200ms max -- sh -c 'trap "" TERM; sleep 300'
@@ -267,15 +264,13 @@ stalling() {
     exits "a job that tells progress goes on" 7 run --stall 1s --ttl 3s --grace 300ms stall -- \
         sh -c "$tells; tells; exit 7"
     same "and nothing is said" "$err" ""
-    exits "one that stops telling is ended" 76 run --stall 1s --ttl 1500ms --grace 300ms stall -- \
-        sh -c "$tells; tells; exec sleep 300"
-    has "with the reason" "$err" "the job told no progress for"
+    errs "one that stops telling is ended, with the reason" 76 "the job told no progress for" \
+        run --stall 1s --ttl 1500ms --grace 300ms stall -- sh -c "$tells; tells; exec sleep 300"
     exits "its lock is released" 0 run -n stall true
     exits "so is one that cannot tell" 76 run --stall 500ms --ttl 1s --grace 200ms stall -- \
         sh -c 'eval "exec $ROWLOCK_PROGRESS_FD>&-"; exec sleep 300'
-    exits "one that tells again before the end of its lease goes on" 7 run --stall 500ms --ttl 6s --grace 300ms stall -- \
-        sh -c "$tells; sleep 1.5; tells; exit 7"
-    has "which is said" "$err" "done after all"
+    errs "one that tells again before the end of its lease goes on, which is said" 7 "done after all" \
+        run --stall 500ms --ttl 6s --grace 300ms stall -- sh -c "$tells; sleep 1.5; tells; exit 7"
     exits "and one that has ended need not tell for --min-hold" 7 run --stall 1500ms --ttl 4s --grace 200ms \
         --min-hold 3s stall -- sh -c 'exit 7'
     same "for which nothing is said" "$err" ""

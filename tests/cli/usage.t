@@ -14,8 +14,7 @@ help() {
     done
     has "the help names the exit statuses" "$out" "75  not acquired"
     for name in $commands; do
-        exits "$name --help exits with 0" 0 "$name" --help
-        has "$name --help shows its usage" "$out" "Usage: rowlock $name"
+        prints "$name --help exits with 0, $name --help shows its usage" 0 "Usage: rowlock $name" "$name" --help
         exits "help $name does the same" 0 help "$name"
     done
     exits "help alone explains the whole" 0 help
@@ -31,8 +30,7 @@ help() {
 refused() {
     local name=$1 part=$2
     shift 2
-    exits "$name is a usage error" 64 "$@"
-    has "$name is named" "$err" "$part"
+    errs "$name is a usage error, $name is named" 64 "$part" "$@"
     has "$name comes with a hint at --help" "$err" "--help"
     is "$name prints nothing on standard output" "$out" ""
 }
