@@ -17,47 +17,54 @@
 
 enum { ROWS = 5, NEW = 7, WORKERS = 6, REQUESTS_MAX = 80, STALE_VERSION = 9 };
 
-/* A case's connection through the proxy, and the table: rows 1 to 5, each with n 0 and version 1. */
+enum change { UPDATES, INSERTS, REMOVES };
+
+struct deal;
+
+/* One call, and what must be true in the table after it. */
+struct trade {
+    const char *what;
+    int (*call)(struct deal *d);
+    void (*check)(struct deal *d);
+    bool adds; /* the table has a set: n = n + ? */
+    bool claims; /* a key before */
+    /* Of a batch. */
+    enum change change;
+    int first, count; /* rows */
+    int stale; /* this one is expected to have another version; 0: none */
+    bool all_or_nothing;
+    int want; /* when nothing is lost */
+};
+
+/* A case: its connection through the proxy, and the table: rows 1 to 5, each with n 0 and version 1. */
 struct deal {
+    struct loss *l;
+    const struct trade *trade;
     rowlock_db *db;
     rowlock_table *table;
+    rowlock_once *once;
+    rowlock_change changes[ROWS];
+    rowlock_value keys[ROWS], value;
+    rowlock_row row;
+    rowlock_walk_report report;
+    bool meddled;
     bool fired;
     int said;
 };
 
-static const char *const key[] = {"id", NULL}, *const columns[] = {"n", NULL};
-
-static rowlock_table *open_table(struct loss *l, rowlock_db *db, const char *set)
+static void open_table(struct deal *d)
 {
+    static const char *const key[] = {"id", NULL}, *const columns[] = {"n", NULL};
     char name[60];
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    rowlock_table *table = NULL;
-    snprintf(name, sizeof name, "%srows", l->prefix);
+    snprintf(name, sizeof name, "%srows", d->l->prefix);
     about.name = name;
     about.key = key;
     about.columns = columns;
-    about.set = set;
+    about.set = d->trade->adds ? "n = n + ?" : NULL;
     about.first_version = 1;
-    loss_result(l, db, rowlock_table_open(db, &about, &table), ROWLOCK_OK, "the table is opened");
-    return table;
-}
-
-static struct deal begin(struct loss *l, const char *set)
-{
-    struct deal d = {.db = loss_open(l)};
-    raw_run(l->raw, l->session, "DELETE FROM %srows", l->prefix);
-    for (int id = 1; id <= ROWS; id++)
-        raw_run(l->raw, l->session, "INSERT INTO %srows (id, n, version) VALUES (%d, 0, 1)",
-                l->prefix, id);
-    d.table = open_table(l, d.db, set);
-    return d;
-}
-
-static bool end(struct deal *d)
-{
-    rowlock_table_close(d->table);
-    rowlock_db_close(d->db);
-    return d->fired;
+    loss_result(d->l, d->db, rowlock_table_open(d->db, &about, &d->table), ROWLOCK_OK,
+                "the table is opened");
 }
 
 /* ---- what the table says */
@@ -77,7 +84,7 @@ static void check_truth(const struct loss *l, int result, bool done, bool undone
         loss_ok(l, undone, "row %d: %s, so nothing is done", id, rowlock_result_name(result));
 }
 
-enum change { UPDATES, INSERTS, REMOVES };
+/* ---- changes of rows */
 
 static void check_row(const struct loss *l, enum change what, const rowlock_change *change)
 {
@@ -94,85 +101,47 @@ static void check_row(const struct loss *l, enum change what, const rowlock_chan
                 "row %d: its version is told", id);
 }
 
-/* ---- changes of rows */
-
-struct batch {
-    enum change what;
-    int first, count; /* rows */
-    int stale; /* this one is expected to have another version; 0: none */
-    bool all_or_nothing;
-    int want; /* when nothing is lost */
-};
-
-static int send_batch(struct deal *d, const struct batch *b, rowlock_change *changes)
+static int call_batch(struct deal *d)
 {
+    const struct trade *b = d->trade;
     rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
-    size_t count = (size_t)b->count;
     how.all_or_nothing = b->all_or_nothing;
-    return b->what == UPDATES   ? rowlock_update(d->table, changes, count, &how)
-           : b->what == INSERTS ? rowlock_insert(d->table, changes, count, &how)
-                                : rowlock_remove(d->table, changes, count, &how);
-}
-
-static bool lose_batch(struct loss *l, const struct batch *b)
-{
-    struct deal d = begin(l, b->what == UPDATES ? "n = n + ?" : NULL);
-    rowlock_change changes[ROWS];
-    rowlock_value keys[ROWS], value = rowlock_int(b->what == UPDATES ? 1 : NEW);
+    d->value = rowlock_int(b->change == UPDATES ? 1 : NEW);
     for (int i = 0; i < b->count; i++) {
         int id = b->first + i;
-        keys[i] = rowlock_int(id);
-        changes[i] = (rowlock_change){
-            .key = &keys[i], .values = &value, .version = id == b->stale ? STALE_VERSION : 1};
+        d->keys[i] = rowlock_int(id);
+        d->changes[i] = (rowlock_change){
+            .key = &d->keys[i], .values = &d->value, .version = id == b->stale ? STALE_VERSION : 1};
     }
-    loss_arm(l);
-    d.said = send_batch(&d, b, changes);
-    d.fired = loss_disarm(l);
-    if (!d.fired)
-        loss_result(l, d.db, d.said, b->want, "nothing was lost");
-    bool all = true;
-    for (int i = 0; i < b->count; i++) {
-        check_row(l, b->what, &changes[i]);
-        all = all && changes[i].result == ROWLOCK_OK;
-    }
-    loss_ok(l, all == (d.said == ROWLOCK_OK), "OK is said of all if it is of each");
-    return end(&d);
+    return (b->change == UPDATES   ? rowlock_update
+            : b->change == INSERTS ? rowlock_insert
+                                   : rowlock_remove)(d->table, d->changes, (size_t)b->count, &how);
 }
 
-#define BATCH(name, ...)                             \
-    static bool name(struct loss *l)                 \
-    {                                                \
-        static const struct batch b = {__VA_ARGS__}; \
-        return lose_batch(l, &b);                    \
+static void check_batch(struct deal *d)
+{
+    bool all = true;
+    for (int i = 0; i < d->trade->count; i++) {
+        check_row(d->l, d->trade->change, &d->changes[i]);
+        all = all && d->changes[i].result == ROWLOCK_OK;
     }
+    loss_ok(d->l, all == (d->said == ROWLOCK_OK), "OK is said of all if it is of each");
+}
 
-BATCH(lose_update, .what = UPDATES, .first = 1, .count = 1)
-BATCH(lose_stale, .what = UPDATES, .first = 1, .count = 1, .stale = 1, .want = ROWLOCK_STALE)
-BATCH(lose_many, .what = UPDATES, .first = 1, .count = 4)
-BATCH(lose_mixed, .what = UPDATES, .first = 2, .count = 5, .stale = 3, .want = ROWLOCK_STALE)
-BATCH(lose_all, .what = UPDATES, .first = 1, .count = 4, .all_or_nothing = true)
-BATCH(lose_nothing, .what = UPDATES, .first = 1, .count = 4, .stale = 3, .all_or_nothing = true,
-      .want = ROWLOCK_STALE)
-BATCH(lose_insert, .what = INSERTS, .first = ROWS + 1, .count = 1)
-BATCH(lose_inserts, .what = INSERTS, .first = ROWS, .count = 4, .want = ROWLOCK_EXISTS)
-BATCH(lose_remove, .what = REMOVES, .first = 1, .count = 1)
-BATCH(lose_removes, .what = REMOVES, .first = 1, .count = 4, .stale = 2, .want = ROWLOCK_STALE)
+static int call_read(struct deal *d)
+{
+    rowlock_value id = rowlock_int(2);
+    return rowlock_read(d->table, &id, 0, &d->row);
+}
 
 /* A plain read is never uncertain. */
-static bool lose_read(struct loss *l)
+static void check_read(struct deal *d)
 {
-    struct deal d = begin(l, NULL);
-    rowlock_value id = rowlock_int(2);
-    rowlock_row row;
-    loss_arm(l);
-    d.said = rowlock_read(d.table, &id, 0, &row);
-    d.fired = loss_disarm(l);
-    bool lost = d.fired && l->mode == NOT_RECONNECTING;
-    loss_ok(l, d.said == ROWLOCK_OK || lost, "a read is answered, or says that it was not: %s",
-            why(d.db));
-    if (d.said == ROWLOCK_OK)
-        loss_is(l, row.version, 1, "as it is");
-    return end(&d);
+    bool lost = d->fired && d->l->mode == NOT_RECONNECTING;
+    loss_ok(d->l, d->said == ROWLOCK_OK || lost, "a read is answered, or says that it was not: %s",
+            why(d->db));
+    if (d->said == ROWLOCK_OK)
+        loss_is(d->l, d->row.version, 1, "as it is");
 }
 
 /* ---- attempts */
@@ -195,90 +164,72 @@ static int add_to_two(void *context, const rowlock_attempt *a)
     return result == ROWLOCK_OK ? add_one(d, 1, a->lock) : result;
 }
 
-static void check_both(const struct loss *l, int said)
+static void check_both(struct deal *d)
 {
+    const struct loss *l = d->l;
     loss_is(l, cell(l, 1, "n"), cell(l, 2, "n"), "both rows or none");
     for (int id = 1; id <= 2; id++) {
         long long n = cell(l, id, "n"), version = cell(l, id, "version");
-        check_truth(l, said, n == 1 && version == 2, n == 0 && version == 1, id);
+        check_truth(l, d->said, n == 1 && version == 2, n == 0 && version == 1, id);
     }
 }
 
-static bool lose_retry(struct loss *l)
+static int call_retry(struct deal *d)
 {
-    struct deal d = begin(l, "n = n + ?");
-    loss_arm(l);
-    d.said = rowlock_retry(d.db, add_to_two, &d, NULL, NULL);
-    d.fired = loss_disarm(l);
-    if (!d.fired)
-        loss_result(l, d.db, d.said, ROWLOCK_OK, "nothing was lost");
-    check_both(l, d.said);
-    return end(&d);
+    return rowlock_retry(d->db, add_to_two, d, NULL, NULL);
 }
 
 /* ---- a walk */
 
-struct walking {
-    struct loss *l;
-    bool meddled;
-};
-
 /* Somebody changes row 3 between its reading and its writing, once. */
 static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    struct walking *w = context;
-    if (row->key->number == 3 && !w->meddled) {
-        w->meddled = true;
-        raw_run(w->l->raw, w->l->session,
-                "UPDATE %srows SET n = n + 100, version = version + 1 WHERE id = 3", w->l->prefix);
+    struct deal *d = context;
+    if (row->key->number == 3 && !d->meddled) {
+        d->meddled = true;
+        raw_run(d->l->raw, d->l->session,
+                "UPDATE %srows SET n = n + 100, version = version + 1 WHERE id = 3", d->l->prefix);
     }
     values[0].number++;
     return 0;
 }
 
-static int walk(struct deal *d, struct walking *w, rowlock_walk_report *report)
+static int call_walk(struct deal *d)
 {
     rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
-    how.name = w->l->name;
+    how.name = d->l->name;
     how.each = add_in_walk;
-    how.context = w;
+    how.context = d;
     how.chunk = 2;
-    return rowlock_walk(d->table, &how, report);
+    return rowlock_walk(d->table, &how, &d->report);
 }
 
 /* What a walk that was cut short leaves behind is its lock, which somebody breaks here, and its checkpoint. */
-static void walk_on(struct loss *l, struct deal *d, struct walking *w, rowlock_walk_report *report)
+static void check_walk(struct deal *d)
 {
-    int broken = rowlock_break(l->others, l->name, 0, NULL);
-    loss_ok(l, broken == ROWLOCK_OK || broken == ROWLOCK_NONE, "its lock is free: %s",
-            why(l->others));
-    loss_result(l, d->db, walk(d, w, report), ROWLOCK_OK, "it is gone on with, to its end");
-}
-
-static bool lose_walk(struct loss *l)
-{
-    struct deal d = begin(l, NULL);
-    struct walking w = {.l = l};
-    rowlock_walk_report report = ROWLOCK_WALK_REPORT_INIT;
-    loss_arm(l);
-    d.said = walk(&d, &w, &report);
-    d.fired = loss_disarm(l);
-    if (!d.fired)
-        loss_result(l, d.db, d.said, ROWLOCK_OK, "nothing was lost");
+    const struct loss *l = d->l;
     bool finished = raw_int(l->raw, l->session, "SELECT count(*) FROM %swalks", l->prefix) == 0 &&
                     cell(l, ROWS, "n") == 1 && cell(l, 3, "n") == 101;
-    if (d.said != ROWLOCK_OK && !finished)
-        walk_on(l, &d, &w, &report);
-    if (!finished || d.said == ROWLOCK_OK)
-        loss_is(l, report.written, ROWS, "each row is counted once");
+    if (d->said != ROWLOCK_OK && !finished) {
+        int broken = rowlock_break(l->others, l->name, 0, NULL);
+        loss_ok(l, broken == ROWLOCK_OK || broken == ROWLOCK_NONE, "its lock is free: %s",
+                why(l->others));
+        loss_result(l, d->db, call_walk(d), ROWLOCK_OK, "it is gone on with, to its end");
+    }
+    if (!finished || d->said == ROWLOCK_OK)
+        loss_is(l, d->report.written, ROWS, "each row is counted once");
     for (int id = 1; id <= ROWS; id++) {
         loss_is(l, cell(l, id, "n"), id == 3 ? 101 : 1, "row %d is written exactly once", id);
         loss_is(l, cell(l, id, "version"), id == 3 ? 3 : 2, "row %d, by its version", id);
     }
-    return end(&d);
 }
 
 /* ---- once */
+
+static int claim(struct deal *d)
+{
+    return rowlock_once_claim(d->db, d->l->name, NULL, &d->once);
+}
 
 /* What another one is told who claims the key. */
 static int claimed(const struct loss *l)
@@ -301,119 +252,112 @@ static void check_once(const struct loss *l, int said, int done, int undone)
 }
 
 /* The connection may have been cut just after the answer. */
-static void complete_claimed(struct loss *l, struct deal *d, rowlock_once *once)
+static void check_claim(struct deal *d)
 {
-    int result = rowlock_once_complete(once, d->db, "x", 1);
-    if (result != ROWLOCK_OK && d->fired && l->mode == NOT_RECONNECTING)
-        result = rowlock_once_complete(once, d->db, "x", 1);
-    loss_result(l, d->db, result, ROWLOCK_OK, "whoever claimed it completes it");
+    check_once(d->l, d->said, ROWLOCK_BUSY, ROWLOCK_OK);
+    if (!d->once)
+        return;
+    int result = rowlock_once_complete(d->once, d->db, "x", 1);
+    if (result != ROWLOCK_OK && d->fired && d->l->mode == NOT_RECONNECTING)
+        result = rowlock_once_complete(d->once, d->db, "x", 1);
+    loss_result(d->l, d->db, result, ROWLOCK_OK, "whoever claimed it completes it");
 }
 
-static bool lose_claim(struct loss *l)
+static int call_complete(struct deal *d)
 {
-    struct deal d = begin(l, NULL);
-    rowlock_once *once = NULL;
-    loss_arm(l);
-    d.said = rowlock_once_claim(d.db, l->name, NULL, &once);
-    d.fired = loss_disarm(l);
-    if (!d.fired)
-        loss_result(l, d.db, d.said, ROWLOCK_OK, "nothing was lost");
-    check_once(l, d.said, ROWLOCK_BUSY, ROWLOCK_OK);
-    if (once)
-        complete_claimed(l, &d, once);
-    rowlock_once_close(once);
-    return end(&d);
+    return rowlock_once_complete(d->once, d->db, "stored", 6);
 }
 
-static rowlock_once *must_claim(struct loss *l, rowlock_db *db)
+static void check_complete(struct deal *d)
 {
-    rowlock_once *once = NULL;
-    loss_result(l, db, rowlock_once_claim(db, l->name, NULL, &once), ROWLOCK_OK,
-                "the key is claimed at first");
-    return once;
+    loss_ok(d->l, d->said != ROWLOCK_LOST, "nobody has taken it over: %s", why(d->db));
+    check_once(d->l, d->said, ROWLOCK_DONE, ROWLOCK_BUSY);
 }
 
-static bool lose_complete(struct loss *l)
+static int call_abandon(struct deal *d)
 {
-    struct deal d = begin(l, NULL);
-    rowlock_once *once = must_claim(l, d.db);
-    loss_arm(l);
-    d.said = rowlock_once_complete(once, d.db, "stored", 6);
-    d.fired = loss_disarm(l);
-    if (!d.fired)
-        loss_result(l, d.db, d.said, ROWLOCK_OK, "nothing was lost");
-    loss_ok(l, d.said != ROWLOCK_LOST, "nobody has taken it over: %s", why(d.db));
-    check_once(l, d.said, ROWLOCK_DONE, ROWLOCK_BUSY);
-    rowlock_once_close(once);
-    return end(&d);
+    return rowlock_once_abandon(d->once);
 }
 
-static bool lose_abandon(struct loss *l)
+static void check_abandon(struct deal *d)
 {
-    struct deal d = begin(l, NULL);
-    rowlock_once *once = must_claim(l, d.db);
-    loss_arm(l);
-    d.said = rowlock_once_abandon(once);
-    d.fired = loss_disarm(l);
-    if (!d.fired)
-        loss_result(l, d.db, d.said, ROWLOCK_OK, "nothing was lost");
-    check_once(l, d.said, ROWLOCK_OK, ROWLOCK_BUSY);
-    rowlock_once_close(once);
-    return end(&d);
+    check_once(d->l, d->said, ROWLOCK_OK, ROWLOCK_BUSY);
 }
-
-struct paid {
-    struct deal *d;
-    rowlock_once *once;
-};
 
 static int pay(void *context, const rowlock_attempt *a)
 {
-    struct paid *p = context;
-    int result = add_to_two(p->d, a);
-    return result == ROWLOCK_OK ? rowlock_once_complete(p->once, p->d->db, "paid", 4) : result;
+    struct deal *d = context;
+    int result = add_to_two(d, a);
+    return result == ROWLOCK_OK ? call_complete(d) : result;
 }
 
 /* Rows and key in one transaction. */
-static bool lose_once(struct loss *l)
+static int call_pay(struct deal *d)
 {
-    struct deal d = begin(l, "n = n + ?");
-    struct paid p = {.d = &d, .once = must_claim(l, d.db)};
-    loss_arm(l);
-    d.said = rowlock_retry(d.db, pay, &p, NULL, NULL);
-    d.fired = loss_disarm(l);
-    if (!d.fired)
-        loss_result(l, d.db, d.said, ROWLOCK_OK, "nothing was lost");
-    check_both(l, d.said);
-    check_once(l, d.said, ROWLOCK_DONE, ROWLOCK_BUSY);
-    loss_is(l, claimed(l) == ROWLOCK_DONE, cell(l, 1, "n"), "the key says what the rows say");
-    rowlock_once_close(p.once);
-    return end(&d);
+    return rowlock_retry(d->db, pay, d, NULL, NULL);
 }
 
-static const struct operation operations[] = {
-    {.what = "update one", .lose = lose_update},
-    {.what = "update a stale one", .lose = lose_stale},
-    {.what = "update many", .lose = lose_many},
-    {.what = "update many of which some are stale", .lose = lose_mixed},
-    {.what = "update all or nothing", .lose = lose_all},
-    {.what = "update nothing", .lose = lose_nothing},
-    {.what = "insert one", .lose = lose_insert},
-    {.what = "insert many", .lose = lose_inserts},
-    {.what = "remove one", .lose = lose_remove},
-    {.what = "remove many", .lose = lose_removes},
-    {.what = "read", .lose = lose_read},
-    {.what = "retry", .lose = lose_retry},
-    {.what = "walk", .lose = lose_walk},
-    {.what = "claim once", .lose = lose_claim},
-    {.what = "complete once", .lose = lose_complete},
-    {.what = "abandon once", .lose = lose_abandon},
-    {.what = "retry and complete once", .lose = lose_once},
+static void check_paid(struct deal *d)
+{
+    check_both(d);
+    check_complete(d);
+    loss_is(d->l, claimed(d->l) == ROWLOCK_DONE, cell(d->l, 1, "n"),
+            "the key says what the rows say");
+}
+
+static const struct trade trades[] = {
+    {"update one", call_batch, check_batch, .adds = true, .first = 1, .count = 1},
+    {"update a stale one", call_batch, check_batch, .adds = true, .first = 1, .count = 1,
+     .stale = 1, .want = ROWLOCK_STALE},
+    {"update many", call_batch, check_batch, .adds = true, .first = 1, .count = 4},
+    {"update many of which some are stale", call_batch, check_batch, .adds = true, .first = 2,
+     .count = 5, .stale = 3, .want = ROWLOCK_STALE},
+    {"update all or nothing", call_batch, check_batch, .adds = true, .first = 1, .count = 4,
+     .all_or_nothing = true},
+    {"update nothing", call_batch, check_batch, .adds = true, .first = 1, .count = 4, .stale = 3,
+     .all_or_nothing = true, .want = ROWLOCK_STALE},
+    {"insert one", call_batch, check_batch, .change = INSERTS, .first = ROWS + 1, .count = 1},
+    {"insert many", call_batch, check_batch, .change = INSERTS, .first = ROWS, .count = 4,
+     .want = ROWLOCK_EXISTS},
+    {"remove one", call_batch, check_batch, .change = REMOVES, .first = 1, .count = 1},
+    {"remove many", call_batch, check_batch, .change = REMOVES, .first = 1, .count = 4, .stale = 2,
+     .want = ROWLOCK_STALE},
+    {"read", call_read, check_read, .want = ROWLOCK_OK},
+    {"retry", call_retry, check_both, .adds = true},
+    {"walk", call_walk, check_walk, .want = ROWLOCK_OK},
+    {"claim once", claim, check_claim, .want = ROWLOCK_OK},
+    {"complete once", call_complete, check_complete, .claims = true},
+    {"abandon once", call_abandon, check_abandon, .claims = true},
+    {"retry and complete once", call_pay, check_paid, .adds = true, .claims = true},
 };
+
+/* Did the loss come to pass? */
+static bool lose(struct loss *l, const struct trade *trade)
+{
+    struct deal d = {.l = l, .trade = trade, .db = loss_open(l)};
+    d.report = (rowlock_walk_report)ROWLOCK_WALK_REPORT_INIT;
+    raw_run(l->raw, l->session, "DELETE FROM %srows", l->prefix);
+    for (int id = 1; id <= ROWS; id++)
+        raw_run(l->raw, l->session, "INSERT INTO %srows (id, n, version) VALUES (%d, 0, 1)",
+                l->prefix, id);
+    open_table(&d);
+    if (trade->claims)
+        loss_result(l, d.db, claim(&d), ROWLOCK_OK, "the key is claimed at first");
+    loss_arm(l);
+    d.said = trade->call(&d);
+    d.fired = loss_disarm(l);
+    if (!d.fired)
+        loss_result(l, d.db, d.said, trade->want, "nothing was lost");
+    trade->check(&d);
+    rowlock_once_close(d.once);
+    rowlock_table_close(d.table);
+    rowlock_db_close(d.db);
+    return d.fired;
+}
 
 /* ---- jobs: one operation, way and mode, for each request in turn */
 
-enum { OPERATIONS = sizeof operations / sizeof operations[0], WAYS = 2, MODES = 2 };
+enum { TRADES = sizeof trades / sizeof trades[0], WAYS = 2, MODES = 2 };
 
 static atomic_int next_job, cases;
 
@@ -421,15 +365,15 @@ static void lose_each(struct loss *l, int job)
 {
     static const enum loss_way ways[WAYS] = {REQUEST_CUT, ANSWER_CUT};
     static const enum loss_mode modes[MODES] = {RECONNECTING, NOT_RECONNECTING};
-    const struct operation *o = &operations[job / (WAYS * MODES)];
+    const struct trade *trade = &trades[job / (WAYS * MODES)];
     l->way = ways[job % WAYS];
     l->mode = modes[job / WAYS % MODES];
     for (l->nth = 1; l->nth < REQUESTS_MAX; l->nth++) {
-        snprintf(l->text, sizeof l->text, "%s, %s %d cut, %s", o->what,
+        snprintf(l->text, sizeof l->text, "%s, %s %d cut, %s", trade->what,
                  l->way == REQUEST_CUT ? "request" : "answer", l->nth,
                  l->mode == RECONNECTING ? "reconnecting" : "not reconnecting");
         snprintf(l->name, sizeof l->name, "%s%d", l->prefix, ++l->serial);
-        bool fired = o->lose(l);
+        bool fired = lose(l, trade);
         faultproxy_cut(l->proxy);
         atomic_fetch_add(&cases, 1);
         if (!fired)
@@ -441,7 +385,7 @@ static void lose_each(struct loss *l, int job)
 static int work(void *argument)
 {
     struct loss *l = argument;
-    for (int job; (job = atomic_fetch_add(&next_job, 1)) < OPERATIONS * WAYS * MODES;)
+    for (int job; (job = atomic_fetch_add(&next_job, 1)) < TRADES * WAYS * MODES;)
         lose_each(l, job);
     return 0;
 }
