@@ -7,6 +7,8 @@
 #include "quick.h"
 #include "tap.h"
 
+#include <string.h>
+
 struct story story;
 
 /* ---- beginnings */
@@ -65,12 +67,20 @@ void attached(void)
     story.lock = must_attach(story.db, "weekly", "somebody", 41);
 }
 
+void enter_transaction(void)
+{
+    story.tx = script_adopt();
+    script.inside = true;
+}
+
 void story_end(void)
 {
     script_hook(NULL);
+    script.inside = false;
     rowlock_lock_close(story.lock);
-    rowlock_db_close(story.db);
-    story = (struct story){NULL, NULL};
+    close_dbs(story.tx, story.db);
+    rowlock_keeper_close(story.keeper);
+    memset(&story, 0, sizeof story);
 }
 
 /* ---- rows */
@@ -81,11 +91,11 @@ static void tell_row(const struct story_row *row)
         story_end();
         row->begin();
     }
-    script_pass_ms(row->after_ms);
+    script_calls();
     for (const struct story_answer *a = row->answers; a < row->answers + STORY_ANSWERS; a++)
         if (a->how != NO_ANSWER)
             (a->how == ONCE ? script_next : script_always)(a->op, a->answer);
-    script_calls();
+    script_pass_ms(row->after_ms);
     if (row->call)
         tap_is_int(row->call(row->with), row->want, "%s", row->what);
     if (row->calls)
@@ -99,34 +109,28 @@ void story_tell(const struct story_row *rows, size_t count)
     story_end();
 }
 
-/* ---- calls */
+/* ---- calls and looks */
 
-int64_t acquires(int64_t ttl_ms)
-{
-    return ttl_ms ? try_lock(story.lock, ttl_ms) : rowlock_acquire(story.lock, NULL);
-}
+#define DEFINE(name, result)   \
+    int64_t name(int64_t with) \
+    {                          \
+        (void)with;            \
+        return result;         \
+    }                          \
+    int64_t name(int64_t with)
 
-int64_t renews(int64_t ttl_ms)
-{
-    return rowlock_renew(story.lock, ttl_ms);
-}
-
-int64_t verifies(int64_t unused)
-{
-    (void)unused;
-    return rowlock_verify(story.lock);
-}
-
-int64_t releases(int64_t unused)
-{
-    (void)unused;
-    return rowlock_release(story.lock);
-}
-
-int64_t downgrades(int64_t permits)
-{
-    return rowlock_downgrade(story.lock, (int32_t)permits);
-}
+DEFINE(acquires, with ? try_lock(story.lock, with) : rowlock_acquire(story.lock, NULL));
+DEFINE(renews, rowlock_renew(story.lock, with));
+DEFINE(verifies, rowlock_verify(story.lock));
+DEFINE(releases, rowlock_release(story.lock));
+DEFINE(downgrades, rowlock_downgrade(story.lock, (int32_t)with));
+DEFINE(guards, rowlock_guard(story.lock, story.tx));
+DEFINE(releases_in_tx, rowlock_tx_release(story.lock, story.tx));
+DEFINE(its_token, rowlock_lock_token(story.lock));
+DEFINE(its_state, (int64_t)rowlock_lock_state(story.lock));
+DEFINE(remaining_ms, rowlock_remaining_ms(story.lock));
+DEFINE(error_kept, error_code(story.db));
+DEFINE(slot_asked, script.held.slot);
 
 int64_t closes(int64_t unused)
 {
@@ -135,30 +139,11 @@ int64_t closes(int64_t unused)
     return unused;
 }
 
-/* ---- looks */
-
-int64_t its_token(int64_t unused)
+int64_t closes_db(int64_t unused)
 {
-    (void)unused;
-    return rowlock_lock_token(story.lock);
-}
-
-int64_t its_state(int64_t unused)
-{
-    (void)unused;
-    return (int64_t)rowlock_lock_state(story.lock);
-}
-
-int64_t remaining_ms(int64_t unused)
-{
-    (void)unused;
-    return rowlock_remaining_ms(story.lock);
-}
-
-int64_t error_kept(int64_t unused)
-{
-    (void)unused;
-    return error_code(story.db);
+    rowlock_db_close(story.db);
+    story.db = NULL;
+    return unused;
 }
 
 int64_t holder_known(int64_t unused)
@@ -166,12 +151,6 @@ int64_t holder_known(int64_t unused)
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     (void)unused;
     return rowlock_lock_holder(story.lock, &holder);
-}
-
-int64_t slot_asked(int64_t unused)
-{
-    (void)unused;
-    return script.held.slot;
 }
 
 int64_t new_attempts(int64_t unused)

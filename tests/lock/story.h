@@ -12,6 +12,8 @@
 extern struct story {
     rowlock_db *db;
     rowlock_lock *lock;
+    rowlock_keeper *keeper; /* NULL: none */
+    rowlock_db *tx; /* has adopted a connection of the caller's; NULL: none */
 } story;
 
 /* What the database answers: to the next call, or to every call from now on. */
@@ -33,7 +35,7 @@ struct story_answer {
 #define ALWAYS_GONE(op) ALWAYS_SAYS(op, .missing = true)
 #define ALWAYS_DONE(op) ALWAYS_SAYS(op, .class = RLK_DONE)
 
-/* In this order: a new story begins, the clock goes on, the database learns its answers, the call is
+/* In this order: a new story begins, the database learns its answers, the clock goes on, the call is
  * made. A row names only what it needs. */
 enum { STORY_ANSWERS = 5 };
 struct story_row {
@@ -41,7 +43,7 @@ struct story_row {
     int64_t (*call)(int64_t with);
     int64_t want;
     struct story_answer answers[STORY_ANSWERS];
-    const char *calls; /* what the call asked, as script_calls() has it; NULL: anything */
+    const char *calls; /* asked by then in this row, as script_calls() has it; NULL: anything */
     int64_t with, after_ms;
     void (*begin)(void); /* the rows from here on are another story, which begins so */
 };
@@ -58,17 +60,30 @@ void adopted(void);
 void frozen(void);
 void frozen_holding(void);
 void attached(void);
+void enter_transaction(void); /* tx is inside one from now on */
 void story_end(void);
 
 enum { STORY_TTL_MS = 10000 };
 
-/* Calls. Their result. 0: without options, or as before. */
+/* A call or look of a test's own, of the row's argument "with". */
+#define CALL(name, result)            \
+    static int64_t name(int64_t with) \
+    {                                 \
+        (void)with;                   \
+        return (int64_t)(result);     \
+    }                                 \
+    static int64_t name(int64_t with)
+
+/* Calls, and their results. ttl_ms 0: without options, or as before. */
 int64_t acquires(int64_t ttl_ms);
 int64_t renews(int64_t ttl_ms);
 int64_t verifies(int64_t unused);
 int64_t releases(int64_t unused);
 int64_t downgrades(int64_t permits);
 int64_t closes(int64_t unused); /* and opens another handle of that name, which asks nothing */
+int64_t closes_db(int64_t unused);
+int64_t guards(int64_t unused);
+int64_t releases_in_tx(int64_t unused);
 
 /* Looks. */
 int64_t its_token(int64_t unused);

@@ -19,18 +19,7 @@ static const char *text_kept(void)
 
 /* ---- acquire */
 
-static int64_t withdrawn(int64_t unused)
-{
-    (void)unused;
-    return script.withdrawn == script.attempts[0];
-}
-
-static int64_t closes_db(int64_t unused)
-{
-    rowlock_db_close(story.db);
-    story.db = NULL;
-    return unused;
-}
+CALL(withdrawn, script.withdrawn == script.attempts[0]);
 
 static void never_reconnecting(void)
 {
@@ -224,11 +213,7 @@ static void several_adopted(void)
     script.several = true;
 }
 
-static int64_t servers_left(int64_t unused)
-{
-    (void)unused;
-    return script_count(OP_CLOSE);
-}
+CALL(servers_left, script_count(OP_CLOSE));
 
 static const struct story_row servers[] = {
     {.begin = several_opened},
@@ -269,11 +254,7 @@ static void test_no_server_takes_writes(void)
 
 /* ---- the tables after a reconnect */
 
-static int64_t text_names_both(int64_t unused)
-{
-    (void)unused;
-    return strstr(text_kept(), "another installation") && strstr(text_kept(), "second");
-}
+CALL(text_names_both, strstr(text_kept(), "another installation") && strstr(text_kept(), "second"));
 
 static const struct story_row other_tables[] = {
     {.begin = holding},
@@ -292,11 +273,7 @@ static const struct story_row other_tables[] = {
 
 /* ---- release */
 
-static int64_t lease_counts(int64_t unused)
-{
-    (void)unused;
-    return remaining_ms(0) > 0;
-}
+CALL(lease_counts, remaining_ms(0) > 0);
 
 #define LOST_AND_GONE LOST(RELEASE), GONE(RELEASE)
 #define LOST_AND_DENIED LOST(RELEASE), FAILED(OPEN, DENIED)
@@ -363,10 +340,7 @@ static const struct story_row releasing[] = {
 
 /* ---- the others */
 
-static int64_t breaks(int64_t token)
-{
-    return rowlock_break(story.db, "nightly", token, NULL);
-}
+CALL(breaks, rowlock_break(story.db, "nightly", with, NULL));
 
 static const struct story_row others[] = {
     {.begin = holding},

@@ -39,11 +39,7 @@ static void holding_alone_impatiently(void)
 
 /* ---- downgrade */
 
-static int64_t first_slot(int64_t unused)
-{
-    (void)unused;
-    return script.slots[0];
-}
+CALL(first_slot, script.slots[0]);
 
 static const struct story_row downgrading[] = {
     {.begin = holding_alone},
@@ -158,14 +154,6 @@ static const struct story_row attaching[] = {
 
 /* ---- in the caller's transaction */
 
-static rowlock_db *tx;
-
-static void enter_transaction(void)
-{
-    tx = script_adopt();
-    script.inside = true;
-}
-
 static void shared_in_transaction(void)
 {
     holding_for(ROWLOCK_SHARED);
@@ -178,26 +166,6 @@ static void attached_in_transaction(void)
     enter_transaction();
 }
 
-static int64_t guards(int64_t unused)
-{
-    (void)unused;
-    return rowlock_guard(story.lock, tx);
-}
-
-static int64_t releases_inside(int64_t unused)
-{
-    (void)unused;
-    return rowlock_tx_release(story.lock, tx);
-}
-
-static int64_t leaves_transaction(int64_t unused)
-{
-    rowlock_lock_forget(story.lock);
-    script.inside = false;
-    rowlock_db_close(tx);
-    return unused;
-}
-
 static const struct story_row guarding[] = {
     {.begin = shared_in_transaction},
     {"a shared grant is guarded", guards, ROWLOCK_OK},
@@ -207,17 +175,15 @@ static const struct story_row guarding[] = {
     {"a snapshot from before the grant", guards, ROWLOCK_CONFLICT,
      ANSWERS(SAYS(GUARD, .token = 1, .fallen = true))},
     {"no token at all", guards, ROWLOCK_LOST, ANSWERS(GONE(GUARD))},
-    {"it is released in a transaction, guarded first", releases_inside, ROWLOCK_OK,
+    {"it is released in a transaction, guarded first", releases_in_tx, ROWLOCK_OK,
      .calls = "guard release"},
     {"from where it stands", slot_asked, 2},
-    {"the transaction ends", leaves_transaction, 0},
     {.begin = attached_in_transaction},
     {"a shared grant of somebody's is guarded though its kind is not known yet", guards, ROWLOCK_OK,
      ANSWERS(ALWAYS_SAYS(GUARD, .token = 45))},
     {"by its own row", slot_asked, 41},
     {"which has to be there", guards, ROWLOCK_LOST,
      ANSWERS(ALWAYS_SAYS(GUARD, .token = 45, .fallen = true))},
-    {"the transaction ends", leaves_transaction, 0},
 };
 
 static void test_tx_acquire(void)
@@ -227,12 +193,12 @@ static void test_tx_acquire(void)
     enter_transaction();
     options.permits = 3;
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_BEHIND));
-    tap_is_int(rowlock_tx_acquire(story.lock, tx, &options), ROWLOCK_BUSY, "others stand in line");
-    tap_is_int(error_code(tx), 0, "which is no error");
-    tap_is_int(rowlock_tx_acquire(story.lock, tx, &options), ROWLOCK_OK, "granted");
+    tap_is_int(rowlock_tx_acquire(story.lock, story.tx, &options), ROWLOCK_BUSY,
+               "others stand in line");
+    tap_is_int(error_code(story.tx), 0, "which is no error");
+    tap_is_int(rowlock_tx_acquire(story.lock, story.tx, &options), ROWLOCK_OK, "granted");
     tap_is_int(guards(0), ROWLOCK_OK, "and guarded");
     tap_is_int(script.held.slot, 1, "where it stands");
-    leaves_transaction(0);
     story_end();
 }
 

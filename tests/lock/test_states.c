@@ -66,11 +66,7 @@ static void test_slow_resending(void)
 
 /* ---- a grant that comes when its lease is over */
 
-static int64_t token_asked(int64_t unused)
-{
-    (void)unused;
-    return script.held.token;
-}
+CALL(token_asked, script.held.token);
 
 static void impatient(void)
 {
@@ -108,11 +104,7 @@ static const struct story_row late_grants[] = {
 
 /* ---- entering again */
 
-static int64_t lease_asked_ms(int64_t unused)
-{
-    (void)unused;
-    return script.renew_ttl_us / 1000;
-}
+CALL(lease_asked_ms, script.renew_ttl_us / 1000);
 
 static void lapsed(void)
 {
