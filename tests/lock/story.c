@@ -126,6 +126,7 @@ DEFINE(releases, rowlock_release(story.lock));
 DEFINE(downgrades, rowlock_downgrade(story.lock, (int32_t)with));
 DEFINE(guards, rowlock_guard(story.lock, story.tx));
 DEFINE(releases_in_tx, rowlock_tx_release(story.lock, story.tx));
+DEFINE(forgets, (rowlock_lock_forget(story.lock), 0));
 DEFINE(its_token, rowlock_lock_token(story.lock));
 DEFINE(its_state, (int64_t)rowlock_lock_state(story.lock));
 DEFINE(remaining_ms, rowlock_remaining_ms(story.lock));
@@ -143,6 +144,13 @@ int64_t closes_db(int64_t unused)
 {
     rowlock_db_close(story.db);
     story.db = NULL;
+    return unused;
+}
+
+int64_t closes_keeper(int64_t unused)
+{
+    rowlock_keeper_close(story.keeper);
+    story.keeper = NULL;
     return unused;
 }
 

@@ -82,6 +82,8 @@ int64_t releases(int64_t unused);
 int64_t downgrades(int64_t permits);
 int64_t closes(int64_t unused); /* and opens another handle of that name, which asks nothing */
 int64_t closes_db(int64_t unused);
+int64_t closes_keeper(int64_t unused);
+int64_t forgets(int64_t unused);
 int64_t guards(int64_t unused);
 int64_t releases_in_tx(int64_t unused);
 

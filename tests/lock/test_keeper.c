@@ -150,13 +150,6 @@ static int64_t tells_progress(int64_t unused)
     return unused;
 }
 
-static int64_t keeper_closes(int64_t unused)
-{
-    rowlock_keeper_close(story.keeper);
-    story.keeper = NULL;
-    return unused;
-}
-
 CALL(time_to_answer, script.deadline_us > rlk_now_us());
 
 /* ---- renewing */
@@ -425,12 +418,6 @@ static int64_t lands(int64_t unused)
     return script_leases(before) + unused;
 }
 
-static int64_t forgets(int64_t unused)
-{
-    rowlock_lock_forget(story.lock);
-    return unused;
-}
-
 static const struct story_row beside[] = {
     {.begin = in_flight},
     {"a release meanwhile", releases, ROWLOCK_OK},
@@ -643,7 +630,7 @@ static const struct story_row transactions[] = {
 
 static const struct story_row closed_first[] = {
     {.begin = keeping},
-    {"the keeper is closed", keeper_closes, 0},
+    {"the keeper is closed", closes_keeper, 0},
     {"nobody keeps the lock any more: JEOPARDY", its_state, ROWLOCK_STATE_JEOPARDY},
     {"it is held still", its_token, 1},
     {"and can be renewed", renews, ROWLOCK_OK},
@@ -654,7 +641,7 @@ static const struct story_row closed_first[] = {
     {"and acquired without a keeper", acquires, ROWLOCK_OK, .with = TTL_MS},
     {"which is HELD", its_state, ROWLOCK_STATE_HELD},
     {.begin = keeping},
-    {"the keeper of a lock is closed", keeper_closes, 0},
+    {"the keeper of a lock is closed", closes_keeper, 0},
     {"without it, the lease ends", its_state, ROWLOCK_STATE_LOST, .after_ms = TTL_MS - MARGIN_MS},
 };
 

@@ -4,8 +4,8 @@
  * becomes readable when the state gets worse. How a keeper changes it is in test_keeper.c. Where a
  * descriptor has to fire, the clock is the real one, ahead of it by what a test lets pass.
  */
-#include "backend_script.h"
 #include "quick.h"
+#include "story.h"
 #include "tap.h"
 
 #include <poll.h>
@@ -69,81 +69,65 @@ static void test_states_kept(void)
 
 /* ---- handles */
 
-static rowlock_db *db;
-static rowlock_lock *lock;
-
-static void begin(void)
-{
-    script_reset();
-    db = script_open(NULL);
-    lock = must_lock(db, "nightly");
-}
-
-static void end(void)
-{
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-}
-
-static void hold(int64_t ttl_ms)
-{
-    if (try_lock(lock, ttl_ms) != ROWLOCK_OK)
-        tap_ok(false, "a lock is granted: %s", why(db));
-}
-
 static bool readable(int within_ms)
 {
-    struct pollfd fd = {.fd = rowlock_lock_fd(lock), .events = POLLIN};
+    struct pollfd fd = {.fd = rowlock_lock_fd(story.lock), .events = POLLIN};
     return poll(&fd, 1, within_ms) == 1 && fd.revents == POLLIN;
 }
 
-static bool soon_readable(void)
+static int open_fd(void)
 {
-    return readable((int)slow_ms(10000));
+    return rowlock_lock_fd(story.lock);
 }
 
-static void is_now(rowlock_state state, const char *what)
+CALL(fd_given, open_fd());
+CALL(readable_now, readable((int)with));
+CALL(readable_soon, readable((int)slow_ms(10000)));
+CALL(sleeps_ms, (sleep_ms(with), with));
+
+/* With a descriptor from the beginning. */
+static void watched(void)
 {
-    tap_is_str(name_of(rowlock_lock_state(lock)), name_of(state), "%s", what);
+    opened();
+    tap_ok(open_fd() >= 0 && open_fd() == open_fd(), "a handle has one descriptor");
 }
 
-static void test_state_of_handle(void)
+static void watched_holding(void)
 {
-    begin();
-    script_freeze();
-    is_now(ROWLOCK_STATE_NONE, "nothing is held at first");
-    hold(LONG_MS);
-    is_now(ROWLOCK_STATE_HELD, "then it is HELD");
-    script_pass_ms(LONG_MS - 501);
-    is_now(ROWLOCK_STATE_HELD, "until half a second before its end");
-    script_pass_ms(1);
-    is_now(ROWLOCK_STATE_LOST, "then LOST");
-    tap_is_int(rowlock_remaining_ms(lock), 500, "though half a second remains");
-    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "it is renewed after all");
-    is_now(ROWLOCK_STATE_HELD, "and HELD: no keeper has given it up");
-    script_next(OP_VERIFY, ANSWER(.missing = true));
-    tap_is_int(rowlock_verify(lock), ROWLOCK_LOST, "it is found to be gone");
-    is_now(ROWLOCK_STATE_LOST, "LOST");
-    tap_is_int(rowlock_release(lock), ROWLOCK_LOST, "released");
-    is_now(ROWLOCK_STATE_NONE, "nothing is held");
-    end();
-    tap_is_int(rowlock_lock_state(NULL), ROWLOCK_STATE_NONE, "nor by no handle");
-    tap_is_int(rowlock_lock_fd(NULL), -1, "which has no descriptor either");
+    watched();
+    if (acquires(LONG_MS) != ROWLOCK_OK)
+        tap_ok(false, "a lock is granted: %s", why(story.db));
 }
+
+static const struct story_row states[] = {
+    {.begin = frozen},
+    {"nothing is held at first", its_state, ROWLOCK_STATE_NONE},
+    {"a lock is granted", acquires, ROWLOCK_OK, .with = LONG_MS},
+    {"then it is HELD", its_state, ROWLOCK_STATE_HELD},
+    {"until half a second before its end", its_state, ROWLOCK_STATE_HELD,
+     .after_ms = LONG_MS - 501},
+    {"then LOST", its_state, ROWLOCK_STATE_LOST, .after_ms = 1},
+    {"though half a second remains", remaining_ms, 500},
+    {"it is renewed after all", renews, ROWLOCK_OK},
+    {"and HELD: no keeper has given it up", its_state, ROWLOCK_STATE_HELD},
+    {"it is found to be gone", verifies, ROWLOCK_LOST, ANSWERS(GONE(VERIFY))},
+    {"LOST", its_state, ROWLOCK_STATE_LOST},
+    {"released", releases, ROWLOCK_LOST},
+    {"nothing is held", its_state, ROWLOCK_STATE_NONE},
+};
 
 static void margin(int64_t ttl_ms, int64_t asked_ms, int64_t margin_ms)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.ttl_ms = ttl_ms;
     options.margin_ms = asked_ms;
-    begin();
-    script_freeze();
-    tap_is_int(rowlock_acquire(lock, &options), ROWLOCK_OK, "a lease of %d ms", (int)ttl_ms);
+    frozen();
+    tap_is_int(rowlock_acquire(story.lock, &options), ROWLOCK_OK, "a lease of %d ms", (int)ttl_ms);
     script_pass_ms(ttl_ms - margin_ms - 1);
-    is_now(ROWLOCK_STATE_HELD, "HELD until its margin");
+    tap_is_int(its_state(0), ROWLOCK_STATE_HELD, "HELD until its margin");
     script_pass_ms(1);
-    tap_is_int(rowlock_lock_state(lock), ROWLOCK_STATE_LOST, "of %d ms", (int)margin_ms);
-    end();
+    tap_is_int(its_state(0), ROWLOCK_STATE_LOST, "of %d ms", (int)margin_ms);
+    story_end();
 }
 
 static void test_margin(void)
@@ -157,96 +141,66 @@ static void test_margin(void)
 
 /* ---- the descriptor */
 
-static void test_fd_alone(void)
-{
-    begin();
-    int fd = rowlock_lock_fd(lock);
-    tap_ok(fd >= 0 && rowlock_lock_fd(lock) == fd, "a handle has one descriptor");
-    tap_ok(!readable(0), "which is not readable while nothing is held");
-    hold(LONG_MS);
-    tap_ok(!readable(0), "nor while the lock is HELD");
-    script_pass_ms(LONG_MS - 50);
-    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "renewed in time");
-    tap_ok(!readable(100), "it is not readable: the timer was set anew");
-    tap_is_int(rowlock_renew(lock, SHORT_MS + 500), ROWLOCK_OK, "the lease is shorter now");
-    tap_ok(soon_readable(), "when it ends, the descriptor is readable");
-    is_now(ROWLOCK_STATE_LOST, "since the lock is LOST");
-    tap_ok(!readable(100), "asking makes it unreadable");
-    tap_is_int(rowlock_renew(lock, SHORT_MS + 500), ROWLOCK_OK, "renewed once more");
-    tap_ok(soon_readable(), "it tells the next end, too");
-    tap_is_int(rowlock_renew(lock, LONG_MS), ROWLOCK_OK, "renewed without having asked");
-    tap_ok(!readable(0), "it is unreadable: what it told is over");
-    tap_is_int(rowlock_lock_fd(lock), fd, "all with one descriptor");
-    end();
-}
-
-static void test_fd_asked_late(void)
-{
-    begin();
-    hold(SHORT_MS);
-    sleep_ms(SHORT_MS);
-    tap_ok(readable(0), "asked for after the end, the descriptor is readable at once");
-    end();
-    begin();
-    hold(LONG_MS);
-    script_next(OP_RENEW, ANSWER(.missing = true));
-    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_LOST, "a grant is gone");
-    tap_ok(readable(0), "asked for then, it is readable");
-    is_now(ROWLOCK_STATE_LOST, "LOST");
-    tap_ok(!readable(0), "until that was asked for");
-    end();
-}
-
-static void test_fd_lost(void)
-{
-    begin();
-    hold(LONG_MS);
-    tap_ok(!readable(0), "held");
-    script_next(OP_VERIFY, ANSWER(.missing = true));
-    tap_is_int(rowlock_verify(lock), ROWLOCK_LOST, "the grant is gone");
-    tap_ok(readable(0), "the descriptor says so at once");
-    tap_is_int(rowlock_release(lock), ROWLOCK_LOST, "released");
-    tap_ok(!readable(0), "then there is nothing to say");
-    hold(LONG_MS);
-    tap_ok(!readable(0), "nor of the next grant");
-    end();
-}
-
-/* After each of these nothing is held: no end of a lease is told any more. */
-static void test_fd_of_nothing(void)
-{
-    begin();
-    rowlock_lock_fd(lock);
-    hold(SHORT_MS);
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "released");
-    tap_ok(!readable(SHORT_MS), "no end is told of a lease that was released");
-    hold(SHORT_MS);
-    rowlock_lock_forget(lock);
-    tap_ok(!readable(SHORT_MS), "nor of one that was forgotten");
-    hold(SHORT_MS);
-    script_next(OP_RELEASE, FAILS(RLK_UNCERTAIN));
-    script_next(OP_RELEASE, ANSWER(.missing = true));
-    script_next(OP_LAST, ANSWER(.token = 99));
-    tap_is_int(rowlock_release(lock), ROWLOCK_LOST, "a release that another came before");
-    tap_ok(!readable(SHORT_MS), "is the end of it all the same");
-    script_next(OP_ACQUIRE, ANSWER(.takes_us = (SHORT_MS + 1) * 1000));
-    script_next(OP_RENEW, ANSWER(.missing = true));
-    tap_is_int(try_lock(lock, SHORT_MS), ROWLOCK_BUSY, "a grant that came too late");
-    tap_ok(!readable(0), "was never held");
-    hold(SHORT_MS);
-    rowlock_db_close(db);
-    tap_ok(rowlock_lock_fd(lock) == -1, "without its db a lock has no descriptor to give");
-    rowlock_lock_close(lock);
-}
+static const struct story_row descriptors[] = {
+    {.begin = watched},
+    {"it is not readable while nothing is held", readable_now, false},
+    {"a lock is granted", acquires, ROWLOCK_OK, .with = LONG_MS},
+    {"nor while the lock is HELD", readable_now, false},
+    {"renewed in time", renews, ROWLOCK_OK, .after_ms = LONG_MS - 50},
+    {"it is not readable: the timer was set anew", readable_now, false, .with = 100},
+    {"the lease is shorter now", renews, ROWLOCK_OK, .with = SHORT_MS + 500},
+    {"when it ends, the descriptor is readable", readable_soon, true},
+    {"since the lock is LOST", its_state, ROWLOCK_STATE_LOST},
+    {"asking makes it unreadable", readable_now, false, .with = 100},
+    {"renewed once more", renews, ROWLOCK_OK, .with = SHORT_MS + 500},
+    {"it tells the next end, too", readable_soon, true},
+    {"renewed without having asked", renews, ROWLOCK_OK, .with = LONG_MS},
+    {"it is unreadable: what it told is over", readable_now, false},
+    {.begin = opened},
+    {"a lease for a moment", acquires, ROWLOCK_OK, .with = SHORT_MS},
+    {"comes to its end", sleeps_ms, SHORT_MS, .with = SHORT_MS},
+    {"asked for after that, the descriptor is readable at once", readable_now, true},
+    {.begin = holding},
+    {"a grant is gone", renews, ROWLOCK_LOST, ANSWERS(GONE(RENEW))},
+    {"asked for then, it is readable", readable_now, true},
+    {"LOST", its_state, ROWLOCK_STATE_LOST},
+    {"until that was asked for", readable_now, false},
+    {.begin = watched_holding},
+    {"the grant is gone", verifies, ROWLOCK_LOST, ANSWERS(GONE(VERIFY))},
+    {"the descriptor says so at once", readable_now, true},
+    {"released", releases, ROWLOCK_LOST},
+    {"then there is nothing to say", readable_now, false},
+    {"granted again", acquires, ROWLOCK_OK, .with = LONG_MS},
+    {"nor of the next grant", readable_now, false},
+    /* After each of these nothing is held: no end of a lease is told any more. */
+    {.begin = watched},
+    {"granted", acquires, ROWLOCK_OK, .with = SHORT_MS},
+    {"released", releases, ROWLOCK_OK},
+    {"no end is told of a lease that was released", readable_now, false, .with = SHORT_MS},
+    {"granted", acquires, ROWLOCK_OK, .with = SHORT_MS},
+    {"forgotten", forgets, 0},
+    {"no end is told of a lease that was forgotten", readable_now, false, .with = SHORT_MS},
+    {"granted", acquires, ROWLOCK_OK, .with = SHORT_MS},
+    {"a release that another came before", releases, ROWLOCK_LOST,
+     ANSWERS(LOST(RELEASE), GONE(RELEASE), SAYS(LAST, .token = 99))},
+    {"is the end of it all the same", readable_now, false, .with = SHORT_MS},
+    {"a grant that came too late", acquires, ROWLOCK_BUSY,
+     ANSWERS(SAYS(ACQUIRE, .takes_us = (SHORT_MS + 1) * 1000), GONE(RENEW)), .with = SHORT_MS},
+    {"was never held", readable_now, false},
+    {"granted", acquires, ROWLOCK_OK, .with = SHORT_MS},
+    {"the db is closed", closes_db, 0},
+    {"without it a lock has no descriptor to give", fd_given, -1},
+};
 
 static void test_fd_after_db(void)
 {
-    begin();
-    hold(SHORT_MS);
-    struct pollfd fd = {.fd = rowlock_lock_fd(lock), .events = POLLIN};
-    rowlock_db_close(db);
+    watched();
+    if (acquires(SHORT_MS) != ROWLOCK_OK)
+        tap_ok(false, "a lock is granted: %s", why(story.db));
+    struct pollfd fd = {.fd = open_fd(), .events = POLLIN};
+    closes_db(0);
     tap_is_int(poll(&fd, 1, 2 * SHORT_MS), 0, "closing the db ends what its descriptor tells");
-    rowlock_lock_close(lock);
+    story_end();
     tap_ok(poll(&fd, 1, 0) == 1 && fd.revents == POLLNVAL, "closing the lock closes it");
 }
 
@@ -273,74 +227,78 @@ static void note_told(void *context, rowlock_lock *whose, rowlock_state state)
     told_lost += state == ROWLOCK_STATE_LOST;
 }
 
-static rowlock_keeper *begin_kept(int64_t ttl_ms)
+static void kept_for(int64_t ttl_ms)
 {
-    rowlock_keeper *keeper = NULL;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    begin();
+    opened();
     told_jeopardy = told_lost = 0;
-    if (rowlock_keeper_open(&keeper, "sqlite:script", NULL, NULL) != ROWLOCK_OK)
+    if (rowlock_keeper_open(&story.keeper, "sqlite:script", NULL, NULL) != ROWLOCK_OK)
         tap_ok(false, "a keeper is opened");
     options.ttl_ms = ttl_ms;
-    options.keeper = keeper;
+    options.keeper = story.keeper;
     options.told = note_told;
-    tap_is_int(rowlock_acquire(lock, &options), ROWLOCK_OK, "a lock is kept");
-    return keeper;
+    tap_is_int(rowlock_acquire(story.lock, &options), ROWLOCK_OK, "a lock is kept");
 }
 
-static void test_fd_hanging(void)
+static void kept_hanging(void)
 {
     hanging = true;
-    rowlock_keeper *keeper = begin_kept(900);
+    kept_for(900);
     script_hook(hang);
-    tap_ok(!readable(0), "its descriptor is not readable");
-    tap_ok(soon_readable(), "while the keeper's statement hangs, it becomes so");
-    tap_ok(hung && told_jeopardy + told_lost == 0, "before any callback could be called");
-    tap_ok(rowlock_lock_state(lock) >= ROWLOCK_STATE_JEOPARDY, "since the lock is in JEOPARDY");
-    bool again = rowlock_lock_state(lock) == ROWLOCK_STATE_LOST || soon_readable();
-    tap_ok(again, "and again");
-    is_now(ROWLOCK_STATE_LOST, "when it is LOST");
-    tap_ok(!readable(0), "asking makes it unreadable");
+}
+
+static void kept_long(void)
+{
+    kept_for(LONG_MS);
+    script_always(OP_RENEW_ALL, FAILS(RLK_DENIED)); /* in case it looks just then */
+}
+
+static int64_t told_when_back(int64_t unused)
+{
     hanging = false;
     for (int64_t until = clock_ms() + slow_ms(10000); !told_lost && clock_ms() < until;)
         sleep_ms(1);
-    tap_is_int(told_lost, 1, "the callback comes when the keeper is back");
-    is_now(ROWLOCK_STATE_LOST, "it stays LOST: what was told is final, though it was renewed");
-    tap_is_int(rowlock_remaining_ms(lock), 0, "and nothing remains");
-    tap_ok(!readable(0), "nothing more is to be told");
-    end();
-    rowlock_keeper_close(keeper);
+    return told_lost + unused;
 }
 
-static void test_fd_kept(void)
-{
-    rowlock_keeper *keeper = begin_kept(LONG_MS);
-    script_always(OP_RENEW_ALL, FAILS(RLK_DENIED)); /* in case it looks just then */
-    script_pass_ms(LONG_MS / 2);
-    is_now(ROWLOCK_STATE_JEOPARDY, "half of the lease has passed unnoticed: JEOPARDY");
-    tap_ok(!readable(0), "which was asked for, so the descriptor does not tell it");
-    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "renewed");
-    is_now(ROWLOCK_STATE_HELD, "HELD");
-    tap_ok(!readable(0), "that it got better is not told by it");
-    rowlock_keeper_close(keeper);
-    tap_ok(readable(0), "that nobody keeps it any more is");
-    is_now(ROWLOCK_STATE_JEOPARDY, "as JEOPARDY");
-    tap_ok(!readable(0), "once");
-    end();
-}
+CALL(hangs_untold, hung &&told_jeopardy + told_lost == 0);
+CALL(in_danger, its_state(0) >= ROWLOCK_STATE_JEOPARDY);
+CALL(told_or_lost, its_state(0) == ROWLOCK_STATE_LOST || readable_soon(0));
+
+static const struct story_row kept[] = {
+    {.begin = kept_hanging},
+    {"its descriptor is not readable", readable_now, false},
+    {"while the keeper's statement hangs, it becomes so", readable_soon, true},
+    {"before any callback could be called", hangs_untold, true},
+    {"since the lock is in JEOPARDY", in_danger, true},
+    {"and again", told_or_lost, true},
+    {"when it is LOST", its_state, ROWLOCK_STATE_LOST},
+    {"asking makes it unreadable", readable_now, false},
+    {"the callback comes when the keeper is back", told_when_back, 1},
+    {"it stays LOST: what was told is final, though it was renewed", its_state, ROWLOCK_STATE_LOST},
+    {"and nothing remains", remaining_ms, 0},
+    {"nothing more is to be told", readable_now, false},
+    {.begin = kept_long},
+    {"half of the lease has passed unnoticed: JEOPARDY", its_state, ROWLOCK_STATE_JEOPARDY,
+     .after_ms = LONG_MS / 2},
+    {"which was asked for, so the descriptor does not tell it", readable_now, false},
+    {"renewed", renews, ROWLOCK_OK},
+    {"HELD", its_state, ROWLOCK_STATE_HELD},
+    {"that it got better is not told by it", readable_now, false},
+    {"the keeper is closed", closes_keeper, 0},
+    {"that nobody keeps it any more is told", readable_now, true},
+    {"as JEOPARDY", its_state, ROWLOCK_STATE_JEOPARDY},
+    {"once", readable_now, false},
+};
 
 int main(void)
 {
     test_states_alone();
     test_states_kept();
-    test_state_of_handle();
+    TELL(states);
     test_margin();
-    test_fd_alone();
-    test_fd_asked_late();
-    test_fd_lost();
-    test_fd_of_nothing();
+    TELL(descriptors);
     test_fd_after_db();
-    test_fd_hanging();
-    test_fd_kept();
+    TELL(kept);
     return tap_done();
 }
