@@ -12,29 +12,77 @@
 
 enum { TTL_MS = 30000 };
 
-static const int64_t DAY_MS = INT64_C(86400000);
+#define DAY_MS INT64_C(86400000)
 
-static int acquire_with(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms)
+static const struct limit {
+    rowlock_acquire_options options;
+    int result;
+} acquire_limits[] = {
+    {{.ttl_ms = 0}, ROWLOCK_OK},
+    {{.ttl_ms = 100}, ROWLOCK_OK},
+    {{.ttl_ms = 99}, ROWLOCK_EINVAL},
+    {{.ttl_ms = -1}, ROWLOCK_EINVAL},
+    {{.ttl_ms = INT64_MIN}, ROWLOCK_EINVAL},
+    {{.ttl_ms = 366 * DAY_MS}, ROWLOCK_OK},
+    {{.ttl_ms = 366 * DAY_MS + 1}, ROWLOCK_EINVAL},
+    {{.ttl_ms = INT64_MAX}, ROWLOCK_EINVAL},
+    {{.wait_ms = ROWLOCK_FOREVER}, ROWLOCK_OK},
+    {{.wait_ms = -2}, ROWLOCK_EINVAL},
+    {{.wait_ms = 366 * DAY_MS}, ROWLOCK_OK},
+    {{.wait_ms = 366 * DAY_MS + 1}, ROWLOCK_EINVAL},
+    {{.wait_ms = INT64_MAX}, ROWLOCK_EINVAL},
+    {{.permits = ROWLOCK_SHARED}, ROWLOCK_OK},
+    {{.permits = 1}, ROWLOCK_OK},
+    {{.permits = 1000000}, ROWLOCK_OK},
+    {{.permits = 1000001}, ROWLOCK_EINVAL},
+    {{.permits = -2}, ROWLOCK_EINVAL},
+    {{.permits = INT32_MAX}, ROWLOCK_EINVAL},
+    {{.permits = INT32_MIN}, ROWLOCK_EINVAL},
+    {{.ticket_ms = 999}, ROWLOCK_EINVAL},
+    {{.ticket_ms = -1}, ROWLOCK_EINVAL},
+    {{.ticket_ms = 1000}, ROWLOCK_OK},
+    {{.ticket_ms = 3600000}, ROWLOCK_OK},
+    {{.ticket_ms = 3600001}, ROWLOCK_EINVAL},
+    {{.ticket_ms = INT64_MAX}, ROWLOCK_EINVAL},
+};
+
+static void limits(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
 {
-    int result = wait_lock(lock, ttl_ms, wait_ms);
-    if (result == ROWLOCK_OK && rowlock_release(lock) != ROWLOCK_OK)
-        return ROWLOCK_ESERVER;
-    return result;
+    for (size_t i = 0; i < sizeof acquire_limits / sizeof acquire_limits[0]; i++) {
+        rowlock_acquire_options how = acquire_limits[i].options;
+        how.size = sizeof how;
+        how.unfair = i % 2 != 0;
+        is_result(db, rowlock_acquire(lock, &how), acquire_limits[i].result,
+                  "ttl %lld, wait %lld, permits %d, ticket %lld: %s", (long long)how.ttl_ms,
+                  (long long)how.wait_ms, (int)how.permits, (long long)how.ticket_ms,
+                  rowlock_result_name(acquire_limits[i].result));
+        if (acquire_limits[i].result != ROWLOCK_OK)
+            continue;
+        tap_is_int(db_int(c->raw, c->url, "SELECT ttl FROM rowlock_locks WHERE name = 'options'"),
+                   (how.ttl_ms ? how.ttl_ms : TTL_MS) * 1000, "the lease is as asked, or 30 s");
+        tap_is_int(
+            db_int(c->raw, c->url, "SELECT permits FROM rowlock_locks WHERE name = 'options'"),
+            how.permits, "so is the kind");
+        is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
+    }
 }
 
-static void limits(rowlock_db *db, rowlock_lock *lock)
+static void notes(rowlock_db *db, rowlock_lock *lock)
 {
-    is_result(db, acquire_with(lock, 99, 0), ROWLOCK_EINVAL, "a ttl below 100 ms is refused");
-    is_result(db, acquire_with(lock, -5, 0), ROWLOCK_EINVAL, "a negative ttl is refused");
-    is_result(db, acquire_with(lock, 366 * DAY_MS + 1, 0), ROWLOCK_EINVAL,
-              "a ttl of more than 366 days is refused");
-    is_result(db, acquire_with(lock, INT64_MAX, 0), ROWLOCK_EINVAL, "an endless ttl is refused");
-    is_result(db, acquire_with(lock, TTL_MS, -2), ROWLOCK_EINVAL, "a wait below -1 is refused");
-    is_result(db, acquire_with(lock, TTL_MS, INT64_MAX), ROWLOCK_EINVAL,
-              "a wait that is meant to be endless says ROWLOCK_FOREVER");
-    is_result(db, acquire_with(lock, 100, 0), ROWLOCK_OK, "100 ms will do");
-    is_result(db, acquire_with(lock, 366 * DAY_MS, 0), ROWLOCK_OK, "so will 366 days");
-    is_result(db, acquire_with(lock, 0, ROWLOCK_FOREVER), ROWLOCK_OK, "and the default");
+    char note[256];
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    rowlock_grant broken = ROWLOCK_GRANT_INIT;
+    memset(note, 'n', sizeof note);
+    note[255] = '\0';
+    how.note = note;
+    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a note of 255 bytes is taken");
+    how.note = "\xFF";
+    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_EINVAL, "entering again is checked alike");
+    is_result(db, rowlock_break(db, "options", 0, &broken), ROWLOCK_OK, "the grant");
+    tap_is_str(broken.note, note, "has all of it");
+    is_result(db, rowlock_release(lock), ROWLOCK_LOST, "and is gone");
+    is_result(db, rowlock_acquire(lock, NULL), ROWLOCK_OK, "no options are the default ones");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
 }
 
 static void sizes(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
@@ -61,42 +109,29 @@ static void sizes(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
     rowlock_db *other = must_open(c->url);
     rowlock_lock *rival = must_lock(other, rowlock_lock_name(lock));
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "a rival is told BUSY");
-    rowlock_grant holder;
+    struct {
+        rowlock_grant known;
+        int64_t beyond;
+    } holder;
     memset(&holder, 0x55, sizeof holder);
-    holder.size = offsetof(rowlock_grant, expires_us);
-    is_result(other, rowlock_lock_holder(rival, &holder), ROWLOCK_OK, "and by whom");
-    tap_is_int(holder.token, rowlock_lock_token(lock), "an older grant struct is filled");
-    tap_is_int(holder.expires_us, 0x5555555555555555, "as far as it reaches");
-    tap_is_int((long long)holder.size, (long long)offsetof(rowlock_grant, expires_us),
+    holder.known.size = offsetof(rowlock_grant, expires_us);
+    is_result(other, rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "and by whom");
+    tap_is_int(holder.known.token, rowlock_lock_token(lock), "an older grant struct is filled");
+    tap_is_int(holder.known.expires_us, 0x5555555555555555, "as far as it reaches");
+    tap_is_int((long long)holder.known.size, (long long)offsetof(rowlock_grant, expires_us),
                "and keeps its size");
+    holder.known.size = sizeof holder;
+    is_result(other, rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "a newer one");
+    tap_ok(holder.known.expires_us != holder.beyond && holder.beyond == 0x5555555555555555,
+           "gets what we know");
+    tap_is_int((long long)holder.known.size, (long long)sizeof holder, "and keeps its size");
+    holder.known.size = 0;
+    holder.known.token = 44;
+    is_result(other, rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "one without a size");
+    tap_is_int(holder.known.token, 44, "gets nothing");
     rowlock_lock_close(rival);
     rowlock_db_close(other);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
-}
-
-static int open_with(const struct contract *c, int64_t connect_ms, int64_t statement_ms)
-{
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_db *db = NULL;
-    options.connect_timeout_ms = connect_ms;
-    options.statement_timeout_ms = statement_ms;
-    int result = rowlock_db_open(&db, c->url, &options, NULL);
-    rowlock_db_close(db);
-    return result;
-}
-
-static void db_limits(const struct contract *c)
-{
-    tap_is_int(open_with(c, -1, 0), ROWLOCK_EINVAL, "a negative connect timeout is refused");
-    tap_is_int(open_with(c, 0, -1), ROWLOCK_EINVAL, "a negative statement timeout is refused");
-    tap_is_int(open_with(c, 0, INT64_MAX), ROWLOCK_EINVAL, "an endless one is refused");
-    tap_is_int(open_with(c, 3000, 3000), ROWLOCK_OK, "3 s each will do");
-    rowlock_db_options options;
-    rowlock_db *db = NULL;
-    rowlock_db_options_init(&options);
-    tap_is_int((long long)options.size, (long long)sizeof options, "options can be initialised");
-    options.size = 4;
-    tap_is_int(rowlock_db_open(&db, c->url, &options, NULL), ROWLOCK_EINVAL, "a size must be one");
 }
 
 static void what_errors_tell(rowlock_db *db, rowlock_lock *lock)
@@ -109,9 +144,6 @@ static void what_errors_tell(rowlock_db *db, rowlock_lock *lock)
            "what was being done, to which lock (%s)", err.action);
     tap_ok(err.text[0] && !strchr(err.text, '\n'), "and why, in one line");
     tap_is_int(err.retryable, 0, "a mistake is not worth repeating");
-    tap_is_str(rowlock_result_name(ROWLOCK_OK), "ROWLOCK_OK", "results have names");
-    tap_is_str(rowlock_result_name(ROWLOCK_ESERVER), "ROWLOCK_ESERVER", "down to the last");
-    tap_ok(rowlock_result_name(4711) != NULL, "even those that do not exist");
     rowlock_db_error(NULL, &err);
     rowlock_db_error(db, NULL);
 }
@@ -120,9 +152,9 @@ void contract_options(const struct contract *c)
 {
     rowlock_db *db = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "options");
-    limits(db, lock);
+    limits(c, db, lock);
+    notes(db, lock);
     sizes(c, db, lock);
-    db_limits(c);
     what_errors_tell(db, lock);
     rowlock_lock_close(lock);
     rowlock_db_close(db);
