@@ -38,29 +38,13 @@ static void is_refused(const char *url, const char *what)
     tap_ok(!db && err.text[0], "and told why: %s", err.text);
 }
 
-static void file_refused(const char *name, const char *what)
-{
-    char *url = file_url(name);
-    is_refused(url, what);
-    free(url);
-}
-
-static void no_files(void)
+/* Files that are none are in test_file_sqlite.c. */
+static void no_urls(void)
 {
     is_refused("sqlite:", "no path");
     is_refused("sqlite://x/y", "two slashes");
     is_refused("sqlite:///tmp/x", "three slashes");
     is_refused("sqlite:/tmp/x?mode=ro", "a parameter that is not ours");
-    file_refused("no/such/folder/x.db", "a file in a folder that is not there");
-    file_refused(".", "a folder");
-    char *url = file_url("text.txt");
-    FILE *text = fopen(url + strlen("sqlite:"), "w");
-    for (int i = 0; text && i < 200; i++)
-        fprintf(text, "This is no database, line %d.\n", i);
-    if (text)
-        fclose(text);
-    is_refused(url, "a file that is no database");
-    free(url);
 }
 
 /* ---- what others may do to a file, or have done to it */
@@ -229,33 +213,6 @@ static void spoiled_rows(void)
     free(url);
 }
 
-static int write_as_nobody(void *argument)
-{
-    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
-        return 99;
-    rowlock_db *db = must_open(argument);
-    rowlock_lock *lock = must_lock(db, "read-only");
-    int result = try_lock(lock, TTL_MS);
-    if (result != ROWLOCK_EREADONLY)
-        tap_note("%s", why(db));
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    return -result;
-}
-
-static void read_only_file(const struct contract *c)
-{
-    char *url = file_url("read-only.db");
-    const char *path = url + strlen("sqlite:");
-    must_install(url);
-    db_exec(c->raw, url, "PRAGMA journal_mode = DELETE");
-    chmod(path, 0444);
-    tap_is_int(child_join(child_start(write_as_nobody, url)), -ROWLOCK_EREADONLY,
-               "a file that may not be written says EREADONLY");
-    unlink(path);
-    free(url);
-}
-
 /* Locks in a file that nobody else finds exclude nobody. */
 static void deleted_file(void)
 {
@@ -395,8 +352,7 @@ void contract_sqlite_only(const struct contract *c)
     traps();
     endless_view();
     spoiled_rows();
-    no_files();
-    read_only_file(c);
+    no_urls();
     deleted_file();
     journal_modes(c);
     commit_that_fails(c);

@@ -93,17 +93,20 @@ static int open_and_try(const char *url, const char *words)
 /* ---- a file, or its folder, that takes no writes: the superuser may write it all the same, so
  * become another user */
 
+static bool become_nobody(void)
+{
+    return geteuid() != 0 || (setregid(NOBODY, NOBODY) == 0 && setreuid(NOBODY, NOBODY) == 0);
+}
+
 static int as_nobody(void *argument)
 {
-    if (geteuid() == 0 && (setregid(NOBODY, NOBODY) != 0 || setreuid(NOBODY, NOBODY) != 0))
-        return CANNOT_SET_UP;
-    return -open_and_try(argument, "");
+    return become_nobody() ? -open_and_try(argument, "") : CANNOT_SET_UP;
 }
 
 static int install_as_nobody(void *argument)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (geteuid() == 0 && (setregid(NOBODY, NOBODY) != 0 || setreuid(NOBODY, NOBODY) != 0))
+    if (!become_nobody())
         return CANNOT_SET_UP;
     rowlock_db *db = must_open(argument);
     int result = rowlock_install(db);
@@ -128,14 +131,15 @@ static void test_read_only_folder(void)
     free(open);
 }
 
-static void test_read_only(void)
+static void test_read_only(const char *journal)
 {
     char *url = url_of("readonly.db");
     must_install(url);
+    db_exec(&raw_sqlite, url, "PRAGMA journal_mode = %s", journal);
     chmod(path_of(url), 0444);
     chmod(folder, 0777);
     tap_is_int(child_join(child_start(as_nobody, url)), -ROWLOCK_EREADONLY,
-               "a lock in a file that takes no writes is EREADONLY");
+               "a lock in a file that takes no writes is EREADONLY, with journal_mode %s", journal);
     chmod(folder, 0755);
     chmod(path_of(url), 0644);
     rowlock_db *db = must_open(url);
@@ -143,6 +147,7 @@ static void test_read_only(void)
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "where it takes writes it is granted");
     rowlock_lock_close(lock);
     rowlock_db_close(db);
+    unlink(path_of(url));
     free(url);
 }
 
@@ -183,18 +188,24 @@ static void free_disk(const char *at)
     unlink(path);
 }
 
-/* Fills it first, so that not even the page of another lock fits. Returns which expectation
- * failed. */
+/* What each scene below returns is the number of the expectation that failed. */
+static int on_small_disk(const char *at, char url[300])
+{
+    snprintf(url, 300, "sqlite:%s/locks.db", at);
+    if (!have_small_disk(at))
+        return CANNOT_SET_UP;
+    must_install(url);
+    return FINE;
+}
+
+/* Fills it first, so that not even the page of another lock fits. */
 static int on_full_disk(void *argument)
 {
     const char *at = argument;
     char url[300];
-    if (!have_small_disk(at))
+    if (on_small_disk(at, url) != FINE)
         return CANNOT_SET_UP;
-    snprintf(url, sizeof url, "sqlite:%s/locks.db", at);
     rowlock_db *db = must_open(url);
-    if (rowlock_install(db) != ROWLOCK_OK)
-        return 1;
     rowlock_lock *held = must_lock(db, "held"), *lock = must_lock(db, "nightly");
     if (try_lock(held, TTL_MS) != ROWLOCK_OK)
         return 2;
@@ -223,10 +234,8 @@ static int on_disk_full_before(void *argument)
 {
     const char *at = argument;
     char url[300];
-    if (!have_small_disk(at))
+    if (on_small_disk(at, url) != FINE)
         return CANNOT_SET_UP;
-    snprintf(url, sizeof url, "sqlite:%s/locks.db", at);
-    must_install(url);
     fill_disk(at);
     if (open_and_try(url, "full") != ROWLOCK_EREADONLY)
         return 1;
@@ -238,12 +247,9 @@ static int on_disk_without_writes(void *argument)
 {
     const char *at = argument;
     char url[300], other[300];
-    if (!have_small_disk(at))
-        return CANNOT_SET_UP;
-    snprintf(url, sizeof url, "sqlite:%s/locks.db", at);
     snprintf(other, sizeof other, "sqlite:%s/other.db", at);
-    must_install(url);
-    if (mount(NULL, at, NULL, MS_REMOUNT | MS_RDONLY, "size=512k") != 0)
+    if (on_small_disk(at, url) != FINE ||
+        mount(NULL, at, NULL, MS_REMOUNT | MS_RDONLY, "size=512k") != 0)
         return CANNOT_SET_UP;
     if (open_and_try(url, "takes no writes") != ROWLOCK_EREADONLY)
         return 1;
@@ -262,30 +268,12 @@ static void test_disk(int (*scene)(void *argument), const char *what)
         tap_is_int(status, FINE, "%s", what);
 }
 
-static void test_full_disk(void)
-{
-    static const char *const what[] = {"fine",
-                                       "install",
-                                       "acquire",
-                                       "it is not EREADONLY",
-                                       "a held lock does not stand",
-                                       "with room again it does not go on",
-                                       "a lock is left behind"};
-    char at[250];
-    snprintf(at, sizeof at, "%s/small", folder);
-    int status = child_join(child_start(on_full_disk, at));
-    if (status == CANNOT_SET_UP)
-        tap_skip(1, "only the superuser can have a small disk");
-    else
-        tap_is_int(status, FINE, "a full disk is EREADONLY, and all goes on with room again: %s",
-                   status >= 0 && status < 7 ? what[status] : "it crashed");
-}
-
 /* ---- another process that keeps the file locked */
 
 struct keeper {
     const char *url, *begin;
     int told[2], wait[2];
+    pid_t child;
 };
 
 static int keep_locked(void *argument)
@@ -302,17 +290,30 @@ static int keep_locked(void *argument)
     return 0;
 }
 
+static void lock_file(struct keeper *keeper)
+{
+    char byte;
+    must_install(keeper->url);
+    if (pipe(keeper->told) != 0 || pipe(keeper->wait) != 0)
+        abort();
+    keeper->child = child_start(keep_locked, keeper);
+    close(keeper->wait[0]);
+    if (read(keeper->told[0], &byte, 1) != 1)
+        tap_ok(false, "another process locks the file");
+}
+
+static void unlock_file(struct keeper *keeper)
+{
+    close(keeper->wait[1]);
+    close(keeper->told[0]);
+    close(keeper->told[1]);
+}
+
 static void test_locked(const char *begin)
 {
-    char *url = url_of("locked.db"), byte;
-    must_install(url);
+    char *url = url_of("locked.db");
     struct keeper keeper = {.url = url, .begin = begin};
-    if (pipe(keeper.told) != 0 || pipe(keeper.wait) != 0)
-        abort();
-    pid_t child = child_start(keep_locked, &keeper);
-    close(keeper.wait[0]);
-    if (read(keeper.told[0], &byte, 1) != 1)
-        tap_ok(false, "another process locks the file");
+    lock_file(&keeper);
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = slow_ms(2000);
     rowlock_db *db = must_open_with(url, &options);
@@ -324,49 +325,39 @@ static void test_locked(const char *begin)
     int64_t took = clock_ms() - began;
     tap_ok(took < 1000 + slow_ms(1000), "within a bound: %lld ms", (long long)took);
     tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_NONE, "by nobody who can be named");
-    close(keeper.wait[1]);
+    unlock_file(&keeper);
     tap_is_int(wait_lock(lock, TTL_MS, slow_ms(10000)), ROWLOCK_OK,
                "when it is let go it is granted");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "and released");
     rowlock_lock_close(lock);
     rowlock_db_close(db);
-    tap_is_int(child_join(child), 0, "the other process noticed nothing");
-    close(keeper.told[0]);
-    close(keeper.told[1]);
+    tap_is_int(child_join(keeper.child), 0, "the other process noticed nothing");
     free(url);
 }
 
 /* Holding a lock needs the file only to say so. */
 static void test_renew_while_locked(void)
 {
-    char *url = url_of("kept.db"), byte;
-    must_install(url);
+    char *url = url_of("kept.db");
     struct keeper keeper = {.url = url, .begin = "BEGIN IMMEDIATE"};
-    if (pipe(keeper.told) != 0 || pipe(keeper.wait) != 0)
-        abort();
-    pid_t child = child_start(keep_locked, &keeper);
-    close(keeper.wait[0]);
-    if (read(keeper.told[0], &byte, 1) != 1)
-        tap_ok(false, "another process locks the file");
+    lock_file(&keeper);
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = 400;
     rowlock_db *db = must_open_with(url, &options);
     rowlock_lock *there = must_attach(db, "nightly", "me", 1);
+    rowlock_error err = ROWLOCK_ERROR_INIT;
     int64_t began = clock_ms();
     int said = rowlock_renew(there, TTL_MS);
     tap_is_int(said, ROWLOCK_ESERVER, "a renewal that cannot get at the file fails: %s", why(db));
     int64_t took = clock_ms() - began;
     tap_ok(took < 800 + slow_ms(300), "within its deadline: %lld ms", (long long)took);
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_error(db, &err);
     tap_is_int(err.retryable, 1, "and may be repeated");
-    close(keeper.wait[1]);
-    child_join(child);
+    unlock_file(&keeper);
+    child_join(keeper.child);
     tap_is_int(rowlock_renew(there, TTL_MS), ROWLOCK_LOST, "then it is told the truth");
     rowlock_lock_close(there);
     rowlock_db_close(db);
-    close(keeper.told[0]);
-    close(keeper.told[1]);
     free(url);
 }
 
@@ -381,10 +372,11 @@ int main(void)
     cannot_open("no/such/folder.db", ROWLOCK_EINVAL, "does not exist", "a folder that is missing");
     test_not_a_file();
     test_not_a_database();
-    test_read_only();
+    test_read_only("WAL");
+    test_read_only("DELETE");
     test_read_only_folder();
     test_forbidden();
-    test_full_disk();
+    test_disk(on_full_disk, "a full disk is EREADONLY, and all goes on with room again");
     test_disk(on_disk_full_before,
               "a disk that is full when a file is opened is EREADONLY, and says so");
     test_disk(on_disk_without_writes, "so is a file system that takes no writes");
