@@ -9,6 +9,7 @@
 #include "tap.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS_MAX = 8 };
@@ -58,11 +59,9 @@ static void end(void)
 /* Rows 1, 2, … of version 7, 8, …, as they were read. */
 static rowlock_change changes[ROWS_MAX];
 static rowlock_value keys[ROWS_MAX], values[ROWS_MAX];
-static size_t prepared;
 
 static void prepare(size_t count)
 {
-    prepared = count;
     for (size_t i = 0; i < count; i++) {
         keys[i] = rowlock_int((int64_t)i + 1);
         values[i] = rowlock_decimal("19.90");
@@ -83,12 +82,110 @@ static int insert(size_t count)
     return rowlock_insert(table, changes, count, NULL);
 }
 
-static int update_all_or_nothing(void)
+static int remove_them(size_t count)
+{
+    prepare(count);
+    return rowlock_remove(table, changes, count, NULL);
+}
+
+static int update_with(size_t count, rowlock_change_options how)
+{
+    prepare(count);
+    return rowlock_update(table, changes, count, &how);
+}
+
+static int update_all_or_nothing(size_t count)
 {
     rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
     how.all_or_nothing = 1;
-    prepare(3);
-    return rowlock_update(table, changes, 3, &how);
+    return update_with(count, how);
+}
+
+/* ---- plays */
+
+static const struct {
+    const char *word;
+    struct script_answer answer;
+} answers[] = {
+    {"lost", {.class = RLK_UNCERTAIN}},
+    {"unsent", {.class = RLK_UNSENT}},
+    {"busy", {.class = RLK_CONTENTION}},
+    {"late", {.class = RLK_CONTENTION, .late = true}},
+    {"over", {.class = RLK_CONTENTION, .tx_over = true}},
+    {"denied", {.class = RLK_DENIED}},
+    {"refused", {.class = RLK_REFUSED}},
+    {"check", {.class = RLK_VIOLATION, .constraint = ROWLOCK_CONSTRAINT_CHECK}},
+    {"unique",
+     {.class = RLK_VIOLATION,
+      .native = 1062,
+      .sqlstate = "23000",
+      .constraint = ROWLOCK_CONSTRAINT_UNIQUE}},
+    {"none", {.missing = true}},
+};
+
+/* The cells of all answers of a play. */
+static rowlock_value cells[100];
+static char marks[20][10];
+static size_t cell_count, mark_count;
+
+static rowlock_value cell_of(const char *word)
+{
+    char *end;
+    long long number = strtoll(word, &end, 10);
+    if (!*end)
+        return rowlock_int(number);
+    if (strcmp(word, "null") == 0)
+        return rowlock_null();
+    return rowlock_text(strcpy(marks[mark_count++], word));
+}
+
+/* Rows are cut by "/", their cells by ":". */
+static struct script_answer rows_of(char *text)
+{
+    struct script_answer answer = {.cells = &cells[cell_count]};
+    char *next_row, *next_cell;
+    for (char *row = strtok_r(text, "/", &next_row); row; row = strtok_r(NULL, "/", &next_row)) {
+        answer.rows++;
+        answer.width = 0;
+        for (char *cell = strtok_r(row, ":", &next_cell); cell;
+             cell = strtok_r(NULL, ":", &next_cell), answer.width++)
+            cells[cell_count++] = cell_of(cell);
+    }
+    return answer;
+}
+
+static struct script_answer answer_of(char *word)
+{
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
+        if (strcmp(word, answers[i].word) == 0) {
+            struct script_answer answer = answers[i].answer;
+            answer.text = "the server's own words";
+            return answer;
+        }
+    return word[0] == '#' ? ANSWER(.changed = atoi(word + 1)) : rows_of(word);
+}
+
+/* Of a statement about rows; OP_OPEN; or OP_COUNT. */
+static enum script_op op_of(const char *word)
+{
+    for (int step = RLK_STEP_ROW_UPDATE; step <= RLK_STEP_ROWS_MARKED; step++)
+        if (strcmp(word, rlk_steps[step].name) == 0)
+            return (enum script_op)(OP_ROW_UPDATE + step - RLK_STEP_ROW_UPDATE);
+    return strcmp(word, "open") == 0 ? OP_OPEN : OP_COUNT;
+}
+
+/* A step and, behind "=", its answer; with a "!" at the end the answer to each such step. */
+static void answer_step(const char *word, char *answer)
+{
+    char *always = answer ? strchr(answer, '!') : NULL;
+    if (always)
+        *always = '\0';
+    if (always)
+        script_always(op_of(word), answer_of(answer));
+    else if (answer)
+        script_next(op_of(word), answer_of(answer));
+    else if (op_of(word) != OP_COUNT && op_of(word) != OP_OPEN)
+        script_next(op_of(word), ANSWER(.class = RLK_DONE));
 }
 
 static const char *short_name(int result)
@@ -96,107 +193,256 @@ static const char *short_name(int result)
     return rowlock_result_name(result) + strlen("ROWLOCK_");
 }
 
-/* "STALE: STALE 20, OK 9": what the call returns, then each row's result and version. calls: the
- * statements that were sent, NULL: any. */
-static void becomes(int result, const char *want, const char *calls, const char *what)
+/* One call for so many rows, on a new connection. */
+struct play {
+    const char *dialect; /* "adopted mysql": the application's connection, in its transaction */
+    int (*call)(size_t count);
+    size_t count;
+    /* The statements that are sent, in their order, each with its answer behind "=": a word of
+     * answers[], "#2" for two rows changed, "1:8/2:9" for two rows of two cells. Without one it goes
+     * well. Behind a "*" others come. */
+    const char *steps;
+    /* What becomes of it: the result of the call, then the result and version of each row. */
+    const char *want;
+    const char *what;
+    const char *says; /* is in the error, see error_text(); "!word" is not in it; NULL: anything */
+};
+
+static const char *error_text(void)
 {
-    char got[400];
-    size_t used = (size_t)snprintf(got, sizeof got, "%s:", short_name(result));
-    for (size_t i = 0; i < prepared; i++)
-        used += (size_t)snprintf(got + used, sizeof got - used, "%s %s %lld", i ? "," : "",
-                                 short_name(changes[i].result), (long long)changes[i].current);
-    tap_is_str(got, want, "%s", what);
-    const char *sent = script_calls();
-    if (calls)
-        tap_is_str(sent, calls, "%s: what is sent", what);
+    static char text[1000];
+    const rowlock_error *error = &db->error;
+    snprintf(text, sizeof text, "%s; transaction_over %d, row %lld, %s", why(db),
+             error->transaction_over, (long long)error->row,
+             error->constraint == ROWLOCK_CONSTRAINT_UNIQUE  ? "UNIQUE"
+             : error->constraint == ROWLOCK_CONSTRAINT_CHECK ? "CHECK"
+                                                             : "");
+    return text;
 }
 
-static void says(const char *words)
+static void perform(const struct play *play)
 {
-    tap_ok(strstr(why(db), words) != NULL, "it says \"%s\": %s", words, why(db));
+    char words[400], sent[400] = "", got[400], *next;
+    bool all = true;
+    cell_count = mark_count = 0;
+    snprintf(words, sizeof words, "%s", play->steps);
+    for (char *word = strtok_r(words, " ", &next); word; word = strtok_r(NULL, " ", &next)) {
+        char *answer = strchr(word, '=');
+        if (answer)
+            *answer++ = '\0';
+        answer_step(word, answer);
+        all = all && strcmp(word, "*") != 0;
+        snprintf(sent + strlen(sent), sizeof sent - strlen(sent), "%s%s", *sent ? " " : "", word);
+    }
+    int used = snprintf(got, sizeof got, "%s:", short_name(play->call(play->count)));
+    for (size_t i = 0; i < play->count; i++)
+        used += snprintf(got + used, sizeof got - (size_t)used, "%s %s %lld", i ? "," : "",
+                         short_name(changes[i].result), (long long)changes[i].current);
+    tap_is_str(got, play->want, "%s", play->what);
+    if (all)
+        tap_is_str(script_calls(), sent, "%s: what is sent", play->what);
+    if (play->says) {
+        bool found = strstr(error_text(), play->says + (play->says[0] == '!')) != NULL;
+        tap_ok(found == (play->says[0] != '!'), "%s: it says \"%s\": %s", play->what, play->says,
+               error_text());
+    }
 }
 
-/* A row of the answer to row_read: key, column, version. */
-#define READ(version) ROWS(3, rowlock_int(1), rowlock_decimal("1"), rowlock_int(version))
-
-/* ---- lost answers */
-
-static void test_lost_but_applied(void)
+/* 'a' and 'A' where case does not matter. */
+static int update_two_keys_of_one_row(size_t count)
 {
-    begin("postgres");
-    script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));
-    script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
-    script_next(OP_ROW_READ, ANSWER(READ(8)));
-    becomes(update(1), "EUNCERTAIN: EUNCERTAIN 8", "row_update open row_update row_read",
-            "a lost answer, and then the row has another version: ours, or another's");
-    tap_is_int(error_code(db), ROWLOCK_EUNCERTAIN, "the handle says so too");
-    script_next(OP_ROW_REMOVE, FAILS(RLK_UNCERTAIN));
-    script_next(OP_ROW_REMOVE, ANSWER(.missing = true));
-    prepare(1);
-    becomes(rowlock_remove(table, changes, 1, NULL), "EUNCERTAIN: EUNCERTAIN 0", NULL,
-            "a row that is not there any more: removed by us, or by another");
-    script_next(OP_ROW_INSERT, FAILS(RLK_UNCERTAIN));
-    script_next(OP_ROW_INSERT, ANSWER(.missing = true));
-    script_next(OP_ROW_READ, ANSWER(READ(1)));
-    becomes(insert(1), "EUNCERTAIN: EUNCERTAIN 1", NULL, "a row that is there: ours, or another's");
-    end();
+    prepare(count);
+    changes[1].version = 7;
+    return rowlock_update(table, changes, count, NULL);
 }
 
-static void test_lost_not_applied(void)
+static int update_in_no_chunks(size_t count)
 {
-    begin("postgres");
-    script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));
-    becomes(update(1), "OK: OK 8", "row_update open row_update",
-            "a lost answer, and the row is as it was: the second sending changes it");
-    script_next(OP_ROW_UPDATE, FAILS(RLK_UNSENT));
-    script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
-    script_next(OP_ROW_READ, ANSWER(READ(9)));
-    becomes(update(1), "STALE: STALE 9", NULL, "what was certainly not sent leaves no doubt");
-    says("row 1 has version 9, not 7");
-    script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));
-    script_always(OP_ROW_UPDATE, FAILS(RLK_CONTENTION));
-    becomes(update(1), "EUNCERTAIN: EUNCERTAIN 0", NULL, "a lost answer, and then lost races only");
-    end();
+    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
+    how.chunk = -1;
+    return update_with(count, how);
 }
 
-static void test_unreachable(void)
+static int update_twice(size_t count)
 {
-    begin("postgres");
-    script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));
-    script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    becomes(update(1), "EUNCERTAIN: EUNCERTAIN 0", NULL,
-            "a lost answer that cannot be asked for again");
-    becomes(update(1), "ECONN: CANCELLED 0", NULL, "no connection at all: no row was reached");
-    end();
+    prepare(count);
+    keys[count - 1] = keys[0];
+    return rowlock_update(table, changes, count, NULL);
 }
 
-/* ---- conflicts */
+/* ---- the plays */
 
-static void test_conflicts(void)
+#define PLAY(dialect, call, count, steps, want, what) \
+    SAYS(dialect, call, count, steps, want, NULL, what)
+#define SAYS(dialect, call, count, steps, want, says, what) \
+    {                                                       \
+        dialect, call, count, steps, want, what, says       \
+    }
+
+static const struct play plays[] = {
+    SAYS("postgres", update, 1, "row_update=lost open row_update=none row_read=1:1:8",
+         "EUNCERTAIN: EUNCERTAIN 8", "EUNCERTAIN",
+         "a lost answer, and then the row has another version: ours, or another's"),
+    PLAY("postgres", remove_them, 1, "row_remove=lost open row_remove=none row_read",
+         "EUNCERTAIN: EUNCERTAIN 0",
+         "a row that is not there any more: removed by us, or by another"),
+    PLAY("postgres", insert, 1, "row_insert=lost open row_insert=none row_read=1:1:1",
+         "EUNCERTAIN: EUNCERTAIN 1", "a row that is there: ours, or another's"),
+    PLAY("postgres", update, 1, "row_update=lost open row_update", "OK: OK 8",
+         "a lost answer, and the row is as it was: the second sending changes it"),
+    SAYS("postgres", update, 1, "row_update=unsent open row_update=none row_read=1:1:9",
+         "STALE: STALE 9", "row 1 has version 9, not 7",
+         "what was certainly not sent leaves no doubt"),
+    PLAY("postgres", update, 1, "row_update=lost row_update=busy! *", "EUNCERTAIN: EUNCERTAIN 0",
+         "a lost answer, and then lost races only"),
+    PLAY("postgres", update, 1, "row_update=lost open=unsent! *", "EUNCERTAIN: EUNCERTAIN 0",
+         "a lost answer that cannot be asked for again"),
+    PLAY("postgres", update, 1, "row_update=unsent open=unsent! *", "ECONN: CANCELLED 0",
+         "no connection at all: no row was reached"),
+
+    PLAY("postgres", update, 1, "row_update=busy row_update=busy row_update", "OK: OK 8",
+         "outside of a transaction what lost a race is sent again until it wins"),
+    PLAY("postgres", update, 1, "row_update=busy! *", "ESERVER: UNDONE 0",
+         "or until the statement's time is over"),
+    SAYS("adopted postgres", update, 1, "row_update=over", "CONFLICT: CANCELLED 0",
+         "transaction_over 1", "inside of one it is sent once, and is a conflict"),
+    SAYS("adopted postgres", update, 1, "row_update=busy", "CONFLICT: CANCELLED 0",
+         "transaction_over 0", "another conflict"),
+    SAYS("adopted postgres", update, 1, "row_update=lost", "ECONN: CANCELLED 0",
+         "transaction_over 1", "a lost connection took the transaction with it"),
+    /* What takes too long by itself is not laid at the door of others. */
+    SAYS("postgres", insert, 2, "rows_insert=busy! *", "ESERVER: UNDONE 0, UNDONE 0",
+         "others kept it busy all the time",
+         "a race that is lost again and again is the doing of others"),
+    SAYS("postgres", insert, 2, "rows_insert=late! *", "ESERVER: UNDONE 0, UNDONE 0", "time limit",
+         "a statement that takes longer than it may perhaps had too much to do"),
+    SAYS("postgres", insert, 2, "rows_insert=late! *", "ESERVER: UNDONE 0, UNDONE 0",
+         "!all the time", "and does not blame others"),
+
+    PLAY("postgres", update, 1, "row_update=none row_read=1:1:7 row_update", "OK: OK 8",
+         "a row that was changed back before the look is tried again at once"),
+    PLAY("postgres", update, 1, "row_update=none row_read=1:1:7 row_update=denied",
+         "EDENIED: CANCELLED 0",
+         "tried again after a change back, and refused: it was not applied"),
+    PLAY("postgres", update, 1, "row_update=none row_read=1:1:7 row_update=none row_read=denied",
+         "EDENIED: CANCELLED 0",
+         "looked at again after a change back, and refused: it was not applied"),
+    SAYS("postgres", update, 1,
+         "row_update=none row_read=1:1:7 row_update=none row_read=1:1:7 row_update=none "
+         "row_read=1:1:7",
+         "ESERVER: ESERVER 7", "row 1 is as it should be",
+         "a row that is always changed back is tried three times"),
+    PLAY("postgres", insert, 1,
+         "row_insert=none row_read row_insert=none row_read row_insert=none row_read",
+         "ESERVER: ESERVER 0", "a row that is there and not there is made three times"),
+    PLAY("mysql", insert, 1, "row_insert=unique row_read=1:1:3", "EXISTS: EXISTS 3",
+         "a row that another made meanwhile is there"),
+    SAYS("mysql", insert, 1, "row_insert=unique row_read", "VIOLATION: VIOLATION 0",
+         "(native 1062, SQLSTATE '23000'); transaction_over 0, row 0, UNIQUE",
+         "if none is there it was another key"),
+    PLAY("mysql", update, 1, "row_update=unique", "VIOLATION: VIOLATION 0",
+         "for an update it was one anyway: no look is needed"),
+    PLAY("postgres", update, 1, "row_update=none row_read=1:null:null", "EINVAL: UNDONE 0",
+         "a version that is NULL is none"),
+    PLAY("postgres", update, 1, "row_update=none row_read=1:7", "ESERVER: UNDONE 0",
+         "a row of another shape than was asked for"),
+    PLAY("postgres", update_in_no_chunks, 2, "", "EINVAL: CANCELLED 0, CANCELLED 0",
+         "no such chunk: nothing is sent"),
+    PLAY("postgres", update_twice, 3, "", "EINVAL: CANCELLED 0, CANCELLED 0, CANCELLED 0",
+         "a key twice: nothing is sent"),
+    /* Many rows: rows_update tells number and version of a row, rows_find number, version, marks, and the first
+     * number of the same row. */
+    /* What was made under other keys than those given is made all the same. */
+    PLAY("postgres", insert, 3, "rows_insert=0:3/2:1", "OK: OK 1, OK 1, OK 1",
+         "as many were made as were given, one of them under its key: none is made again"),
+    PLAY("postgres", insert, 3, "rows_insert=0:2/2:1",
+         "EUNCERTAIN: EUNCERTAIN 0, OK 1, EUNCERTAIN 0",
+         "two of three were made, one of them under its key: the other is the first or third"),
+    PLAY("mysql", update, 3, "rows_update=#1 rows_find=1:8:,2:1/2:9:null:2/3:null:null:3",
+         "STALE: STALE 8, OK 9, GONE 0",
+         "a row that another changed, though it has the version that we would have given"),
+    PLAY("mysql", update, 2, "rows_update=#0 rows_find=1:9:null:1/2:9:null:2",
+         "STALE: STALE 9, STALE 9", "none was changed"),
+    PLAY("mysql", insert, 2, "rows_insert=#2 rows_marked=null rows_find=1:1:null:1/2:1:null:2",
+         "EXISTS: EXISTS 1, EXISTS 1", "it was killed before it began, and said that all was well"),
+    PLAY("mysql", update, 2, "rows_update=#1 rows_find=1:null:,1:1/2:9:null:2",
+         "STALE: OK 8, STALE 9",
+         "a row that was changed, and removed by another since, was changed"),
+    PLAY("mysql", update_two_keys_of_one_row, 2, "rows_update=#1 rows_find=1:8:,1,2:1/2:8:null:1",
+         "STALE: OK 8, STALE 8",
+         "of two keys of one row the first has changed it, the second came too late"),
+    SAYS("postgres", update, 3,
+         "rows_update=check row_update rows_update=check row_update=check row_update",
+         "VIOLATION: OK 8, VIOLATION 0, OK 10", "row 1, CHECK",
+         "the row that would break a constraint is looked for by halves"),
+    SAYS("postgres", update_all_or_nothing, 3,
+         "begin rows_update=check rollback begin save rows_update=check undo save row_update keep "
+         "save rows_update=check undo save row_update=check undo save row_update keep rollback",
+         "VIOLATION: UNDONE 7, VIOLATION 0, UNDONE 9", "row 1, CHECK",
+         "all or nothing: each half has a savepoint"),
+    SAYS("sqlite", update, 3, "begin row_update row_update=check row_update commit",
+         "VIOLATION: OK 8, VIOLATION 0, OK 10", "row 1, CHECK",
+         "where rows go one by one they are one transaction"),
+    PLAY("sqlite", update, 3, "begin row_update row_update=refused rollback",
+         "ESERVER: UNDONE 0, UNDONE 0, UNDONE 0", "which is undone if one is refused"),
+    /* The second sending changed row 1, so the first did not. The first sending or somebody else
+     * changed row 2. Row 3 is as it was. Row 4 is gone. */
+    PLAY("postgres", update, 4,
+         "rows_update=lost open rows_update=1:8 rows_find=1:8:null:1/2:9:null:2/3:9:null:3 "
+         "row_update",
+         "EUNCERTAIN: OK 8, EUNCERTAIN 9, OK 10, EUNCERTAIN 0",
+         "the first answer of two was lost: each row is judged by itself"),
+    PLAY("mysql", update, 2, "rows_update=lost open rows_update=#2", "OK: OK 8, OK 9",
+         "all are changed by the second: none was by the first"),
+    /* Only the session in which rows were changed knows which they were. */
+    PLAY("mysql", update, 2, "rows_update=#1 rows_find=unsent rows_find=1:8:null:1/2:8:null:2! *",
+         "EUNCERTAIN: EUNCERTAIN 8, OK 9",
+         "a connection lost before the look: who changed the first row is not known"),
+    PLAY("mysql", update, 2, "rows_update=#1 rows_find=lost rows_find=1:8:null:1/2:8:null:2! *",
+         "EUNCERTAIN: EUNCERTAIN 8, OK 9", "whether the look was sent, or not"),
+    PLAY("mysql", update, 2, "rows_update=#1 rows_find=unsent open=unsent! *",
+         "EUNCERTAIN: EUNCERTAIN 0, EUNCERTAIN 0",
+         "a connection lost for good before the look: nothing is known of any row"),
+    PLAY("mysql", update, 2, "rows_update=#1 rows_find=lost open=unsent! *",
+         "EUNCERTAIN: EUNCERTAIN 0, EUNCERTAIN 0", "whether the look was sent, or not"),
+    PLAY("postgres", update, 2,
+         "rows_update=1:8 rows_find=unsent open rows_find=1:8:null:1/2:11:null:2",
+         "STALE: OK 8, STALE 11", "where changed rows were told it makes no difference"),
+    PLAY("postgres", update, 2, "rows_update=refused", "ESERVER: UNDONE 0, UNDONE 0",
+         "a chunk that is refused changes nothing"),
+    PLAY("postgres", update, 2, "rows_update=denied", "EDENIED: CANCELLED 0, CANCELLED 0",
+         "one that was not let in was not reached"),
+    PLAY("postgres", update, 3,
+         "rows_update=1:8 rows_find=1:8:null:1/2:8:null:2/3:9:null:3 row_update=denied",
+         "EDENIED: OK 8, CANCELLED 0, CANCELLED 0",
+         "of two that were changed back one fails: what was changed stays, the rest is not"),
+    PLAY("postgres", update, 2, "rows_update rows_find=1:8.5:null:1", "EINVAL: EINVAL 0, GONE 0",
+         "a version that is no integer is none, among many too"),
+    /* A driver that tells nonsense is not followed out of the array. */
+    PLAY("postgres", update, 2, "rows_update=-1:8/0:8/1:8",
+         "EUNCERTAIN: EUNCERTAIN 0, EUNCERTAIN 0", "numbers of rows that were not given"),
+    PLAY("postgres", update, 2, "rows_update rows_find=3:9:null:3 *", "ESERVER: UNDONE 0, UNDONE 0",
+         "nor asked about"),
+    PLAY("postgres", update, 2, "rows_update=1:8/1:8 rows_find=1:8:null:1/2:9:null:2",
+         "STALE: OK 8, STALE 9",
+         "the same row told twice counts once, and does not stand for another"),
+    PLAY("adopted postgres", update, 2, "rows_find=over", "CONFLICT: CANCELLED 0, CANCELLED 0",
+         "a conflict is sent once"),
+    PLAY("adopted mysql", update, 2, "rows_update=#2", "OK: OK 8, OK 9",
+         "where rows are gone through in order anyway they are not locked first"),
+};
+
+static void test_plays(void)
 {
-    begin("postgres");
-    script_next(OP_ROW_UPDATE, FAILS(RLK_CONTENTION));
-    script_next(OP_ROW_UPDATE, FAILS(RLK_CONTENTION));
-    becomes(update(1), "OK: OK 8", "row_update row_update row_update",
-            "outside of a transaction what lost a race is sent again until it wins");
-    script_always(OP_ROW_UPDATE, FAILS(RLK_CONTENTION));
-    becomes(update(1), "ESERVER: UNDONE 0", NULL, "or until the statement's time is over");
-    end();
-    begin_adopted("postgres");
-    script_next(OP_ROW_UPDATE,
-                ANSWER(.class = RLK_CONTENTION, .text = "serialization", .tx_over = true));
-    becomes(update(1), "CONFLICT: CANCELLED 0", "row_update",
-            "inside of one it is sent once, and is a conflict");
-    tap_is_int(db->error.transaction_over, 1, "which ended the transaction");
-    script_next(OP_ROW_UPDATE, ANSWER(.class = RLK_CONTENTION, .text = "lock timeout"));
-    becomes(update(1), "CONFLICT: CANCELLED 0", NULL, "another conflict");
-    tap_is_int(db->error.transaction_over, 0, "leaves it as it is");
-    script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));
-    becomes(update(1), "ECONN: CANCELLED 0", NULL,
-            "a lost connection took the transaction with it");
-    tap_is_int(db->error.transaction_over, 1, "and says so");
-    becomes(update(1), "ECONN: CANCELLED 0", "", "it stays lost, and nothing is sent on it");
-    end();
+    for (size_t i = 0; i < sizeof plays / sizeof plays[0]; i++) {
+        const char *dialect = plays[i].dialect;
+        if (strncmp(dialect, "adopted ", 8) == 0)
+            begin_adopted(dialect + 8);
+        else
+            begin(dialect);
+        perform(&plays[i]);
+        end();
+    }
 }
 
 /* A driver tells the rows, and then the commit of that very statement loses a race. */
@@ -212,332 +458,31 @@ static void test_told_and_undone(void)
     begin("sqlite");
     script_next(OP_ROW_UPDATE, ANSWER(.class = RLK_CONTENTION, .give = apply_and_lose));
     script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
-    script_next(OP_ROW_READ, ANSWER(READ(9)));
-    becomes(update(1), "STALE: STALE 9", NULL,
-            "what was told before its commit failed is not what the second sending did");
+    script_next(OP_ROW_READ, ANSWER(ROWS(3, rowlock_int(1), rowlock_int(1), rowlock_int(9))));
+    tap_is_int(update(1), ROWLOCK_STALE,
+               "what was told before its commit failed is not what the second sending did");
+    tap_is_int(changes[0].current, 9, "nor its version");
     end();
 }
 
-/* ---- what cannot be */
-
-/* The row was not changed, and yet it has the version expected: so often. */
-static void look_changed_back(int times)
+static void test_adopted(void)
 {
-    static rowlock_value row[3];
-    row[0] = row[1] = rowlock_int(1);
-    row[2] = rowlock_int(7);
-    for (int i = 0; i < times; i++) {
-        script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
-        script_next(OP_ROW_READ, ANSWER(.cells = row, .width = 3, .rows = 1));
-    }
-}
-
-static void test_paradox(void)
-{
-    begin("postgres");
-    look_changed_back(1);
-    becomes(update(1), "OK: OK 8", "row_update row_read row_update",
-            "a row that was changed back before the look is tried again at once");
-    look_changed_back(1);
-    script_next(OP_ROW_UPDATE, FAILS(RLK_DENIED));
-    becomes(update(1), "EDENIED: CANCELLED 0", NULL,
-            "tried again after a change back, and refused: it was not applied");
-    look_changed_back(1);
-    script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
-    script_next(OP_ROW_READ, FAILS(RLK_DENIED));
-    becomes(update(1), "EDENIED: CANCELLED 0", NULL,
-            "looked at again after a change back, and refused: it was not applied");
-    look_changed_back(10);
-    becomes(update(1), "ESERVER: ESERVER 7",
-            "row_update row_read row_update row_read row_update row_read",
-            "a row that is always changed back is tried three times");
-    says("row 1 is as it should be");
-    end();
-    begin("postgres");
-    for (int i = 0; i < 10; i++)
-        script_next(OP_ROW_INSERT, ANSWER(.missing = true));
-    becomes(insert(1), "ESERVER: ESERVER 0",
-            "row_insert row_read row_insert row_read row_insert row_read",
-            "a row that is there and not there is made three times");
-    end();
-}
-
-static void test_duplicate(void)
-{
-    const struct script_answer refused =
-        ANSWER(.class = RLK_VIOLATION, .text = "duplicate", .sqlstate = "23000", .native = 1062,
-               .constraint = ROWLOCK_CONSTRAINT_UNIQUE);
-    begin("mysql");
-    script_next(OP_ROW_INSERT, refused);
-    script_next(OP_ROW_READ, ANSWER(READ(3)));
-    becomes(insert(1), "EXISTS: EXISTS 3", NULL, "a row that another made meanwhile is there");
-    script_next(OP_ROW_INSERT, refused);
-    becomes(insert(1), "VIOLATION: VIOLATION 0", NULL, "if none is there it was another key");
-    tap_is_int(db->error.native, 1062, "which is told in the server's words");
-    tap_is_int(db->error.constraint, ROWLOCK_CONSTRAINT_UNIQUE, "and by kind");
-    tap_is_int(db->error.row, 0, "with the row");
-    script_next(OP_ROW_UPDATE, refused);
-    becomes(update(1), "VIOLATION: VIOLATION 0", "row_update",
-            "for an update it was one anyway: no look is needed");
-    end();
-}
-
-/* What takes too long by itself is not laid at the door of others. */
-static void test_too_late(void)
-{
-    begin("postgres");
-    script_always(OP_ROWS_INSERT, FAILS(RLK_CONTENTION));
-    becomes(insert(2), "ESERVER: UNDONE 0, UNDONE 0", NULL,
-            "a race that is lost again and again is the doing of others");
-    says("others kept it busy all the time");
-    script_always(OP_ROWS_INSERT,
-                  (struct script_answer){.class = RLK_CONTENTION, .text = "timeout", .late = true});
-    becomes(insert(2), "ESERVER: UNDONE 0, UNDONE 0", NULL,
-            "a statement that takes longer than it may perhaps had too much to do");
-    says("time limit");
-    tap_ok(!strstr(why(db), "all the time"), "and does not blame others");
-    end();
-}
-
-static void test_odd_versions(void)
-{
-    begin("postgres");
-    script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
-    script_next(OP_ROW_READ, ANSWER(ROWS(3, rowlock_int(1), rowlock_null(), rowlock_null())));
-    tap_is_int(update(1), ROWLOCK_EINVAL, "a version that is NULL is none");
-    script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
-    script_next(OP_ROW_READ, ANSWER(ROWS(2, rowlock_int(1), rowlock_int(7))));
-    tap_is_int(update(1), ROWLOCK_ESERVER, "a row of another shape than was asked for");
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, rowlock_int(1), rowlock_decimal("8.5"), rowlock_null(),
-                                          rowlock_int(1))));
-    tap_is_int(update(2), ROWLOCK_EINVAL, "a version that is no integer is none, among many too");
-    end();
-}
-
-/* ---- many rows */
-
-#define TOLD(number, version) rowlock_int(number), rowlock_int(version)
-#define FOUND(number, version) LIST(NULL, number, version)
-#define LIST(marks, number, version) SAME(marks, number, version, number)
-#define SAME(marks, number, version, first) \
-    rowlock_int(number), rowlock_int(version), rowlock_text(marks), rowlock_int(first)
-#define MISSING(marks, number) \
-    rowlock_int(number), rowlock_null(), rowlock_text(marks), rowlock_int(number)
-
-/* What was made under other keys than those given is made all the same. */
-static void test_strangers(void)
-{
-    begin("postgres");
-    script_next(OP_ROWS_INSERT, ANSWER(ROWS(2, TOLD(0, 3), TOLD(2, 1))));
-    becomes(insert(3), "OK: OK 1, OK 1, OK 1", "rows_insert",
-            "as many were made as were given, one of them under its key: none is made again");
-    script_next(OP_ROWS_INSERT, ANSWER(ROWS(2, TOLD(0, 2), TOLD(2, 1))));
-    becomes(insert(3), "EUNCERTAIN: EUNCERTAIN 0, OK 1, EUNCERTAIN 0", "rows_insert",
-            "two of three were made, one of them under its key: the other is the first or third");
-    end();
-}
-
-static void test_marks(void)
-{
-    begin("mysql");
-    script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, LIST(",2", 1, 8), FOUND(2, 9), MISSING(NULL, 3))));
-    becomes(update(3), "STALE: STALE 8, OK 9, GONE 0", NULL,
-            "a row that another changed, though it has the version that we would have given");
-    script_next(OP_ROWS_UPDATE, ANSWER(.changed = 0));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 9), FOUND(2, 9))));
-    becomes(update(2), "STALE: STALE 9, STALE 9", NULL, "none was changed");
-    script_next(OP_ROWS_INSERT, ANSWER(.changed = 2));
-    script_next(OP_ROWS_MARKED, ANSWER(ROWS(1, rowlock_null())));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 1), FOUND(2, 1))));
-    becomes(insert(2), "EXISTS: EXISTS 1, EXISTS 1", "rows_insert rows_marked rows_find",
-            "it was killed before it began, and said that all was well");
-    script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, MISSING(",1", 1), FOUND(2, 9))));
-    becomes(update(2), "STALE: OK 8, STALE 9", NULL,
-            "a row that was changed, and removed by another since, was changed");
-    end();
-}
-
-/* 'a' and 'A' where case does not matter: the statement marked both, and changed the row once. */
-static void test_equal_keys(void)
-{
-    begin("mysql");
-    script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, SAME(",1,2", 1, 8, 1), SAME(NULL, 2, 8, 1))));
-    prepare(2);
-    changes[1].version = 7;
-    becomes(rowlock_update(table, changes, 2, NULL), "STALE: OK 8, STALE 8", NULL,
-            "of two keys of one row the first has changed it, the second came too late");
-    end();
-}
-
-/* The second row of three is refused: the chunk, then its halves, say these. */
-static void refuse_the_second(void)
-{
-    const struct script_answer good = ANSWER(.changed = 1),
-                               refused = ANSWER(.class = RLK_VIOLATION, .text = "check",
-                                                .constraint = ROWLOCK_CONSTRAINT_CHECK);
-    script_next(OP_ROWS_UPDATE, refused);
-    script_next(OP_ROWS_UPDATE, refused);
-    script_next(OP_ROW_UPDATE, good);
-    script_next(OP_ROW_UPDATE, refused);
-    script_next(OP_ROW_UPDATE, good);
-}
-
-static void is_named(void)
-{
-    tap_is_int(db->error.row, 1, "the row is named");
-    tap_is_int(db->error.constraint, ROWLOCK_CONSTRAINT_CHECK, "with what it would break");
-}
-
-static void test_violation(void)
-{
-    const char *const one_is_refused = "VIOLATION: OK 8, VIOLATION 0, OK 10";
-    begin("postgres");
-    refuse_the_second();
-    becomes(update(3), one_is_refused, "rows_update row_update rows_update row_update row_update",
-            "the row that would break a constraint is looked for by halves");
-    is_named();
-    end();
-    begin("sqlite");
-    refuse_the_second();
-    becomes(update(3), one_is_refused, "begin row_update row_update row_update commit",
-            "where rows go one by one they are one transaction");
-    is_named();
-    script_next(OP_ROW_UPDATE, ANSWER(.class = RLK_DONE));
-    script_next(OP_ROW_UPDATE, ANSWER(.class = RLK_REFUSED, .text = "constraint"));
-    becomes(update(3), "ESERVER: UNDONE 0, UNDONE 0, UNDONE 0",
-            "begin row_update row_update rollback", "which is undone if one is refused");
-    end();
-    begin("postgres");
-    refuse_the_second();
-    script_next(OP_ROWS_UPDATE, ANSWER(.class = RLK_VIOLATION, .text = "check"));
-    becomes(update_all_or_nothing(), "VIOLATION: UNDONE 7, VIOLATION 0, UNDONE 9",
-            "begin rows_update rollback begin save rows_update undo save row_update keep save "
-            "rows_update undo save row_update undo save row_update keep rollback",
-            "all or nothing: each half has a savepoint");
-    is_named();
-    end();
-}
-
-static void test_many_lost(void)
-{
-    begin("postgres");
-    script_next(OP_ROWS_UPDATE, FAILS(RLK_UNCERTAIN));
-    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8))));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 9), FOUND(3, 9))));
-    script_next(OP_ROW_UPDATE, ANSWER(.class = RLK_DONE));
-    /* The second sending changed row 1, so the first did not. The first sending or somebody else
-     * changed row 2. Row 3 is as it was. Row 4 is gone. */
-    becomes(update(4), "EUNCERTAIN: OK 8, EUNCERTAIN 9, OK 10, EUNCERTAIN 0",
-            "rows_update open rows_update rows_find row_update",
-            "the first answer of two was lost: each row is judged by itself");
-    end();
-    begin("mysql");
-    script_next(OP_ROWS_UPDATE, FAILS(RLK_UNCERTAIN));
-    script_next(OP_ROWS_UPDATE, ANSWER(.changed = 2));
-    becomes(update(2), "OK: OK 8, OK 9", NULL,
-            "all are changed by the second: none was by the first");
-    end();
-}
-
-/* Only the session in which rows were changed knows which they were. */
-static void test_lost_between(void)
-{
-    static const enum rlk_class ways[] = {RLK_UNSENT, RLK_UNCERTAIN};
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        begin("mysql");
-        script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
-        script_next(OP_ROWS_FIND, FAILS(ways[i]));
-        script_always(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 8))));
-        becomes(update(2), "EUNCERTAIN: EUNCERTAIN 8, OK 9", NULL,
-                "a connection lost before the look: who changed the first row is not known");
-        script_next(OP_ROWS_UPDATE, ANSWER(.changed = 1));
-        script_next(OP_ROWS_FIND, FAILS(ways[i]));
-        script_always(OP_OPEN, FAILS(RLK_UNSENT));
-        becomes(update(2), "EUNCERTAIN: EUNCERTAIN 0, EUNCERTAIN 0", NULL,
-                "a connection lost for good before the look: nothing is known of any row");
-        end();
-    }
-    begin("postgres");
-    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8))));
-    script_next(OP_ROWS_FIND, FAILS(RLK_UNSENT));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 11))));
-    becomes(update(2), "STALE: OK 8, STALE 11", NULL,
-            "where changed rows were told it makes no difference");
-    end();
-}
-
-static void test_many_failing(void)
-{
-    begin("postgres");
-    script_next(OP_ROWS_UPDATE, ANSWER(.class = RLK_REFUSED, .text = "constraint"));
-    becomes(update(2), "ESERVER: UNDONE 0, UNDONE 0", NULL,
-            "a chunk that is refused changes nothing");
-    script_next(OP_ROWS_UPDATE, FAILS(RLK_DENIED));
-    becomes(update(2), "EDENIED: CANCELLED 0, CANCELLED 0", NULL,
-            "one that was not let in was not reached");
-    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8))));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 8), FOUND(3, 9))));
-    script_next(OP_ROW_UPDATE, FAILS(RLK_DENIED));
-    becomes(update(3), "EDENIED: OK 8, CANCELLED 0, CANCELLED 0", NULL,
-            "of two that were changed back one fails: what was changed stays, the rest is not");
-    end();
-}
-
-/* A driver that tells nonsense is not followed out of the array. */
-static void test_odd_numbers(void)
-{
-    begin("postgres");
-    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(-1, 8), TOLD(0, 8), TOLD(1, 8))));
-    tap_is_int(update(2), ROWLOCK_EUNCERTAIN, "numbers of rows that were not given");
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(3, 9))));
-    tap_is_int(update(2), ROWLOCK_ESERVER, "nor asked about");
-    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8), TOLD(1, 8))));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(1, 8), FOUND(2, 9))));
-    becomes(update(2), "STALE: OK 8, STALE 9", NULL,
-            "the same row told twice counts once, and does not stand for another");
-    end();
-}
-
-static void test_adopted_chunk(void)
-{
+    const struct play locks = PLAY("", update, 2, "rows_find rows_update=1:8/2:9", "OK: OK 8, OK 9",
+                                   "in the caller's transaction rows are locked in order first");
+    const struct play looks =
+        PLAY("", update, 2, "rows_find rows_update=1:8 rows_find=2:12:null:2",
+             "STALE: OK 8, STALE 12", "a row that was not changed is looked at");
     begin_adopted("postgres");
-    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8), TOLD(2, 9))));
-    becomes(update(2), "OK: OK 8, OK 9", "rows_find rows_update",
-            "in the caller's transaction rows are locked in order first");
+    perform(&locks);
     tap_ok(strstr(script_query(1)->sql, "FOR NO KEY UPDATE") != NULL, "for a change");
-    script_next(OP_ROWS_UPDATE, ANSWER(ROWS(2, TOLD(1, 8))));
-    script_next(OP_ROWS_FIND, ANSWER(.class = RLK_DONE));
-    script_next(OP_ROWS_FIND, ANSWER(ROWS(4, FOUND(2, 12))));
-    becomes(update(2), "STALE: OK 8, STALE 12", NULL, "one is stale");
+    perform(&looks);
     tap_ok(strstr(script_query(0)->sql, "FOR SHARE") != NULL,
-           "the look locks, so that it sees what is there now");
-    script_next(OP_ROWS_FIND, ANSWER(.class = RLK_CONTENTION, .text = "40001", .tx_over = true));
-    becomes(update(2), "CONFLICT: CANCELLED 0, CANCELLED 0", "rows_find",
-            "a conflict is sent once");
-    end();
-    begin_adopted("mysql");
-    script_next(OP_ROWS_UPDATE, ANSWER(.changed = 2));
-    becomes(update(2), "OK: OK 8, OK 9", "rows_update",
-            "where rows are gone through in order anyway they are not locked first");
-    end();
-}
-
-/* ---- what is not sent */
-
-static void test_refused_before(void)
-{
-    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
-    how.chunk = -1;
-    begin("postgres");
-    prepare(3);
-    becomes(rowlock_update(table, changes, 3, &how),
-            "EINVAL: CANCELLED 0, CANCELLED 0, CANCELLED 0", "", "no such chunk: nothing is sent");
-    keys[2] = rowlock_int(1);
-    becomes(rowlock_update(table, changes, 3, NULL),
-            "EINVAL: CANCELLED 0, CANCELLED 0, CANCELLED 0", "", "a key twice: nothing is sent");
+           "with a lock, so that it sees what is there now");
+    script_next(OP_ROWS_FIND, FAILS(RLK_UNCERTAIN));
+    tap_is_int(update(2), ROWLOCK_ECONN, "a lost connection took the transaction with it");
+    script_calls();
+    tap_is_int(update(2), ROWLOCK_ECONN, "it stays lost");
+    tap_is_str(script_calls(), "", "and nothing is sent on it");
     end();
 }
 
@@ -552,7 +497,7 @@ static void give_all(struct rlk_query *query)
     }
 }
 
-static void test_no_memory(const char *dialect, int (*call)(void))
+static void test_no_memory(const char *dialect, int (*call)(size_t count))
 {
     int nth = 1, result = ROWLOCK_ENOMEM;
     fail_alloc_at(0);
@@ -561,50 +506,29 @@ static void test_no_memory(const char *dialect, int (*call)(void))
         begin(dialect);
         script_always(OP_ROWS_UPDATE, ANSWER(.give = give_all));
         fail_alloc_at(nth);
-        result = call();
+        result = call(3);
         fail_alloc_at(0);
         if (result != ROWLOCK_OK)
             tap_is_int(result, ROWLOCK_ENOMEM, "%s: memory runs out at piece %d", dialect, nth);
         bool applied = changes[0].result == ROWLOCK_OK;
         tap_ok(applied == (result == ROWLOCK_OK), "no row is called done unless all is");
         tap_ok(!script_in_tx(), "no transaction is left open");
-        tap_is_int(call(), ROWLOCK_OK, "the next call goes well");
+        tap_is_int(call(3), ROWLOCK_OK, "the next call goes well");
         end();
         tap_is_int(fail_alloc_live(), before, "nothing leaks");
     }
     tap_ok(nth > 4 && nth < 100, "%s: which were all pieces: %d", dialect, nth - 2);
 }
 
-static int update_three(void)
-{
-    return update(3);
-}
-
 int main(void)
 {
     script_home("sqlite");
-    test_lost_but_applied();
-    test_lost_not_applied();
-    test_unreachable();
-    test_conflicts();
+    test_plays();
+    test_adopted();
     test_told_and_undone();
-    test_paradox();
-    test_duplicate();
-    test_odd_versions();
-    test_too_late();
-    test_strangers();
-    test_marks();
-    test_equal_keys();
-    test_violation();
-    test_many_lost();
-    test_lost_between();
-    test_many_failing();
-    test_odd_numbers();
-    test_adopted_chunk();
-    test_refused_before();
-    test_no_memory("postgres", update_three);
-    test_no_memory("mysql", update_three);
-    test_no_memory("sqlite", update_three);
+    test_no_memory("postgres", update);
+    test_no_memory("mysql", update);
+    test_no_memory("sqlite", update);
     test_no_memory("postgres", update_all_or_nothing);
     test_no_memory("sqlite", update_all_or_nothing);
     return tap_done();
