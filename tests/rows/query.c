@@ -295,46 +295,6 @@ static void rows_stop(struct desk *d)
     tap_is_int(d->answer.rows, 0, "no row is an answer");
 }
 
-/* ---- errors */
-
-static void errors(struct desk *d)
-{
-    static const struct {
-        enum rlk_class want;
-        const char *what, *sql;
-        const char *value;
-    } cases[] = {
-        {RLK_VIOLATION, "a key twice", "INSERT INTO query_rules VALUES (1, 'x', 0)", NULL},
-        {RLK_VIOLATION, "NULL where none may be", "INSERT INTO query_rules VALUES (7, NULL, 0)",
-         NULL},
-        {RLK_VIOLATION, "a check", "INSERT INTO query_rules VALUES (7, 'x', 100)", NULL},
-        {RLK_INVALID, "no such column", "UPDATE query_rules SET colour = 1", NULL},
-        {RLK_INVALID, "no such table", "UPDATE query_rule SET n = 1", NULL},
-        {RLK_INVALID, "no such function", "UPDATE query_rules SET n = query_twice(n)", NULL},
-        {RLK_INVALID, "wrong SQL", "UPDATE query_rules SET SET n = 1", NULL},
-        {RLK_INVALID, "two statements",
-         "UPDATE query_rules SET n = 1; UPDATE query_rules SET n = 2", NULL},
-        {RLK_INVALID, "a comment in front of a condition",
-         "UPDATE query_rules SET n = 1 -- WHERE word = ?", "w1"},
-        {RLK_VIOLATION, "a word for a number", "INSERT INTO query_rules VALUES (?, 'x', 0)",
-         "seven"},
-        {RLK_INVALID, "a value too few", "INSERT INTO query_rules VALUES (7, ?, ?)", "x"},
-    };
-    make_rules(d->c, 1);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        uint64_t id = new_id();
-        rowlock_value value = rowlock_text(cases[i].value);
-        for (int again = 0; again < 2; again++) {
-            enum rlk_class got = ask_again(d, id, cases[i].sql, &value, cases[i].value != NULL);
-            is_class(d, got, cases[i].want, "%s%s", cases[i].what, again ? ", again" : "");
-            tap_ok(d->call.text[0], "and told why: %s", d->call.text);
-        }
-    }
-    does(d, 0, "UPDATE query_rules SET n = n + 1", "the connection goes on");
-    tap_is_int(db_int(d->c->raw, d->c->url, "SELECT sum(n) FROM query_rules"), 1,
-               "nothing else was done meanwhile");
-}
-
 /* The same step with the first, the second, ... allocation failing, until none does. */
 static void no_memory(struct desk *d)
 {
@@ -459,16 +419,6 @@ static void failed_inside(struct desk *d)
          "closed begin bad=INVALID rollback add:9@outside");
 }
 
-static void closed_inside(const struct contract *c)
-{
-    struct desk d = open_desk(c, false);
-    make_rules(c, 0);
-    play(&d, "a transaction is open", "begin add:1");
-    close_desk(&d);
-    make_rules(c, 0); /* waits for locks, if there are any */
-    stand(&d, 0, 0, "closing has rolled back");
-}
-
 /* ---- the application's transaction */
 
 static void stays_in_theirs(const struct contract *c)
@@ -508,50 +458,6 @@ static void left_as_it_was(const struct contract *c)
 }
 
 /* ---- transactions that the database ends */
-
-struct rival {
-    const struct contract *c;
-    void *session;
-};
-
-static int wants_the_first(void *argument)
-{
-    struct rival *rival = argument;
-    char why_not[200];
-    return rival->c->raw->run(rival->session, "UPDATE query_rules SET n = n + 1 WHERE id = 1",
-                              why_not, sizeof why_not);
-}
-
-/* InnoDB ends the transaction that has written less. It would answer a COMMIT with OK all the same. */
-static void deadlocked(const struct contract *c)
-{
-    const char *first = "UPDATE query_rules SET n = 50 WHERE id = 1";
-    struct desk d = open_desk(c, false);
-    struct rival rival = {c, c->raw->open(c->url)};
-    make_rules(c, 2);
-    raw_run(c->raw, rival.session, "BEGIN");
-    for (int i = 100; i < 150; i++)
-        raw_run(c->raw, rival.session, "INSERT INTO query_rules VALUES (%d, 'x', 0)", i);
-    raw_run(c->raw, rival.session, "UPDATE query_rules SET n = n + 1 WHERE id = 2");
-    play(&d, "a transaction", "begin");
-    does(&d, 0, first, "changes the first row");
-    struct helper *thread = helper_start(wants_the_first, &rival);
-    is_class(&d, tell(&d, "UPDATE query_rules SET n = 50 WHERE id = 2", NOTHING), RLK_CONTENTION,
-             "two want what the other has");
-    play(&d, "the transaction is ended", "over");
-    enum rlk_class class = frame(&d, RLK_COMMIT);
-    tap_ok(class == RLK_CONTENTION || class == RLK_NO_TX, "a commit then is not done: %s",
-           class_name(class));
-    tap_ok(helper_join(thread), "the rival goes on");
-    raw_run(c->raw, rival.session, "COMMIT");
-    tap_is_int(db_int(c->raw, c->url, "SELECT max(n) FROM query_rules"), 1,
-               "nothing of ours stands");
-    play(&d, "the next one begins", "begin");
-    does(&d, 0, first, "changes");
-    play(&d, "and commits", "commit");
-    c->raw->close(rival.session);
-    close_desk(&d);
-}
 
 /* What a conflict clause of the table's does to the transaction. */
 static void ended_by_a_rule(const struct contract *c)
@@ -639,8 +545,7 @@ static void no_memory_for_rows(const struct contract *c)
 static void one_kind_of_connection(const struct contract *c, bool adopted)
 {
     static void (*const parts[])(struct desk * d) = {
-        prepared_again, table_altered,     rows_stop,     errors,
-        no_memory,      frames_and_places, failed_inside,
+        prepared_again, table_altered, rows_stop, no_memory, frames_and_places, failed_inside,
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         struct desk d = open_desk(c, adopted);
@@ -683,11 +588,8 @@ void contract_query(const struct contract *c)
         prepared_after_install(c);
     one_kind_of_connection(c, false);
     one_kind_of_connection(c, true);
-    closed_inside(c);
     stays_in_theirs(c);
     left_as_it_was(c);
-    if (is_mysql(c))
-        deadlocked(c);
     if (is_sqlite(c)) {
         ended_by_a_rule(c);
         no_file_yet(c);

@@ -4,17 +4,15 @@
  */
 #include "tables.h"
 
-#include <string.h>
+#include "scene.h"
 
-static rowlock_table *begin_site(struct site *s, const struct contract *c)
+static void make_rows(const struct site *s)
 {
     char ignored[100];
-    *s = site_adopt(c);
-    c->raw->ask(s->look, "PRAGMA busy_timeout = 50", ignored, sizeof ignored);
-    c->raw->ask(s->session, "PRAGMA busy_timeout = 50", ignored, sizeof ignored);
+    s->c->raw->ask(s->look, "PRAGMA busy_timeout = 50", ignored, sizeof ignored);
+    s->c->raw->ask(s->session, "PRAGMA busy_timeout = 50", ignored, sizeof ignored);
     site_table(s, "sqr_rows", "id INTEGER PRIMARY KEY, n INT, version BIGINT NOT NULL");
     site_run(s, "INSERT INTO sqr_rows VALUES (1, 10, 1), (2, 20, 1)");
-    return must_open_table(s, "sqr_rows", NAMES("n"));
 }
 
 static bool others_write(const struct site *s)
@@ -32,54 +30,32 @@ static int ask_for_it(rowlock_table *t, bool by_reading)
     return by_reading ? rowlock_read(t, &id, 1, &row) : rowlock_expect(t, &change, 1, NULL);
 }
 
-static void keeps_others_out(const struct contract *c, bool by_reading)
+static void keeps_others_out(const struct site *s, rowlock_table *t, bool by_reading)
 {
-    struct site s;
-    const char *what = by_reading ? "read with a lock" : "expect";
-    rowlock_table *t = begin_site(&s, c);
-    raw_run(c->raw, s.session, "BEGIN");
-    is_result(s.db, ask_for_it(t, by_reading), ROWLOCK_OK, "%s in a transaction without a lock",
-              what);
-    tap_ok(!others_write(&s), "keeps others from changing the row");
-    raw_run(c->raw, s.session, "COMMIT");
-    tap_ok(others_write(&s), "until the transaction ends");
-    rowlock_table_close(t);
-    site_close(&s);
+    is_result(s->db, ask_for_it(t, by_reading), ROWLOCK_OK,
+              "a row in a transaction that began without a lock");
+    tap_ok(!others_write(s), "keeps others from changing the row");
+    raw_run(s->c->raw, s->session, "COMMIT");
+    tap_ok(others_write(s), "until the transaction ends");
 }
 
-static void knows_old_snapshot(const struct contract *c, bool by_reading)
+static void knows_old_snapshot(const struct site *s, rowlock_table *t, bool by_reading)
 {
-    struct site s;
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    const char *what = by_reading ? "read with a lock" : "expect";
-    rowlock_table *t = begin_site(&s, c);
-    raw_run(c->raw, s.session, "BEGIN");
-    raw_int(c->raw, s.session, "SELECT n FROM sqr_rows WHERE id = %d", 2);
-    tap_ok(others_write(&s), "another writes after the transaction has read");
-    is_result(s.db, ask_for_it(t, by_reading), ROWLOCK_CONFLICT, "%s behind an old snapshot", what);
-    rowlock_db_error(s.db, &error);
-    tap_is_int(error.transaction_over, 1, "which can only be rolled back");
-    raw_run(c->raw, s.session, "ROLLBACK");
-    rowlock_table_close(t);
-    site_close(&s);
+    raw_int(s->c->raw, s->session, "SELECT n FROM sqr_rows WHERE id = %d", 2);
+    tap_ok(others_write(s), "another writes after the transaction has read");
+    is_result(s->db, ask_for_it(t, by_reading), ROWLOCK_CONFLICT, "behind an old snapshot");
+    tap_is_int(error_of(s->db).transaction_over, 1, "which can only be rolled back");
+    raw_run(s->c->raw, s->session, "ROLLBACK");
 }
 
-static void knows_other_writer(const struct contract *c, bool by_reading)
+static void knows_other_writer(const struct site *s, rowlock_table *t, bool by_reading)
 {
-    struct site s;
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    const char *what = by_reading ? "read with a lock" : "expect";
-    rowlock_table *t = begin_site(&s, c);
-    raw_run(c->raw, s.look, "BEGIN IMMEDIATE");
-    raw_run(c->raw, s.session, "BEGIN");
-    is_result(s.db, ask_for_it(t, by_reading), ROWLOCK_CONFLICT, "%s while another writes", what);
-    rowlock_db_error(s.db, &error);
-    tap_is_int(error.transaction_over, 0, "which can go on");
-    raw_run(c->raw, s.look, "ROLLBACK");
-    is_result(s.db, ask_for_it(t, by_reading), ROWLOCK_OK, "and succeeds when that has ended");
-    raw_run(c->raw, s.session, "ROLLBACK");
-    rowlock_table_close(t);
-    site_close(&s);
+    raw_run(s->c->raw, s->look, "BEGIN IMMEDIATE");
+    is_result(s->db, ask_for_it(t, by_reading), ROWLOCK_CONFLICT, "while another writes");
+    tap_is_int(error_of(s->db).transaction_over, 0, "which can go on");
+    raw_run(s->c->raw, s->look, "ROLLBACK");
+    is_result(s->db, ask_for_it(t, by_reading), ROWLOCK_OK, "and succeeds when that has ended");
+    raw_run(s->c->raw, s->session, "ROLLBACK");
 }
 
 /* Which SQLite does not by itself; and what the application's connection does is the application's. */
@@ -104,13 +80,18 @@ static void foreign_keys(const struct contract *c, bool adopted)
 
 void contract_sqlite_rows(const struct contract *c)
 {
-    struct site s = site_open(c);
+    static void (*const parts[])(const struct site *s, rowlock_table *t, bool by_reading) = {
+        keeps_others_out, knows_old_snapshot, knows_other_writer};
+    struct site s = site_adopt(c);
     char mode[20];
-    s.c->raw->ask(s.look, "PRAGMA journal_mode = WAL", mode, sizeof mode);
-    for (int by_reading = 0; by_reading < 2; by_reading++) {
-        keeps_others_out(c, by_reading);
-        knows_old_snapshot(c, by_reading);
-        knows_other_writer(c, by_reading);
+    c->raw->ask(s.look, "PRAGMA journal_mode = WAL", mode, sizeof mode);
+    for (int i = 0; i < 2 * COUNT(parts); i++) {
+        make_rows(&s);
+        tap_note("%s", i % 2 ? "read with a lock" : "expect");
+        rowlock_table *t = must_open_table(&s, "sqr_rows", NAMES("n"));
+        raw_run(c->raw, s.session, "BEGIN");
+        parts[i / 2](&s, t, i % 2);
+        rowlock_table_close(t);
     }
     foreign_keys(c, false);
     foreign_keys(c, true);

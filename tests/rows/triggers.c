@@ -133,13 +133,11 @@ static rowlock_table *open_prices(const struct manual *m)
 
 static void refused(const struct manual *m, const char *version)
 {
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *t = NULL;
-    about.name = "prices";
-    about.key = NAMES("id");
-    about.version = version;
-    is_result(m->s.db, rowlock_table_open(m->s.db, &about, &t), ROWLOCK_EINVAL,
-              "a table without a column %s is refused", version);
+    is_result(m->s.db,
+              rowlock_table_open(
+                  m->s.db, TABLE(.name = "prices", .key = NAMES("id"), .version = version), &t),
+              ROWLOCK_EINVAL, "a table without a column %s is refused", version);
     rowlock_table_close(t);
 }
 
@@ -172,51 +170,55 @@ static void add_column(struct manual *m)
 /* ---- a trigger for those who do not know it */
 
 /* The three rows are changed at once, the second with a version that it has not. */
-static void change_three(const struct manual *m, rowlock_table *t, enum op op, int want_first,
-                         int64_t step, const char *what)
+static void change_three(const struct manual *m, rowlock_table *t, enum op op, int step,
+                         const char *want, const char *what)
 {
-    rowlock_value keys[] = {rowlock_int(42), rowlock_int(43), rowlock_int(44)};
-    rowlock_change changes[3];
-    int64_t before[3];
+    struct few f;
+    char text[40];
+    int64_t now[3];
+    few_from(&f, 42, 0);
     for (int i = 0; i < 3; i++) {
-        before[i] =
+        now[i] =
             raw_int(m->s.c->raw, m->s.look, "SELECT version FROM prices WHERE id = %d", 42 + i);
-        changes[i] = (rowlock_change){
-            .key = &keys[i], .values = price_of("8.50"), .version = before[i] + (i == 1 ? 77 : 0)};
+        f.changes[i].version = now[i] + (i == 1 ? 77 : 0);
+        now[i] += op == UPDATE && i == 1 ? 0 : step;
     }
-    change_rows(t, op, changes, 3, NULL);
+    change_rows(t, op, f.changes, 3, NULL);
+    rows_say(f.changes, 3, want, what);
     for (int i = 0; i < 3; i++) {
-        int want = op == UPDATE && i == 1 ? ROWLOCK_STALE : want_first;
-        int64_t now = before[i] + (want == ROWLOCK_STALE ? 0 : step);
-        char text[40];
-        snprintf(text, sizeof text, "%lld", (long long)now);
-        tap_is_str(rowlock_result_name(changes[i].result), rowlock_result_name(want),
-                   "%s of three at once: row %d", what, i + 1);
-        tap_is_int(changes[i].current, now, "it says which version it has");
+        snprintf(text, sizeof text, "%lld", (long long)now[i]);
+        tap_is_int(f.changes[i].current, now[i], "%s: row %d says its version", what, i + 1);
         version_is(m, 42 + i, text, "and that is so");
     }
+}
+
+/* The version that a statement of the application's leaves. */
+static void writes(const struct manual *m, int id, const char *sql, const char *version,
+                   const char *what)
+{
+    site_run(&m->s, "%s", sql);
+    version_is(m, id, version, what);
 }
 
 static void with_trigger(struct manual *m)
 {
     run_block(m, "trigger");
-    site_run(&m->s, "UPDATE prices SET price = 1 WHERE id = 42");
-    version_is(m, 42, "3", "a writer without versions moves it by the trigger");
-    site_run(&m->s, "UPDATE prices SET price = 1 WHERE id = 42");
-    version_is(m, 42, "4", "with values that were there already, too");
-    site_run(&m->s, "UPDATE prices SET price = 1, version = 2 WHERE id = 42");
-    version_is(m, 42, "5", "one that puts an old version back moves it on");
-    site_run(&m->s, "UPDATE prices SET version = 9 WHERE id = 42");
-    version_is(m, 42, "9", "one that moves it itself is left alone");
+    const char *one = "UPDATE prices SET price = 1 WHERE id = 42";
+    writes(m, 42, one, "3", "a writer without versions moves it by the trigger");
+    writes(m, 42, one, "4", "with values that were there already, too");
+    writes(m, 42, "UPDATE prices SET price = 1, version = 2 WHERE id = 42", "5",
+           "one that puts an old version back moves it on");
+    writes(m, 42, "UPDATE prices SET version = 9 WHERE id = 42", "9",
+           "one that moves it itself is left alone");
     rowlock_table *t = open_prices(m);
     row_becomes(&m->s, t, UPDATE, 42, price_of("2"), 4, ROWLOCK_STALE, 9, "an old version");
     row_becomes(&m->s, t, UPDATE, 42, price_of("2"), 9, ROWLOCK_OK, 10, "the one it has");
     version_is(m, 42, "10", "which moves by one, not by two");
     row_becomes(&m->s, t, TOUCH, 42, NULL, 10, ROWLOCK_OK, 11, "the row as it is");
-    change_three(m, t, UPDATE, ROWLOCK_OK, 1, "an update");
+    change_three(m, t, UPDATE, 1, "OK, STALE, OK", "an update of three at once");
     row_becomes(&m->s, t, INSERT, 42, price_of("2"), 0, ROWLOCK_EXISTS, 12, "a row that is there");
     version_is(m, 42, "12", "which is as it was");
-    change_three(m, t, INSERT, ROWLOCK_EXISTS, is_mysql(m->s.c) ? 1 : 0, "an insert");
+    change_three(m, t, INSERT, is_mysql(m->s.c), "EXISTS, EXISTS, EXISTS", "an insert of three");
     rowlock_table_close(t);
 }
 
@@ -226,7 +228,7 @@ static void first_batch_of_a_session(struct manual *m)
     struct site own = m->s;
     own.db = must_open(m->s.c->url);
     rowlock_table *t = must_open_table(&own, "prices", NAMES("price"));
-    change_three(m, t, UPDATE, ROWLOCK_OK, 1, "the first update of a connection,");
+    change_three(m, t, UPDATE, 1, "OK, STALE, OK", "the first update of a connection");
     rowlock_table_close(t);
     rowlock_db_close(own.db);
 }
@@ -236,18 +238,15 @@ static void first_batch_of_a_session(struct manual *m)
 static void always(const struct manual *m)
 {
     bool exact = is_postgres(m->s.c); /* it alone tells what triggers made of the row */
-    if (is_postgres(m->s.c)) {
+    const char *body = is_mysql(m->s.c)      ? "SET NEW.version = NEW.version + 1"
+                       : is_postgres(m->s.c) ? "EXECUTE FUNCTION always()"
+                                             : "BEGIN UPDATE prices SET version = NEW.version + 1 "
+                                               "WHERE id = NEW.id; END";
+    if (is_postgres(m->s.c))
         site_run(&m->s, "CREATE FUNCTION always() RETURNS trigger LANGUAGE plpgsql AS "
                         "$$ BEGIN NEW.version := NEW.version + 1; RETURN NEW; END $$");
-        site_run(&m->s, "CREATE TRIGGER eager BEFORE UPDATE ON prices FOR EACH ROW "
-                        "EXECUTE FUNCTION always()");
-    } else if (is_mysql(m->s.c)) {
-        site_run(&m->s, "CREATE TRIGGER eager BEFORE UPDATE ON prices FOR EACH ROW "
-                        "SET NEW.version = NEW.version + 1");
-    } else {
-        site_run(&m->s, "CREATE TRIGGER eager AFTER UPDATE ON prices FOR EACH ROW BEGIN "
-                        "UPDATE prices SET version = NEW.version + 1 WHERE id = NEW.id; END");
-    }
+    site_run(&m->s, "CREATE TRIGGER eager %s UPDATE ON prices FOR EACH ROW %s",
+             is_sqlite(m->s.c) ? "AFTER" : "BEFORE", body);
     site_run(&m->s, "INSERT INTO prices (id, price, version) VALUES (50, 1, 1)");
     rowlock_table *t = open_prices(m);
     row_becomes(&m->s, t, UPDATE, 50, price_of("2"), 1, ROWLOCK_OK, exact ? 3 : 2,
@@ -264,21 +263,19 @@ static void always(const struct manual *m)
 static void some_columns(struct manual *m)
 {
     site_run(&m->s, "INSERT INTO prices (id, price, version) VALUES (60, 1, 1)");
-    site_run(&m->s, "UPDATE prices SET seen = 1 WHERE id = 60");
-    version_is(m, 60, "2", "every column counts");
+    writes(m, 60, "UPDATE prices SET seen = 1 WHERE id = 60", "2", "every column counts");
     run_block(m, "columns");
-    site_run(&m->s, "UPDATE prices SET seen = 2 WHERE id = 60");
-    version_is(m, 60, "2", "until those that matter are named");
-    site_run(&m->s, "UPDATE prices SET price = price WHERE id = 60");
-    version_is(m, 60, "2", "what is set to itself is no change then");
-    site_run(&m->s, "UPDATE prices SET price = 3 WHERE id = 60");
-    version_is(m, 60, "3", "a change of these moves the version");
-    site_run(&m->s, "UPDATE prices SET note = 'x' WHERE id = 60");
-    version_is(m, 60, "4", "as does one from NULL");
+    writes(m, 60, "UPDATE prices SET seen = 2 WHERE id = 60", "2",
+           "until those that matter are named");
+    writes(m, 60, "UPDATE prices SET price = price WHERE id = 60", "2",
+           "what is set to itself is no change then");
+    writes(m, 60, "UPDATE prices SET price = 3 WHERE id = 60", "3",
+           "a change of these moves the version");
+    writes(m, 60, "UPDATE prices SET note = 'x' WHERE id = 60", "4", "as does one from NULL");
     rowlock_table *t = open_prices(m);
     row_becomes(&m->s, t, UPDATE, 60, price_of("4"), 4, ROWLOCK_OK, 5, "a row of that table");
     version_is(m, 60, "5", "moves by one");
-    change_three(m, t, INSERT, ROWLOCK_EXISTS, 0, "an insert");
+    change_three(m, t, INSERT, 0, "EXISTS, EXISTS, EXISTS", "an insert of three");
     rowlock_table_close(t);
 }
 

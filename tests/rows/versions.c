@@ -498,8 +498,8 @@ static void own_sql(const struct contract *c)
 static void wrong_sql(const struct contract *c)
 {
     struct site s = site_open(c);
-    static const char *const wrong[] = {"nosuch = ?", "n = = ?", "n = nosuch(?)",
-                                        "id = id, n = (?"};
+    static const char *const wrong[] = {"nosuch = ?", "n = = ?", "n = nosuch(?)", "id = id, n = (?",
+                                        "n = ?; DELETE FROM ver_rows"};
     make_rows(&s);
     rowlock_value one = rowlock_int(1);
     for (int i = 0; i < COUNT(wrong); i++) {
