@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The line of those who wait: in which order they are granted the lock, who is passed by, what is left in
- * the table, and that the next one is woken. That no wake-up is lost is in wakeup.c, lines of 64 processes
- * in each_line.c.
+ * the table. That the next one is woken, and no wake-up lost, is in wakeup.c, lines of 64 processes in each_line.c.
  */
 #include "crowd.h"
 
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUESTS = 5, TURNS = 20 };
+enum { GUESTS = 5 };
 static const long long HOUR_US = 3600000000;
 /* Behind everybody: nobody clears away the dead but those behind him, and sweeps. */
 static const long long LAST_TICKET = 9000000000000000;
@@ -93,57 +92,74 @@ static void in_order(const struct contract *c)
     guest_close(&holder);
 }
 
+static void line_ends(struct guest *holder, struct guest *g, const char *what)
+{
+    guest_releases(holder, ROWLOCK_OK, "the lock is released");
+    guest_gets(g, what);
+    guests_close(g, holder, NULL);
+}
+
+static void waits_in_vain(struct guest *g, int64_t wait_ms, const char *what)
+{
+    g->how.wait_ms = wait_ms;
+    is_result(g->db, rowlock_acquire(g->lock, &g->how), ROWLOCK_TIMEOUT, "%s", what);
+}
+
+static void forget_tickets(const struct contract *c, const char *name)
+{
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = '%s'", name);
+}
+
 /* ---- newcomers */
 
-static void nobody_overtakes(const struct contract *c)
+/* A name that was never granted, or whose counter a sweep has taken, has a line as any other. */
+static void nobody_overtakes(const struct contract *c, const char *name, bool is_known)
 {
     struct guest g;
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    guest_open(&g, c, "no overtaking", 0);
-    guest_tries(&g, ROWLOCK_OK, "a lock is granted");
-    guest_releases(&g, ROWLOCK_OK, "and released");
-    leave_ticket(c, "no overtaking", 10, in_an_hour());
+    guest_open(&g, c, name, 0);
+    if (is_known) {
+        guest_tries(&g, ROWLOCK_OK, "a lock is granted");
+        guest_releases(&g, ROWLOCK_OK, "and released");
+    }
+    leave_ticket(c, name, 10, in_an_hour());
     for (int permits = -1; permits < 3; permits++) {
         g.how.permits = permits;
         guest_tries(&g, ROWLOCK_BUSY, "a free lock is not for newcomers while somebody waits");
         is_result(g.db, rowlock_lock_holder(g.lock, &holder), ROWLOCK_NONE, "it has no holder");
     }
     g.how.permits = 0;
-    g.how.wait_ms = 200;
-    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "they stand behind him");
-    tap_is_int(tickets_of(c, "no overtaking"), 1, "and leave no ticket when they give up");
+    waits_in_vain(&g, 200, "they stand behind him");
+    tap_is_int(tickets_of(c, name), 1, "and leave no ticket when they give up");
     for (int permits = -1; permits < 3; permits++) {
         g.how.permits = permits;
         g.how.unfair = 1;
         guest_tries(&g, ROWLOCK_OK, "unless they ask to pass by");
         guest_releases(&g, ROWLOCK_OK, "and release");
     }
-    tap_is_int(tickets_of(c, "no overtaking"), 1, "which leaves his ticket alone");
+    tap_is_int(tickets_of(c, name), 1, "which leaves his ticket alone");
     g.how.unfair = 0;
     g.how.permits = 0;
-    db_exec(c->raw, c->url, "UPDATE rowlock_waiters SET expires = 5 WHERE name = 'no overtaking'");
+    db_exec(c->raw, c->url, "UPDATE rowlock_waiters SET expires = 5 WHERE name = '%s'", name);
     guest_tries(&g, ROWLOCK_OK, "a ticket whose lease is over is no obstacle");
-    guest_releases(&g, ROWLOCK_OK, "release");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'no overtaking'");
     guest_close(&g);
+    forget_tickets(c, name);
 }
 
-/* A name that was never granted, or whose counter a sweep has taken, has a line as any other. */
-static void nobody_overtakes_at_first(const struct contract *c)
+static long long end_of(const struct contract *c, const char *name, long long ticket)
 {
-    struct guest g;
-    guest_open(&g, c, "first of all", 0);
-    leave_ticket(c, "first of all", 10, in_an_hour());
-    for (int permits = -1; permits < 3; permits++) {
-        g.how.permits = permits;
-        guest_tries(&g, ROWLOCK_BUSY, "a new name is not for newcomers while somebody waits");
-    }
-    g.how.permits = 0;
-    g.how.unfair = 1;
-    guest_tries(&g, ROWLOCK_OK, "unless they ask to pass by");
-    guest_releases(&g, ROWLOCK_OK, "and release");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'first of all'");
-    guest_close(&g);
+    return db_int(c->raw, c->url,
+                  "SELECT expires FROM rowlock_waiters WHERE name = '%s' AND ticket = %lld", name,
+                  ticket);
+}
+
+/* Whose ticket it was has died. */
+static void granted_after(const struct guest *g, long long over)
+{
+    int64_t token = 0, when = 0;
+    is_result(g->db, rowlock_last_grant(g->db, rowlock_lock_name(g->lock), &token, &when),
+              ROWLOCK_OK, "that grant");
+    tap_ok(when >= over, "came when the dead one's ticket was over, not before");
 }
 
 /* Who is before us by his ticket may have come after us: the number counts. */
@@ -155,17 +171,12 @@ static void tickets_decide(const struct contract *c)
     leave_ticket(c, "tickets", 1, wall_clock_us() + 1500000);
     guest_queue(&one);
     tap_ok(ticket_of(&one) > 1, "a later ticket");
-    long long dies = db_int(c->raw, c->url,
-                            "SELECT expires FROM rowlock_waiters WHERE name = 'tickets' AND "
-                            "ticket = 1");
+    long long over = end_of(c, "tickets", 1);
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     guest_gets(&one, "who stands behind the dead is granted it");
-    int64_t token = 0, when = 0;
-    is_result(one.db, rowlock_last_grant(one.db, "tickets", &token, &when), ROWLOCK_OK,
-              "that grant");
-    tap_ok(when >= dies, "came when the dead one's ticket was over, not before");
+    granted_after(&one, over);
     guests_close(&one, &holder, NULL);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'tickets'");
+    forget_tickets(c, "tickets");
 }
 
 /* ---- what is left behind */
@@ -175,8 +186,7 @@ static void nothing_left(const struct contract *c)
     struct guest holder, g, behind;
     guests_open(c, "left", 0, &holder, &g, &behind, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
-    g.how.wait_ms = 300;
-    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "a wait is over");
+    waits_in_vain(&g, 300, "a wait is over");
     tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
     g.how.wait_ms = ROWLOCK_FOREVER;
     guest_queue(&g);
@@ -214,57 +224,29 @@ static void uncontended(const struct contract *c)
     other.how.wait_ms = 500;
     is_result(other.db, rowlock_acquire(other.lock, &other.how), ROWLOCK_ESERVER,
               "who must wait does");
-    guest_releases(&g, ROWLOCK_OK, "release");
     guests_close(&g, &other, NULL);
     drop_tables(c, "ticketless_", url);
 }
 
-/* ---- wake-ups */
-
-/* Two take turns. If each had to look by himself to find the lock free, the metronome would beat between
- * any two turns. */
-static void woken(const struct contract *c)
-{
-    struct guest guests[2];
-    struct metronome m;
-    int granted = 0;
-    for (int i = 0; i < 2; i++)
-        guest_open(&guests[i], c, "turns in line", 0);
-    guest_tries(&guests[0], ROWLOCK_OK, "one holds a lock");
-    metronome_start(&m, c);
-    for (int i = 0; i < TURNS; i++) {
-        struct guest *holds = &guests[i % 2], *waits = &guests[(i + 1) % 2];
-        guest_queue(waits);
-        sleep_ms(5); /* so that he is mostly asleep; what if not is in wakeup.c */
-        guest_leave(holds);
-        granted += guest_join(waits) == ROWLOCK_OK;
-        metronome_look(&m);
-    }
-    tap_is_int(granted, TURNS, "two take turns");
-    tap_ok(m.beats < TURNS / 2, "woken by the release (%d beats in %d turns)", m.beats, TURNS);
-    metronome_stop(&m);
-    for (int i = 0; i < 2; i++)
-        guest_close(&guests[i]);
-}
+/* ---- round trips */
 
 /* Behind somebody who is dead, or alive but without a bell, nobody asks without pause. */
 static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url,
-                          const char *behind)
+                          bool held)
 {
     struct guest holder, g;
     guest_open(&holder, c, "quiet", 0);
     guest_open_as(&g, c, url, NULL, "quiet", 0);
-    if (strcmp(behind, "a holder") == 0)
+    if (held)
         guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     else
         leave_ticket(c, "quiet", 1, in_an_hour());
-    g.how.wait_ms = 1500;
     faultproxy_round_trips(proxy);
-    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "waiting behind %s", behind);
+    waits_in_vain(&g, 1500, held ? "waiting behind a holder" : "waiting behind a dead waiter");
     int trips = faultproxy_round_trips(proxy);
     tap_ok(trips < 150, "asks seldom (%d round trips)", trips);
     guests_close(&g, &holder, NULL);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'quiet'");
+    forget_tickets(c, "quiet");
 }
 
 /* ---- connections that are lost */
@@ -310,16 +292,10 @@ static void dies(const struct contract *c, struct faultproxy *proxy, const char 
     tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN, "a waiter is cut off (%s)",
            rowlock_result_name(result));
     tap_ok(ticket_of(&first) != 0, "his ticket stays");
-    long long over = db_int(c->raw, c->url,
-                            "SELECT min(expires) FROM rowlock_waiters WHERE name = 'dead' AND "
-                            "ticket = %lld",
-                            ticket_of(&first));
+    long long over = end_of(c, "dead", ticket_of(&first));
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
     guest_gets(&second, "the next one passes him by");
-    int64_t token = 0, when = 0;
-    is_result(second.db, rowlock_last_grant(second.db, "dead", &token, &when), ROWLOCK_OK,
-              "that grant");
-    tap_ok(when >= over, "came when his ticket was over, not before");
+    granted_after(&second, over);
     is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
     tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if nobody did before");
     faultproxy_accept(proxy);
@@ -349,9 +325,12 @@ static void swept(const struct contract *c)
     db_exec(c->raw, c->url,
             "DELETE FROM rowlock_waiters WHERE name = 'swept line' AND ticket = %lld",
             LAST_TICKET + 8);
-    guest_releases(&holder, ROWLOCK_OK, "the lock is released");
-    guest_gets(&g, "which he gets");
-    guests_close(&g, &holder, NULL);
+    line_ends(&holder, &g, "which he gets");
+}
+
+static bool has_ticket(void *context)
+{
+    return ticket_of(context) != 0;
 }
 
 /* Somebody sweeps it away, clock and all: he takes another. */
@@ -362,14 +341,9 @@ static void ticket_removed(const struct contract *c)
     g.how.ticket_ms = 1000;
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'robbed'");
-    int64_t until = clock_ms() + slow_ms(20000);
-    while (ticket_of(&g) == 0 && clock_ms() < until)
-        sleep_ms(20);
-    tap_ok(ticket_of(&g) != 0, "a waiter whose ticket is gone takes another");
-    guest_releases(&holder, ROWLOCK_OK, "the lock is released");
-    guest_gets(&g, "which he gets");
-    guests_close(&g, &holder, NULL);
+    forget_tickets(c, "robbed");
+    tap_ok(comes_true(has_ticket, &g), "a waiter whose ticket is gone takes another");
+    line_ends(&holder, &g, "which he gets");
 }
 
 static void what_is_listed(const struct contract *c)
@@ -406,7 +380,7 @@ static void what_is_listed(const struct contract *c)
     tap_ok(w->since_us > 0 && w->waited_ms >= 0 && w->waited_ms < slow_ms(10000), "since when");
     is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "he leaves");
     guests_close(&g, &holder, NULL);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'listed line'");
+    forget_tickets(c, "listed line");
 }
 
 static void many_are_listed(const struct contract *c)
@@ -460,8 +434,7 @@ static void adopted(const struct contract *c)
     guest_tries(&holder, ROWLOCK_OK, "it is held again");
     guest_queue(&g);
     is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "the next wait is cancelled");
-    g.how.wait_ms = 100;
-    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT, "and one times out");
+    waits_in_vain(&g, 100, "and one times out");
     guests_close(&g, &holder, NULL);
     ask_any(c, session, c->settings, after, sizeof after);
     tap_is_str(after, before, "the connection is left as it was");
@@ -513,19 +486,18 @@ static void acquired_in_a_transaction(const struct contract *c)
     guest_releases(&g, ROWLOCK_OK, "release");
     guest_close(&g);
     c->raw->close(session);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'tx newcomer'");
+    forget_tickets(c, "tx newcomer");
 }
 
 void contract_queue(const struct contract *c)
 {
     char *url = NULL;
     in_order(c);
-    nobody_overtakes(c);
-    nobody_overtakes_at_first(c);
+    nobody_overtakes(c, "no overtaking", true);
+    nobody_overtakes(c, "first of all", false);
     tickets_decide(c);
     nothing_left(c);
     uncontended(c);
-    woken(c);
     swept(c);
     ticket_removed(c);
     what_is_listed(c);
@@ -537,8 +509,8 @@ void contract_queue(const struct contract *c)
     struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (!proxy)
         return;
-    waits_quietly(c, proxy, url, "a holder");
-    waits_quietly(c, proxy, url, "a dead waiter");
+    waits_quietly(c, proxy, url, true);
+    waits_quietly(c, proxy, url, false);
     keeps_its_place(c, proxy, url);
     dies(c, proxy, url);
     faultproxy_stop(proxy);

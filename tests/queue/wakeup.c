@@ -130,89 +130,80 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
     stage_close(&s);
 }
 
+/* ---- other ways in */
+
+enum way { BREAKS, DOWNGRADES, CLOSES, COMMITS, WAYS };
+static const char *const ways[WAYS] = {"a break", "a downgrade", "closing the handle",
+                                       "the commit of a release in a transaction"};
+
 static bool has_ticket(void *context)
 {
     return ticket_of(context) != 0;
 }
 
-/* The ring, if there is one, comes before the ticket; what it rings for comes after both. */
-static void release_in_a_transaction(const struct contract *c)
+static void begin_release(const struct contract *c, struct guest *holder, void *session)
+{
+    raw_run(c->raw, session, "%s", c->begin);
+    is_result(holder->db, rowlock_tx_release(holder->lock, holder->db), ROWLOCK_OK,
+              "a release in a transaction");
+}
+
+static void let_in(const struct contract *c, enum way way, struct guest *holder, void *session)
+{
+    if (way == BREAKS) {
+        rowlock_db *breaker = must_open(c->url);
+        is_result(breaker, rowlock_break(breaker, "wake up else", 0, NULL), ROWLOCK_OK, "a break");
+        rowlock_db_close(breaker);
+    } else if (way == DOWNGRADES) {
+        is_result(holder->db, rowlock_downgrade(holder->lock, ROWLOCK_SHARED), ROWLOCK_OK,
+                  "a downgrade");
+    } else if (way == CLOSES) {
+        rowlock_lock_close(holder->lock);
+        holder->lock = must_lock(holder->db, "wake up else");
+    } else {
+        raw_run(c->raw, session, "COMMIT");
+        rowlock_lock_forget(holder->lock);
+    }
+}
+
+/* All that lets a waiter in wakes it. The release in a transaction comes before the ticket: its notification, if there
+ * is one, must wait for the commit. */
+static void other_ways(const struct contract *c, enum way way)
 {
     struct guest holder, waiter;
     struct metronome m;
-    int granted = 0, stood = 0;
+    int granted = 0;
     void *session = c->raw->open(c->url);
-    guest_adopt(&holder, c, session, "wake up tx");
-    guest_open(&waiter, c, "wake up tx", 0);
+    guest_adopt(&holder, c, session, "wake up else");
+    guest_open(&waiter, c, "wake up else", way == DOWNGRADES ? ROWLOCK_SHARED : 0);
     metronome_start(&m, c);
     for (int i = 0; i < REPEATS; i++) {
         guest_try(&holder);
-        raw_run(c->raw, session, "%s", c->begin);
-        is_result(holder.db, rowlock_tx_release(holder.lock, holder.db), ROWLOCK_OK,
-                  "a release in a transaction");
+        if (way == COMMITS)
+            begin_release(c, &holder, session);
         guest_start(&waiter);
-        if (c->has_server) /* a file's one writer is waited for: nobody takes a ticket beside him */
-            stood += comes_true(has_ticket, &waiter);
-        sleep_ms(10); /* enough to look again, mostly */
-        raw_run(c->raw, session, "COMMIT");
-        rowlock_lock_forget(holder.lock);
+        /* A file has one writer: beside it nobody takes a ticket. */
+        if ((way != COMMITS || c->has_server) && !comes_true(has_ticket, &waiter))
+            tap_ok(false, "a waiter stands in the queue before %s", ways[way]);
+        sleep_ms(10); /* so that it is asleep, mostly */
+        let_in(c, way, &holder, session);
         granted += guest_join(&waiter) == ROWLOCK_OK;
         metronome_look(&m);
         guest_leave(&waiter);
+        guest_leave(&holder);
     }
-    tap_is_int(stood, c->has_server ? REPEATS : 0,
-               "between a release and its commit a waiter comes");
-    tap_is_int(granted, REPEATS, "and gets the lock");
-    tap_ok(m.beats < REPEATS, "without oversleeping (%d beats)", m.beats);
+    tap_is_int(granted, REPEATS, "%s lets the next one in", ways[way]);
+    tap_ok(m.beats < REPEATS, "and wakes him (%d beats)", m.beats);
     metronome_stop(&m);
     guests_close(&waiter, &holder, NULL);
     c->raw->close(session);
 }
 
-/* All that lets a waiter in, rings. */
-static void other_ways(const struct contract *c, int way)
-{
-    static const char *const ways[] = {"a break", "a downgrade", "closing the handle"};
-    struct guest holder, waiter;
-    struct metronome m;
-    int granted = 0;
-    guest_open(&holder, c, "wake up else", 0);
-    guest_open(&waiter, c, "wake up else", way == 1 ? ROWLOCK_SHARED : 0);
-    rowlock_db *breaker = must_open(c->url);
-    metronome_start(&m, c);
-    for (int i = 0; i < REPEATS; i++) {
-        guest_try(&holder);
-        guest_queue(&waiter);
-        sleep_ms(5); /* so that he is asleep, mostly */
-        if (way == 0)
-            is_result(breaker, rowlock_break(breaker, "wake up else", 0, NULL), ROWLOCK_OK, "%s",
-                      ways[way]);
-        else if (way == 1)
-            is_result(holder.db, rowlock_downgrade(holder.lock, ROWLOCK_SHARED), ROWLOCK_OK, "%s",
-                      ways[way]);
-        else
-            rowlock_lock_close(holder.lock);
-        granted += guest_join(&waiter) == ROWLOCK_OK;
-        metronome_look(&m);
-        guest_leave(&waiter);
-        if (way == 2)
-            holder.lock = must_lock(holder.db, "wake up else");
-        else
-            guest_leave(&holder);
-    }
-    tap_is_int(granted, REPEATS, "%s lets the next one in", ways[way]);
-    tap_ok(m.beats < REPEATS, "and wakes him (%d beats)", m.beats);
-    metronome_stop(&m);
-    rowlock_db_close(breaker);
-    guests_close(&waiter, &holder, NULL);
-}
-
 void contract_wakeup(const struct contract *c)
 {
     char *url = NULL;
-    release_in_a_transaction(c);
-    for (int way = 0; way < 3; way++)
-        other_ways(c, way);
+    for (int way = BREAKS; way < WAYS; way++)
+        other_ways(c, (enum way)way);
     struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (!proxy)
         return;
