@@ -105,6 +105,11 @@ static const struct course {
      "meta acquire enqueue acquire open meta acquire renew", ROWLOCK_OK, .granted = 1, .ticket = 1,
      .replies = {{OP_ACQUIRE, .answer.outcome = RLK_HELD},
                  {OP_ACQUIRE, .answer.class = RLK_UNCERTAIN}}},
+    {"a grant that came too late, and that another took over meanwhile, is waited for once more",
+     "meta acquire enqueue acquire renew enqueue acquire", ROWLOCK_OK, .granted = 1, .ticket = 2,
+     .replies = {{OP_ACQUIRE, .answer.outcome = RLK_HELD},
+                 {OP_ACQUIRE, .answer.takes_us = (TTL_MS + 1) * 1000},
+                 {OP_RENEW, .answer.missing = true}}},
     {"a cycle is told to a waiter, who leaves the queue then", "meta acquire enqueue cycle leave",
      ROWLOCK_DEADLOCK, .owner = "job 7", .replies = {{OP_CYCLE, .answer.circle = true}}},
     {"where there is no cycle it is not looked for again so soon",
@@ -151,8 +156,14 @@ static void test_course(const struct course *c)
 
 static void test_courses(void)
 {
+    static const enum rlk_class classes[] = {RLK_UNSENT, RLK_UNCERTAIN, RLK_REFUSED};
     for (size_t i = 0; i < sizeof courses / sizeof courses[0]; i++)
         test_course(&courses[i]);
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        test_course(&(struct course){
+            "the connection is lost while we wait: we look, keep the ticket, and look again",
+            "meta acquire enqueue acquire await open meta acquire enqueue acquire await acquire",
+            ROWLOCK_OK, .granted = 5, .ticket = 1, .replies = {{OP_AWAIT, FAILS(classes[i])}}});
 }
 
 static void test_options_of_the_line(void)
@@ -292,26 +303,6 @@ static void test_release_before_bell_is_heard(void)
     tap_ok(release.us > 0 && slept_after_release() == 0,
            "as soon as one is heard again there is a look for what it may have missed");
     end();
-}
-
-static void test_lost_while_waiting(void)
-{
-    static const enum rlk_class classes[] = {RLK_UNSENT, RLK_UNCERTAIN, RLK_REFUSED};
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
-        begin();
-        grant_after(4);
-        script_next(OP_AWAIT, FAILS(classes[i]));
-        tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
-                   "the connection is lost while we wait (%d)", (int)classes[i]);
-        tap_is_str(script_calls(),
-                   "meta acquire enqueue acquire await open meta acquire enqueue acquire await "
-                   "acquire",
-                   "on a new one we look, keep the ticket, and look again before we wait");
-        tap_is_int(script.in_line.ticket, 1, "it is the same ticket");
-        int64_t after_us = script.acquired_us[2] - script.acquired_us[1];
-        tap_ok(after_us < SHORT_US, "and soon: after %d us", (int)after_us);
-        end();
-    }
 }
 
 /* ---- the ticket */
@@ -593,19 +584,6 @@ static void test_leaving_fails(void)
     end();
 }
 
-static void test_late_grant_in_line(void)
-{
-    begin();
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
-    script_next(OP_ACQUIRE, ANSWER(.takes_us = (TTL_MS + 1) * 1000));
-    script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    script_next(OP_RENEW, ANSWER(.missing = true));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
-               "a grant that came too late, and that another took over meanwhile");
-    tap_is_int(rowlock_lock_token(lock), 2, "is waited for once more");
-    end();
-}
-
 /* ---- when to look */
 
 static bool within(int64_t value, int64_t low, int64_t high)
@@ -628,19 +606,17 @@ static bool waits_are_within(int64_t low_us, int64_t high_us)
     return good;
 }
 
-static void test_pace_with_bell(void)
+/* Others ring. When the holder's lease ends soon it is the first in line who looks then. */
+static void test_pace_with_bell(int ahead, int64_t left_us)
 {
-    for (int ahead = 0; ahead <= 20; ahead += 10) {
-        begin();
-        script_always(OP_ENQUEUE, ANSWER(.ahead = ahead));
-        script_always(OP_ACQUIRE,
-                      ANSWER(.outcome = RLK_HELD, .behind = ahead > 0, .left_us = HOUR_US));
-        tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 300000, .ticket_ms = 3000000}),
-                   ROWLOCK_TIMEOUT, "%d before us, who ring", ahead);
-        tap_ok(waits_are_within(750000 * (1 + ahead), 1250000 * (1 + ahead)),
-               "we look every second for each of us");
-        end();
-    }
+    begin();
+    script_always(OP_ENQUEUE, ANSWER(.ahead = ahead));
+    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .behind = ahead > 0, .left_us = left_us));
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 300000, .ticket_ms = 3000000}),
+               ROWLOCK_TIMEOUT, "%d before us, who ring", ahead);
+    tap_ok(waits_are_within(750000 * (1 + ahead), 1250000 * (1 + ahead)),
+           "we look every second for each of us");
+    end();
 }
 
 static void test_gets_first(void)
@@ -759,17 +735,6 @@ static void test_holders_lease(bool deaf)
     end();
 }
 
-static void test_holders_lease_behind(void)
-{
-    begin();
-    script_always(OP_ENQUEUE, ANSWER(.ahead = 3));
-    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .behind = true, .left_us = 100000));
-    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 40000, .ticket_ms = 3000000}),
-               ROWLOCK_TIMEOUT, "the holder's lease ends soon, but others are before us");
-    tap_ok(waits_are_within(4 * 750000, 4 * 1250000), "it is they who look then");
-    end();
-}
-
 int main(void)
 {
     test_courses();
@@ -778,7 +743,6 @@ int main(void)
     test_release_at_every_point();
     test_release_and_lost_connection();
     test_release_before_bell_is_heard();
-    test_lost_while_waiting();
     test_ticket_is_kept();
     test_uncertain(OP_ENQUEUE);
     test_uncertain(OP_ACQUIRE);
@@ -806,8 +770,9 @@ int main(void)
     test_left_behind_and_closed();
     test_not_left_behind();
     test_leaving_fails();
-    test_late_grant_in_line();
-    test_pace_with_bell();
+    for (int ahead = 0; ahead <= 20; ahead += 10)
+        test_pace_with_bell(ahead, HOUR_US);
+    test_pace_with_bell(3, 100000);
     test_gets_first();
     test_pace_without_bell();
     test_bell_is_gone();
@@ -816,6 +781,5 @@ int main(void)
     test_settling(ANSWER(.outcome = RLK_IN_FLIGHT), "a grant in flight");
     test_holders_lease(false);
     test_holders_lease(true);
-    test_holders_lease_behind();
     return tap_done();
 }
