@@ -144,6 +144,11 @@ static void test_deadline(void)
         before = before && plan.at_us[i] - 30000 < from_us + 100000;
     tap_ok(before, "none began after it");
     tap_ok(report.lost_us >= 30000 * plan.made, "all of the time was lost");
+    how.base_ms = how.cap_ms = 60000;
+    says(ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE);
+    from_us = rlk_now_us();
+    tap_is_int(run_with(attempt, &how), ROWLOCK_STALE, "a pause that would be longer");
+    tap_ok(rlk_now_us() - from_us <= 102000, "ends with it"); /* poll() counts whole milliseconds */
     end();
 }
 
