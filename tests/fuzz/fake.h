@@ -17,18 +17,11 @@ int fake_mysql_start(void);
 /* The attempt that a server tells of where it does not lie. */
 extern _Atomic int64_t fake_attempt;
 
-/* What a server that does not lie would say: | between cells, ; between rows, ~ for NULL, N for the time now,
- * E for the end of a lease and A for fake_attempt. A letter for the type of each column, which is the server's
- * own. Of several truths of one step the first is said by a server that never lies. */
-struct fake_truth {
-    const char *step, *types, *rows;
-};
-
 enum { FAKE_COLUMNS = 48, FAKE_ROWS = 16 };
 struct fake_table {
     size_t rows, columns;
     const char *cell[FAKE_ROWS][FAKE_COLUMNS]; /* NULL: it is NULL */
-    char types[FAKE_COLUMNS + 1];
+    char types[FAKE_COLUMNS + 1]; /* as in steps.h; d a decimal, y bytes; of MySQL its own */
     char text[4000], now[24], expires[24], attempt[24], far[400]; /* what cells point to */
 };
 
@@ -46,9 +39,10 @@ uint64_t fake_draw(struct fake_link *l, uint64_t below);
 void fake_find_step(struct fake_link *l, const char *sql);
 /* Does it lie about this step? Seldom about the first ones of a connection. */
 bool fake_lies(struct fake_link *l);
-/* The answer to the step; false: there are no rows to tell. letters: types that a lie may give a column. */
-bool fake_answer(struct fake_link *l, const struct fake_truth *truths, const char *letters,
-                 bool lies, struct fake_table *out);
+/* The answer to the step, of 'p' PostgreSQL or 'm' MySQL; false: there are no rows to tell. letters:
+ * types that a lie may give a column. */
+bool fake_answer(struct fake_link *l, char database, const char *letters, bool lies,
+                 struct fake_table *out);
 
 void fake_put(struct fake_link *l, const void *bytes, size_t size);
 bool fake_get(struct fake_link *l, void *out, size_t size);
