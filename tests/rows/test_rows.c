@@ -4,7 +4,6 @@
  * databases answer is in the contract tests, transactions are in test_frames.c.
  */
 #include "backend_script.h"
-#include "fail_alloc.h"
 #include "quick.h"
 #include "tap.h"
 
@@ -498,50 +497,11 @@ static void test_adopted(void)
     end();
 }
 
-/* ---- memory */
-
-static void give_all(struct rlk_query *query)
-{
-    query->changed = 3;
-    for (int64_t i = 1; i <= 3 && query->each; i++) {
-        const rowlock_value told[] = {rowlock_int(i), rowlock_int(i + 7)};
-        query->each(query->context, told, 2);
-    }
-}
-
-static void test_no_memory(const char *dialect, int (*call)(size_t count))
-{
-    int nth = 1, result = ROWLOCK_ENOMEM;
-    fail_alloc_at(0);
-    int before = fail_alloc_live();
-    for (; nth < 100 && result != ROWLOCK_OK; nth++) {
-        begin(dialect);
-        script_always(OP_ROWS_UPDATE, ANSWER(.give = give_all));
-        fail_alloc_at(nth);
-        result = call(3);
-        fail_alloc_at(0);
-        if (result != ROWLOCK_OK)
-            tap_is_int(result, ROWLOCK_ENOMEM, "%s: memory runs out at piece %d", dialect, nth);
-        bool applied = changes[0].result == ROWLOCK_OK;
-        tap_ok(applied == (result == ROWLOCK_OK), "no row is called done unless all is");
-        tap_ok(!script_in_tx(), "no transaction is left open");
-        tap_is_int(call(3), ROWLOCK_OK, "the next call goes well");
-        end();
-        tap_is_int(fail_alloc_live(), before, "nothing leaks");
-    }
-    tap_ok(nth > 4 && nth < 100, "%s: which were all pieces: %d", dialect, nth - 2);
-}
-
 int main(void)
 {
     script_home("sqlite");
     test_plays();
     test_adopted();
     test_told_and_undone();
-    test_no_memory("postgres", update);
-    test_no_memory("mysql", update);
-    test_no_memory("sqlite", update);
-    test_no_memory("postgres", update_all_or_nothing);
-    test_no_memory("sqlite", update_all_or_nothing);
     return tap_done();
 }
