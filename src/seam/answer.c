@@ -59,6 +59,18 @@ bool rlk_rows_fit(char rows, uint64_t count)
     return rows == '*' || (count <= 1 && (rows == '?' || count == 1));
 }
 
+unsigned rlk_find_prepared(struct rlk_prepared *kept, uint64_t id)
+{
+    unsigned empty = RLK_PREPARED_MAX;
+    for (unsigned i = 0; i < RLK_PREPARED_MAX; i++) {
+        if (kept->id[i] == id)
+            return i;
+        if (!kept->id[i] && empty == RLK_PREPARED_MAX)
+            empty = i;
+    }
+    return empty < RLK_PREPARED_MAX ? empty : kept->next++ % RLK_PREPARED_MAX;
+}
+
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step)
 {
     rlk_diag_set(call, 0, NULL, RLK_MISFIT_TEXT);

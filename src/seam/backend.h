@@ -301,8 +301,25 @@ void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const
 enum rlk_class rlk_refuse(struct rlk_call *call, enum rlk_class class, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Of the several servers of a URL none can be reached, or none takes writes. Returns the class. */
-enum rlk_class rlk_diag_no_server(struct rlk_call *call, size_t servers, bool read_only);
+/* Try the servers of a URL in their order. The time that is left is shared out among them. One that
+ * cannot be reached, or takes no writes, is passed over. Any other failure ends the search, so that
+ * its reason is seen. */
+enum rlk_class rlk_try_servers(struct rlk_call *call, size_t count,
+                               enum rlk_class (*try)(void *context, size_t number), void *context);
+
+/* Which statements about the caller's own tables a connection keeps prepared. The place of a
+ * statement is where its id is. If its id is not there, it may be put there, in the place of the
+ * one that is: id 0 is none. */
+enum { RLK_PREPARED_MAX = 32 };
+struct rlk_prepared {
+    uint64_t id[RLK_PREPARED_MAX];
+    unsigned next; /* to make room when all places are in use */
+};
+unsigned rlk_find_prepared(struct rlk_prepared *kept, uint64_t id);
+
+/* The length of the first statement in one of our texts of several: it ends with a semicolon at
+ * the end of a line that is not indented, as the lines inside of a routine are. */
+size_t rlk_statement_length(const char *text);
 
 /* The shape of an answer is a letter for each column:
  *

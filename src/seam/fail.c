@@ -42,12 +42,25 @@ enum rlk_class rlk_refuse(struct rlk_call *call, enum rlk_class class, const cha
     return class;
 }
 
-enum rlk_class rlk_diag_no_server(struct rlk_call *call, size_t servers, bool read_only)
+enum rlk_class rlk_try_servers(struct rlk_call *call, size_t count,
+                               enum rlk_class (*try)(void *context, size_t number), void *context)
 {
+    int64_t deadline_us = call->deadline_us;
+    bool read_only = false;
+    if (count == 1)
+        return try(context, 0);
+    for (size_t i = 0; i < count; i++) {
+        int64_t now_us = rlk_now_us();
+        call->deadline_us = now_us + (deadline_us - now_us) / (int64_t)(count - i);
+        enum rlk_class class = try(context, i);
+        if (class != RLK_UNSENT && class != RLK_UNCERTAIN && class != RLK_READONLY)
+            return class;
+        read_only = read_only || class == RLK_READONLY;
+    }
     char text[sizeof call->text + 80];
     char state[sizeof call->sqlstate];
     memcpy(state, call->sqlstate, sizeof state);
-    snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", servers,
+    snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", count,
              read_only ? "takes writes" : "can be reached", call->text);
     rlk_diag_set(call, call->native, state, text);
     return read_only ? RLK_READONLY : RLK_UNSENT;

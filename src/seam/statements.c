@@ -265,10 +265,17 @@ void rlk_texts_clear(struct rlk_texts *texts)
 
 /* ---- for the database's own shell */
 
-/* Our statements end with a semicolon at the end of a line that is not indented. */
-static bool ends_statement(const char *line, size_t length)
+size_t rlk_statement_length(const char *text)
 {
-    return length > 1 && line[0] != ' ' && line[length - 2] == ';' && line[length - 1] == '\n';
+    size_t length = 0;
+    for (const char *line = text; *line; line += length) {
+        length = strcspn(line, "\n");
+        bool last = length > 0 && line[0] != ' ' && line[length - 1] == ';';
+        length += line[length] == '\n';
+        if (last)
+            return (size_t)(line + length - text);
+    }
+    return strlen(text);
 }
 
 void rlk_texts_script(const struct rlk_texts *texts, const struct rlk_backend *backend,
@@ -278,12 +285,11 @@ void rlk_texts_script(const struct rlk_texts *texts, const struct rlk_backend *b
     const bool delimiters = rlk_dialect_find(backend->name)->delimiters;
     bool stopped = delimiters && write(context, begin, sizeof begin - 1) != 0;
     size_t length = 0;
-    for (const char *line = texts->sql[RLK_STEP_SCHEMA]; *line && !stopped; line += length) {
-        length = strcspn(line, "\n");
-        length += line[length] == '\n';
-        bool last = delimiters && ends_statement(line, length);
-        stopped = write(context, line, last ? length - 2 : length) != 0 ||
-                  (last && write(context, over, sizeof over - 1) != 0);
+    for (const char *sql = texts->sql[RLK_STEP_SCHEMA]; *sql && !stopped; sql += length) {
+        length = rlk_statement_length(sql);
+        bool ends = delimiters && length > 1 && memcmp(sql + length - 2, ";\n", 2) == 0;
+        stopped = write(context, sql, ends ? length - 2 : length) != 0 ||
+                  (ends && write(context, over, sizeof over - 1) != 0);
     }
     if (delimiters && !stopped)
         write(context, end, sizeof end - 1);

@@ -108,11 +108,10 @@ static unsigned whole_seconds(int64_t ms)
     return ms <= 0 ? 1 : (unsigned)((ms + 999) / 1000);
 }
 
-/* What is left of the time for connecting, shared out among the hosts not yet tried. */
-static unsigned connect_seconds(const struct rlk_call *call, size_t hosts)
+static unsigned connect_seconds(const struct rlk_call *call, bool last)
 {
-    int64_t ms = (call->deadline_us - rlk_now_us()) / 1000 / (int64_t)hosts;
-    return hosts == 1 || ms < 1000 ? whole_seconds(ms) : (unsigned)(ms / 1000);
+    int64_t ms = (call->deadline_us - rlk_now_us()) / 1000;
+    return last || ms < 1000 ? whole_seconds(ms) : (unsigned)(ms / 1000);
 }
 
 static void set_options(MYSQL *mysql, const struct opening *o, const struct rlk_url_host *host,
@@ -264,7 +263,7 @@ static enum rlk_class try_host(const struct opening *o, size_t number)
     c->mysql = mysql_init(NULL);
     if (!c->mysql)
         return RLK_NOMEM;
-    set_options(c->mysql, o, host, connect_seconds(call, o->url.hosts - number));
+    set_options(c->mysql, o, host, connect_seconds(call, number + 1 == o->url.hosts));
     enum rlk_class class = connect_to(c, o, host);
     if (class == RLK_DONE)
         class = check_version(c, call);
@@ -284,8 +283,10 @@ static bool tls_failed(const struct rlk_call *call)
 
 /* The client library has one number for TLS that is refused and for a server that goes away during
  * the handshake. In the second case a second attempt does not come as far as that. */
-static enum rlk_class open_host(const struct opening *o, size_t number)
+static enum rlk_class open_host(void *context, size_t number)
 {
+    const struct opening *o = context;
+    my_close(o->c, false);
     enum rlk_class class = try_host(o, number);
     if (!tls_failed(o->call))
         return class;
@@ -295,26 +296,15 @@ static enum rlk_class open_host(const struct opening *o, size_t number)
     return tls_failed(o->call) ? RLK_UNSUPPORTED : class;
 }
 
-/* A server that cannot be reached or takes no writes is the wrong one of several; one that refuses
- * us for another reason is not passed over, so that the reason is seen. */
 static enum rlk_class open_url(struct opening *o)
 {
-    bool read_only = false;
     enum rlk_class class = read_params(o);
     if (class == RLK_DONE)
         class = check_params(o);
-    if (class != RLK_DONE)
-        return class;
-    for (size_t i = 0; i < o->url.hosts; i++) {
-        my_close(o->c, false);
-        class = open_host(o, i);
-        if (class != RLK_UNSENT && class != RLK_UNCERTAIN && class != RLK_READONLY)
-            return class;
-        read_only = read_only || class == RLK_READONLY;
-    }
-    if (o->url.hosts > 1)
-        return rlk_diag_no_server(o->call, o->url.hosts, read_only);
-    return is_unknown_host(o->call) && !o->target->known ? RLK_INVALID : class;
+    if (class == RLK_DONE)
+        class = rlk_try_servers(o->call, o->url.hosts, open_host, o);
+    bool mistyped = class == RLK_UNSENT && o->url.hosts == 1 && !o->target->known;
+    return mistyped && is_unknown_host(o->call) ? RLK_INVALID : class;
 }
 
 /* Done by mysql_init() too, but not safely when threads meet there. */

@@ -14,7 +14,6 @@
 #include <mysqld_error.h>
 
 enum {
-    KEPT_MAX = 32, /* statements of the caller's own tables, prepared on one connection */
     BELLS_MAX =
         16, /* kept by one connection: as many locks as a program takes one after the other */
     BELL_NAME = 64 /* the longest that the servers take, which is shorter, and its end */
@@ -43,7 +42,6 @@ struct place {
 
 struct prepared {
     MYSQL_STMT *stmt; /* NULL: this place is free */
-    uint64_t id, used;
     unsigned room; /* for so many columns */
     unsigned columns; /* of the last answer; before the first one, those announced */
     MYSQL_BIND *column;
@@ -66,8 +64,8 @@ struct conn {
     MYSQL *mysql;
     /* Of each step; the one of RLK_STEP_NONE is a statement that is not worth keeping. */
     struct prepared steps[RLK_STEP_COUNT];
-    struct prepared kept[KEPT_MAX];
-    uint64_t uses; /* counts upwards: the statement used last has the highest */
+    struct prepared kept[RLK_PREPARED_MAX];
+    struct rlk_prepared kept_ids;
     MYSQL_BIND *values; /* of the statement sent last */
     size_t values_room;
     const struct rlk_texts *texts;

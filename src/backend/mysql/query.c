@@ -15,20 +15,15 @@ static void forget(struct prepared *p)
     *p = (struct prepared){0};
 }
 
-/* The place of this statement, or a free one, or that of the one used longest ago. */
 static struct prepared *find_statement(struct conn *c, const struct rlk_query *q)
 {
-    struct prepared *oldest = &c->kept[0];
     if (q->step != RLK_STEP_NONE || q->id == 0)
         return &c->steps[q->step];
-    for (int i = 0; i < KEPT_MAX; i++) {
-        if (c->kept[i].id == q->id)
-            return &c->kept[i];
-        if (c->kept[i].used < oldest->used)
-            oldest = &c->kept[i];
-    }
-    forget(oldest);
-    return oldest;
+    unsigned place = rlk_find_prepared(&c->kept_ids, q->id);
+    if (c->kept_ids.id[place] != q->id)
+        forget(&c->kept[place]);
+    c->kept_ids.id[place] = q->id;
+    return &c->kept[place];
 }
 
 static bool is_theirs(const struct sending *s)
@@ -107,7 +102,6 @@ static enum rlk_class prepare(const struct sending *s)
         forget(p);
         return class;
     }
-    p->id = s->q->id;
     p->columns = mysql_stmt_field_count(p->stmt);
     p->texts = reads_texts(s);
     return RLK_DONE;
@@ -278,7 +272,6 @@ static enum rlk_class run(struct conn *c, struct rlk_call *call, struct rlk_quer
     enum rlk_class class = check_length(c, call, values, q->count);
     if (class == RLK_DONE)
         class = send_query(&s, values);
-    p->used = ++c->uses;
     q->counted = class == RLK_DONE && p->columns == 0;
     q->changed = q->counted ? changed_rows(c, p) : 0;
     if (class == RLK_DONE && p->columns && q->each)
@@ -325,7 +318,7 @@ void my_forget_statements(struct conn *c)
 {
     for (int step = 0; step < RLK_STEP_COUNT; step++)
         forget(&c->steps[step]);
-    for (int i = 0; i < KEPT_MAX; i++)
+    for (int i = 0; i < RLK_PREPARED_MAX; i++)
         forget(&c->kept[i]);
     rlk_free(c->values);
     c->values = NULL;

@@ -5,21 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the first statement. It ends with a semicolon at the end of a line that is not
- * indented, which lines inside of procedures are. */
-static size_t statement_length(const char *text)
-{
-    const char *line = text;
-    while (*line) {
-        size_t length = strcspn(line, "\n");
-        const char *next = line + length + (line[length] == '\n');
-        if (length > 0 && line[0] != ' ' && line[length - 1] == ';')
-            return (size_t)(next - text);
-        line = next;
-    }
-    return (size_t)(line - text);
-}
-
 /* The procedures that are there with another body than ours, as objects.sql names them: "procedure
  * `x`". */
 struct stale {
@@ -56,7 +41,7 @@ static void first_name(const char *statement, char *out, size_t cap)
 /* The statement that drops this, or NULL. */
 static const char *drop_of(const struct conn *c, const char *name)
 {
-    for (const char *sql = c->texts->sql[RLK_STEP_DROP]; *sql; sql += statement_length(sql)) {
+    for (const char *sql = c->texts->sql[RLK_STEP_DROP]; *sql; sql += rlk_statement_length(sql)) {
         char found[80];
         first_name(sql, found, sizeof found);
         if (strcmp(found, name) == 0)
@@ -77,11 +62,11 @@ enum rlk_class my_install(void *conn, struct rlk_call *call)
         class = find_stale(c, call, &stale);
     for (const char *sql = c->texts->sql[RLK_STEP_SCHEMA]; class == RLK_DONE && *sql;) {
         char name[80];
-        size_t length = statement_length(sql);
+        size_t length = rlk_statement_length(sql);
         first_name(sql, name, sizeof name);
         const char *drop = strstr(stale.names, name) ? drop_of(c, name) : NULL;
         if (drop)
-            class = my_send(c, call, drop, statement_length(drop));
+            class = my_send(c, call, drop, rlk_statement_length(drop));
         if (class == RLK_DONE)
             class = my_send(c, call, sql, length);
         sql += length;

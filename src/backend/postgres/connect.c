@@ -227,18 +227,31 @@ static enum rlk_class read_url(struct rlk_call *call, const char *url, PQconninf
 
 /* ---- the servers that the URL names */
 
-/* One of them. Left to itself, libpq would give all the time there is to the first that hangs. What
- * is NULL or empty has libpq's default. */
-struct place {
-    const char *host, *hostaddr, *port;
+/* One of them at a time. Left to itself, libpq would give all the time there is to the first that
+ * hangs. */
+struct opening {
+    struct pg *p;
+    struct rlk_call *call;
+    const struct rlk_target *target;
+    struct rlk_hello *hello;
+    PQconninfoOption *options;
+    char *hosts, *addresses, *ports; /* those not yet tried; NULL or empty: libpq's default */
+    size_t servers;
+    bool many_ports;
     bool to_write; /* one that takes no writes is the wrong one */
 };
 
-/* The ping tells a setting that libpq refuses from a server that it cannot reach. */
-static enum rlk_class start_login(struct pg *p, struct rlk_call *call,
-                                  const PQconninfoOption *options, const struct place *place,
-                                  const char *app_name)
+static const char *next_item(char **list, bool is_list)
 {
+    return is_list ? strsep(list, ",") : *list;
+}
+
+/* The ping tells a setting that libpq refuses from a server that it cannot reach. */
+static enum rlk_class start_login(struct opening *o)
+{
+    struct pg *p = o->p;
+    const PQconninfoOption *options = o->options;
+    bool several = o->servers > 1;
     size_t count = (size_t)(find(options, "") - options);
     const char **keys = rlk_alloc(2 * (count + 2) * sizeof *keys);
     if (!keys)
@@ -249,55 +262,21 @@ static enum rlk_class start_login(struct pg *p, struct rlk_call *call,
         values[i] = options[i].val;
     }
 #define SET(key, value) values[find(options, key) - options] = (value)
-    SET("host", place->host);
-    SET("hostaddr", place->hostaddr);
-    SET("port", place->port);
+    SET("host", next_item(&o->hosts, several));
+    SET("hostaddr", next_item(&o->addresses, several));
+    SET("port", next_item(&o->ports, several && o->many_ports));
     SET("client_encoding", "UTF8");
-    if (place->to_write)
+    if (o->to_write)
         SET("target_session_attrs", NULL);
     if (!find(options, "fallback_application_name")->val)
-        SET("fallback_application_name", app_name);
+        SET("fallback_application_name", o->target->app_name);
     p->conn = PQconnectStartParams(keys, values, 0);
     keys[count] = "connect_timeout";
     values[count] = "2";
     bool refused = p->conn && PQstatus(p->conn) == CONNECTION_BAD &&
                    PQpingParams(keys, values, 0) == PQPING_NO_ATTEMPT;
     rlk_free(keys);
-    return refused || !p->conn ? pg_fail_connection(p, call, RLK_INVALID) : RLK_DONE;
-}
-
-static enum rlk_class open_place(struct pg *p, struct rlk_call *call,
-                                 const PQconninfoOption *options, const struct place *place,
-                                 const struct rlk_target *target, struct rlk_hello *hello)
-{
-    enum rlk_class class = start_login(p, call, options, place, target->app_name);
-    if (class != RLK_DONE)
-        return class;
-    PQsetNoticeProcessor(p->conn, be_silent, NULL);
-    PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
-    class = log_in(p, call);
-    if (class != RLK_DONE)
-        return class;
-    PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
-    PQsetnonblocking(p->conn, 1);
-    class = greet(p, call, target, place->to_write, hello);
-    return class == RLK_DONE ? end_session(p, call, target->lingering) : class;
-}
-
-static size_t items_of(const char *list)
-{
-    size_t count = list ? 1 : 0;
-    for (; list && *list; list++)
-        count += *list == ',';
-    return count;
-}
-
-/* Lists that do not fit each other are left to libpq, which says so. */
-static size_t count_places(const struct place *all)
-{
-    size_t count = items_of(all->host ? all->host : all->hostaddr), ports = items_of(all->port);
-    bool fits = !all->host || !all->hostaddr || items_of(all->hostaddr) == count;
-    return count > 1 && fits && (ports < 2 || ports == count) ? count : 1;
+    return refused || !p->conn ? pg_fail_connection(p, o->call, RLK_INVALID) : RLK_DONE;
 }
 
 void pg_close(void *conn, bool in_child)
@@ -315,50 +294,65 @@ void pg_close(void *conn, bool in_child)
     p->conn = NULL;
 }
 
-/* Of several servers, one that cannot be reached or takes no writes is passed over. Any other
- * failure ends the search, so that its reason is seen. */
-static enum rlk_class open_any(struct pg *p, struct rlk_call *call, PQconninfoOption *options,
-                               const struct rlk_target *target, struct rlk_hello *hello)
+static enum rlk_class open_server(void *context, size_t number)
 {
-    char *hosts = find(options, "host")->val;
-    char *addresses = find(options, "hostaddr")->val;
-    char *ports = find(options, "port")->val;
-    const char *attrs = find(options, "target_session_attrs")->val;
-    struct place place = {hosts, addresses, ports, false};
-    size_t count = count_places(&place);
-    bool many_ports = items_of(ports) > 1;
-    hello->several = count > 1;
-    if (!hello->several)
-        return open_place(p, call, options, &place, target, hello);
-    place.to_write = !attrs || strcmp(attrs, "read-write") == 0;
-    int64_t deadline_us = call->deadline_us;
-    bool read_only = false;
-    for (size_t left = count; left > 0; left--) {
-        pg_close(p, false);
-        place.host = strsep(&hosts, ",");
-        place.hostaddr = strsep(&addresses, ",");
-        if (many_ports)
-            place.port = strsep(&ports, ",");
-        int64_t now_us = rlk_now_us();
-        call->deadline_us = now_us + (deadline_us - now_us) / (int64_t)left;
-        enum rlk_class class = open_place(p, call, options, &place, target, hello);
-        if (class != RLK_UNSENT && class != RLK_UNCERTAIN && class != RLK_READONLY)
-            return class;
-        read_only = read_only || class == RLK_READONLY;
-    }
-    return rlk_diag_no_server(call, count, read_only);
+    struct opening *o = context;
+    struct pg *p = o->p;
+    (void)number;
+    pg_close(p, false);
+    enum rlk_class class = start_login(o);
+    if (class != RLK_DONE)
+        return class;
+    PQsetNoticeProcessor(p->conn, be_silent, NULL);
+    PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
+    class = log_in(p, o->call);
+    if (class != RLK_DONE)
+        return class;
+    PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
+    PQsetnonblocking(p->conn, 1);
+    class = greet(p, o->call, o->target, o->to_write, o->hello);
+    return class == RLK_DONE ? end_session(p, o->call, o->target->lingering) : class;
+}
+
+static size_t items_of(const char *list)
+{
+    size_t count = list ? 1 : 0;
+    for (; list && *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+/* Lists that do not fit each other are left to libpq, which says so. */
+static size_t count_servers(const struct opening *o)
+{
+    size_t count = items_of(o->hosts ? o->hosts : o->addresses), ports = items_of(o->ports);
+    bool fits = !o->hosts || !o->addresses || items_of(o->addresses) == count;
+    return count > 1 && fits && (ports < 2 || ports == count) ? count : 1;
+}
+
+static enum rlk_class open_any(struct opening *o)
+{
+    const char *attrs = find(o->options, "target_session_attrs")->val;
+    o->hosts = find(o->options, "host")->val;
+    o->addresses = find(o->options, "hostaddr")->val;
+    o->ports = find(o->options, "port")->val;
+    o->servers = count_servers(o);
+    o->many_ports = items_of(o->ports) > 1;
+    o->hello->several = o->servers > 1;
+    o->to_write = o->servers > 1 && (!attrs || strcmp(attrs, "read-write") == 0);
+    return rlk_try_servers(o->call, o->servers, open_server, o);
 }
 
 enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
                        const struct rlk_texts *texts, struct rlk_hello *hello)
 {
     struct pg *p = conn;
-    PQconninfoOption *options = NULL;
+    struct opening o = {.p = p, .call = call, .target = target, .hello = hello};
     p->texts = texts;
-    enum rlk_class class = read_url(call, target->url, &options);
+    enum rlk_class class = read_url(call, target->url, &o.options);
     if (class == RLK_DONE)
-        class = open_any(p, call, options, target, hello);
-    PQconninfoFree(options);
+        class = open_any(&o);
+    PQconninfoFree(o.options);
     return class;
 }
 

@@ -15,13 +15,7 @@
 #include "base/wait.h"
 #include "seam/backend.h"
 
-enum { KEPT = 32, MOST_COLUMNS = 1664 /* of the server */ };
-
-/* A prepared statement about the caller's own tables. */
-struct kept {
-    uint64_t id; /* 0: the place is free, or the statement is no longer good */
-    bool there; /* the server has a statement by the name of this place */
-};
+enum { MOST_COLUMNS = 1664 /* of the server */ };
 
 struct pg {
     PGconn *conn;
@@ -31,8 +25,8 @@ struct pg {
     bool whole; /* statements are sent whole, not prepared */
     bool plans_once; /* the session has the settings of plan_once */
     bool prepared[RLK_STEP_COUNT];
-    struct kept kept[KEPT];
-    unsigned next_kept; /* the place to take next when all are in use */
+    struct rlk_prepared kept;
+    bool kept_there[RLK_PREPARED_MAX]; /* the server has a statement by the name of this place */
     bool begin_waits; /* a transaction of ours begins with the next statement */
     int saved; /* savepoints of ours in the transaction */
     int succeeded; /* statements of the last packet that succeeded */

@@ -218,50 +218,37 @@ static enum rlk_class give_answer(struct pg *p, struct rlk_call *call, PGresult 
 
 /* ---- statements that are prepared */
 
-/* The place where a statement is kept, or will be. */
-static struct kept *find_place(struct pg *p, uint64_t id)
-{
-    struct kept *empty = NULL;
-    for (int i = 0; i < KEPT; i++) {
-        if (p->kept[i].id == id)
-            return &p->kept[i];
-        if (!p->kept[i].id && !empty)
-            empty = &p->kept[i];
-    }
-    return empty ? empty : &p->kept[p->next_kept++ % KEPT];
-}
-
 /* A prepared statement may be wrong after its table was altered: its result has another shape, or a
  * value that does not fit would fit today. So it is prepared anew. Another shape is known to be
  * that, and is a conflict even inside a transaction, which goes well the next time. */
-static enum rlk_class doubt_kept(struct kept *kept, const struct rlk_call *call,
-                                 enum rlk_class class)
+static enum rlk_class doubt_kept(uint64_t *id, const struct rlk_call *call, enum rlk_class class)
 {
     bool unfit = class == RLK_VIOLATION && call->constraint == ROWLOCK_CONSTRAINT_VALUE;
     if (class != RLK_INVALID && class != RLK_UNSUPPORTED && !unfit)
         return class;
-    kept->id = 0;
+    *id = 0;
     return !call->inside || class == RLK_UNSUPPORTED ? RLK_CONTENTION : class;
 }
 
 static enum rlk_class run_kept(struct pg *p, struct rlk_call *call, uint64_t id, struct packet *s,
                                PGresult **out)
 {
-    struct kept *kept = find_place(p, id);
-    bool before = kept->id == id;
+    unsigned place = rlk_find_prepared(&p->kept, id);
+    uint64_t *kept = &p->kept.id[place];
+    bool before = *kept == id;
     char name[32], drop[64];
-    snprintf(name, sizeof name, "rowlock_query_%d", (int)(kept - p->kept));
+    snprintf(name, sizeof name, "rowlock_query_%u", place);
     snprintf(drop, sizeof drop, "DEALLOCATE %s", name);
     s->id = name;
-    s->drop = kept->there && !before ? drop : NULL;
+    s->drop = p->kept_there[place] && !before ? drop : NULL;
     s->prepared = before;
     enum rlk_class class = pg_class_of_theirs(call, pg_exchange(p, call, s, out));
     if (before)
         return doubt_kept(kept, call, class);
-    if (s->prepared)
-        *kept = (struct kept){id, true};
-    else if (s->dropped)
-        *kept = (struct kept){0, false};
+    if (s->prepared || s->dropped) {
+        *kept = s->prepared ? id : 0;
+        p->kept_there[place] = s->prepared;
+    }
     return class;
 }
 

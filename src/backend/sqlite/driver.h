@@ -12,7 +12,6 @@
 enum {
     STATEMENTS_MAX = 6, /* in the text of one step */
     TEXTS = RLK_STEP_COUNT + RLK_LOOK, /* of the steps; then of BEGIN and the other frames */
-    QUERIES_MAX = 32, /* about the caller's own tables, kept prepared */
     LOOK_TRUSTS_US = 10000, /* so old may a check of the file be for a look */
     PATH_ROOM = 4096,
     BELL_ROOM = 64, /* for the address of a waiter's socket */
@@ -31,11 +30,8 @@ struct connection {
     int socket; /* sends wake-ups, and receives them if it has an address */
     char bell[BELL_ROOM]; /* that address; "": none yet, or they are not to be had here */
     sqlite3_stmt *kept[TEXTS][STATEMENTS_MAX]; /* prepared when first needed */
-    struct {
-        uint64_t id; /* 0: none */
-        sqlite3_stmt *statement;
-    } queries[QUERIES_MAX];
-    size_t oldest; /* of them */
+    sqlite3_stmt *queries[RLK_PREPARED_MAX]; /* about the caller's own tables */
+    struct rlk_prepared query_ids;
     rowlock_value *cells; /* of one row */
     int room; /* for so many */
     bool answered; /* the statement that was run last had a row */

@@ -8,17 +8,16 @@
 
 /* ---- about the caller's own tables */
 
-/* Kept ones in the place of the oldest. SQLite would leave undone what follows a
- * semicolon, even a WHERE. */
+/* SQLite would leave undone what follows a semicolon, even a WHERE. */
 static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *call,
                                     const struct rlk_query *query, sqlite3_stmt **out)
 {
     const char *rest = "";
-    for (int i = 0; query->id && i < QUERIES_MAX; i++)
-        if (conn->queries[i].id == query->id) {
-            *out = conn->queries[i].statement;
-            return RLK_DONE;
-        }
+    unsigned place = rlk_find_prepared(&conn->query_ids, query->id);
+    if (query->id && conn->query_ids.id[place] == query->id) {
+        *out = conn->queries[place];
+        return RLK_DONE;
+    }
     unsigned int flags = query->id ? SQLITE_PREPARE_PERSISTENT : 0;
     if (sqlite3_prepare_v3(conn->db, query->sql, -1, flags, out, &rest) != SQLITE_OK)
         return lite_failed(conn, call);
@@ -28,10 +27,9 @@ static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *ca
         return rlk_refuse(call, RLK_INVALID, "this is not one statement");
     }
     if (query->id) {
-        sqlite3_finalize(conn->queries[conn->oldest].statement);
-        conn->queries[conn->oldest].id = query->id;
-        conn->queries[conn->oldest].statement = *out;
-        conn->oldest = (conn->oldest + 1) % QUERIES_MAX;
+        sqlite3_finalize(conn->queries[place]);
+        conn->query_ids.id[place] = query->id;
+        conn->queries[place] = *out;
     }
     return RLK_DONE;
 }

@@ -167,8 +167,8 @@ void lite_forget(struct connection *conn)
 {
     for (int which = 0; which < TEXTS; which++)
         forget(conn->kept[which]);
-    for (int i = 0; i < QUERIES_MAX; i++)
-        sqlite3_finalize(conn->queries[i].statement);
+    for (int i = 0; i < RLK_PREPARED_MAX; i++)
+        sqlite3_finalize(conn->queries[i]);
 }
 
 /* ---- transactions */
