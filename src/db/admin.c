@@ -342,8 +342,7 @@ static enum rlk_class run_new_identity(rowlock_db *db, struct rlk_call *call, vo
     enum rlk_class class = rlk_send(db, call, &s);
     if (class != RLK_DONE || s.changed > 0)
         return class;
-    rlk_diag_set(call, 0, NULL, "the identity was not changed");
-    return RLK_CONTENTION;
+    return rlk_refuse(call, RLK_CONTENTION, "the identity was not changed");
 }
 
 /* Sent twice after a lost answer, it gives yet another one, which is as good. */

@@ -54,8 +54,7 @@ static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *c
     bool own = a->step.was_uncertain && a->grants[a->which].outcome == RLK_IN_FLIGHT;
     if (class != RLK_DONE || !own)
         return class;
-    rlk_diag_set(call, 0, NULL, "a transaction, perhaps our own, is changing the lock");
-    return RLK_CONTENTION;
+    return rlk_refuse(call, RLK_CONTENTION, "a transaction, perhaps our own, is changing the lock");
 }
 
 /* The lease as our clock sees it: what the database said was left when it answered, counted from

@@ -52,13 +52,6 @@ bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count
     return i == count;
 }
 
-bool rlk_rows_fit(char rows, uint64_t count)
-{
-    if (rows == '-')
-        return count == 0;
-    return rows == '*' || (count <= 1 && (rows == '?' || count == 1));
-}
-
 unsigned rlk_find_prepared(struct rlk_prepared *kept, uint64_t id)
 {
     unsigned empty = RLK_PREPARED_MAX;
@@ -73,6 +66,7 @@ unsigned rlk_find_prepared(struct rlk_prepared *kept, uint64_t id)
 
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step)
 {
-    rlk_diag_set(call, 0, NULL, RLK_MISFIT_TEXT);
-    return rlk_steps[step].is & RLK_READS ? RLK_SCHEMA : RLK_MISFIT;
+    return rlk_refuse(call, rlk_steps[step].is & RLK_READS ? RLK_SCHEMA : RLK_MISFIT,
+                      "the server answered in another shape than this rowlock expects; are the "
+                      "tables and routines of another version? `rowlock check` says more");
 }

@@ -332,16 +332,8 @@ size_t rlk_statement_length(const char *text);
  * one, ? at most one, * any number. A driver looks at each answer before it uses any of it. */
 bool rlk_cell_fits(char letter, const rowlock_value *cell);
 bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count);
-bool rlk_rows_fit(char rows, uint64_t count);
-
-/* A step's values in the order of its markers. */
-void rlk_arrange(const struct rlk_texts *texts, enum rlk_step step, const rowlock_value *given,
-                 rowlock_value *out);
 
 /* An answer that does not fit: the class of that, RLK_SCHEMA for a step that only reads. */
-#define RLK_MISFIT_TEXT                                                                   \
-    "the server answered in another shape than this rowlock expects; are the tables and " \
-    "routines of another version? `rowlock check` says more"
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step);
 
 #endif

@@ -3,6 +3,17 @@
  * of the answer, whose shape is looked at here and nowhere else, to whoever reads them. */
 #include "seam/seam.h"
 
+/* The values in the order of the markers. */
+static void arrange(const struct rlk_texts *texts, enum rlk_step step, const rowlock_value *given,
+                    rowlock_value *out)
+{
+    const struct rlk_order *order = &texts->order[step];
+    for (size_t i = 0; i < order->count; i++)
+        out[i] = order->from[i] == RLK_OF_SCHEMA   ? rowlock_text(texts->schema)
+                 : order->from[i] == RLK_OF_PREFIX ? rowlock_text(texts->prefix)
+                                                   : given[order->from[i]];
+}
+
 struct receiving {
     struct rlk_sending *s;
     const char *columns;
@@ -18,6 +29,13 @@ static int take_row(void *context, const rowlock_value *cells, size_t count)
     int stop = r->misfit ? -1 : s->read ? s->read(s->out, cells, count) : 0;
     r->misfit = stop < 0;
     return stop;
+}
+
+static bool rows_fit(char rows, uint64_t count)
+{
+    if (rows == '-')
+        return count == 0;
+    return rows == '*' || (count <= 1 && (rows == '?' || count == 1));
 }
 
 enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sending *s)
@@ -36,18 +54,16 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sendin
                               .context = &receiving};
     s->rows = 0;
     s->changed = 0;
-    if (!query.sql) {
-        rlk_diag_set(call, 0, NULL, "this database has no such step");
-        return RLK_UNSUPPORTED;
-    }
-    rlk_arrange(&db->texts, s->step, s->in, values);
+    if (!query.sql)
+        return rlk_refuse(call, RLK_UNSUPPORTED, "this database has no such step");
+    arrange(&db->texts, s->step, s->in, values);
     enum rlk_class class = db->backend->query(db->conn, call, &query);
     s->changed = query.changed;
     /* What only reads has done nothing, unless it locks in the caller's transaction. */
     if (class == RLK_UNCERTAIN && (info->is & RLK_READS) && !call->inside)
         class = RLK_UNSENT;
     bool told = !query.counted || !info->columns[0] || (info->is & RLK_COUNTS);
-    if (class == RLK_DONE && (!told || receiving.misfit || !rlk_rows_fit(info->rows, s->rows)))
+    if (class == RLK_DONE && (!told || receiving.misfit || !rows_fit(info->rows, s->rows)))
         return rlk_diag_misfit(call, s->step);
     return class;
 }

@@ -168,13 +168,12 @@ static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *ste
     enum rlk_class class = RLK_DONE;
     bool anew = !db->up;
     if (anew) {
-        if (db->adopted || db->in_tx) {
-            rlk_diag_set(call, 0, NULL,
-                         db->adopted
-                             ? "the adopted connection was lost; open a new one and adopt that"
-                             : "the connection was lost, and the transaction with it");
-            return RLK_UNSENT;
-        }
+        if (db->adopted)
+            return rlk_refuse(call, RLK_UNSENT,
+                              "the adopted connection was lost; open a new one and adopt that");
+        if (db->in_tx)
+            return rlk_refuse(call, RLK_UNSENT,
+                              "the connection was lost, and the transaction with it");
         call->deadline_us = end_of(step, rlk_now_us(), db->target.connect_ms * 1000);
         class = rlk_connect(db, call);
         call->deadline_us = end_of(step, rlk_now_us(), db->statement_us);

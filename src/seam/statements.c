@@ -212,16 +212,6 @@ static void mark(char *text, const struct rlk_step_info *step, const struct rlk_
     memmove(out, from, strlen(from) + 1);
 }
 
-void rlk_arrange(const struct rlk_texts *texts, enum rlk_step step, const rowlock_value *given,
-                 rowlock_value *out)
-{
-    const struct rlk_order *order = &texts->order[step];
-    for (size_t i = 0; i < order->count; i++)
-        out[i] = order->from[i] == RLK_OF_SCHEMA   ? rowlock_text(texts->schema)
-                 : order->from[i] == RLK_OF_PREFIX ? rowlock_text(texts->prefix)
-                                                   : given[order->from[i]];
-}
-
 /* ---- all texts */
 
 static char *text_of(const struct rlk_dialect *dialect, enum rlk_step step, struct rlk_texts *texts,
