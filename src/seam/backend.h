@@ -61,16 +61,20 @@ enum rlk_class {
 enum rlk_where { RLK_OUTSIDE, RLK_INSIDE, RLK_EITHER };
 struct rlk_call {
     int64_t deadline_us;
-    /* Shall the step be a part of the caller's transaction? Then the driver begins, commits and
-     * sets nothing, and a step that fails leaves nothing of itself behind in it. */
+    /* Shall the step be a part of an open transaction, which is the caller's or one that frame()
+     * began? INSIDE: it must, else RLK_NO_TX. OUTSIDE: it must not, else RLK_IN_TX. EITHER: if one
+     * is open. Inside, the driver begins, commits and sets nothing, and a step that fails leaves
+     * nothing of itself behind. */
     enum rlk_where where;
-    bool inside; /* out: it was */
-    bool late; /* out: it was ended by a time limit, whoever or whatever took so long */
-    bool tx_over; /* out: the caller's transaction can only be rolled back, or has been */
-    int native;
-    char sqlstate[6];
+    /* out, whatever the class is. Each operation sets them but open(), close() and note(): */
+    bool inside; /* the step was, or was to be, a part of an open transaction */
+    bool late; /* the server ended it by a time limit, or because somebody cancelled it */
+    bool tx_over; /* that transaction can only be rolled back, or has been */
+    /* out, unless the class is RLK_DONE; rlk_diag_set() and rlk_refuse() set the first three: */
+    int native; /* the database's own number of the error; 0: none */
+    char sqlstate[6]; /* "": none */
+    char text[512]; /* in the words of the database, without the advice that core adds */
     enum rowlock_constraint constraint; /* of a violation */
-    char text[512];
 };
 
 /* Which parameter stands for each marker of a step's text. */
@@ -173,8 +177,9 @@ struct rlk_facts {
     int64_t now_us; /* the server's clock */
 };
 
-/* Given each row of query(), valid until it returns; must not call the driver. Above 0 stops;
- * below 0 stops, and the step is undone if it can be: such an answer cannot be. */
+/* Core's, given each row of query(). The cells are valid until it returns. It does not call the
+ * driver. 0: go on. Above 0: core wants no more rows, and the step is RLK_DONE. Below 0: core does
+ * not understand the row. The driver undoes the step if it can; core makes it a misfit. */
 typedef int rlk_cells_fn(void *context, const rowlock_value *cells, size_t count);
 
 /* One statement: a step of ours, or one about the caller's own tables, composed by core of
@@ -189,11 +194,13 @@ struct rlk_query {
      * it. 0: it is not worth keeping. Steps have their own. */
     uint64_t id;
     const char *sql;
-    const rowlock_value *values; /* its parameters, in order */
+    /* One for each marker, in the order of the markers; of numbered markers, of their numbers.
+     * They are good until query() returns. */
+    const rowlock_value *values;
     size_t count;
-    rlk_cells_fn *each; /* NULL: nobody wants the rows */
+    rlk_cells_fn *each; /* NULL: nobody wants the rows, which are read all the same */
     void *context;
-    int64_t changed; /* out: rows inserted, updated, deleted, if it is such a statement */
+    int64_t changed; /* out: rows inserted, updated, deleted, if it is such a statement; else 0 */
     bool counted; /* out: it has no columns, so that changed is all of its answer */
 };
 
@@ -224,18 +231,27 @@ enum rlk_frame {
  * JSON text, an array of arrays whose bytes are hexadecimal; or one row at a time. */
 enum rlk_packing { RLK_ARRAYS, RLK_JSON, RLK_SINGLY };
 
-/* A driver. Its const struct stands at the foot of its file, as the table of contents. conn is
- * its state of conn_size bytes, zeroed and owned by core. All operations are MUST, but those
- * that say may. Each takes one round trip and blocks no longer than call->deadline_us unless it
- * says otherwise. */
+/* A driver. Its const struct stands in its driver.c, as the table of contents.
+ *
+ *   - conn is its state for one connection: conn_size bytes, owned by core. They are zero before
+ *     open() and adopt().
+ *   - The order of calls is: open() or adopt(), any others, close(). After RLK_UNSENT and
+ *     RLK_UNCERTAIN core calls close() before anything else; then open() again with the same
+ *     conn, zeroed. An adopted connection is not replaced.
+ *   - One thread at a time uses a conn. Several threads may use several.
+ *   - Nothing but a transaction that frame() began, a ticket's bell and what makes the next step
+ *     faster may stay in conn from one call to the next. So a driver may send each step over
+ *     another connection, except between BEGIN and the end of that transaction.
+ *   - An operation must be there unless it says that it may be NULL. It takes one round trip and
+ *     blocks no longer than call->deadline_us, unless it says otherwise. */
 struct rlk_backend {
     const char *name; /* "postgres": the folder under sql/ */
     const char *const *schemes; /* URL schemes, NULL-terminated */
     size_t conn_size;
-    char quote; /* around identifiers, doubled inside them */
+    char quote; /* around identifiers, doubled inside them; names of ours never have one */
     char marker; /* of a parameter: '?' or '$' */
     bool numbered; /* with its number after it */
-    bool local; /* a statement costs no round trip */
+    bool local; /* a statement costs no round trip, so that core looks before it tries */
     bool backslash_escapes; /* within the quotes of a text */
     bool has_policies; /* rows can be seen that cannot be locked */
     /* the rows of a pack, in the caller's transaction, to lock them in order */
@@ -243,22 +259,25 @@ struct rlk_backend {
     bool tells_no_rows; /* a change of a pack says how many rows it was done to, and not which */
     enum rlk_packing packing;
 
-    /* Connect. Whatever it returns, close() is called once and must cope. texts is filled by core
-     * before any step but open, adopt and close; it outlives the connection. */
+    /* Connect, in as many round trips as it takes. Whatever it returns, close() is called once.
+     * texts outlives the connection. Core fills it when the first open() or adopt() is done, since
+     * hello->schema is a part of it: these two operations send no step. RLK_UNCERTAIN means as much
+     * as RLK_UNSENT here. */
     enum rlk_class (*open)(void *conn, struct rlk_call *call, const struct rlk_target *target,
                            const struct rlk_texts *texts, struct rlk_hello *hello);
     /* Borrow the caller's connection. The driver then changes no setting, prepares nothing that
      * stays behind on the server, opens no transaction that is visible to the caller after the
      * call, and answers RLK_IN_TX while the caller's transaction is open, unless call->where
-     * allows it. */
+     * allows it. What the caller has open is seen anew in each call. */
     enum rlk_class (*adopt)(void *conn, struct rlk_call *call, void *vendor,
                             const struct rlk_texts *texts, struct rlk_hello *hello);
     /* Called by a thread of ours before and after its use of a connection that another has
      * opened; may be NULL. */
     void (*enter_thread)(void);
     void (*leave_thread)(void);
-    /* May not block for long. in_child: after fork; leave the shared socket alone, free memory
-     * only. */
+    /* May not block for long. Also after an open() that failed half-way, with a conn whose
+     * connection is lost, and in a transaction, which ends as a rollback. in_child: after fork;
+     * leave the shared socket alone, free memory only. An adopted connection stays open. */
     void (*close)(void *conn, bool in_child);
 
     /* Create what is missing, and replace what OBJECTS says installing mends; harmless when it
@@ -267,33 +286,43 @@ struct rlk_backend {
     /* Add what the step `facts` cannot tell, whose answer is in *out. Any number of round trips. */
     enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
-    /* What became of a claim, so that its bell is kept or rung: never fails. Of ENQUEUED the
-     * answer is whether await() will be woken for this claim. NULL: nobody is woken here. */
+    /* What became of a claim, so that its bell is kept or rung: never fails. It comes after the
+     * step, with another call, and may cost a round trip. Of ENQUEUED the answer is whether
+     * await() will be woken for this claim; of the others it is not used. NULL: await() is never
+     * woken. */
     bool (*note)(void *conn, struct rlk_call *call, enum rlk_news news,
                  const struct rlk_claim *claim, int64_t number);
-    /* Wait until it may be our turn, not longer than call->deadline_us and not when wake (a
-     * descriptor) is readable. May wake without reason. No transaction is open meanwhile. What
-     * is done with the connection if it was interrupted is the driver's to know: RLK_UNSENT if
-     * it is useless now. */
+    /* Wait until it may be our turn. *out says how it ended: by call->deadline_us, because wake
+     * (a descriptor, which the driver does not read) is readable, or by a bell, which may ring
+     * without reason. Where this claim cannot be woken, RLK_DEAF at once: core waits then. No
+     * transaction is open meanwhile. If the connection is useless after an interruption, *out is
+     * RLK_INTERRUPTED all the same, and the class RLK_UNCERTAIN (a statement may still wait at
+     * the server) or RLK_UNSENT. */
     enum rlk_class (*await)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
                             int wake, enum rlk_bell *out);
 
     /* One statement: by itself, or where it may be inside, a part of the transaction. A step
      * whose text has several statements is a transaction of its own, or a part of the caller's;
-     * once one of them has answered a row, those behind it are not run. A cell is INT, REAL,
+     * once one of them has answered a row, those behind it are not run. Core checks how many rows
+     * and columns there are and what is in them. A cell is INT, REAL,
      * DECIMAL, BYTES, BOOL, TIME where the database has such a type, else TEXT; an integer that
      * is not one of 64 bits with a sign is DECIMAL. What contradicts a constraint (also a unique
      * key: such a text never makes that happen by itself), and a value that does not fit its
-     * column, is RLK_VIOLATION. A name that is not there is RLK_INVALID. */
+     * column, is RLK_VIOLATION. A name that is not there is RLK_INVALID. These two are for the
+     * caller's own tables; in a step of ours a name that is not there is RLK_SCHEMA. */
     enum rlk_class (*query)(void *conn, struct rlk_call *call, struct rlk_query *query);
     /* BEGIN only outside of a transaction (RLK_IN_TX), the others only inside (RLK_NO_TX),
      * whatever call->where. After BEGIN steps with RLK_INSIDE and RLK_EITHER are a part of it,
-     * on a connection of our own too. A COMMIT that the server turned into a rollback is
-     * RLK_CONTENTION. */
+     * on a connection of our own too. Savepoints may be within each other; KEEP and UNDO end the
+     * innermost. COMMIT and ROLLBACK are for a transaction that BEGIN has begun here. A COMMIT
+     * that the server turned into a rollback is RLK_CONTENTION. A driver without transactions
+     * answers RLK_DONE to LOOK and RLK_UNSUPPORTED to the others. */
     enum rlk_class (*frame)(void *conn, struct rlk_call *call, enum rlk_frame what);
 };
 
-/* Copy text into a call's diag, cut at a character, control characters made blank, so that a
+/* ---- what a driver may call, beside base/
+ *
+ * Copy text into a call's diag, cut at a character, control characters made blank, so that a
  * server's many-line message is one line. */
 void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text);
 
@@ -329,7 +358,8 @@ size_t rlk_statement_length(const char *text);
  *   t  text or bytes                 .  anything
  *
  * A capital letter allows NULL too. How many rows there are is a character of its own: 1 exactly
- * one, ? at most one, * any number. A driver looks at each answer before it uses any of it. */
+ * one, ? at most one, * any number. Core looks at the answers of steps; a
+ * driver looks at what it asks itself. */
 bool rlk_cell_fits(char letter, const rowlock_value *cell);
 bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count);
 
