@@ -156,7 +156,7 @@ static void close_on_exec(MYSQL *mysql)
 static bool is_unknown_host(const struct rlk_call *call)
 {
     const char *number = strrchr(call->text, '(');
-    return call->native == CR_UNKNOWN_HOST && number && atoi(number + 1) == EAI_NONAME;
+    return call->native == CR_UNKNOWN_HOST && number && strtol(number + 1, NULL, 10) == EAI_NONAME;
 }
 
 static enum rlk_class connect_to(struct conn *c, const struct opening *o,

@@ -118,7 +118,7 @@ static void describe_semi(const struct replicas *r, struct rlk_facts *out)
                  "semi-synchronous, but at present no commit waits for a replica");
         return;
     }
-    out->may_turn_late = atoll(r->semi_ms) < day_ms;
+    out->may_turn_late = strtoll(r->semi_ms, NULL, 10) < day_ms;
     snprintf(out->replication, sizeof out->replication, "semi-synchronous, replicas: %s%s%s%s",
              r->semi_count, out->may_turn_late ? " (asynchronous after " : "",
              out->may_turn_late ? r->semi_ms : "", out->may_turn_late ? " ms)" : "");
@@ -164,7 +164,7 @@ static void describe_nodes(const struct replicas *r, struct rlk_facts *out)
                  strcmp(r->consistency, "BEFORE") == 0 || strcmp(r->consistency, "AFTER") == 0;
     if (is_on(r->galera) && strcmp(r->nodes, "1") != 0) {
         snprintf(out->nodes, sizeof out->nodes, "Galera, wsrep_sync_wait %s", r->sync_wait);
-        out->nodes_lag = atoi(r->sync_wait) & 1 ? RLK_NEVER : RLK_PERHAPS;
+        out->nodes_lag = strtol(r->sync_wait, NULL, 10) & 1 ? RLK_NEVER : RLK_PERHAPS;
     } else if (r->group[0] && group) {
         snprintf(out->nodes, sizeof out->nodes, "multi-primary, group_replication_consistency %s",
                  r->consistency);
