@@ -27,10 +27,10 @@ static void report(struct checking *c, const char *item, const char *value, rowl
         c->stopped = true;
 }
 
-static void judge_clock(struct checking *c, const struct rlk_examination *e)
+static void judge_clock(struct checking *c, const struct rlk_facts *f)
 {
     enum { TOLERATED_US = 1000000 };
-    int64_t off = e->facts.now_us - e->asked_us;
+    int64_t off = f->now_us - f->asked_us;
     char value[64];
     snprintf(value, sizeof value, "%+.3f s from this machine's", (double)off / 1e6);
     bool fine = off < TOLERATED_US && off > -TOLERATED_US;
@@ -107,9 +107,8 @@ static void judge_privileges(struct checking *c, const struct rlk_facts *f)
                "again");
 }
 
-static void judge_facts(struct checking *c, const struct rlk_examination *e)
+static void judge_facts(struct checking *c, const struct rlk_facts *f)
 {
-    const struct rlk_facts *f = &e->facts;
     bool isolation_fine = f->any_isolation || strcmp(f->isolation, "read committed") == 0;
     report(c, "server", f->server, ROWLOCK_FINE, "");
     report(
@@ -134,7 +133,7 @@ static void judge_facts(struct checking *c, const struct rlk_examination *e)
     report(c, "pooler",
            f->pooled ? "one is in between, taken for one of transactions" : "none seen",
            ROWLOCK_FINE, "");
-    judge_clock(c, e);
+    judge_clock(c, f);
 }
 
 /* What stands between us and the tables is a finding too; only a lost connection is a failure. */
@@ -189,10 +188,10 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     if (may_go_on && result == ROWLOCK_OK) {
         if (all_fine && db->texts.sql[RLK_STEP_OBJECTS])
             judge_objects(&c, &i);
-        struct rlk_examination e = {0};
-        result = rlk_examine(db, &e);
+        struct rlk_facts facts = {0};
+        result = rlk_examine(db, &facts);
         if (result == ROWLOCK_OK)
-            judge_facts(&c, &e);
+            judge_facts(&c, &facts);
     }
     if (c.worst == ROWLOCK_BAD)
         result = ROWLOCK_OK;

@@ -69,15 +69,15 @@ static int64_t wall_clock_us(void)
 
 static enum rlk_class run_facts(rowlock_db *db, struct rlk_call *call, void *context)
 {
-    struct rlk_examination *e = context;
+    struct rlk_facts *facts = context;
     int64_t before = wall_clock_us();
-    enum rlk_class class = rlk_step_facts(db, call, &e->facts);
-    e->asked_us = before + (wall_clock_us() - before) / 2;
+    enum rlk_class class = rlk_step_facts(db, call, facts);
+    facts->asked_us = before + (wall_clock_us() - before) / 2;
     return class;
 }
 
-int rlk_examine(rowlock_db *db, struct rlk_examination *e)
+int rlk_examine(rowlock_db *db, struct rlk_facts *facts)
 {
-    struct rlk_step_call step = {.run = run_facts, .context = e};
+    struct rlk_step_call step = {.run = run_facts, .context = facts};
     return rlk_do(db, &step);
 }

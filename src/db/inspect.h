@@ -22,10 +22,6 @@ int rlk_inspect(rowlock_db *db, struct rlk_inspection *i);
 int rlk_look_anew(rowlock_db *db);
 
 /* The server. */
-struct rlk_examination {
-    struct rlk_facts facts;
-    int64_t asked_us; /* wall clock of this machine, halfway through the question */
-};
-int rlk_examine(rowlock_db *db, struct rlk_examination *e);
+int rlk_examine(rowlock_db *db, struct rlk_facts *facts);
 
 #endif

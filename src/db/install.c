@@ -34,8 +34,8 @@ static int refuse_objects(rowlock_db *db, bool before_install)
 /* Tables are in place; are the routines too, as far as this user may know? */
 static bool may_lock(rowlock_db *db)
 {
-    struct rlk_examination e = {0};
-    return rlk_examine(db, &e) == ROWLOCK_OK && e.facts.may_lock;
+    struct rlk_facts facts = {0};
+    return rlk_examine(db, &facts) == ROWLOCK_OK && facts.may_lock;
 }
 
 /* A name of ours is taken by a table that CREATE TABLE IF NOT EXISTS was content with. */

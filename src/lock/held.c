@@ -61,7 +61,7 @@ void rowlock_lock_forget(rowlock_lock *lock)
 struct holding {
     struct rlk_held held;
     int64_t ttl_us;
-    struct rlk_renewal renewal;
+    struct rlk_verified renewal;
     bool found;
 };
 

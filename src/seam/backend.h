@@ -175,6 +175,7 @@ struct rlk_facts {
     bool others_read; /* any user of the machine may read the file, */
     bool others_write; /* and write or replace it */
     int64_t now_us; /* the server's clock */
+    int64_t asked_us; /* core's: the clock of this machine, halfway through the question */
 };
 
 /* Core's, given each row of query(). The cells are valid until it returns. It does not call the

@@ -65,16 +65,11 @@ struct rlk_waiter {
 typedef int rlk_row_fn(void *context, const struct rlk_row *row);
 typedef int rlk_waiter_fn(void *context, const struct rlk_waiter *waiter);
 
-struct rlk_renewal {
-    bool found;
-    int64_t expires_us;
-    int64_t lapsed_us; /* how long the lease had run out before this renewal; 0: in time */
-    int64_t now_us;
-};
-
+/* The grant as a renewal has left it, or as it is. */
 struct rlk_verified {
     bool found;
     int64_t expires_us;
+    int64_t lapsed_us; /* how long the lease had run out before the renewal; 0: in time */
     int64_t now_us;
 };
 
@@ -156,7 +151,7 @@ enum rlk_class rlk_step_withdraw(rowlock_db *db, struct rlk_call *call,
 
 /* ttl_us 0: as long as the grant was last given; expires_us - now_us says how long that is. */
 enum rlk_class rlk_step_renew(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                              int64_t ttl_us, struct rlk_renewal *out);
+                              int64_t ttl_us, struct rlk_verified *out);
 /* Each lease that its owner and token still hold, in one transaction. Waits for no row: what
  * another transaction has locked is left out. The leases run from *now_us on. */
 enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct rlk_lease *leases,

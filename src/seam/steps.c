@@ -260,17 +260,17 @@ static void held_values(const struct rlk_held *held, rowlock_value *out)
 
 static int read_renewal(void *out, const rowlock_value *cells, size_t count)
 {
-    struct rlk_renewal *renewal = out;
+    struct rlk_verified *renewal = out;
     (void)count;
-    *renewal = (struct rlk_renewal){.found = true,
-                                    .expires_us = cells[0].number,
-                                    .lapsed_us = cells[1].number,
-                                    .now_us = cells[2].number};
+    *renewal = (struct rlk_verified){.found = true,
+                                     .expires_us = cells[0].number,
+                                     .lapsed_us = cells[1].number,
+                                     .now_us = cells[2].number};
     return 0;
 }
 
 enum rlk_class rlk_step_renew(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                              int64_t ttl_us, struct rlk_renewal *out)
+                              int64_t ttl_us, struct rlk_verified *out)
 {
     rowlock_value in[HELD_VALUES + 1];
     held_values(held, in);

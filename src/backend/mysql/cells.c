@@ -10,6 +10,12 @@ enum {
     LONG_TEXT = 65536 /* room for one is given back at once */
 };
 
+#ifdef MARIADB_PACKAGE_VERSION_ID
+typedef my_bool flag;
+#else
+typedef bool flag;
+#endif
+
 /* One column of the row fetched last, and what it was placed for. */
 struct cell {
     rowlock_kind kind;

@@ -19,25 +19,12 @@ enum {
     BELL_NAME = 64 /* the longest that the servers take, which is shorter, and its end */
 };
 
-#ifdef MARIADB_PACKAGE_VERSION_ID
-typedef my_bool flag;
-#else
-typedef bool flag;
-#endif
-
 /* A bell that this connection keeps, or may keep, and the grant that it is kept for. */
 struct bell {
     int64_t attempt;
     int64_t token; /* 0: still in line */
     bool leaving; /* the grant is released when the transaction is committed */
     char name[RLK_TEXT_MAX + 1];
-};
-
-/* Where the attempt that waits now stands. */
-struct place {
-    int64_t attempt;
-    int64_t before; /* whose bell to wait for; 0: nobody's */
-    int64_t rung; /* whose was rung, though it was not our turn: not waited for again */
 };
 
 struct prepared {
@@ -72,7 +59,9 @@ struct conn {
     char bells[BELL_NAME - 16]; /* what the names of bells begin with; "": there are none */
     struct bell bell[BELLS_MAX];
     int bells_kept;
-    struct place place;
+    int64_t waiter; /* the attempt that waits now */
+    int64_t before; /* whose bell it waits for; 0: none */
+    int64_t rung; /* whose was rung, though it was not our turn: not waited for again */
     int64_t packet; /* the longest that the server takes; 0: not asked yet */
     int64_t answer_us; /* how long an answer may take */
     bool adopted;

@@ -116,7 +116,7 @@ static void write_await(const struct conn *c, const char *seconds, char *out, si
     const char *const value[] = {quoted, seconds, quoted};
     const char *in = c->texts->sql[RLK_STEP_AWAIT];
     size_t used = 0;
-    write_bell(c, c->place.before, bell);
+    write_bell(c, c->before, bell);
     snprintf(quoted, sizeof quoted, "'%s'", bell);
     for (int i = 0; i < 3; i++) {
         int before = (int)strcspn(in, "?");
@@ -159,8 +159,8 @@ static enum rlk_class take_bell(struct conn *c, struct rlk_call *call, enum rlk_
     enum rlk_class class = result ? RLK_DONE : my_failed(c, call, true);
     mysql_free_result(result);
     if (*out != RLK_SILENT) {
-        c->place.rung = c->place.before;
-        c->place.before = 0;
+        c->rung = c->before;
+        c->before = 0;
     }
     return c->dead ? class : RLK_DONE;
 }
@@ -212,10 +212,11 @@ bool my_note(void *conn, struct rlk_call *call, enum rlk_news news, const struct
     struct conn *c = conn;
     switch (news) {
     case RLK_ENQUEUED:
-        if (c->place.attempt != claim->attempt)
-            c->place = (struct place){.attempt = claim->attempt};
-        c->place.before = number == c->place.rung ? 0 : number;
-        return c->place.before != 0;
+        if (c->waiter != claim->attempt)
+            c->rung = 0;
+        c->waiter = claim->attempt;
+        c->before = number == c->rung ? 0 : number;
+        return c->before != 0;
     case RLK_TAKEN:
         keep_bell(c, call, claim, number);
         return false;
@@ -237,7 +238,7 @@ enum rlk_class my_await(void *conn, struct rlk_call *call, const struct rlk_clai
     char sql[300], seconds[32];
     int64_t left_us = call->deadline_us - rlk_now_us();
     *out = left_us > 0 ? RLK_DEAF : RLK_SILENT;
-    if (left_us <= 0 || c->place.attempt != claim->attempt || !c->place.before ||
+    if (left_us <= 0 || c->waiter != claim->attempt || !c->before ||
         !write_seconds(c, left_us, seconds, sizeof seconds))
         return RLK_DONE;
     enum rlk_class class = my_check_fit(c, call);

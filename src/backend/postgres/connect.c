@@ -61,7 +61,7 @@ static int read_hello(void *context, const rowlock_value *cells, size_t count)
     return 1;
 }
 
-static enum rlk_class greet(struct pg *p, struct rlk_call *call, const struct rlk_target *target,
+static enum rlk_class greet(struct conn *p, struct rlk_call *call, const struct rlk_target *target,
                             bool to_write, struct rlk_hello *hello)
 {
     int64_t timeout_ms = target ? target->timeout_ms : 0;
@@ -91,7 +91,7 @@ static enum rlk_class greet(struct pg *p, struct rlk_call *call, const struct rl
 }
 
 /* A session that we are not allowed to end is no obstacle. */
-static enum rlk_class end_session(struct pg *p, struct rlk_call *call, const char *session)
+static enum rlk_class end_session(struct conn *p, struct rlk_call *call, const char *session)
 {
     const rowlock_value name = rowlock_text(session);
     struct rlk_query query = {.sql = END_SESSION, .values = &name, .count = 1};
@@ -110,7 +110,7 @@ static void be_silent(void *context, const char *message)
 /* libpq gives the SQLSTATE of a refused login in its verbose text only: "FATAL:  28P01: no such
  * role", with the place in the server's source on the next line. It says without one that it has no
  * password to send. */
-static enum rlk_class fail_login(struct pg *p, struct rlk_call *call)
+static enum rlk_class fail_login(struct conn *p, struct rlk_call *call)
 {
     enum rlk_class class = pg_fail_connection(p, call, RLK_UNSENT);
     char state[6] = "", text[sizeof call->text];
@@ -129,7 +129,7 @@ static enum rlk_class fail_login(struct pg *p, struct rlk_call *call)
 
 /* Is there an answer, other than an error, and does the server listen on? libpq has one result for
  * a server that goes away and for an answer that libpq refuses: no TLS, a certificate. */
-static bool has_answered(const struct pg *p)
+static bool has_answered(const struct conn *p)
 {
     struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLRDHUP};
     char first = 'E';
@@ -138,7 +138,7 @@ static bool has_answered(const struct pg *p)
 }
 
 /* What comes after the server's version is not about the login: target_session_attrs. */
-static enum rlk_class log_in(struct pg *p, struct rlk_call *call)
+static enum rlk_class log_in(struct conn *p, struct rlk_call *call)
 {
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
     bool answered = false;
@@ -230,7 +230,7 @@ static enum rlk_class read_url(struct rlk_call *call, const char *url, PQconninf
 /* One of them at a time. Left to itself, libpq would give all the time there is to the first that
  * hangs. */
 struct opening {
-    struct pg *p;
+    struct conn *p;
     struct rlk_call *call;
     const struct rlk_target *target;
     struct rlk_hello *hello;
@@ -249,7 +249,7 @@ static const char *next_item(char **list, bool is_list)
 /* The ping tells a setting that libpq refuses from a server that it cannot reach. */
 static enum rlk_class start_login(struct opening *o)
 {
-    struct pg *p = o->p;
+    struct conn *p = o->p;
     const PQconninfoOption *options = o->options;
     bool several = o->servers > 1;
     size_t count = (size_t)(find(options, "") - options);
@@ -281,7 +281,7 @@ static enum rlk_class start_login(struct opening *o)
 
 void pg_close(void *conn, bool in_child)
 {
-    struct pg *p = conn;
+    struct conn *p = conn;
     rlk_free(p->cells);
     p->cells = NULL;
     if (!p->conn || p->adopted)
@@ -297,7 +297,7 @@ void pg_close(void *conn, bool in_child)
 static enum rlk_class open_server(void *context, size_t number)
 {
     struct opening *o = context;
-    struct pg *p = o->p;
+    struct conn *p = o->p;
     (void)number;
     pg_close(p, false);
     enum rlk_class class = start_login(o);
@@ -346,7 +346,7 @@ static enum rlk_class open_any(struct opening *o)
 enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
                        const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    struct pg *p = conn;
+    struct conn *p = conn;
     struct opening o = {.p = p, .call = call, .target = target, .hello = hello};
     p->texts = texts;
     enum rlk_class class = read_url(call, target->url, &o.options);
@@ -359,7 +359,7 @@ enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_targe
 enum rlk_class pg_adopt(void *conn, struct rlk_call *call, void *vendor,
                         const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    struct pg *p = conn;
+    struct conn *p = conn;
     p->conn = vendor;
     p->texts = texts;
     p->adopted = true;

@@ -9,7 +9,7 @@ extern const struct rlk_backend rlk_backend_postgres;
 const struct rlk_backend rlk_backend_postgres = {
     .name = "postgres",
     .schemes = schemes,
-    .conn_size = sizeof(struct pg),
+    .conn_size = sizeof(struct conn),
     .quote = '"',
     .marker = '$',
     .numbered = true,

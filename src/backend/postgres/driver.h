@@ -17,7 +17,7 @@
 
 enum { MOST_COLUMNS = 1664 /* of the server */ };
 
-struct pg {
+struct conn {
     PGconn *conn;
     const struct rlk_texts *texts;
     bool adopted;
@@ -50,26 +50,26 @@ struct packet {
 
 /* errors.c. Each says in the call's diag what happened, and returns the class. */
 enum rlk_class pg_class_of(const char *sqlstate);
-enum rlk_class pg_fail_connection(struct pg *p, struct rlk_call *call, enum rlk_class class);
+enum rlk_class pg_fail_connection(struct conn *p, struct rlk_call *call, enum rlk_class class);
 enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result);
 enum rlk_class pg_class_of_theirs(struct rlk_call *call, enum rlk_class class);
 
 /* send.c. The caller clears *out, also after a failure. Before it is NULL, or an earlier result. */
-enum rlk_class pg_check_usable(struct pg *p, struct rlk_call *call);
-enum rlk_class pg_exchange(struct pg *p, struct rlk_call *call, struct packet *s, PGresult **out);
-enum rlk_class pg_say(struct pg *p, struct rlk_call *call, const char *text, PGresult **out);
+enum rlk_class pg_check_usable(struct conn *p, struct rlk_call *call);
+enum rlk_class pg_exchange(struct conn *p, struct rlk_call *call, struct packet *s, PGresult **out);
+enum rlk_class pg_say(struct conn *p, struct rlk_call *call, const char *text, PGresult **out);
 enum rlk_class pg_frame(void *conn, struct rlk_call *call, enum rlk_frame what);
 
 /* wakeup.c */
-const char *pg_channel(struct pg *p);
-void pg_forget_wakeups(struct pg *p);
+const char *pg_channel(struct conn *p);
+void pg_forget_wakeups(struct conn *p);
 bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news, const struct rlk_claim *claim,
              int64_t number);
 enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim, int wake,
                         enum rlk_bell *out);
 
 /* query.c. pg_run() is pg_query() for a connection that was just looked at. */
-enum rlk_class pg_run(struct pg *p, struct rlk_call *call, struct rlk_query *query);
+enum rlk_class pg_run(struct conn *p, struct rlk_call *call, struct rlk_query *query);
 enum rlk_class pg_query(void *conn, struct rlk_call *call, struct rlk_query *query);
 
 /* connect.c */

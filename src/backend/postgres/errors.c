@@ -65,7 +65,7 @@ enum rlk_class pg_class_of(const char *sqlstate)
     return RLK_REFUSED;
 }
 
-enum rlk_class pg_fail_connection(struct pg *p, struct rlk_call *call, enum rlk_class class)
+enum rlk_class pg_fail_connection(struct conn *p, struct rlk_call *call, enum rlk_class class)
 {
     rlk_diag_set(call, 0, NULL, p->conn ? PQerrorMessage(p->conn) : "out of memory");
     return p->conn ? class : RLK_NOMEM;

@@ -180,7 +180,7 @@ static void free_bytes(rowlock_value *cells, int count)
 }
 
 /* If memory is short now, what was done cannot be told: as good as an answer that was lost. */
-static enum rlk_class give_cells(struct pg *p, struct rlk_call *call, const PGresult *r,
+static enum rlk_class give_cells(struct conn *p, struct rlk_call *call, const PGresult *r,
                                  const struct rlk_query *query)
 {
     int columns = PQnfields(r);
@@ -206,7 +206,7 @@ static enum rlk_class give_cells(struct pg *p, struct rlk_call *call, const PGre
 }
 
 /* No statement of ours changes more than fit. */
-static enum rlk_class give_answer(struct pg *p, struct rlk_call *call, PGresult *r,
+static enum rlk_class give_answer(struct conn *p, struct rlk_call *call, PGresult *r,
                                   struct rlk_query *query)
 {
     int64_t changed = 0;
@@ -230,7 +230,7 @@ static enum rlk_class doubt_kept(uint64_t *id, const struct rlk_call *call, enum
     return !call->inside || class == RLK_UNSUPPORTED ? RLK_CONTENTION : class;
 }
 
-static enum rlk_class run_kept(struct pg *p, struct rlk_call *call, uint64_t id, struct packet *s,
+static enum rlk_class run_kept(struct conn *p, struct rlk_call *call, uint64_t id, struct packet *s,
                                PGresult **out)
 {
     unsigned place = rlk_find_prepared(&p->kept, id);
@@ -254,7 +254,7 @@ static enum rlk_class run_kept(struct pg *p, struct rlk_call *call, uint64_t id,
 
 /* A server that refuses to prepare one step will prepare none. If a step fails to be prepared for
  * another reason, such as missing tables or a cancel, its next use tries again. */
-static enum rlk_class run_step(struct pg *p, struct rlk_call *call, enum rlk_step step,
+static enum rlk_class run_step(struct conn *p, struct rlk_call *call, enum rlk_step step,
                                struct packet *s, PGresult **out)
 {
     char name[40] = "rowlock_";
@@ -269,7 +269,7 @@ static enum rlk_class run_step(struct pg *p, struct rlk_call *call, enum rlk_ste
     return class;
 }
 
-static enum rlk_class run_any(struct pg *p, struct rlk_call *call, const struct rlk_query *query,
+static enum rlk_class run_any(struct conn *p, struct rlk_call *call, const struct rlk_query *query,
                               const char *const *values, PGresult **out)
 {
     struct packet s = {.text = query->sql, .count = (int)query->count, .values = values};
@@ -281,7 +281,7 @@ static enum rlk_class run_any(struct pg *p, struct rlk_call *call, const struct 
 }
 
 /* Memory is asked for before anything is sent. */
-enum rlk_class pg_run(struct pg *p, struct rlk_call *call, struct rlk_query *query)
+enum rlk_class pg_run(struct conn *p, struct rlk_call *call, struct rlk_query *query)
 {
     struct written written;
     PGresult *r = NULL;
@@ -306,7 +306,7 @@ enum rlk_class pg_run(struct pg *p, struct rlk_call *call, struct rlk_query *que
 
 enum rlk_class pg_query(void *conn, struct rlk_call *call, struct rlk_query *query)
 {
-    struct pg *p = conn;
+    struct conn *p = conn;
     enum rlk_class class = pg_check_usable(p, call);
     return class == RLK_DONE ? pg_run(p, call, query) : class;
 }

@@ -8,7 +8,7 @@
 /* ---- waiting for the server */
 
 /* Until the next result can be taken without blocking. */
-static enum rlk_class await_result(struct pg *p, struct rlk_call *call)
+static enum rlk_class await_result(struct conn *p, struct rlk_call *call)
 {
     for (;;) {
         int unsent = PQflush(p->conn);
@@ -25,7 +25,7 @@ static enum rlk_class await_result(struct pg *p, struct rlk_call *call)
 }
 
 /* The last result that says something: rows, or a number of rows. The first error counts. */
-static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **out)
+static enum rlk_class collect(struct conn *p, struct rlk_call *call, PGresult **out)
 {
     enum rlk_class class = RLK_DONE;
     bool in_pipeline = PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF;
@@ -59,7 +59,7 @@ static enum rlk_class collect(struct pg *p, struct rlk_call *call, PGresult **ou
 
 /* Something to read on an idle connection is mostly the server's farewell. To notice it before
  * anything is sent turns an uncertain step into one that surely was not done. */
-static bool is_alive(struct pg *p)
+static bool is_alive(struct conn *p)
 {
     struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLIN};
     while (PQstatus(p->conn) == CONNECTION_OK && poll(&fd, 1, 0) > 0)
@@ -68,14 +68,14 @@ static bool is_alive(struct pg *p)
 }
 
 /* What failed behind a savepoint of ours is undone without ending the transaction. */
-static bool is_over(const struct pg *p)
+static bool is_over(const struct conn *p)
 {
     PGTransactionStatusType status = PQtransactionStatus(p->conn);
     return status != PQTRANS_INTRANS && !(status == PQTRANS_INERROR && p->saved > 0);
 }
 
 /* A transaction that has failed already is for its owner to roll back. */
-static enum rlk_class check_place(struct pg *p, struct rlk_call *call)
+static enum rlk_class check_place(struct conn *p, struct rlk_call *call)
 {
     PGTransactionStatusType status = PQtransactionStatus(p->conn);
     if (status == PQTRANS_INERROR) {
@@ -93,7 +93,7 @@ static enum rlk_class check_place(struct pg *p, struct rlk_call *call)
 }
 
 /* Whether it was in a transaction is asked first: a connection that is gone does not say. */
-static enum rlk_class check_alive(struct pg *p, struct rlk_call *call)
+static enum rlk_class check_alive(struct conn *p, struct rlk_call *call)
 {
     PGTransactionStatusType status = PQtransactionStatus(p->conn);
     call->inside = p->begin_waits || status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
@@ -102,7 +102,7 @@ static enum rlk_class check_alive(struct pg *p, struct rlk_call *call)
     return is_alive(p) ? check_place(p, call) : pg_fail_connection(p, call, RLK_UNSENT);
 }
 
-enum rlk_class pg_check_usable(struct pg *p, struct rlk_call *call)
+enum rlk_class pg_check_usable(struct conn *p, struct rlk_call *call)
 {
     enum rlk_class class = check_alive(p, call);
     if (class != RLK_DONE || !p->adopted)
@@ -132,12 +132,12 @@ static const char *const plan_anew[] = {"auto", "on"};
 /* Behind a pooler the session's own default belongs to somebody else. */
 static const char BEGIN[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-static int send_values(struct pg *p, const char *text, int count, const char *const *values)
+static int send_values(struct conn *p, const char *text, int count, const char *const *values)
 {
     return PQsendQueryParams(p->conn, text, count, NULL, values, NULL, NULL, 0);
 }
 
-static int send_packet(struct pg *p, const struct packet *s, bool replan)
+static int send_packet(struct conn *p, const struct packet *s, bool replan)
 {
     bool first = s->id && !s->prepared;
     bool several = p->begin_waits || replan || first;
@@ -154,7 +154,7 @@ static int send_packet(struct pg *p, const struct packet *s, bool replan)
 
 /* Settings made inside a transaction end with it, so they are changed outside only. begin() has
  * made them before. Of a packet that failed, what was prepared stays and the settings do not. */
-enum rlk_class pg_exchange(struct pg *p, struct rlk_call *call, struct packet *s, PGresult **out)
+enum rlk_class pg_exchange(struct conn *p, struct rlk_call *call, struct packet *s, PGresult **out)
 {
     bool replan = p->direct && !call->inside && p->plans_once == s->anew;
     int before = (p->begin_waits ? 1 : 0) + (replan ? 1 : 0);
@@ -175,7 +175,7 @@ enum rlk_class pg_exchange(struct pg *p, struct rlk_call *call, struct packet *s
 }
 
 /* Any number of statements without values. */
-enum rlk_class pg_say(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+enum rlk_class pg_say(struct conn *p, struct rlk_call *call, const char *text, PGresult **out)
 {
     if (!PQsendQuery(p->conn, text))
         return pg_fail_connection(p, call, RLK_UNCERTAIN);
@@ -185,7 +185,7 @@ enum rlk_class pg_say(struct pg *p, struct rlk_call *call, const char *text, PGr
 /* ---- transactions of ours, and savepoints */
 
 /* What ends a transaction, or undoes a part of it, is allowed in one that has failed. */
-static enum rlk_class check_frame(struct pg *p, struct rlk_call *call, enum rlk_frame what)
+static enum rlk_class check_frame(struct conn *p, struct rlk_call *call, enum rlk_frame what)
 {
     bool mends = what == RLK_COMMIT || what == RLK_ROLLBACK || what == RLK_UNDO;
     call->where = what == RLK_BEGIN ? RLK_OUTSIDE : what == RLK_LOOK ? RLK_EITHER : RLK_INSIDE;
@@ -194,7 +194,7 @@ static enum rlk_class check_frame(struct pg *p, struct rlk_call *call, enum rlk_
 }
 
 /* Nothing was changed if this fails, whatever became of the connection. */
-static enum rlk_class begin(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+static enum rlk_class begin(struct conn *p, struct rlk_call *call, const char *text, PGresult **out)
 {
     struct packet settings = {.text = NULL};
     enum rlk_class class = RLK_DONE;
@@ -207,7 +207,7 @@ static enum rlk_class begin(struct pg *p, struct rlk_call *call, const char *tex
 }
 
 /* After a lost answer to COMMIT the call is no longer inside: the transaction may be over. */
-static enum rlk_class end(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+static enum rlk_class end(struct conn *p, struct rlk_call *call, const char *text, PGresult **out)
 {
     bool empty = p->begin_waits;
     bool commits = strcmp(text, "COMMIT") == 0;
@@ -224,7 +224,7 @@ static enum rlk_class end(struct pg *p, struct rlk_call *call, const char *text,
 }
 
 /* Only the first statement of a transaction can have its BEGIN before it. */
-static enum rlk_class mark(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+static enum rlk_class mark(struct conn *p, struct rlk_call *call, const char *text, PGresult **out)
 {
     struct packet s = {.text = text};
     enum rlk_class class = pg_exchange(p, call, &s, out);
@@ -232,7 +232,8 @@ static enum rlk_class mark(struct pg *p, struct rlk_call *call, const char *text
     return class;
 }
 
-static enum rlk_class unmark(struct pg *p, struct rlk_call *call, const char *text, PGresult **out)
+static enum rlk_class unmark(struct conn *p, struct rlk_call *call, const char *text,
+                             PGresult **out)
 {
     if (p->saved > 0)
         p->saved--;
@@ -240,7 +241,7 @@ static enum rlk_class unmark(struct pg *p, struct rlk_call *call, const char *te
 }
 
 static const struct {
-    enum rlk_class (*run)(struct pg *p, struct rlk_call *call, const char *text, PGresult **out);
+    enum rlk_class (*run)(struct conn *p, struct rlk_call *call, const char *text, PGresult **out);
     const char *text;
 } frames[] = {
     [RLK_BEGIN] = {begin, BEGIN},
@@ -253,7 +254,7 @@ static const struct {
 
 enum rlk_class pg_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
 {
-    struct pg *p = conn;
+    struct conn *p = conn;
     PGresult *r = NULL;
     enum rlk_class class = check_frame(p, call, what);
     if (class != RLK_DONE || what == RLK_LOOK)

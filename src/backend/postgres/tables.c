@@ -6,7 +6,7 @@
  * seen that it is not the caller's transaction. */
 enum rlk_class pg_install(void *conn, struct rlk_call *call)
 {
-    struct pg *p = conn;
+    struct conn *p = conn;
     PGresult *r = NULL;
     enum rlk_class class = pg_check_usable(p, call);
     if (class != RLK_DONE)
@@ -23,7 +23,7 @@ enum rlk_class pg_install(void *conn, struct rlk_call *call)
 
 enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
-    const struct pg *p = conn;
+    const struct conn *p = conn;
     (void)call;
     out->pooled = !p->adopted && !p->direct;
     return RLK_DONE;

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static bool take_notifications(struct pg *p)
+static bool take_notifications(struct conn *p)
 {
     bool any = false;
     for (PGnotify *note; (note = PQnotifies(p->conn)) != NULL; PQfreemem(note))
@@ -15,7 +15,7 @@ static bool take_notifications(struct pg *p)
 }
 
 /* No two open connections have the same server process, so the name is this connection's own. */
-const char *pg_channel(struct pg *p)
+const char *pg_channel(struct conn *p)
 {
     uint64_t name = (uint64_t)PQbackendPID(p->conn) << 40 ^ (uint64_t)rlk_now_us();
     if (!p->direct)
@@ -26,7 +26,7 @@ const char *pg_channel(struct pg *p)
 }
 
 /* Of a wait that is over. On an adopted connection they are the caller's. */
-void pg_forget_wakeups(struct pg *p)
+void pg_forget_wakeups(struct conn *p)
 {
     if (p->direct && !p->listening)
         take_notifications(p);
@@ -35,7 +35,7 @@ void pg_forget_wakeups(struct pg *p)
 bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news, const struct rlk_claim *claim,
              int64_t number)
 {
-    struct pg *p = conn;
+    struct conn *p = conn;
     (void)call;
     if (news == RLK_ENQUEUED)
         p->listening = number != 0;
@@ -49,7 +49,7 @@ bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news, const struct
 enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim, int wake,
                         enum rlk_bell *out)
 {
-    struct pg *p = conn;
+    struct conn *p = conn;
     (void)claim;
     *out = RLK_DEAF;
     if (!p->listening)

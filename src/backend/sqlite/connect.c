@@ -24,7 +24,7 @@ static bool has_folder(const char *path)
 }
 
 /* SQLite says no more than "unable to open database file". */
-static enum rlk_class cannot_open(struct connection *conn, struct rlk_call *call)
+static enum rlk_class cannot_open(struct conn *conn, struct rlk_call *call)
 {
     int native = sqlite3_extended_errcode(conn->db);
     int why = sqlite3_system_errno(conn->db);
@@ -70,7 +70,7 @@ static enum rlk_class check_path(const char *path, struct rlk_call *call, bool c
  * intervals differ, because such a writer may have equal ones. */
 static int wait_for_file(void *context, int asked)
 {
-    struct connection *conn = context;
+    struct conn *conn = context;
     int64_t now_us = rlk_now_us();
     unsigned char chance;
     if (asked == 0)
@@ -86,14 +86,14 @@ static int wait_for_file(void *context, int asked)
  * has made may never end. */
 static int is_too_late(void *context)
 {
-    const struct connection *conn = context;
+    const struct conn *conn = context;
     return !conn->ending && rlk_now_us() >= conn->deadline_us;
 }
 
 /* The schema of the file may call plain functions only, and no statement may damage it. Reading the
  * schema version finds out whether the file is a database. With EXTRA no token that was answered is
  * forgotten by a power failure, and no journal comes back. */
-static int set_up(struct connection *conn)
+static int set_up(struct conn *conn)
 {
     sqlite3_extended_result_codes(conn->db, 1);
     sqlite3_busy_handler(conn->db, wait_for_file, conn);
@@ -108,7 +108,7 @@ static int set_up(struct connection *conn)
 
 /* Without create, a file that is not there is RLK_SCHEMA: a mistyped path must not leave an empty
  * file behind. The connection needs no mutex, since a handle belongs to one thread at a time. */
-enum rlk_class lite_open_file(struct connection *conn, struct rlk_call *call, bool create)
+enum rlk_class lite_open_file(struct conn *conn, struct rlk_call *call, bool create)
 {
     enum rlk_class class = check_path(conn->path, call, create);
     if (class != RLK_DONE)
@@ -131,8 +131,7 @@ enum rlk_class lite_open_file(struct connection *conn, struct rlk_call *call, bo
 /* ---- before a step */
 
 /* Outside, a read transaction counts as a transaction too: what a step would see in it is old. */
-static enum rlk_class check_place(struct connection *conn, struct rlk_call *call,
-                                  enum rlk_where where)
+static enum rlk_class check_place(struct conn *conn, struct rlk_call *call, enum rlk_where where)
 {
     bool inside = !sqlite3_get_autocommit(conn->db);
     call->inside = inside && where != RLK_OUTSIDE;
@@ -144,7 +143,7 @@ static enum rlk_class check_place(struct connection *conn, struct rlk_call *call
 }
 
 /* Locks in a file that others no longer find exclude nobody. */
-enum rlk_class lite_check_file(struct connection *conn, struct rlk_call *call)
+enum rlk_class lite_check_file(struct conn *conn, struct rlk_call *call)
 {
     int moved = 0;
     sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
@@ -154,7 +153,7 @@ enum rlk_class lite_check_file(struct connection *conn, struct rlk_call *call)
 }
 
 /* The file is open, the connection where it should be, and if it checks, the file where it was. */
-enum rlk_class lite_ready(struct connection *conn, struct rlk_call *call, enum rlk_where where,
+enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, enum rlk_where where,
                           bool checks)
 {
     enum rlk_class class = RLK_DONE;
@@ -197,7 +196,7 @@ static enum rlk_class path_of(const char *url, struct rlk_call *call, char out[P
     return RLK_DONE;
 }
 
-static enum rlk_class begin_connection(struct connection *conn, struct rlk_call *call,
+static enum rlk_class begin_connection(struct conn *conn, struct rlk_call *call,
                                        const struct rlk_texts *texts, struct rlk_hello *hello)
 {
     conn->texts = texts;
@@ -211,7 +210,7 @@ static enum rlk_class begin_connection(struct connection *conn, struct rlk_call 
 enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_target *target,
                          const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    struct connection *conn = state;
+    struct conn *conn = state;
     enum rlk_class class = begin_connection(conn, call, texts, hello);
     if (class == RLK_DONE)
         class = path_of(target->url, call, conn->path);
@@ -224,7 +223,7 @@ enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_ta
 enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
                           const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    struct connection *conn = state;
+    struct conn *conn = state;
     enum rlk_class class = begin_connection(conn, call, texts, hello);
     conn->adopted = true;
     if (class == RLK_DONE)
@@ -236,7 +235,7 @@ enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
  * locks ("How To Corrupt An SQLite Database File", section 2.6). The handle's memory stays. */
 void lite_close(void *state, bool in_child)
 {
-    struct connection *conn = state;
+    struct conn *conn = state;
     lite_take_bell_down(conn); /* in a child, its copy */
     if (!conn->db || in_child)
         return;

@@ -18,7 +18,7 @@ extern const struct rlk_backend rlk_backend_sqlite;
 const struct rlk_backend rlk_backend_sqlite = {
     .name = "sqlite",
     .schemes = schemes,
-    .conn_size = sizeof(struct connection),
+    .conn_size = sizeof(struct conn),
     .quote = '"',
     .marker = '?',
     .numbered = true,

@@ -18,7 +18,7 @@ enum {
     PENDING_MAX = 8 /* wake-ups after a transaction; further waiters find out by their next look */
 };
 
-struct connection {
+struct conn {
     sqlite3 *db; /* NULL: the file is not there yet */
     const struct rlk_texts *texts;
     bool adopted;
@@ -42,24 +42,24 @@ struct connection {
 
 /* errors.c. lite_failed() comes right after the call that failed: the next call replaces the
  * error. */
-enum rlk_class lite_failed(struct connection *conn, struct rlk_call *call);
+enum rlk_class lite_failed(struct conn *conn, struct rlk_call *call);
 enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int native);
 enum rlk_class lite_class_for_caller(struct rlk_call *call, enum rlk_class class);
 void lite_folder_of(const char *path, char out[PATH_ROOM]);
 
 /* send.c */
-void lite_forget(struct connection *conn);
-enum rlk_class lite_prepare(struct connection *conn, struct rlk_call *call, int which);
-enum rlk_class lite_send_frame(struct connection *conn, struct rlk_call *call, enum rlk_frame what);
-enum rlk_class lite_begin(struct connection *conn, struct rlk_call *call);
-enum rlk_class lite_finish(struct connection *conn, struct rlk_call *call, enum rlk_class class);
-enum rlk_class lite_run(struct connection *conn, struct rlk_call *call, sqlite3_stmt *statement,
+void lite_forget(struct conn *conn);
+enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which);
+enum rlk_class lite_send_frame(struct conn *conn, struct rlk_call *call, enum rlk_frame what);
+enum rlk_class lite_begin(struct conn *conn, struct rlk_call *call);
+enum rlk_class lite_finish(struct conn *conn, struct rlk_call *call, enum rlk_class class);
+enum rlk_class lite_run(struct conn *conn, struct rlk_call *call, sqlite3_stmt *statement,
                         struct rlk_query *query);
 
 /* connect.c */
-enum rlk_class lite_open_file(struct connection *conn, struct rlk_call *call, bool create);
-enum rlk_class lite_check_file(struct connection *conn, struct rlk_call *call);
-enum rlk_class lite_ready(struct connection *conn, struct rlk_call *call, enum rlk_where where,
+enum rlk_class lite_open_file(struct conn *conn, struct rlk_call *call, bool create);
+enum rlk_class lite_check_file(struct conn *conn, struct rlk_call *call);
+enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, enum rlk_where where,
                           bool checks);
 enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_target *target,
                          const struct rlk_texts *texts, struct rlk_hello *hello);
@@ -68,9 +68,9 @@ enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
 void lite_close(void *state, bool in_child);
 
 /* wakeup.c */
-void lite_hang_bell(struct connection *conn);
-void lite_take_bell_down(struct connection *conn);
-void lite_ring(struct connection *conn, const char *bell);
+void lite_hang_bell(struct conn *conn);
+void lite_take_bell_down(struct conn *conn);
+void lite_ring(struct conn *conn, const char *bell);
 bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
                const struct rlk_claim *claim, int64_t number);
 enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_claim *claim,

@@ -77,7 +77,7 @@ enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int nat
     return denied ? RLK_DENIED : RLK_READONLY;
 }
 
-enum rlk_class lite_failed(struct connection *conn, struct rlk_call *call)
+enum rlk_class lite_failed(struct conn *conn, struct rlk_call *call)
 {
     int code = sqlite3_extended_errcode(conn->db);
     int why = (code & 0xFF) == SQLITE_IOERR ? sqlite3_system_errno(conn->db) : 0;

@@ -9,7 +9,7 @@
 /* ---- about the caller's own tables */
 
 /* SQLite would leave undone what follows a semicolon, even a WHERE. */
-static enum rlk_class prepare_query(struct connection *conn, struct rlk_call *call,
+static enum rlk_class prepare_query(struct conn *conn, struct rlk_call *call,
                                     const struct rlk_query *query, sqlite3_stmt **out)
 {
     const char *rest = "";
@@ -47,8 +47,8 @@ static enum rlk_class check_count(struct rlk_call *call, sqlite3_stmt *statement
 /* A change whose rows cannot be given, since there is no memory, stays. So outside it is a
  * transaction, and undone. Inside, a savepoint would cost more than most statements do: there all
  * is rolled back. */
-static enum rlk_class run_query(struct connection *conn, struct rlk_call *call,
-                                sqlite3_stmt *statement, struct rlk_query *query)
+static enum rlk_class run_query(struct conn *conn, struct rlk_call *call, sqlite3_stmt *statement,
+                                struct rlk_query *query)
 {
     bool tells = query->each && !sqlite3_stmt_readonly(statement);
     bool framed = tells && !call->inside;
@@ -66,8 +66,7 @@ static enum rlk_class run_query(struct connection *conn, struct rlk_call *call,
 }
 
 /* A transaction began in the file that it ends in. */
-static enum rlk_class run_theirs(struct connection *conn, struct rlk_call *call,
-                                 struct rlk_query *query)
+static enum rlk_class run_theirs(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
     sqlite3_stmt *statement = NULL;
     enum rlk_class class = lite_ready(conn, call, call->where, false);
@@ -85,8 +84,7 @@ static enum rlk_class run_theirs(struct connection *conn, struct rlk_call *call,
 /* ---- our steps */
 
 /* The statements of a text share their values. */
-static enum rlk_class run_all(struct connection *conn, struct rlk_call *call,
-                              struct rlk_query *query)
+static enum rlk_class run_all(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
     sqlite3_stmt **kept = conn->kept[query->step];
     enum rlk_class class = RLK_DONE;
@@ -110,7 +108,7 @@ static int read_bell(void *context, const rowlock_value *cells, size_t count)
  * asked inside: who takes a ticket later sees the change. In the caller's transaction no wake-up
  * is sent, since only the caller knows when it is committed. The first in the queue finds out by
  * its next look. */
-static enum rlk_class find_bell(struct connection *conn, struct rlk_call *call, const char *name,
+static enum rlk_class find_bell(struct conn *conn, struct rlk_call *call, const char *name,
                                 char bell[BELL_ROOM])
 {
     const rowlock_value value = rowlock_text(name);
@@ -123,8 +121,7 @@ static enum rlk_class find_bell(struct connection *conn, struct rlk_call *call, 
 }
 
 /* Several statements, and the look for whom to wake, are one transaction. */
-static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
-                                 struct rlk_query *query)
+static enum rlk_class run_framed(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
     char bell[BELL_ROOM] = "";
     enum rlk_class class = lite_begin(conn, call);
@@ -145,13 +142,12 @@ static enum rlk_class run_framed(struct connection *conn, struct rlk_call *call,
 /* A look that finds the lock held grants nothing, and a look that finds it free is followed by a
  * try, which checks the file. A grant of our own that it finds was made by a try too. So a look may
  * trust a check that is some milliseconds old. */
-static bool is_recent_enough(const struct connection *conn, enum rlk_step step)
+static bool is_recent_enough(const struct conn *conn, enum rlk_step step)
 {
     return step == RLK_STEP_LOOK && rlk_now_us() - conn->checked_us < LOOK_TRUSTS_US;
 }
 
-static enum rlk_class run_step(struct connection *conn, struct rlk_call *call,
-                               struct rlk_query *query)
+static enum rlk_class run_step(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
     bool checks = !is_recent_enough(conn, query->step);
     enum rlk_class class = lite_ready(conn, call, call->where, checks);
@@ -183,7 +179,7 @@ enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *
  * leaves all open. */
 enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame what)
 {
-    struct connection *conn = state;
+    struct conn *conn = state;
     bool gives_up = what == RLK_ROLLBACK || what == RLK_UNDO; /* also in a file that is lost */
     call->inside = conn->db && !sqlite3_get_autocommit(conn->db);
     if (what == RLK_LOOK)

@@ -12,7 +12,7 @@ static const char *const frames[] = {
 
 /* A statement of the caller's transaction has failed. Most failures undo the statement alone. Some
  * make SQLite roll back everything. After SQLITE_BUSY_SNAPSHOT the transaction can never write. */
-static void look_at_tx(struct connection *conn, struct rlk_call *call)
+static void look_at_tx(struct conn *conn, struct rlk_call *call)
 {
     if (call->inside)
         call->tx_over = call->native == SQLITE_BUSY_SNAPSHOT || sqlite3_get_autocommit(conn->db);
@@ -63,9 +63,8 @@ static bool get_cell(sqlite3_value *cell, rowlock_value *out)
 /* The row that a statement has reached. SQLite gives away values only while its mutex is
  * held. Nothing stops a writer that is no rowlock from putting cells into our tables that
  * core cannot take. */
-static enum rlk_class give_row(struct connection *conn, struct rlk_call *call,
-                               sqlite3_stmt *statement, const struct rlk_query *query,
-                               bool *stopped)
+static enum rlk_class give_row(struct conn *conn, struct rlk_call *call, sqlite3_stmt *statement,
+                               const struct rlk_query *query, bool *stopped)
 {
     int count = sqlite3_column_count(statement);
     if (count > conn->room) {
@@ -90,8 +89,8 @@ static enum rlk_class give_row(struct connection *conn, struct rlk_call *call,
                       "somebody else has changed it");
 }
 
-static enum rlk_class run_bound(struct connection *conn, struct rlk_call *call,
-                                sqlite3_stmt *statement, struct rlk_query *query)
+static enum rlk_class run_bound(struct conn *conn, struct rlk_call *call, sqlite3_stmt *statement,
+                                struct rlk_query *query)
 {
     bool stopped = false;
     bool only_reads = sqlite3_stmt_readonly(statement);
@@ -117,7 +116,7 @@ static enum rlk_class run_bound(struct connection *conn, struct rlk_call *call,
 }
 
 /* To its end, or until no more rows are wanted. A change always runs to its end. */
-enum rlk_class lite_run(struct connection *conn, struct rlk_call *call, sqlite3_stmt *statement,
+enum rlk_class lite_run(struct conn *conn, struct rlk_call *call, sqlite3_stmt *statement,
                         struct rlk_query *query)
 {
     enum rlk_class class = RLK_DONE;
@@ -143,7 +142,7 @@ static void forget(sqlite3_stmt **statements)
 }
 
 /* All statements of a text. */
-enum rlk_class lite_prepare(struct connection *conn, struct rlk_call *call, int which)
+enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
 {
     sqlite3_stmt **kept = conn->kept[which];
     if (kept[0])
@@ -163,7 +162,7 @@ enum rlk_class lite_prepare(struct connection *conn, struct rlk_call *call, int 
     return RLK_DONE;
 }
 
-void lite_forget(struct connection *conn)
+void lite_forget(struct conn *conn)
 {
     for (int which = 0; which < TEXTS; which++)
         forget(conn->kept[which]);
@@ -173,7 +172,7 @@ void lite_forget(struct connection *conn)
 
 /* ---- transactions */
 
-enum rlk_class lite_send_frame(struct connection *conn, struct rlk_call *call, enum rlk_frame what)
+enum rlk_class lite_send_frame(struct conn *conn, struct rlk_call *call, enum rlk_frame what)
 {
     sqlite3_stmt **kept = conn->kept[RLK_STEP_COUNT + what];
     enum rlk_class class = lite_prepare(conn, call, RLK_STEP_COUNT + (int)what);
@@ -190,14 +189,14 @@ enum rlk_class lite_send_frame(struct connection *conn, struct rlk_call *call, e
 }
 
 /* A step of several statements is a transaction, or a savepoint in the caller's. */
-enum rlk_class lite_begin(struct connection *conn, struct rlk_call *call)
+enum rlk_class lite_begin(struct conn *conn, struct rlk_call *call)
 {
     return lite_send_frame(conn, call, call->inside ? RLK_SAVE : RLK_BEGIN);
 }
 
 /* End the transaction of a step that ended in class. A COMMIT that fails has changed nothing, but
  * may leave the transaction open. What cannot be undone must not be committed. */
-enum rlk_class lite_finish(struct connection *conn, struct rlk_call *call, enum rlk_class class)
+enum rlk_class lite_finish(struct conn *conn, struct rlk_call *call, enum rlk_class class)
 {
     if (class == RLK_DONE)
         class = lite_send_frame(conn, call, call->inside ? RLK_KEEP : RLK_COMMIT);

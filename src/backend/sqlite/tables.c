@@ -8,7 +8,7 @@
 
 /* An empty file is ours, and gets the journal in which readers and the writer do not wait for each
  * other. Another program's database keeps its own. Where WAL cannot be had, any other will do. */
-static enum rlk_class choose_journal(struct connection *conn, struct rlk_call *call)
+static enum rlk_class choose_journal(struct conn *conn, struct rlk_call *call)
 {
     struct stat file;
     bool empty = !conn->adopted && stat(conn->path, &file) == 0 && file.st_size == 0;
@@ -18,7 +18,7 @@ static enum rlk_class choose_journal(struct connection *conn, struct rlk_call *c
 
 enum rlk_class lite_install(void *state, struct rlk_call *call)
 {
-    struct connection *conn = state;
+    struct conn *conn = state;
     enum rlk_class class = conn->db ? RLK_DONE : lite_open_file(conn, call, true);
     if (class == RLK_DONE)
         class = lite_ready(conn, call, call->where, true);
@@ -36,7 +36,7 @@ enum rlk_class lite_install(void *state, struct rlk_call *call)
 
 /* Users who are not in the file's group and may come through its folder. In a folder with the
  * sticky bit only the owner can replace a file. */
-static void describe_access(struct connection *conn, struct rlk_facts *out)
+static void describe_access(struct conn *conn, struct rlk_facts *out)
 {
     char folder_path[PATH_ROOM];
     struct stat file;
@@ -57,7 +57,7 @@ static void describe_access(struct connection *conn, struct rlk_facts *out)
 
 enum rlk_class lite_facts(void *state, struct rlk_call *call, struct rlk_facts *out)
 {
-    struct connection *conn = state;
+    struct conn *conn = state;
     (void)call;
     describe_access(conn, out);
     out->read_only = out->read_only || sqlite3_db_readonly(conn->db, "main") == 1;

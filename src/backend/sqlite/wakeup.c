@@ -35,7 +35,7 @@ static socklen_t socket_address(const char *bell, struct sockaddr_un *out)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
 }
 
-static bool open_socket(struct connection *conn)
+static bool open_socket(struct conn *conn)
 {
 #ifdef __linux__
     if (!conn->has_socket) {
@@ -55,7 +55,7 @@ static void drain(int socket)
 }
 
 /* No failure: without an address a waiter looks more often. */
-void lite_hang_bell(struct connection *conn)
+void lite_hang_bell(struct conn *conn)
 {
     unsigned long long random[2];
     char bell[BELL_ROOM];
@@ -69,7 +69,7 @@ void lite_hang_bell(struct connection *conn)
         memcpy(conn->bell, bell, sizeof bell);
 }
 
-void lite_take_bell_down(struct connection *conn)
+void lite_take_bell_down(struct conn *conn)
 {
     if (conn->has_socket)
         close(conn->socket);
@@ -79,7 +79,7 @@ void lite_take_bell_down(struct connection *conn)
 
 /* If the waiter is gone, its ticket's lease will end. If its buffer is full, it has a
  * wake-up already. */
-void lite_ring(struct connection *conn, const char *bell)
+void lite_ring(struct conn *conn, const char *bell)
 {
     struct sockaddr_un address;
     if (!is_bell(bell) || !open_socket(conn))
@@ -101,7 +101,7 @@ bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
 enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_claim *claim,
                           int wake, enum rlk_bell *out)
 {
-    struct connection *conn = state;
+    struct conn *conn = state;
     (void)claim;
     *out = RLK_DEAF;
     if (!conn->bell[0])
