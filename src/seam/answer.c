@@ -2,8 +2,6 @@
  * Is what a database answered what the step asks for? One place says what fits, for all drivers. */
 #include "seam/backend.h"
 
-#include <string.h>
-
 enum { PERMITS_LEAST = -1 };
 static const int64_t MOST_US = INT64_C(1) << 61; /* sums and differences of these do not overflow */
 
@@ -50,18 +48,6 @@ bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count
         i++;
     }
     return i == count;
-}
-
-unsigned rlk_find_prepared(struct rlk_prepared *kept, uint64_t id)
-{
-    unsigned empty = RLK_PREPARED_MAX;
-    for (unsigned i = 0; i < RLK_PREPARED_MAX; i++) {
-        if (kept->id[i] == id)
-            return i;
-        if (!kept->id[i] && empty == RLK_PREPARED_MAX)
-            empty = i;
-    }
-    return empty < RLK_PREPARED_MAX ? empty : kept->next++ % RLK_PREPARED_MAX;
 }
 
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step)

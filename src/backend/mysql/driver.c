@@ -3,8 +3,8 @@
  * The driver for MySQL and MariaDB, on MariaDB Connector/C or Oracle's libmysqlclient 8 and later.
  *
  * Each step is a prepared statement. A connection prepares it at its first use: that costs a second
- * round trip. So are statements about the caller's own tables, of which the connection keeps those
- * used last. On an adopted connection the statements go when the rowlock_db is closed.
+ * round trip. So are statements about the caller's own tables, of which the connection keeps some.
+ * On an adopted connection the statements go when the rowlock_db is closed.
  *
  * Both client libraries count timeouts in whole seconds and take them when they connect. Ours are
  * rounded up, and hold for each wait: a call may overrun its deadline by a second, and by as long
