@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What calls cost: round trips, counted by a proxy, and what a busy try writes, which is nothing. And
- * what becomes of an answer that the proxy loses. Times are the benchmarks' business.
+ * what a handle remembers of its last try. Lost answers are in lost_lock.c, times the benchmarks' business.
  */
 #include "contract.h"
 
@@ -24,91 +24,56 @@ static void use_every_step(rowlock_db *db, rowlock_lock *lock)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
 }
 
+static void costs(struct faultproxy *proxy, int trips, const rowlock_db *db, int got, int want,
+                  const char *what)
+{
+    is_result(db, got, want, "%s", what);
+    tap_is_int(faultproxy_round_trips(proxy), trips, "%s", what);
+}
+
 static void round_trips(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
     rowlock_db *db = must_open(url), *other = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "round trips"), *rival = must_lock(other, "round trips");
     int64_t token = 0, when = 0;
+    int two_once = is_mysql(c) ? 2 : 1;
     faultproxy_round_trips(proxy);
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "the first acquire on a connection");
     /* On MySQL each statement is prepared before its first use on a connection. */
-    tap_is_int(faultproxy_round_trips(proxy), is_mysql(c) ? 4 : 2,
-               "takes two round trips, on MySQL four");
+    costs(proxy, is_mysql(c) ? 4 : 2, db, try_lock(lock, TTL_MS), ROWLOCK_OK,
+          "the first acquire on a connection takes two round trips, on MySQL four");
     use_every_step(db, lock);
     faultproxy_round_trips(proxy);
-    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
-    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "verify");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "re-entry");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and leaving again");
-    tap_ok(rowlock_remaining_ms(lock) > 0 && rowlock_lock_token(lock) > 0, "and asking the handle");
-    tap_is_int(faultproxy_round_trips(proxy), 0, "take none");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "a release");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "an acquire");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "a release");
-    faultproxy_round_trips(proxy);
+    costs(proxy, 1, db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal takes one");
+    costs(proxy, 1, db, rowlock_verify(lock), ROWLOCK_OK, "verify takes one");
+    costs(proxy, 0, db, try_lock(lock, TTL_MS), ROWLOCK_OK, "re-entry takes none");
+    costs(proxy, 0, db, rowlock_release(lock), ROWLOCK_OK, "nor does leaving again");
+    tap_ok(rowlock_remaining_ms(lock) > 0 && rowlock_lock_token(lock) > 0, "the handle is asked");
+    tap_is_int(faultproxy_round_trips(proxy), 0, "which takes none");
+    costs(proxy, 1, db, rowlock_release(lock), ROWLOCK_OK, "a release takes one");
+    costs(proxy, 1, db, try_lock(lock, TTL_MS), ROWLOCK_OK, "an acquire takes one");
+    costs(proxy, 1, db, rowlock_release(lock), ROWLOCK_OK, "a release takes one");
 
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "a rival takes the lock");
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
+    costs(proxy, 1, db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try takes one");
     /* On MySQL the next ones look at the holder's row first, by a statement that is prepared once. */
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the second busy try in a row");
-    tap_is_int(faultproxy_round_trips(proxy), is_mysql(c) ? 2 : 1,
-               "takes one, on MySQL two where it is the first such one on the connection");
-    for (int i = 2; i < 5; i++) {
-        is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try, number %d", i + 1);
-        tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
-    }
+    costs(proxy, two_once, db, try_lock(lock, TTL_MS), ROWLOCK_BUSY,
+          "the second busy try takes one, on MySQL two where it is the first on the connection");
+    for (int i = 2; i < 5; i++)
+        costs(proxy, 1, db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "each other busy try takes one");
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "the rival is done");
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a grant after busy tries");
-    tap_is_int(faultproxy_round_trips(proxy), is_mysql(c) ? 2 : 1, "takes one, on MySQL two");
-    is_result(db, rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_OK, "a list of one page");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
-    is_result(db, rowlock_last_grant(db, "round trips", &token, &when), ROWLOCK_OK, "last_grant");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
-    is_result(db, rowlock_break(db, "round trips", rowlock_lock_token(lock), NULL), ROWLOCK_OK,
-              "break");
-    tap_is_int(faultproxy_round_trips(proxy), 1, "takes one");
+    costs(proxy, two_once, db, try_lock(lock, TTL_MS), ROWLOCK_OK,
+          "a grant after busy tries takes one, on MySQL two");
+    costs(proxy, 1, db, rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_OK,
+          "a list of one page takes one");
+    costs(proxy, 1, db, rowlock_last_grant(db, "round trips", &token, &when), ROWLOCK_OK,
+          "last_grant takes one");
+    costs(proxy, 1, db, rowlock_break(db, "round trips", rowlock_lock_token(lock), NULL),
+          ROWLOCK_OK, "break takes one");
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "a release that is LOST");
     int trips = faultproxy_round_trips(proxy);
     tap_ok(trips == 1 || (is_mysql(c) && trips == 2), "takes one, on MariaDB two");
     close_locks(lock, rival);
     close_dbs(db, other);
-}
-
-/* Pitfall 42: a grant whose answer was lost is found again, and is one grant. */
-static void lost_answers(const struct contract *c, struct faultproxy *proxy, const char *url)
-{
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "lost answer");
-    const struct fault lost_answer = {.kind = FAULT_CUT, .side = ON_ANSWER};
-    int64_t last = 0, when = 0;
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
-    int64_t before =
-        db_int(c->raw, c->url, "SELECT token FROM rowlock_tokens WHERE name = 'lost answer'");
-    faultproxy_arm(proxy, 1, lost_answer);
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK,
-              "an acquire whose answer is lost finds its own grant");
-    tap_is_int(rows_of(c, "lost answer"), 1, "there is one grant");
-    tap_is_int(rowlock_lock_token(lock), before + 1, "and it was granted once");
-    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "it is ours");
-    faultproxy_arm(proxy, 1, lost_answer);
-    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal whose answer is lost is repeated");
-    faultproxy_arm(proxy, 1, lost_answer);
-    is_result(db, rowlock_release(lock), ROWLOCK_OK,
-              "a release whose answer is lost is known to have been ours by the token");
-    tap_is_int(rows_of(c, "lost answer"), 0, "the lock is free");
-    is_result(db, rowlock_last_grant(db, "lost answer", &last, &when), ROWLOCK_OK, "and its token");
-    tap_is_int(last, before + 1, "is the last one");
-    faultproxy_cut(proxy);
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lost connection is replaced");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and works");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* What a handle remembers of its last try says where to look, never what is so. */
@@ -225,7 +190,6 @@ void contract_costs(const struct contract *c)
         return;
     }
     round_trips(c, proxy, url);
-    lost_answers(c, proxy, url);
     busy_again(c, proxy, url);
     faultproxy_stop(proxy);
     free(url);

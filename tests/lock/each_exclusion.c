@@ -151,35 +151,23 @@ static void judge(const struct trial *trial, const char *who, int good, int64_t 
              (long long)took_ms);
 }
 
-static void by_processes(struct trial *trial, const char *who)
+static void try_out(struct trial *trial, bool by_threads, const char *who)
 {
     struct worker workers[PROCESSES_MAX];
+    struct helper *helpers[PROCESSES_MAX];
     pid_t children[PROCESSES_MAX];
     int good = 0;
     int64_t begin = clock_ms();
     new_files(trial);
     for (int i = 0; i < trial->workers; i++) {
         workers[i] = (struct worker){.trial = trial, .number = i};
-        children[i] = child_start(work, &workers[i]);
+        if (by_threads)
+            helpers[i] = helper_start(work, &workers[i]);
+        else
+            children[i] = child_start(work, &workers[i]);
     }
     for (int i = 0; i < trial->workers; i++)
-        good += child_join(children[i]) == 0;
-    judge(trial, who, good, clock_ms() - begin);
-}
-
-static void by_threads(struct trial *trial, const char *who)
-{
-    struct worker workers[PROCESSES_MAX];
-    struct helper *helpers[PROCESSES_MAX];
-    int good = 0;
-    int64_t begin = clock_ms();
-    new_files(trial);
-    for (int i = 0; i < trial->workers; i++) {
-        workers[i] = (struct worker){.trial = trial, .number = i};
-        helpers[i] = helper_start(work, &workers[i]);
-    }
-    for (int i = 0; i < trial->workers; i++)
-        good += helper_join(helpers[i]) == 0;
+        good += (by_threads ? helper_join(helpers[i]) : child_join(children[i])) == 0;
     judge(trial, who, good, clock_ms() - begin);
 }
 
@@ -238,11 +226,11 @@ static void under_isolations(const struct raw *raw, const char *url)
         db_exec(raw, url, "%s", i->set);
         struct trial trial = {.raw = raw, .url = url, .name = "isolated", .workers = 8};
         trial.rounds = fewer(50);
-        by_processes(&trial, i->name);
+        try_out(&trial, false, i->name);
         trial.adopted = true;
         char who[100];
         snprintf(who, sizeof who, "%s, adopted", i->name);
-        by_processes(&trial, who);
+        try_out(&trial, false, who);
         db_exec(raw, url, "%s", i->reset);
     }
 }
@@ -320,6 +308,17 @@ static int64_t granted_us(const char *url)
     return when;
 }
 
+/* Another process takes over from the victim. Returns when, by the database's clock. */
+static int64_t succeeded(const char *url, int64_t expires)
+{
+    char copy[300];
+    snprintf(copy, sizeof copy, "%s", url);
+    tap_is_int(child_join(child_start(take_over, copy)), 0, "another one gets the lock");
+    int64_t granted = granted_us(url);
+    tap_ok(granted >= expires, "not before the lease has ended");
+    return granted;
+}
+
 static void killed_holder(const char *url)
 {
     struct victim victim = {.url = url, .ttl_ms = 1500};
@@ -327,12 +326,8 @@ static void killed_holder(const char *url)
     pid_t child = victim_start(&victim, &expires);
     kill(child, SIGKILL);
     tap_is_int(child_join(child), 256 + SIGKILL, "and is killed");
-    char copy[300];
-    snprintf(copy, sizeof copy, "%s", url);
-    tap_is_int(child_join(child_start(take_over, copy)), 0, "another one gets the lock");
-    int64_t granted = granted_us(url);
-    tap_ok(granted >= expires, "not before the dead one's lease has ended");
-    tap_ok(granted <= expires + slow_ms(1000) * 1000, "and within a second (%lld ms after it)",
+    int64_t granted = succeeded(url, expires);
+    tap_ok(granted <= expires + slow_ms(1000) * 1000, "but within a second (%lld ms after it)",
            (long long)(granted - expires) / 1000);
 }
 
@@ -341,12 +336,8 @@ static void stopped_holder(const char *url)
     struct victim victim = {.url = url, .ttl_ms = 700};
     int64_t expires = 0;
     pid_t child = victim_start(&victim, &expires);
-    kill(child, SIGSTOP);
-    char copy[300];
-    snprintf(copy, sizeof copy, "%s", url);
-    tap_is_int(child_join(child_start(take_over, copy)), 0, "which stands still for too long");
-    int64_t granted = granted_us(url);
-    tap_ok(granted >= expires, "another one gets the lock when the lease is over");
+    kill(child, SIGSTOP); /* it stands still for too long */
+    int64_t granted = succeeded(url, expires);
     kill(child, SIGCONT);
     tap_is_int(child_join(child), 42, "when it goes on it finds itself LOST");
     tap_is_int(granted_us(url), granted, "and has changed nothing");
@@ -452,13 +443,13 @@ static int run(const struct raw *raw, const char *url)
     /* Processes come first, and threads have ended before others are started: see child_start(). */
     struct trial trial = {.raw = raw, .url = url, .name = "counter", .workers = 32};
     trial.rounds = fewer(200);
-    by_processes(&trial, "32 processes");
+    try_out(&trial, false, "32 processes");
     under_isolations(raw, url);
     killed_holder(url);
     stopped_holder(url);
     trial.workers = 8;
     trial.rounds = fewer(100);
-    by_threads(&trial, "8 threads");
+    try_out(&trial, true, "8 threads");
     beside_a_sweep(url);
     return tap_done();
 }

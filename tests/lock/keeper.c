@@ -102,15 +102,46 @@ static bool readable(rowlock_lock *lock, int64_t within_ms)
     return poll(&fd, 1, (int)within_ms) == 1;
 }
 
+/* ---- a lock that is kept */
+
+struct kept {
+    const struct contract *c;
+    rowlock_keeper *keeper;
+    rowlock_db *db, *other; /* the holder's connection, and somebody else's */
+    rowlock_lock *lock;
+    struct faultproxy *proxy; /* between the keeper and its server; NULL: none */
+    char *through;
+};
+
+static struct kept keep_one(const struct contract *c, const char *name, bool by_proxy)
+{
+    struct kept k = {.c = c, .db = must_open(c->url), .other = must_open(c->url)};
+    if (by_proxy)
+        k.proxy = faultproxy_start(c->url, &k.through);
+    k.keeper = must_keep(by_proxy ? k.through : c->url);
+    k.lock = must_lock(k.db, name);
+    is_result(k.db, keep(k.lock, k.keeper), ROWLOCK_OK, "a lock is kept");
+    tap_ok(renewed_beyond(k.other, name, 0), "and renewed");
+    return k;
+}
+
+static void end_keeping(struct kept *k)
+{
+    rowlock_lock_close(k->lock);
+    close_dbs(k->db, k->other);
+    rowlock_keeper_close(k->keeper);
+    if (k->proxy)
+        faultproxy_stop(k->proxy);
+    free(k->through);
+}
+
 /* ---- kept */
 
 static void stays_ours(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url), *rival = must_open(c->url);
-    rowlock_keeper *keeper = must_keep(c->url);
-    rowlock_lock *lock = must_lock(db, "kept"), *wanted = must_lock(rival, "kept");
-    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
-    int64_t token = rowlock_lock_token(lock), until = clock_ms() + 4 * lease_ms();
+    struct kept k = keep_one(c, "kept", false);
+    rowlock_lock *wanted = must_lock(k.other, "kept");
+    int64_t token = rowlock_lock_token(k.lock), until = clock_ms() + 4 * lease_ms();
     int tries = 0, busy = 0;
     while (clock_ms() < until) {
         tries++;
@@ -118,23 +149,22 @@ static void stays_ours(const struct contract *c)
         sleep_ms(lease_ms() / 20);
     }
     tap_is_int(busy, tries, "for several times its lease all %d tries of a rival are BUSY", tries);
-    rowlock_grant grant = grant_of(db, "kept");
+    rowlock_grant grant = grant_of(k.db, "kept");
     tap_is_int(grant.token, token, "the row is the same grant's");
     tap_ok(grant.renewals >= 4, "renewed %d times", (int)grant.renewals);
     tap_is_int(grant.ttl_ms, lease_ms(), "each time for the same lease");
-    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the holder holds it");
-    int64_t asked = clock_ms(), remaining = rowlock_remaining_ms(lock);
-    grant = grant_of(db, "kept");
+    is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "the holder holds it");
+    int64_t asked = clock_ms(), remaining = rowlock_remaining_ms(k.lock);
+    grant = grant_of(k.db, "kept");
     tap_ok(remaining > 0 && remaining <= grant.remaining_ms + (clock_ms() - asked) + 2,
            "and knows of its time, not too much");
     tap_is_int(told.lost, 0, "nobody was told of a loss");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is released");
+    is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "it is released");
     sleep_ms(lease_ms());
     tap_is_int(rows_of(c, "kept"), 0, "and does not rise again");
-    is_result(rival, try_lock(wanted, lease_ms()), ROWLOCK_OK, "others can have it");
-    close_locks(lock, wanted);
-    close_dbs(db, rival);
-    rowlock_keeper_close(keeper);
+    is_result(k.other, try_lock(wanted, lease_ms()), ROWLOCK_OK, "others can have it");
+    rowlock_lock_close(wanted);
+    end_keeping(&k);
 }
 
 static void several_handles(const struct contract *c)
@@ -194,11 +224,8 @@ static int acquire_and_release(void *argument)
 
 static void busy_threads(const struct contract *c)
 {
-    rowlock_keeper *keeper = must_keep(c->url);
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "kept beside");
-    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
-    struct worker workers[2] = {{c, keeper, "comes"}, {c, keeper, "goes"}};
+    struct kept k = keep_one(c, "kept beside", false);
+    struct worker workers[2] = {{c, k.keeper, "comes"}, {c, k.keeper, "goes"}};
     struct helper *helpers[2];
     for (int i = 0; i < 2; i++)
         helpers[i] = helper_start(acquire_and_release, &workers[i]);
@@ -206,37 +233,29 @@ static void busy_threads(const struct contract *c)
         tap_is_int(helper_join(helpers[i]), 0,
                    "a thread acquires and releases with the same keeper");
     tap_is_int(rows_of(c, "comes") + rows_of(c, "goes"), 0, "nothing of theirs is left");
-    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the lock beside is still held");
+    is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "the lock beside is still held");
     tap_is_int(told.lost, 0, "none was lost");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
+    end_keeping(&k);
 }
 
 /* ---- lost */
 
 static void broken(const struct contract *c)
 {
-    rowlock_keeper *keeper = must_keep(c->url);
-    rowlock_db *db = must_open(c->url), *other = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "broken");
-    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
-    tap_ok(renewed_beyond(other, "broken", 0), "and renewed");
-    tap_ok(!readable(lock, 0), "its descriptor is not readable");
-    is_result(other, rowlock_break(other, "broken", 0, NULL), ROWLOCK_OK, "it is broken");
-    tap_ok(readable(lock, slow_ms(WAIT_MS)), "then the descriptor is");
-    tap_ok(becomes(lock, ROWLOCK_STATE_LOST), "the lock is LOST");
-    tap_ok(!readable(lock, 0), "asking makes it unreadable");
+    struct kept k = keep_one(c, "broken", false);
+    tap_ok(!readable(k.lock, 0), "its descriptor is not readable");
+    is_result(k.other, rowlock_break(k.other, "broken", 0, NULL), ROWLOCK_OK, "it is broken");
+    tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "then the descriptor is");
+    tap_ok(becomes(k.lock, ROWLOCK_STATE_LOST), "the lock is LOST");
+    tap_ok(!readable(k.lock, 0), "asking makes it unreadable");
     tap_ok(comes_to(&told.lost, 1), "the callback was called");
-    tap_is_int(rowlock_remaining_ms(lock), 0, "nothing remains");
+    tap_is_int(rowlock_remaining_ms(k.lock), 0, "nothing remains");
     sleep_ms(lease_ms());
     tap_is_int(told.lost, 1, "once");
     tap_is_int(rows_of(c, "broken"), 0, "nobody made it stand again");
-    is_result(db, rowlock_release(lock), ROWLOCK_LOST, "its release says LOST");
-    is_result(db, keep(lock, keeper), ROWLOCK_OK, "and it can be acquired again");
-    rowlock_lock_close(lock);
-    close_dbs(db, other);
-    rowlock_keeper_close(keeper);
+    is_result(k.db, rowlock_release(k.lock), ROWLOCK_LOST, "its release says LOST");
+    is_result(k.db, keep(k.lock, k.keeper), ROWLOCK_OK, "and it can be acquired again");
+    end_keeping(&k);
 }
 
 /* ---- in jeopardy */
@@ -244,24 +263,19 @@ static void broken(const struct contract *c)
 /* On SQLite that keeps every writer out, elsewhere just those of the row. */
 static void locked_by_others(const struct contract *c)
 {
-    rowlock_keeper *keeper = must_keep(c->url);
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "locked");
+    struct kept k = keep_one(c, "locked", false);
     void *session = c->raw->open(c->url);
-    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'locked'");
-    tap_ok(readable(lock, slow_ms(WAIT_MS)), "another transaction has its row: that is told");
-    tap_is_int(rowlock_lock_state(lock), ROWLOCK_STATE_JEOPARDY, "as JEOPARDY");
+    tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "another transaction has its row: that is told");
+    tap_is_int(rowlock_lock_state(k.lock), ROWLOCK_STATE_JEOPARDY, "as JEOPARDY");
     tap_ok(comes_to(&told.jeopardy, 1), "by the callback, too");
     raw_run(c->raw, session, "COMMIT");
-    tap_ok(becomes(lock, ROWLOCK_STATE_HELD), "when that ends the lock is HELD again");
+    tap_ok(becomes(k.lock, ROWLOCK_STATE_HELD), "when that ends the lock is HELD again");
     tap_ok(comes_to(&told.held, 1), "which the callback tells as well");
-    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "it was never over");
+    is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "it was never over");
     c->raw->close(session);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
+    end_keeping(&k);
 }
 
 /* The keeper's connection at the server. A pooler lends it to others, so it may take some looking. */
@@ -307,56 +321,38 @@ static void connection_killed(const struct contract *c)
 
 static void silent_network(const struct contract *c)
 {
-    char *through = NULL;
-    struct faultproxy *proxy = faultproxy_start(c->url, &through);
-    rowlock_keeper *keeper = must_keep(through);
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "silent"), *other = must_lock(db, "spoken");
-    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
-    is_result(db, keep(other, keeper), ROWLOCK_OK, "and another");
-    tap_ok(renewed_beyond(db, "silent", 0), "by a keeper elsewhere");
-    tap_ok(!readable(lock, 0), "there is nothing to tell");
-    faultproxy_blackhole(proxy);
-    tap_ok(readable(lock, slow_ms(WAIT_MS)), "its network falls silent, and that is told");
-    tap_ok(rowlock_lock_state(lock) >= ROWLOCK_STATE_JEOPARDY, "by the clock alone");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock can be released meanwhile");
-    is_result(db, rowlock_renew(other, 10 * lease_ms()), ROWLOCK_OK, "and the other renewed");
-    faultproxy_heal(proxy);
-    int64_t renewals = grant_of(db, "spoken").renewals;
-    tap_ok(renewed_beyond(db, "spoken", renewals), "the network is back, and the keeper");
+    struct kept k = keep_one(c, "silent", true);
+    rowlock_lock *other = must_lock(k.db, "spoken");
+    is_result(k.db, keep(other, k.keeper), ROWLOCK_OK, "and another");
+    tap_ok(!readable(k.lock, 0), "there is nothing to tell");
+    faultproxy_blackhole(k.proxy);
+    tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "its network falls silent, and that is told");
+    tap_ok(rowlock_lock_state(k.lock) >= ROWLOCK_STATE_JEOPARDY, "by the clock alone");
+    is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "the lock can be released meanwhile");
+    is_result(k.db, rowlock_renew(other, 10 * lease_ms()), ROWLOCK_OK, "and the other renewed");
+    faultproxy_heal(k.proxy);
+    int64_t renewals = grant_of(k.db, "spoken").renewals;
+    tap_ok(renewed_beyond(k.db, "spoken", renewals), "the network is back, and the keeper");
     tap_is_int(rows_of(c, "silent"), 0, "what was released stays released");
-    close_locks(lock, other);
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
-    faultproxy_stop(proxy);
-    free(through);
+    rowlock_lock_close(other);
+    end_keeping(&k);
 }
 
 /* A renewal that reaches the server after the release does not make the lock stand again. */
 static void late_renewal(const struct contract *c)
 {
-    char *through = NULL;
-    struct faultproxy *proxy = faultproxy_start(c->url, &through);
-    rowlock_keeper *keeper = must_keep(through);
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "late");
-    is_result(db, keep(lock, keeper), ROWLOCK_OK, "a lock is kept");
-    tap_ok(renewed_beyond(db, "late", 0), "and renewed");
-    faultproxy_arm(proxy, 1, (struct fault){FAULT_DELAY, ON_REQUEST, (int)lease_ms() / 2});
+    struct kept k = keep_one(c, "late", true);
+    faultproxy_arm(k.proxy, 1, (struct fault){FAULT_DELAY, ON_REQUEST, (int)lease_ms() / 2});
     int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    while (!faultproxy_fired(proxy) && clock_ms() < until)
+    while (!faultproxy_fired(k.proxy) && clock_ms() < until)
         sleep_ms(2);
-    tap_ok(faultproxy_fired(proxy), "its renewal is on the way");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is released");
+    tap_ok(faultproxy_fired(k.proxy), "its renewal is on the way");
+    is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "it is released");
     sleep_ms(lease_ms());
     tap_is_int(rows_of(c, "late"), 0, "and stays so when that has arrived");
-    tap_is_int(rowlock_lock_state(lock), ROWLOCK_STATE_NONE, "nothing is held");
+    tap_is_int(rowlock_lock_state(k.lock), ROWLOCK_STATE_NONE, "nothing is held");
     tap_is_int(told.lost, 0, "and no loss was told");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
-    faultproxy_stop(proxy);
-    free(through);
+    end_keeping(&k);
 }
 
 /* ---- another installation */

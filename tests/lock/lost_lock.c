@@ -230,29 +230,58 @@ static bool lose_wait_then_close(struct loss *l)
     return lose_wait_in_vain(l, true);
 }
 
+/* ---- a lock that is held, and the loss of one call */
+
+struct losing {
+    struct pair p;
+    long long token;
+    int said;
+    bool fired;
+};
+
+static struct losing hold_and_lose(struct loss *l, int64_t ttl_ms, int (*call)(rowlock_lock *lock))
+{
+    struct losing r = {.p = open_pair(l)};
+    loss_result(l, r.p.db, try_lock(r.p.lock, ttl_ms), ROWLOCK_OK, "granted at first");
+    r.token = rowlock_lock_token(r.p.lock);
+    loss_arm(l);
+    r.said = call(r.p.lock);
+    r.fired = loss_disarm(l);
+    loss_said(l, r.p.db, r.fired, r.said, ROWLOCK_OK);
+    return r;
+}
+
+static void is_released(struct loss *l, struct losing *r)
+{
+    loss_result(l, r->p.db, rowlock_release(r->p.lock), ROWLOCK_OK, "it is released");
+    loss_is(l, loss_rows(l), 0, "and gone");
+}
+
+static bool end_losing(struct losing *r)
+{
+    close_pair(&r->p);
+    return r->fired;
+}
+
 /* ---- downgrade */
+
+static int share(rowlock_lock *lock)
+{
+    return rowlock_downgrade(lock, ROWLOCK_SHARED);
+}
 
 static bool lose_downgrade(struct loss *l)
 {
-    struct pair p = open_pair(l);
-    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
-    long long token = rowlock_lock_token(p.lock);
-    loss_arm(l);
-    int said = rowlock_downgrade(p.lock, ROWLOCK_SHARED);
-    bool fired = loss_disarm(l);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    struct losing r = hold_and_lose(l, LONG_TTL_MS, share);
     loss_pass_before(l);
-    if (said != ROWLOCK_OK)
-        loss_result(l, p.db, rowlock_downgrade(p.lock, ROWLOCK_SHARED), ROWLOCK_OK,
-                    "the next gets through");
+    if (r.said != ROWLOCK_OK)
+        loss_result(l, r.p.db, share(r.p.lock), ROWLOCK_OK, "the next gets through");
     loss_is(l, loss_column(l, "permits"), ROWLOCK_SHARED, "it is shared");
-    loss_granted(l, p.lock, token);
+    loss_granted(l, r.p.lock, r.token);
     loss_pass(l);
-    loss_result(l, p.db, rowlock_renew(p.lock, 0), ROWLOCK_OK, "it is renewed");
-    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "and released");
-    loss_is(l, loss_rows(l), 0, "and gone");
-    close_pair(&p);
-    return fired;
+    loss_result(l, r.p.db, rowlock_renew(r.p.lock, 0), ROWLOCK_OK, "it is renewed");
+    is_released(l, &r);
+    return end_losing(&r);
 }
 
 /* ---- close */
@@ -304,72 +333,59 @@ static bool lose_withdraw(struct loss *l)
 
 /* ---- renew and verify */
 
+static int renew_for_long(rowlock_lock *lock)
+{
+    return rowlock_renew(lock, LONG_TTL_MS);
+}
+
+static int renew_for_shorter(rowlock_lock *lock)
+{
+    return rowlock_renew(lock, LONG_TTL_MS / 10);
+}
+
 static bool lose_renew(struct loss *l)
 {
-    bool fired;
-    struct pair p = open_pair(l);
-    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS / 2), ROWLOCK_OK, "granted at first");
-    long long token = rowlock_lock_token(p.lock);
-    loss_arm(l);
-    int said = rowlock_renew(p.lock, LONG_TTL_MS);
-    fired = loss_disarm(l);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
-    loss_not_overstated(l, p.lock);
-    bool longer = rowlock_remaining_ms(p.lock) > LONG_TTL_MS / 2;
-    loss_ok(l, longer == (said == ROWLOCK_OK), "what nobody confirmed is not counted upon");
-    loss_ok(l,
-            said == ROWLOCK_EUNCERTAIN || (loss_column(l, "renewals") > 0) == (said == ROWLOCK_OK),
+    struct losing r = hold_and_lose(l, LONG_TTL_MS / 2, renew_for_long);
+    loss_not_overstated(l, r.p.lock);
+    bool longer = rowlock_remaining_ms(r.p.lock) > LONG_TTL_MS / 2, done = r.said == ROWLOCK_OK;
+    loss_ok(l, longer == done, "what nobody confirmed is not counted upon");
+    loss_ok(l, r.said == ROWLOCK_EUNCERTAIN || (loss_column(l, "renewals") > 0) == done,
             "nothing is called undone that was done");
-    if (said == ROWLOCK_ECONN) {
+    if (r.said == ROWLOCK_ECONN) {
         loss_pass(l);
         loss_is(l, loss_column(l, "renewals"), 0, "nor is it done later");
     }
     loss_pass_before(l);
-    loss_result(l, p.db, rowlock_renew(p.lock, LONG_TTL_MS), ROWLOCK_OK, "the next gets through");
+    loss_result(l, r.p.db, renew_for_long(r.p.lock), ROWLOCK_OK, "the next gets through");
     loss_pass(l);
-    loss_granted(l, p.lock, token);
-    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
-    loss_is(l, loss_rows(l), 0, "and gone");
-    close_pair(&p);
-    return fired;
+    loss_granted(l, r.p.lock, r.token);
+    is_released(l, &r);
+    return end_losing(&r);
 }
 
 /* A shorter lease than the next renewal gives, by a request that may arrive after that. */
 static bool lose_shorter_renewal(struct loss *l)
 {
-    struct pair p = open_pair(l);
-    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
-    loss_arm(l);
-    int said = rowlock_renew(p.lock, LONG_TTL_MS / 10);
-    bool fired = loss_disarm(l);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
-    loss_not_overstated(l, p.lock);
+    struct losing r = hold_and_lose(l, LONG_TTL_MS, renew_for_shorter);
+    loss_not_overstated(l, r.p.lock);
     loss_pass_before(l);
-    loss_result(l, p.db, rowlock_renew(p.lock, LONG_TTL_MS), ROWLOCK_OK, "a longer one follows");
-    loss_not_overstated(l, p.lock);
+    loss_result(l, r.p.db, renew_for_long(r.p.lock), ROWLOCK_OK, "a longer one follows");
+    loss_not_overstated(l, r.p.lock);
     loss_pass(l);
-    loss_not_overstated(l, p.lock);
-    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
-    close_pair(&p);
-    return fired;
+    loss_not_overstated(l, r.p.lock);
+    loss_result(l, r.p.db, rowlock_release(r.p.lock), ROWLOCK_OK, "it is released");
+    return end_losing(&r);
 }
 
 /* A renewal that arrives after the release does not make the lock stand again. */
 static bool lose_renewal_of_released(struct loss *l)
 {
-    struct pair p = open_pair(l);
-    loss_result(l, p.db, try_lock(p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
-    long long token = rowlock_lock_token(p.lock);
-    loss_arm(l);
-    int said = rowlock_renew(p.lock, LONG_TTL_MS);
-    bool fired = loss_disarm(l);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
-    loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
+    struct losing r = hold_and_lose(l, LONG_TTL_MS, renew_for_long);
+    loss_result(l, r.p.db, rowlock_release(r.p.lock), ROWLOCK_OK, "it is released");
     loss_pass(l);
     loss_is(l, loss_rows(l), 0, "and stays so");
-    loss_rival_gets(l, token);
-    close_pair(&p);
-    return fired;
+    loss_rival_gets(l, r.token);
+    return end_losing(&r);
 }
 
 static bool lose_verify(struct loss *l)
@@ -398,29 +414,9 @@ static void check_counts_as_holding(const struct loss *l, const rowlock_lock *lo
             "whether its lease is counted upon is known: %s", rowlock_result_name(said));
 }
 
-/* A lock that was held, its handle, and how its release ended. */
-struct releasing {
-    struct pair p;
-    long long token;
-    int said;
-    bool fired;
-};
-
-static struct releasing hold_and_lose_release(struct loss *l)
-{
-    struct releasing r = {.p = open_pair(l)};
-    loss_result(l, r.p.db, try_lock(r.p.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
-    r.token = rowlock_lock_token(r.p.lock);
-    loss_arm(l);
-    r.said = rowlock_release(r.p.lock);
-    r.fired = loss_disarm(l);
-    loss_said(l, r.p.db, r.fired, r.said, ROWLOCK_OK);
-    return r;
-}
-
 static bool lose_release(struct loss *l)
 {
-    struct releasing r = hold_and_lose_release(l);
+    struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
     check_undone(l, r.said, 1);
     loss_ok(l, r.said != ROWLOCK_OK || loss_rows(l) == 0, "nothing is called done that was not");
     loss_pass_before(l);
@@ -436,14 +432,13 @@ static bool lose_release(struct loss *l)
     loss_pass(l);
     loss_granted(l, r.p.rival, r.token + 1);
     loss_is(l, rowlock_release(r.p.rival), ROWLOCK_OK, "and keeps it");
-    close_pair(&r.p);
-    return r.fired;
+    return end_losing(&r);
 }
 
 /* Between the lost answer and the next question somebody else gets the lock. */
 static bool lose_release_to_rival(struct loss *l)
 {
-    struct releasing r = hold_and_lose_release(l);
+    struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
     loss_pass_before(l);
     if (r.said != ROWLOCK_OK && loss_rows(l) == 0) {
         loss_is(l, r.said, ROWLOCK_EUNCERTAIN, "we do not know");
@@ -460,7 +455,7 @@ static bool lose_release_to_rival(struct loss *l)
 
 static bool lose_release_and_close(struct loss *l)
 {
-    struct releasing r = hold_and_lose_release(l);
+    struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
     loss_pass_before(l);
     close_pair(&r.p);
     loss_is(l, loss_rows(l), 0, "closing settles it");
@@ -470,7 +465,7 @@ static bool lose_release_and_close(struct loss *l)
 /* The grant is broken between the lost request and the next question. */
 static bool lose_release_of_broken(struct loss *l)
 {
-    struct releasing r = hold_and_lose_release(l);
+    struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
     loss_pass(l);
     if (r.said != ROWLOCK_OK && loss_rows(l) == 1) {
         loss_is(l, rowlock_break(l->others, l->name, r.token, NULL), ROWLOCK_OK, "it is broken");

@@ -14,49 +14,37 @@
 /* Every call on these handles is EMISUSE, or tells of nothing. Returns the first that is not, or NULL. */
 static const char *all_misused(rowlock_db *db, rowlock_lock *lock)
 {
-    rowlock_lock *other = (rowlock_lock *)&other;
-    if (rowlock_acquire(lock, NULL) != ROWLOCK_EMISUSE)
-        return "acquire";
-    if (rowlock_renew(lock, 0) != ROWLOCK_EMISUSE)
-        return "renew";
-    if (rowlock_verify(lock) != ROWLOCK_EMISUSE)
-        return "verify";
-    if (rowlock_release(lock) != ROWLOCK_EMISUSE)
-        return "release";
-    if (rowlock_lock_open(db, "x", &other) != ROWLOCK_EMISUSE || other)
-        return "lock_open";
-    other = (rowlock_lock *)&other;
-    if (rowlock_lock_attach(db, "x", "me", 1, &other) != ROWLOCK_EMISUSE || other)
-        return "lock_attach";
-    if (rowlock_install(db) != ROWLOCK_EMISUSE)
-        return "install";
-    if (rowlock_check(db, NULL, NULL, NULL) != ROWLOCK_EMISUSE)
-        return "check";
-    if (rowlock_list(db, NULL, ignore_grant, NULL) != ROWLOCK_EMISUSE)
-        return "list";
-    if (rowlock_last_grant(db, "x", NULL, NULL) != ROWLOCK_EMISUSE)
-        return "last_grant";
-    if (rowlock_sweep(db, NULL, NULL) != ROWLOCK_EMISUSE)
-        return "sweep";
-    if (rowlock_break(db, "x", 0, NULL) != ROWLOCK_EMISUSE)
-        return "break";
-    if (rowlock_acquire_all(&lock, 1, NULL, NULL) != ROWLOCK_EMISUSE)
-        return "acquire_all";
-    if (rowlock_downgrade(lock, ROWLOCK_SHARED) != ROWLOCK_EMISUSE)
-        return "downgrade";
-    if (rowlock_acquire_start(lock, NULL) != ROWLOCK_EMISUSE)
-        return "acquire_start";
-    if (rowlock_acquire_step(lock) != ROWLOCK_EMISUSE)
-        return "acquire_step";
-    if (rowlock_acquire_fd(lock) != -1)
-        return "acquire_fd";
-    if (rowlock_list_waiters(db, NULL, ignore_waiter, NULL) != ROWLOCK_EMISUSE)
-        return "list_waiters";
-    if (rowlock_lock_state(lock) != ROWLOCK_STATE_NONE)
-        return "lock_state";
-    if (rowlock_lock_fd(lock) != -1)
-        return "lock_fd";
-    return rowlock_remaining_ms(lock) == 0 ? NULL : "remaining_ms";
+    rowlock_lock *opened = (rowlock_lock *)&opened, *attached = opened;
+    const struct {
+        const char *call;
+        long long got, want;
+    } calls[] = {
+        {"acquire", rowlock_acquire(lock, NULL), ROWLOCK_EMISUSE},
+        {"renew", rowlock_renew(lock, 0), ROWLOCK_EMISUSE},
+        {"verify", rowlock_verify(lock), ROWLOCK_EMISUSE},
+        {"release", rowlock_release(lock), ROWLOCK_EMISUSE},
+        {"lock_open", rowlock_lock_open(db, "x", &opened), ROWLOCK_EMISUSE},
+        {"lock_attach", rowlock_lock_attach(db, "x", "me", 1, &attached), ROWLOCK_EMISUSE},
+        {"install", rowlock_install(db), ROWLOCK_EMISUSE},
+        {"check", rowlock_check(db, NULL, NULL, NULL), ROWLOCK_EMISUSE},
+        {"list", rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_EMISUSE},
+        {"last_grant", rowlock_last_grant(db, "x", NULL, NULL), ROWLOCK_EMISUSE},
+        {"sweep", rowlock_sweep(db, NULL, NULL), ROWLOCK_EMISUSE},
+        {"break", rowlock_break(db, "x", 0, NULL), ROWLOCK_EMISUSE},
+        {"acquire_all", rowlock_acquire_all(&lock, 1, NULL, NULL), ROWLOCK_EMISUSE},
+        {"downgrade", rowlock_downgrade(lock, ROWLOCK_SHARED), ROWLOCK_EMISUSE},
+        {"acquire_start", rowlock_acquire_start(lock, NULL), ROWLOCK_EMISUSE},
+        {"acquire_step", rowlock_acquire_step(lock), ROWLOCK_EMISUSE},
+        {"acquire_fd", rowlock_acquire_fd(lock), -1},
+        {"list_waiters", rowlock_list_waiters(db, NULL, ignore_waiter, NULL), ROWLOCK_EMISUSE},
+        {"lock_state", rowlock_lock_state(lock), ROWLOCK_STATE_NONE},
+        {"lock_fd", rowlock_lock_fd(lock), -1},
+        {"remaining_ms", rowlock_remaining_ms(lock), 0},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (calls[i].got != calls[i].want)
+            return calls[i].call;
+    return opened || attached ? "a handle that is not NULL" : NULL;
 }
 
 static void test_null(void)

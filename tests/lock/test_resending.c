@@ -82,10 +82,6 @@ static const struct story_row acquiring[] = {
     {.begin = adopted},
     {"a lost race on an adopted connection is tried again", acquires, ROWLOCK_OK,
      ANSWERS(FAILED(ACQUIRE, CONTENTION))},
-    {.begin = opened},
-    {"a storm of lost races is busy", acquires, ROWLOCK_BUSY,
-     ANSWERS(ALWAYS_FAILED(ACQUIRE, CONTENTION))},
-    {"by nobody who can be named", holder_known, ROWLOCK_NONE},
 };
 
 /* The grant that may stand in the table is taken back when nobody will ask for it any more. */
