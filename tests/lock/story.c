@@ -54,6 +54,18 @@ void holding(void)
     hold();
 }
 
+void jumping(void)
+{
+    opened();
+    script_jump();
+}
+
+void jumping_holding(void)
+{
+    jumping();
+    hold();
+}
+
 void frozen_holding(void)
 {
     frozen();
@@ -62,7 +74,7 @@ void frozen_holding(void)
 
 void attached(void)
 {
-    opened();
+    jumping();
     rowlock_lock_close(story.lock);
     story.lock = must_attach(story.db, "weekly", "somebody", 41);
 }

@@ -53,10 +53,12 @@ struct story_row {
 void story_tell(const struct story_row *rows, size_t count);
 
 /* Beginnings: a handle; one that holds the lock; one on an adopted connection; one that is attached to
- * token 41. The clock runs in the first three and stands still after frozen() and frozen_holding(). */
+ * token 41. The clock is the real one, or script_jump()'s, or it stands still. */
 void opened(void);
 void holding(void);
 void adopted(void);
+void jumping(void);
+void jumping_holding(void);
 void frozen(void);
 void frozen_holding(void);
 void attached(void);

@@ -17,8 +17,7 @@ static void holding_for(int32_t permits)
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.ttl_ms = TTL_MS;
     options.permits = permits;
-    opened();
-    script_jump();
+    jumping();
     if (rowlock_acquire(story.lock, &options) != ROWLOCK_OK || releases(0) != ROWLOCK_OK ||
         rowlock_acquire(story.lock, &options) != ROWLOCK_OK)
         tap_ok(false, "a lock is held at first");
@@ -95,8 +94,7 @@ static void test_downgrade_kept(void)
 {
     rowlock_keeper *keeper = NULL;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    opened();
-    script_jump();
+    jumping();
     tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, NULL), ROWLOCK_OK, "a keeper");
     options.keeper = keeper;
     options.ttl_ms = TTL_MS;
