@@ -143,6 +143,14 @@ start() {
     pid=$!
 }
 
+# begun FILE ARGUMENT…: the same, and waits until FILE has something in it.
+begun() {
+    local file=$1
+    shift
+    start "$@"
+    until_true 20 test -s "$file" || tap_note "nothing in $file: $(cat "$work/bg.err")"
+}
+
 # finished PID: waits for it, and sets $status.
 finished() {
     wait "$1" 2>/dev/null
@@ -154,6 +162,12 @@ ends() {
     finished "$3"
     is "$(about "$1")" "$status" "$2"
     [ "$status" = "$2" ] || tap_note "$(cat "$work/bg.out" "$work/bg.err")"
+}
+
+# killed "what holds" SIGNAL N PID: sends it the signal, and it ends with N.
+killed() {
+    kill -s "$2" "$4"
+    ends "$1" "$3" "$4"
 }
 
 # A URL with a prefix of its own, so that tests need not care what else is in that database.

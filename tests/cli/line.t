@@ -176,14 +176,12 @@ cancelling() {
         # shellcheck disable=SC2086 # they are words
         start $words
         holds "$words stands in line" in_line busy 1
-        kill -INT "$pid"
-        ends "Ctrl-C ends the waiting" 130 "$pid"
+        killed "Ctrl-C ends the waiting" INT 130 "$pid"
         holds "and leaves no ticket" count_line busy 0
     done
     start run busy true
     in_line busy 1
-    kill -TERM "$pid"
-    ends "so does SIGTERM" 143 "$pid"
+    killed "so does SIGTERM" TERM 143 "$pid"
     holds "without a ticket as well" count_line busy 0
     exits "nor does a wait leave one that is over" 75 run -w 300ms busy true
     holds "in the line" count_line busy 0
@@ -223,8 +221,7 @@ waiting() {
     rl acquire house --owner alive --ttl 1h
     start wait -v house
     until_true 20 grep -q waiting "$work/bg.err"
-    kill -INT "$pid"
-    ends "Ctrl-C ends it" 130 "$pid"
+    killed "Ctrl-C ends it" INT 130 "$pid"
     exits "a name that is not acceptable is 64" 64 wait ""
     rl break house
 }

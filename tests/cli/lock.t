@@ -128,8 +128,7 @@ sweeping() {
     start sweep --every 200ms --json
     rl acquire swept-3 --owner me --ttl 100ms
     holds "--every sweeps again and again" until_true 10 grep -q swept-3 "$work/bg.out"
-    kill -TERM "$pid"
-    ends "and a signal is its orderly end" 0 "$pid"
+    killed "and a signal is its orderly end" TERM 0 "$pid"
     holds "each sweep is a JSON value of its own" perl -MJSON::PP -e '
         my @all = JSON::PP->new->incr_parse(do { local (@ARGV, $/) = shift; <> }); exit(@all < 2)' \
         "$work/bg.out"

@@ -46,8 +46,7 @@ short_waits() {
     done
     exits "a wait of 400 days is refused in the option's words" 64 run -w 400d short -- true
     has "which say the most it takes" "$err" "--wait: must be at most 366d"
-    kill -TERM "$pid"
-    ends "the holder ends by the signal" 143 "$pid"
+    killed "the holder ends by the signal" TERM 143 "$pid"
 }
 
 # In a terminal of its own, the keys come from its other end. script(1) is of util-linux, or bsdutils.

@@ -16,6 +16,14 @@ once() {
     rl run "$name" --once "$key" "$@" -- sh -c "$job" "$work/$name"
 }
 
+# once_ran "what holds" N COUNT KEY NAME OPTION…: it exits with N, and the job has run so often in all.
+once_ran() {
+    local name=$1 expected="$2 $3"
+    shift 3
+    once "$@"
+    same "$name" "$status $(ran "$2")" "$expected"
+}
+
 ran() { grep -c . "$work/$1" 2>/dev/null; }
 
 free() {
@@ -24,17 +32,14 @@ free() {
 }
 
 done_once() {
-    once k1 daily
-    same "a new key: the job runs" "$status $(ran daily)" "0 1"
+    once_ran "a new key: the job runs" 0 1 k1 daily
     same "and nothing is said" "$out$err" ""
-    once k1 daily
-    same "the same key: it does not, and that is fine" "$status $(ran daily)" "0 1"
+    once_ran "the same key: it does not, and that is fine" 0 1 k1 daily
     same "nothing is said of that either" "$out$err" ""
     once k1 daily -v
     has "with -v it is" "$err" "'k1' was done before, at 2"
     has "and what follows" "$err" "nothing is run"
-    once k2 daily
-    same "another key: it runs" "$status $(ran daily)" "0 2"
+    once_ran "another key: it runs" 0 2 k2 daily
     rl run daily -- sh -c "$job" "$work/daily"
     same "without a key, too" "$status $(ran daily)" "0 3"
     holds "the lock is free after all that" free daily
@@ -62,8 +67,7 @@ scopes() {
     local name
     for name in "scope one" scope:two 9:scope; do
         once "one key" "$name"
-        once "one key" "$name"
-        same "each lock has keys of its own ($name)" "$status $(ran "$name")" "0 1"
+        once_ran "each lock has keys of its own ($name)" 0 1 "one key" "$name"
     done
     rl run "scope one" scope:two --once "one key" -- sh -c "$job" "$work/both"
     same "so have two locks together" "$status $(ran both)" "0 1"
@@ -86,10 +90,8 @@ scopes() {
     exits "a key can be forgotten" 0 once forget scope:two "one key"
     errs "once, after that there is no such key" 1 "no such key" once forget scope:two "one key"
     answers "which JSON says, too, in one word" 1 '$d->{result}' none once forget scope:two "one key" --json
-    once "one key" scope:two
-    same "the job runs again then" "$status $(ran scope:two)" "0 2"
-    once "one key" "scope one"
-    same "that of another lock does not" "$status $(ran "scope one")" "0 1"
+    once_ran "the job runs again then" 0 2 "one key" scope:two
+    once_ran "that of another lock does not" 0 1 "one key" "scope one"
     exits "a key that is in no lock's scope" 1 once forget "one key"
     exits "list and forget are all there is" 64 once remember x
     exits "forget wants a key" 64 once forget
@@ -104,15 +106,11 @@ scopes() {
 
 failures() {
     echo 3 >"$work/failing.status"
-    once k3 failing
-    same "a job that fails passes its status on" "$status $(ran failing)" "3 1"
-    once k3 failing
-    same "and is tried again" "$status $(ran failing)" "3 2"
+    once_ran "a job that fails passes its status on" 3 1 k3 failing
+    once_ran "and is tried again" 3 2 k3 failing
     rm "$work/failing.status"
-    once k3 failing
-    same "until it succeeds" "$status $(ran failing)" "0 3"
-    once k3 failing
-    same "once" "$status $(ran failing)" "0 3"
+    once_ran "until it succeeds" 0 3 k3 failing
+    once_ran "once" 0 3 k3 failing
     exits "a job that is not there" 127 run lacking --once k4 -- "$work/shell" -c "$job" "$work/lacking"
     ln -s "$(command -v sh)" "$work/shell"
     exits "is run when it is" 0 run lacking --once k4 -- "$work/shell" -c "$job" "$work/lacking"
@@ -128,21 +126,18 @@ failures() {
 stay='echo ran >>"$0"; [ -e "$0.short" ] || exec sleep 300'
 
 begin() {
-    start run "$1" --once "$2" --ttl 1h -- sh -c "$stay" "$work/$1"
-    until_true 20 test -s "$work/$1"
+    begun "$work/$1" run "$1" --once "$2" --ttl 1h -- sh -c "$stay" "$work/$1"
 }
 
 interruptions() {
     begin cut k7
     exits "while it runs, others are busy" 75 run -n cut --once k7 -- sh -c "$stay" "$work/cut"
-    kill -TERM "$pid"
-    ends "a signal ends the job" 143 "$pid"
+    killed "a signal ends the job" TERM 143 "$pid"
     touch "$work/cut.short"
     exits "the next run does it" 0 run cut --once k7 -- sh -c "$stay" "$work/cut"
     same "that was the second time" "$(ran cut)" 2
     begin dead k8
-    kill -KILL "$pid"
-    ends "rowlock itself is killed" 137 "$pid"
+    killed "rowlock itself is killed" KILL 137 "$pid"
     touch "$work/dead.short"
     exits "as long as its lease lasts the key is not reached" 75 run -n dead --once k8 -- \
         sh -c "$stay" "$work/dead"
@@ -176,8 +171,7 @@ lost() {
 content() {
     start run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' "$work/content"
     until_true 20 test -s "$work/content"
-    kill -TERM "$pid"
-    ends "a job that makes 0 of a signal" 0 "$pid"
+    killed "a job that makes 0 of a signal" TERM 0 "$pid"
     exits "is done" 0 run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' \
         "$work/content"
     same "once" "$(ran content)" 1
@@ -190,8 +184,7 @@ not_taken_down() {
         skip "$(about "what cannot be told")" "there is no sqlite3 to take the table away with"
         return
     fi
-    start run untold --once k12 --ttl 1h -- sh -c "$wait_for" "$work/untold"
-    until_true 20 test -s "$work/untold"
+    begun "$work/untold" run untold --once k12 --ttl 1h -- sh -c "$wait_for" "$work/untold"
     echo "ALTER TABLE cli_$$_once RENAME TO cli_$$_twice" | sql_client
     touch "$work/untold.go"
     ends "that it was done cannot be told: the status says why" 78 "$pid"
@@ -221,12 +214,10 @@ sweeping() {
     same "or for ever" "$(json '$d->{once}')" 0
     rl sweep --once-older-than 1ms --dry-run --json
     same "a dry run removes none" "$(json '$d->{once}')" 0
-    once k1 daily
-    same "so they are known" "$status $(ran daily)" "0 3"
+    once_ran "so they are known" 0 3 k1 daily
     rl sweep --once-older-than 1ms --json
     holds "a sweep tells how many it forgets" test "$(json '$d->{once}')" -gt 5
-    once k1 daily
-    same "what is forgotten is done again" "$status $(ran daily)" "0 4"
+    once_ran "what is forgotten is done again" 0 4 k1 daily
     sleep 0.05
     rl sweep --once-older-than 1ms
     has "as it says to people" "$out" ", 1 key of what was done once"

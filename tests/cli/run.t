@@ -124,8 +124,7 @@ holding() {
     until_true 10 test -e "$work/min2"
     sleep 0.3
     holds "and is held meanwhile" held min2
-    kill -TERM $pid
-    ends "a signal ends that" 143 $pid
+    killed "a signal ends that" TERM 143 $pid
     holds "and the lock is free" free min2
     errs "with --max-hold a command is ended, and told why" 76 "--max-hold" run --max-hold 300ms max -- sleep 300
     exits "the lock is free afterwards" 0 run -n max true
@@ -146,8 +145,7 @@ holding() {
     rl show renewed --json
     holds "as its renewals tell" test "$(json '$d->{grants}[0]{renewals}')" -ge 3
     holds "and it has not run out" test "$(json '$d->{grants}[0]{remaining_ms}')" -gt 0
-    kill -TERM "$pid"
-    ends "it ends when told" 143 "$pid"
+    killed "it ends when told" TERM 143 "$pid"
 }
 
 losing() {
@@ -160,8 +158,7 @@ losing() {
     holds "and so is its child" until_true 5 gone "$(cat "$sign.child")"
 
     sign=$work/stubborn
-    start run stubborn --ttl 1500ms --grace 300ms -- sh -c 'trap "" TERM; '"$stay" "$sign"
-    until_true 20 test -s "$sign"
+    begun "$sign" run stubborn --ttl 1500ms --grace 300ms -- sh -c 'trap "" TERM; '"$stay" "$sign"
     rl break stubborn
     ends "so is one that does not heed SIGTERM" 76 "$pid"
     stubborn=$(cat "$sign.pid" "$sign.child" | tr '\n' ' ')
@@ -209,8 +206,7 @@ hanging() {
     server thaw
     holds "and when it is over" until_true 8 grep -q "renew lock 'silent': done after all" "$work/bg.err"
     same "each of it once" "$(grep -c '^rowlock:' "$work/bg.err")" 2
-    kill -TERM "$pid"
-    ends "the job has gone on" 143 "$pid"
+    killed "the job has gone on" TERM 143 "$pid"
     exits "and its lock is released" 0 run -n silent true
 
     sign=$work/hanging
@@ -251,8 +247,7 @@ END
     psql -qAtX "$url" -c "UPDATE clock SET ahead = '0'"
     sleep 2
     same "once" "$(grep -c '^rowlock:' "$work/bg.err")" 1
-    kill -TERM "$pid"
-    ends "and the job goes on" 143 "$pid"
+    killed "and the job goes on" TERM 143 "$pid"
     psql -qAtX "$base" -c "DROP DATABASE clock_$$"
 }
 
@@ -285,8 +280,7 @@ restarting() {
     exits "while the server is away, others are told so" 69 run -n restarting true
     server start
     exits "when it is back, the lock is still held" 75 run -n restarting true
-    kill -TERM "$pid"
-    ends "the job has outlived it" 143 "$pid"
+    killed "the job has outlived it" TERM 143 "$pid"
     holds "and its lock is released" free restarting
 
     begin orphaned --ttl 6s

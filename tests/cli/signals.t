@@ -25,14 +25,12 @@ waiting() {
     holds "whose command never ran" test ! -e "$work/never"
     start acquire -v held --owner impatient
     until_true 20 grep -q waiting "$work/bg.err"
-    kill -INT "$pid"
-    ends "acquire takes it likewise" 130 "$pid"
+    killed "acquire takes it likewise" INT 130 "$pid"
     same "and prints nothing" "$(cat "$work/bg.out")" ""
     nohup "$command" run -v -w 2s held true >/dev/null 2>"$work/nohup.err" </dev/null &
     pid=$!
     until_true 20 grep -q waiting "$work/nohup.err"
-    kill -HUP $pid
-    ends "a SIGHUP that nohup has ignored is ignored" 75 $pid
+    killed "a SIGHUP that nohup has ignored is ignored" HUP 75 $pid
     kill -TERM "$holder"
     finished "$holder"
     exits "nothing of all that is left behind" 0 run -n held true
@@ -58,20 +56,16 @@ forwarding() {
     local signal got
     got=$work/listener
     rm -f "$got" "$got.got"
-    start run listener -- sh -c "$listen" "$got"
-    until_true 20 test -s "$got"
+    begun "$got" run listener -- sh -c "$listen" "$got"
     for signal in HUP INT QUIT TERM USR1 USR2 WINCH; do
         kill -s $signal "$pid"
         holds "SIG$signal is passed on to the command" until_true 10 grep -qx $signal "$got.got"
     done
     holds "which goes on if it likes" kill -0 "$(cat "$got")"
-    kill -ALRM "$pid"
-    ends "until it ends as it likes" 7 "$pid"
+    killed "until it ends as it likes" ALRM 7 "$pid"
     exits "and leaves the lock free" 0 run -n listener true
-    start run group -- sh -c 'sleep 300 & echo $! >"$0.child"; echo x >"$0"; wait' "$got"
-    until_true 20 test -s "$got.child"
-    kill -TERM "$pid"
-    ends "a signal ends the command" 143 "$pid"
+    begun "$got.child" run group -- sh -c 'sleep 300 & echo $! >"$0.child"; echo x >"$0"; wait' "$got"
+    killed "a signal ends the command" TERM 143 "$pid"
     holds "and its children, since it is sent to all of the group" until_true 5 gone "$(cat "$got.child")"
 }
 
@@ -102,22 +96,19 @@ stopping() {
     holds "a command that stops is talked about" until_true 20 grep -q "was stopped" "$work/bg.err"
     sleep 1
     exits "it keeps its lock" 75 run -n stopper true
-    kill -CONT "$pid"
-    ends "SIGCONT is passed on to it" 4 "$pid"
+    killed "SIGCONT is passed on to it" CONT 4 "$pid"
     start run stopper -- sh -c 'kill -TSTP $$; exit 4' "$got"
     ends "one that was to be suspended goes on at once" 4 "$pid"
     start run stopper -- sh -c 'kill -STOP $$; exit 4' "$got"
     until_true 20 grep -q "was stopped" "$work/bg.err"
-    kill -TERM "$pid"
-    ends "a stopped one can be ended" 143 "$pid"
+    killed "a stopped one can be ended" TERM 143 "$pid"
 }
 
 # kill -9 of the holder: what the next one gets, and when, is read from the table.
 killing() {
     local job token expires next acquired
     job=$work/victim
-    start run victim --ttl 2s -- sh -c 'echo $$ >"$0"; exec sleep 300' "$job"
-    until_true 20 test -s "$job"
+    begun "$job" run victim --ttl 2s -- sh -c 'echo $$ >"$0"; exec sleep 300' "$job"
     sleep 1
     kill -9 "$pid"
     finished "$pid"

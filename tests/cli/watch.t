@@ -28,10 +28,8 @@ printing() {
     rl break printed
     "$command" watch --interval 50ms 2>/dev/null | head -n 1 >/dev/null
     holds "it ends when nobody reads it any more" test "${PIPESTATUS[0]}" != 0
-    start watch --interval 50ms
-    until_true 20 test -s "$work/bg.out"
-    kill -INT "$pid"
-    ends "or by a signal" 130 "$pid"
+    begun "$work/bg.out" watch --interval 50ms
+    killed "or by a signal" INT 130 "$pid"
     exits "a database without tables is the end of it, too" 78 watch --url "$(private_url "$(url_of "$db")" elsewhere_)"
     exits "a name that is not acceptable is 64" 64 watch ""
 }
@@ -46,8 +44,7 @@ granted_is() { [ "$(granted)" = "$1" ]; }
 
 counting() {
     rl acquire counted --owner me --ttl 1h
-    start watch --json --interval 100ms
-    until_true 20 test -s "$work/bg.out"
+    begun "$work/bg.out" watch --json --interval 100ms
     for _ in 1 2 3; do rl acquire counted --owner me --ttl 1h; done
     holds "grants are counted by their tokens" until_true 10 granted_is 3
     rl acquire fresh --owner me --ttl 1h
@@ -220,8 +217,7 @@ failing() {
     printf q >&9
     close_screen
     same "and ends well" "$status" 0
-    start watch --json --interval 200ms
-    until_true 20 test -s "$work/bg.out"
+    begun "$work/bg.out" watch --json --interval 200ms
     server stop
     holds "JSON tells of it as well" until_true 20 grep -q '"error": "' "$work/bg.out"
     server start
