@@ -28,28 +28,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
-static const char *const parameters[] = {
-    [NUMBER] = "number",    [TOKEN] = "token",
-    [ATTEMPT] = "attempt",  [TTL] = "ttl",
-    [PID] = "pid",          [NOW] = "now",
-    [BATCH_SIZE] = "batch", [STANDING] = "standing",
-    [COUNT] = "count",      [ID] = "id",
-    [VERSION] = "version",  [AMOUNT] = "amount",
-    [TEXT] = "text",        [NAME] = "name",
-    [OWNER] = "owner",      [HOST] = "host",
-    [PROGRAM] = "program",  [NOTE] = "note",
-    [AFTER] = "after",      [LEASES] = "leases",
-    [NAMES] = "names",      [SLOTS] = "slots",
-    [OWNERS] = "owners",    [TOKENS] = "tokens",
-    [IDS] = "ids",          [VERSIONS] = "versions",
-    [AMOUNTS] = "amounts",  [NOTES] = "notes",
-    [JSON] = "json",        [SELECTS] = "selects",
-    [TUPLES] = "tuples",    [TABLE] = "table",
-    [SKIPPED] = "-",
-};
+#define TEXT_OF(name) #name
+static const char *const parameters[] = {EACH_PARAMETER(TEXT_OF), "TABLE", "-"};
 
 enum { WAYS_MAX = 64 };
 
@@ -67,12 +51,11 @@ struct lease {
 
 /* ---- reading */
 
-/* Returns SKIPPED + 1 for an unknown word. */
 static enum parameter parameter_of(const char *word, size_t length)
 {
     int i = 0;
-    while (i <= SKIPPED &&
-           (strlen(parameters[i]) != length || memcmp(parameters[i], word, length) != 0))
+    while (i < UNKNOWN &&
+           (strlen(parameters[i]) != length || strncasecmp(parameters[i], word, length) != 0))
         i++;
     return (enum parameter)i;
 }
@@ -120,9 +103,13 @@ static void begin_step(struct script *script, char *head)
     step->again = strstr(head, ", deadlock again") != NULL;
     step->busy = strstr(head, ", deadlock busy") != NULL;
     step->name = copy(strsep(&head, ","));
-    while ((word = strsep(&columns, " ")))
+    while ((word = strsep(&columns, " "))) {
+        enum parameter which = parameter_of(word, strlen(word));
+        if (*word && which == UNKNOWN)
+            die("%s: no parameter is called %s", step->name, word);
         if (*word)
-            step->keeps[step->kept++] = parameter_of(word, strlen(word));
+            step->keeps[step->kept++] = which;
+    }
 }
 
 static void add_line(struct step *step, const char *line)
@@ -389,7 +376,7 @@ static void put_word(struct session *s, FILE *out, const char *word, size_t leng
     const struct step *text = step_of(script_of(s->hand), word, length);
     if (which == TABLE) {
         fputs(s->table, out);
-    } else if (which > PARAMETERS) {
+    } else if (which > TABLE) {
         if (!text)
             die("%s: nothing is called {%.*s}", s->hand->name, (int)length, word);
         put_sql(s, out, text->sql, p);

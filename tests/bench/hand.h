@@ -7,42 +7,21 @@
 
 #include "bench.h"
 
-/* What may stand in braces in a step, or be kept of its answer. */
+/* What may stand in braces in a step, or be kept of its answer: numbers, texts from TEXT on, and from
+ * IDS on lists of the rows that are to be written. */
+#define EACH_PARAMETER(X)                                                                          \
+    X(NUMBER), X(TOKEN), X(ATTEMPT), X(TTL), X(PID), X(NOW), X(BATCH_SIZE), X(STANDING), X(COUNT), \
+        X(ID), X(VERSION), X(AMOUNT), X(TEXT), X(NAME), X(OWNER), X(HOST), X(PROGRAM), X(NOTE),    \
+        X(AFTER), X(LEASES), X(NAMES), X(SLOTS), X(OWNERS), X(TOKENS), X(IDS), X(VERSIONS),        \
+        X(AMOUNTS), X(NOTES), X(JSON), X(SELECTS), X(TUPLES)
+
+#define ENUMERATOR(name) name
 enum parameter {
-    NUMBER,
-    TOKEN,
-    ATTEMPT,
-    TTL,
-    PID,
-    NOW,
-    BATCH_SIZE,
-    STANDING,
-    COUNT,
-    ID,
-    VERSION,
-    AMOUNT,
-    TEXT, /* from here on texts */
-    NAME,
-    OWNER,
-    HOST,
-    PROGRAM,
-    NOTE,
-    AFTER,
-    LEASES,
-    NAMES,
-    SLOTS,
-    OWNERS,
-    TOKENS,
-    IDS, /* from here on lists of the rows that are to be written */
-    VERSIONS,
-    AMOUNTS,
-    NOTES,
-    JSON,
-    SELECTS,
-    TUPLES,
+    EACH_PARAMETER(ENUMERATOR),
     PARAMETERS,
     TABLE = PARAMETERS, /* is put into the text */
-    SKIPPED /* a column that is not kept */
+    SKIPPED, /* a column that is not kept */
+    UNKNOWN
 };
 
 struct value {

@@ -58,7 +58,7 @@ SET expires = {clock} + {ttl},
     renewals = renewals + 1
 WHERE name = {name} AND slot = 0 AND owner = {owner} AND token = {token}
 -- step sweep
-DELETE FROM rowlock_locks WHERE expires <= {now} ORDER BY name, slot LIMIT {batch}
+DELETE FROM rowlock_locks WHERE expires <= {now} ORDER BY name, slot LIMIT {batch_size}
 -- step widen, as text
 SET SESSION group_concat_max_len = 100000000
 -- step learn, as text: leases standing

@@ -56,7 +56,7 @@ WHERE name = {name} AND slot = 0 AND owner = {owner} AND token = {token} RETURNI
 -- step sweep: after
 DELETE FROM rowlock_locks WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM rowlock_locks WHERE name > {after} AND expires <= {now}::bigint
-    ORDER BY name, slot LIMIT {batch})) RETURNING name
+    ORDER BY name, slot LIMIT {batch_size})) RETURNING name
 -- step learn: names slots owners tokens standing
 SELECT array_agg(name), array_agg(slot), array_agg(owner), array_agg(token), count(*)
 FROM (SELECT * FROM rowlock_locks ORDER BY name, slot) l

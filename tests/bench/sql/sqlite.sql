@@ -34,7 +34,7 @@ SET expires = {clock} + {ttl}, renewals = renewals + 1
 WHERE name = {name} AND slot = 0 AND owner = {owner} AND token = {token} RETURNING expires
 -- step sweep
 DELETE FROM rowlock_locks WHERE (name, slot) IN (
-    SELECT name, slot FROM rowlock_locks WHERE expires <= {now} ORDER BY name, slot LIMIT {batch})
+    SELECT name, slot FROM rowlock_locks WHERE expires <= {now} ORDER BY name, slot LIMIT {batch_size})
 -- step learn, each row: name owner token
 SELECT name, owner, token FROM rowlock_locks ORDER BY name, slot
 -- step update
