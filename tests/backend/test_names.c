@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What may be a name, how texts are copied and cut, and what things are called. No database is
- * asked.
+ * asked. How long a name may be is in lock/names.c.
  */
 #include "base/ident.h"
 #include "backend_script.h"
@@ -91,34 +91,11 @@ static void test_utf8_everywhere(void)
     tap_is_int(accepted, 0, "and are not with one bad byte, wherever it is");
 }
 
-static void test_lengths(rowlock_db *db)
-{
-    char name[300];
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    memset(name, 'x', sizeof name);
-    name[255] = '\0';
-    tap_is_int(opens(db, name), ROWLOCK_OK, "255 bytes are a name");
-    name[255] = 'x';
-    name[256] = '\0';
-    tap_is_int(opens(db, name), ROWLOCK_EINVAL, "256 bytes are none");
-    rowlock_db_error(db, &err);
-    tap_ok(strstr(err.text, "longer than 255 bytes") != NULL, "which is said: %s", err.text);
-    for (size_t i = 0; i < 128; i++)
-        memcpy(name + 2 * i, "\xC3\xB6", 2);
-    tap_is_int(opens(db, name), ROWLOCK_EINVAL, "128 characters of two bytes are too many");
-    memcpy(name + 254, "x", 2);
-    tap_is_int(opens(db, name), ROWLOCK_OK, "127 and a letter are not");
-    tap_is_int(opens(db, ""), ROWLOCK_EINVAL, "no bytes are no name");
-    tap_is_int(opens(db, NULL), ROWLOCK_EINVAL, "NULL is no name");
-    rowlock_db_error(db, &err);
-    tap_is_str(err.text, "the lock's name is NULL", "which is said");
-    tap_is_int(rowlock_lock_open(db, "nightly", NULL), ROWLOCK_EINVAL,
-               "there has to be a place for the handle");
-}
-
 static void test_names_elsewhere(rowlock_db *db)
 {
     int64_t token = 77;
+    tap_is_int(rowlock_lock_open(db, "nightly", NULL), ROWLOCK_EINVAL,
+               "there has to be a place for the handle");
     tap_is_int(rowlock_break(db, "\xFF", 0, NULL), ROWLOCK_EINVAL, "break takes names only");
     tap_is_int(rowlock_break(db, NULL, 0, NULL), ROWLOCK_EINVAL, "and one at least");
     tap_is_int(rowlock_break(db, "x", -1, NULL), ROWLOCK_EINVAL, "and no token below nought");
@@ -277,7 +254,6 @@ int main(void)
     rowlock_db *db = script_open(NULL);
     test_utf8(db);
     test_utf8_everywhere();
-    test_lengths(db);
     test_names_elsewhere(db);
     test_copying();
     test_diag();

@@ -49,24 +49,20 @@ static int braced(const char *sql)
 static bool is_without(const char *dialect, int step)
 {
     static const struct {
-        const char *dialect;
         enum rlk_step step;
+        const char *dialects;
     } without[] = {
-        {"postgres", RLK_STEP_AWAIT},       {"postgres", RLK_STEP_RING},
-        {"sqlite", RLK_STEP_ACQUIRE_ALL},   {"sqlite", RLK_STEP_AWAIT},
-        {"sqlite", RLK_STEP_ROWS_UPDATE},   {"sqlite", RLK_STEP_ROWS_INSERT},
-        {"sqlite", RLK_STEP_ROWS_REMOVE},   {"sqlite", RLK_STEP_ROWS_FIND},
-        {"postgres", RLK_STEP_ROW_LOCK},    {"mysql", RLK_STEP_ROW_LOCK},
-        {"sqlite", RLK_STEP_ROWS_MARKED},   {"postgres", RLK_STEP_ROWS_MARKED},
-        {"sqlite", RLK_STEP_ONCE_PROVE},    {"mysql", RLK_STEP_ONCE_PROVE},
-        {"sqlite", RLK_STEP_ACQUIRE_USUAL}, {"mysql", RLK_STEP_ACQUIRE_USUAL},
-        {"postgres", RLK_STEP_SWEEP_ONE},   {"postgres", RLK_STEP_LOOK},
-        {"mysql", RLK_STEP_LOOK},           {"postgres", RLK_STEP_STILL_HELD},
-        {"sqlite", RLK_STEP_STILL_HELD},    {"sqlite", RLK_STEP_SWEEP},
-        {"mysql", RLK_STEP_SWEEP},
+        {RLK_STEP_AWAIT, "postgres sqlite"},       {RLK_STEP_RING, "postgres"},
+        {RLK_STEP_ACQUIRE_ALL, "sqlite"},          {RLK_STEP_ACQUIRE_USUAL, "mysql sqlite"},
+        {RLK_STEP_LOOK, "postgres mysql"},         {RLK_STEP_STILL_HELD, "postgres sqlite"},
+        {RLK_STEP_SWEEP, "mysql sqlite"},          {RLK_STEP_SWEEP_ONE, "postgres"},
+        {RLK_STEP_ONCE_PROVE, "mysql sqlite"},     {RLK_STEP_ROW_LOCK, "postgres mysql"},
+        {RLK_STEP_ROWS_UPDATE, "sqlite"},          {RLK_STEP_ROWS_INSERT, "sqlite"},
+        {RLK_STEP_ROWS_REMOVE, "sqlite"},          {RLK_STEP_ROWS_FIND, "sqlite"},
+        {RLK_STEP_ROWS_MARKED, "postgres sqlite"},
     };
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
-        if ((int)without[i].step == step && strcmp(without[i].dialect, dialect) == 0)
+        if ((int)without[i].step == step && strstr(without[i].dialects, dialect))
             return true;
     return false;
 }
