@@ -151,14 +151,14 @@ static void end(void)
     rowlock_db_close(db);
 }
 
-static int walk(void)
+static int walk(rowlock_walk_report *report)
 {
     rowlock_walk_options how;
     rowlock_walk_options_init(&how);
     how.name = "reprice";
     how.each = each;
     how.chunk = 3;
-    return rowlock_walk(table, &how, NULL);
+    return rowlock_walk(table, &how, report);
 }
 
 static void is_written(void)
@@ -174,7 +174,7 @@ static void is_written(void)
 static void test_order(void)
 {
     begin();
-    tap_is_int(walk(), ROWLOCK_OK, "a table is walked");
+    tap_is_int(walk(NULL), ROWLOCK_OK, "a table is walked");
     tap_is_str(
         script_calls(),
         "meta acquire begin walk_load commit rows_count " CHUNK("row_update row_update row_update")
@@ -190,8 +190,21 @@ static void test_cut_page(void)
 {
     begin();
     script_next(OP_ROWS_PAGE, ANSWER(.class = RLK_UNCERTAIN, .give = give_part));
-    tap_is_int(walk(), ROWLOCK_OK, "a page that was cut is read anew");
+    tap_is_int(walk(NULL), ROWLOCK_OK, "a page that was cut is read anew");
     is_written();
+    end();
+}
+
+/* Not as a violation: by a trigger, perhaps. Refused in its chunk, and again by itself. */
+static void test_refused(void)
+{
+    rowlock_walk_report report = ROWLOCK_WALK_REPORT_INIT;
+    begin();
+    for (int i = 0; i < 2; i++)
+        script_next(OP_ROW_UPDATE, FAILS(RLK_REFUSED));
+    tap_is_int(walk(&report), ROWLOCK_OK, "a row that the database refuses");
+    tap_is_int(report.failed, 1, "is counted as failed");
+    tap_is_int(report.written, ROWS - 1, "and all others are written");
     end();
 }
 
@@ -201,7 +214,7 @@ static void test_lost_for_good(void)
     script_next(OP_COMMIT, ANSWER(.class = RLK_DONE)); /* of the checkpoint's reading */
     script_next(OP_COMMIT, FAILS(RLK_UNCERTAIN));
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    tap_is_int(walk(), ROWLOCK_ECONN, "a connection that is lost at a commit, for good");
+    tap_is_int(walk(NULL), ROWLOCK_ECONN, "a connection that is lost at a commit, for good");
     end();
 }
 
@@ -240,7 +253,7 @@ static void test_other_shapes(void)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         begin();
         set_checkpoint(all[i].position, all[i].pending);
-        tap_is_int(walk(), ROWLOCK_EINVAL, "checkpoint %zu is of another table or key", i);
+        tap_is_int(walk(NULL), ROWLOCK_EINVAL, "checkpoint %zu is of another table or key", i);
         tap_ok(strstr(why(db), "restart") != NULL, "what can be done is said");
         tap_is_int(script_count(OP_ROW_UPDATE), 0, "nothing is written");
         tap_ok(world.begun, "it is left as it is");
@@ -258,7 +271,7 @@ static void test_stopping_late(void)
         set_checkpoint(HEAD "i7\n", "i2\n");
         world.stops = 2;
         world.stops_with = answers[i];
-        tap_is_int(walk(), answers[i], "stopped with %d at a row that comes late", answers[i]);
+        tap_is_int(walk(NULL), answers[i], "stopped with %d at a row that comes late", answers[i]);
         tap_is_int(world.seen[2], 1, "which was asked for once");
         tap_is_int(script_count(OP_WALK_SAVE), 0, "nothing is saved");
         end();
@@ -275,7 +288,7 @@ static void test_carried_on(void)
 {
     begin();
     script_hook(carry_on);
-    tap_is_int(walk(), ROWLOCK_LOST, "a checkpoint that another has carried on");
+    tap_is_int(walk(NULL), ROWLOCK_LOST, "a checkpoint that another has carried on");
     tap_is_int(script_count(OP_ROW_UPDATE), 3, "nothing is written after that");
     end();
 }
@@ -285,6 +298,7 @@ int main(void)
     script_home("sqlite");
     test_order();
     test_cut_page();
+    test_refused();
     test_lost_for_good();
     test_other_shapes();
     test_stopping_late();
