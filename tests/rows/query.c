@@ -295,6 +295,48 @@ static void rows_stop(struct desk *d)
     tap_is_int(d->answer.rows, 0, "no row is an answer");
 }
 
+static void counts(struct desk *d)
+{
+    static const struct {
+        const char *sql;
+        int changed;
+    } steps[] = {
+        {"INSERT INTO query_rules VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)", 3},
+        {"UPDATE query_rules SET n = n + 1 WHERE id > 1", 2},
+        {"DELETE FROM query_rules WHERE id = 2", 1},
+        {"DELETE FROM query_rules WHERE id = 2", 0},
+        {"INSERT INTO query_rules SELECT id + 10, word, n FROM query_rules", 2},
+        {"CREATE TABLE query_more (n INTEGER)", 0},
+        {"DROP TABLE query_more", 0},
+    };
+    make_rules(d->c, 0);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        does(d, 0, steps[i].sql, steps[i].sql);
+        tap_is_int(d->changed, steps[i].changed, "changes so many rows");
+    }
+}
+
+/* The caller's own SQL is a part of the text, and may hold a comment or an apostrophe too many. */
+static void wrong_texts(struct desk *d)
+{
+    static const struct {
+        const char *what, *sql;
+    } all[] = {
+        {"two statements", "UPDATE query_rules SET n = 1; UPDATE query_rules SET word = ?"},
+        {"a comment in front of a condition", "UPDATE query_rules SET n = 1 -- WHERE word = ?"},
+        {"a value too few", "INSERT INTO query_rules VALUES (7, ?, ?)"},
+    };
+    make_rules(d->c, 1);
+    for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
+        is_class(d, ask(d, i % 2 ? new_id() : 0, all[i / 2].sql, VALUES(rowlock_text("w1"))),
+                 RLK_INVALID, "%s", all[i / 2].what);
+        tap_ok(d->call.text[0], "and told why: %s", d->call.text);
+    }
+    does(d, 0, "UPDATE query_rules SET n = n + 1", "the connection goes on");
+    tap_is_int(db_int(d->c->raw, d->c->url, "SELECT sum(n) FROM query_rules"), 1,
+               "nothing else was done meanwhile");
+}
+
 /* The same step with the first, the second, ... allocation failing, until none does. */
 static void no_memory(struct desk *d)
 {
@@ -545,7 +587,8 @@ static void no_memory_for_rows(const struct contract *c)
 static void one_kind_of_connection(const struct contract *c, bool adopted)
 {
     static void (*const parts[])(struct desk * d) = {
-        prepared_again, table_altered, rows_stop, no_memory, frames_and_places, failed_inside,
+        prepared_again, table_altered, rows_stop,         counts,
+        wrong_texts,    no_memory,     frames_and_places, failed_inside,
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         struct desk d = open_desk(c, adopted);
