@@ -198,8 +198,8 @@ struct play {
     int (*call)(size_t count);
     size_t count;
     /* The statements that are sent, in their order, each with its answer behind "=": a word of
-     * answers[], "#2" for two rows changed, "1:8/2:9" for two rows of two cells. Without one it goes
-     * well. Behind a "*" others come. */
+     * answers[], "#2" for two rows changed, "1:8/2:9" for two rows of two cells. Without an answer
+     * it goes well. After a "*" there are others. */
     const char *steps;
     /* What becomes of it: the result of the call, then the result and version of each row. */
     const char *want;
@@ -349,8 +349,8 @@ static const struct play plays[] = {
          "no such chunk: nothing is sent"),
     PLAY("postgres", update_twice, 3, "", "EINVAL: CANCELLED 0, CANCELLED 0, CANCELLED 0",
          "a key twice: nothing is sent"),
-    /* Many rows: rows_update tells number and version of a row, rows_find number, version, marks, and the first
-     * number of the same row. */
+    /* Many rows. rows_update tells number and version of a row; rows_find tells number, version,
+     * marks, and the first number of the same row. */
     /* What was made under other keys than those given is made all the same. */
     PLAY("postgres", insert, 3, "rows_insert=0:3/2:1", "OK: OK 1, OK 1, OK 1",
          "as many were made as were given, one of them under its key: none is made again"),

@@ -60,9 +60,9 @@ static rowlock_value as_told(const struct site *s, const char *sql)
     return rowlock_time(text);
 }
 
-/* "null", "int 7", "bool 1", "real 0x1p-3", "decimal 1.50", "text it's", "time 12:34:56", "bytes abc".
- * "hex-text 6100" and "hex-bytes 00ff" say their bytes. "noise 256" is so many bytes. "ask SELECT …"
- * is a time that the database tells. */
+/* "null", "int 7", "bool 1", "real 0x1p-3", "decimal 1.50", "text it's", "time 12:34:56", "bytes x".
+ * "hex-text 6100" and "hex-bytes 00ff" give their bytes. "noise 256" is so many bytes. "ask SELECT"
+ * and so on is a time that the database tells. */
 static rowlock_value value_of(const struct site *s, const char *words)
 {
     static const struct {
