@@ -21,6 +21,9 @@ static const char *text_kept(void)
 
 CALL(withdrawn, script.withdrawn == script.attempts[0]);
 
+CALL(connections_left, script_count(OP_CLOSE));
+CALL(attempt_is_positive, script.attempts[0] > 0);
+
 static void never_reconnecting(void)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
@@ -40,6 +43,8 @@ static const struct story_row acquiring[] = {
     {"a lost connection is made anew: the tables are looked at again before the step is", acquires,
      ROWLOCK_OK, ANSWERS(FAILED(ACQUIRE, UNSENT)), "meta acquire open meta acquire"},
     {"the attempt number is the same", new_attempts, 0},
+    {"attempt numbers are above nought", attempt_is_positive, true},
+    {"the lost connection is closed", connections_left, 1},
     {.begin = jumping},
     {"a lost answer is asked for again, and the grant found is renewed: a standby must confirm it",
      acquires, ROWLOCK_OK, ANSWERS(LOST(ACQUIRE)), "meta acquire open meta acquire renew"},
@@ -208,14 +213,12 @@ static void several_adopted(void)
     script.several = true;
 }
 
-CALL(servers_left, script_count(OP_CLOSE));
-
 static const struct story_row servers[] = {
     {.begin = several_opened},
     {"of several servers another one is looked for when one takes no writes", acquires, ROWLOCK_OK,
      ANSWERS(FAILED(ACQUIRE, READONLY), FAILED(OPEN, READONLY)),
      "meta acquire open open meta acquire"},
-    {"the wrong ones are left", servers_left, 2},
+    {"the wrong ones are left", connections_left, 2},
     {.begin = several_holding},
     {"none of several lets us in to write", renews, ROWLOCK_EREADONLY,
      ANSWERS(ALWAYS_FAILED(RENEW, READONLY), ALWAYS_FAILED(OPEN, READONLY))},
