@@ -5,7 +5,8 @@
  *
  *     adopt_postgres [CONNINFO]      as PQconnectdb() takes it, else ROWLOCK_URL
  */
-#include <rowlock/rowlock.h>
+#include <rowlock/admin.h>
+#include <rowlock/tx.h>
 
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ int main(int argc, char **argv)
     int status = EXIT_FAILURE;
     if (PQstatus(conn) != CONNECTION_OK)
         fprintf(stderr, "adopt_postgres: %s", PQerrorMessage(conn));
-    else if (rowlock_db_adopt_postgres(&db, conn, NULL, &err) != ROWLOCK_OK)
+    else if (rowlock_db_adopt_postgres(conn, NULL, &db, &err) != ROWLOCK_OK)
         fprintf(stderr, "adopt_postgres: %s: %s\n", err.action, err.text);
     else if (rowlock_install(db) != ROWLOCK_OK ||
              rowlock_lock_open(db, "adopted", &lock) != ROWLOCK_OK)

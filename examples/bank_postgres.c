@@ -6,7 +6,8 @@
  *
  *     bank_postgres [--no-guard] postgresql://…
  */
-#include <rowlock/rowlock.h>
+#include <rowlock/admin.h>
+#include <rowlock/tx.h>
 
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -58,10 +59,10 @@ int main(int argc, char **argv)
     options.wait_ms = ROWLOCK_FOREVER;
     /* Lock and keeper have connections of their own: leases are renewed while a transaction is open.
      * But when the process stands still, so does its keeper. Hence the guard. */
-    if (run(conn, setup, NULL) && rowlock_db_open(&db, url, NULL, &err) == ROWLOCK_OK &&
+    if (run(conn, setup, NULL) && rowlock_db_open(url, NULL, &db, &err) == ROWLOCK_OK &&
         rowlock_install(db) == ROWLOCK_OK &&
-        rowlock_db_adopt_postgres(&tx, conn, NULL, &err) == ROWLOCK_OK &&
-        rowlock_keeper_open(&options.keeper, url, NULL, &err) == ROWLOCK_OK &&
+        rowlock_db_adopt_postgres(conn, NULL, &tx, &err) == ROWLOCK_OK &&
+        rowlock_keeper_open(url, NULL, &options.keeper, &err) == ROWLOCK_OK &&
         rowlock_lock_open(db, "bank", &lock) == ROWLOCK_OK &&
         rowlock_acquire(lock, &options) == ROWLOCK_OK) {
         done = transfer(conn, tx, lock, guarded);

@@ -5,7 +5,8 @@
  * usage: event_loop URL NAME NAME
  */
 #include <poll.h>
-#include <rowlock/rowlock.h>
+#include <rowlock/admin.h>
+#include <rowlock/async.h>
 #include <stdio.h>
 
 enum { LOCKS = 2 };
@@ -20,7 +21,7 @@ static int begin(struct job *job, const char *url, const char *name)
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     options.wait_ms = 60000;
-    int result = rowlock_db_open(&job->db, url, NULL, &err);
+    int result = rowlock_db_open(url, NULL, &job->db, &err);
     if (result == ROWLOCK_OK)
         result = rowlock_install(job->db);
     if (result == ROWLOCK_OK)

@@ -5,6 +5,7 @@
  *
  *     nightly [URL]      else ROWLOCK_URL, else a file of its own
  */
+#include <rowlock/admin.h>
 #include <rowlock/rowlock.h>
 
 #include <stdio.h>
@@ -63,7 +64,7 @@ int main(int argc, char **argv)
     rowlock_db *db = NULL;
     rowlock_lock *lock = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_open(&db, url ? url : "sqlite:nightly-locks.db", NULL, &err) != ROWLOCK_OK)
+    if (rowlock_db_open(url ? url : "sqlite:nightly-locks.db", NULL, &db, &err) != ROWLOCK_OK)
         return complain(&err);
     int status = run(db, &lock);
     rowlock_lock_close(lock);

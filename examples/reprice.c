@@ -7,7 +7,7 @@
  *     cc reprice.c -o reprice $(pkg-config --cflags --libs rowlock)
  *     ./reprice postgresql://app@db1/shop       table: prices (id, price, version)
  */
-#include <rowlock/versions.h>
+#include <rowlock/walk.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     rowlock_db *db = NULL;
     char text[40];
 
-    int result = rowlock_db_open(&db, argc > 1 ? argv[1] : "", NULL, &err);
+    int result = rowlock_db_open(argc > 1 ? argv[1] : "", NULL, &db, &err);
     about.name = "prices", about.key = key, about.columns = columns;
     if (result == ROWLOCK_OK)
         result = rowlock_table_open(db, &about, &prices);

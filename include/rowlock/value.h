@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rowlock: a value of a column, as it is given and as it is read. See rowlock/versions.h. */
+ * rowlock: a value of a column, as you give it and as you read it. See rowlock/versions.h.
+ *
+ *     rowlock_value key = rowlock_int(42);
+ *     rowlock_value values[] = {rowlock_decimal("19.90"), rowlock_text("blue"), rowlock_null()};
+ */
 #ifndef ROWLOCK_VALUE_H
 #define ROWLOCK_VALUE_H
 
@@ -12,22 +16,30 @@
 extern "C" {
 #endif
 
+/* The kind says which members of rowlock_value count. */
 typedef enum rowlock_kind {
     ROWLOCK_NULL = 0,
-    ROWLOCK_INT = 1, /* number */
-    ROWLOCK_REAL = 2, /* real: a double, which must be finite */
-    /* text and length: digits, exact: "19.90". Also an integer above 2^63 - 1 of an unsigned column
-     * of MySQL or MariaDB, when it is read and when it is given. */
+    /* number */
+    ROWLOCK_INT = 1,
+    /* real: a double. It must be finite. */
+    ROWLOCK_REAL = 2,
+    /* text and length: exact digits, "19.90". Also for integers above 2^63 - 1 of an unsigned
+     * column of MySQL or MariaDB. */
     ROWLOCK_DECIMAL = 3,
-    ROWLOCK_TEXT = 4, /* text and length: UTF-8 */
-    ROWLOCK_BYTES = 5, /* text and length: any bytes */
-    ROWLOCK_BOOL = 6, /* number: 0 or 1 */
-    ROWLOCK_TIME = 7 /* text and length: a date or time as the database writes it, in the time zone
-                        of its session */
+    /* text and length: UTF-8 */
+    ROWLOCK_TEXT = 4,
+    /* text and length: any bytes */
+    ROWLOCK_BYTES = 5,
+    /* number: 0 or 1 */
+    ROWLOCK_BOOL = 6,
+    /* text and length: a date or a time as the database writes it, in the time zone of the
+     * session */
+    ROWLOCK_TIME = 7
 } rowlock_kind;
 
-/* What text points to stays its owner's: of a value you give, yours until the call returns; of one
- * you are given, valid as long as the call that gave it says. It is not terminated. */
+/* text is not terminated.
+ *   - A value that you give: text is yours, and must stay until the call returns.
+ *   - A value that you are given: text is valid as long as the call that gave it says. */
 typedef struct rowlock_value {
     rowlock_kind kind;
     int32_t reserved;
@@ -61,13 +73,16 @@ static inline rowlock_value rowlock_bool(int truth)
     return v;
 }
 
-/* The text forms take a terminated string, NULL for NULL; or, with n, any memory. */
+/* rowlock_textn takes any memory and one of the kinds with text and length. text NULL: the value is
+ * NULL. */
 static inline rowlock_value rowlock_textn(rowlock_kind kind, const void *text, size_t length)
 {
     rowlock_value v = {text ? kind : ROWLOCK_NULL, 0, 0, 0, (const char *)text, text ? length : 0};
     return v;
 }
 
+/* rowlock_text, rowlock_decimal and rowlock_time take a terminated string. NULL: the value is
+ * NULL. */
 static inline rowlock_value rowlock_text(const char *text)
 {
     return rowlock_textn(ROWLOCK_TEXT, text, text ? strlen(text) : 0);

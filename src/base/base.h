@@ -3,7 +3,7 @@
 #ifndef RLK_BASE_H
 #define RLK_BASE_H
 
-#include <rowlock/rowlock.h>
+#include <rowlock/admin.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -99,6 +99,7 @@ int rlk_error_vset(rowlock_error *error, int code, const char *format, va_list a
     error->retryable = code == ROWLOCK_ECONN || code == ROWLOCK_ENOMEM;
     error->transaction_over = 0;
     error->constraint = ROWLOCK_CONSTRAINT_NONE;
+    error->answer_lost = 0;
     error->row = -1;
     return code;
 }

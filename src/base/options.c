@@ -35,21 +35,6 @@ enum {
     DEFAULT_ONCE_MS = 60000
 };
 
-void rowlock_db_options_init(rowlock_db_options *options)
-{
-    *options = (rowlock_db_options)ROWLOCK_DB_OPTIONS_INIT;
-}
-
-void rowlock_acquire_options_init(rowlock_acquire_options *options)
-{
-    *options = (rowlock_acquire_options)ROWLOCK_ACQUIRE_OPTIONS_INIT;
-}
-
-void rowlock_sweep_options_init(rowlock_sweep_options *options)
-{
-    *options = (rowlock_sweep_options)ROWLOCK_SWEEP_OPTIONS_INIT;
-}
-
 /* Copy what the caller's struct has of ours, zero the rest. A larger one, of a newer header, is
  * taken only if nothing is asked for in the part that we do not know. */
 static int take_struct(rowlock_error *error, void *ours, size_t our_size, const void *theirs)
@@ -140,7 +125,7 @@ static int64_t default_ticket_ms(int64_t ttl_ms)
 static int check_keeping(rowlock_error *error, const rowlock_acquire_options *o)
 {
     int result;
-    if (!o->keeper && (o->max_hold_ms || o->progress_ms || o->told))
+    if (!o->keeper && (o->max_hold_ms || o->progress_ms || o->on_state))
         return rlk_error_set(
             error, ROWLOCK_EINVAL,
             "max_hold_ms, progress_ms and told are for a keeper, and there is none");
@@ -213,31 +198,6 @@ void rlk_give_struct(void *theirs, const void *ours, size_t our_size)
 }
 
 /* ---- rowlock/versions.h */
-
-void rowlock_table_options_init(rowlock_table_options *options)
-{
-    *options = (rowlock_table_options)ROWLOCK_TABLE_OPTIONS_INIT;
-}
-
-void rowlock_change_options_init(rowlock_change_options *options)
-{
-    *options = (rowlock_change_options)ROWLOCK_CHANGE_OPTIONS_INIT;
-}
-
-void rowlock_retry_options_init(rowlock_retry_options *options)
-{
-    *options = (rowlock_retry_options)ROWLOCK_RETRY_OPTIONS_INIT;
-}
-
-void rowlock_walk_options_init(rowlock_walk_options *options)
-{
-    *options = (rowlock_walk_options)ROWLOCK_WALK_OPTIONS_INIT;
-}
-
-void rowlock_once_options_init(rowlock_once_options *options)
-{
-    *options = (rowlock_once_options)ROWLOCK_ONCE_OPTIONS_INIT;
-}
 
 int rlk_take_table_options(rowlock_error *error, rowlock_table_options *out,
                            const rowlock_table_options *theirs)

@@ -4,7 +4,9 @@
 #ifndef RLK_OPTIONS_H
 #define RLK_OPTIONS_H
 
-#include <rowlock/versions.h>
+#include <rowlock/admin.h>
+#include <rowlock/once.h>
+#include <rowlock/walk.h>
 #include <stddef.h>
 
 /* A sweep ends then, even if a server always says that more is left. */

@@ -8,8 +8,8 @@
 
 #include "exit.h"
 
-#include <rowlock/rowlock.h>
-#include <rowlock/versions.h>
+#include <rowlock/admin.h>
+#include <rowlock/once.h>
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -117,8 +117,8 @@ static void print_waiter(const rowlock_waiter *waiter)
     char place[24] = "gone", kind[KIND_TEXT_SIZE], waited[DURATION_TEXT_SIZE];
     char *who = waiter_text(waiter);
     char *note = printable(waiter->note);
-    if (waiter->place)
-        snprintf(place, sizeof place, "%d.", waiter->place);
+    if (waiter->position)
+        snprintf(place, sizeof place, "%d.", waiter->position);
     kind_text(waiter->permits, kind);
     duration_text(waiter->waited_ms, waited);
     printf("%-12s %s %s, for %s, wants %s%s%s\n", "in line", place, who, waited, kind,

@@ -38,7 +38,7 @@ static void print_grant(const rowlock_lock *lock, bool json)
     json_put(object, "owner", json_of_text(rowlock_lock_owner(lock)));
     json_put_integer(object, "token", rowlock_lock_token(lock));
     json_put_time(object, "expires", rowlock_lock_expires_us(lock));
-    json_put_integer(object, "remaining_ms", rowlock_remaining_ms(lock));
+    json_put_integer(object, "remaining_ms", rowlock_lock_remaining_ms(lock));
     json_print(object, 0);
 }
 
@@ -128,7 +128,7 @@ static void print_answer(const struct cli *cli, int result, bool renewed)
     json_put_integer(object, "token", cli->set.token);
     if (renewed) {
         json_put_time(object, "expires", rowlock_lock_expires_us(cli->locks[0]));
-        json_put_integer(object, "remaining_ms", rowlock_remaining_ms(cli->locks[0]));
+        json_put_integer(object, "remaining_ms", rowlock_lock_remaining_ms(cli->locks[0]));
     }
     json_print(object, 0);
 }

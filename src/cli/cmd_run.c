@@ -371,13 +371,28 @@ static int lost_after_all(const struct watch *watch, const rowlock_lock *lock)
     return EXIT_LOST;
 }
 
+/* The lease ran when the release was sent, and its answer was lost. So the job's work was protected
+ * to its end, unless somebody broke the lock. */
+static bool may_be_ours(const struct cli *cli, const rowlock_lock *lock, int64_t remaining_ms)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(cli->db, &err);
+    if (!err.answer_lost || remaining_ms <= 0)
+        return false;
+    complain("release lock '%s': the answer was lost, and another client has the lock by now",
+             rowlock_lock_name(lock));
+    return true;
+}
+
 /* Lock by lock, until one of them does not get through to the database. */
 static int release_all(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
     for (int i = 0; i < cli->lock_count && !cli->abandon; i++) {
+        int64_t remaining_ms = rowlock_lock_remaining_ms(cli->locks[i]);
         int result = rowlock_release(cli->locks[i]);
-        if (result == ROWLOCK_LOST && watch->reason == NO_REASON)
+        if (result == ROWLOCK_LOST && watch->reason == NO_REASON &&
+            !may_be_ours(cli, cli->locks[i], remaining_ms))
             status = lost_after_all(watch, cli->locks[i]);
         if (result == ROWLOCK_OK || result == ROWLOCK_LOST)
             continue;
@@ -519,7 +534,7 @@ static bool get_locks_anyway(struct cli *cli, int *status)
         return true;
     if (result != ROWLOCK_ESCHEMA || *status != status_of(result))
         return false;
-    complain("run %s: the tables have changed; starting again", cli->title);
+    complain("run %s: the tables are not as they were; trying once more", cli->title);
     disconnect_database(cli);
     signals_restore();
     return get_locks(cli, &result, status);

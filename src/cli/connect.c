@@ -99,7 +99,7 @@ static int open_url(struct cli *cli, const char *url, const rowlock_db_options *
     int tries = 0;
     int result;
     do
-        result = rowlock_db_open(&cli->db, url, options, &error);
+        result = rowlock_db_open(url, options, &cli->db, &error);
     while (wait_for_server(cli, result, &error, &tries));
     if (result == ROWLOCK_OK)
         say_back(&tries);
@@ -113,7 +113,7 @@ int connect_keeper(struct cli *cli, const rowlock_db_options *options)
     int tries = 0;
     int result;
     do
-        result = rowlock_keeper_open(&cli->keeper, cli->url, options, &error);
+        result = rowlock_keeper_open(cli->url, options, &cli->keeper, &error);
     while (wait_for_server(cli, result, &error, &tries));
     if (result == ROWLOCK_OK)
         say_back(&tries);

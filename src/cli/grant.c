@@ -62,9 +62,9 @@ struct obstacle {
 static int note_waiter(void *context, const rowlock_waiter *waiter)
 {
     struct obstacle *obstacle = context;
-    if (waiter->place == 1)
+    if (waiter->position == 1)
         obstacle->first = *waiter;
-    obstacle->line += waiter->place > 0;
+    obstacle->line += waiter->position > 0;
     return 0;
 }
 

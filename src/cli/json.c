@@ -92,7 +92,7 @@ json_t *json_of_waiter(const rowlock_waiter *waiter)
     json_t *object = must_have(json_object());
     json_put(object, "name", json_of_text(waiter->name));
     put_kind(object, waiter->permits);
-    json_put_integer(object, "place", waiter->place);
+    json_put_integer(object, "position", waiter->position);
     json_put_integer(object, "ticket", waiter->ticket);
     json_put(object, "owner", json_of_text(waiter->owner));
     json_put(object, "program", json_of_text(waiter->program));
@@ -102,7 +102,7 @@ json_t *json_of_waiter(const rowlock_waiter *waiter)
     json_put_time(object, "since", waiter->since_us);
     json_put_integer(object, "waited_ms", waiter->waited_ms);
     json_put_integer(object, "remaining_ms", waiter->remaining_ms);
-    json_put(object, "expired", json_boolean(waiter->place == 0));
+    json_put(object, "expired", json_boolean(waiter->position == 0));
     return object;
 }
 

@@ -8,7 +8,7 @@
 
 #include "snapshot.h"
 
-#include <rowlock/rowlock.h>
+#include <rowlock/admin.h>
 
 #include <jansson.h>
 

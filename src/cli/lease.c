@@ -82,7 +82,7 @@ static void look_at(const struct lease *lease, struct one_lease *one)
 {
     int64_t expires_us = rowlock_lock_expires_us(one->lock);
     int64_t now = now_ms();
-    int64_t left_ms = rowlock_remaining_ms(one->lock);
+    int64_t left_ms = rowlock_lock_remaining_ms(one->lock);
     if (left_ms > 0)
         note_end(one, now + left_ms, expires_us, lease->cli->set.ttl_ms);
     note_state(lease, one, rowlock_lock_state(one->lock));

@@ -152,7 +152,7 @@ static int not_claimed(const struct cli *cli, int result)
 static bool still_held(const struct cli *cli)
 {
     for (int i = 0; i < cli->lock_count; i++)
-        if (rowlock_remaining_ms(cli->locks[i]) <= cli->margin_ms)
+        if (rowlock_lock_remaining_ms(cli->locks[i]) <= cli->margin_ms)
             return false;
     return true;
 }

@@ -152,8 +152,8 @@ static void cell_of_waiter(const rowlock_waiter *waiter, enum column column, int
     char kind[KIND_TEXT_SIZE];
     switch (column) {
     case STATE:
-        if (waiter->place)
-            snprintf(text, size, "%d.", waiter->place);
+        if (waiter->position)
+            snprintf(text, size, "%d.", waiter->position);
         else
             snprintf(text, size, "gone");
         break;

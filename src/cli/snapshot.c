@@ -65,7 +65,7 @@ size_t snapshot_waiting(const struct snapshot *snapshot)
 {
     size_t count = 0;
     for (size_t i = 0; i < snapshot->waiter_count; i++)
-        count += snapshot->waiters[i].place > 0;
+        count += snapshot->waiters[i].position > 0;
     return count;
 }
 

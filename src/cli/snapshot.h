@@ -6,7 +6,7 @@
 #ifndef ROWLOCK_CLI_SNAPSHOT_H
 #define ROWLOCK_CLI_SNAPSHOT_H
 
-#include <rowlock/rowlock.h>
+#include <rowlock/admin.h>
 
 #include <stddef.h>
 #include <stdint.h>

@@ -165,7 +165,7 @@ void table_add_waiter(struct table *table, const rowlock_waiter *waiter)
 {
     char **cell = table_row(table);
     *cell++ = printable(waiter->name);
-    *cell++ = waiter->place ? number(waiter->place) : copy("gone");
+    *cell++ = waiter->position ? number(waiter->position) : copy("gone");
     *cell++ = kind(waiter->permits);
     *cell++ = waiter_text(waiter);
     *cell++ = duration(waiter->waited_ms);

@@ -88,21 +88,21 @@ struct listing_waiters {
     int (*each)(void *context, const rowlock_waiter *waiter);
     void *context;
     struct rlk_waiter last; /* where the next page begins */
-    int seen, place;
+    int seen, position;
     bool stopped;
 };
 
-static void waiter_from(rowlock_waiter *out, const struct rlk_waiter *in, int place)
+static void waiter_from(rowlock_waiter *out, const struct rlk_waiter *in, int position)
 {
     memset(out, 0, sizeof *out);
     out->size = sizeof *out;
     out->ticket = in->ticket;
     out->since_us = in->since_us;
     out->waited_ms = (in->now_us - in->since_us) / 1000;
-    out->remaining_ms = place ? (in->expires_us - in->now_us) / 1000 : -1;
+    out->remaining_ms = position ? (in->expires_us - in->now_us) / 1000 : -1;
     out->pid = in->pid;
     out->permits = in->permits;
-    out->place = place;
+    out->position = position;
     memcpy(out->name, in->name, sizeof in->name);
     memcpy(out->owner, in->owner, sizeof in->owner);
     memcpy(out->host, in->host, sizeof in->host);
@@ -115,12 +115,12 @@ static int give_waiter(void *context, const struct rlk_waiter *in)
     struct listing_waiters *l = context;
     bool lives = in->expires_us > in->now_us;
     if (strcmp(l->last.name, in->name) != 0)
-        l->place = 0;
-    l->place += lives;
+        l->position = 0;
+    l->position += lives;
     l->last = *in;
     l->seen++;
     rowlock_waiter waiter;
-    waiter_from(&waiter, in, lives ? l->place : 0);
+    waiter_from(&waiter, in, lives ? l->position : 0);
     l->stopped = l->each(l->context, &waiter) != 0;
     return l->stopped;
 }

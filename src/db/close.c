@@ -34,7 +34,7 @@ void rowlock_db_close(rowlock_db *db)
     bool reachable = true; /* what one release could not reach, the next need not wait for */
     while (db->locks) {
         if (!reachable) {
-            rowlock_lock_forget(db->locks);
+            rowlock_forget(db->locks);
             rlk_ticket_end(db, &db->locks->ticket);
         }
         rlk_lock_abandon(db->locks);

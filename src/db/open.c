@@ -8,6 +8,7 @@
 #include "lock/keeper.h"
 #include "seam/resend.h"
 
+#include <rowlock/tx.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -117,7 +118,7 @@ static int take_url(rowlock_db *db, const char *url)
     return ROWLOCK_OK;
 }
 
-int rowlock_db_open(rowlock_db **out, const char *url, const rowlock_db_options *options,
+int rowlock_db_open(const char *url, const rowlock_db_options *options, rowlock_db **out,
                     rowlock_error *err)
 {
     if (!out)
@@ -163,32 +164,32 @@ static int adopt(rowlock_db **out, const char *scheme, void *vendor,
     return finish_opening(out, db, result, err);
 }
 
-int rowlock_db_adopt_postgres(rowlock_db **out, struct pg_conn *conn,
-                              const rowlock_db_options *options, rowlock_error *err)
+int rowlock_db_adopt_postgres(struct pg_conn *conn, const rowlock_db_options *options,
+                              rowlock_db **out, rowlock_error *err)
 {
     return adopt(out, "postgresql", conn, options, err);
 }
 
-int rowlock_db_adopt_mysql(rowlock_db **out, struct st_mysql *conn,
-                           const rowlock_db_options *options, rowlock_error *err)
+int rowlock_db_adopt_mysql(struct st_mysql *conn, const rowlock_db_options *options,
+                           rowlock_db **out, rowlock_error *err)
 {
     return adopt(out, "mysql", conn, options, err);
 }
 
-int rowlock_db_adopt_sqlite(rowlock_db **out, struct sqlite3 *conn,
-                            const rowlock_db_options *options, rowlock_error *err)
+int rowlock_db_adopt_sqlite(struct sqlite3 *conn, const rowlock_db_options *options,
+                            rowlock_db **out, rowlock_error *err)
 {
     return adopt(out, "sqlite", conn, options, err);
 }
 
-int rowlock_keeper_open(rowlock_keeper **out, const char *url, const rowlock_db_options *options,
+int rowlock_keeper_open(const char *url, const rowlock_db_options *options, rowlock_keeper **out,
                         rowlock_error *err)
 {
     if (!out)
         return ROWLOCK_EINVAL;
     *out = NULL;
     rowlock_db *db = NULL;
-    int result = rowlock_db_open(&db, url, options, err);
+    int result = rowlock_db_open(url, options, &db, err);
     if (result != ROWLOCK_OK)
         return result;
     rlk_action(db, "open keeper", NULL);

@@ -48,7 +48,7 @@ void rlk_hold_nothing(rowlock_lock *lock)
     lock->depth = 0;
 }
 
-void rowlock_lock_forget(rowlock_lock *lock)
+void rowlock_forget(rowlock_lock *lock)
 {
     if (!rlk_knows(lock))
         return;
@@ -65,20 +65,14 @@ struct holding {
     bool found;
 };
 
-/* A grant made elsewhere is taken for an exclusive one until its row is found to be in the other
- * place; and one whose downgrade got no answer is, until it is found to have been carried out. */
+/* We assume slot 0 for an attached grant. If no row is there, we try slot = token once. */
 bool rlk_look_elsewhere(rowlock_lock *lock)
 {
     bool unknown = lock->attached && lock->permits == 0 && !lock->attached_as;
-    int permits = lock->downgrade_open ? lock->downgrade_open : unknown ? ROWLOCK_SHARED : 0;
     lock->attached_as = true;
-    lock->downgrade_open = 0;
-    if (permits == 0)
-        return false;
-    rlk_kept_enter(lock);
-    lock->permits = permits;
-    rlk_kept_leave(lock);
-    return true;
+    if (unknown)
+        lock->permits = ROWLOCK_SHARED;
+    return unknown;
 }
 
 static int found_lost(rowlock_lock *lock)
@@ -207,10 +201,12 @@ static int resolve_release(rowlock_lock *lock)
     if (found && token == lock->token)
         return ROWLOCK_OK;
     found_lost(lock);
-    return rlk_fail(lock->db, ROWLOCK_LOST,
-                    "the lock was granted again, or broken, since token %" PRId64
-                    "; the answer to an earlier release was lost, so it may have come first",
-                    lock->token);
+    rlk_fail(lock->db, ROWLOCK_LOST,
+             "the lock was granted again, or broken, since token %" PRId64
+             "; the answer to an earlier release was lost, so it may have come first",
+             lock->token);
+    lock->db->error.answer_lost = 1;
+    return ROWLOCK_LOST;
 }
 
 /* The answer was lost: until a renewal finds the grant, the lock may be free. */
@@ -276,76 +272,9 @@ int rowlock_release(rowlock_lock *lock)
     return result;
 }
 
-/* ---- downgrade */
-
-struct downgrading {
-    struct rlk_held held;
-    int permits;
-    bool found;
-};
-
-static enum rlk_class run_downgrade(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct downgrading *d = context;
-    return rlk_step_downgrade(db, call, &d->held, d->permits, &d->found);
-}
-
-/* Nothing was found where an exclusive grant would stand. */
-static int find_downgraded(rowlock_lock *lock)
-{
-    bool by_us = lock->downgrade_open != 0;
-    if (!rlk_look_elsewhere(lock))
-        return found_lost(lock);
-    struct rlk_held held = rlk_held_of(lock);
-    struct rlk_verified verified = {0};
-    int result = rlk_verify(lock->db, &held, RLK_OUTSIDE, 0, &verified);
-    if (result != ROWLOCK_OK)
-        return result;
-    if (!verified.found)
-        return found_lost(lock);
-    return by_us ? ROWLOCK_OK : rlk_fail(lock->db, ROWLOCK_EMISUSE, "it is not exclusive");
-}
-
-/* Its keeper goes by these. */
-static void note_kind(rowlock_lock *lock, int permits, int downgrade_open)
-{
-    rlk_kept_enter(lock);
-    lock->permits = permits;
-    lock->downgrade_open = downgrade_open;
-    rlk_kept_leave(lock);
-}
-
-/* From before it is sent until its answer is known the grant may be found in either place. */
-static int downgrade(rowlock_lock *lock, int permits)
-{
-    struct downgrading d = {.held = rlk_held_of(lock), .permits = permits};
-    struct rlk_step_call step = {.run = run_downgrade, .context = &d};
-    int open_before = lock->downgrade_open;
-    note_kind(lock, 0, permits);
-    int result = rlk_do(lock->db, &step);
-    if (result == ROWLOCK_OK && d.found)
-        note_kind(lock, permits, 0);
-    else if (!step.was_uncertain)
-        note_kind(lock, 0, open_before);
-    return result == ROWLOCK_OK && !d.found ? find_downgraded(lock) : result;
-}
-
-int rowlock_downgrade(rowlock_lock *lock, int32_t permits)
-{
-    int result = enter(lock, "downgrade lock");
-    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK ||
-        (result = rlk_check_permits(&lock->db->error, permits)) != ROWLOCK_OK)
-        return result;
-    if (lock->permits != 0 || permits == 0 || lock->depth > 1)
-        return rlk_fail(
-            lock->db, ROWLOCK_EMISUSE,
-            "only an exclusive grant that was entered once becomes a shared or a counted one");
-    return downgrade(lock, permits);
-}
-
 /* ---- the lease by our clock: from memory, and shared with its keeper */
 
-int64_t rowlock_remaining_ms(const rowlock_lock *lock)
+int64_t rowlock_lock_remaining_ms(const rowlock_lock *lock)
 {
     if (!rlk_holds(lock))
         return 0;

@@ -131,8 +131,8 @@ static void call_back(rowlock_keeper *k, struct rlk_kept *place)
     pthread_mutex_unlock(&k->mutex);
     if (state == ROWLOCK_STATE_LOST)
         rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' is lost", place->name);
-    if (place->options.told)
-        place->options.told(place->options.context, lock, state);
+    if (place->options.on_state)
+        place->options.on_state(place->options.context, lock, state);
     pthread_mutex_lock(&k->mutex);
     k->calling = NULL;
     pthread_cond_broadcast(&k->called);
@@ -230,9 +230,6 @@ static void land(rowlock_keeper *k, struct rlk_kept *p, const struct rlk_lease *
     if (!p->in_flight || !p->lock)
         return;
     struct rlk_watch *watch = &p->lock->watch;
-    bool moved = lease->held.slot != rlk_slot(p->lock->permits, p->token);
-    if (fate == GONE && (moved || p->lock->downgrade_open))
-        fate = FAILED; /* downgraded meanwhile: it may have been looked for in its old place */
     p->in_flight = false;
     p->failed = fate == FAILED;
     if (fate == GONE)

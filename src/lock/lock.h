@@ -25,8 +25,6 @@ struct rowlock_lock {
     int depth; /* how often entered */
     int64_t token;
     int permits; /* 0: held exclusively */
-    /* to these permits an earlier downgrade may have been carried out; 0: none */
-    int downgrade_open;
     struct rlk_watch watch;
     struct rlk_kept *kept; /* this lock in a keeper's hands; NULL: it never was */
 

@@ -68,7 +68,6 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
     lock->depth = 1;
     lock->token = row->token;
     lock->permits = row->permits;
-    lock->downgrade_open = 0;
     rlk_watch_begin(&lock->watch, margin_us);
     rlk_watch_set(&lock->watch, &term);
     lock->was_granted = true;
@@ -131,7 +130,7 @@ static void give_back(rowlock_lock *lock)
 {
     rowlock_error why = lock->db->error;
     rlk_release_quietly(lock);
-    rowlock_lock_forget(lock);
+    rowlock_forget(lock);
     lock->db->error = why;
 }
 
@@ -156,7 +155,7 @@ static int take_grants(struct rlk_acquiring *a, bool uncertain)
     for (size_t i = 0; i < a->count; i++) {
         rlk_take_grant(a->locks[i], &a->grants[i].row, a->step.sent_us,
                        a->options.margin_ms * 1000);
-        whole = whole && rowlock_remaining_ms(a->locks[i]) > 0;
+        whole = whole && rowlock_lock_remaining_ms(a->locks[i]) > 0;
     }
     return whole ? ROWLOCK_OK : freshen_all(a);
 }

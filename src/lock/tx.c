@@ -7,6 +7,7 @@
 #include "lock/try.h"
 #include "seam/seam.h"
 
+#include <rowlock/tx.h>
 #include <inttypes.h>
 #include <unistd.h>
 

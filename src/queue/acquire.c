@@ -65,13 +65,12 @@ static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *option
         return rlk_fail(lock->db, ROWLOCK_LOST,
                         "the grant was lost; release as often as entered, then acquire anew");
     if (lock->permits != options->permits)
-        return rlk_fail(
-            lock->db, ROWLOCK_EMISUSE,
-            "this handle holds the lock as another kind: release it first, or, to let others "
-            "in, downgrade it");
+        return rlk_fail(lock->db, ROWLOCK_EMISUSE,
+                        "this handle holds the lock as another kind: release it first");
     if (lock->depth == INT_MAX)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE, "entered too often");
-    int result = rowlock_remaining_ms(lock) > 0 ? ROWLOCK_OK : rlk_renew(lock, lock->watch.ttl_us);
+    int result =
+        rowlock_lock_remaining_ms(lock) > 0 ? ROWLOCK_OK : rlk_renew(lock, lock->watch.ttl_us);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         lock->depth++;
     return result;

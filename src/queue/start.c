@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "queue/queue.h"
 
+#include <rowlock/async.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

@@ -51,6 +51,9 @@ static inline bool gives_marks(const struct batch *b)
  * before. */
 enum { UNTOLD = ROWLOCK_PENDING, PARADOX = ROWLOCK_NONE };
 
+/* change.c: in the order of their keys, so that two batches never wait for each other. */
+void rlk_sort_rows(struct batch *b);
+
 /* apply.c: one row; and the rows of a chunk in one statement, each with its result. */
 int rlk_change_row(struct batch *b, rowlock_change *change);
 int rlk_change_chunk(struct batch *b);

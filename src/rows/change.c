@@ -98,15 +98,18 @@ static size_t find_unsorted(struct batch *b)
     return i;
 }
 
-static int sort_rows(struct batch *b)
+void rlk_sort_rows(struct batch *b)
 {
     for (size_t i = 0; i < b->count; i++)
         b->order[i] = i;
-    size_t at = find_unsorted(b);
-    if (at + 1 < b->count) {
+    if (find_unsorted(b) + 1 < b->count)
         qsort_r(b->order, b->count, sizeof *b->order, compare_rows, b);
-        at = find_unsorted(b);
-    }
+}
+
+static int sort_rows(struct batch *b)
+{
+    rlk_sort_rows(b);
+    size_t at = find_unsorted(b);
     if (at + 1 < b->count) {
         size_t one = b->order[at], other = b->order[at + 1];
         return rlk_fail(b->t->db, ROWLOCK_EINVAL, "rows[%zu] and rows[%zu] have the same key",

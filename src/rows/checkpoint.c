@@ -177,6 +177,8 @@ int rlk_checkpoint_load(struct walk *w, bool *found)
 {
     struct loading l = {.w = w};
     int result = rlk_framed(w->db, load_here, &l);
+    if (result == ROWLOCK_EUNCERTAIN) /* it only reads: how its commit ended does not matter */
+        result = rlk_framed(w->db, load_here, &l);
     *found = l.found;
     return result;
 }

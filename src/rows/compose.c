@@ -260,7 +260,7 @@ static void each_packed(struct composer *c, packed_fn *write)
     size_t at = 0;
     for (size_t i = 0; i < c->t->keys; i++)
         write(c, at++, c->t->all[i].wire, RLK_FROM_KEY, i);
-    if (c->shape.step != RLK_STEP_ROWS_INSERT)
+    if (rlk_packs_versions(&c->shape))
         write(c, at++, c->t->kind[ROWLOCK_INT].wire, RLK_FROM_EXPECTED, 0);
     for (size_t i = 0; i < rlk_values_of(c->t, &c->shape); i++)
         write(c, at++, rlk_value_column(c->t, &c->shape, i)->wire, RLK_FROM_VALUE, i);
@@ -420,7 +420,7 @@ static bool is_of_shape(const rowlock_table *t, const struct rlk_text *text,
 static bool is_packed(enum rlk_step step)
 {
     return step == RLK_STEP_ROWS_UPDATE || step == RLK_STEP_ROWS_INSERT ||
-           step == RLK_STEP_ROWS_REMOVE || step == RLK_STEP_ROWS_FIND;
+           step == RLK_STEP_ROWS_REMOVE || step == RLK_STEP_ROWS_READ || step == RLK_STEP_ROWS_FIND;
 }
 
 static struct rlk_text *compose(const rowlock_table *t, const struct rlk_shape *shape)

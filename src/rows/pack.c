@@ -319,7 +319,7 @@ static void pack_row(struct packing *p, const rowlock_table *t, const struct rlk
     p->at = 0;
     for (size_t i = 0; i < t->keys; i++)
         put(p, &t->all[i], &change->key[i]);
-    if (shape->step != RLK_STEP_ROWS_INSERT) {
+    if (rlk_packs_versions(shape)) {
         rowlock_value version = rowlock_int(change->version);
         put(p, &t->kind[ROWLOCK_INT], &version);
     }
@@ -333,7 +333,7 @@ int rlk_pack_rows(struct rlk_pack *pack, const rowlock_table *t, const struct rl
                   const rowlock_change *changes, const size_t *order, size_t count)
 {
     bool json = t->db->backend->packing == RLK_JSON;
-    bool versions = shape->step != RLK_STEP_ROWS_INSERT;
+    bool versions = rlk_packs_versions(shape);
     size_t parts = json ? 1 : t->keys + versions + rlk_values_of(t, shape);
     pack->part = rlk_alloc(parts * sizeof *pack->part);
     pack->parts = pack->part ? parts : 0;

@@ -5,7 +5,8 @@
 #ifndef RLK_ROWS_H
 #define RLK_ROWS_H
 
-#include <rowlock/versions.h>
+#include <rowlock/once.h>
+#include <rowlock/walk.h>
 
 #include "base/buffer.h"
 #include "seam/resend.h"
@@ -105,6 +106,12 @@ static inline size_t rlk_all_of(const rowlock_table *t)
 static inline const struct rlk_column *rlk_version_of(const rowlock_table *t)
 {
     return &t->all[t->keys + t->columns];
+}
+
+/* Whether the version that each row must have is sent with its key. */
+static inline bool rlk_packs_versions(const struct rlk_shape *shape)
+{
+    return shape->step != RLK_STEP_ROWS_INSERT && shape->step != RLK_STEP_ROWS_READ;
 }
 
 /* How many values a statement of this step takes for each row. */

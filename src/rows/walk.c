@@ -4,6 +4,7 @@
 #include "rows/walk.h"
 #include "base/options.h"
 
+#include <rowlock/tx.h>
 #include <string.h>
 
 enum { COUNT_LIMIT = 10000001, LATE_CHUNK = 100, COMMITS = 3 };
@@ -380,7 +381,7 @@ static int pause_here(struct walk *w)
     say_progress(w, true);
     if (rlk_take_cancel(&w->db->waiting))
         return rlk_fail(w->db, ROWLOCK_CANCELLED, "cancelled; the next walk goes on from here");
-    if (rowlock_remaining_ms(w->lock) > w->options.ttl_ms * 2 / 3)
+    if (rowlock_lock_remaining_ms(w->lock) > w->options.ttl_ms * 2 / 3)
         return ROWLOCK_OK;
     int result = rowlock_renew(w->lock, 0);
     return result == ROWLOCK_LAPSED ? ROWLOCK_OK : result; /* nobody came, as the guard proves */

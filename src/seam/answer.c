@@ -52,7 +52,9 @@ bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count
 
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step)
 {
-    return rlk_refuse(call, rlk_steps[step].is & RLK_READS ? RLK_SCHEMA : RLK_MISFIT,
-                      "the server answered in another shape than this rowlock expects; are the "
-                      "tables and routines of another version? `rowlock check` says more");
+    return rlk_refuse(
+        call, rlk_steps[step].is & RLK_READS ? RLK_SCHEMA : RLK_MISFIT,
+        "the answer has another shape than this rowlock expects: routines of another "
+        "version (`rowlock check` tells), or a row with an impossible token, time or text "
+        "(look into the tables)");
 }

@@ -159,10 +159,6 @@ enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct 
 /* Rings for the first in the queue. May be RLK_INSIDE. */
 enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                                 bool *found);
-/* Turn an exclusive grant (held->slot 0) into one of so many permits, or a shared one, whose
- * slot is its token. Rings. */
-enum rlk_class rlk_step_downgrade(rowlock_db *db, struct rlk_call *call,
-                                  const struct rlk_held *held, int permits, bool *found);
 enum rlk_class rlk_step_verify(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                                struct rlk_verified *out);
 /* Only with RLK_INSIDE. Share-lock the name's token row and read its token. Until the caller's

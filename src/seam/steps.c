@@ -294,17 +294,6 @@ void rlk_note_gone(rowlock_db *db, struct rlk_call *call, const char *name, int6
     note(db, call, RLK_GONE_GRANT, &claim, token);
 }
 
-enum rlk_class rlk_step_downgrade(rowlock_db *db, struct rlk_call *call,
-                                  const struct rlk_held *held, int permits, bool *found)
-{
-    const rowlock_value in[] = {rowlock_text(held->name), rowlock_text(held->owner),
-                                rowlock_int(held->token), rowlock_int(permits)};
-    enum rlk_class class = rlk_send_change(db, call, RLK_STEP_DOWNGRADE, in, held->name, found);
-    if (class == RLK_DONE)
-        rlk_note_gone(db, call, held->name, held->token);
-    return class;
-}
-
 static int read_verified(void *out, const rowlock_value *cells, size_t count)
 {
     struct rlk_verified *verified = out;

@@ -51,7 +51,6 @@ enum {
          0)                                                                                        \
     STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", 0)                                         \
     STEP(RENEW_ALL, "renew_all", RLK_HOLDER " ttl ; pack count", '*', "im", RLK_WIDE)              \
-    STEP(DOWNGRADE, "downgrade", "name owner token permits", '?', "b", RLK_COUNTS)                 \
     STEP(RELEASE, "release", RLK_HOLDER, '?', "b", RLK_COUNTS)                                     \
     STEP(WITHDRAW, "withdraw", "name owner attempt", '?', "b",                                     \
          RLK_COUNTS) /* a grant by its attempt */                                                  \
@@ -99,6 +98,7 @@ enum {
     STEP(ROWS_UPDATE, "rows_update", "", '*', "", RLK_TEMPLATE) /* many rows, where one */         \
     STEP(ROWS_INSERT, "rows_insert", "", '*', "", RLK_TEMPLATE) /* statement takes them */         \
     STEP(ROWS_REMOVE, "rows_remove", "", '*', "", RLK_TEMPLATE)                                    \
+    STEP(ROWS_READ, "rows_read", "", '*', "", RLK_TEMPLATE)                                        \
     STEP(ROWS_FIND, "rows_find", "", '*', "", RLK_TEMPLATE) /* which versions they have */         \
     STEP(ROWS_MARKED, "rows_marked", "", '*', "", RLK_TEMPLATE) /* what was done to them */        \
     STEP(ROWS_PAGE, "rows_page", "", '*', "", RLK_TEMPLATE) /* a walk */                           \

@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z_]+|await|ring|look|still_held|sweep|sweep_one|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|find|marked))\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z_]+|await|ring|look|still_held|sweep|sweep_one|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
@@ -20,7 +20,7 @@ is "look is a statement on sqlite alone" "$(echo sql/*/lock/look.sql)" sql/sqlit
 is "still_held is a statement on mysql alone" "$(echo sql/*/lock/still_held.sql)" sql/mysql/lock/still_held.sql
 is "a sweep is one statement on postgres" "$(echo sql/*/admin/sweep.sql)" sql/postgres/admin/sweep.sql
 is "and one for each row on the others" "$(echo sql/*/admin/sweep_one.sql)" "sql/mysql/admin/sweep_one.sql sql/sqlite/admin/sweep_one.sql"
-for step in rows_update rows_insert rows_remove rows_find; do
+for step in rows_update rows_insert rows_remove rows_read rows_find; do
     is "$step is one on the servers" "$(echo sql/*/rows/$step.sql)" "sql/mysql/rows/$step.sql sql/postgres/rows/$step.sql"
 done
 

@@ -242,7 +242,7 @@ static void other_schema(const struct contract *c)
     db_exec(c->raw, c->url, "DROP %s IF EXISTS %s%s%s%s", kind, quote, SCHEMA, quote,
             is_mysql(c) ? "" : " CASCADE");
     /* A database may say at once or at the first step that there is no such schema. */
-    int result = rowlock_db_open(&db, c->url, &options, &err);
+    int result = rowlock_db_open(c->url, &options, &db, &err);
     if (result == ROWLOCK_OK)
         result = rowlock_install(db);
     tap_ok(result < 0, "installing in a schema that is not there fails (%s: %s)",
@@ -271,7 +271,7 @@ static void bad_prefixes(const struct contract *c)
         rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
         rowlock_db *db = NULL;
         options.prefix = bad[i];
-        refused += rowlock_db_open(&db, c->url, &options, NULL) == ROWLOCK_EINVAL && !db;
+        refused += rowlock_db_open(c->url, &options, &db, NULL) == ROWLOCK_EINVAL && !db;
     }
     tap_is_int(refused, count, "prefixes other than letters, digits and underscores are refused");
 }

@@ -104,7 +104,7 @@ static void make_expired(struct loss *l, int how_many)
         rowlock_lock *lock = must_lock(l->others, name);
         if (try_lock(lock, LONG_TTL_MS) != ROWLOCK_OK)
             loss_ok(l, false, "a lock is granted at first: %s", why(l->others));
-        rowlock_lock_forget(lock);
+        rowlock_forget(lock);
         rowlock_lock_close(lock);
     }
     raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name LIKE '%s over %%'",

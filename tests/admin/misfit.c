@@ -6,7 +6,7 @@
  */
 #include "contract.h"
 
-#include <rowlock/versions.h>
+#include "public.h"
 
 #include <stdlib.h>
 #include <string.h>

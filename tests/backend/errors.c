@@ -22,7 +22,7 @@ static int fails(const char *url, rowlock_error *err)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     *err = (rowlock_error)ROWLOCK_ERROR_INIT;
     options.connect_timeout_ms = CONNECT_MS;
-    int result = rowlock_db_open(&db, url, &options, err);
+    int result = rowlock_db_open(url, &options, &db, err);
     if (result == ROWLOCK_OK)
         rowlock_db_close(db);
     else if (db || err->code != result || !err->text[0])

@@ -82,7 +82,7 @@ rowlock_db *loss_open(struct loss *l)
     rowlock_db_options options = loss_options(l);
     rowlock_db *db = NULL;
     for (int i = 0; i < OPENINGS - 1 && !db; i++) /* a busy machine may miss so short a deadline */
-        if (rowlock_db_open(&db, l->via, &options, NULL) != ROWLOCK_OK)
+        if (rowlock_db_open(l->via, &options, &db, NULL) != ROWLOCK_OK)
             db = NULL;
     if (!db)
         db = must_open_with(l->via, &options);
@@ -228,7 +228,7 @@ long long loss_left_ms(const struct loss *l)
 void loss_not_overstated(const struct loss *l, const rowlock_lock *lock)
 {
     long long there_ms = loss_left_ms(l);
-    long long counted_ms = rowlock_remaining_ms(lock);
+    long long counted_ms = rowlock_lock_remaining_ms(lock);
     loss_ok(l, counted_ms <= there_ms, "%lld ms are counted upon, the table has %lld", counted_ms,
             there_ms);
 }

@@ -7,7 +7,7 @@
 #ifndef LOSS_H
 #define LOSS_H
 
-#include <rowlock/rowlock.h>
+#include "public.h"
 #include <stdbool.h>
 #include <stdint.h>
 

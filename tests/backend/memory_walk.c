@@ -36,7 +36,6 @@ enum verb {
     LIST,
     CHECK,
     LAST,
-    DOWNGRADE,
     LIST_WAITERS,
     RELEASE,
     RELEASE_BROKEN,
@@ -74,7 +73,6 @@ static const struct step {
     {"release shared", RELEASE, EXPIRED, 0, 0},
     {"acquire several", ACQUIRE_ALL, 0, 0, 0},
     {"release one", RELEASE, WALKED, 0, 0},
-    {"downgrade the other", DOWNGRADE, EXPIRED, 3, 0},
     {"release the other", RELEASE, EXPIRED, 0, 0},
     {NULL, THEN_SOMEBODY_HOLDS, 0, 0, 0},
     {"wait", ACQUIRE, EXPIRED, 0, 20000},
@@ -93,7 +91,7 @@ static int open_db(struct walk *w)
     if (w->faulty->vendors) /* what libpq has no memory to tell it never tells */
         options.statement_timeout_ms = slow_ms(500);
     int result = w->session ? w->raw->adopt(&w->db, w->session, &options, &err)
-                            : rowlock_db_open(&w->db, w->url, &options, &err);
+                            : rowlock_db_open(w->url, &options, &w->db, &err);
     return err.code == result ? result : ROWLOCK_ESERVER;
 }
 
@@ -155,8 +153,6 @@ static int call(struct walk *w, const struct step *step)
         return rowlock_check(w->db, NULL, NULL, NULL);
     case LAST:
         return rowlock_last_grant(w->db, names[step->lock], NULL, NULL);
-    case DOWNGRADE:
-        return rowlock_downgrade(lock, step->permits);
     case LIST_WAITERS:
         return rowlock_list_waiters(w->db, NULL, ignore_waiter, NULL);
     case RELEASE:

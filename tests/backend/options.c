@@ -180,7 +180,7 @@ static int use_in_child(void *argument)
     wrong += try_lock(i->held, TTL_MS) != ROWLOCK_EMISUSE;
     wrong += try_lock(i->idle, TTL_MS) != ROWLOCK_EMISUSE;
     wrong += rowlock_sweep(i->db, NULL, NULL) != ROWLOCK_EMISUSE;
-    wrong += rowlock_remaining_ms(i->held) != 0;
+    wrong += rowlock_lock_remaining_ms(i->held) != 0;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_error(i->db, &err);
     wrong += err.code != ROWLOCK_EMISUSE || !strstr(err.text, "forked this one");

@@ -269,7 +269,7 @@ static void clean_up(struct kill *k)
     }
     if (broken)
         loss_is(l, loss_token(l), k->token + 1, "the token is bumped once");
-    rowlock_lock_forget(k->lock);
+    rowlock_forget(k->lock);
     rowlock_lock_close(k->lock);
     close_dbs(k->db, k->holders);
     if (k->session)

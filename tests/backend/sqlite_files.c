@@ -33,7 +33,7 @@ static void is_refused(const char *url, const char *what)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    tap_is_str(rowlock_result_name(rowlock_db_open(&db, url, NULL, &err)), "ROWLOCK_EINVAL",
+    tap_is_str(rowlock_result_name(rowlock_db_open(url, NULL, &db, &err)), "ROWLOCK_EINVAL",
                "%s is refused", what);
     tap_ok(!db && err.text[0], "and told why: %s", err.text);
 }

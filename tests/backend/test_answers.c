@@ -26,8 +26,6 @@ static int call_for(enum script_op op, rowlock_db *db, rowlock_lock *lock)
         return rowlock_verify(lock);
     case OP_RELEASE:
         return rowlock_release(lock);
-    case OP_DOWNGRADE:
-        return rowlock_downgrade(lock, ROWLOCK_SHARED);
     case OP_LIST:
         return rowlock_list(db, NULL, ignore_grant, NULL);
     case OP_LAST:
@@ -63,7 +61,6 @@ static const struct {
     {OP_SWEEP_WAITERS, "sweep", false, false},
     {OP_WAITERS, "list waiters", false, true},
     {OP_ACQUIRE_ALL, "acquire several locks", false, false},
-    {OP_DOWNGRADE, "downgrade lock 'nightly'", true, false},
     {OP_FOLD, "sweep", false, false},
     {OP_BREAK, "break lock 'nightly'", false, false},
     {OP_FACTS, "check the database", false, true},
@@ -199,7 +196,7 @@ static void test_opening(void)
         int want = classes[c].class == RLK_UNCERTAIN ? ROWLOCK_ECONN : classes[c].result;
         script_reset();
         script_always(OP_OPEN, FAILS(classes[c].class));
-        tap_is_int(rowlock_db_open(&db, "sqlite:x", NULL, &err), want, "%s while connecting is %s",
+        tap_is_int(rowlock_db_open("sqlite:x", NULL, &db, &err), want, "%s while connecting is %s",
                    classes[c].name, rowlock_result_name(want));
         tap_ok(db == NULL, "no handle is given then");
         tap_is_int(err.code, want, "the reason is in the caller's error");
@@ -214,16 +211,16 @@ static void test_opening_without_words(void)
     rowlock_db *db = NULL;
     script_reset();
     script_always(OP_OPEN, FAILS(RLK_DENIED));
-    tap_is_int(rowlock_db_open(&db, "sqlite:x", NULL, NULL), ROWLOCK_EDENIED,
+    tap_is_int(rowlock_db_open("sqlite:x", NULL, &db, NULL), ROWLOCK_EDENIED,
                "the caller's error may be NULL");
-    tap_is_int(rowlock_db_open(NULL, "sqlite:x", NULL, NULL), ROWLOCK_EINVAL,
+    tap_is_int(rowlock_db_open("sqlite:x", NULL, NULL, NULL), ROWLOCK_EINVAL,
                "the place of the handle may not");
-    tap_is_int(rowlock_db_open(&db, "mariadb://h/d", NULL, NULL), ROWLOCK_EUNSUPPORTED,
+    tap_is_int(rowlock_db_open("mariadb://h/d", NULL, &db, NULL), ROWLOCK_EUNSUPPORTED,
                "a database that is not built in is told from a typing error");
-    tap_is_int(rowlock_db_open(&db, "oracle://h/d", NULL, NULL), ROWLOCK_EINVAL,
+    tap_is_int(rowlock_db_open("oracle://h/d", NULL, &db, NULL), ROWLOCK_EINVAL,
                "an unknown scheme is refused");
-    tap_is_int(rowlock_db_open(&db, NULL, NULL, NULL), ROWLOCK_EINVAL, "so is a NULL URL");
-    tap_is_int(rowlock_db_adopt_mysql(&db, NULL, NULL, NULL), ROWLOCK_EINVAL,
+    tap_is_int(rowlock_db_open(NULL, NULL, &db, NULL), ROWLOCK_EINVAL, "so is a NULL URL");
+    tap_is_int(rowlock_db_adopt_mysql(NULL, NULL, &db, NULL), ROWLOCK_EINVAL,
                "so is a NULL connection");
 }
 

@@ -41,7 +41,7 @@ static void cannot_open(const char *name, int want, const char *words, const cha
     char *url = url_of(name);
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    tap_is_int(rowlock_db_open(&db, url, NULL, &err), want, "%s is %s: %s", what,
+    tap_is_int(rowlock_db_open(url, NULL, &db, &err), want, "%s is %s: %s", what,
                rowlock_result_name(want), err.text);
     tap_ok(strstr(err.text, words) != NULL, "and the text says so");
     rowlock_db_close(db);
@@ -77,7 +77,7 @@ static int open_and_try(const char *url, const char *words)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    int result = rowlock_db_open(&db, url, NULL, &err);
+    int result = rowlock_db_open(url, NULL, &db, &err);
     if (result == ROWLOCK_OK) {
         rowlock_lock *lock = must_lock(db, "nightly");
         result = try_lock(lock, TTL_MS);

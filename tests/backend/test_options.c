@@ -19,7 +19,7 @@ static int opens(const rowlock_db_options *options)
 {
     rowlock_db *db = NULL;
     err = (rowlock_error)ROWLOCK_ERROR_INIT;
-    int result = rowlock_db_open(&db, "sqlite:x", options, &err);
+    int result = rowlock_db_open("sqlite:x", options, &db, &err);
     if (result != ROWLOCK_OK && err.text[0] == '\0')
         tap_ok(false, "a refusal has a text");
     rowlock_db_close(db);
@@ -29,11 +29,9 @@ static int opens(const rowlock_db_options *options)
 static void test_db_defaults(void)
 {
     rowlock_db *db = NULL;
-    rowlock_db_options options;
-    memset(&options, 0xAA, sizeof options);
-    rowlock_db_options_init(&options);
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     script_reset();
-    tap_is_int(rowlock_db_open(&db, "sqlite:x", &options, NULL), ROWLOCK_OK,
+    tap_is_int(rowlock_db_open("sqlite:x", &options, &db, NULL), ROWLOCK_OK,
                "options as they come");
     tap_is_int(db->target.connect_ms, 5000, "connecting may take five seconds");
     tap_is_int(db->statement_us, 10000000, "a statement ten");
@@ -108,13 +106,13 @@ static void test_db_url_parameters(void)
     options.prefix = "one_";
     script_reset();
     tap_is_int(
-        rowlock_db_open(&db, "sqlite:x?rowlock_schema=two&rowlock_prefix=two_", &options, NULL),
+        rowlock_db_open("sqlite:x?rowlock_schema=two&rowlock_prefix=two_", &options, &db, NULL),
         ROWLOCK_OK, "a URL with parameters of ours");
     tap_is_str(db->texts.schema, "two", "its schema counts before the options'");
     tap_is_str(db->texts.prefix, "two_", "so does its prefix");
     tap_is_str(db->target.url, "sqlite:x", "the driver does not see them");
     rowlock_db_close(db);
-    tap_is_int(rowlock_db_open(&db, "sqlite:x?rowlock_prefix=a-b", NULL, NULL), ROWLOCK_EINVAL,
+    tap_is_int(rowlock_db_open("sqlite:x?rowlock_prefix=a-b", NULL, &db, NULL), ROWLOCK_EINVAL,
                "what options may not say a URL may not either");
 }
 
@@ -156,16 +154,16 @@ static void test_short_error(void)
     rowlock_db *db = NULL;
     memset(&room, 0x5A, sizeof room);
     room.err.size = offsetof(rowlock_error, action);
-    tap_is_int(rowlock_db_open(&db, "nonsense", NULL, &room.err), ROWLOCK_EINVAL, "no URL");
+    tap_is_int(rowlock_db_open("nonsense", NULL, &db, &room.err), ROWLOCK_EINVAL, "no URL");
     tap_is_int(room.err.code, ROWLOCK_EINVAL, "an older error struct gets what it has room for");
     tap_is_int(room.err.action[0], 0x5A, "and no more");
     tap_is_int((int)room.err.size, (int)offsetof(rowlock_error, action), "its size stays");
     room.err.size = sizeof room;
-    tap_is_int(rowlock_db_open(&db, "nonsense", NULL, &room.err), ROWLOCK_EINVAL, "no URL");
+    tap_is_int(rowlock_db_open("nonsense", NULL, &db, &room.err), ROWLOCK_EINVAL, "no URL");
     tap_ok(room.beyond[0] == 0x5A && room.err.text[0], "a newer one gets what we know");
     room.err.size = 0;
     room.err.code = 77;
-    tap_is_int(rowlock_db_open(&db, "nonsense", NULL, &room.err), ROWLOCK_EINVAL, "no URL");
+    tap_is_int(rowlock_db_open("nonsense", NULL, &db, &room.err), ROWLOCK_EINVAL, "no URL");
     tap_is_int(room.err.code, 77, "one without a size gets nothing");
 }
 

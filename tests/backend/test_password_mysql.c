@@ -133,7 +133,7 @@ static void keeps_password(const char *mode, const char *plugin)
     snprintf(url, sizeof url, "mysql://u:%s@127.0.0.1:%d/db?ssl_mode=%s", PASSWORD, f.port, mode);
     options.connect_timeout_ms = slow_ms(3000);
     struct helper *server = helper_start(serve, &f);
-    int result = rowlock_db_open(&db, url, &options, &err);
+    int result = rowlock_db_open(url, &options, &db, &err);
     tap_ok(result < 0, "ssl_mode=%s: a server without TLS that wants %s is refused (%s: %s)", mode,
            plugin, rowlock_result_name(result), err.text);
     shutdown(f.listener, SHUT_RDWR);

@@ -5,7 +5,7 @@
  */
 #include "hand.h"
 
-#include <rowlock/versions.h>
+#include "public.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include <rowlock/rowlock.h>
+#include "public.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

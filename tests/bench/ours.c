@@ -30,7 +30,7 @@ rowlock_db *ours_connect(const struct place *place)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.schema = place->schema;
-    if (rowlock_db_open(&db, place->url, &options, &err) != ROWLOCK_OK)
+    if (rowlock_db_open(place->url, &options, &db, &err) != ROWLOCK_OK)
         die("%s: %s", err.action, err.text);
     return db;
 }
@@ -164,7 +164,7 @@ void ours_keep(void *session)
     rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     db_options.schema = s->place->schema;
-    if (rowlock_keeper_open(&s->keeper, s->place->url, &db_options, &err) != ROWLOCK_OK)
+    if (rowlock_keeper_open(s->place->url, &db_options, &s->keeper, &err) != ROWLOCK_OK)
         die("%s: %s", err.action, err.text);
     options.keeper = s->keeper;
     must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);

@@ -57,7 +57,7 @@ sharing() {
     holds "with places" grep -Eq '^in line  *1\. sh\[[0-9]+\]@.* wants exclusive' <<<"$out"
     exits "as does its JSON" 0 show doc --json
     same "in an array of its own" \
-        "$(json '@{$d->{grants}} . " " . join " ", map { "$_->{place}$_->{kind}" } @{$d->{waiters}}')" "2 1exclusive"
+        "$(json '@{$d->{grants}} . " " . join " ", map { "$_->{position}$_->{kind}" } @{$d->{waiters}}')" "2 1exclusive"
     let_go reader1
     same "a reader ends" "$status" 7
     let_go reader2
@@ -113,9 +113,9 @@ ordering() {
         "NAME PLACE WANTS WAITS FOR TICKET NOTE"
     same "and one row for each" "$(grep -c '^queue  *[123]  *exclusive  *sh\[' <<<"$out")" 3
     rl list --waiters --json
-    same "in the order of places and tickets" \
+    same "in the order of positions and tickets" \
         "$(json 'my @w = grep { $_->{name} eq "queue" } @$d; my @t = map { $_->{ticket} } @w;
-            join(" ", map { $_->{place} } @w) . ($t[0] < $t[1] && $t[1] < $t[2] ? " rising" : " not rising")')" "1 2 3 rising"
+            join(" ", map { $_->{position} } @w) . ($t[0] < $t[1] && $t[1] < $t[2] ? " rising" : " not rising")')" "1 2 3 rising"
     same "whose processes are ours" "$(json 'join " ", map { $_->{pid} } grep { $_->{name} eq "queue" } @$d')" "${all[*]}"
     same "with exact times" "$(json 'my $w = $d->[0]; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" 1
     errs "who is in the way is told with the line, and its length" 75 "(3 in line)" run -n -v queue true

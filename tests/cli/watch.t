@@ -21,7 +21,7 @@ printing() {
     same "which nobody holds" "$out" "0 held, 0 waiting, 0.0 grants/s"
     exits "--json prints a line for each look" 0 watch printed --count 3 --interval 50ms --json
     same "and nothing else" "$(wc -l <<<"$out")" 3
-    same "an object" "$(json '"$d->{result} $d->{grants}[0]{name} $d->{waiters}[0]{place} $d->{granted}"' \
+    same "an object" "$(json '"$d->{result} $d->{grants}[0]{name} $d->{waiters}[0]{position} $d->{granted}"' \
         "$(tail -n 1 <<<"$out")")" "ok printed 1 0"
     kill -TERM "$pid"
     finished "$pid"

@@ -5,7 +5,7 @@
 #ifndef NODES_H
 #define NODES_H
 
-#include <rowlock/rowlock.h>
+#include "public.h"
 #include <stdbool.h>
 #include <stddef.h>
 

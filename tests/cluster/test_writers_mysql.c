@@ -145,7 +145,7 @@ static int take_over(void *argument)
 static void let_go(rowlock_lock *lock)
 {
     if (rowlock_release(lock) != ROWLOCK_OK)
-        rowlock_lock_forget(lock);
+        rowlock_forget(lock);
 }
 
 /* True: the holder committed, and the rival had read the row before. */
@@ -204,8 +204,8 @@ static void two_grants(void)
     const bool one = raw_mysql.run(p.session, "COMMIT", why_not, sizeof why_not);
     const bool two = raw_mysql.run(session, "COMMIT", why_not, sizeof why_not);
     tap_is_int(one + two, 1, "one of them commits");
-    rowlock_lock_forget(p.lock);
-    rowlock_lock_forget(other);
+    rowlock_forget(p.lock);
+    rowlock_forget(other);
     rowlock_lock_close(other);
     rowlock_db_close(tx);
     raw_mysql.close(session);

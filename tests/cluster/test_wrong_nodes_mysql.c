@@ -59,7 +59,7 @@ static void passed_over(const char *what)
         rowlock_db *db = NULL;
         rowlock_error err = ROWLOCK_ERROR_INIT;
         snprintf(name, sizeof name, "%s %d", what, i);
-        if (rowlock_db_open(&db, list, NULL, &err) != ROWLOCK_OK)
+        if (rowlock_db_open(list, NULL, &db, &err) != ROWLOCK_OK)
             tap_note("%s", err.text);
         else
             found += granted(db, name) == ROWLOCK_OK;

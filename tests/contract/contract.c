@@ -47,6 +47,7 @@ static const struct {
     {"tx", "within", contract_within},
     {"rows", "query", contract_query},
     {"rows", "versions", contract_versions},
+    {"rows", "read_many", contract_read_many},
     {"rows", "triggers", contract_triggers},
     {"rows", "batches", contract_batches},
     {"rows", "once", contract_once},
@@ -133,9 +134,9 @@ static void drop_all(const struct contract *c, const char *prefix)
     static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
                                          "once",  "walks",   "meta"};
     /* Of both servers; what one does not have is not there. */
-    static const char *const routines[] = {
-        "grant", "grant_all", "enqueue", "leave", "ring", "guard", "make_room", "downgrade",
-        "renew", "renew_all", "fence",   "break", "fold", "raise", "look",      "refuse"};
+    static const char *const routines[] = {"grant", "grant_all", "enqueue", "leave",     "ring",
+                                           "guard", "make_room", "renew",   "renew_all", "fence",
+                                           "break", "fold",      "raise",   "look",      "refuse"};
     void *session = c->raw->open(c->url);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         drop_if_there(c, session, "TABLE", prefix, tables[i]);

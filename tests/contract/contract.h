@@ -7,7 +7,7 @@
 #ifndef CONTRACT_H
 #define CONTRACT_H
 
-#include <rowlock/rowlock.h>
+#include "public.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -71,6 +71,7 @@ void contract_start(const struct contract *c);
 void contract_wakeup(const struct contract *c);
 void contract_query(const struct contract *c);
 void contract_versions(const struct contract *c);
+void contract_read_many(const struct contract *c);
 void contract_triggers(const struct contract *c);
 void contract_batches(const struct contract *c);
 void contract_once(const struct contract *c);

@@ -8,7 +8,7 @@
 
 #include "contract.h"
 
-#include <rowlock/versions.h>
+#include "public.h"
 
 /* The names of columns; values. */
 #define NAMES(...)        \

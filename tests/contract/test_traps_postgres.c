@@ -115,7 +115,7 @@ static void keeper(const struct contract *c)
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_db *db = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "kept");
-    tap_is_int(rowlock_keeper_open(&keeper, c->url, NULL, &err), ROWLOCK_OK, "a keeper");
+    tap_is_int(rowlock_keeper_open(c->url, NULL, &keeper, &err), ROWLOCK_OK, "a keeper");
     how.keeper = keeper;
     how.ttl_ms = 1500;
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "keeps a lock");

@@ -74,7 +74,6 @@ static const struct truth {
     {"ring", "1", 'm', NULL},
     {"release", "t", 'p', NULL},
     {"withdraw", "t", 0, NULL},
-    {"downgrade", "t", 0, NULL},
     {"renew", "E|0|N", 0, NULL},
     {"verify", "E|N", 0, NULL},
     {"renew_all", "0|N", 'm', NULL},

@@ -7,8 +7,7 @@
 #include "seam/seam.h"
 #include "tap.h"
 
-#include <rowlock/rowlock.h>
-#include <rowlock/versions.h>
+#include "public.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -84,7 +83,7 @@ static int note(int result)
 /* What is told of a grant must be able to be true. */
 static void check_grant(rowlock_lock *lock)
 {
-    int64_t left = rowlock_remaining_ms(lock);
+    int64_t left = rowlock_lock_remaining_ms(lock);
     int64_t token = rowlock_lock_token(lock);
     at->grants++;
     if (token > 0 && left >= 0 && left <= TTL_MS)
@@ -128,7 +127,6 @@ static void use_lock(rowlock_db *db, const rowlock_acquire_options *options)
         if (DO(rowlock_renew(lock, 0)) == ROWLOCK_OK)
             check_grant(lock);
         DO(rowlock_verify(lock));
-        DO(rowlock_downgrade(lock, ROWLOCK_SHARED));
     }
     DO(rowlock_lock_holder(lock, &grant));
     DO(rowlock_release(lock));
@@ -231,7 +229,7 @@ static rowlock_db *open_seed(const char *format, int port, long seed)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     snprintf(url, sizeof url, format, port, seed);
 #pragma GCC diagnostic pop
-    return DO(rowlock_db_open(&db, url, &options, &error)) == ROWLOCK_OK ? db : NULL;
+    return DO(rowlock_db_open(url, &options, &db, &error)) == ROWLOCK_OK ? db : NULL;
 }
 
 /* Each on a connection of its own: an answer that is none ends it. */

@@ -592,14 +592,12 @@ static void note_question(const struct rlk_query *query)
         note_several(query);
         break;
     case RLK_STEP_RENEW:
-    case RLK_STEP_DOWNGRADE:
     case RLK_STEP_RELEASE:
     case RLK_STEP_VERIFY:
     case RLK_STEP_GUARD:
         script.held = (struct rlk_held){claim.name, number(query, "slot"), claim.owner,
                                         number(query, "token")};
         script.renew_ttl_us = claim.ttl_us;
-        script.downgraded_to = claim.permits;
         NOTE(script.slots, slot_count, script.held.slot);
         break;
     case RLK_STEP_ENQUEUE:
@@ -1113,7 +1111,7 @@ rowlock_db *script_open(const rowlock_db_options *options)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_open(&db, "sqlite:script", options, &err) != ROWLOCK_OK)
+    if (rowlock_db_open("sqlite:script", options, &db, &err) != ROWLOCK_OK)
         give_up(&err);
     return shorten(db);
 }
@@ -1123,7 +1121,7 @@ rowlock_db *script_adopt(void)
     static int vendor;
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_adopt_sqlite(&db, (struct sqlite3 *)(void *)&vendor, NULL, &err) != ROWLOCK_OK)
+    if (rowlock_db_adopt_sqlite((struct sqlite3 *)(void *)&vendor, NULL, &db, &err) != ROWLOCK_OK)
         give_up(&err);
     return shorten(db);
 }

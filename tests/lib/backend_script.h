@@ -8,7 +8,7 @@
 #ifndef BACKEND_SCRIPT_H
 #define BACKEND_SCRIPT_H
 
-#include <rowlock/versions.h>
+#include "public.h"
 
 #include "db/db.h"
 #include "lock/lock.h"
@@ -138,7 +138,6 @@ extern struct script {
     struct rlk_held held;
     int64_t slots[64]; /* of all calls that speak of a grant, in their order */
     int slot_count;
-    int downgraded_to;
     int64_t broken; /* the token */
     int64_t renew_ttl_us;
     int64_t deadline_us;

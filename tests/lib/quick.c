@@ -25,7 +25,7 @@ rowlock_db *must_open_with(const char *url, const rowlock_db_options *options)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_open(&db, url, options, &err) != ROWLOCK_OK)
+    if (rowlock_db_open(url, options, &db, &err) != ROWLOCK_OK)
         give_up("open", &err);
     return db;
 }

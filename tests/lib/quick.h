@@ -6,7 +6,7 @@
 #ifndef QUICK_H
 #define QUICK_H
 
-#include <rowlock/rowlock.h>
+#include "public.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #ifndef RAW_H
 #define RAW_H
 
-#include <rowlock/rowlock.h>
+#include "public.h"
 #include <stdbool.h>
 #include <stddef.h>
 

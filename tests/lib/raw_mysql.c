@@ -114,7 +114,7 @@ static bool ask(void *session, const char *sql, char *out, size_t cap)
 static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
                  rowlock_error *err)
 {
-    return rowlock_db_adopt_mysql(out, session, options, err);
+    return rowlock_db_adopt_mysql(session, options, out, err);
 }
 
 const struct raw raw_mysql = {

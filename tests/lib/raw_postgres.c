@@ -79,7 +79,7 @@ static bool pooled(void *session)
 static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
                  rowlock_error *err)
 {
-    return rowlock_db_adopt_postgres(out, session, options, err);
+    return rowlock_db_adopt_postgres(session, options, out, err);
 }
 
 const struct raw raw_postgres = {

@@ -15,14 +15,14 @@ static void granted_and_released(const struct contract *c)
     rowlock_db *db = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "basic");
     tap_is_int(rowlock_lock_token(lock), 0, "a lock that is not held has no token");
-    tap_is_int(rowlock_remaining_ms(lock), 0, "nor time remaining");
+    tap_is_int(rowlock_lock_remaining_ms(lock), 0, "nor time remaining");
     is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "nor can it be released");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_EMISUSE, "nor renewed");
     is_result(db, rowlock_verify(lock), ROWLOCK_EMISUSE, "nor verified");
 
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a free lock is granted");
     tap_ok(rowlock_lock_token(lock) > 0, "a grant has a token");
-    int64_t left = rowlock_remaining_ms(lock);
+    int64_t left = rowlock_lock_remaining_ms(lock);
     tap_ok(left > 0 && left <= TTL_MS, "at most the whole lease remains at once");
     tap_ok(rowlock_lock_expires_us(lock) > 0, "the handle knows when the lease ends");
     tap_is_int(rows_of(c, "basic"), 1, "a grant is one row");
@@ -33,7 +33,7 @@ static void granted_and_released(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "a held lock is released");
     tap_is_int(rows_of(c, "basic"), 0, "a released lock is no row");
     tap_is_int(rowlock_lock_token(lock), 0, "a released handle has no token");
-    tap_is_int(rowlock_remaining_ms(lock), 0, "a released handle has no time left");
+    tap_is_int(rowlock_lock_remaining_ms(lock), 0, "a released handle has no time left");
     is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "releasing twice is a mistake");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a released lock is granted again");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released again");
@@ -127,10 +127,10 @@ static void default_options(const struct contract *c)
     rowlock_db *db = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "defaults");
     is_result(db, rowlock_acquire(lock, NULL), ROWLOCK_OK, "acquire without options");
-    int64_t left = rowlock_remaining_ms(lock);
+    int64_t left = rowlock_lock_remaining_ms(lock);
     tap_ok(left <= 30000 && left > 30000 - slow_ms(10000), "the default lease is 30 s");
     is_result(db, rowlock_renew(lock, 60000), ROWLOCK_OK, "renew for a minute");
-    tap_ok(rowlock_remaining_ms(lock) > 30000, "a renewal may make the lease longer");
+    tap_ok(rowlock_lock_remaining_ms(lock) > 30000, "a renewal may make the lease longer");
     rowlock_db_close(db);
     close_locks(lock, NULL);
     rowlock_db_close(NULL);

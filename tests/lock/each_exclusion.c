@@ -254,7 +254,7 @@ static int hold_and_wait(void *argument)
     if (write(victim->report[1], &expires, sizeof expires) != sizeof expires)
         return 1;
     /* Here it is killed, or stopped and woken when others have had the lock. */
-    while (rowlock_remaining_ms(lock) > 0)
+    while (rowlock_lock_remaining_ms(lock) > 0)
         sleep_ms(10);
     sleep_ms(500);
     int result = rowlock_renew(lock, 0);

@@ -43,7 +43,7 @@ static rowlock_keeper *must_keep(const char *url)
     options.program = PROGRAM;
     options.statement_timeout_ms = lease_ms() / 5;
     told.jeopardy = told.held = told.lost = 0;
-    if (rowlock_keeper_open(&keeper, url, &options, &err) != ROWLOCK_OK)
+    if (rowlock_keeper_open(url, &options, &keeper, &err) != ROWLOCK_OK)
         raw_failed("no keeper", err.text);
     return keeper;
 }
@@ -53,7 +53,7 @@ static int keep(rowlock_lock *lock, rowlock_keeper *keeper)
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.ttl_ms = lease_ms();
     options.keeper = keeper;
-    options.told = note_told;
+    options.on_state = note_told;
     return rowlock_acquire(lock, &options);
 }
 
@@ -154,7 +154,7 @@ static void stays_ours(const struct contract *c)
     tap_ok(grant.renewals >= 4, "renewed %d times", (int)grant.renewals);
     tap_is_int(grant.ttl_ms, lease_ms(), "each time for the same lease");
     is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "the holder holds it");
-    int64_t asked = clock_ms(), remaining = rowlock_remaining_ms(k.lock);
+    int64_t asked = clock_ms(), remaining = rowlock_lock_remaining_ms(k.lock);
     grant = grant_of(k.db, "kept");
     tap_ok(remaining > 0 && remaining <= grant.remaining_ms + (clock_ms() - asked) + 2,
            "and knows of its time, not too much");
@@ -249,7 +249,7 @@ static void broken(const struct contract *c)
     tap_ok(becomes(k.lock, ROWLOCK_STATE_LOST), "the lock is LOST");
     tap_ok(!readable(k.lock, 0), "asking makes it unreadable");
     tap_ok(comes_to(&told.lost, 1), "the callback was called");
-    tap_is_int(rowlock_remaining_ms(k.lock), 0, "nothing remains");
+    tap_is_int(rowlock_lock_remaining_ms(k.lock), 0, "nothing remains");
     sleep_ms(lease_ms());
     tap_is_int(told.lost, 1, "once");
     tap_is_int(rows_of(c, "broken"), 0, "nobody made it stand again");

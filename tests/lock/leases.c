@@ -41,7 +41,7 @@ static void renewed_in_time(const struct contract *c)
     tap_is_int(grant.renewals, 3, "renewals are counted");
     tap_is_int(grant.ttl_ms, 2 * TTL_MS, "the row has the ttl of the last renewal");
     tap_is_int(grant.expires_us, rowlock_lock_expires_us(lock), "and the handle knows its end");
-    tap_ok(rowlock_remaining_ms(lock) <= grant.remaining_ms,
+    tap_ok(rowlock_lock_remaining_ms(lock) <= grant.remaining_ms,
            "the time remaining by the handle is never more than by the database");
     is_result(db, rowlock_renew(lock, 99), ROWLOCK_EINVAL, "a ttl below 100 ms is refused");
     is_result(db, rowlock_renew(lock, -1), ROWLOCK_EINVAL, "a negative ttl is refused");
@@ -69,7 +69,7 @@ static int64_t most_above(const rowlock_lock *lock)
     int64_t now_us = real_us();
     for (int64_t until_us = now_us + 1500; now_us < until_us; now_us = real_us()) {
         int64_t left_us = rowlock_lock_expires_us(lock) - now_us;
-        most_us = larger(most_us, rowlock_remaining_ms(lock) * 1000 - left_us);
+        most_us = larger(most_us, rowlock_lock_remaining_ms(lock) * 1000 - left_us);
     }
     return most_us;
 }
@@ -104,7 +104,7 @@ static void lapsed(const struct contract *c)
     is_result(db, try_lock(lock, LAPSE_MS), ROWLOCK_OK, "acquire for a short time");
     int64_t token = rowlock_lock_token(lock);
     sleep_ms(LAPSE_MS + 100);
-    tap_is_int(rowlock_remaining_ms(lock), 0, "no time remains of a lease that is over");
+    tap_is_int(rowlock_lock_remaining_ms(lock), 0, "no time remains of a lease that is over");
     is_result(db, rowlock_verify(lock), ROWLOCK_LAPSED, "verify says that it ran out");
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_LAPSED,
               "so does the renewal that revives it");
@@ -134,7 +134,7 @@ static void lost(const struct contract *c)
     is_result(one, rowlock_verify(old), ROWLOCK_LOST, "the old holder's verify says LOST");
     is_result(one, rowlock_renew(old, 0), ROWLOCK_LOST, "his renewal says LOST");
     is_result(one, try_lock(old, TTL_MS), ROWLOCK_LOST, "his re-entry says LOST");
-    tap_is_int(rowlock_remaining_ms(old), 0, "nothing remains to him");
+    tap_is_int(rowlock_lock_remaining_ms(old), 0, "nothing remains to him");
     is_result(one, rowlock_release(old), ROWLOCK_LOST, "his release says LOST");
     is_result(one, rowlock_release(old), ROWLOCK_LOST, "as often as he had entered");
     is_result(one, try_lock(old, TTL_MS), ROWLOCK_BUSY, "then he is a rival like any other");
@@ -167,14 +167,15 @@ static void attached(const struct contract *c)
     int64_t token = rowlock_lock_token(lock);
     rowlock_lock *part = must_attach(two, "attached", "the job", token);
     tap_is_int(rowlock_lock_token(part), token, "an attached handle has the token");
-    tap_is_int(rowlock_remaining_ms(part), 0, "but knows nothing of the lease");
+    tap_is_int(rowlock_lock_remaining_ms(part), 0, "but knows nothing of the lease");
     is_result(two, rowlock_verify(part), ROWLOCK_OK, "it can verify");
     is_result(two, rowlock_renew(part, 0), ROWLOCK_OK,
               "and renew for as long as the lock was granted");
-    tap_ok(rowlock_remaining_ms(part) > TTL_MS / 2 && rowlock_remaining_ms(part) <= TTL_MS,
+    tap_ok(rowlock_lock_remaining_ms(part) > TTL_MS / 2 &&
+               rowlock_lock_remaining_ms(part) <= TTL_MS,
            "and knows then how long that is");
     is_result(two, rowlock_renew(part, 2 * TTL_MS), ROWLOCK_OK, "or for longer");
-    tap_ok(rowlock_remaining_ms(part) > TTL_MS, "which it then lasts");
+    tap_ok(rowlock_lock_remaining_ms(part) > TTL_MS, "which it then lasts");
     is_result(two, try_lock(part, TTL_MS), ROWLOCK_EMISUSE, "it cannot acquire");
     rowlock_lock_close(part);
     tap_is_int(rows_of(c, "attached"), 1, "closing an attached handle releases nothing");
@@ -257,10 +258,10 @@ static void renewal_that_waits(const struct contract *c)
     helper_join(helper);
     tap_ok(took >= 800, "it did wait (%lld ms)", (long long)took);
     rowlock_grant grant = listed(db, "renewal waits");
-    tap_ok(rowlock_remaining_ms(lock) <= grant.remaining_ms,
+    tap_ok(rowlock_lock_remaining_ms(lock) <= grant.remaining_ms,
            "the handle does not believe in more than the database gives");
     if (c->has_server) /* SQLite does not wait so long: the step is sent again */
-        tap_ok(rowlock_remaining_ms(lock) <= LEASE_MS - took + 50,
+        tap_ok(rowlock_lock_remaining_ms(lock) <= LEASE_MS - took + 50,
                "it counts from before the statement was sent");
     if (!is_mysql(c)) /* whose clock stands still within a statement */
         tap_ok(grant.remaining_ms > LEASE_MS - 800,
@@ -284,7 +285,7 @@ static void release_that_fails(const struct contract *c)
     int result = rowlock_release(lock);
     tap_ok(result < 0, "a release that another's transaction keeps waiting fails: %s", why(db));
     tap_is_int(rowlock_lock_token(lock), token, "the handle counts as holding");
-    tap_ok((rowlock_remaining_ms(lock) == 0) == (result == ROWLOCK_EUNCERTAIN),
+    tap_ok((rowlock_lock_remaining_ms(lock) == 0) == (result == ROWLOCK_EUNCERTAIN),
            "its lease is counted upon unless that is uncertain");
     raw_run(c->raw, session, "ROLLBACK");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "called again it is released");

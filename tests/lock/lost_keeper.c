@@ -33,7 +33,7 @@ static struct kept keep(struct loss *l)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int said = ROWLOCK_ECONN;
     for (int i = 0; i < OPENINGS && said != ROWLOCK_OK; i++)
-        said = rowlock_keeper_open(&k.keeper, l->via, &options, &err);
+        said = rowlock_keeper_open(l->via, &options, &k.keeper, &err);
     if (said != ROWLOCK_OK)
         raw_failed("keeper", err.text);
     k.lock = must_lock(k.db, l->name);
@@ -51,7 +51,7 @@ static bool look(struct loss *l, struct kept *k)
     do {
         k->renewals = loss_column(l, "renewals");
         there_ms = loss_left_ms(l);
-        counted_ms = rowlock_remaining_ms(k->lock);
+        counted_ms = rowlock_lock_remaining_ms(k->lock);
         state = rowlock_lock_state(k->lock);
     } while (loss_column(l, "renewals") != k->renewals);
     k->jeopardy |= state == ROWLOCK_STATE_JEOPARDY;

@@ -263,27 +263,6 @@ static bool end_losing(struct losing *r)
     return r->fired;
 }
 
-/* ---- downgrade */
-
-static int share(rowlock_lock *lock)
-{
-    return rowlock_downgrade(lock, ROWLOCK_SHARED);
-}
-
-static bool lose_downgrade(struct loss *l)
-{
-    struct losing r = hold_and_lose(l, LONG_TTL_MS, share);
-    loss_pass_before(l);
-    if (r.said != ROWLOCK_OK)
-        loss_result(l, r.p.db, share(r.p.lock), ROWLOCK_OK, "the next gets through");
-    loss_is(l, loss_column(l, "permits"), ROWLOCK_SHARED, "it is shared");
-    loss_granted(l, r.p.lock, r.token);
-    loss_pass(l);
-    loss_result(l, r.p.db, rowlock_renew(r.p.lock, 0), ROWLOCK_OK, "it is renewed");
-    is_released(l, &r);
-    return end_losing(&r);
-}
-
 /* ---- close */
 
 static bool lose_acquire_and_close(struct loss *l)
@@ -347,7 +326,8 @@ static bool lose_renew(struct loss *l)
 {
     struct losing r = hold_and_lose(l, LONG_TTL_MS / 2, renew_for_long);
     loss_not_overstated(l, r.p.lock);
-    bool longer = rowlock_remaining_ms(r.p.lock) > LONG_TTL_MS / 2, done = r.said == ROWLOCK_OK;
+    bool longer = rowlock_lock_remaining_ms(r.p.lock) > LONG_TTL_MS / 2,
+         done = r.said == ROWLOCK_OK;
     loss_ok(l, longer == done, "what nobody confirmed is not counted upon");
     loss_ok(l, r.said == ROWLOCK_EUNCERTAIN || (loss_column(l, "renewals") > 0) == done,
             "nothing is called undone that was done");
@@ -410,7 +390,7 @@ static void check_counts_as_holding(const struct loss *l, const rowlock_lock *lo
                                     long long token)
 {
     loss_is(l, rowlock_lock_token(lock), token, "the handle counts as holding");
-    loss_ok(l, (rowlock_remaining_ms(lock) == 0) == (said == ROWLOCK_EUNCERTAIN),
+    loss_ok(l, (rowlock_lock_remaining_ms(lock) == 0) == (said == ROWLOCK_EUNCERTAIN),
             "whether its lease is counted upon is known: %s", rowlock_result_name(said));
 }
 
@@ -484,7 +464,6 @@ const struct operation lost_lock_operations[] = {
     {.what = "wait", .lose = lose_wait, .reconnects = true, .many = true},
     {.what = "wait in vain", .lose = lose_wait_then_call, .reconnects = true, .many = true},
     {.what = "wait in vain and close", .lose = lose_wait_then_close, .many = true},
-    {.what = "downgrade", .lose = lose_downgrade, .reconnects = true},
     {.what = "acquire and close",
      .lose = lose_acquire_and_close,
      .reconnects = true,

@@ -137,7 +137,7 @@ static void bad_texts(const struct contract *c)
         rowlock_error err = ROWLOCK_ERROR_INIT;
         who.owner = how.note = bad_utf8[i];
         names += opens(db, bad_utf8[i]) == ROWLOCK_EINVAL;
-        owners += rowlock_db_open(&never, c->url, &who, &err) == ROWLOCK_EINVAL && !never &&
+        owners += rowlock_db_open(c->url, &who, &never, &err) == ROWLOCK_EINVAL && !never &&
                   err.code == ROWLOCK_EINVAL;
         notes += rowlock_acquire(lock, &how) == ROWLOCK_EINVAL;
         attaches += rowlock_lock_attach(db, "x", bad_utf8[i], 1, &attached) == ROWLOCK_EINVAL;

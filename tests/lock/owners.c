@@ -80,11 +80,11 @@ static void long_owner(const struct contract *c)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     options.owner = owner;
-    tap_is_str(rowlock_result_name(rowlock_db_open(&db, c->url, &options, &err)), "ROWLOCK_EINVAL",
+    tap_is_str(rowlock_result_name(rowlock_db_open(c->url, &options, &db, &err)), "ROWLOCK_EINVAL",
                "an owner of 256 bytes is refused");
     tap_ok(db == NULL, "and there is no handle");
     options.owner = "";
-    tap_is_str(rowlock_result_name(rowlock_db_open(&db, c->url, &options, &err)), "ROWLOCK_EINVAL",
+    tap_is_str(rowlock_result_name(rowlock_db_open(c->url, &options, &db, &err)), "ROWLOCK_EINVAL",
                "an empty owner is refused");
 }
 

@@ -144,7 +144,6 @@ static void upgrade_refused(const struct contract *c, int permits)
     is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_EMISUSE, "not even if one waits");
     g.how.permits = permits + 5;
     guest_tries(&g, ROWLOCK_EMISUSE, "nor as a third kind");
-    is_result(g.db, rowlock_downgrade(g.lock, permits), ROWLOCK_EMISUSE, "nor is it downgraded");
     is_result(g.db, rowlock_verify(g.lock), ROWLOCK_OK, "it stands");
     tap_is_int(rowlock_lock_token(g.lock), token, "as it was");
     guest_releases(&g, ROWLOCK_OK, "left once");
@@ -156,57 +155,6 @@ static void upgrade_refused(const struct contract *c, int permits)
     g.how.permits = permits;
     guest_tries(&g, ROWLOCK_EMISUSE, "and is not shared as well");
     close_all(&g, 1);
-}
-
-static void downgraded(const struct contract *c, int permits)
-{
-    struct guest holder, waiting, writer, other;
-    guest_open(&holder, c, "downgraded", 0);
-    guests_open(c, "downgraded", permits, &waiting, &other, NULL);
-    guest_open(&writer, c, "downgraded", 0);
-    is_result(holder.db, rowlock_downgrade(holder.lock, permits), ROWLOCK_EMISUSE,
-              "what is not held is not downgraded");
-    guest_tries(&holder, ROWLOCK_OK, "an exclusive lock is held");
-    guest_tries(&holder, ROWLOCK_OK, "entered twice");
-    is_result(holder.db, rowlock_downgrade(holder.lock, permits), ROWLOCK_EMISUSE,
-              "it is not downgraded either");
-    guest_releases(&holder, ROWLOCK_OK, "but once it is left");
-    is_result(holder.db, rowlock_downgrade(holder.lock, 0), ROWLOCK_EMISUSE, "not to none");
-    is_result(holder.db, rowlock_downgrade(holder.lock, -2), ROWLOCK_EINVAL, "nor to nonsense");
-    is_result(holder.db, rowlock_downgrade(holder.lock, 1000001), ROWLOCK_EINVAL, "nor too many");
-    int64_t token = rowlock_lock_token(holder.lock), expires = rowlock_lock_expires_us(holder.lock);
-    guest_queue(&waiting);
-    is_result(holder.db, rowlock_downgrade(holder.lock, permits), ROWLOCK_OK, "but to %s",
-              kind_name(permits));
-    guest_gets(&waiting, "who waited for that comes in");
-    guest_tries(&other, ROWLOCK_OK, "and others of the kind");
-    guest_tries(&writer, ROWLOCK_BUSY, "but no writer");
-    tap_is_int(rowlock_lock_token(holder.lock), token, "the token is what it was");
-    tap_is_int(rowlock_lock_expires_us(holder.lock), expires, "and the lease");
-    is_result(holder.db, rowlock_verify(holder.lock), ROWLOCK_OK, "it stands");
-    is_result(holder.db, rowlock_renew(holder.lock, 0), ROWLOCK_OK, "and is renewed");
-    tap_is_int(rows_of(c, "downgraded"), 3, "there are three of them");
-    guest_releases(&holder, ROWLOCK_OK, "and released");
-    guest_tries(&holder, ROWLOCK_BUSY, "which does not make it exclusive again");
-    guests_close(&holder, &waiting, &other, NULL);
-    guest_tries(&writer, ROWLOCK_OK, "when all are gone the writer comes in");
-    guest_close(&writer);
-}
-
-static void downgraded_too_late(const struct contract *c)
-{
-    struct guest holder, other;
-    guests_open(c, "late down", 0, &holder, &other, NULL);
-    holder.how.ttl_ms = SHORT_MS;
-    guest_tries(&holder, ROWLOCK_OK, "a lock is held for a moment");
-    let_expire();
-    guest_tries(&other, ROWLOCK_OK, "and taken over");
-    is_result(holder.db, rowlock_downgrade(holder.lock, ROWLOCK_SHARED), ROWLOCK_LOST,
-              "what is lost is not downgraded");
-    is_result(other.db, rowlock_verify(other.lock), ROWLOCK_OK, "it is the other's");
-    guest_releases(&holder, ROWLOCK_LOST, "the handle lets go");
-    guest_releases(&other, ROWLOCK_OK, "and the other releases");
-    guests_close(&holder, &other, NULL);
 }
 
 /* As everywhere: the owner decides who is the same. */
@@ -276,15 +224,15 @@ static void list_all(rowlock_db *db, const char *name, rowlock_grant *grants)
     is_result(db, rowlock_list(db, name, take_grant, grants), ROWLOCK_OK, "%s is listed", name);
 }
 
-/* Of one kind from the beginning, and downgraded to it: both go on being kept. */
+/* Two of a kind: both are renewed. */
 static void kept(const struct contract *c, int permits)
 {
     struct guest readers[2], writer;
     rowlock_keeper *keeper = NULL;
     rowlock_grant grants[READERS];
-    if (rowlock_keeper_open(&keeper, c->url, NULL, NULL) != ROWLOCK_OK)
+    if (rowlock_keeper_open(c->url, NULL, &keeper, NULL) != ROWLOCK_OK)
         raw_failed("keeper", "cannot be opened");
-    guest_open(&readers[0], c, "kept", 0);
+    guest_open(&readers[0], c, "kept", permits);
     guest_open(&readers[1], c, "kept", permits);
     guest_open(&writer, c, "kept", 0);
     for (int i = 0; i < 2; i++) {
@@ -292,8 +240,6 @@ static void kept(const struct contract *c, int permits)
         readers[i].how.ttl_ms = slow_ms(LEASE_MS);
     }
     guest_tries(&readers[0], ROWLOCK_OK, "a lease is kept");
-    is_result(readers[0].db, rowlock_downgrade(readers[0].lock, permits), ROWLOCK_OK,
-              "and downgraded");
     guest_tries(&readers[1], ROWLOCK_OK, "another is kept beside it");
     list_all(writer.db, "kept", grants);
     int64_t before[2] = {grants[0].renewals, grants[1].renewals};
@@ -372,7 +318,7 @@ static void attached(const struct contract *c, int permits)
     rowlock_lock *wrong = must_attach(db, "attached", rowlock_lock_owner(readers[0].lock),
                                       rowlock_lock_token(readers[1].lock));
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "another process renews it");
-    tap_ok(rowlock_remaining_ms(lock) > 0, "and knows its lease");
+    tap_ok(rowlock_lock_remaining_ms(lock) > 0, "and knows its lease");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "verifies it");
     is_result(db, rowlock_renew(wrong, 0), ROWLOCK_LOST, "owner and token must fit");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases it");
@@ -515,7 +461,7 @@ static void acquired_inside(const struct contract *c, const char *isolation, int
         if (commits)
             guest_releases(&s.holder, ROWLOCK_OK, "it is released");
         else
-            rowlock_lock_forget(s.holder.lock);
+            rowlock_forget(s.holder.lock);
         is_result(s.other.db, rowlock_verify(s.other.lock), ROWLOCK_OK, "the other's stands");
     }
     how.permits = 0;
@@ -547,13 +493,13 @@ static void released_inside(const struct contract *c, const char *isolation, int
     scene_begin(&s.begin);
     is_result(s.tx, rowlock_tx_release(s.holder.lock, s.tx), ROWLOCK_OK, "the next one");
     scene_run(&s.begin, "COMMIT");
-    rowlock_lock_forget(s.holder.lock);
+    rowlock_forget(s.holder.lock);
     tap_is_int(rows_of(c, "tx shared"), 1, "is");
     is_result(s.other.db, rowlock_verify(s.other.lock), ROWLOCK_OK, "the other's stands");
     scene_begin(&s.begin);
     is_result(s.tx, rowlock_tx_release(s.other.lock, s.tx), ROWLOCK_OK, "until it goes too");
     scene_run(&s.begin, "COMMIT");
-    rowlock_lock_forget(s.other.lock);
+    rowlock_forget(s.other.lock);
     guest_tries(&s.writer, ROWLOCK_OK, "then a writer comes in");
     clear_scene(&s);
 }
@@ -564,11 +510,9 @@ void contract_shared(const struct contract *c)
     writer_not_starved(c);
     writer_gives_up(c, true);
     writer_gives_up(c, false);
-    downgraded_too_late(c);
     scene_table(c);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         upgrade_refused(c, kinds[i]);
-        downgraded(c, kinds[i]);
         same_owner(c, kinds[i]);
         expired(c, kinds[i]);
         kept(c, kinds[i]);

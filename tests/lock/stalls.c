@@ -102,7 +102,7 @@ static void lease_shorter_than_the_stall(const char *url)
     rowlock_lock *lock = must_lock(slow, "short lease");
     is_result(slow, try_lock(lock, STALL_MS / 4), ROWLOCK_OK,
               "a grant that took longer than its lease is made whole");
-    tap_ok(rowlock_remaining_ms(lock) > 0, "so that time remains of it");
+    tap_ok(rowlock_lock_remaining_ms(lock) > 0, "so that time remains of it");
     rowlock_lock_close(lock);
     rowlock_db_close(slow);
 }

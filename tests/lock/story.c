@@ -135,13 +135,12 @@ DEFINE(acquires, with ? try_lock(story.lock, with) : rowlock_acquire(story.lock,
 DEFINE(renews, rowlock_renew(story.lock, with));
 DEFINE(verifies, rowlock_verify(story.lock));
 DEFINE(releases, rowlock_release(story.lock));
-DEFINE(downgrades, rowlock_downgrade(story.lock, (int32_t)with));
 DEFINE(guards, rowlock_guard(story.lock, story.tx));
 DEFINE(releases_in_tx, rowlock_tx_release(story.lock, story.tx));
-DEFINE(forgets, (rowlock_lock_forget(story.lock), 0));
+DEFINE(forgets, (rowlock_forget(story.lock), 0));
 DEFINE(its_token, rowlock_lock_token(story.lock));
 DEFINE(its_state, (int64_t)rowlock_lock_state(story.lock));
-DEFINE(remaining_ms, rowlock_remaining_ms(story.lock));
+DEFINE(remaining_ms, rowlock_lock_remaining_ms(story.lock));
 DEFINE(error_kept, error_code(story.db));
 DEFINE(slot_asked, script.held.slot);
 

@@ -81,7 +81,6 @@ int64_t acquires(int64_t ttl_ms);
 int64_t renews(int64_t ttl_ms);
 int64_t verifies(int64_t unused);
 int64_t releases(int64_t unused);
-int64_t downgrades(int64_t permits);
 int64_t closes(int64_t unused); /* and opens another handle of that name, which asks nothing */
 int64_t closes_db(int64_t unused);
 int64_t closes_keeper(int64_t unused);

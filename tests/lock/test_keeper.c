@@ -49,7 +49,7 @@ static rowlock_keeper *open_keeper(void)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.reconnect_ms = -1;
-    if (rowlock_keeper_open(&k, "sqlite:script", &options, &err) != ROWLOCK_OK)
+    if (rowlock_keeper_open("sqlite:script", &options, &k, &err) != ROWLOCK_OK)
         tap_ok(false, "a keeper is opened: %s", err.text);
     return k;
 }
@@ -77,7 +77,7 @@ static int keep_with(rowlock_lock *which, rowlock_acquire_options options)
 
 static int keep(rowlock_lock *which)
 {
-    return keep_with(which, (rowlock_acquire_options){.told = note_told});
+    return keep_with(which, (rowlock_acquire_options){.on_state = note_told});
 }
 
 static void keeping(void)
@@ -109,7 +109,7 @@ static bool has_told(int64_t states)
 
 static bool has_left(int64_t ms)
 {
-    return rowlock_remaining_ms(story.lock) == ms;
+    return rowlock_lock_remaining_ms(story.lock) == ms;
 }
 
 static bool is_in_state(int64_t state)
@@ -139,9 +139,9 @@ static int64_t told_after_all(int64_t unused)
 CALL(lease_token, script.lease_token);
 CALL(keeps, keep(story.lock));
 CALL(keeps_for,
-     keep_with(story.lock, (rowlock_acquire_options){.told = note_told, .max_hold_ms = with}));
+     keep_with(story.lock, (rowlock_acquire_options){.on_state = note_told, .max_hold_ms = with}));
 CALL(keeps_working,
-     keep_with(story.lock, (rowlock_acquire_options){.told = note_told, .progress_ms = with}));
+     keep_with(story.lock, (rowlock_acquire_options){.on_state = note_told, .progress_ms = with}));
 CALL(keeps_with_margin, keep_with(story.lock, (rowlock_acquire_options){.margin_ms = with}));
 
 static int64_t tells_progress(int64_t unused)
@@ -539,7 +539,7 @@ static void leave_while_told(int (*leave)(void *), const char *what)
     idle();
     blocking = true;
     returned = false;
-    tap_is_int(keep_with(story.lock, (rowlock_acquire_options){.told = block_told}), ROWLOCK_OK,
+    tap_is_int(keep_with(story.lock, (rowlock_acquire_options){.on_state = block_told}), ROWLOCK_OK,
                "a lock is kept");
     script_always(OP_RENEW_ALL, FAILS(RLK_DENIED));
     script_pass_ms(THIRD_MS);
@@ -564,7 +564,7 @@ static void test_acquire_while_told(void)
     blocking = true;
     tap_is_int(keep_with(other, (rowlock_acquire_options){.ttl_ms = 600000,
                                                           .progress_ms = 50,
-                                                          .told = block_told}),
+                                                          .on_state = block_told}),
                ROWLOCK_OK, "a lock with a long lease");
     script_pass_ms(50);
     tap_ok(soon(is_blocked, true), "whose callback takes its time");
@@ -674,13 +674,13 @@ static void test_opening_fails(void)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     script_reset();
     script_always(OP_META, ANSWER(.missing = true));
-    tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, &err), ROWLOCK_ESCHEMA,
+    tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, &err), ROWLOCK_ESCHEMA,
                "without tables there is no keeper");
     tap_ok(keeper == NULL && err.text[0], "but a reason");
     script_always(OP_OPEN, FAILS(RLK_DENIED));
-    tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, &err), ROWLOCK_EDENIED,
+    tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, &err), ROWLOCK_EDENIED,
                "nor without a connection");
-    tap_is_int(rowlock_keeper_open(NULL, "sqlite:script", NULL, &err), ROWLOCK_EINVAL,
+    tap_is_int(rowlock_keeper_open("sqlite:script", NULL, NULL, &err), ROWLOCK_EINVAL,
                "nor without a place for it");
     script_reset();
 }
@@ -694,7 +694,7 @@ static void test_options(void)
     } refused[] = {
         {{.max_hold_ms = 1000}, "max_hold_ms is for a keeper"},
         {{.progress_ms = 1000}, "so is progress_ms"},
-        {{.told = note_told}, "so is a callback"},
+        {{.on_state = note_told}, "so is a callback"},
         {{.max_hold_ms = -1, .keeper = story.keeper}, "not below nought"},
         {{.progress_ms = -1, .keeper = story.keeper}, "that neither"},
         {{.margin_ms = -1}, "nor the margin"},
@@ -720,7 +720,7 @@ static void test_memory(void)
     rowlock_keeper **keeper = &story.keeper;
     do {
         fail_alloc_at(++nth);
-        result = rowlock_keeper_open(keeper, "sqlite:script", NULL, &err);
+        result = rowlock_keeper_open("sqlite:script", NULL, keeper, &err);
         if (result != ROWLOCK_OK && (result != ROWLOCK_ENOMEM || *keeper || fail_alloc_live() != 0))
             tap_ok(false, "allocation %d: %d, %d pieces left", nth, result, fail_alloc_live());
     } while (result != ROWLOCK_OK && nth < 1000);
@@ -748,12 +748,13 @@ static int call_in_child(void *argument)
     (void)argument;
     alarm((unsigned)slow_ms(10000) / 1000); /* whoever hangs is ended */
     rowlock_lock *lock = story.lock;
-    bool good = rowlock_lock_state(lock) == ROWLOCK_STATE_NONE && rowlock_remaining_ms(lock) == 0 &&
-                rowlock_lock_token(lock) == 0 && rowlock_lock_expires_us(lock) == 0 &&
-                rowlock_lock_fd(lock) == -1 && rowlock_renew(lock, 0) == ROWLOCK_EMISUSE &&
+    bool good = rowlock_lock_state(lock) == ROWLOCK_STATE_NONE &&
+                rowlock_lock_remaining_ms(lock) == 0 && rowlock_lock_token(lock) == 0 &&
+                rowlock_lock_expires_us(lock) == 0 && rowlock_lock_fd(lock) == -1 &&
+                rowlock_renew(lock, 0) == ROWLOCK_EMISUSE &&
                 rowlock_release(lock) == ROWLOCK_EMISUSE && keep(lock) == ROWLOCK_EMISUSE;
     rowlock_progress(lock);
-    rowlock_lock_forget(lock);
+    rowlock_forget(lock);
     rowlock_db *own = script_open(NULL);
     rowlock_lock *mine = must_lock(own, "mine");
     good = good && keep(mine) == ROWLOCK_EMISUSE;

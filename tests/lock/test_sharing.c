@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared and counted grants where no server can be made to answer so: a downgrade whose answer is lost, a
- * grant of unknown kind, guards, and long lines as administrators see them. The rest is in shared.c and
+ * Shared and counted grants where no server can be made to answer so: a grant of unknown kind, guards, and long lines as administrators see them. The rest is in shared.c and
  * counted.c.
  */
 #include "quick.h"
@@ -10,7 +9,7 @@
 
 #include <string.h>
 
-enum { TTL_MS = 600, THIRD_MS = 200 };
+enum { TTL_MS = 600 };
 
 static void holding_for(int32_t permits)
 {
@@ -24,96 +23,9 @@ static void holding_for(int32_t permits)
     script.slot_count = 0;
 }
 
-/* With token 2. */
-static void holding_alone(void)
-{
-    holding_for(0);
-}
-
-static void holding_alone_impatiently(void)
-{
-    holding_for(0);
-    story.db->reconnect_us = 0;
-}
-
-/* ---- downgrade */
+/* ---- attached: a grant of somebody's, of unknown kind */
 
 CALL(first_slot, script.slots[0]);
-
-static const struct story_row downgrading[] = {
-    {.begin = holding_alone},
-    {"a lock is downgraded in one step", downgrades, ROWLOCK_OK, .calls = "downgrade", .with = 7},
-    {"from where it stood", slot_asked, 0},
-    {"it is released", releases, ROWLOCK_OK},
-    {"from where it stands now", slot_asked, 2},
-    {.begin = holding_alone},
-    {"a grant that is gone is not looked for elsewhere", downgrades, ROWLOCK_LOST,
-     ANSWERS(GONE(DOWNGRADE)), "downgrade", .with = 3},
-    {"it is LOST", its_state, ROWLOCK_STATE_LOST},
-    {"for good", releases, ROWLOCK_LOST},
-    /* The first sending may have been carried out, and then there is nothing where the grant was. */
-    {.begin = holding_alone},
-    {"a lost answer, and nothing left to do: it stands elsewhere", downgrades, ROWLOCK_OK,
-     ANSWERS(LOST(DOWNGRADE), GONE(DOWNGRADE)), "downgrade open meta downgrade verify", .with = 3},
-    {"at its token", slot_asked, 2},
-    {"and is renewed", renews, ROWLOCK_OK},
-    {"there", slot_asked, 2},
-    {.begin = holding_alone},
-    {"a lost answer, and then it is done", downgrades, ROWLOCK_OK, ANSWERS(LOST(DOWNGRADE)),
-     .with = 3},
-    {"when it is gone from there it is LOST, and nowhere else", renews, ROWLOCK_LOST,
-     ANSWERS(GONE(RENEW)), "renew"},
-    {.begin = holding_alone},
-    {"nowhere to be found: LOST", downgrades, ROWLOCK_LOST,
-     ANSWERS(LOST(DOWNGRADE), GONE(DOWNGRADE), GONE(VERIFY)), .with = 3},
-    {.begin = holding_alone_impatiently},
-    {"no second answer: not known", downgrades, ROWLOCK_EUNCERTAIN, ANSWERS(LOST(DOWNGRADE)),
-     .with = 3},
-    {"called again it finds out", downgrades, ROWLOCK_OK, ANSWERS(GONE(DOWNGRADE)), .with = 3},
-    {"and the grant is held", its_token, 2},
-};
-
-/* The grant has been moved, but the holder has no answer yet. Does the keeper look where it was? It is given
- * the time to. */
-static void keeper_looks(enum script_op op)
-{
-    if (op != OP_DOWNGRADE)
-        return;
-    script_hook(NULL);
-    script_always(OP_RENEW_ALL, ANSWER(.missing = true));
-    script_always(OP_VERIFY, ANSWER(.missing = true));
-    script_pass_ms(THIRD_MS);
-    for (int i = 0; i < 200 && script_count(OP_VERIFY) == 0; i++)
-        sleep_ms(1);
-    sleep_ms(50);
-    script_always(OP_RENEW_ALL, ANSWER(.class = RLK_DONE));
-    script_always(OP_VERIFY, ANSWER(.class = RLK_DONE));
-}
-
-static void test_downgrade_kept(void)
-{
-    rowlock_keeper *keeper = NULL;
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    jumping();
-    tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, NULL), ROWLOCK_OK, "a keeper");
-    options.keeper = keeper;
-    options.ttl_ms = TTL_MS;
-    tap_is_int(rowlock_acquire(story.lock, &options), ROWLOCK_OK, "keeps a lock");
-    script_hook(keeper_looks);
-    tap_is_int(downgrades(ROWLOCK_SHARED), ROWLOCK_OK, "downgraded, while the keeper renews");
-    tap_ok(its_state(0) != ROWLOCK_STATE_LOST, "it is not taken for lost");
-    int before = script_count(OP_RENEW_ALL);
-    script_pass_ms(THIRD_MS);
-    int64_t until = clock_ms() + slow_ms(10000);
-    while (script_count(OP_RENEW_ALL) == before && clock_ms() < until)
-        sleep_ms(1);
-    tap_ok(script_count(OP_RENEW_ALL) > before, "the keeper goes on");
-    tap_is_int(script.lease_slot, 1, "where it stands now");
-    rowlock_keeper_close(keeper);
-    story_end();
-}
-
-/* ---- attached: a grant of somebody's, of unknown kind */
 
 static const struct story_row attaching[] = {
     {.begin = attached},
@@ -142,12 +54,6 @@ static const struct story_row attaching[] = {
     {.begin = attached},
     {"after a lost answer it is in neither place, but the token tells: released", releases,
      ROWLOCK_OK, ANSWERS(LOST(RELEASE), GONE(RELEASE), GONE(RELEASE), SAYS(LAST, .token = 41))},
-    /* It is there, shared: neither exclusive enough to be downgraded, nor lost. */
-    {.begin = attached},
-    {"a shared grant of somebody's cannot be downgraded", downgrades, ROWLOCK_EMISUSE,
-     ANSWERS(ALWAYS_GONE(DOWNGRADE)), .with = ROWLOCK_SHARED},
-    {"and goes on", renews, ROWLOCK_OK, .with = 5000},
-    {"where it is", slot_asked, 41},
 };
 
 /* ---- in the caller's transaction */
@@ -210,7 +116,7 @@ static int count_in_order(void *context, const rowlock_waiter *waiter)
 {
     struct crowd *c = context;
     c->count++;
-    c->wrong += waiter->place != c->count || waiter->ticket != c->count;
+    c->wrong += waiter->position != c->count || waiter->ticket != c->count;
     return c->count > 2000; /* it would go on for ever */
 }
 
@@ -246,8 +152,6 @@ static void test_same_page(void)
 
 int main(void)
 {
-    TELL(downgrading);
-    test_downgrade_kept();
     TELL(attaching);
     TELL(guarding);
     test_tx_acquire();

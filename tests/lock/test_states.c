@@ -140,7 +140,6 @@ static const struct story_row entries[] = {
     {"there is no token to show", its_token, 0},
     {"without asking anybody it stays lost to renew", renews, ROWLOCK_LOST, .calls = ""},
     {"to verify", verifies, ROWLOCK_LOST, .calls = ""},
-    {"to downgrade", downgrades, ROWLOCK_LOST, .calls = "", .with = ROWLOCK_SHARED},
     {"to acquire", acquires, ROWLOCK_LOST, .calls = ""},
     {"to each release that is due", releases, ROWLOCK_LOST, .calls = ""},
     {"of which there are two", releases, ROWLOCK_LOST, .calls = ""},

@@ -232,11 +232,11 @@ static void kept_for(int64_t ttl_ms)
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     opened();
     told_jeopardy = told_lost = 0;
-    if (rowlock_keeper_open(&story.keeper, "sqlite:script", NULL, NULL) != ROWLOCK_OK)
+    if (rowlock_keeper_open("sqlite:script", NULL, &story.keeper, NULL) != ROWLOCK_OK)
         tap_ok(false, "a keeper is opened");
     options.ttl_ms = ttl_ms;
     options.keeper = story.keeper;
-    options.told = note_told;
+    options.on_state = note_told;
     tap_is_int(rowlock_acquire(story.lock, &options), ROWLOCK_OK, "a lock is kept");
 }
 

@@ -240,17 +240,6 @@ static enum rlk_class verify(const struct running *r)
     return give(r, cells, 2);
 }
 
-static enum rlk_class downgrade(const struct running *r)
-{
-    const rowlock_value key[] = {r->v[0], rowlock_int(0), r->v[1], r->v[2]};
-    struct lock *lock = held(key);
-    if (!lock)
-        return counts(r, false);
-    lock->row.permits = (int)r->v[3].number;
-    lock->row.slot = lock->row.token;
-    return counts(r, true);
-}
-
 static enum rlk_class last(const struct running *r)
 {
     const struct counter *counter = counter_of(&r->v[0], false);
@@ -361,9 +350,9 @@ static const struct {
     const char *verb;
     enum rlk_class (*run)(const struct running *r);
 } verbs[] = {
-    {"acquire", acquire}, {"renew", renew},         {"release", release},    {"withdraw", withdraw},
-    {"verify", verify},   {"downgrade", downgrade}, {"last", last},          {"enqueue", enqueue},
-    {"leave", leave},     {"list", list},           {"break", end_by_force}, {"meta", meta},
+    {"acquire", acquire}, {"renew", renew},        {"release", release}, {"withdraw", withdraw},
+    {"verify", verify},   {"last", last},          {"enqueue", enqueue}, {"leave", leave},
+    {"list", list},       {"break", end_by_force}, {"meta", meta},
 };
 
 static enum rlk_class memory_query(void *conn, struct rlk_call *call, struct rlk_query *query)

@@ -110,7 +110,7 @@ static void rings_at_commit(const struct contract *c)
         if (!commits)
             is_result(holder.db, rowlock_renew(holder.lock, 0), ROWLOCK_OK, "(it is still held)");
     }
-    rowlock_lock_forget(holder.lock);
+    rowlock_forget(holder.lock);
     guest_close(&holder);
     c->raw->close(session);
     c->raw->close(listener);

@@ -35,7 +35,7 @@ static int see(void *context, const rowlock_waiter *waiter)
     struct seen *seen = context;
     int names = strcmp(seen->last_name, waiter->name);
     seen->out_of_order += names > 0 || (names == 0 && seen->last_ticket >= waiter->ticket);
-    seen->dead += waiter->place == 0;
+    seen->dead += waiter->position == 0;
     if (seen->count <= GUESTS)
         seen->waiters[seen->count] = *waiter;
     seen->last_ticket = waiter->ticket;
@@ -58,7 +58,8 @@ static void line_is_listed(rowlock_db *db, const struct guest *guests)
     is_result(db, rowlock_list_waiters(db, "line", see, &seen), ROWLOCK_OK, "the line is listed");
     tap_is_int(seen.count, GUESTS, "everybody who stands in it");
     for (int i = 0; i < seen.count && i < GUESTS; i++)
-        right += seen.waiters[i].place == i + 1 && seen.waiters[i].ticket == ticket_of(&guests[i]);
+        right +=
+            seen.waiters[i].position == i + 1 && seen.waiters[i].ticket == ticket_of(&guests[i]);
     tap_is_int(right, GUESTS, "in his place, in the order of tickets");
     tap_is_int(seen.out_of_order, 0, "which is the order of coming");
 }
@@ -365,10 +366,10 @@ static void what_is_listed(const struct contract *c)
     is_result(holder.db, rowlock_list_waiters(holder.db, "listed line", see, &seen), ROWLOCK_OK,
               "a line is listed");
     tap_is_int(seen.count, 2, "the dead ones too");
-    tap_is_int(seen.waiters[1].place, 0, "who have no place");
+    tap_is_int(seen.waiters[1].position, 0, "which have no position");
     tap_ok(seen.waiters[1].remaining_ms < 0, "and no time remaining");
     const rowlock_waiter *w = &seen.waiters[0];
-    tap_is_int(w->place, 1, "who lives has one");
+    tap_is_int(w->position, 1, "a valid one has one");
     tap_is_str(w->name, "listed line", "the waiter's lock");
     tap_is_str(w->owner, "the waiter", "his owner");
     tap_is_str(w->program, "waiting program", "his program");
@@ -405,7 +406,7 @@ static void many_are_listed(const struct contract *c)
     seen = (struct seen){0};
     is_result(db, rowlock_list_waiters(db, "list a", see, &seen), ROWLOCK_OK, "one line is");
     tap_is_int(seen.count, EACH, "and no other");
-    tap_ok(seen.waiters[0].place + seen.waiters[1].place == 1, "in which places are counted");
+    tap_ok(seen.waiters[0].position + seen.waiters[1].position == 1, "in which places are counted");
     seen = (struct seen){.stop_after = 2};
     is_result(db, rowlock_list_waiters(db, NULL, see, &seen), ROWLOCK_OK, "a callback may stop it");
     tap_is_int(seen.count, 2, "at once");
@@ -459,7 +460,7 @@ static void released_in_a_transaction(const struct contract *c, bool commits)
     if (!commits)
         guest_waits(&g, "nor when it is rolled back");
     if (commits)
-        rowlock_lock_forget(holder.lock);
+        rowlock_forget(holder.lock);
     else
         guest_releases(&holder, ROWLOCK_OK, "until it is released for good");
     guest_gets(&g, "then the next in line gets it");

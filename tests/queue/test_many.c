@@ -59,7 +59,7 @@ static int count_held(void)
 {
     int count = 0;
     for (size_t i = 0; i < THREE; i++)
-        count += rowlock_lock_token(locks[i]) != 0 || rowlock_remaining_ms(locks[i]) != 0 ||
+        count += rowlock_lock_token(locks[i]) != 0 || rowlock_lock_remaining_ms(locks[i]) != 0 ||
                  rowlock_lock_state(locks[i]) != ROWLOCK_STATE_NONE;
     return count;
 }
@@ -80,7 +80,7 @@ static void test_granted(void)
                rowlock_lock_token(locks[0]) == 3,
            "each has its own token");
     for (size_t i = 0; i < THREE; i++)
-        tap_is_int(rowlock_remaining_ms(locks[i]), TTL_MS, "and its own lease");
+        tap_is_int(rowlock_lock_remaining_ms(locks[i]), TTL_MS, "and its own lease");
     tap_is_int(try_lock(locks[0], TTL_MS), ROWLOCK_OK, "one of them is entered again");
     tap_is_int(rowlock_release(locks[0]) | rowlock_release(locks[0]), ROWLOCK_OK, "and released");
     tap_is_str(script_calls(), "release", "by itself");
@@ -224,7 +224,7 @@ static void test_late(struct script_answer second, int64_t wait_ms, int want, co
     tap_is_str(script_calls(), calls, "all are renewed, or given back");
     tap_is_int(count_held(), want == ROWLOCK_OK ? THREE : 0, "all are held, or none");
     for (size_t i = 0; i < THREE && want == ROWLOCK_OK; i++)
-        tap_is_int(rowlock_remaining_ms(locks[i]), TTL_MS, "with its whole lease");
+        tap_is_int(rowlock_lock_remaining_ms(locks[i]), TTL_MS, "with its whole lease");
     tap_is_int(error_code(db), want < 0 ? want : 0, "it is an error if that was one: %s", why(db));
     if (want != ROWLOCK_OK) {
         tap_is_int((int)which, 2, "which is told");
@@ -250,7 +250,7 @@ static rowlock_keeper *begin_kept(struct script_answer meta)
     rowlock_keeper *keeper = NULL;
     script_reset();
     script_next(OP_META, meta);
-    tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, NULL), ROWLOCK_OK, "a keeper");
+    tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
     db = script_open(NULL);
     open_locks();
     return keeper;

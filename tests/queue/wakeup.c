@@ -132,8 +132,8 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
 
 /* ---- other ways in */
 
-enum way { BREAKS, DOWNGRADES, CLOSES, COMMITS, WAYS };
-static const char *const ways[WAYS] = {"a break", "a downgrade", "closing the handle",
+enum way { BREAKS, CLOSES, COMMITS, WAYS };
+static const char *const ways[WAYS] = {"a break", "closing the handle",
                                        "the commit of a release in a transaction"};
 
 static bool has_ticket(void *context)
@@ -154,15 +154,12 @@ static void let_in(const struct contract *c, enum way way, struct guest *holder,
         rowlock_db *breaker = must_open(c->url);
         is_result(breaker, rowlock_break(breaker, "wake up else", 0, NULL), ROWLOCK_OK, "a break");
         rowlock_db_close(breaker);
-    } else if (way == DOWNGRADES) {
-        is_result(holder->db, rowlock_downgrade(holder->lock, ROWLOCK_SHARED), ROWLOCK_OK,
-                  "a downgrade");
     } else if (way == CLOSES) {
         rowlock_lock_close(holder->lock);
         holder->lock = must_lock(holder->db, "wake up else");
     } else {
         raw_run(c->raw, session, "COMMIT");
-        rowlock_lock_forget(holder->lock);
+        rowlock_forget(holder->lock);
     }
 }
 
@@ -175,7 +172,7 @@ static void other_ways(const struct contract *c, enum way way)
     int granted = 0;
     void *session = c->raw->open(c->url);
     guest_adopt(&holder, c, session, "wake up else");
-    guest_open(&waiter, c, "wake up else", way == DOWNGRADES ? ROWLOCK_SHARED : 0);
+    guest_open(&waiter, c, "wake up else", 0);
     metronome_start(&m, c);
     for (int i = 0; i < REPEATS; i++) {
         guest_try(&holder);

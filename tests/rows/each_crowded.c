@@ -14,7 +14,7 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <rowlock/versions.h>
+#include "public.h"
 
 #include <limits.h>
 #include <pthread.h>

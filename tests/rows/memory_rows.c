@@ -3,7 +3,7 @@
  * Every allocation of the calls about rows and once-keys made to fail in turn: what is said of each row is the
  * truth, and what was not done goes well when it is done again. See memory.h.
  */
-#include <rowlock/versions.h>
+#include "public.h"
 #include <stdlib.h>
 
 #include "fail_alloc.h"
@@ -36,7 +36,7 @@ static void open_db(struct round *r)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.prefix = "rows_";
     int result = r->session ? r->raw->adopt(&r->db, r->session, &options, &err)
-                            : rowlock_db_open(&r->db, r->url, &options, &err);
+                            : rowlock_db_open(r->url, &options, &r->db, &err);
     if (result != ROWLOCK_OK)
         raw_failed("open", err.text);
 }

@@ -4,7 +4,7 @@
  * has carried it out: what is told is the truth in the table. OK: done exactly once; EUNCERTAIN: once or not
  * at all; all else: not at all. See loss.h.
  */
-#include <rowlock/versions.h>
+#include "public.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <rowlock/versions.h>
+#include "public.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ static void test_long_renewal(void)
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is had");
     script_next(OP_RENEW, ANSWER(.left_us = INT64_C(1) << 60));
     tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal for longer than was asked for");
-    tap_is_int(rowlock_remaining_ms(lock), TTL_MS, "counts for no longer than that");
+    tap_is_int(rowlock_lock_remaining_ms(lock), TTL_MS, "counts for no longer than that");
     rowlock_lock_close(lock);
     end();
 }

@@ -153,8 +153,7 @@ static void end(void)
 
 static int walk(rowlock_walk_report *report)
 {
-    rowlock_walk_options how;
-    rowlock_walk_options_init(&how);
+    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
     how.name = "reprice";
     how.each = each;
     how.chunk = 3;

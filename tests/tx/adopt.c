@@ -165,7 +165,7 @@ static void lost_connection(const struct contract *c)
     tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN,
            "a lost connection is told (%s)", rowlock_result_name(result));
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_ECONN, "and not replaced by one of ours");
-    tap_ok(rowlock_remaining_ms(lock) > 0, "the lease runs on as far as it was known");
+    tap_ok(rowlock_lock_remaining_ms(lock) > 0, "the lease runs on as far as it was known");
     rowlock_lock_close(lock);
     rowlock_db_close(db);
     c->raw->close(session);

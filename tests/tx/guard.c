@@ -243,7 +243,7 @@ static void guard_beside_a_grant(const struct contract *c, bool commits)
     int result = helper_join(helper);
     is_result(s.tx, result, commits ? ROWLOCK_LOST : ROWLOCK_OK, "which then says how it ended");
     scene_run(&s, "ROLLBACK");
-    rowlock_lock_forget(other.lock);
+    rowlock_forget(other.lock);
     rowlock_lock_close(other.lock);
     rowlock_db_close(other.tx);
     c->raw->close(other.session);

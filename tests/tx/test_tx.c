@@ -63,7 +63,7 @@ static int call_release(void)
 
 static int call_acquire(void)
 {
-    rowlock_lock_forget(lock);
+    rowlock_forget(lock);
     return rowlock_tx_acquire(lock, tx, NULL);
 }
 
@@ -206,7 +206,7 @@ static void test_acquire_keeper(void)
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_keeper *keeper = NULL;
     begin();
-    tap_is_int(rowlock_keeper_open(&keeper, "sqlite:script", NULL, NULL), ROWLOCK_OK, "a keeper");
+    tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
     tap_is_int(rowlock_guard(lock, tx), ROWLOCK_EMISUSE, "nothing is held");
     script_calls();
     options.keeper = keeper;
@@ -254,7 +254,7 @@ static void test_release(void)
     end();
     tap_is_str(script_calls(), "release", "closing releases, in case it was rolled back");
     begin_released();
-    rowlock_lock_forget(lock);
+    rowlock_forget(lock);
     end();
     tap_is_str(script_calls(), "", "but not what is committed and forgotten");
 }

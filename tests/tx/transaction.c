@@ -26,7 +26,7 @@ static void acquire_commits(const struct contract *c, const char *isolation, boo
     scene_work(&s);
     is_result(s.tx, tx_try(&s), ROWLOCK_OK, "%s: a new name in a transaction", isolation);
     int64_t token = rowlock_lock_token(s.lock);
-    tap_ok(token > 0 && rowlock_remaining_ms(s.lock) > TTL_MS / 2, "with a token and a lease");
+    tap_ok(token > 0 && rowlock_lock_remaining_ms(s.lock) > TTL_MS / 2, "with a token and a lease");
     tap_is_int(rows_of(c, s.name), 0, "others do not see it yet");
     scene_rival_tries(&s, ROWLOCK_BUSY, "but it is in flight to them");
     scene_guard(&s, ROWLOCK_OK, "it can be guarded");
@@ -65,7 +65,7 @@ static void acquire_rolled_back(const struct contract *c, const char *isolation,
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_LOST, "which does not deceive the guard of a handle that was not told");
     scene_run(&s, "ROLLBACK");
-    rowlock_lock_forget(s.lock);
+    rowlock_forget(s.lock);
     tap_is_int(rowlock_lock_token(s.lock), 0, "the handle is told");
     tap_ok(rowlock_lock_token(s.wanted) >= undone && undone > before,
            "no token is repeated that was committed");
@@ -154,7 +154,7 @@ static void neighbours(const struct contract *c, const char *isolation)
     is_result(s.rival, try_lock(after, TTL_MS), ROWLOCK_OK, "one after it is free");
     tap_ok(clock_ms() - start < slow_ms(2 * AT_ONCE_MS), "at once");
     scene_run(&s, "ROLLBACK");
-    rowlock_lock_forget(s.lock);
+    rowlock_forget(s.lock);
     close_locks(before, after);
     scene_close(&s);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'tx %s%%'", isolation);
@@ -180,7 +180,7 @@ static void release_commits(const struct contract *c, const char *isolation, boo
     scene_work_stands(&s, 1, "the work is there");
     tap_is_int(rows_of(c, s.name), 0, "and the lock is free");
     if (then == FORGETS) {
-        rowlock_lock_forget(s.lock);
+        rowlock_forget(s.lock);
         is_result(s.own, try_lock(s.lock, TTL_MS), ROWLOCK_OK, "the handle can acquire anew");
         tap_ok(rowlock_lock_token(s.lock) > token, "with a higher token");
     } else if (then == RELEASES) {
@@ -278,7 +278,7 @@ static void all_inside(const struct scene *s, const char *what)
         tap_is_str(after, before, "all settings are as they were inside it");
     is_result(s->tx, rowlock_renew(s->lock, 0), ROWLOCK_EMISUSE, "other calls are not for inside");
     scene_run(s, "ROLLBACK");
-    rowlock_lock_forget(s->lock);
+    rowlock_forget(s->lock);
 }
 
 static void settings_stay(const struct contract *c)

@@ -16,7 +16,6 @@ DROP PROCEDURE IF EXISTS rowlock_enqueue;
 DROP PROCEDURE IF EXISTS rowlock_bell_before;
 DROP PROCEDURE IF EXISTS rowlock_ring;
 DROP PROCEDURE IF EXISTS rowlock_withdraw;
-DROP PROCEDURE IF EXISTS rowlock_downgrade;
 DROP PROCEDURE IF EXISTS rowlock_guard;
 DROP PROCEDURE IF EXISTS rowlock_renew;
 DROP PROCEDURE IF EXISTS rowlock_renew_all;

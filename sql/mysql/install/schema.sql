@@ -19,7 +19,6 @@
 {rowlock_bell_before}
 {rowlock_withdraw}
 {rowlock_ring}
-{rowlock_downgrade}
 {rowlock_guard}
 {rowlock_renew}
 {rowlock_renew_all}

@@ -33,6 +33,7 @@ static const struct {
     {"42501", RLK_DENIED}, /* no privilege */
     {"28", RLK_DENIED}, /* wrong password, no such role, pg_hba.conf */
     {"3D000", RLK_INVALID}, /* no such database */
+    {"22003", RLK_REFUSED}, /* no token is left: 64 bits are used up */
     {"22", RLK_INVALID}, /* a value that the database cannot take */
     {"23514", RLK_INVALID}, /* a CHECK of ours */
     {"0A000", RLK_UNSUPPORTED},

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rowlock: for operators: install, check, list, sweep, break, and repairs after a
+ * failover.
+ *
+ * The command `rowlock` does all of this too. Callbacks get strings that stay valid until the
+ * callback returns. A callback must not use the rowlock_db that calls it. It stops the report by
+ * returning a number other than 0.
+ */
+#ifndef ROWLOCK_ADMIN_H
+#define ROWLOCK_ADMIN_H
+
+#include <rowlock/rowlock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------- our tables */
+
+/* rowlock_install creates rowlock's tables and routines. If they are there, it does nothing. It
+ * is safe to repeat, and for many clients at once.
+ *
+ * Returns
+ *   ROWLOCK_OK
+ *   ROWLOCK_EDENIED    let a DBA run what rowlock_install_script() writes
+ *   ROWLOCK_ESCHEMA    tables that this library cannot use, or objects with rowlock's names that
+ *                      another role made
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
+
+/* rowlock_install_script writes the SQL of rowlock_install() for the database's own shell: psql,
+ * mysql or mariadb, sqlite3. It changes nothing in the database and needs no privilege there.
+ *   - write() gets the text in pieces, in order.
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_install_script(rowlock_db *db, int (*write)(void *context, const char *sql, size_t length),
+                       void *context);
+
+typedef enum rowlock_verdict {
+    ROWLOCK_FINE = 0,
+    ROWLOCK_WARNING = 1,
+    /* Locks will not work, or are not safe. */
+    ROWLOCK_BAD = 2
+} rowlock_verdict;
+
+typedef struct rowlock_finding {
+    /* "isolation" */
+    const char *item;
+    /* "read committed" */
+    const char *value;
+    /* What to do, or "". */
+    const char *advice;
+    rowlock_verdict verdict;
+} rowlock_finding;
+
+/* rowlock_check examines the server and rowlock's tables, and reports each finding.
+ *   - *worst gets the gravest verdict. worst may be NULL.
+ *
+ * Returns
+ *   ROWLOCK_OK         it could look, whatever it found
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
+              void *context, rowlock_verdict *worst);
+
+/* ---------------------------------------------------------------- grants and waiters */
+
+/* rowlock_list reports the grants in the table, in the order of their names. Expired grants are
+ * included: their remaining_ms is below 0.
+ *   - name: this name only. NULL: all.
+ *
+ * Round trips  1 for each 500 rows
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_list(rowlock_db *db, const char *name,
+             int (*each)(void *context, const rowlock_grant *grant), void *context);
+
+/* rowlock_last_grant tells the highest token ever granted for a name, and when that was, in
+ * microseconds since 1970 by the database's clock.
+ *
+ * Returns
+ *   ROWLOCK_OK
+ *   ROWLOCK_NONE       never granted, or so long ago that its counter was swept
+ * Round trips  1
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_last_grant(rowlock_db *db, const char *name,
+                                                      int64_t *token, int64_t *granted_us);
+
+/* A client that waits in a queue. Times are microseconds since 1970 by the database's clock. */
+typedef struct rowlock_waiter {
+    /* sizeof(rowlock_waiter) */
+    size_t size;
+    /* The order of the queue. */
+    int64_t ticket;
+    int64_t since_us;
+    int64_t waited_ms;
+    /* Of the ticket's lease. Below 0: it is over, and others pass. */
+    int64_t remaining_ms;
+    int64_t pid;
+    /* As in rowlock_acquire_options. */
+    int32_t permits;
+    /* 1: the first of those whose tickets are valid. 0: its own ticket is over. */
+    int32_t position;
+    char name[256];
+    char owner[256];
+    char host[256];
+    char program[256];
+    char note[256];
+} rowlock_waiter;
+
+/* rowlock_list_waiters reports the waiters, in the order of names and tickets. Otherwise as
+ * rowlock_list(). */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_list_waiters(rowlock_db *db, const char *name,
+                     int (*each)(void *context, const rowlock_waiter *waiter), void *context);
+
+/* rowlock_break takes a grant away from its holder. The holder finds itself LOST, and its guards
+ * fail.
+ *   - if_token: only if the grant has this token. 0: whichever grant there is.
+ *   - *broken gets the grant. broken may be NULL.
+ *
+ * Returns
+ *   ROWLOCK_OK
+ *   ROWLOCK_NONE       there is no grant, or it has another token
+ *   ROWLOCK_EINVAL     if_token is 0, and several clients hold the lock
+ *   ROWLOCK_ESERVER    a transaction that guards the grant outlasted the statement deadline. Try
+ *                      again.
+ * Round trips  1; 2 if if_token is 0
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *name, int64_t if_token,
+                                                 rowlock_grant *broken);
+
+/* ---------------------------------------------------------------- keeping the tables small */
+
+typedef struct rowlock_sweep_options {
+    /* sizeof(rowlock_sweep_options) */
+    size_t size;
+    /* Only leases that have been over for so long. 0: all that are over. */
+    int64_t older_than_ms;
+    /* Forget token counters that were not used for so long. 0: 30 days. Below 0: never. Their
+     * highest token becomes the floor that new names start above, so no token ever repeats. */
+    int64_t idle_ms;
+    /* Rows removed in one transaction. 0: 500. At most 10,000. */
+    int32_t batch;
+    /* 1: report what would go, remove nothing. */
+    int32_t dry_run;
+    /* Each expired grant that is removed. May be NULL. A number other than 0 stops after this
+     * batch. */
+    int (*each)(void *context, const rowlock_grant *grant);
+    void *context;
+} rowlock_sweep_options;
+
+#define ROWLOCK_SWEEP_OPTIONS_INIT                            \
+    {                                                         \
+        sizeof(rowlock_sweep_options), 0, 0, 0, 0, NULL, NULL \
+    }
+
+typedef struct rowlock_sweep_report {
+    /* sizeof(rowlock_sweep_report) */
+    size_t size;
+    /* Expired grants removed. */
+    int64_t locks;
+    /* Token counters forgotten. */
+    int64_t counters;
+    /* Transactions used. */
+    int64_t batches;
+    /* Tickets removed whose waiters are gone. */
+    int64_t waiters;
+} rowlock_sweep_report;
+
+#define ROWLOCK_SWEEP_REPORT_INIT                \
+    {                                            \
+        sizeof(rowlock_sweep_report), 0, 0, 0, 0 \
+    }
+
+/* rowlock_sweep removes expired grants, tickets of dead waiters and unused counters. Acquire does
+ * not need it. It keeps the tables small.
+ *   - It is safe beside live traffic: a lease that is renewed or taken over meanwhile stays.
+ *   - It ends after an hour. The next sweep goes on.
+ *   - After a failure *report has at least what was done. report may be NULL.
+ *
+ * Round trips  PostgreSQL: 1 for each batch. MySQL, MariaDB: also 1 for each row.
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_sweep_report *report);
+
+/* ---------------------------------------------------------------- after a failover or a restore */
+
+/* rowlock_raise_tokens makes sure that no token repeats after the database lost its newest grants:
+ * an asynchronous failover, or a restored backup. Call it before programs connect.
+ *
+ * The token of every name, and the floor of new names, become the highest token that there is plus
+ * by.
+ *   - by: 1 to 10^15: more than the number of grants that may have been lost
+ *   - *highest gets the new value. highest may be NULL.
+ *
+ * Returns
+ *   ROWLOCK_OK
+ *   ROWLOCK_EUNSUPPORTED   PostgreSQL: an adopted connection, or one behind a pooler, whose
+ *                          isolation is not READ COMMITTED
+ * Guarantees
+ *   - Grants that stand go on, but guards under them return LOST.
+ *   - It waits for guarded transactions and grants in flight, up to the statement deadline.
+ * Round trips  1
+ * Example      docs/OPERATIONS.md
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t by,
+                                                        int64_t *highest);
+
+/* rowlock_new_identity gives the installation a new identity. A restored copy has the identity of
+ * its original until then, so rowlock cannot tell the two apart.
+ *
+ * Returns
+ *   ROWLOCK_OK         rowlock_check() shows the new identity
+ * Guarantees
+ *   - Handles that have seen the old identity return ESCHEMA once they look at the tables again:
+ *     when they reconnect, or after an error. This handle goes on.
+ *   - Grants, tokens and tickets stay as they are. Use rowlock_raise_tokens() and rowlock_sweep()
+ *     too.
+ * Round trips  1
+ * Example      docs/OPERATIONS.md
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_new_identity(rowlock_db *db);
+
+/* ---------------------------------------------------------------- log */
+
+typedef enum rowlock_log_level {
+    ROWLOCK_LOG_WARNING = 1,
+    ROWLOCK_LOG_INFO = 2,
+    ROWLOCK_LOG_DEBUG = 3
+} rowlock_log_level;
+
+/* rowlock_log_set names a function that is told what the library does: one call a line, from the
+ * thread that works. It is off by default. log NULL switches it off.
+ *   - up_to: this level and those before it
+ *   - Names of locks appear in the lines. Owners and connection strings do not.
+ *   - Set it before other threads use the library. */
+ROWLOCK_API void rowlock_log_set(void (*log)(void *context, rowlock_log_level level,
+                                             const char *line),
+                                 void *context, rowlock_log_level up_to);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rowlock: acquire in an event loop, without blocking it.
+ *
+ *     if (rowlock_acquire_start(lock, &options) == ROWLOCK_OK)
+ *         watch(rowlock_acquire_fd(lock));            readable when there is something to do
+ *     …
+ *     int result = rowlock_acquire_step(lock);        a result of rowlock_acquire(), or PENDING
+ *
+ * A thread of the library waits in place of yours, on every database alike. So nothing blocks your
+ * loop: also no look-up of a host's name and no TLS handshake while it reconnects. The thread ends
+ * with the result.
+ *
+ * Until you have the result, the rowlock_db belongs to that thread:
+ *   - Calls that need the database return EMISUSE.
+ *   - The lock tells nothing.
+ *   - rowlock_cancel() works.
+ *   - Closing the rowlock_db, or a lock of it, cancels and waits for the thread.
+ */
+#ifndef ROWLOCK_ASYNC_H
+#define ROWLOCK_ASYNC_H
+
+#include <rowlock/rowlock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* rowlock_acquire_start begins to acquire the lock, and returns at once. The options and their
+ * texts are copied.
+ *
+ * Returns
+ *   ROWLOCK_OK         begun. Poll rowlock_acquire_fd().
+ *   ROWLOCK_EINVAL, EMISUSE, ENOMEM    as rowlock_acquire(). Nothing was begun.
+ * Round trips  0 in your thread
+ * Example      examples/event_loop.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_start(rowlock_lock *lock,
+                                                         const rowlock_acquire_options *options);
+
+/* rowlock_acquire_fd returns a descriptor for poll(): it is readable when rowlock_acquire_step()
+ * has something to do. It belongs to the lock. -1: nothing was begun. */
+ROWLOCK_API int rowlock_acquire_fd(const rowlock_lock *lock);
+
+/* rowlock_acquire_step returns the result if there is one. It never blocks.
+ *
+ * Returns
+ *   ROWLOCK_PENDING    not decided yet: poll again
+ *   others             as rowlock_acquire(): it is over
+ *   ROWLOCK_EMISUSE    nothing was begun
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_step(rowlock_lock *lock);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
