@@ -523,7 +523,7 @@ install: install-lib install-cli install-headers install-man install-pc
 
 install-lib: $(LIB_A) $(LIB_SO)
 	$(INSTALL) -d '$(DESTDIR)$(libdir)'
-	$(INSTALL) -m 755 $(LIB_SO) '$(DESTDIR)$(libdir)/$(SOFILE)'
+	$(INSTALL) -m 644 $(LIB_SO) '$(DESTDIR)$(libdir)/$(SOFILE)'
 	ln -sf $(SOFILE) '$(DESTDIR)$(libdir)/$(SONAME)'
 	ln -sf $(SONAME) '$(DESTDIR)$(libdir)/librowlock.so'
 	$(INSTALL) -m 644 $(LIB_A) '$(DESTDIR)$(libdir)/librowlock.a'
@@ -540,11 +540,18 @@ install-man:
 	@$(foreach p,$(MAN_PAGES),$(INSTALL) -d '$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))' && \
 	    $(INSTALL) -m 644 $(p) '$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))' &&) :
 
+# For sed: a path as a replacement, in which & | \ would mean something.
+in_sed = $(subst |,\|,$(subst &,\&,$(subst \,\\,$(1))))
+# What a program that links the archive needs besides. Not Requires.private: pkg-config would ask for
+# the databases' own .pc files, which are not there where only rowlock is used.
+STATIC_LIBS = $(strip $(if $(DB_REQUIRES),$(shell $(PKG_CONFIG) --libs $(DB_REQUIRES) 2>/dev/null)) \
+    $(DB_OTHER_LIBS))
+
 install-pc:
 	$(INSTALL) -d '$(DESTDIR)$(pkgconfigdir)'
-	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
-	    -e 's|@version@|$(VERSION)|' -e 's|@requires_private@|$(strip $(DB_REQUIRES))|' \
-	    -e 's|@libs_private@|$(strip $(DB_OTHER_LIBS)) -pthread|' \
+	sed -e 's|@prefix@|$(call in_sed,$(prefix))|' -e 's|@libdir@|$(call in_sed,$(libdir))|' \
+	    -e 's|@includedir@|$(call in_sed,$(includedir))|' -e 's|@version@|$(VERSION)|' \
+	    -e 's|@libs_private@|$(call in_sed,$(STATIC_LIBS))|' \
 	    src/rowlock.pc.in > '$(DESTDIR)$(pkgconfigdir)/rowlock.pc'
 	chmod 644 '$(DESTDIR)$(pkgconfigdir)/rowlock.pc'
 

@@ -9,22 +9,25 @@ lib=${ROWLOCK_TEST_BUILD:-build}/librowlock.so
 # A sanitizer or coverage adds names of its own to every object.
 exported=$(nm -D --defined-only "$lib" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
     grep -vE '^(__(asan|ubsan|tsan|sanitizer|gcov|odr_asan|llvm)_|mangle_path$|_init$|_fini$)' | sort)
-# The lines of the "global:" parts, without comments.
-listed=$(sed 's|/\*.*\*/||; s/#.*//' src/rowlock.map |
+# The names of the "global:" parts, without comments.
+listed=$(tr '\n' '\f' <src/rowlock.map | sed 's|/\*[^*]*\*/||g' | tr '\f' '\n' |
     awk '/global:/ { on = 1; sub(/.*global:/, "") } /local:/ { on = 0 } on' |
     tr -s ' \t;{}' '\n' | grep . | sort)
 declared=$(cat include/rowlock/*.h | tr '\n' ' ' | sed 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' |
     grep -oE '\browlock_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u)
 
-if grep -q '\*' <<<"$listed"; then
-    # A glob lists whatever has the public prefix; then the headers are the list.
-    is "every listed glob is rowlock_*" "$listed" 'rowlock_*'
-    listed=$(comm -12 <(echo "$declared") <(echo "$exported"))
-fi
 is "the exported names are the listed ones" "$exported" "$listed"
 
 missing=$(comm -13 <(echo "$declared") <(echo "$exported"))
 is "the headers declare every exported name" "$missing" ""
+
+# nodes MAP: each version node on a line of its own.
+nodes() { tr '\n' '\f' <"$1" | sed 's|/\*[^*]*\*/||g' | tr -s ' \f' ' ' | sed 's/; *\(ROWLOCK_[0-9]\)/;\n\1/g' | grep . ; }
+# changed RELEASED MAP: nodes of RELEASED that MAP does not have as they were.
+changed() { comm -23 <(nodes "$1" | tr -d ' ' | sort) <(nodes "$2" | tr -d ' ' | sort); }
+is "no node of a release has changed" "$(changed tests/abi/released.map src/rowlock.map)" ""
+sed 's/rowlock_acquire;/rowlock_acquired;/' src/rowlock.map >"$TMPDIR/changed.map"
+ok "a node that changed is found" test -n "$(changed src/rowlock.map "$TMPDIR/changed.map")"
 
 major=$(awk '$2 == "ROWLOCK_VERSION_MAJOR" { print $3 }' include/rowlock/rowlock.h)
 soname=$(readelf -d "$lib" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')

@@ -11,12 +11,12 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 # Sanitizers would want a program of their own kind, so this is always the plain library.
 install_to() {
-    "${MAKE:-make}" --no-print-directory "$1" DESTDIR="$root" "${2:-prefix}=/opt/rl" SANITIZE= COVERAGE=0
+    env -u PKG_CONFIG_PATH -u PKG_CONFIG_SYSROOT_DIR "${MAKE:-make}" --no-print-directory "$1" DESTDIR="$root" "${2:-prefix}=${3:-/opt/rl}" SANITIZE= COVERAGE=0
 }
 
 ok "make install succeeds" install_to install
 for file in lib/librowlock.so lib/librowlock.a bin/rowlock include/rowlock/rowlock.h \
-    include/rowlock/versions.h include/rowlock/value.h lib/pkgconfig/rowlock.pc; do
+    lib/pkgconfig/rowlock.pc $(ls include/rowlock/*.h); do
     ok "it lays down $file" test -e "$root/opt/rl/$file"
 done
 is "nothing in the pkg-config file is left to fill in" "$(grep '@' "$root/opt/rl/lib/pkgconfig/rowlock.pc")" ""
@@ -38,6 +38,15 @@ ok "a program builds with the flags of pkg-config" \
     "${CC:-cc}" "$work/user.c" -o "$work/user" $(pkg-config --cflags --libs rowlock)
 ok "it runs with the installed library" env LD_LIBRARY_PATH="$root/opt/rl/lib" "$work/user"
 
+is "the library may be read by all and run by none" "$(stat -L -c %a "$root/opt/rl/lib/librowlock.so")" 644
+# Where only rowlock is installed: the databases' own .pc files are not found.
+ok "its flags need no package of a database" \
+    env PKG_CONFIG_LIBDIR="$PKG_CONFIG_PATH" pkg-config --cflags --libs rowlock
+# shellcheck disable=SC2046 # the flags are words
+ok "a program builds with the archive too" "${CC:-cc}" "$work/user.c" -o "$work/static" \
+    $(pkg-config --cflags rowlock) "$root/opt/rl/lib/librowlock.a" \
+    $(PKG_CONFIG_SYSROOT_DIR='' pkg-config --static --libs-only-l rowlock | sed 's/-lrowlock//') -pthread
+
 ok "make uninstall succeeds" install_to uninstall
 is "nothing is left behind" "$(find "$root" -type f -o -type l)" ""
 
@@ -45,5 +54,13 @@ ok "PREFIX does what prefix does" install_to install-headers PREFIX
 ok "it names the same place" test -e "$root/opt/rl/include/rowlock/versions.h"
 ok "and for uninstall" install_to uninstall PREFIX
 is "nothing is anywhere else" "$(find "$root" -type f -o -type l)" ""
+
+
+ok "a prefix may have spaces and other odd letters" install_to install prefix '/opt/r & l|'
+export PKG_CONFIG_PATH="$root/opt/r & l|/lib/pkgconfig"
+eval "flags=($(pkg-config --cflags --libs rowlock))"
+ok "pkg-config tells it so that a shell understands" "${CC:-cc}" "$work/user.c" -o "$work/odd" "${flags[@]}"
+ok "and for uninstall" install_to uninstall prefix '/opt/r & l|'
+is "which leaves nothing" "$(find "$root" -type f -o -type l)" ""
 
 done_testing
