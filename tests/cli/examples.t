@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The examples work, the README's scripts too, and the demo finds everything as it tells it. On each database.
+# The examples work, the documented scripts too, and the demo finds everything as it tells it. On each database.
 set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -156,9 +156,9 @@ repricing() {
     sql_client <<<"DROP TABLE prices;"
 }
 
-# The README's blocks of sh, in their order. Those that run have the programs that they call.
+# The blocks of sh in docs/OPERATIONS.md, in their order. Those that run have the programs that they call.
 shell_block() {
-    awk -v number="$1" '/^```/ { inside = $0 == "```sh" && ++n == number; next } inside' README.md >"$work/block.sh"
+    awk -v number="$1" '/^```/ { inside = $0 == "```sh" && ++n == number; next } inside' docs/OPERATIONS.md >"$work/block.sh"
     sed "$2" "$work/block.sh" >"$work/run.sh"
     out=$(cd "$work" && PATH=$work/bin:$PATH bash -u run.sh 2>"$work/err")
     status=$?
@@ -174,7 +174,7 @@ documented() {
     chmod +x "$work/build.sh" "$work/publish.sh"
     rl install
     shell_block 1 ''
-    same "the README's script goes through" "$status $err" "0 "
+    same "the documented script goes through" "$status $err" "0 "
     same "and holds its lock meanwhile" "$out" "$(printf './build.sh 1\n./publish.sh 1')"
     rl acquire deploy --owner somebody -n
     same "it has given it back" "$status" 0
@@ -196,8 +196,30 @@ demo() {
     fi
 }
 
+restocking() {
+    local items=300
+    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
+        skip "restock" "no sqlite3 to make the table with"
+        return
+    fi
+    {
+        echo "DROP TABLE IF EXISTS items;"
+        echo "CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER NOT NULL, version BIGINT NOT NULL);"
+        echo "INSERT INTO items VALUES (1, 5, 1)$(seq -f ', (%.0f, 5, 1)' 2 $items);"
+    } | sql_client
+    for _ in 1 2 3; do
+        "$programs/restock" "$ROWLOCK_URL" 1 $items >/dev/null 2>>"$work/err" &
+    done
+    wait
+    same "restock beside itself adds to each item once for each" \
+        "$(sql_client <<<"SELECT count(*) FROM items WHERE stock = 35 AND version = 4;")" $items
+    has "and passes by what is not there" "$("$programs/restock" "$ROWLOCK_URL" 299 310)" "round 1: 2 items, 0 to do again"
+    sql_client <<<"DROP TABLE items;"
+}
+
 all() {
     nightly
+    restocking
     documented
     looping
     repricing
