@@ -5,7 +5,7 @@
 # The files of one dialect must follow each other, and no two of them have the same name. The output is
 #     static const struct rlk_statement rlk_<dialect>_statements[] = { { "<step>", "<text>" }, … };
 # Blank lines and lines that are nothing but a `--` comment are for the reader of the file and are
-# left out.
+# left out, but for the two comments that begin a block of upgrade.sql.
 
 function close_step()
 {
@@ -70,7 +70,7 @@ FNR == 1 { open_file() }
 
 { sub(/[ \t\r]+$/, "") }
 
-/^[ \t]*$/ || /^[ \t]*--/ { next }
+/^[ \t]*$/ || (/^[ \t]*--/ && !/^-- (what|unless): /) { next }
 
 {
     printf "\n      %s", quoted($0)

@@ -18,14 +18,15 @@ extern "C" {
 
 /* ---------------------------------------------------------------- our tables */
 
-/* rowlock_install creates rowlock's tables and routines. If they are there, it does nothing. It
- * is safe to repeat, and for many clients at once.
+/* rowlock_install creates rowlock's tables and routines. If the tables are there, it changes
+ * nothing. It is safe to repeat, and for many clients at once.
  *
  * Returns
- *   ROWLOCK_OK
+ *   ROWLOCK_OK         this library can use them
  *   ROWLOCK_EDENIED    let a DBA run what rowlock_install_script() writes
- *   ROWLOCK_ESCHEMA    tables that this library cannot use, or objects with rowlock's names that
- *                      another role made
+ *   ROWLOCK_ESCHEMA    tables that this library cannot use, routines that are missing or have
+ *                      another body (rowlock_upgrade() makes them again), or objects with rowlock's
+ *                      names that another role made
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
 
@@ -36,6 +37,61 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_install_script(rowlock_db *db, int (*write)(void *context, const char *sql, size_t length),
                        void *context);
+
+/* One step of an upgrade. */
+typedef struct rowlock_upgrade_step {
+    /* "add column rowlock_locks.note" */
+    const char *what;
+    /* The statements. Of a dry run: as the database's own shell takes them. */
+    const char *sql;
+    /* 0: still to do. 1: done now. */
+    int32_t done;
+    /* How often the step gave up waiting for a table lock. */
+    int32_t retries;
+    /* Who blocks it, or "". */
+    const char *blocker;
+} rowlock_upgrade_step;
+
+typedef struct rowlock_upgrade_options {
+    /* sizeof(rowlock_upgrade_options) */
+    size_t size;
+    /* 1: report the steps, change nothing. */
+    int32_t dry_run;
+    int32_t reserved;
+    /* How long to go on trying. 0: 60,000. */
+    int64_t deadline_ms;
+    /* Each step, when it is done, and each time it has to wait. May be NULL. A number other than 0
+     * ends the upgrade. */
+    int (*each)(void *context, const rowlock_upgrade_step *step);
+    void *context;
+} rowlock_upgrade_options;
+
+#define ROWLOCK_UPGRADE_OPTIONS_INIT                         \
+    {                                                        \
+        sizeof(rowlock_upgrade_options), 0, 0, 0, NULL, NULL \
+    }
+
+/* rowlock_upgrade brings rowlock's tables to the version of this library, while programs use them.
+ *
+ *   - Libraries of the version before go on working with the upgraded tables. Libraries of this
+ *     version work with tables that are not upgraded yet. So ten hosts can change one by one.
+ *   - A step waits for table locks only briefly, so that no grant queues behind it for long:
+ *     PostgreSQL 0.2 s, MySQL and MariaDB 1 s. Then it lets others pass, and tries again.
+ *   - Routines that are missing, or have another body, are made again. So it also repairs.
+ *
+ * Returns
+ *   ROWLOCK_OK         upgraded, or nothing was to be done
+ *   ROWLOCK_TIMEOUT    a step did not get its table lock before the deadline. Steps before it are
+ *                      done. The error's text says who blocks it. Run it again.
+ *   ROWLOCK_CANCELLED  each() or rowlock_cancel() stopped it
+ *   ROWLOCK_ESCHEMA    no tables, tables that are too old or too new, or objects with rowlock's
+ *                      names that another role made
+ *   ROWLOCK_EUNSUPPORTED   on an adopted connection: it changes settings of the session
+ *   ROWLOCK_EDENIED    let a DBA run the statements that a dry run reports
+ * Example      docs/OPERATIONS.md
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_upgrade(rowlock_db *db,
+                                                   const rowlock_upgrade_options *options);
 
 typedef enum rowlock_verdict {
     ROWLOCK_FINE = 0,

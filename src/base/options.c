@@ -23,6 +23,7 @@ enum {
     DEFAULT_BATCH = 500,
     MAX_BATCH = 10000,
     DEFAULT_IDLE_DAYS = 30,
+    DEFAULT_UPGRADE_MS = 60000,
     MAX_DAYS = 366,
     MAX_SWEEP_DAYS = 36600,
     DEFAULT_CHUNK = 1000,
@@ -185,6 +186,17 @@ int rlk_take_sweep_options(rowlock_error *error, rowlock_sweep_options *out,
         (result = within(error, "idle_ms", out->idle_ms, INT64_MIN, MAX_SWEEP_DAYS * MS_PER_DAY)))
         return result;
     return ROWLOCK_OK;
+}
+
+int rlk_take_upgrade_options(rowlock_error *error, rowlock_upgrade_options *out,
+                             const rowlock_upgrade_options *theirs)
+{
+    int result = take_struct(error, out, sizeof *out, theirs);
+    if (result == ROWLOCK_OK && out->deadline_ms == 0)
+        out->deadline_ms = DEFAULT_UPGRADE_MS;
+    return result == ROWLOCK_OK
+               ? within(error, "deadline_ms", out->deadline_ms, 1, MAX_DAYS * MS_PER_DAY)
+               : result;
 }
 
 void rlk_give_struct(void *theirs, const void *ours, size_t our_size)

@@ -18,6 +18,8 @@ int rlk_take_acquire_options(rowlock_error *error, rowlock_acquire_options *out,
                              const rowlock_acquire_options *theirs);
 int rlk_take_sweep_options(rowlock_error *error, rowlock_sweep_options *out,
                            const rowlock_sweep_options *theirs);
+int rlk_take_upgrade_options(rowlock_error *error, rowlock_upgrade_options *out,
+                             const rowlock_upgrade_options *theirs);
 int rlk_take_table_options(rowlock_error *error, rowlock_table_options *out,
                            const rowlock_table_options *theirs);
 int rlk_take_change_options(rowlock_error *error, rowlock_change_options *out,

@@ -34,6 +34,7 @@ struct settings {
     bool nonblock;
     bool dry_run;
     bool print;
+    bool sql;
     bool new_identity;
     bool shared;
     bool unfair;
@@ -85,6 +86,8 @@ enum option_id {
     OPT_ONCE_OLDER_THAN,
     OPT_BATCH,
     OPT_DRY_RUN,
+    OPT_TRY_RUN, /* --dry-run of upgrade */
+    OPT_SQL,
     OPT_PRINT,
     OPT_EVERY,
     OPT_QUIET,

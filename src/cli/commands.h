@@ -18,6 +18,7 @@ extern const int watch_options[];
 extern const int json_options[];
 extern const int sweep_options[];
 extern const int install_options[];
+extern const int upgrade_options[];
 extern const int break_options[];
 extern const int raise_options[];
 
@@ -32,7 +33,8 @@ int cmd_wait(struct cli *cli); /* cmd_wait.c */
 int cmd_watch(struct cli *cli); /* cmd_watch.c */
 int cmd_once(struct cli *cli); /* cmd_once.c */
 int cmd_install(struct cli *cli); /* cmd_admin.c */
-int cmd_check(struct cli *cli);
+int cmd_upgrade(struct cli *cli); /* cmd_upgrade.c */
+int cmd_check(struct cli *cli); /* cmd_admin.c */
 int cmd_sweep(struct cli *cli);
 int cmd_break(struct cli *cli);
 int cmd_raise_tokens(struct cli *cli);

@@ -87,9 +87,15 @@ static const struct command commands[] = {
      "highest token, above which all later ones are. Grants that stand are fenced out.\n",
      raise_options, 0, 0, cmd_raise_tokens},
     {"install", "", "create the tables",
-     "Harmless when repeated. Without the privilege, have a DBA run what --print prints:\n"
+     "If the tables are there, nothing is changed. Without the privilege, have a DBA run what\n"
+     "--print prints:\n"
      "psql -v ON_ERROR_STOP=1 -f FILE, mysql DATABASE < FILE.\n",
      install_options, 0, 0, cmd_install},
+    {"upgrade", "", "bring the tables to the version of this command",
+     "Programs of this version and of the one before use the tables meanwhile. Routines that are\n"
+     "missing or have another body are made again.\n"
+     "Exit status: 0 done; 75 others kept the tables locked for a minute: run it again.\n",
+     upgrade_options, 0, 0, cmd_upgrade},
     {"check", "", "say what is wrong with the database for locks",
      "Exit status: 0 fine, warnings included; 1 something is bad.\n", json_options, 0, 0,
      cmd_check},

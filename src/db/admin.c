@@ -283,6 +283,20 @@ static int sweep_waiters(rowlock_db *db, struct sweeping *s)
     return ROWLOCK_OK;
 }
 
+static enum rlk_class run_swept(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_sending s = {.step = RLK_STEP_SWEPT};
+    (void)context;
+    return rlk_send(db, call, &s);
+}
+
+/* For rowlock_check(). */
+static int note_swept(rowlock_db *db)
+{
+    struct rlk_step_call step = {.run = run_swept};
+    return db->texts.sql[RLK_STEP_SWEPT] ? rlk_do(db, &step) : ROWLOCK_OK;
+}
+
 int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
                   rowlock_sweep_report *report)
 {
@@ -298,6 +312,8 @@ int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
         result = sweep_waiters(db, &s);
     if (result == ROWLOCK_OK && goes_on(&s) && s.options.idle_ms >= 0)
         result = fold_counters(db, &s);
+    if (result == ROWLOCK_OK && goes_on(&s) && !s.options.dry_run)
+        result = note_swept(db);
     if (report)
         rlk_give_struct(report, &s.report, sizeof s.report);
     return result;

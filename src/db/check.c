@@ -4,8 +4,10 @@
 #include "db/inspect.h"
 #include "seam/resend.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 struct checking {
     int (*each)(void *context, const rowlock_finding *finding);
@@ -140,17 +142,42 @@ static void judge_facts(struct checking *c, const struct rlk_facts *f)
 static int judge_tables(rowlock_db *db, struct checking *c)
 {
     int result = rlk_look_anew(db);
-    char value[256];
-    snprintf(value, sizeof value, "version %d in '%s', installation %s", RLK_SCHEMA_VERSION,
-             db->texts.schema, db->texts.identity);
+    char value[320];
+    snprintf(value, sizeof value,
+             "version %" PRId64 ", compat %" PRId64 ", code %" PRId64 " in '%s', installation %s",
+             db->meta.version, db->meta.compat, db->meta.code, db->texts.schema,
+             db->texts.identity);
     if (result == ROWLOCK_OK)
         report(c, "tables", value, ROWLOCK_FINE, "");
     else if (result == ROWLOCK_ESCHEMA || result == ROWLOCK_EDENIED)
         report(c, "tables",
-               result == ROWLOCK_ESCHEMA && db->found_version == 0 ? "not installed, or not whole"
-                                                                   : "not usable",
+               result == ROWLOCK_ESCHEMA && !db->meta.found ? "not installed, or not whole"
+                                                            : "not usable",
                ROWLOCK_BAD, db->error.text);
     return result;
+}
+
+static void judge_upgrade(struct checking *c, const struct rlk_meta *meta)
+{
+    bool behind = meta->version < RLK_LEVEL || meta->code < RLK_CODE;
+    bool ahead = meta->version > RLK_LEVEL || meta->code > RLK_CODE;
+    report(c, "upgrade",
+           behind  ? "the tables or routines are older than this library"
+           : ahead ? "the tables are newer, and compatible"
+                   : "not needed",
+           behind ? ROWLOCK_WARNING : ROWLOCK_FINE,
+           "locks work; run `rowlock upgrade` when it suits you, while programs use the tables");
+}
+
+static void judge_sweeps(struct checking *c, const struct rlk_meta *meta)
+{
+    time_t seconds = (time_t)(meta->swept_us / 1000000);
+    struct tm when;
+    char value[64] = "never";
+    if (meta->swept_us > 0 && gmtime_r(&seconds, &when))
+        strftime(value, sizeof value, "%Y-%m-%d %H:%M:%S UTC", &when);
+    report(c, "swept", value, meta->swept_us > 0 ? ROWLOCK_FINE : ROWLOCK_WARNING,
+           "run `rowlock sweep` from cron, so that the tables stay small");
 }
 
 static void judge_objects(struct checking *c, const struct rlk_inspection *i)
@@ -186,8 +213,15 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     if (may_go_on)
         result = judge_tables(db, &c);
     if (may_go_on && result == ROWLOCK_OK) {
+        judge_upgrade(&c, &db->meta);
+        judge_sweeps(&c, &db->meta);
+        i.version = db->meta.version;
+        if (i.undecided > 0)
+            result = rlk_inspect(db, &i);
         if (all_fine && db->texts.sql[RLK_STEP_OBJECTS])
             judge_objects(&c, &i);
+    }
+    if (may_go_on && result == ROWLOCK_OK) {
         struct rlk_facts facts = {0};
         result = rlk_examine(db, &facts);
         if (result == ROWLOCK_OK)

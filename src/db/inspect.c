@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Is what stands by our names ours, and what is the server like: asked here, judged in install.c
- * and check.c. */
+ * Is what stands by our names ours, and what is the server like: asked here, judged in install.c,
+ * upgrade.c and check.c. */
 #include "db/inspect.h"
 #include "seam/resend.h"
 #include "seam/seam.h"
@@ -10,17 +10,26 @@
 static void start_inspecting(void *context)
 {
     struct rlk_inspection *i = context;
-    *i = (struct rlk_inspection){.before_install = i->before_install, .mended = true};
+    *i = (struct rlk_inspection){.version = i->version, .mended = true};
+}
+
+/* level: above 0, tables of a later version than ours may have it; below 0, those of an earlier
+ * one. */
+static bool is_left_out(struct rlk_inspection *i, int64_t level, bool mended)
+{
+    bool unknown = i->version == 0 && (level != 0 || mended);
+    i->undecided += unknown;
+    return unknown || (level > 0 && i->version > RLK_LEVEL) ||
+           (level < 0 && i->version < RLK_LEVEL);
 }
 
 static int take_object(void *context, const rowlock_value *cells, size_t count)
 {
-    enum { OBJECT, PROBLEM, MENDED };
+    enum { OBJECT, PROBLEM, MENDED, LEVEL };
     struct rlk_inspection *i = context;
-    (void)count;
     bool warning = cells[MENDED].kind == ROWLOCK_NULL;
     bool mended = warning || cells[MENDED].number != 0;
-    if (i->before_install && mended)
+    if (is_left_out(i, count > LEVEL ? cells[LEVEL].number : 0, mended))
         return 0;
     if (warning ? i->found + i->warned == 0 : i->found == 0 || (i->mended && !mended)) {
         rlk_copy_text(i->object, sizeof i->object, cells[OBJECT].text, cells[OBJECT].length);
@@ -52,6 +61,15 @@ int rlk_inspect(rowlock_db *db, struct rlk_inspection *i)
         return ROWLOCK_OK;
     struct rlk_step_call step = {.run = run_objects, .context = i, .without_tables = true};
     return rlk_do(db, &step);
+}
+
+int rlk_refuse_objects(rowlock_db *db, int64_t version)
+{
+    struct rlk_inspection i = {.version = version};
+    int result = rlk_inspect(db, &i);
+    if (result != ROWLOCK_OK || i.found == 0)
+        return result;
+    return rlk_fail(db, ROWLOCK_ESCHEMA, "%s is not as rowlock makes it: %s", i.object, i.problem);
 }
 
 int rlk_look_anew(rowlock_db *db)

@@ -9,7 +9,7 @@
 static enum rlk_class run_install(rowlock_db *db, struct rlk_call *call, void *context)
 {
     (void)context;
-    return db->backend->install(db->conn, call);
+    return db->backend->script(db->conn, call, db->texts.sql[RLK_STEP_SCHEMA]);
 }
 
 int rowlock_install_script(rowlock_db *db,
@@ -18,24 +18,8 @@ int rowlock_install_script(rowlock_db *db,
 {
     int result = rlk_enter(db, "write the script that installs", NULL);
     if (result == ROWLOCK_OK)
-        rlk_texts_script(&db->texts, db->backend, write, context);
+        rlk_write_script(db->backend, db->texts.sql[RLK_STEP_SCHEMA], write, context);
     return result;
-}
-
-static int refuse_objects(rowlock_db *db, bool before_install)
-{
-    struct rlk_inspection i = {.before_install = before_install};
-    int result = rlk_inspect(db, &i);
-    if (result != ROWLOCK_OK || i.found == 0)
-        return result;
-    return rlk_fail(db, ROWLOCK_ESCHEMA, "%s is not as rowlock makes it: %s", i.object, i.problem);
-}
-
-/* Tables are in place; are the routines too, as far as this user may know? */
-static bool may_lock(rowlock_db *db)
-{
-    struct rlk_facts facts = {0};
-    return rlk_examine(db, &facts) == ROWLOCK_OK && facts.may_lock;
 }
 
 /* A name of ours is taken by a table that CREATE TABLE IF NOT EXISTS was content with. */
@@ -50,26 +34,34 @@ static int fail_foreign(rowlock_db *db)
         cause);
 }
 
-/* The schema is run even where the tables are fine, since it mends what else is missing; but
- * then a user who may not run it need not. Tables that are newer, or that no rowlock wrote, stay
- * as they are. */
+/* Tables that are there stay as they are, and so do routines: those may be of a later release. */
+static int look_at_installation(rowlock_db *db)
+{
+    struct rlk_facts facts = {0};
+    int result = rlk_refuse_objects(db, db->meta.version);
+    if (result != ROWLOCK_OK || (result = rlk_examine(db, &facts)) != ROWLOCK_OK)
+        return result;
+    if (facts.may_lock)
+        return ROWLOCK_OK;
+    return rlk_fail(
+        db, ROWLOCK_ESCHEMA,
+        "the tables are there, but a table or routine is missing, or this user may not "
+        "use it; `rowlock check` says more, and `rowlock upgrade` makes routines again");
+}
+
 int rowlock_install(rowlock_db *db)
 {
-    int result = rlk_enter(db, "install the tables", NULL);
-    if (result != ROWLOCK_OK)
-        return result;
-    if ((result = refuse_objects(db, true)) != ROWLOCK_OK)
-        return result;
-    int before = rlk_look_anew(db);
-    bool upgradable = db->found_version >= 0 && db->found_version < RLK_SCHEMA_VERSION;
-    if (before != ROWLOCK_OK && !(before == ROWLOCK_ESCHEMA && upgradable))
-        return before;
     struct rlk_step_call step = {.run = run_install, .without_tables = true};
-    result = rlk_do(db, &step);
-    if (result != ROWLOCK_OK && (before != ROWLOCK_OK || !may_lock(db)))
+    int result = rlk_enter(db, "install the tables", NULL);
+    if (result != ROWLOCK_OK || (result = rlk_refuse_objects(db, 0)) != ROWLOCK_OK)
         return result;
-    result = refuse_objects(db, false);
-    if (result != ROWLOCK_OK)
+    result = rlk_look_anew(db);
+    if (result == ROWLOCK_OK)
+        return look_at_installation(db);
+    if (result != ROWLOCK_ESCHEMA || db->meta.found)
+        return result;
+    if ((result = rlk_do(db, &step)) != ROWLOCK_OK ||
+        (result = rlk_refuse_objects(db, RLK_LEVEL)) != ROWLOCK_OK)
         return result;
     result = rlk_look_anew(db);
     return result == ROWLOCK_ESCHEMA ? fail_foreign(db) : result;

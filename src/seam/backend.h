@@ -69,6 +69,8 @@ struct rlk_call {
     /* out, whatever the class is. Each operation sets them but open(), close() and note(): */
     bool inside; /* the step was, or was to be, a part of an open transaction */
     bool late; /* the server ended it by a time limit, or because somebody cancelled it */
+    /* a routine of ours was not there: an upgrade may be making it again at this moment */
+    bool no_routine;
     bool tx_over; /* that transaction can only be rolled back, or has been */
     /* out, unless the class is RLK_DONE; rlk_diag_set() and rlk_refuse() set the first three: */
     int native; /* the database's own number of the error; 0: none */
@@ -93,6 +95,7 @@ struct rlk_texts {
     char schema[130]; /* where our tables are, unquoted: given by the user or learnt in rlk_hello */
     char prefix[34]; /* what their names begin with */
     char identity[64]; /* of the installation first met; "": none yet */
+    bool before; /* steps are written for tables of the version before ours */
 };
 
 /* Where to connect. Strings are core's and outlive the call. */
@@ -281,9 +284,10 @@ struct rlk_backend {
      * leave the shared socket alone, free memory only. An adopted connection stays open. */
     void (*close)(void *conn, bool in_child);
 
-    /* Create what is missing, and replace what OBJECTS says installing mends; harmless when it
-     * is all there and when many do it at once. Any number of round trips. */
-    enum rlk_class (*install)(void *conn, struct rlk_call *call);
+    /* Run a text of several statements, such as the one of SCHEMA. It says itself where it begins
+     * and ends a transaction; one that is left open by a failure is rolled back. Any number of
+     * round trips. */
+    enum rlk_class (*script)(void *conn, struct rlk_call *call, const char *sql);
     /* Add what the step `facts` cannot tell, whose answer is in *out. Any number of round trips. */
     enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
@@ -363,6 +367,10 @@ size_t rlk_statement_length(const char *text);
  * driver looks at what it asks itself. */
 bool rlk_cell_fits(char letter, const rowlock_value *cell);
 bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count);
+
+/* The length of the first statement of a text for script(). It ends with a semicolon at the end of
+ * a line that is not indented, which lines inside of routines are. */
+size_t rlk_statement_length(const char *text);
 
 /* An answer that does not fit: the class of that, RLK_SCHEMA for a step that only reads. */
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step);

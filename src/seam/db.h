@@ -20,6 +20,17 @@ struct rlk_ticket {
     int64_t attempt; /* whose ticket it is; 0: there is none */
 };
 
+/* The row of rowlock_meta when it was last looked at. */
+struct rlk_meta {
+    bool found; /* false: no tables, or without their one row: an installation cut short */
+    int64_t version; /* of the tables */
+    int64_t compat; /* the lowest level of a library that may use them */
+    int64_t code; /* the revision of our routines */
+    char identity[64];
+    int64_t token_floor;
+    int64_t swept_us; /* when a sweep last ended, by the database's clock; 0: never */
+};
+
 struct rowlock_db {
     uint32_t tag;
     pid_t pid; /* of the process that opened it */
@@ -36,8 +47,8 @@ struct rowlock_db {
     int64_t away_us; /* our clock when the server was first found away; 0: it is there */
     bool away_told; /* a waiter has logged that it is away */
     bool several; /* the URL names other servers, which may take writes when this one does not */
-    int found_version; /* of our tables when last looked at; 0: missing or half installed;
-                          -1: no version of ours */
+    struct rlk_meta meta; /* of our tables when last looked at */
+    bool texts_chosen; /* texts are those for the version of the tables */
 
     uint64_t connections; /* made so far */
     char session[64]; /* of this connection, as rlk_hello named it */

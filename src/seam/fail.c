@@ -33,7 +33,9 @@ static const struct meaning meanings[] = {
      "; the answer was lost, so it may or may not have been done"},
     {RLK_READONLY, ROWLOCK_EREADONLY, true, "; this needs a database that can be written to"},
     {RLK_SCHEMA, ROWLOCK_ESCHEMA, false,
-     "; run `rowlock install`, or have a DBA run what `rowlock install --print` prints"},
+     "; run `rowlock install`, or `rowlock upgrade` if the tables are there; or have a DBA run "
+     "what "
+     "`rowlock install --print` prints"},
     {RLK_MISFIT, ROWLOCK_EUNCERTAIN, false, "; what was asked for may or may not have been done"},
     {RLK_DENIED, ROWLOCK_EDENIED, false, ""},
     {RLK_INVALID, ROWLOCK_EINVAL, false, ""},

@@ -13,43 +13,66 @@
 
 /* ---- connection */
 
-static int check_tables(rowlock_db *db, struct rlk_call *call, enum rlk_class *class)
+/* Which side is too old? */
+static int check_version(rowlock_db *db, const struct rlk_meta *meta)
 {
-    struct rlk_meta meta = {0};
-    db->found_version = 0;
-    *class = rlk_step_meta(db, call, &meta);
-    if (*class != RLK_DONE)
-        return ROWLOCK_OK;
     const char *where = db->texts.schema;
-    db->found_version = meta.found ? meta.version : 0;
-    if (!meta.found)
+    if (!meta->found)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
                         "the tables in '%s' are half installed; run `rowlock install`", where);
-    if (meta.version > RLK_SCHEMA_VERSION)
+    if (meta->version < 1)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
-                        "the tables in '%s' are of version %d, newer than this library knows (%d); "
-                        "upgrade rowlock",
-                        where, meta.version, RLK_SCHEMA_VERSION);
-    if (meta.version < 1) {
-        db->found_version = -1;
-        return rlk_fail(
-            db, ROWLOCK_ESCHEMA,
-            "the tables in '%s' say they are of version %d, which no rowlock has written; "
-            "restore rowlock_meta, or drop them and install anew",
-            where, meta.version);
+                        "the tables in '%s' say they are of version %" PRId64
+                        ", which no rowlock has written; restore rowlock_meta, or drop them and "
+                        "install anew",
+                        where, meta->version);
+    if (meta->compat > RLK_LEVEL)
+        return rlk_fail(db, ROWLOCK_ESCHEMA,
+                        "the tables in '%s' need a library of level %" PRId64
+                        ", and this one is of level %d: upgrade rowlock",
+                        where, meta->compat, RLK_LEVEL);
+    if (meta->version < RLK_LEVEL - 1)
+        return rlk_fail(db, ROWLOCK_ESCHEMA,
+                        "the tables in '%s' are of version %" PRId64
+                        ", too old for this library, which is of level %d: run `rowlock upgrade` "
+                        "of an earlier release first",
+                        where, meta->version, RLK_LEVEL);
+    return ROWLOCK_OK;
+}
+
+/* Tables of the version before have their own text of some steps. A statement that this connection
+ * has prepared stays as it is, so the texts change on a new connection only. On a borrowed one they
+ * stay: after an upgrade the old statements go on working. */
+static enum rlk_class choose_texts(rowlock_db *db, struct rlk_call *call, bool anew)
+{
+    bool before = db->meta.version < RLK_LEVEL;
+    if (before == db->texts.before || (db->texts_chosen && db->adopted))
+        return RLK_DONE;
+    if (!anew && db->texts_chosen) {
+        rlk_diag_set(call, 0, NULL, "the tables have been upgraded");
+        return RLK_UNSENT;
     }
-    if (meta.version < RLK_SCHEMA_VERSION)
-        return rlk_fail(
-            db, ROWLOCK_ESCHEMA,
-            "the tables in '%s' are of version %d, this library needs %d; run `rowlock install`",
-            where, meta.version, RLK_SCHEMA_VERSION);
-    if (db->texts.identity[0] && strcmp(db->texts.identity, meta.identity) != 0)
+    return rlk_texts_choose(&db->texts, db->backend, before) == 0 ? RLK_DONE : RLK_NOMEM;
+}
+
+/* anew: nothing else was sent on this connection. */
+static int check_tables(rowlock_db *db, struct rlk_call *call, bool anew, enum rlk_class *class)
+{
+    struct rlk_meta *meta = &db->meta;
+    *class = rlk_step_meta(db, call, meta);
+    int result = *class == RLK_DONE ? check_version(db, meta) : ROWLOCK_OK;
+    if (*class != RLK_DONE || result != ROWLOCK_OK)
+        return result;
+    if (db->texts.identity[0] && strcmp(db->texts.identity, meta->identity) != 0)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
                         "the tables in '%s' are another installation than before (%s, was %s); "
                         "is this the same database? Open a new handle if it shall be used",
-                        where, meta.identity, db->texts.identity);
-    memcpy(db->texts.identity, meta.identity, sizeof db->texts.identity);
-    db->schema_ok = true;
+                        db->texts.schema, meta->identity, db->texts.identity);
+    *class = choose_texts(db, call, anew);
+    if (*class != RLK_DONE)
+        return ROWLOCK_OK;
+    memcpy(db->texts.identity, meta->identity, sizeof db->texts.identity);
+    db->texts_chosen = db->schema_ok = true;
     return ROWLOCK_OK;
 }
 
@@ -179,7 +202,7 @@ static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *ste
         call->deadline_us = end_of(step, rlk_now_us(), db->statement_us);
     }
     if (class == RLK_DONE && !db->schema_ok && !step->without_tables)
-        *result = check_tables(db, call, &class);
+        *result = check_tables(db, call, anew, &class);
     if (anew && class == RLK_DONE && db->schema_ok)
         class = give_tickets_back(db, step, call);
     return class;
@@ -280,6 +303,9 @@ static void add_outage(rowlock_db *db)
 
 /* ---- sending again */
 
+/* MySQL drops a routine before it makes it again. For so long one that is missing is asked for. */
+enum { REMADE_US = 500000 };
+
 static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class class,
                    const struct rlk_call *call)
 {
@@ -345,9 +371,10 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
                 reconnect_until = reconnect_end(db, step);
             until = reconnect_until;
             note_away(db, step, call.text);
-        } else if (class == RLK_CONTENTION) {
+        } else if (class == RLK_CONTENTION || call.no_routine) {
             if (!contention_until)
-                contention_until = end_of(step, step->sent_us, contention_us);
+                contention_until =
+                    end_of(step, step->sent_us, call.no_routine ? REMADE_US : contention_us);
             until = contention_until;
             rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call.text);
         } else {

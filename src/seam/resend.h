@@ -5,7 +5,13 @@
 
 #include "seam/db.h"
 
-enum { RLK_SCHEMA_VERSION = 1 };
+/* The level of this library. It can use tables whose compat is at most this, and whose version is
+ * at least the one before. `make LEVEL=2` builds a stand-in for the next release, for tests. */
+#ifndef RLK_LEVEL
+#define RLK_LEVEL 1
+#endif
+/* The revision of the routines. It also grows when routines change and tables do not. */
+enum { RLK_CODE = RLK_LEVEL };
 
 /* One step with all that core does around it: connect, check the tables, retry what lost a race,
  * reconnect and ask again after a lost answer. run() is called anew for each sending. */

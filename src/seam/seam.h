@@ -80,14 +80,6 @@ struct rlk_lease {
     bool renewed; /* out */
 };
 
-/* Our tables, as they are. */
-struct rlk_meta {
-    bool found; /* false: tables there, but their one row is not: an installation cut short */
-    int version;
-    char identity[64];
-    int64_t token_floor;
-};
-
 /* One batch of a sweep: rows after (after_name, after_slot) in key order whose lease has been over
  * for older_us. */
 struct rlk_sweep {

@@ -7,6 +7,7 @@
 #include "seam/statements.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char OUR[] = "rowlock_";
@@ -99,7 +100,7 @@ static char *qualify(const char *text, const struct rlk_texts *texts, char quote
 static const char *next_word(const char *from, size_t *length)
 {
     for (const char *at = strchr(from, '{'); at; at = strchr(at + 1, '{')) {
-        *length = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
+        *length = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_0123456789");
         if (*length > 0 && at[1 + *length] == '}')
             return at + 1;
     }
@@ -214,10 +215,17 @@ static void mark(char *text, const struct rlk_step_info *step, const struct rlk_
 
 /* ---- all texts */
 
-static char *text_of(const struct rlk_dialect *dialect, enum rlk_step step, struct rlk_texts *texts,
-                     const struct rlk_backend *backend)
+/* Its text for tables of the version before, or NULL: it is the same. */
+static const char *find_before(const struct rlk_dialect *dialect, enum rlk_step step)
 {
-    const char *source = find_text(dialect, rlk_steps[step].name, strlen(rlk_steps[step].name));
+    char name[64];
+    int length = snprintf(name, sizeof name, "%s_before", rlk_steps[step].name);
+    return find_text(dialect, name, (size_t)length);
+}
+
+static char *text_of(const struct rlk_dialect *dialect, enum rlk_step step, const char *source,
+                     struct rlk_texts *texts, const struct rlk_backend *backend)
+{
     if (rlk_steps[step].is & RLK_TEMPLATE) /* whose braces mean other things */
         return qualify(source, texts, backend->quote, dialect->local_bodies);
     char *whole = rlk_alloc(room_for(dialect, &rlk_steps[step], source));
@@ -236,12 +244,33 @@ int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend)
 {
     const struct rlk_dialect *dialect = rlk_dialect_find(backend->name);
     for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
-        if (!find_text(dialect, rlk_steps[step].name, strlen(rlk_steps[step].name)))
+        const char *source = find_text(dialect, rlk_steps[step].name, strlen(rlk_steps[step].name));
+        if (!source)
             continue;
-        texts->sql[step] = text_of(dialect, (enum rlk_step)step, texts, backend);
+        texts->sql[step] = text_of(dialect, (enum rlk_step)step, source, texts, backend);
         if (!texts->sql[step])
             return -1;
     }
+    return 0;
+}
+
+int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_backend *backend, bool before)
+{
+    const struct rlk_dialect *dialect = rlk_dialect_find(backend->name);
+    for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
+        const char *name = rlk_steps[step].name;
+        const char *source = find_before(dialect, (enum rlk_step)step);
+        if (!source)
+            continue;
+        if (!before)
+            source = find_text(dialect, name, strlen(name));
+        char *text = text_of(dialect, (enum rlk_step)step, source, texts, backend);
+        if (!text)
+            return -1;
+        rlk_free(texts->sql[step]);
+        texts->sql[step] = text;
+    }
+    texts->before = before;
     return 0;
 }
 
@@ -268,14 +297,15 @@ size_t rlk_statement_length(const char *text)
     return strlen(text);
 }
 
-void rlk_texts_script(const struct rlk_texts *texts, const struct rlk_backend *backend,
+/* The blank keeps the end of a comment apart from the delimiter. */
+void rlk_write_script(const struct rlk_backend *backend, const char *sql,
                       int (*write)(void *context, const char *sql, size_t length), void *context)
 {
-    static const char begin[] = "DELIMITER //\n", over[] = "//\n", end[] = "DELIMITER ;\n";
+    static const char begin[] = "DELIMITER //\n", over[] = " //\n", end[] = "DELIMITER ;\n";
     const bool delimiters = rlk_dialect_find(backend->name)->delimiters;
     bool stopped = delimiters && write(context, begin, sizeof begin - 1) != 0;
     size_t length = 0;
-    for (const char *sql = texts->sql[RLK_STEP_SCHEMA]; *sql && !stopped; sql += length) {
+    for (; *sql && !stopped; sql += length) {
         length = rlk_statement_length(sql);
         bool ends = delimiters && length > 1 && memcmp(sql + length - 2, ";\n", 2) == 0;
         stopped = write(context, sql, ends ? length - 2 : length) != 0 ||

@@ -24,10 +24,12 @@ const struct rlk_dialect *rlk_dialect_find(const char *name);
 /* Fill texts->sql for this backend from texts->schema and texts->prefix; -1: out of memory. */
 int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend);
 void rlk_texts_clear(struct rlk_texts *texts);
+/* For tables of the version before, the steps that have a file <step>_before.sql get the text of
+ * that; for others their own. -1: out of memory. */
+int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_backend *backend, bool before);
 
-/* Write what installs everything as the database's own shell takes it. write returns nonzero to
- * stop. */
-void rlk_texts_script(const struct rlk_texts *texts, const struct rlk_backend *backend,
+/* Write statements as the database's own shell takes them. write returns nonzero to stop. */
+void rlk_write_script(const struct rlk_backend *backend, const char *sql,
                       int (*write)(void *context, const char *sql, size_t length), void *context);
 
 #endif

@@ -69,13 +69,16 @@ static bool note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
 
 static int read_meta(void *out, const rowlock_value *cells, size_t count)
 {
-    enum { VERSION, IDENTITY, FLOOR };
+    enum { VERSION, COMPAT, CODE, IDENTITY, FLOOR, SWEPT };
     struct rlk_meta *meta = out;
     (void)count;
     meta->found = true;
-    meta->version = (int)cells[VERSION].number;
+    meta->version = cells[VERSION].number;
+    meta->compat = cells[COMPAT].number;
+    meta->code = cells[CODE].number;
     COPY(&cells[IDENTITY], meta->identity);
     meta->token_floor = cells[FLOOR].number;
+    meta->swept_us = cells[SWEPT].number;
     return 0;
 }
 

@@ -26,7 +26,8 @@ enum {
     RLK_READS = 1, /* it reads only, so that nothing is lost when its answer is */
     RLK_WIDE = 2, /* it looks at many rows, or takes long arrays: its plan depends on how many */
     RLK_COUNTS = 4, /* a dialect may answer with the number of rows changed instead of a row */
-    RLK_TEMPLATE = 8 /* about the caller's own tables: core completes it for each table */
+    RLK_TEMPLATE =
+        8 /* core completes it, for each of the caller's own tables or for each routine */
 };
 
 #define RLK_CLAIMANT "host pid program note"
@@ -38,8 +39,12 @@ enum {
     STEP(SCHEMA, "schema", "", '-', "", 0) /* create everything; several statements */             \
     STEP(DROP, "drop", "", '-', "", 0) /* remove everything */                                     \
     STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbb|tbbb", RLK_READS) /* for rowlock_check() */       \
-    STEP(OBJECTS, "objects", "text", '*', "ttB", RLK_READS | RLK_WIDE)                             \
-    STEP(META, "meta", "", '?', "nti", RLK_READS) /* version, identity, floor */                   \
+    STEP(OBJECTS, "objects", "text", '*', "ttB|i", RLK_READS | RLK_WIDE)                           \
+    STEP(ROUTINES, "routines", "", '*', "t", RLK_READS) /* where OBJECTS misses some */            \
+    STEP(UPGRADE, "upgrade", "", '-', "", 0) /* blocks: see db/upgrade.c */                        \
+    STEP(REMAKE, "remake", "", '-', "", RLK_TEMPLATE) /* a routine made again */                   \
+    STEP(BLOCKERS, "blockers", "", '?', "t", RLK_READS) /* who has our tables locked */            \
+    STEP(META, "meta", "", '?', "iiitii", RLK_READS) /* the row of rowlock_meta */                 \
     STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \
     /* locks */                                                                                    \
     STEP(STILL_HELD, "still_held", "name owner met", '?', RLK_ROW "m", RLK_READS)                  \
@@ -73,6 +78,7 @@ enum {
     STEP(SWEEP_ONE, "sweep_one", "name slot token older", '-', "", 0)                              \
     STEP(SWEEP_WAITERS, "sweep_waiters", "limit", '-', "", RLK_WIDE)                               \
     STEP(FOLD, "fold", "idle limit dry", '?', "m", RLK_WIDE | RLK_COUNTS) /* into the floor */     \
+    STEP(SWEPT, "swept", "", '-', "", 0) /* a sweep has ended */                                   \
     STEP(BREAK, "break", "name token", '?', RLK_ROW "m", 0)                                        \
     STEP(RAISE, "raise", "by", '1', "i", RLK_WIDE) /* floor and counters, after a failover */      \
     /* keys claimed once, and walks */                                                             \

@@ -18,8 +18,9 @@ struct found {
 /* Checks that the look itself goes well. */
 struct found check_item(rowlock_db *db, const char *item);
 
-/* Opens, installs or tries a lock, and closes again: the result. */
+/* Opens, installs, upgrades or tries a lock, and closes again: the result. */
 int installs(const char *url);
+int upgrades(const char *url);
 int acquires(const char *url);
 
 /* For rowlock_list() and sweeps: what was seen. Begin with in_order true. */

@@ -19,6 +19,7 @@ static void again_and_again(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     for (int i = 0; i < 3; i++)
         is_result(db, rowlock_install(db), ROWLOCK_OK, "installing again is harmless");
+    is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_OK, "and upgrading has nothing to do");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the lock is still held");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM again_meta"), 1, "by one installation");
     rowlock_lock_close(lock);
@@ -95,6 +96,7 @@ static void missing(const struct contract *c)
     speaks_of_install(db, rowlock_break(db, "x", 0, NULL), "break");
     speaks_of_install(db, rowlock_last_grant(db, "x", &token, &when), "last_grant");
     tap_is_int(token + when, 2 * 4711, "and leaves its outputs alone");
+    speaks_of_install(db, rowlock_upgrade(db, NULL), "upgrade");
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check goes well");
     tap_is_int(worst, ROWLOCK_BAD, "and finds that it is bad");
     is_result(db, rowlock_install(db), ROWLOCK_OK, "install");
@@ -142,26 +144,46 @@ int acquires(const char *url)
     return result;
 }
 
-int installs(const char *url)
+static int opens_and(int (*change)(rowlock_db *db), const char *url)
 {
     rowlock_db *db = must_open(url);
-    int result = rowlock_install(db);
+    int result = change(db);
     if (result < 0)
         tap_note("%s", why(db));
     rowlock_db_close(db);
     return result;
 }
 
+static int upgrade(rowlock_db *db)
+{
+    return rowlock_upgrade(db, NULL);
+}
+
+int installs(const char *url)
+{
+    return opens_and(rowlock_install, url);
+}
+
+int upgrades(const char *url)
+{
+    return opens_and(upgrade, url);
+}
+
 static void other_versions(const struct contract *c)
 {
     char *url = fresh_tables(c, "version_");
     tap_is_int(acquires(url), ROWLOCK_OK, "tables of our version work");
-    db_exec(c->raw, c->url, "UPDATE version_meta SET version = 99");
-    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "newer tables are refused");
+    db_exec(c->raw, c->url, "UPDATE version_meta SET version = 99, code = 99");
+    tap_is_int(acquires(url), ROWLOCK_OK, "so do newer ones that allow it");
+    tap_is_int(installs(url), ROWLOCK_OK, "which install leaves as they are");
+    tap_is_int(upgrades(url), ROWLOCK_OK, "and so does upgrade");
+    tap_is_int(db_int(c->raw, c->url, "SELECT version + code FROM version_meta"), 198,
+               "with their version");
+    db_exec(c->raw, c->url, "UPDATE version_meta SET compat = 99");
+    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "newer tables that do not are refused");
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "also by install");
-    tap_is_int(db_int(c->raw, c->url, "SELECT version FROM version_meta"), 99,
-               "which leaves them as they are");
-    db_exec(c->raw, c->url, "UPDATE version_meta SET version = 0");
+    tap_is_int(upgrades(url), ROWLOCK_ESCHEMA, "and by upgrade");
+    db_exec(c->raw, c->url, "UPDATE version_meta SET version = 0, compat = 1");
     tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "older tables are refused");
     db_exec(c->raw, c->url, "DELETE FROM version_meta");
     tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "tables of an installation cut short are refused");
@@ -204,7 +226,8 @@ static void dropped_routine(const struct contract *c)
                "a database whose granting routine was dropped is found unfit");
     rowlock_db_close(db);
     tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "it grants nothing");
-    tap_is_int(installs(url), ROWLOCK_OK, "until it is installed again");
+    tap_is_int(installs(url), ROWLOCK_ESCHEMA, "install does not call it installed");
+    tap_is_int(upgrades(url), ROWLOCK_OK, "and upgrade makes the routine again");
     tap_is_int(acquires(url), ROWLOCK_OK, "then it does");
     drop_tables(c, "routine_", url);
 }
@@ -320,6 +343,24 @@ static void checked(const struct contract *c)
     rowlock_db_close(db);
 }
 
+static void swept(const struct contract *c)
+{
+    char *url = fresh_tables(c, "swept_");
+    rowlock_db *db = must_open(url);
+    struct found f = check_item(db, "swept");
+    tap_ok(f.verdict == ROWLOCK_WARNING && strcmp(f.value, "never") == 0,
+           "check warns of tables that were never swept");
+    rowlock_sweep_options dry = ROWLOCK_SWEEP_OPTIONS_INIT;
+    dry.dry_run = 1;
+    is_result(db, rowlock_sweep(db, &dry, NULL), ROWLOCK_OK, "a dry run");
+    tap_is_int(check_item(db, "swept").verdict, ROWLOCK_WARNING, "is no sweep");
+    is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep");
+    f = check_item(db, "swept");
+    tap_ok(f.verdict == ROWLOCK_FINE && strstr(f.value, "UTC"), "is noted: %s", f.value);
+    rowlock_db_close(db);
+    drop_tables(c, "swept_", url);
+}
+
 static void checked_before_install(const struct contract *c)
 {
     char *url = url_with(c->url, "rowlock_prefix=nothing_");
@@ -357,6 +398,7 @@ void contract_install(const struct contract *c)
     other_schema(c);
     bad_prefixes(c);
     checked(c);
+    swept(c);
     checked_before_install(c);
     one_index(c);
 }

@@ -119,13 +119,14 @@ static void drifted(const struct contract *c)
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
         remake_renew(c, "", "INVOKER", bodies[i]);
         tap_is_int(objects_of(db), ROWLOCK_BAD, "a procedure with another body is found");
-        tap_is_int(installs(url), ROWLOCK_OK, "installing makes it anew");
+        tap_is_int(installs(url), ROWLOCK_ESCHEMA, "install leaves it as it is, and says so");
+        tap_is_int(upgrades(url), ROWLOCK_OK, "upgrade makes it again");
         tap_is_int(objects_of(db), ROWLOCK_FINE, "then it is as it should be");
         is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "and works");
     }
     db_exec(c->raw, c->url, "ALTER PROCEDURE obj_renew SQL SECURITY DEFINER");
     tap_is_int(objects_of(db), ROWLOCK_BAD, "one that runs with its definer's rights is found");
-    tap_is_int(installs(url), ROWLOCK_OK, "and made anew too");
+    tap_is_int(upgrades(url), ROWLOCK_OK, "and made again too");
     tap_is_int(objects_of(db), ROWLOCK_FINE, "then it has its caller's");
     rowlock_lock_close(lock);
     rowlock_db_close(db);
@@ -139,6 +140,7 @@ static void refused(const char *url, const char *what)
     rowlock_db *db = must_open(url);
     tap_is_int(objects_of(db), ROWLOCK_BAD, "check finds %s", what);
     is_result(db, rowlock_install(db), ROWLOCK_ESCHEMA, "install refuses %s", what);
+    is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_ESCHEMA, "and so does upgrade");
     rowlock_db_close(db);
 }
 
@@ -158,7 +160,7 @@ static void planted_procedures(const struct contract *c)
             "CREATE DEFINER = obj_mallory PROCEDURE obj_renew() SQL SECURITY INVOKER SELECT 1");
     refused(url, "another account's procedure without parameters");
     db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
-    tap_is_int(installs(url), ROWLOCK_OK, "when it has been dropped, installing goes well");
+    tap_is_int(upgrades(url), ROWLOCK_OK, "when it has been dropped, upgrade makes it again");
     db_exec(c->raw, c->url, "DROP USER obj_mallory");
     drop_tables(c, "obj_", url);
 }
@@ -184,7 +186,8 @@ static void planted_tables(const struct contract *c)
         refused(url, plants[i].what);
         db_exec(c->raw, c->url, "%s", plants[i].undone);
     }
-    db_exec(c->raw, c->url, "DROP TABLE obj_hidden");
+    db_exec(c->raw, c->url, "ALTER TABLE obj_hidden ENGINE = InnoDB");
+    db_exec(c->raw, c->url, "RENAME TABLE obj_hidden TO obj_fences");
     tap_is_int(installs(url), ROWLOCK_OK, "without all that, installing goes well");
     drop_tables(c, "obj_", url);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What somebody may have prepared on PostgreSQL by the names of our tables and functions, so that it runs with
- * the rights of all who lock: check names it, install refuses it, or makes it anew where that is enough.
+ * the rights of all who lock: check names it, install and upgrade refuse it, or upgrade makes it again where that is enough.
  */
 #include "admin.h"
 
@@ -82,12 +82,12 @@ static void is_trapped(const struct contract *c, rowlock_db *db, int which)
     tap_is_int(f.verdict, ROWLOCK_BAD, "found: %s", made);
     tap_ok(strstr(f.value, traps[which].object) && strstr(f.advice, traps[which].problem),
            "by name and with the reason: %s: %s", f.value, f.advice);
-    tap_is_int(f.further, !undone, "check goes on only if installing mends it");
-    is_result(db, rowlock_install(db), undone ? ROWLOCK_ESCHEMA : ROWLOCK_OK, "install");
-    if (undone) {
-        tap_ok(strstr(why(db), traps[which].problem), "says so too");
+    tap_is_int(f.further, !undone, "check goes on only if upgrading mends it");
+    is_result(db, rowlock_install(db), ROWLOCK_ESCHEMA, "install");
+    tap_ok(strstr(why(db), traps[which].problem), "says so too");
+    is_result(db, rowlock_upgrade(db, NULL), undone ? ROWLOCK_ESCHEMA : ROWLOCK_OK, "upgrade");
+    if (undone)
         db_exec(c->raw, c->url, "%s", undone);
-    }
     /* Up to PostgreSQL 14 everybody may create in the schema of these tables, which is a warning. */
     tap_ok(look(db).verdict != ROWLOCK_BAD, "then nothing is wrong");
 }
@@ -123,7 +123,7 @@ static void renamed(const struct contract *c)
     struct found f = look(old);
     tap_ok(f.verdict == ROWLOCK_BAD && strstr(f.advice, "another schema"),
            "check sees functions of the old name: %s", f.advice);
-    is_result(old, rowlock_install(old), ROWLOCK_OK, "install mends them");
+    is_result(old, rowlock_upgrade(old, NULL), ROWLOCK_OK, "upgrade mends them");
     tap_is_int(look(old).verdict, ROWLOCK_FINE, "as check says");
     is_result(old, try_lock(lock, 30000), ROWLOCK_OK, "a lock there");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM obj_live.rowlock_locks"), 0,

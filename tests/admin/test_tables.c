@@ -67,11 +67,8 @@ static void test_install(void)
         int result, installs;
         const char *calls, *text; /* NULL: any */
     } cases[] = {
-        {"of tables that are there, what else may be missing is created, and looked at", OP_META,
-         ANSWER(.class = RLK_DONE), false, ROWLOCK_OK, 1, "objects meta install objects meta",
-         NULL},
-        {"where all is there no privilege is needed", OP_INSTALL, FAILS(RLK_DENIED), true,
-         ROWLOCK_OK, 1, NULL, NULL},
+        {"tables that are there stay as they are", OP_META, ANSWER(.class = RLK_DONE), false,
+         ROWLOCK_OK, 0, "objects meta objects facts", NULL},
         {"a foreign table of our name, still there afterwards, is not made ours", OP_META,
          FAILS(RLK_SCHEMA), true, ROWLOCK_ESCHEMA, 1, NULL, "another program's"},
         {"who may not look may not install blindly", OP_META, FAILS(RLK_DENIED), false,
@@ -82,8 +79,8 @@ static void test_install(void)
         {"an answer of another shape about what is there is not taken for none", OP_OBJECTS,
          ANSWER(ROWS(2, rowlock_text("table locks"), rowlock_text("a trigger"))), false,
          ROWLOCK_ESCHEMA, 0, NULL, NULL},
-        {"a routine that is still as it was when install has made it anew is an obstacle",
-         OP_OBJECTS, OBJECT(DRIFT), true, ROWLOCK_ESCHEMA, 1, NULL, NULL},
+        {"a routine with another body is named, and stays as it is", OP_OBJECTS, OBJECT(DRIFT),
+         true, ROWLOCK_ESCHEMA, 0, NULL, "has an old body"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         begin();
@@ -121,8 +118,69 @@ static void test_install_over_another(void)
     tap_is_int(rowlock_install(db), ROWLOCK_OK, "one installation");
     script_always(OP_META, ANSWER(.identity = "second"));
     tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "another in its place is not ours to touch");
-    tap_is_int(script_count(OP_INSTALL), 1, "nothing more is done to it");
+    tap_is_int(script_count(OP_INSTALL), 0, "nothing is done to it");
     rowlock_db_close(db);
+}
+
+/* ---- upgrading: what is left of it where the tables are of our version */
+
+static const rowlock_value RING[] = {
+    {.kind = ROWLOCK_TEXT, .text = "function rowlock_ring(text)", .length = 27},
+    {.kind = ROWLOCK_TEXT, .text = "has an old body", .length = 15},
+    {.kind = ROWLOCK_BOOL, .number = 1}};
+
+/* Asked before anything is touched, and by the repair. */
+static void begin_over_drift(void)
+{
+    script_home("postgres");
+    begin();
+    script_next(OP_OBJECTS, OBJECT(RING));
+    script_next(OP_OBJECTS, OBJECT(RING));
+}
+
+static int count_steps(void *context, const rowlock_upgrade_step *step)
+{
+    int *seen = context;
+    tap_is_str(step->what, "make routine rowlock_ring", "the step is told");
+    seen[step->done]++;
+    return 0;
+}
+
+static void test_upgrade(void)
+{
+    int seen[2] = {0};
+    rowlock_upgrade_options options = ROWLOCK_UPGRADE_OPTIONS_INIT;
+    options.each = count_steps;
+    options.context = seen;
+    begin_over_drift();
+    script_next(OP_INSTALL, FAILS(RLK_UNCERTAIN));
+    tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_OK, "a routine with another body");
+    tap_is_int(script_count(OP_INSTALL), 2, "is made again, and after a lost answer once more");
+    tap_ok(seen[0] == 0 && seen[1] == 1, "which is told once");
+    rowlock_db_close(db);
+
+    begin_over_drift();
+    options.dry_run = 1;
+    tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_OK, "a dry run");
+    tap_is_int(script_count(OP_INSTALL), 0, "changes nothing");
+    tap_is_int(seen[0], 1, "and tells what is to be done");
+    rowlock_db_close(db);
+
+    begin_over_drift();
+    options.dry_run = 0;
+    options.deadline_ms = 1;
+    script_always(OP_INSTALL, FAILS(RLK_CONTENTION));
+    tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_TIMEOUT,
+               "a table that others keep locked is not waited for longer than was asked");
+    tap_ok(strstr(error_text(), "make routine rowlock_ring") != NULL, "the text says for what: %s",
+           error_text());
+    rowlock_db_close(db);
+
+    begin_over_drift();
+    script_always(OP_INSTALL, FAILS(RLK_DENIED));
+    tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_EDENIED, "a missing privilege is told");
+    rowlock_db_close(db);
+    script_home("sqlite");
 }
 
 /* ---- the doctor */
@@ -216,6 +274,7 @@ int main(void)
     test_install();
     test_install_failing();
     test_install_over_another();
+    test_upgrade();
     test_check();
     test_check_ends();
     return tap_done();

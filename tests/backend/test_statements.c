@@ -52,14 +52,16 @@ static bool is_without(const char *dialect, int step)
         enum rlk_step step;
         const char *dialects;
     } without[] = {
-        {RLK_STEP_AWAIT, "postgres sqlite"},   {RLK_STEP_RING, "postgres"},
-        {RLK_STEP_ACQUIRE_ALL, "sqlite"},      {RLK_STEP_ACQUIRE_USUAL, "mysql sqlite"},
-        {RLK_STEP_LOOK, "postgres mysql"},     {RLK_STEP_STILL_HELD, "postgres sqlite"},
-        {RLK_STEP_SWEEP, "mysql sqlite"},      {RLK_STEP_SWEEP_ONE, "postgres"},
-        {RLK_STEP_ONCE_PROVE, "mysql sqlite"}, {RLK_STEP_ROW_LOCK, "postgres mysql"},
-        {RLK_STEP_ROWS_UPDATE, "sqlite"},      {RLK_STEP_ROWS_INSERT, "sqlite"},
-        {RLK_STEP_ROWS_REMOVE, "sqlite"},      {RLK_STEP_ROWS_FIND, "sqlite"},
-        {RLK_STEP_ROWS_READ, "sqlite"},        {RLK_STEP_ROWS_MARKED, "postgres sqlite"},
+        {RLK_STEP_AWAIT, "postgres sqlite"},    {RLK_STEP_RING, "postgres"},
+        {RLK_STEP_ACQUIRE_ALL, "sqlite"},       {RLK_STEP_ACQUIRE_USUAL, "mysql sqlite"},
+        {RLK_STEP_LOOK, "postgres mysql"},      {RLK_STEP_STILL_HELD, "postgres sqlite"},
+        {RLK_STEP_SWEEP, "mysql sqlite"},       {RLK_STEP_SWEEP_ONE, "postgres"},
+        {RLK_STEP_ONCE_PROVE, "mysql sqlite"},  {RLK_STEP_ROW_LOCK, "postgres mysql"},
+        {RLK_STEP_ROWS_UPDATE, "sqlite"},       {RLK_STEP_ROWS_INSERT, "sqlite"},
+        {RLK_STEP_ROWS_REMOVE, "sqlite"},       {RLK_STEP_ROWS_FIND, "sqlite"},
+        {RLK_STEP_ROUTINES, "postgres sqlite"}, {RLK_STEP_REMAKE, "sqlite"},
+        {RLK_STEP_BLOCKERS, "sqlite"},          {RLK_STEP_UPGRADE, "postgres mysql sqlite"},
+        {RLK_STEP_ROWS_READ, "sqlite"},         {RLK_STEP_ROWS_MARKED, "postgres sqlite"},
     };
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
         if ((int)without[i].step == step && strstr(without[i].dialects, dialect))

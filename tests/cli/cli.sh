@@ -13,6 +13,7 @@
 #     until_true SECONDS COMMAND…     tries again until COMMAND succeeds
 #     for_each_database FUNCTION      calls it with ROWLOCK_URL set, and $db the database's name
 #     server freeze|thaw|stop|start   the server of $db, if it is a private one
+#     start_client, say SQL, stop_client   a client of $db that stays connected; say sets $said
 #
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
@@ -186,7 +187,7 @@ url_of() {
     esac
 }
 
-# The database's own client, fed with statements.
+# The database's own client, fed with statements. Options are for that of MySQL.
 sql_client() {
     local place
     place=$(url_of "$db")
@@ -196,10 +197,27 @@ sql_client() {
         mysql)
             place=${place#*@}
             mariadb --no-defaults -u root -h 127.0.0.1 -P "$(expr "$place" : '[^:]*:\([0-9]*\)')" \
-                --skip-column-names --batch "$(basename "$place")"
+                --skip-column-names --batch --unbuffered "$@" "$(basename "$place")"
             ;;
         sqlite) sqlite3 -cmd '.timeout 60000' "${place#sqlite:}" ;;
     esac
+}
+
+# A client that stays connected: say SQL types a statement and sets $said to the answer. The tables of
+# this test have a prefix of their own.
+start_client() { coproc CLIENT { sql_client --force 2>&1; }; }
+say() {
+    local line prefix=${ROWLOCK_URL##*rowlock_prefix=}
+    printf '%s;\nSELECT %s;\n' "${1//rowlock_/$prefix}" "'end of answer'" >&"${CLIENT[1]}"
+    said=
+    while read -r -t $((20 * slow)) line <&"${CLIENT[0]}" && [ "$line" != "end of answer" ]; do
+        said+=${said:+ }$line
+    done
+}
+stop_client() {
+    local pid=$CLIENT_PID
+    echo '\q' >&"${CLIENT[1]}"
+    wait "$pid" 2>/dev/null
 }
 
 # In a subshell of its own: what it finds is read from what it prints.

@@ -5,35 +5,6 @@ set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
-sql_client() {
-    local place
-    place=$(url_of "$db")
-    if [ "$db" = postgres ]; then
-        psql -qAtX "$place" 2>&1
-    else
-        place=${place#*@}
-        mariadb --no-defaults -u root -h 127.0.0.1 -P "$(expr "$place" : '[^:]*:\([0-9]*\)')" \
-            --skip-column-names --batch --unbuffered --force "$(basename "${place%%\?*}")" 2>&1
-    fi
-}
-
-# A client that stays connected: say SQL types a statement and sets $said to the answer. The tables of
-# this test have a prefix of their own.
-start_client() { coproc CLIENT { sql_client; }; }
-say() {
-    local line prefix=${ROWLOCK_URL##*rowlock_prefix=}
-    printf '%s;\nSELECT %s;\n' "${1//rowlock_/$prefix}" "'end of answer'" >&"${CLIENT[1]}"
-    said=
-    while read -r -t $((20 * slow)) line <&"${CLIENT[0]}" && [ "$line" != "end of answer" ]; do
-        said+=${said:+ }$line
-    done
-}
-stop_client() {
-    local pid=$CLIENT_PID
-    echo '\q' >&"${CLIENT[1]}"
-    wait "$pid" 2>/dev/null
-}
-
 guard_sql() {
     if [ "$db" = postgres ]; then
         echo "SELECT token FROM rowlock_tokens WHERE name = '$1' FOR SHARE"

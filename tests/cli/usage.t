@@ -4,7 +4,7 @@ set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
-commands="run acquire renew release verify wait list show watch sweep break raise-tokens install check help"
+commands="run acquire renew release verify wait list show watch sweep break raise-tokens install upgrade check help"
 
 help() {
     local name
@@ -67,6 +67,7 @@ refusals() {
     refused "--every 0" "must be more than 0" sweep --every 0
     refused "-q together with --json" "exclude each other" sweep -q --json
     refused "--print together with --json" "exclude each other" install --print --json
+    refused "--sql together with --json" "exclude each other" upgrade --sql --json
     refused "acquire without an owner" "say --owner or set ROWLOCK_OWNER" acquire x
     refused "release without an owner" "say --owner" release x --token 1
     refused "release without a token" "say --token" release x --owner o

@@ -58,7 +58,7 @@ static const struct truth {
     {"hello", "150000|t|f|123 1.5|x", 'p', "tbbtt"},
     {"SHOW", "wsrep_on|OFF", 'm', "tt"},
     {"SELECT", "127.0.0.1:1234", 'm', "t"},
-    {"meta", "1|0123456789abcdef0123456789abcdef|0", 0, NULL},
+    {"meta", "1|1|1|0123456789abcdef0123456789abcdef|0|0", 0, NULL},
     {"acquire", "8|~|~|f|N", 0, NULL},
     {"acquire", "~|t|~|f|N|" ROW, 0, NULL},
     {"acquire", "~|f|~|f|N|" ROW, 0, NULL},

@@ -369,8 +369,9 @@ static void script_leave_thread(void)
     leave();
 }
 
-static enum rlk_class script_install(void *conn, struct rlk_call *call)
+static enum rlk_class script_script(void *conn, struct rlk_call *call, const char *sql)
 {
+    (void)sql;
     return take(conn, OP_INSTALL, call).class;
 }
 
@@ -662,7 +663,7 @@ static const struct {
     enum script_op op;
     const char *columns;
 } answers[] = {
-    {OP_META, "version identity floor"},
+    {OP_META, "version version version identity floor now"},
     {OP_ACQUIRE, "none ours settling behind now " ROW},
     {OP_ACQUIRE_ALL, "ordinal token now"},
     {OP_RENEW, "expires lapsed now"},
@@ -744,7 +745,7 @@ static struct cells cells_for(const struct rlk_query *query, const struct script
         .settling = rowlock_bool(answer->settling),
         .behind = rowlock_bool(answer->behind || answer->outcome == RLK_BEHIND),
         .lapsed = rowlock_int(answer->lapsed_us),
-        .version = or_else(answer->version, RLK_SCHEMA_VERSION),
+        .version = or_else(answer->version, RLK_LEVEL),
         .identity = rowlock_text(answer->identity ? answer->identity : "first"),
         .none = rowlock_null(),
         .floor = rowlock_int(0),
@@ -1056,7 +1057,7 @@ static struct rlk_backend backend = {
     .enter_thread = script_enter_thread,
     .leave_thread = script_leave_thread,
     .close = script_backend_close,
-    .install = script_install,
+    .script = script_script,
     .facts = script_facts,
     .note = script_note,
     .await = script_await,

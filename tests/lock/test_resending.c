@@ -392,7 +392,7 @@ static void test_sweep_batches(void)
                "a sweep of several batches");
     tap_is_str(script_calls(),
                "meta sweep sweep sweep sweep sweep_waiters sweep_waiters open meta sweep_waiters "
-               "fold fold",
+               "fold fold swept",
                "goes on until a batch is not full");
     tap_ok(report.locks == 23 && report.waiters == 12 && report.counters == 14 &&
                report.batches == 7,

@@ -340,8 +340,9 @@ static enum rlk_class leave(const struct running *r)
 
 static enum rlk_class meta(const struct running *r)
 {
-    const rowlock_value cells[] = {rowlock_int(1), rowlock_text("memory"), rowlock_int(0)};
-    return database.installed ? give(r, cells, 3) : RLK_SCHEMA;
+    const rowlock_value cells[] = {rowlock_int(1),         rowlock_int(1), rowlock_int(1),
+                                   rowlock_text("memory"), rowlock_int(0), rowlock_int(0)};
+    return database.installed ? give(r, cells, 6) : RLK_SCHEMA;
 }
 
 /* ---- the operations */
@@ -403,9 +404,9 @@ static void memory_close(void *conn, bool in_child)
     (void)conn, (void)in_child;
 }
 
-static enum rlk_class memory_install(void *conn, struct rlk_call *call)
+static enum rlk_class memory_script(void *conn, struct rlk_call *call, const char *sql)
 {
-    (void)conn, (void)call;
+    (void)conn, (void)call, (void)sql;
     database.installed = true;
     return RLK_DONE;
 }
@@ -450,7 +451,7 @@ const struct rlk_backend rlk_backend_memory = {
     .open = memory_open,
     .adopt = memory_adopt,
     .close = memory_close,
-    .install = memory_install,
+    .script = memory_script,
     .facts = memory_facts,
     .await = memory_await,
     .query = memory_query,

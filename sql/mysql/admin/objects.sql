@@ -1,9 +1,9 @@
 -- What is there by our names, and is not as schema.sql makes it.
 --
 -- {text} the text of the schema step, as the library would run it
--- columns: object; what is wrong with it and what to do; whether installing again mends it, NULL:
--- it is a warning only, since this user may not see enough to tell. No row: all is as it should be,
--- or nothing is there.
+-- columns: object; what is wrong with it and what to do; whether an upgrade mends it, NULL: it is a
+-- warning only, since this user may not see enough to tell; above 0: tables of a later version may
+-- be so. No row: all is as it should be, or nothing is there.
 --
 -- A plain read of the catalogue: it reads none of our tables and calls none of our routines. A user
 -- sees the bodies of procedures that are not his own with SHOW_ROUTINE (MySQL) or with SELECT on
@@ -13,6 +13,7 @@
 -- are compared without differences of white space. What does not begin with our prefix is left
 -- out early, and all is compared as latin1: to look for a name in the text is dear, above all in
 -- utf8mb4. Our text has no character of another set.
+-- `invoker`, of a column: whether a later version may have added it.
 -- Of parameters the names and modes are compared: their types change no right.
 
 /* rowlock:objects */
@@ -24,13 +25,13 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
             WHEN o.kind = 'procedure' AND o.same
             THEN CONCAT('it was made by ', o.definer,
                         ', but others of our procedures by another account: if you do '
-                        'not trust both, drop it and install again')
+                        'not trust both, drop it and run `rowlock upgrade`')
             WHEN o.kind = 'procedure' AND o.definer = CURRENT_USER()
-            THEN 'it is of another version of rowlock, or was changed: run `rowlock install`'
+            THEN 'it is of another version of rowlock, or was changed: run `rowlock upgrade`'
             WHEN o.kind = 'procedure'
             THEN CONCAT('its body is not ours, and ', o.definer,
-                        ' has made it: drop it and install again; or, if you '
-                        'trust that account, run `rowlock install` by it')
+                        ' has made it: drop it and run `rowlock upgrade`; or, if '
+                        'you trust that account, run `rowlock upgrade` by it')
             WHEN o.kind = 'trigger'
             THEN CONCAT(o.definer, ' has it run at changes of our table `', o.holder, '`: drop it')
             WHEN o.kind = 'column'
@@ -41,8 +42,9 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
                         'or prefix')
        END,
        CASE WHEN o.kind <> 'procedure' THEN 0 WHEN o.same IS NULL THEN NULL
-            ELSE NOT o.same AND o.definer = CURRENT_USER() END
-  FROM (SELECT n.kind, n.name, n.holder, n.definer, n.body, n.ours,
+            ELSE NOT o.same AND o.definer = CURRENT_USER() END,
+       o.kind = 'column' AND o.invoker
+  FROM (SELECT n.kind, n.name, n.holder, n.definer, n.invoker, n.body, n.ours,
                n.invoker AND CONCAT(n.parameters, ' ',
                                     TRIM(REGEXP_REPLACE(n.body, '[[:space:]]+', ' ')))
                COLLATE latin1_bin
@@ -111,7 +113,8 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
                         UNION ALL
                         SELECT 'column', c.column_name, c.table_name, '',
                                IF(c.extra LIKE '%GENERATED%', '',
-                                  CONCAT('    ', c.column_name, ' ')), 1, '',
+                                  CONCAT('    ', c.column_name, ' ')),
+                               c.is_nullable = 'YES' AND c.extra NOT LIKE '%GENERATED%', '',
                                CONVERT(CONCAT('TABLE IF NOT EXISTS `', c.table_schema, '`.`',
                                               c.table_name, '` (')
                                        USING latin1), ') ENGINE'

@@ -1,7 +1,6 @@
--- Remove rowlock's tables and procedures: every lock and, for good, every token counter. For a DBA.
--- The library runs nothing of this but the line of a procedure that it is about to make anew
--- (`rowlock install`). After a new installation tokens start at 1 again, so resources that remember
--- tokens must forget them too.
+-- Remove rowlock's tables and procedures: every lock and, for good, every token counter. For a DBA;
+-- the library never runs this. After a new installation tokens start at 1 again, so resources that
+-- remember tokens must forget them too.
 
 /* rowlock:drop */
 DROP PROCEDURE IF EXISTS rowlock_grant;

@@ -1,6 +1,6 @@
--- The least that each kind of role needs. For a DBA, after schema.sql and each time that `install`
--- has made procedures anew; put your database and users in the place of these, and leave out what
--- you do not have.
+-- The least that each kind of role needs. For a DBA, after schema.sql and after each `rowlock
+-- upgrade` that has made procedures. Put your database and users in the place of these, and leave
+-- out what you do not have.
 --
 -- reader ('watch'): list, show, check. user ('app'): takes locks, waits, guards, fences, claims
 -- keys, walks. operator ('ops'): that, and sweeps, breaks, raises tokens. Procedures have the

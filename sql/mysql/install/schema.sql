@@ -26,6 +26,6 @@
 {rowlock_break}
 {rowlock_fold}
 {rowlock_raise}
-INSERT INTO rowlock_meta (id, version, identity, token_floor)
-VALUES (1, 1, REPLACE(UUID(), '-', ''), 0)
+INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor)
+VALUES (1, 1, 1, 1, REPLACE(UUID(), '-', ''), 0)
 ON DUPLICATE KEY UPDATE id = rowlock_meta.id;

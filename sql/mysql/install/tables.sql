@@ -93,6 +93,9 @@ CREATE TABLE IF NOT EXISTS rowlock_walks (
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          INT NOT NULL PRIMARY KEY,
     version     INT NOT NULL,
+    compat      INT NOT NULL,
+    code        INT NOT NULL,
     identity    VARBINARY(64) NOT NULL,
-    token_floor BIGINT NOT NULL
+    token_floor BIGINT NOT NULL,
+    swept       BIGINT NOT NULL DEFAULT 0
 ) ENGINE = InnoDB;

@@ -1,8 +1,9 @@
 -- What is there by our names, and is not as schema.sql makes it.
 --
 -- {text} the text of the schema step, as the library would run it
--- columns: object; what is wrong with it and what to do; whether installing again mends it, NULL:
--- it is a warning only. No row: all is as it should be, or nothing is there.
+-- columns: object; what is wrong with it and what to do; whether an upgrade mends it, NULL: it is a
+-- warning only; below 0: tables of an earlier version may be so, above 0: those of a later one. No
+-- row: all is as it should be, or nothing is there.
 --
 -- A plain read of the catalogue: it reads none of our tables and calls none of our functions, since
 -- those may be what somebody prepared for us. Who may change a table or a function can have code
@@ -93,72 +94,73 @@ WITH RECURSIVE mine (oid) AS (
 SELECT 'table ' || t.name, 'it belongs to role ' || r.rolname::text
        || ', who may change what it does: if you trust that role, give the '
        'table to one that is trusted (ALTER TABLE ... OWNER TO); if not, drop or rename it, and '
-       'install', false
+       'install', false, 0
   FROM tables t JOIN pg_catalog.pg_roles r ON r.oid = t.owner
       WHERE t.owner NOT IN (SELECT trusted.oid FROM trusted)
 UNION ALL
 SELECT 'function ' || f.shown, 'it belongs to role ' || r.rolname::text
        || ', who may change what it does: if you trust that role, give '
        'the function to one that is trusted (ALTER FUNCTION ... OWNER TO); if not, drop it, and '
-       'install', false
+       'run `rowlock upgrade`', false, 0
   FROM functions f JOIN pg_catalog.pg_roles r ON r.oid = f.owner
       WHERE f.owner NOT IN (SELECT trusted.oid FROM trusted)
 UNION ALL
 SELECT 'table ' || t.name,
        'it is no table, but a view, a foreign table or the like: drop or rename it, and install',
-       false
+       false, 0
   FROM tables t WHERE t.relkind <> 'r'
 UNION ALL
 SELECT 'type ' || y.typname::text,
        'it has the name of a table of rowlock''s, and is none: drop or rename it, and install',
-       false
+       false, 0
   FROM named n JOIN pg_catalog.pg_type y ON y.oid = pg_catalog.to_regtype(n.name)::oid
       WHERE y.typrelid = '0'::oid
 UNION ALL
 SELECT 'table ' || t.name, 'it has the trigger ' || g.tgname::text
-       || ', which is not rowlock''s: drop it', false
+       || ', which is not rowlock''s: drop it', false, 0
   FROM tables t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.oid WHERE NOT g.tgisinternal
 UNION ALL
 SELECT 'table ' || t.name, 'it has the rule ' || w.rulename::text
-       || ', which is not rowlock''s: drop it', false
+       || ', which is not rowlock''s: drop it', false, 0
   FROM tables t JOIN pg_catalog.pg_rewrite w ON w.ev_class = t.oid WHERE t.relkind = 'r'
 UNION ALL
 SELECT 'table ' || t.name, 'it has row level security, which hides rows from some: drop its '
-                           'policies, and disable it', false
+                           'policies, and disable it', false, 0
   FROM tables t WHERE t.secured OR EXISTS (SELECT FROM pg_catalog.pg_policy p
                                            WHERE p.polrelid = t.oid)
 UNION ALL
 SELECT 'table ' || t.name, 'it inherits from a table or another inherits from it: drop it and the '
-                           'other, and install', false
+                           'other, and install', false, 0
   FROM tables t WHERE EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = t.oid
                               OR i.inhparent = t.oid)
 UNION ALL
 SELECT 'table ' || t.name, 'it has the constraint ' || k.conname::text
-       || ', which is not rowlock''s: drop it', false
+       || ', which is not rowlock''s: drop it', false, 0
   FROM tables t JOIN pg_catalog.pg_constraint k ON k.conrelid = t.oid OR k.confrelid = t.oid
       WHERE k.contype NOT IN ('p', 'c', 'n')
 UNION ALL
 SELECT DISTINCT 'table ' || n.name,
        'a default, constraint, index or column of it needs a function, operator or type that is '
-       'not the server''s own: drop or rename the table, and install', false
+       'not the server''s own: drop or rename the table, and install', false, 0
   FROM needs n
 UNION ALL
 SELECT 'function ' || f.shown,
-       'it has the name of a function of rowlock''s and other parameters: drop it', false
+       'it has the name of a function of rowlock''s and other parameters: drop it, and run '
+       '`rowlock upgrade`', false, 0
   FROM functions f WHERE NOT f.expected
 UNION ALL
 SELECT 'function ' || f.shown,
        'it is not what this version makes, or was made for another schema or prefix: run `rowlock '
-       'install`', true
+       'upgrade`', true, 0
   FROM functions f WHERE f.expected AND NOT (f.tidy AND f.same)
 UNION ALL
-SELECT 'function ' || m.name, 'it is missing: run `rowlock install`', true
+SELECT 'function ' || m.name, 'it is missing: run `rowlock upgrade`', true, -1
   FROM made m, home WHERE NOT EXISTS (SELECT FROM functions f WHERE f.name = m.name AND f.expected)
 UNION ALL
 SELECT 'schema ' || h.nspname::text, 'others may create in it ('
        || coalesce(r.rolname::text, 'PUBLIC') || '): REVOKE CREATE ON SCHEMA '
        || pg_catalog.quote_ident(h.nspname::text)
-           || ' FROM them, or install into a schema of its own', NULL
+           || ' FROM them, or install into a schema of its own', NULL, 0
   FROM (SELECT h.nspname, a.grantee FROM home h, pg_catalog.aclexplode(h.nspacl) a
          WHERE a.privilege_type = 'CREATE' AND a.grantee NOT IN (SELECT trusted.oid FROM trusted)
            AND a.grantee NOT IN (SELECT t.owner FROM tables t)) h

@@ -17,12 +17,14 @@ BEGIN
            'hex'), 1, 16))::bit(64)::bigint) THEN
         RETURN false;
     END IF;
-    -- The floor is share-locked until we commit: rowlock_fold must not raise it in between. The row
-    -- is still as the key was made of it, so that all who come this far have the same key for the
-    -- name.
+    -- The floor is share-locked until we commit: fold must not raise it in between. What changes
+    -- floor or identity locks the row FOR UPDATE. A sweep's note (swept.sql) does not, and KEY
+    -- SHARE goes with that. The row is still as the key was made of it, so that all who come this
+    -- far have the same key for the name.
     INSERT INTO rowlock_tokens (name, token, granted)
     SELECT p_name, v_floor, p_now FROM rowlock_meta m
-     WHERE m.id = 1 AND m.token_floor = v_floor AND m.identity = v_identity FOR SHARE SKIP LOCKED
+     WHERE m.id = 1 AND m.token_floor = v_floor AND m.identity = v_identity
+       FOR KEY SHARE SKIP LOCKED
     ON CONFLICT (name) DO NOTHING;
     RETURN true;
 END $$;

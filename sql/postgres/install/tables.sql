@@ -1,11 +1,15 @@
 -- The tables. What each column means is in docs/ARCHITECTURE.md. The first is locked, so that one
--- session installs at a time.
+-- session installs at a time. Tables of a later version have more columns: upgrade/upgrade.sql
+-- adds them, the last of each table.
 
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          integer PRIMARY KEY CHECK (id = 1),
     version     integer NOT NULL,
+    compat      integer NOT NULL,
+    code        integer NOT NULL,
     identity    text NOT NULL,
-    token_floor bigint NOT NULL
+    token_floor bigint NOT NULL,
+    swept       bigint NOT NULL DEFAULT 0
 );
 LOCK TABLE rowlock_meta IN SHARE ROW EXCLUSIVE MODE;
 

@@ -1,11 +1,13 @@
 -- What version our tables have, and whether each has all of its columns.
--- columns: version, identity, token_floor. No row: an installation was cut short. An error about a
--- table or a column: it is missing, or the table is another program's.
+-- columns: version, compat, code, identity, token_floor, swept. No row: an installation was cut
+-- short. An error about a table or a column: it is missing, or the table is another program's.
+--
+-- It names the columns of level 1 only, so that every library can read the tables of every version.
 --
 -- The subqueries find nothing; naming the columns is enough to have them looked up.
 
 /* rowlock:meta */
-SELECT version, identity, token_floor
+SELECT version, compat, code, identity, token_floor, swept
   FROM rowlock_meta
  WHERE id = 1
    AND NOT EXISTS (

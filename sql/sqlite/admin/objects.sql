@@ -1,14 +1,52 @@
 -- What is there by our names, and is not as schema.sql makes it.
 --
 -- {text} the text of the schema step, as the library would run it
--- columns: object; what is wrong with it and what to do; whether installing again mends it, NULL:
--- it is a warning only. No row: all is as it should be, or nothing is there.
+-- columns: object; what is wrong with it and what to do; whether an upgrade mends it; below 0:
+-- tables of an earlier version may be so, above 0: those of a later one. No row: all is as it
+-- should be, or nothing is there.
 --
 -- A plain read of the catalogue: it reads none of our tables. A table is ours by name if the schema
--- makes one of that name, and as it should be if its definition stands in the schema word for word,
--- but for quotes around names. An index that comes with a table has no text of its own.
+-- makes one of that name, and as it should be if its definition is the one in the schema, but for
+-- quotes and white space: ALTER TABLE adds a column behind the last one, in its own layout. A
+-- definition that is the other one without some columns is of another version. To see that, the
+-- length of what both begin with is counted in `alike`; the rest of the shorter one must be the end
+-- of the longer one, and what is between no more than names. An index that comes with a table has
+-- no text of its own.
 
 /* rowlock:objects */
+WITH RECURSIVE ours (text) AS MATERIALIZED (
+    SELECT replace(replace(replace({text}, '"', ''), ' ', ''), char(10), '')
+), found AS MATERIALIZED (
+    SELECT o.type, o.name, o.tbl_name, o.sql IS NULL AS automatic,
+           replace(replace(replace(substr(o.sql, instr(o.sql, '(')), '"', ''), ' ', ''), char(10),
+                   '') AS is_now,
+           substr(ours.text, instr(lower(ours.text), 'createtableifnotexistsmain.'
+                                   || lower(o.tbl_name) || '(')
+                  + length('createtableifnotexistsmain.' || o.tbl_name)) AS made
+      FROM sqlite_schema o, ours
+     WHERE instr(lower(ours.text), 'createtableifnotexistsmain.' || lower(o.tbl_name) || '(') > 0
+), compared AS MATERIALIZED (
+    SELECT type, name, tbl_name, automatic, coalesce(is_now, '') AS is_now,
+           substr(made, 1, instr(made, ';') - 1) AS should_be
+      FROM found
+), alike (name, is_now, should_be, count) AS (
+    SELECT name, is_now, should_be, 0 FROM compared
+     WHERE type = 'table' AND is_now <> should_be
+    UNION ALL
+    SELECT name, is_now, should_be, count + 1 FROM alike
+     WHERE substr(is_now, count + 1, 1) = substr(should_be, count + 1, 1)
+       AND count < length(is_now) AND count < length(should_be)
+), differing AS (
+    SELECT name, length(is_now) - length(should_be) AS more, max(count) AS count,
+           CASE WHEN length(is_now) > length(should_be) THEN is_now ELSE should_be END AS longer,
+           CASE WHEN length(is_now) > length(should_be) THEN should_be ELSE is_now END AS shorter
+      FROM alike GROUP BY name
+), of_another_version (name, level) AS (
+    SELECT name, CASE WHEN more > 0 THEN 1 ELSE -1 END FROM differing
+     WHERE more <> 0
+       AND substr(shorter, count + 1) = substr(longer, count + 1 + abs(more))
+       AND substr(longer, count + 1, abs(more)) NOT GLOB '*[^a-zA-Z0-9_,]*'
+)
 SELECT o.type || ' ' || o.name,
        CASE o.type
            WHEN 'table' THEN 'its columns or constraints are not ours'
@@ -16,13 +54,7 @@ SELECT o.type || ' ' || o.name,
            ELSE 'it is not ours, and changes what our table ' || o.tbl_name || ' does'
        END
        || ': somebody else has made it, or another version of rowlock; '
-       || 'drop it, or use another file or prefix', 0
-  FROM sqlite_schema o
- WHERE instr(lower(replace({text}, '"', '')), 'create table if not exists main.'
-             || lower(o.tbl_name) || ' (') > 0
-   AND NOT (o.type = 'index' AND o.sql IS NULL)
-   AND NOT (o.type = 'table' AND o.sql LIKE 'CREATE TABLE %'
-            AND instr(replace({text}, '"', ''),
-                      '.' || o.name || ' '
-                      || substr(replace(o.sql, '"', ''), instr(replace(o.sql, '"', ''), '('))
-                      || ';') > 0)
+       || 'drop it, or use another file or prefix', 0, coalesce(v.level, 0)
+  FROM compared o LEFT JOIN of_another_version v ON v.name = o.name AND o.type = 'table'
+ WHERE NOT (o.type = 'index' AND o.automatic)
+   AND NOT (o.type = 'table' AND o.is_now = o.should_be)

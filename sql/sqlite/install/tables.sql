@@ -89,6 +89,9 @@ CREATE TABLE IF NOT EXISTS rowlock_walks (
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          INTEGER PRIMARY KEY CHECK (id = 1),
     version     INTEGER NOT NULL,
+    compat      INTEGER NOT NULL,
+    code        INTEGER NOT NULL,
     identity    TEXT NOT NULL,
-    token_floor INTEGER NOT NULL CONSTRAINT no_tokens_left CHECK (typeof(token_floor) = 'integer')
+    token_floor INTEGER NOT NULL CONSTRAINT no_tokens_left CHECK (typeof(token_floor) = 'integer'),
+    swept       INTEGER NOT NULL DEFAULT 0
 );

@@ -144,7 +144,7 @@ enum rlk_class my_look_for_writers(struct conn *c, struct rlk_call *call);
 enum rlk_class my_facts(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
 /* tables.c */
-enum rlk_class my_install(void *conn, struct rlk_call *call);
+enum rlk_class my_script(void *conn, struct rlk_call *call, const char *sql);
 
 /* connect.c */
 enum rlk_class my_open(void *conn, struct rlk_call *call, const struct rlk_target *target,

@@ -179,6 +179,7 @@ static enum rlk_class note(struct conn *c, struct rlk_call *call, enum rlk_class
         class = RLK_CONTENTION; /* Group Replication: another node's transaction has won */
     rlk_diag_set(call, (int)code, sqlstate, text);
     call->late = is_ended_early(code);
+    call->no_routine = code == ER_SP_DOES_NOT_EXIST;
     abandon(c, call, code, class);
     return class;
 }

@@ -80,7 +80,7 @@ enum rlk_class pg_adopt(void *conn, struct rlk_call *call, void *vendor,
 void pg_close(void *conn, bool in_child);
 
 /* tables.c */
-enum rlk_class pg_install(void *conn, struct rlk_call *call);
+enum rlk_class pg_script(void *conn, struct rlk_call *call, const char *sql);
 enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
 #endif

@@ -2,16 +2,16 @@
  * Installing our tables, and what rowlock_check() is told beside the step `facts`. */
 #include "driver.h"
 
-/* After a failure the schema's own BEGIN is still open. Then it is rolled back: check_usable() has
+/* After a failure the text's own BEGIN is still open. Then it is rolled back: check_usable() has
  * seen that it is not the caller's transaction. */
-enum rlk_class pg_install(void *conn, struct rlk_call *call)
+enum rlk_class pg_script(void *conn, struct rlk_call *call, const char *sql)
 {
     struct conn *p = conn;
     PGresult *r = NULL;
     enum rlk_class class = pg_check_usable(p, call);
     if (class != RLK_DONE)
         return class;
-    class = pg_say(p, call, p->texts->sql[RLK_STEP_SCHEMA], &r);
+    class = pg_say(p, call, sql, &r);
     if (class != RLK_DONE && class != RLK_UNCERTAIN &&
         PQtransactionStatus(p->conn) == PQTRANS_INERROR) {
         struct rlk_call undo = {.deadline_us = call->deadline_us};

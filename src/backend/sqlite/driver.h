@@ -81,7 +81,7 @@ enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *
 enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame what);
 
 /* tables.c */
-enum rlk_class lite_install(void *state, struct rlk_call *call);
+enum rlk_class lite_script(void *state, struct rlk_call *call, const char *sql);
 enum rlk_class lite_facts(void *state, struct rlk_call *call, struct rlk_facts *out);
 
 #endif

@@ -16,7 +16,7 @@ static enum rlk_class choose_journal(struct conn *conn, struct rlk_call *call)
     return code == SQLITE_OK ? RLK_DONE : lite_failed(conn, call);
 }
 
-enum rlk_class lite_install(void *state, struct rlk_call *call)
+enum rlk_class lite_script(void *state, struct rlk_call *call, const char *sql)
 {
     struct conn *conn = state;
     enum rlk_class class = conn->db ? RLK_DONE : lite_open_file(conn, call, true);
@@ -26,7 +26,7 @@ enum rlk_class lite_install(void *state, struct rlk_call *call)
         class = choose_journal(conn, call);
     if (class != RLK_DONE)
         return class;
-    if (sqlite3_exec(conn->db, conn->texts->sql[RLK_STEP_SCHEMA], NULL, NULL, NULL) == SQLITE_OK)
+    if (sqlite3_exec(conn->db, sql, NULL, NULL, NULL) == SQLITE_OK)
         return RLK_DONE;
     class = lite_failed(conn, call);
     return lite_finish(conn, call, call->native == SQLITE_ERROR ? RLK_SCHEMA : class);

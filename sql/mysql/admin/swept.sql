@@ -1,0 +1,14 @@
+-- Note that a sweep has ended.
+--
+-- columns: none
+--
+-- The row is passed over if another transaction has it locked: a sweep must not wait for a first
+-- grant, which share-locks the floor until its commit. A first grant waits while this statement
+-- commits, as it does for fold.sql. LIMIT keeps MySQL from merging the two SELECTs into one, which
+-- would wait.
+
+/* rowlock:swept */
+UPDATE rowlock_meta m
+  JOIN (SELECT id FROM rowlock_meta WHERE id = 1 LIMIT 1 FOR UPDATE SKIP LOCKED) free
+    ON free.id = m.id
+   SET m.swept = {clock}
