@@ -24,6 +24,9 @@ WITH_SQLITE ?= 1
 WITH_CURSES ?= 1
 $(foreach w,WITH_POSTGRES WITH_MYSQL WITH_SQLITE WITH_CURSES,$(if $(filter 0 1,$($(w))),,$(error $(w) must be 0 or 1)))
 
+# 2: a stand-in for the next release, with the SQL that tests/upgrade/make-level2 makes; for tests.
+LEVEL ?= 1
+
 # Set by the check-asan, check-ubsan, check-tsan, coverage and fuzz targets.
 SANITIZE ?=
 COVERAGE ?= 0
@@ -92,7 +95,7 @@ DB_OTHER_LIBS := $(foreach b,$(BACKENDS),$(if $($(call upper,$(b))_REQUIRES),,$(
 
 # --- Flags. The user's CFLAGS, CPPFLAGS and LDFLAGS come last, so that they win.
 
-OUR_CPPFLAGS := -Iinclude -D_GNU_SOURCE $(foreach b,$(BACKENDS),-DRLK_WITH_$(call upper,$(b))=1) \
+OUR_CPPFLAGS := -Iinclude -D_GNU_SOURCE $(if $(filter-out 1,$(LEVEL)),-DRLK_LEVEL=$(LEVEL)) $(foreach b,$(BACKENDS),-DRLK_WITH_$(call upper,$(b))=1) \
                 $(foreach b,$(NO_BACKENDS),-DRLK_WITH_$(call upper,$(b))=0)
 OUR_CFLAGS := -std=c11 -fPIC -fvisibility=hidden -pthread -ffile-prefix-map=$(CURDIR)=. \
               -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
@@ -142,6 +145,7 @@ $(LIB_OBJS): OUR_CPPFLAGS += -Isrc
 CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c)))
 # Files of GRANT examples are for people. All others are steps of the protocol.
 SQL_DIRS := $(wildcard sql/*/ sql/*/*/)
+LEVEL2 := $(if $(filter-out 1,$(LEVEL)),tests/upgrade/make-level2)
 SQL_FILES := $(filter-out %/grants.sql,$(sort $(wildcard sql/*/*.sql sql/*/*/*.sql)))
 
 LIB_A := $(BUILD)/librowlock.a
@@ -160,8 +164,8 @@ lib: $(LIB_A) $(LIB_SO)
 cli: $(COMMAND)
 	$(call publish,rowlock)
 
-# People find the results of a plain make in build/ itself. Sanitizers and coverage leave those alone.
-ifeq ($(SANITIZE)$(filter 1,$(COVERAGE)),)
+# People find the results of a plain make in build/ itself. Sanitizers, coverage and LEVEL leave those alone.
+ifeq ($(SANITIZE)$(filter 1,$(COVERAGE))$(LEVEL2),)
 publish = @for name in $(1); do \
 	    [ ! -e "$(BUILD)/$$name" ] || [ "build/$$name" -ef "$(BUILD)/$$name" ] || \
 	    { rm -rf "build/$$name" && ln -s "$(notdir $(BUILD))/$$name" "build/$$name"; } || exit 1; \
@@ -184,10 +188,17 @@ $(BUILD)/src/seam/dialects.o: $(BUILD)/statements.inc
 $(CLI_OBJS): OBJ_CFLAGS = $(CLI_CFLAGS)
 
 # The folders are named too, so that a file that went away is noticed; and this file, which chooses among them.
-$(BUILD)/statements.inc: Makefile tools/embed-sql.awk $(SQL_FILES) $(SQL_DIRS)
+$(BUILD)/statements.inc: Makefile tools/embed-sql.awk $(SQL_FILES) $(SQL_DIRS) $(LEVEL2)
 	@mkdir -p $(@D)
 	$(say) SQL $@
+ifeq ($(LEVEL2),)
 	$(Q)$(AWK) -f tools/embed-sql.awk $(SQL_FILES) > $@
+else
+	$(Q)$(LEVEL2) $(@D)/level2
+	$(Q)cd $(@D)/level2 && $(AWK) -f $(CURDIR)/tools/embed-sql.awk $$(ls sql/*/*.sql sql/*/*/*.sql | \
+	    grep -v '/grants.sql$$' | LC_ALL=C sort) > statements.inc
+	$(Q)mv $(@D)/level2/statements.inc $@
+endif
 
 $(LIB_A): $(LIB_OBJS)
 	$(say) AR $@
@@ -268,7 +279,7 @@ TEST_PROGRAMS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT_
 MAIN_SRCS := tests/contract/main.c $(TEST_SRCS) $(EACH_SRCS) $(SERVED_SRCS)
 TEST_HELPERS := $(filter-out $(MAIN_SRCS) $(call in_tests,test_*.c),$(call in_tests,*.c) $(wildcard tests/lib/*.c))
 TEST_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(call for_backends,$(TEST_HELPERS)))
-TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli,$(wildcard tests/$(d)/*.t)))
+TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli upgrade,$(wildcard tests/$(d)/*.t)))
 TEST_HELPERS_A := $(BUILD)/tests/helpers.a
 
 # Tests may look inside the library, and speak to the databases themselves.
@@ -297,8 +308,21 @@ $(LINKED_TESTS): $(TEST_HELPERS_A) $(LIB_A)
 $(CONTRACT_PROGRAMS): $(CONTRACT)
 	$(Q)ln -f $< $@
 
-.PHONY: test-programs
-test-programs: all $(TEST_PROGRAMS)
+# A client of this release and one of the next, with the command of that, for tests/upgrade.
+LEVEL_CLIENT := $(BUILD)/tests/upgrade/client
+$(LEVEL_CLIENT): $(LEVEL_CLIENT).o $(LIB_A)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(LIB_A) $(DB_LIBS)
+
+.PHONY: test-programs level-programs level2
+level-programs: cli $(LEVEL_CLIENT)
+	$(Q)ln -sfn ../$(notdir $(BUILD)) $(LINK)
+
+level2:
+	@mkdir -p $(BUILD)
+	@$(MAKE) --no-print-directory level-programs LEVEL=2 LINK=$(BUILD)/level2
+
+test-programs: all $(TEST_PROGRAMS) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
 
 # TESTS=word runs only the tests with that word in their name; TEST_JOBS=1 one at a time, as always on a server that
 # they share.
@@ -322,7 +346,7 @@ chosen = $(if $(TESTS),$(foreach t,$(1),$(if $(findstring $(TESTS),$(t)),$(t))),
 # $(call tests_in,FOLDERS)
 tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TESTS)))
 # $(call tests_of,DATABASE): what has another database's name is left out.
-tests_of = $(foreach t,$(call tests_in,contract interleave $(SUBJECTS) cli),$(if $(strip \
+tests_of = $(foreach t,$(call tests_in,contract interleave $(SUBJECTS) cli upgrade),$(if $(strip \
            $(foreach b,$(filter-out $(1),postgres mysql sqlite),$(findstring $(b),$(notdir $(t))))),,$(t)))
 run_tests = $(PROVE) $(PROVE_FLAGS) -j$(or $(2),$(TEST_JOBS)) --exec tests/lib/run-test.sh $(call chosen,$(1))
 # Each test of a server gets a server, unless the user has brought one.

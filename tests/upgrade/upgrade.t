@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# Two releases at once on the same tables: this one, and a stand-in for the next (make-level2), before, during
+# and after `rowlock upgrade` of the next. One history of all their grants is judged.
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/../cli/cli.sh"
+
+build=${ROWLOCK_TEST_BUILD:-build}
+[ -x "$build/level2/rowlock" ] || skip_all "the next level is not built"
+client=$build/tests/upgrade/client
+next_client=$build/level2/tests/upgrade/client
+
+next() { # next ARGUMENT…: the command of the next release; sets what rl sets
+    local command=$build/level2/rowlock
+    rl "$@"
+}
+
+query() { # query SQL: of these tables
+    local prefix=${ROWLOCK_URL##*rowlock_prefix=}
+    echo "${1//rowlock_/$prefix};" | sql_client
+}
+
+# What is written down is taken and let go in turn, under growing tokens. Prints what is not so.
+judge() {
+    awk '$1 == "B" { if (open) print "two at once: " open " and " $2
+                     if ($2 <= last) print "token " $2 " after " last
+                     open = last = $2 }
+         $1 == "E" { if ($2 != open) print "end of " $2 " in " open; open = "" }' "$1"
+}
+
+# How many grants of each level there are behind line N.
+counts() { tail -n +"$(($2 + 1))" "$1" | awk '$1 == "B" { n[$3]++ } END { print n[1] + 0, n[2] + 0 }'; }
+lines() { wc -l <"$history"; }
+
+# Both levels have had grants behind line N.
+both_since() {
+    local one two
+    read -r one two <<<"$(counts "$history" "$1")"
+    [ "$one" -ge 20 ] && [ "$two" -ge 20 ]
+}
+
+# Clients that stay, and commands that come and go.
+start_crowd() {
+    local i
+    crowd=()
+    for i in 1 2; do
+        "$client" "$ROWLOCK_URL" same "$history" 1 2>>"$work/crowd.err" &
+        crowd+=($!)
+        "$next_client" "$ROWLOCK_URL" same "$history" 2 2>>"$work/crowd.err" &
+        crowd+=($!)
+    done
+    for i in 1 2; do
+        come_and_go $i 2>>"$work/crowd.err" &
+        crowd+=($!)
+    done
+}
+
+come_and_go() {
+    local program=$command
+    [ "$1" = 1 ] || program=$build/level2/rowlock
+    trap 'over=1' TERM
+    over=
+    while [ -z "$over" ]; do
+        "$program" run -w 20s same -- sh -c "echo \"B \$ROWLOCK_TOKEN $1\"; echo \"E \$ROWLOCK_TOKEN $1\"" \
+            >>"$history" </dev/null || echo "run of level $1 exits with $?" >&2
+    done
+}
+
+stop_crowd() {
+    local pid bad=0
+    kill "${crowd[@]}"
+    for pid in "${crowd[@]}"; do
+        wait "$pid" || bad=$((bad + 1))
+    done
+    same "nobody is told of a failure" "$bad$(cat "$work/crowd.err")" 0
+}
+
+together() {
+    local at
+    history=$work/history
+    : >"$history"
+    : >"$work/crowd.err"
+    exits "this release installs" 0 install
+    start_crowd
+    holds "both releases lock, before the upgrade" until_true 60 both_since 0
+    next upgrade
+    same "upgrade, while they do" "$status$err" 0
+    has "adds the column" "$out" "done: add column"
+    has "and then sets the version" "$out" "done: set version 2"
+    at=$(lines)
+    holds "both lock after it" until_true 60 both_since "$at"
+    exits "this release installs, and upgrades" 0 install
+    exits "and changes nothing" 0 upgrade
+    has "which it says" "$out" "Nothing is to be done"
+    at=$(lines)
+    holds "both lock after that" until_true 60 both_since "$at"
+    stop_crowd
+    same "never two at once, and tokens only grow" "$(judge "$history")" ""
+    # The same history with one lie in it, so that this is known to show something.
+    grep -v N "$history" | sed '11{h;d};12{G}' >"$history.lie"
+    holds "a lie in it would be found" test -n "$(judge "$history.lie")"
+}
+
+finding() { # finding ITEM: "verdict value" in the answer of check --json
+    json "(map { \"\$_->{verdict} \$_->{value}\" } grep { \$_->{item} eq '$1' } @{\$d->{findings}})[0]"
+}
+
+# A handle that is granted a lock again and again, with nobody else there, makes the usual grant.
+written_alone() {
+    local pid status=0
+    "$next_client" "$ROWLOCK_URL" alone "$work/alone" 2 &
+    pid=$!
+    until_true 30 has_extra || status=1
+    kill $pid
+    wait $pid && return $status
+}
+has_extra() { [ "$(query "SELECT extra FROM rowlock_tokens WHERE name = 'alone'")" = 2 ]; }
+
+after_it() {
+    rl check --json
+    has "check of this release: the tables are of version 2" "$(finding tables)" "ok version 2, compat 1, code 2"
+    same "which it calls compatible" "$(finding upgrade)" "ok the tables are newer, and compatible"
+    same "and nothing in them strange" "$(finding objects)" "ok as rowlock makes them"
+    next check --json
+    same "check of the next: upgraded" "$(finding upgrade)" "ok not needed"
+    same "as if it had installed them" "$(finding objects)" "ok as rowlock makes them"
+    holds "its usual grant writes the new column" written_alone
+    query "UPDATE rowlock_meta SET version = 3, compat = 2"
+    exits "tables that need level 2 are refused by this release" 78 list
+    has "with the reason" "$err" "need a library of level 2, and this one is of level 1: upgrade rowlock"
+    exits "by install too" 78 install
+    exits "and by upgrade" 78 upgrade
+    next list
+    same "not by the next" "$status" 0
+    query "UPDATE rowlock_meta SET version = -7, compat = 1"
+    exits "a version that no rowlock has written is refused" 78 install
+    has "as that" "$err" "of version -7, which no rowlock has written"
+    query "UPDATE rowlock_meta SET version = 2"
+}
+
+# says N: upgrade has said so often that it waits.
+says() { [ "$(grep -c 'waits for others: session' "$work/bg.err")" -ge "$1" ]; }
+
+# A transaction that has guarded a lock keeps its tables as they are.
+blocked() {
+    local pid pids one two
+    [ "$db" != sqlite ] || return 0
+    ROWLOCK_URL=$(private_url "$(url_of "$db")" "blocked_$$_")
+    export ROWLOCK_URL
+    exits "other tables of this release" 0 install
+    exits "a lock" 0 run guarded -- true
+    start_client
+    say BEGIN
+    say "SELECT token FROM rowlock_tokens WHERE name = 'guarded' LIMIT 1 $([ "$db" = mysql ] && echo LOCK IN SHARE MODE || echo FOR SHARE)"
+    command=$build/level2/rowlock start upgrade
+    holds "upgrade says who is in its way" until_true 30 says 1
+    : >"$history"
+    "$client" "$ROWLOCK_URL" mine "$history" 1 2>"$work/client.err" &
+    pids=($!)
+    "$next_client" "$ROWLOCK_URL" yours "$history" 2 2>>"$work/client.err" &
+    pids+=($!)
+    holds "it tries again and again" until_true 60 says 4
+    kill "${pids[@]}"
+    wait "${pids[@]}"
+    same "others of both releases go on meanwhile" "$(cat "$work/client.err")" ""
+    same "and get each lock that they ask for" "$(grep -c N "$history")" 0
+    read -r one two <<<"$(counts "$history" 0)"
+    holds "which are some" test "$one" -gt 0 -a "$two" -gt 0
+    same "nothing is done yet" "$(query "SELECT version FROM rowlock_meta")" 1
+    say COMMIT
+    stop_client
+    ends "when the transaction is over, upgrade goes on" 0 "$pid"
+    same "to its end" "$(query "SELECT version FROM rowlock_meta")" 2
+}
+
+# On a dry run nothing is changed, and what it prints does the same in the database's own shell.
+by_hand() {
+    ROWLOCK_URL=$(private_url "$(url_of "$db")" "hand_$$_")
+    export ROWLOCK_URL
+    exits "tables for a DBA" 0 install
+    next upgrade --dry-run
+    has "a dry run says what is to be done" "$out" "to do: set version 2"
+    same "and does not do it" "$(query "SELECT version FROM rowlock_meta")" 1
+    next upgrade --sql
+    printf '%s\n' "$out" | sql_client
+    next upgrade
+    same "what --sql prints does it all" "$out" "Nothing is to be done."
+    next run by-hand -- true
+    same "and locks work" "$status$err" 0
+}
+
+all() {
+    together
+    after_it
+    blocked
+    by_hand
+}
+
+for_each_database all
+done_testing
