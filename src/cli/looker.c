@@ -19,7 +19,7 @@ enum { END_MS = 300 };
 
 void looker_init(struct looker *looker, struct cli *cli)
 {
-    *looker = (struct looker){.cli = cli, .ring = {-1, -1}, .stop = {-1, -1}};
+    *looker = (struct looker){.cli = cli, .wake = {-1, -1}, .stop = {-1, -1}};
     looker->name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
     pthread_mutex_init(&looker->mutex, NULL);
 }
@@ -30,8 +30,8 @@ void looker_free(struct looker *looker)
     rate_free(&looker->rate);
     pthread_mutex_destroy(&looker->mutex);
     for (int i = 0; i < 2; i++) {
-        if (looker->ring[i] >= 0)
-            close(looker->ring[i]);
+        if (looker->wake[i] >= 0)
+            close(looker->wake[i]);
         if (looker->stop[i] >= 0)
             close(looker->stop[i]);
     }
@@ -62,7 +62,7 @@ struct view *looker_look(struct looker *looker)
 
 /* ---------------------------------------------------------------- the thread */
 
-static void ring(int fd)
+static void wake(int fd)
 {
     while (write(fd, "", 1) < 0 && errno == EINTR)
         ;
@@ -85,7 +85,7 @@ static void give(struct looker *looker, struct view *view, bool last)
     looker->busy = false;
     looker->ended = last;
     pthread_mutex_unlock(&looker->mutex);
-    ring(looker->ring[1]);
+    wake(looker->wake[1]);
 }
 
 /* False: it shall end. */
@@ -118,7 +118,7 @@ static void *look_again_and_again(void *context)
 
 bool looker_start(struct looker *looker)
 {
-    int failed = pipe2(looker->ring, O_CLOEXEC | O_NONBLOCK) != 0 ||
+    int failed = pipe2(looker->wake, O_CLOEXEC | O_NONBLOCK) != 0 ||
                          pipe2(looker->stop, O_CLOEXEC | O_NONBLOCK) != 0
                      ? errno
                      : pthread_create(&looker->thread, NULL, look_again_and_again, looker);
@@ -130,7 +130,7 @@ bool looker_start(struct looker *looker)
 struct view *looker_fetch(struct looker *looker, bool *ended)
 {
     char bytes[64];
-    while (read(looker->ring[0], bytes, sizeof bytes) > 0)
+    while (read(looker->wake[0], bytes, sizeof bytes) > 0)
         ;
     pthread_mutex_lock(&looker->mutex);
     struct view *view = looker->news;
@@ -151,8 +151,8 @@ static bool is_busy(struct looker *looker)
 
 void looker_stop(struct looker *looker)
 {
-    struct pollfd news = {.fd = looker->ring[0], .events = POLLIN};
-    ring(looker->stop[1]);
+    struct pollfd news = {.fd = looker->wake[0], .events = POLLIN};
+    wake(looker->stop[1]);
     if (is_busy(looker))
         poll(&news, 1, END_MS);
     if (is_busy(looker))

@@ -33,7 +33,7 @@ struct looker {
     bool busy; /* with a look */
     bool stopping;
     bool ended; /* there will be no more news */
-    int ring[2]; /* readable when there are news, or it has ended */
+    int wake[2]; /* readable when there are news, or it has ended */
     int stop[2]; /* readable when it shall end */
 };
 

@@ -440,7 +440,7 @@ static void show(struct screen *s)
     struct pollfd files[] = {
         {.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = s->looker->ring[0], .events = POLLIN},
+        {.fd = s->looker->wake[0], .events = POLLIN},
     };
     do {
         draw(s);

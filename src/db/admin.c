@@ -130,7 +130,7 @@ static bool is_further(const struct rlk_waiter *w, const struct rlk_waiter *than
     int order = strcmp(w->name, than->name);
     if (order != 0)
         return order > 0;
-    return w->ticket != than->ticket ? w->ticket > than->ticket : w->attempt > than->attempt;
+    return w->ticket != than->ticket ? w->ticket > than->ticket : w->request > than->request;
 }
 
 static enum rlk_class run_waiters(rowlock_db *db, struct rlk_call *call, void *context)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a holder is told of its lease: the time left, the state, the descriptor that wakes. All
- * of it by our clock and from memory; renewing is elsewhere. The watch of a kept lock is shared
- * with its keeper. */
+ * of it by our clock and from memory; renewing is elsewhere. The deadline of a lock with a keeper
+ * is shared with its keeper. */
 #include "lock/deadline.h"
 #include "base/base.h"
 
@@ -12,23 +12,25 @@
 #endif
 
 /* A holder may renew for less than the margin he once asked for. */
-int64_t rlk_watch_lost_us(const struct rlk_watch *watch)
+int64_t rlk_deadline_lost_us(const struct rlk_deadline *deadline)
 {
-    bool fits = watch->margin_us < watch->ttl_us;
-    return watch->deadline_us - (fits ? watch->margin_us : watch->ttl_us / 20);
+    bool fits = deadline->margin_us < deadline->ttl_us;
+    return deadline->deadline_us - (fits ? deadline->margin_us : deadline->ttl_us / 20);
 }
 
-rowlock_state rlk_watch_state(const struct rlk_watch *watch, int64_t now_us, int64_t *next_us)
+rowlock_state rlk_deadline_state(const struct rlk_deadline *deadline, int64_t now_us,
+                                 int64_t *next_us)
 {
-    int64_t lost_us = rlk_watch_lost_us(watch);
-    int64_t jeopardy_us = watch->deadline_us - rlk_watch_reliable_us(watch, watch->ttl_us) / 2;
+    int64_t lost_us = rlk_deadline_lost_us(deadline);
+    int64_t jeopardy_us =
+        deadline->deadline_us - rlk_deadline_reliable_us(deadline, deadline->ttl_us) / 2;
     *next_us = INT64_MAX;
-    if (watch->over || now_us >= lost_us)
+    if (deadline->over || now_us >= lost_us)
         return ROWLOCK_STATE_LOST;
     *next_us = lost_us;
-    if (!watch->kept)
+    if (!deadline->has_keeper)
         return ROWLOCK_STATE_HELD;
-    if (watch->failing || now_us >= jeopardy_us)
+    if (deadline->failing || now_us >= jeopardy_us)
         return ROWLOCK_STATE_JEOPARDY;
     if (jeopardy_us < lost_us)
         *next_us = jeopardy_us;
@@ -71,59 +73,59 @@ static void set_timer(int fd, int64_t after_us)
 
 #endif
 
-void rlk_watch_open(struct rlk_watch *watch)
+void rlk_deadline_open(struct rlk_deadline *deadline)
 {
-    if (watch->fd < 0)
-        watch->fd = open_timer();
+    if (deadline->fd < 0)
+        deadline->fd = open_timer();
 }
 
-void rlk_watch_arm(struct rlk_watch *watch)
+void rlk_deadline_arm(struct rlk_deadline *deadline)
 {
     int64_t now_us = rlk_now_us();
     int64_t next_us;
-    rowlock_state state = rlk_watch_state(watch, now_us, &next_us);
-    if (watch->fd < 0)
+    rowlock_state state = rlk_deadline_state(deadline, now_us, &next_us);
+    if (deadline->fd < 0)
         return;
-    if (state < watch->seen)
-        watch->seen = state; /* better again: worse will be news */
+    if (state < deadline->seen)
+        deadline->seen = state; /* better again: worse will be news */
     int64_t after_us = next_us == INT64_MAX ? INT64_MAX : next_us - now_us;
-    set_timer(watch->fd, state > watch->seen ? 0 : after_us);
+    set_timer(deadline->fd, state > deadline->seen ? 0 : after_us);
 }
 
-void rlk_watch_begin(struct rlk_watch *watch, int64_t margin_us)
+void rlk_deadline_begin(struct rlk_deadline *deadline, int64_t margin_us)
 {
-    watch->kept = watch->failing = watch->over = false;
-    watch->feared_us = 0;
-    watch->seen = ROWLOCK_STATE_HELD;
-    watch->margin_us = margin_us;
+    deadline->has_keeper = deadline->failing = deadline->over = false;
+    deadline->feared_us = 0;
+    deadline->seen = ROWLOCK_STATE_HELD;
+    deadline->margin_us = margin_us;
 }
 
-void rlk_watch_set(struct rlk_watch *watch, const struct rlk_term *term)
+void rlk_deadline_set(struct rlk_deadline *deadline, const struct rlk_term *term)
 {
-    watch->deadline_us = term->deadline_us;
-    watch->expires_us = term->expires_us;
-    watch->ttl_us = term->ttl_us;
-    rlk_watch_arm(watch);
+    deadline->deadline_us = term->deadline_us;
+    deadline->expires_us = term->expires_us;
+    deadline->ttl_us = term->ttl_us;
+    rlk_deadline_arm(deadline);
 }
 
-void rlk_watch_fear(struct rlk_watch *watch, int64_t ttl_us)
+void rlk_deadline_fear(struct rlk_deadline *deadline, int64_t ttl_us)
 {
-    if (!watch->feared_us || ttl_us < watch->feared_us)
-        watch->feared_us = ttl_us;
+    if (!deadline->feared_us || ttl_us < deadline->feared_us)
+        deadline->feared_us = ttl_us;
 }
 
-int64_t rlk_watch_reliable_us(const struct rlk_watch *watch, int64_t ttl_us)
+int64_t rlk_deadline_reliable_us(const struct rlk_deadline *deadline, int64_t ttl_us)
 {
-    return watch->feared_us && watch->feared_us < ttl_us ? watch->feared_us : ttl_us;
+    return deadline->feared_us && deadline->feared_us < ttl_us ? deadline->feared_us : ttl_us;
 }
 
-void rlk_watch_limit(const struct rlk_watch *watch, struct rlk_term *term)
+void rlk_deadline_limit(const struct rlk_deadline *deadline, struct rlk_term *term)
 {
-    term->deadline_us -= term->ttl_us - rlk_watch_reliable_us(watch, term->ttl_us);
+    term->deadline_us -= term->ttl_us - rlk_deadline_reliable_us(deadline, term->ttl_us);
 }
 
-void rlk_watch_end(struct rlk_watch *watch)
+void rlk_deadline_end(struct rlk_deadline *deadline)
 {
-    if (watch->fd >= 0)
-        set_timer(watch->fd, INT64_MAX);
+    if (deadline->fd >= 0)
+        set_timer(deadline->fd, INT64_MAX);
 }

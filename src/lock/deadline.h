@@ -15,10 +15,10 @@ struct rlk_term {
 };
 
 /* A lease by our own clock, and what is known about its end. */
-struct rlk_watch {
+struct rlk_deadline {
     int64_t deadline_us, expires_us, ttl_us; /* of the term that runs */
     int64_t margin_us; /* how much earlier than its end it is told lost */
-    bool kept; /* a keeper renews it */
+    bool has_keeper; /* a keeper renews it */
     bool failing; /* the keeper could not, or may not */
     bool over; /* the grant is gone, or was told lost */
     int64_t feared_us; /* the shortest ttl of a renewal that may yet be carried out; 0: none */
@@ -26,18 +26,19 @@ struct rlk_watch {
     int fd; /* readable when the state is worse than that; -1: nobody wants it */
 };
 
-/* The watch of a kept lock is shared: rlk_kept_enter() first. */
-rowlock_state rlk_watch_state(const struct rlk_watch *watch, int64_t now_us, int64_t *next_us);
-int64_t rlk_watch_lost_us(const struct rlk_watch *watch); /* from when it is called lost */
-void rlk_watch_begin(struct rlk_watch *watch, int64_t margin_us); /* of a new grant */
-void rlk_watch_set(struct rlk_watch *watch, const struct rlk_term *term);
-void rlk_watch_open(struct rlk_watch *watch); /* make its descriptor */
-void rlk_watch_arm(struct rlk_watch *watch); /* after every other change */
+/* The deadline of a lock with a keeper is shared: rlk_entry_enter() first. */
+rowlock_state rlk_deadline_state(const struct rlk_deadline *deadline, int64_t now_us,
+                                 int64_t *next_us);
+int64_t rlk_deadline_lost_us(const struct rlk_deadline *deadline); /* from when it is called lost */
+void rlk_deadline_begin(struct rlk_deadline *deadline, int64_t margin_us); /* of a new grant */
+void rlk_deadline_set(struct rlk_deadline *deadline, const struct rlk_term *term);
+void rlk_deadline_open(struct rlk_deadline *deadline); /* make its descriptor */
+void rlk_deadline_arm(struct rlk_deadline *deadline); /* after every other change */
 /* A renewal got no answer. Until the grant ends it may be carried out after any other, so that
  * no later term can be relied upon for longer than its ttl. */
-void rlk_watch_fear(struct rlk_watch *watch, int64_t ttl_us);
-int64_t rlk_watch_reliable_us(const struct rlk_watch *watch, int64_t ttl_us);
-void rlk_watch_limit(const struct rlk_watch *watch, struct rlk_term *term);
-void rlk_watch_end(struct rlk_watch *watch);
+void rlk_deadline_fear(struct rlk_deadline *deadline, int64_t ttl_us);
+int64_t rlk_deadline_reliable_us(const struct rlk_deadline *deadline, int64_t ttl_us);
+void rlk_deadline_limit(const struct rlk_deadline *deadline, struct rlk_term *term);
+void rlk_deadline_end(struct rlk_deadline *deadline);
 
 #endif

@@ -29,11 +29,11 @@ static int withdraw_grant(rowlock_lock *lock);
 void rlk_release_quietly(rowlock_lock *lock)
 {
     bool holding = lock->state == RLK_HOLDING && !lock->attached;
-    if (lock->db->pid != getpid() || (!holding && !lock->attempt_open && !lock->ticket.attempt))
+    if (lock->db->pid != getpid() || (!holding && !lock->request_open && !lock->ticket.request))
         return;
     rlk_action(lock->db, "release at close lock", lock->name);
     rlk_leave_queue(lock, lock->db->up ? 0 : rlk_now_us() + FAREWELL_US);
-    if (!holding && !lock->attempt_open)
+    if (!holding && !lock->request_open)
         return;
     if ((holding ? release_grant(lock) : withdraw_grant(lock)) != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' could not be released at close: %s", lock->name,
@@ -42,8 +42,8 @@ void rlk_release_quietly(rowlock_lock *lock)
 
 void rlk_hold_nothing(rowlock_lock *lock)
 {
-    rlk_kept_stop(lock);
-    rlk_watch_end(&lock->watch);
+    rlk_entry_stop(lock);
+    rlk_deadline_end(&lock->deadline);
     lock->state = RLK_IDLE;
     lock->depth = 0;
 }
@@ -53,7 +53,7 @@ void rowlock_forget(rowlock_lock *lock)
     if (!rlk_knows(lock))
         return;
     rlk_hold_nothing(lock);
-    lock->attempt_open = lock->release_open = false;
+    lock->request_open = lock->release_open = false;
 }
 
 /* ---- renew, verify, release: steps of a grant */
@@ -77,10 +77,10 @@ bool rlk_look_elsewhere(rowlock_lock *lock)
 
 static int found_lost(rowlock_lock *lock)
 {
-    rlk_kept_stop(lock);
+    rlk_entry_stop(lock);
     lock->state = RLK_GONE;
-    lock->watch.over = true;
-    rlk_watch_arm(&lock->watch);
+    lock->deadline.over = true;
+    rlk_deadline_arm(&lock->deadline);
     rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' with token %" PRId64 " is lost", lock->name,
             lock->token);
     return rlk_fail(lock->db, ROWLOCK_LOST,
@@ -106,12 +106,12 @@ static enum rlk_class run_renew(rowlock_db *db, struct rlk_call *call, void *con
 /* A renewal whose answer was lost may have made the lease end sooner, or may do so later. */
 static void fear_shorter(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us)
 {
-    rlk_kept_enter(lock);
-    rlk_watch_fear(&lock->watch, ttl_us);
-    if (asked_us + ttl_us < lock->watch.deadline_us)
-        lock->watch.deadline_us = asked_us + ttl_us;
-    rlk_watch_arm(&lock->watch);
-    rlk_kept_leave(lock);
+    rlk_entry_enter(lock);
+    rlk_deadline_fear(&lock->deadline, ttl_us);
+    if (asked_us + ttl_us < lock->deadline.deadline_us)
+        lock->deadline.deadline_us = asked_us + ttl_us;
+    rlk_deadline_arm(&lock->deadline);
+    rlk_entry_leave(lock);
 }
 
 int rlk_renew(rowlock_lock *lock, int64_t ttl_us)
@@ -120,7 +120,7 @@ int rlk_renew(rowlock_lock *lock, int64_t ttl_us)
     h.ttl_us = ttl_us;
     struct rlk_step_call step = {.run = run_renew, .context = &h};
     int64_t asked_us = rlk_now_us();
-    uint64_t serial = rlk_kept_serial(lock);
+    uint64_t serial = rlk_entry_serial(lock);
     int result = rlk_do(lock->db, &step);
     if (step.was_uncertain)
         fear_shorter(lock, asked_us, ttl_us);
@@ -132,20 +132,20 @@ int rlk_renew(rowlock_lock *lock, int64_t ttl_us)
     struct rlk_term term =
         rlk_term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us, ttl_us);
     lock->release_open = lock->unproven = false;
-    rlk_kept_enter(lock);
-    rlk_watch_limit(&lock->watch, &term);
-    rlk_kept_renewed(lock, serial, &term);
-    lock->watch.over = false;
-    rlk_watch_set(&lock->watch, &term);
-    rlk_kept_leave(lock);
+    rlk_entry_enter(lock);
+    rlk_deadline_limit(&lock->deadline, &term);
+    rlk_entry_renewed(lock, serial, &term);
+    lock->deadline.over = false;
+    rlk_deadline_set(&lock->deadline, &term);
+    rlk_entry_leave(lock);
     return h.renewal.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
 }
 
 static int64_t lease_ttl(const rowlock_lock *lock)
 {
-    rlk_kept_enter(lock);
-    int64_t ttl_us = lock->watch.ttl_us;
-    rlk_kept_leave(lock);
+    rlk_entry_enter(lock);
+    int64_t ttl_us = lock->deadline.ttl_us;
+    rlk_entry_leave(lock);
     return ttl_us;
 }
 
@@ -213,14 +213,14 @@ static int resolve_release(rowlock_lock *lock)
 static void doubt(rowlock_lock *lock)
 {
     lock->release_open = true;
-    lock->watch.over = true;
-    rlk_watch_arm(&lock->watch);
+    lock->deadline.over = true;
+    rlk_deadline_arm(&lock->deadline);
 }
 
 /* The keeper is told first: it renews no more, and nobody waits for what it has under way. */
 static int release_grant(rowlock_lock *lock)
 {
-    rlk_kept_stop(lock);
+    rlk_entry_stop(lock);
     struct holding h = {.held = rlk_held_of(lock)};
     struct rlk_step_call step = {.run = run_release, .context = &h};
     int result = rlk_do(lock->db, &step);
@@ -235,16 +235,17 @@ static int release_grant(rowlock_lock *lock)
 
 static enum rlk_class run_withdraw(rowlock_db *db, struct rlk_call *call, void *context)
 {
-    const struct rlk_claim *claim = context;
+    const struct rlk_request *request = context;
     bool found;
-    return rlk_step_withdraw(db, call, claim, &found);
+    return rlk_step_withdraw(db, call, request, &found);
 }
 
 /* Of an acquire whose outcome was never learnt. */
 static int withdraw_grant(rowlock_lock *lock)
 {
-    struct rlk_claim claim = {.name = lock->name, .owner = lock->owner, .attempt = lock->attempt};
-    struct rlk_step_call step = {.run = run_withdraw, .context = &claim};
+    struct rlk_request request = {
+        .name = lock->name, .owner = lock->owner, .number = lock->request};
+    struct rlk_step_call step = {.run = run_withdraw, .context = &request};
     return rlk_do(lock->db, &step);
 }
 
@@ -278,9 +279,9 @@ int64_t rowlock_lock_remaining_ms(const rowlock_lock *lock)
 {
     if (!rlk_holds(lock))
         return 0;
-    rlk_kept_enter(lock);
-    int64_t left = lock->watch.over ? 0 : lock->watch.deadline_us - rlk_now_us();
-    rlk_kept_leave(lock);
+    rlk_entry_enter(lock);
+    int64_t left = lock->deadline.over ? 0 : lock->deadline.deadline_us - rlk_now_us();
+    rlk_entry_leave(lock);
     return left > 0 ? left / 1000 : 0;
 }
 
@@ -288,9 +289,9 @@ int64_t rowlock_lock_expires_us(const rowlock_lock *lock)
 {
     if (!rlk_holds(lock))
         return 0;
-    rlk_kept_enter(lock);
-    int64_t expires_us = lock->watch.expires_us;
-    rlk_kept_leave(lock);
+    rlk_entry_enter(lock);
+    int64_t expires_us = lock->deadline.expires_us;
+    rlk_entry_leave(lock);
     return expires_us;
 }
 
@@ -299,15 +300,15 @@ rowlock_state rowlock_lock_state(rowlock_lock *lock)
     if (!rlk_knows(lock) || lock->state == RLK_IDLE)
         return ROWLOCK_STATE_NONE;
     int64_t next_us;
-    rlk_kept_enter(lock);
-    rowlock_state state = rlk_watch_state(&lock->watch, rlk_now_us(), &next_us);
+    rlk_entry_enter(lock);
+    rowlock_state state = rlk_deadline_state(&lock->deadline, rlk_now_us(), &next_us);
     if (lock->state == RLK_GONE)
         state = ROWLOCK_STATE_LOST;
-    if (lock->watch.kept && state == ROWLOCK_STATE_LOST)
-        lock->watch.over = true;
-    lock->watch.seen = state;
-    rlk_watch_arm(&lock->watch);
-    rlk_kept_leave(lock);
+    if (lock->deadline.has_keeper && state == ROWLOCK_STATE_LOST)
+        lock->deadline.over = true;
+    lock->deadline.seen = state;
+    rlk_deadline_arm(&lock->deadline);
+    rlk_entry_leave(lock);
     return state;
 }
 
@@ -315,10 +316,10 @@ int rowlock_lock_fd(rowlock_lock *lock)
 {
     if (!rlk_knows(lock))
         return -1;
-    rlk_kept_enter(lock);
-    rlk_watch_open(&lock->watch);
+    rlk_entry_enter(lock);
+    rlk_deadline_open(&lock->deadline);
     if (lock->state != RLK_IDLE)
-        rlk_watch_arm(&lock->watch);
-    rlk_kept_leave(lock);
-    return lock->watch.fd;
+        rlk_deadline_arm(&lock->deadline);
+    rlk_entry_leave(lock);
+    return lock->deadline.fd;
 }

@@ -2,9 +2,9 @@
  * Renewing in the background: one thread, one connection, one statement for all leases that are
  * due. How a renewal is sent is in seam/resend.c; what a holder sees of it in deadline.c.
  *
- * The keeper's mutex guards its list, the places in it and the watches of the locks that have
+ * The keeper's mutex guards its list, the entries in it and the deadlines of the locks that have
  * one. It is not held while a statement is under way or a callback runs, so nobody waits for the
- * server here. A place is freed by the keeper's thread alone, which may be about to touch it;
+ * server here. A entry is freed by the keeper's thread alone, which may be about to touch it;
  * or, when the keeper has been closed, by the lock that quits. */
 #include "lock/keeper.h"
 #include "seam/resend.h"
@@ -24,10 +24,10 @@ enum {
     LONGEST_RETRY_US = 1000000
 };
 
-/* A lock's place with a keeper. It goes on as long as the handle, grants come and go. */
-struct rlk_kept {
+/* A lock's entry with a keeper. It goes on as long as the handle, grants come and go. */
+struct rlk_entry {
     rowlock_keeper *keeper;
-    struct rlk_kept *next;
+    struct rlk_entry *next;
     rowlock_lock *lock; /* NULL: it has quit */
     char name[RLK_TEXT_MAX + 1];
     char owner[RLK_TEXT_MAX + 1];
@@ -53,29 +53,29 @@ struct rowlock_keeper {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t called; /* a callback has returned */
-    struct rlk_kept *places;
-    struct rlk_kept *calling; /* whose callback runs */
+    struct rlk_entry *entries;
+    struct rlk_entry *calling; /* whose callback runs */
     int64_t wake_us; /* until when the thread sleeps; before that it looks at everything anyway */
     bool stop, closed;
 
-    struct rlk_kept *batch[BATCH_MAX]; /* what is under way */
+    struct rlk_entry *batch[BATCH_MAX]; /* what is under way */
     struct rlk_lease leases[BATCH_MAX];
 };
 
 /* ---- the thread: what is due */
 
 /* Somewhat before a third of the lease, and not the same in each keeper that began at midnight. */
-static int64_t next_due(rowlock_db *db, const struct rlk_watch *watch)
+static int64_t next_due(rowlock_db *db, const struct rlk_deadline *deadline)
 {
-    int64_t ttl_us = rlk_watch_reliable_us(watch, watch->ttl_us);
+    int64_t ttl_us = rlk_deadline_reliable_us(deadline, deadline->ttl_us);
     int64_t third = ttl_us / 3;
-    return watch->deadline_us - ttl_us + third - rlk_jitter(&db->waiting, third / 10 + 1);
+    return deadline->deadline_us - ttl_us + third - rlk_jitter(&db->waiting, third / 10 + 1);
 }
 
 /* After a failure: soon, since the lease is running, but not in a rush. */
-static int64_t retry_due(rowlock_keeper *k, const struct rlk_watch *watch)
+static int64_t retry_due(rowlock_keeper *k, const struct rlk_deadline *deadline)
 {
-    int64_t pause = watch->ttl_us / 20;
+    int64_t pause = deadline->ttl_us / 20;
     pause = pause < SHORTEST_RETRY_US  ? SHORTEST_RETRY_US
             : pause > LONGEST_RETRY_US ? LONGEST_RETRY_US
                                        : pause;
@@ -83,22 +83,22 @@ static int64_t retry_due(rowlock_keeper *k, const struct rlk_watch *watch)
 }
 
 /* When the holder's own conditions end the renewing. */
-static int64_t allowed_until(const struct rlk_kept *place)
+static int64_t allowed_until(const struct rlk_entry *entry)
 {
-    int64_t until = place->hold_until_us;
-    int64_t progress_ms = place->options.progress_ms;
-    int64_t progress_until = place->lock->progress_us + progress_ms * 1000;
+    int64_t until = entry->hold_until_us;
+    int64_t progress_ms = entry->options.progress_ms;
+    int64_t progress_until = entry->lock->progress_us + progress_ms * 1000;
     return progress_ms > 0 && progress_until < until ? progress_until : until;
 }
 
-static bool is_kept(const struct rlk_kept *place)
+static bool is_kept(const struct rlk_entry *entry)
 {
-    return place->active && place->lock && !place->lock->watch.over;
+    return entry->active && entry->lock && !entry->lock->deadline.over;
 }
 
-static bool may_renew(const struct rlk_kept *place, int64_t now_us)
+static bool may_renew(const struct rlk_entry *entry, int64_t now_us)
 {
-    return is_kept(place) && now_us < allowed_until(place);
+    return is_kept(entry) && now_us < allowed_until(entry);
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -112,27 +112,27 @@ static size_t collect_due(rowlock_keeper *k)
 {
     int64_t now_us = rlk_now_us();
     bool any = false;
-    for (struct rlk_kept *p = k->places; p && !any; p = p->next)
+    for (struct rlk_entry *p = k->entries; p && !any; p = p->next)
         any = may_renew(p, now_us) && p->due_us <= now_us;
     size_t count = 0;
-    for (struct rlk_kept *p = k->places; any && p && count < BATCH_MAX; p = p->next)
-        if (may_renew(p, now_us) && p->due_us <= now_us + p->lock->watch.ttl_us / 12)
+    for (struct rlk_entry *p = k->entries; any && p && count < BATCH_MAX; p = p->next)
+        if (may_renew(p, now_us) && p->due_us <= now_us + p->lock->deadline.ttl_us / 12)
             k->batch[count++] = p;
     return count;
 }
 
 /* ---- the thread: being told */
 
-static void call_back(rowlock_keeper *k, struct rlk_kept *place)
+static void call_back(rowlock_keeper *k, struct rlk_entry *entry)
 {
-    rowlock_state state = place->told;
-    rowlock_lock *lock = place->lock;
-    k->calling = place;
+    rowlock_state state = entry->told;
+    rowlock_lock *lock = entry->lock;
+    k->calling = entry;
     pthread_mutex_unlock(&k->mutex);
     if (state == ROWLOCK_STATE_LOST)
-        rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' is lost", place->name);
-    if (place->options.on_state)
-        place->options.on_state(place->options.context, lock, state);
+        rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' is lost", entry->name);
+    if (entry->options.on_state)
+        entry->options.on_state(entry->options.context, lock, state);
     pthread_mutex_lock(&k->mutex);
     k->calling = NULL;
     pthread_cond_broadcast(&k->called);
@@ -142,22 +142,22 @@ static void call_back(rowlock_keeper *k, struct rlk_kept *place)
 static int64_t tell(rowlock_keeper *k)
 {
     int64_t wake_us = INT64_MAX;
-    for (struct rlk_kept *p = k->places; p; p = p->next) {
+    for (struct rlk_entry *p = k->entries; p; p = p->next) {
         if (!is_kept(p) && !(p->active && p->lock && p->told != ROWLOCK_STATE_LOST))
             continue;
-        struct rlk_watch *watch = &p->lock->watch;
+        struct rlk_deadline *deadline = &p->lock->deadline;
         int64_t now_us = rlk_now_us();
         int64_t next_us;
         bool allowed = now_us < allowed_until(p);
-        watch->failing = p->failed || !allowed;
-        rowlock_state state = rlk_watch_state(watch, now_us, &next_us);
-        watch->over = state == ROWLOCK_STATE_LOST;
-        rlk_watch_arm(watch);
+        deadline->failing = p->failed || !allowed;
+        rowlock_state state = rlk_deadline_state(deadline, now_us, &next_us);
+        deadline->over = state == ROWLOCK_STATE_LOST;
+        rlk_deadline_arm(deadline);
         wake_us = earlier(wake_us, next_us);
-        if (allowed && !watch->over)
+        if (allowed && !deadline->over)
             wake_us = earlier(wake_us, earlier(p->due_us, allowed_until(p)));
-        else if (p->options.progress_ms > 0 && !watch->over) /* nobody wakes us for progress */
-            wake_us = earlier(wake_us, retry_due(k, watch));
+        else if (p->options.progress_ms > 0 && !deadline->over) /* nobody wakes us for progress */
+            wake_us = earlier(wake_us, retry_due(k, deadline));
         if (state == p->told)
             continue;
         p->told = state;
@@ -167,9 +167,9 @@ static int64_t tell(rowlock_keeper *k)
     return wake_us;
 }
 
-/* ---- the thread: one beat */
+/* ---- the thread: one heartbeat */
 
-struct beat {
+struct heartbeat {
     struct rlk_lease *leases;
     size_t count;
     int64_t now_us;
@@ -177,7 +177,7 @@ struct beat {
 
 static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, void *context)
 {
-    struct beat *b = context;
+    struct heartbeat *b = context;
     for (size_t i = 0; i < b->count; i++)
         b->leases[i].renewed = false;
     return rlk_step_renew_all(db, call, b->leases, b->count, &b->now_us);
@@ -195,20 +195,20 @@ static bool is_gone(rowlock_keeper *k, const struct rlk_held *held, int64_t not_
 static int64_t earliest_loss(const rowlock_keeper *k)
 {
     int64_t earliest_us = INT64_MAX;
-    for (const struct rlk_kept *p = k->places; p; p = p->next)
+    for (const struct rlk_entry *p = k->entries; p; p = p->next)
         if (is_kept(p))
-            earliest_us = earlier(earliest_us, rlk_watch_lost_us(&p->lock->watch));
+            earliest_us = earlier(earliest_us, rlk_deadline_lost_us(&p->lock->deadline));
     return earliest_us;
 }
 
 static void take_off(rowlock_keeper *k, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct rlk_kept *p = k->batch[i];
+        struct rlk_entry *p = k->batch[i];
         p->in_flight = p->under_way = true;
         p->serial++;
         p->sent_us = rlk_now_us();
-        p->sent_ttl_us = p->lock->watch.ttl_us;
+        p->sent_ttl_us = p->lock->deadline.ttl_us;
         k->leases[i] = (struct rlk_lease){.held = {.name = p->name,
                                                    .slot = rlk_slot(p->lock->permits, p->token),
                                                    .owner = p->owner,
@@ -219,38 +219,39 @@ static void take_off(rowlock_keeper *k, size_t count)
 
 enum fate { RENEWED, FAILED, GONE };
 
-/* A place that was stopped, or renewed by its holder, meanwhile wants no answer any more. */
-static void land(rowlock_keeper *k, struct rlk_kept *p, const struct rlk_lease *lease,
-                 enum fate fate, const struct beat *beat, const struct rlk_step_call *step)
+/* A entry that was stopped, or renewed by its holder, meanwhile wants no answer any more. */
+static void land(rowlock_keeper *k, struct rlk_entry *p, const struct rlk_lease *lease,
+                 enum fate fate, const struct heartbeat *heartbeat,
+                 const struct rlk_step_call *step)
 {
     p->under_way = false;
     p->serial++;
     if (step->was_uncertain && p->lock && p->token == lease->held.token)
-        rlk_watch_fear(&p->lock->watch, lease->ttl_us);
+        rlk_deadline_fear(&p->lock->deadline, lease->ttl_us);
     if (!p->in_flight || !p->lock)
         return;
-    struct rlk_watch *watch = &p->lock->watch;
+    struct rlk_deadline *deadline = &p->lock->deadline;
     p->in_flight = false;
     p->failed = fate == FAILED;
     if (fate == GONE)
-        watch->over = true;
+        deadline->over = true;
     if (fate == RENEWED) {
         struct rlk_term term = {.ttl_us = lease->ttl_us,
-                                .expires_us = beat->now_us + lease->ttl_us,
+                                .expires_us = heartbeat->now_us + lease->ttl_us,
                                 .deadline_us = step->sent_us + lease->ttl_us};
-        rlk_watch_limit(watch, &term);
-        rlk_watch_set(watch, &term);
+        rlk_deadline_limit(deadline, &term);
+        rlk_deadline_set(deadline, &term);
     }
-    p->due_us = fate == RENEWED ? next_due(k->db, watch) : retry_due(k, watch);
+    p->due_us = fate == RENEWED ? next_due(k->db, deadline) : retry_due(k, deadline);
 }
 
 /* Called with the mutex, which is let go while the server is asked. */
 static void renew_batch(rowlock_keeper *k, size_t count)
 {
-    struct beat beat = {.leases = k->leases, .count = count};
+    struct heartbeat heartbeat = {.leases = k->leases, .count = count};
     int64_t not_after_us = earliest_loss(k);
     struct rlk_step_call step = {
-        .run = run_renew_all, .context = &beat, .not_after_us = not_after_us};
+        .run = run_renew_all, .context = &heartbeat, .not_after_us = not_after_us};
     take_off(k, count);
     pthread_mutex_unlock(&k->mutex);
 
@@ -268,7 +269,7 @@ static void renew_batch(rowlock_keeper *k, size_t count)
                  is_gone(k, &k->leases[i].held, not_after_us))
             fate = GONE;
         pthread_mutex_lock(&k->mutex);
-        land(k, k->batch[i], &k->leases[i], fate, &beat, &step);
+        land(k, k->batch[i], &k->leases[i], fate, &heartbeat, &step);
         pthread_mutex_unlock(&k->mutex);
     }
     pthread_mutex_lock(&k->mutex);
@@ -278,14 +279,14 @@ static void renew_batch(rowlock_keeper *k, size_t count)
 
 static void free_quitters(rowlock_keeper *k)
 {
-    for (struct rlk_kept **at = &k->places; *at;) {
-        struct rlk_kept *place = *at;
-        if (place->lock) {
-            at = &place->next;
+    for (struct rlk_entry **at = &k->entries; *at;) {
+        struct rlk_entry *entry = *at;
+        if (entry->lock) {
+            at = &entry->next;
             continue;
         }
-        *at = place->next;
-        rlk_free(place);
+        *at = entry->next;
+        rlk_free(entry);
     }
 }
 
@@ -317,16 +318,16 @@ static void *keep(void *context)
 
 /* ---- what locks ask of it */
 
-void rlk_kept_enter(const rowlock_lock *lock)
+void rlk_entry_enter(const rowlock_lock *lock)
 {
-    if (lock->kept)
-        pthread_mutex_lock(&lock->kept->keeper->mutex);
+    if (lock->entry)
+        pthread_mutex_lock(&lock->entry->keeper->mutex);
 }
 
-void rlk_kept_leave(const rowlock_lock *lock)
+void rlk_entry_leave(const rowlock_lock *lock)
 {
-    if (lock->kept)
-        pthread_mutex_unlock(&lock->kept->keeper->mutex);
+    if (lock->entry)
+        pthread_mutex_unlock(&lock->entry->keeper->mutex);
 }
 
 static int check_keeper(rowlock_lock *lock, const rowlock_keeper *k)
@@ -344,30 +345,30 @@ static int check_keeper(rowlock_lock *lock, const rowlock_keeper *k)
     return ROWLOCK_OK;
 }
 
-int rlk_kept_join(rowlock_lock *lock, const rowlock_acquire_options *options)
+int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     rowlock_keeper *k = options->keeper;
     int result = check_keeper(lock, k);
     if (result != ROWLOCK_OK)
         return result;
-    if (lock->kept && lock->kept->keeper != k)
-        rlk_kept_quit(lock);
-    if (!lock->kept) {
-        struct rlk_kept *place = rlk_alloc(sizeof *place);
-        if (!place)
+    if (lock->entry && lock->entry->keeper != k)
+        rlk_entry_quit(lock);
+    if (!lock->entry) {
+        struct rlk_entry *entry = rlk_alloc(sizeof *entry);
+        if (!entry)
             return rlk_fail(lock->db, ROWLOCK_ENOMEM, "out of memory");
-        place->keeper = k;
-        place->lock = lock;
-        memcpy(place->name, lock->name, sizeof place->name);
-        memcpy(place->owner, lock->owner, sizeof place->owner);
+        entry->keeper = k;
+        entry->lock = lock;
+        memcpy(entry->name, lock->name, sizeof entry->name);
+        memcpy(entry->owner, lock->owner, sizeof entry->owner);
         pthread_mutex_lock(&k->mutex);
-        place->next = k->places;
-        k->places = place;
+        entry->next = k->entries;
+        k->entries = entry;
         pthread_mutex_unlock(&k->mutex);
-        lock->kept = place;
+        lock->entry = entry;
     }
-    lock->kept->options = *options; /* inactive: nobody else looks at it */
-    lock->kept->hold_until_us = INT64_MAX;
+    lock->entry->options = *options; /* inactive: nobody else looks at it */
+    lock->entry->hold_until_us = INT64_MAX;
     return ROWLOCK_OK;
 }
 
@@ -380,75 +381,75 @@ static void wake(rowlock_keeper *k, int64_t due_us)
 /* With the mutex. */
 static void activate(rowlock_lock *lock)
 {
-    struct rlk_kept *place = lock->kept;
-    int64_t max_hold_ms = place->options.max_hold_ms;
-    if (place->token != lock->token) { /* a new grant */
-        place->under_way = false;
+    struct rlk_entry *entry = lock->entry;
+    int64_t max_hold_ms = entry->options.max_hold_ms;
+    if (entry->token != lock->token) { /* a new grant */
+        entry->under_way = false;
         if (max_hold_ms)
-            place->hold_until_us = rlk_now_us() + max_hold_ms * 1000;
+            entry->hold_until_us = rlk_now_us() + max_hold_ms * 1000;
     }
-    place->active = lock->watch.kept = true;
-    place->failed = lock->watch.failing = place->in_flight = false;
-    place->token = lock->token;
-    place->told = ROWLOCK_STATE_HELD;
+    entry->active = lock->deadline.has_keeper = true;
+    entry->failed = lock->deadline.failing = entry->in_flight = false;
+    entry->token = lock->token;
+    entry->told = ROWLOCK_STATE_HELD;
     lock->progress_us = rlk_now_us();
-    place->due_us = next_due(lock->db, &lock->watch);
-    rlk_watch_arm(&lock->watch);
-    wake(place->keeper, earlier(place->due_us, allowed_until(place)));
+    entry->due_us = next_due(lock->db, &lock->deadline);
+    rlk_deadline_arm(&lock->deadline);
+    wake(entry->keeper, earlier(entry->due_us, allowed_until(entry)));
 }
 
-void rlk_kept_start(rowlock_lock *lock)
+void rlk_entry_start(rowlock_lock *lock)
 {
-    struct rlk_kept *place = lock->kept;
-    if (!place)
+    struct rlk_entry *entry = lock->entry;
+    if (!entry)
         return;
-    rlk_kept_enter(lock);
-    if (!place->keeper->closed && !lock->watch.over)
+    rlk_entry_enter(lock);
+    if (!entry->keeper->closed && !lock->deadline.over)
         activate(lock);
-    rlk_kept_leave(lock);
+    rlk_entry_leave(lock);
 }
 
 /* With the mutex. From within the callback itself there is nothing to wait for. */
-static void await_callback(struct rlk_kept *place)
+static void await_callback(struct rlk_entry *entry)
 {
-    rowlock_keeper *k = place->keeper;
-    while (k->calling == place && !pthread_equal(pthread_self(), k->thread))
+    rowlock_keeper *k = entry->keeper;
+    while (k->calling == entry && !pthread_equal(pthread_self(), k->thread))
         pthread_cond_wait(&k->called, &k->mutex);
 }
 
-bool rlk_kept_stop(rowlock_lock *lock)
+bool rlk_entry_stop(rowlock_lock *lock)
 {
-    if (!lock->kept)
+    if (!lock->entry)
         return false;
-    rlk_kept_enter(lock);
-    bool was_active = lock->kept->active;
-    lock->kept->active = lock->kept->in_flight = lock->watch.kept = false;
-    await_callback(lock->kept);
-    rlk_kept_leave(lock);
+    rlk_entry_enter(lock);
+    bool was_active = lock->entry->active;
+    lock->entry->active = lock->entry->in_flight = lock->deadline.has_keeper = false;
+    await_callback(lock->entry);
+    rlk_entry_leave(lock);
     return was_active;
 }
 
-uint64_t rlk_kept_serial(const rowlock_lock *lock)
+uint64_t rlk_entry_serial(const rowlock_lock *lock)
 {
-    rlk_kept_enter(lock);
-    uint64_t serial = lock->kept ? lock->kept->serial : 0;
-    rlk_kept_leave(lock);
+    rlk_entry_enter(lock);
+    uint64_t serial = lock->entry ? lock->entry->serial : 0;
+    rlk_entry_leave(lock);
     return serial;
 }
 
 /* With the mutex. Which of two renewals that crossed each other the database did last is not
  * known, so the shorter one counts. */
-void rlk_kept_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term)
+void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term)
 {
-    struct rlk_kept *place = lock->kept;
-    if (place && place->keeper->closed) /* from now on the holder renews by itself */
-        lock->watch.kept = lock->watch.failing = false;
-    if (!place || place->keeper->closed)
+    struct rlk_entry *entry = lock->entry;
+    if (entry && entry->keeper->closed) /* from now on the holder renews by itself */
+        lock->deadline.has_keeper = lock->deadline.failing = false;
+    if (!entry || entry->keeper->closed)
         return;
-    if (place->under_way || place->serial != serial)
-        term->deadline_us = earlier(term->deadline_us, place->sent_us + place->sent_ttl_us);
-    lock->watch.deadline_us = term->deadline_us;
-    lock->watch.ttl_us = term->ttl_us;
+    if (entry->under_way || entry->serial != serial)
+        term->deadline_us = earlier(term->deadline_us, entry->sent_us + entry->sent_ttl_us);
+    lock->deadline.deadline_us = term->deadline_us;
+    lock->deadline.ttl_us = term->ttl_us;
     activate(lock);
 }
 
@@ -460,19 +461,19 @@ static void free_keeper(rowlock_keeper *k)
     rlk_free(k);
 }
 
-void rlk_kept_quit(rowlock_lock *lock)
+void rlk_entry_quit(rowlock_lock *lock)
 {
-    struct rlk_kept *place = lock->kept;
-    if (!place || lock->db->pid != getpid())
+    struct rlk_entry *entry = lock->entry;
+    if (!entry || lock->db->pid != getpid())
         return;
-    rowlock_keeper *k = place->keeper;
-    rlk_kept_stop(lock);
+    rowlock_keeper *k = entry->keeper;
+    rlk_entry_stop(lock);
     pthread_mutex_lock(&k->mutex);
-    place->lock = NULL;
-    lock->kept = NULL;
+    entry->lock = NULL;
+    lock->entry = NULL;
     if (k->closed)
         free_quitters(k);
-    bool last = k->closed && !k->places;
+    bool last = k->closed && !k->entries;
     pthread_mutex_unlock(&k->mutex);
     if (last)
         free_keeper(k);
@@ -520,12 +521,12 @@ int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
 
 static void leave_alone(rowlock_keeper *k)
 {
-    for (struct rlk_kept *p = k->places; p; p = p->next) {
+    for (struct rlk_entry *p = k->entries; p; p = p->next) {
         if (!p->active)
             continue;
         p->active = false;
-        p->lock->watch.failing = true;
-        rlk_watch_arm(&p->lock->watch);
+        p->lock->deadline.failing = true;
+        rlk_deadline_arm(&p->lock->deadline);
     }
 }
 
@@ -547,7 +548,7 @@ rowlock_db *rlk_keeper_stop(rowlock_keeper *k)
     k->closed = true;
     free_quitters(k);
     leave_alone(k);
-    bool last = !k->places;
+    bool last = !k->entries;
     pthread_mutex_unlock(&k->mutex);
     if (last)
         free_keeper(k);

@@ -50,7 +50,7 @@ static int new_lock(rowlock_db *db, const char *name, const char *owner, rowlock
         return rlk_fail(db, ROWLOCK_ESERVER, "the system gives no random numbers");
     }
     lock->tag = RLK_LOCK_TAG;
-    lock->watch.fd = -1;
+    lock->deadline.fd = -1;
     lock->ticket = (struct rlk_ticket){.name = lock->name, .owner = lock->owner};
     lock->db = db;
     link_to_db(lock);
@@ -87,7 +87,7 @@ int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int
     lock->state = RLK_HOLDING;
     lock->depth = 1;
     lock->token = token;
-    rlk_watch_begin(&lock->watch, 0);
+    rlk_deadline_begin(&lock->deadline, 0);
     *out = lock;
     return ROWLOCK_OK;
 }

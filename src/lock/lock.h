@@ -25,16 +25,16 @@ struct rowlock_lock {
     int depth; /* how often entered */
     int64_t token;
     int permits; /* 0: held exclusively */
-    struct rlk_watch watch;
-    struct rlk_kept *kept; /* this lock in a keeper's hands; NULL: it never was */
+    struct rlk_deadline deadline;
+    struct rlk_entry *entry; /* this lock in a keeper's hands; NULL: it never was */
 
     bool unproven; /* granted in a transaction that may not have been committed */
     atomic_bool started; /* an acquire was started for it that nobody has stepped for yet */
     _Atomic int64_t progress_us; /* when the holder last told of progress; from any thread */
 
-    int64_t attempt; /* of the acquire going on */
+    int64_t request; /* of the acquire going on */
     struct rlk_ticket ticket;
-    bool attempt_open; /* its outcome is unknown: the next acquire asks with the same attempt */
+    bool request_open; /* its outcome is unknown: the next acquire asks with the same number */
     bool release_open; /* of this grant an earlier release may have been carried out, or was a part
                           of the caller's transaction */
     bool was_granted; /* the last try was */

@@ -7,7 +7,7 @@
 static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *context)
 {
     rowlock_lock *lock = context;
-    return lock->ticket.attempt ? rlk_give_ticket_back(db, call, &lock->ticket) : RLK_DONE;
+    return lock->ticket.request ? rlk_give_ticket_back(db, call, &lock->ticket) : RLK_DONE;
 }
 
 /* A ticket that cannot be given back stays until a later call gives it back, or its lease is
@@ -17,7 +17,7 @@ void rlk_leave_queue(rowlock_lock *lock, int64_t not_after_us)
     rowlock_db *db = lock->db;
     rowlock_error why = db->error;
     struct rlk_step_call step = {.run = run_leave, .context = lock, .not_after_us = not_after_us};
-    if (lock->ticket.attempt && rlk_do(db, &step) != ROWLOCK_OK)
+    if (lock->ticket.request && rlk_do(db, &step) != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_WARNING, "the ticket for lock '%s' stays for now: %s", lock->name,
                 db->error.text);
     db->error = why;

@@ -14,26 +14,26 @@ enum { TRY_CONTENTION_US = 1000000, HOLDERS_MAX = 100 };
 static int64_t met_slot(const rowlock_lock *lock, int permits)
 {
     bool enough = lock->holder_known && (permits == 0 || lock->holder.slot == 0);
-    return enough && !lock->attempt_open ? lock->holder.slot : -1;
+    return enough && !lock->request_open ? lock->holder.slot : -1;
 }
 
-struct rlk_claim rlk_claim_of(rowlock_lock *lock, const rowlock_acquire_options *options)
+struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     rowlock_db *db = lock->db;
-    if (!lock->attempt_open)
-        lock->attempt = rlk_next_attempt(db);
-    return (struct rlk_claim){.name = lock->name,
-                              .permits = options->permits,
-                              .unfair = options->unfair != 0,
-                              .owner = lock->owner,
-                              .attempt = lock->attempt,
-                              .ttl_us = options->ttl_ms * 1000,
-                              .host = db->host,
-                              .pid = db->pid,
-                              .program = db->program,
-                              .note = options->note,
-                              .met_slot = met_slot(lock, options->permits),
-                              .granted = lock->was_granted};
+    if (!lock->request_open)
+        lock->request = rlk_next_number(db);
+    return (struct rlk_request){.name = lock->name,
+                                .permits = options->permits,
+                                .unfair = options->unfair != 0,
+                                .owner = lock->owner,
+                                .number = lock->request,
+                                .ttl_us = options->ttl_ms * 1000,
+                                .host = db->host,
+                                .pid = db->pid,
+                                .program = db->program,
+                                .note = options->note,
+                                .met_slot = met_slot(lock, options->permits),
+                                .granted = lock->was_granted};
 }
 
 static enum rlk_class ask(rowlock_db *db, struct rlk_call *call, struct rlk_acquiring *a)
@@ -41,8 +41,8 @@ static enum rlk_class ask(rowlock_db *db, struct rlk_call *call, struct rlk_acqu
     memset(a->grants, 0, a->count * sizeof *a->grants);
     a->which = 0;
     if (a->count == 1)
-        return rlk_step_acquire(db, call, a->claims, a->grants);
-    return rlk_step_acquire_all(db, call, a->claims, a->count, a->grants, &a->which);
+        return rlk_step_acquire(db, call, a->requests, a->grants);
+    return rlk_step_acquire_all(db, call, a->requests, a->count, a->grants, &a->which);
 }
 
 /* Sent again after a lost answer, it may meet its own first sending in flight: that is not
@@ -68,10 +68,10 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
     lock->depth = 1;
     lock->token = row->token;
     lock->permits = row->permits;
-    rlk_watch_begin(&lock->watch, margin_us);
-    rlk_watch_set(&lock->watch, &term);
+    rlk_deadline_begin(&lock->deadline, margin_us);
+    rlk_deadline_set(&lock->deadline, &term);
     lock->was_granted = true;
-    lock->holder_known = lock->attempt_open = lock->release_open = false;
+    lock->holder_known = lock->request_open = lock->release_open = false;
     lock->unproven = false;
     rlk_ticket_end(lock->db, &lock->ticket); /* the grant has ended it */
     rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
@@ -109,11 +109,11 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
  * same grant. */
 static int freshen(rowlock_lock *lock)
 {
-    int result = rlk_renew(lock, lock->watch.ttl_us);
+    int result = rlk_renew(lock, lock->deadline.ttl_us);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         return ROWLOCK_OK;
     rlk_hold_nothing(lock);
-    lock->attempt_open = result != ROWLOCK_LOST;
+    lock->request_open = result != ROWLOCK_LOST;
     return result;
 }
 
@@ -165,9 +165,9 @@ static int note_holder(void *context, const struct rlk_row *row)
 {
     struct rlk_acquiring *a = context;
     struct rlk_grant *grant = &a->grants[a->which];
-    const struct rlk_claim *claim = &a->claims[a->which];
-    if (row->expires_us <= row->now_us || strcmp(row->owner, claim->owner) == 0 ||
-        (claim->permits == ROWLOCK_SHARED && row->permits == ROWLOCK_SHARED))
+    const struct rlk_request *request = &a->requests[a->which];
+    if (row->expires_us <= row->now_us || strcmp(row->owner, request->owner) == 0 ||
+        (request->permits == ROWLOCK_SHARED && row->permits == ROWLOCK_SHARED))
         return 0;
     *grant = (struct rlk_grant){.outcome = RLK_HELD, .behind = true, .row = *row};
     return 1;
@@ -176,7 +176,7 @@ static int note_holder(void *context, const struct rlk_row *row)
 static enum rlk_class run_find_holder(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_acquiring *a = context;
-    return rlk_step_list(db, call, a->claims[a->which].name, "", -1, HOLDERS_MAX, note_holder, a);
+    return rlk_step_list(db, call, a->requests[a->which].name, "", -1, HOLDERS_MAX, note_holder, a);
 }
 
 /* What cannot be found out is not told. */
@@ -205,8 +205,8 @@ int rlk_try(struct rlk_acquiring *a)
     }
     bool uncertain = false;
     for (size_t i = 0; i < a->count; i++) {
-        a->locks[i]->attempt_open = a->locks[i]->attempt_open || step->was_uncertain;
-        uncertain = uncertain || a->locks[i]->attempt_open;
+        a->locks[i]->request_open = a->locks[i]->request_open || step->was_uncertain;
+        uncertain = uncertain || a->locks[i]->request_open;
     }
     if (result != ROWLOCK_OK)
         return result;

@@ -97,14 +97,14 @@ int rowlock_guard(rowlock_lock *lock, rowlock_db *tx)
 /* ---- acquire */
 
 struct joining {
-    struct rlk_claim claim;
+    struct rlk_request request;
     struct rlk_grant grant;
 };
 
 static enum rlk_class run_acquire(rowlock_db *tx, struct rlk_call *call, void *context)
 {
     struct joining *j = context;
-    return rlk_step_acquire(tx, call, &j->claim, &j->grant);
+    return rlk_step_acquire(tx, call, &j->request, &j->grant);
 }
 
 static int check_joining(const rowlock_lock *lock, rowlock_db *tx,
@@ -127,8 +127,8 @@ int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire
     if (result != ROWLOCK_OK || (result = rlk_take_acquire_options(&tx->error, &o, options)) ||
         (result = check_joining(lock, tx, &o)))
         return result;
-    rlk_kept_quit(lock);
-    struct joining j = {.claim = rlk_claim_of(lock, &o)};
+    rlk_entry_quit(lock);
+    struct joining j = {.request = rlk_request_of(lock, &o)};
     struct rlk_step_call step = {.run = run_acquire, .context = &j, .where = RLK_INSIDE};
     result = rlk_do(tx, &step);
     if (result != ROWLOCK_OK)
@@ -182,13 +182,13 @@ int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx)
     if (lock->depth > 1)
         return rlk_fail(tx, ROWLOCK_EMISUSE,
                         "the lock was entered %d times; leave the inner ones first", lock->depth);
-    bool kept = rlk_kept_stop(lock);
+    bool entry = rlk_entry_stop(lock);
     if ((result = guard(lock, tx)) == ROWLOCK_OK)
         result = delete_grant(lock, tx);
     if (result == ROWLOCK_OK)
         lock->release_open = true;
-    else if (kept)
-        rlk_kept_start(lock);
+    else if (entry)
+        rlk_entry_start(lock);
     return result;
 }
 

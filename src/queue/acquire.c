@@ -20,9 +20,9 @@ static int join_keeper(struct rlk_acquiring *a)
     for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++) {
         a->which = i;
         if (!a->options.keeper)
-            rlk_kept_quit(a->locks[i]);
+            rlk_entry_quit(a->locks[i]);
         else
-            result = rlk_kept_join(a->locks[i], &a->options);
+            result = rlk_entry_join(a->locks[i], &a->options);
     }
     return result;
 }
@@ -34,7 +34,7 @@ static int acquire_all(struct rlk_acquiring *a)
         return result;
     for (size_t i = 0; i < a->count; i++) {
         rlk_leave_queue(a->locks[i], 0);
-        a->claims[i] = rlk_claim_of(a->locks[i], &a->options);
+        a->requests[i] = rlk_request_of(a->locks[i], &a->options);
     }
     a->until_us = a->options.wait_ms == 0 ? 0 : rlk_wait_end(a->options.wait_ms);
     a->which = 0;
@@ -42,18 +42,18 @@ static int acquire_all(struct rlk_acquiring *a)
     if (result == ROWLOCK_BUSY && a->options.wait_ms != 0)
         result = rlk_wait_in_queue(a);
     for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++)
-        rlk_kept_start(a->locks[i]);
+        rlk_entry_start(a->locks[i]);
     return result;
 }
 
 static int acquire_one(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
-    struct rlk_claim claim;
+    struct rlk_request request;
     struct rlk_grant grant;
     struct rlk_acquiring a = {.db = lock->db,
                               .locks = &lock,
                               .count = 1,
-                              .claims = &claim,
+                              .requests = &request,
                               .grants = &grant,
                               .options = *options};
     return acquire_all(&a);
@@ -70,7 +70,7 @@ static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *option
     if (lock->depth == INT_MAX)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE, "entered too often");
     int result =
-        rowlock_lock_remaining_ms(lock) > 0 ? ROWLOCK_OK : rlk_renew(lock, lock->watch.ttl_us);
+        rowlock_lock_remaining_ms(lock) > 0 ? ROWLOCK_OK : rlk_renew(lock, lock->deadline.ttl_us);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         lock->depth++;
     return result;
@@ -131,22 +131,22 @@ static int check_many(rowlock_db *db, rowlock_lock *const *locks, size_t count, 
 
 struct many {
     rowlock_lock **locks;
-    struct rlk_claim *claims;
+    struct rlk_request *requests;
     struct rlk_grant *grants;
 };
 
 static bool alloc_many(struct many *m, size_t count)
 {
     m->locks = rlk_alloc(count * sizeof(rowlock_lock *));
-    m->claims = rlk_alloc(count * sizeof *m->claims);
+    m->requests = rlk_alloc(count * sizeof *m->requests);
     m->grants = rlk_alloc(count * sizeof *m->grants);
-    return m->locks && m->claims && m->grants;
+    return m->locks && m->requests && m->grants;
 }
 
 static void free_many(struct many *m)
 {
     rlk_free(m->locks);
-    rlk_free(m->claims);
+    rlk_free(m->requests);
     rlk_free(m->grants);
 }
 
@@ -167,7 +167,7 @@ static int acquire_sorted(struct many *m, rowlock_lock *const *locks, size_t cou
     struct rlk_acquiring a = {.db = db,
                               .locks = m->locks,
                               .count = count,
-                              .claims = m->claims,
+                              .requests = m->requests,
                               .grants = m->grants,
                               .options = *options};
     int result = check_many(db, m->locks, count, &a.which);

@@ -8,10 +8,10 @@
 void rlk_lock_abandon(rowlock_lock *lock)
 {
     rlk_started_end(lock);
-    rlk_kept_quit(lock);
+    rlk_entry_quit(lock);
     rlk_release_quietly(lock);
     if (lock->db->pid == getpid()) /* a child shares the timer */
-        rlk_watch_end(&lock->watch);
+        rlk_deadline_end(&lock->deadline);
     rlk_lock_unlink(lock);
     lock->state = RLK_IDLE;
 }
@@ -22,8 +22,8 @@ void rowlock_lock_close(rowlock_lock *lock)
         return;
     if (lock->db)
         rlk_lock_abandon(lock);
-    if (lock->watch.fd >= 0)
-        close(lock->watch.fd);
+    if (lock->deadline.fd >= 0)
+        close(lock->deadline.fd);
     lock->tag = 0;
     rlk_free(lock);
 }

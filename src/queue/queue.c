@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Standing in the queue: the ticket and its lease, and when to look at the lock again. The table
- * decides who is first; a bell (backend.h, await) says when it may be our turn; and a look from
- * time to time is the truth that needs no bell. */
+ * decides who is first; a wakeup (backend.h, await) says when it may be our turn; and a look from
+ * time to time is the truth that needs no wakeup. */
 #include "queue/queue.h"
 #include "seam/seam.h"
 
 #include <string.h>
 
 enum {
-    SAFETY_US = 1000000, /* between two looks of the first in the queue that was not rung for */
+    SAFETY_US = 1000000, /* between two looks of the first in the queue that was not woken for */
     FASTEST_US =
-        5000, /* and of one that nobody rings for; it looks less often the longer it waits */
+        5000, /* and of one that nobody wakes for; it looks less often the longer it waits */
     SLOWEST_US = 250000,
     PATIENCE = 20, /* what part of the time waited so far the next pause is */
     FAR = 64, /* so many before us may be gone within a second */
@@ -22,7 +22,7 @@ enum {
 struct queuing {
     struct rlk_acquiring *a;
     rowlock_lock *lock; /* in whose queue we stand; NULL: in none */
-    struct rlk_claim *claim; /* its claim */
+    struct rlk_request *request; /* its request */
     int64_t ahead; /* live tickets before ours, when last seen */
     int64_t lease_us; /* of the ticket */
     int64_t keep_us; /* when it is to be renewed */
@@ -30,8 +30,8 @@ struct queuing {
     int64_t since_us; /* when we came, or last saw the queue move */
     int64_t seen_us; /* when our place was last seen */
     int64_t step_us; /* what the queue took for one place when it last moved; 0: not known */
-    bool deaf; /* nobody rings for us here */
-    bool look; /* at once: a bell may have been missed */
+    bool unwakeable; /* nobody wakes for us here */
+    bool look; /* at once: a wakeup may have been missed */
     int losses; /* of the connection while we waited */
     bool interrupted; /* by a cancel that cost the connection */
     int settling; /* looks in a row at something that was being changed */
@@ -40,18 +40,18 @@ struct queuing {
 /* ---- the ticket */
 
 struct enqueuing {
-    const struct rlk_claim *claim;
+    const struct rlk_request *request;
     int64_t lease_us;
-    struct rlk_place *place;
+    struct rlk_position *position;
 };
 
 static enum rlk_class run_enqueue(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct enqueuing *e = context;
-    return rlk_step_enqueue(db, call, e->claim, e->lease_us, e->place);
+    return rlk_step_enqueue(db, call, e->request, e->lease_us, e->position);
 }
 
-/* Whoever has come to be the first looks at once: nobody may have rung for him. */
+/* Whoever has come to be the first looks at once: nobody may have woken for him. */
 static void note_ahead(struct queuing *q, int64_t ahead)
 {
     int64_t now_us = rlk_now_us();
@@ -68,37 +68,37 @@ static void note_ahead(struct queuing *q, int64_t ahead)
 /* Repeated after a lost answer it keeps the ticket that the first sending took. */
 static int take_ticket(struct queuing *q)
 {
-    struct rlk_place place = {0};
-    struct enqueuing e = {.claim = q->claim, .lease_us = q->lease_us, .place = &place};
+    struct rlk_position position = {0};
+    struct enqueuing e = {.request = q->request, .lease_us = q->lease_us, .position = &position};
     struct rlk_step_call step = {.run = run_enqueue,
                                  .context = &e,
                                  .patient_until_us = q->a->until_us,
                                  .heeds_cancel = true};
     int64_t now_us = rlk_now_us();
-    bool new_ticket = q->claim->ticket == 0;
-    rlk_ticket_keep(q->a->db, &q->lock->ticket, q->claim->attempt);
+    bool new_ticket = q->request->ticket == 0;
+    rlk_ticket_keep(q->a->db, &q->lock->ticket, q->request->number);
     int result = rlk_do(q->a->db, &step);
     if (result != ROWLOCK_OK)
         return result;
-    bool hears_again = q->deaf && place.belled; /* what rang before was not heard */
-    q->look = q->look || new_ticket || hears_again || place.ticket != q->claim->ticket;
-    q->claim->ticket = place.ticket;
-    note_ahead(q, place.ahead);
+    bool hears_again = q->unwakeable && position.wakeable; /* what woke before was not heard */
+    q->look = q->look || new_ticket || hears_again || position.ticket != q->request->ticket;
+    q->request->ticket = position.ticket;
+    note_ahead(q, position.ahead);
     q->keep_us = now_us + q->lease_us / 3;
-    q->deaf = !place.belled;
+    q->unwakeable = !position.wakeable;
     return ROWLOCK_OK;
 }
 
 static void leave_queue(struct queuing *q)
 {
     rlk_leave_queue(q->lock, 0);
-    q->claim->ticket = 0;
+    q->request->ticket = 0;
     q->a->db->standing = NULL;
     q->lock = NULL;
 }
 
 struct circling {
-    const struct rlk_claim *claim;
+    const struct rlk_request *request;
     bool found;
     char words[400];
 };
@@ -106,7 +106,7 @@ struct circling {
 static enum rlk_class run_cycle(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct circling *c = context;
-    return rlk_step_cycle(db, call, c->claim, &c->found, c->words, sizeof c->words);
+    return rlk_step_cycle(db, call, c->request, &c->found, c->words, sizeof c->words);
 }
 
 /* Only owners that were given a name can wait for themselves: others are made up for one lock. */
@@ -116,7 +116,7 @@ static int look_for_cycle(struct queuing *q)
     if (!db->owner[0] || rlk_now_us() < q->check_us)
         return ROWLOCK_OK;
     q->check_us = rlk_now_us() + q->lease_us / 3;
-    struct circling c = {.claim = q->claim};
+    struct circling c = {.request = q->request};
     struct rlk_step_call step = {
         .run = run_cycle, .context = &c, .patient_until_us = q->a->until_us, .heeds_cancel = true};
     int result = rlk_do(db, &step);
@@ -143,10 +143,10 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
     return value < low ? low : least(value, high);
 }
 
-/* Where nobody rings: the first in the queue makes its wait longer by a fortieth in the mean. The
+/* Where nobody wakes: the first in the queue makes its wait longer by a fortieth in the mean. The
  * others ask for their place when half of those before them will have gone; while the queue
  * stands, the less often the longer it does and the further back they are. */
-static int64_t pause_unrung(const struct queuing *q, int64_t now_us)
+static int64_t pause_unwoken(const struct queuing *q, int64_t now_us)
 {
     int64_t stands_us = now_us - q->since_us;
     int64_t pause_us = between(FASTEST_US, stands_us / PATIENCE, SLOWEST_US);
@@ -160,7 +160,7 @@ static int64_t pause_unrung(const struct queuing *q, int64_t now_us)
 static int64_t pause_of(struct queuing *q, int64_t now_us)
 {
     const struct rlk_grant *grant = &q->a->grants[q->a->which];
-    int64_t pause_us = q->deaf ? pause_unrung(q, now_us) : SAFETY_US * (1 + q->ahead);
+    int64_t pause_us = q->unwakeable ? pause_unwoken(q, now_us) : SAFETY_US * (1 + q->ahead);
     bool settling = grant->settling || (grant->outcome == RLK_IN_FLIGHT && q->a->count == 1);
     if (!settling)
         q->settling = 0;
@@ -181,35 +181,35 @@ static int64_t next_look(struct queuing *q, int64_t now_us)
 }
 
 struct awaiting {
-    const struct rlk_claim *claim;
+    const struct rlk_request *request;
     int64_t until_us;
-    enum rlk_bell bell;
+    enum rlk_wakeup wakeup;
 };
 
 /* A connection that is lost while we wait is made anew by the next step, and the ticket is kept
  * from there. */
-static enum rlk_bell await(struct queuing *q, int64_t until_us)
+static enum rlk_wakeup await(struct queuing *q, int64_t until_us)
 {
     rowlock_db *db = q->a->db;
     struct rlk_call call = {.deadline_us = until_us};
-    enum rlk_bell bell = RLK_DEAF;
-    if (!db->up || q->deaf)
-        return RLK_DEAF;
+    enum rlk_wakeup wakeup = RLK_NO_WAKEUPS;
+    if (!db->up || q->unwakeable)
+        return RLK_NO_WAKEUPS;
     enum rlk_class class =
-        db->backend->await(db->conn, &call, q->claim, db->waiting.wake[0], &bell);
+        db->backend->await(db->conn, &call, q->request, db->waiting.wake[0], &wakeup);
     if (class != RLK_DONE) {
         db->up = false;
         q->keep_us = 0;
         q->look = true;
         if (class == RLK_UNCERTAIN)
             memcpy(db->lingering, db->session, sizeof db->lingering);
-        q->interrupted = bell == RLK_INTERRUPTED;
+        q->interrupted = wakeup == RLK_INTERRUPTED;
         if (q->interrupted)
-            return bell;
+            return wakeup;
         rlk_wait_plain(rlk_pause_retry(&db->waiting, &q->losses));
         return RLK_SILENT; /* and make it anew now */
     }
-    return bell;
+    return wakeup;
 }
 
 /* Until there may be something to see: OK; BUSY if only our place can have changed, which the
@@ -217,20 +217,21 @@ static enum rlk_bell await(struct queuing *q, int64_t until_us)
 static int pause_in_queue(struct queuing *q)
 {
     int64_t until_us = next_look(q, rlk_now_us());
-    enum rlk_bell bell = await(q, until_us);
-    if (bell == RLK_RUNG) {
+    enum rlk_wakeup wakeup = await(q, until_us);
+    if (wakeup == RLK_WAKEUP) {
         q->keep_us =
             0; /* if it is not our turn then we have to know what has become of our place */
         return ROWLOCK_OK;
     }
-    if (bell == RLK_DEAF && !q->deaf) { /* the pause was one for those who are rung for */
-        q->deaf = true;
+    if (wakeup == RLK_NO_WAKEUPS &&
+        !q->unwakeable) { /* the pause was one for those who are woken for */
+        q->unwakeable = true;
         until_us = least(until_us, rlk_now_us() + pause_of(q, rlk_now_us()));
     }
-    if ((bell == RLK_DEAF || bell == RLK_INTERRUPTED) &&
+    if ((wakeup == RLK_NO_WAKEUPS || wakeup == RLK_INTERRUPTED) &&
         !rlk_wait_until(&q->a->db->waiting, until_us))
         return ROWLOCK_CANCELLED;
-    if (q->ahead == 0 || q->claim->unfair)
+    if (q->ahead == 0 || q->request->unfair)
         return ROWLOCK_OK;
     q->keep_us = 0;
     return ROWLOCK_BUSY;
@@ -238,7 +239,7 @@ static int pause_in_queue(struct queuing *q)
 
 /* ---- the queue */
 
-/* Whoever has just taken a ticket looks at once: what was released before it was there rang for
+/* Whoever has just taken a ticket looks at once: what was released before it was there woke for
  * nobody. */
 static int stand(struct queuing *q)
 {
@@ -251,7 +252,7 @@ static int stand(struct queuing *q)
             q->check_us = 0;
         q->lock = a->locks[a->which];
         a->db->standing = &q->lock->ticket;
-        q->claim = &a->claims[a->which];
+        q->request = &a->requests[a->which];
         if ((result = take_ticket(q)) == ROWLOCK_OK)
             result = look_for_cycle(q);
     }

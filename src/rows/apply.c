@@ -475,7 +475,7 @@ static int change_leftovers(struct batch *b, bool inside)
 
 static void begin_chunk(struct batch *b)
 {
-    snprintf(b->tag, sizeof b->tag, "%016" PRIx64, (uint64_t)rlk_next_attempt(b->t->db));
+    snprintf(b->tag, sizeof b->tag, "%016" PRIx64, (uint64_t)rlk_next_number(b->t->db));
     b->made = 0;
     b->unnamed = false;
     forget_all(b);

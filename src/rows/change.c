@@ -343,7 +343,7 @@ static int64_t choose_first(const rowlock_table *t)
     clock_gettime(CLOCK_REALTIME, &now);
     if (most == INT64_MAX)
         return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-    return most >= INT32_MAX ? 1 + (rlk_next_attempt(t->db) & ((1 << 30) - 1)) : 1;
+    return most >= INT32_MAX ? 1 + (rlk_next_number(t->db) & ((1 << 30) - 1)) : 1;
 }
 
 static int check_all(struct batch *b)

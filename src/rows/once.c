@@ -153,7 +153,7 @@ int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_optio
     }
     once->tag = RLK_ONCE_TAG;
     link_to_db(once, db);
-    once->attempt = rlk_next_attempt(db);
+    once->attempt = rlk_next_number(db);
     result = claim(once, &o);
     if (result == ROWLOCK_OK || result == ROWLOCK_DONE)
         *out = once;

@@ -120,13 +120,13 @@ struct rlk_hello {
 };
 
 /* Who asks for which lock. Times are microseconds. */
-struct rlk_claim {
+struct rlk_request {
     const char *name;
     int permits; /* 0: exclusive; -1: shared; N: one of at most N */
     bool unfair; /* those who stand in the queue are no obstacle */
     int64_t ticket; /* ours in the queue; 0: none */
     const char *owner;
-    int64_t attempt; /* 63 random bits, one for each acquire: a repeated step finds its own grant */
+    int64_t number; /* 63 random bits, one for each acquire: a repeated step finds its own grant */
     int64_t ttl_us;
     const char *host;
     int64_t pid;
@@ -140,12 +140,12 @@ struct rlk_claim {
     bool granted;
 };
 
-/* How a wait for a bell ended. */
-enum rlk_bell {
-    RLK_RUNG, /* look now */
+/* How a wait for a wakeup ended. */
+enum rlk_wakeup {
+    RLK_WAKEUP, /* look now */
     RLK_SILENT, /* the time is over */
     RLK_INTERRUPTED, /* the descriptor became readable */
-    RLK_DEAF /* at present nobody rings here: look from time to time; returned at once */
+    RLK_NO_WAKEUPS /* at present nobody wakes here: look from time to time; returned at once */
 };
 
 /* May a read on one node miss what was committed on another before? PERHAPS: if more than one is
@@ -192,7 +192,7 @@ struct rlk_query {
     enum rlk_step step; /* of ours; RLK_STEP_NONE: about the caller's own tables */
     /* A lock: what is changed may be what the first in its queue waits for, who is to be woken
      * when that is committed. NULL: none. */
-    const char *rings;
+    const char *wakes;
     rowlock_value *own; /* of the values, the one that the driver gives; NULL: none */
     /* Of this very text, in this process, for ever: a driver may keep the statement prepared by
      * it. 0: it is not worth keeping. Steps have their own. */
@@ -208,12 +208,12 @@ struct rlk_query {
     bool counted; /* out: it has no columns, so that changed is all of its answer */
 };
 
-/* What became of a claim, so that the driver keeps or ends what wakes the next in the queue. */
+/* What became of a request, so that the driver keeps or ends what wakes the next in the queue. */
 enum rlk_news {
     RLK_ENQUEUED, /* a ticket was taken or kept; number is the third cell of the answer */
-    RLK_TAKEN, /* the claim was granted; number is its token */
+    RLK_TAKEN, /* the request was granted; number is its token */
     RLK_LEFT, /* the ticket was given back */
-    RLK_WITHDRAWN, /* there is no grant of the attempt, or not any more */
+    RLK_WITHDRAWN, /* there is no grant of the request, or not any more */
     /* the grant of this name and token (number) is not exclusive any more, or is gone */
     RLK_GONE_GRANT
 };
@@ -243,7 +243,7 @@ enum rlk_packing { RLK_ARRAYS, RLK_JSON, RLK_SINGLY };
  *     RLK_UNCERTAIN core calls close() before anything else; then open() again with the same
  *     conn, zeroed. An adopted connection is not replaced.
  *   - One thread at a time uses a conn. Several threads may use several.
- *   - Nothing but a transaction that frame() began, a ticket's bell and what makes the next step
+ *   - Nothing but a transaction that frame() began, a ticket's wakeup and what makes the next step
  *     faster may stay in conn from one call to the next. So a driver may send each step over
  *     another connection, except between BEGIN and the end of that transaction.
  *   - An operation must be there unless it says that it may be NULL. It takes one round trip and
@@ -291,20 +291,20 @@ struct rlk_backend {
     /* Add what the step `facts` cannot tell, whose answer is in *out. Any number of round trips. */
     enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
-    /* What became of a claim, so that its bell is kept or rung: never fails. It comes after the
-     * step, with another call, and may cost a round trip. Of ENQUEUED the answer is whether
-     * await() will be woken for this claim; of the others it is not used. NULL: await() is never
+    /* What became of a request, so that its wakeup is kept or woken: never fails. It comes after
+     * the step, with another call, and may cost a round trip. Of ENQUEUED the answer is whether
+     * await() will be woken for this request; of the others it is not used. NULL: await() is never
      * woken. */
     bool (*note)(void *conn, struct rlk_call *call, enum rlk_news news,
-                 const struct rlk_claim *claim, int64_t number);
+                 const struct rlk_request *request, int64_t number);
     /* Wait until it may be our turn. *out says how it ended: by call->deadline_us, because wake
-     * (a descriptor, which the driver does not read) is readable, or by a bell, which may ring
-     * without reason. Where this claim cannot be woken, RLK_DEAF at once: core waits then. No
-     * transaction is open meanwhile. If the connection is useless after an interruption, *out is
+     * (a descriptor, which the driver does not read) is readable, or by a wakeup, which may wake
+     * without reason. Where this request cannot be woken, RLK_NO_WAKEUPS at once: core waits then.
+     * No transaction is open meanwhile. If the connection is useless after an interruption, *out is
      * RLK_INTERRUPTED all the same, and the class RLK_UNCERTAIN (a statement may still wait at
      * the server) or RLK_UNSENT. */
-    enum rlk_class (*await)(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                            int wake, enum rlk_bell *out);
+    enum rlk_class (*await)(void *conn, struct rlk_call *call, const struct rlk_request *request,
+                            int wake, enum rlk_wakeup *out);
 
     /* One statement: by itself, or where it may be inside, a part of the transaction. A step
      * whose text has several statements is a transaction of its own, or a part of the caller's;

@@ -31,19 +31,19 @@ void rlk_row_from_cells(const rowlock_value *cells, struct rlk_row *out);
 /* A step that does one thing or finds nothing to do it to. A dialect answers with a row, or with
  * a number of rows changed. */
 enum rlk_class rlk_send_change(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
-                               const rowlock_value *in, const char *rings, bool *done);
+                               const rowlock_value *in, const char *wakes, bool *done);
 /* The parts of acquiring that are sent one lock after the other: what is in the way, IN_FLIGHT
  * standing for nothing; the try itself; and what the driver is told of a grant. */
-enum rlk_class rlk_step_look(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
-                             struct rlk_grant *out);
-enum rlk_class rlk_step_try(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
-                            struct rlk_grant *out);
-void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
+enum rlk_class rlk_step_look(rowlock_db *db, struct rlk_call *call,
+                             const struct rlk_request *request, struct rlk_grant *out);
+enum rlk_class rlk_step_try(rowlock_db *db, struct rlk_call *call,
+                            const struct rlk_request *request, struct rlk_grant *out);
+void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk_request *request,
                          int64_t token);
 void rlk_note_gone(rowlock_db *db, struct rlk_call *call, const char *name, int64_t token);
 /* The row of a grant of which only token and clock were answered: the rest is what was asked
  * for. */
-void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,
-                      struct rlk_row *row);
+void rlk_row_of_request(const struct rlk_request *request, int64_t token, int64_t now_us,
+                        struct rlk_row *row);
 
 #endif

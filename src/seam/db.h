@@ -17,7 +17,7 @@
 struct rlk_ticket {
     struct rlk_ticket *next;
     const char *name, *owner;
-    int64_t attempt; /* whose ticket it is; 0: there is none */
+    int64_t request; /* whose ticket it is; 0: there is none */
 };
 
 /* The row of rowlock_meta when it was last looked at. */
@@ -68,7 +68,7 @@ struct rowlock_db {
     struct rowlock_once *onces;
     rowlock_error error;
     struct rlk_waiting waiting;
-    uint64_t seed, attempts; /* see rlk_next_attempt() */
+    uint64_t seed, attempts; /* see rlk_next_number() */
 
     /* An acquire in a thread of ours, until its result is taken. */
     _Atomic(struct rlk_started *) started;
@@ -81,7 +81,7 @@ struct rowlock_db {
 bool rlk_is_ours(const rowlock_db *db); /* this process's, and not a started acquire's */
 /* Every public call begins here: is the handle ours to use? Sets the action for error texts. */
 int rlk_enter(rowlock_db *db, const char *verb, const char *name);
-int64_t rlk_next_attempt(rowlock_db *db);
+int64_t rlk_next_number(rowlock_db *db);
 
 /* fail.c: each setter returns the code it has set. */
 void rlk_action(rowlock_db *db, const char *verb, const char *name);

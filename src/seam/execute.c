@@ -45,7 +45,7 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sendin
     rowlock_value values[RLK_MARKERS];
     struct receiving receiving = {.s = s, .columns = info->columns};
     struct rlk_query query = {.step = s->step,
-                              .rings = s->rings,
+                              .wakes = s->wakes,
                               .own = order->own ? &values[order->own - 1] : NULL,
                               .sql = db->texts.sql[s->step],
                               .values = values,

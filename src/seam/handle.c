@@ -46,7 +46,7 @@ void rowlock_cancel(rowlock_db *db)
 /* The handle's random number and a count: no two attempts of it are equal, and those of two
  * handles only by a chance of one in 2^63. The odd factor (2^64 over the golden ratio) spreads
  * the counts. */
-int64_t rlk_next_attempt(rowlock_db *db)
+int64_t rlk_next_number(rowlock_db *db)
 {
     return (int64_t)((db->seed + ++db->attempts * 0x9E3779B97F4A7C15u) >> 1);
 }

@@ -134,33 +134,33 @@ static bool is_ready(const rowlock_db *db, const struct rlk_step_call *step)
     return db->up && (db->schema_ok || step->without_tables);
 }
 
-void rlk_ticket_keep(rowlock_db *db, struct rlk_ticket *ticket, int64_t attempt)
+void rlk_ticket_keep(rowlock_db *db, struct rlk_ticket *ticket, int64_t request)
 {
-    if (!ticket->attempt) {
+    if (!ticket->request) {
         ticket->next = db->tickets;
         db->tickets = ticket;
     }
-    ticket->attempt = attempt;
+    ticket->request = request;
 }
 
 void rlk_ticket_end(rowlock_db *db, struct rlk_ticket *ticket)
 {
     struct rlk_ticket **at = &db->tickets;
-    if (!ticket->attempt)
+    if (!ticket->request)
         return;
     while (*at != ticket)
         at = &(*at)->next;
     *at = ticket->next;
-    ticket->attempt = 0;
+    ticket->request = 0;
 }
 
 enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call,
                                     struct rlk_ticket *ticket)
 {
-    struct rlk_claim claim = {
-        .name = ticket->name, .owner = ticket->owner, .attempt = ticket->attempt};
+    struct rlk_request request = {
+        .name = ticket->name, .owner = ticket->owner, .number = ticket->request};
     bool found;
-    enum rlk_class class = rlk_step_leave(db, call, &claim, &found);
+    enum rlk_class class = rlk_step_leave(db, call, &request, &found);
     if (class == RLK_DONE)
         rlk_ticket_end(db, ticket);
     return class;

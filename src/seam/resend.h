@@ -37,8 +37,8 @@ int rlk_look_at_tables(rowlock_db *db, enum rlk_where where);
 /* Are both the same installation? Looks at their tables where that was not done yet. */
 int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other);
 
-/* A ticket may be in its queue from the first sending of an attempt until it has ended. */
-void rlk_ticket_keep(rowlock_db *db, struct rlk_ticket *ticket, int64_t attempt);
+/* A ticket may be in its queue from the first sending of a request until it has ended. */
+void rlk_ticket_keep(rowlock_db *db, struct rlk_ticket *ticket, int64_t request);
 void rlk_ticket_end(rowlock_db *db, struct rlk_ticket *ticket);
 /* The step that ends one. */
 enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call,

@@ -40,16 +40,16 @@ struct rlk_grant {
     enum rlk_outcome outcome;
     bool behind; /* HELD or BEHIND: others are before us in the queue */
     /* HELD or BEHIND, but a transaction is changing what is in the way: it may be gone in a
-     * moment, by a step that rang before our ticket was seen. */
+     * moment, by a step that woke before our ticket was seen. */
     bool settling;
     struct rlk_row row;
 };
 
 /* Our place in the queue. */
-struct rlk_place {
+struct rlk_position {
     int64_t ticket;
     int64_t ahead; /* live tickets before ours */
-    bool belled; /* on this connection the driver can be woken when it is our turn */
+    bool wakeable; /* on this connection the driver can be woken when it is our turn */
 };
 
 /* One who stands in the queue. */
@@ -60,7 +60,7 @@ struct rlk_waiter {
     char program[RLK_TEXT_MAX + 1];
     char note[RLK_TEXT_MAX + 1];
     int permits;
-    int64_t ticket, attempt, since_us, expires_us, pid, now_us;
+    int64_t ticket, request, since_us, expires_us, pid, now_us;
 };
 typedef int rlk_row_fn(void *context, const struct rlk_row *row);
 typedef int rlk_waiter_fn(void *context, const struct rlk_waiter *waiter);
@@ -102,7 +102,7 @@ struct rlk_fold {
 struct rlk_sending {
     enum rlk_step step;
     const rowlock_value *in; /* as the step's list of parameters has them */
-    const char *rings; /* a lock whose queue may go on by it; NULL: none does */
+    const char *wakes; /* a lock whose queue may go on by it; NULL: none does */
     /* Given each row, whose shape was looked at; NULL: nobody wants them. Above 0 stops; below 0
      * the answer is not what it can be. */
     rlk_cells_fn *read;
@@ -123,23 +123,23 @@ enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_m
 /* What the step and the driver know of the server. */
 enum rlk_class rlk_step_facts(rowlock_db *db, struct rlk_call *call, struct rlk_facts *out);
 
-/* Grant, unless an unexpired row of another owner stands in the way or, if the claim is not
- * unfair, others are before us in the queue; a row with our attempt is our grant. A grant ends
- * our ticket, and if it is not exclusive rings for the next one. A held lock writes nothing.
+/* Grant, unless an unexpired row of another owner stands in the way or, if the request is not
+ * unfair, others are before us in the queue; a row with our number is our grant. A grant ends
+ * our ticket, and if it is not exclusive wakes for the next one. A held lock writes nothing.
  * Waits for nobody: what another transaction has locked is IN_FLIGHT. With RLK_INSIDE the grant
  * is there for others when the caller's transaction commits. One round trip, two where the usual
  * answer was not enough. */
 enum rlk_class rlk_step_acquire(rowlock_db *db, struct rlk_call *call,
-                                const struct rlk_claim *claim, struct rlk_grant *out);
-/* All of them or none, in one transaction; claims in the order of their names. GRANTED: out has
+                                const struct rlk_request *request, struct rlk_grant *out);
+/* All of them or none, in one transaction; requests in the order of their names. GRANTED: out has
  * all rows. Otherwise *which is the first found in the way, and only out[*which].outcome is
  * filled in: with IN_FLIGHT, meaning no more than "not now". */
 enum rlk_class rlk_step_acquire_all(rowlock_db *db, struct rlk_call *call,
-                                    const struct rlk_claim *claims, size_t count,
+                                    const struct rlk_request *requests, size_t count,
                                     struct rlk_grant *out, size_t *which);
-/* Remove the grant that this attempt made, if it made one. */
+/* Remove the grant that this request made, if it made one. */
 enum rlk_class rlk_step_withdraw(rowlock_db *db, struct rlk_call *call,
-                                 const struct rlk_claim *claim, bool *found);
+                                 const struct rlk_request *request, bool *found);
 
 /* ttl_us 0: as long as the grant was last given; expires_us - now_us says how long that is. */
 enum rlk_class rlk_step_renew(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
@@ -148,7 +148,7 @@ enum rlk_class rlk_step_renew(rowlock_db *db, struct rlk_call *call, const struc
  * another transaction has locked is left out. The leases run from *now_us on. */
 enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct rlk_lease *leases,
                                   size_t count, int64_t *now_us);
-/* Rings for the first in the queue. May be RLK_INSIDE. */
+/* Wakes for the first in the queue. May be RLK_INSIDE. */
 enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                                 bool *found);
 enum rlk_class rlk_step_verify(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
@@ -164,19 +164,20 @@ enum rlk_class rlk_step_guard(rowlock_db *db, struct rlk_call *call, const struc
 enum rlk_class rlk_step_fence(rowlock_db *db, struct rlk_call *call, const char *resource,
                               int64_t token, bool *accepted);
 
-/* Take a ticket for this claim, or keep the one that its attempt has, for another lease_us. From
- * then on await() is woken for this claim. */
+/* Take a ticket for this request, or keep the one that it has, for another lease_us. From
+ * then on await() is woken for this request. */
 enum rlk_class rlk_step_enqueue(rowlock_db *db, struct rlk_call *call,
-                                const struct rlk_claim *claim, int64_t lease_us,
-                                struct rlk_place *out);
-/* Leave the queue without a grant, and if we were the first ring for the next one. */
-enum rlk_class rlk_step_leave(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
-                              bool *found);
-/* Does the waiter with this claim wait, through others, for itself, and has the newest ticket of
+                                const struct rlk_request *request, int64_t lease_us,
+                                struct rlk_position *out);
+/* Leave the queue without a grant, and if we were the first wake for the next one. */
+enum rlk_class rlk_step_leave(rowlock_db *db, struct rlk_call *call,
+                              const struct rlk_request *request, bool *found);
+/* Does the waiter with this request wait, through others, for itself, and has the newest ticket of
  * those that do? Then words says how. */
-enum rlk_class rlk_step_cycle(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
-                              bool *found, char *words, size_t cap);
-/* At most limit waiters behind this one, in the order of name, ticket and attempt. The callbacks
+enum rlk_class rlk_step_cycle(rowlock_db *db, struct rlk_call *call,
+                              const struct rlk_request *request, bool *found, char *words,
+                              size_t cap);
+/* At most limit waiters behind this one, in the order of name, ticket and request. The callbacks
  * of this and of the next two are called when all is read; non-zero stops. */
 enum rlk_class rlk_step_waiters(rowlock_db *db, struct rlk_call *call, const char *name,
                                 const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
@@ -201,7 +202,7 @@ enum rlk_class rlk_step_fold(rowlock_db *db, struct rlk_call *call, struct rlk_f
  * over. */
 enum rlk_class rlk_step_sweep_waiters(rowlock_db *db, struct rlk_call *call, int batch,
                                       int64_t *removed);
-/* Remove the grant with this token and bump the name's token in one transaction. Rings. */
+/* Remove the grant with this token and bump the name's token in one transaction. Wakes. */
 enum rlk_class rlk_step_break(rowlock_db *db, struct rlk_call *call, const char *name,
                               int64_t token, bool *found, struct rlk_row *out);
 /* Set the floor and every counter to the highest of them plus by, in one transaction. */

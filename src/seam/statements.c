@@ -183,7 +183,7 @@ static size_t number_of(struct rlk_order *order, uint8_t from, bool numbered)
     return ++order->count;
 }
 
-/* Each parameter becomes a marker; texts are never longer by it. In place. */
+/* Each parameter becomes a marker; texts are never longer by it. In position. */
 static void mark(char *text, const struct rlk_step_info *step, const struct rlk_backend *backend,
                  struct rlk_order *order)
 {

@@ -24,16 +24,16 @@ void rlk_row_from_cells(const rowlock_value *cells, struct rlk_row *out)
     COPY(&cells[NOTE], out->note);
 }
 
-void rlk_row_of_claim(const struct rlk_claim *claim, int64_t token, int64_t now_us,
-                      struct rlk_row *row)
+void rlk_row_of_request(const struct rlk_request *request, int64_t token, int64_t now_us,
+                        struct rlk_row *row)
 {
-    *row = (struct rlk_row){.slot = claim->permits ? token : 0,
-                            .permits = claim->permits,
+    *row = (struct rlk_row){.slot = request->permits ? token : 0,
+                            .permits = request->permits,
                             .token = token,
                             .acquired_us = now_us,
-                            .expires_us = now_us + claim->ttl_us,
-                            .ttl_us = claim->ttl_us,
-                            .pid = claim->pid,
+                            .expires_us = now_us + request->ttl_us,
+                            .ttl_us = request->ttl_us,
+                            .pid = request->pid,
                             .now_us = now_us};
 }
 
@@ -47,11 +47,11 @@ static int read_done(void *out, const rowlock_value *cells, size_t count)
 }
 
 enum rlk_class rlk_send_change(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
-                               const rowlock_value *in, const char *rings, bool *done)
+                               const rowlock_value *in, const char *wakes, bool *done)
 {
     bool told = false;
     struct rlk_sending s = {
-        .step = step, .in = in, .rings = rings, .read = read_done, .out = &told};
+        .step = step, .in = in, .wakes = wakes, .read = read_done, .out = &told};
     enum rlk_class class = rlk_send(db, call, &s);
     if (class == RLK_DONE)
         *done = s.rows > 0 ? told : s.changed > 0;
@@ -59,10 +59,10 @@ enum rlk_class rlk_send_change(rowlock_db *db, struct rlk_call *call, enum rlk_s
 }
 
 static bool note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
-                 const struct rlk_claim *claim, int64_t number)
+                 const struct rlk_request *request, int64_t number)
 {
     struct rlk_call unheard = {.deadline_us = call->deadline_us, .where = call->where};
-    return db->backend->note && db->backend->note(db->conn, &unheard, news, claim, number);
+    return db->backend->note && db->backend->note(db->conn, &unheard, news, request, number);
 }
 
 /* ---- the tables */
@@ -90,24 +90,24 @@ enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_m
 
 /* ---- a try */
 
-enum { CLAIM_VALUES = 12 };
+enum { REQUEST_VALUES = 12 };
 
-static void claim_values(const struct rlk_call *call, const struct rlk_claim *claim,
-                         rowlock_value *out)
+static void request_values(const struct rlk_call *call, const struct rlk_request *request,
+                           rowlock_value *out)
 {
-    const rowlock_value values[CLAIM_VALUES] = {
-        rowlock_text(claim->name),   rowlock_int(claim->permits),
-        rowlock_text(claim->owner),  rowlock_int(claim->attempt),
-        rowlock_int(claim->ttl_us),  rowlock_text(claim->host),
-        rowlock_int(claim->pid),     rowlock_text(claim->program),
-        rowlock_text(claim->note),   rowlock_int(claim->ticket),
-        rowlock_bool(claim->unfair), rowlock_int(call->where == RLK_INSIDE),
+    const rowlock_value values[REQUEST_VALUES] = {
+        rowlock_text(request->name),   rowlock_int(request->permits),
+        rowlock_text(request->owner),  rowlock_int(request->number),
+        rowlock_int(request->ttl_us),  rowlock_text(request->host),
+        rowlock_int(request->pid),     rowlock_text(request->program),
+        rowlock_text(request->note),   rowlock_int(request->ticket),
+        rowlock_bool(request->unfair), rowlock_int(call->where == RLK_INSIDE),
     };
     memcpy(out, values, sizeof values);
 }
 
 struct trying {
-    const struct rlk_claim *claim;
+    const struct rlk_request *request;
     struct rlk_grant *grant;
     bool answered;
     int64_t token; /* 0: not decided */
@@ -134,7 +134,7 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
         return -1;
     grant->row.now_us = is_null(&cells[NOW]) ? 0 : cells[NOW].number;
     if (granted)
-        rlk_row_of_claim(t->claim, t->token, grant->row.now_us, &grant->row);
+        rlk_row_of_request(t->request, t->token, grant->row.now_us, &grant->row);
     grant->settling = !is_null(&cells[SETTLING]) && cells[SETTLING].number != 0;
     grant->behind = cells[BEHIND].number != 0;
     grant->outcome = granted || ours ? RLK_GRANTED
@@ -148,13 +148,13 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
  * lock that was free or held exclusively the last time, of one that was held at all, or always
  * where it costs no round trip. */
 static enum rlk_step first_step(rowlock_db *db, const struct rlk_call *call,
-                                const struct rlk_claim *claim)
+                                const struct rlk_request *request)
 {
-    bool plain = claim->ticket == 0 && call->where == RLK_OUTSIDE;
-    bool usual = plain && claim->permits == 0 && (claim->granted || claim->met_slot == 0);
+    bool plain = request->ticket == 0 && call->where == RLK_OUTSIDE;
+    bool usual = plain && request->permits == 0 && (request->granted || request->met_slot == 0);
     if (usual && db->texts.sql[RLK_STEP_ACQUIRE_USUAL])
         return RLK_STEP_ACQUIRE_USUAL;
-    if (plain && claim->met_slot >= 0 && db->texts.sql[RLK_STEP_STILL_HELD])
+    if (plain && request->met_slot >= 0 && db->texts.sql[RLK_STEP_STILL_HELD])
         return RLK_STEP_STILL_HELD;
     return db->backend->local && db->texts.sql[RLK_STEP_LOOK] ? RLK_STEP_LOOK : RLK_STEP_NONE;
 }
@@ -172,9 +172,9 @@ static int read_still_held(void *out, const rowlock_value *cells, size_t count)
 /* Does the grant that kept us out the last time still stand? */
 static enum rlk_class still_held(rowlock_db *db, struct rlk_call *call, struct trying *t)
 {
-    const struct rlk_claim *claim = t->claim;
-    const rowlock_value in[] = {rowlock_text(claim->name), rowlock_text(claim->owner),
-                                rowlock_int(claim->met_slot)};
+    const struct rlk_request *request = t->request;
+    const rowlock_value in[] = {rowlock_text(request->name), rowlock_text(request->owner),
+                                rowlock_int(request->met_slot)};
     struct rlk_sending s = {
         .step = RLK_STEP_STILL_HELD, .in = in, .read = read_still_held, .out = t};
     t->token = -1;
@@ -187,12 +187,12 @@ static enum rlk_class still_held(rowlock_db *db, struct rlk_call *call, struct t
 static enum rlk_class try_step(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
                                struct trying *t)
 {
-    rowlock_value in[CLAIM_VALUES];
-    claim_values(call, t->claim, in);
+    rowlock_value in[REQUEST_VALUES];
+    request_values(call, t->request, in);
     struct rlk_sending s = {.step = step, .in = in, .read = read_try, .out = t};
     bool may_write = !(rlk_steps[step].is & RLK_READS);
-    if (may_write && t->claim->permits != 0)
-        s.rings = t->claim->name; /* others of its kind may be let in beside it */
+    if (may_write && t->request->permits != 0)
+        s.wakes = t->request->name; /* others of its kind may be let in beside it */
     *t->grant = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
     t->token = -1;
     enum rlk_class class = rlk_send(db, call, &s);
@@ -202,31 +202,31 @@ static enum rlk_class try_step(rowlock_db *db, struct rlk_call *call, enum rlk_s
     return class;
 }
 
-enum rlk_class rlk_step_look(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
-                             struct rlk_grant *out)
+enum rlk_class rlk_step_look(rowlock_db *db, struct rlk_call *call,
+                             const struct rlk_request *request, struct rlk_grant *out)
 {
-    struct trying t = {.claim = claim, .grant = out};
+    struct trying t = {.request = request, .grant = out};
     return try_step(db, call, RLK_STEP_LOOK, &t);
 }
 
-enum rlk_class rlk_step_try(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
-                            struct rlk_grant *out)
+enum rlk_class rlk_step_try(rowlock_db *db, struct rlk_call *call,
+                            const struct rlk_request *request, struct rlk_grant *out)
 {
-    struct trying t = {.claim = claim, .grant = out};
+    struct trying t = {.request = request, .grant = out};
     return try_step(db, call, RLK_STEP_ACQUIRE, &t);
 }
 
-void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
+void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk_request *request,
                          int64_t token)
 {
-    note(db, call, RLK_TAKEN, claim, token);
+    note(db, call, RLK_TAKEN, request, token);
 }
 
 enum rlk_class rlk_step_acquire(rowlock_db *db, struct rlk_call *call,
-                                const struct rlk_claim *claim, struct rlk_grant *out)
+                                const struct rlk_request *request, struct rlk_grant *out)
 {
-    struct trying t = {.claim = claim, .grant = out};
-    enum rlk_step first = first_step(db, call, claim);
+    struct trying t = {.request = request, .grant = out};
+    enum rlk_step first = first_step(db, call, request);
     enum rlk_class class = RLK_DONE;
     if (first == RLK_STEP_STILL_HELD)
         class = still_held(db, call, &t);
@@ -235,18 +235,18 @@ enum rlk_class rlk_step_acquire(rowlock_db *db, struct rlk_call *call,
     if (class == RLK_DONE && (!t.answered || t.token == 0))
         class = try_step(db, call, RLK_STEP_ACQUIRE, &t);
     if (class == RLK_DONE && out->outcome == RLK_GRANTED)
-        note(db, call, RLK_TAKEN, claim, out->row.token);
+        note(db, call, RLK_TAKEN, request, out->row.token);
     return class;
 }
 
 enum rlk_class rlk_step_withdraw(rowlock_db *db, struct rlk_call *call,
-                                 const struct rlk_claim *claim, bool *found)
+                                 const struct rlk_request *request, bool *found)
 {
-    const rowlock_value in[] = {rowlock_text(claim->name), rowlock_text(claim->owner),
-                                rowlock_int(claim->attempt)};
-    enum rlk_class class = rlk_send_change(db, call, RLK_STEP_WITHDRAW, in, claim->name, found);
+    const rowlock_value in[] = {rowlock_text(request->name), rowlock_text(request->owner),
+                                rowlock_int(request->number)};
+    enum rlk_class class = rlk_send_change(db, call, RLK_STEP_WITHDRAW, in, request->name, found);
     if (class == RLK_DONE)
-        note(db, call, RLK_WITHDRAWN, claim, 0);
+        note(db, call, RLK_WITHDRAWN, request, 0);
     return class;
 }
 
@@ -293,8 +293,8 @@ enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const str
 /* After what ends a grant, or lets others in beside it. */
 void rlk_note_gone(rowlock_db *db, struct rlk_call *call, const char *name, int64_t token)
 {
-    const struct rlk_claim claim = {.name = name};
-    note(db, call, RLK_GONE_GRANT, &claim, token);
+    const struct rlk_request request = {.name = name};
+    note(db, call, RLK_GONE_GRANT, &request, token);
 }
 
 static int read_verified(void *out, const rowlock_value *cells, size_t count)
@@ -359,42 +359,42 @@ enum rlk_class rlk_step_fence(rowlock_db *db, struct rlk_call *call, const char 
 /* ---- the queue */
 
 struct enqueued {
-    struct rlk_place *place;
+    struct rlk_position *position;
     int64_t third; /* whether, or on what, this connection listens: the driver knows */
 };
 
-static int read_place(void *out, const rowlock_value *cells, size_t count)
+static int read_position(void *out, const rowlock_value *cells, size_t count)
 {
     struct enqueued *e = out;
     (void)count;
-    e->place->ticket = cells[0].number;
-    e->place->ahead = cells[1].number;
+    e->position->ticket = cells[0].number;
+    e->position->ahead = cells[1].number;
     e->third = is_null(&cells[2]) ? 0 : cells[2].number;
     return 0;
 }
 
 enum rlk_class rlk_step_enqueue(rowlock_db *db, struct rlk_call *call,
-                                const struct rlk_claim *claim, int64_t lease_us,
-                                struct rlk_place *out)
+                                const struct rlk_request *request, int64_t lease_us,
+                                struct rlk_position *out)
 {
-    rowlock_value in[CLAIM_VALUES + 2];
-    struct enqueued e = {.place = out};
-    claim_values(call, claim, in);
-    in[CLAIM_VALUES] = rowlock_int(lease_us);
-    in[CLAIM_VALUES + 1] = rowlock_null(); /* the driver's own */
-    enum rlk_class class = send(db, call, RLK_STEP_ENQUEUE, in, read_place, &e);
+    rowlock_value in[REQUEST_VALUES + 2];
+    struct enqueued e = {.position = out};
+    request_values(call, request, in);
+    in[REQUEST_VALUES] = rowlock_int(lease_us);
+    in[REQUEST_VALUES + 1] = rowlock_null(); /* the driver's own */
+    enum rlk_class class = send(db, call, RLK_STEP_ENQUEUE, in, read_position, &e);
     if (class == RLK_DONE)
-        out->belled = note(db, call, RLK_ENQUEUED, claim, e.third);
+        out->wakeable = note(db, call, RLK_ENQUEUED, request, e.third);
     return class;
 }
 
-enum rlk_class rlk_step_leave(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
-                              bool *found)
+enum rlk_class rlk_step_leave(rowlock_db *db, struct rlk_call *call,
+                              const struct rlk_request *request, bool *found)
 {
-    const rowlock_value in[] = {rowlock_text(claim->name), rowlock_int(claim->attempt)};
-    enum rlk_class class = rlk_send_change(db, call, RLK_STEP_LEAVE, in, claim->name, found);
+    const rowlock_value in[] = {rowlock_text(request->name), rowlock_int(request->number)};
+    enum rlk_class class = rlk_send_change(db, call, RLK_STEP_LEAVE, in, request->name, found);
     if (class == RLK_DONE)
-        note(db, call, RLK_LEFT, claim, 0);
+        note(db, call, RLK_LEFT, request, 0);
     return class;
 }
 
@@ -413,11 +413,12 @@ static int read_circle(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-enum rlk_class rlk_step_cycle(rowlock_db *db, struct rlk_call *call, const struct rlk_claim *claim,
-                              bool *found, char *words, size_t cap)
+enum rlk_class rlk_step_cycle(rowlock_db *db, struct rlk_call *call,
+                              const struct rlk_request *request, bool *found, char *words,
+                              size_t cap)
 {
-    const rowlock_value in[] = {rowlock_text(claim->name), rowlock_text(claim->owner),
-                                rowlock_int(claim->ticket)};
+    const rowlock_value in[] = {rowlock_text(request->name), rowlock_text(request->owner),
+                                rowlock_int(request->ticket)};
     struct circle circle = {.words = words, .cap = cap};
     enum rlk_class class = send(db, call, RLK_STEP_CYCLE, in, read_circle, &circle);
     if (class == RLK_DONE)

@@ -30,7 +30,7 @@ enum {
         8 /* core completes it, for each of the caller's own tables or for each routine */
 };
 
-#define RLK_CLAIMANT "host pid program note"
+#define RLK_CLIENT "host pid program note"
 #define RLK_HOLDER "name slot owner token"
 #define RLK_ROW "tintimmmititt" /* and the clock when it was read */
 #define RLK_ANSWER "IBBbM|TINTIMMMITITT" /* of a try: see struct rlk_grant */
@@ -48,27 +48,27 @@ enum {
     STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \
     /* locks */                                                                                    \
     STEP(STILL_HELD, "still_held", "name owner met", '?', RLK_ROW "m", RLK_READS)                  \
-    STEP(LOOK, "look", RLK_CLAIM, '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */             \
-    STEP(ACQUIRE_USUAL, "acquire_usual", RLK_CLAIM, '1', RLK_ANSWER, 0)                            \
-    STEP(ACQUIRE, "acquire", RLK_CLAIM, '?', RLK_ANSWER, 0)                                        \
+    STEP(LOOK, "look", RLK_REQUEST, '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */           \
+    STEP(ACQUIRE_USUAL, "acquire_usual", RLK_REQUEST, '1', RLK_ANSWER, 0)                          \
+    STEP(ACQUIRE, "acquire", RLK_REQUEST, '?', RLK_ANSWER, 0)                                      \
     STEP(ACQUIRE_ALL, "acquire_all",                                                               \
-         "name owner attempt ticket ; permits ttl " RLK_CLAIMANT " unfair pack count", '*', "iIM", \
+         "name owner request ticket ; permits ttl " RLK_CLIENT " unfair pack count", '*', "iIM",   \
          0)                                                                                        \
     STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", 0)                                         \
     STEP(RENEW_ALL, "renew_all", RLK_HOLDER " ttl ; pack count", '*', "im", RLK_WIDE)              \
     STEP(RELEASE, "release", RLK_HOLDER, '?', "b", RLK_COUNTS)                                     \
-    STEP(WITHDRAW, "withdraw", "name owner attempt", '?', "b",                                     \
-         RLK_COUNTS) /* a grant by its attempt */                                                  \
+    STEP(WITHDRAW, "withdraw", "name owner request", '?', "b",                                     \
+         RLK_COUNTS) /* a grant by its request */                                                  \
     STEP(VERIFY, "verify", RLK_HOLDER, '?', "mm", RLK_READS)                                       \
     STEP(GUARD, "guard", RLK_HOLDER " !changes", '?', "Ib", RLK_READS)                             \
     STEP(FENCE, "fence", "resource token", '?', "b", RLK_COUNTS)                                   \
     /* the queue */                                                                                \
-    STEP(ENQUEUE, "enqueue", RLK_CLAIM " lease !bell", '1', "in.", 0) /* or keep the ticket */     \
-    STEP(LEAVE, "leave", "name attempt", '?', "b", RLK_COUNTS) /* give the ticket back */          \
-    STEP(AWAIT, "await", "", '-', "", 0) /* wait for a bell, where that is a statement */          \
-    STEP(RING, "ring", RLK_HOLDER " !bell", '?', ".", 0) /* whom to ring for, or the ringing */    \
+    STEP(ENQUEUE, "enqueue", RLK_REQUEST " lease !wakeup", '1', "in.", 0) /* or keep the ticket */ \
+    STEP(LEAVE, "leave", "name request", '?', "b", RLK_COUNTS) /* give the ticket back */          \
+    STEP(AWAIT, "await", "", '-', "", 0) /* wait for a wakeup, where that is a statement */        \
+    STEP(WAKE, "wake", RLK_HOLDER " !wakeup", '?', ".", 0) /* whom to wake for, or the waking */   \
     STEP(CYCLE, "cycle", "name owner ticket", '?', "T", RLK_READS) /* a wait for itself? */        \
-    STEP(WAITERS, "waiters", "name after ticket attempt limit", '*', "tiintmmtittm",               \
+    STEP(WAITERS, "waiters", "name after ticket request limit", '*', "tiintmmtittm",               \
          RLK_READS | RLK_WIDE)                                                                     \
     /* operators */                                                                                \
     STEP(LIST, "list", "name after slot limit", '*', RLK_ROW "m", RLK_READS | RLK_WIDE)            \
@@ -82,11 +82,11 @@ enum {
     STEP(BREAK, "break", "name token", '?', RLK_ROW "m", 0)                                        \
     STEP(RAISE, "raise", "by", '1', "i", RLK_WIDE) /* floor and counters, after a failover */      \
     /* keys claimed once, and walks */                                                             \
-    STEP(ONCE_CLAIM, "once_claim", "key fingerprint attempt ttl token", '-', "", 0)                \
+    STEP(ONCE_CLAIM, "once_claim", "key fingerprint claim ttl token", '-', "", 0)                  \
     STEP(ONCE_LOOK, "once_look", "key", '?', "itbT", RLK_READS)                                    \
-    STEP(ONCE_COMPLETE, "once_complete", "result key attempt", '-', "", 0)                         \
-    STEP(ONCE_PROVE, "once_prove", "key attempt", '-', "", 0) /* where a snapshot can hide it */   \
-    STEP(ONCE_ABANDON, "once_abandon", "key attempt", '-', "", 0)                                  \
+    STEP(ONCE_COMPLETE, "once_complete", "result key claim", '-', "", 0)                           \
+    STEP(ONCE_PROVE, "once_prove", "key claim", '-', "", 0) /* where a snapshot can hide it */     \
+    STEP(ONCE_ABANDON, "once_abandon", "key claim", '-', "", 0)                                    \
     STEP(ONCE_SWEEP, "once_sweep", "older limit", '-', "", RLK_WIDE)                               \
     STEP(ONCE_LIST, "once_list", "first after limit", '*', "ttibMmm", RLK_READS | RLK_WIDE)        \
     STEP(ONCE_FORGET, "once_forget", "key", '-', "", 0)                                            \
@@ -110,7 +110,7 @@ enum {
     STEP(ROWS_PAGE, "rows_page", "", '*', "", RLK_TEMPLATE) /* a walk */                           \
     STEP(ROWS_COUNT, "rows_count", "", '*', "", RLK_TEMPLATE)
 
-#define RLK_CLAIM "name permits owner attempt ttl " RLK_CLAIMANT " ticket unfair joins"
+#define RLK_REQUEST "name permits owner request ttl " RLK_CLIENT " ticket unfair joins"
 
 #define RLK_STEP_ID(id, name, parameters, rows, columns, is) RLK_STEP_##id,
 enum rlk_step { RLK_STEP_NONE, RLK_STEPS(RLK_STEP_ID) RLK_STEP_COUNT };

@@ -106,11 +106,11 @@ static void read_whole_row(const rowlock_value *cells, void *item)
 
 static void read_waiter(const rowlock_value *cells, void *item)
 {
-    enum { NAME, TICKET, ATTEMPT, PERMITS, OWNER, SINCE, EXPIRES, HOST, PID, PROGRAM, NOTE, NOW };
+    enum { NAME, TICKET, REQUEST, PERMITS, OWNER, SINCE, EXPIRES, HOST, PID, PROGRAM, NOTE, NOW };
     struct rlk_waiter *out = item;
     COPY(&cells[NAME], out->name);
     out->ticket = cells[TICKET].number;
-    out->attempt = cells[ATTEMPT].number;
+    out->request = cells[REQUEST].number;
     out->permits = (int)cells[PERMITS].number;
     COPY(&cells[OWNER], out->owner);
     out->since_us = cells[SINCE].number;
@@ -132,7 +132,7 @@ enum rlk_class rlk_step_waiters(rowlock_db *db, struct rlk_call *call, const cha
                                 void *context)
 {
     const rowlock_value in[] = {text_or_null(name), rowlock_text(after->name),
-                                rowlock_int(after->ticket), rowlock_int(after->attempt),
+                                rowlock_int(after->ticket), rowlock_int(after->request),
                                 rowlock_int(limit)};
     struct page page = {.size = sizeof(struct rlk_waiter), .read = read_waiter};
     enum rlk_class class = read_page(db, call, RLK_STEP_WAITERS, in, &page);
@@ -293,7 +293,7 @@ enum rlk_class rlk_step_break(rowlock_db *db, struct rlk_call *call, const char 
     const rowlock_value in[] = {rowlock_text(name), rowlock_int(token)};
     struct broken broken = {.row = out};
     struct rlk_sending s = {
-        .step = RLK_STEP_BREAK, .in = in, .rings = name, .read = read_broken, .out = &broken};
+        .step = RLK_STEP_BREAK, .in = in, .wakes = name, .read = read_broken, .out = &broken};
     enum rlk_class class = rlk_send(db, call, &s);
     if (class != RLK_DONE)
         return class;

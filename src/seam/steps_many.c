@@ -162,7 +162,7 @@ enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct 
 /* ---- acquiring */
 
 struct acquiring {
-    const struct rlk_claim *claims;
+    const struct rlk_request *requests;
     size_t count;
     struct rlk_grant *grants;
     size_t granted, refused, which;
@@ -186,15 +186,15 @@ static int read_granted(void *out, const rowlock_value *cells, size_t count)
     if (cells[TOKEN].number < 1 || cells[NOW].kind == ROWLOCK_NULL)
         return -1;
     a->grants[n - 1].outcome = RLK_GRANTED;
-    rlk_row_of_claim(&a->claims[n - 1], cells[TOKEN].number, cells[NOW].number,
-                     &a->grants[n - 1].row);
+    rlk_row_of_request(&a->requests[n - 1], cells[TOKEN].number, cells[NOW].number,
+                       &a->grants[n - 1].row);
     return 0;
 }
 
 /* What concerns all of them alike is said by the first. */
 static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
 {
-    const struct rlk_claim *first = a->claims;
+    const struct rlk_request *first = a->requests;
     struct many m = {.width = 4,
                      .shared = 7,
                      .in = {[4] = rowlock_int(first->permits),
@@ -205,9 +205,9 @@ static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call, stru
                             rowlock_text(first->note),
                             rowlock_bool(first->unfair)}};
     for (size_t i = 0; i < a->count; i++) {
-        const struct rlk_claim *claim = &a->claims[i];
-        const rowlock_value row[] = {rowlock_text(claim->name), rowlock_text(claim->owner),
-                                     rowlock_int(claim->attempt), rowlock_int(claim->ticket)};
+        const struct rlk_request *request = &a->requests[i];
+        const rowlock_value row[] = {rowlock_text(request->name), rowlock_text(request->owner),
+                                     rowlock_int(request->number), rowlock_int(request->ticket)};
         add_row(&m, row, i == 0, db->backend->packing);
     }
     bool written = end_rows(&m, a->count, db->backend->packing);
@@ -227,7 +227,7 @@ static enum rlk_class acquire_each(rowlock_db *db, struct rlk_call *call, void *
 {
     struct acquiring *a = context;
     for (size_t i = 0; i < a->count; i++) {
-        enum rlk_class class = rlk_step_try(db, call, &a->claims[i], &a->grants[i]);
+        enum rlk_class class = rlk_step_try(db, call, &a->requests[i], &a->grants[i]);
         if (class != RLK_DONE)
             return class;
         if (in_the_way(&a->grants[i])) {
@@ -244,7 +244,7 @@ static enum rlk_class acquire_singly(rowlock_db *db, struct rlk_call *call, stru
 {
     bool any_free = false;
     for (size_t i = 0; i < a->count && !a->refused; i++) {
-        enum rlk_class class = rlk_step_look(db, call, &a->claims[i], &a->grants[i]);
+        enum rlk_class class = rlk_step_look(db, call, &a->requests[i], &a->grants[i]);
         if (class != RLK_DONE)
             return class;
         a->refused = a->grants[i].outcome == RLK_HELD || a->grants[i].outcome == RLK_BEHIND;
@@ -258,10 +258,10 @@ static enum rlk_class acquire_singly(rowlock_db *db, struct rlk_call *call, stru
 }
 
 enum rlk_class rlk_step_acquire_all(rowlock_db *db, struct rlk_call *call,
-                                    const struct rlk_claim *claims, size_t count,
+                                    const struct rlk_request *requests, size_t count,
                                     struct rlk_grant *out, size_t *which)
 {
-    struct acquiring a = {.claims = claims, .count = count, .grants = out};
+    struct acquiring a = {.requests = requests, .count = count, .grants = out};
     bool singly = db->backend->packing == RLK_SINGLY;
     enum rlk_class class = singly ? acquire_singly(db, call, &a) : acquire_packed(db, call, &a);
     if (class != RLK_DONE)
@@ -270,6 +270,6 @@ enum rlk_class rlk_step_acquire_all(rowlock_db *db, struct rlk_call *call,
     if (a.refused && !singly)
         out[a.which] = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
     for (size_t i = 0; !a.refused && i < count; i++)
-        rlk_step_note_taken(db, call, &claims[i], out[i].row.token);
+        rlk_step_note_taken(db, call, &requests[i], out[i].row.token);
     return RLK_DONE;
 }

@@ -5,13 +5,13 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z0-9_]+|await|ring|look|routines|remake|blockers|still_held|sweep|sweep_one|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z0-9_]+|await|wake|look|routines|remake|blockers|still_held|sweep|sweep_one|acquire_usual|acquire_all|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
 is "sqlite has the steps of postgres" "$(steps sqlite)" "$(steps postgres)"
 is "await is a statement on mysql alone" "$(echo sql/*/queue/await.sql)" sql/mysql/queue/await.sql
-is "postgres rings in its functions" "$(echo sql/*/queue/ring.sql)" "sql/mysql/queue/ring.sql sql/sqlite/queue/ring.sql"
+is "postgres wakes in its functions" "$(echo sql/*/queue/wake.sql)" "sql/mysql/queue/wake.sql sql/sqlite/queue/wake.sql"
 is "acquire_all is one on the servers" "$(echo sql/*/lock/acquire_all.sql)" "sql/mysql/lock/acquire_all.sql sql/postgres/lock/acquire_all.sql"
 is "once_prove is a statement on postgres alone" "$(echo sql/*/once/once_prove.sql)" sql/postgres/once/once_prove.sql
 is "routines are listed on mysql alone" "$(echo sql/*/admin/routines.sql)" sql/mysql/admin/routines.sql

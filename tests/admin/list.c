@@ -29,7 +29,7 @@ static void fill(const struct contract *c)
     raw_run(c->raw, session, "%s", c->begin);
     for (int i = 0; i < MANY; i++)
         raw_run(c->raw, session,
-                "INSERT INTO %slocks (name, slot, permits, owner, token, attempt, acquired, "
+                "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, "
                 "expires, ttl) "
                 "VALUES ('%s%d', 0, 0, 'x', %d, 1, 1, %s, 1)",
                 PREFIX, kinds[i % 8], i, i + 1, i % 2 ? "1" : "9000000000000000");

@@ -13,7 +13,7 @@
 
 #define MYSQL_HEAD                                                                                 \
     "CREATE PROCEDURE sh_grant(p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), "     \
-    "p_attempt BIGINT, p_ttl BIGINT, p_host VARBINARY(255), p_pid BIGINT, "                        \
+    "p_request BIGINT, p_ttl BIGINT, p_host VARBINARY(255), p_pid BIGINT, "                        \
     "p_program VARBINARY(255), p_note VARBINARY(255), p_ticket BIGINT, p_unfair INT, p_joins INT)" \
     " BEGIN "
 #define MYSQL_ROW \

@@ -13,7 +13,7 @@
 #define TRIGGER_FUNCTION                                                                 \
     "CREATE FUNCTION obj_trap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; " \
     "END'; "
-#define RING_BODY "LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN true; END'"
+#define WAKE_BODY "LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN true; END'"
 
 static const struct {
     const char *made, *undone; /* NULL: installing mends it */
@@ -55,17 +55,17 @@ static const struct {
      "DROP TABLE obj_other CASCADE", "table obj_fences", "the constraint trap"},
     {"ALTER TABLE obj_walks OWNER TO " ROLE, "ALTER TABLE obj_walks OWNER TO CURRENT_USER",
      "table obj_walks", "belongs to role " ROLE},
-    {"ALTER FUNCTION obj_ring(text) OWNER TO " ROLE,
-     "ALTER FUNCTION obj_ring(text) OWNER TO CURRENT_USER", "function obj_ring(p_name text)",
+    {"ALTER FUNCTION obj_wake(text) OWNER TO " ROLE,
+     "ALTER FUNCTION obj_wake(text) OWNER TO CURRENT_USER", "function obj_wake(p_name text)",
      "belongs to role " ROLE},
-    {"CREATE FUNCTION obj_ring(varchar) RETURNS boolean " RING_BODY,
-     "DROP FUNCTION obj_ring(varchar)", "function obj_ring(character varying)", "other parameters"},
-    {"CREATE OR REPLACE FUNCTION obj_ring(p_name text) RETURNS boolean " RING_BODY, NULL,
-     "function obj_ring(p_name text)", "not what this version makes"},
-    {"ALTER FUNCTION obj_ring(text) SECURITY DEFINER", NULL, "function obj_ring(p_name text)",
+    {"CREATE FUNCTION obj_wake(varchar) RETURNS boolean " WAKE_BODY,
+     "DROP FUNCTION obj_wake(varchar)", "function obj_wake(character varying)", "other parameters"},
+    {"CREATE OR REPLACE FUNCTION obj_wake(p_name text) RETURNS boolean " WAKE_BODY, NULL,
+     "function obj_wake(p_name text)", "not what this version makes"},
+    {"ALTER FUNCTION obj_wake(text) SECURITY DEFINER", NULL, "function obj_wake(p_name text)",
      "not what this version makes"},
-    {"ALTER FUNCTION obj_ring(text) SET search_path = public", NULL,
-     "function obj_ring(p_name text)", "not what this version makes"},
+    {"ALTER FUNCTION obj_wake(text) SET search_path = public", NULL,
+     "function obj_wake(p_name text)", "not what this version makes"},
     {"DROP FUNCTION obj_guard", NULL, "function", "missing"},
 };
 

@@ -25,7 +25,7 @@ static void leave_rows(const struct contract *c, const char *kind, int count, in
     for (int i = 0; i < count;) {
         int length =
             snprintf(sql, sizeof sql,
-                     "INSERT INTO %slocks (name, slot, permits, owner, token, attempt, acquired, "
+                     "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, "
                      "expires, ttl) VALUES ",
                      PREFIX);
         for (int k = 0; k < 100 && i < count; k++, i++)

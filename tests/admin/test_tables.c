@@ -125,7 +125,7 @@ static void test_install_over_another(void)
 /* ---- upgrading: what is left of it where the tables are of our version */
 
 static const rowlock_value RING[] = {
-    {.kind = ROWLOCK_TEXT, .text = "function rowlock_ring(text)", .length = 27},
+    {.kind = ROWLOCK_TEXT, .text = "function rowlock_wake(text)", .length = 27},
     {.kind = ROWLOCK_TEXT, .text = "has an old body", .length = 15},
     {.kind = ROWLOCK_BOOL, .number = 1}};
 
@@ -141,7 +141,7 @@ static void begin_over_drift(void)
 static int count_steps(void *context, const rowlock_upgrade_step *step)
 {
     int *seen = context;
-    tap_is_str(step->what, "make routine rowlock_ring", "the step is told");
+    tap_is_str(step->what, "make routine rowlock_wake", "the step is told");
     seen[step->done]++;
     return 0;
 }
@@ -172,7 +172,7 @@ static void test_upgrade(void)
     script_always(OP_INSTALL, FAILS(RLK_CONTENTION));
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_TIMEOUT,
                "a table that others keep locked is not waited for longer than was asked");
-    tap_ok(strstr(error_text(), "make routine rowlock_ring") != NULL, "the text says for what: %s",
+    tap_ok(strstr(error_text(), "make routine rowlock_wake") != NULL, "the text says for what: %s",
            error_text());
     rowlock_db_close(db);
 

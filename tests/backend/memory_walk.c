@@ -227,7 +227,7 @@ static void hold_for_a_moment(struct walk *w)
 {
     if (w->faulty->asked() < w->nth)
         db_exec(w->raw, w->url,
-                "INSERT INTO walk_locks (name, slot, permits, owner, token, attempt, acquired, "
+                "INSERT INTO walk_locks (name, slot, permits, owner, token, request, acquired, "
                 "expires, ttl) VALUES ('expired', 0, 0, 'somebody', 1, 1, 1, %s + 30000, 1)",
                 w->raw->clock);
 }

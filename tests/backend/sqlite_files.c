@@ -146,7 +146,7 @@ static void endless_view(void)
     db_exec(&raw_sqlite, url,
             "CREATE VIEW rowlock_locks AS WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 "
             "FROM c) SELECT 'x' AS name, 0 AS slot, 0 AS permits, 'o' AS owner, 1 AS token, 1 AS "
-            "attempt, 1 AS acquired, 1 AS expires, 1 AS ttl, 0 AS lapsed, 0 AS renewals, '' AS "
+            "request, 1 AS acquired, 1 AS expires, 1 AS ttl, 0 AS lapsed, 0 AS renewals, '' AS "
             "host, 0 AS pid, '' AS program, '' AS note FROM c WHERE n < 0");
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = 300;

@@ -52,7 +52,7 @@ static bool is_without(const char *dialect, int step)
         enum rlk_step step;
         const char *dialects;
     } without[] = {
-        {RLK_STEP_AWAIT, "postgres sqlite"},    {RLK_STEP_RING, "postgres"},
+        {RLK_STEP_AWAIT, "postgres sqlite"},    {RLK_STEP_WAKE, "postgres"},
         {RLK_STEP_ACQUIRE_ALL, "sqlite"},       {RLK_STEP_ACQUIRE_USUAL, "mysql sqlite"},
         {RLK_STEP_LOOK, "postgres mysql"},      {RLK_STEP_STILL_HELD, "postgres sqlite"},
         {RLK_STEP_SWEEP, "mysql sqlite"},       {RLK_STEP_SWEEP_ONE, "postgres"},
@@ -215,13 +215,13 @@ static void test_no_memory(void)
     tap_is_int(fail_alloc_live(), before, "nothing leaks");
 }
 
-/* "*claim* lease" of the document as the list has it. */
+/* "*request* lease" of the document as the list has it. */
 static void spell_out(const char *told, char *out, size_t cap)
 {
-    static const char claim[] = "*claim*";
-    bool short_form = strncmp(told, claim, strlen(claim)) == 0;
-    snprintf(out, cap, "%s%s", short_form ? RLK_CLAIM : "",
-             told + (short_form ? strlen(claim) : 0));
+    static const char request[] = "*request*";
+    bool short_form = strncmp(told, request, strlen(request)) == 0;
+    snprintf(out, cap, "%s%s", short_form ? RLK_REQUEST : "",
+             told + (short_form ? strlen(request) : 0));
 }
 
 static void test_document(void)

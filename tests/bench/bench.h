@@ -62,9 +62,9 @@ void *ours_open_adopted(const struct place *place, const char *name);
 rowlock_db *ours_connect(const struct place *place);
 
 /* What a keeper sends, for every lease that stands in the table when the session is opened. */
-void *ours_beat_open(const struct place *place);
-void ours_beat_close(void *session);
-void ours_beat(void *session);
+void *ours_heartbeat_open(const struct place *place);
+void ours_heartbeat_close(void *session);
+void ours_heartbeat(void *session);
 
 /* The other side, written by hand: ways of each database in tests/bench/sql, which hand.c reads and
  * runs. What only a database's client library can do is in hand.h. Such a session may be in

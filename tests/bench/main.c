@@ -4,7 +4,7 @@
  *
  * usage: main [JSON-FILE]
  *   BENCH          only the parts with this word in their name: pairs network busy renew trips log sweep
- *                  handoff rest batch hotrow beat (all)
+ *                  handoff rest batch hotrow heartbeat (all)
  *   BENCH_WAY  only the ways to wait with this word in their name (all)
  *   and numbers: see settings below
  */
@@ -25,12 +25,12 @@ enum {
     SWEEPS = 2,
     FSYNCS = 51,
     LOG_ROUNDS = 5,
-    BEATS = 15,
-    BEATS_BEFORE = 6,
+    HEARTBEATS = 15,
+    HEARTBEATS_BEFORE = 6,
     FAR_LINE = 16
 };
 
-static double seconds = 1.5, sweep_rows = 100000, beat_rows = 10000, delay_us = 500;
+static double seconds = 1.5, sweep_rows = 100000, heartbeat_rows = 10000, delay_us = 500;
 static double longest_line = 512, waiters = 500;
 static double handoff_seconds = 4, rest_seconds = 60, batch_seconds = 3, hotrow_seconds = 3;
 
@@ -40,7 +40,7 @@ static const struct {
 } settings[] = {
     {"BENCH_SECONDS", &seconds}, /* how long each contender runs for each figure */
     {"BENCH_SWEEP", &sweep_rows}, /* expired rows in the sweep */
-    {"BENCH_BEAT", &beat_rows}, /* leases that are renewed in one beat */
+    {"BENCH_HEARTBEAT", &heartbeat_rows}, /* leases that are renewed in one heartbeat */
     {"BENCH_DELAY_US", &delay_us}, /* how much later each way a slow network delivers */
     {"BENCH_LINE",
      &longest_line}, /* how many wait in the longest line whose handoffs are measured */
@@ -336,65 +336,66 @@ static void bench_sweep(const struct site *site)
     compare_rates(site, "sweep", SWEEPS, sweep_rate, &swept);
 }
 
-/* ---- beat */
+/* ---- heartbeat */
 
-struct beats {
+struct heartbeats {
     struct session *tidiers[2], *them;
     void *us;
 };
 
-static void beat(struct beats *b, const struct way *way)
+static void heartbeat(struct heartbeats *b, const struct way *way)
 {
     if (way)
         hand_run(b->them, way);
     else
-        ours_beat(b->us);
+        ours_heartbeat(b->us);
 }
 
-/* A beat follows the one before by a third of a lease, in which the server has cleared the dead rows. */
-static double beat_rate(void *context, const struct way *way)
+/* A heartbeat follows the one before by a third of a lease, in which the server has cleared the dead rows. */
+static double heartbeat_rate(void *context, const struct way *way)
 {
-    struct beats *b = context;
+    struct heartbeats *b = context;
     hand_do(b->tidiers[way != NULL], "tidy");
     double began = clock_s();
-    beat(b, way);
-    return beat_rows / (clock_s() - began);
+    heartbeat(b, way);
+    return heartbeat_rows / (clock_s() - began);
 }
 
-static void count_beat(const struct site *site)
+static void count_heartbeat(const struct site *site)
 {
     struct site far;
     struct faultproxy *proxy = start_proxy(site, 0, &far);
     if (!proxy)
         return;
-    void *session = ours_beat_open(&far.ours);
-    ours_beat(session);
-    count_trips(proxy, "round trips of rowlock's beat", ours_beat, session);
-    ours_beat_close(session);
+    void *session = ours_heartbeat_open(&far.ours);
+    ours_heartbeat(session);
+    count_trips(proxy, "round trips of rowlock's heartbeat", ours_heartbeat, session);
+    ours_heartbeat_close(session);
     faultproxy_stop(proxy);
 }
 
 /* The last part: it leaves its rows standing. */
-static void bench_beat(const struct site *site)
+static void bench_heartbeat(const struct site *site)
 {
-    struct beats b = {{hand_open(&site->ours, "beat"), hand_open(&site->theirs, "beat")}, 0, 0};
+    struct heartbeats b = {
+        {hand_open(&site->ours, "heartbeat"), hand_open(&site->theirs, "heartbeat")}, 0, 0};
     const struct way *way;
     char title[100];
     for (int i = 0; i < 2; i++)
-        hand_fill(b.tidiers[i], (int64_t)beat_rows);
-    b.us = ours_beat_open(&site->ours);
-    b.them = hand_open(&site->theirs, "beat");
+        hand_fill(b.tidiers[i], (int64_t)heartbeat_rows);
+    b.us = ours_heartbeat_open(&site->ours);
+    b.them = hand_open(&site->theirs, "heartbeat");
     hand_do(b.them, "learn");
-    for (int i = 0; i < BEATS_BEFORE; i++) {
-        beat(&b, NULL);
-        for (int k = 0; (way = hand_way(site->hand, "beat", k)); k++)
-            beat(&b, way);
+    for (int i = 0; i < HEARTBEATS_BEFORE; i++) {
+        heartbeat(&b, NULL);
+        for (int k = 0; (way = hand_way(site->hand, "heartbeat", k)); k++)
+            heartbeat(&b, way);
     }
-    snprintf(title, sizeof title, "%.0f leases renewed in one beat", beat_rows);
+    snprintf(title, sizeof title, "%.0f leases renewed in one heartbeat", heartbeat_rows);
     report_section(title);
-    compare_rates(site, "beat", BEATS, beat_rate, &b);
-    count_beat(site);
-    ours_beat_close(b.us);
+    compare_rates(site, "heartbeat", HEARTBEATS, heartbeat_rate, &b);
+    count_heartbeat(site);
+    ours_heartbeat_close(b.us);
     hand_close(b.them);
     for (int i = 0; i < 2; i++)
         hand_close(b.tidiers[i]);
@@ -469,7 +470,7 @@ static const struct {
     {"pairs", bench_pairs},   {"network", bench_network},  {"busy", bench_busy},
     {"renew", bench_renew},   {"trips", bench_trips},      {"log", bench_log},
     {"sweep", bench_sweep},   {"handoff", bench_handoffs}, {"rest", bench_waiters},
-    {"batch", bench_batches}, {"hotrow", bench_hot_row},   {"beat", bench_beat},
+    {"batch", bench_batches}, {"hotrow", bench_hot_row},   {"heartbeat", bench_heartbeat},
 };
 
 static void bench_site(const struct hand *hand)

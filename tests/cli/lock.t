@@ -86,17 +86,17 @@ expiry() {
 }
 
 listing() {
-    rl acquire list-b --owner me --note "$(printf 'bell\a, line\nbreak, \033[31mred')"
+    rl acquire list-b --owner me --note "$(printf 'wakeup\a, line\nbreak, \033[31mred')"
     rl acquire list-a --owner me
     exits "list succeeds" 0 list
     same "it begins with headings" "$(head -n 1 <<<"$out" | tr -s ' ' | sed 's/ $//')" \
         "NAME TOKEN KIND HELD BY SINCE LEASE LEFT NOTE"
     same "and goes on in the order of names" "$(grep -o '^list-[ab]' <<<"$out" | tr '\n' ' ')" "list-a list-b "
-    has "what a terminal would obey is escaped" "$out" 'bell\x07, line\x0abreak, \x1b[31mred'
+    has "what a terminal would obey is escaped" "$out" 'wakeup\x07, line\x0abreak, \x1b[31mred'
     exits "list --json is an array in the same order" 0 list --json
     same "of objects" "$(json 'join " ", grep { /^list-/ } map { $_->{name} } @$d')" "list-a list-b"
     same "with exact texts" "$(json '(grep { $_->{name} eq "list-b" } @$d)[0]{note}')" \
-        "$(printf 'bell\a, line\nbreak, \033[31mred')"
+        "$(printf 'wakeup\a, line\nbreak, \033[31mred')"
     rl acquire "list of a name that is longer than any column has room for" --owner me
     rl list
     same "a long name does not move the columns" \
@@ -209,7 +209,7 @@ names() {
 many() {
     local i sql
     sql=$(for i in $(seq 1 2500); do
-        echo "INSERT INTO cli_$$_locks (name, slot, permits, owner, token, attempt, acquired, expires, ttl, lapsed, renewals, host, pid, program, note) VALUES ('many $i', 0, 0, 'o', $i, 1, 1, 2, 1000, 0, 0, 'h', 1, 'p', '');"
+        echo "INSERT INTO cli_$$_locks (name, slot, permits, owner, token, request, acquired, expires, ttl, lapsed, renewals, host, pid, program, note) VALUES ('many $i', 0, 0, 'o', $i, 1, 1, 2, 1000, 0, 0, 'h', 1, 'p', '');"
     done)
     printf 'BEGIN;\n%s\nCOMMIT;\n' "$sql" | sql_client >/dev/null
     exits "a long list" 0 list

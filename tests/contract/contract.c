@@ -134,7 +134,7 @@ static void drop_all(const struct contract *c, const char *prefix)
     static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
                                          "once",  "walks",   "meta"};
     /* Of both servers; what one does not have is not there. */
-    static const char *const routines[] = {"grant", "grant_all", "enqueue", "leave",     "ring",
+    static const char *const routines[] = {"grant", "grant_all", "enqueue", "leave",     "wake",
                                            "guard", "make_room", "renew",   "renew_all", "fence",
                                            "break", "fold",      "raise",   "look",      "refuse"};
     void *session = c->raw->open(c->url);

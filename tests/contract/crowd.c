@@ -163,7 +163,7 @@ void leave_ticket(const struct contract *c, const char *name, long long ticket,
                   long long expires_us)
 {
     db_exec(c->raw, c->url,
-            "INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires) "
+            "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, expires) "
             "VALUES ('%s', %lld, %lld, 0, 'somebody', 1, %lld)",
             name, ticket, 1000000 + ticket, expires_us);
 }
@@ -196,13 +196,13 @@ void metronome_start(struct metronome *m, const struct contract *c)
     guest_tries(&m->holder, ROWLOCK_OK, "a metronome is wound up");
     guest_queue(&m->waiter);
     m->last = kept_until(m);
-    m->beats = 0;
+    m->heartbeats = 0;
 }
 
 void metronome_look(struct metronome *m)
 {
     long long now = kept_until(m);
-    m->beats += now != m->last;
+    m->heartbeats += now != m->last;
     m->last = now;
 }
 

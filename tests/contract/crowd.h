@@ -58,15 +58,15 @@ void leave_ticket(const struct contract *c, const char *name, long long ticket,
 long long wall_clock_us(void);
 bool comes_true(bool (*is_so)(void *context), void *context); /* within a long time */
 
-/* Somebody whose ticket is kept alive three times a second while he waits in vain. He beats twice at least
- * in the time after which the first in line looks without having been rung for. */
+/* Somebody whose ticket is kept alive three times a second while he waits in vain. He heartbeats twice at least
+ * in the time after which the first in line looks without having been woken for. */
 struct metronome {
     struct guest holder, waiter;
     long long last;
-    int beats;
+    int heartbeats;
 };
 void metronome_start(struct metronome *m, const struct contract *c);
-void metronome_look(struct metronome *m); /* counts one beat at most */
+void metronome_look(struct metronome *m); /* counts one heartbeat at most */
 void metronome_stop(struct metronome *m);
 
 #endif

@@ -96,16 +96,16 @@ static bool is_pooled(const char *url)
 
 /* ---- what the other subjects do not come by, or not soon */
 
-static int one_beat(void *context)
+static int one_heartbeat(void *context)
 {
     const struct contract *c = context;
     return db_int(c->raw, c->url, "SELECT max(renewals) FROM rowlock_locks WHERE name = 'kept'") >
            0;
 }
 
-static bool beats(void *context)
+static bool heartbeats(void *context)
 {
-    return one_beat(context) != 0;
+    return one_heartbeat(context) != 0;
 }
 
 static void keeper(const struct contract *c)
@@ -119,7 +119,7 @@ static void keeper(const struct contract *c)
     how.keeper = keeper;
     how.ttl_ms = 1500;
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "keeps a lock");
-    tap_ok(comes_true(beats, (void *)c), "and renews it");
+    tap_ok(comes_true(heartbeats, (void *)c), "and renews it");
     rowlock_lock_close(lock);
     rowlock_keeper_close(keeper);
     rowlock_db_close(db);

@@ -71,7 +71,7 @@ static const struct truth {
     {"enqueue", "5|0|77", 'm', NULL},
     {"leave", "t", 'p', NULL},
     {"await", "1|1", 'm', "ii"},
-    {"ring", "1", 'm', NULL},
+    {"wake", "1", 'm', NULL},
     {"release", "t", 'p', NULL},
     {"withdraw", "t", 0, NULL},
     {"renew", "E|0|N", 0, NULL},

@@ -97,7 +97,7 @@ static void check_grant(rowlock_lock *lock)
 static void tell_attempt(rowlock_db *db)
 {
     uint64_t attempts = db->attempts;
-    fake_attempt = rlk_next_attempt(db);
+    fake_attempt = rlk_next_number(db);
     db->attempts = attempts;
 }
 

@@ -51,16 +51,16 @@ for my $step (qw(acquire release renew guard break raise sweep fold enqueue)) {
     $text{$step} = { sql => $sql =~ s{;$}{}r, names => \@names };
 }
 
-my $attempts = 0;
+my $requests = 0;
 
 sub arguments {
     my ($step, $session) = @_;
     my $token = "coalesce(nullif(current_setting('rl.token', true), ''), '0')::bigint";
     my %value = (
-        name => "'n'", permits => 0, owner => "'$session'", attempt => ++$attempts, ttl => 60000000,
+        name => "'n'", permits => 0, owner => "'$session'", request => ++$requests, ttl => 60000000,
         host => "'h'", pid => 1, program => "'p'", note => "''", ticket => 0, unfair => 'false', slot => 0,
         token => $token, by => 1000, idle => 0, limit => 100, dry => 'false', older => 0, after => "''",
-        lease => 60000000, bell => "''",
+        lease => 60000000, wakeup => "''",
     );
     $value{ticket} = "coalesce(nullif(current_setting('rl.ticket', true), ''), '0')::bigint";
     if ($step eq 'break') {
@@ -119,7 +119,7 @@ sub session_sql {
 
 sub specification {
     my ($names, $isolation, $beginning) = @_;
-    $attempts = 0;
+    $requests = 0;
     my $out = "setup {\n"
         . " DELETE FROM rowlock_locks; DELETE FROM rowlock_tokens; DELETE FROM rowlock_waiters;\n"
         . " UPDATE rowlock_meta SET token_floor = 0;\n";

@@ -31,7 +31,7 @@ static struct {
     char calls[CALLS_MAX], asked[CALLS_MAX];
     int64_t token;
     int64_t ticket; /* the last one that was given out */
-    int64_t ticket_of; /* the attempt that has it; 0: nobody stands in line */
+    int64_t ticket_of; /* the request that has it; 0: nobody stands in line */
     bool hears; /* it was taken on this connection */
     bool jumps;
     pthread_t jumper;
@@ -48,7 +48,7 @@ struct connection {
     const struct rlk_texts *texts;
 };
 
-static int bell = -1; /* readable once it was rung */
+static int wakeup = -1; /* readable once it was woken */
 static const char *home = "postgres"; /* the dialect after a reset */
 
 /* Of those that are no steps. */
@@ -161,9 +161,9 @@ void script_reset(void)
         at_fork = pthread_atfork(enter, leave, renew_mutex) == 0;
     memset(&script, 0, sizeof script);
     memset(&state, 0, sizeof state);
-    if (bell >= 0)
-        close(bell);
-    bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wakeup >= 0)
+        close(wakeup);
+    wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     script_dialect(home);
     rlk_clock = script_clock;
     rlk_poll = script_poll;
@@ -246,17 +246,17 @@ static void note_call(enum script_op op)
 }
 
 /* The tables are changed before the answer is under way, so that a hook finds them so. */
-static void carry_out(enum script_op op, const struct script_answer *answer, int64_t attempt)
+static void carry_out(enum script_op op, const struct script_answer *answer, int64_t request)
 {
     if (op == OP_OPEN)
         state.hears = false;
     if (answer->class != RLK_DONE)
         return;
     if (op == OP_ENQUEUE) {
-        if (state.ticket_of != attempt)
+        if (state.ticket_of != request)
             state.ticket++;
-        state.ticket_of = attempt;
-        state.hears = !answer->no_bell;
+        state.ticket_of = request;
+        state.hears = !answer->no_wakeup;
     }
     bool granted = (op == OP_ACQUIRE || op == OP_ACQUIRE_ALL) && answer->outcome == RLK_GRANTED;
     if (op == OP_LEAVE || granted)
@@ -282,7 +282,7 @@ static void set_in_tx(struct connection *c, bool in_tx)
 }
 
 static struct script_answer take_for(struct connection *c, enum script_op op, struct rlk_call *call,
-                                     int64_t attempt)
+                                     int64_t request)
 {
     enter();
     call->inside = call->where != RLK_OUTSIDE && is_inside(c);
@@ -295,7 +295,7 @@ static struct script_answer take_for(struct connection *c, enum script_op op, st
     note_call(op);
     if (state.total == script.fail_at)
         answer = FAILS(script.fail_as);
-    carry_out(op, &answer, attempt);
+    carry_out(op, &answer, request);
     void (*hook)(enum script_op) = script.hook;
     leave();
     if (hook)
@@ -384,30 +384,30 @@ static enum rlk_class script_facts(void *conn, struct rlk_call *call, struct rlk
 
 /* ---- the line */
 
-bool script_ring(void)
+bool script_wake(void)
 {
     static const uint64_t one = 1;
     enter();
-    bool heard = state.ticket_of != 0 && state.hears && write(bell, &one, sizeof one) > 0;
+    bool heard = state.ticket_of != 0 && state.hears && write(wakeup, &one, sizeof one) > 0;
     leave();
     return heard;
 }
 
-/* A look at the bell and at the descriptor, for so long. */
-static bool hears(int wake, int64_t timeout_ms, enum rlk_bell *out)
+/* A look at the wakeup and at the descriptor, for so long. */
+static bool hears(int wake, int64_t timeout_ms, enum rlk_wakeup *out)
 {
-    uint64_t rings;
-    struct pollfd fds[] = {{.fd = bell, .events = POLLIN}, {.fd = wake, .events = POLLIN}};
+    uint64_t wakes;
+    struct pollfd fds[] = {{.fd = wakeup, .events = POLLIN}, {.fd = wake, .events = POLLIN}};
     if (poll_for_ms(fds, 2, timeout_ms) <= 0)
         return false;
-    bool rung = fds[0].revents && read(bell, &rings, sizeof rings) > 0;
-    *out = rung ? RLK_RUNG : RLK_INTERRUPTED;
+    bool woken = fds[0].revents && read(wakeup, &wakes, sizeof wakes) > 0;
+    *out = woken ? RLK_WAKEUP : RLK_INTERRUPTED;
     return true;
 }
 
-static enum rlk_bell await_by_itself(int64_t deadline_us, int wake)
+static enum rlk_wakeup await_by_itself(int64_t deadline_us, int wake)
 {
-    enum rlk_bell heard = RLK_SILENT;
+    enum rlk_wakeup heard = RLK_SILENT;
     for (;;) {
         int64_t left_us = deadline_us - script_clock();
         enter();
@@ -424,32 +424,34 @@ static enum rlk_bell await_by_itself(int64_t deadline_us, int wake)
     }
 }
 
-/* As the databases do: a connection on which no ticket was taken hears no bell. */
-static enum rlk_bell await_bell(const struct script_answer *answer, int64_t deadline_us, int wake)
+/* As the databases do: a connection on which no ticket was taken hears no wakeup. */
+static enum rlk_wakeup await_wakeup(const struct script_answer *answer, int64_t deadline_us,
+                                    int wake)
 {
     enter();
-    bool deaf = answer->bell == BELL_DEAF || !state.hears;
+    bool unwakeable = answer->wakeup == WAKEUP_NONE || !state.hears;
     leave();
-    if (deaf)
-        return RLK_DEAF;
-    return answer->bell == BELL_RUNG          ? RLK_RUNG
-           : answer->bell == BELL_INTERRUPTED ? RLK_INTERRUPTED
-                                              : await_by_itself(deadline_us, wake);
+    if (unwakeable)
+        return RLK_NO_WAKEUPS;
+    return answer->wakeup == WAKEUP_CAME          ? RLK_WAKEUP
+           : answer->wakeup == WAKEUP_INTERRUPTED ? RLK_INTERRUPTED
+                                                  : await_by_itself(deadline_us, wake);
 }
 
-static enum rlk_class script_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                                   int wake, enum rlk_bell *out)
+static enum rlk_class script_await(void *conn, struct rlk_call *call,
+                                   const struct rlk_request *request, int wake,
+                                   enum rlk_wakeup *out)
 {
     struct script_wait wait = {.from_us = script_clock(), .until_us = call->deadline_us};
     struct script_answer answer = take(conn, OP_AWAIT, call);
     enter();
-    script.in_line = *claim;
+    script.in_line = *request;
     leave();
-    if (answer.bell == BELL_INTERRUPTED) /* which may cost the connection, too */
+    if (answer.wakeup == WAKEUP_INTERRUPTED) /* which may cost the connection, too */
         *out = RLK_INTERRUPTED;
     if (answer.class != RLK_DONE)
         return answer.class;
-    *out = wait.bell = await_bell(&answer, call->deadline_us, wake);
+    *out = wait.wakeup = await_wakeup(&answer, call->deadline_us, wake);
     enter();
     if (script.wait_count < (int)(sizeof script.waits / sizeof script.waits[0]))
         script.waits[script.wait_count++] = wait;
@@ -492,19 +494,19 @@ static int64_t number(const struct rlk_query *query, const char *name)
     return given(query, name)->number;
 }
 
-static struct rlk_claim claim_of(const struct rlk_query *query)
+static struct rlk_request claim_of(const struct rlk_query *query)
 {
-    return (struct rlk_claim){.name = text(query, "name"),
-                              .permits = (int)number(query, "permits"),
-                              .owner = text(query, "owner"),
-                              .attempt = number(query, "attempt"),
-                              .ttl_us = number(query, "ttl"),
-                              .host = text(query, "host"),
-                              .pid = number(query, "pid"),
-                              .program = text(query, "program"),
-                              .note = text(query, "note"),
-                              .ticket = number(query, "ticket"),
-                              .unfair = number(query, "unfair") != 0};
+    return (struct rlk_request){.name = text(query, "name"),
+                                .permits = (int)number(query, "permits"),
+                                .owner = text(query, "owner"),
+                                .number = number(query, "request"),
+                                .ttl_us = number(query, "ttl"),
+                                .host = text(query, "host"),
+                                .pid = number(query, "pid"),
+                                .program = text(query, "program"),
+                                .note = text(query, "note"),
+                                .ticket = number(query, "ticket"),
+                                .unfair = number(query, "unfair") != 0};
 }
 
 /* The next element of {"a","b"} or {1,2}, without its quotes; NULL: there is none. */
@@ -551,18 +553,18 @@ static int64_t first_number(const char *array)
             (list)[script.count++] = (value);                     \
     } while (0)
 
-static void note_attempt(const struct rlk_claim *claim)
+static void note_request(const struct rlk_request *request)
 {
-    if (script.attempt_count < (int)(sizeof script.attempts / sizeof script.attempts[0]))
-        script.acquired_us[script.attempt_count] = script_clock();
-    NOTE(script.attempts, attempt_count, claim->attempt);
-    script.claim = *claim;
+    if (script.request_count < (int)(sizeof script.requests / sizeof script.requests[0]))
+        script.acquired_us[script.request_count] = script_clock();
+    NOTE(script.requests, request_count, request->number);
+    script.request = *request;
 }
 
-static void note_line(const struct rlk_claim *claim)
+static void note_line(const struct rlk_request *request)
 {
-    script.in_line = *claim;
-    snprintf(script.line, sizeof script.line, "%s", claim->name);
+    script.in_line = *request;
+    snprintf(script.line, sizeof script.line, "%s", request->name);
 }
 
 static void note_several(const struct rlk_query *query)
@@ -576,17 +578,17 @@ static void note_several(const struct rlk_query *query)
         NOTE(script.lease_counts, lease_call_count, count);
         return;
     }
-    struct rlk_claim first = claim_of(query);
-    first.attempt = first_number(text(query, "attempt"));
-    note_attempt(&first);
+    struct rlk_request first = claim_of(query);
+    first.number = first_number(text(query, "request"));
+    note_request(&first);
 }
 
 static void note_question(const struct rlk_query *query)
 {
-    struct rlk_claim claim = claim_of(query);
+    struct rlk_request request = claim_of(query);
     switch (query->step) {
     case RLK_STEP_ACQUIRE:
-        note_attempt(&claim);
+        note_request(&request);
         break;
     case RLK_STEP_ACQUIRE_ALL:
     case RLK_STEP_RENEW_ALL:
@@ -596,24 +598,24 @@ static void note_question(const struct rlk_query *query)
     case RLK_STEP_RELEASE:
     case RLK_STEP_VERIFY:
     case RLK_STEP_GUARD:
-        script.held = (struct rlk_held){claim.name, number(query, "slot"), claim.owner,
+        script.held = (struct rlk_held){request.name, number(query, "slot"), request.owner,
                                         number(query, "token")};
-        script.renew_ttl_us = claim.ttl_us;
+        script.renew_ttl_us = request.ttl_us;
         NOTE(script.slots, slot_count, script.held.slot);
         break;
     case RLK_STEP_ENQUEUE:
         NOTE(script.tickets_us, ticket_count, script_clock());
         script.ticket_lease_us = number(query, "lease");
-        note_line(&claim);
+        note_line(&request);
         break;
     case RLK_STEP_LEAVE:
-        note_line(&claim);
+        note_line(&request);
         break;
     case RLK_STEP_CYCLE:
-        script.in_line = claim;
+        script.in_line = request;
         break;
     case RLK_STEP_WITHDRAW:
-        script.withdrawn = claim.attempt;
+        script.withdrawn = request.number;
         break;
     case RLK_STEP_BREAK:
         script.broken = number(query, "token");
@@ -635,7 +637,7 @@ static void note_question(const struct rlk_query *query)
     }
     if (given(query, "after")->text) {
         snprintf(script.last_after, sizeof script.last_after, "%s", text(query, "after"));
-        script.last_ticket = claim.ticket;
+        script.last_ticket = request.ticket;
     }
 }
 
@@ -646,8 +648,8 @@ static void note_question(const struct rlk_query *query)
         CELL(expires), CELL(ttl), CELL(renewals), CELL(host), CELL(pid), CELL(program),        \
         CELL(note), CELL(now), CELL(none), CELL(ours), CELL(settling), CELL(behind),           \
         CELL(ordinal), CELL(lapsed), CELL(version), CELL(identity), CELL(floor), CELL(stands), \
-        CELL(rows), CELL(raised), CELL(words), CELL(ticket), CELL(attempt), CELL(ahead),       \
-        CELL(bell), CELL(since)
+        CELL(rows), CELL(raised), CELL(words), CELL(ticket), CELL(request), CELL(ahead),       \
+        CELL(wakeup), CELL(since)
 #define MEMBER(name) name
 #define FIND(name)                          \
     {                                       \
@@ -670,9 +672,9 @@ static const struct {
     {OP_RENEW_ALL, "ordinal now"},
     {OP_VERIFY, "expires now"},
     {OP_GUARD, "token stands"},
-    {OP_ENQUEUE, "ticket ahead bell"},
+    {OP_ENQUEUE, "ticket ahead wakeup"},
     {OP_CYCLE, "words"},
-    {OP_WAITERS, "name ticket attempt permits owner since expires host pid program note now"},
+    {OP_WAITERS, "name ticket request permits owner since expires host pid program note now"},
     {OP_LIST, ROW "now"},
     {OP_SWEEP, ROW "now"},
     {OP_BREAK, ROW "now"},
@@ -755,7 +757,7 @@ static struct cells cells_for(const struct rlk_query *query, const struct script
         .words = rowlock_text("'nightly' held by 'rival', who waits for us"),
         .ticket = or_else(answer->ticket, state.ticket),
         .ahead = rowlock_int(answer->ahead),
-        .bell = rowlock_bool(!answer->no_bell),
+        .wakeup = rowlock_bool(!answer->no_wakeup),
     };
 }
 
@@ -802,12 +804,12 @@ static void give_waiters(const struct rlk_query *query, const struct script_answ
         int64_t next = number(query, "ticket") + 1 + i, now_us = db_now();
         struct rlk_waiter crowd = {.name = "crowd",
                                    .ticket = next,
-                                   .attempt = next,
+                                   .request = next,
                                    .now_us = now_us,
                                    .expires_us = now_us + 15000000};
         const struct rlk_waiter *w = answer->waiters ? &answer->waiters[i] : &crowd;
         cells.name = rowlock_text(w->name), cells.owner = rowlock_text(w->owner);
-        cells.ticket = rowlock_int(w->ticket), cells.attempt = rowlock_int(w->attempt);
+        cells.ticket = rowlock_int(w->ticket), cells.request = rowlock_int(w->request);
         cells.permits = rowlock_int(w->permits), cells.pid = rowlock_int(w->pid);
         cells.since = rowlock_int(w->since_us), cells.expires = rowlock_int(w->expires_us);
         cells.host = rowlock_text(w->host), cells.program = rowlock_text(w->program);
@@ -1007,7 +1009,7 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
         note_query(op, query);
     note_question(query);
     leave();
-    struct script_answer answer = take_for(c, op, call, number(query, "attempt"));
+    struct script_answer answer = take_for(c, op, call, number(query, "request"));
     query->changed = answer.changed;
     if (answer.give)
         answer.give(query);
@@ -1019,9 +1021,9 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
 }
 
 static bool script_note(void *conn, struct rlk_call *call, enum rlk_news news,
-                        const struct rlk_claim *claim, int64_t number)
+                        const struct rlk_request *request, int64_t number)
 {
-    (void)conn, (void)call, (void)claim;
+    (void)conn, (void)call, (void)request;
     return news == RLK_ENQUEUED && number != 0;
 }
 

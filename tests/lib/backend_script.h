@@ -34,13 +34,13 @@ enum script_op {
 };
 #undef SCRIPT_OP_OF_STEP
 
-/* How a wait for a bell ends. Until the end of the wait nobody rings, or script_ring() is called, or the
+/* How a wait for a wakeup ends. Until the end of the wait nobody wakes, or script_wake() is called, or the
  * descriptor to be woken by is readable: with the clock stopped these are looked at once, and the clock then
  * goes on to the end. The others are answered at once. */
-enum script_bell { BELL_BY_ITSELF, BELL_RUNG, BELL_INTERRUPTED, BELL_DEAF };
+enum script_wakeup { WAKEUP_BY_ITSELF, WAKEUP_CAME, WAKEUP_INTERRUPTED, WAKEUP_NONE };
 
 /* One answer. All zero is success: granted, found, in time, our tables of this version, first in line, with a
- * bell that nobody rings. */
+ * wakeup that nobody wakes. */
 struct script_answer {
     enum rlk_class class;
     const char *text, *sqlstate;
@@ -50,9 +50,9 @@ struct script_answer {
     bool behind, settling; /* acquire */
     int permits; /* acquire: of the holder that is in the way */
     size_t which; /* acquire_all: that one is in the way */
-    enum script_bell bell; /* await */
-    int64_t ticket, ahead; /* enqueue; ticket 0: the one that the attempt has, or a new one */
-    bool no_bell; /* enqueue: nobody will ring here */
+    enum script_wakeup wakeup; /* await */
+    int64_t ticket, ahead; /* enqueue; ticket 0: the one that the request has, or a new one */
+    bool no_wakeup; /* enqueue: nobody will wake here */
     bool circle; /* cycle: there is one */
     const struct rlk_waiter
         *waiters; /* waiters: these; NULL: living ones in the line of one lock */
@@ -96,10 +96,10 @@ struct script_query {
     char texts[SCRIPT_VALUES][SCRIPT_VALUE_MAX];
 };
 
-/* A wait for a bell: when it began, how long it would have been at most, and how it ended. */
+/* A wait for a wakeup: when it began, how long it would have been at most, and how it ended. */
 struct script_wait {
     int64_t from_us, until_us;
-    enum rlk_bell bell;
+    enum rlk_wakeup wakeup;
 };
 
 #define ANSWER(...) ((struct script_answer){__VA_ARGS__})
@@ -123,12 +123,12 @@ extern struct script {
                                             price, note, version */
 
     /* What the last calls asked. */
-    int64_t attempts[512]; /* of acquire, and acquire_all's first, in the order of the calls */
+    int64_t requests[512]; /* of acquire, and acquire_all's first, in the order of the calls */
     int64_t acquired_us[512]; /* when that was asked */
-    int attempt_count;
-    struct rlk_claim claim; /* of acquire; its strings are the caller's */
+    int request_count;
+    struct rlk_request request; /* of acquire; its strings are the caller's */
     char names[200]; /* of acquire_all: "a b c" */
-    struct rlk_claim in_line; /* of enqueue, leave, await and cycle */
+    struct rlk_request in_line; /* of enqueue, leave, await and cycle */
     char line[RLK_TEXT_MAX + 1]; /* of the last ticket that was taken or left, the lock's name */
     int64_t tickets_us[512]; /* when a ticket was taken or kept */
     int ticket_count;
@@ -143,7 +143,7 @@ extern struct script {
     int64_t deadline_us;
     struct rlk_sweep sweep;
     struct rlk_fold fold;
-    int64_t withdrawn; /* the attempt */
+    int64_t withdrawn; /* the request */
     int lease_counts[64]; /* of renew_all, in the order of the calls */
     int lease_call_count;
     int64_t lease_token, lease_slot; /* of its first lease */
@@ -179,9 +179,9 @@ void script_freeze(void);
 /* Stop it; and where this thread would sleep in poll(), the clock goes on by so much instead. */
 void script_jump(void);
 
-/* Ring for who stands in line. As with the databases, nobody hears it who has no ticket yet, or whose ticket
+/* Wake for who stands in line. As with the databases, nobody hears it who has no ticket yet, or whose ticket
  * was taken on an earlier connection. Returns whether it was heard. */
-bool script_ring(void);
+bool script_wake(void);
 
 /* The same as the fields above, while another thread may look at them. */
 void script_pass_ms(int64_t ms);

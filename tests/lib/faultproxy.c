@@ -45,7 +45,7 @@ struct way {
     size_t queued;
     int64_t held_until_us; /* what comes before then is not delivered earlier */
     bool ended; /* from has hung up */
-    bool deaf; /* to does not listen any more */
+    bool unwakeable; /* to does not listen any more */
 };
 
 struct link {
@@ -64,7 +64,7 @@ struct faultproxy {
     struct sockaddr_in server, address;
     int place; /* keeps our port ours while nobody listens */
     int listener; /* -1: connections are refused */
-    int bell;
+    int wakeup;
     struct link *links;
     int count;
     bool black;
@@ -126,7 +126,7 @@ static void deliver(struct way *way, int64_t now)
         ssize_t n =
             send(way->to, chunk->bytes + chunk->sent, chunk->length - chunk->sent, MSG_NOSIGNAL);
         if (n < 0) {
-            way->deaf = errno != EAGAIN && errno != EINTR;
+            way->unwakeable = errno != EAGAIN && errno != EINTR;
             break;
         }
         chunk->sent += (size_t)n;
@@ -136,7 +136,7 @@ static void deliver(struct way *way, int64_t now)
         way->queued -= chunk->length;
         free(chunk);
     }
-    if (way->deaf)
+    if (way->unwakeable)
         drop_all(way);
 }
 
@@ -314,7 +314,7 @@ static void take(struct faultproxy *proxy, struct link *link, struct way *way)
         hear_server(proxy, link);
     if (is_black(proxy, link)) {
         link->holed = true;
-    } else if (length > 0 && !way->deaf && !link->cut_at_us) {
+    } else if (length > 0 && !way->unwakeable && !link->cut_at_us) {
         int64_t due = clock_us() + proxy->delay_us;
         append(way, proxy->buffer, (size_t)length,
                due > way->held_until_us ? due : way->held_until_us);
@@ -325,7 +325,7 @@ static bool is_over(const struct link *link, int64_t now)
 {
     bool cut = link->cut_at_us && link->cut_at_us <= now;
     bool server_gone = link->down.ended && !link->down.first;
-    bool client_gone = link->up.ended && !link->up.first && link->down.deaf;
+    bool client_gone = link->up.ended && !link->up.first && link->down.unwakeable;
     return cut || server_gone || client_gone;
 }
 
@@ -388,7 +388,7 @@ static bool wait_for_events(struct faultproxy *proxy, int64_t now, int64_t next)
 {
     int64_t left = next - now;
     struct timespec time = {left / 1000000, (long)(left % 1000000) * 1000};
-    proxy->fds[0] = (struct pollfd){.fd = proxy->bell, .events = POLLIN};
+    proxy->fds[0] = (struct pollfd){.fd = proxy->wakeup, .events = POLLIN};
     proxy->fds[1] = (struct pollfd){.fd = proxy->listener, .events = POLLIN};
     nfds_t count = (nfds_t)(2 + 2 * proxy->count);
     return ppoll(proxy->fds, count, next == INT64_MAX ? NULL : &time, NULL) > 0;
@@ -452,8 +452,8 @@ static void heal_all(struct faultproxy *proxy)
 /* False when it is over. */
 static bool obey(struct faultproxy *proxy)
 {
-    uint64_t rings;
-    if (proxy->fds[0].revents && read(proxy->bell, &rings, sizeof rings) < 0 && errno != EAGAIN)
+    uint64_t wakes;
+    if (proxy->fds[0].revents && read(proxy->wakeup, &wakes, sizeof wakes) < 0 && errno != EAGAIN)
         abort();
     pthread_mutex_lock(&proxy->guard);
     unsigned orders = proxy->orders;
@@ -495,10 +495,10 @@ static void *serve(void *argument)
 /* It has been carried out when this returns. */
 static void give(struct faultproxy *proxy, enum order order)
 {
-    uint64_t ring = 1;
+    uint64_t wake = 1;
     pthread_mutex_lock(&proxy->guard);
     proxy->orders |= order;
-    if (write(proxy->bell, &ring, sizeof ring) < 0)
+    if (write(proxy->wakeup, &wake, sizeof wake) < 0)
         abort();
     while (proxy->orders & order)
         pthread_cond_wait(&proxy->obeyed, &proxy->guard);
@@ -549,9 +549,9 @@ struct faultproxy *faultproxy_start(const char *url, char **through)
     proxy->place = open_port(&proxy->address);
     proxy->listener = -1;
     accept_all(proxy);
-    proxy->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (proxy->bell < 0 || asprintf(through, "%.*s127.0.0.1:%d%s", (int)(begin - url), url,
-                                    ntohs(proxy->address.sin_port), begin + length) < 0)
+    proxy->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (proxy->wakeup < 0 || asprintf(through, "%.*s127.0.0.1:%d%s", (int)(begin - url), url,
+                                      ntohs(proxy->address.sin_port), begin + length) < 0)
         abort();
     pthread_mutex_init(&proxy->guard, NULL);
     pthread_cond_init(&proxy->obeyed, NULL);
@@ -565,7 +565,7 @@ void faultproxy_stop(struct faultproxy *proxy)
     pthread_join(proxy->thread, NULL);
     refuse_all(proxy);
     close(proxy->place);
-    close(proxy->bell);
+    close(proxy->wakeup);
     pthread_cond_destroy(&proxy->obeyed);
     pthread_mutex_destroy(&proxy->guard);
     free(proxy);

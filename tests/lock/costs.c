@@ -120,7 +120,7 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
     is_result(other, rowlock_release(rival), ROWLOCK_LOST, "which the rival is told");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is free");
     db_exec(c->raw, c->url,
-            "INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, expires) "
+            "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, expires) "
             "VALUES ('busy again', 1, 1, 0, 'first', 1, 9000000000000000000)");
     const char *locker = is_postgres(c) ? "SELECT xmax::text::bigint FROM rowlock_tokens WHERE "
                                           "name = 'busy again'"

@@ -85,7 +85,7 @@ static void waited_for(const struct contract *c)
     close_all(guests);
 }
 
-/* Two places become free at once, by one who held all of it: one ring is handed on. */
+/* Two places become free at once, by one who held all of it: one wake is handed on. */
 static void all_come_in(const struct contract *c)
 {
     struct guest guests[GUESTS], holder;

@@ -90,7 +90,7 @@ static void let_go(struct loss *l, struct kept *k)
 }
 
 /* The nth request of the keeper: it is over before the lease ends, so the lock is never lost. */
-static bool lose_beat(struct loss *l)
+static bool lose_heartbeat(struct loss *l)
 {
     struct kept k = keep(l);
     loss_arm(l);
@@ -104,7 +104,7 @@ static bool lose_beat(struct loss *l)
 }
 
 /* Released while a renewal is lost. */
-static bool lose_last_beat(struct loss *l)
+static bool lose_last_heartbeat(struct loss *l)
 {
     struct kept k = keep(l);
     loss_arm(l);
@@ -157,8 +157,8 @@ static bool lose_for_good(struct loss *l)
 }
 
 const struct operation lost_keeper_operations[] = {
-    {.what = "keep", .lose = lose_beat, .reconnects = true},
-    {.what = "keep and release", .lose = lose_last_beat, .reconnects = true},
+    {.what = "keep", .lose = lose_heartbeat, .reconnects = true},
+    {.what = "keep and release", .lose = lose_last_heartbeat, .reconnects = true},
     {.what = "keep, silence", .lose = lose_for_a_while, .once = true},
     {.what = "keep, long silence", .lose = lose_for_good, .once = true},
     {.lose = NULL},

@@ -291,7 +291,7 @@ static bool lose_withdraw(struct loss *l)
     struct pair p = open_pair(l);
     loss_result(l, p.db, try_lock(p.lock, loss_ttl_ms()), ROWLOCK_OK, "granted");
     p.lock->state = RLK_IDLE;
-    p.lock->attempt_open = true;
+    p.lock->request_open = true;
     long long token = loss_token(l);
     loss_arm(l);
     rowlock_lock_close(p.lock);

@@ -122,7 +122,7 @@ static void writer_gives_up(const struct contract *c, bool by_himself)
         guest_gets(&readers[i], "a reader behind him comes in");
         metronome_look(&m);
     }
-    tap_note("%d beats until %d readers had come in", m.beats, READERS - 1);
+    tap_note("%d heartbeats until %d readers had come in", m.heartbeats, READERS - 1);
     metronome_stop(&m);
     close_all(readers, READERS);
     guest_close(&writer);

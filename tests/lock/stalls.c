@@ -88,7 +88,7 @@ static void stalled_grant(const struct contract *c, const char *url)
         if (i == 1) /* closing has released it: expire another */
             db_exec(
                 c->raw, c->url,
-                "INSERT INTO stalling_locks (name, slot, permits, owner, token, attempt, acquired, "
+                "INSERT INTO stalling_locks (name, slot, permits, owner, token, request, acquired, "
                 "expires, ttl) VALUES ('stalled', 0, 0, 'gone', %lld, 1, 1, 2, 1)",
                 (long long)token);
     }

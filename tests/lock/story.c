@@ -172,10 +172,10 @@ int64_t holder_known(int64_t unused)
     return rowlock_lock_holder(story.lock, &holder);
 }
 
-int64_t new_attempts(int64_t unused)
+int64_t new_requests(int64_t unused)
 {
     int64_t changes = unused;
-    for (int i = 1; i < script.attempt_count; i++)
-        changes += script.attempts[i] != script.attempts[i - 1];
+    for (int i = 1; i < script.request_count; i++)
+        changes += script.requests[i] != script.requests[i - 1];
     return changes;
 }

@@ -96,6 +96,6 @@ int64_t error_kept(int64_t unused);
 int64_t holder_known(int64_t unused); /* a result */
 int64_t slot_asked(int64_t unused); /* of the last call that spoke of a grant */
 int64_t
-new_attempts(int64_t unused); /* how often the attempt number changed between two acquires */
+new_requests(int64_t unused); /* how often the request number changed between two acquires */
 
 #endif

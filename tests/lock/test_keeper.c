@@ -2,7 +2,7 @@
  *
  * A keeper that renews in the background: when, how many at once, what it makes of failures, and that it
  * gets in nobody's way. The clock stands still but where a row lets it go on; the keeper's thread, which
- * sleeps by the real one, looks again soon. What a holder is told by the clock alone is in test_watch.c,
+ * sleeps by the real one, looks again soon. What a holder is told by the clock alone is in test_deadline.c,
  * what rivals and the tables see of a keeper in keeper.c.
  */
 #include "fail_alloc.h"
@@ -191,9 +191,9 @@ static void test_together(void)
     script_pass_ms(10);
     tap_is_int(keep(three), ROWLOCK_OK, "and a third one");
     script_pass_ms(THIRD_MS - 20);
-    for (int beat = 0; beat < 3; beat++) {
-        tap_ok(renewed_soon(beat + 1), "the first is due");
-        tap_is_int(script_leases(beat), 3, "all are renewed in one statement");
+    for (int heartbeat = 0; heartbeat < 3; heartbeat++) {
+        tap_ok(renewed_soon(heartbeat + 1), "the first is due");
+        tap_is_int(script_leases(heartbeat), 3, "all are renewed in one statement");
         script_pass_ms(THIRD_MS);
     }
     close_locks(two, three);
@@ -212,11 +212,11 @@ static void test_many(void)
         granted += keep(locks[i]) == ROWLOCK_OK;
     }
     tap_is_int(granted, MANY, "ten thousand locks are kept");
-    for (int beat = 0; beat < 3; beat++) {
+    for (int heartbeat = 0; heartbeat < 3; heartbeat++) {
         script_pass_ms(THIRD_MS);
-        tap_ok(asked_soon(beat + 1), "they are due");
-        tap_is_int(script_leases(beat), MANY, "and renewed in one statement");
-        tap_is_int(asked_after_all(0), beat + 1, "one for each beat");
+        tap_ok(asked_soon(heartbeat + 1), "they are due");
+        tap_is_int(script_leases(heartbeat), MANY, "and renewed in one statement");
+        tap_is_int(asked_after_all(0), heartbeat + 1, "one for each heartbeat");
     }
     tap_is_int(told, NOTHING, "nobody was told anything");
     close_each_lock(locks, MANY);

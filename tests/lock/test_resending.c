@@ -19,10 +19,10 @@ static const char *text_kept(void)
 
 /* ---- acquire */
 
-CALL(withdrawn, script.withdrawn == script.attempts[0]);
+CALL(withdrawn, script.withdrawn == script.requests[0]);
 
 CALL(connections_left, script_count(OP_CLOSE));
-CALL(attempt_is_positive, script.attempts[0] > 0);
+CALL(request_is_positive, script.requests[0] > 0);
 
 static void never_reconnecting(void)
 {
@@ -38,25 +38,25 @@ static const struct story_row acquiring[] = {
     {"two lost races and then a grant, on one connection", acquires, ROWLOCK_OK,
      ANSWERS(FAILED(ACQUIRE, CONTENTION), FAILED(ACQUIRE, CONTENTION)),
      "meta acquire acquire acquire"},
-    {"with one attempt number", new_attempts, 0},
+    {"with one request number", new_requests, 0},
     {.begin = jumping},
     {"a lost connection is made anew: the tables are looked at again before the step is", acquires,
      ROWLOCK_OK, ANSWERS(FAILED(ACQUIRE, UNSENT)), "meta acquire open meta acquire"},
-    {"the attempt number is the same", new_attempts, 0},
-    {"attempt numbers are above nought", attempt_is_positive, true},
+    {"the request number is the same", new_requests, 0},
+    {"request numbers are above nought", request_is_positive, true},
     {"the lost connection is closed", connections_left, 1},
     {.begin = jumping},
     {"a lost answer is asked for again, and the grant found is renewed: a standby must confirm it",
      acquires, ROWLOCK_OK, ANSWERS(LOST(ACQUIRE)), "meta acquire open meta acquire renew"},
-    {"by one attempt number, so that the database knows its own grant", new_attempts, 0},
+    {"by one request number, so that the database knows its own grant", new_requests, 0},
     {"it is released", releases, ROWLOCK_OK},
     {"acquired again", acquires, ROWLOCK_OK},
-    {"with an attempt number of its own", new_attempts, 1},
+    {"with an request number of its own", new_requests, 1},
     {.begin = jumping},
     {"asked again, the lock is in flight, perhaps by the first sending: it is asked once more",
      acquires, ROWLOCK_OK, ANSWERS(LOST(ACQUIRE), SAYS(ACQUIRE, .outcome = RLK_IN_FLIGHT)),
      "meta acquire open meta acquire acquire renew"},
-    {"with the same number, which finds the grant", new_attempts, 0},
+    {"with the same number, which finds the grant", new_requests, 0},
     {.begin = jumping},
     {"an answer that cannot be had again in time leaves acquire uncertain", acquires,
      ROWLOCK_EUNCERTAIN, ANSWERS(LOST(ACQUIRE), ALWAYS_FAILED(OPEN, UNSENT))},
@@ -64,21 +64,21 @@ static const struct story_row acquiring[] = {
     {"so nothing can be released", releases, ROWLOCK_EMISUSE},
     {"still no connection", acquires, ROWLOCK_ECONN},
     {"the next acquire gets through", acquires, ROWLOCK_OK, ANSWERS(ALWAYS_DONE(OPEN))},
-    {"and asks with the number of the uncertain one, ECONN in between or not", new_attempts, 0},
+    {"and asks with the number of the uncertain one, ECONN in between or not", new_requests, 0},
     {"it is released", releases, ROWLOCK_OK},
     {"it is acquired anew", acquires, ROWLOCK_OK},
-    {"now with another number", new_attempts, 1},
+    {"now with another number", new_requests, 1},
     {.begin = jumping},
     {"a lost answer, and the second says that a rival holds it", acquires, ROWLOCK_BUSY,
      ANSWERS(LOST(ACQUIRE), SAYS(ACQUIRE, .outcome = RLK_HELD))},
     {"the next try is granted", acquires, ROWLOCK_OK},
-    {"with the same number, since the first sending may still be on its way", new_attempts, 0},
+    {"with the same number, since the first sending may still be on its way", new_requests, 0},
     /* Whether the first sending was carried out is not known. */
     {.begin = jumping},
     {"a lost answer and then lost races only: not busy, but uncertain", acquires,
      ROWLOCK_EUNCERTAIN, ANSWERS(LOST(ACQUIRE), ALWAYS_FAILED(ACQUIRE, CONTENTION))},
     {"the next acquire is granted", acquires, ROWLOCK_OK, ANSWERS(ALWAYS_DONE(ACQUIRE))},
-    {"the number is still the same", new_attempts, 0},
+    {"the number is still the same", new_requests, 0},
     {.begin = never_reconnecting},
     {"who never wants to reconnect is told at once that the answer is lost", acquires,
      ROWLOCK_EUNCERTAIN, ANSWERS(LOST(ACQUIRE)), "meta acquire"},

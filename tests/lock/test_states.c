@@ -97,7 +97,7 @@ static const struct story_row late_grants[] = {
     {"nothing is held then", its_token, 0},
     {"so nothing can be released", releases, ROWLOCK_EMISUSE},
     {"the next acquire is granted", acquires, ROWLOCK_OK, .with = TTL_MS},
-    {"for the same attempt", new_attempts, 0},
+    {"for the same request", new_requests, 0},
     {"it was entered once", releases, ROWLOCK_OK},
     {"and no more", releases, ROWLOCK_EMISUSE},
 };

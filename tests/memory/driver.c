@@ -17,7 +17,7 @@ static struct {
     bool installed;
     struct lock {
         struct rlk_row row; /* without an owner: free */
-        int64_t attempt;
+        int64_t request;
     } locks[ROOM];
     struct rlk_waiter waiters[ROOM];
     struct counter {
@@ -90,9 +90,9 @@ static struct counter *counter_of(const rowlock_value *name, bool make)
 
 /* ---- a try */
 
-enum { NAME, PERMITS, OWNER, ATTEMPT, TTL, HOST, PID, PROGRAM, NOTE, TICKET, UNFAIR };
+enum { NAME, PERMITS, OWNER, REQUEST, TTL, HOST, PID, PROGRAM, NOTE, TICKET, UNFAIR };
 
-/* The grant of this attempt, or one that keeps it out. */
+/* The grant of this request, or one that keeps it out. */
 static struct lock *in_the_way(const struct running *r)
 {
     const rowlock_value *v = r->v;
@@ -104,7 +104,7 @@ static struct lock *in_the_way(const struct running *r)
         bool own = is(row->owner, &v[OWNER]);
         if (!is(row->name, &v[NAME]) || row->expires_us <= r->now_us)
             continue;
-        if (own && lock->attempt == v[ATTEMPT].number)
+        if (own && lock->request == v[REQUEST].number)
             return lock;
         if (own)
             continue;
@@ -143,7 +143,7 @@ static void put_row(const struct rlk_row *row, rowlock_value *out)
 
 static enum rlk_class tell(const struct running *r, const struct lock *lock, bool behind)
 {
-    bool ours = lock->attempt == r->v[ATTEMPT].number && is(lock->row.owner, &r->v[OWNER]);
+    bool ours = lock->request == r->v[REQUEST].number && is(lock->row.owner, &r->v[OWNER]);
     rowlock_value cells[5 + ROW_CELLS] = {rowlock_null(), rowlock_bool(ours), rowlock_null(),
                                           rowlock_bool(behind), rowlock_int(r->now_us)};
     put_row(&lock->row, cells + 5);
@@ -164,11 +164,11 @@ static enum rlk_class grant(const struct running *r)
     if (!counter || !to)
         return RLK_READONLY;
     EACH_WAITER(waiter)
-    if (is(waiter->name, &v[NAME]) && waiter->attempt == v[ATTEMPT].number)
+    if (is(waiter->name, &v[NAME]) && waiter->request == v[REQUEST].number)
         waiter->name[0] = '\0';
     *counter = (struct counter){.token = counter->token + 1, .granted_us = r->now_us};
     COPY(counter->name, v[NAME]);
-    *to = (struct lock){.attempt = v[ATTEMPT].number,
+    *to = (struct lock){.request = v[REQUEST].number,
                         .row = {.permits = (int)v[PERMITS].number,
                                 .slot = v[PERMITS].number ? counter->token : 0,
                                 .token = counter->token,
@@ -224,7 +224,7 @@ static enum rlk_class withdraw(const struct running *r)
 {
     EACH_LOCK(lock)
     if (is(lock->row.name, &r->v[0]) && is(lock->row.owner, &r->v[1]) &&
-        lock->attempt == r->v[2].number) {
+        lock->request == r->v[2].number) {
         lock->row.owner[0] = '\0';
         return counts(r, true);
     }
@@ -299,11 +299,11 @@ static enum rlk_class list(const struct running *r)
 
 /* ---- the queue, and the tables */
 
-static struct rlk_waiter *ticket_of(const rowlock_value *name, int64_t attempt)
+static struct rlk_waiter *ticket_of(const rowlock_value *name, int64_t request)
 {
     struct rlk_waiter *unused = NULL;
     for (struct rlk_waiter *w = database.waiters; w < database.waiters + ROOM; w++) {
-        if (w->name[0] && is(w->name, name) && w->attempt == attempt)
+        if (w->name[0] && is(w->name, name) && w->request == request)
             return w;
         if (!w->name[0] && !unused)
             unused = w;
@@ -314,12 +314,12 @@ static struct rlk_waiter *ticket_of(const rowlock_value *name, int64_t attempt)
 static enum rlk_class enqueue(const struct running *r)
 {
     const rowlock_value *v = r->v;
-    struct rlk_waiter *mine = ticket_of(&v[NAME], v[ATTEMPT].number);
+    struct rlk_waiter *mine = ticket_of(&v[NAME], v[REQUEST].number);
     int64_t ahead = 0;
     if (!mine)
         return RLK_READONLY;
     if (!mine->name[0])
-        *mine = (struct rlk_waiter){.ticket = ++database.tickets, .attempt = v[ATTEMPT].number};
+        *mine = (struct rlk_waiter){.ticket = ++database.tickets, .request = v[REQUEST].number};
     COPY(mine->name, v[NAME]);
     mine->expires_us = r->now_us + v[TTL].number;
     EACH_WAITER(waiter)
@@ -419,11 +419,12 @@ static enum rlk_class memory_facts(void *conn, struct rlk_call *call, struct rlk
     return RLK_DONE;
 }
 
-static enum rlk_class memory_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim,
-                                   int wake, enum rlk_bell *out)
+static enum rlk_class memory_await(void *conn, struct rlk_call *call,
+                                   const struct rlk_request *request, int wake,
+                                   enum rlk_wakeup *out)
 {
-    (void)conn, (void)call, (void)claim, (void)wake;
-    *out = RLK_DEAF;
+    (void)conn, (void)call, (void)request, (void)wake;
+    *out = RLK_NO_WAKEUPS;
     return RLK_DONE;
 }
 

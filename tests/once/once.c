@@ -639,7 +639,7 @@ static void lists(const struct contract *c)
         rowlock_once_close(once[i]);
     for (int i = 0; i < 1200; i++)
         site_run(&a.site,
-                 "INSERT INTO rowlock_once (name, fingerprint, attempt, token, expires, done, "
+                 "INSERT INTO rowlock_once (name, fingerprint, claim, token, expires, done, "
                  "changed) VALUES ('many %d', '', 1, 0, 0, %s, 0)",
                  i, strcmp(c->raw->name, "postgres") == 0 ? "true" : "1");
     list(a.other, "many ", 0, 1200);

@@ -185,7 +185,7 @@ static void test_failure(const struct failure *f)
     if (f->call == claim) {
         tap_ok((once != NULL) == (f->want == ROWLOCK_OK || f->want == ROWLOCK_DONE),
                "there is a handle if it went well");
-        tap_ok(script_query(1)->values[2].number != first, "each claim has an attempt of its own");
+        tap_ok(script_query(1)->values[2].number != first, "each claim has a number of its own");
         tap_ok(f->op != OP_ONCE_CLAIM || f->want != ROWLOCK_OK ||
                    script_query(1)->values[2].number == script_query(2)->values[2].number,
                "and keeps it when it is sent again");

@@ -138,7 +138,7 @@ static bool comes_to(const struct line *line, const char *table, int wanted)
     return count(line, table) == wanted;
 }
 
-static int take_place(void *context, const rowlock_waiter *waiter)
+static int take_position(void *context, const rowlock_waiter *waiter)
 {
     struct line *line = context;
     if (line->count < PEOPLE)
@@ -165,7 +165,7 @@ static bool line_up(struct line *line, struct place *places)
 static void look_at(struct line *line)
 {
     rowlock_db *db = must_open(line->url);
-    if (rowlock_list_waiters(db, NAME, take_place, line) != ROWLOCK_OK)
+    if (rowlock_list_waiters(db, NAME, take_position, line) != ROWLOCK_OK)
         tap_ok(false, "the line is listed: %s", why(db));
     rowlock_db_close(db);
 }

@@ -231,7 +231,7 @@ static void uncontended(const struct contract *c)
 
 /* ---- round trips */
 
-/* Behind somebody who is dead, or alive but without a bell, nobody asks without pause. */
+/* Behind somebody who is dead, or alive but without a wakeup, nobody asks without pause. */
 static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url,
                           bool held)
 {
@@ -395,7 +395,7 @@ static void many_are_listed(const struct contract *c)
     raw_run(c->raw, session, "%s", c->begin);
     for (int i = 0; i < NAMES * EACH; i++)
         raw_run(c->raw, session,
-                "INSERT INTO rowlock_waiters (name, ticket, attempt, permits, owner, since, "
+                "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, "
                 "expires) VALUES ('%s', %d, %d, 0, 'x', 1, %s)",
                 names[i % NAMES], i, i, i % 2 ? "1" : "9000000000000000");
     raw_run(c->raw, session, "COMMIT");

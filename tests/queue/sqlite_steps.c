@@ -74,17 +74,17 @@ static bool release_at(struct guest *holder, struct guest *waiter, struct metron
         struct helper *thread = helper_start(stand, waiter);
         reached += held_up(waiter);
         metronome_look(m);
-        int before = m->beats;
+        int before = m->heartbeats;
         guest_leave(holder);
         step.let_go = true;
         granted += helper_join(thread) == ROWLOCK_OK;
         step.armed = false;
         metronome_look(m);
-        overslept += m->beats - before;
+        overslept += m->heartbeats - before;
         guest_leave(waiter);
     }
     tap_is_int(granted, REPEATS, "released at step %d of the waiter, he gets it", nth);
-    tap_ok(overslept < REPEATS, "and has not overslept (%d beats)", overslept);
+    tap_ok(overslept < REPEATS, "and has not overslept (%d heartbeats)", overslept);
     return reached > 0;
 }
 

@@ -186,13 +186,13 @@ static void test_lost_answer(void)
     tap_is_int(get_all(0), ROWLOCK_OK, "a lost answer is asked for again");
     tap_is_str(script_calls(), "meta acquire_all open meta acquire_all renew renew renew",
                "and each grant found is renewed");
-    tap_is_int(script.attempts[0] == script.attempts[1], true, "it is the same attempt");
+    tap_is_int(script.requests[0] == script.requests[1], true, "it is the same request");
     end();
     begin();
     script_next(OP_ACQUIRE_ALL, FAILS(RLK_UNCERTAIN));
     script_next(OP_ACQUIRE_ALL, ANSWER(.outcome = RLK_IN_FLIGHT, .which = 1));
     tap_is_int(get_all(0), ROWLOCK_OK, "then it is in flight, perhaps by our own first sending");
-    tap_is_int(script.attempt_count, 3, "so it is asked once more");
+    tap_is_int(script.request_count, 3, "so it is asked once more");
     end();
 }
 
@@ -205,7 +205,7 @@ static void test_uncertain_then_busy(void)
     tap_is_int(count_held(), 0, "none is held");
     script_always(OP_ACQUIRE_ALL, ANSWER(.class = RLK_DONE));
     tap_is_int(get_all(0), ROWLOCK_OK, "the next call");
-    tap_is_int(script.attempts[0] == script.attempts[script.attempt_count - 1], true,
+    tap_is_int(script.requests[0] == script.requests[script.request_count - 1], true,
                "asks with the same attempts: the first sending may still be on its way");
     end();
 }

@@ -83,11 +83,11 @@ static const struct course {
      .replies = {{OP_ACQUIRE, .answer.outcome = RLK_BEHIND}}},
     {"a notification that came too soon is followed by a look, and by a question for our place",
      "meta acquire enqueue acquire await acquire enqueue await acquire", ROWLOCK_OK, .granted = 4,
-     .ticket = 1, .replies = {{OP_AWAIT, .answer.bell = BELL_RUNG}}},
+     .ticket = 1, .replies = {{OP_AWAIT, .answer.wakeup = WAKEUP_CAME}}},
     {"a cancel that costs the connection leaves the queue on a new one",
      "meta acquire enqueue acquire await open meta leave", ROWLOCK_CANCELLED, .ticket = 1,
      .cancelled = true,
-     .replies = {{OP_AWAIT, .answer.class = RLK_UNSENT, .answer.bell = BELL_INTERRUPTED}}},
+     .replies = {{OP_AWAIT, .answer.class = RLK_UNSENT, .answer.wakeup = WAKEUP_INTERRUPTED}}},
     {"a ticket that was swept: with another one we look again, with the same one we do not",
      "meta acquire enqueue acquire await acquire enqueue await acquire enqueue acquire await "
      "acquire",
@@ -95,9 +95,9 @@ static const struct course {
      .replies = {{OP_ENQUEUE, .answer.ticket = 7},
                  {OP_ENQUEUE, .answer.ticket = 7},
                  {OP_ENQUEUE, .answer.ticket = 9},
-                 {OP_AWAIT, .answer.bell = BELL_RUNG},
-                 {OP_AWAIT, .answer.bell = BELL_RUNG},
-                 {OP_AWAIT, .answer.bell = BELL_RUNG}}},
+                 {OP_AWAIT, .answer.wakeup = WAKEUP_CAME},
+                 {OP_AWAIT, .answer.wakeup = WAKEUP_CAME},
+                 {OP_AWAIT, .answer.wakeup = WAKEUP_CAME}}},
     {"a ticket whose answer is lost is asked for again, and only then the lock is",
      "meta acquire enqueue open meta enqueue acquire", ROWLOCK_OK, .granted = 2, .ticket = 1,
      .replies = {{OP_ENQUEUE, .answer.class = RLK_UNCERTAIN}}},
@@ -115,7 +115,7 @@ static const struct course {
     {"where there is no cycle it is not looked for again so soon",
      "meta acquire enqueue cycle acquire await acquire enqueue await acquire", ROWLOCK_OK,
      .granted = 4, .ticket = 1, .owner = "job 7",
-     .replies = {{OP_AWAIT, .answer.bell = BELL_RUNG}}},
+     .replies = {{OP_AWAIT, .answer.wakeup = WAKEUP_CAME}}},
     {"a lost answer about cycles is asked for again",
      "meta acquire enqueue cycle open meta cycle acquire", ROWLOCK_OK, .granted = 2, .ticket = 1,
      .owner = "job 7", .replies = {{OP_CYCLE, .answer.class = RLK_UNCERTAIN}}},
@@ -124,11 +124,11 @@ static const struct course {
      .replies = {{OP_CYCLE, .answer.class = RLK_DENIED}}},
 };
 
-static bool is_one_attempt(void)
+static bool is_one_request(void)
 {
     bool same = true;
-    for (int i = 1; i < script.attempt_count; i++)
-        same = same && script.attempts[i] == script.attempts[0];
+    for (int i = 1; i < script.request_count; i++)
+        same = same && script.requests[i] == script.requests[0];
     return same;
 }
 
@@ -144,8 +144,8 @@ static void test_course(const struct course *c)
     int64_t began_us = rlk_now_us();
     tap_is_int(wait_lock(lock, TTL_MS, c->tries ? 0 : ROWLOCK_FOREVER), c->want, "%s", c->what);
     tap_is_str(script_calls(), c->calls, "in these steps");
-    tap_is_int(script.claim.ticket, c->ticket, "the last try has this ticket");
-    tap_ok(is_one_attempt(), "all of it is one attempt");
+    tap_is_int(script.request.ticket, c->ticket, "the last try has this ticket");
+    tap_ok(is_one_request(), "all of it is one request");
     tap_is_int(rowlock_lock_token(lock) != 0, c->want == ROWLOCK_OK, "held is what was granted");
     if (c->cancelled)
         tap_is_int(rlk_now_us(), began_us, "it ends at once");
@@ -174,28 +174,28 @@ static void test_options_of_the_line(void)
     tap_is_str(script_calls(), "meta acquire enqueue acquire await acquire",
                "try, take a ticket, look again, wait, look");
     tap_is_int(script.ticket_lease_us, TTL_MS * 500, "the ticket lives half as long as the lease");
-    tap_ok(script.in_line.ticket == 1 && script.in_line.attempt == script.attempts[0],
-           "the wait is for the ticket of that attempt");
+    tap_ok(script.in_line.ticket == 1 && script.in_line.number == script.requests[0],
+           "the wait is for the ticket of that request");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
     grant_after(1);
     tap_is_int(
         wait_with((rowlock_acquire_options){
             .wait_ms = ROWLOCK_FOREVER, .permits = ROWLOCK_SHARED, .unfair = 1, .ticket_ms = 2000}),
         ROWLOCK_OK, "a shared lock, unfairly, with a short ticket");
-    tap_ok(script.claim.unfair, "the try is told that it passes by");
+    tap_ok(script.request.unfair, "the try is told that it passes by");
     tap_is_int(script.in_line.permits, ROWLOCK_SHARED, "which kind it waits for");
     tap_is_int(script.ticket_lease_us, 2000000, "and how long the ticket lives");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the next try");
-    tap_is_int(script.claim.ticket, 0, "has no ticket any more");
+    tap_is_int(script.request.ticket, 0, "has no ticket any more");
     end();
 }
 
-static void test_bell_without_reason(void)
+static void test_wakeup_without_reason(void)
 {
     begin();
     grant_after(3);
-    script_next(OP_AWAIT, ANSWER(.bell = BELL_INTERRUPTED));
+    script_next(OP_AWAIT, ANSWER(.wakeup = WAKEUP_INTERRUPTED));
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
                "interrupted although nobody cancelled");
     tap_is_int(script.waits[0].until_us - script.acquired_us[2] < 2000 &&
@@ -212,7 +212,7 @@ static struct {
     int waits; /* so many had begun before it */
 } release;
 
-/* Another's release comes while the answer to this call is on its way, and rings for who is in line. */
+/* Another's release comes while the answer to this call is on its way, and wakes for who is in line. */
 static void release_at_call(enum script_op op)
 {
     (void)op;
@@ -221,7 +221,7 @@ static void release_at_call(enum script_op op)
     release.us = rlk_now_us();
     release.waits = script.wait_count;
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    script_ring();
+    script_wake();
 }
 
 static void wait_for_release(void (*hook)(enum script_op op), int at)
@@ -235,11 +235,11 @@ static int slept_after_release(void)
 {
     int slept = 0;
     for (int i = release.waits; i < script.wait_count; i++)
-        slept += script.waits[i].bell == RLK_SILENT;
+        slept += script.waits[i].wakeup == RLK_SILENT;
     return slept;
 }
 
-/* Whatever the reason, a bell that was not heard may cost a short pause, but not the long one. */
+/* Whatever the reason, a wakeup that was not heard may cost a short pause, but not the long one. */
 enum { SHORT_US = 200000 };
 
 /* Tickets are kept often here, so that those steps are met too. */
@@ -281,14 +281,14 @@ static void release_before_ticket(enum script_op op)
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
 }
 
-static void test_release_before_bell_is_heard(void)
+static void test_release_before_wakeup_is_heard(void)
 {
     begin();
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
     wait_for_release(release_before_ticket, 0);
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
-               "a connection that was lost at a look hears no bell");
+               "a connection that was lost at a look hears no wakeup");
     tap_ok(release.us > 0 && slept_after_release() == 0,
            "as soon as one is heard again there is a look for what it may have missed");
     end();
@@ -323,11 +323,11 @@ static void test_uncertain(enum script_op op)
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EUNCERTAIN,
                "a lost answer that cannot be had again is told");
     tap_is_int(script_count(OP_LEAVE), 0, "no ticket is given back");
-    int asked = script.attempt_count;
+    int asked = script.request_count;
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "the next acquire gets it");
     if (op == OP_ACQUIRE)
-        tap_ok(script.attempts[asked] == script.attempts[0], "by the same attempt");
+        tap_ok(script.requests[asked] == script.requests[0], "by the same request");
     end();
 }
 
@@ -348,7 +348,7 @@ static void test_ends(struct script_answer last, int result, const char *what)
     tap_is_int(rowlock_lock_token(lock), 0, "nothing is held");
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "the handle can acquire again");
-    tap_is_int(script.claim.ticket, 0, "without that ticket");
+    tap_is_int(script.request.ticket, 0, "without that ticket");
     end();
 }
 
@@ -525,7 +525,7 @@ static void test_left_behind(bool by_its_own, enum rlk_class class, const char *
     tap_is_int(try_lock(by_its_own ? lock : other, TTL_MS), ROWLOCK_BUSY, "%s", what);
     tap_is_str(script_calls(), calls, "gives it back before its own step");
     tap_is_str(script.line, "nightly", "in the queue where it stands");
-    tap_ok(script.in_line.attempt == script.attempts[0], "by its own attempt");
+    tap_ok(script.in_line.number == script.requests[0], "by its own request");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "its own handle's next try");
     tap_is_str(script_calls(), class == RLK_DENIED ? "leave acquire" : "acquire",
                "gives back what could not be given back before");
@@ -580,7 +580,7 @@ static bool within(int64_t value, int64_t low, int64_t high)
     return value >= low && value <= high;
 }
 
-/* Each wait for a bell, but the last one, which ends with the whole wait, and those that a ticket ends. */
+/* Each wait for a wakeup, but the last one, which ends with the whole wait, and those that a ticket ends. */
 static bool waits_are_within(int64_t low_us, int64_t high_us)
 {
     bool good = script.wait_count > 2;
@@ -595,14 +595,14 @@ static bool waits_are_within(int64_t low_us, int64_t high_us)
     return good;
 }
 
-/* Others ring. When the holder's lease ends soon it is the first in line who looks then. */
-static void test_pace_with_bell(int ahead, int64_t left_us)
+/* Others wake. When the holder's lease ends soon it is the first in line who looks then. */
+static void test_pace_with_wakeup(int ahead, int64_t left_us)
 {
     begin();
     script_always(OP_ENQUEUE, ANSWER(.ahead = ahead));
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .behind = ahead > 0, .left_us = left_us));
     tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 300000, .ticket_ms = 3000000}),
-               ROWLOCK_TIMEOUT, "%d before us, who ring", ahead);
+               ROWLOCK_TIMEOUT, "%d before us, who wake", ahead);
     tap_ok(waits_are_within(750000 * (1 + ahead), 1250000 * (1 + ahead)),
            "we look every second for each of us");
     end();
@@ -634,9 +634,9 @@ static void test_gets_first(void)
 /* From 5 ms on, growing by a twentieth of the wait, to a quarter of a second. */
 static bool looks_are_paced(int from)
 {
-    bool good = script.attempt_count > 20;
+    bool good = script.request_count > 20;
     int64_t began_us = script.acquired_us[0];
-    for (int i = from; i + 1 < script.attempt_count - 1; i++) {
+    for (int i = from; i + 1 < script.request_count - 1; i++) {
         int64_t so_far_us = (script.acquired_us[i] - began_us) / 20;
         int64_t pause_us = so_far_us < 5000 ? 5000 : so_far_us > 250000 ? 250000 : so_far_us;
         int64_t took_us = script.acquired_us[i + 1] - script.acquired_us[i];
@@ -648,38 +648,38 @@ static bool looks_are_paced(int from)
     return good;
 }
 
-static void test_pace_without_bell(void)
+static void test_pace_without_wakeup(void)
 {
     for (int ahead = 0; ahead <= 3; ahead += 3) {
         begin();
-        script_always(OP_ENQUEUE, ANSWER(.ahead = ahead, .no_bell = true));
+        script_always(OP_ENQUEUE, ANSWER(.ahead = ahead, .no_wakeup = true));
         script_always(OP_ACQUIRE,
                       ANSWER(.outcome = RLK_HELD, .behind = ahead > 0, .left_us = HOUR_US));
         tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 40000, .ticket_ms = 3000000}),
-                   ROWLOCK_TIMEOUT, "%d before us, nobody rings", ahead);
-        tap_is_int(script_count(OP_AWAIT), 0, "no bell is waited for");
+                   ROWLOCK_TIMEOUT, "%d before us, nobody wakes", ahead);
+        tap_is_int(script_count(OP_AWAIT), 0, "no wakeup is waited for");
         int asked = script_count(OP_ENQUEUE);
         if (ahead == 0)
             tap_ok(looks_are_paced(1), "we look often at first, and then less and less");
         else
-            tap_ok(script.attempt_count == 2 && asked > 20 && asked < 200,
+            tap_ok(script.request_count == 2 && asked > 20 && asked < 200,
                    "we look when we come, and then ask for our place only, %d times", asked);
         end();
     }
 }
 
 /* The driver finds out when it is asked to wait. */
-static void test_bell_is_gone(void)
+static void test_wakeup_is_gone(void)
 {
     begin();
-    script_always(OP_AWAIT, ANSWER(.bell = BELL_DEAF));
+    script_always(OP_AWAIT, ANSWER(.wakeup = WAKEUP_NONE));
     tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 2000, .ticket_ms = 3000000}),
-               ROWLOCK_TIMEOUT, "a bell that is promised, but does not work");
+               ROWLOCK_TIMEOUT, "a wakeup that is promised, but does not work");
     tap_is_int(script_count(OP_AWAIT), 1, "is waited for once");
     tap_ok(looks_are_paced(1), "and then the lock is looked at as without one");
     end();
     begin();
-    script_next(OP_AWAIT, ANSWER(.bell = BELL_DEAF));
+    script_next(OP_AWAIT, ANSWER(.wakeup = WAKEUP_NONE));
     tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 10000, .ticket_ms = 6000}),
                ROWLOCK_TIMEOUT, "one that works again later");
     tap_ok(script.wait_count > 4, "is waited for when the ticket is kept");
@@ -709,17 +709,17 @@ static void test_settling(struct script_answer answer, const char *what)
     end();
 }
 
-static void test_holders_lease(bool deaf)
+static void test_holders_lease(bool unwakeable)
 {
     begin();
-    script_always(OP_ENQUEUE, ANSWER(.no_bell = deaf));
+    script_always(OP_ENQUEUE, ANSWER(.no_wakeup = unwakeable));
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
-    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = deaf ? 3000 : 400000));
+    script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = unwakeable ? 3000 : 400000));
     script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_OK, "the holder's lease ends soon");
     int64_t after_us = script.acquired_us[2] - script.acquired_us[1];
-    tap_ok(within(after_us, deaf ? 3000 : 400000, deaf ? 6100 : 405000),
+    tap_ok(within(after_us, unwakeable ? 3000 : 400000, unwakeable ? 6100 : 405000),
            "the first in line looks right after that: %d us", (int)after_us);
     end();
 }
@@ -728,9 +728,9 @@ int main(void)
 {
     test_courses();
     test_options_of_the_line();
-    test_bell_without_reason();
+    test_wakeup_without_reason();
     test_release_at_every_point();
-    test_release_before_bell_is_heard();
+    test_release_before_wakeup_is_heard();
     test_ticket_is_kept();
     test_uncertain(OP_ENQUEUE);
     test_uncertain(OP_ACQUIRE);
@@ -759,11 +759,11 @@ int main(void)
     test_not_left_behind();
     test_leaving_fails();
     for (int ahead = 0; ahead <= 20; ahead += 10)
-        test_pace_with_bell(ahead, HOUR_US);
-    test_pace_with_bell(3, 100000);
+        test_pace_with_wakeup(ahead, HOUR_US);
+    test_pace_with_wakeup(3, 100000);
     test_gets_first();
-    test_pace_without_bell();
-    test_bell_is_gone();
+    test_pace_without_wakeup();
+    test_wakeup_is_gone();
     test_settling(ANSWER(.outcome = RLK_HELD, .settling = true, .left_us = HOUR_US),
                   "a row that is being changed");
     test_settling(ANSWER(.outcome = RLK_IN_FLIGHT), "a grant in flight");

@@ -2,7 +2,7 @@
  *
  * Acquiring without blocking: that no other call comes between the thread that waits and its connection, what it
  * takes and gives back, closing and fork. What becomes of the lock is in start.c. The clock is the real one, but
- * nothing is waited for by it: a thread stands still where a test wants it to, or until it is rung for.
+ * nothing is waited for by it: a thread stands still where a test wants it to, or until it is woken for.
  */
 #include "backend_script.h"
 #include "fail_alloc.h"
@@ -114,11 +114,11 @@ static rowlock_lock *begin_holding_another(void)
     return other;
 }
 
-static void grant_and_ring(void)
+static void grant_and_wake(void)
 {
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    if (!script_ring())
-        tap_ok(false, "somebody stands in line to be rung for");
+    if (!script_wake())
+        tap_ok(false, "somebody stands in line to be woken for");
 }
 
 /* As an event loop does, which would not sleep for ever. */
@@ -151,7 +151,7 @@ static void test_waits(void)
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_PENDING, "a step says so");
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_PENDING, "however often");
     tap_ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "programs that are started do not get it");
-    grant_and_ring();
+    grant_and_wake();
     tap_ok(becomes_readable(fd), "it gets readable");
     tap_is_int(rowlock_acquire_fd(lock), fd, "and stays the same");
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_OK, "the step tells the result");
@@ -265,7 +265,7 @@ static void test_others_are_turned_away(void)
     tap_is_int(err.code, 77, "the error is the thread's to write");
     tap_is_str(script_calls(), "", "nothing was sent beside it");
     let_go();
-    grant_and_ring();
+    grant_and_wake();
     finishes(ROWLOCK_OK, "and it goes on");
     rowlock_lock_close(other);
     rowlock_db_close(tx);
@@ -282,7 +282,7 @@ static void test_another_is_held(void)
            "the other one goes on");
     tap_is_int(rowlock_release(other), ROWLOCK_EMISUSE, "but is not released beside it");
     let_go();
-    grant_and_ring();
+    grant_and_wake();
     finishes(ROWLOCK_OK, "it is granted");
     tap_is_int(rowlock_release(other), ROWLOCK_OK, "then the other one can be released");
     rowlock_lock_close(other);
@@ -564,7 +564,7 @@ static void test_fork(void)
         tap_ok(false, "there is a pipe");
     pid_t child = child_start(in_child, NULL);
     close(pipe_to_child[0]);
-    grant_and_ring();
+    grant_and_wake();
     struct pollfd it = {.fd = rowlock_acquire_fd(lock), .events = POLLIN};
     tap_is_int(poll(&it, 1, (int)slow_ms(3000)), 1, "beside a child the descriptor gets readable");
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_OK, "and the parent is granted the lock");

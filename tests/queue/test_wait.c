@@ -27,16 +27,16 @@ static void begin(void)
 }
 
 /* Without a notification core waits by itself. */
-static void begin_heard(bool deaf)
+static void begin_heard(bool unwakeable)
 {
     begin();
-    script_always(OP_ENQUEUE, ANSWER(.no_bell = deaf));
+    script_always(OP_ENQUEUE, ANSWER(.no_wakeup = unwakeable));
 }
 
 /* With a clock that goes on by itself where core waits. */
-static void begin_jumping(bool deaf)
+static void begin_jumping(bool unwakeable)
 {
-    begin_heard(deaf);
+    begin_heard(unwakeable);
     script_jump();
 }
 
@@ -49,9 +49,9 @@ static void end(void)
 
 /* ---- the end of the wait */
 
-static void test_timeout(bool deaf)
+static void test_timeout(bool unwakeable)
 {
-    begin_jumping(deaf);
+    begin_jumping(unwakeable);
     int64_t began_us = rlk_now_us();
     tap_is_int(wait_lock(lock, TTL_MS, 1500), ROWLOCK_TIMEOUT, "a lock that stays held");
     int64_t took_us = rlk_now_us() - began_us;
@@ -59,11 +59,11 @@ static void test_timeout(bool deaf)
            (int)took_us);
     tap_is_int(error_code(db), 0, "to have waited in vain is no error");
     bool same = true;
-    for (int i = 1; i < script.attempt_count; i++)
-        same = same && script.attempts[i] == script.attempts[0];
-    tap_ok(same, "one acquire has one attempt number, however often it looks");
-    tap_ok(script.attempt_count >= 3, "it looked several times");
-    int64_t last_us = script.acquired_us[script.attempt_count - 1];
+    for (int i = 1; i < script.request_count; i++)
+        same = same && script.requests[i] == script.requests[0];
+    tap_ok(same, "one acquire has one request number, however often it looks");
+    tap_ok(script.request_count >= 3, "it looked several times");
+    int64_t last_us = script.acquired_us[script.request_count - 1];
     tap_ok(last_us - began_us >= 1500000, "the last time at the very end");
     end();
 }
@@ -115,11 +115,11 @@ static void on_alarm(int number)
     errno = saved;
 }
 
-static void test_cancel_from_signal(bool deaf)
+static void test_cancel_from_signal(bool unwakeable)
 {
     struct sigaction action = {.sa_handler = on_alarm}, before;
     struct itimerval soon = {.it_value = {0, 60000}};
-    begin_heard(deaf);
+    begin_heard(unwakeable);
     signalled = db;
     sigaction(SIGALRM, &action, &before);
     setitimer(ITIMER_REAL, &soon, NULL);
@@ -135,26 +135,26 @@ static void do_nothing(int number)
     (void)number;
 }
 
-static void test_signal_alone(bool deaf)
+static void test_signal_alone(bool unwakeable)
 {
     struct sigaction action = {.sa_handler = do_nothing}, before;
     struct itimerval often = {.it_interval = {0, 7000}, .it_value = {0, 7000}}, never = {0};
-    begin_heard(deaf);
+    begin_heard(unwakeable);
     sigaction(SIGALRM, &action, &before);
     setitimer(ITIMER_REAL, &often, NULL);
     int64_t began = clock_ms();
     tap_is_int(wait_lock(lock, TTL_MS, 100), ROWLOCK_TIMEOUT, "signals alone do not end a wait");
     tap_ok(clock_ms() - began >= 100, "nor shorten it");
-    tap_ok(script_count(OP_ACQUIRE) <= (deaf ? 3 + 100 * 4 / 15 : 3),
+    tap_ok(script_count(OP_ACQUIRE) <= (unwakeable ? 3 + 100 * 4 / 15 : 3),
            "nor make it look more often: %d looks", script_count(OP_ACQUIRE));
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &before, NULL);
     end();
 }
 
-static void test_cancel_before(bool deaf)
+static void test_cancel_before(bool unwakeable)
 {
-    begin_jumping(deaf);
+    begin_jumping(unwakeable);
     rowlock_cancel(db);
     tap_is_int(wait_lock(lock, TTL_MS, 0), ROWLOCK_BUSY, "a cancel does not touch a try");
     int64_t began_us = rlk_now_us();
@@ -219,11 +219,11 @@ static void test_cancel_while_asking(void)
 int main(void)
 {
     test_retry_pauses();
-    for (int deaf = 0; deaf < 2; deaf++) {
-        test_timeout(deaf);
-        test_cancel_from_signal(deaf);
-        test_signal_alone(deaf);
-        test_cancel_before(deaf);
+    for (int unwakeable = 0; unwakeable < 2; unwakeable++) {
+        test_timeout(unwakeable);
+        test_cancel_from_signal(unwakeable);
+        test_signal_alone(unwakeable);
+        test_cancel_before(unwakeable);
     }
     test_cancel_after();
     test_cancel_while_asking();

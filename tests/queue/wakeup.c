@@ -55,12 +55,12 @@ static bool held_up(const struct stage *s)
     return faultproxy_fired(s->proxy);
 }
 
-/* If every one of these had to wait for the waiter's own look, the metronome would beat each time. */
-static void judge(int granted, int beats, const char *when, int nth)
+/* If every one of these had to wait for the waiter's own look, the metronome would heartbeat each time. */
+static void judge(int granted, int heartbeats, const char *when, int nth)
 {
     tap_is_int(granted, REPEATS, "released while %s %d of the waiter is held up, he gets it", when,
                nth);
-    tap_ok(beats < REPEATS, "and has not overslept (%d beats)", beats);
+    tap_ok(heartbeats < REPEATS, "and has not overslept (%d heartbeats)", heartbeats);
 }
 
 /* False if the waiter does not come to the nth request before he sleeps. */
@@ -73,11 +73,11 @@ static bool release_at(struct stage *s, int nth, enum fault_side side)
         guest_start(&s->waiter);
         reached += held_up(s);
         metronome_look(&s->m);
-        int before = s->m.beats;
+        int before = s->m.heartbeats;
         guest_leave(&s->holder);
         granted += guest_join(&s->waiter) == ROWLOCK_OK;
         metronome_look(&s->m);
-        overslept += s->m.beats - before;
+        overslept += s->m.heartbeats - before;
         guest_leave(&s->waiter);
     }
     faultproxy_arm(s->proxy, 0, delay(side));
@@ -110,7 +110,7 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
     struct stage s;
     int granted = 0, released = 0, before;
     stage_open(&s, c, proxy, c->url, url, 0);
-    before = s.m.beats;
+    before = s.m.heartbeats;
     for (int i = 0; i < REPEATS; i++) {
         guest_try(&s.holder);
         faultproxy_arm(proxy, 1, delay(side));
@@ -126,7 +126,7 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
     }
     tap_is_int(released, REPEATS, "while the %s of a release is on its way",
                side == ON_REQUEST ? "request" : "answer");
-    judge(granted, s.m.beats - before, "a release and not a request", 0);
+    judge(granted, s.m.heartbeats - before, "a release and not a request", 0);
     stage_close(&s);
 }
 
@@ -190,7 +190,7 @@ static void other_ways(const struct contract *c, enum way way)
         guest_leave(&holder);
     }
     tap_is_int(granted, REPEATS, "%s lets the next one in", ways[way]);
-    tap_ok(m.beats < REPEATS, "and wakes him (%d beats)", m.beats);
+    tap_ok(m.heartbeats < REPEATS, "and wakes him (%d heartbeats)", m.heartbeats);
     metronome_stop(&m);
     guests_close(&waiter, &holder, NULL);
     c->raw->close(session);

@@ -192,7 +192,7 @@ static void test_acquire_fails(void)
         tap_is_int(rowlock_lock_token(lock), 0, "leaves nothing held");
         if (again) {
             tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "another acquire");
-            tap_ok(script.attempts[0] != script.attempts[1],
+            tap_ok(script.requests[0] != script.requests[1],
                    "is another attempt: nothing of the transaction stayed");
         }
         script_calls();

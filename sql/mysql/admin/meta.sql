@@ -11,10 +11,10 @@ SELECT version, compat, code, identity, token_floor, swept
   FROM rowlock_meta
  WHERE id = 1
    AND NOT EXISTS (
-            SELECT name, slot, permits, owner, token, attempt, acquired, expires, ttl, lapsed,
+            SELECT name, slot, permits, owner, token, request, acquired, expires, ttl, lapsed,
                    renewals, host, pid, program, note
               FROM rowlock_locks WHERE 1 = 0)
    AND NOT EXISTS (SELECT name, token, granted, permits, fenced FROM rowlock_tokens WHERE 1 = 0)
    AND NOT EXISTS (
-            SELECT name, ticket, attempt, permits, owner, since, expires, host, pid, program, note
+            SELECT name, ticket, request, permits, owner, since, expires, host, pid, program, note
               FROM rowlock_waiters WHERE 1 = 0)

@@ -7,8 +7,8 @@
 
 /* rowlock:sweep_waiters */
 DELETE w FROM (
-    SELECT name, ticket, attempt FROM rowlock_waiters
+    SELECT name, ticket, request FROM rowlock_waiters
      WHERE expires <= {clock} LIMIT {limit}
        FOR UPDATE SKIP LOCKED) o
   STRAIGHT_JOIN rowlock_waiters w ON w.name = o.name AND w.ticket = o.ticket
-      AND w.attempt = o.attempt
+      AND w.request = o.request

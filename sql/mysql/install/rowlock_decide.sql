@@ -2,16 +2,16 @@
 -- or that others are first, and writes nothing. See acquire.sql. It reads without locks;
 -- rowlock_make_grant writes.
 --
--- p_ticket: of the waiter that claims, which leaves the queue with its grant; 0: it never was
+-- p_ticket: of the waiter that requests, which leaves the queue with its grant; 0: it never was
 -- there. p_joins: 0 the grant is a transaction; 1 it is a part of the caller's transaction; 2 it is
 -- one of several names in the transaction of rowlock_grant_all, which finds the token in
 -- @rlk_token.
 --
--- v_stands: 2 a grant keeps this claim out, 1 others stand, 0 none. v_own: the owner holds one
+-- v_stands: 2 a grant keeps this request out, 1 others stand, 0 none. v_own: the owner holds one
 -- already, and need not stand in the queue. v_slot: of the row to show. Where the exclusive row
 -- stands no other does.
 CREATE PROCEDURE IF NOT EXISTS rowlock_decide(
-    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
+    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
     p_ticket BIGINT, p_unfair INT, p_joins INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
@@ -24,7 +24,7 @@ BEGIN
 
     SELECT t.token, t.permits,
            IF(l.slot IS NULL, 0,
-              IF(l.expires > v_now AND (l.owner <> p_owner OR l.attempt = p_attempt), 2, 1)),
+              IF(l.expires > v_now AND (l.owner <> p_owner OR l.request = p_request), 2, 1)),
            IFNULL(l.expires > v_now AND l.owner = p_owner, 0),
            (SELECT MIN(ticket) FROM rowlock_waiters WHERE name = p_name)
       INTO v_last, v_newest, v_stands, v_own, v_first
@@ -35,18 +35,18 @@ BEGIN
         SELECT MIN(ticket) INTO v_first FROM rowlock_waiters WHERE name = p_name;
     END IF;
     IF v_newest <> 0 AND v_stands = 0 THEN
-        CALL rowlock_look_beside(p_name, p_permits, p_owner, p_attempt, v_now,
+        CALL rowlock_look_beside(p_name, p_permits, p_owner, p_request, v_now,
                                  v_stands, v_others, v_own, v_slot);
     END IF;
     IF v_first <= IF(p_ticket = 0, v_first, p_ticket) AND NOT p_unfair AND NOT v_own
        AND (v_stands < 2 OR p_ticket > 0) THEN
         SELECT 1 INTO v_behind FROM rowlock_waiters
          WHERE name = p_name AND ticket <= IF(p_ticket = 0, 9223372036854775807, p_ticket)
-           AND expires > v_now AND (p_ticket = 0 OR ticket < p_ticket OR attempt < p_attempt)
+           AND expires > v_now AND (p_ticket = 0 OR ticket < p_ticket OR request < p_request)
          LIMIT 1;
     END IF;
     IF v_stands < 2 AND NOT v_behind AND (p_permits <= 0 OR v_others < p_permits) THEN
-        CALL rowlock_make_grant(p_name, p_permits, p_owner, p_attempt, p_ttl, p_host, p_pid,
+        CALL rowlock_make_grant(p_name, p_permits, p_owner, p_request, p_ttl, p_host, p_pid,
                                 p_program, p_note, p_ticket, p_joins, v_stands, v_last,
                                 v_others, v_now, v_token);
     END IF;
@@ -56,12 +56,12 @@ BEGIN
            OR (v_behind AND v_stands < 2 AND (p_permits <= 0 OR v_others < p_permits)) THEN
         SELECT v_token, NULL, NULL, v_behind, v_now;
     ELSE
-        SELECT NULL, attempt = p_attempt AND owner = p_owner, NULL, v_behind, {clock}, name, slot,
+        SELECT NULL, request = p_request AND owner = p_owner, NULL, v_behind, {clock}, name, slot,
                permits, owner, token, acquired, expires, ttl, renewals, host, pid, program, note
           FROM rowlock_locks
          WHERE name = p_name AND slot = v_slot AND expires > {clock}
-           AND (owner <> p_owner OR attempt = p_attempt)
-           AND (p_permits = 0 OR slot = 0 OR permits <> p_permits OR attempt = p_attempt
+           AND (owner <> p_owner OR request = p_request)
+           AND (p_permits = 0 OR slot = 0 OR permits <> p_permits OR request = p_request
                 OR (p_permits > 0 AND v_others >= p_permits));
     END IF;
 END;

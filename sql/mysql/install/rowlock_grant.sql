@@ -3,7 +3,7 @@
 -- and each condition one: MIN() of a key is one descent of the index, and two of them are cheaper
 -- than one statement with two tables.
 CREATE PROCEDURE IF NOT EXISTS rowlock_grant(
-    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
+    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
     p_ticket BIGINT, p_unfair INT, p_joins INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
@@ -25,9 +25,9 @@ acquire: BEGIN
                 START TRANSACTION;
                 SELECT token + 1, {clock} INTO v_next, v_now
                   FROM rowlock_tokens WHERE name = p_name AND permits = 0 FOR UPDATE SKIP LOCKED;
-                INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired,
+                INSERT INTO rowlock_locks (name, slot, permits, owner, token, request, acquired,
                                            expires, ttl, host, pid, program, note)
-                VALUES (p_name, 0, 0, p_owner, v_next, p_attempt, v_now, v_now + p_ttl, p_ttl,
+                VALUES (p_name, 0, 0, p_owner, v_next, p_request, v_now, v_now + p_ttl, p_ttl,
                         p_host, p_pid, p_program, p_note);
                 UPDATE rowlock_tokens SET token = v_next, granted = v_now WHERE name = p_name;
                 COMMIT;
@@ -36,6 +36,6 @@ acquire: BEGIN
             END;
         END IF;
     END IF;
-    CALL rowlock_decide(p_name, p_permits, p_owner, p_attempt, p_ttl, p_host, p_pid, p_program,
+    CALL rowlock_decide(p_name, p_permits, p_owner, p_request, p_ttl, p_host, p_pid, p_program,
                         p_note, p_ticket, p_unfair, p_joins);
 END;

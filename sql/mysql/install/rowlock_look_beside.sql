@@ -1,17 +1,17 @@
 -- Says which shared or counted grants of a name stand beside each other, and whether they keep a
--- claim out: p_stands and p_own as in rowlock_decide, p_others of other owners, p_slot of the row
+-- request out: p_stands and p_own as in rowlock_decide, p_others of other owners, p_slot of the row
 -- to show.
 CREATE PROCEDURE IF NOT EXISTS rowlock_look_beside(
-    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_now BIGINT,
+    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_now BIGINT,
     OUT p_stands INT, OUT p_others INT, OUT p_own INT, OUT p_slot BIGINT)
 READS SQL DATA SQL SECURITY INVOKER
 BEGIN
-    SELECT IFNULL(MAX(IF(expires > p_now AND (owner <> p_owner OR attempt = p_attempt)
-                         AND (p_permits = 0 OR permits <> p_permits OR attempt = p_attempt), 2, 1)),
+    SELECT IFNULL(MAX(IF(expires > p_now AND (owner <> p_owner OR request = p_request)
+                         AND (p_permits = 0 OR permits <> p_permits OR request = p_request), 2, 1)),
                   0),
            IFNULL(SUM(expires > p_now AND owner <> p_owner), 0),
            IFNULL(SUM(expires > p_now AND owner = p_owner), 0),
-           IFNULL(IFNULL(MAX(IF(expires > p_now AND owner = p_owner AND attempt = p_attempt,
+           IFNULL(IFNULL(MAX(IF(expires > p_now AND owner = p_owner AND request = p_request,
                                 slot, NULL)),
                          MIN(IF(expires > p_now AND owner <> p_owner, slot, NULL))), 0)
       INTO p_stands, p_others, p_own, p_slot

@@ -9,7 +9,7 @@
 -- transaction there is no locking read of what may not be there: it would keep the gap locked until
 -- the caller ends.
 CREATE PROCEDURE IF NOT EXISTS rowlock_make_grant(
-    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_attempt BIGINT, p_ttl BIGINT,
+    p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
     p_ticket BIGINT, p_joins INT, p_stands INT, p_last BIGINT,
     INOUT p_others INT, OUT p_now BIGINT, OUT p_token BIGINT)
@@ -41,9 +41,9 @@ BEGIN
                                p_token);
     END IF;
     IF p_token IS NOT NULL THEN
-        INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires,
+        INSERT INTO rowlock_locks (name, slot, permits, owner, token, request, acquired, expires,
                                    ttl, host, pid, program, note)
-        VALUES (p_name, IF(p_permits = 0, 0, p_token), p_permits, p_owner, p_token, p_attempt,
+        VALUES (p_name, IF(p_permits = 0, 0, p_token), p_permits, p_owner, p_token, p_request,
                 p_now, p_now + p_ttl, p_ttl, p_host, p_pid, p_program, p_note);
     END IF;
     IF p_token IS NULL THEN
@@ -53,7 +53,7 @@ BEGIN
          WHERE name = p_name;
         IF p_ticket <> 0 THEN
             DELETE FROM rowlock_waiters
-             WHERE name = p_name AND ticket = p_ticket AND attempt = p_attempt;
+             WHERE name = p_name AND ticket = p_ticket AND request = p_request;
         END IF;
         IF p_joins = 0 THEN
             COMMIT;

@@ -1,6 +1,6 @@
--- Removes the grant that one attempt made: see withdraw.sql.
+-- Removes the grant that one request made: see withdraw.sql.
 CREATE PROCEDURE IF NOT EXISTS rowlock_withdraw(p_name VARBINARY(255), p_owner VARBINARY(255),
-                                                p_attempt BIGINT)
+                                                p_request BIGINT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE v_token, v_slot BIGINT;
@@ -8,8 +8,8 @@ BEGIN
 
     SELECT token INTO v_token FROM rowlock_tokens WHERE name = p_name LOCK IN SHARE MODE;
     SELECT slot INTO v_slot FROM rowlock_locks
-     WHERE name = p_name AND owner = p_owner AND attempt = p_attempt LIMIT 1;
+     WHERE name = p_name AND owner = p_owner AND request = p_request LIMIT 1;
     DELETE FROM rowlock_locks WHERE name = p_name AND slot = v_slot AND owner = p_owner
-        AND attempt = p_attempt;
+        AND request = p_request;
     SELECT ROW_COUNT();
 END;

@@ -16,9 +16,9 @@
 {rowlock_make_room}
 {rowlock_grant_all}
 {rowlock_enqueue}
-{rowlock_bell_before}
+{rowlock_wakeup_before}
 {rowlock_withdraw}
-{rowlock_ring}
+{rowlock_wake}
 {rowlock_guard}
 {rowlock_renew}
 {rowlock_renew_all}

@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
     permits  INT NOT NULL,
     owner    VARBINARY(255) NOT NULL,
     token    BIGINT NOT NULL,
-    attempt  BIGINT NOT NULL,
+    request  BIGINT NOT NULL,
     acquired BIGINT NOT NULL,
     expires  BIGINT NOT NULL,
     ttl      BIGINT NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
     name    VARBINARY(255) NOT NULL,
     ticket  BIGINT NOT NULL,
-    attempt BIGINT NOT NULL,
+    request BIGINT NOT NULL,
     permits INT NOT NULL,
     owner   VARBINARY(255) NOT NULL,
     since   BIGINT NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS rowlock_waiters (
     pid     BIGINT NOT NULL DEFAULT 0,
     program VARBINARY(255) NOT NULL DEFAULT '',
     note    VARBINARY(255) NOT NULL DEFAULT '',
-    PRIMARY KEY (name, ticket, attempt)
+    PRIMARY KEY (name, ticket, request)
 ) ENGINE = InnoDB;
 
 -- Resources that have no column of their own for the newest token they have seen.
@@ -67,7 +67,7 @@ CREATE TABLE IF NOT EXISTS rowlock_fences (
 CREATE TABLE IF NOT EXISTS rowlock_once (
     name        VARBINARY(255) NOT NULL PRIMARY KEY,
     fingerprint VARBINARY(255) NOT NULL,
-    attempt     BIGINT NOT NULL,
+    claim       BIGINT NOT NULL,
     token       BIGINT NOT NULL,
     expires     BIGINT NOT NULL,
     done        TINYINT NOT NULL,

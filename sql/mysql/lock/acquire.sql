@@ -1,6 +1,6 @@
 -- Grant the lock, or say who holds it or that others are first, and write nothing.
 --
--- {name}  {permits}  {owner}  {attempt}  {ttl}  {host}  {pid}  {program}  {note}  {ticket}, 0: none
+-- {name}  {permits}  {owner}  {request}  {ttl}  {host}  {pid}  {program}  {note}  {ticket}, 0: none
 -- {unfair}: 1 to pass by those who stand in line  {joins}: 1 to be a part of the caller's
 -- transaction
 -- columns: the answer of a try (sql/README.md). A new grant, and one who is only kept out by the
@@ -12,5 +12,5 @@
 -- SELECT tells what stands then.
 
 /* rowlock:acquire */
-CALL rowlock_grant({name}, {permits}, {owner}, {attempt}, {ttl}, {host}, {pid}, {program}, {note},
+CALL rowlock_grant({name}, {permits}, {owner}, {request}, {ttl}, {host}, {pid}, {program}, {note},
                    {ticket}, {unfair}, {joins})

@@ -1,6 +1,6 @@
 -- Grant several locks, all or none.
 --
--- {pack} claims in the order of names: a JSON array of [name, owner, attempt, ticket], name and
+-- {pack} requests in the order of names: a JSON array of [name, owner, request, ticket], name and
 -- owner in hexadecimal
 -- {count} how many they are  {permits}  {ttl}  {host}  {pid}  {program}  {note}  {unfair}
 -- columns: which of them, counted from 1; its token; now. Or one row without a token: that one is

@@ -1,10 +1,10 @@
--- Wait for the bell of the one before us: the user-level lock that everybody who stands in line
--- keeps, named by his attempt, until he releases the lock that he was granted or leaves the line,
+-- Wait for the wakeup of the one before us: the user-level lock that everybody who stands in line
+-- keeps, named by his request, until he releases the lock that he was granted or leaves the line,
 -- or his session ends.
 --
--- ? bell: 'rowlock:', the identity of this installation, ':', 16 hexadecimal digits  ? seconds  ?
--- bell again
--- columns: 1 rung, 0 the time is over, NULL interrupted; whether we have let go of it again
+-- ? wakeup: 'rowlock:', the identity of this installation, ':', 16 hexadecimal digits  ? seconds  ?
+-- wakeup again
+-- columns: 1 woken, 0 the time is over, NULL interrupted; whether we have let go of it again
 --
 -- Not a transaction, and nothing is written. Fractions of a second count on MariaDB only.
 

@@ -2,7 +2,7 @@
 --
 -- {name}  {token} that holds it
 -- columns: the row that was removed. No row: this token does not hold it. The first in line is
--- rung for.
+-- woken for.
 --
 -- Atomic: one statement. It waits for the token row, that is for a grant in flight or a guarded
 -- transaction; then the row is looked at again. It is a function so that grants.sql can leave it to

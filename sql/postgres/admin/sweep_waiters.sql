@@ -7,9 +7,9 @@
 
 /* rowlock:sweep_waiters */
 WITH over AS MATERIALIZED (
-    SELECT name, ticket, attempt FROM rowlock_waiters
+    SELECT name, ticket, request FROM rowlock_waiters
      WHERE expires <= {clock}
      LIMIT {limit}::bigint FOR UPDATE SKIP LOCKED
 )
 DELETE FROM rowlock_waiters w USING over o
- WHERE w.name = o.name AND w.ticket = o.ticket AND w.attempt = o.attempt
+ WHERE w.name = o.name AND w.ticket = o.ticket AND w.request = o.request

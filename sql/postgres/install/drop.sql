@@ -18,7 +18,7 @@ DROP FUNCTION IF EXISTS rowlock_guard(text, bigint, text, bigint);
 DROP FUNCTION IF EXISTS rowlock_enqueue(text, integer, text, bigint, bigint, text, text, bigint,
                                         text, text);
 DROP FUNCTION IF EXISTS rowlock_leave(text, bigint, boolean);
-DROP FUNCTION IF EXISTS rowlock_ring(text);
+DROP FUNCTION IF EXISTS rowlock_wake(text);
 DROP FUNCTION IF EXISTS rowlock_raise(bigint);
 DROP FUNCTION IF EXISTS rowlock_break(text, bigint);
 DROP TABLE IF EXISTS rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once,

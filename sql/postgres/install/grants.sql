@@ -2,7 +2,7 @@
 -- have:
 --     psql -d app -v reader=watch -v user=app -v operator=ops -f grants.sql
 --
--- reader: list, show, check. user: takes locks, waits, guards, fences, claims keys, walks.
+-- reader: list, show, check. user: takes locks, waits, guards, fences, requests keys, walks.
 -- operator: that, and sweeps, breaks, raises tokens. On PostgreSQL a user could do by hand what
 -- break does, since a grant needs the same privileges: the roles keep programs from accidents, not
 -- from each other.
@@ -22,7 +22,7 @@ GRANT SELECT, INSERT, UPDATE ON rowlock_tokens, rowlock_fences TO :"user";
 GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
 GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
     rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard,
-    rowlock_enqueue, rowlock_leave, rowlock_ring TO :"user";
+    rowlock_enqueue, rowlock_leave, rowlock_wake TO :"user";
 \endif
 
 \if :{?operator}
@@ -32,5 +32,5 @@ GRANT SELECT, INSERT, UPDATE ON rowlock_fences TO :"operator";
 GRANT SELECT, UPDATE ON rowlock_meta TO :"operator";
 GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
     rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard, rowlock_enqueue,
-    rowlock_leave, rowlock_ring, rowlock_break, rowlock_raise TO :"operator";
+    rowlock_leave, rowlock_wake, rowlock_break, rowlock_raise TO :"operator";
 \endif

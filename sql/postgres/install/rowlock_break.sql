@@ -16,6 +16,6 @@ BEGIN
                   {clock};
     IF FOUND THEN
         UPDATE rowlock_tokens t SET token = t.token + 1 WHERE t.name = p_name;
-        PERFORM rowlock_ring(p_name);
+        PERFORM rowlock_wake(p_name);
     END IF;
 END $$;

@@ -6,7 +6,7 @@
 -- queue with its grant; 0 if it never stood in it. Plain statements, each with a snapshot of its
 -- own, are cheaper here than one with three CTEs.
 CREATE OR REPLACE FUNCTION rowlock_grant(
-    p_name text, p_permits integer, p_owner text, p_attempt bigint, p_ttl bigint, p_host text,
+    p_name text, p_permits integer, p_owner text, p_request bigint, p_ttl bigint, p_host text,
     p_pid bigint, p_program text, p_note text, p_ticket bigint, p_now bigint, p_stands boolean)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -33,7 +33,7 @@ BEGIN
             RETURN NULL;
         END IF;
         UPDATE rowlock_locks l
-           SET owner = p_owner, token = v_token, attempt = p_attempt, acquired = p_now,
+           SET owner = p_owner, token = v_token, request = p_request, acquired = p_now,
                expires = p_now + p_ttl, ttl = p_ttl, lapsed = 0, renewals = 0, host = p_host,
                pid = p_pid, program = p_program, note = p_note
          WHERE l.name = p_name AND l.slot = 0 AND (l.expires <= p_now OR l.owner = p_owner);
@@ -42,10 +42,10 @@ BEGIN
            NOT rowlock_make_room(p_name, p_permits, p_owner, p_now) THEN
             RETURN NULL;
         END IF;
-        INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires,
+        INSERT INTO rowlock_locks (name, slot, permits, owner, token, request, acquired, expires,
                                    ttl, host, pid, program, note)
         VALUES (p_name, CASE WHEN p_permits = 0 THEN 0 ELSE v_token END, p_permits, p_owner,
-                v_token, p_attempt, p_now, p_now + p_ttl, p_ttl, p_host, p_pid, p_program, p_note)
+                v_token, p_request, p_now, p_now + p_ttl, p_ttl, p_host, p_pid, p_program, p_note)
         ON CONFLICT (name, slot) DO NOTHING;
     END IF;
     IF NOT FOUND THEN
@@ -54,7 +54,7 @@ BEGIN
     UPDATE rowlock_tokens t SET token = v_token, granted = p_now, permits = p_permits
      WHERE t.name = p_name;
     IF p_ticket <> 0 THEN
-        PERFORM rowlock_leave(p_name, p_attempt, p_permits = 0);
+        PERFORM rowlock_leave(p_name, p_request, p_permits = 0);
     END IF;
     RETURN v_token;
 END $$;

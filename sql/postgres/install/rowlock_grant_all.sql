@@ -1,7 +1,7 @@
 -- Grants all of several names or none: see acquire_all.sql. Names come in their order, so that no
 -- two calls lock them the other way round.
 CREATE OR REPLACE FUNCTION rowlock_grant_all(
-    p_names text[], p_owners text[], p_attempts bigint[], p_tickets bigint[], p_permits integer,
+    p_names text[], p_owners text[], p_numbers bigint[], p_tickets bigint[], p_permits integer,
     p_ttl bigint, p_host text, p_pid bigint, p_program text, p_note text, p_unfair boolean)
 RETURNS TABLE (o_n bigint, o_token bigint, o_expires bigint, o_now bigint)
     LANGUAGE plpgsql VOLATILE AS $$
@@ -12,20 +12,20 @@ DECLARE
 BEGIN
     RETURN QUERY
         SELECT u.n, l.token, l.expires, v_now
-          FROM unnest(p_names, p_owners, p_attempts) WITH ORDINALITY AS u (name, owner, attempt, n)
-          JOIN rowlock_locks l ON l.name = u.name AND l.owner = u.owner AND l.attempt = u.attempt
+          FROM unnest(p_names, p_owners, p_numbers) WITH ORDINALITY AS u (name, owner, request, n)
+          JOIN rowlock_locks l ON l.name = u.name AND l.owner = u.owner AND l.request = u.request
          WHERE l.expires > v_now
            AND NOT EXISTS (
-                SELECT FROM unnest(p_names, p_owners, p_attempts) AS o (name, owner, attempt)
+                SELECT FROM unnest(p_names, p_owners, p_numbers) AS o (name, owner, request)
                  WHERE NOT EXISTS (SELECT FROM rowlock_locks m
                                     WHERE m.name = o.name AND m.owner = o.owner
-                                          AND m.attempt = o.attempt
+                                          AND m.request = o.request
                                       AND m.expires > v_now))
          ORDER BY u.n;
     IF FOUND THEN
         RETURN;
     END IF;
-    v_n := rowlock_look_all(p_names, p_owners, p_attempts, p_tickets, p_permits, p_unfair, v_now);
+    v_n := rowlock_look_all(p_names, p_owners, p_numbers, p_tickets, p_permits, p_unfair, v_now);
     IF v_n IS NOT NULL THEN
         RETURN QUERY SELECT v_n, NULL::bigint, NULL::bigint, v_now;
         RETURN;
@@ -35,7 +35,7 @@ BEGIN
         WHILE v_n < pg_catalog.array_length(p_names, 1) LOOP
             v_n := v_n + 1;
             v_tokens[v_n] := rowlock_grant(
-                p_names[v_n], p_permits, p_owners[v_n], p_attempts[v_n], p_ttl, p_host, p_pid,
+                p_names[v_n], p_permits, p_owners[v_n], p_numbers[v_n], p_ttl, p_host, p_pid,
                     p_program,
                 p_note, p_tickets[v_n], v_now,
                 EXISTS (SELECT FROM rowlock_locks s WHERE s.name = p_names[v_n]));

@@ -1,9 +1,9 @@
 -- The usual grant: exclusive, of a lock that has been granted exclusively before, that nobody holds
 -- and nobody waits for. Returns the token, or 0: it is not the usual case, or a race was lost, and
--- rowlock_grant decides. NOT EXISTS is asked before the token row is locked, so a claim that is
+-- rowlock_grant decides. NOT EXISTS is asked before the token row is locked, so a request that is
 -- behind others writes nothing.
 CREATE OR REPLACE FUNCTION rowlock_grant_usual(
-    p_name text, p_owner text, p_attempt bigint, p_ttl bigint, p_host text, p_pid bigint,
+    p_name text, p_owner text, p_request bigint, p_ttl bigint, p_host text, p_pid bigint,
         p_program text,
     p_note text, p_now bigint)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
@@ -15,9 +15,9 @@ BEGIN
        AND NOT EXISTS (SELECT FROM rowlock_waiters w WHERE w.name = p_name)
        FOR NO KEY UPDATE OF t SKIP LOCKED;
     IF FOUND THEN
-        INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires,
+        INSERT INTO rowlock_locks (name, slot, permits, owner, token, request, acquired, expires,
                                    ttl, host, pid, program, note)
-        VALUES (p_name, 0, 0, p_owner, v_token, p_attempt, p_now, p_now + p_ttl, p_ttl, p_host,
+        VALUES (p_name, 0, 0, p_owner, v_token, p_request, p_now, p_now + p_ttl, p_ttl, p_host,
                 p_pid, p_program, p_note)
         ON CONFLICT (name, slot) DO NOTHING;
         IF FOUND THEN

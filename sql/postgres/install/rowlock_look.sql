@@ -1,4 +1,4 @@
--- What keeps a claim out: a row, and the first of those before it in the line; a column that is
+-- What keeps a request out: a row, and the first of those before it in the line; a column that is
 -- NULL: none. An owner that comes back for its own need not stand in line. See acquire.sql; a
 -- function, because a statement costs what is prepared in it, used or not.
 --
@@ -7,7 +7,7 @@
 -- seen by all who will change them; of counted grants so many must be of that kind as there are
 -- permits.
 CREATE OR REPLACE FUNCTION rowlock_look(
-    p_name text, p_permits integer, p_owner text, p_attempt bigint, p_ticket bigint,
+    p_name text, p_permits integer, p_owner text, p_request bigint, p_ticket bigint,
         p_unfair boolean,
     p_now bigint)
 RETURNS TABLE (
@@ -19,14 +19,14 @@ RETURNS TABLE (
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN QUERY
-        SELECT l.attempt = p_attempt AND l.owner = p_owner, l.changing,
+        SELECT l.request = p_request AND l.owner = p_owner, l.changing,
                (SELECT w.xmax <> '0'::pg_catalog.xid FROM rowlock_waiters w
                  WHERE NOT p_unfair AND w.name = p_name AND w.expires > p_now
-                   AND (p_ticket = 0 OR (w.ticket, w.attempt) < (p_ticket, p_attempt))
+                   AND (p_ticket = 0 OR (w.ticket, w.request) < (p_ticket, p_request))
                    AND NOT EXISTS (SELECT FROM rowlock_locks m
                                     WHERE m.name = p_name AND m.owner = p_owner
                                           AND m.expires > p_now)
-                 ORDER BY w.ticket, w.attempt LIMIT 1),
+                 ORDER BY w.ticket, w.request LIMIT 1),
                l.name, l.slot, l.permits, l.owner, l.token, l.acquired, l.expires, l.ttl,
                    l.renewals, l.host,
                l.pid, l.program, l.note
@@ -39,12 +39,12 @@ BEGIN
                               AND o.expires > p_now AND o.owner <> p_owner) < p_permits) AS changing
                  FROM rowlock_locks h
                 WHERE h.name = p_name AND h.expires > p_now
-                  AND (h.owner <> p_owner OR h.attempt = p_attempt)
+                  AND (h.owner <> p_owner OR h.request = p_request)
                   AND (p_permits = 0 OR h.slot = 0 OR h.permits <> p_permits
-                       OR h.attempt = p_attempt
+                       OR h.request = p_request
                        OR (p_permits > 0 AND
                            (SELECT pg_catalog.count(*) FROM rowlock_locks o WHERE o.name = p_name
                                AND o.expires > p_now AND o.owner <> p_owner) >= p_permits))
-                ORDER BY h.attempt = p_attempt DESC, h.xmax <> '0'::pg_catalog.xid, h.slot
+                ORDER BY h.request = p_request DESC, h.xmax <> '0'::pg_catalog.xid, h.slot
                   LIMIT 1) l ON true;
 END $$;

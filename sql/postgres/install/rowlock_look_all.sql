@@ -1,15 +1,15 @@
--- Which of several names is the first that is not to be had, from 1: a grant keeps the claim out,
+-- Which of several names is the first that is not to be had, from 1: a grant keeps the request out,
 -- or others are before it in the queue. NULL: none. See rowlock_look.
 CREATE OR REPLACE FUNCTION rowlock_look_all(
-    p_names text[], p_owners text[], p_attempts bigint[], p_tickets bigint[], p_permits integer,
+    p_names text[], p_owners text[], p_numbers bigint[], p_tickets bigint[], p_permits integer,
     p_unfair boolean, p_now bigint)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_n bigint;
 BEGIN
     SELECT u.n INTO v_n
-      FROM unnest(p_names, p_owners, p_attempts, p_tickets) WITH ORDINALITY
-           AS u (name, owner, attempt, ticket, n)
+      FROM unnest(p_names, p_owners, p_numbers, p_tickets) WITH ORDINALITY
+           AS u (name, owner, request, ticket, n)
      WHERE EXISTS (SELECT FROM rowlock_locks h
                     WHERE h.name = u.name AND h.expires > p_now AND h.owner <> u.owner
                       AND (p_permits = 0 OR h.slot = 0 OR h.permits <> p_permits
@@ -20,7 +20,7 @@ BEGIN
         OR (NOT p_unfair AND EXISTS (
                 SELECT FROM rowlock_waiters w
                  WHERE w.name = u.name AND w.expires > p_now
-                   AND (u.ticket = 0 OR (w.ticket, w.attempt) < (u.ticket, u.attempt))
+                   AND (u.ticket = 0 OR (w.ticket, w.request) < (u.ticket, u.request))
                    AND NOT EXISTS (SELECT FROM rowlock_locks m WHERE m.name = u.name
                                       AND m.owner = u.owner AND m.expires > p_now)))
      ORDER BY u.n LIMIT 1;

@@ -14,7 +14,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 {tables}
-{rowlock_ring}
+{rowlock_wake}
 {rowlock_leave}
 {rowlock_enqueue}
 {rowlock_guard}

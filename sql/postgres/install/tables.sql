@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
     permits  integer NOT NULL,
     owner    text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(owner) BETWEEN 1 AND 255),
     token    bigint NOT NULL,
-    attempt  bigint NOT NULL,
+    request  bigint NOT NULL,
     acquired bigint NOT NULL,
     expires  bigint NOT NULL,
     ttl      bigint NOT NULL,
@@ -47,23 +47,23 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
         autovacuum_vacuum_cost_delay = 0);
 
--- Those who wait, in the order of their tickets, each under a lease of its own. bell: the channel
+-- Those who wait, in the order of their tickets, each under a lease of its own. wakeup: the channel
 -- that the waiter listens to; '' for none. Nothing here decides who may hold a lock, only who is
 -- first.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
     name    text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     ticket  bigint NOT NULL,
-    attempt bigint NOT NULL,
+    request bigint NOT NULL,
     permits integer NOT NULL,
     owner   text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(owner) BETWEEN 1 AND 255),
     since   bigint NOT NULL,
     expires bigint NOT NULL,
-    bell    text NOT NULL DEFAULT '',
+    wakeup  text NOT NULL DEFAULT '',
     host    text NOT NULL DEFAULT '',
     pid     bigint NOT NULL DEFAULT 0,
     program text NOT NULL DEFAULT '',
     note    text NOT NULL DEFAULT '',
-    PRIMARY KEY (name, ticket, attempt)
+    PRIMARY KEY (name, ticket, request)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200,
         autovacuum_vacuum_cost_delay = 0);
 
@@ -81,7 +81,7 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     name        text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(name) BETWEEN 1
                                                     AND 255),
     fingerprint text COLLATE "C" NOT NULL,
-    attempt     bigint NOT NULL,
+    claim       bigint NOT NULL,
     token       bigint NOT NULL,
     expires     bigint NOT NULL,
     done        boolean NOT NULL,

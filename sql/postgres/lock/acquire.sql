@@ -1,6 +1,6 @@
 -- Grant the lock, or say who holds it or that others are first, and write nothing.
 --
--- {name}  {permits}  {owner}  {attempt}  {ttl}  {host}  {pid}  {program}  {note}
+-- {name}  {permits}  {owner}  {request}  {ttl}  {host}  {pid}  {program}  {note}
 -- {ticket}, 0: none  {unfair}: pass by those who stand in line
 -- columns: the answer of a try (sql/README.md). Neither a token nor a row nor others before us: in
 -- flight in another transaction. A grant's row is not read back: it is what was asked for, from now
@@ -14,7 +14,7 @@
 
 /* rowlock:acquire */
 SELECT CASE WHEN o_name IS NULL AND o_first_leaves IS NULL THEN
-            rowlock_grant({name}::text, {permits}::integer, {owner}::text, {attempt}::bigint,
+            rowlock_grant({name}::text, {permits}::integer, {owner}::text, {request}::bigint,
                           {ttl}::bigint, {host}::text, {pid}::bigint, {program}::text, {note}::text,
                               {ticket}::bigint,
                           c.now, c.stands) END,
@@ -28,5 +28,5 @@ SELECT CASE WHEN o_name IS NULL AND o_first_leaves IS NULL THEN
                        = {name}::text) AS awaited OFFSET 0) c
   LEFT JOIN LATERAL (
        SELECT * FROM rowlock_look({name}::text, {permits}::integer, {owner}::text,
-                                  {attempt}::bigint, {ticket}::bigint, {unfair}::boolean, c.now)
+                                  {request}::bigint, {ticket}::bigint, {unfair}::boolean, c.now)
         WHERE c.stands OR c.awaited OFFSET 0) f ON true

@@ -1,6 +1,6 @@
 -- Grant several locks, all or none.
 --
--- {name} names, in their order  {owner} owners  {attempt} attempts  {ticket} tickets (0: none):
+-- {name} names, in their order  {owner} owners  {request} attempts  {ticket} tickets (0: none):
 -- arrays of the same length
 -- {permits}  {ttl}  {host}  {pid}  {program}  {note}  {unfair}
 -- columns: which of them, counted from 1; its token; now. Or one row without a token: that one is
@@ -10,6 +10,6 @@
 
 /* rowlock:acquire_all */
 SELECT o_n, o_token, o_now
-  FROM rowlock_grant_all({name}::text[], {owner}::text[], {attempt}::bigint[], {ticket}::bigint[],
+  FROM rowlock_grant_all({name}::text[], {owner}::text[], {request}::bigint[], {ticket}::bigint[],
                          {permits}::integer, {ttl}::bigint, {host}::text, {pid}::bigint,
                              {program}::text, {note}::text, {unfair}::boolean)

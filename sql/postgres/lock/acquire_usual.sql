@@ -1,17 +1,17 @@
 -- Grant the lock exclusively, or say who holds it exclusively and write nothing; leave all else to
 -- acquire.
 --
--- {name}  {owner}  {attempt}  {ttl}  {host}  {pid}  {program}  {note}
+-- {name}  {owner}  {request}  {ttl}  {host}  {pid}  {program}  {note}
 -- columns: the answer of a try; a token that is 0: what stands is of another kind, ask acquire.
 -- Nothing was written then, unless a race was lost.
 --
--- For claims that stand in no queue. A statement costs what is planned in it, used or not: here
+-- For requests that stand in no queue. A statement costs what is planned in it, used or not: here
 -- that is one row of one table. Whether others wait is for rowlock_grant_usual(), which is called
 -- where no row stands.
 
 /* rowlock:acquire_usual */
 SELECT CASE WHEN l.name IS NULL THEN
-            rowlock_grant_usual({name}::text, {owner}::text, {attempt}::bigint, {ttl}::bigint,
+            rowlock_grant_usual({name}::text, {owner}::text, {request}::bigint, {ttl}::bigint,
                                 {host}::text, {pid}::bigint, {program}::text, {note}::text, c.now)
             WHEN l.expires <= c.now OR l.owner = {owner}::text THEN 0::bigint END,
        CASE WHEN l.expires > c.now THEN false END, l.xmax <> '0'::pg_catalog.xid, false, c.now,

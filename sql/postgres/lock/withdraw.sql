@@ -1,14 +1,14 @@
--- Remove the grant that one attempt made, if it made one: its answer was lost.
+-- Remove the grant that one request made, if it made one: its answer was lost.
 --
--- {name}  {owner}  {attempt}
--- columns: one row if there was one. The first in line is rung for.
+-- {name}  {owner}  {request}
+-- columns: one row if there was one. The first in line is woken for.
 --
 -- Atomic: one DELETE of one row.
 
 /* rowlock:withdraw */
 WITH gone AS (
     DELETE FROM rowlock_locks WHERE name = {name}::text AND owner = {owner}::text
-        AND attempt = {attempt}::bigint
+        AND request = {request}::bigint
     RETURNING name
 )
-SELECT rowlock_ring(name) IS NOT NULL FROM gone
+SELECT rowlock_wake(name) IS NOT NULL FROM gone

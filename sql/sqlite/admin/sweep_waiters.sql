@@ -6,6 +6,6 @@
 -- Atomic: one DELETE.
 
 /* rowlock:sweep_waiters */
-DELETE FROM rowlock_waiters WHERE (name, ticket, attempt) IN (
-    SELECT name, ticket, attempt FROM rowlock_waiters
+DELETE FROM rowlock_waiters WHERE (name, ticket, request) IN (
+    SELECT name, ticket, request FROM rowlock_waiters
      WHERE expires <= {clock} LIMIT {limit})

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
     permits  INTEGER NOT NULL,
     owner    TEXT COLLATE BINARY NOT NULL,
     token    INTEGER NOT NULL,
-    attempt  INTEGER NOT NULL,
+    request  INTEGER NOT NULL,
     acquired INTEGER NOT NULL,
     expires  INTEGER NOT NULL,
     ttl      INTEGER NOT NULL,
@@ -33,22 +33,22 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
     fenced  INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- Those who wait, in the order of their tickets, each under a lease of its own. bell: the address
+-- Those who wait, in the order of their tickets, each under a lease of its own. wakeup: the address
 -- of the waiter's socket; '' for none. Nothing here decides who may hold a lock, only who is first.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
     name    TEXT COLLATE BINARY NOT NULL,
     ticket  INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
+    request INTEGER NOT NULL,
     permits INTEGER NOT NULL,
     owner   TEXT COLLATE BINARY NOT NULL,
     since   INTEGER NOT NULL,
     expires INTEGER NOT NULL,
-    bell    TEXT NOT NULL DEFAULT '',
+    wakeup  TEXT NOT NULL DEFAULT '',
     host    TEXT NOT NULL DEFAULT '',
     pid     INTEGER NOT NULL DEFAULT 0,
     program TEXT NOT NULL DEFAULT '',
     note    TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (name, ticket, attempt)
+    PRIMARY KEY (name, ticket, request)
 ) WITHOUT ROWID;
 
 -- Resources that have no column of their own for the newest token they have seen.
@@ -63,7 +63,7 @@ CREATE TABLE IF NOT EXISTS rowlock_fences (
 CREATE TABLE IF NOT EXISTS rowlock_once (
     name        TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
     fingerprint TEXT COLLATE BINARY NOT NULL,
-    attempt     INTEGER NOT NULL,
+    claim       INTEGER NOT NULL,
     token       INTEGER NOT NULL,
     expires     INTEGER NOT NULL,
     done        INTEGER NOT NULL,

@@ -1,6 +1,6 @@
 -- Grant the lock, unless another holds it or others are first.
 --
--- {name}  {permits}  {owner}  {attempt}  {ttl}  {host}  {pid}  {program}  {note}
+-- {name}  {permits}  {owner}  {request}  {ttl}  {host}  {pid}  {program}  {note}
 -- {ticket}, 0: none  {unfair}: 1 to pass by those who wait
 -- columns: the answer of a try
 --
@@ -23,15 +23,15 @@ SELECT {name}, m.token_floor + 1, {clock} + 1000, {permits}
 ON CONFLICT (name) DO UPDATE SET token = t.token + 1, granted = excluded.granted,
     permits = excluded.permits;
 
-INSERT INTO rowlock_locks (name, slot, permits, owner, token, attempt, acquired, expires, ttl, host,
+INSERT INTO rowlock_locks (name, slot, permits, owner, token, request, acquired, expires, ttl, host,
                            pid, program, note)
 SELECT {name}, CASE WHEN {permits} = 0 THEN 0 ELSE t.token END, {permits}, {owner}, t.token,
-       {attempt}, t.granted, t.granted + {ttl}, {ttl}, {host}, {pid}, {program}, {note}
+       {request}, t.granted, t.granted + {ttl}, {ttl}, {host}, {pid}, {program}, {note}
   FROM rowlock_tokens t WHERE t.name = {name};
 
 DELETE FROM rowlock_waiters
  WHERE name = {name} AND ticket <= {ticket}
-   AND (attempt = {attempt} OR expires <= {clock});
+   AND (request = {request} OR expires <= {clock});
 
 SELECT token, NULL, NULL, 0, acquired
-  FROM rowlock_locks WHERE name = {name} AND attempt = {attempt} AND owner = {owner}
+  FROM rowlock_locks WHERE name = {name} AND request = {request} AND owner = {owner}

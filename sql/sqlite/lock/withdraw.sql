@@ -1,9 +1,9 @@
--- Remove the grant that one attempt made, if it made one: its answer was lost.
+-- Remove the grant that one request made, if it made one: its answer was lost.
 --
--- {name}  {owner}  {attempt}
+-- {name}  {owner}  {request}
 -- rows deleted: 1 there was one, 0 there is none
 --
--- Atomic: one DELETE. The driver then rings for the first in line.
+-- Atomic: one DELETE. The driver then wakes for the first in line.
 
 /* rowlock:withdraw */
-DELETE FROM rowlock_locks WHERE name = {name} AND owner = {owner} AND attempt = {attempt}
+DELETE FROM rowlock_locks WHERE name = {name} AND owner = {owner} AND request = {request}

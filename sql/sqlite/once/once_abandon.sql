@@ -1,9 +1,9 @@
 -- Give a key back that was claimed: it was not done.
 --
--- {key}  {attempt}
+-- {key}  {claim}
 -- rows changed: 1, or 0: it is another's by now
 --
--- One DELETE by key and attempt.
+-- One DELETE by key and claim.
 
 /* rowlock:once_abandon */
-DELETE FROM rowlock_once WHERE name = {key} AND attempt = {attempt} AND NOT done
+DELETE FROM rowlock_once WHERE name = {key} AND claim = {claim} AND NOT done

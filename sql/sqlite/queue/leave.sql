@@ -1,9 +1,9 @@
 -- Leave the line without a grant.
 --
--- {name}  {attempt}
+-- {name}  {request}
 -- rows deleted: 1 there was a ticket, 0 there was none
 --
--- Atomic: one DELETE. The driver then rings for the first in line.
+-- Atomic: one DELETE. The driver then wakes for the first in line.
 
 /* rowlock:leave */
-DELETE FROM rowlock_waiters WHERE name = {name} AND attempt = {attempt}
+DELETE FROM rowlock_waiters WHERE name = {name} AND request = {request}

@@ -14,14 +14,14 @@
 #include <mysqld_error.h>
 
 enum {
-    BELLS_MAX =
+    WAKEUPS_MAX =
         16, /* kept by one connection: as many locks as a program takes one after the other */
-    BELL_NAME = 64 /* the longest that the servers take, which is shorter, and its end */
+    WAKEUP_NAME = 64 /* the longest that the servers take, which is shorter, and its end */
 };
 
-/* A bell that this connection keeps, or may keep, and the grant that it is kept for. */
-struct bell {
-    int64_t attempt;
+/* A wakeup that this connection keeps, or may keep, and the grant that it is kept for. */
+struct wakeup {
+    int64_t request;
     int64_t token; /* 0: still in line */
     bool leaving; /* the grant is released when the transaction is committed */
     char name[RLK_TEXT_MAX + 1];
@@ -51,17 +51,17 @@ struct conn {
     MYSQL *mysql;
     /* Of each step; the one of RLK_STEP_NONE is a statement that is not worth keeping. */
     struct prepared steps[RLK_STEP_COUNT];
-    struct prepared kept[RLK_PREPARED_MAX];
+    struct prepared prepared[RLK_PREPARED_MAX];
     struct rlk_prepared kept_ids;
     MYSQL_BIND *values; /* of the statement sent last */
     size_t values_room;
     const struct rlk_texts *texts;
-    char bells[BELL_NAME - 16]; /* what the names of bells begin with; "": there are none */
-    struct bell bell[BELLS_MAX];
-    int bells_kept;
-    int64_t waiter; /* the attempt that waits now */
-    int64_t before; /* whose bell it waits for; 0: none */
-    int64_t rung; /* whose was rung, though it was not our turn: not waited for again */
+    char wakeups[WAKEUP_NAME - 16]; /* what the names of wakeups begin with; "": there are none */
+    struct wakeup wakeup[WAKEUPS_MAX];
+    int wakeups_kept;
+    int64_t waiter; /* the request that waits now */
+    int64_t before; /* whose wakeup it waits for; 0: none */
+    int64_t woken; /* whose was woken, though it was not our turn: not waited for again */
     int64_t packet; /* the longest that the server takes; 0: not asked yet */
     int64_t answer_us; /* how long an answer may take */
     bool adopted;
@@ -130,10 +130,10 @@ void my_forget_statements(struct conn *c);
 void my_end_leaving(struct conn *c, const struct rlk_call *call, bool committed);
 enum rlk_class my_enqueue(struct conn *c, struct rlk_call *call, struct rlk_query *q);
 enum rlk_class my_release(struct conn *c, struct rlk_call *call, struct rlk_query *q);
-bool my_note(void *conn, struct rlk_call *call, enum rlk_news news, const struct rlk_claim *claim,
-             int64_t number);
-enum rlk_class my_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim, int wake,
-                        enum rlk_bell *out);
+bool my_note(void *conn, struct rlk_call *call, enum rlk_news news,
+             const struct rlk_request *request, int64_t number);
+enum rlk_class my_await(void *conn, struct rlk_call *call, const struct rlk_request *request,
+                        int wake, enum rlk_wakeup *out);
 
 /* frame.c */
 enum rlk_class my_frame(void *conn, struct rlk_call *call, enum rlk_frame what);

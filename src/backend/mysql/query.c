@@ -21,9 +21,9 @@ static struct prepared *find_statement(struct conn *c, const struct rlk_query *q
         return &c->steps[q->step];
     unsigned place = rlk_find_prepared(&c->kept_ids, q->id);
     if (c->kept_ids.id[place] != q->id)
-        forget(&c->kept[place]);
+        forget(&c->prepared[place]);
     c->kept_ids.id[place] = q->id;
-    return &c->kept[place];
+    return &c->prepared[place];
 }
 
 static bool is_theirs(const struct sending *s)
@@ -292,7 +292,7 @@ enum rlk_class my_run(struct conn *c, struct rlk_call *call, struct rlk_query *q
 {
     enum rlk_class class = run(c, call, q);
     bool nothing = q->counted && q->changed == 0;
-    return class == RLK_DONE && q->rings && nothing && my_is_mariadb(c) ? run(c, call, q) : class;
+    return class == RLK_DONE && q->wakes && nothing && my_is_mariadb(c) ? run(c, call, q) : class;
 }
 
 enum rlk_class my_run_step(struct conn *c, struct rlk_call *call, enum rlk_step step,
@@ -319,7 +319,7 @@ void my_forget_statements(struct conn *c)
     for (int step = 0; step < RLK_STEP_COUNT; step++)
         forget(&c->steps[step]);
     for (int i = 0; i < RLK_PREPARED_MAX; i++)
-        forget(&c->kept[i]);
+        forget(&c->prepared[i]);
     rlk_free(c->values);
     c->values = NULL;
     c->values_room = 0;

@@ -25,7 +25,7 @@ struct conn {
     bool whole; /* statements are sent whole, not prepared */
     bool plans_once; /* the session has the settings of plan_once */
     bool prepared[RLK_STEP_COUNT];
-    struct rlk_prepared kept;
+    struct rlk_prepared named;
     bool kept_there[RLK_PREPARED_MAX]; /* the server has a statement by the name of this place */
     bool begin_waits; /* a transaction of ours begins with the next statement */
     int saved; /* savepoints of ours in the transaction */
@@ -63,10 +63,10 @@ enum rlk_class pg_frame(void *conn, struct rlk_call *call, enum rlk_frame what);
 /* wakeup.c */
 const char *pg_channel(struct conn *p);
 void pg_forget_wakeups(struct conn *p);
-bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news, const struct rlk_claim *claim,
-             int64_t number);
-enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim, int wake,
-                        enum rlk_bell *out);
+bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news,
+             const struct rlk_request *request, int64_t number);
+enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_request *request,
+                        int wake, enum rlk_wakeup *out);
 
 /* query.c. pg_run() is pg_query() for a connection that was just looked at. */
 enum rlk_class pg_run(struct conn *p, struct rlk_call *call, struct rlk_query *query);

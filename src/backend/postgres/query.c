@@ -221,7 +221,7 @@ static enum rlk_class give_answer(struct conn *p, struct rlk_call *call, PGresul
 /* A prepared statement may be wrong after its table was altered: its result has another shape, or a
  * value that does not fit would fit today. So it is prepared anew. Another shape is known to be
  * that, and is a conflict even inside a transaction, which goes well the next time. */
-static enum rlk_class doubt_kept(uint64_t *id, const struct rlk_call *call, enum rlk_class class)
+static enum rlk_class doubt_named(uint64_t *id, const struct rlk_call *call, enum rlk_class class)
 {
     bool unfit = class == RLK_VIOLATION && call->constraint == ROWLOCK_CONSTRAINT_VALUE;
     if (class != RLK_INVALID && class != RLK_UNSUPPORTED && !unfit)
@@ -233,9 +233,9 @@ static enum rlk_class doubt_kept(uint64_t *id, const struct rlk_call *call, enum
 static enum rlk_class run_kept(struct conn *p, struct rlk_call *call, uint64_t id, struct packet *s,
                                PGresult **out)
 {
-    unsigned place = rlk_find_prepared(&p->kept, id);
-    uint64_t *kept = &p->kept.id[place];
-    bool before = *kept == id;
+    unsigned place = rlk_find_prepared(&p->named, id);
+    uint64_t *named = &p->named.id[place];
+    bool before = *named == id;
     char name[32], drop[64];
     snprintf(name, sizeof name, "rowlock_query_%u", place);
     snprintf(drop, sizeof drop, "DEALLOCATE %s", name);
@@ -244,9 +244,9 @@ static enum rlk_class run_kept(struct conn *p, struct rlk_call *call, uint64_t i
     s->prepared = before;
     enum rlk_class class = pg_class_of_theirs(call, pg_exchange(p, call, s, out));
     if (before)
-        return doubt_kept(kept, call, class);
+        return doubt_named(named, call, class);
     if (s->prepared || s->dropped) {
-        *kept = s->prepared ? id : 0;
+        *named = s->prepared ? id : 0;
         p->kept_there[place] = s->prepared;
     }
     return class;

@@ -32,31 +32,31 @@ void pg_forget_wakeups(struct conn *p)
         take_notifications(p);
 }
 
-bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news, const struct rlk_claim *claim,
-             int64_t number)
+bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news,
+             const struct rlk_request *request, int64_t number)
 {
     struct conn *p = conn;
     (void)call;
     if (news == RLK_ENQUEUED)
         p->listening = number != 0;
-    else if (news == RLK_LEFT || (news == RLK_TAKEN && claim->ticket))
+    else if (news == RLK_LEFT || (news == RLK_TAKEN && request->ticket))
         p->listening = false;
     return p->listening;
 }
 
 /* Nothing is sent. A notification that came with the answer to an earlier step counts. One that is
  * older than the last look costs a look. */
-enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_claim *claim, int wake,
-                        enum rlk_bell *out)
+enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_request *request,
+                        int wake, enum rlk_wakeup *out)
 {
     struct conn *p = conn;
-    (void)claim;
-    *out = RLK_DEAF;
+    (void)request;
+    *out = RLK_NO_WAKEUPS;
     if (!p->listening)
         return RLK_DONE;
     for (;;) {
-        *out = take_notifications(p) ? RLK_RUNG : RLK_SILENT;
-        if (*out == RLK_RUNG)
+        *out = take_notifications(p) ? RLK_WAKEUP : RLK_SILENT;
+        if (*out == RLK_WAKEUP)
             return RLK_DONE;
         int ready = rlk_wait_socket(PQsocket(p->conn), POLLIN, wake, call->deadline_us);
         if (ready & RLK_WOKEN)

@@ -236,7 +236,7 @@ enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
 void lite_close(void *state, bool in_child)
 {
     struct conn *conn = state;
-    lite_take_bell_down(conn); /* in a child, its copy */
+    lite_take_wakeup_down(conn); /* in a child, its copy */
     if (!conn->db || in_child)
         return;
     lite_forget(conn);

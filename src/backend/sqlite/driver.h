@@ -14,7 +14,7 @@ enum {
     TEXTS = RLK_STEP_COUNT + RLK_LOOK, /* of the steps; then of BEGIN and the other frames */
     LOOK_TRUSTS_US = 10000, /* so old may a check of the file be for a look */
     PATH_ROOM = 4096,
-    BELL_ROOM = 64, /* for the address of a waiter's socket */
+    WAKEUP_ROOM = 64, /* for the address of a waiter's socket */
     PENDING_MAX = 8 /* wake-ups after a transaction; further waiters find out by their next look */
 };
 
@@ -28,16 +28,16 @@ struct conn {
     bool ending; /* a transaction, which takes as long as it takes */
     bool has_socket;
     int socket; /* sends wake-ups, and receives them if it has an address */
-    char bell[BELL_ROOM]; /* that address; "": none yet, or they are not to be had here */
-    sqlite3_stmt *kept[TEXTS][STATEMENTS_MAX]; /* prepared when first needed */
+    char wakeup[WAKEUP_ROOM]; /* that address; "": none yet, or they are not to be had here */
+    sqlite3_stmt *prepared[TEXTS][STATEMENTS_MAX]; /* prepared when first needed */
     sqlite3_stmt *queries[RLK_PREPARED_MAX]; /* about the caller's own tables */
     struct rlk_prepared query_ids;
     rowlock_value *cells; /* of one row */
     int room; /* for so many */
     bool answered; /* the statement that was run last had a row */
     bool framed; /* a transaction of ours is open; these are woken after it */
-    char pending[PENDING_MAX][BELL_ROOM];
-    int rings;
+    char pending[PENDING_MAX][WAKEUP_ROOM];
+    int wakes;
 };
 
 /* errors.c. lite_failed() comes right after the call that failed: the next call replaces the
@@ -68,13 +68,13 @@ enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
 void lite_close(void *state, bool in_child);
 
 /* wakeup.c */
-void lite_hang_bell(struct conn *conn);
-void lite_take_bell_down(struct conn *conn);
-void lite_ring(struct conn *conn, const char *bell);
+void lite_hang_wakeup(struct conn *conn);
+void lite_take_wakeup_down(struct conn *conn);
+void lite_wake(struct conn *conn, const char *wakeup);
 bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
-               const struct rlk_claim *claim, int64_t number);
-enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_claim *claim,
-                          int wake, enum rlk_bell *out);
+               const struct rlk_request *request, int64_t number);
+enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_request *request,
+                          int wake, enum rlk_wakeup *out);
 
 /* query.c */
 enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *query);

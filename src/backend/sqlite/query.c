@@ -86,21 +86,22 @@ static enum rlk_class run_theirs(struct conn *conn, struct rlk_call *call, struc
 /* The statements of a text share their values. */
 static enum rlk_class run_all(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
-    sqlite3_stmt **kept = conn->kept[query->step];
+    sqlite3_stmt **prepared = conn->prepared[query->step];
     enum rlk_class class = RLK_DONE;
     conn->answered = false;
-    for (int i = 0; class == RLK_DONE && !conn->answered && i < STATEMENTS_MAX && kept[i]; i++) {
+    for (int i = 0; class == RLK_DONE && !conn->answered && i < STATEMENTS_MAX && prepared[i];
+         i++) {
         query->changed = 0;
-        query->counted = sqlite3_column_count(kept[i]) == 0;
-        class = lite_run(conn, call, kept[i], query);
+        query->counted = sqlite3_column_count(prepared[i]) == 0;
+        class = lite_run(conn, call, prepared[i], query);
     }
     return class;
 }
 
-static int read_bell(void *context, const rowlock_value *cells, size_t count)
+static int read_wakeup(void *context, const rowlock_value *cells, size_t count)
 {
     if (rlk_cells_fit("t", cells, count))
-        rlk_copy_text(context, BELL_ROOM, cells[0].text, cells[0].length);
+        rlk_copy_text(context, WAKEUP_ROOM, cells[0].text, cells[0].length);
     return 0;
 }
 
@@ -108,34 +109,37 @@ static int read_bell(void *context, const rowlock_value *cells, size_t count)
  * asked inside: who takes a ticket later sees the change. In the caller's transaction no wake-up
  * is sent, since only the caller knows when it is committed. The first in the queue finds out by
  * its next look. */
-static enum rlk_class find_bell(struct conn *conn, struct rlk_call *call, const char *name,
-                                char bell[BELL_ROOM])
+static enum rlk_class find_wakeup(struct conn *conn, struct rlk_call *call, const char *name,
+                                  char wakeup[WAKEUP_ROOM])
 {
     const rowlock_value value = rowlock_text(name);
-    struct rlk_query query = {
-        .step = RLK_STEP_RING, .values = &value, .count = 1, .each = read_bell, .context = bell};
+    struct rlk_query query = {.step = RLK_STEP_WAKE,
+                              .values = &value,
+                              .count = 1,
+                              .each = read_wakeup,
+                              .context = wakeup};
     if (call->inside && !conn->framed)
         return RLK_DONE;
-    enum rlk_class class = lite_prepare(conn, call, RLK_STEP_RING);
+    enum rlk_class class = lite_prepare(conn, call, RLK_STEP_WAKE);
     return class == RLK_DONE ? run_all(conn, call, &query) : class;
 }
 
 /* Several statements, and the look for whom to wake, are one transaction. */
 static enum rlk_class run_framed(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
-    char bell[BELL_ROOM] = "";
+    char wakeup[WAKEUP_ROOM] = "";
     enum rlk_class class = lite_begin(conn, call);
     if (class != RLK_DONE)
         return class;
     int before = sqlite3_total_changes(conn->db);
     class = run_all(conn, call, query);
-    if (class == RLK_DONE && query->rings && sqlite3_total_changes(conn->db) != before)
-        class = find_bell(conn, call, query->rings, bell);
+    if (class == RLK_DONE && query->wakes && sqlite3_total_changes(conn->db) != before)
+        class = find_wakeup(conn, call, query->wakes, wakeup);
     class = lite_finish(conn, call, class);
     if (class == RLK_DONE && !call->inside)
-        lite_ring(conn, bell);
-    else if (class == RLK_DONE && bell[0] && conn->rings < PENDING_MAX)
-        memcpy(conn->pending[conn->rings++], bell, BELL_ROOM);
+        lite_wake(conn, wakeup);
+    else if (class == RLK_DONE && wakeup[0] && conn->wakes < PENDING_MAX)
+        memcpy(conn->pending[conn->wakes++], wakeup, WAKEUP_ROOM);
     return class;
 }
 
@@ -156,10 +160,10 @@ static enum rlk_class run_step(struct conn *conn, struct rlk_call *call, struct 
     if (class != RLK_DONE)
         return class;
     if (query->own) {
-        lite_hang_bell(conn);
-        *query->own = rowlock_text(conn->bell);
+        lite_hang_wakeup(conn);
+        *query->own = rowlock_text(conn->wakeup);
     }
-    bool framed = query->rings || conn->kept[query->step][1];
+    bool framed = query->wakes || conn->prepared[query->step][1];
     return framed ? run_framed(conn, call, query) : run_all(conn, call, query);
 }
 
@@ -190,9 +194,9 @@ enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame wha
         class = lite_send_frame(conn, call, what);
     class = lite_class_for_caller(call, class);
     if (what == RLK_BEGIN || what == RLK_COMMIT || what == RLK_ROLLBACK) {
-        for (int i = 0; what == RLK_COMMIT && class == RLK_DONE && i < conn->rings; i++)
-            lite_ring(conn, conn->pending[i]);
-        conn->rings = 0;
+        for (int i = 0; what == RLK_COMMIT && class == RLK_DONE && i < conn->wakes; i++)
+            lite_wake(conn, conn->pending[i]);
+        conn->wakes = 0;
         conn->framed = what == RLK_BEGIN && class == RLK_DONE;
     }
     if (class != RLK_DONE && what == RLK_COMMIT && call->inside) {

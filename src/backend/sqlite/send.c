@@ -144,17 +144,17 @@ static void forget(sqlite3_stmt **statements)
 /* All statements of a text. */
 enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
 {
-    sqlite3_stmt **kept = conn->kept[which];
-    if (kept[0])
+    sqlite3_stmt **prepared = conn->prepared[which];
+    if (prepared[0])
         return RLK_DONE;
     const char *rest =
         which < RLK_STEP_COUNT ? conn->texts->sql[which] : frames[which - RLK_STEP_COUNT];
     for (int i = 0; i < STATEMENTS_MAX && *rest; i++) {
         int code =
-            sqlite3_prepare_v3(conn->db, rest, -1, SQLITE_PREPARE_PERSISTENT, &kept[i], &rest);
+            sqlite3_prepare_v3(conn->db, rest, -1, SQLITE_PREPARE_PERSISTENT, &prepared[i], &rest);
         if (code != SQLITE_OK) {
             enum rlk_class class = lite_failed(conn, call);
-            forget(kept);
+            forget(prepared);
             /* The text is known to be right, so it is the tables that do not fit it. */
             return (code & 0xFF) == SQLITE_ERROR ? RLK_SCHEMA : class;
         }
@@ -165,7 +165,7 @@ enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
 void lite_forget(struct conn *conn)
 {
     for (int which = 0; which < TEXTS; which++)
-        forget(conn->kept[which]);
+        forget(conn->prepared[which]);
     for (int i = 0; i < RLK_PREPARED_MAX; i++)
         sqlite3_finalize(conn->queries[i]);
 }
@@ -174,15 +174,15 @@ void lite_forget(struct conn *conn)
 
 enum rlk_class lite_send_frame(struct conn *conn, struct rlk_call *call, enum rlk_frame what)
 {
-    sqlite3_stmt **kept = conn->kept[RLK_STEP_COUNT + what];
+    sqlite3_stmt **prepared = conn->prepared[RLK_STEP_COUNT + what];
     enum rlk_class class = lite_prepare(conn, call, RLK_STEP_COUNT + (int)what);
     conn->ending = true;
-    for (int i = 0; i < STATEMENTS_MAX && kept[i] && class == RLK_DONE; i++) {
-        if (sqlite3_step(kept[i]) != SQLITE_DONE) {
+    for (int i = 0; i < STATEMENTS_MAX && prepared[i] && class == RLK_DONE; i++) {
+        if (sqlite3_step(prepared[i]) != SQLITE_DONE) {
             class = lite_failed(conn, call);
             look_at_tx(conn, call);
         }
-        sqlite3_reset(kept[i]);
+        sqlite3_reset(prepared[i]);
     }
     conn->ending = false;
     return class;

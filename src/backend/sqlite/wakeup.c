@@ -15,22 +15,22 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static const char BELL_PREFIX[] = "@rowlock-";
+static const char WAKEUP_PREFIX[] = "@rowlock-";
 
 /* A datagram goes to no other address: what stands in a table must not send us anywhere else. */
-static bool is_bell(const char *address)
+static bool is_wakeup(const char *address)
 {
-    size_t prefix = sizeof BELL_PREFIX - 1;
-    return strncmp(address, BELL_PREFIX, prefix) == 0 &&
+    size_t prefix = sizeof WAKEUP_PREFIX - 1;
+    return strncmp(address, WAKEUP_PREFIX, prefix) == 0 &&
            strspn(address + prefix, "0123456789abcdef") == 32 && address[prefix + 32] == '\0';
 }
 
 /* An abstract address begins with a zero byte, which people write as @. */
-static socklen_t socket_address(const char *bell, struct sockaddr_un *out)
+static socklen_t socket_address(const char *wakeup, struct sockaddr_un *out)
 {
-    size_t length = strlen(bell);
+    size_t length = strlen(wakeup);
     *out = (struct sockaddr_un){.sun_family = AF_UNIX};
-    memcpy(out->sun_path, bell, length);
+    memcpy(out->sun_path, wakeup, length);
     out->sun_path[0] = '\0';
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
 }
@@ -55,60 +55,60 @@ static void drain(int socket)
 }
 
 /* No failure: without an address a waiter looks more often. */
-void lite_hang_bell(struct conn *conn)
+void lite_hang_wakeup(struct conn *conn)
 {
     unsigned long long random[2];
-    char bell[BELL_ROOM];
+    char wakeup[WAKEUP_ROOM];
     struct sockaddr_un address;
-    if (conn->bell[0] || !open_socket(conn))
+    if (conn->wakeup[0] || !open_socket(conn))
         return;
     sqlite3_randomness(sizeof random, random);
-    snprintf(bell, sizeof bell, "%s%016llx%016llx", BELL_PREFIX, random[0], random[1]);
-    socklen_t size = socket_address(bell, &address);
+    snprintf(wakeup, sizeof wakeup, "%s%016llx%016llx", WAKEUP_PREFIX, random[0], random[1]);
+    socklen_t size = socket_address(wakeup, &address);
     if (bind(conn->socket, (const struct sockaddr *)&address, size) == 0)
-        memcpy(conn->bell, bell, sizeof bell);
+        memcpy(conn->wakeup, wakeup, sizeof wakeup);
 }
 
-void lite_take_bell_down(struct conn *conn)
+void lite_take_wakeup_down(struct conn *conn)
 {
     if (conn->has_socket)
         close(conn->socket);
     conn->has_socket = false;
-    conn->bell[0] = '\0';
+    conn->wakeup[0] = '\0';
 }
 
 /* If the waiter is gone, its ticket's lease will end. If its buffer is full, it has a
  * wake-up already. */
-void lite_ring(struct conn *conn, const char *bell)
+void lite_wake(struct conn *conn, const char *wakeup)
 {
     struct sockaddr_un address;
-    if (!is_bell(bell) || !open_socket(conn))
+    if (!is_wakeup(wakeup) || !open_socket(conn))
         return;
-    socklen_t size = socket_address(bell, &address);
+    socklen_t size = socket_address(wakeup, &address);
     sendto(conn->socket, "", 0, 0, (const struct sockaddr *)&address, size);
 }
 
 bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
-               const struct rlk_claim *claim, int64_t number)
+               const struct rlk_request *request, int64_t number)
 {
     (void)state;
     (void)call;
-    (void)claim;
+    (void)request;
     return news == RLK_ENQUEUED && number != 0;
 }
 
 /* Nothing is asked of the database meanwhile. What came before is still in the buffer. */
-enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_claim *claim,
-                          int wake, enum rlk_bell *out)
+enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_request *request,
+                          int wake, enum rlk_wakeup *out)
 {
     struct conn *conn = state;
-    (void)claim;
-    *out = RLK_DEAF;
-    if (!conn->bell[0])
+    (void)request;
+    *out = RLK_NO_WAKEUPS;
+    if (!conn->wakeup[0])
         return RLK_DONE;
     int ready = rlk_wait_socket(conn->socket, POLLIN, wake, call->deadline_us);
     if (ready == RLK_READY)
         drain(conn->socket);
-    *out = ready & RLK_WOKEN ? RLK_INTERRUPTED : ready ? RLK_RUNG : RLK_SILENT;
+    *out = ready & RLK_WOKEN ? RLK_INTERRUPTED : ready ? RLK_WAKEUP : RLK_SILENT;
     return RLK_DONE;
 }

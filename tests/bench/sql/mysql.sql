@@ -5,7 +5,7 @@
 -- way pairs | bare INSERT + DELETE | insert! delete! | no token: not a safe lock, for context only
 -- way sweep | bare DELETE in batches | sweep | DELETE … LIMIT 500, again and again
 -- way learn | | widen learn! |
--- way beat | bare UPDATE | renew_all= | UPDATE … JOIN JSON_TABLE of a text that is written once
+-- way heartbeat | bare UPDATE | renew_all= | UPDATE … JOIN JSON_TABLE of a text that is written once
 -- way lock | GET_LOCK | lock! | no lease, no token, and gone with its connection
 -- way unlock | | unlock! |
 -- way batch | UPDATE … JOIN JSON_TABLE | update_json= |

@@ -6,7 +6,7 @@
 -- way pairs | bare INSERT + DELETE | insert! delete! | no token: not a safe lock, for context only
 -- way sweep | bare DELETE in batches | sweep | DELETE of 500 rows found by key order, again and again
 -- way learn | | learn! |
--- way beat | bare UPDATE | renew_all= | UPDATE … FROM unnest of arrays, which are written once
+-- way heartbeat | bare UPDATE | renew_all= | UPDATE … FROM unnest of arrays, which are written once
 -- way lock | pg_advisory_lock | lock | no lease, no token, and gone with its connection
 -- way unlock | | unlock |
 -- way batch | UPDATE … FROM unnest | update_set= |
@@ -23,7 +23,7 @@
 -- text clock
 (date_part('epoch', clock_timestamp()) * 1000000)::bigint
 -- text row
-SELECT {name}, 0, 0, {owner}, {token}::bigint, {attempt}::bigint, now, now + {ttl}::bigint,
+SELECT {name}, 0, 0, {owner}, {token}::bigint, {request}::bigint, now, now + {ttl}::bigint,
     {ttl}::bigint, {host}, {pid}::bigint, {program}, ''
 FROM (SELECT {clock} AS now) c
 -- step begin
@@ -45,7 +45,7 @@ WITH c AS (
     ON CONFLICT (name) DO UPDATE SET token = t.token + 1, granted = excluded.granted
     RETURNING token, granted)
 INSERT INTO rowlock_locks {columns}
-SELECT {name}, 0, 0, {owner}, token, {attempt}::bigint, granted, granted + {ttl}::bigint,
+SELECT {name}, 0, 0, {owner}, token, {request}::bigint, granted, granted + {ttl}::bigint,
     {ttl}::bigint, {host}, {pid}::bigint, {program}, ''
 FROM c RETURNING token, expires
 -- step renew

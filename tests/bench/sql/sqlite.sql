@@ -4,7 +4,7 @@
 -- way pairs | bare INSERT + DELETE | insert! delete! | no token: not a safe lock, for context only
 -- way sweep | bare DELETE in batches | sweep | DELETE … IN (SELECT … LIMIT 500), again and again
 -- way learn | | learn |
--- way beat | bare UPDATE | begin renew* commit | BEGIN; a prepared UPDATE for each row; COMMIT
+-- way heartbeat | bare UPDATE | begin renew* commit | BEGIN; a prepared UPDATE for each row; COMMIT
 -- way hot lock | | begin read! work write! commit | BEGIN IMMEDIATE
 -- way fill | | fill |
 -- way settle | | checkpoint |

@@ -1,4 +1,4 @@
 -- Grant the lock, or say what is in the way.
 
 /* rowlock:acquire */
-acquire {name} {permits} {owner} {attempt} {ttl} {host} {pid} {program} {note} {ticket} {unfair}
+acquire {name} {permits} {owner} {request} {ttl} {host} {pid} {program} {note} {ticket} {unfair}

@@ -1,4 +1,4 @@
--- Take a ticket, or keep the one of this attempt.
+-- Take a ticket, or keep the one of this request.
 
 /* rowlock:enqueue */
-enqueue {name} {permits} {owner} {attempt} {lease} {host} {pid} {program} {note}
+enqueue {name} {permits} {owner} {request} {lease} {host} {pid} {program} {note}

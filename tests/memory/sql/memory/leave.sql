@@ -1,4 +1,4 @@
 -- Give the ticket back. Answers how many are gone.
 
 /* rowlock:leave */
-leave {name} {attempt}
+leave {name} {request}

@@ -1,4 +1,4 @@
--- Remove the grant of an attempt. Answers how many rows are gone.
+-- Remove the grant of an request. Answers how many rows are gone.
 
 /* rowlock:withdraw */
-withdraw {name} {owner} {attempt}
+withdraw {name} {owner} {request}

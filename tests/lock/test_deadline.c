@@ -23,19 +23,19 @@ static const char *name_of(rowlock_state state)
 }
 
 /* A lease of 1,000 us that ends at 5,000, unless it says otherwise. */
-static void is_state(struct rlk_watch watch, int64_t now_us, rowlock_state state, int64_t next_us,
-                     const char *what)
+static void is_state(struct rlk_deadline watch, int64_t now_us, rowlock_state state,
+                     int64_t next_us, const char *what)
 {
     int64_t next = 0;
     watch.deadline_us = watch.deadline_us ? watch.deadline_us : 5000;
     watch.ttl_us = watch.ttl_us ? watch.ttl_us : 1000;
-    tap_is_str(name_of(rlk_watch_state(&watch, now_us, &next)), name_of(state), "%s", what);
+    tap_is_str(name_of(rlk_deadline_state(&watch, now_us, &next)), name_of(state), "%s", what);
     tap_is_int(next, next_us, "and when that gets worse");
 }
 
 static void test_states_alone(void)
 {
-    struct rlk_watch alone = {.margin_us = 100};
+    struct rlk_deadline alone = {.margin_us = 100};
     is_state(alone, 4000, ROWLOCK_STATE_HELD, 4900, "nobody keeps it: HELD at first");
     is_state(alone, 4899, ROWLOCK_STATE_HELD, 4900, "HELD until the margin");
     is_state(alone, 4900, ROWLOCK_STATE_LOST, INT64_MAX, "LOST from then on");
@@ -51,7 +51,7 @@ static void test_states_alone(void)
 
 static void test_states_kept(void)
 {
-    struct rlk_watch kept = {.margin_us = 100, .kept = true};
+    struct rlk_deadline kept = {.margin_us = 100, .has_keeper = true};
     is_state(kept, 4000, ROWLOCK_STATE_HELD, 4500, "kept: HELD at first");
     is_state(kept, 4499, ROWLOCK_STATE_HELD, 4500, "HELD until half of it has passed");
     is_state(kept, 4500, ROWLOCK_STATE_JEOPARDY, 4900, "JEOPARDY from then on");
@@ -62,7 +62,7 @@ static void test_states_kept(void)
     is_state(kept, 4900, ROWLOCK_STATE_LOST, INT64_MAX, "until LOST");
     kept.over = true;
     is_state(kept, 4000, ROWLOCK_STATE_LOST, INT64_MAX, "LOST is final");
-    struct rlk_watch wide = {.margin_us = 700, .kept = true};
+    struct rlk_deadline wide = {.margin_us = 700, .has_keeper = true};
     is_state(wide, 4200, ROWLOCK_STATE_HELD, 4300, "a margin wider than half a lease:");
     is_state(wide, 4300, ROWLOCK_STATE_LOST, INT64_MAX, "LOST comes without JEOPARDY");
 }

@@ -11,8 +11,8 @@ static void applications_locks(const struct contract *c)
     void *session = c->raw->open(c->url);
     tap_is_int(raw_int(c->raw, session, "SELECT GET_LOCK('the application', 0)"), 1,
                "the application has a lock of the server's own");
-    guest_open(&holder, c, "adopted bell", 0);
-    guest_adopt(&g, c, session, "adopted bell");
+    guest_open(&holder, c, "adopted wakeup", 0);
+    guest_adopt(&g, c, session, "adopted wakeup");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
     tap_is_int(db_int(c->raw, c->url, "SELECT IS_FREE_LOCK('the application')"), 0,
@@ -39,7 +39,7 @@ static void rounds(const struct contract *c)
     struct metronome m;
     int granted = 0;
     for (int i = 0; i < 2; i++)
-        guest_open(&guests[i], c, "bells in turn", 0);
+        guest_open(&guests[i], c, "wakeups in turn", 0);
     guest_tries(&guests[0], ROWLOCK_OK, "one holds a lock");
     metronome_start(&m, c);
     for (int i = 0; i < ROUNDS; i++) {
@@ -53,7 +53,7 @@ static void rounds(const struct contract *c)
         metronome_look(&m);
     }
     tap_is_int(granted, ROUNDS, "the next is granted");
-    tap_ok(m.beats < ROUNDS / 2, "and woken (%d beats)", m.beats);
+    tap_ok(m.heartbeats < ROUNDS / 2, "and woken (%d heartbeats)", m.heartbeats);
     metronome_stop(&m);
     for (int i = 0; i < 2; i++)
         guest_close(&guests[i]);

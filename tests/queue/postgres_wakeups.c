@@ -36,8 +36,8 @@ static void applications_channels(const struct contract *c, bool its_own)
     void *session = c->raw->open(c->url);
     if (its_own)
         raw_run(c->raw, session, "LISTEN \"the application\"");
-    guest_open(&holder, c, "adopted bell", 0);
-    guest_adopt(&g, c, session, "adopted bell");
+    guest_open(&holder, c, "adopted wakeup", 0);
+    guest_adopt(&g, c, session, "adopted wakeup");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
     db_exec(c->raw, c->url, "NOTIFY \"the application\", 'news'");
@@ -62,48 +62,49 @@ static void applications_channels(const struct contract *c, bool its_own)
 static void our_channels(const struct contract *c)
 {
     struct guest holder, g, next;
-    guests_open(c, "own bell", 0, &holder, &g, &next, NULL);
+    guests_open(c, "own wakeup", 0, &holder, &g, &next, NULL);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "LISTEN nobody");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
     guest_queue(&next);
-    tap_is_int(raw_int(c->raw, session,
-                       "SELECT count(DISTINCT bell) FROM rowlock_waiters WHERE name = 'own bell' "
-                       "AND bell <> ''"),
-               c->pooled ? 0 : 2, "each waiter has a bell of his own, behind a pooler none");
+    tap_is_int(
+        raw_int(c->raw, session,
+                "SELECT count(DISTINCT wakeup) FROM rowlock_waiters WHERE name = 'own wakeup' "
+                "AND wakeup <> ''"),
+        c->pooled ? 0 : 2, "each waiter has a wakeup of his own, behind a pooler none");
     raw_run(c->raw, session,
-            "UPDATE rowlock_waiters SET bell = 'nobody' WHERE name = 'own bell' "
-            "AND bell <> '' AND ticket = (SELECT max(ticket) FROM "
-            "rowlock_waiters WHERE name = 'own bell')");
+            "UPDATE rowlock_waiters SET wakeup = 'nobody' WHERE name = 'own wakeup' "
+            "AND wakeup <> '' AND ticket = (SELECT max(ticket) FROM "
+            "rowlock_waiters WHERE name = 'own wakeup')");
     int on_it;
     guest_releases(&holder, ROWLOCK_OK, "it is released");
-    guest_gets(&g, "the first in line is rung for");
+    guest_gets(&g, "the first in line is woken for");
     tap_is_int(heard(session, "nobody", &on_it), 0, "and not the next one");
     guest_releases(&g, ROWLOCK_OK, "who is");
     tap_is_int(heard(session, "nobody", &on_it), !c->pooled, "when it is his turn");
-    guest_gets(&next, "and gets it, rung for or not");
+    guest_gets(&next, "and gets it, woken for or not");
     guests_close(&holder, &g, &next, NULL);
     c->raw->close(session);
 }
 
 /* What is released in a transaction is told when that is committed, and not if it is rolled back. */
-static void rings_at_commit(const struct contract *c)
+static void wakes_at_commit(const struct contract *c)
 {
     struct guest holder;
     int on_it;
     void *session = c->raw->open(c->url), *listener = c->raw->open(c->url);
     raw_run(c->raw, listener, "LISTEN \"in line\"");
-    guest_adopt(&holder, c, session, "bell at commit");
+    guest_adopt(&holder, c, session, "wakeup at commit");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
-    leave_ticket(c, "bell at commit", 1, wall_clock_us() + 600000000);
+    leave_ticket(c, "wakeup at commit", 1, wall_clock_us() + 600000000);
     db_exec(c->raw, c->url,
-            "UPDATE rowlock_waiters SET bell = 'in line' WHERE name = 'bell at commit'");
+            "UPDATE rowlock_waiters SET wakeup = 'in line' WHERE name = 'wakeup at commit'");
     for (int commits = 0; commits < 2; commits++) {
         raw_run(c->raw, session, "BEGIN");
         is_result(holder.db, rowlock_tx_release(holder.lock, holder.db), ROWLOCK_OK,
                   "a release in a transaction");
-        tap_is_int(heard(listener, "in line", &on_it), 0, "rings for nobody yet");
+        tap_is_int(heard(listener, "in line", &on_it), 0, "wakes for nobody yet");
         raw_run(c->raw, session, commits ? "COMMIT" : "ROLLBACK");
         tap_is_int(heard(listener, "in line", &on_it), commits,
                    commits ? "but when it is committed" : "nor when it is rolled back");
@@ -114,7 +115,7 @@ static void rings_at_commit(const struct contract *c)
     guest_close(&holder);
     c->raw->close(session);
     c->raw->close(listener);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'bell at commit'");
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'wakeup at commit'");
 }
 
 void contract_postgres_only(const struct contract *c)
@@ -126,5 +127,5 @@ void contract_postgres_only(const struct contract *c)
     if (c->pooled)
         return; /* nobody listens through one that lends a session for a transaction */
     applications_channels(c, true);
-    rings_at_commit(c);
+    wakes_at_commit(c);
 }

@@ -1,7 +1,7 @@
--- Lets go of a bell, and of a grant before it: see ring.sql.
-CREATE PROCEDURE IF NOT EXISTS rowlock_ring(
+-- Lets go of a wakeup, and of a grant before it: see wake.sql.
+CREATE PROCEDURE IF NOT EXISTS rowlock_wake(
     p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), p_token BIGINT,
-    p_bell VARCHAR(64) CHARACTER SET ascii)
+    p_wakeup VARCHAR(64) CHARACTER SET ascii)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE v_gone INT DEFAULT 0;
@@ -11,6 +11,6 @@ BEGIN
             AND token = p_token;
         SET v_gone = ROW_COUNT();
     END IF;
-    DO RELEASE_LOCK(p_bell);
+    DO RELEASE_LOCK(p_wakeup);
     SELECT v_gone;
 END;

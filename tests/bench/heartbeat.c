@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rowlock's side of the beat: the statement that a keeper sends for all leases that are due, sent the way
+ * Rowlock's side of the heartbeat: the statement that a keeper sends for all leases that are due, sent the way
  * it sends it (src/lock/keeper.c). For this, unlike ours.c, it looks inside.
  */
 #include "bench.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct beat {
+struct heartbeat {
     rowlock_db *db;
     struct rlk_lease *leases;
     size_t count, room;
@@ -19,7 +19,7 @@ struct beat {
 
 static int take_lease(void *context, const rowlock_grant *grant)
 {
-    struct beat *b = context;
+    struct heartbeat *b = context;
     if (b->count == b->room) {
         b->room = 2 * b->room + 1000;
         b->leases = realloc(b->leases, b->room * sizeof *b->leases);
@@ -35,9 +35,9 @@ static int take_lease(void *context, const rowlock_grant *grant)
     return 0;
 }
 
-void *ours_beat_open(const struct place *place)
+void *ours_heartbeat_open(const struct place *place)
 {
-    struct beat *b = calloc(1, sizeof *b);
+    struct heartbeat *b = calloc(1, sizeof *b);
     if (!b)
         die("out of memory");
     b->db = ours_connect(place);
@@ -46,9 +46,9 @@ void *ours_beat_open(const struct place *place)
     return b;
 }
 
-void ours_beat_close(void *session)
+void ours_heartbeat_close(void *session)
 {
-    struct beat *b = session;
+    struct heartbeat *b = session;
     for (size_t i = 0; i < b->count; i++) {
         free((char *)b->leases[i].held.name);
         free((char *)b->leases[i].held.owner);
@@ -60,15 +60,15 @@ void ours_beat_close(void *session)
 
 static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, void *context)
 {
-    struct beat *b = context;
+    struct heartbeat *b = context;
     for (size_t i = 0; i < b->count; i++)
         b->leases[i].renewed = false;
     return rlk_step_renew_all(db, call, b->leases, b->count, &b->now_us);
 }
 
-void ours_beat(void *session)
+void ours_heartbeat(void *session)
 {
-    struct beat *b = session;
+    struct heartbeat *b = session;
     struct rlk_step_call step = {.run = run_renew_all, .context = b};
     rlk_action(b->db, "renew leases", NULL);
     if (rlk_do(b->db, &step) != ROWLOCK_OK)
