@@ -323,8 +323,8 @@ static int run_blocks(rowlock_db *db, struct upgrading *u)
 {
     const char *text = db->texts.sql[RLK_STEP_UPGRADE];
     int result = ROWLOCK_OK;
-    bool last = !text || db->meta.version >= RLK_LEVEL;
-    if (last)
+    bool behind = db->meta.version < RLK_LEVEL || db->meta.code < RLK_CODE;
+    if (!text || !behind)
         return remake_routines(db, u);
     while (result == ROWLOCK_OK && read_block(&text, &u->block)) {
         struct block block = u->block;

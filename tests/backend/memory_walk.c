@@ -28,6 +28,7 @@ struct walk {
 enum verb {
     OPEN,
     INSTALL,
+    UPGRADE,
     OPEN_LOCK,
     ACQUIRE,
     ACQUIRE_ALL,
@@ -53,6 +54,7 @@ static const struct step {
 } steps[] = {
     {"open", OPEN, 0, 0, 0},
     {"install", INSTALL, 0, 0, 0},
+    {"upgrade", UPGRADE, 0, 0, 0},
     {"open a lock", OPEN_LOCK, WALKED, 0, 0},
     {"open another", OPEN_LOCK, EXPIRED, 0, 0},
     {"acquire", ACQUIRE, WALKED, 0, 0},
@@ -137,6 +139,8 @@ static int call(struct walk *w, const struct step *step)
         return open_db(w);
     case INSTALL:
         return rowlock_install(w->db);
+    case UPGRADE: /* of nothing, on a borrowed connection */
+        return w->session ? ROWLOCK_OK : rowlock_upgrade(w->db, NULL);
     case OPEN_LOCK:
         return rowlock_lock_open(w->db, names[step->lock], &w->lock[step->lock]);
     case ACQUIRE:
