@@ -17,6 +17,15 @@ static const char *text_kept(void)
     return err.text;
 }
 
+/* What the error of the last failure says. */
+static int told_of_lost_answer(void)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(story.db, &err);
+    return err.answer_lost;
+}
+CALL(answer_lost, told_of_lost_answer());
+
 /* ---- acquire */
 
 CALL(withdrawn, script.withdrawn == script.requests[0]);
@@ -280,12 +289,16 @@ static const struct story_row releasing[] = {
      ROWLOCK_OK, ANSWERS(LOST_AND_GONE), "release open meta release last"},
     {"it is not held any more", releases, ROWLOCK_EMISUSE},
     {.begin = jumping_holding},
+    {"no row at the first look: lost", releases, ROWLOCK_LOST, ANSWERS(GONE(RELEASE))},
+    {"which no release of ours can be", answer_lost, false},
+    {.begin = jumping_holding},
     {"a lost answer, and the second look releases: no question is left", releases, ROWLOCK_OK,
      ANSWERS(LOST(RELEASE)), "release open meta release"},
     {.begin = jumping_holding},
     {"a lost answer, no row at the second look, and a newer token: lost", releases, ROWLOCK_LOST,
      ANSWERS(LOST_AND_GONE, ALWAYS_SAYS(LAST, .token = 99))},
     {"the error kept says so", error_kept, ROWLOCK_LOST},
+    {"and that it may be our own release", answer_lost, true},
     {"the handle is done with it", its_token, 0},
     {"and can acquire anew", acquires, ROWLOCK_OK},
     {.begin = jumping_holding},

@@ -213,8 +213,8 @@ static void check_walk(struct deal *d)
     const struct loss *l = d->l;
     bool finished = raw_int(l->raw, l->session, "SELECT count(*) FROM %swalks", l->prefix) == 0 &&
                     cell(l, ROWS, "n") == 1 && cell(l, 3, "n") == 101;
-    if (l->mode == RECONNECTING && d->report.rows > 0)
-        loss_result(l, d->db, d->said, ROWLOCK_OK, "what it has begun it ends");
+    if (l->mode == RECONNECTING)
+        loss_result(l, d->db, d->said, ROWLOCK_OK, "it goes to its end");
     if (d->said != ROWLOCK_OK && !finished) {
         int broken = rowlock_break(l->others, l->name, 0, NULL);
         loss_ok(l, broken == ROWLOCK_OK || broken == ROWLOCK_NONE, "its lock is free: %s",
