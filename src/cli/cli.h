@@ -17,10 +17,12 @@
 
 /* ---------------------------------------------------------------- the command line (options.c) */
 
-#define UNSET INT64_C(-1) /* a number or duration that was not given */
-#define NEVER INT64_C(-2) /* the word "never" where a duration may be that */
+/* A number or duration that was not given. */
+#define UNSET INT64_C(-1)
+/* The word "never" instead of a duration. */
+#define NEVER INT64_C(-2)
 
-/* The values of all options of all commands; each command accepts its own selection of them. */
+/* The values of all options of all commands. Each command accepts some of them. */
 struct settings {
     const char *url;
     const char *owner;
@@ -59,10 +61,11 @@ struct settings {
     int64_t count;
 };
 
-/* Options, as commands list them. Two ids may have one name where two commands mean two things. */
+/* The options that commands list. Two ids may have one name, if two commands mean two things. */
 enum option_id {
     OPT_END = 0,
-    OPT_URL = 256, /* beyond every letter, so that getopt_long() can return either */
+    /* Above every letter: getopt_long() returns either a letter or an id. */
+    OPT_URL = 256,
     OPT_HELP,
     OPT_VERSION,
     OPT_JSON,
@@ -86,7 +89,8 @@ enum option_id {
     OPT_ONCE_OLDER_THAN,
     OPT_BATCH,
     OPT_DRY_RUN,
-    OPT_TRY_RUN, /* --dry-run of upgrade */
+    /* --dry-run of upgrade. */
+    OPT_TRY_RUN,
     OPT_SQL,
     OPT_PRINT,
     OPT_EVERY,
@@ -106,12 +110,19 @@ struct cli;
 
 struct command {
     const char *name;
-    const char *arguments; /* as the usage line shows them */
-    const char *purpose; /* one line, for the list of commands */
-    const char *details; /* the rest of its help */
-    const int *options; /* OPT_END ends them; url and help are everybody's */
+    /* As the usage line shows them. */
+    const char *arguments;
+    /* One line, for the list of commands. */
+    const char *purpose;
+    /* The rest of its help. */
+    const char *details;
+    /* Up to OPT_END. All commands also have --url and --help. */
+    const int *options;
     int least_arguments;
-    int most_arguments; /* NO_LIMIT: names, and then another program's command line */
+    /* NO_LIMIT: names, and then another program's command line. */
+    int most_arguments;
+    /* It creates the embedded database if there is none yet. */
+    bool creates;
     int (*run)(struct cli *cli);
 };
 
@@ -119,42 +130,56 @@ struct command {
 #define ANY_NUMBER 100000
 
 struct cli {
-    const struct command *command; /* NULL before it is known */
+    /* NULL before it is known. */
+    const struct command *command;
     struct settings set;
-    char **arguments; /* what is neither an option nor the command's name */
+    /* The words that are neither options nor the command's name. */
+    char **arguments;
     int argument_count;
-    int name_count; /* so many arguments are names of locks, before a command line to run */
+    /* The first arguments that are names of locks. A command line to run follows them. */
+    int name_count;
 
-    char *url; /* of db */
+    /* Of db. */
+    char *url;
     rowlock_db *db;
-    rowlock_lock **locks; /* as the names were given; disconnect_database() closes them */
+    /* There is no embedded database yet: db is an empty one in memory. */
+    bool no_file;
+    /* In the order of the names. disconnect_database() closes them. */
+    rowlock_lock **locks;
     int lock_count;
-    char *title; /* their names, as a message shows them: 'a', 'b' */
-    rowlock_once *once; /* what --once claimed, or found done; NULL: nothing */
-    rowlock_keeper *keeper; /* renews the locks; NULL: nobody does */
-    int64_t wait_until_ms; /* of now_ms(); 0: the command does not wait; INT64_MAX: for ever */
-    bool waiting; /* for the lock: warnings are for the user now */
-    int64_t margin_ms; /* how long before the end of its lease a lock counts as lost; 0: as the
-                          library sees fit */
-    bool leave_grant; /* end without closing the handles: the grant shall outlive this process */
-    bool abandon; /* end without so much as touching them: the database does not answer */
+    /* Their names, as a message shows them: 'a', 'b'. */
+    char *title;
+    /* What --once claimed, or found done. May be NULL. */
+    rowlock_once *once;
+    /* Renews the locks. May be NULL. */
+    rowlock_keeper *keeper;
+    /* Of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a limit. */
+    int64_t wait_until_ms;
+    /* For the lock: the user wants to read warnings now. */
+    bool waiting;
+    /* How long before the end of its lease a lock counts as lost. 0: the library's default. */
+    int64_t margin_ms;
+    /* End without closing the handles: the grant must outlive this process. */
+    bool leave_grant;
+    /* End without using the handles: the database does not answer. */
+    bool abandon;
 };
 
-/* The options that may stand before the command. *used gets how many words they took. */
+/* The options that may stand before the command. *used gets the number of words they took. */
 int options_before_command(struct cli *cli, int argc, char **argv, int *used);
 
-/* The command's own; fills cli->set and cli->arguments. argv[0] is the command's name. Both return
- * EXIT_FINE, or EXIT_USAGE after saying what is wrong. */
+/* The options of the command. It fills cli->set and cli->arguments. argv[0] is the command's name.
+ * Both functions return EXIT_FINE, or EXIT_USAGE after a message. */
 int options_of_command(struct cli *cli, int argc, char **argv);
 
 /* One line for each option of the list, for --help. */
 void options_print(const int *ids);
 
-/* Says what is wrong with the command line and where to read more. Returns EXIT_USAGE. */
+/* Says what is wrong with the command line, and where to read more. Returns EXIT_USAGE. */
 int usage_error(const struct cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* "500ms", "1.5", "30s", "5m", "2h", "1d" in milliseconds, rounded up; false if it is none. */
+/* "500ms", "1.5", "30s", "5m", "2h", "1d" in milliseconds, rounded up. False: not a duration. */
 bool parse_duration(const char *text, int64_t *out);
 
 /* A decimal number between least and most, and nothing else. */
@@ -162,76 +187,74 @@ bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
 
 /* ---------------------------------------------------------------- the database (connect.c) */
 
-/* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. A server that
- * is away is waited for until cli->wait_until_ms. Returns an exit status; what went wrong has been
- * said. */
+/* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. It waits for a
+ * server that is away until cli->wait_until_ms. Returns an exit status, after a message. */
 int connect_database(struct cli *cli, const rowlock_db_options *options);
 
-/* Says once that the server is away, and pauses before the next attempt. False: the wait is over,
- * or the failure is another one. *tries counts the attempts of one outage and is 0 at first. */
+/* Says once that the server is away, and pauses before the next try. False: the wait is over, or
+ * the failure is another one. *tries counts the tries of one outage. Begin with 0. */
 bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries);
 
 /* Says that the server is back, if it was away. */
 void say_back(int *tries);
 
-/* Opens cli->keeper on the same database, with a connection of its own. Likewise. */
+/* Opens cli->keeper on the same database, with another connection. Otherwise as above. */
 int connect_keeper(struct cli *cli, const rowlock_db_options *options);
 
-/* Closes what is open, as far as the two flags of cli allow. */
+/* Closes what is open, unless cli->leave_grant or cli->abandon is set. */
 void disconnect_database(struct cli *cli);
 
 /* ---------------------------------------------------------------- saying things (report.c) */
 
-/* One line on standard error, "rowlock: …", in which nothing can upset a terminal. */
+/* One line on standard error, "rowlock: …", with control characters as text. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* From now on, a line that cannot be written at once is dropped. */
 void complain_without_waiting(void);
 
-/* What the library last warned of, or false if that was nothing or has been forgotten
- * (connect.c). */
+/* The library's last warning (connect.c). False: there is none. */
 #define WARNING_SIZE 800
 bool last_warning(char text[WARNING_SIZE]);
 void forget_warning(void);
 
-/* The exit status that belongs to a result. */
+/* The exit status of a result. */
 int status_of(int result);
 
-/* Says what the database had to say about the last failure, and returns its exit status. */
+/* Prints the error text of the last failure, and returns its exit status. */
 int report_failure(const struct cli *cli, int result);
 
 /* Ends standard output: EXIT_OUTPUT if status is EXIT_FINE and not everything could be written. */
 int finish_output(int status);
 
-/* A copy of text in which control characters are \xNN; yours to free. Never NULL. */
+/* A copy of text with control characters as \xNN. Free it. Never NULL. */
 char *printable(const char *text);
 
-/* How many columns a printable() text takes, roughly: one for each code point. */
+/* The columns of a printable() text, roughly: one for each code point. */
 int columns_of(const char *text);
 
 /* "4.2s", "42s", "3m12s", "2h05m", "3d04h" */
 #define DURATION_TEXT_SIZE 32
 void duration_text(int64_t ms, char text[DURATION_TEXT_SIZE]);
 
-/* "report.sh[4711]@web1", printable; yours to free. Never NULL. */
+/* "report.sh[4711]@web1", printable. Free it. Never NULL. */
 char *holder_text(const rowlock_grant *grant);
 char *waiter_text(const rowlock_waiter *waiter);
 
-/* "held by report.sh[4711]@web1, its lease lasts 12s more: its note"; likewise. */
+/* "held by report.sh[4711]@web1, its lease lasts 12s more: its note". Free it. Never NULL. */
 char *held_text(const rowlock_grant *grant);
 
 /* "exclusive", "shared", "3 permits" */
 #define KIND_TEXT_SIZE 24
 void kind_text(int32_t permits, char text[KIND_TEXT_SIZE]);
 
-/* Does somebody want to read who is in the way? A person who waits does. A cron job that finds
- * another host at work does not want to send mail about it. */
+/* Should a message name the holder? A person who waits wants to read it. A cron job that finds
+ * another host at work must not send mail about it. */
 bool talkative(const struct cli *cli);
 
-/* How long the grant has been there, by the database's clock. */
+/* The age of the grant, by the database's clock. */
 int64_t grant_age_ms(const rowlock_grant *grant);
 
-/* malloc() and friends that end the process with EXIT_INTERNAL when there is no memory. */
+/* Returns memory. NULL ends the process with EXIT_INTERNAL. */
 void *must_have(void *memory);
 
 #endif

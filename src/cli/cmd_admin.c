@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * install, check, sweep, break and raise-tokens: what an administrator does. Looking at locks is in
- * cmd_list.c.
+ * install, check, sweep, break and raise-tokens: the commands for administrators. cmd_list.c looks
+ * at locks.
  */
 #include "commands.h"
 
@@ -96,6 +96,22 @@ static int keep_finding(void *context, const rowlock_finding *finding)
     return 0;
 }
 
+/* Without a file there is only one thing to find. */
+static int find(const struct cli *cli, json_t *findings, rowlock_verdict *worst)
+{
+    static const rowlock_finding missing = {.item = "tables",
+                                            .value = "the embedded database does not exist",
+                                            .advice = "run `rowlock install`",
+                                            .verdict = ROWLOCK_BAD};
+    int (*each)(void *context, const rowlock_finding *finding) =
+        cli->set.json ? keep_finding : print_finding;
+    if (!cli->no_file)
+        return rowlock_check(cli->db, each, findings, worst);
+    *worst = missing.verdict;
+    each(findings, &missing);
+    return ROWLOCK_OK;
+}
+
 int cmd_check(struct cli *cli)
 {
     rowlock_verdict worst = ROWLOCK_FINE;
@@ -103,8 +119,7 @@ int cmd_check(struct cli *cli)
     if (status != EXIT_FINE)
         return status;
     json_t *findings = must_have(json_array());
-    int result =
-        rowlock_check(cli->db, cli->set.json ? keep_finding : print_finding, findings, &worst);
+    int result = find(cli, findings, &worst);
     if (result != ROWLOCK_OK) {
         json_decref(findings);
         return report_failure(cli, result);
@@ -124,11 +139,13 @@ int cmd_check(struct cli *cli)
 
 struct sweeping {
     const struct cli *cli;
-    bool any; /* one has been printed: the next begins with a comma */
-    int signal; /* came meanwhile */
+    /* One has been printed: the next begins with a comma. */
+    bool any;
+    /* Came meanwhile. */
+    int signal;
 };
 
-/* JSON is written as it comes, so that a million rows need no memory. */
+/* JSON is written row by row: a million rows need no memory. */
 static void print_swept_json(struct sweeping *sweeping, const rowlock_grant *grant)
 {
     json_t *object = json_of_grant(grant);
@@ -182,12 +199,12 @@ static void print_summary(const struct cli *cli, int result, const rowlock_sweep
         printf("%s%lld expired lock%s, %lld idle counter%s", dry ? "would remove " : "removed ",
                (long long)report->locks, report->locks == 1 ? "" : "s", (long long)report->counters,
                report->counters == 1 ? "" : "s");
-        if (dry) /* tickets and keys are not looked at then */
+        /* A dry run does not look at tickets and keys. */
+        if (dry)
             putchar('\n');
         else
-            printf(", %lld ticket%s of waiters that are gone, %lld key%s of what was done once\n",
-                   (long long)report->waiters, report->waiters == 1 ? "" : "s", (long long)keys,
-                   keys == 1 ? "" : "s");
+            printf(", %lld ticket%s of dead waiters, %lld once key%s\n", (long long)report->waiters,
+                   report->waiters == 1 ? "" : "s", (long long)keys, keys == 1 ? "" : "s");
     }
 }
 
@@ -201,7 +218,7 @@ static int sweep_keys(struct cli *cli, int64_t *keys)
                               set->batch == UNSET ? 0 : (int32_t)set->batch, keys);
 }
 
-/* *signal gets the one that came meanwhile. Returns the library's result. */
+/* *signal gets the signal that came meanwhile, or 0. Returns the library's result. */
 static int sweep_once(struct cli *cli, int *signal)
 {
     const struct settings *set = &cli->set;
@@ -221,12 +238,13 @@ static int sweep_once(struct cli *cli, int *signal)
     if (result == ROWLOCK_OK)
         result = sweep_keys(cli, &keys);
     print_summary(cli, result, &report, keys);
-    fflush(stdout); /* a failure stays on record until finish_output() */
+    /* finish_output() reports a failure. */
+    fflush(stdout);
     *signal = sweeping.signal;
     return result;
 }
 
-/* Something that may be over by the next time is no reason to stop sweeping. */
+/* What may be over by the next sweep does not end --every. */
 static bool passes(const struct cli *cli)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
@@ -245,8 +263,9 @@ static int sweep_every(struct cli *cli)
         int status = result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
         if (status != EXIT_FINE && !passes(cli))
             return status;
+        /* There is no reader any more: finish_output() says so. */
         if (ferror(stdout))
-            return EXIT_FINE; /* nobody reads it any more: finish_output() says so */
+            return EXIT_FINE;
         while (!signal && now_ms() < next_ms) {
             int64_t rest_ms = next_ms - now_ms();
             int next = signals_next(rest_ms < 1000 ? rest_ms : 1000);
@@ -286,9 +305,8 @@ static void print_broken(const struct cli *cli, const rowlock_grant *grant)
     char *holder = holder_text(grant);
     bool over = grant->remaining_ms < 0;
     duration_text(over ? -grant->remaining_ms : grant->remaining_ms, left);
-    printf("took '%s' from %s, token %lld, whose lease %s %s%s\n", name, holder,
-           (long long)grant->token, over ? "had ended" : "would have lasted", left,
-           over ? " ago" : " more");
+    printf("took '%s' from %s, token %lld; its lease %s %s%s\n", name, holder,
+           (long long)grant->token, over ? "ended" : "had", left, over ? " ago" : " left");
     free(name);
     free(holder);
 }
@@ -302,13 +320,14 @@ static int nothing_broken(const struct cli *cli)
         json_print(object, 0);
     }
     if (cli->set.if_token != UNSET)
-        complain("break '%s': nobody holds it with token %lld", name, (long long)cli->set.if_token);
+        complain("break '%s': it has no holder with token %lld", name,
+                 (long long)cli->set.if_token);
     else
-        complain("break '%s': nobody holds it", name);
+        complain("break '%s': it has no holder", name);
     return EXIT_NOTHING;
 }
 
-/* Which of several it may be, only the caller knows. */
+/* There are several holders: the caller must choose. */
 static void say_tokens(const struct cli *cli)
 {
     struct snapshot snapshot = {0};
@@ -320,7 +339,8 @@ static void say_tokens(const struct cli *cli)
         char kind[KIND_TEXT_SIZE];
         char *held = held_text(grant);
         kind_text(grant->permits, kind);
-        complain("break '%s': --if-token %lld: %s, %s", name, (long long)grant->token, kind, held);
+        complain("break '%s': for --if-token %lld: %s, %s", name, (long long)grant->token, kind,
+                 held);
         free(held);
     }
     snapshot_free(&snapshot);

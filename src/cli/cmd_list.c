@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * list and show: who holds what and who waits, as a table, as lines or as JSON. Nothing here
- * changes anything.
+ * list and show: holders and waiters, as a table, as lines or as JSON. They only read.
  */
 #include "commands.h"
 
@@ -15,7 +14,7 @@
 const int json_options[] = {OPT_JSON, OPT_END};
 const int list_options[] = {OPT_WAITERS, OPT_JSON, OPT_END};
 
-/* Row by row, since there may be more of them than there is memory. */
+/* Row by row: there may be more rows than memory. */
 struct listing {
     bool json;
     bool any;
@@ -44,7 +43,7 @@ static int on_waiter(void *context, const rowlock_waiter *waiter)
     return ferror(stdout);
 }
 
-/* A list that failed half way has no end in JSON either. */
+/* After a failure in the middle, the JSON array is left without an end. */
 int cmd_list(struct cli *cli)
 {
     struct listing listing = {.json = cli->set.json};
@@ -69,7 +68,8 @@ int cmd_list(struct cli *cli)
 /* ---------------------------------------------------------------- one lock */
 
 struct history {
-    bool known; /* the name has a token counter */
+    /* The name has a token counter. */
+    bool known;
     int64_t token;
     int64_t granted_us;
 };
@@ -111,17 +111,17 @@ static void print_grant(const rowlock_grant *grant)
         print_field("note", grant->note);
 }
 
-/* "in line  2. sh[4711]@web1, for 12s, wants it shared" */
+/* "waiter       2. sh[4711]@web1, for 12s, wants shared" */
 static void print_waiter(const rowlock_waiter *waiter)
 {
-    char place[24] = "gone", kind[KIND_TEXT_SIZE], waited[DURATION_TEXT_SIZE];
+    char position[24] = "gone", kind[KIND_TEXT_SIZE], waited[DURATION_TEXT_SIZE];
     char *who = waiter_text(waiter);
     char *note = printable(waiter->note);
     if (waiter->position)
-        snprintf(place, sizeof place, "%d.", waiter->position);
+        snprintf(position, sizeof position, "%d.", waiter->position);
     kind_text(waiter->permits, kind);
     duration_text(waiter->waited_ms, waited);
-    printf("%-12s %s %s, for %s, wants %s%s%s\n", "in line", place, who, waited, kind,
+    printf("%-12s %s %s, for %s, wants %s%s%s\n", "waiter", position, who, waited, kind,
            note[0] ? ": " : "", note);
     free(who);
     free(note);
@@ -133,7 +133,7 @@ static void print_lock(const char *name, const struct snapshot *snapshot,
     char text[80];
     print_field("name", name);
     if (snapshot->grant_count == 0)
-        puts("held by      nobody");
+        puts("held by      -");
     for (size_t i = 0; i < snapshot->grant_count; i++)
         print_grant(&snapshot->grants[i]);
     for (size_t i = 0; i < snapshot->waiter_count; i++)
@@ -183,7 +183,7 @@ int cmd_show(struct cli *cli)
         else if (known)
             print_lock(name, &snapshot, &history);
         else
-            complain("show '%s': nobody holds it, and no grant of it is on record", name);
+            complain("show '%s': there is no such lock: no grant, no waiter, no last token", name);
         if (!known)
             status = EXIT_NOTHING;
     }

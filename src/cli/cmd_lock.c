@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * acquire, renew, release and verify: a lock in single steps, for scripts. Waiting is in grant.c.
+ * acquire, renew, release and verify: a lock in single steps, for scripts. grant.c waits.
  */
 #include "commands.h"
 
@@ -55,13 +55,14 @@ static void print_refusal(const struct cli *cli, int result)
     json_print(object, 0);
 }
 
-/* A token that nobody could read is of no use: then the lock is given back, by closing it. */
+/* If the token cannot be written, closing the handle releases the lock. */
 static int hand_over(struct cli *cli)
 {
     print_grant(cli->locks[0], cli->set.json);
     if (fflush(stdout) != 0 || ferror(stdout))
-        return EXIT_FINE; /* finish_output() finds it, too, and knows the status */
-    /* Closing either handle would release the grant, which the script has to release itself. */
+        /* finish_output() finds the failure too, and returns the status. */
+        return EXIT_FINE;
+    /* Closing either handle would release the grant. The script releases it itself. */
     cli->leave_grant = true;
     return EXIT_FINE;
 }
@@ -78,8 +79,8 @@ int cmd_acquire(struct cli *cli)
     options.owner = cli->set.owner;
     if (!options.owner && !cli->set.json)
         return usage_error(cli,
-                           "say --owner or set ROWLOCK_OWNER, or nobody could release the lock "
-                           "(--json makes up an owner and shows it)");
+                           "say --owner or set ROWLOCK_OWNER: you need the owner to release the "
+                           "lock (--json makes a random owner and prints it)");
     status = connect_database(cli, &options);
     if (status == EXIT_FINE)
         status = outer_refuses(cli);
@@ -100,11 +101,14 @@ static int grant_of_others(struct cli *cli)
     if (!set->owner)
         set->owner = from_environment("ROWLOCK_OWNER");
     if (!set->owner)
-        return usage_error(cli, "whose grant? say --owner or set ROWLOCK_OWNER");
+        return usage_error(cli,
+                           "the owner of the grant is missing; say --owner or set ROWLOCK_OWNER");
     if (set->token == UNSET && !token)
-        return usage_error(cli, "which grant? say --token or set ROWLOCK_TOKEN");
+        return usage_error(cli,
+                           "the token of the grant is missing; say --token or set ROWLOCK_TOKEN");
     if (set->token == UNSET && !parse_number(token, 1, INT64_MAX, &set->token))
-        return usage_error(cli, "ROWLOCK_TOKEN: '%s' is not a token", token);
+        return usage_error(cli, "ROWLOCK_TOKEN: '%s' is not a token; set it to a number above 0",
+                           token);
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
@@ -139,11 +143,13 @@ static int answer(const struct cli *cli, int result)
     const char *name = cli->arguments[0];
     long long token = (long long)cli->set.token;
     if (result == ROWLOCK_LOST)
-        complain("%s lock '%s': the grant with token %lld is gone: taken over, broken, swept or "
-                 "released",
-                 what, name, token);
+        complain(
+            "%s lock '%s': the grant with token %lld is gone: it was taken over, broken, swept "
+            "or released",
+            what, name, token);
     else if (result == ROWLOCK_LAPSED)
-        complain("%s lock '%s': the lease of token %lld had run out, but nobody else got the lock",
+        complain("%s lock '%s': the lease of token %lld had run out, but no other client got the "
+                 "lock",
                  what, name, token);
     else if (result != ROWLOCK_OK)
         return report_failure(cli, result);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * once: the keys of `run --once`, listed and forgotten. How they are claimed is in once.c.
+ * once: lists and forgets the keys of `run --once`. once.c claims them.
  */
 #include "commands.h"
 
@@ -110,9 +110,9 @@ int cmd_once(struct cli *cli)
     int count = cli->argument_count - 1;
     bool list = strcmp(cli->arguments[0], "list") == 0;
     if (!list && strcmp(cli->arguments[0], "forget") != 0)
-        return usage_error(cli, "list or forget, not '%s'", cli->arguments[0]);
+        return usage_error(cli, "'%s' is not a subcommand; say list or forget", cli->arguments[0]);
     if (!list && count < 1)
-        return usage_error(cli, "forget which key?");
+        return usage_error(cli, "forget needs a key");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock run`: holds a lock, or several, while a command runs, and ends the command before a
- * lease can end. The library renews, and tells of the leases by the local clock alone (lease.c).
- * Processes are in job.c.
+ * `rowlock run`: holds a lock, or several, while a command runs. It ends the command before a lease
+ * can end. The library renews; lease.c follows the leases by the local clock. job.c has the
+ * processes.
  */
 #include "commands.h"
 
@@ -37,15 +37,21 @@ struct watch {
     struct cli *cli;
     struct job job;
     struct lease lease;
-    struct pollfd *files; /* for signals, for progress, and for each lock */
+    /* For signals, for progress, and for each lock. */
+    struct pollfd *files;
     nfds_t file_count;
     int64_t grace_ms;
-    int64_t hold_until_ms; /* --min-hold */
-    int64_t end_at_ms; /* --max-hold */
+    /* --min-hold */
+    int64_t hold_until_ms;
+    /* --max-hold */
+    int64_t end_at_ms;
     enum reason reason;
-    int64_t told_ms; /* when the job was told to end */
-    bool killed; /* SIGKILL has been sent, too */
-    int passed_on; /* the last ending signal that was passed on to the job */
+    /* When the job was told to end. */
+    int64_t told_ms;
+    /* SIGKILL has been sent too. */
+    bool killed;
+    /* The last ending signal that was passed on to the job. */
+    int passed_on;
     bool said_stopped;
 };
 
@@ -56,7 +62,7 @@ static int64_t within(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* How much earlier than its lease ends the job has to be dead. */
+/* The job must be dead this long before the lease ends. */
 static int64_t margin_ms(const struct cli *cli)
 {
     return within(cli->set.ttl_ms / 20, 20, 500);
@@ -71,9 +77,8 @@ static int run_settings(struct cli *cli)
     if (set->grace_ms == UNSET)
         set->grace_ms = set->ttl_ms / 4 < DEFAULT_GRACE_MS ? set->ttl_ms / 4 : DEFAULT_GRACE_MS;
     if (set->grace_ms >= set->ttl_ms / 2)
-        return usage_error(cli,
-                           "--grace: must be less than half of --ttl, so that there is time to "
-                           "end the job before the lease ends");
+        return usage_error(cli, "--grace: must be less than half of --ttl: the job must end before "
+                                "the lease does");
     if (set->min_hold_ms == UNSET)
         set->min_hold_ms = 0;
     if (set->max_hold_ms != UNSET && set->max_hold_ms < set->min_hold_ms)
@@ -81,25 +86,26 @@ static int run_settings(struct cli *cli)
     cli->margin_ms = set->grace_ms + margin_ms(cli);
     for (int i = 0; cli->name_count > 1 && i < cli->name_count; i++) {
         if (strchr(cli->arguments[i], '\n'))
-            return usage_error(cli, "of several names none may have a line break in it");
+            return usage_error(cli, "with several names, no name may have a line break in it");
     }
     return EXIT_FINE;
 }
 
-/* Several locks shall have one owner, so that one variable tells it to the job. */
+/* Several locks get one owner, so that one variable tells it to the job. */
 static const char *make_up_owner(void)
 {
     static char owner[33];
     unsigned char bytes[16];
     if (getentropy(bytes, sizeof bytes) != 0)
-        return NULL; /* then each has its own, and the job is told the first one's */
+        /* Then each lock has its own owner, and the job is told the first. */
+        return NULL;
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(owner + 2 * i, 3, "%02x", bytes[i]);
     return owner;
 }
 
-/* The job's name is what people look for in a list of locks. And a statement must fail while there
- * is still some lease left to try again. */
+/* In a list of locks people look for the job's name. A statement must fail while enough of the
+ * lease is left to try again. */
 static int connect_for_run(struct cli *cli)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
@@ -121,7 +127,7 @@ static void set_variable(const char *variable, const char *value)
         must_have(NULL);
 }
 
-/* What belongs to several locks stands in lines, in the order that their names were given in. */
+/* Several locks: one line for each, in the order of the names. */
 static void set_environment(const struct cli *cli, int64_t expires_us)
 {
     char *text = NULL;
@@ -166,7 +172,7 @@ static void reason_text(const struct watch *watch, char *text, size_t size)
         break;
     case STALLED:
         duration_text(now_ms() - watch->lease.progress_ms, silence);
-        snprintf(text, size, "the job told no progress for %s", silence);
+        snprintf(text, size, "the job reported no progress for %s", silence);
         break;
     case NO_REASON:
         *text = '\0';
@@ -174,7 +180,7 @@ static void reason_text(const struct watch *watch, char *text, size_t size)
     }
 }
 
-/* A stopped process takes no signal but these two. */
+/* A stopped process needs SIGCONT before it can take another signal. */
 static void wake_and_signal(const struct watch *watch, int signal)
 {
     job_signal(&watch->job, signal);
@@ -191,7 +197,7 @@ static void tell_to_end(struct watch *watch, enum reason reason)
     complain("run %s: %s; ending the job", watch->cli->title, text);
 }
 
-/* The grace is over, or so nearly the lease that the rest of it is needed to be sure. */
+/* When the grace is over, or earlier if the lease ends before that. */
 static int64_t kill_time(const struct watch *watch)
 {
     int64_t polite_ms = watch->told_ms + watch->grace_ms;
@@ -209,7 +215,7 @@ static enum reason reason_to_end(const struct watch *watch)
     return now_ms() >= watch->end_at_ms ? HELD_TOO_LONG : NO_REASON;
 }
 
-/* Does what is due now, and returns when something will be due next. */
+/* Does what is due now. Returns when the next thing will be due. */
 static int64_t look_at_lease(struct watch *watch)
 {
     lease_look(&watch->lease);
@@ -230,14 +236,14 @@ static int64_t look_at_lease(struct watch *watch)
     return NO_END;
 }
 
-/* Ctrl-Z would leave a lock with a job that does nothing, and the terminal with nobody: the job
- * goes on at once. Any other stop is respected, and the lease is renewed meanwhile. */
+/* After Ctrl-Z the job goes on at once: a suspended job would keep the lock, and the terminal would
+ * have no reader. Other stops are respected; the lease is renewed meanwhile. */
 static void look_at_job(struct watch *watch)
 {
     struct job *job = &watch->job;
     job_look(job);
-    if (job_wants_terminal(
-            job)) { /* a shell's "fg" sends us no signal, since we were not stopped */
+    /* The shell's "fg" sends us no signal, because we were not stopped. */
+    if (job_wants_terminal(job)) {
         job_give_terminal(job);
         job->stopped = false;
         job_signal(job, SIGCONT);
@@ -247,7 +253,8 @@ static void look_at_job(struct watch *watch)
         return;
     }
     if (job->stop_signal == SIGTSTP) {
-        complain("run %s: a job that holds a lock is not suspended; it goes on", watch->cli->title);
+        complain("run %s: a job that holds a lock is not suspended; it continues",
+                 watch->cli->title);
         job->stopped = false;
         job_signal(job, SIGCONT);
     } else if (!watch->said_stopped) {
@@ -265,7 +272,7 @@ static void pass_on(struct watch *watch, int signal)
     case SIGTTOU:
         return;
     case SIGCONT:
-        /* The shell's "fg" means the job, too. */
+        /* The shell's "fg" is meant for the job too. */
         job_give_terminal(&watch->job);
         job_signal(&watch->job, SIGCONT);
         return;
@@ -291,9 +298,8 @@ static void open_files(struct watch *watch)
         watch->files[i].events = POLLIN;
 }
 
-/* For a signal, news of a lease, or progress. At least once a second, because waiting counts on a
- * clock that stops while the machine is suspended, and because some systems have no descriptors for
- * that. */
+/* Waits for a signal, a change of a lease, or progress, but at most a second: poll() uses a clock
+ * that stops while the machine is suspended, and some systems have no descriptors for signals. */
 static int wait_for_news(struct watch *watch, int64_t due_ms)
 {
     int64_t wait_ms = within(due_ms - now_ms(), 0, 1000);
@@ -317,18 +323,19 @@ static void watch_job(struct watch *watch)
     }
 }
 
-/* What the command has left behind must end as well, when it was told to because of the lock. */
+/* If the job was ended because of the lock, the children that it left behind must end too. */
 static void watch_rest_of_group(struct watch *watch)
 {
     while (watch->reason != NO_REASON && !watch->killed && job_group_lives(&watch->job)) {
         look_at_lease(watch);
         signals_next(20);
-        job_look(&watch->job); /* a child that has ended still counts until it is collected */
+        /* A child that has ended counts until it is collected. */
+        job_look(&watch->job);
     }
 }
 
-/* --min-hold: the job has ended, but the lock stays a while; its progress is ours now. Returns a
- * signal that ended this. */
+/* --min-hold: the job has ended, but the lock stays. We report the progress now. Returns a signal
+ * that ended this, or 0. */
 static int hold_on(struct watch *watch)
 {
     int64_t stall_ms = watch->cli->set.stall_ms;
@@ -349,8 +356,8 @@ static int hold_on(struct watch *watch)
 
 /* ---------------------------------------------------------------- after */
 
-/* Whoever typed Ctrl-C meant all of us. Only the job got it, since it had the terminal: pass it on
- * to the script around us, which would otherwise go on with its next line. */
+/* Ctrl-C is meant for all of us. Only the job got it, because it had the terminal. Pass it on to
+ * the script around us, which would otherwise go on with its next line. */
 static void share_keyboard_signal(const struct watch *watch, bool had_terminal)
 {
     int status = watch->job.wait_status;
@@ -364,27 +371,28 @@ static int lost_after_all(const struct watch *watch, const rowlock_lock *lock)
 {
     int status = watch->job.wait_status;
     bool exited = WIFEXITED(status);
-    complain("run '%s': the lock was lost before the job ended (%s %d): another may have held it "
-             "meanwhile",
-             rowlock_lock_name(lock), exited ? "exit status" : "signal",
-             exited ? WEXITSTATUS(status) : WTERMSIG(status));
+    complain(
+        "run '%s': the lock was lost before the job ended (%s %d); another client may have held "
+        "it meanwhile, so check what the job did",
+        rowlock_lock_name(lock), exited ? "exit status" : "signal",
+        exited ? WEXITSTATUS(status) : WTERMSIG(status));
     return EXIT_LOST;
 }
 
-/* The lease ran when the release was sent, and its answer was lost. So the job's work was protected
- * to its end, unless somebody broke the lock. */
+/* The lease ran when the release was sent, and the answer was lost. So the job's work was protected
+ * to its end, unless an operator broke the lock. */
 static bool may_be_ours(const struct cli *cli, const rowlock_lock *lock, int64_t remaining_ms)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_error(cli->db, &err);
     if (!err.answer_lost || remaining_ms <= 0)
         return false;
-    complain("release lock '%s': the answer was lost, and another client has the lock by now",
+    complain("release lock '%s': the answer was lost, and another client has the lock now",
              rowlock_lock_name(lock));
     return true;
 }
 
-/* Lock by lock, until one of them does not get through to the database. */
+/* Lock by lock, until a release does not reach the database. */
 static int release_all(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
@@ -403,9 +411,9 @@ static int release_all(struct watch *watch, int status)
     return status;
 }
 
-/* What cannot be released ends with its lease. The job's work was protected to its end either way,
- * so its status stands. A keeper that does not get through is left alone: closing it could take its
- * time. */
+/* A lock that cannot be released ends with its lease. The job's work was protected to its end,
+ * so its status stands. A keeper that does not reach the database is not closed: that could
+ * take long. */
 static int give_back(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
@@ -425,7 +433,7 @@ static int give_back(struct watch *watch, int status)
     return status;
 }
 
-/* A database that does not answer is not asked: the next run's token is greater, and it takes the
+/* A database that does not answer is not asked. The next run has a greater token and takes the
  * claim over. */
 static int settle_once(struct watch *watch, int status)
 {
@@ -437,14 +445,15 @@ static int settle_once(struct watch *watch, int status)
     return status;
 }
 
-/* What ended the job ends us: a shell stops its script for that, and not for a status. */
+/* The signal that ended the job ends us too: a shell stops its script for a signal, not for a
+ * status. */
 static int status_of_job(const struct job *job)
 {
     return WIFSIGNALED(job->wait_status) ? die_later(WTERMSIG(job->wait_status))
                                          : job_exit_status(job);
 }
 
-/* The terminal is taken back first: a key that ends --min-hold has to reach us. */
+/* The terminal is taken back first: Ctrl-C during --min-hold must reach us. */
 static int finish(struct watch *watch)
 {
     bool had_terminal = watch->job.has_terminal;
@@ -507,7 +516,8 @@ static int run_job(struct cli *cli, int64_t start_ms, const int progress[2])
         status = not_started(cli, reason);
     } else {
         if (progress[1] >= 0)
-            close(progress[1]); /* so that ours ends when the job's does */
+            /* So that our end of the pipe closes when the job's does. */
+            close(progress[1]);
         watch_job(&watch);
         watch_rest_of_group(&watch);
         status = finish(&watch);
@@ -525,8 +535,8 @@ static bool get_locks(struct cli *cli, int *result, int *status)
     return *status == EXIT_FINE && grant_get(cli, result, status);
 }
 
-/* Once more where the tables got another identity, or were made anew, after one of the connections
- * had looked at them. A signal may simply end that: nothing is held. */
+/* The tables may get another identity, or be made anew, after one of the connections looked at
+ * them. Then everything is tried once more. A signal may end that: nothing is held. */
 static bool get_locks_anyway(struct cli *cli, int *status)
 {
     int result = ROWLOCK_OK;
@@ -534,14 +544,14 @@ static bool get_locks_anyway(struct cli *cli, int *status)
         return true;
     if (result != ROWLOCK_ESCHEMA || *status != status_of(result))
         return false;
-    complain("run %s: the tables are not as they were; trying once more", cli->title);
+    complain("run %s: the tables have changed; starting again", cli->title);
     disconnect_database(cli);
     signals_restore();
     return get_locks(cli, &result, status);
 }
 
-/* The pipe is made before all other files, so that it gets a number of one digit: more than that,
- * the redirections of some shells do not take. */
+/* The pipe is made before all other files, so that its number has one digit: some shells cannot
+ * redirect to more. */
 int cmd_run(struct cli *cli)
 {
     int progress[2] = {-1, -1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * upgrade: brings the tables to the version of this command, or says what it would do.
+ * upgrade: brings the tables to the version of this command, or prints what it would do.
  */
 #include "commands.h"
 
@@ -13,7 +13,8 @@ const int upgrade_options[] = {OPT_TRY_RUN, OPT_SQL, OPT_JSON, OPT_END};
 
 struct upgrading {
     const struct cli *cli;
-    json_t *steps; /* NULL: they are printed */
+    /* NULL: they are printed. */
+    json_t *steps;
     int count;
 };
 
@@ -34,8 +35,8 @@ static int on_step(void *context, const rowlock_upgrade_step *step)
     struct upgrading *u = context;
     bool waits = !step->done && step->retries > 0;
     if (waits)
-        complain("upgrade: %s: waits for others%s%s", step->what, step->blocker[0] ? ": " : "",
-                 step->blocker);
+        complain("upgrade: %s: waiting for other transactions%s%s", step->what,
+                 step->blocker[0] ? ": " : "", step->blocker);
     else if (u->steps)
         keep_step(u, step);
     else if (u->cli->set.sql)
@@ -56,7 +57,7 @@ static void print_end(const struct upgrading *u)
         json_put(object, "steps", u->steps);
         json_print(object, 0);
     } else if (u->count == 0 && !set->sql) {
-        puts("Nothing is to be done.");
+        puts("There is nothing to do.");
     } else if (!set->dry_run && !set->sql) {
         puts("The tables are upgraded.");
     }

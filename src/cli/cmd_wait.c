@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock wait`: looks until nobody holds a lock, and takes nothing. It leaves nothing behind in
- * the tables, so a signal may simply end it.
+ * `rowlock wait`: looks until a lock is free, and acquires nothing. It writes nothing into the
+ * tables, so a signal may end it at any time.
  */
 #include "commands.h"
 
@@ -16,13 +16,16 @@
 const int wait_options[] = {OPT_NONBLOCK, OPT_WAIT, OPT_CONFLICT, OPT_VERBOSE, OPT_END};
 
 enum {
-    SHORTEST_MS = 20, /* between two looks */
+    /* Between two looks. */
+    SHORTEST_MS = 20,
     LONGEST_MS = 1000,
-    PATIENCE = 20, /* what part of the time waited so far the next pause is */
-    LEASE_END_SLACK_MS = 2 /* after the end of the last lease, so that one look suffices */
+    /* The next pause is this part of the time waited so far. */
+    PATIENCE = 20,
+    /* After the end of the last lease, so that one look suffices. */
+    LEASE_END_SLACK_MS = 2
 };
 
-/* What one look found: the holder whose lease lasts longest. */
+/* What one look found. holder: the one with the longest lease. */
 struct sight {
     rowlock_grant holder;
     int holders;
@@ -75,7 +78,8 @@ static int look(const struct cli *cli, struct sight *sight)
 static int wait_until_free(struct cli *cli)
 {
     int64_t start_ms = now_ms();
-    int64_t said = 0; /* the token of the holder that was named last */
+    /* The token of the holder that was named last. */
+    int64_t said = 0;
     for (;;) {
         struct sight sight;
         int64_t left = cli->wait_until_ms - now_ms();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock watch`: on a terminal a screen (screen.c), elsewhere the same as text or JSON again and
- * again.
+ * `rowlock watch`: on a terminal a screen (screen.c), elsewhere text or JSON, once in each
+ * interval.
  */
 #include "commands.h"
 
@@ -26,7 +26,8 @@ static int settings(struct cli *cli)
     if (set->interval_ms == UNSET)
         set->interval_ms = DEFAULT_INTERVAL_MS;
     if (set->interval_ms < LEAST_INTERVAL_MS)
-        return usage_error(cli, "--interval: must be at least %dms", LEAST_INTERVAL_MS);
+        return usage_error(cli, "--interval: the duration must be at least %dms",
+                           LEAST_INTERVAL_MS);
     return EXIT_FINE;
 }
 
@@ -75,8 +76,8 @@ static void sleep_until(int64_t then_ms)
         poll(NULL, 0, left_ms < 60000 ? (int)left_ms : 60000);
 }
 
-/* A signal may simply end this. When nobody reads it any more, finish_output() says so. */
-static int print_again_and_again(struct looker *looker, struct view *view)
+/* A signal may end this. If there is no reader any more, finish_output() says so. */
+static int print_repeatedly(struct looker *looker, struct view *view)
 {
     const struct settings *set = &looker->cli->set;
     int status;
@@ -92,7 +93,7 @@ static int print_again_and_again(struct looker *looker, struct view *view)
     }
 }
 
-/* What is wrong from the beginning ends it; what goes wrong later is shown, and looked at again. */
+/* A first look that fails ends it. Later failures are shown, and the next look follows. */
 static int watch(struct looker *looker)
 {
     const struct cli *cli = looker->cli;
@@ -106,20 +107,25 @@ static int watch(struct looker *looker)
     }
     if (!cli->set.json && isatty(STDOUT_FILENO) && screen_watch(looker, first, &status))
         return status;
-    return print_again_and_again(looker, first);
+    return print_repeatedly(looker, first);
 }
 
 int cmd_watch(struct cli *cli)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    static struct looker looker; /* its thread may outlive this call: see looker_stop() */
+    /* Its thread may outlive this call: see looker_stop(). */
+    static struct looker looker;
     int status = settings(cli);
     if (status != EXIT_FINE)
         return status;
-    options.reconnect_ms = 1000; /* it is soon tried again */
+    /* The next look tries again soon. */
+    options.reconnect_ms = 1000;
     status = connect_database(cli, &options);
     if (status != EXIT_FINE)
         return status;
+    /* The empty database in memory would stay empty. */
+    if (cli->no_file)
+        return EXIT_UNFIT;
     looker_init(&looker, cli);
     status = watch(&looker);
     if (!cli->abandon)

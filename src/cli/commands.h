@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands, each with the list of its options, for the table in main.c. Each returns the exit
- * status and has said on standard error what went wrong.
+ * The commands and their options, for the table in main.c. Each returns the exit status, after a
+ * message about what went wrong.
  */
 #ifndef ROWLOCK_CLI_COMMANDS_H
 #define ROWLOCK_CLI_COMMANDS_H
@@ -22,19 +22,25 @@ extern const int upgrade_options[];
 extern const int break_options[];
 extern const int raise_options[];
 
-int cmd_run(struct cli *cli); /* cmd_run.c */
-int cmd_acquire(struct cli *cli); /* cmd_lock.c */
+/* cmd_run.c */
+int cmd_run(struct cli *cli);
+/* cmd_lock.c */
+int cmd_acquire(struct cli *cli);
 int cmd_renew(struct cli *cli);
 int cmd_release(struct cli *cli);
 int cmd_verify(struct cli *cli);
-int cmd_list(struct cli *cli); /* cmd_list.c */
+/* cmd_list.c */
+int cmd_list(struct cli *cli);
 int cmd_show(struct cli *cli);
-int cmd_wait(struct cli *cli); /* cmd_wait.c */
-int cmd_watch(struct cli *cli); /* cmd_watch.c */
-int cmd_once(struct cli *cli); /* cmd_once.c */
-int cmd_install(struct cli *cli); /* cmd_admin.c */
-int cmd_upgrade(struct cli *cli); /* cmd_upgrade.c */
-int cmd_check(struct cli *cli); /* cmd_admin.c */
+/* cmd_wait.c, cmd_watch.c, cmd_once.c */
+int cmd_wait(struct cli *cli);
+int cmd_watch(struct cli *cli);
+int cmd_once(struct cli *cli);
+/* cmd_upgrade.c */
+int cmd_upgrade(struct cli *cli);
+/* cmd_admin.c */
+int cmd_install(struct cli *cli);
+int cmd_check(struct cli *cli);
 int cmd_sweep(struct cli *cli);
 int cmd_break(struct cli *cli);
 int cmd_raise_tokens(struct cli *cli);

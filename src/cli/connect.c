@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finds out which database is meant and opens it. How to reach it is the library's business.
+ * Finds the URL of the database and opens it. The library knows how to reach it.
  */
 #include "cli.h"
 
@@ -18,17 +18,17 @@
 
 #define SCHEME "sqlite:"
 
-/* The bounds of the random pauses between two attempts to connect. */
+/* The bounds of the random pauses between two tries to connect. */
 enum { SHORTEST_RANGE_MS = 50, LONGEST_RANGE_MS = 1000 };
 
-/* The URL of the embedded database; yours to free. NULL if there is no home to put it in. */
+/* The URL of the embedded database. Free it. NULL: there is no home for it. */
 static char *embedded_url(void)
 {
     static const char file[] = "/rowlock/locks.db";
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
     const char *below = "";
-    /* The specification of that variable wants a relative path to be ignored. */
+    /* The specification of that variable says: ignore a relative path. */
     if (!state || state[0] != '/') {
         state = home;
         below = "/.local/state";
@@ -41,7 +41,12 @@ static char *embedded_url(void)
     return url;
 }
 
-/* Makes the folders above the file, for nobody but this user. path is changed and restored. */
+static int folder_status(int failed)
+{
+    return failed == EACCES || failed == EPERM ? EXIT_DENIED : EXIT_UNREACHABLE;
+}
+
+/* Makes the folders above the file, for this user only. path is changed and restored. */
 static int make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -51,7 +56,7 @@ static int make_folders(char *path)
             complain("make folder '%s': %s", path, strerror(failed));
         *slash = '/';
         if (failed)
-            return failed == EACCES || failed == EPERM ? EXIT_DENIED : EXIT_UNREACHABLE;
+            return folder_status(failed);
     }
     return EXIT_FINE;
 }
@@ -63,8 +68,7 @@ static int opened(int result, const rowlock_error *error)
     return status_of(result);
 }
 
-/* Random, and longer from attempt to attempt: a server that starts must not meet all hosts at
- * once. */
+/* Random, and longer from try to try: all hosts at once would overrun a server that starts. */
 static int pause_ms(int tries)
 {
     int range = tries < 5 ? SHORTEST_RANGE_MS << tries : LONGEST_RANGE_MS;
@@ -79,7 +83,7 @@ bool wait_for_server(const struct cli *cli, int result, const rowlock_error *err
     if (result != ROWLOCK_ECONN || now_ms() >= cli->wait_until_ms)
         return false;
     if (*tries == 0)
-        complain("%s: the server is away, the wait goes on: %s", error->action, error->text);
+        complain("%s: the server is away; still waiting: %s", error->action, error->text);
     int64_t left_ms = cli->wait_until_ms - now_ms();
     int pause = pause_ms((*tries)++);
     poll(NULL, 0, pause < left_ms ? pause : (int)left_ms);
@@ -120,19 +124,53 @@ int connect_keeper(struct cli *cli, const rowlock_db_options *options)
     return opened(result, &error);
 }
 
-/* The embedded database installs itself, so that trying rowlock takes one command. Not when the
- * command is about the tables itself. */
+/* Is the file there? Sets cli->no_file. A command that does not need the file must not create
+ * it. */
+static int look_for_file(struct cli *cli, const char *path)
+{
+    struct stat unused;
+    cli->no_file = stat(path, &unused) != 0;
+    if (!cli->no_file || errno == ENOENT)
+        return EXIT_FINE;
+    int failed = errno;
+    complain("look for '%s': %s", path, strerror(failed));
+    return folder_status(failed);
+}
+
+/* Instead of the file, commands that only look get an empty database in memory. */
+static int open_empty(struct cli *cli, const char *path, const rowlock_db_options *options)
+{
+    if (!cli->set.print && !cli->set.quiet)
+        complain("%s: there are no locks yet: '%s' does not exist; `rowlock install` or `rowlock "
+                 "run` creates it",
+                 cli->command->name, path);
+    return open_url(cli, SCHEME ":memory:", options);
+}
+
+static int open_file(struct cli *cli, char *url, const rowlock_db_options *options)
+{
+    char *path = url + strlen(SCHEME);
+    int status = EXIT_FINE;
+    if (!cli->command->creates || cli->set.print)
+        status = look_for_file(cli, path);
+    else
+        status = make_folders(path);
+    if (status != EXIT_FINE)
+        return status;
+    return cli->no_file ? open_empty(cli, path, options) : open_url(cli, url, options);
+}
+
+/* The embedded database installs itself, so that trying rowlock takes one command. install and
+ * check look at the tables as they are. */
 static int open_embedded(struct cli *cli, const rowlock_db_options *options)
 {
     char *url = embedded_url();
     if (!url) {
         complain("find the embedded database: neither HOME nor XDG_STATE_HOME is set; "
-                 "say --url or set ROWLOCK_URL");
+                 "give --url or set ROWLOCK_URL");
         return EXIT_UNREACHABLE;
     }
-    int status = make_folders(url + strlen(SCHEME));
-    if (status == EXIT_FINE)
-        status = open_url(cli, url, options);
+    int status = open_file(cli, url, options);
     free(url);
     if (status != EXIT_FINE || strcmp(cli->command->name, "check") == 0 ||
         strcmp(cli->command->name, "install") == 0)
@@ -141,12 +179,12 @@ static int open_embedded(struct cli *cli, const rowlock_db_options *options)
     return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
 }
 
-/* -------------------------------------------------------------- what the library says of itself */
+/* ---------------------------------------------------------------- the library's log */
 
 static pthread_mutex_t warning_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char warning[WARNING_SIZE];
 
-/* Of a keeper's complaint only the reason is news: who tells it, knows of which lease. */
+/* Of a keeper's warning only the reason is kept: the message about it names the lease. */
 static void keep_warning(const char *line)
 {
     static const char preface[] = "could not be renewed: ";
@@ -186,9 +224,11 @@ int connect_database(struct cli *cli, const rowlock_db_options *options)
     const char *url = cli->set.url ? cli->set.url : getenv("ROWLOCK_URL");
     if (!url)
         return open_embedded(cli, options);
-    /* Most likely a script's variable was not set. A lock in the wrong database is no lock. */
+    /* A script's variable was not set, most likely. A lock in the wrong database protects
+     * nothing. */
     if (!*url)
-        return usage_error(cli, "%s is empty; leave it out for the embedded database",
+        return usage_error(cli,
+                           "%s is empty; give a URL, or leave it out for the embedded database",
                            cli->set.url ? "--url" : "ROWLOCK_URL");
     return open_url(cli, url, options);
 }

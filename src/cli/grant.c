@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gets locks for `run` and `acquire`: tries, says who is in the way, waits, and leaves nothing
- * behind when a signal ends it.
+ * Acquires locks for `run` and `acquire`: tries, names the holder, waits. If a signal ends it,
+ * nothing is left behind.
  */
 #include "grant.h"
 
@@ -23,7 +23,8 @@ int wait_settings(struct cli *cli)
     if (set->wait_ms == UNSET)
         set->wait_ms = ROWLOCK_FOREVER;
     if (set->wait_ms > LONGEST_MS)
-        return usage_error(cli, "--wait: must be at most 366d; leave it out to wait for ever");
+        return usage_error(cli,
+                           "--wait: must be at most 366d; leave it out to wait without a limit");
     cli->wait_until_ms = set->wait_ms == ROWLOCK_FOREVER ? INT64_MAX : now_ms() + set->wait_ms;
     return EXIT_FINE;
 }
@@ -37,7 +38,7 @@ int grant_settings(struct cli *cli)
     if (set->ttl_ms == UNSET)
         set->ttl_ms = DEFAULT_TTL_MS;
     if (set->ttl_ms < 100 || set->ttl_ms > LONGEST_MS)
-        return usage_error(cli, "--ttl: must be from 100ms to 366d");
+        return usage_error(cli, "--ttl: the lease must be from 100ms to 366d");
     if (set->shared && set->permits != UNSET)
         return usage_error(cli, "--shared and --permits exclude each other");
     return EXIT_FINE;
@@ -55,8 +56,9 @@ int32_t grant_permits(const struct cli *cli)
 struct obstacle {
     rowlock_grant holder;
     bool held;
-    rowlock_waiter first; /* in the line */
-    int line; /* how many stand in it */
+    /* Of the queue. */
+    rowlock_waiter first;
+    int waiters;
 };
 
 static int note_waiter(void *context, const rowlock_waiter *waiter)
@@ -64,7 +66,7 @@ static int note_waiter(void *context, const rowlock_waiter *waiter)
     struct obstacle *obstacle = context;
     if (waiter->position == 1)
         obstacle->first = *waiter;
-    obstacle->line += waiter->position > 0;
+    obstacle->waiters += waiter->position > 0;
     return 0;
 }
 
@@ -76,13 +78,13 @@ static int note_holder(void *context, const rowlock_grant *grant)
     return obstacle->held;
 }
 
-/* Of several locks the library does not say who holds the one that was missing, but others do. */
+/* For several locks the library does not tell the holder of the missing one, so it is looked up. */
 static void look_around(const struct cli *cli, const rowlock_lock *lock, struct obstacle *obstacle)
 {
     const char *name = rowlock_lock_name(lock);
     obstacle->held = rowlock_lock_holder(lock, &obstacle->holder) == ROWLOCK_OK;
     if (rowlock_list_waiters(cli->db, name, note_waiter, obstacle) != ROWLOCK_OK)
-        obstacle->line = 0;
+        obstacle->waiters = 0;
     if (!obstacle->held && cli->lock_count > 1 &&
         rowlock_list(cli->db, name, note_holder, obstacle) != ROWLOCK_OK)
         obstacle->held = false;
@@ -90,24 +92,24 @@ static void look_around(const struct cli *cli, const rowlock_lock *lock, struct 
 
 static void say_obstacle(const struct obstacle *obstacle, const char *name, const char *then)
 {
-    char line[40] = "";
-    if (obstacle->line > 0)
-        snprintf(line, sizeof line, " (%d in line)", obstacle->line);
+    char queue[40] = "";
+    if (obstacle->waiters > 0)
+        snprintf(queue, sizeof queue, " (%d in the queue)", obstacle->waiters);
     if (obstacle->held) {
         char *held = held_text(&obstacle->holder);
-        complain("'%s' is %s%s; %s", name, held, line, then);
+        complain("'%s' is %s%s; %s", name, held, queue, then);
         free(held);
-    } else if (obstacle->line > 0) {
-        char *who = waiter_text(&obstacle->first);
-        complain("'%s' goes to %s next, who stands in line for it%s; %s", name, who, line, then);
-        free(who);
+    } else if (obstacle->waiters > 0) {
+        char *first = waiter_text(&obstacle->first);
+        complain("'%s' goes to %s next, the first waiter%s; %s", name, first, queue, then);
+        free(first);
     } else {
-        complain("'%s' is kept busy by another transaction, which cannot be named; %s", name, then);
+        complain("'%s' is busy: another transaction is changing it; %s", name, then);
     }
 }
 
-/* That nobody can be named is worth a line everywhere, since something else than a holder may keep
- * the lock from being granted. */
+/* A holder is named only where talkative() says so. If there is neither holder nor waiter, a line
+ * is always worth it: something else keeps the lock from being granted. */
 static void say_who_holds(const struct cli *cli, size_t missing, const char *then)
 {
     const rowlock_lock *lock = cli->locks[missing];
@@ -115,7 +117,7 @@ static void say_who_holds(const struct cli *cli, size_t missing, const char *the
     if (!talkative(cli) && rowlock_lock_holder(lock, &obstacle.holder) == ROWLOCK_OK)
         return;
     look_around(cli, lock, &obstacle);
-    if (talkative(cli) || (!obstacle.held && obstacle.line == 0))
+    if (talkative(cli) || (!obstacle.held && obstacle.waiters == 0))
         say_obstacle(&obstacle, rowlock_lock_name(lock), then);
 }
 
@@ -129,7 +131,7 @@ static int get(const struct cli *cli, const rowlock_acquire_options *options, si
     return rowlock_acquire_all(cli->locks, (size_t)cli->lock_count, options, missing);
 }
 
-/* A wait for the server has taken its part. */
+/* Waiting for the server has used a part of the time. */
 static int64_t wait_left_ms(const struct cli *cli)
 {
     int64_t left_ms = cli->wait_until_ms - now_ms();
@@ -138,7 +140,7 @@ static int64_t wait_left_ms(const struct cli *cli)
     return left_ms > 0 ? left_ms : 0;
 }
 
-/* One try without waiting comes first where somebody wants to read who is in the way. */
+/* Where talkative() says so, a try comes first, so that a message can name the holder. */
 static int acquire(const struct cli *cli, size_t *missing)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
@@ -184,7 +186,7 @@ static int not_acquired(struct cli *cli, int result, size_t missing)
     return asked ? (int)cli->set.conflict_status : status;
 }
 
-/* As many names as a line has room for. */
+/* As many names as fit into a line. */
 static char *title_of(const struct cli *cli)
 {
     char text[600];

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * Getting one lock or several the way `run` and `acquire` do. The library decides how they are
- * waited for.
+ * Acquires one lock or several, for `run` and `acquire`. The library decides how to wait.
  */
 #ifndef ROWLOCK_CLI_GRANT_H
 #define ROWLOCK_CLI_GRANT_H
 
 #include "cli.h"
 
-/* Checks the options of waiting, -n and -w, and fills in what was left out; and, for
- * grant_settings(), those of the grant as well. Both return EXIT_FINE or EXIT_USAGE. */
+/* wait_settings() checks -n and -w, and fills in defaults. grant_settings() does the same for the
+ * options of the grant too. Both return EXIT_FINE or EXIT_USAGE. */
 int wait_settings(struct cli *cli);
 int grant_settings(struct cli *cli);
 
-/* Opens cli->locks on the names and acquires them, all or none. Signals are honoured while it
- * waits, and kept (signals.h) when it returns. True: they are held. False: nothing is held, what is
- * to be said has been said, *status is the exit status (which -E may have made 0), and *result the
- * library's result. */
+/* Opens cli->locks on the names and acquires them, all or none. A signal ends the wait. When it
+ * returns, signals are kept (signals.h).
+ *   - True: all are held.
+ *   - False: none is held. A message has been printed. *status gets the exit status (-E may make
+ *     it 0), and *result the library's result. */
 bool grant_get(struct cli *cli, int *result, int *status);
 
-/* Which kind of lock is asked for, as the library's option permits says it. */
+/* The kind of lock, as in the library's option permits. */
 int32_t grant_permits(const struct cli *cli);
 
 #define DEFAULT_TTL_MS 30000

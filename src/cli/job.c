@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Starts the command, signals its process group, and passes the terminal to and fro. It knows
- * nothing of locks.
+ * Starts the command, signals its process group, and hands the terminal over. It knows nothing
+ * about locks.
  */
 #include "job.h"
 
@@ -67,8 +67,8 @@ static void note_highest(int fd)
         highest_file = fd;
 }
 
-/* In the child, since a keeper's thread may just have opened one; and so without a look at a
- * folder, which takes memory. That thread had hardly the time to open more than a few. */
+/* In the child, because a keeper's thread may just have opened a file. So it must not read a
+ * folder: that takes memory. The thread had no time to open more than a few. */
 static void close_others_on_exec(int extra)
 {
     for (int fd = STDERR_FILENO + 1; fd < highest_file + 64; fd++) {
@@ -104,7 +104,7 @@ void job_take_terminal(struct job *job)
 
 /* ---------------------------------------------------------------- the process */
 
-/* In the child. Both sides set the group and the terminal, since neither knows who comes first. */
+/* In the child. Both sides set the group and the terminal, because either may come first. */
 static void become_job(struct job *job, char **argv, int extra, pid_t parent, int report)
 {
     bool foreground = in_foreground(job, getpgrp());
@@ -113,7 +113,7 @@ static void become_job(struct job *job, char **argv, int extra, pid_t parent, in
     if (foreground)
         tcsetpgrp(job->terminal, job->pid);
 #ifdef __linux__
-    /* A killed supervisor renews no lease, so its job must not go on. */
+    /* If we are killed, the lease is not renewed, so the job must not go on. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     if (getppid() != parent)
@@ -127,7 +127,7 @@ static void become_job(struct job *job, char **argv, int extra, pid_t parent, in
     _exit(reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE);
 }
 
-/* The pipe closes by itself when the command is executed, and tells the reason when it is not. */
+/* The pipe closes by itself when the command is executed. Else it has the reason. */
 static int exec_failure(struct job *job, int report)
 {
     int reason = 0;
@@ -157,7 +157,7 @@ int job_start(struct job *job, char **argv, int extra)
     int reason = errno;
     close(report[1]);
     if (job->pid > 0) {
-        /* Fails when the child has executed already, which has then done it itself. */
+        /* It fails if the child has executed already. Then the child has done it itself. */
         bool foreground = in_foreground(job, getpgrp()) || in_foreground(job, job->pid);
         setpgid(job->pid, job->pid);
         if (foreground)
@@ -177,7 +177,7 @@ static void note_status(struct job *job, int status)
     job->wait_status = status;
 }
 
-/* As process number 1 we get the orphans of others, too. */
+/* As process number 1 we get the orphans of others too. */
 void job_look(struct job *job)
 {
     int status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The JSON forms of what the command prints: exact strings, and integers rather than fractions.
- * What people read is in report.c.
+ * The JSON forms of what the command prints: exact strings, and integers instead of fractions.
+ * report.c has the texts for people.
  */
 #include "json.h"
 
@@ -59,7 +59,7 @@ json_t *json_of_result(int result)
     return json_of_text(text);
 }
 
-/* The kind in words, and the number of permits where it has one. */
+/* The kind in words, and the number of permits if it is counted. */
 static void put_kind(json_t *object, int32_t permits)
 {
     const char *kind = permits > 0 ? "counted" : permits < 0 ? "shared" : "exclusive";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looks at the leases of a running job and talks about them. No call here waits for the database.
+ * Looks at the leases of a running job and prints messages about them. No call here waits for the
+ * database.
  */
 #include "lease.h"
 
@@ -19,7 +20,8 @@ void lease_begin(struct lease *lease, struct cli *cli, int progress_fd)
     for (int i = 0; i < cli->lock_count; i++)
         lease->each[i].lock = cli->locks[i];
     lease_look(lease);
-    lease->progress_ms = lease->deadline_ms - cli->set.ttl_ms; /* at the grant */
+    /* At the grant. */
+    lease->progress_ms = lease->deadline_ms - cli->set.ttl_ms;
 }
 
 void lease_end(struct lease *lease)
@@ -30,7 +32,7 @@ void lease_end(struct lease *lease)
 
 /* ---------------------------------------------------------------- one lease */
 
-/* From one renewal to the next, the database's clock may have run on by far more than ours. */
+/* The database's clock may have moved on much further than ours between two renewals. */
 static bool has_lapsed(const struct one_lease *one, int64_t deadline_ms, int64_t expires_us,
                        int64_t ttl_ms)
 {
@@ -43,7 +45,7 @@ static void note_end(struct one_lease *one, int64_t deadline_ms, int64_t expires
 {
     if (has_lapsed(one, deadline_ms, expires_us, ttl_ms))
         complain("renew lock '%s': the lease had run out by the database's clock; for a while the "
-                 "job was not protected, but nobody else got the lock",
+                 "job was not protected, but no other client got the lock",
                  rowlock_lock_name(one->lock));
     one->deadline_ms = deadline_ms;
     one->expires_us = expires_us;
@@ -55,7 +57,7 @@ static void say_jeopardy(const struct lease *lease, const struct one_lease *one)
     char why[WARNING_SIZE];
     duration_text(now_ms() - lease->progress_ms, text);
     if (lease_stalled(lease))
-        complain("run '%s': the job told no progress for %s; its lease is not renewed",
+        complain("run '%s': the job reported no progress for %s; its lease is not renewed",
                  rowlock_lock_name(one->lock), text);
     else
         complain("renew lock '%s': %s", rowlock_lock_name(one->lock),
@@ -76,8 +78,8 @@ static void note_state(const struct lease *lease, struct one_lease *one, rowlock
     one->running_out = now_ms() >= one->deadline_ms - lease->cli->margin_ms;
 }
 
-/* Our clock is read before the remaining time is, so that the sum errs to the early side. A lost
- * lease has no time left by what the library says, and keeps the deadline it had. */
+/* Our clock is read before the remaining time, so the sum is never too late. For a lost lease the
+ * library says that no time is left; it keeps its old deadline. */
 static void look_at(const struct lease *lease, struct one_lease *one)
 {
     int64_t expires_us = rowlock_lock_expires_us(one->lock);
@@ -124,7 +126,8 @@ int progress_open(int ends[2])
     char text[16];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
-    fcntl(ends[0], F_SETFL, O_NONBLOCK); /* ours alone: the job need not expect such a thing */
+    /* Our end only: the job does not expect O_NONBLOCK. */
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
     snprintf(text, sizeof text, "%d", ends[1]);
     must_have(setenv("ROWLOCK_PROGRESS_FD", text, 1) == 0 ? text : NULL);
     return 0;
@@ -146,7 +149,8 @@ void lease_hear(struct lease *lease)
         any = true;
     if (any)
         lease_progress(lease);
-    if (got == 0 && lease->progress_fd >= 0) { /* nobody can tell any more */
+    /* All other ends of the pipe are closed. */
+    if (got == 0 && lease->progress_fd >= 0) {
         close(lease->progress_fd);
         lease->progress_fd = -1;
     }

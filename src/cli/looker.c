@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The looking of `watch`. How it is shown is in cmd_watch.c and screen.c.
+ * Looks at the tables for `watch`. cmd_watch.c and screen.c show what it finds.
  */
 #include "looker.h"
 
@@ -14,12 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long a look under way is waited for at the end. */
+/* At the end, how long to wait for a look that has begun. */
 enum { END_MS = 300 };
 
 void looker_init(struct looker *looker, struct cli *cli)
 {
-    *looker = (struct looker){.cli = cli, .wake = {-1, -1}, .stop = {-1, -1}};
+    *looker = (struct looker){.cli = cli, .ready = {-1, -1}, .stop = {-1, -1}};
     looker->name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
     pthread_mutex_init(&looker->mutex, NULL);
 }
@@ -30,8 +30,8 @@ void looker_free(struct looker *looker)
     rate_free(&looker->rate);
     pthread_mutex_destroy(&looker->mutex);
     for (int i = 0; i < 2; i++) {
-        if (looker->wake[i] >= 0)
-            close(looker->wake[i]);
+        if (looker->ready[i] >= 0)
+            close(looker->ready[i]);
         if (looker->stop[i] >= 0)
             close(looker->stop[i]);
     }
@@ -62,7 +62,7 @@ struct view *looker_look(struct looker *looker)
 
 /* ---------------------------------------------------------------- the thread */
 
-static void wake(int fd)
+static void signal_pipe(int fd)
 {
     while (write(fd, "", 1) < 0 && errno == EINTR)
         ;
@@ -85,10 +85,10 @@ static void give(struct looker *looker, struct view *view, bool last)
     looker->busy = false;
     looker->ended = last;
     pthread_mutex_unlock(&looker->mutex);
-    wake(looker->wake[1]);
+    signal_pipe(looker->ready[1]);
 }
 
-/* False: it shall end. */
+/* False: the looker must end. */
 static bool wait_until(const struct looker *looker, int64_t then_ms)
 {
     struct pollfd stop = {.fd = looker->stop[0], .events = POLLIN};
@@ -100,7 +100,7 @@ static bool wait_until(const struct looker *looker, int64_t then_ms)
     return true;
 }
 
-static void *look_again_and_again(void *context)
+static void *look_repeatedly(void *context)
 {
     struct looker *looker = context;
     const struct settings *set = &looker->cli->set;
@@ -118,10 +118,10 @@ static void *look_again_and_again(void *context)
 
 bool looker_start(struct looker *looker)
 {
-    int failed = pipe2(looker->wake, O_CLOEXEC | O_NONBLOCK) != 0 ||
+    int failed = pipe2(looker->ready, O_CLOEXEC | O_NONBLOCK) != 0 ||
                          pipe2(looker->stop, O_CLOEXEC | O_NONBLOCK) != 0
                      ? errno
-                     : pthread_create(&looker->thread, NULL, look_again_and_again, looker);
+                     : pthread_create(&looker->thread, NULL, look_repeatedly, looker);
     if (failed)
         complain("start a thread: %s", strerror(failed));
     return !failed;
@@ -130,7 +130,7 @@ bool looker_start(struct looker *looker)
 struct view *looker_fetch(struct looker *looker, bool *ended)
 {
     char bytes[64];
-    while (read(looker->wake[0], bytes, sizeof bytes) > 0)
+    while (read(looker->ready[0], bytes, sizeof bytes) > 0)
         ;
     pthread_mutex_lock(&looker->mutex);
     struct view *view = looker->news;
@@ -151,8 +151,8 @@ static bool is_busy(struct looker *looker)
 
 void looker_stop(struct looker *looker)
 {
-    struct pollfd news = {.fd = looker->wake[0], .events = POLLIN};
-    wake(looker->stop[1]);
+    struct pollfd news = {.fd = looker->ready[0], .events = POLLIN};
+    signal_pipe(looker->stop[1]);
     if (is_busy(looker))
         poll(&news, 1, END_MS);
     if (is_busy(looker))

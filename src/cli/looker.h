@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looks at the tables once in an interval for `watch`: in a thread, so that a database that hangs
- * does not keep a screen from answering its keys, or one look at a time.
+ * Looks at the tables for `watch`: once, or once in each interval in a thread. With the thread, a
+ * screen answers its keys while the database hangs.
  */
 #ifndef ROWLOCK_CLI_LOOKER_H
 #define ROWLOCK_CLI_LOOKER_H
@@ -15,26 +15,38 @@
 /* What one look has found. */
 struct view {
     struct snapshot snapshot;
-    int64_t grants; /* since the look before, */
-    int64_t span_ms; /* which was so long ago */
-    int64_t rate_milli; /* grants in 1000 seconds, over some looks */
+    /* Since the look before. */
+    int64_t grants;
+    /* The time since then. */
+    int64_t span_ms;
+    /* Grants in 1000 seconds, over some looks. */
+    int64_t rate_milli;
     int result;
-    char error[1024]; /* if that is not ROWLOCK_OK, one line */
+    /* One line, if result is not ROWLOCK_OK. */
+    char error[1024];
 };
 
 struct looker {
-    struct cli *cli; /* cli->db is the thread's while it runs */
-    const char *name; /* whose locks; NULL: all */
+    /* cli->db belongs to the thread while it runs. */
+    struct cli *cli;
+    /* Of the lock. NULL: all locks. */
+    const char *name;
     struct rate rate;
 
     pthread_t thread;
-    pthread_mutex_t mutex; /* of what follows */
-    struct view *news; /* not yet fetched */
-    bool busy; /* with a look */
+    /* Protects the members below. */
+    pthread_mutex_t mutex;
+    /* Not yet fetched. */
+    struct view *news;
+    /* Looking now. */
+    bool busy;
     bool stopping;
-    bool ended; /* there will be no more news */
-    int wake[2]; /* readable when there are news, or it has ended */
-    int stop[2]; /* readable when it shall end */
+    /* There will be no more news. */
+    bool ended;
+    /* Readable when there are news, or it has ended. */
+    int ready[2];
+    /* Readable when it must end. */
+    int stop[2];
 };
 
 void looker_init(struct looker *looker, struct cli *cli);
@@ -44,15 +56,14 @@ void looker_free(struct looker *looker);
 struct view *looker_look(struct looker *looker);
 void view_free(struct view *view);
 
-/* Goes on looking as --interval and --count say after a first look. False, after saying why, if
- * that cannot be. */
+/* Starts the thread, after a first look. It goes on as --interval and --count say. False: it could
+ * not be started; a message says why. */
 bool looker_start(struct looker *looker);
 
-/* The newest view that was not fetched yet, or NULL. *ended tells whether there will be others. */
+/* The newest view that was not fetched yet, or NULL. *ended: there will be no others. */
 struct view *looker_fetch(struct looker *looker, bool *ended);
 
-/* Ends it. If it does not end soon, cli->abandon is set: its thread still waits for the
- * database. */
+/* Ends the thread. Sets cli->abandon if the thread still waits for the database. */
 void looker_stop(struct looker *looker);
 
 #endif

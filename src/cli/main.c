@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command: the table of its commands, the help, and what happens before and after each of them.
- * What they do is in cmd_*.c.
+ * The command: the table of its subcommands, the help, and what happens before and after each of
+ * them. cmd_*.c has the subcommands.
  */
 #include "commands.h"
 
@@ -16,104 +16,109 @@
 static int run_help(struct cli *cli);
 
 #if RLK_WITH_CURSES
-#define SCREEN_HELP                                                                              \
-    "On a terminal it is a screen: q or Ctrl-C ends it, arrows and page keys scroll. Elsewhere " \
-    "it\n"
+#define SCREEN_HELP                                                                     \
+    "On a terminal it is a screen: q or Ctrl-C ends it, arrows and page keys scroll.\n" \
+    "Elsewhere it prints everything as text, once in each interval.\n"
 #else
-#define SCREEN_HELP "The screen for terminals is not built in: it\n"
+#define SCREEN_HELP                                                    \
+    "It prints everything as text, once in each interval. The screen " \
+    "for terminals is\nnot built in.\n"
 #endif
 
 static const int no_options[] = {OPT_END};
 
 static const struct command commands[] = {
     {"run", "NAME... [--] COMMAND [ARGUMENT]...", "hold a lock while a command runs",
-     "NAME is held, and its lease renewed, for as long as COMMAND runs. If the lease is lost or "
-     "can\n"
-     "no longer be renewed, COMMAND and its children are ended before it runs out.\n"
-     "All words before the first -- are names, of locks that are got all together or not at all.\n"
-     "Without a -- the first word is the name.\n"
-     "Who must wait stands in line: locks are granted in the order of asking for them.\n"
-     "Without -n, a server that is away is waited for, too.\n"
-     "COMMAND finds ROWLOCK_NAME, ROWLOCK_TOKEN, ROWLOCK_OWNER and ROWLOCK_EXPIRES_AT in its\n"
-     "environment. Its exit status is passed on; 75: not acquired; 76: lost while it ran.\n"
-     "A signal that ends COMMAND, or the waiting, ends run as well.\n"
-     "With --once, COMMAND runs if it has not yet ended with 0 under this KEY; else nothing is "
-     "run\n"
-     "and the exit status is 0. 64: the key was used for another command.\n"
-     "With --stall, each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n",
-     run_options, 2, NO_LIMIT, cmd_run},
+     "rowlock holds the lock NAME and renews its lease while COMMAND runs. If the lease is lost\n"
+     "or cannot be renewed, COMMAND and its process group are ended before it runs out.\n"
+     "\n"
+     "- Several locks: all words before the first -- are names. All are acquired, or none.\n"
+     "  Without a -- the first word is the name.\n"
+     "- Waiting: locks are granted in the order of the queue. Without -n, rowlock also waits\n"
+     "  for a server that is away.\n"
+     "- COMMAND gets ROWLOCK_NAME, ROWLOCK_TOKEN, ROWLOCK_OWNER and ROWLOCK_EXPIRES_AT in its\n"
+     "  environment.\n"
+     "- Exit status: that of COMMAND; 75 not acquired; 76 the lock was lost.\n"
+     "- A signal that ends COMMAND or the wait ends rowlock too.\n"
+     "- --once KEY: COMMAND runs only if it has not ended with 0 under this key before. Else\n"
+     "  nothing is run, and the exit status is 0; 64 if the key was used for another command.\n"
+     "- --stall: each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n",
+     run_options, 2, NO_LIMIT, true, cmd_run},
     {"acquire", "NAME", "get a lock and print its token",
-     "The grant stays when this command ends: until it is released, or its lease runs out.\n"
-     "Whoever renews or releases it must know its owner, so say --owner, set ROWLOCK_OWNER, or\n"
-     "take the random one that --json shows.\n",
-     acquire_options, 1, 1, cmd_acquire},
-    {"renew", "NAME", "make the lease of a grant last longer",
-     "Exit status: 0 renewed; 76 the grant is gone.\n", renew_options, 1, 1, cmd_renew},
-    {"release", "NAME", "give a lock back",
-     "Exit status: 0 released; 76 the grant was gone already.\n", grant_options, 1, 1, cmd_release},
-    {"verify", "NAME", "ask whether a grant stands",
-     "Exit status: 0 it stands; 76 it is gone, or its lease has run out.\n", grant_options, 1, 1,
-     cmd_verify},
-    {"wait", "NAME", "wait until nobody holds a lock",
-     "It takes nothing: another may have the lock a moment later.\n"
-     "Exit status: 0 nobody holds it; 75 the wait is over.\n",
-     wait_options, 1, 1, cmd_wait},
-    {"list", "", "show all locks that are held, or who waits",
-     "Expired ones that nobody took or swept are shown too.\n", list_options, 0, 0, cmd_list},
+     "The grant stays when this command ends, until it is released or its lease runs out.\n"
+     "To renew or release it you need its owner. So give --owner, set ROWLOCK_OWNER, or use\n"
+     "the random owner that --json prints.\n",
+     acquire_options, 1, 1, true, cmd_acquire},
+    {"renew", "NAME", "extend the lease of a grant",
+     "Exit status: 0 renewed; 76 the grant is gone.\n", renew_options, 1, 1, false, cmd_renew},
+    {"release", "NAME", "release a lock",
+     "Exit status: 0 released; 76 the grant was gone already.\n", grant_options, 1, 1, false,
+     cmd_release},
+    {"verify", "NAME", "ask whether a grant is still valid",
+     "Exit status: 0 valid; 76 the grant is gone, or its lease has run out.\n", grant_options, 1, 1,
+     false, cmd_verify},
+    {"wait", "NAME", "wait until a lock is free",
+     "It acquires nothing: another client may get the lock a moment later.\n"
+     "Exit status: 0 the lock is free; 75 the time is over.\n",
+     wait_options, 1, 1, false, cmd_wait},
+    {"list", "", "show all grants, or all waiters", "Expired grants are shown until a sweep.\n",
+     list_options, 0, 0, false, cmd_list},
     {"show", "NAME", "show everything about one lock",
-     "Exit status: 0 if it is held, or was, or is waited for; 1 if nothing is on record.\n",
-     json_options, 1, 1, cmd_show},
+     "Exit status: 0 the lock has a grant, waiters or a last token; 1 the name is not known.\n",
+     json_options, 1, 1, false, cmd_show},
     {"watch", "[NAME]", "show holders and waiters live",
-     SCREEN_HELP
-     "prints all of it once in an interval; with --json an object on a line of its own.\n",
-     watch_options, 0, 1, cmd_watch},
-    {"sweep", "", "remove expired locks that nobody came for",
-     "Locks do not need it, the size of the tables does: for cron, or with --every.\n"
-     "It also forgets the keys of run --once that are old.\n",
-     sweep_options, 0, 0, cmd_sweep},
-    {"once", "list [NAME]... | forget [NAME]... KEY", "show or forget the keys of run --once",
-     "With NAME, those of that lock; with several, those of runs with all of them, in this order.\n"
-     "forget makes a key free: the next run with it runs its command, whatever that is.\n"
-     "Without NAME it forgets a key that a program has claimed by the library.\n"
+     SCREEN_HELP "With --json it prints one object on one line for each look.\n", watch_options, 0,
+     1, false, cmd_watch},
+    {"sweep", "", "remove expired grants and old keys",
+     "Locks work without it. It keeps the tables small: run it from cron, or with --every.\n"
+     "It also forgets idle token counters and old keys of run --once.\n",
+     sweep_options, 0, 0, false, cmd_sweep},
+    {"once", "list [NAME]... | forget [NAME]... KEY", "list or forget the keys of run --once",
+     "With NAME: the keys of that lock. With several: the keys of runs with all of them, in\n"
+     "this order. Without NAME: list shows all keys; forget takes a key that a program has\n"
+     "claimed through the library.\n"
+     "forget makes a key free: the next run with it runs its command.\n"
      "Exit status of forget: 0 forgotten; 1 there is no such key.\n",
-     json_options, 1, ANY_NUMBER, cmd_once},
+     json_options, 1, ANY_NUMBER, false, cmd_once},
     {"break", "NAME", "take a lock away from its holder",
-     "The holder's token is outdated by it, and it finds out when it next renews.\n"
-     "Exit status: 0 taken away; 1 nobody holds it, or another token does.\n",
-     break_options, 1, 1, cmd_break},
-    {"raise-tokens", "", "make all tokens greater after a failover or a restore",
-     "After a failover to a replica that may lack the newest grants, or after restoring a backup,\n"
-     "and before locks are used again: N must be more than were granted since. It prints the new\n"
-     "highest token, above which all later ones are. Grants that stand are fenced out.\n",
-     raise_options, 0, 0, cmd_raise_tokens},
+     "The holder's token is out of date from now on. The holder learns it at its next renewal.\n"
+     "Exit status: 0 taken away; 1 the lock has no holder, or the holder has another token.\n",
+     break_options, 1, 1, false, cmd_break},
+    {"raise-tokens", "", "raise all tokens after a failover or a restore",
+     "Run it after a failover to a replica that may lack the newest grants, or after restoring a\n"
+     "backup, before locks are used again. N must be larger than the number of grants that may\n"
+     "be missing. It prints the new highest token. Later tokens are above it. Grants go on, but\n"
+     "their holders are fenced out.\n",
+     raise_options, 0, 0, true, cmd_raise_tokens},
     {"install", "", "create the tables",
-     "If the tables are there, nothing is changed. Without the privilege, have a DBA run what\n"
-     "--print prints:\n"
-     "psql -v ON_ERROR_STOP=1 -f FILE, mysql DATABASE < FILE.\n",
-     install_options, 0, 0, cmd_install},
+     "If the tables are there, it changes nothing. Without the privilege, let a DBA run what\n"
+     "--print prints: psql -v ON_ERROR_STOP=1 -f FILE, or mysql DATABASE < FILE.\n",
+     install_options, 0, 0, true, cmd_install},
     {"upgrade", "", "bring the tables to the version of this command",
-     "Programs of this version and of the one before use the tables meanwhile. Routines that are\n"
-     "missing or have another body are made again.\n"
-     "Exit status: 0 done; 75 others kept the tables locked for a minute: run it again.\n",
-     upgrade_options, 0, 0, cmd_upgrade},
-    {"check", "", "say what is wrong with the database for locks",
-     "Exit status: 0 fine, warnings included; 1 something is bad.\n", json_options, 0, 0,
+     "Programs of this version and of the one before can use the tables meanwhile. It makes\n"
+     "routines again that are missing or have another body.\n"
+     "Exit status: 0 done; 75 other transactions kept the tables locked for a minute: run it\n"
+     "again.\n",
+     upgrade_options, 0, 0, false, cmd_upgrade},
+    {"check", "", "examine whether the database is fit for locks",
+     "Exit status: 0 fine, perhaps with warnings; 1 something is bad.\n", json_options, 0, 0, false,
      cmd_check},
-    {"help", "[COMMAND]", "explain a command", "", no_options, 0, 1, run_help},
+    {"help", "[COMMAND]", "explain a command", "", no_options, 0, 1, false, run_help},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
 
 static const char *const exit_help =
     "Exit status:\n"
-    "   0  done                               74  standard output cannot be written\n"
-    "   1  show, break, once: no such thing;  75  not acquired (run, acquire: -E changes it)\n"
-    "      check: something is bad            76  lost: the grant is gone\n"
-    "  64  bad usage, name or URL             77  the database denies it\n"
-    "  69  the database is unreachable        78  no tables, read-only, or not supported\n"
-    "  70  internal or database error        126, 127  run: cannot execute, not found\n"
-    "  run passes on the command's own status. If a signal ended the command, run dies of the\n"
-    "  same signal, which a shell shows as 128 plus its number.\n";
+    "   0  done                              75  not acquired (-E changes it)\n"
+    "   1  show, break, once: not found;     76  lost: the grant is gone\n"
+    "      check: something is bad           77  the database denies access\n"
+    "  64  wrong usage, name or URL          78  no tables, read-only, or not supported\n"
+    "  69  the database is unreachable      126  run: COMMAND cannot be executed\n"
+    "  70  internal or database error       127  run: COMMAND was not found\n"
+    "  74  standard output is not writable\n"
+    "  run exits with the status of COMMAND. If a signal ended COMMAND, run dies of the same\n"
+    "  signal; a shell shows that as 128 plus the signal's number.\n";
 
 static const struct command *find_command(const char *name)
 {
@@ -128,28 +133,29 @@ static void print_global_help(void)
 {
     static const int global[] = {OPT_URL, OPT_HELP, OPT_VERSION, OPT_END};
     puts("Usage: rowlock [--url URL] COMMAND ...\n"
-         "Lease locks kept in a table of a database.\n\n"
+         "Lease locks in a table of the database that you have.\n\n"
          "Commands:");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         printf("  %-12s %s\n", commands[i].name, commands[i].purpose);
     puts("\nOptions:");
     options_print(global);
     puts("\nURLs: postgresql://USER@HOST/DATABASE  mysql://USER@HOST/DATABASE  sqlite:/PATH\n"
-         "Durations: 500ms, 1.5 (seconds), 30s, 5m, 2h, 1d\n");
+         "Durations: 500ms, 1.5 (seconds), 30s, 5m, 2h, 1d\n"
+         "Without a URL: ROWLOCK_URL, or else a SQLite file below ~/.local/state/rowlock\n");
     fputs(exit_help, stdout);
     puts("\n'rowlock COMMAND --help' explains a command.");
 }
 
 static void print_help(const struct command *command)
 {
-    static const int everybodys[] = {OPT_URL, OPT_HELP, OPT_END};
+    static const int common[] = {OPT_URL, OPT_HELP, OPT_END};
     bool has_options = command->options[0] != OPT_END;
     printf("Usage: rowlock %s%s %s\n%c", command->name, has_options ? " [OPTION]..." : "",
            command->arguments, command->purpose[0] - 'a' + 'A');
     printf("%s.\n\n%s%sOptions:\n", command->purpose + 1, command->details,
            command->details[0] ? "\n" : "");
     options_print(command->options);
-    options_print(everybodys);
+    options_print(common);
 }
 
 static int run_help(struct cli *cli)
@@ -196,12 +202,12 @@ static int run_cli(struct cli *cli, int argc, char **argv)
         return EXIT_FINE;
     }
     if (used >= argc)
-        return usage_error(cli, "which command?");
+        return usage_error(cli, "which command? rowlock needs one, such as run or list");
     return run_command(cli, argc - used, argv + used);
 }
 
-/* Where a standard stream is closed, the database's file or socket could become that stream and get
- * to see our messages. A read-only one in its place makes writing fail as it would have. */
+/* If a standard stream is closed, the next file to be opened gets its number: the database's file
+ * or socket would get our messages. A read-only file in its place makes writing fail instead. */
 static void occupy_standard_streams(void)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -213,7 +219,7 @@ static void occupy_standard_streams(void)
 
 int main(int argc, char **argv)
 {
-    /* Static, since the handles in it may have to outlive main(): see leave_grant. */
+    /* Static: the handles in it may have to outlive main(). See leave_grant. */
     static struct cli cli = {.set = {.wait_ms = UNSET,
                                      .ttl_ms = UNSET,
                                      .min_hold_ms = UNSET,
@@ -238,7 +244,8 @@ int main(int argc, char **argv)
     status = finish_output(status);
     free(cli.arguments);
     die_of_signal(status);
+    /* A thread may still be inside the database's client library. */
     if (cli.abandon)
-        _exit(status); /* a thread may still be inside the database's client library */
+        _exit(status);
     return status;
 }

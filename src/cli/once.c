@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Claims, completes and gives back the key of `run --once`. The locks are held exclusively, so a
- * claim of an earlier run is of one that is gone: the token tells the library which is earlier.
+ * Claims, completes and gives back the key of `run --once`. The locks are held exclusively. So a
+ * claim that is found belongs to a run that is gone: the library sees that by its smaller token.
  */
 #include "once.h"
 
@@ -19,7 +19,7 @@
 
 /* ---------------------------------------------------------------- keys */
 
-/* The lengths of the names come first, so that no two lists of names and keys have the same
+/* The lengths of the names come first, so that different names and keys never give the same
  * text. */
 char *once_key(char *const *names, int count, const char *key)
 {
@@ -35,7 +35,7 @@ char *once_key(char *const *names, int count, const char *key)
     return text;
 }
 
-/* Past a name of that length and its colon; NULL: there is no such name. */
+/* The text after a name of that length and its colon. NULL: there is no such name. */
 static const char *past_name(const char *at, size_t length)
 {
     return strlen(at) > length && at[length] == ':' ? at + length + 1 : NULL;
@@ -68,21 +68,24 @@ int once_settings(const struct cli *cli)
     if (!key)
         return EXIT_FINE;
     if (!*key)
-        return usage_error(cli, "--once: a key has a byte at least");
+        return usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
     char *whole = once_key(cli->arguments, cli->name_count, key);
     size_t length = strlen(whole);
     free(whole);
     if (length > LONGEST_KEY)
-        return usage_error(cli, "--once: the key is too long by %zu bytes beside the name",
+        return usage_error(cli,
+                           "--once: key and name together are too long by %zu bytes; shorten the "
+                           "key",
                            length - LONGEST_KEY);
     if (cli->set.shared || cli->set.permits != UNSET)
-        return usage_error(cli, "--once needs the lock for itself: neither --shared nor --permits");
+        return usage_error(cli,
+                           "--once needs the lock exclusively: leave out --shared and --permits");
     return EXIT_FINE;
 }
 
 /* ---------------------------------------------------------------- claiming */
 
-/* With its end, so that "a b" is not "a", "b". FNV-1a. */
+/* FNV-1a, with the zero byte at the end, so that "a b" differs from "a", "b". */
 static uint64_t mix(uint64_t sum, const char *word)
 {
     do
@@ -91,8 +94,7 @@ static uint64_t mix(uint64_t sum, const char *word)
     return sum;
 }
 
-/* Of the locks' names and the command's words. Those may be secret, so they are not kept
- * themselves. */
+/* Of the locks' names and the command's words. The words may be secret, so they are not stored. */
 static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 {
     uint64_t sum = UINT64_C(14695981039346656037);
@@ -101,7 +103,7 @@ static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
     snprintf(text, FINGERPRINT_SIZE, "%016" PRIx64, sum);
 }
 
-/* Only a sweep asks how long a run may take: other runs have the lock's token. */
+/* How long a run may take. Only a sweep uses this: other runs compare tokens. */
 static int64_t longest_ms(const struct settings *set)
 {
     int64_t most = LONGEST_RUN_MS - set->grace_ms - set->ttl_ms;
@@ -137,9 +139,10 @@ static int not_claimed(const struct cli *cli, int result)
         return EXIT_FINE;
     }
     if (result == ROWLOCK_MISMATCH) {
-        complain("run %s: the key '%s' was used for another command; `rowlock once forget` makes "
-                 "it free",
-                 cli->title, cli->set.once);
+        complain(
+            "run %s: the key '%s' was used for another command; choose another key, or free it "
+            "with `rowlock once forget`",
+            cli->title, cli->set.once);
         return EXIT_USAGE;
     }
     if (result != ROWLOCK_BUSY)
@@ -148,7 +151,7 @@ static int not_claimed(const struct cli *cli, int result)
     return cli->set.conflict_status == UNSET ? EXIT_NOT_ACQUIRED : (int)cli->set.conflict_status;
 }
 
-/* The database may have taken its time: then the job would only begin to be ended. */
+/* A slow database may have used up the lease. Then the job would be ended at once. */
 static bool still_held(const struct cli *cli)
 {
     for (int i = 0; i < cli->lock_count; i++)
@@ -176,7 +179,9 @@ bool once_claim(struct cli *cli, int *status)
     }
     if (still_held(cli))
         return true;
-    complain("run %s: the lease ended before the job could begin", cli->title);
+    complain(
+        "run %s: the lease ended before the job could begin; try again, or give a longer --ttl",
+        cli->title);
     once_give_back(cli);
     *status = EXIT_LOST;
     return false;
@@ -211,7 +216,7 @@ int once_complete(struct cli *cli)
                  cli->set.once);
     else
         complain(
-            "run %s: '%s' was done, but may not be known as done: the next run may do it again",
+            "run %s: '%s' was done, but may not be recorded as done: the next run may do it again",
             cli->title, cli->set.once);
     return status;
 }

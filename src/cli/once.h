@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT
  *
- * The key of `run --once`: claimed under the locks before the job starts, completed when the job
- * has ended with 0, and else given back.
+ * The key of `run --once`. It is claimed under the locks before the job starts. If the job ends
+ * with 0, the key is completed, else it is given back.
  */
 #ifndef ROWLOCK_CLI_ONCE_H
 #define ROWLOCK_CLI_ONCE_H
 
 #include "cli.h"
 
-/* Every lock, or list of locks, has keys of its own: this is the key in the database,
- * "7:nightly:KEY" or "1+1:a:b:KEY". Yours to free; never NULL. */
+/* Every lock, and every list of locks, has separate keys. Returns the key in the database,
+ * "7:nightly:KEY" or "1+1:a:b:KEY". Free it. Never NULL. */
 char *once_key(char *const *names, int count, const char *key);
 
-/* The other way: the names, as a message shows them, and where the key begins. NULL: a program that
- * uses the library has claimed it, or claimed it for no lock. Yours to free. */
+/* The reverse: the names, as a message shows them. Free them. *key gets where the key begins. NULL:
+ * a program that uses the library has claimed this key. */
 char *once_names(const char *stored, const char **key);
 
-/* What goes with --once, and what does not: EXIT_FINE or EXIT_USAGE. */
+/* Checks the options that belong to --once. Returns EXIT_FINE or EXIT_USAGE. */
 int once_settings(const struct cli *cli);
 
-/* Claims it. True: the job is to run, as it also is without --once. False: it is not, what is to be
- * said has been said, and *status is the exit status. */
+/* Claims the key. True: run the job, also without --once. False: do not run it. Then a message has
+ * been printed, and *status gets the exit status. */
 bool once_claim(struct cli *cli, int *status);
 
-/* The job has ended with 0. Returns the status to exit with, 0 if that could be written down. */
+/* The job has ended with 0. Returns the exit status: 0 if that could be recorded. */
 int once_complete(struct cli *cli);
 
-/* It has not, or never began. */
+/* The job has failed, or did not begin. */
 void once_give_back(struct cli *cli);
 
 #endif

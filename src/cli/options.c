@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads the command line: one table of all options, from which both the parsing and the help come.
- * What the values mean is the commands' business.
+ * Reads the command line. One table has all options; parsing and help come from it. The commands
+ * decide what the values mean.
  */
 #include "cli.h"
 
@@ -15,85 +15,90 @@ enum kind { FLAG, TEXT, DURATION, LENGTH, LENGTH_OR_NEVER, NUMBER };
 
 struct option_row {
     int id;
-    int letter; /* 0: only the long name */
+    /* 0: only the long name. */
+    int letter;
     const char *name;
-    const char *argument; /* as help shows it; NULL: takes none */
+    /* As the help shows it. NULL: it takes none. */
+    const char *argument;
     const char *help;
-    enum kind kind; /* LENGTH is a DURATION of more than nothing */
+    /* LENGTH is a DURATION above 0. */
+    enum kind kind;
     size_t offset;
-    int64_t least; /* for a NUMBER */
+    /* For a NUMBER. */
+    int64_t least;
     int64_t most;
 };
 
 #define AT(member) offsetof(struct settings, member)
 
 static const struct option_row rows[] = {
-    {OPT_NONBLOCK, 'n', "nonblock", NULL, "do not wait: give up at once if another holds the lock",
-     FLAG, AT(nonblock), 0, 0},
-    {OPT_WAIT, 'w', "wait", "DURATION", "wait so long at most (without -n or -w: for ever)",
-     DURATION, AT(wait_ms), 0, 0},
-    {OPT_CONFLICT, 'E', "conflict-exit-code", "N", "exit status when the lock is not got (75)",
+    {OPT_NONBLOCK, 'n', "nonblock", NULL, "do not wait: exit at once if the lock is held", FLAG,
+     AT(nonblock), 0, 0},
+    {OPT_WAIT, 'w', "wait", "DURATION", "wait at most this long (default: no limit)", DURATION,
+     AT(wait_ms), 0, 0},
+    {OPT_CONFLICT, 'E', "conflict-exit-code", "N", "exit status if the lock is not acquired (75)",
      NUMBER, AT(conflict_status), 0, 255},
-    {OPT_TTL, 0, "ttl", "DURATION", "how long the lease lasts unless renewed (30s)", LENGTH,
+    {OPT_TTL, 0, "ttl", "DURATION", "length of the lease, unless it is renewed (30s)", LENGTH,
      AT(ttl_ms), 0, 0},
-    {OPT_NEW_TTL, 0, "ttl", "DURATION", "how long it lasts from now on (as long as before)", LENGTH,
+    {OPT_NEW_TTL, 0, "ttl", "DURATION", "length of the lease from now on (as before)", LENGTH,
      AT(ttl_ms), 0, 0},
-    {OPT_SHARED, 's', "shared", NULL, "share the lock with all who ask for it with -s", FLAG,
+    {OPT_SHARED, 's', "shared", NULL, "share the lock with all clients that use -s", FLAG,
      AT(shared), 0, 0},
-    {OPT_PERMITS, 0, "permits", "N", "share it with up to N - 1 others who ask with the same N",
-     NUMBER, AT(permits), 1, 1000000},
-    {OPT_UNFAIR, 0, "unfair", NULL, "pass by those who stand in line when the lock is found free",
-     FLAG, AT(unfair), 0, 0},
-    {OPT_GRACE, 0, "grace", "DURATION", "from SIGTERM to SIGKILL when the job must end (5s)",
+    {OPT_PERMITS, 0, "permits", "N", "at most N holders at once; all must give the same N", NUMBER,
+     AT(permits), 1, 1000000},
+    {OPT_UNFAIR, 0, "unfair", NULL, "pass the queue if the lock is free", FLAG, AT(unfair), 0, 0},
+    {OPT_GRACE, 0, "grace", "DURATION", "time from SIGTERM to SIGKILL when COMMAND must end (5s)",
      DURATION, AT(grace_ms), 0, 0},
-    {OPT_MIN_HOLD, 0, "min-hold", "DURATION", "keep the lock so long even if COMMAND ends sooner",
-     DURATION, AT(min_hold_ms), 0, 0},
-    {OPT_MAX_HOLD, 0, "max-hold", "DURATION", "end COMMAND when it has held the lock so long",
+    {OPT_MIN_HOLD, 0, "min-hold", "DURATION",
+     "keep the lock at least this long, even if COMMAND ends", DURATION, AT(min_hold_ms), 0, 0},
+    {OPT_MAX_HOLD, 0, "max-hold", "DURATION", "end COMMAND when it has held the lock this long",
      LENGTH, AT(max_hold_ms), 0, 0},
-    {OPT_STALL, 0, "stall", "DURATION", "renew only while COMMAND tells progress so often", LENGTH,
-     AT(stall_ms), 0, 0},
-    {OPT_OWNER, 0, "owner", "OWNER", "who holds the lock (run: 128 random bits)", TEXT, AT(owner),
-     0, 0},
-    {OPT_NOTE, 0, "note", "TEXT", "shown to whoever looks at the lock", TEXT, AT(note), 0, 0},
-    {OPT_ONCE, 0, "once", "KEY", "run COMMAND only if it was not done before under this key", TEXT,
+    {OPT_STALL, 0, "stall", "DURATION", "renew only while COMMAND reports progress this often",
+     LENGTH, AT(stall_ms), 0, 0},
+    {OPT_OWNER, 0, "owner", "OWNER", "owner of the lock (run: 128 random bits)", TEXT, AT(owner), 0,
+     0},
+    {OPT_NOTE, 0, "note", "TEXT", "a remark that list and show print", TEXT, AT(note), 0, 0},
+    {OPT_ONCE, 0, "once", "KEY", "run COMMAND only if it was not done under this key", TEXT,
      AT(once), 0, 0},
     {OPT_ITS_OWNER, 0, "owner", "OWNER", "the owner of the grant ($ROWLOCK_OWNER)", TEXT, AT(owner),
      0, 0},
     {OPT_ITS_TOKEN, 0, "token", "N", "the token of the grant ($ROWLOCK_TOKEN)", NUMBER, AT(token),
      1, INT64_MAX},
-    {OPT_OLDER_THAN, 0, "older-than", "DURATION", "only leases that ended so long ago (0)",
+    {OPT_OLDER_THAN, 0, "older-than", "DURATION", "only leases that ended this long ago (0)",
      DURATION, AT(older_than_ms), 0, 0},
-    {OPT_IDLE, 0, "idle", "DURATION", "forget token counters unused so long, or 'never' (30d)",
+    {OPT_IDLE, 0, "idle", "DURATION", "forget counters idle for this long, or 'never' (30d)",
      LENGTH_OR_NEVER, AT(idle_ms), 0, 0},
     {OPT_ONCE_OLDER_THAN, 0, "once-older-than", "DURATION",
-     "forget keys of --once done so long ago, more than 0, or 'never' (30d)", LENGTH_OR_NEVER,
+     "forget once keys done this long ago, or 'never' (30d)", LENGTH_OR_NEVER,
      AT(once_older_than_ms), 0, 0},
-    {OPT_BATCH, 0, "batch", "N", "remove so many rows in one transaction (500)", NUMBER, AT(batch),
-     1, 10000},
-    {OPT_DRY_RUN, 0, "dry-run", NULL, "say what would go, remove nothing", FLAG, AT(dry_run), 0, 0},
-    {OPT_TRY_RUN, 0, "dry-run", NULL, "say what is to be done, change nothing", FLAG, AT(dry_run),
+    {OPT_BATCH, 0, "batch", "N", "rows removed in one transaction (500)", NUMBER, AT(batch), 1,
+     10000},
+    {OPT_DRY_RUN, 0, "dry-run", NULL, "print what would be removed; remove nothing", FLAG,
+     AT(dry_run), 0, 0},
+    {OPT_TRY_RUN, 0, "dry-run", NULL, "print what would be done; change nothing", FLAG, AT(dry_run),
      0, 0},
-    {OPT_SQL, 0, "sql", NULL, "print the SQL of it for the database's own shell, change nothing",
-     FLAG, AT(sql), 0, 0},
-    {OPT_PRINT, 0, "print", NULL, "print the SQL for the database's own shell, change nothing",
-     FLAG, AT(print), 0, 0},
-    {OPT_EVERY, 0, "every", "DURATION", "sweep again and again, until a signal ends it", LENGTH,
+    {OPT_SQL, 0, "sql", NULL, "print the SQL for the database's shell; change nothing", FLAG,
+     AT(sql), 0, 0},
+    {OPT_PRINT, 0, "print", NULL, "print the SQL for the database's shell; change nothing", FLAG,
+     AT(print), 0, 0},
+    {OPT_EVERY, 0, "every", "DURATION", "repeat the sweep, until a signal ends it", LENGTH,
      AT(every_ms), 0, 0},
-    {OPT_IF_TOKEN, 0, "if-token", "N", "only if this is the token of the grant", NUMBER,
-     AT(if_token), 1, INT64_MAX},
-    {OPT_BY, 0, "by", "N", "how far above the highest there is (1000000)", NUMBER, AT(by), 1,
+    {OPT_IF_TOKEN, 0, "if-token", "N", "only if the grant has this token", NUMBER, AT(if_token), 1,
+     INT64_MAX},
+    {OPT_BY, 0, "by", "N", "how far above the highest token (1000000)", NUMBER, AT(by), 1,
      INT64_C(1000000000000000)},
-    {OPT_NEW_IDENTITY, 0, "new-identity", NULL, "also give a restored copy an identity of its own",
-     FLAG, AT(new_identity), 0, 0},
-    {OPT_WAITERS, 0, "waiters", NULL, "show those who stand in line instead", FLAG, AT(waiters), 0,
-     0},
-    {OPT_INTERVAL, 0, "interval", "DURATION", "look so often (1s)", LENGTH, AT(interval_ms), 0, 0},
-    {OPT_COUNT, 0, "count", "N", "end after so many looks", NUMBER, AT(count), 1, 1000000000},
-    {OPT_JSON, 0, "json", NULL, "print JSON", FLAG, AT(json), 0, 0},
-    {OPT_QUIET, 'q', "quiet", NULL, "print nothing but errors", FLAG, AT(quiet), 0, 0},
-    {OPT_VERBOSE, 'v', "verbose", NULL, "say on standard error what is going on", FLAG, AT(verbose),
+    {OPT_NEW_IDENTITY, 0, "new-identity", NULL, "also give a restored copy a new identity", FLAG,
+     AT(new_identity), 0, 0},
+    {OPT_WAITERS, 0, "waiters", NULL, "show the waiters instead of the grants", FLAG, AT(waiters),
      0, 0},
-    {OPT_URL, 0, "url", "URL", "which database ($ROWLOCK_URL, or else an embedded one)", TEXT,
+    {OPT_INTERVAL, 0, "interval", "DURATION", "time between two looks (1s)", LENGTH,
+     AT(interval_ms), 0, 0},
+    {OPT_COUNT, 0, "count", "N", "end after N looks", NUMBER, AT(count), 1, 1000000000},
+    {OPT_JSON, 0, "json", NULL, "print JSON", FLAG, AT(json), 0, 0},
+    {OPT_QUIET, 'q', "quiet", NULL, "print only errors", FLAG, AT(quiet), 0, 0},
+    {OPT_VERBOSE, 'v', "verbose", NULL, "explain on standard error what happens", FLAG, AT(verbose),
+     0, 0},
+    {OPT_URL, 0, "url", "URL", "the database (default: $ROWLOCK_URL, or a SQLite file)", TEXT,
      AT(url), 0, 0},
     {OPT_HELP, 'h', "help", NULL, "print this help", FLAG, AT(help), 0, 0},
     {OPT_VERSION, 'V', "version", NULL, "print the version", FLAG, AT(version), 0, 0},
@@ -101,7 +106,7 @@ static const struct option_row rows[] = {
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 
-static const int everybodys[] = {OPT_URL, OPT_HELP, OPT_END};
+static const int common[] = {OPT_URL, OPT_HELP, OPT_END};
 static const int before_command[] = {OPT_URL, OPT_HELP, OPT_VERSION, OPT_END};
 
 static const struct option_row *row_of(int id)
@@ -160,8 +165,8 @@ static int64_t unit_ms(const char *suffix)
     return 0;
 }
 
-/* Integers only: a binary fraction would turn 0.3s into 299 or 300 ms as it pleases, and what the
- * decimal point looks like would depend on the locale. */
+/* Integers only. A binary fraction could turn 0.3s into 299 ms, and the decimal point of strtod()
+ * depends on the locale. */
 bool parse_duration(const char *text, int64_t *out)
 {
     int64_t whole = 0, part = 0, scale = 1;
@@ -202,7 +207,7 @@ static int store_duration(struct cli *cli, const struct option_row *row, const c
                            "--%s: '%s' is not a duration such as 500ms, 1.5, 30s, 5m, 2h or 1d",
                            row->name, text);
     if (row->kind != DURATION && *value == 0)
-        return usage_error(cli, "--%s: must be more than 0", row->name);
+        return usage_error(cli, "--%s: the duration must be more than 0", row->name);
     return EXIT_FINE;
 }
 
@@ -212,7 +217,8 @@ static int store_number(struct cli *cli, const struct option_row *row, const cha
     if (parse_number(text, row->least, row->most, value))
         return EXIT_FINE;
     if (row->most == INT64_MAX)
-        return usage_error(cli, "--%s: '%s' is not a token", row->name, text);
+        return usage_error(cli, "--%s: '%s' is not a token; give a number above 0", row->name,
+                           text);
     return usage_error(cli, "--%s: '%s' is not a number from %lld to %lld", row->name, text,
                        (long long)row->least, (long long)row->most);
 }
@@ -239,7 +245,7 @@ static int store(struct cli *cli, const struct option_row *row, const char *text
 
 /* ---------------------------------------------------------------- parsing */
 
-/* What getopt_long() wants to know, made from our rows. */
+/* What getopt_long() needs, made from our rows. */
 struct grammar {
     struct option longs[ROW_COUNT + 1];
     char shorts[2 * ROW_COUNT + 4];
@@ -261,15 +267,16 @@ static void grammar_add(struct grammar *grammar, const int *ids)
     }
 }
 
-/* order: '+' stops at the first word that is no option, '-' hands such words over one by one. The
- * colon makes getopt_long() tell a missing argument from an unknown option. */
+/* order: '+' stops at the first word that is not an option. '-' returns such words one by one. The
+ * colon makes getopt_long() distinguish a missing argument from an unknown option. */
 static void grammar_start(struct grammar *grammar, char order)
 {
     memset(grammar, 0, sizeof *grammar);
     grammar->shorts[grammar->short_count++] = order;
     grammar->shorts[grammar->short_count++] = ':';
     opterr = 0;
-    optind = 0; /* not 1: only this makes getopt_long() forget an earlier command line */
+    /* Not 1: only 0 makes getopt_long() forget an earlier command line. */
+    optind = 0;
 }
 
 static const struct option_row *row_found(int code)
@@ -286,13 +293,13 @@ static bool runs_another(const struct cli *cli)
     return cli->command && cli->command->most_arguments == NO_LIMIT;
 }
 
-/* getopt_long() has refused a word: say why. word is the one it looked at. After two words it may
- * well be another program's. */
+/* getopt_long() has refused word: say why. After two words it may be an option of the command that
+ * is to run. */
 static int refuse(const struct cli *cli, int code, const char *word)
 {
     const struct option_row *row = row_found(optopt);
     const char *hint = runs_another(cli) && cli->argument_count > 1
-                           ? "; if it is the command's, the first -- has to stand before that"
+                           ? "; if it belongs to COMMAND, the first -- has to stand before that"
                            : "";
     if (code == ':' && row)
         return usage_error(cli, "--%s needs an argument: %s", row->name, row->argument);
@@ -300,11 +307,12 @@ static int refuse(const struct cli *cli, int code, const char *word)
         return usage_error(cli, "--%s takes no argument", row->name);
     if (optopt)
         return usage_error(cli, "unknown option '-%c'%s", optopt, hint);
-    return usage_error(cli, "no such option here, or short for several: '%s'%s", word, hint);
+    return usage_error(cli, "no such option here, or an abbreviation of several: '%s'%s", word,
+                       hint);
 }
 
-/* Two commands' options of one name have different ids but the same letter and member, so the first
- * row of that letter serves for all; long options come back as their very own id. */
+/* Options with one name have different ids in different commands, but the same letter and member.
+ * So the first row with that letter serves all. Long options come back as their id. */
 static int take_option(struct cli *cli, int code, char **argv)
 {
     if (code == '?' || code == ':')
@@ -334,23 +342,24 @@ static int count_arguments(const struct cli *cli)
         return EXIT_FINE;
     bool nothing_to_run = runs_another(cli) && cli->argument_count <= cli->name_count;
     if (cli->argument_count < command->least_arguments || nothing_to_run)
-        return usage_error(cli, "too few arguments: %s", command->arguments);
+        return usage_error(cli, "too few arguments; it takes %s", command->arguments);
     if (command->most_arguments != NO_LIMIT && cli->argument_count > command->most_arguments)
         return usage_error(cli, "unexpected argument '%s'",
                            cli->arguments[command->most_arguments]);
     return EXIT_FINE;
 }
 
-/* Takes options and so many words, or all there are up to a "--", and tells whether there was one.
- * The rest of the line begins at optind. */
+/* Takes options and at most `most` words, or all words up to a "--". *dashes gets whether there was
+ * one. The rest of the line begins at optind. */
 static int take_words(struct cli *cli, int argc, char **argv, int most, bool *dashes)
 {
     struct grammar grammar;
-    const char *taken = NULL; /* as an option's argument, which may look like one */
+    /* The last argument of an option: it may look like "--". */
+    const char *taken = NULL;
     int code;
     grammar_start(&grammar, '-');
     grammar_add(&grammar, cli->command->options);
-    grammar_add(&grammar, everybodys);
+    grammar_add(&grammar, common);
     cli->argument_count = 0;
     *dashes = false;
     while ((code = getopt_long(argc, argv, grammar.shorts, grammar.longs, NULL)) != -1) {
@@ -380,7 +389,7 @@ static bool has_dashes(int argc, char **argv)
     return false;
 }
 
-/* "-- NAME -- COMMAND": the first is there because NAME begins with a dash, or may. */
+/* "-- NAME -- COMMAND": the first -- is there because NAME may begin with a dash. */
 static void skip_second_dashes(struct cli *cli, int argc, char **argv)
 {
     if (optind + 1 >= argc || strcmp(argv[optind + 1], "--") != 0)
@@ -389,8 +398,8 @@ static void skip_second_dashes(struct cli *cli, int argc, char **argv)
     optind += 2;
 }
 
-/* A command that starts another keeps its hands off that one's options: all words before the first
- * "--" are names, and where there is none the first word is the name. */
+/* A command that runs another leaves that one's options alone. All words before the first "--" are
+ * names. Without a "--" the first word is the name. */
 static int take_names(struct cli *cli, int argc, char **argv)
 {
     struct settings before = cli->set;

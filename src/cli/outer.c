@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * ROWLOCK_HELD has one entry for each lock of each run around us: "(name:owner:token)", name and
- * owner in hexadecimal digits. So no text of one entry looks like another. A token alone is not
- * enough: another database may have granted it too. Whether the grant stands in our database is
- * asked there.
+ * ROWLOCK_HELD has one entry for each lock of each run around us: "(name:owner:token)". Name and
+ * owner are in hexadecimal digits, so no entry contains another. A token alone is not enough:
+ * another database may have granted it too. So we ask our database for the grant.
  */
 #include "outer.h"
 
@@ -26,7 +25,7 @@ static void put_digits(FILE *file, const char *text)
         fprintf(file, "%02x", (unsigned char)*text);
 }
 
-/* Without an owner, what the entries of that name begin with. Yours to free. */
+/* Without an owner: the beginning of the entries of that name. Free it. */
 static char *entry_of(const char *name, const char *owner, int64_t token)
 {
     char *text = NULL;
@@ -76,9 +75,10 @@ int outer_refuses(const struct cli *cli)
     for (int i = 0; outer.held && i < cli->name_count; i++) {
         if (!refuses(&outer, cli->arguments[i]))
             continue;
-        complain("%s '%s': a run around this command holds it, and would %s", cli->command->name,
+        complain("%s '%s': a run around this command holds it%s", cli->command->name,
                  cli->arguments[i],
-                 outer.takes_over ? "lose it to the same owner" : "be waited for in vain");
+                 outer.takes_over ? " and would lose it to the same owner; give another --owner"
+                                  : ", so this wait would never end; give -n, or another name");
         return EXIT_USAGE;
     }
     return EXIT_FINE;

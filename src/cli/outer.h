@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The runs that this command is a part of the job of, as ROWLOCK_HELD tells of them.
+ * The runs around this command: it is a part of their jobs. ROWLOCK_HELD lists their locks.
  */
 #ifndef ROWLOCK_CLI_OUTER_H
 #define ROWLOCK_CLI_OUTER_H
@@ -8,11 +8,13 @@
 #include "cli.h"
 
 /* Refuses a name that a run around this command holds: the command would wait for itself, or take
- * the lock over by the same owner. cli->set.owner is the owner to be; NULL: one that no other has.
- * Returns EXIT_FINE or EXIT_USAGE. What cannot be found out is no reason to refuse. */
+ * the lock over with the same owner.
+ *   - cli->set.owner: the owner to be. NULL: a random one.
+ *   - If the database cannot tell, nothing is refused.
+ * Returns EXIT_FINE or EXIT_USAGE. */
 int outer_refuses(const struct cli *cli);
 
-/* Adds the locks that are held now to ROWLOCK_HELD. */
+/* Adds our locks to ROWLOCK_HELD. */
 void outer_add(const struct cli *cli);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counts grants by their tokens. It asks the database for nothing.
+ * Counts grants by their tokens. It does not ask the database.
  */
 #include "rate.h"
 
@@ -10,8 +10,10 @@
 #include <string.h>
 
 enum {
-    REMEMBERED = 600, /* for so many looks, a name that nobody holds */
-    MOST_IN_A_MS = 100 /* more grants than a database can make: then tokens were raised */
+    /* A name without a holder is remembered for this number of looks. */
+    REMEMBERED = 600,
+    /* More grants in a millisecond than a database can make: the tokens were raised. */
+    MOST_IN_A_MS = 100
 };
 
 static int by_name(const void *a, const void *b)
@@ -21,7 +23,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(one->name, other->name);
 }
 
-/* The names of a snapshot, each with its highest token, in our order. */
+/* The names of a snapshot, each with its highest token, in the order of strcmp(). */
 static struct seen *names_of(const struct snapshot *snapshot, int64_t look, int64_t span_ms,
                              size_t *count)
 {
@@ -42,14 +44,14 @@ static struct seen *names_of(const struct snapshot *snapshot, int64_t look, int6
     return names;
 }
 
-/* A name that was not known has been granted as often as there are grants younger than the last
- * look. */
+/* For a name that was not known, the grants that are younger than the last look count. */
 static int64_t grants_between(const struct seen *before, const struct seen *now, int64_t span_ms)
 {
     if (!before)
         return now->young;
     int64_t grants = now->token - before->token;
-    int64_t since_ms = span_ms * (now->look - before->look); /* about */
+    /* Roughly. */
+    int64_t since_ms = span_ms * (now->look - before->look);
     return grants < 0 || grants > since_ms * MOST_IN_A_MS ? now->young : grants;
 }
 
@@ -64,7 +66,7 @@ static void keep(struct merging *m, const struct seen *seen)
     m->names[m->count++] = *seen;
 }
 
-/* Both lists are in the same order. What only the old one has, is remembered for a while. */
+/* Both lists are in the same order. A name that only the old one has is remembered for a while. */
 static int64_t merge(struct rate *rate, const struct seen *now, size_t now_count, int64_t span_ms)
 {
     struct merging m = {.names =

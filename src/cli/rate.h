@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many grants there were, as far as tokens tell that were seen: each grant of a name has the
- * next one. A grant of a name that nobody holds at any look is counted when the name is seen again.
+ * Counts grants by the tokens that were seen: each grant of a name has the next token. Grants
+ * between two looks at a name are counted when the name is seen again.
  */
 #ifndef ROWLOCK_CLI_RATE_H
 #define ROWLOCK_CLI_RATE_H
@@ -12,24 +12,30 @@
 
 struct seen {
     char name[256];
-    int64_t token; /* the highest */
-    int64_t young; /* grants since the look before the last that saw it */
-    int64_t look; /* the last one that saw it */
+    /* The highest. */
+    int64_t token;
+    /* Grants that are younger than the look before. */
+    int64_t young;
+    /* The last look that saw the name. */
+    int64_t look;
 };
 
 struct rate {
-    struct seen *names; /* in strcmp()'s order */
+    /* In the order of strcmp(). */
+    struct seen *names;
     size_t count;
     int64_t looks;
-    int64_t grants[RATE_SAMPLES]; /* of the latest looks */
-    int64_t spans_ms[RATE_SAMPLES]; /* since the looks before them */
+    /* Of the latest looks. */
+    int64_t grants[RATE_SAMPLES];
+    /* The times since the looks before them. */
+    int64_t spans_ms[RATE_SAMPLES];
     int64_t last_ms;
 };
 
-/* Returns how many grants there were since the look before; 0 at the first one. */
+/* Returns the number of grants since the look before, 0 at the first look. */
 int64_t rate_note(struct rate *rate, const struct snapshot *snapshot);
 
-/* Since the look before the last. */
+/* The time between the last look and the one before. */
 int64_t rate_span_ms(const struct rate *rate);
 
 /* Grants in 1000 seconds, over the latest looks. */

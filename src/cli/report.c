@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How the command says things: errors, exit statuses, and texts that are safe on a terminal.
- * JSON is in json.c.
+ * Errors, exit statuses, and texts that are safe on a terminal. json.c has JSON.
  */
 #include "cli.h"
 
@@ -35,7 +34,7 @@ static bool would_wait(void)
     return never_wait && poll(&file, 1, 0) == 0;
 }
 
-/* One call to write the line, so that lines of two processes do not mix. */
+/* One call writes the line, so that lines of two processes do not mix. */
 void complain(const char *format, ...)
 {
     char text[1400];
@@ -99,9 +98,10 @@ int report_failure(const struct cli *cli, int result)
 
 int finish_output(int status)
 {
-    /* Closing is part of writing: some file systems tell only then that the disk is full. */
+    /* Closing is part of writing: some file systems report only then that the disk is full. */
     bool failed = ferror(stdout) != 0;
-    int reason = 0; /* of an earlier failure nobody remembers it */
+    /* 0: the reason of an earlier failure is not known any more. */
+    int reason = 0;
     if (fflush(stdout) != 0 && !failed) {
         failed = true;
         reason = errno;
@@ -119,8 +119,8 @@ int finish_output(int status)
 
 /* ---------------------------------------------------------------- texts for a terminal */
 
-/* How many bytes at text a terminal might obey rather than show: controls, old and new, and the
- * marks that turn the direction of writing. */
+/* The number of bytes at text that a terminal may obey instead of showing them: old and new control
+ * characters, and marks that turn the direction of writing. */
 static size_t dangerous_bytes(const unsigned char *text)
 {
     if (text[0] < 0x20 || text[0] == 0x7f)
@@ -134,7 +134,7 @@ static size_t dangerous_bytes(const unsigned char *text)
     return turns ? 3 : 0;
 }
 
-/* How many bytes the UTF-8 character at text has; 0 if there is none. */
+/* The number of bytes of the UTF-8 character at text. 0: there is none. */
 static size_t character_bytes(const unsigned char *text)
 {
     size_t bytes = text[0] < 0x80   ? 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Draws `watch` with ncurses, and nothing else does. Between two looks at the database leases count
- * down by this host's clock. No text of a lock can do more than fill the columns it is given.
+ * Draws `watch` with ncurses. Between two looks at the database, leases count down by this host's
+ * clock. A text from the database can only fill its columns.
  */
 #include "screen.h"
 
@@ -23,8 +23,10 @@
 
 enum {
     REDRAW_MS = 250,
-    MOST_COLUMNS = 500, /* that are drawn, however wide the terminal */
-    LATE_MS = 2000 /* so long after its time, a look is said to be missing */
+    /* No more are drawn. */
+    MOST_COLUMNS = 500,
+    /* A look that is later than this is reported as missing. */
+    LATE_MS = 2000
 };
 
 /* One of the two is NULL. */
@@ -36,18 +38,22 @@ struct row {
 struct screen {
     struct looker *looker;
     SCREEN *terminal;
-    struct view *view; /* the latest that succeeded */
-    char error[1024]; /* of the latest, if that did not */
+    /* The latest that succeeded. */
+    struct view *view;
+    /* Of the latest, if it failed. */
+    char error[1024];
     struct row *rows;
     size_t count;
-    size_t top; /* the first row on the screen */
-    bool wide; /* other characters than ASCII can be shown */
+    /* The first row on the screen. */
+    size_t top;
+    /* It can show other characters than ASCII. */
+    bool wide;
     int status;
 };
 
 /* ---------------------------------------------------------------- texts */
 
-/* Characters of no width that terminals do not agree about: joiners, variation selectors, marks of
+/* Characters without width that terminals treat differently: joiners, variation selectors, marks of
  * direction, tags. */
 static bool is_unsteady(wchar_t c)
 {
@@ -55,7 +61,7 @@ static bool is_unsteady(wchar_t c)
            (c >= 0xfe00 && c <= 0xfe0f) || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-/* The character at text and how many bytes it has. What cannot be shown is a question mark. */
+/* *out gets the character at text, or a question mark if it cannot be shown. Returns its bytes. */
 static size_t next_character(const struct screen *s, const char *text, wchar_t *out)
 {
     mbstate_t state = {0};
@@ -83,8 +89,8 @@ static int columns_on_screen(const struct screen *s, const char *text)
     return columns;
 }
 
-/* Draws text in so many columns and not one more; '~' stands for what has no room. A cell holds a
- * few marks above its letter, and ncurses drops the others. */
+/* Draws text in exactly this number of columns. '~' replaces what has no room. A cell holds a few
+ * marks above its letter; ncurses drops the others. */
 static void put(const struct screen *s, int y, int x, int columns, const char *text)
 {
     bool whole = columns_on_screen(s, text) <= columns;
@@ -113,8 +119,10 @@ enum column { NAME, STATE, KIND, WHO, FOR, LEASE, NOTE, COLUMNS_COUNT };
 
 static const struct {
     const char *heading;
-    int width; /* 0: its share of what the others leave */
-    int from; /* shown where there are so many columns */
+    /* 0: its share of what the others leave. */
+    int width;
+    /* It is shown on screens with at least this number of columns. */
+    int from;
 } columns[COLUMNS_COUNT] = {{"NAME", 0, 0}, {"STATE", 7, 24}, {"KIND", 10, 70}, {"WHO", 0, 40},
                             {"FOR", 7, 56}, {"LEASE", 7, 16}, {"NOTE", 0, 90}};
 
@@ -170,7 +178,7 @@ static void cell_of_waiter(const rowlock_waiter *waiter, enum column column, int
     }
 }
 
-/* Yours to free. */
+/* Free it. */
 static char *cell_of(const struct row *row, enum column column, int64_t passed_ms)
 {
     char text[64] = "";
@@ -187,7 +195,7 @@ static char *cell_of(const struct row *row, enum column column, int64_t passed_m
     return must_have(strdup(text));
 }
 
-/* One column is left blank after each. Those without a width of their own share the rest evenly. */
+/* One column is left blank after each. Columns without a fixed width share the rest evenly. */
 static void share_columns(int all, int widths[COLUMNS_COUNT])
 {
     int rest = all, sharing = 0;
@@ -257,7 +265,7 @@ static void draw_row(const struct screen *s, int y, const struct row *row, const
     attroff(look);
 }
 
-/* The last line: what is wrong, or else how to go on. */
+/* The last line: what is wrong, or else the keys. */
 static void draw_status(const struct screen *s, int64_t passed_ms)
 {
     char text[1100], passed[DURATION_TEXT_SIZE], interval[DURATION_TEXT_SIZE];
@@ -303,7 +311,7 @@ static void draw(struct screen *s)
 
 /* ---------------------------------------------------------------- news */
 
-/* Of each name first its holders, then its line. Both lists are in the order of names. */
+/* For each name first its holders, then its queue. Both lists are in the order of names. */
 static void arrange(struct screen *s)
 {
     const struct snapshot *snapshot = &s->view->snapshot;
@@ -352,12 +360,13 @@ static bool take_news(struct screen *s)
 static void scroll_by(struct screen *s, bool down, size_t rows)
 {
     if (down)
-        s->top += rows; /* draw() knows where the end is */
+        /* draw() corrects it at the end. */
+        s->top += rows;
     else
         s->top -= s->top < rows ? s->top : rows;
 }
 
-/* False: it is the one to end with. */
+/* False: this key ends the screen. */
 static bool take_key(struct screen *s, int key)
 {
     switch (key) {
@@ -382,7 +391,8 @@ static bool take_key(struct screen *s, int key)
     case KEY_END:
         s->top = s->count;
         break;
-    case 'L' - '@': /* Ctrl-L: somebody else has written over the screen */
+    /* Ctrl-L: another program has written over the screen. */
+    case 'L' - '@':
         clearok(curscr, TRUE);
         break;
     default:
@@ -401,8 +411,7 @@ static bool take_keys(struct screen *s)
     return true;
 }
 
-/* What terminals make of their contents when they are resized is their own affair: all is drawn
- * anew. */
+/* Terminals change their contents in different ways when they are resized. So all is drawn anew. */
 static void resize(void)
 {
     struct winsize size;
@@ -411,7 +420,7 @@ static void resize(void)
     clearok(curscr, TRUE);
 }
 
-/* Ctrl-Z. All kept signals are looked at again when somebody continues us. */
+/* Ctrl-Z. When we are continued, all kept signals are looked at again. */
 static void suspend(void)
 {
     endwin();
@@ -440,13 +449,14 @@ static void show(struct screen *s)
     struct pollfd files[] = {
         {.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = s->looker->wake[0], .events = POLLIN},
+        {.fd = s->looker->ready[0], .events = POLLIN},
     };
     do {
         draw(s);
         poll(files, sizeof files / sizeof files[0], REDRAW_MS);
+        /* The terminal is gone. */
         if (files[0].revents & (POLLHUP | POLLERR | POLLNVAL))
-            break; /* the terminal is gone */
+            break;
     } while (take_signals(s) && take_keys(s) && take_news(s));
     if (files[1].fd >= 0)
         close(files[1].fd);
@@ -454,12 +464,12 @@ static void show(struct screen *s)
 
 /* ---------------------------------------------------------------- the whole */
 
-/* Signals are still what they were, since without a screen they may simply end us. */
+/* Signals are still as they were: without a screen they may end us. */
 static bool open_screen(struct screen *s)
 {
     setlocale(LC_CTYPE, "");
     s->wide = RLK_WITH_CURSES > 1 && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    /* Asked first, because newterm() leaves something behind when it fails. */
+    /* Ask first: newterm() leaves something behind if it fails. */
     const char *type = getenv("TERM");
     bool known = type && tgetent(NULL, type) == 1;
     s->terminal = known ? newterm(NULL, stdout, stdin) : NULL;
@@ -486,7 +496,7 @@ bool screen_watch(struct looker *looker, struct view *first, int *status)
 {
     struct screen s = {.looker = looker};
     if (!open_screen(&s)) {
-        complain("watch: TERM names no terminal that is known here; printing instead");
+        complain("watch: the terminal in TERM is not known here; printing text instead");
         return false;
     }
     take_view(&s, first);

@@ -7,9 +7,11 @@
 
 #include "looker.h"
 
-/* Shows what the looker finds until it ends, a key is pressed that means so, or a signal comes. The
- * looker must not run; it is started and stopped here. first is shown at once and freed. Returns
- * the exit status. False: there can be no screen here, and nothing was done. */
+/* Shows what the looker finds, until the looker, a key or a signal ends it.
+ *   - The looker must not run. It is started and stopped here.
+ *   - first is shown at once, and freed.
+ *   - *status gets the exit status.
+ * False: there can be no screen here, and nothing was done. */
 bool screen_watch(struct looker *looker, struct view *first, int *status);
 
 #endif

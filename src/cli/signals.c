@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks, catches and fetches signals. Sending them to a job is in job.c.
+ * Blocks, catches and fetches signals. job.c sends them to a job.
  */
 #include "signals.h"
 
@@ -19,10 +19,10 @@
 #define CLOCK_BOOTTIME CLOCK_MONOTONIC
 #endif
 
-/* What ends a process that does not care. */
+/* They end a process that has no handler. */
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
-/* What else we look after while a job runs. The stopping ones are in it so that a stray Ctrl-Z does
- * not stop the renewing, and so that the terminal can be handed over from the background. */
+/* The others that we handle while a job runs. With those that stop a process, a stray Ctrl-Z cannot
+ * stop the renewing, and the terminal can be handed over from the background. */
 static const int others[] = {SIGCHLD, SIGCONT, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -72,7 +72,7 @@ void signals_cancel(rowlock_db *db)
     }
 }
 
-/* A blocked signal is kept even where it is ignored, so those that are ignored must be left out. */
+/* A blocked signal is kept even if it is ignored, so ignored signals are left out. */
 int signals_keep(void)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
@@ -84,7 +84,7 @@ int signals_keep(void)
     for (size_t i = 0; i < COUNT(others); i++)
         sigaddset(&kept, others[i]);
     pthread_sigmask(SIG_BLOCK, &kept, NULL);
-    /* An ignored SIGCHLD would make the kernel throw away how our child ended. */
+    /* With an ignored SIGCHLD the kernel would drop the status of our child. */
     sigaction(SIGCHLD, NULL, &original_child);
     sigaction(SIGCHLD, &action, NULL);
     return caught;
@@ -119,7 +119,7 @@ int die_later(int signal)
     return EXIT_SIGNAL + signal;
 }
 
-/* A core file would be one of ours, and tell nothing about the job. */
+/* A core file would show us, not the job. */
 static void leave_no_core(void)
 {
     const struct rlimit none = {0, 0};
@@ -129,7 +129,7 @@ static void leave_no_core(void)
 #endif
 }
 
-/* A process with the number 1 survives it, and then exits with the status. */
+/* Process number 1 survives the signal, and exits with the status. */
 void die_of_signal(int status)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};

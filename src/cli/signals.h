@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Signals, as `run`, `acquire` and `sweep --every` take them: while a lock is waited for they end
- * the wait, later they are kept until somebody fetches them. What follows is up to the callers.
+ * Signals of `run`, `acquire`, `watch` and `sweep --every`. During a wait for a lock a signal ends
+ * the wait. Later signals are kept until they are fetched. The callers decide what follows.
  */
 #ifndef ROWLOCK_CLI_SIGNALS_H
 #define ROWLOCK_CLI_SIGNALS_H
@@ -12,36 +12,38 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Before a database is opened: MariaDB's client library has SIGPIPE ignored. A job must not. */
+/* Call it before a database is opened: MariaDB's client library makes us ignore SIGPIPE, and the
+ * job must not. */
 void signals_note(void);
 
-/* From now on signals that would end us end waits on db with ROWLOCK_CANCELLED. Those that our
- * parent had us ignore (nohup, a background job of a script) stay ignored everywhere. */
+/* From now on, signals that would end us end waits on db with ROWLOCK_CANCELLED. Signals that our
+ * parent made us ignore (nohup, a background job of a script) stay ignored. */
 void signals_cancel(rowlock_db *db);
 
-/* From now on signals are kept. Returns the one that came since signals_cancel(), or 0. */
+/* From now on, signals are kept. Returns the one that came since signals_cancel(), or 0. */
 int signals_keep(void);
 
-/* The next kept signal, SIGCHLD included, waiting for it so long at most; 0 if none came. */
+/* The next kept signal, also SIGCHLD. It waits at most wait_ms. 0: none came. */
 int signals_next(int64_t wait_ms);
 
-/* A new file descriptor that is readable while signals_next() would find one at once. It need not
- * be read. -1 where there is no such thing. */
+/* A new file descriptor. It is readable while signals_next() would find a signal at once. Do not
+ * read it. -1: this system has none. */
 int signals_fd(void);
 
-/* This process is to die of the signal when all is done, so that the shell that called it sees what
- * happened. Returns the status that shells show for it. */
+/* This process will die of the signal when all is done, so that the calling shell sees what
+ * happened. Returns the status that shells show for the signal. */
 int die_later(int signal);
 
-/* Dies of that signal, if status is still the one that die_later() returned. */
+/* Dies of that signal, if status is the one that die_later() returned. */
 void die_of_signal(int status);
 
-/* In a child: everything as this process found it. */
+/* In a child: all signals are again as this process found them. */
 void signals_restore(void);
 
-bool signal_ends(int signal); /* one of those that a process is asked to end with */
+/* Is it a signal that asks a process to end? */
+bool signal_ends(int signal);
 
-/* Milliseconds on a clock that goes on while the machine sleeps, as leases do. */
+/* Milliseconds on a clock that runs while the machine sleeps, as leases do. */
 int64_t now_ms(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Collects what the library reports. How it is shown is up to others.
+ * Collects the rows that the library reports.
  */
 #include "snapshot.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What stands in the tables at one moment, read with plain reads: grants, and those who stand in
- * line.
+ * The grants and waiters in the tables at one moment, read with plain reads.
  */
 #ifndef ROWLOCK_CLI_SNAPSHOT_H
 #define ROWLOCK_CLI_SNAPSHOT_H
@@ -12,23 +11,26 @@
 #include <stdint.h>
 
 struct snapshot {
-    rowlock_grant *grants; /* in the order of names */
+    /* In the order of names. */
+    rowlock_grant *grants;
     size_t grant_count;
     size_t grant_room;
-    rowlock_waiter *waiters; /* in the order of names and tickets */
+    /* In the order of names and tickets. */
+    rowlock_waiter *waiters;
     size_t waiter_count;
     size_t waiter_room;
-    int64_t taken_ms; /* now_ms() of the latest reading */
+    /* now_ms() of the latest read. */
+    int64_t taken_ms;
 };
 
-/* Read what stands there, of one name or (NULL) of all. Return the library's result. */
+/* Read the rows of one name, or (NULL) of all. Return the library's result. */
 int snapshot_grants(struct snapshot *snapshot, rowlock_db *db, const char *name);
 int snapshot_waiters(struct snapshot *snapshot, rowlock_db *db, const char *name);
 
-/* Both. */
+/* Reads both. */
 int snapshot_take(struct snapshot *snapshot, rowlock_db *db, const char *name);
 
-/* How many of each are there whose leases run. */
+/* The number of each whose leases run. */
 size_t snapshot_held(const struct snapshot *snapshot);
 size_t snapshot_waiting(const struct snapshot *snapshot);
 

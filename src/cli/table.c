@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A longer text is shown in full, and the rest of its row stands on the next line. */
+/* A longer text is shown in full. The rest of its row follows on the next line. */
 #define WIDEST 40
 
-/* So many rows have the same widths. */
+/* The rows of one page have the same widths. */
 #define PAGE 1000
 
 void table_begin(struct table *table, const char *const *headings, size_t columns)
@@ -49,7 +49,7 @@ static void print_row(const struct table *table, const char *const *cells)
     puts(cells[last]);
 }
 
-/* The headings stand above the first page. */
+/* The headings are above the first page. */
 static void begin_printing(struct table *table)
 {
     table->widths = must_have(calloc(table->columns, sizeof *table->widths));
@@ -156,8 +156,8 @@ void table_add_grant(struct table *table, const rowlock_grant *grant)
 
 void table_begin_waiters(struct table *table)
 {
-    static const char *const headings[] = {"NAME", "PLACE",  "WANTS", "WAITS",
-                                           "FOR",  "TICKET", "NOTE"};
+    static const char *const headings[] = {"NAME", "POSITION", "WANTS", "WAITER",
+                                           "FOR",  "TICKET",   "NOTE"};
     table_begin(table, headings, sizeof headings / sizeof headings[0]);
 }
 

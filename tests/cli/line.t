@@ -54,7 +54,7 @@ sharing() {
     errs "which -v explains, by who is next" 75 "'doc' goes to sh[" run -n -v -s doc true
     exits "unless he wants to be unfair" 0 run -n -s --unfair doc true
     exits "show tells the line" 0 show doc
-    holds "with places" grep -Eq '^in line  *1\. sh\[[0-9]+\]@.* wants exclusive' <<<"$out"
+    holds "with places" grep -Eq '^waiter  *1\. sh\[[0-9]+\]@.* wants exclusive' <<<"$out"
     exits "as does its JSON" 0 show doc --json
     same "in an array of its own" \
         "$(json '@{$d->{grants}} . " " . join " ", map { "$_->{position}$_->{kind}" } @{$d->{waiters}}')" "2 1exclusive"
@@ -110,7 +110,7 @@ ordering() {
     done
     exits "list --waiters is a table" 0 list --waiters
     same "with these headings" "$(head -n 1 <<<"$out" | tr -s ' ' | sed 's/ $//')" \
-        "NAME PLACE WANTS WAITS FOR TICKET NOTE"
+        "NAME POSITION WANTS WAITER FOR TICKET NOTE"
     same "and one row for each" "$(grep -c '^queue  *[123]  *exclusive  *sh\[' <<<"$out")" 3
     rl list --waiters --json
     same "in the order of positions and tickets" \
@@ -118,7 +118,7 @@ ordering() {
             join(" ", map { $_->{position} } @w) . ($t[0] < $t[1] && $t[1] < $t[2] ? " rising" : " not rising")')" "1 2 3 rising"
     same "whose processes are ours" "$(json 'join " ", map { $_->{pid} } grep { $_->{name} eq "queue" } @$d')" "${all[*]}"
     same "with exact times" "$(json 'my $w = $d->[0]; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" 1
-    errs "who is in the way is told with the line, and its length" 75 "(3 in line)" run -n -v queue true
+    errs "who is in the way is told with the line, and its length" 75 "(3 in the queue)" run -n -v queue true
     let_go first
     wait "${all[@]}"
     same "they are served in the order of their coming" "$(tr '\n' ' ' <"$work/order")" "1 2 3 "
@@ -256,7 +256,7 @@ burying() {
     exits "the lock goes to the next when a dead one's ticket is over" 0 run -w 60 grave true
     holds "a ticket that nobody comes after is swept" until_true 30 sweep_finds_tickets
     holds "and in the end none is left" until_true 30 none_is_left
-    prints "a sweep speaks of tickets, in words, too" 0 ", 0 tickets of waiters" sweep
+    prints "a sweep speaks of tickets, in words, too" 0 ", 0 tickets of dead waiters" sweep
 }
 
 all() {

@@ -75,7 +75,7 @@ expiry() {
     sleep 0.5
     exits "verify calls a lease that ran out lapsed" 76 verify short --owner me --token "$token" --json
     same "in JSON" "$(json '$d->{result}')" "lapsed"
-    has "and says that nobody else got the lock" "$err" "nobody else"
+    has "and says that nobody else got the lock" "$err" "no other client"
     exits "list shows it as expired" 0 list
     has "since when" "$(grep '^short ' <<<"$out")" "expired "
     errs "renew gets it back, with a warning" 0 "had run out" renew short --owner me --token "$token"
@@ -102,7 +102,7 @@ listing() {
     same "a long name does not move the columns" \
         "$(grep -o '^ *[^ ]* *[0-9]*  *exclusive' <<<"$(grep -A1 '^list' <<<"$out" | grep exclusive)" | awk '{ print length }' | sort -u | wc -l)" 1
     prints "show prints one lock, with its owner" 0 "owner        me" show list-a
-    errs "show of what never was ends with 1, and says so" 1 "nobody holds it" show nothing-of-this-name
+    errs "show of what never was ends with 1, and says so" 1 "no such lock" show nothing-of-this-name
     exits "in JSON, too" 1 show nothing-of-this-name --json
     same "with no grants" "$(json '@{$d->{grants}} . "/" . ($d->{last_token} // "none")')" "0/none"
     rl acquire once --owner me
@@ -142,7 +142,7 @@ breaking() {
     exits "break takes a grant away" 0 break broken --if-token "$token"
     has "and says whose it was" "$out" "took 'broken' from rowlock["
     exits "the old holder finds himself out" 76 renew broken --owner me --token "$token"
-    errs "there is nothing left to break, which is said" 1 "nobody holds it" break broken
+    errs "there is nothing left to break, which is said" 1 "it has no holder" break broken
     answers "in JSON, too, as none" 1 '$d->{result}' "none" break broken --json
     rl acquire broken --owner other
     holds "the next token is greater than the broken one" test "$out" -gt "$token"

@@ -188,7 +188,7 @@ not_taken_down() {
     echo "ALTER TABLE cli_$$_once RENAME TO cli_$$_twice" | sql_client
     touch "$work/untold.go"
     ends "that it was done cannot be told: the status says why" 78 "$pid"
-    has "and so do words" "$(<"$work/bg.err")" "'k12' was done, but may not be known as done"
+    has "and so do words" "$(<"$work/bg.err")" "'k12' was done, but may not be recorded as done"
     echo "ALTER TABLE cli_$$_twice RENAME TO cli_$$_once" | sql_client
     exits "the next run" 0 run -n untold --once k12 -- sh -c "$wait_for" "$work/untold"
     same "does it again" "$(ran untold)" 2
@@ -220,7 +220,7 @@ sweeping() {
     once_ran "what is forgotten is done again" 0 4 k1 daily
     sleep 0.05
     rl sweep --once-older-than 1ms
-    has "as it says to people" "$out" ", 1 key of what was done once"
+    has "as it says to people" "$out" ", 1 once key"
     exits "a length of nothing is not accepted" 64 sweep --once-older-than 0
 }
 

@@ -259,7 +259,7 @@ stalling() {
     exits "a job that tells progress goes on" 7 run --stall 1s --ttl 3s --grace 300ms stall -- \
         sh -c "$tells; tells; exit 7"
     same "and nothing is said" "$err" ""
-    errs "one that stops telling is ended, with the reason" 76 "the job told no progress for" \
+    errs "one that stops telling is ended, with the reason" 76 "the job reported no progress for" \
         run --stall 1s --ttl 1500ms --grace 300ms stall -- sh -c "$tells; tells; exec sleep 300"
     exits "its lock is released" 0 run -n stall true
     exits "so is one that cannot tell" 76 run --stall 500ms --ttl 1s --grace 200ms stall -- \

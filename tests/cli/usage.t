@@ -126,17 +126,66 @@ leases() {
     is "what is less than a millisecond is rounded up" "$(lease_of 0.1000001)" 101
 }
 
-embedded() {
-    unset ROWLOCK_URL
-    export XDG_STATE_HOME=$TMPDIR/new-state
+# reads "what holds" STATUS ARGUMENT…: on the default database, which does not exist.
+reads() {
+    local name=$1 expected=$2
+    shift 2
+    exits "without a database $name" "$expected" "$@"
+    has "$* says that there is none" "$out$err" "does not exist"
+    has "$* says what to run" "$out$err" "rowlock install"
+    ok "$* creates nothing" test ! -e "$XDG_STATE_HOME"
+}
+
+# shellcheck disable=SC2016 # Perl's variables
+no_database() {
+    export XDG_STATE_HOME=$TMPDIR/no-state
+    reads "list is empty" 0 list
+    is "list still has its headings" "${out%% *}" "NAME"
+    reads "list --json is empty" 0 list --json
+    is "list --json is an empty array" "$out" "[]"
+    reads "list --waiters is empty" 0 list --waiters
+    reads "show finds nothing" 1 show x
+    reads "show --json finds nothing" 1 show x --json
+    is "show --json has no grants" "$(json 'scalar @{$d->{grants}}')" 0
+    reads "wait finds the lock free" 0 wait x
+    reads "watch ends" 78 watch
+    reads "once list is empty" 0 once list
+    reads "once forget finds no key" 1 once forget key
+    reads "verify finds no grant" 76 verify x --owner o --token 1
+    reads "renew finds no grant" 76 renew x --owner o --token 1
+    reads "release finds no grant" 76 release x --owner o --token 1
+    reads "break finds no grant" 1 break x
+    reads "check is bad" 1 check
+    has "check says that nothing is installed" "$out" "BAD   tables"
+    reads "check --json is bad" 1 check --json
+    is "check --json names the tables" "$(json '"$d->{worst} $d->{findings}[0]{item}"')" "bad tables"
+    reads "sweep removes nothing" 0 sweep
+    exits "sweep -q has nothing to do" 0 sweep -q
+    is "sweep -q prints nothing" "$out$err" ""
     exits "install --print prints what installs" 0 install --print
     has "a table" "$out" 'CREATE TABLE IF NOT EXISTS "main"."rowlock_locks"'
     is "and nothing for the shell of another database" "$(grep -c DELIMITER <<<"$out")" 0
-    ok "it makes no database" test ! -s "$XDG_STATE_HOME/rowlock/locks.db"
+    is "and no message" "$err" ""
+    ok "it makes no database" test ! -e "$XDG_STATE_HOME"
+    echo >"$TMPDIR/file"
+    XDG_STATE_HOME=$TMPDIR/file exits "a file in the place of the folder is an error" 69 list
+    has "which is named" "$err" "$TMPDIR/file"
+    exits "raise-tokens creates the database" 0 raise-tokens
+    ok "it is there" test -s "$XDG_STATE_HOME/rowlock/locks.db"
+    export XDG_STATE_HOME=$TMPDIR/installed
+    exits "install creates the database" 0 install
+    ok "it is there, too" test -s "$XDG_STATE_HOME/rowlock/locks.db"
+}
+
+embedded() {
+    unset ROWLOCK_URL
+    no_database
+    export XDG_STATE_HOME=$TMPDIR/new-state
     exits "without a URL the first run needs no install" 0 run first -- true
     ok "it has made the embedded database" test -f "$XDG_STATE_HOME/rowlock/locks.db"
     is "in a folder for its user alone" "$(stat -c %a "$XDG_STATE_HOME/rowlock")" 700
-    exits "so does list" 0 list
+    exits "then there is a list" 0 list
+    is "and no message" "$err" ""
     (umask 0; XDG_STATE_HOME=relative HOME=$TMPDIR/home "$command" run first -- true)
     ok "a relative XDG_STATE_HOME is ignored for the one below HOME" \
         test -f "$TMPDIR/home/.local/state/rowlock/locks.db"
@@ -146,8 +195,7 @@ embedded() {
     ok "and it is that very folder" test -f "$XDG_STATE_HOME/rowlock/locks.db"
     XDG_STATE_HOME='' HOME='' exits "without any home the error says what to do" 69 list
     has "namely to say --url" "$err" "--url"
-    echo >"$TMPDIR/file"
-    XDG_STATE_HOME=$TMPDIR/file exits "a folder that cannot be made is unreachable" 69 list
+    XDG_STATE_HOME=$TMPDIR/file exits "a folder that cannot be made is unreachable" 69 run x true
     exits "--url goes before the command" 78 --url "sqlite:$TMPDIR/other.db" list
     has "and elsewhere than in the embedded database, install is named" "$err" "install"
     exits "--url goes after it as well" 0 install --url "sqlite:$TMPDIR/other.db"

@@ -16,7 +16,7 @@ printing() {
     exits "it prints holders and the line" 0 watch --count 1
     same "in numbers" "$(head -n 1 <<<"$out")" "1 held, 1 waiting, 0.0 grants/s"
     has "a row for the holder" "$(grep -c '^printed .* exclusive .* a note$' <<<"$out")" 1
-    has "and one for who waits" "$(sed '1,/PLACE/d' <<<"$out" | grep -c '^printed  *1  *exclusive ')" 1
+    has "and one for who waits" "$(sed '1,/POSITION/d' <<<"$out" | grep -c '^printed  *1  *exclusive ')" 1
     exits "of one lock only, if asked so" 0 watch other --count 1
     same "which nobody holds" "$out" "0 held, 0 waiting, 0.0 grants/s"
     exits "--json prints a line for each look" 0 watch printed --count 3 --interval 50ms --json
