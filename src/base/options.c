@@ -47,16 +47,17 @@ static int take_struct(rowlock_error *error, void *ours, size_t our_size, const 
     memcpy(&size, theirs, sizeof size);
     if (size == 0)
         return rlk_error_set(error, ROWLOCK_EINVAL,
-                             "the options struct has no size; begin with its _INIT macro");
+                             "the options struct has no size; initialize it with its _INIT macro");
     if (size < sizeof size || size > 4096)
-        return rlk_error_set(error, ROWLOCK_EINVAL,
-                             "the options struct says that its size is %zu, which cannot be; begin "
-                             "with its _INIT macro",
-                             size);
+        return rlk_error_set(
+            error, ROWLOCK_EINVAL,
+            "the options struct has an impossible size, %zu; initialize it with its _INIT macro",
+            size);
     for (size_t i = our_size; i < size; i++)
         if (((const unsigned char *)theirs)[i] != 0)
             return rlk_error_set(error, ROWLOCK_EINVAL,
-                                 "the options ask for something this library is too old to know");
+                                 "the options use a member that this library is too old to know; "
+                                 "upgrade the library");
     memcpy(ours, theirs, size < our_size ? size : our_size);
     return ROWLOCK_OK;
 }
@@ -127,9 +128,8 @@ static int check_keeping(rowlock_error *error, const rowlock_acquire_options *o)
 {
     int result;
     if (!o->keeper && (o->max_hold_ms || o->progress_ms || o->on_state))
-        return rlk_error_set(
-            error, ROWLOCK_EINVAL,
-            "max_hold_ms, progress_ms and told are for a keeper, and there is none");
+        return rlk_error_set(error, ROWLOCK_EINVAL,
+                             "max_hold_ms, progress_ms and on_state need a keeper; set keeper too");
     if ((result = within(error, "max_hold_ms", o->max_hold_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
         (result = within(error, "progress_ms", o->progress_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
         (result = within(error, "margin_ms", o->margin_ms, 0, o->ttl_ms - 1)))

@@ -95,10 +95,10 @@ static const char *take_own(const char *param, size_t len, struct rlk_url_own *o
     char value[3 * sizeof own->schema];
 
     if (!out)
-        return "of the parameters beginning with rowlock_ a URL can have rowlock_schema=, "
-               "rowlock_prefix= and rowlock_pooler= only";
+        return "the URL has an unknown rowlock_ parameter; there are only rowlock_schema=, "
+               "rowlock_prefix= and rowlock_pooler=";
     if (out[0])
-        return "a rowlock_ parameter stands twice in the URL";
+        return "a rowlock_ parameter is given twice in the URL";
     if (len - skip >= sizeof value)
         return "the value of a rowlock_ parameter is too long";
     memcpy(value, param + skip, len - skip);
@@ -183,7 +183,7 @@ static const char *split_host(char *host, struct rlk_url_host *out)
     } else {
         end = host + strcspn(host, ":");
         if (*end && strchr(end + 1, ':'))
-            return "an IPv6 address in a URL must stand in [brackets]";
+            return "write an IPv6 address in the URL in [brackets]";
     }
     if (*end) {
         *end = '\0';
@@ -251,7 +251,7 @@ static const char *split_query(char *text, struct rlk_url *url)
         *value++ = '\0';
         why = decode(key);
         if (!why && rlk_url_param(url, key))
-            return "a parameter stands twice in the URL";
+            return "a parameter is given twice in the URL";
         if (!why)
             why = decode(value);
         url->param[url->params].key = key;

@@ -180,7 +180,7 @@ static void reason_text(const struct watch *watch, char *text, size_t size)
     }
 }
 
-/* A stopped process needs SIGCONT before it can take another signal. */
+/* A stopped process acts on a signal only after SIGCONT. */
 static void wake_and_signal(const struct watch *watch, int signal)
 {
     job_signal(&watch->job, signal);

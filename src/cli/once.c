@@ -147,7 +147,7 @@ static int not_claimed(const struct cli *cli, int result)
     }
     if (result != ROWLOCK_BUSY)
         return report_failure(cli, result);
-    complain("run %s: '%s' is in progress elsewhere", cli->title, cli->set.once);
+    complain("run %s: '%s' is in progress: another run has claimed it", cli->title, cli->set.once);
     return cli->set.conflict_status == UNSET ? EXIT_NOT_ACQUIRED : (int)cli->set.conflict_status;
 }
 

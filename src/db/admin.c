@@ -18,7 +18,7 @@ static int enter_listing(rowlock_db *db, const char *verb, const char *name, boo
 {
     int result = rlk_enter(db, verb, NULL);
     if (result == ROWLOCK_OK && !reports)
-        return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
+        return rlk_fail(db, ROWLOCK_EINVAL, "the callback must not be NULL");
     if (result == ROWLOCK_OK && name)
         result = rlk_check_text(&db->error, "lock's name", name, false);
     return result;
@@ -338,7 +338,7 @@ int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
     if (result != ROWLOCK_OK)
         return result;
     if (by < 1 || by > INT64_C(1000000000000000))
-        return rlk_fail(db, ROWLOCK_EINVAL, "tokens can be raised by 1 to 10^15");
+        return rlk_fail(db, ROWLOCK_EINVAL, "by must be from 1 to 10^15");
     struct raising r = {.by = by};
     struct rlk_step_call step = {.run = run_raise, .context = &r};
     result = rlk_do(db, &step);
@@ -412,7 +412,7 @@ static int break_holder(rowlock_db *db, struct breaking *b)
     if (result != ROWLOCK_OK || !b->token)
         return result;
     if (b->holders > 1)
-        return rlk_fail(db, ROWLOCK_EINVAL, "it has %d holders: say which by its token",
+        return rlk_fail(db, ROWLOCK_EINVAL, "the lock has %d holders: give the token of one",
                         b->holders);
     struct rlk_step_call step = {.run = run_break, .context = b};
     result = rlk_do(db, &step);
@@ -429,8 +429,7 @@ int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_gr
         return result;
     rlk_action(db, "break lock", name);
     if (if_token < 0)
-        return rlk_fail(db, ROWLOCK_EINVAL,
-                        "tokens are above 0; 0 stands for whichever token holds the lock");
+        return rlk_fail(db, ROWLOCK_EINVAL, "if_token must be above 0, or 0 for the only holder");
     struct breaking b = {.name = name, .token = if_token};
     result = break_holder(db, &b);
     if (result != ROWLOCK_OK || !b.found)

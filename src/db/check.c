@@ -37,15 +37,15 @@ static void judge_clock(struct checking *c, const struct rlk_facts *f)
     snprintf(value, sizeof value, "%+.3f s from this machine's", (double)off / 1e6);
     bool fine = off < TOLERATED_US && off > -TOLERATED_US;
     report(c, "clock", value, fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
-           "leases are measured by the server's clock alone, so locks are safe; but one of the two "
-           "clocks is wrong");
+           "locks are safe, because only the server's clock counts; but one of the two clocks is "
+           "wrong");
 }
 
 static void judge_access(struct checking *c, const struct rlk_facts *f)
 {
     if (!f->access[0])
         return;
-    const char *advice = "who may read the file can stop all who write: chmod 600";
+    const char *advice = "a user who may read the file can block all writers: chmod 600";
     if (f->others_write)
         advice =
             "every user of this machine may write or replace the file: chmod 600 the file, and "
@@ -63,15 +63,15 @@ static const char *advise_on_replication(const struct rlk_facts *f)
         return "no lock is granted or renewed until the missing servers are back: start them, or "
                "use a server that has a majority";
     if (!f->replication_known)
-        return "ask whether a commit waits for the server that would be promoted; if it does not, "
-               "a failover can lose grants and repeat tokens: `rowlock raise-tokens` after each";
+        return "find out whether a commit waits for the server that would be promoted; if not, a "
+               "failover can lose grants and repeat tokens: run `rowlock raise-tokens` after each";
     if (f->may_turn_late)
         return "after that time a failover can lose grants and repeat tokens: raise "
                "rpl_semi_sync_master_timeout (MySQL: rpl_semi_sync_source_timeout) to a day or "
-               "more, or `rowlock raise-tokens` after each failover";
+               "more, or run `rowlock raise-tokens` after each failover";
     return "a failover to a server that was behind loses grants and repeats tokens: make commits "
            "wait for it (PostgreSQL: synchronous_standby_names, synchronous_commit=on; MySQL, "
-           "MariaDB: semi-synchronous), or `rowlock raise-tokens` after each failover";
+           "MariaDB: semi-synchronous), or run `rowlock raise-tokens` after each failover";
 }
 
 static void judge_replication(struct checking *c, const struct rlk_facts *f)
@@ -118,9 +118,9 @@ static void judge_facts(struct checking *c, const struct rlk_facts *f)
         "it takes no writes: a replica (name the primary in the URL), or a file or folder without "
         "write permission");
     judge_privileges(c, f);
-    report(c, "isolation", f->isolation, isolation_fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
-           "contended steps will be retried more often; read committed is best for the role that "
-           "takes locks");
+    report(
+        c, "isolation", f->isolation, isolation_fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
+        "contended steps are retried more often; use read committed for the role that takes locks");
     report(
         c, "engine", f->engine, f->crash_safe ? ROWLOCK_FINE : ROWLOCK_BAD,
         "a crash of the server would lose locks and tokens: use InnoDB, logged tables, a journal");
@@ -132,8 +132,7 @@ static void judge_facts(struct checking *c, const struct rlk_facts *f)
     judge_replication(c, f);
     judge_nodes(c, f);
     judge_access(c, f);
-    report(c, "pooler",
-           f->pooled ? "one is in between, taken for one of transactions" : "none seen",
+    report(c, "pooler", f->pooled ? "one is in between; transaction mode is assumed" : "none seen",
            ROWLOCK_FINE, "");
     judge_clock(c, f);
 }
@@ -166,7 +165,7 @@ static void judge_upgrade(struct checking *c, const struct rlk_meta *meta)
            : ahead ? "the tables are newer, and compatible"
                    : "not needed",
            behind ? ROWLOCK_WARNING : ROWLOCK_FINE,
-           "locks work; run `rowlock upgrade` when it suits you, while programs use the tables");
+           "locks work; run `rowlock upgrade` at any time, also while programs use the tables");
 }
 
 static void judge_sweeps(struct checking *c, const struct rlk_meta *meta)

@@ -27,11 +27,10 @@ static int fail_foreign(rowlock_db *db)
 {
     char cause[300];
     rlk_copy_text(cause, sizeof cause, db->error.text, strcspn(db->error.text, ";"));
-    return rlk_fail(
-        db, ROWLOCK_ESCHEMA,
-        "a table named like ours has other columns (%s): another program's, or damaged; "
-        "rename it, or choose another schema or prefix",
-        cause);
+    return rlk_fail(db, ROWLOCK_ESCHEMA,
+                    "a table with a name of rowlock's has other columns (%s): it is another "
+                    "program's, or damaged; rename it, or choose another schema or prefix",
+                    cause);
 }
 
 /* Tables that are there stay as they are, and so do routines: those may be of a later release. */

@@ -103,7 +103,8 @@ static int take_url(rowlock_db *db, const char *url)
 
     db->target.session_is_ours = strcmp(own.pooler, "session") == 0;
     if (own.pooler[0] && !db->target.session_is_ours)
-        return rlk_fail(db, ROWLOCK_EINVAL, "the URL: rowlock_pooler= can be session only");
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "the URL: rowlock_pooler= takes only the value session");
     rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
     names.schema = own.schema[0] ? own.schema : NULL;
     names.prefix = own.prefix[0] ? own.prefix : NULL;

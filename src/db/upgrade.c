@@ -166,8 +166,8 @@ static void find_blocker(rowlock_db *db, struct upgrading *u)
 static int fail_blocked(rowlock_db *db, const struct upgrading *u)
 {
     return rlk_fail(db, ROWLOCK_TIMEOUT,
-                    "%s: others kept the tables locked for all of %lld ms%s%s; what was done "
-                    "stays: run it again",
+                    "%s: other transactions kept the tables locked for all of %lld ms%s%s; steps "
+                    "that were done stay done: run it again",
                     u->block.what.text, (long long)u->options.deadline_ms,
                     u->blocker[0] ? ", such as " : "", u->blocker);
 }
@@ -362,8 +362,9 @@ int rowlock_upgrade(rowlock_db *db, const rowlock_upgrade_options *options)
     if ((result = rlk_take_upgrade_options(&db->error, &u.options, options)) != ROWLOCK_OK)
         return result;
     if (db->adopted)
-        return rlk_fail(db, ROWLOCK_EUNSUPPORTED,
-                        "this changes settings of the session: open a connection by its URL");
+        return rlk_fail(
+            db, ROWLOCK_EUNSUPPORTED,
+            "an upgrade changes settings of the session: open the rowlock_db with a URL");
     u.until_us = rlk_now_us() + u.options.deadline_ms * 1000;
     if ((result = rlk_refuse_objects(db, 0)) != ROWLOCK_OK ||
         (result = rlk_look_anew(db)) != ROWLOCK_OK)

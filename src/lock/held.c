@@ -193,7 +193,7 @@ static int resolve_release(rowlock_lock *lock)
     if (result != ROWLOCK_OK) {
         rowlock_error why = lock->db->error;
         rlk_fail(lock->db, ROWLOCK_EUNCERTAIN,
-                 "the grant is gone; whether our own release ended it could not be asked: %s",
+                 "the grant is gone; it is not known whether our own release ended it: %s",
                  why.text);
         lock->db->error.retryable = why.retryable;
         return ROWLOCK_EUNCERTAIN;
@@ -203,7 +203,7 @@ static int resolve_release(rowlock_lock *lock)
     found_lost(lock);
     rlk_fail(lock->db, ROWLOCK_LOST,
              "the lock was granted again, or broken, since token %" PRId64
-             "; the answer to an earlier release was lost, so it may have come first",
+             "; the answer to an earlier release was lost, so that release may have come first",
              lock->token);
     lock->db->error.answer_lost = 1;
     return ROWLOCK_LOST;

@@ -334,13 +334,13 @@ static int check_keeper(rowlock_lock *lock, const rowlock_keeper *k)
 {
     rowlock_db *db = lock->db;
     if (k->tag != RLK_KEEPER_TAG || k->pid != getpid())
-        return rlk_fail(db, ROWLOCK_EMISUSE, "the keeper is closed, or of another process");
+        return rlk_fail(db, ROWLOCK_EMISUSE, "the keeper is closed, or belongs to another process");
     int result = rlk_look_at_tables(db, RLK_OUTSIDE);
     if (result != ROWLOCK_OK)
         return result;
     if (strcmp(k->identity, db->texts.identity) != 0)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
-                        "the keeper was opened for another installation (%s) than this lock's (%s)",
+                        "the keeper belongs to another installation (%s) than this lock (%s)",
                         k->identity, db->texts.identity);
     return ROWLOCK_OK;
 }

@@ -78,7 +78,7 @@ int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int
         return result;
     if (!owner || token <= 0)
         return rlk_fail(db, ROWLOCK_EINVAL,
-                        "to attach to a grant takes its owner and its token, above 0");
+                        "attach needs the owner of the grant and its token, above 0");
     rowlock_lock *lock = NULL;
     result = new_lock(db, name, owner, &lock);
     if (!lock)

@@ -54,7 +54,8 @@ static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *c
     bool own = a->step.was_uncertain && a->grants[a->which].outcome == RLK_IN_FLIGHT;
     if (class != RLK_DONE || !own)
         return class;
-    return rlk_refuse(call, RLK_CONTENTION, "a transaction, perhaps our own, is changing the lock");
+    return rlk_refuse(call, RLK_CONTENTION,
+                      "a transaction, perhaps of this program, is changing the lock");
 }
 
 /* The lease as our clock sees it: what the database said was left when it answered, counted from
@@ -81,9 +82,10 @@ static int found_mismatch(rowlock_lock *lock, const struct rlk_row *row)
 {
     rlk_action(lock->db, "acquire lock", lock->name);
     if (row->permits == ROWLOCK_SHARED)
-        return rlk_fail(lock->db, ROWLOCK_MISMATCH, "others hold it as a shared lock");
+        return rlk_fail(lock->db, ROWLOCK_MISMATCH, "other clients hold it as a shared lock");
     return rlk_fail(lock->db, ROWLOCK_MISMATCH,
-                    "others hold it with %d permits: all must say the same", row->permits);
+                    "other clients hold it with %d permits: all must ask for the same number",
+                    row->permits);
 }
 
 /* Busy is no failure: what went wrong on the way to it is not told. An attempt whose outcome is

@@ -21,7 +21,7 @@ static int enter_tx(rowlock_lock *lock, rowlock_db *tx, const char *verb)
         return result;
     if (!tx->adopted && !tx->in_tx)
         return rlk_fail(tx, ROWLOCK_EMISUSE,
-                        "this is a part of your own transaction: adopt the connection it is on");
+                        "this call is a part of your own transaction: adopt its connection");
     return rlk_same_tables(tx, RLK_INSIDE, lock->db);
 }
 
@@ -58,8 +58,9 @@ static int prove_grant(const rowlock_lock *lock, rowlock_db *tx)
     if (result != ROWLOCK_OK || !lock->unproven || verified.found)
         return result;
     return rlk_fail(tx, ROWLOCK_LOST,
-                    "the grant with token %" PRId64 " is not in the table: the transaction that it "
-                    "was made in was not committed, or it is gone",
+                    "the grant with token %" PRId64
+                    " is not in the table: the transaction that made it was not committed, or the "
+                    "grant is gone",
                     lock->token);
 }
 
@@ -113,10 +114,9 @@ static int check_joining(const rowlock_lock *lock, rowlock_db *tx,
     if (lock->attached || lock->state != RLK_IDLE)
         return rlk_fail(tx, ROWLOCK_EMISUSE, "this handle holds a grant already; release it first");
     if (options->wait_ms != 0 || options->keeper)
-        return rlk_fail(
-            tx, ROWLOCK_EINVAL,
-            "in a transaction there is no waiting and no keeper: wait_ms must be 0, and "
-            "keeper NULL");
+        return rlk_fail(tx, ROWLOCK_EINVAL,
+                        "an acquire in a transaction cannot wait and has no keeper: wait_ms must "
+                        "be 0, and keeper NULL");
     return ROWLOCK_OK;
 }
 
@@ -181,7 +181,8 @@ int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx)
         return result;
     if (lock->depth > 1)
         return rlk_fail(tx, ROWLOCK_EMISUSE,
-                        "the lock was entered %d times; leave the inner ones first", lock->depth);
+                        "this handle acquired the lock %d times; release the inner ones first",
+                        lock->depth);
     bool entry = rlk_entry_stop(lock);
     if ((result = guard(lock, tx)) == ROWLOCK_OK)
         result = delete_grant(lock, tx);
@@ -215,7 +216,7 @@ int rowlock_fence(rowlock_db *db, const char *resource, int64_t token)
         return result;
     rlk_action(db, "fence", resource);
     if (token < 1)
-        return rlk_fail(db, ROWLOCK_EINVAL, "tokens are above 0");
+        return rlk_fail(db, ROWLOCK_EINVAL, "the token must be above 0");
     struct fencing f = {.resource = resource, .token = token};
     struct rlk_step_call step = {.run = run_fence, .context = &f, .where = RLK_EITHER};
     result = rlk_do(db, &step);

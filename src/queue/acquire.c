@@ -63,12 +63,13 @@ static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *option
 {
     if (lock->state == RLK_GONE)
         return rlk_fail(lock->db, ROWLOCK_LOST,
-                        "the grant was lost; release as often as entered, then acquire anew");
+                        "the grant was lost; release as often as you acquired, then acquire again");
     if (lock->permits != options->permits)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE,
                         "this handle holds the lock as another kind: release it first");
     if (lock->depth == INT_MAX)
-        return rlk_fail(lock->db, ROWLOCK_EMISUSE, "entered too often");
+        return rlk_fail(lock->db, ROWLOCK_EMISUSE,
+                        "this handle acquired the lock too often; release it first");
     int result =
         rowlock_lock_remaining_ms(lock) > 0 ? ROWLOCK_OK : rlk_renew(lock, lock->deadline.ttl_us);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
@@ -121,7 +122,8 @@ static int check_many(rowlock_db *db, rowlock_lock *const *locks, size_t count, 
                             "'%s' is held already, or belongs to another rowlock_db",
                             locks[i]->name);
         if (i > 0 && strcmp(locks[i - 1]->name, locks[i]->name) == 0)
-            return rlk_fail(db, ROWLOCK_EINVAL, "'%s' is asked for twice", locks[i]->name);
+            return rlk_fail(db, ROWLOCK_EINVAL, "'%s' is named twice; name each lock once",
+                            locks[i]->name);
         int result = check_unattached(locks[i]);
         if (result != ROWLOCK_OK)
             return result;
@@ -193,8 +195,8 @@ int rowlock_acquire_all(rowlock_lock *const *locks, size_t count,
         (result = rlk_take_acquire_options(&db->error, &o, options)) != ROWLOCK_OK)
         return result;
     if (count > MANY_MAX)
-        return rlk_fail(db, ROWLOCK_EINVAL, "%zu locks at once are too many: at most %d", count,
-                        MANY_MAX);
+        return rlk_fail(db, ROWLOCK_EINVAL, "%zu locks are too many for one call: at most %d",
+                        count, MANY_MAX);
     struct many m = {0};
     result = alloc_many(&m, count) ? acquire_sorted(&m, locks, count, &o, which)
                                    : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");

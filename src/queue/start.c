@@ -91,7 +91,7 @@ int rowlock_acquire_start(rowlock_lock *lock, const rowlock_acquire_options *opt
         return result;
     if (lock->db->started)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE,
-                        "what was started before is to be stepped for first");
+                        "an earlier start has not ended yet; step until it has");
     return start(lock, &o);
 }
 

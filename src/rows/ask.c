@@ -49,6 +49,6 @@ int rlk_ask_ours(rowlock_db *db, struct rlk_asking_ours *asking)
 int rlk_fail_misfit(rowlock_db *db, bool changed)
 {
     return rlk_fail(db, changed ? ROWLOCK_EUNCERTAIN : ROWLOCK_ESERVER,
-                    "the database gave other rows or columns than were asked for%s",
+                    "the database returned other rows or columns than expected%s",
                     changed ? "; what was asked for may or may not have been done" : "");
 }

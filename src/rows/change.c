@@ -29,8 +29,7 @@ static int check_parameter(struct batch *b, size_t index, const rowlock_value *v
     rowlock_kind *kind = &b->kinds[index];
     if ((unsigned)value->kind >= RLK_KINDS)
         return rlk_fail(b->t->db, ROWLOCK_EINVAL,
-                        "rows[%" PRId64 "]: parameter %zu is of no kind that there is", row,
-                        index + 1);
+                        "rows[%" PRId64 "]: parameter %zu has an unknown kind", row, index + 1);
     if (*kind == ROWLOCK_NULL)
         *kind = value->kind;
     if (value->kind != ROWLOCK_NULL && value->kind != *kind)
@@ -272,7 +271,7 @@ static int say(const struct batch *b, const rowlock_change *change)
     case ROWLOCK_GONE:
         return rlk_fail(b->t->db, ROWLOCK_GONE, "there is no row %s", key);
     case ROWLOCK_EXISTS:
-        return rlk_fail(b->t->db, ROWLOCK_EXISTS, "there is a row %s already, of version %" PRId64,
+        return rlk_fail(b->t->db, ROWLOCK_EXISTS, "row %s exists already, with version %" PRId64,
                         key, change->current);
     case ROWLOCK_STALE:
         return rlk_fail(b->t->db, ROWLOCK_STALE, "row %s has version %" PRId64 ", not %" PRId64,
@@ -280,18 +279,16 @@ static int say(const struct batch *b, const rowlock_change *change)
     case ROWLOCK_VIOLATION:
         return say_violation(b, key);
     case ROWLOCK_ESERVER:
-        return rlk_fail(b->t->db, ROWLOCK_ESERVER,
-                        b->op == RLK_EXPECT
-                            ? "row %s is as it should be, but a policy of the table does not let "
-                              "it be locked"
-                            : "row %s is as it should be, but the database leaves it so: a "
-                              "trigger or a policy of the table",
-                        key);
+        return rlk_fail(
+            b->t->db, ROWLOCK_ESERVER,
+            b->op == RLK_EXPECT
+                ? "row %s matches, but a policy of the table does not allow locking it"
+                : "row %s matches, but a trigger or policy of the table discarded the change",
+            key);
     default:
-        return rlk_fail(b->t->db, change->result,
-                        "the answer was lost; row %s is not as it was: it, or another, was "
-                        "written",
-                        key);
+        return rlk_fail(
+            b->t->db, change->result,
+            "the answer was lost; row %s has changed: our change or another one was written", key);
     }
 }
 

@@ -92,7 +92,7 @@ static int read_keys(struct walk *w, const char *from, size_t length, struct rlk
         return rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory");
     if (!readable && out->failed == ROWLOCK_OK)
         return rlk_fail(w->db, ROWLOCK_EINVAL,
-                        "the checkpoint of the walk '%s' is of a key of other types; use another "
+                        "the checkpoint of the walk '%s' has a key of other types; use another "
                         "name, or restart",
                         w->options.name);
     return rlk_page_end(w->t, out);
@@ -120,8 +120,8 @@ static int read_position(struct walk *w, const rowlock_value *cell)
     const char *end = cell->length ? memchr(cell->text, '\n', cell->length) : NULL;
     rlk_copy_text(theirs, sizeof theirs, cell->text, end ? (size_t)(end - cell->text) : 0);
     return rlk_fail(w->db, ROWLOCK_EINVAL,
-                    "the checkpoint of the walk '%s' is of another table or key, %s, and this is "
-                    "%s; use another "
+                    "the checkpoint of the walk '%s' belongs to another table or key, %s instead "
+                    "of %s; use another "
                     "name, or restart",
                     w->options.name, theirs, ours);
 }
@@ -197,7 +197,7 @@ int rlk_checkpoint_check(struct walk *w)
     int64_t step = 0;
     int result = ask(w, RLK_STEP_WALK_LOAD, &name, take_step, &step);
     if (result == ROWLOCK_OK && step != w->step)
-        return rlk_fail(w->db, ROWLOCK_LOST, "the walk '%s' was carried on by another",
+        return rlk_fail(w->db, ROWLOCK_LOST, "another client has continued the walk '%s'",
                         w->options.name);
     return result;
 }

@@ -28,8 +28,8 @@ int rlk_frame(rowlock_db *db, enum rlk_frame what)
         db->in_tx = false;
     if (result == ROWLOCK_EMISUSE && what == RLK_COMMIT) {
         rlk_fail(db, result,
-                 "there is no transaction to commit any more: a statement of yours has ended it, "
-                 "and what was done may stay");
+                 "the transaction is over already: a statement of yours has ended it, and its "
+                 "changes may remain");
         db->error.transaction_over = 1;
     }
     return result;

@@ -124,12 +124,13 @@ static int claim(rowlock_once *once, const rowlock_once_options *o)
     once->done = found.done;
     if (found.any && !found.same)
         return rlk_fail(once->db, ROWLOCK_MISMATCH,
-                        "the key was used for something else: its fingerprint is another");
+                        "the key was used for something else: it has another fingerprint");
     if (found.any && found.done)
         return ROWLOCK_DONE;
     if (found.any && found.attempt == once->attempt)
         return ROWLOCK_OK;
-    return rlk_fail(once->db, ROWLOCK_BUSY, "it is in progress elsewhere");
+    return rlk_fail(once->db, ROWLOCK_BUSY,
+                    "the key is in progress: another client has claimed it");
 }
 
 int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_options *options,
@@ -170,9 +171,9 @@ static int enter_once(rowlock_once *once, rowlock_db *db, const char *verb)
         return ROWLOCK_EMISUSE;
     int result = rlk_enter(db, verb, once->key);
     if (result == ROWLOCK_OK && !once->db)
-        return rlk_fail(db, ROWLOCK_EMISUSE, "the rowlock_db that it was claimed on is closed");
+        return rlk_fail(db, ROWLOCK_EMISUSE, "the rowlock_db of the claim is closed");
     if (result == ROWLOCK_OK && once->done)
-        return rlk_fail(db, ROWLOCK_EMISUSE, "it is done already");
+        return rlk_fail(db, ROWLOCK_EMISUSE, "the claim is completed already");
     return result;
 }
 
@@ -192,8 +193,8 @@ static int found_lost(const rowlock_once *once, rowlock_db *tx)
     if (result != ROWLOCK_OK)
         return result;
     return rlk_fail(tx, ROWLOCK_LOST,
-                    "the claim is gone: another has claimed the key since, or it was given back or "
-                    "swept: roll back");
+                    "the claim is gone: another client has claimed the key since, or it was given "
+                    "back or swept; roll back");
 }
 
 int rowlock_once_complete(rowlock_once *once, rowlock_db *tx, const void *bytes, size_t length)
@@ -249,7 +250,7 @@ void rowlock_once_close(rowlock_once *once)
 
 int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t *removed)
 {
-    int result = rlk_enter(db, "sweep what was done once", NULL);
+    int result = rlk_enter(db, "sweep once keys", NULL);
     int64_t rows = batch ? batch : SWEEP_BATCH, all = 0, changed = 0;
     int64_t until_us = rlk_now_us() + RLK_SWEEP_US;
     if (result != ROWLOCK_OK)
@@ -309,10 +310,10 @@ static int give_record(void *context, const rowlock_value *cells, size_t count)
 int rowlock_once_list(rowlock_db *db, const char *prefix,
                       int (*each)(void *context, const rowlock_once_record *record), void *context)
 {
-    int result = rlk_enter(db, "list what was done once", NULL);
+    int result = rlk_enter(db, "list once keys", NULL);
     struct listing l = {.prefix = prefix ? prefix : "", .each = each, .context = context};
     if (result == ROWLOCK_OK && !each)
-        return rlk_fail(db, ROWLOCK_EINVAL, "there is no callback to report to");
+        return rlk_fail(db, ROWLOCK_EINVAL, "the callback must not be NULL");
     if (result == ROWLOCK_OK)
         result = rlk_check_text(&db->error, "prefix", l.prefix, true);
     do {

@@ -94,9 +94,9 @@ static double read_real(const rowlock_value *decimal)
 static const char *find_flaw(const struct rlk_column *column, const rowlock_value *value)
 {
     if ((unsigned)value->kind >= RLK_KINDS)
-        return "is of no kind that there is";
+        return "has an unknown kind";
     if (!value->text && value->length > 0 && (is_text(value->kind) || value->kind == ROWLOCK_BYTES))
-        return "has a length, and no text";
+        return "has a length but no text";
     if (value->kind == ROWLOCK_REAL && !isfinite(value->real))
         return "is not finite";
     if (value->kind == ROWLOCK_DECIMAL && !is_decimal(value->text, value->length))
@@ -106,7 +106,7 @@ static const char *find_flaw(const struct rlk_column *column, const rowlock_valu
         return "is too large, or too long, for a real";
     if (value->kind == ROWLOCK_DECIMAL && column->is_wide &&
         !is_wide_number(value->text, value->length))
-        return "is no whole number from 0 to 18446744073709551615";
+        return "is not a whole number from 0 to 18446744073709551615";
     if (is_text(value->kind) && value->length > 0 && memchr(value->text, 0, value->length))
         return "has a zero byte in it; give it as bytes";
     if (is_text(value->kind) && !rlk_is_utf8(value->text, value->length))
@@ -129,7 +129,7 @@ int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlo
         snprintf(where, sizeof where, "rows[%" PRId64 "]: ", row);
     if (flaw)
         return rlk_fail(db, ROWLOCK_EINVAL, "%sthe value for %s %s", where, name, flaw);
-    return rlk_fail(db, ROWLOCK_EINVAL, "%s%s is %s, and cannot be given %s", where, name,
+    return rlk_fail(db, ROWLOCK_EINVAL, "%s%s is %s and cannot take %s", where, name,
                     name_of(column->kind), name_of(value->kind));
 }
 
@@ -141,7 +141,8 @@ int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index
         return result;
     if (row >= 0)
         snprintf(where, sizeof where, "rows[%" PRId64 "]: ", row);
-    return rlk_fail(t->db, ROWLOCK_EINVAL, "%sits key %s is NULL", where, t->all[index].name);
+    return rlk_fail(t->db, ROWLOCK_EINVAL, "%sthe key column %s is NULL", where,
+                    t->all[index].name);
 }
 
 /* One spelling for each number, so that keys can be told apart by their bytes. */

@@ -133,7 +133,7 @@ static int read_all(struct reading *r)
         result = singly ? read_one(r, b->rows[0]) : read_chunk(r);
     }
     if (result == ROWLOCK_OK && r->missing > 0)
-        return rlk_fail(b->t->db, ROWLOCK_GONE, "%zu of %zu rows are not there", r->missing,
+        return rlk_fail(b->t->db, ROWLOCK_GONE, "%zu of %zu rows do not exist", r->missing,
                         b->count);
     return result;
 }

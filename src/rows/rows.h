@@ -14,7 +14,7 @@
 
 #define RLK_TABLE_TAG 0x726C7462u /* "rltb" */
 
-#define RLK_ODD_VERSION "a row has a version that is no integer of 64 bits; correct it first"
+#define RLK_ODD_VERSION "a row has a version that is not a 64-bit integer; correct it first"
 
 enum { RLK_KINDS = ROWLOCK_TIME + 1, RLK_TAG_LENGTH = 16, RLK_CHUNK_BYTES = 1 << 20 };
 

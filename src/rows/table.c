@@ -94,7 +94,7 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
         return rlk_fail(t->db, ROWLOCK_GONE, "there is no such row");
     if (result == ROWLOCK_OK && hidden)
         return rlk_fail(t->db, ROWLOCK_ESERVER,
-                        "a policy of the table lets this row be read, and not locked");
+                        "a policy of the table allows reading this row, but not locking it");
     return result;
 }
 
@@ -152,7 +152,7 @@ static int check_options(rowlock_db *db, const rowlock_table_options *o)
     if (result == ROWLOCK_OK)
         result = check_name(db, "version column's name", o->version);
     if (result == ROWLOCK_OK && count_names(o->key) == 0)
-        result = rlk_fail(db, ROWLOCK_EINVAL, "the table needs the columns of its key");
+        result = rlk_fail(db, ROWLOCK_EINVAL, "the table needs its key columns; name them in key");
     for (size_t i = 0; result == ROWLOCK_OK && i < count_names(o->key); i++)
         result = check_name(db, "key column's name", o->key[i]);
     for (size_t i = 0; result == ROWLOCK_OK && i < count_names(o->columns); i++)

@@ -486,7 +486,7 @@ int rowlock_walk(rowlock_table *t, const rowlock_walk_options *options, rowlock_
     w.db = t->db;
     if (w.db->adopted || w.db->in_tx)
         return rlk_fail(w.db, ROWLOCK_EMISUSE,
-                        "a walk has transactions of its own: open its rowlock_db by URL");
+                        "a walk makes its own transactions: open its rowlock_db with a URL");
     if (t->set)
         return rlk_fail(w.db, ROWLOCK_EMISUSE, "a walk sets columns: open the table without set");
     w.report.size = sizeof w.report;

@@ -27,11 +27,11 @@ struct meaning {
     const char *advice;
 };
 static const struct meaning meanings[] = {
-    {RLK_CONTENTION, ROWLOCK_ESERVER, true, "; others kept it busy all the time: try again"},
+    {RLK_CONTENTION, ROWLOCK_ESERVER, true, "; other transactions kept it busy: try again"},
     {RLK_UNSENT, ROWLOCK_ECONN, true, ""},
     {RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN, true,
      "; the answer was lost, so it may or may not have been done"},
-    {RLK_READONLY, ROWLOCK_EREADONLY, true, "; this needs a database that can be written to"},
+    {RLK_READONLY, ROWLOCK_EREADONLY, true, "; use a server that takes writes"},
     {RLK_SCHEMA, ROWLOCK_ESCHEMA, false,
      "; run `rowlock install`, or `rowlock upgrade` if the tables are there; or have a DBA run "
      "what "
@@ -43,7 +43,7 @@ static const struct meaning meanings[] = {
     {RLK_IN_TX, ROWLOCK_EMISUSE, false,
      "the connection is inside a transaction of yours, or has autocommit off; end it first"},
     {RLK_NO_TX, ROWLOCK_EMISUSE, false,
-     "this is worth something only as a part of a transaction of yours; begin one first"},
+     "this call works only in a transaction of yours; begin one first"},
     {RLK_NOMEM, ROWLOCK_ENOMEM, true, "out of memory"},
     {RLK_VIOLATION, ROWLOCK_VIOLATION, false, ""},
     {RLK_REFUSED, ROWLOCK_ESERVER, false, ""},
@@ -54,13 +54,13 @@ static const struct meaning meanings[] = {
 static const struct meaning meanings_inside[] = {
     {RLK_CONTENTION, ROWLOCK_CONFLICT, false, "; roll back and run your transaction again"},
     {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; roll your transaction back"},
-    {RLK_UNSENT, ROWLOCK_ECONN, false, "; close the connection: your transaction went with it"},
-    {RLK_UNCERTAIN, ROWLOCK_ECONN, false, "; close the connection: your transaction went with it"},
+    {RLK_UNSENT, ROWLOCK_ECONN, false, "; your transaction is lost: close the connection"},
+    {RLK_UNCERTAIN, ROWLOCK_ECONN, false, "; your transaction is lost: close the connection"},
 };
 
 /* Where the transaction is ours: the same, but nobody else has to do anything about it. */
 static const struct meaning meanings_framed[] = {
-    {RLK_CONTENTION, ROWLOCK_CONFLICT, true, "; others kept it busy all the time: try again"},
+    {RLK_CONTENTION, ROWLOCK_CONFLICT, true, "; other transactions kept it busy: try again"},
     {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; nothing was done"},
     {RLK_UNSENT, ROWLOCK_ECONN, true, "; nothing was done"},
     {RLK_UNCERTAIN, ROWLOCK_ECONN, true, "; nothing was done"},
@@ -70,8 +70,8 @@ static const struct meaning meanings_framed[] = {
 static const char *advice_of(const struct meaning *m, const struct rlk_call *call)
 {
     if (m->class == RLK_CONTENTION && m->retryable && call->late)
-        return "; it took longer than the time limit of a statement: others kept it busy, or it "
-               "was too much at once";
+        return "; it took longer than the time limit of a statement: other transactions kept it "
+               "busy, or it was too much work for one call";
     return m->advice;
 }
 

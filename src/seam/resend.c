@@ -19,22 +19,23 @@ static int check_version(rowlock_db *db, const struct rlk_meta *meta)
     const char *where = db->texts.schema;
     if (!meta->found)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
-                        "the tables in '%s' are half installed; run `rowlock install`", where);
+                        "the tables in '%s' are not completely installed; run `rowlock install`",
+                        where);
     if (meta->version < 1)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
                         "the tables in '%s' say they are of version %" PRId64
-                        ", which no rowlock has written; restore rowlock_meta, or drop them and "
-                        "install anew",
+                        ", which no rowlock has written; restore rowlock_meta, or drop the tables "
+                        "and install again",
                         where, meta->version);
     if (meta->compat > RLK_LEVEL)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
                         "the tables in '%s' need a library of level %" PRId64
-                        ", and this one is of level %d: upgrade rowlock",
+                        ", but this one has level %d: upgrade rowlock",
                         where, meta->compat, RLK_LEVEL);
     if (meta->version < RLK_LEVEL - 1)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
                         "the tables in '%s' are of version %" PRId64
-                        ", too old for this library, which is of level %d: run `rowlock upgrade` "
+                        ", too old for this library of level %d: run `rowlock upgrade` "
                         "of an earlier release first",
                         where, meta->version, RLK_LEVEL);
     return ROWLOCK_OK;
@@ -66,7 +67,7 @@ static int check_tables(rowlock_db *db, struct rlk_call *call, bool anew, enum r
     if (db->texts.identity[0] && strcmp(db->texts.identity, meta->identity) != 0)
         return rlk_fail(db, ROWLOCK_ESCHEMA,
                         "the tables in '%s' are another installation than before (%s, was %s); "
-                        "is this the same database? Open a new handle if it shall be used",
+                        "if this is intended, open a new handle",
                         db->texts.schema, meta->identity, db->texts.identity);
     *class = choose_texts(db, call, anew);
     if (*class != RLK_DONE)
@@ -259,8 +260,8 @@ static void note_away(rowlock_db *db, const struct rlk_step_call *step, const ch
         db->away_us = rlk_now_us();
     if (is_patient(db, step) && !db->away_told) {
         db->away_told = true;
-        rlk_log(ROWLOCK_LOG_WARNING, "%s: the server is away, the wait goes on: %s",
-                db->error.action, text);
+        rlk_log(ROWLOCK_LOG_WARNING, "%s: the server is away; still waiting: %s", db->error.action,
+                text);
     } else {
         rlk_log(known ? ROWLOCK_LOG_DEBUG : ROWLOCK_LOG_INFO, "%s: %s", db->error.action, text);
     }
@@ -415,8 +416,8 @@ int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other)
     }
     if (strcmp(db->texts.identity, other->texts.identity) == 0)
         return ROWLOCK_OK;
-    return rlk_fail(
-        db, ROWLOCK_ESCHEMA,
-        "the lock or key is of another installation (%s) than this connection's tables (%s)",
-        other->texts.identity, db->texts.identity);
+    return rlk_fail(db, ROWLOCK_ESCHEMA,
+                    "the lock or key belongs to another installation (%s) than the tables of this "
+                    "connection (%s)",
+                    other->texts.identity, db->texts.identity);
 }

@@ -269,7 +269,7 @@ static void test_check_ends(void)
 int main(void)
 {
     script_home("sqlite");
-    test_unusable(ANSWER(.missing = true), "half installed", "rowlock install");
+    test_unusable(ANSWER(.missing = true), "not completely installed", "rowlock install");
     test_unusable(ANSWER(.version = -1), "never written", "no rowlock has written");
     test_install();
     test_install_failing();

@@ -84,7 +84,7 @@ static void private_file(void)
     tap_is_int(mode_of(url, "-shm"), 0600, "and its index");
     access_is(db, ROWLOCK_FINE, "check finds that right");
     chmod(url + strlen("sqlite:"), 0644);
-    access_is(db, ROWLOCK_WARNING, "who may read the file can stop all who write");
+    access_is(db, ROWLOCK_WARNING, "a user who may read the file can block all writers");
     chmod(url + strlen("sqlite:"), 0606);
     access_is(db, ROWLOCK_BAD, "who may write it can forge a grant");
     chmod(url + strlen("sqlite:"), 0600);

@@ -79,7 +79,7 @@ static const struct {
     {RLK_CONTENTION, "CONTENTION", ROWLOCK_ESERVER, 1, true, "try again"},
     {RLK_UNSENT, "UNSENT", ROWLOCK_ECONN, 1, true, ""},
     {RLK_UNCERTAIN, "UNCERTAIN", ROWLOCK_EUNCERTAIN, 1, true, "may or may not"},
-    {RLK_READONLY, "READONLY", ROWLOCK_EREADONLY, 1, false, "can be written to"},
+    {RLK_READONLY, "READONLY", ROWLOCK_EREADONLY, 1, false, "use a server that takes writes"},
     {RLK_SCHEMA, "SCHEMA", ROWLOCK_ESCHEMA, 0, false, "rowlock install"},
     {RLK_DENIED, "DENIED", ROWLOCK_EDENIED, 0, false, ""},
     {RLK_INVALID, "INVALID", ROWLOCK_EINVAL, 0, false, ""},

@@ -161,7 +161,7 @@ several() {
     exits "and the others are given back" 0 run -n n1 true
     errs "one of several that is found lost at the end is 76, by its name" 76 "run 'n2': the lock was lost" \
         run n1 n2 -- sh -c '"$0" break n2 >/dev/null; exit 5' "$command"
-    errs "a name that is given twice is refused, with the reason" 64 "'n1' is asked for twice" run n1 n2 n1 -- true
+    errs "a name that is given twice is refused, with the reason" 64 "'n1' is named twice" run n1 n2 n1 -- true
     exits "so is one that is too long" 64 run n1 "$long" -- true
     exits "several can be shared" 0 run -n -s doc n1 -- true
     exits "a command that is not there is 127" 127 run n1 n2 -- "$work/not-there"

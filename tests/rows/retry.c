@@ -428,7 +428,7 @@ static void adopted(const struct contract *c)
     is_result(s.db, run_trial(&trial, end_it, NULL), ROWLOCK_EMISUSE,
               "an attempt that ends the transaction by itself");
     report_is(&trial, 1, 0);
-    tap_ok(strstr(why(s.db), "has ended it, and what was done may stay"), "is told so: %s",
+    tap_ok(strstr(why(s.db), "has ended it, and its changes may remain"), "is told so: %s",
            why(s.db));
     rows_are(&s, "2 3 77 1", "and that it may be done");
     trial_close(&trial);

@@ -311,12 +311,12 @@ static const struct play plays[] = {
          "transaction_over 1", "a lost connection took the transaction with it"),
     /* What takes too long by itself is not laid at the door of others. */
     SAYS("postgres", insert, 2, "rows_insert=busy! *", "ESERVER: UNDONE 0, UNDONE 0",
-         "others kept it busy all the time",
+         "other transactions kept it busy",
          "a race that is lost again and again is the doing of others"),
     SAYS("postgres", insert, 2, "rows_insert=late! *", "ESERVER: UNDONE 0, UNDONE 0", "time limit",
          "a statement that takes longer than it may perhaps had too much to do"),
-    SAYS("postgres", insert, 2, "rows_insert=late! *", "ESERVER: UNDONE 0, UNDONE 0",
-         "!all the time", "and does not blame others"),
+    SAYS("postgres", insert, 2, "rows_insert=late! *", "ESERVER: UNDONE 0, UNDONE 0", "!try again",
+         "and does not blame others"),
 
     PLAY("postgres", update, 1, "row_update=none row_read=1:1:7 row_update", "OK: OK 8",
          "a row that was changed back before the look is tried again at once"),
@@ -329,7 +329,7 @@ static const struct play plays[] = {
     SAYS("postgres", update, 1,
          "row_update=none row_read=1:1:7 row_update=none row_read=1:1:7 row_update=none "
          "row_read=1:1:7",
-         "ESERVER: ESERVER 7", "row 1 is as it should be",
+         "ESERVER: ESERVER 7", "row 1 matches",
          "a row that is always changed back is tried three times"),
     PLAY("postgres", insert, 1,
          "row_insert=none row_read row_insert=none row_read row_insert=none row_read",

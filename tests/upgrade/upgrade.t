@@ -91,7 +91,7 @@ together() {
     holds "both lock after it" until_true 60 both_since "$at"
     exits "this release installs, and upgrades" 0 install
     exits "and changes nothing" 0 upgrade
-    has "which it says" "$out" "Nothing is to be done"
+    has "which it says" "$out" "There is nothing to do"
     at=$(lines)
     holds "both lock after that" until_true 60 both_since "$at"
     stop_crowd
@@ -127,7 +127,7 @@ after_it() {
     holds "its usual grant writes the new column" written_alone
     query "UPDATE rowlock_meta SET version = 3, compat = 2"
     exits "tables that need level 2 are refused by this release" 78 list
-    has "with the reason" "$err" "need a library of level 2, and this one is of level 1: upgrade rowlock"
+    has "with the reason" "$err" "need a library of level 2, but this one has level 1: upgrade rowlock"
     exits "by install too" 78 install
     exits "and by upgrade" 78 upgrade
     next list
@@ -139,7 +139,7 @@ after_it() {
 }
 
 # says N: upgrade has said so often that it waits.
-says() { [ "$(grep -c 'waits for others: session' "$work/bg.err")" -ge "$1" ]; }
+says() { [ "$(grep -c 'waiting for other transactions: session' "$work/bg.err")" -ge "$1" ]; }
 
 # A transaction that has guarded a lock keeps its tables as they are.
 blocked() {
@@ -184,7 +184,7 @@ by_hand() {
     next upgrade --sql
     printf '%s\n' "$out" | sql_client
     next upgrade
-    same "what --sql prints does it all" "$out" "Nothing is to be done."
+    same "what --sql prints does it all" "$out" "There is nothing to do."
     next run by-hand -- true
     same "and locks work" "$status$err" 0
 }

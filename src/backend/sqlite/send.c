@@ -84,9 +84,10 @@ static enum rlk_class give_row(struct conn *conn, struct rlk_call *call, sqlite3
     *stopped = told != 0;
     if (told >= 0)
         return RLK_DONE;
-    return rlk_refuse(call, sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT,
-                      "our tables hold what no rowlock writes there: the file is damaged, or "
-                      "somebody else has changed it");
+    return rlk_refuse(
+        call, sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT,
+        "rowlock's tables hold values that rowlock does not write: the file is damaged, or "
+        "another program has changed it");
 }
 
 static enum rlk_class run_bound(struct conn *conn, struct rlk_call *call, sqlite3_stmt *statement,
