@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A text that grows. After it ran out of memory it stays as it is. */
+ * A text that grows. It stays as it is once memory ran out. */
 #ifndef RLK_BUFFER_H
 #define RLK_BUFFER_H
 
@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 struct rlk_buffer {
-    char *text; /* terminated */
+    /* Terminated by a zero byte. NULL before the first addition. */
+    char *text;
     size_t length, room;
     bool no_memory;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The one clock of the library: monotonic, and going on while the machine is suspended, since the
- * database's leases do too. The time of day is the database's business. */
+ * The only clock of the library. It is monotonic, and runs while the machine is suspended, as the
+ * leases in the database do. The time of day comes from the database. */
 #include "base/base.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Numbers and bytes as digits. Reals are in the C locale: that of the program may write 0,1. */
+ * Numbers and bytes as digits. Reals use the C locale, since the program's may write 0,1. */
 #include "base/base.h"
 
 #include <locale.h>
@@ -12,7 +12,8 @@ const char *rlk_write_int(int64_t number, char out[RLK_INT_TEXT])
     char *at = &out[RLK_INT_TEXT - 1];
     uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
     *at = '\0';
-    do /* snprintf() would be a third of what a batch costs here */
+    /* With snprintf() this would be a third of the cost of a batch. */
+    do
         *--at = (char)('0' + rest % 10);
     while (rest /= 10);
     if (number < 0)
@@ -33,13 +34,13 @@ char *rlk_write_hex(const char *bytes, size_t length, char *out)
 void rlk_write_real(double real, char out[RLK_REAL_TEXT])
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    locale_t theirs = uselocale(plain);
+    locale_t callers = uselocale(plain);
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, RLK_REAL_TEXT, "%.*g", digits, real);
         if (strtod(out, NULL) == real)
             break;
     }
-    uselocale(theirs);
+    uselocale(callers);
     if (plain)
         freelocale(plain);
 }

@@ -74,7 +74,7 @@ const char *rowlock_version(void)
     return DOTTED(ROWLOCK_VERSION_MAJOR, ROWLOCK_VERSION_MINOR, ROWLOCK_VERSION_PATCH);
 }
 
-/* Each call of the library begins with it, so it does without snprintf(). */
+/* Each call of the library begins with this, and snprintf() is slow. */
 void rlk_error_begin(rowlock_error *error, const char *verb, const char *name)
 {
     const char *const parts[] = {verb, name ? " '" : "", name ? name : "", name ? "'" : ""};
@@ -118,7 +118,7 @@ void rlk_error_copy(rowlock_error *out, const rowlock_error *in)
     if (!out || out->size < sizeof out->size)
         return;
     size_t size = out->size < sizeof *in ? out->size : sizeof *in;
-    size_t theirs = out->size;
+    size_t callers = out->size;
     memcpy(out, in, size);
-    out->size = theirs;
+    out->size = callers;
 }

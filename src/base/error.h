@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Errors, as a handle keeps them and a caller is told. Each setter returns the code that it has
- * set. */
+ * The error that a handle has and a caller reads. Each setter returns the code that it sets. */
 #ifndef RLK_ERROR_H
 #define RLK_ERROR_H
 
 #include <rowlock/rowlock.h>
 #include <stdarg.h>
 
-void rlk_error_begin(rowlock_error *error, const char *verb, const char *name); /* of an action */
+/* Clears the error, and sets its action to the verb and the name. name may be NULL. */
+void rlk_error_begin(rowlock_error *error, const char *verb, const char *name);
 int rlk_error_set(rowlock_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int rlk_error_vset(rowlock_error *error, int code, const char *format, va_list args);
-/* As far as the caller's struct, which begins with its size, reaches. */
+/* Copies as much as fits into the caller's struct, which begins with its size. */
 void rlk_error_copy(rowlock_error *out, const rowlock_error *in);
 
 #endif

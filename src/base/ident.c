@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What may be a name, and who we are: owner, host, process, program. */
+ * Which texts may be names, and who this client is: owner, host, program. */
 #include "base/ident.h"
 #include "base/error.h"
 
@@ -9,8 +9,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Length of the UTF-8 character at c, or 0 if there is none: no overlong forms, no surrogates,
- * nothing past U+10FFFF (RFC 3629). */
+/* Length of the UTF-8 character at c. Returns 0 for an overlong form, a surrogate, and what is
+ * above U+10FFFF (RFC 3629). */
 static size_t utf8_length(const unsigned char *c, size_t left)
 {
     static const struct {
@@ -35,7 +35,7 @@ static size_t utf8_length(const unsigned char *c, size_t left)
     return 0;
 }
 
-/* Most texts are plain: how many bytes at the beginning are 0x01 to 0x7F, in eights. */
+/* Counts the leading bytes from 0x01 to 0x7F, eight at a time. Most texts are ASCII alone. */
 static size_t count_ascii(const unsigned char *c, size_t length)
 {
     size_t n = 0;
@@ -110,7 +110,7 @@ int rlk_random_seed(uint64_t *out)
     return random_bytes(out, sizeof *out);
 }
 
-/* Descriptions are for people; bytes that are no UTF-8 must not keep a lock from being granted. */
+/* Descriptions are for people. A host name that is not UTF-8 must not prevent a grant. */
 static void describe(char *out, size_t cap, const char *text)
 {
     rlk_copy_text(out, cap, text, strlen(text));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One callback for whoever wants to know. Nothing is written anywhere by the library itself. */
+ * The log goes to one callback of the caller. The library itself writes to no file. */
 #include "base/base.h"
 
 #include <stdarg.h>

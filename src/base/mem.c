@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The library's memory, behind one pair of pointers so that tests can make it run out; and copies
- * of texts. Vendor libraries allocate for themselves; that memory is theirs. */
+ * The library's memory, and copies of texts. A pair of function pointers lets tests make memory run
+ * out. The client libraries of the databases allocate their own memory. */
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -36,7 +36,8 @@ char *rlk_strdup(const char *text)
 void rlk_copy_text(char *out, size_t cap, const char *in, size_t len)
 {
     size_t n = len < cap - 1 ? len : cap - 1;
-    if (n < len) /* step back to where a character begins */
+    /* A byte 10xxxxxx continues a character: go back to where that begins. */
+    if (n < len)
         while (n > 0 && ((unsigned char)in[n] & 0xC0) == 0x80)
             n--;
     if (n > 0)

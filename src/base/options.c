@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Defaults, limits and sizes of every options struct; nowhere else. */
+ * Defaults, limits and sizes of all options structs. They are in no other file. */
 #include "base/options.h"
 #include "base/error.h"
 #include "base/ident.h"
@@ -36,8 +36,8 @@ enum {
     DEFAULT_ONCE_MS = 60000
 };
 
-/* Copy what the caller's struct has of ours, zero the rest. A larger one, of a newer header, is
- * taken only if nothing is asked for in the part that we do not know. */
+/* Copies the caller's struct into this library's, and zeroes the rest. A larger struct is of a
+ * newer header. It is accepted only if the part that this library does not know is zero. */
 static int take_struct(rowlock_error *error, void *ours, size_t our_size, const void *theirs)
 {
     memset(ours, 0, our_size);
@@ -70,7 +70,8 @@ static int within(rowlock_error *error, const char *what, int64_t value, int64_t
                          what, (long long)value, (long long)low, (long long)high);
 }
 
-/* Schema and prefix go into statements as identifiers: what would need thought there is refused. */
+/* Schema and prefix go into statements as identifiers. Characters that need escaping there are
+ * refused. */
 static int check_identifiers(rowlock_error *error, const char *schema, const char *prefix)
 {
     if (schema && (strlen(schema) == 0 || strlen(schema) > 63 || strpbrk(schema, "'\"`\\\n\r\t")))
@@ -115,7 +116,7 @@ static int64_t default_margin_ms(int64_t ttl_ms)
                                         : margin_ms;
 }
 
-/* A waiter that dies costs the others half of what a holder costs that does. */
+/* A dead waiter delays the others at most half as long as a dead holder. */
 static int64_t default_ticket_ms(int64_t ttl_ms)
 {
     int64_t ticket_ms = ttl_ms / 2;

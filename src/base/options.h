@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Copy and check what the caller asks for. What is wrong with it becomes the error, whose code
- * is returned. */
+ * Copies and checks the caller's options. Each function sets the error and returns its code. */
 #ifndef RLK_OPTIONS_H
 #define RLK_OPTIONS_H
 
@@ -9,7 +8,7 @@
 #include <rowlock/walk.h>
 #include <stddef.h>
 
-/* A sweep ends then, even if a server always says that more is left. */
+/* The longest time of a sweep. A server that always says that more is left must not keep it. */
 #define RLK_SWEEP_US INT64_C(3600000000)
 
 int rlk_take_db_options(rowlock_error *error, rowlock_db_options *out,
@@ -32,7 +31,7 @@ int rlk_take_once_options(rowlock_error *error, rowlock_once_options *out,
                           const rowlock_once_options *theirs);
 int rlk_check_ttl(rowlock_error *error, int64_t ttl_ms);
 int rlk_check_permits(rowlock_error *error, int32_t permits);
-/* Fill a caller's struct, which begins with its size, as far as it reaches. */
+/* Copies as much as fits into the caller's struct, which begins with its size. */
 void rlk_give_struct(void *theirs, const void *ours, size_t our_size);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Takes URLs apart, as url.h promises.
- * Nothing here knows a database: which schemes and parameters there are is for others to say.
+ * Takes URLs apart. This file knows no database, so it accepts any scheme and parameter.
  */
 #include "base/url.h"
 #include "base/base.h"
 
 #include <string.h>
 
-/* Not isalnum(): a locale must not change what a URL is. */
+/* isalpha() would depend on the locale. */
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -42,7 +41,7 @@ static int hex_value(char c)
     return at ? (int)(at - digits) % 16 : -1;
 }
 
-/* In place; what is decoded is never longer. Returns why it cannot be done, or NULL. */
+/* Decodes in place: the result is never longer. Returns what is wrong with the text, or NULL. */
 static const char *decode(char *text)
 {
     char *out = text;
@@ -66,32 +65,33 @@ static const char *decode(char *text)
     return NULL;
 }
 
-/* --- Our own parameters */
+/* --- The parameters of rowlock */
 
-/* Where a parameter of ours goes, and how much room is there; NULL: there is no such parameter. */
-static char *place_of(const char *param, struct rlk_url_own *own, size_t *skip, size_t *cap)
+/* Returns where the value of a parameter goes, and sets the room there and the length of "key=".
+ * NULL: there is no such parameter. */
+static char *find_own(const char *param, struct rlk_url_own *own, size_t *skip, size_t *cap)
 {
     const struct {
         const char *key;
         char *out;
         size_t cap;
-    } places[] = {{"rowlock_schema=", own->schema, sizeof own->schema},
-                  {"rowlock_prefix=", own->prefix, sizeof own->prefix},
-                  {"rowlock_pooler=", own->pooler, sizeof own->pooler}};
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        *skip = strlen(places[i].key);
-        *cap = places[i].cap;
-        if (strncmp(param, places[i].key, *skip) == 0)
-            return places[i].out;
+    } own_params[] = {{"rowlock_schema=", own->schema, sizeof own->schema},
+                      {"rowlock_prefix=", own->prefix, sizeof own->prefix},
+                      {"rowlock_pooler=", own->pooler, sizeof own->pooler}};
+    for (size_t i = 0; i < sizeof own_params / sizeof own_params[0]; i++) {
+        *skip = strlen(own_params[i].key);
+        *cap = own_params[i].cap;
+        if (strncmp(param, own_params[i].key, *skip) == 0)
+            return own_params[i].out;
     }
     return NULL;
 }
 
-/* One parameter of ours, "key=value" of len bytes. Returns why it is bad, or NULL. */
+/* param is "key=value" of len bytes. Returns what is wrong with it, or NULL. */
 static const char *take_own(const char *param, size_t len, struct rlk_url_own *own)
 {
     size_t skip, cap;
-    char *out = place_of(param, own, &skip, &cap);
+    char *out = find_own(param, own, &skip, &cap);
     char value[3 * sizeof own->schema];
 
     if (!out)
@@ -117,7 +117,7 @@ static const char *take_own(const char *param, size_t len, struct rlk_url_own *o
 
 int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const char **why)
 {
-    static const char ours[] = "rowlock_";
+    static const char own_key[] = "rowlock_";
     size_t len = strcspn(url, "?");
     const char *query = url + len;
     char *out = rlk_alloc(strlen(url) + 1);
@@ -131,7 +131,7 @@ int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const ch
     for (char join = '?'; *query && !*why; query += strcspn(query, "&")) {
         const char *param = ++query;
         const size_t size = strcspn(param, "&");
-        if (strncmp(param, ours, sizeof ours - 1) == 0) {
+        if (strncmp(param, own_key, sizeof own_key - 1) == 0) {
             *why = take_own(param, size, own);
         } else if (size > 0) {
             out[len++] = join;
@@ -149,7 +149,8 @@ int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const ch
     return 0;
 }
 
-/* --- Parts. Each function cuts its part out of the copied text and says why it cannot, or NULL. */
+/* --- The parts. Each function cuts its part out of the copied text. It returns what is wrong with
+ * the text, or NULL. */
 
 static const char *split_port(const char *digits, unsigned *port)
 {

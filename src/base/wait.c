@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The only file of core that sleeps: for how long after a failure, with which jitter, and until
- * whose cancel. When a waiter looks again is in queue/queue.c. */
+ * Pauses after failures, with jitter, which a cancel can end. No other file of core sleeps.
+ * queue/queue.c decides when a waiter looks at the lock again. */
 #include "base/wait.h"
 #include "base/base.h"
 
@@ -9,16 +9,18 @@
 #include <unistd.h>
 
 enum {
-    FIRST_RETRY_US = 1000, /* after lost races, deadlocks and lost connections */
+    /* After lost races, deadlocks and lost connections. */
+    FIRST_RETRY_US = 1000,
     LONGEST_RETRY_US = 64000,
     LONGEST_POLL_US = 60000000,
-    LONGEST_AWAY_US = 1000000 /* a server that starts must not meet all its waiters at once */
+    /* Long, so that not all waiters reconnect at once when the server starts. */
+    LONGEST_AWAY_US = 1000000
 };
 
-/* Tests whose clock stands still put another in its place. */
+/* Tests with a clock of their own set another function. */
 int (*rlk_poll)(struct pollfd *fds, nfds_t count, int timeout_ms) = poll;
 
-/* Jitter needs to differ between processes, not to be unguessable (xorshift64*, Marsaglia). */
+/* Jitter must differ between processes. It need not be hard to guess (xorshift64*, Marsaglia). */
 int64_t rlk_jitter(struct rlk_waiting *w, int64_t bound)
 {
     uint64_t x = w->jitter ? w->jitter : 88172645463325252u;
@@ -29,7 +31,7 @@ int64_t rlk_jitter(struct rlk_waiting *w, int64_t bound)
     return bound > 0 ? (int64_t)((x * 2685821657736338717u) >> 33) % bound : 0;
 }
 
-/* Full jitter over a doubling range: random(1, min(longest, first * 2^n)). */
+/* Full jitter over a range that doubles: random(1, min(longest, first * 2^n)). */
 int64_t rlk_pause_retry(struct rlk_waiting *w, int *tries)
 {
     int64_t range = (int64_t)FIRST_RETRY_US << (*tries < 20 ? *tries : 20);
@@ -47,8 +49,8 @@ int64_t rlk_pause_away(struct rlk_waiting *w)
 int64_t rlk_wait_end(int64_t wait_ms)
 {
     int64_t now_us = rlk_now_us();
-    bool for_ever = wait_ms == ROWLOCK_FOREVER || wait_ms > (INT64_MAX - now_us) / 1000;
-    return for_ever ? INT64_MAX : now_us + wait_ms * 1000;
+    bool endless = wait_ms == ROWLOCK_FOREVER || wait_ms > (INT64_MAX - now_us) / 1000;
+    return endless ? INT64_MAX : now_us + wait_ms * 1000;
 }
 
 int rlk_wake_open(struct rlk_waiting *w)
@@ -67,8 +69,7 @@ void rlk_wake_close(struct rlk_waiting *w)
     w->wake[0] = w->wake[1] = -1;
 }
 
-/* write() to a pipe is safe in signal handlers and threads; a full pipe is as good as one more
- * byte. */
+/* write() to a pipe is safe in signal handlers and threads. A full pipe needs no other byte. */
 void rlk_wake(struct rlk_waiting *w)
 {
     int saved = errno;
@@ -86,7 +87,7 @@ bool rlk_take_cancel(struct rlk_waiting *w)
     return any;
 }
 
-/* Whole milliseconds, so as not to end too early, and at most a minute at once. */
+/* Rounded up, since a wait must not end too early. At most a minute at a time. */
 static int poll_ms(int64_t left_us)
 {
     return left_us <= 0                 ? 0

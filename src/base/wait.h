@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Pauses, which are microseconds, and their end by a cancel. tries counts up. */
+ * Pauses, in microseconds, and how a cancel ends them. */
 #ifndef RLK_WAIT_H
 #define RLK_WAIT_H
 
@@ -9,26 +9,37 @@
 
 /* What a handle waits with. */
 struct rlk_waiting {
-    int wake[2]; /* a pipe: rlk_wake() writes, a wait reads */
-    uint64_t jitter; /* the state of its random numbers */
+    /* A pipe: rlk_wake() writes to it, a wait reads from it. */
+    int wake[2];
+    /* The state of the random numbers. */
+    uint64_t jitter;
 };
 
+/* A random number from 0 to bound - 1. */
 int64_t rlk_jitter(struct rlk_waiting *w, int64_t bound);
-extern int (*rlk_poll)(struct pollfd *fds, nfds_t count,
-                       int timeout_ms); /* tests put another in its place */
+/* Tests set another function. */
+extern int (*rlk_poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
+/* The pause before the next retry. It adds 1 to *tries. */
 int64_t rlk_pause_retry(struct rlk_waiting *w, int *tries);
-int64_t rlk_pause_away(struct rlk_waiting *w); /* between two attempts of a waiter to reconnect */
-int64_t rlk_wait_end(int64_t wait_ms); /* our clock then; INT64_MAX: never */
-void rlk_wake(struct rlk_waiting *w); /* in a signal handler too: the wait ends as cancelled */
-bool rlk_take_cancel(struct rlk_waiting *w); /* was it cancelled? */
+/* The pause before a waiter tries again to reconnect. */
+int64_t rlk_pause_away(struct rlk_waiting *w);
+/* When a wait of wait_ms that begins now ends, by rlk_now_us(). INT64_MAX: it has no end. */
+int64_t rlk_wait_end(int64_t wait_ms);
+/* Ends a wait as cancelled. A signal handler may call it. */
+void rlk_wake(struct rlk_waiting *w);
+/* Was a cancel pending? It is not any more. */
+bool rlk_take_cancel(struct rlk_waiting *w);
 int rlk_wake_open(struct rlk_waiting *w);
 void rlk_wake_close(struct rlk_waiting *w);
-bool rlk_wait_until(struct rlk_waiting *w, int64_t until_us); /* false: cancelled */
+/* False: cancelled. */
+bool rlk_wait_until(struct rlk_waiting *w, int64_t until_us);
 
-/* Wait until a socket has one of these events of poll(), or wake (a descriptor, -1: none) is
- * readable: which of the two, or both. 0: that time is over, even if something is ready. */
+/* Waits until a socket has one of these events of poll(), or the descriptor wake is readable.
+ * wake -1: there is none. Returns which of the two it was, or both. Returns 0 once until_us has
+ * passed, even if one of them is ready. */
 enum { RLK_READY = 1, RLK_WOKEN = 2 };
 int rlk_wait_socket(int socket, short events, int wake, int64_t until_us);
+/* A pause that no cancel ends. */
 void rlk_wait_plain(int64_t pause_us);
 
 #endif
