@@ -18,10 +18,7 @@ static int raise_price(void *context, const rowlock_row *row, rowlock_value *val
     char *text = context;
     const rowlock_value *price = &row->values[0];
     long long cents = 0;
-    if (price->kind == ROWLOCK_INT || price->kind == ROWLOCK_REAL) /* SQLite has no decimals */
-        cents =
-            price->kind == ROWLOCK_INT ? price->number * 100 : (long long)(price->real * 100 + 0.5);
-    else if (price->kind == ROWLOCK_DECIMAL) {
+    if (price->kind == ROWLOCK_DECIMAL) {
         char copy[40];
         snprintf(copy, sizeof copy, "%.*s", (int)price->length, price->text);
         cents = (long long)(strtod(copy, NULL) * 100 + 0.5);

@@ -10,18 +10,20 @@
  *
  *   A lease: one process at a time does a job. This header is enough.
  *     1. rowlock_db_open(), rowlock_lock_open(): two handles.
- *     2. rowlock_acquire(): get the lock, with a lease of 30 s.
- *     3. Work. A keeper renews the lease in the background.
+ *     2. rowlock_acquire(): get the lock, with a lease of 30 s. Name a keeper in its options
+ *        (rowlock_keeper_open()), and the keeper renews the lease in the background.
+ *     3. Work. Without a keeper, call rowlock_renew() before the lease is over.
  *     4. rowlock_lock_state(): before a step that must not be done twice, look: is it still HELD?
  *     5. rowlock_release(): give the lock back. LOST means: the work was not protected to its end.
  *     6. The data is in no database, or in another one? Send rowlock_lock_token() along.
  *
  *   A guard: the work changes rows in the same database. Add rowlock/tx.h.
- *     1. rowlock_db_adopt_postgres() and its like: rowlock uses the connection you have.
+ *     1. Three connections: a rowlock_db for the lock, its keeper, and the connection you have. A
+ *        second rowlock_db uses that one: rowlock_db_adopt_postgres() and its like.
  *     2. Acquire the lock, as above.
  *     3. BEGIN, and write your rows.
  *     4. rowlock_guard(): proves that the lock is still yours, until this transaction ends.
- *     5. COMMIT if it returned OK, else ROLLBACK.
+ *     5. COMMIT if it returned OK, else ROLLBACK. Check the result of COMMIT.
  *     6. Now a process that was paused beyond its lease cannot damage anything.
  *
  *   A version: people and programs edit the same rows, and conflicts are rare. Add
@@ -31,7 +33,8 @@
  *     3. rowlock_read(): a row and its version.
  *     4. Compute.
  *     5. rowlock_update(): writes the row if it still has that version. One row or thousands.
- *     6. STALE means: another client changed the row first. Read it again; rowlock_retry() does so.
+ *     6. STALE means: another client changed the row first. Read it again, compute, write. For one
+ *        row or a few, rowlock_retry() does so. For many: only the STALE ones, examples/restock.c.
  *
  *   Also: rowlock/walk.h (change a whole table beside live users), rowlock/once.h (do what is asked
  *   for twice only once), rowlock/async.h (acquire in an event loop), rowlock/admin.h (install,
@@ -70,7 +73,7 @@
  *     rowlock_lock *lock = NULL;
  *     rowlock_error err = ROWLOCK_ERROR_INIT;
  *     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
- *     options.wait_ms = 5000;
+ *     options.wait_ms = 5000;         (options.keeper: for work that may take longer than 30 s)
  *
  *     int result = rowlock_db_open("postgresql://app@db1/prod", NULL, &db, &err);
  *     if (result != ROWLOCK_OK)
@@ -162,13 +165,14 @@ typedef enum rowlock_result {
     /* The grant is no longer in the table: another client took the lock over, or an operator or a
      * sweep removed the grant. */
     ROWLOCK_LOST = 3,
-    /* The grant is yours, but its lease had run out. Nothing protected the work for a while. No
+    /* You hold the lock, but its lease had run out. Nothing protected the work for a while. No
      * other client was granted the lock. */
     ROWLOCK_LAPSED = 4,
     /* A row has another version, or a resource has seen a newer token. */
     ROWLOCK_STALE = 7,
     /* Another transaction won against yours: serialization failure, deadlock or lock timeout. Roll
-     * back, and run the transaction again. */
+     * back, and run the transaction again. Outside a transaction of yours there is no CONFLICT: a
+     * wait for a row that ends at the statement deadline is ESERVER with retryable 1. */
     ROWLOCK_CONFLICT = 8,
     /* There is no such row. */
     ROWLOCK_GONE = 12,
@@ -350,8 +354,9 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(const char *url,
  */
 ROWLOCK_API void rowlock_db_close(rowlock_db *db);
 
-/* rowlock_db_error copies what the last failing call on this handle, or on one of its locks and
- * tables, has to say. No round trip. In a child of fork() it says that the handle is the
+/* rowlock_db_error copies what the last call on this handle, or on one of its locks and tables, has
+ * to say. Ask it right after the failure: the next call overwrites it. For calls with a parameter
+ * tx, ask tx. No round trip. In a child of fork() it says that the handle is the
  * parent's. */
 ROWLOCK_API void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
 
@@ -575,7 +580,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_verify(rowlock_lock *lock);
  *   ROWLOCK_LOST       the row was gone already. Another client may have held the lock meanwhile.
  *   ROWLOCK_EUNCERTAIN the answer was lost. The lock may be free.
  *   ROWLOCK_EMISUSE    this handle does not hold the lock
- * After EUNCERTAIN, ECONN and every other failure the handle still counts as the holder:
+ * After LOST the handle holds nothing. After EUNCERTAIN, ECONN and every other result below 0 it
+ * still counts as the holder:
  *   - rowlock_lock_token() keeps its token. The keeper has stopped renewing.
  *   - Call rowlock_release() again to settle it. OK: the row was there, or our first release
  *     removed it. LOST: another client got the lock after this token, or it was broken. After
@@ -654,7 +660,9 @@ typedef struct rowlock_grant {
  *
  * Returns
  *   ROWLOCK_OK
- *   ROWLOCK_NONE       no holder is known: the lock was being granted or released at that moment
+ *   ROWLOCK_NONE       no holder is known: the lock was being granted or released at that moment,
+ *   or
+ *                      its lease is over and a transaction guards it
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
                                                        rowlock_grant *out);
@@ -664,8 +672,9 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
 /* rowlock_keeper_open starts a keeper: one thread and one connection that renew leases in the
  * background. Name it in rowlock_acquire_options.keeper.
  *
- *   - url, options: as for rowlock_db_open(), of the database of the locks. Its deadlines should be
- *     well below a third of the shortest lease.
+ *   - url, options: as for rowlock_db_open(), of the database of the locks. Set
+ *     statement_timeout_ms and connect_timeout_ms below a third of the shortest lease: for leases
+ *     of 30 s, 5,000 for example.
  *   - One keeper serves any number of locks, of any number of rowlock_db handles and threads, in
  *     one installation. Acquiring with a lock of another installation is ESCHEMA.
  *   - One statement renews all leases that are due, before a third of each lease is over.

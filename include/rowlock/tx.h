@@ -4,14 +4,20 @@
  *
  * A lease alone does not stop a holder that was paused longer than its lease. It wakes up and
  * writes, while another client holds the lock. rowlock_guard() in the writing transaction makes
- * that harmless: if it returns OK and you commit, no other owner was granted the lock before your
- * commit.
+ * that harmless to your data: if it returns OK and you commit, no other owner was granted the lock
+ * before your commit.
  *
  *     rowlock_acquire(lock, &options);                  then read, think, be paused
  *     PQexec(conn, "BEGIN");
  *     PQexec(conn, "UPDATE accounts SET cents = …");
  *     int guard = rowlock_guard(lock, tx);              tx: rowlock_db_adopt_postgres(conn, …)
- *     PQexec(conn, guard == ROWLOCK_OK ? "COMMIT" : "ROLLBACK");
+ *     PGresult *end = PQexec(conn, guard == ROWLOCK_OK ? "COMMIT" : "ROLLBACK");
+ *     if (guard == ROWLOCK_OK && PQresultStatus(end) != PGRES_COMMAND_OK)
+ *         complain("not committed, or not known");
+ *
+ * A transaction that is paused keeps its row locks, and its guard keeps the lock from others. Keep
+ * it short: compute before BEGIN, guard just before COMMIT. On PostgreSQL
+ * idle_in_transaction_session_timeout ends a transaction that was paused for too long.
  *
  * The lock may belong to tx. It should rather belong to another rowlock_db, opened by URL, with a
  * keeper. docs/GUARDING.md has the same in plain SQL, for programs without this library.
@@ -34,7 +40,8 @@
  *     - MySQL, MariaDB: no after a deadlock, and with innodb_snapshot_isolation no after a row
  *       changed since your snapshot. Yes after a lock timeout.
  *   ROWLOCK_EMISUSE    tx is not inside a transaction of yours
- *   ROWLOCK_ECONN      the connection of tx is lost, and your transaction with it
+ *   ROWLOCK_ECONN      the connection of tx is lost, and your transaction with it; or the statement
+ *                      deadline of tx was over: close the connection
  *   ROWLOCK_ESCHEMA    tx sees another installation than the lock
  *
  * WHEN A GUARD ENDS EARLY
@@ -101,7 +108,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_sqlite(struct sqlite3 *conn,
  *   ROWLOCK_OK         no grant was made against yours, and none can be until the transaction ends.
  *                      A lease that has run out does not matter then. A shared or counted grant may
  *                      have newer grants of its kind beside it.
- *   ROWLOCK_LOST       another client was granted the lock, or it was broken. Roll back.
+ *   ROWLOCK_LOST       another client was granted the lock, or it was broken. Roll back, and
+ *                      rowlock_release() (LOST: the handle is free). Acquire again, and read again.
  *   ROWLOCK_CONFLICT   see above. Above READ COMMITTED on PostgreSQL (and MariaDB with
  *                      innodb_snapshot_isolation): the token changed after your snapshot, perhaps
  *                      by your own grant. Acquire first, then BEGIN.

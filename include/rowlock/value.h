@@ -16,7 +16,8 @@
 extern "C" {
 #endif
 
-/* The kind says which members of rowlock_value count. */
+/* The kind says which members of rowlock_value count. A column is read as one kind on every
+ * database: docs/VERSIONS.md has the list. What you read you can write back. */
 typedef enum rowlock_kind {
     ROWLOCK_NULL = 0,
     /* number */

@@ -153,7 +153,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_read(rowlock_table *table, const rowl
  *
  * Returns
  *   ROWLOCK_OK         all rows were there
- *   ROWLOCK_GONE       at least one row was not there. each() was called for every key.
+ *   ROWLOCK_GONE       at least one row was not there. each() was called for every key, so all
+ *                      others were read.
  *   ROWLOCK_EINVAL     a column cannot take its part of a key, or that part is NULL. Nothing was
  *                      sent.
  *   ROWLOCK_CANCELLED  each() stopped it
@@ -179,7 +180,9 @@ typedef struct rowlock_change {
     const rowlock_value *values;
     /* The version that the row must have. Inserts ignore it. */
     int64_t version;
-    /* What became of the row:
+    /* What became of the row. It is set whatever the call returns, once the call has begun to
+     * send. Send again what is STALE, UNDONE or CANCELLED, after reading it again. Never send again
+     * what is OK.
      *   OK          changed
      *   STALE       it has another version
      *   GONE        there is no such row
@@ -189,8 +192,11 @@ typedef struct rowlock_change {
      *   UNDONE      not changed because of another row: with all_or_nothing, or because the
      *               statement was refused and the row to blame could not be found
      *   EUNCERTAIN  the answer was lost. The row is not as it was: we or another client changed it.
+     *               Read it, and compare it with what you wrote, before you send anything again.
      *   ESERVER     the row matches, but a trigger or policy of the table discarded the change. For
      *               expect: a row policy lets you read the row, but not lock it.
+     *               (A call that waited too long for another client's row lock returns ESERVER with
+     *               rowlock_error.retryable 1; the rows of that chunk are UNDONE.)
      *   EINVAL      its version is no integer of 64 bits
      *   CANCELLED   not reached */
     int result;
@@ -216,7 +222,7 @@ typedef struct rowlock_change_options {
         sizeof(rowlock_change_options), 0, 0, NULL, NULL \
     }
 
-/* These five change rows that have the version you give, and move each row to its next version.
+/* These five change rows that have the version you give, and set it to version + 1.
  *
  *   rowlock_update   sets the columns, or what set says
  *   rowlock_touch    sets nothing but the version: when something that belongs to the row changed
