@@ -362,7 +362,7 @@ renaming() {
     sql_client <<END >/dev/null
 ALTER TABLE $meta RENAME TO renamed_$meta;
 CREATE SEQUENCE looks_$meta;
-CREATE VIEW $meta AS SELECT id, version, token_floor,
+CREATE VIEW $meta AS SELECT id, version, compat, code, token_floor, swept,
     CASE WHEN nextval('looks_$meta') = 1 THEN 'before' ELSE identity END AS identity FROM renamed_$meta;
 END
     exits "a run that starts beside a new identity starts again" 3 run renaming -- sh -c 'exit 3'

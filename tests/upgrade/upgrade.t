@@ -116,14 +116,17 @@ written_alone() {
 }
 has_extra() { [ "$(query "SELECT extra FROM rowlock_tokens WHERE name = 'alone'")" = 2 ]; }
 
+# Up to PostgreSQL 14 everybody may create in the schema of these tables, which is a warning.
+foreign() { finding objects | grep ^bad; }
+
 after_it() {
     rl check --json
     has "check of this release: the tables are of version 2" "$(finding tables)" "ok version 2, compat 1, code 2"
     same "which it calls compatible" "$(finding upgrade)" "ok the tables are newer, and compatible"
-    same "and nothing in them strange" "$(finding objects)" "ok as rowlock makes them"
+    same "and nothing in them foreign" "$(foreign)" ""
     next check --json
     same "check of the next: upgraded" "$(finding upgrade)" "ok not needed"
-    same "as if it had installed them" "$(finding objects)" "ok as rowlock makes them"
+    same "as if it had installed them" "$(foreign)" ""
     holds "its usual grant writes the new column" written_alone
     query "UPDATE rowlock_meta SET version = 3, compat = 2"
     exits "tables that need level 2 are refused by this release" 78 list
