@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a holder is told of its lease: the time left, the state, the descriptor that wakes. All
- * of it by our clock and from memory; renewing is elsewhere. The deadline of a lock with a keeper
- * is shared with its keeper. */
+ * What a holder can ask of its lease: the time left, the state, and a descriptor. The answers come
+ * from the local clock and from memory. A lock shares its deadline with its keeper. */
 #include "lock/deadline.h"
 #include "base/base.h"
 
@@ -11,7 +10,7 @@
 #include <sys/timerfd.h>
 #endif
 
-/* A holder may renew for less than the margin he once asked for. */
+/* A renewal may be for less than the margin that acquire was given. */
 int64_t rlk_deadline_lost_us(const struct rlk_deadline *deadline)
 {
     bool fits = deadline->margin_us < deadline->ttl_us;
@@ -37,7 +36,7 @@ rowlock_state rlk_deadline_state(const struct rlk_deadline *deadline, int64_t no
     return ROWLOCK_STATE_HELD;
 }
 
-/* ---- the descriptor: a timer set to when the state gets worse than what was last asked for */
+/* ---- the descriptor: a timer that fires when the state becomes worse than `seen` */
 
 #ifdef __linux__
 
@@ -46,8 +45,7 @@ static int open_timer(void)
     return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
-/* after_us 0: now; INT64_MAX: never. Setting a timer also makes it unreadable until it fires
- * anew. */
+/* after_us 0: now; INT64_MAX: never. Setting a timer makes it unreadable until it fires again. */
 static void set_timer(int fd, int64_t after_us)
 {
     struct itimerspec timer = {0};
@@ -86,8 +84,9 @@ void rlk_deadline_arm(struct rlk_deadline *deadline)
     rowlock_state state = rlk_deadline_state(deadline, now_us, &next_us);
     if (deadline->fd < 0)
         return;
+    /* The state is better again. The caller must see when it becomes worse. */
     if (state < deadline->seen)
-        deadline->seen = state; /* better again: worse will be news */
+        deadline->seen = state;
     int64_t after_us = next_us == INT64_MAX ? INT64_MAX : next_us - now_us;
     set_timer(deadline->fd, state > deadline->seen ? 0 : after_us);
 }
@@ -95,7 +94,7 @@ void rlk_deadline_arm(struct rlk_deadline *deadline)
 void rlk_deadline_begin(struct rlk_deadline *deadline, int64_t margin_us)
 {
     deadline->has_keeper = deadline->failing = deadline->over = false;
-    deadline->feared_us = 0;
+    deadline->uncertain_us = 0;
     deadline->seen = ROWLOCK_STATE_HELD;
     deadline->margin_us = margin_us;
 }
@@ -108,15 +107,16 @@ void rlk_deadline_set(struct rlk_deadline *deadline, const struct rlk_term *term
     rlk_deadline_arm(deadline);
 }
 
-void rlk_deadline_fear(struct rlk_deadline *deadline, int64_t ttl_us)
+void rlk_deadline_uncertain(struct rlk_deadline *deadline, int64_t ttl_us)
 {
-    if (!deadline->feared_us || ttl_us < deadline->feared_us)
-        deadline->feared_us = ttl_us;
+    if (!deadline->uncertain_us || ttl_us < deadline->uncertain_us)
+        deadline->uncertain_us = ttl_us;
 }
 
 int64_t rlk_deadline_reliable_us(const struct rlk_deadline *deadline, int64_t ttl_us)
 {
-    return deadline->feared_us && deadline->feared_us < ttl_us ? deadline->feared_us : ttl_us;
+    return deadline->uncertain_us && deadline->uncertain_us < ttl_us ? deadline->uncertain_us
+                                                                     : ttl_us;
 }
 
 void rlk_deadline_limit(const struct rlk_deadline *deadline, struct rlk_term *term)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A grant as the table has it: its key, its term by our clock, whether it stands. */
+ * A grant as it is in the table: its key, its term by the local clock, and whether it is there. */
 #include "lock/lock.h"
 #include "seam/resend.h"
 #include "seam/seam.h"
@@ -14,8 +14,9 @@ void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row)
     out->acquired_us = row->acquired_us;
     out->expires_us = row->expires_us;
     out->remaining_ms = (row->expires_us - row->now_us) / 1000;
+    /* A lease that has expired by less than a millisecond must look expired too. */
     if (out->remaining_ms == 0 && row->expires_us <= row->now_us)
-        out->remaining_ms = -1; /* over is over, be it by less than a millisecond */
+        out->remaining_ms = -1;
     out->ttl_ms = row->ttl_us / 1000;
     out->renewals = row->renewals;
     out->pid = row->pid;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A lock that is held: what each answer of the database means for it, and what its holder is
- * told of its lease. How it comes to be held is in try.c; how a step is sent, and sent again, in
- * seam/resend.c. */
+ * A lock that is held: what each answer of the database means for it, and what its holder can ask
+ * of its lease. try.c acquires a lock. seam/resend.c sends the steps. */
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "lock/lock.h"
@@ -13,8 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long closing looks for a lost server to give back a ticket, whose lease ends soon anyway. */
-enum { FAREWELL_US = 500000 };
+/* How long a close tries to reach a lost server, to give back a ticket. The ticket's own lease ends
+ * soon, so this is short. */
+enum { CLOSE_US = 500000 };
 
 static int enter(const rowlock_lock *lock, const char *verb)
 {
@@ -32,7 +32,7 @@ void rlk_release_quietly(rowlock_lock *lock)
     if (lock->db->pid != getpid() || (!holding && !lock->request_open && !lock->ticket.request))
         return;
     rlk_action(lock->db, "release at close lock", lock->name);
-    rlk_leave_queue(lock, lock->db->up ? 0 : rlk_now_us() + FAREWELL_US);
+    rlk_leave_queue(lock, lock->db->up ? 0 : rlk_now_us() + CLOSE_US);
     if (!holding && !lock->request_open)
         return;
     if ((holding ? release_grant(lock) : withdraw_grant(lock)) != ROWLOCK_OK)
@@ -66,10 +66,10 @@ struct holding {
 };
 
 /* We assume slot 0 for an attached grant. If no row is there, we try slot = token once. */
-bool rlk_look_elsewhere(rowlock_lock *lock)
+bool rlk_try_other_slot(rowlock_lock *lock)
 {
-    bool unknown = lock->attached && lock->permits == 0 && !lock->attached_as;
-    lock->attached_as = true;
+    bool unknown = lock->attached && lock->permits == 0 && !lock->slot_known;
+    lock->slot_known = true;
     if (unknown)
         lock->permits = ROWLOCK_SHARED;
     return unknown;
@@ -87,7 +87,7 @@ static int found_lost(rowlock_lock *lock)
                     "the grant with token %" PRId64 " is no longer in the table", lock->token);
 }
 
-/* Renew and verify need a grant to speak of; an earlier LOST stays LOST. */
+/* A handle that was LOST stays LOST. */
 static int need_grant(rowlock_lock *lock)
 {
     if (lock->state == RLK_HOLDING)
@@ -103,11 +103,11 @@ static enum rlk_class run_renew(rowlock_db *db, struct rlk_call *call, void *con
     return rlk_step_renew(db, call, &h->held, h->ttl_us, &h->renewal);
 }
 
-/* A renewal whose answer was lost may have made the lease end sooner, or may do so later. */
-static void fear_shorter(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us)
+/* A renewal whose answer was lost may have shortened the lease, or may do so later. */
+static void limit_uncertain(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us)
 {
     rlk_entry_enter(lock);
-    rlk_deadline_fear(&lock->deadline, ttl_us);
+    rlk_deadline_uncertain(&lock->deadline, ttl_us);
     if (asked_us + ttl_us < lock->deadline.deadline_us)
         lock->deadline.deadline_us = asked_us + ttl_us;
     rlk_deadline_arm(&lock->deadline);
@@ -123,12 +123,12 @@ int rlk_renew(rowlock_lock *lock, int64_t ttl_us)
     uint64_t serial = rlk_entry_serial(lock);
     int result = rlk_do(lock->db, &step);
     if (step.was_uncertain)
-        fear_shorter(lock, asked_us, ttl_us);
+        limit_uncertain(lock, asked_us, ttl_us);
     if (result != ROWLOCK_OK)
         return result;
     if (!h.renewal.found)
-        return rlk_look_elsewhere(lock) ? rlk_renew(lock, ttl_us) : found_lost(lock);
-    lock->attached_as = true;
+        return rlk_try_other_slot(lock) ? rlk_renew(lock, ttl_us) : found_lost(lock);
+    lock->slot_known = true;
     struct rlk_term term =
         rlk_term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us, ttl_us);
     lock->release_open = lock->unproven = false;
@@ -170,8 +170,8 @@ int rowlock_verify(rowlock_lock *lock)
     if (result != ROWLOCK_OK)
         return result;
     if (!verified.found)
-        return rlk_look_elsewhere(lock) ? rowlock_verify(lock) : found_lost(lock);
-    lock->attached_as = true;
+        return rlk_try_other_slot(lock) ? rowlock_verify(lock) : found_lost(lock);
+    lock->slot_known = true;
     lock->unproven = false;
     return verified.expires_us <= verified.now_us ? ROWLOCK_LAPSED : ROWLOCK_OK;
 }
@@ -182,8 +182,8 @@ static enum rlk_class run_release(rowlock_db *db, struct rlk_call *call, void *c
     return rlk_step_release(db, call, &h->held, &h->found);
 }
 
-/* The row is gone, and an earlier sending of our delete got no answer. While the name's token is
- * still ours, the lock was neither granted again nor broken: the delete was ours. */
+/* The row is gone, and the answer to an earlier delete of ours was lost. If the counter still has
+ * our token, the lock was neither granted again nor broken. Then our delete removed the row. */
 static int resolve_release(rowlock_lock *lock)
 {
     bool found = false;
@@ -209,15 +209,16 @@ static int resolve_release(rowlock_lock *lock)
     return ROWLOCK_LOST;
 }
 
-/* The answer was lost: until a renewal finds the grant, the lock may be free. */
-static void doubt(rowlock_lock *lock)
+/* The answer to a release was lost. The lock may be free until a renewal finds the grant. */
+static void doubt_grant(rowlock_lock *lock)
 {
     lock->release_open = true;
     lock->deadline.over = true;
     rlk_deadline_arm(&lock->deadline);
 }
 
-/* The keeper is told first: it renews no more, and nobody waits for what it has under way. */
+/* The keeper stops first, so that no renewal begins after the release. We do not wait for one that
+ * is in flight. */
 static int release_grant(rowlock_lock *lock)
 {
     rlk_entry_stop(lock);
@@ -225,10 +226,10 @@ static int release_grant(rowlock_lock *lock)
     struct rlk_step_call step = {.run = run_release, .context = &h};
     int result = rlk_do(lock->db, &step);
     if (step.was_uncertain)
-        doubt(lock);
+        doubt_grant(lock);
     if (result != ROWLOCK_OK || h.found)
         return result;
-    if (rlk_look_elsewhere(lock))
+    if (rlk_try_other_slot(lock))
         return release_grant(lock);
     return lock->release_open ? resolve_release(lock) : found_lost(lock);
 }
@@ -240,7 +241,7 @@ static enum rlk_class run_withdraw(rowlock_db *db, struct rlk_call *call, void *
     return rlk_step_withdraw(db, call, request, &found);
 }
 
-/* Of an acquire whose outcome was never learnt. */
+/* Removes the grant of an acquire whose answer was lost, if there is one. */
 static int withdraw_grant(rowlock_lock *lock)
 {
     struct rlk_request request = {
@@ -273,7 +274,7 @@ int rowlock_release(rowlock_lock *lock)
     return result;
 }
 
-/* ---- the lease by our clock: from memory, and shared with its keeper */
+/* ---- the lease by the local clock: from memory, and shared with its keeper */
 
 int64_t rowlock_lock_remaining_ms(const rowlock_lock *lock)
 {

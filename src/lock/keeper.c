@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Renewing in the background: one thread, one connection, one statement for all leases that are
- * due. How a renewal is sent is in seam/resend.c; what a holder sees of it in deadline.c.
+ * due. seam/resend.c sends that statement. deadline.c answers what a holder asks.
  *
- * The keeper's mutex guards its list, the entries in it and the deadlines of the locks that have
- * one. It is not held while a statement is under way or a callback runs, so nobody waits for the
- * server here. A entry is freed by the keeper's thread alone, which may be about to touch it;
- * or, when the keeper has been closed, by the lock that quits. */
+ * The keeper's mutex guards the list of entries, the entries, and the deadlines of their locks. It
+ * is unlocked while a statement is in flight or a callback runs, so no caller waits for the server
+ * here. Only the keeper's thread frees an entry, since it may be about to use it. After the keeper
+ * has been closed, a lock that quits frees its entry. */
 #include "lock/keeper.h"
 #include "seam/resend.h"
 #include "seam/seam.h"
@@ -18,53 +18,71 @@
 #define RLK_KEEPER_TAG 0x726C6B70u /* "rlkp" */
 
 enum {
-    BATCH_MAX = 10000, /* leases in one statement, which may become 10 MB */
-    VERIFY_MAX = 100, /* questions after one statement for leases that it did not renew */
+    /* Leases in one statement. Its text may have 10 MB then. */
+    BATCH_MAX = 10000,
+    /* Leases that we verify after one statement that did not renew them. */
+    VERIFY_MAX = 100,
     SHORTEST_RETRY_US = 20000,
     LONGEST_RETRY_US = 1000000
 };
 
-/* A lock's entry with a keeper. It goes on as long as the handle, grants come and go. */
+/* A lock's entry in a keeper. It stays from grant to grant, until the handle is closed or gets
+ * another keeper. */
 struct rlk_entry {
     rowlock_keeper *keeper;
     struct rlk_entry *next;
-    rowlock_lock *lock; /* NULL: it has quit */
+    /* NULL: the lock has quit. */
+    rowlock_lock *lock;
     char name[RLK_TEXT_MAX + 1];
     char owner[RLK_TEXT_MAX + 1];
     rowlock_acquire_options options;
 
-    bool active; /* there is a lease to renew */
+    /* There is a lease to renew. */
+    bool active;
     int64_t token;
     int64_t due_us;
-    int64_t hold_until_us; /* max_hold_ms */
-    bool failed; /* the last renewal */
-    bool in_flight; /* a statement that renews it is under way, and its answer counts */
-    bool under_way; /* counts or not, it may still be carried out */
-    int64_t sent_us, sent_ttl_us; /* that statement, or the last one */
-    uint64_t serial; /* counts what the keeper did for it */
-    rowlock_state told;
+    /* The end by max_hold_ms. */
+    int64_t hold_until_us;
+    /* The last renewal failed. */
+    bool failed;
+    /* A renewal is in flight, and its answer counts. */
+    bool in_flight;
+    /* A renewal is in flight. Its answer may be one that does not count any more. */
+    bool under_way;
+    /* Of that renewal, or of the last one. */
+    int64_t sent_us, sent_ttl_us;
+    /* Grows when a renewal is sent, and when it ends. */
+    uint64_t serial;
+    /* The state that the callback was last called with. */
+    rowlock_state reported;
 };
 
 struct rowlock_keeper {
     uint32_t tag;
     pid_t pid;
-    rowlock_db *db; /* the thread's own, while it runs */
-    char identity[64]; /* of the installation */
+    /* Only the thread uses it while it runs. */
+    rowlock_db *db;
+    /* Of the installation. */
+    char identity[64];
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t called; /* a callback has returned */
+    /* Signalled when a callback has returned. */
+    pthread_cond_t called;
     struct rlk_entry *entries;
-    struct rlk_entry *calling; /* whose callback runs */
-    int64_t wake_us; /* until when the thread sleeps; before that it looks at everything anyway */
+    /* The entry whose callback runs. */
+    struct rlk_entry *calling;
+    /* The thread sleeps until then. 0: it is awake, and looks at all entries before it sleeps. */
+    int64_t wake_us;
     bool stop, closed;
 
-    struct rlk_entry *batch[BATCH_MAX]; /* what is under way */
+    /* The entries in flight, and their leases. */
+    struct rlk_entry *batch[BATCH_MAX];
     struct rlk_lease leases[BATCH_MAX];
 };
 
 /* ---- the thread: what is due */
 
-/* Somewhat before a third of the lease, and not the same in each keeper that began at midnight. */
+/* Somewhat before a third of the lease. Jitter spreads keepers that began at the same moment. */
 static int64_t next_due(rowlock_db *db, const struct rlk_deadline *deadline)
 {
     int64_t ttl_us = rlk_deadline_reliable_us(deadline, deadline->ttl_us);
@@ -72,7 +90,7 @@ static int64_t next_due(rowlock_db *db, const struct rlk_deadline *deadline)
     return deadline->deadline_us - ttl_us + third - rlk_jitter(&db->waiting, third / 10 + 1);
 }
 
-/* After a failure: soon, since the lease is running, but not in a rush. */
+/* After a failure: a twentieth of the lease, less jitter. */
 static int64_t retry_due(rowlock_keeper *k, const struct rlk_deadline *deadline)
 {
     int64_t pause = deadline->ttl_us / 20;
@@ -82,7 +100,7 @@ static int64_t retry_due(rowlock_keeper *k, const struct rlk_deadline *deadline)
     return rlk_now_us() + pause / 2 + rlk_jitter(&k->db->waiting, pause / 2);
 }
 
-/* When the holder's own conditions end the renewing. */
+/* When max_hold_ms or progress_ms ends the renewing. */
 static int64_t allowed_until(const struct rlk_entry *entry)
 {
     int64_t until = entry->hold_until_us;
@@ -91,14 +109,14 @@ static int64_t allowed_until(const struct rlk_entry *entry)
     return progress_ms > 0 && progress_until < until ? progress_until : until;
 }
 
-static bool is_kept(const struct rlk_entry *entry)
+static bool has_lease(const struct rlk_entry *entry)
 {
     return entry->active && entry->lock && !entry->lock->deadline.over;
 }
 
 static bool may_renew(const struct rlk_entry *entry, int64_t now_us)
 {
-    return is_kept(entry) && now_us < allowed_until(entry);
+    return has_lease(entry) && now_us < allowed_until(entry);
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -106,8 +124,8 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* All that are due, and with them those that will be soon, so that leases taken one by one are
- * renewed together from their second renewal on. */
+/* Leases that are due soon go with those that are due. So leases acquired one by one are renewed
+ * together from their second renewal on. */
 static size_t collect_due(rowlock_keeper *k)
 {
     int64_t now_us = rlk_now_us();
@@ -121,11 +139,11 @@ static size_t collect_due(rowlock_keeper *k)
     return count;
 }
 
-/* ---- the thread: being told */
+/* ---- the thread: reporting states */
 
 static void call_back(rowlock_keeper *k, struct rlk_entry *entry)
 {
-    rowlock_state state = entry->told;
+    rowlock_state state = entry->reported;
     rowlock_lock *lock = entry->lock;
     k->calling = entry;
     pthread_mutex_unlock(&k->mutex);
@@ -138,12 +156,13 @@ static void call_back(rowlock_keeper *k, struct rlk_entry *entry)
     pthread_cond_broadcast(&k->called);
 }
 
-/* Tells who has to know something new. Returns when next something may have to be told or done. */
-static int64_t tell(rowlock_keeper *k)
+/* Calls the callbacks of all locks whose state has changed. Returns when a lease is due or a state
+ * may change next. */
+static int64_t report_states(rowlock_keeper *k)
 {
     int64_t wake_us = INT64_MAX;
     for (struct rlk_entry *p = k->entries; p; p = p->next) {
-        if (!is_kept(p) && !(p->active && p->lock && p->told != ROWLOCK_STATE_LOST))
+        if (!has_lease(p) && !(p->active && p->lock && p->reported != ROWLOCK_STATE_LOST))
             continue;
         struct rlk_deadline *deadline = &p->lock->deadline;
         int64_t now_us = rlk_now_us();
@@ -156,13 +175,15 @@ static int64_t tell(rowlock_keeper *k)
         wake_us = earlier(wake_us, next_us);
         if (allowed && !deadline->over)
             wake_us = earlier(wake_us, earlier(p->due_us, allowed_until(p)));
-        else if (p->options.progress_ms > 0 && !deadline->over) /* nobody wakes us for progress */
+        /* rowlock_progress() does not wake the thread. */
+        else if (p->options.progress_ms > 0 && !deadline->over)
             wake_us = earlier(wake_us, retry_due(k, deadline));
-        if (state == p->told)
+        if (state == p->reported)
             continue;
-        p->told = state;
+        p->reported = state;
         call_back(k, p);
-        wake_us = 0; /* whatever else has happened meanwhile */
+        /* Other states may have changed while the mutex was unlocked. */
+        wake_us = 0;
     }
     return wake_us;
 }
@@ -183,7 +204,7 @@ static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, void 
     return rlk_step_renew_all(db, call, b->leases, b->count, &b->now_us);
 }
 
-/* What was not renewed is gone, or somebody has its row locked. */
+/* A lease was not renewed. Its row is gone, or another transaction has it locked. */
 static bool is_gone(rowlock_keeper *k, const struct rlk_held *held, int64_t not_after_us)
 {
     struct rlk_verified verified = {0};
@@ -191,17 +212,17 @@ static bool is_gone(rowlock_keeper *k, const struct rlk_held *held, int64_t not_
     return result == ROWLOCK_OK && !verified.found;
 }
 
-/* Nothing is waited for beyond the moment when a lease has to be called lost. */
+/* A heartbeat must end when the first lease becomes LOST, so that this is reported in time. */
 static int64_t earliest_loss(const rowlock_keeper *k)
 {
     int64_t earliest_us = INT64_MAX;
     for (const struct rlk_entry *p = k->entries; p; p = p->next)
-        if (is_kept(p))
+        if (has_lease(p))
             earliest_us = earlier(earliest_us, rlk_deadline_lost_us(&p->lock->deadline));
     return earliest_us;
 }
 
-static void take_off(rowlock_keeper *k, size_t count)
+static void prepare_batch(rowlock_keeper *k, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct rlk_entry *p = k->batch[i];
@@ -219,15 +240,15 @@ static void take_off(rowlock_keeper *k, size_t count)
 
 enum fate { RENEWED, FAILED, GONE };
 
-/* A entry that was stopped, or renewed by its holder, meanwhile wants no answer any more. */
-static void land(rowlock_keeper *k, struct rlk_entry *p, const struct rlk_lease *lease,
-                 enum fate fate, const struct heartbeat *heartbeat,
-                 const struct rlk_step_call *step)
+/* The answer does not count if the entry was stopped meanwhile, or its holder has renewed. */
+static void take_answer(rowlock_keeper *k, struct rlk_entry *p, const struct rlk_lease *lease,
+                        enum fate fate, const struct heartbeat *heartbeat,
+                        const struct rlk_step_call *step)
 {
     p->under_way = false;
     p->serial++;
     if (step->was_uncertain && p->lock && p->token == lease->held.token)
-        rlk_deadline_fear(&p->lock->deadline, lease->ttl_us);
+        rlk_deadline_uncertain(&p->lock->deadline, lease->ttl_us);
     if (!p->in_flight || !p->lock)
         return;
     struct rlk_deadline *deadline = &p->lock->deadline;
@@ -245,14 +266,14 @@ static void land(rowlock_keeper *k, struct rlk_entry *p, const struct rlk_lease 
     p->due_us = fate == RENEWED ? next_due(k->db, deadline) : retry_due(k, deadline);
 }
 
-/* Called with the mutex, which is let go while the server is asked. */
+/* Call it with the mutex locked. It is unlocked while the statement is in flight. */
 static void renew_batch(rowlock_keeper *k, size_t count)
 {
     struct heartbeat heartbeat = {.leases = k->leases, .count = count};
     int64_t not_after_us = earliest_loss(k);
     struct rlk_step_call step = {
         .run = run_renew_all, .context = &heartbeat, .not_after_us = not_after_us};
-    take_off(k, count);
+    prepare_batch(k, count);
     pthread_mutex_unlock(&k->mutex);
 
     rlk_action(k->db, "renew leases", NULL);
@@ -269,7 +290,7 @@ static void renew_batch(rowlock_keeper *k, size_t count)
                  is_gone(k, &k->leases[i].held, not_after_us))
             fate = GONE;
         pthread_mutex_lock(&k->mutex);
-        land(k, k->batch[i], &k->leases[i], fate, &heartbeat, &step);
+        take_answer(k, k->batch[i], &k->leases[i], fate, &heartbeat, &step);
         pthread_mutex_unlock(&k->mutex);
     }
     pthread_mutex_lock(&k->mutex);
@@ -298,7 +319,7 @@ static void *keep(void *context)
     pthread_mutex_lock(&k->mutex);
     while (!k->stop) {
         free_quitters(k);
-        int64_t wake_us = tell(k);
+        int64_t wake_us = report_states(k);
         size_t due = collect_due(k);
         if (due > 0) {
             renew_batch(k, due);
@@ -316,7 +337,7 @@ static void *keep(void *context)
     return NULL;
 }
 
-/* ---- what locks ask of it */
+/* ---- called by locks */
 
 void rlk_entry_enter(const rowlock_lock *lock)
 {
@@ -367,7 +388,8 @@ int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options)
         pthread_mutex_unlock(&k->mutex);
         lock->entry = entry;
     }
-    lock->entry->options = *options; /* inactive: nobody else looks at it */
+    /* The entry is inactive, so the thread does not read the options. */
+    lock->entry->options = *options;
     lock->entry->hold_until_us = INT64_MAX;
     return ROWLOCK_OK;
 }
@@ -378,12 +400,13 @@ static void wake(rowlock_keeper *k, int64_t due_us)
         rowlock_cancel(k->db);
 }
 
-/* With the mutex. */
+/* Call it with the mutex locked. */
 static void activate(rowlock_lock *lock)
 {
     struct rlk_entry *entry = lock->entry;
     int64_t max_hold_ms = entry->options.max_hold_ms;
-    if (entry->token != lock->token) { /* a new grant */
+    /* A new grant. */
+    if (entry->token != lock->token) {
         entry->under_way = false;
         if (max_hold_ms)
             entry->hold_until_us = rlk_now_us() + max_hold_ms * 1000;
@@ -391,7 +414,7 @@ static void activate(rowlock_lock *lock)
     entry->active = lock->deadline.has_keeper = true;
     entry->failed = lock->deadline.failing = entry->in_flight = false;
     entry->token = lock->token;
-    entry->told = ROWLOCK_STATE_HELD;
+    entry->reported = ROWLOCK_STATE_HELD;
     lock->progress_us = rlk_now_us();
     entry->due_us = next_due(lock->db, &lock->deadline);
     rlk_deadline_arm(&lock->deadline);
@@ -409,7 +432,7 @@ void rlk_entry_start(rowlock_lock *lock)
     rlk_entry_leave(lock);
 }
 
-/* With the mutex. From within the callback itself there is nothing to wait for. */
+/* Call it with the mutex locked. The callback itself must not wait for its own end. */
 static void await_callback(struct rlk_entry *entry)
 {
     rowlock_keeper *k = entry->keeper;
@@ -437,12 +460,13 @@ uint64_t rlk_entry_serial(const rowlock_lock *lock)
     return serial;
 }
 
-/* With the mutex. Which of two renewals that crossed each other the database did last is not
- * known, so the shorter one counts. */
+/* Call it with the mutex locked. If the keeper's renewal and the holder's crossed, we do not know
+ * which one the database did last. So the shorter one counts. */
 void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term)
 {
     struct rlk_entry *entry = lock->entry;
-    if (entry && entry->keeper->closed) /* from now on the holder renews by itself */
+    /* The holder renews by itself from now on. */
+    if (entry && entry->keeper->closed)
         lock->deadline.has_keeper = lock->deadline.failing = false;
     if (!entry || entry->keeper->closed)
         return;
@@ -453,7 +477,7 @@ void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *ter
     activate(lock);
 }
 
-/* The last lock that quits a closed keeper takes it along. */
+/* The last lock that quits a closed keeper frees it. */
 static void free_keeper(rowlock_keeper *k)
 {
     pthread_cond_destroy(&k->called);
@@ -487,7 +511,7 @@ void rowlock_progress(rowlock_lock *lock)
 
 /* ---- start and stop */
 
-/* Signals are the application's; its other threads take them. */
+/* The thread blocks all signals. The application's threads handle them. */
 static int start_thread(rowlock_keeper *k)
 {
     sigset_t all, before;
@@ -519,7 +543,7 @@ int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
     return result;
 }
 
-static void leave_alone(rowlock_keeper *k)
+static void stop_renewing(rowlock_keeper *k)
 {
     for (struct rlk_entry *p = k->entries; p; p = p->next) {
         if (!p->active)
@@ -536,8 +560,9 @@ rowlock_db *rlk_keeper_stop(rowlock_keeper *k)
         return NULL;
     rowlock_db *db = k->db;
     k->tag = 0;
+    /* After a fork the mutex may be locked, and the thread is not there. */
     if (k->pid != getpid())
-        return db; /* the rest was copied in whatever state it was in */
+        return db;
     pthread_mutex_lock(&k->mutex);
     k->stop = true;
     pthread_mutex_unlock(&k->mutex);
@@ -547,7 +572,7 @@ rowlock_db *rlk_keeper_stop(rowlock_keeper *k)
     pthread_mutex_lock(&k->mutex);
     k->closed = true;
     free_quitters(k);
-    leave_alone(k);
+    stop_renewing(k);
     bool last = !k->entries;
     pthread_mutex_unlock(&k->mutex);
     if (last)

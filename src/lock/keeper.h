@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * A lock's place with a keeper. All that take a lock do nothing for one that has no place. */
+ * A lock's entry in a keeper. Without an entry the functions that take a lock do nothing, except
+ * rlk_entry_join(). */
 #ifndef RLK_KEEPER_H
 #define RLK_KEEPER_H
 
 #include "lock/lock.h"
 
-void rlk_entry_enter(const rowlock_lock *lock); /* from here on its deadline stays as it is, */
-void rlk_entry_leave(const rowlock_lock *lock); /* until here */
-/* Make a place, before the grant so that nothing can go wrong after it; begin and end to renew.
- * After rlk_entry_stop() no callback is under way. */
+/* The keeper does not change the lock's deadline between enter and leave. */
+void rlk_entry_enter(const rowlock_lock *lock);
+void rlk_entry_leave(const rowlock_lock *lock);
+/* Makes the entry. Call it before the grant, since it can fail. */
 int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options);
+/* Begins to renew. */
 void rlk_entry_start(rowlock_lock *lock);
-bool rlk_entry_stop(rowlock_lock *lock); /* was it being renewed? */
-void rlk_entry_quit(rowlock_lock *lock); /* the handle is being closed */
-/* Around a renewal that the holder sends by itself: what the keeper has sent meanwhile may
- * count. */
+/* Stops renewing, and waits until no callback runs. Returns whether the lock was renewed. */
+bool rlk_entry_stop(rowlock_lock *lock);
+/* Ends the entry: the handle is closed, or gets another keeper or none. */
+void rlk_entry_quit(rowlock_lock *lock);
+/* The holder renews by itself: call serial before it and renewed after it. They find out whether a
+ * renewal of the keeper crossed it, and shorten the term then. */
 uint64_t rlk_entry_serial(const rowlock_lock *lock);
 void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term);
-/* On a connection of its own, which stop gives back to be closed; NULL: that is no keeper. */
+/* The keeper needs db for itself. rlk_keeper_stop() returns it, to be closed. It returns NULL if k
+ * is not a keeper. */
 int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db);
 rowlock_db *rlk_keeper_stop(rowlock_keeper *k);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The handle of a lock: opened, and asked for what it knows. How its lock comes to be held is in
- * try.c, what becomes of it then in held.c. */
+ * The handle of a lock: opening it, and what it tells without a round trip. try.c acquires the
+ * lock, held.c has what follows. */
 #include "lock/lock.h"
 #include "base/ident.h"
 #include "base/options.h"
@@ -92,9 +92,9 @@ int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int
     return ROWLOCK_OK;
 }
 
-/* ---- what it knows */
+/* ---- what it tells without a round trip */
 
-/* Other locks of the same rowlock_db can be asked for what they know meanwhile. */
+/* While an acquire runs in a thread, other locks of the same rowlock_db may still be asked. */
 bool rlk_knows(const rowlock_lock *lock)
 {
     if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || lock->db->pid != getpid())

@@ -10,54 +10,71 @@
 
 #define RLK_LOCK_TAG 0x726C6C6Bu /* "rllk" */
 
+/* RLK_GONE: the grant was found lost, and releases are still due. */
 enum rlk_lock_state { RLK_IDLE, RLK_HOLDING, RLK_GONE };
 
 struct rowlock_lock {
     uint32_t tag;
-    rowlock_db *db; /* NULL once that was closed */
+    /* NULL once it was closed. */
+    rowlock_db *db;
     rowlock_lock *next, *previous;
     char name[RLK_TEXT_MAX + 1];
     char owner[RLK_TEXT_MAX + 1];
 
-    enum rlk_lock_state state; /* RLK_GONE: the grant was found lost, releases are still due */
-    bool attached; /* the grant is another's to release at close */
-    bool attached_as; /* whether that is exclusive, or not, is known */
-    int depth; /* how often entered */
+    enum rlk_lock_state state;
+    /* The grant was made by another handle. A close does not release it. */
+    bool attached;
+    /* The slot of an attached grant is known. */
+    bool slot_known;
+    /* The number of releases that are still due. */
+    int depth;
     int64_t token;
-    int permits; /* 0: held exclusively */
+    /* 0: held exclusively. */
+    int permits;
     struct rlk_deadline deadline;
-    struct rlk_entry *entry; /* this lock in a keeper's hands; NULL: it never was */
+    /* NULL: it has no keeper. */
+    struct rlk_entry *entry;
 
-    bool unproven; /* granted in a transaction that may not have been committed */
-    atomic_bool started; /* an acquire was started for it that nobody has stepped for yet */
-    _Atomic int64_t progress_us; /* when the holder last told of progress; from any thread */
+    /* Granted in a transaction of the caller, which may not have been committed. */
+    bool unproven;
+    /* rowlock_acquire_start() was called for it, and its result was not taken yet. */
+    atomic_bool started;
+    /* When rowlock_progress() was last called, from any thread. */
+    _Atomic int64_t progress_us;
 
-    int64_t request; /* of the acquire going on */
+    /* The number of the current request. */
+    int64_t request;
     struct rlk_ticket ticket;
-    bool request_open; /* its outcome is unknown: the next acquire asks with the same number */
-    bool release_open; /* of this grant an earlier release may have been carried out, or was a part
-                          of the caller's transaction */
-    bool was_granted; /* the last try was */
+    /* The outcome of the request is unknown. The next acquire sends the same number. */
+    bool request_open;
+    /* An earlier release of this grant may have been carried out, or was a part of the caller's
+     * transaction. */
+    bool release_open;
+    /* The last try was granted. */
+    bool was_granted;
+    /* `holder` is the row that kept the last try out. */
     bool holder_known;
     struct rlk_row holder;
 };
 
 /* lock.c */
-bool rlk_knows(const rowlock_lock *lock); /* may be asked for what it knows */
+/* May this thread read the handle? */
+bool rlk_knows(const rowlock_lock *lock);
 bool rlk_holds(const rowlock_lock *lock);
-void rlk_lock_unlink(rowlock_lock *lock); /* from its rowlock_db */
+/* Removes it from its rowlock_db. */
+void rlk_lock_unlink(rowlock_lock *lock);
 
 /* grant.c */
-/* most_us: it lasts no longer, whatever the server says; 0: not known. */
+/* most_us limits the term, in case the server's answer is wrong. 0: no limit. */
 struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us, int64_t most_us);
 struct rlk_held rlk_held_of(const rowlock_lock *lock);
-/* Does the grant stand? A plain read. not_after_us as in struct rlk_step_call. */
+/* Is the grant in the table? It only reads. not_after_us is that of struct rlk_step_call. */
 int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
                int64_t not_after_us, struct rlk_verified *out);
 int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
                    int64_t *granted_us);
 void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row);
-/* Where a grant stands: there is one exclusive place, and as many others as there are tokens. */
+/* The second part of a grant's key. */
 static inline int64_t rlk_slot(int permits, int64_t token)
 {
     return permits == 0 ? 0 : token;
@@ -65,16 +82,16 @@ static inline int64_t rlk_slot(int permits, int64_t token)
 
 /* held.c */
 void rlk_hold_nothing(rowlock_lock *lock);
-/* What is held, or may have been granted without our knowledge, goes back as well as can be
- * done. */
+/* Releases what is held, and what a request whose answer was lost may have been granted. A failure
+ * is only logged. */
 void rlk_release_quietly(rowlock_lock *lock);
 int rlk_renew(rowlock_lock *lock, int64_t ttl_us);
-/* Not found where it was taken to be: may it stand in another place? Then held_of() says where. */
-bool rlk_look_elsewhere(rowlock_lock *lock);
+/* No row was found. True if the grant may have another slot: then rlk_held_of() has that slot. */
+bool rlk_try_other_slot(rowlock_lock *lock);
 
 /* ticket.c */
-/* Give back the ticket that the lock may have in the queue. not_after_us as in struct
- * rlk_step_call. */
+/* Gives back the ticket that the lock may have in the queue. not_after_us is that of struct
+ * rlk_step_call. A failure is only logged. */
 void rlk_leave_queue(rowlock_lock *lock, int64_t not_after_us);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The ticket that a lock may have in its queue, given back. How one is taken is in queue.c. */
+ * Giving back the ticket that a lock may have in its queue. queue/queue.c takes tickets. */
 #include "lock/lock.h"
 #include "seam/resend.h"
 
@@ -10,8 +10,8 @@ static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *con
     return lock->ticket.request ? rlk_give_ticket_back(db, call, &lock->ticket) : RLK_DONE;
 }
 
-/* A ticket that cannot be given back stays until a later call gives it back, or its lease is
- * over. The reason for leaving is what the caller wants to know. */
+/* A ticket that cannot be given back stays until a later call gives it back, or its lease ends. The
+ * error stays that of the call, since the caller wants the reason for leaving. */
 void rlk_leave_queue(rowlock_lock *lock, int64_t not_after_us)
 {
     rowlock_db *db = lock->db;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * One try for a lock, or for several at once: what is asked for, and what the answer means. */
+ * One try for a lock, or for several at once: the request, and what the answer means. */
 #include "lock/try.h"
 #include "seam/seam.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* How long a try goes on against lost races before it calls the lock busy; and how many holders
- * are looked at to find who is in the way. */
-enum { TRY_CONTENTION_US = 1000000, HOLDERS_MAX = 100 };
+enum {
+    /* A try that loses races for so long calls the lock busy. */
+    TRY_CONTENTION_US = 1000000,
+    /* Rows that are read to find the holder that is in the way. */
+    HOLDERS_MAX = 100
+};
 
-/* Of counted grants one alone keeps nobody of its kind out. */
+/* One counted grant alone does not keep out a request of its own kind. */
 static int64_t met_slot(const rowlock_lock *lock, int permits)
 {
     bool enough = lock->holder_known && (permits == 0 || lock->holder.slot == 0);
@@ -45,8 +48,8 @@ static enum rlk_class ask(rowlock_db *db, struct rlk_call *call, struct rlk_acqu
     return rlk_step_acquire_all(db, call, a->requests, a->count, a->grants, &a->which);
 }
 
-/* Sent again after a lost answer, it may meet its own first sending in flight: that is not
- * somebody else's lock. */
+/* A step sent again after a lost answer may meet its own first sending in flight. Then the lock is
+ * not busy, and the step is sent once more. */
 static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_acquiring *a = context;
@@ -58,8 +61,8 @@ static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *c
                       "a transaction, perhaps of this program, is changing the lock");
 }
 
-/* The lease as our clock sees it: what the database said was left when it answered, counted from
- * before we asked. */
+/* By the local clock, the lease begins just before the step was sent. It lasts for what the
+ * database said was left. So it never ends after the lease in the database. */
 void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
                     int64_t margin_us)
 {
@@ -74,7 +77,8 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
     lock->was_granted = true;
     lock->holder_known = lock->request_open = lock->release_open = false;
     lock->unproven = false;
-    rlk_ticket_end(lock->db, &lock->ticket); /* the grant has ended it */
+    /* The step that granted the lock has removed the ticket. */
+    rlk_ticket_end(lock->db, &lock->ticket);
     rlk_log(ROWLOCK_LOG_DEBUG, "lock '%s' granted with token %" PRId64, lock->name, lock->token);
 }
 
@@ -88,9 +92,8 @@ static int found_mismatch(rowlock_lock *lock, const struct rlk_row *row)
                     row->permits);
 }
 
-/* Busy is no failure: what went wrong on the way to it is not told. An attempt whose outcome is
- * unknown stays open: what is in flight may be our own first sending, and one that is still
- * under way may yet find the lock free. */
+/* BUSY is not an error, so errors on the way to it are cleared. A request whose answer was lost
+ * stays open: its first sending may still be in flight, and be granted later. */
 int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permits)
 {
     if (lock->db->error.code != ROWLOCK_OK)
@@ -104,11 +107,12 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
     return of_another_kind ? found_mismatch(lock, &grant->row) : ROWLOCK_BUSY;
 }
 
-/* The grant took so long to reach us that its lease is over. Nothing was done under it yet, so a
- * renewal makes it whole; unless somebody has taken it over. And a grant whose answer was lost
- * has only been read: that no standby lacks it, a renewal proves, which is answered when the
- * standby has both. Where the renewal fails, nothing is held, and the next acquire asks for the
- * same grant. */
+/* A new grant needs a renewal in two cases:
+ *   - It reached us after its lease ended. Nothing was done under it, so we may renew it, unless
+ *     another owner was granted the lock.
+ *   - Its first answer was lost, so we have only read it. A synchronous standby may still lack it.
+ *     Renewing forces a commit that waits for the standby.
+ * If the renewal fails, nothing is held. The next acquire asks for the same grant. */
 static int freshen(rowlock_lock *lock)
 {
     int result = rlk_renew(lock, lock->deadline.ttl_us);
@@ -119,7 +123,7 @@ static int freshen(rowlock_lock *lock)
     return result;
 }
 
-/* Nothing is known but that others are at it. */
+/* Other transactions were changing the lock all the time. More is not known. */
 static int found_races(struct rlk_acquiring *a)
 {
     struct rlk_grant *grant = &a->grants[a->which];
@@ -127,7 +131,7 @@ static int found_races(struct rlk_acquiring *a)
     return rlk_found_busy(a->locks[a->which], grant, a->options.permits);
 }
 
-/* Which may be one whose outcome is not known. */
+/* Also gives back a grant that may have been made without an answer. */
 static void give_back(rowlock_lock *lock)
 {
     rowlock_error why = lock->db->error;
@@ -136,7 +140,7 @@ static void give_back(rowlock_lock *lock)
     lock->db->error = why;
 }
 
-/* Of several, one that cannot be kept is none of them: the others are given back. */
+/* Several locks are all granted, or none of them: if one fails, we give the others back. */
 static int freshen_all(struct rlk_acquiring *a)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -162,7 +166,7 @@ static int take_grants(struct rlk_acquiring *a, bool uncertain)
     return whole ? ROWLOCK_OK : freshen_all(a);
 }
 
-/* Of several locks, servers say which is in the way, and not by whom. */
+/* For several locks, the step says which one is in the way, and not who holds it. */
 static int note_holder(void *context, const struct rlk_row *row)
 {
     struct rlk_acquiring *a = context;
@@ -181,7 +185,7 @@ static enum rlk_class run_find_holder(rowlock_db *db, struct rlk_call *call, voi
     return rlk_step_list(db, call, a->requests[a->which].name, "", -1, HOLDERS_MAX, note_holder, a);
 }
 
-/* What cannot be found out is not told. */
+/* The holder stays unknown if the step fails. */
 static void find_holder(struct rlk_acquiring *a)
 {
     struct rlk_step_call step = {.run = run_find_holder, .context = a};
@@ -202,7 +206,8 @@ int rlk_try(struct rlk_acquiring *a)
     int result = rlk_do(a->db, step);
     const struct rlk_grant *grant = &a->grants[a->which];
     if (step->contended && !step->was_uncertain) {
-        a->which = before; /* in whose queue we may stand */
+        /* We may have a ticket in the queue of this lock. */
+        a->which = before;
         return found_races(a);
     }
     bool uncertain = false;

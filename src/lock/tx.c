@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What becomes a part of the caller's own transaction. Nothing here is sent twice, for whatever
- * fails may have ended that transaction; and whether it commits is for the caller to know. */
+ * Steps inside the caller's own transaction. No step is sent twice, since a failure may have ended
+ * that transaction. Only the caller knows whether it commits. */
 #include "base/ident.h"
 #include "base/options.h"
 #include "lock/keeper.h"
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-/* The facts of what follows are tx's. */
+/* Errors of the following steps are set in tx. */
 static int enter_tx(rowlock_lock *lock, rowlock_db *tx, const char *verb)
 {
     if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || !rlk_is_ours(lock->db))
@@ -48,8 +48,8 @@ static enum rlk_class run_guard(rowlock_db *tx, struct rlk_call *call, void *con
     return rlk_step_guard(tx, call, &g->held, &g->found, &g->token, &g->stands);
 }
 
-/* Of a grant in a transaction that was never committed, the token has been given to the next.
- * Only the row has the owner too. */
+/* If the transaction of our grant was never committed, another grant may have the same token. Only
+ * the grant's row has the owner too, so we verify that. */
 static int prove_grant(const rowlock_lock *lock, rowlock_db *tx)
 {
     struct rlk_held held = rlk_held_of(lock);
@@ -64,7 +64,7 @@ static int prove_grant(const rowlock_lock *lock, rowlock_db *tx)
                     lock->token);
 }
 
-/* A token below our own can only be that of a snapshot taken before our grant. */
+/* A counter below our token means that the transaction's snapshot is older than our grant. */
 static int guard(rowlock_lock *lock, rowlock_db *tx)
 {
     int result = prove_grant(lock, tx);
@@ -75,7 +75,7 @@ static int guard(rowlock_lock *lock, rowlock_db *tx)
     result = rlk_do(tx, &step);
     if (result != ROWLOCK_OK || (g.found && g.stands))
         return result;
-    if (g.found && g.token > lock->token && rlk_look_elsewhere(lock))
+    if (g.found && g.token > lock->token && rlk_try_other_slot(lock))
         return guard(lock, tx);
     if (g.found && g.token < lock->token)
         return rlk_fail(tx, ROWLOCK_CONFLICT,
@@ -164,16 +164,15 @@ static int delete_grant(rowlock_lock *lock, rowlock_db *tx)
     int result = rlk_do(tx, &step);
     if (result != ROWLOCK_OK || l.found)
         return result;
-    if (rlk_look_elsewhere(lock))
+    if (rlk_try_other_slot(lock))
         return delete_grant(lock, tx);
     return rlk_fail(tx, ROWLOCK_LOST, "the grant with token %" PRId64 " is not in the table",
                     lock->token);
 }
 
-/* Guarded first: a DELETE that finds another's row instead of ours would keep that locked on
- * InnoDB, and its holder from renewing. The handle goes on as one whose release may or may not
- * have been carried out. That there is no row is told, but not remembered: it may be the view of
- * an old snapshot. */
+/* The guard comes first. On InnoDB a DELETE that finds the row of another owner would lock it, and
+ * keep its holder from renewing. The handle continues as after a release whose answer was lost. If
+ * no row is found, the handle keeps its grant: the transaction's snapshot may be old. */
 int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx)
 {
     int result = enter_tx(lock, tx, "release in your transaction lock");
@@ -207,7 +206,7 @@ static enum rlk_class run_fence(rowlock_db *db, struct rlk_call *call, void *con
     return rlk_step_fence(db, call, f->resource, f->token, &f->accepted);
 }
 
-/* Asked again after a lost answer it says the same: an equal token is accepted. */
+/* It is safe to send it again after a lost answer, since an equal token is accepted. */
 int rowlock_fence(rowlock_db *db, const char *resource, int64_t token)
 {
     int result = rlk_enter(db, "fence", NULL);
