@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How a lock, or several at once, come to be held: a try (try.c), and between tries a place in the
+ * Acquiring one lock, or several at once: tries (lock/try.c), and between them a ticket in the
  * queue (queue.c). */
 #include "base/options.h"
 #include "lock/keeper.h"
@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY_MAX = 1000 }; /* locks that one call may ask for */
+/* Locks that one call may acquire. */
+enum { MANY_MAX = 1000 };
 
 /* ---- one lock */
 
-/* The places with a keeper are made before the grants, so that nothing can go wrong after them. */
+/* The keeper's entries are made before the grants, since making them can fail. */
 static int join_keeper(struct rlk_acquiring *a)
 {
     int result = ROWLOCK_OK;

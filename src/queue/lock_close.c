@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Closing a lock: what is under way for it ends, what it holds goes back. */
+ * Closing a lock: it ends a started acquire, and releases what the lock holds. */
 #include "lock/keeper.h"
 #include "queue/queue.h"
 
@@ -10,7 +10,8 @@ void rlk_lock_abandon(rowlock_lock *lock)
     rlk_started_end(lock);
     rlk_entry_quit(lock);
     rlk_release_quietly(lock);
-    if (lock->db->pid == getpid()) /* a child shares the timer */
+    /* A forked child shares the timer with its parent. */
+    if (lock->db->pid == getpid())
         rlk_deadline_end(&lock->deadline);
     rlk_lock_unlink(lock);
     lock->state = RLK_IDLE;

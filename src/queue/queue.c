@@ -1,40 +1,58 @@
 /* SPDX-License-Identifier: MIT
- * Standing in the queue: the ticket and its lease, and when to look at the lock again. The table
- * decides who is first; a wakeup (backend.h, await) says when it may be our turn; and a look from
- * time to time is the truth that needs no wakeup. */
+ * Waiting in the queue: the ticket and its lease, and when to look at the lock again. The table
+ * decides who is first. A wake-up (backend.h, await) says when it may be our turn. A lost wake-up
+ * costs time only, since each waiter also looks from time to time. */
 #include "queue/queue.h"
 #include "seam/seam.h"
 
 #include <string.h>
 
 enum {
-    SAFETY_US = 1000000, /* between two looks of the first in the queue that was not woken for */
-    FASTEST_US =
-        5000, /* and of one that nobody wakes for; it looks less often the longer it waits */
+    /* With wake-ups, the first in the queue looks so often in case one was lost. */
+    SAFETY_US = 1000000,
+    /* Without wake-ups, the shortest and the longest pause of the first in the queue. */
+    FASTEST_US = 5000,
     SLOWEST_US = 250000,
-    PATIENCE = 20, /* what part of the time waited so far the next pause is */
-    FAR = 64, /* so many before us may be gone within a second */
-    SETTLING_MAX =
-        12, /* quick looks at what is being changed; it may be so for as long as it likes */
-    LEASE_END_SLACK_US = 2000 /* after the holder's lease, so that one look suffices */
+    /* Without wake-ups, the pause is the time waited so far divided by this. */
+    PATIENCE = 20,
+    /* Without wake-ups, the longest pause grows by SAFETY_US for each so many ahead. */
+    FAR = 64,
+    /* Quick looks at a row that another transaction is changing. That may take long. */
+    SETTLING_MAX = 12,
+    /* So long after the end of the holder's lease, one look is enough. */
+    LEASE_END_SLACK_US = 2000
 };
 
 struct queuing {
     struct rlk_acquiring *a;
-    rowlock_lock *lock; /* in whose queue we stand; NULL: in none */
-    struct rlk_request *request; /* its request */
-    int64_t ahead; /* live tickets before ours, when last seen */
-    int64_t lease_us; /* of the ticket */
-    int64_t keep_us; /* when it is to be renewed */
-    int64_t check_us; /* when to look for a circle */
-    int64_t since_us; /* when we came, or last saw the queue move */
-    int64_t seen_us; /* when our place was last seen */
-    int64_t step_us; /* what the queue took for one place when it last moved; 0: not known */
-    bool unwakeable; /* nobody wakes for us here */
-    bool look; /* at once: a wakeup may have been missed */
-    int losses; /* of the connection while we waited */
-    bool interrupted; /* by a cancel that cost the connection */
-    int settling; /* looks in a row at something that was being changed */
+    /* The lock in whose queue we are. NULL: in none. */
+    rowlock_lock *lock;
+    /* The request for that lock. */
+    struct rlk_request *request;
+    /* Live tickets before ours, when last seen. */
+    int64_t ahead;
+    /* Of the ticket. */
+    int64_t lease_us;
+    /* When to renew the ticket. */
+    int64_t renew_us;
+    /* When to look for a deadlock. */
+    int64_t check_us;
+    /* When we came, or when the queue last moved. */
+    int64_t since_us;
+    /* When our position was last seen. */
+    int64_t seen_us;
+    /* How long the queue took for one position when it last moved. 0: not known. */
+    int64_t step_us;
+    /* This connection gets no wake-ups. */
+    bool unwakeable;
+    /* Look at the lock at once: a wake-up may have been missed. */
+    bool look;
+    /* How often the connection was lost while we waited. */
+    int losses;
+    /* A cancel has ended the wait, and the connection was lost by it. */
+    bool interrupted;
+    /* Consecutive looks at a row that another transaction was changing. */
+    int settling;
 };
 
 /* ---- the ticket */
@@ -51,7 +69,7 @@ static enum rlk_class run_enqueue(rowlock_db *db, struct rlk_call *call, void *c
     return rlk_step_enqueue(db, call, e->request, e->lease_us, e->position);
 }
 
-/* Whoever has come to be the first looks at once: nobody may have woken for him. */
+/* A waiter that has become the first looks at once, since its wake-up may have been missed. */
 static void note_ahead(struct queuing *q, int64_t ahead)
 {
     int64_t now_us = rlk_now_us();
@@ -65,7 +83,7 @@ static void note_ahead(struct queuing *q, int64_t ahead)
     q->ahead = ahead;
 }
 
-/* Repeated after a lost answer it keeps the ticket that the first sending took. */
+/* If the step is sent again after a lost answer, it keeps the ticket of the first sending. */
 static int take_ticket(struct queuing *q)
 {
     struct rlk_position position = {0};
@@ -80,11 +98,12 @@ static int take_ticket(struct queuing *q)
     int result = rlk_do(q->a->db, &step);
     if (result != ROWLOCK_OK)
         return result;
-    bool hears_again = q->unwakeable && position.wakeable; /* what woke before was not heard */
-    q->look = q->look || new_ticket || hears_again || position.ticket != q->request->ticket;
+    /* Wake-ups before this moment did not reach us. */
+    bool wakeable_again = q->unwakeable && position.wakeable;
+    q->look = q->look || new_ticket || wakeable_again || position.ticket != q->request->ticket;
     q->request->ticket = position.ticket;
     note_ahead(q, position.ahead);
-    q->keep_us = now_us + q->lease_us / 3;
+    q->renew_us = now_us + q->lease_us / 3;
     q->unwakeable = !position.wakeable;
     return ROWLOCK_OK;
 }
@@ -97,7 +116,7 @@ static void leave_queue(struct queuing *q)
     q->lock = NULL;
 }
 
-struct circling {
+struct cycle {
     const struct rlk_request *request;
     bool found;
     char words[400];
@@ -105,18 +124,19 @@ struct circling {
 
 static enum rlk_class run_cycle(rowlock_db *db, struct rlk_call *call, void *context)
 {
-    struct circling *c = context;
+    struct cycle *c = context;
     return rlk_step_cycle(db, call, c->request, &c->found, c->words, sizeof c->words);
 }
 
-/* Only owners that were given a name can wait for themselves: others are made up for one lock. */
+/* Only a named owner can wait for itself. A random owner belongs to one handle, so it
+ * cannot hold one lock and wait for another. */
 static int look_for_cycle(struct queuing *q)
 {
     rowlock_db *db = q->a->db;
     if (!db->owner[0] || rlk_now_us() < q->check_us)
         return ROWLOCK_OK;
     q->check_us = rlk_now_us() + q->lease_us / 3;
-    struct circling c = {.request = q->request};
+    struct cycle c = {.request = q->request};
     struct rlk_step_call step = {
         .run = run_cycle, .context = &c, .patient_until_us = q->a->until_us, .heeds_cancel = true};
     int result = rlk_do(db, &step);
@@ -132,7 +152,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Spread over a quarter to either side, so that those who came together do not look together. */
+/* Adds or takes away up to a quarter, so that waiters that came together do not look together. */
 static int64_t spread(rowlock_db *db, int64_t pause_us)
 {
     return pause_us * 3 / 4 + rlk_jitter(&db->waiting, pause_us / 2);
@@ -143,9 +163,9 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
     return value < low ? low : least(value, high);
 }
 
-/* Where nobody wakes: the first in the queue makes its wait longer by a fortieth in the mean. The
- * others ask for their place when half of those before them will have gone; while the queue
- * stands, the less often the longer it does and the further back they are. */
+/* Without wake-ups the first in the queue polls every wait/20 (5 to 250 ms). Others poll when half
+ * the queue ahead should be gone. While the queue does not move, waiters poll less and less often,
+ * those at the end least often. */
 static int64_t pause_unwoken(const struct queuing *q, int64_t now_us)
 {
     int64_t stands_us = now_us - q->since_us;
@@ -177,7 +197,7 @@ static int64_t next_look(struct queuing *q, int64_t now_us)
         int64_t left_us = lock->holder.expires_us - lock->holder.now_us;
         next_us = least(next_us, now_us + left_us + LEASE_END_SLACK_US);
     }
-    return least(least(next_us, q->keep_us), q->a->until_us);
+    return least(least(next_us, q->renew_us), q->a->until_us);
 }
 
 struct awaiting {
@@ -186,8 +206,7 @@ struct awaiting {
     enum rlk_wakeup wakeup;
 };
 
-/* A connection that is lost while we wait is made anew by the next step, and the ticket is kept
- * from there. */
+/* If the connection is lost during the wait, the next step reconnects and renews the ticket. */
 static enum rlk_wakeup await(struct queuing *q, int64_t until_us)
 {
     rowlock_db *db = q->a->db;
@@ -199,7 +218,7 @@ static enum rlk_wakeup await(struct queuing *q, int64_t until_us)
         db->backend->await(db->conn, &call, q->request, db->waiting.wake[0], &wakeup);
     if (class != RLK_DONE) {
         db->up = false;
-        q->keep_us = 0;
+        q->renew_us = 0;
         q->look = true;
         if (class == RLK_UNCERTAIN)
             memcpy(db->lingering, db->session, sizeof db->lingering);
@@ -207,24 +226,29 @@ static enum rlk_wakeup await(struct queuing *q, int64_t until_us)
         if (q->interrupted)
             return wakeup;
         rlk_wait_plain(rlk_pause_retry(&db->waiting, &q->losses));
-        return RLK_SILENT; /* and make it anew now */
+        /* The caller renews the ticket now, which reconnects. */
+        return RLK_SILENT;
     }
     return wakeup;
 }
 
-/* Until there may be something to see: OK; BUSY if only our place can have changed, which the
- * ticket's renewal tells; or CANCELLED. */
+/* Waits for the next look.
+ *
+ * Returns
+ *   OK         try now
+ *   BUSY       only our position can have changed: renew the ticket to see it
+ *   CANCELLED  a cancel has ended the wait */
 static int pause_in_queue(struct queuing *q)
 {
     int64_t until_us = next_look(q, rlk_now_us());
     enum rlk_wakeup wakeup = await(q, until_us);
     if (wakeup == RLK_WAKEUP) {
-        q->keep_us =
-            0; /* if it is not our turn then we have to know what has become of our place */
+        /* If the try is BUSY, we must know our new position. */
+        q->renew_us = 0;
         return ROWLOCK_OK;
     }
-    if (wakeup == RLK_NO_WAKEUPS &&
-        !q->unwakeable) { /* the pause was one for those who are woken for */
+    /* The pause was computed for a waiter that gets wake-ups. */
+    if (wakeup == RLK_NO_WAKEUPS && !q->unwakeable) {
         q->unwakeable = true;
         until_us = least(until_us, rlk_now_us() + pause_of(q, rlk_now_us()));
     }
@@ -233,21 +257,20 @@ static int pause_in_queue(struct queuing *q)
         return ROWLOCK_CANCELLED;
     if (q->ahead == 0 || q->request->unfair)
         return ROWLOCK_OK;
-    q->keep_us = 0;
+    q->renew_us = 0;
     return ROWLOCK_BUSY;
 }
 
 /* ---- the queue */
 
-/* Whoever has just taken a ticket looks at once: what was released before it was there woke for
- * nobody. */
-static int stand(struct queuing *q)
+/* After taking a ticket we look at once: an earlier release could not wake us. */
+static int wait_for_turn(struct queuing *q)
 {
     struct rlk_acquiring *a = q->a;
     int result = ROWLOCK_OK;
     if (q->lock && q->lock != a->locks[a->which])
         leave_queue(q);
-    if (!q->lock || rlk_now_us() >= q->keep_us) {
+    if (!q->lock || rlk_now_us() >= q->renew_us) {
         if (!q->lock)
             q->check_us = 0;
         q->lock = a->locks[a->which];
@@ -263,7 +286,7 @@ static int stand(struct queuing *q)
     return pause_in_queue(q);
 }
 
-/* The end of the wait is a TIMEOUT only if the server is there to say so. */
+/* Without a connection the result is not TIMEOUT, but the error of the step that reconnects. */
 static bool is_over(const struct rlk_acquiring *a)
 {
     return rlk_now_us() >= a->until_us && a->db->up;
@@ -277,18 +300,21 @@ int rlk_wait_in_queue(struct rlk_acquiring *a)
     while (result == ROWLOCK_BUSY) {
         if (is_over(a))
             result = ROWLOCK_TIMEOUT;
-        else if ((tried = (result = stand(&q)) == ROWLOCK_OK))
+        else if ((tried = (result = wait_for_turn(&q)) == ROWLOCK_OK))
             result = rlk_try(a);
+        /* The server has answered BUSY, so this is a TIMEOUT even if the connection is lost now. */
         if (result == ROWLOCK_BUSY && tried && rlk_now_us() >= a->until_us)
-            result = ROWLOCK_TIMEOUT; /* it was there to say BUSY, even if it is gone again */
+            result = ROWLOCK_TIMEOUT;
         const struct rlk_grant *grant = &a->grants[a->which];
         if (result == ROWLOCK_BUSY && tried && grant->outcome == RLK_HELD && !grant->behind) {
-            bool look = q.look; /* this was one */
+            /* This try was the look that note_ahead() asks for. */
+            bool look = q.look;
             note_ahead(&q, 0);
             q.look = look;
         }
     }
-    bool cut_off = !a->db->up && !q.interrupted; /* the ticket is given back later */
+    /* The next connection gives the ticket back. */
+    bool cut_off = !a->db->up && !q.interrupted;
     if (q.lock && result != ROWLOCK_OK && !cut_off)
         leave_queue(&q);
     a->db->standing = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Acquiring where it may take a wait. */
+ * Acquiring, with a wait in the queue if the caller allows it. */
 #ifndef RLK_QUEUE_H
 #define RLK_QUEUE_H
 
@@ -8,15 +8,18 @@
 /* acquire.c */
 int rlk_acquire(rowlock_lock *lock, const rowlock_acquire_options *options);
 
-/* queue.c: after a try was BUSY, until one is not. TIMEOUT, CANCELLED, DEADLOCK, or as
- * rlk_try(). */
+/* queue.c: call it after a BUSY try. It tries again until the result is another one. Returns
+ * TIMEOUT, CANCELLED, DEADLOCK, or what rlk_try() returns. */
 int rlk_wait_in_queue(struct rlk_acquiring *a);
 
 /* start.c */
-void rlk_started_stop(rowlock_db *db); /* cancels what was started, and waits for that */
-void rlk_started_end(rowlock_lock *lock); /* the same, for a lock that is being closed */
+/* Cancels a started acquire, and waits for its thread. */
+void rlk_started_stop(rowlock_db *db);
+/* The same for a lock that is being closed. It drops the result too. */
+void rlk_started_end(rowlock_lock *lock);
 
 /* lock_close.c */
-void rlk_lock_abandon(rowlock_lock *lock); /* its rowlock_db, or it, is being closed */
+/* The lock or its rowlock_db is being closed: gives back what the lock has, and unlinks it. */
+void rlk_lock_abandon(rowlock_lock *lock);
 
 #endif

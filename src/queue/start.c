@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Acquiring without blocking the caller: a thread does what rowlock_acquire() does, and tells by
- * a pipe. While it runs, the rowlock_db is the thread's; everybody else is turned away
- * (rlk_is_ours). */
+ * Acquiring without blocking the caller. A thread does what rowlock_acquire() does, and writes to a
+ * pipe when it has ended. While it runs, only the thread may use the rowlock_db: calls of other
+ * threads are refused (rlk_is_ours). */
 #include "base/options.h"
 #include "queue/queue.h"
 
@@ -17,7 +17,8 @@ struct rlk_started {
     rowlock_acquire_options options;
     char note[RLK_TEXT_MAX + 1];
     pthread_t thread;
-    int done[2]; /* the thread writes when it has ended */
+    /* A pipe: the thread writes to it when it has ended. */
+    int done[2];
     int result;
 };
 
@@ -25,7 +26,8 @@ static void *work(void *context)
 {
     struct rlk_started *s = context;
     rowlock_db *db = s->lock->db;
-    pthread_mutex_lock(&db->starting); /* until db->worker is known */
+    /* Wait until open_thread() has set db->worker. */
+    pthread_mutex_lock(&db->starting);
     pthread_mutex_unlock(&db->starting);
     if (db->backend->enter_thread)
         db->backend->enter_thread();
@@ -33,8 +35,8 @@ static void *work(void *context)
     s->result = rlk_acquire(s->lock, &s->options);
     if (db->backend->leave_thread)
         db->backend->leave_thread();
-    ssize_t ignored =
-        write(s->done[1], "", 1); /* closing would not do: a forked child may have it open */
+    /* Closing the pipe would not be enough: a forked child may have it open. */
+    ssize_t ignored = write(s->done[1], "", 1);
     (void)ignored;
     return NULL;
 }
@@ -95,8 +97,8 @@ int rowlock_acquire_start(rowlock_lock *lock, const rowlock_acquire_options *opt
     return start(lock, &o);
 }
 
-/* What was started for this lock, NULL if nothing was: in a forked child the thread is not
- * there. */
+/* The acquire that was started for this lock, or NULL. In a forked child it is NULL, since the
+ * thread is not there. */
 static struct rlk_started *started_for(const rowlock_lock *lock)
 {
     bool any = lock && lock->tag == RLK_LOCK_TAG && lock->db && lock->db->pid == getpid();
@@ -145,7 +147,8 @@ void rlk_started_stop(rowlock_db *db)
         return;
     rowlock_cancel(db);
     join(db);
-    rlk_take_cancel(&db->waiting); /* in case that nothing waited for it any more */
+    /* The thread may have ended before it saw the cancel. */
+    rlk_take_cancel(&db->waiting);
 }
 
 void rlk_started_end(rowlock_lock *lock)
