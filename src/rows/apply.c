@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * What a batch wants of one row, or of many in one statement: a statement applies what it can; a
- * second one, if any row was left over, says why. */
+ * Changes of one row, or of many rows in one statement. The statement changes what it can. If it
+ * left out a row, a second statement finds out why. */
 #include "rows/batch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { PARADOXES = 3 }; /* how often what cannot be is tried again */
+/* How many attempts end without an explanation before the row fails. */
+enum { PARADOXES = 3 };
 
 /* ---- what became of a row */
 
@@ -19,8 +20,8 @@ static void applied(const struct batch *b, rowlock_change *change, int64_t versi
         rlk_witness_row(b->t, change);
 }
 
-/* The version of a row that was applied, where the database has not said it. One that was
- * removed may have had the last that there is. */
+/* The version of a changed row, if the database has not told it. A removed row may have had the
+ * highest version, so 1 is not added to it. */
 static int64_t next_version(const struct batch *b, const rowlock_change *change)
 {
     if (b->op == RLK_INSERT)
@@ -28,7 +29,8 @@ static int64_t next_version(const struct batch *b, const rowlock_change *change)
     return b->op == RLK_REMOVE ? change->version : change->version + 1;
 }
 
-/* Found as it is by a second look. False: as it should have been for the first. */
+/* The second look has found the row like this. False: the row fits the change, so nothing explains
+ * why the statement left it out. */
 static bool explain(const struct batch *b, rowlock_change *change, bool there, int64_t version,
                     bool uncertain)
 {
@@ -43,9 +45,10 @@ static bool explain(const struct batch *b, rowlock_change *change, bool there, i
     return !fits;
 }
 
-static enum rlk_keep keep_for_look(bool inside)
+static enum rlk_row_lock lock_for_look(bool inside)
 {
-    return inside ? RLK_KEEP_AS_IT_IS : RLK_KEEP_NOTHING; /* an old snapshot shows what was */
+    /* Inside a transaction a plain read may show an old snapshot. */
+    return inside ? RLK_LOCK_SHARED : RLK_LOCK_NONE;
 }
 
 /* ---- one row */
@@ -102,7 +105,7 @@ static int send_row(struct batch *b, const struct rlk_shape *shape, rowlock_chan
                                           .count = text->count,
                                           .each = take_version,
                                           .context = &returned},
-                                .anew = forget_version};
+                                .restart = forget_version};
     int result = rlk_ask(b->t->db, &asking);
     rlk_free(values);
     *was_applied = returned.any || asking.query.changed > 0;
@@ -116,15 +119,16 @@ static int send_row(struct batch *b, const struct rlk_shape *shape, rowlock_chan
 
 struct found {
     bool there;
-    bool hidden; /* a policy keeps it from being locked */
+    /* A policy forbids to lock it. */
+    bool hidden;
     int64_t version;
 };
 
-static int look_at_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+static int look_at_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock lock,
                        struct found *found)
 {
     struct rlk_page page = {0};
-    int result = rlk_read_row(t, key, keep, &page);
+    int result = rlk_read_row(t, key, lock, &page);
     found->hidden = result == ROWLOCK_ESERVER && page.rows > 0;
     found->there = result == ROWLOCK_OK || found->hidden;
     if (found->there)
@@ -138,11 +142,11 @@ static int look_after_row(struct batch *b, rowlock_change *change, bool uncertai
     bool inside;
     struct found found = {.version = 0};
     int result = rlk_is_inside(b->t->db, &inside);
-    enum rlk_keep keep = b->op == RLK_EXPECT ? RLK_KEEP_AS_IT_IS : keep_for_look(inside);
+    enum rlk_row_lock lock = b->op == RLK_EXPECT ? RLK_LOCK_SHARED : lock_for_look(inside);
     if (result == ROWLOCK_OK && b->op == RLK_EXPECT)
         result = rlk_lock_to_read(b->t);
     if (result == ROWLOCK_OK)
-        result = look_at_row(b->t, change->key, keep, &found);
+        result = look_at_row(b->t, change->key, lock, &found);
     if (result == ROWLOCK_OK)
         *explained =
             explain(b, change, found.there, found.version, uncertain) || b->op == RLK_EXPECT;
@@ -167,7 +171,8 @@ static struct rlk_shape shape_of(const struct batch *b, bool many)
         .step = many ? steps[b->op] : one_step[b->op], .sets = gives_values(b), .kinds = b->kinds};
 }
 
-/* A row that another makes while ours is looked for may be met as a duplicate: then it is there. */
+/* Another transaction may insert the same key while ours looks for it. Our insert then fails as a
+ * duplicate, and the row is there. */
 static bool met_duplicate(const struct batch *b, int result)
 {
     const rowlock_error *error = &b->t->db->error;
@@ -181,8 +186,8 @@ static void note_violation(struct batch *b, rowlock_change *change)
     change->result = ROWLOCK_VIOLATION;
     change->current = 0;
     error->row = change - b->changes;
-    if (b->bad.row < 0 || error->row < b->bad.row)
-        b->bad = *error;
+    if (b->violation.row < 0 || error->row < b->violation.row)
+        b->violation = *error;
 }
 
 static int change_row(struct batch *b, rowlock_change *change)
@@ -191,7 +196,7 @@ static int change_row(struct batch *b, rowlock_change *change)
     bool explained = false, was_applied = false, uncertain = false;
     int result = ROWLOCK_OK;
     for (int i = 0; i < PARADOXES && !explained && result == ROWLOCK_OK; i++) {
-        change->result = ROWLOCK_CANCELLED; /* as far as is known */
+        change->result = ROWLOCK_CANCELLED;
         if (b->op != RLK_EXPECT)
             result = send_row(b, &shape, change, &was_applied, &uncertain);
         bool duplicate = met_duplicate(b, result);
@@ -199,8 +204,8 @@ static int change_row(struct batch *b, rowlock_change *change)
             return result;
         rowlock_error error = b->t->db->error;
         result = look_after_row(b, change, uncertain, &explained);
-        /* Of another unique key; and where a failed statement ends all until a savepoint, none
-         * can look. */
+        /* The duplicate was of another unique key. Or the failed statement has aborted the
+         * transaction up to a savepoint, so the second look failed. */
         if (duplicate && !explained && (result == ROWLOCK_OK || result == ROWLOCK_ESERVER)) {
             change->result = ROWLOCK_CANCELLED;
             b->t->db->error = error;
@@ -208,7 +213,8 @@ static int change_row(struct batch *b, rowlock_change *change)
         }
     }
     if (result == ROWLOCK_OK && !explained)
-        change->result = ROWLOCK_ESERVER; /* see say_first() */
+        /* say_first() words this error. */
+        change->result = ROWLOCK_ESERVER;
     return result;
 }
 
@@ -227,19 +233,19 @@ static rowlock_change *row_of(struct batch *b, int64_t number)
     return number >= 1 && number <= (int64_t)b->n ? &b->changes[b->rows[number - 1]] : NULL;
 }
 
-/* Number 0 is no row, but says how many were made. */
+/* Number 0 is not a row. Its second cell is how many rows were inserted. */
 static int take_applied(void *context, const rowlock_value *cells, size_t count)
 {
     struct batch *b = context;
     bool fits = rlk_cells_fit("ii", cells, count);
     if (fits && cells[0].number == 0 && rlk_cell_fits('m', &cells[1])) {
-        b->made = (size_t)cells[1].number;
+        b->inserted = (size_t)cells[1].number;
         return 0;
     }
     rowlock_change *change = fits ? row_of(b, cells[0].number) : NULL;
     b->misfit = !change;
     if (change) {
-        b->told += change->result == UNTOLD;
+        b->known += change->result == UNKNOWN;
         applied(b, change, cells[1].number);
     }
     return b->misfit;
@@ -280,7 +286,7 @@ static int send_pack(struct batch *b, const struct rlk_shape *shape, rlk_cells_f
     return result;
 }
 
-/* Numbers of rows, each after a comma. */
+/* The cell holds numbers of rows, each after a comma. */
 static void read_marks(struct batch *b, const rowlock_value *cell)
 {
     size_t number = 0;
@@ -298,14 +304,16 @@ static void read_marks(struct batch *b, const rowlock_value *cell)
     }
 }
 
-/* Of those that are one row to the database the first that was marked has changed it. */
+/* Several keys of a batch may be the same row to the database, such as 'a' and 'A'. Then the first
+ * of them that is marked has changed the row. */
 static bool is_marked(struct batch *b, int64_t number, bool there, int64_t version,
                       int64_t first_same)
 {
     bool marked = b->marked && gives_marks(b) && b->marks[number - 1] & MARKED;
+    /* A trigger may have put the old row back. */
     if (marked && there && b->op != RLK_REMOVE &&
         version == b->changes[b->rows[number - 1]].version)
-        return false; /* a trigger has put the old row in the place of the new one */
+        return false;
     if (!marked || !there || first_same < 1 || (size_t)first_same > b->n)
         return marked;
     bool taken = b->marks[first_same - 1] & TAKEN;
@@ -323,16 +331,16 @@ static int take_found(void *context, const rowlock_value *cells, size_t count)
     if (!change)
         return 1;
     bool there = cells[VERSION].kind != ROWLOCK_NULL;
-    bool odd = there && cells[VERSION].kind != ROWLOCK_INT;
+    bool bad_version = there && cells[VERSION].kind != ROWLOCK_INT;
     if (cells[MARKS].kind != ROWLOCK_NULL)
         read_marks(b, &cells[MARKS]);
-    if (change->result != UNTOLD)
+    if (change->result != UNKNOWN)
         return 0;
-    b->odd = b->odd || odd;
-    if (is_marked(b, cells[NUMBER].number, there && !odd, cells[VERSION].number,
+    b->bad_version = b->bad_version || bad_version;
+    if (is_marked(b, cells[NUMBER].number, there && !bad_version, cells[VERSION].number,
                   cells[FIRST_SAME].number))
         applied(b, change, next_version(b, change));
-    else if (odd)
+    else if (bad_version)
         change->result = ROWLOCK_EINVAL;
     else if (!explain(b, change, there, cells[VERSION].number, b->uncertain) &&
              (b->op != RLK_EXPECT || b->unlocked))
@@ -349,7 +357,7 @@ static int take_marks(void *context, const rowlock_value *cells, size_t count)
     return b->misfit;
 }
 
-/* An insert marks the rows that it did not make. */
+/* An insert marks the rows that it left out. */
 static int ask_for_marks(struct batch *b)
 {
     struct rlk_shape shape = {.step = RLK_STEP_ROWS_MARKED};
@@ -370,7 +378,7 @@ static int ask_for_marks(struct batch *b)
     for (size_t i = 0; result == ROWLOCK_OK && b->marked && i < b->n; i++)
         if (!(b->marks[i] & MARKED)) {
             applied(b, &b->changes[b->rows[i]], b->first);
-            b->told++;
+            b->known++;
         }
     return result;
 }
@@ -378,44 +386,45 @@ static int ask_for_marks(struct batch *b)
 static void forget_all(struct batch *b)
 {
     for (size_t i = 0; i < b->n; i++) {
-        b->changes[b->rows[i]].result = UNTOLD;
+        b->changes[b->rows[i]].result = UNKNOWN;
         b->changes[b->rows[i]].current = 0;
     }
-    b->told = 0;
+    b->known = 0;
     b->marked = false;
     if (b->marks)
         memset(b->marks, 0, b->n);
 }
 
-static bool any_untold(const struct batch *b)
+static bool any_unknown(const struct batch *b)
 {
     for (size_t i = 0; i < b->n; i++)
-        if (b->changes[b->rows[i]].result == UNTOLD)
+        if (b->changes[b->rows[i]].result == UNKNOWN)
             return true;
     return false;
 }
 
-/* Which rows were changed only the session knows in which that was done. */
+/* Only the session that changed the rows knows which they were. After a reconnect they are looked
+ * at as after a lost answer. */
 static int look_again(struct batch *b, bool inside);
 
 static int look_after_rows(struct batch *b, bool inside)
 {
     uint64_t connection = b->t->db->connections;
     struct rlk_shape shape = {.step = RLK_STEP_ROWS_FIND,
-                              .keep =
-                                  b->op == RLK_EXPECT ? RLK_KEEP_AS_IT_IS : keep_for_look(inside)};
+                              .lock =
+                                  b->op == RLK_EXPECT ? RLK_LOCK_SHARED : lock_for_look(inside)};
     struct rlk_asking asking = {.was_uncertain = false};
     bool ask = b->unnamed && b->op == RLK_INSERT;
     int result = ask ? ask_for_marks(b) : ROWLOCK_OK;
-    if (result == ROWLOCK_OK && b->told < b->n)
+    if (result == ROWLOCK_OK && b->known < b->n)
         result = send_pack(b, &shape, take_found, &asking);
-    /* What was locked, and waited for, may have been deleted and made again meanwhile. */
-    if (result == ROWLOCK_OK && shape.keep != RLK_KEEP_NOTHING && any_untold(b))
+    /* A row may have been deleted and inserted again while we waited for its lock. */
+    if (result == ROWLOCK_OK && shape.lock != RLK_LOCK_NONE && any_unknown(b))
         result = send_pack(b, &shape, take_found, &asking);
-    /* What cannot be locked, but read, is hidden by a policy: see rlk_read_row(). */
-    bool locked = shape.keep != RLK_KEEP_NOTHING;
-    if (result == ROWLOCK_OK && locked && b->t->db->backend->has_policies && any_untold(b)) {
-        shape.keep = RLK_KEEP_NOTHING;
+    /* A policy may forbid to lock a row that can be read: see rlk_read_row(). */
+    bool locked = shape.lock != RLK_LOCK_NONE;
+    if (result == ROWLOCK_OK && locked && b->t->db->backend->has_policies && any_unknown(b)) {
+        shape.lock = RLK_LOCK_NONE;
         b->unlocked = true;
         result = send_pack(b, &shape, take_found, &asking);
         b->unlocked = false;
@@ -426,10 +435,10 @@ static int look_after_rows(struct batch *b, bool inside)
         return b->t->db->error.code = ROWLOCK_EUNCERTAIN;
     for (size_t i = 0; result == ROWLOCK_OK && i < b->n; i++) {
         rowlock_change *change = &b->changes[b->rows[i]];
-        if (change->result == UNTOLD && !explain(b, change, false, 0, b->uncertain))
+        if (change->result == UNKNOWN && !explain(b, change, false, 0, b->uncertain))
             change->result = PARADOX;
     }
-    if (result == ROWLOCK_OK && b->odd)
+    if (result == ROWLOCK_OK && b->bad_version)
         return rlk_fail(b->t->db, ROWLOCK_EINVAL, "%s", RLK_ODD_VERSION);
     return result;
 }
@@ -443,10 +452,11 @@ static int look_again(struct batch *b, bool inside)
     return result == ROWLOCK_OK ? result : (b->t->db->error.code = ROWLOCK_EUNCERTAIN);
 }
 
-/* Where the plan of a statement in the caller's transaction is not ours to choose. */
+/* Locks the rows in the order of their keys first. In the caller's transaction we cannot choose the
+ * plan of the statement that changes them. */
 static int lock_rows(struct batch *b)
 {
-    struct rlk_shape shape = {.step = RLK_STEP_ROWS_FIND, .keep = RLK_KEEP_TO_CHANGE};
+    struct rlk_shape shape = {.step = RLK_STEP_ROWS_FIND, .lock = RLK_LOCK_TO_CHANGE};
     struct rlk_asking asking = {.was_uncertain = false};
     return send_pack(b, &shape, NULL, &asking);
 }
@@ -457,8 +467,8 @@ static int change_leftover(void *context)
     return rlk_change_row(b, b->leftover);
 }
 
-/* What fits no explanation is changed by itself: it was changed back between the two statements,
- * or the insert of many passed over it because of another unique key. */
+/* Rows without an explanation are changed alone. Either the row was changed back between the two
+ * statements, or an insert of many rows left it out because of another unique key. */
 static int change_leftovers(struct batch *b, bool inside)
 {
     int result = ROWLOCK_OK;
@@ -468,7 +478,7 @@ static int change_leftovers(struct batch *b, bool inside)
             continue;
         result = inside ? rlk_framed(b->t->db, change_leftover, b) : change_leftover(b);
         if (result == ROWLOCK_VIOLATION && !b->t->db->error.transaction_over)
-            result = ROWLOCK_OK; /* it is named */
+            result = ROWLOCK_OK;
     }
     return result;
 }
@@ -476,7 +486,7 @@ static int change_leftovers(struct batch *b, bool inside)
 static void begin_chunk(struct batch *b)
 {
     snprintf(b->tag, sizeof b->tag, "%016" PRIx64, (uint64_t)rlk_next_number(b->t->db));
-    b->made = 0;
+    b->inserted = 0;
     b->unnamed = false;
     forget_all(b);
 }
@@ -484,17 +494,17 @@ static void begin_chunk(struct batch *b)
 static void all_applied(struct batch *b)
 {
     for (size_t i = 0; i < b->n; i++)
-        if (b->changes[b->rows[i]].result == UNTOLD)
+        if (b->changes[b->rows[i]].result == UNKNOWN)
             applied(b, &b->changes[b->rows[i]], next_version(b, &b->changes[b->rows[i]]));
-    b->told = b->n;
+    b->known = b->n;
 }
 
-/* Made under keys that are not those given: by a trigger of the table. */
+/* A trigger of the table has given some new rows other keys. */
 static int look_after_strangers(struct batch *b)
 {
-    if (b->made <= b->told)
+    if (b->inserted <= b->known)
         return ROWLOCK_OK;
-    if (b->made == b->n) {
+    if (b->inserted == b->n) {
         all_applied(b);
         return ROWLOCK_OK;
     }
@@ -502,7 +512,7 @@ static int look_after_strangers(struct batch *b)
         b->t->db, ROWLOCK_EUNCERTAIN,
         "a trigger gave %zu of the new rows other keys, by which it cannot be told which "
         "of the rows they are",
-        b->made - b->told);
+        b->inserted - b->known);
 }
 
 static int apply_chunk(struct batch *b, bool inside)
@@ -515,13 +525,13 @@ static int apply_chunk(struct batch *b, bool inside)
     if (result == ROWLOCK_OK)
         result = send_pack(b, &shape, take_applied, &asking);
     b->uncertain = asking.was_uncertain;
-    bool untold = result == ROWLOCK_OK && b->told == 0 && b->op != RLK_INSERT;
-    if (untold && asking.query.changed == (int64_t)b->n) /* and no need to say which */
+    bool none_known = result == ROWLOCK_OK && b->known == 0 && b->op != RLK_INSERT;
+    if (none_known && asking.query.changed == (int64_t)b->n)
         all_applied(b);
     if (result == ROWLOCK_OK)
         result = look_after_strangers(b);
     bool some = asking.query.changed > 0 || b->op == RLK_INSERT;
-    b->unnamed = b->told == 0 && some && b->t->db->backend->tells_no_rows;
+    b->unnamed = b->known == 0 && some && b->t->db->backend->tells_no_rows;
     return result;
 }
 
@@ -530,10 +540,10 @@ int rlk_change_chunk(struct batch *b)
     bool inside;
     int result = rlk_is_inside(b->t->db, &inside);
     begin_chunk(b);
-    b->uncertain = b->odd = false;
+    b->uncertain = b->bad_version = false;
     if (result == ROWLOCK_OK && b->op != RLK_EXPECT)
         result = apply_chunk(b, inside);
-    if (result == ROWLOCK_OK && b->told < b->n)
+    if (result == ROWLOCK_OK && b->known < b->n)
         result = look_after_rows(b, inside);
     return result == ROWLOCK_OK ? change_leftovers(b, inside) : result;
 }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Statements about rows, sent where the connection stands: by themselves, or in the transaction
- * that is open. */
+ * Sends statements about rows, in the open transaction if there is one. */
 #include "rows/rows.h"
 
 static enum rlk_class run_query(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_asking *asking = context;
-    if (asking->anew)
-        asking->anew(asking->query.context);
+    if (asking->restart)
+        asking->restart(asking->query.context);
     return db->backend->query(db->conn, call, &asking->query);
 }
 
 static enum rlk_class run_step(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct rlk_asking_ours *asking = context;
-    if (asking->anew)
-        asking->anew(asking->sending.out);
+    if (asking->restart)
+        asking->restart(asking->sending.out);
     return rlk_send(db, call, &asking->sending);
 }
 

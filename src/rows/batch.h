@@ -11,26 +11,43 @@ struct batch {
     rowlock_change *changes;
     size_t count;
     rowlock_change_options options;
-    size_t *order; /* of the keys */
-    unsigned char *marks; /* what the statement for a chunk marked; NULL: it tells by itself */
-    rowlock_kind *kinds; /* of the parameters of the caller's SQL; NULL: there are none */
+    /* Indexes of changes, in the order of their keys. */
+    size_t *order;
+    /* What the statement of a chunk has marked, a byte for each row. NULL: the statement answers
+     * which rows it changed. */
+    unsigned char *marks;
+    /* Of the parameters of the caller's SQL. NULL: the table has no SQL of the caller. */
+    rowlock_kind *kinds;
+    /* The version of new rows. */
     int64_t first;
-    bool careful; /* each statement in a savepoint, so that a row that is refused can be found */
-    /* of the first row, in the caller's order, that was a violation; row -1: none */
-    rowlock_error bad;
-    /* the chunk that is being done */
+    /* Each statement runs in a savepoint, so that a refused row can be found. */
+    bool careful;
+    /* Of the first refused row in the caller's order. row -1: none yet. */
+    rowlock_error violation;
+
+    /* The chunk in progress. */
     const size_t *rows;
     size_t n;
     char tag[RLK_TAG_LENGTH + 1];
-    rowlock_change *leftover; /* that is changed by itself */
-    size_t told; /* how many rows it is known to have changed */
-    size_t made; /* how many it made, where it says so: some perhaps under other keys */
-    bool uncertain; /* an earlier sending of it may have been carried out */
-    bool unnamed; /* it changed some, and has not said which */
-    bool marked; /* marks are known */
-    bool unlocked; /* rows are looked at without a lock, after that with one found none */
-    bool odd; /* a row has a version that is no integer of 64 bits */
-    bool misfit; /* the answer is none to what was asked */
+    /* A row that is changed alone, because nothing explained its result. */
+    rowlock_change *leftover;
+    /* How many rows the statement is known to have changed. */
+    size_t known;
+    /* How many rows an insert made, if the statement says so. A trigger may have given some of
+     * them other keys. */
+    size_t inserted;
+    /* An earlier sending of the statement may have been carried out. */
+    bool uncertain;
+    /* The statement changed some rows, and has not said which. */
+    bool unnamed;
+    /* marks holds an answer. */
+    bool marked;
+    /* This look takes no row locks. It comes after a look with locks that missed some rows. */
+    bool unlocked;
+    /* A row has a version that is not an integer of 64 bits. */
+    bool bad_version;
+    /* The answer does not fit the question. */
+    bool misfit;
 };
 
 static inline bool gives_values(const struct batch *b)
@@ -38,7 +55,7 @@ static inline bool gives_values(const struct batch *b)
     return b->op == RLK_INSERT || b->op == RLK_UPDATE;
 }
 
-/* In marks. */
+/* Bits of marks: the statement marked the row; a row equal to this one took the change. */
 enum { MARKED = 1, TAKEN = 2 };
 
 /* The statement marks the rows that it has changed. */
@@ -47,14 +64,14 @@ static inline bool gives_marks(const struct batch *b)
     return b->op != RLK_EXPECT && b->op != RLK_INSERT;
 }
 
-/* For the time that a chunk takes: nothing is known yet; and found as it should have been
- * before. */
-enum { UNTOLD = ROWLOCK_PENDING, PARADOX = ROWLOCK_NONE };
+/* Results of a row while its chunk is in progress. UNKNOWN: nothing is known yet. PARADOX: the row
+ * was not changed, but the second look finds what the change expected. */
+enum { UNKNOWN = ROWLOCK_PENDING, PARADOX = ROWLOCK_NONE };
 
-/* change.c: in the order of their keys, so that two batches never wait for each other. */
+/* change.c: sorts by key, so that two batches lock rows in the same order. */
 void rlk_sort_rows(struct batch *b);
 
-/* apply.c: one row; and the rows of a chunk in one statement, each with its result. */
+/* apply.c: one row, and the rows of a chunk in one statement. Each row gets its result. */
 int rlk_change_row(struct batch *b, rowlock_change *change);
 int rlk_change_chunk(struct batch *b);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rows changed on the condition of their versions: what is asked for is checked and sorted, done
+ * Changes rows if they have the expected versions. The changes are checked, sorted by key, done
  * chunk by chunk, and summed up. */
 #include "base/options.h"
 #include "rows/batch.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- what is asked for */
+/* ---- the changes of the caller */
 
 static bool uses_set(const struct batch *b)
 {
@@ -88,7 +88,8 @@ static int compare_rows(const void *one, const void *other, void *context)
     return order;
 }
 
-/* Mostly they come sorted. The first two that do not rise strictly, or count - 1. */
+/* Finds the first row that is not below the next one, else count - 1. Most batches come sorted, and
+ * need no sort. */
 static size_t find_unsorted(struct batch *b)
 {
     size_t i = 0;
@@ -126,7 +127,7 @@ static int change_singly(void *context)
     for (size_t i = 0; i < b->n && result == ROWLOCK_OK; i++) {
         result = rlk_change_row(b, &b->changes[b->rows[i]]);
         if (result == ROWLOCK_VIOLATION && !b->t->db->error.transaction_over)
-            result = ROWLOCK_OK; /* it is named */
+            result = ROWLOCK_OK;
     }
     return result;
 }
@@ -142,8 +143,8 @@ static void mark(struct batch *b, int from, int to)
     }
 }
 
-/* Of a chunk that failed: where rows are sent one by one, in a transaction, even those that went
- * well. */
+/* The chunk failed. If its rows were sent one by one, in a transaction, the rows that had succeeded
+ * are undone too. */
 static void mark_failed(struct batch *b, int result, bool many)
 {
     bool refused =
@@ -151,7 +152,7 @@ static void mark_failed(struct batch *b, int result, bool many)
     int became = result == ROWLOCK_EUNCERTAIN ? ROWLOCK_EUNCERTAIN
                  : refused                    ? ROWLOCK_UNDONE
                                               : ROWLOCK_CANCELLED;
-    mark(b, UNTOLD, became);
+    mark(b, UNKNOWN, became);
     mark(b, PARADOX, became);
     mark(b, ROWLOCK_CANCELLED, became);
     if (!many && b->n > 1)
@@ -168,9 +169,10 @@ static int send_chunk(void *context)
     return rlk_framed(b->t->db, change_singly, b);
 }
 
-/* A row that would break a constraint is found by halves: the chunk it was in has changed
- * nothing. Not where that has ended the transaction, nor where nothing is to be changed then;
- * see run_batch(). */
+/* Halves a chunk that broke a constraint, until the row is found. The failed chunk has changed
+ * nothing. There are two exceptions:
+ *   - The failure has ended the transaction.
+ *   - The batch is all or nothing. run_batch() then runs it again with careful set. */
 static int do_chunk(struct batch *b)
 {
     rowlock_db *db = b->t->db;
@@ -182,7 +184,7 @@ static int do_chunk(struct batch *b)
     if (result != ROWLOCK_VIOLATION || db->error.transaction_over || !looks)
         return result;
     if (n == 1)
-        return ROWLOCK_OK; /* it is named */
+        return ROWLOCK_OK;
     b->n = n / 2;
     result = do_chunk(b);
     b->rows = rows + n / 2;
@@ -251,18 +253,18 @@ static void describe_key(const struct batch *b, const rowlock_change *change, ch
     }
 }
 
-/* In the words of the database. */
+/* Names the row, and quotes the database. */
 static int say_violation(const struct batch *b, const char *key)
 {
     rowlock_error *error = &b->t->db->error;
-    rlk_fail(b->t->db, ROWLOCK_VIOLATION, "row %s: %s", key, b->bad.text);
-    error->native = b->bad.native;
-    memcpy(error->sqlstate, b->bad.sqlstate, sizeof error->sqlstate);
-    error->constraint = b->bad.constraint;
+    rlk_fail(b->t->db, ROWLOCK_VIOLATION, "row %s: %s", key, b->violation.text);
+    error->native = b->violation.native;
+    memcpy(error->sqlstate, b->violation.sqlstate, sizeof error->sqlstate);
+    error->constraint = b->violation.constraint;
     return ROWLOCK_VIOLATION;
 }
 
-/* In words. */
+/* Writes the error text of a row that was not changed. */
 static int say(const struct batch *b, const rowlock_change *change)
 {
     char key[200];
@@ -292,7 +294,7 @@ static int say(const struct batch *b, const rowlock_change *change)
     }
 }
 
-/* The first that was not changed. */
+/* Reports the first row that was not changed. */
 static int say_first(const struct batch *b)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -330,7 +332,7 @@ static void undo_all(struct batch *b, int result)
     }
 }
 
-/* A version that a row which was deleted and made again has not had before. */
+/* Chooses a first version that an earlier row with the same key has not had. */
 static int64_t choose_first(const rowlock_table *t)
 {
     int64_t most = rlk_version_of(t)->most;
@@ -363,8 +365,9 @@ static int run_batch(struct batch *b)
     if (!b->options.all_or_nothing)
         return do_all(b);
     result = rlk_framed(b->t->db, do_all, b);
-    bool unnamed = result == ROWLOCK_VIOLATION && b->bad.row < 0;
-    if (unnamed && !b->t->db->error.transaction_over) { /* once more, to find the row */
+    bool unnamed = result == ROWLOCK_VIOLATION && b->violation.row < 0;
+    /* Runs again to find the row. */
+    if (unnamed && !b->t->db->error.transaction_over) {
         b->careful = true;
         result = rlk_framed(b->t->db, do_all, b);
     }
@@ -381,7 +384,7 @@ int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t
         [RLK_EXPECT] = "look at versions in", [RLK_INSERT] = "insert rows into",
         [RLK_REMOVE] = "remove rows from",
     };
-    struct batch b = {.t = t, .op = op, .changes = changes, .count = count, .bad.row = -1};
+    struct batch b = {.t = t, .op = op, .changes = changes, .count = count, .violation.row = -1};
     int result = rlk_enter_table(t, verbs[op]);
     for (size_t i = 0; changes && i < count; i++) {
         changes[i].result = ROWLOCK_CANCELLED;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * How far a walk has come, in a table of ours. */
+ * Checkpoints: how far a walk has come. They stand in one of rowlock's own tables. */
 #include "rows/walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- keys as text: a letter for the kind, then a number or hexadecimal digits; a blank between
- * the parts of a key, a line for each */
+/* ---- keys as text
+ *
+ * A key is one line, with a blank between its columns. Each column is a letter for its kind, and
+ * then a number or hexadecimal digits. */
 
 static void write_keys(struct rlk_buffer *out, const struct rlk_page *keys, size_t width)
 {
-    static const char letters[] = "nirdtxbm"; /* in the order of kinds */
+    /* In the order of rowlock_kind. */
+    static const char letters[] = "nirdtxbm";
     for (size_t row = 0; row < keys->rows; row++)
         for (size_t i = 0; i < width; i++) {
             const rowlock_value *key = &keys->cells[row * keys->width + i];
@@ -42,7 +45,7 @@ static size_t read_hex(const char **at, char *out)
     return length;
 }
 
-/* The next part of a key; its bytes go to out. False: this is none of ours. */
+/* Reads the next column of a key. Its bytes go to out. False: rowlock did not write this text. */
 static bool read_key(const char **at, char end_of_part, rowlock_value *key, char *out)
 {
     static const rowlock_kind kinds[] = {
@@ -98,7 +101,7 @@ static int read_keys(struct walk *w, const char *from, size_t length, struct rlk
     return rlk_page_end(w->t, out);
 }
 
-/* ---- the position: a line that says of which table it is, and the last key */
+/* ---- the position: a line that identifies the table, and the last key */
 
 static void write_position(struct rlk_buffer *out, const struct walk *w,
                            const struct rlk_page *position)
@@ -108,7 +111,7 @@ static void write_position(struct rlk_buffer *out, const struct walk *w,
     write_keys(out, position, w->t->keys);
 }
 
-/* Names are quoted, so no line begins with another that is whole. */
+/* The names in an identity are quoted. So a line that begins with our identity is of our table. */
 static int read_position(struct walk *w, const rowlock_value *cell)
 {
     const char *ours = w->t->identity;
@@ -162,7 +165,8 @@ static int ask(struct walk *w, enum rlk_step step, const rowlock_value *values, 
     return rlk_ask_ours(w->db, &asking);
 }
 
-/* In a transaction of its own: one of ours that may still be ending must have ended before. */
+/* Runs in a transaction that locks the row. So an earlier transaction of ours, whose commit got no
+ * answer, has ended before we read. */
 static int load_here(void *context)
 {
     struct loading *l = context;
@@ -177,13 +181,13 @@ int rlk_checkpoint_load(struct walk *w, bool *found)
 {
     struct loading l = {.w = w};
     int result = rlk_framed(w->db, load_here, &l);
-    if (result == ROWLOCK_EUNCERTAIN) /* it only reads: how its commit ended does not matter */
+    /* The transaction only reads, so it may be repeated. */
+    if (result == ROWLOCK_EUNCERTAIN)
         result = rlk_framed(w->db, load_here, &l);
     *found = l.found;
     return result;
 }
 
-/* Is it still where this process has left it? Locks it. */
 static int take_step(void *context, const rowlock_value *cells, size_t count)
 {
     (void)count;

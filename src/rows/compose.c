@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From a template in sql/ and the names of a table to the statement that is sent. What stands in
- * braces is written here; each value becomes a parameter, in the order in which it is met.
- * Values themselves never come near it. */
+ * Makes a statement of a template in sql/ and the names of a table. Replaces the placeholders in
+ * braces. Each value becomes a parameter, in the order of the text. The text holds no values. */
 #include "rows/rows.h"
 
 #include <stdatomic.h>
@@ -9,9 +8,11 @@
 
 struct composer {
     const struct rlk_backend *backend;
-    const rowlock_table *t; /* NULL: not described yet */
+    /* NULL: not described yet. */
+    const rowlock_table *t;
     struct rlk_shape shape;
-    bool many; /* many rows in one statement: values come out of a pack */
+    /* Many rows in one statement: their values come from a pack. */
+    bool many;
     struct rlk_buffer out;
     struct rlk_param *params;
     size_t count, room;
@@ -83,14 +84,15 @@ static void add_value(struct composer *c, size_t index)
 {
     const struct rlk_column *column = rlk_value_column(c->t, &c->shape, index);
     if (c->shape.kinds && c->shape.kinds[index] == ROWLOCK_NULL)
-        rlk_buffer_text(&c->out, "NULL"); /* of which no server could tell the type */
+        /* A server cannot tell the type of a NULL parameter. */
+        rlk_buffer_text(&c->out, "NULL");
     else
         add_pattern(c, column->value, column, RLK_FROM_VALUE, index);
 }
 
 /* ---- the caller's own SQL */
 
-/* Behind a quoted text or a comment that begins at sql, or sql itself. */
+/* Returns the end of the quoted text or comment that begins at sql. Returns sql if none begins. */
 static const char *skip_quoted(const char *sql, bool backslash_escapes)
 {
     if (sql[0] == '-' && sql[1] == '-')
@@ -107,14 +109,15 @@ static const char *skip_quoted(const char *sql, bool backslash_escapes)
     return *at ? at + 1 : at;
 }
 
-/* Calls back for each part: a text, or a parameter (NULL). */
+/* Writes the caller's SQL with its parameters, and counts them. c NULL: only counts them. */
 static size_t split_set(const char *sql, bool backslash_escapes, struct composer *c)
 {
     size_t count = 0;
     while (*sql) {
         const char *end = skip_quoted(sql, backslash_escapes);
         bool parameter = end == sql && *sql == '?' && sql[1] != '?';
-        const char *from = end == sql && *sql == '?' ? sql + 1 : sql; /* ?? is written as ? */
+        /* ?? stands for one question mark. */
+        const char *from = end == sql && *sql == '?' ? sql + 1 : sql;
         if (end == sql)
             end = *sql == '?' && !parameter ? sql + 2 : sql + 1;
         if (c && parameter)
@@ -143,7 +146,7 @@ bool rlk_ends_comments(const char *sql, bool backslash_escapes)
     return true;
 }
 
-/* ---- what stands in braces */
+/* ---- placeholders */
 
 static void write_names(struct composer *c, size_t count, const char *before, const char *between)
 {
@@ -167,7 +170,8 @@ static void write_set(struct composer *c)
         add_value(c, i);
     }
     if (c->shape.kinds)
-        rlk_buffer_text(&c->out, "\n, "); /* the caller's SQL may end in a comment */
+        /* The caller's SQL may end in a comment, so a new line comes before the comma. */
+        rlk_buffer_text(&c->out, "\n, ");
     else if (c->t->columns > 0)
         rlk_buffer_text(&c->out, ", ");
 }
@@ -184,7 +188,7 @@ static void write_given(struct composer *c)
     }
 }
 
-/* The key as it is given, each column as it is compared. */
+/* Writes the given key. Each column is written as in a comparison. */
 static void write_keys(struct composer *c)
 {
     for (size_t i = 0; i < c->t->keys; i++) {
@@ -218,8 +222,8 @@ static void write_match(struct composer *c)
     }
 }
 
-/* a >= ? AND (a > ? OR (b >= ? AND (b > ? OR …))): every database finds the beginning by the
- * index. */
+/* Writes a >= ? AND (a > ? OR (b >= ? AND (b > ? OR …))). With this form every database finds the
+ * beginning by the index. */
 static void write_after(struct composer *c)
 {
     if (!c->shape.after)
@@ -251,7 +255,8 @@ static void write_shown(struct composer *c)
     }
 }
 
-/* The columns of a pack: keys, version unless rows are made, values. */
+/* The columns of a pack are the keys, the expected version, and the values. A pack of new rows or
+ * of keys has no version. */
 typedef void packed_fn(struct composer *c, size_t at, const char *wire, enum rlk_source source,
                        size_t index);
 
@@ -298,7 +303,7 @@ static void write_path(struct composer *c, size_t at, const char *wire, enum rlk
     rlk_buffer_text(&c->out, "]'");
 }
 
-/* A parameter that is no column's. */
+/* Writes a parameter that belongs to no column. */
 static void write_plain(struct composer *c, rowlock_kind kind, enum rlk_source source)
 {
     const char *pattern = c->t && c->t->kind[kind].value ? c->t->kind[kind].value : "%";
@@ -315,9 +320,9 @@ static void write_lock(struct composer *c, const char *choice, size_t length)
 {
     const char *bar = memchr(choice, '|', length);
     size_t first = bar ? (size_t)(bar - choice) : length;
-    if (c->shape.keep == RLK_KEEP_AS_IT_IS)
+    if (c->shape.lock == RLK_LOCK_SHARED)
         rlk_buffer_add(&c->out, choice, first);
-    else if (c->shape.keep == RLK_KEEP_TO_CHANGE)
+    else if (c->shape.lock == RLK_LOCK_TO_CHANGE)
         rlk_buffer_add(&c->out, bar + 1, length - first - 1);
 }
 
@@ -411,7 +416,7 @@ static bool is_of_shape(const rowlock_table *t, const struct rlk_text *text,
 {
     const struct rlk_shape *its = &text->shape;
     if (its->step != shape->step || its->sets != shape->sets || its->after != shape->after ||
-        its->keep != shape->keep || !text->kinds != !shape->kinds)
+        its->lock != shape->lock || !text->kinds != !shape->kinds)
         return false;
     return !shape->kinds ||
            memcmp(text->kinds, shape->kinds, t->parameters * sizeof *shape->kinds) == 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the columns of a table are, as its database says, and whether rows can be told apart and
- * have versions. */
+ * Asks the database for the columns of a table. Checks that its key tells rows apart, and that its
+ * rows have versions. */
 #include "rows/rows.h"
 
 #include <inttypes.h>
@@ -23,12 +23,14 @@ enum {
     DESCRIBED
 };
 
-/* The columns that are wanted, as they are looked for. */
 struct looking {
     rowlock_table *t;
-    const char *const *wanted; /* as many as there are columns in t->all */
-    bool any; /* the table is there */
-    bool misfit; /* this is not what was asked for */
+    /* The names of t->all. */
+    const char *const *wanted;
+    /* The table is there. */
+    bool any;
+    /* The answer does not fit the question. */
+    bool misfit;
     bool no_memory;
 };
 
@@ -56,7 +58,7 @@ static rowlock_kind read_category(const rowlock_value *cell)
     return ROWLOCK_NULL;
 }
 
-/* A number or a truth, in whatever type a dialect has it. */
+/* Reads a number or a boolean. Its type depends on the dialect. */
 static int64_t read_number(const rowlock_value *cell)
 {
     char digits[32];
@@ -128,7 +130,7 @@ static int look_up(struct looking *l, const rowlock_table_options *o)
     return result;
 }
 
-/* Is there a key, id/number of columns, that the list has? */
+/* Does the list of unique keys have this key? A key is id/number of columns. */
 static bool has_key(const char *list, const char *key, size_t length)
 {
     for (const char *at = list; (at = strstr(at, key)) != NULL; at++)
@@ -137,7 +139,7 @@ static bool has_key(const char *list, const char *key, size_t length)
     return false;
 }
 
-/* All key columns are in one unique key that has no others. */
+/* Is there a unique key of exactly the key columns? */
 static bool is_unique(const rowlock_table *t)
 {
     for (const char *at = t->all[0].uniques; *at; at += strcspn(at, " "), at += *at == ' ') {

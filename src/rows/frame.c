@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Transactions of ours, and savepoints inside of others. */
+ * Transactions that rowlock begins, and savepoints inside open ones. */
 #include "rows/rows.h"
 
 static enum rlk_class run_frame(rowlock_db *db, struct rlk_call *call, void *context)
@@ -20,7 +20,8 @@ int rlk_frame(rowlock_db *db, enum rlk_frame what)
                                  .ends_transaction = what == RLK_COMMIT,
                                  .without_tables = true};
     int result = ROWLOCK_OK;
-    if (what != RLK_ROLLBACK || db->up) /* with its connection a transaction is gone */
+    /* A transaction is gone with its connection. */
+    if (what != RLK_ROLLBACK || db->up)
         result = rlk_do(db, &step);
     if (what == RLK_BEGIN)
         db->in_tx = result == ROWLOCK_OK;
@@ -50,7 +51,7 @@ int rlk_is_inside(rowlock_db *db, bool *inside)
     return db->adopted && !db->in_tx ? rlk_do(db, &step) : ROWLOCK_OK;
 }
 
-/* The error of what failed is kept. */
+/* Keeps the error of what failed before. */
 static void undo(rowlock_db *db, bool inside)
 {
     rowlock_error error = db->error;
@@ -79,7 +80,8 @@ static int try_alone(rowlock_db *db, int (*work)(void *context), void *context)
     db->framed = true;
     int result = try_once(db, false, work, context);
     db->framed = false;
-    db->error.transaction_over = 0; /* nobody else has one */
+    /* The transaction was ours. The caller has none that could be over. */
+    db->error.transaction_over = 0;
     return result;
 }
 

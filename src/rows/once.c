@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Keys that are claimed once; the table is ours. */
+ * Once keys: a client claims a key, does its work, and completes or abandons the claim. */
 #include "base/ident.h"
 #include "base/options.h"
 #include "rows/rows.h"
@@ -12,7 +12,8 @@ enum { LONGEST_RESULT = 65535, SWEEP_BATCH = 500, LIST_PAGE = 500 };
 
 struct rowlock_once {
     uint32_t tag;
-    rowlock_db *db; /* NULL once that was closed */
+    /* NULL: it is closed. */
+    rowlock_db *db;
     rowlock_once *next, *previous;
     char *key;
     int64_t attempt;
@@ -21,11 +22,11 @@ struct rowlock_once {
 };
 
 static int ask_ours(rowlock_db *db, enum rlk_step step, const rowlock_value *values,
-                    rlk_cells_fn *read, void (*anew)(void *context), void *context,
+                    rlk_cells_fn *read, void (*restart)(void *context), void *context,
                     int64_t *changed)
 {
     struct rlk_asking_ours asking = {
-        .sending = {.step = step, .in = values, .read = read, .out = context}, .anew = anew};
+        .sending = {.step = step, .in = values, .read = read, .out = context}, .restart = restart};
     int result = rlk_ask_ours(db, &asking);
     if (changed)
         *changed = asking.sending.changed;
@@ -66,7 +67,8 @@ void rlk_onces_abandon(rowlock_db *db)
 struct found {
     bool any, done;
     int64_t attempt;
-    bool same; /* fingerprint */
+    /* The fingerprint is the same. */
+    bool same;
     const char *fingerprint;
     struct rlk_buffer *result;
 };
@@ -92,7 +94,7 @@ static void forget_found(void *context)
     rlk_buffer_clear(f->result);
 }
 
-/* It was claimed, and cannot be looked at. */
+/* The key is claimed, but the look after it failed. Gives the claim back. */
 static int give_back(rowlock_once *once, int result)
 {
     const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
@@ -104,8 +106,8 @@ static int give_back(rowlock_once *once, int result)
     return once->db->error.code = ROWLOCK_EUNCERTAIN;
 }
 
-/* Claimed anew, taken over, or left as it is; then looked at: asked again after a lost answer,
- * both say the same. */
+/* The first step claims the key, takes it over, or changes nothing. The second step reads the
+ * result. Both may be repeated after a lost answer. */
 static int claim(rowlock_once *once, const rowlock_once_options *o)
 {
     const char *fingerprint = o->fingerprint ? o->fingerprint : "";
@@ -177,9 +179,9 @@ static int enter_once(rowlock_once *once, rowlock_db *db, const char *verb)
     return result;
 }
 
-/* Nothing was changed. Inside a transaction that may be because its snapshot is older than the
- * claim: then this fails as CONFLICT. The row that it makes where there is none is taken away at
- * once. */
+/* The update changed nothing, so the claim is lost. Inside a transaction the snapshot may only be
+ * older than the claim. Then once_prove fails as CONFLICT. It makes a row if there is none, and
+ * once_abandon removes that row at once. */
 static int found_lost(const rowlock_once *once, rowlock_db *tx)
 {
     const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
@@ -273,8 +275,10 @@ struct listing {
     const char *prefix;
     int (*each)(void *context, const rowlock_once_record *record);
     void *context;
-    bool over; /* stopped, or past the prefix */
-    int64_t seen; /* in this page */
+    /* The callback has stopped the list, or the page has passed the prefix. */
+    bool over;
+    /* Records in this page. */
+    int64_t seen;
     char last[RLK_TEXT_MAX + 1];
 };
 
@@ -299,7 +303,8 @@ static int give_record(void *context, const rowlock_value *cells, size_t count)
     record.age_ms = (cells[NOW].number - cells[CHANGED].number) / 1000;
     record.remaining_ms = record.done ? 0 : (cells[EXPIRES].number - cells[NOW].number) / 1000;
     l->seen++;
-    if (strcmp(record.key, l->last) <= 0) /* the page broke off, and is sent again */
+    /* The page broke off and was sent again, so the caller has this record. */
+    if (strcmp(record.key, l->last) <= 0)
         return 0;
     memcpy(l->last, record.key, sizeof l->last);
     l->over = l->over || strncmp(record.key, l->prefix, strlen(l->prefix)) != 0 ||
@@ -318,18 +323,20 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
         result = rlk_check_text(&db->error, "prefix", l.prefix, true);
     do {
         char after[sizeof l.last];
-        memcpy(after, l.last, sizeof after); /* what is asked for stays while it is answered */
+        /* The parameter must not change while rows arrive. */
+        memcpy(after, l.last, sizeof after);
         const rowlock_value values[] = {rowlock_text(l.prefix), rowlock_text(after),
                                         rowlock_int(LIST_PAGE)};
         if (result == ROWLOCK_OK)
             result = ask_ours(db, RLK_STEP_ONCE_LIST, values, give_record, start_page, &l, NULL);
+        /* The same page would come again and again. */
         if (result == ROWLOCK_OK && l.seen == LIST_PAGE && strcmp(l.last, after) == 0)
-            result = rlk_fail_misfit(db, false); /* and would be so again and again */
+            result = rlk_fail_misfit(db, false);
     } while (result == ROWLOCK_OK && !l.over && l.seen == LIST_PAGE);
     return result;
 }
 
-/* Sent again after a lost answer it may find that it has gone by the first sending. */
+/* After a lost answer the first sending may have removed the key. */
 int rowlock_once_forget(rowlock_db *db, const char *key)
 {
     int result = rlk_enter(db, "forget key", NULL);

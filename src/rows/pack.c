@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Many rows as the parameters of one statement: an array literal for each column, or one JSON
- * text; and which values a column can take. */
+ * Packs many rows into the parameters of one statement: an array literal for each column, or one
+ * JSON text. Checks whether a column can take a value. */
 #include "base/ident.h"
 #include "rows/rows.h"
 
@@ -71,7 +71,7 @@ static bool is_decimal(const char *text, size_t length)
     return at == end && at > exponent && at - exponent < 5;
 }
 
-/* Digits alone, and no more of them than 64 bits can hold. */
+/* Only digits, at most the highest unsigned number of 64 bits. */
 static bool is_wide_number(const char *text, size_t length)
 {
     static const char most[] = "18446744073709551615";
@@ -145,7 +145,7 @@ int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index
                     t->all[index].name);
 }
 
-/* One spelling for each number, so that keys can be told apart by their bytes. */
+/* Gives each number one spelling, so that keys can be compared by their bytes. */
 static rowlock_value fit_wide(const rowlock_value *digits)
 {
     char text[24];
@@ -190,7 +190,7 @@ static void add_hex(struct rlk_buffer *b, const char *bytes, size_t length)
     }
 }
 
-/* Within quotes, where these two mean something. */
+/* Escapes the two characters that are special within quotes. */
 static void add_escaped(struct rlk_buffer *b, const char *text, size_t length)
 {
     const char *end = text + length;
@@ -245,7 +245,7 @@ static bool is_scalar(rowlock_kind kind)
     return kind == ROWLOCK_INT || kind == ROWLOCK_BOOL || kind == ROWLOCK_REAL;
 }
 
-/* Within quotes of JSON; control characters by their numbers. */
+/* Escapes what is special within quotes of JSON, also control characters. */
 static void add_json_text(struct rlk_buffer *b, const char *text, size_t length)
 {
     const char *end = text + length;
@@ -264,7 +264,7 @@ static void add_json_text(struct rlk_buffer *b, const char *text, size_t length)
     }
 }
 
-/* Bytes are hexadecimal, and so are two characters each. */
+/* Bytes are hexadecimal: two characters each. */
 static void add_json(struct rlk_buffer *b, const struct rlk_column *column,
                      const rowlock_value *value)
 {
@@ -272,11 +272,12 @@ static void add_json(struct rlk_buffer *b, const struct rlk_column *column,
     if (value->kind == ROWLOCK_NULL) {
         rlk_buffer_text(b, "null");
     } else if (column->is_wide && value->kind == ROWLOCK_DECIMAL) {
-        /* Of a number MySQL would take the highest bit for a sign. */
+        /* As a number MySQL would take the highest bit for a sign. */
         rlk_buffer_text(b, "\"");
         rlk_buffer_add(b, value->text, value->length);
         rlk_buffer_text(b, "\"");
-    } else if (as_number && !is_scalar(value->kind)) { /* a decimal for a real */
+    } else if (as_number && !is_scalar(value->kind)) {
+        /* A decimal for a column of reals. */
         add_real(b, read_real(value));
     } else {
         rlk_buffer_text(b, as_number ? "" : "\"");

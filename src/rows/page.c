@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rows that were read, with their texts in one piece of memory. */
+ * Pages: rows that were read, with all their texts in one buffer. */
 #include "rows/rows.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ void rlk_page_begin(struct rlk_page *page, size_t width)
     page->failed = ROWLOCK_OK;
 }
 
-void rlk_page_anew(void *context)
+void rlk_page_restart(void *context)
 {
     struct rlk_page *page = context;
     rlk_page_begin(page, page->width);
@@ -41,7 +41,8 @@ static bool make_room(struct rlk_page *page)
     return true;
 }
 
-/* Texts move while they grow: until the page ends a cell holds where its text begins. */
+/* The buffer of texts moves while it grows. So a cell holds the offset of its text until
+ * rlk_page_end(). */
 int rlk_page_add(void *context, const rowlock_value *cells, size_t count)
 {
     struct rlk_page *page = context;
@@ -67,7 +68,8 @@ int rlk_page_add(void *context, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* What the database keeps otherwise than the column says: texts that were shown as bytes. */
+/* A database may answer with another kind than the column has: SQLite stores each value as it was
+ * given, and MySQL may show texts as bytes. */
 static rowlock_kind kind_of(const struct rlk_column *column, rowlock_kind shown)
 {
     bool text = column->kind == ROWLOCK_TEXT || column->kind == ROWLOCK_TIME ||

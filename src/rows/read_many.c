@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Many rows read by their keys: a statement for each chunk, or, where the database takes one row at
- * a time, a statement for each row. */
+ * Reads many rows by their keys, with one statement for each chunk. A database that takes one row
+ * at a time gets one statement for each row. */
 #include "rows/batch.h"
 
 #include <inttypes.h>
@@ -8,14 +8,17 @@
 enum { READ_CHUNK = 1000 };
 
 struct reading {
-    struct batch batch; /* its changes have keys only */
-    enum rlk_keep keep;
+    /* Its changes have keys only. */
+    struct batch batch;
+    enum rlk_row_lock lock;
     int (*each)(void *context, size_t index, const rowlock_row *row);
     void *context;
     size_t missing;
-    /* the chunk that is being read */
+
+    /* The chunk in progress. */
     struct rlk_page page;
-    size_t numbers[READ_CHUNK]; /* of the rows of page */
+    /* The numbers of the rows of page. */
+    size_t numbers[READ_CHUNK];
     bool misfit;
 };
 
@@ -33,7 +36,7 @@ static int read_one(struct reading *r, size_t index)
 {
     rowlock_table *t = r->batch.t;
     struct rlk_page page = {0};
-    int result = rlk_read_row(t, r->batch.changes[index].key, r->keep, &page);
+    int result = rlk_read_row(t, r->batch.changes[index].key, r->lock, &page);
     if (result == ROWLOCK_OK) {
         rowlock_row row = rlk_page_row(t, &page, 0);
         result = give(r, index, &row);
@@ -59,17 +62,17 @@ static int take_row(void *context, const rowlock_value *cells, size_t count)
     return rlk_page_add(&r->page, cells + 1, count - 1);
 }
 
-static void take_anew(void *context)
+static void restart_page(void *context)
 {
     struct reading *r = context;
-    rlk_page_anew(&r->page);
+    rlk_page_restart(&r->page);
     r->misfit = false;
 }
 
 static int ask_for_chunk(struct reading *r)
 {
     struct batch *b = &r->batch;
-    const struct rlk_shape shape = {.step = RLK_STEP_ROWS_READ, .keep = r->keep};
+    const struct rlk_shape shape = {.step = RLK_STEP_ROWS_READ, .lock = r->lock};
     struct rlk_pack pack = {0};
     const struct rlk_text *text = rlk_compose(b->t, &shape);
     rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
@@ -87,7 +90,7 @@ static int ask_for_chunk(struct reading *r)
                                           .count = text->count,
                                           .each = take_row,
                                           .context = r},
-                                .anew = take_anew};
+                                .restart = restart_page};
     if (result == ROWLOCK_OK)
         result = rlk_ask(b->t->db, &asking);
     rlk_pack_clear(&pack);
@@ -97,11 +100,11 @@ static int ask_for_chunk(struct reading *r)
     return result == ROWLOCK_OK ? rlk_page_end(b->t, &r->page) : result;
 }
 
-/* A locking read finds no row that was made while it waited, or that a policy hides. So a row that
- * is missing is looked for by itself. */
+/* A locking read misses rows that were inserted while it waited, and rows that a policy forbids to
+ * lock. So it looks for each missing row alone. */
 static int give_missing(struct reading *r, size_t index)
 {
-    return r->keep == RLK_KEEP_NOTHING ? give(r, index, NULL) : read_one(r, index);
+    return r->lock == RLK_LOCK_NONE ? give(r, index, NULL) : read_one(r, index);
 }
 
 static int read_chunk(struct reading *r)
@@ -158,11 +161,12 @@ static int run_reading(struct reading *r, const rowlock_value *keys)
     if (result != ROWLOCK_OK)
         return result;
     rlk_sort_rows(b);
-    result = r->keep == RLK_KEEP_NOTHING ? ROWLOCK_OK : rlk_lock_to_read(b->t);
+    result = r->lock == RLK_LOCK_NONE ? ROWLOCK_OK : rlk_lock_to_read(b->t);
     if (result == ROWLOCK_OK)
         result = read_all(r);
     rlk_page_clear(&r->page);
-    if (result == ROWLOCK_VIOLATION) /* nothing is changed: it is a key that does not fit */
+    /* A read violates no constraint, so a key does not fit its column. */
+    if (result == ROWLOCK_VIOLATION)
         result = b->t->db->error.code = ROWLOCK_EINVAL;
     return result;
 }
@@ -181,7 +185,7 @@ int rowlock_read_many(rowlock_table *t, const rowlock_value *keys, size_t count,
     size_t *order = rlk_alloc(count * sizeof *order);
     if (r && changes && order) {
         *r = (struct reading){.batch = {.t = t, .changes = changes, .count = count, .order = order},
-                              .keep = lock ? RLK_KEEP_TO_CHANGE : RLK_KEEP_NOTHING,
+                              .lock = lock ? RLK_LOCK_TO_CHANGE : RLK_LOCK_NONE,
                               .each = each,
                               .context = context};
         result = run_reading(r, keys);

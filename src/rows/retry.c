@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Read, compute, write, and again in a new transaction until it fits. */
+ * Runs the caller's attempt in a transaction, and again in a new one after a conflict. */
 #include "base/options.h"
 #include "rows/rows.h"
 
-/* Read under a lock, and so after the end of the transaction in question, be it only ending now. */
+/* Reads the witness under a row lock. The lock waits for the end of the transaction whose commit
+ * got no answer. */
 static bool proves_undone(rowlock_db *db, struct rlk_witness *w)
 {
     struct rlk_page now = {0};
     bool undone = false;
     rowlock_error error = db->error;
     if (w->t && !db->adopted && rlk_frame(db, RLK_BEGIN) == ROWLOCK_OK) {
-        undone = rlk_read_row(w->t, w->row.cells, RLK_KEEP_TO_CHANGE, &now) == ROWLOCK_OK &&
+        undone = rlk_read_row(w->t, w->row.cells, RLK_LOCK_TO_CHANGE, &now) == ROWLOCK_OK &&
                  now.versions[0] == w->row.versions[0];
         rlk_frame(db, RLK_ROLLBACK);
     }
@@ -64,13 +65,15 @@ static int attempt_once(struct retrying *r)
     return result;
 }
 
-/* Of db itself, and so with the transaction. attempt() may say ECONN of something else. */
+/* The connection of db is lost, and the transaction with it. attempt() may also return ECONN of
+ * another connection, which is no reason to retry. */
 static bool lost_connection(const struct retrying *r, int result)
 {
     return result == ROWLOCK_ECONN && !r->db->adopted && !r->db->up;
 }
 
-/* GONE may be what another did between reading and writing: then reading says it next time. */
+/* GONE is worth one retry: another client may have removed the row between read and write. The next
+ * attempt then finds out when it reads. */
 static bool is_worth_it(struct retrying *r, int result)
 {
     bool gone = result == ROWLOCK_GONE && !r->was_gone;
@@ -98,7 +101,7 @@ static int retry(struct retrying *r)
             return result;
         r->report.conflicts++;
         bool more = r->report.attempts < o->attempts && rlk_now_us() < r->until_us;
-        /* Behind a row's lock there is a line already: no need to wait longer before it. */
+        /* Attempts that lock the row queue for its lock, so longer pauses are of no use. */
         int64_t cap_ms = locks(r) ? o->base_ms : o->cap_ms;
         bool go_on = !more || rlk_pause_attempt(r->db, r->report.attempts, o->base_ms * 1000,
                                                 cap_ms * 1000, r->until_us);
@@ -123,7 +126,8 @@ int rowlock_retry(rowlock_db *db, int (*attempt)(void *context, const rowlock_at
     r.report.size = sizeof r.report;
     r.until_us = rlk_wait_end(r.options.deadline_ms);
     result = retry(&r);
-    db->error.transaction_over = 0; /* it was ours */
+    /* The transaction was ours, so the caller has none to roll back. */
+    db->error.transaction_over = 0;
     if (report)
         rlk_give_struct(report, &r.report, sizeof r.report);
     return result;

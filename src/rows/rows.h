@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Tables of the caller's: how they are described, how a statement about them is composed of a
- * template in sql/ and their names, and how many rows go into one. What is public is in
- * rowlock/versions.h. */
+ * Tables of the caller: how they are described, how a statement about them is composed, and how
+ * many rows go into one. A statement is a template in sql/ with the table's names.
+ * The public part is in rowlock/versions.h. */
 #ifndef RLK_ROWS_H
 #define RLK_ROWS_H
 
@@ -18,19 +18,24 @@
 
 enum { RLK_KINDS = ROWLOCK_TIME + 1, RLK_TAG_LENGTH = 16, RLK_CHUNK_BYTES = 1 << 20 };
 
-/* A column, or a parameter of the caller's own SQL; see sql/README.md, table. In patterns % is
- * the value. */
+/* A column, or a parameter of the caller's SQL. sql/README.md explains the members at the step
+ * `table`. In patterns % stands for the value. */
 struct rlk_column {
-    char *name; /* quoted; NULL: a parameter */
-    rowlock_kind kind; /* that it is mostly given as; NULL: any */
+    /* Quoted. NULL: a parameter. */
+    char *name;
+    /* The usual kind of its values. NULL: any kind. */
+    rowlock_kind kind;
     bool not_null;
-    /* an integer of 64 bits without a sign: what int64_t cannot hold is given as a decimal */
+    /* An unsigned integer of 64 bits. A number above INT64_MAX is given as a decimal. */
     bool is_wide;
-    int64_t most; /* that an integer can be; 0: it is none; below 0: the database alone sets it */
-    char *wire; /* type within a pack */
+    /* The highest integer that it holds. 0: not an integer. Below 0: only the database sets it. */
+    int64_t most;
+    /* Its type within a pack. */
+    char *wire;
     char *unpack, *value, *match, *show;
     char *uniques;
-    char *compare; /* # the column, ~ the operator, % what it is compared with, by match */
+    /* # is the column, ~ the operator, % the other side, which match has written. */
+    char *compare;
 };
 
 /* What a value stands for in a composed statement. */
@@ -50,15 +55,19 @@ struct rlk_param {
     size_t index;
 };
 
-enum rlk_keep { RLK_KEEP_NOTHING, RLK_KEEP_AS_IT_IS, RLK_KEEP_TO_CHANGE };
+/* The row lock that a read takes: none, against changes by others, or for a change of ours. */
+enum rlk_row_lock { RLK_LOCK_NONE, RLK_LOCK_SHARED, RLK_LOCK_TO_CHANGE };
 
 /* All that a composed text depends on. */
 struct rlk_shape {
     enum rlk_step step;
-    bool sets; /* it sets or gives values */
-    bool after; /* a page that begins behind a key */
-    enum rlk_keep keep;
-    const rowlock_kind *kinds; /* of the parameters of the caller's SQL; NULL: there are none */
+    /* The statement sets columns, or gives the values of new rows. */
+    bool sets;
+    /* A page that begins behind a key. */
+    bool after;
+    enum rlk_row_lock lock;
+    /* Of the parameters of the caller's SQL. NULL: the table has no SQL of the caller. */
+    const rowlock_kind *kinds;
 };
 
 struct rlk_text {
@@ -71,31 +80,42 @@ struct rlk_text {
     size_t count;
 };
 
-/* Rows that were read, and where their texts are. */
+/* Rows that were read, and the memory of their texts. */
 struct rlk_page {
-    rowlock_value *cells; /* keys and columns of each */
+    /* Key and columns of each row. */
+    rowlock_value *cells;
     int64_t *versions;
     size_t rows, room, width;
-    size_t most; /* more rows than that were not asked for; 0: any number */
+    /* More rows than these are a wrong answer. 0: any number. */
+    size_t most;
     struct rlk_buffer texts;
-    int failed; /* a result */
+    /* A result: why a row could not be added. */
+    int failed;
 };
 
 struct rowlock_table {
     uint32_t tag;
     rowlock_db *db;
-    char *said; /* its name, for people */
-    char *name; /* quoted and qualified */
-    char *home; /* the schema in which it was found */
-    char *identity; /* its home, name and key, as a checkpoint has them */
-    struct rlk_column *all; /* keys, columns, version */
+    /* Its name in error texts. */
+    char *label;
+    /* Quoted and qualified. */
+    char *name;
+    /* The schema in which it was found. */
+    char *home;
+    /* Home, name and key, as a checkpoint has them. */
+    char *identity;
+    /* Keys, columns, version. */
+    struct rlk_column *all;
     size_t keys, columns;
-    struct rlk_column kind[RLK_KINDS]; /* of parameters */
-    char *set; /* NULL: updates set the columns */
+    /* Of parameters, by kind. */
+    struct rlk_column kind[RLK_KINDS];
+    /* The caller's SQL. NULL: updates set the columns. */
+    char *set;
     size_t parameters;
     int64_t first_version;
     struct rlk_text *texts;
-    struct rlk_page page; /* of rowlock_read() */
+    /* The answer of rowlock_read(). */
+    struct rlk_page page;
 };
 
 static inline size_t rlk_all_of(const rowlock_table *t)
@@ -108,13 +128,13 @@ static inline const struct rlk_column *rlk_version_of(const rowlock_table *t)
     return &t->all[t->keys + t->columns];
 }
 
-/* Whether the version that each row must have is sent with its key. */
+/* A pack of this shape has the expected version of each row behind its key. */
 static inline bool rlk_packs_versions(const struct rlk_shape *shape)
 {
     return shape->step != RLK_STEP_ROWS_INSERT && shape->step != RLK_STEP_ROWS_READ;
 }
 
-/* How many values a statement of this step takes for each row. */
+/* How many values a statement of this shape takes for each row. */
 static inline size_t rlk_values_of(const rowlock_table *t, const struct rlk_shape *shape)
 {
     if (!shape->sets)
@@ -131,99 +151,108 @@ static inline const struct rlk_column *rlk_value_column(const rowlock_table *t,
     return &t->kind[kind == ROWLOCK_NULL ? ROWLOCK_TEXT : kind];
 }
 
-/* compose.c: NULL: out of memory, and said so. */
+/* compose.c */
+/* NULL: out of memory. The error is set. */
 const struct rlk_text *rlk_compose(rowlock_table *t, const struct rlk_shape *shape);
-/* Of a step that is about a table not described yet; yours to clear. */
+/* For a step about a table that is not described yet. The caller clears *out. */
 int rlk_compose_plain(rowlock_db *db, const char *template, struct rlk_text *out);
 void rlk_text_clear(struct rlk_text *text);
 char *rlk_quote(const char *name, char quote);
 /* How many parameters the caller's SQL has. */
 size_t rlk_count_parameters(const char *sql, bool backslash_escapes);
-/* Does each of its comments end? One that does not would swallow what stands behind it. */
+/* False: a comment does not end. It would swallow the rest of the statement. */
 bool rlk_ends_comments(const char *sql, bool backslash_escapes);
 
-/* pack.c: what is sent for the rows order[0 … count - 1] of changes. */
+/* pack.c */
+/* The parameters of a statement for the rows order[0 … count - 1] of changes. */
 struct rlk_pack {
-    struct rlk_buffer *part; /* one for each column, or one in all */
+    /* One for each column, or one for all. */
+    struct rlk_buffer *part;
     size_t parts;
 };
 int rlk_pack_rows(struct rlk_pack *pack, const rowlock_table *t, const struct rlk_shape *shape,
                   const rowlock_change *changes, const size_t *order, size_t count);
 void rlk_pack_clear(struct rlk_pack *pack);
-/* EINVAL if the column cannot take such a value. row: its index in a batch; -1: it is of none. */
+/* EINVAL if the column cannot take this value. row: its index in a batch, or -1. */
 int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlock_value *value,
                     int64_t row);
-/* Likewise of column index of a key, which may not be NULL either. */
+/* The same for column index of a key. A key column may not be NULL either. */
 int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index, int64_t row);
-/* The same value in the column's own kind, where that is another. */
+/* The same value in the column's own kind. */
 rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *value);
 
 /* ask.c */
-/* The answer to a statement of ours is none. changed: it may have done what it was sent for. */
+/* The answer does not fit our statement. changed: the statement may have changed rows. */
 int rlk_fail_misfit(rowlock_db *db, bool changed);
-/* Run a statement about rows, where the connection stands. */
+/* A statement about rows, sent in the open transaction if there is one. */
 struct rlk_asking {
     struct rlk_query query;
-    /* Called before each sending, which may not be the first: what rows came before do not
-     * count. May be NULL. */
-    void (*anew)(void *context);
-    bool was_uncertain; /* out: an earlier sending may have been carried out */
+    /* Called before each sending, also before a repeated one: it forgets the rows that came
+     * before. May be NULL. */
+    void (*restart)(void *context);
+    /* out: an earlier sending may have been carried out */
+    bool was_uncertain;
 };
 int rlk_ask(rowlock_db *db, struct rlk_asking *asking);
-/* The same of a step about tables of ours. */
+/* The same for a step about rowlock's own tables. */
 struct rlk_asking_ours {
     struct rlk_sending sending;
-    void (*anew)(void *context);
+    void (*restart)(void *context);
     bool was_uncertain;
 };
 int rlk_ask_ours(rowlock_db *db, struct rlk_asking_ours *asking);
 
 /* table.c */
 int rlk_enter_table(rowlock_table *t, const char *verb);
-/* Before a read that is to lock, on a database where that takes a statement of its own. */
+/* Comes before a locking read, on a database where the lock takes a statement of its own. */
 int rlk_lock_to_read(rowlock_table *t);
-/* ESERVER with a row in page: it can be read, and a policy keeps it from being locked. */
-int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+/* ESERVER with a row in page: the row can be read, but a policy forbids to lock it. */
+int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock lock,
                  struct rlk_page *page);
 
-/* describe.c: fills in t->all, of which names are the columns, t->kind and t->home. */
+/* describe.c: fills in t->all, t->kind and t->home. names are the columns of t->all. */
 int rlk_describe(rowlock_table *t, const rowlock_table_options *options, const char *const *names);
 
 /* page.c */
 void rlk_page_begin(struct rlk_page *page, size_t width);
-void rlk_page_anew(void *context); /* the same with the width that it has */
-int rlk_page_add(void *context, const rowlock_value *cells, size_t count); /* an rlk_cells_fn */
-/* Result of what was added; kinds become those of the columns. */
+/* Begins again with the same width. */
+void rlk_page_restart(void *context);
+/* An rlk_cells_fn. */
+int rlk_page_add(void *context, const rowlock_value *cells, size_t count);
+/* Returns the result of all that was added, and gives each cell the kind of its column. */
 int rlk_page_end(rowlock_table *t, struct rlk_page *page);
 rowlock_row rlk_page_row(const rowlock_table *t, const struct rlk_page *page, size_t row);
 void rlk_page_clear(struct rlk_page *page);
 
-/* frame.c: transactions of ours. Inside of one, or of the caller's, a frame is a savepoint. */
+/* frame.c: transactions that rowlock begins. Inside an open transaction a frame is a savepoint. */
 int rlk_is_inside(rowlock_db *db, bool *inside);
 int rlk_frame(rowlock_db *db, enum rlk_frame what);
-/* Begin, work, commit; roll back if the work or the commit fails. What lost against another's
- * transaction is begun again, unless it is inside one. */
+/* Begins, calls work, commits. Rolls back if work or the commit fails. A transaction that lost
+ * against another one begins again, unless it is a savepoint. */
 int rlk_framed(rowlock_db *db, int (*work)(void *context), void *context);
 
 /* once.c */
-void rlk_onces_abandon(rowlock_db *db); /* it is being closed */
+/* The connection is being closed: its claims lose it. */
+void rlk_onces_abandon(rowlock_db *db);
 
 /* change.c */
 enum rlk_op { RLK_UPDATE, RLK_TOUCH, RLK_EXPECT, RLK_INSERT, RLK_REMOVE };
 int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t count,
                const rowlock_change_options *options);
 
-/* witness.c: what a commit that got no answer can be told by: the first row that its transaction
- * changed. */
+/* witness.c: the first row that a transaction changed. After a commit without an answer, this row
+ * shows whether the transaction was committed. */
 struct rlk_witness {
-    rowlock_table *t; /* NULL: none yet */
-    struct rlk_page row; /* its key, and the version before */
+    /* NULL: no row yet. */
+    rowlock_table *t;
+    /* The row's key, and its version before the change. */
+    struct rlk_page row;
 };
 void rlk_witness_row(rowlock_table *t, const rowlock_change *change);
 void rlk_witness_forget(const rowlock_table *t);
 
 /* retry.c */
-/* A random pause, longer with each attempt. False: cancelled. */
+/* Makes a random pause, longer with each attempt. False: cancelled. */
 bool rlk_pause_attempt(rowlock_db *db, int attempt, int64_t base_us, int64_t cap_us,
                        int64_t until_us);
 

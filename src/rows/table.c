@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A table of the caller's: opened, closed, and and read a row at a time. */
+ * Opens and closes a table of the caller, and reads one row of it. */
 #include "base/options.h"
 #include "rows/rows.h"
 
@@ -9,12 +9,12 @@ int rlk_enter_table(rowlock_table *t, const char *verb)
 {
     if (!t || t->tag != RLK_TABLE_TAG)
         return ROWLOCK_EMISUSE;
-    return rlk_enter(t->db, verb, t->said);
+    return rlk_enter(t->db, verb, t->label);
 }
 
 /* ---- one row */
 
-/* A transaction of ours has locked when it began. */
+/* A transaction that rowlock began has the lock already. */
 int rlk_lock_to_read(rowlock_table *t)
 {
     bool inside = false;
@@ -32,10 +32,10 @@ int rlk_lock_to_read(rowlock_table *t)
     return rlk_ask(db, &asking);
 }
 
-static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock lock,
                        struct rlk_page *page)
 {
-    struct rlk_shape shape = {.step = RLK_STEP_ROW_READ, .keep = keep};
+    struct rlk_shape shape = {.step = RLK_STEP_ROW_READ, .lock = lock};
     const struct rlk_text *text = rlk_compose(t, &shape);
     rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
     if (!values)
@@ -50,29 +50,30 @@ static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep
                                           .count = text->count,
                                           .each = rlk_page_add,
                                           .context = page},
-                                .anew = rlk_page_anew};
+                                .restart = rlk_page_restart};
     int result = rlk_ask(t->db, &asking);
     rlk_free(values);
     return result;
 }
 
-/* A row policy may let a session read what it may not lock. Where a plain read shows an old
- * snapshot, as it may on MySQL and MariaDB, it proves nothing; there are no policies there
- * either. */
-static int ask_unlocked(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+/* A policy may let a session read a row that it may not lock. A plain read tells the two apart. It
+ * would prove nothing on MySQL and MariaDB, where it may show an old snapshot. They have no
+ * policies. */
+static int ask_unlocked(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock lock,
                         struct rlk_page *page, bool *hidden)
 {
-    int result = ask_for_row(t, key, RLK_KEEP_NOTHING, page);
+    int result = ask_for_row(t, key, RLK_LOCK_NONE, page);
     if (result != ROWLOCK_OK || page->rows == 0)
         return result;
-    result = ask_for_row(t, key, keep, page); /* it may have been made just now */
+    /* The row may have been inserted since the locking read. */
+    result = ask_for_row(t, key, lock, page);
     if (result != ROWLOCK_OK || page->rows > 0)
         return result;
     *hidden = true;
-    return ask_for_row(t, key, RLK_KEEP_NOTHING, page);
+    return ask_for_row(t, key, RLK_LOCK_NONE, page);
 }
 
-int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
+int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock lock,
                  struct rlk_page *page)
 {
     int result = ROWLOCK_OK;
@@ -80,14 +81,13 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_keep keep,
     for (size_t i = 0; i < t->keys && result == ROWLOCK_OK; i++)
         result = rlk_check_key(t, key, i, -1);
     if (result == ROWLOCK_OK)
-        result = ask_for_row(t, key, keep, page);
-    /* A lock that was waited for may have been on a row that was deleted, and made again,
-     * meanwhile. */
-    if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0)
-        result = ask_for_row(t, key, keep, page);
-    if (result == ROWLOCK_OK && keep != RLK_KEEP_NOTHING && page->rows == 0 &&
+        result = ask_for_row(t, key, lock, page);
+    /* The row may have been deleted and inserted again while we waited for its lock. */
+    if (result == ROWLOCK_OK && lock != RLK_LOCK_NONE && page->rows == 0)
+        result = ask_for_row(t, key, lock, page);
+    if (result == ROWLOCK_OK && lock != RLK_LOCK_NONE && page->rows == 0 &&
         t->db->backend->has_policies)
-        result = ask_unlocked(t, key, keep, page, &hidden);
+        result = ask_unlocked(t, key, lock, page, &hidden);
     if (result == ROWLOCK_OK)
         result = rlk_page_end(t, page);
     if (result == ROWLOCK_OK && page->rows == 0)
@@ -107,10 +107,11 @@ int rowlock_read(rowlock_table *t, const rowlock_value *key, int lock, rowlock_r
         return rlk_fail(t->db, ROWLOCK_EINVAL, "key and out must not be NULL");
     result = lock ? rlk_lock_to_read(t) : ROWLOCK_OK;
     if (result == ROWLOCK_OK)
-        result = rlk_read_row(t, key, lock ? RLK_KEEP_TO_CHANGE : RLK_KEEP_NOTHING, &t->page);
+        result = rlk_read_row(t, key, lock ? RLK_LOCK_TO_CHANGE : RLK_LOCK_NONE, &t->page);
     if (result == ROWLOCK_OK)
         *out = rlk_page_row(t, &t->page, 0);
-    if (result == ROWLOCK_VIOLATION) /* nothing is changed: it is the key that does not fit */
+    /* A read violates no constraint, so the key does not fit its column. */
+    if (result == ROWLOCK_VIOLATION)
         result = t->db->error.code = ROWLOCK_EINVAL;
     return result;
 }
@@ -189,11 +190,12 @@ static char *qualify(const rowlock_db *db, const char *schema, const char *name)
     return out.text;
 }
 
-/* Which table it is, however it was named and wherever the session looks first. */
+/* The identity does not depend on how the caller named the table, or on the session's search
+ * path. */
 static char *identify(const rowlock_table *t)
 {
     struct rlk_buffer out = {0};
-    char *name = qualify(t->db, t->home, t->said);
+    char *name = qualify(t->db, t->home, t->label);
     rlk_buffer_text(&out, name ? name : "");
     for (size_t i = 0; i < t->keys; i++) {
         rlk_buffer_text(&out, i ? ", " : " (");
@@ -223,10 +225,10 @@ static const char **list_names(const rowlock_table *t, const rowlock_table_optio
 static bool copy_names(rowlock_table *t, const rowlock_table_options *o, const char **names)
 {
     char quote = t->db->backend->quote;
-    t->said = rlk_strdup(o->name);
+    t->label = rlk_strdup(o->name);
     t->name = qualify(t->db, o->schema, o->name);
     t->all = rlk_alloc(rlk_all_of(t) * sizeof *t->all);
-    bool copied = t->said && t->name && t->all && (!o->set || (t->set = rlk_strdup(o->set)));
+    bool copied = t->label && t->name && t->all && (!o->set || (t->set = rlk_strdup(o->set)));
     for (size_t i = 0; copied && i < rlk_all_of(t); i++)
         copied = (t->all[i].name = rlk_quote(names[i], quote)) != NULL;
     t->parameters = t->set ? rlk_count_parameters(t->set, t->db->backend->backslash_escapes) : 0;
@@ -302,7 +304,7 @@ void rowlock_table_close(rowlock_table *t)
     }
     rlk_page_clear(&t->page);
     rlk_free(t->all);
-    rlk_free(t->said);
+    rlk_free(t->label);
     rlk_free(t->name);
     rlk_free(t->home);
     rlk_free(t->identity);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A walk through a table: a chunk is read, computed, and written in one transaction with the
- * checkpoint, under the guard of the walk's lock. What met a conflict is done again at the end. */
+ * A walk through a table. It reads a chunk, computes the new values, and writes them. One
+ * transaction writes the chunk and the checkpoint, under the guard of the walk's lock. Rows that
+ * met a conflict are done again at the end. */
 #include "rows/walk.h"
 #include "base/options.h"
 
@@ -12,7 +13,7 @@ enum { COUNT_LIMIT = 10000001, LATE_CHUNK = 100, COMMITS = 3 };
 /* ---- pages */
 
 static int read_page(struct walk *w, enum rlk_step step, int64_t limit, rlk_cells_fn *each,
-                     void (*anew)(void *context), void *context)
+                     void (*restart)(void *context), void *context)
 {
     struct rlk_shape shape = {.step = step, .after = w->position.rows > 0};
     const struct rlk_text *text = rlk_compose(w->t, &shape);
@@ -29,7 +30,7 @@ static int read_page(struct walk *w, enum rlk_step step, int64_t limit, rlk_cell
                                           .count = text->count,
                                           .each = each,
                                           .context = context},
-                                .anew = anew};
+                                .restart = restart};
     int result = rlk_ask(w->db, &asking);
     rlk_free(values);
     return result;
@@ -52,7 +53,7 @@ static int count_ahead(struct walk *w)
     return result;
 }
 
-/* A page that ends where the one before it ended would be asked for again and again. */
+/* A page that ends where the page before ended would come again and again. */
 static bool is_stuck(const struct walk *w)
 {
     const rowlock_value *last = w->rows.cells + (w->rows.rows - 1) * w->rows.width;
@@ -69,8 +70,8 @@ static int read_rows(struct walk *w)
 {
     rlk_page_begin(&w->rows, w->t->keys + w->t->columns);
     w->rows.most = (size_t)w->options.chunk;
-    int result =
-        read_page(w, RLK_STEP_ROWS_PAGE, w->options.chunk, rlk_page_add, rlk_page_anew, &w->rows);
+    int result = read_page(w, RLK_STEP_ROWS_PAGE, w->options.chunk, rlk_page_add, rlk_page_restart,
+                           &w->rows);
     if (result == ROWLOCK_OK)
         result = rlk_page_end(w->t, &w->rows);
     if (result == ROWLOCK_OK && w->rows.rows > 0 && is_stuck(w))
@@ -80,7 +81,7 @@ static int read_rows(struct walk *w)
 
 /* ---- computing */
 
-/* What each() says of a row. Its texts are its own, so they are copied at once. */
+/* Asks each() about a row. The texts it gives belong to it, so they are copied at once. */
 static int compute_row(struct walk *w, size_t row)
 {
     size_t columns = w->t->columns;
@@ -104,7 +105,8 @@ static int compute_row(struct walk *w, size_t row)
     return ROWLOCK_OK;
 }
 
-/* rlk_page_end() looks at columns from the first on; here the page has no keys. */
+/* Stands in for rlk_page_end(), which expects a page that begins with the keys. This page has
+ * none. */
 static int end_values(struct walk *w)
 {
     if (w->values.texts.no_memory || w->values.failed != ROWLOCK_OK)
@@ -140,7 +142,7 @@ static void note_failed(struct walk *w, const rowlock_row *row, int result, cons
     rlk_buffer_add(&w->reasons, text, strlen(text) + 1);
 }
 
-/* After the commit, since a transaction that is begun again finds out anew. */
+/* Comes after the commit: a transaction that begins again may find other failures. */
 static void tell_failed(struct walk *w)
 {
     for (size_t i = 0; w->options.failed && i < w->failed_count; i++) {
@@ -149,8 +151,8 @@ static void tell_failed(struct walk *w)
     }
 }
 
-/* The outcome of each change goes into the report, and keys that met a conflict among the
- * pending ones. */
+/* Counts the outcome of each change in the report. Adds keys that met a conflict to the pending
+ * ones. */
 static int sort_outcomes(struct walk *w, struct rlk_page *pending)
 {
     for (size_t i = 0; i < w->count; i++) {
@@ -175,14 +177,13 @@ static bool is_outcome(int result)
     return result == ROWLOCK_OK || result == ROWLOCK_STALE || result == ROWLOCK_GONE;
 }
 
-/* By the table, and so again if it is sent again. */
+/* The table refused the change, and would refuse it again. */
 static bool is_refused(const rowlock_db *db, int result)
 {
     return result == ROWLOCK_EINVAL || result == ROWLOCK_VIOLATION ||
            (result == ROWLOCK_ESERVER && !db->error.retryable);
 }
 
-/* A row that the table refuses is found by writing them one by one. */
 static int change_one(void *context)
 {
     struct walk *w = context;
@@ -190,6 +191,7 @@ static int change_one(void *context)
     return is_outcome(result) ? ROWLOCK_OK : result;
 }
 
+/* Writes the rows one by one, to find those that the table refuses. */
 static int write_singly(struct walk *w)
 {
     rowlock_change *all = w->changes;
@@ -211,11 +213,14 @@ static int write_singly(struct walk *w)
 struct writing {
     struct walk *w;
     bool singly;
-    bool late; /* rows that met a conflict before, read under a lock now */
-    size_t from, to; /* of them */
-    struct rlk_page pending; /* that will be left */
-
-    rowlock_walk_report before; /* what is said of it begins anew with each try */
+    /* The chunk has rows that met a conflict before. They are read under a lock now. */
+    bool late;
+    /* Which of the pending rows these are. */
+    size_t from, to;
+    /* The rows that are pending after this chunk. */
+    struct rlk_page pending;
+    /* The report before this chunk. Each attempt of the transaction counts from here. */
+    rowlock_walk_report before;
 };
 
 static int read_late(struct writing *x)
@@ -228,7 +233,7 @@ static int read_late(struct writing *x)
     w->rows.most = LATE_CHUNK;
     for (size_t i = x->from; i < x->to && result == ROWLOCK_OK; i++) {
         const rowlock_value *key = &w->pending.cells[i * w->pending.width];
-        result = rlk_read_row(w->t, key, RLK_KEEP_TO_CHANGE, &one);
+        result = rlk_read_row(w->t, key, RLK_LOCK_TO_CHANGE, &one);
         if (result == ROWLOCK_OK) {
             rowlock_value cells[keys + w->t->columns + 1];
             memcpy(cells, one.cells, (keys + w->t->columns) * sizeof *cells);
@@ -304,7 +309,7 @@ static int write_here(void *context)
     return result;
 }
 
-/* What the checkpoint says now is remembered. */
+/* Remembers what the checkpoint says now. */
 static int move_on(struct writing *x)
 {
     struct walk *w = x->w;
@@ -323,8 +328,8 @@ static int move_on(struct writing *x)
     return rlk_page_end(w->t, &w->position);
 }
 
-/* Whether a commit without an answer was one, the checkpoint says: if it was not, once more. The
- * keys that were pending are kept, for rows that are to be told of may be among them. */
+/* A commit got no answer. The checkpoint says whether it was done. If it was not, the chunk is
+ * written again. The old pending keys stay in memory, since failed rows may point to them. */
 static int settle(struct writing *x, bool *again)
 {
     bool found;
@@ -384,7 +389,8 @@ static int pause_here(struct walk *w)
     if (rowlock_lock_remaining_ms(w->lock) > w->options.ttl_ms * 2 / 3)
         return ROWLOCK_OK;
     int result = rowlock_renew(w->lock, 0);
-    return result == ROWLOCK_LAPSED ? ROWLOCK_OK : result; /* nobody came, as the guard proves */
+    /* LAPSED is fine: the guard of each chunk proves that no other owner was granted the lock. */
+    return result == ROWLOCK_LAPSED ? ROWLOCK_OK : result;
 }
 
 static int walk_chunks(struct walk *w)
@@ -400,8 +406,9 @@ static int walk_chunks(struct walk *w)
         result = compute(w);
         if (result == ROWLOCK_OK)
             result = write_chunk(&x);
+        /* Rows that were not written do not count. */
         if (result != ROWLOCK_OK)
-            w->report = before; /* what was not written does not count */
+            w->report = before;
         w->report.total = total;
         if (result == ROWLOCK_OK)
             result = pause_here(w);
@@ -457,8 +464,9 @@ static int walk_locked(struct walk *w)
     result = walk(w);
     rowlock_error error = w->db->error;
     int released = rowlock_release(w->lock);
+    /* The work is done. A lease that could not be released expires. */
     if (result == ROWLOCK_OK && released != ROWLOCK_LOST)
-        return ROWLOCK_OK; /* it is done, and the lease ends by itself */
+        return ROWLOCK_OK;
     w->db->error = error;
     return result;
 }

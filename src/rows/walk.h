@@ -5,41 +5,53 @@
 
 #include "rows/rows.h"
 
-/* A row that could not be written, as it will be told of when that is sure. */
+/* A row that could not be written. The caller is told after the commit. */
 struct rlk_failed {
     rowlock_row row;
     int result;
-    size_t text; /* where it begins in walk.reasons */
+    /* Where its text begins in walk.reasons. */
+    size_t text;
 };
 
 struct walk {
     rowlock_table *t;
     rowlock_db *db;
     rowlock_walk_options options;
-    rowlock_walk_report report; /* as it stands in the checkpoint, or will after this chunk */
+    /* As the checkpoint has it, or will have it after this chunk. */
+    rowlock_walk_report report;
     rowlock_lock *lock;
     int64_t began_us, rows_before;
-    int64_t step; /* of the checkpoint: one more with each that is saved */
-    struct rlk_page position; /* the last key walked by; no row: none yet */
-    struct rlk_page pending; /* keys of rows that met a conflict */
-    struct rlk_page rows; /* of this chunk, as they were read */
-    struct rlk_page values; /* that they shall have */
-    rowlock_change *changes; /* of this chunk */
-    size_t *row_of; /* of each change, its row */
-    size_t count;
-    int stopped_with; /* what each() answered to stop; 0: it did not */
+    /* The number of the checkpoint. It grows by 1 with each save. */
+    int64_t step;
+    /* The key that the walk has come to. No row: it has not begun. */
+    struct rlk_page position;
+    /* Keys of rows that met a conflict. */
+    struct rlk_page pending;
 
-    struct rlk_failed *failed; /* of this chunk */
+    /* The chunk in progress: its rows as read, their new values, and the changes. */
+    struct rlk_page rows;
+    struct rlk_page values;
+    rowlock_change *changes;
+    /* Of each change, its row. */
+    size_t *row_of;
+    size_t count;
+    /* What each() returned to stop the walk. 0: it did not stop it. */
+    int stopped_with;
+
+    /* Rows of this chunk that failed. */
+    struct rlk_failed *failed;
     size_t failed_count;
     struct rlk_buffer reasons;
 };
 
-/* checkpoint.c. In a transaction of its own: one of ours that may still be ending must have
- * ended before. */
+/* checkpoint.c */
+/* Runs in a transaction of its own. If an earlier transaction of ours is still ending, waits for
+ * its end first. */
 int rlk_checkpoint_load(struct walk *w, bool *found);
-/* In the transaction of a chunk: is it still where this process has left it? Locks it. */
+/* Runs in the transaction of a chunk, and locks the checkpoint. LOST: another process has saved a
+ * checkpoint since. */
 int rlk_checkpoint_check(struct walk *w);
-/* As w->report says, one step further. */
+/* Saves w->report with the next number. */
 int rlk_checkpoint_save(struct walk *w, const struct rlk_page *position,
                         const struct rlk_page *pending);
 int rlk_checkpoint_forget(struct walk *w);

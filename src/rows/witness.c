@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a commit that got no answer can be told by: the first row that its transaction changed. */
+ * The witness of a transaction: the first row that it changed. After a commit without an answer,
+ * this row shows whether the transaction was committed. */
 #include "rows/rows.h"
 
 void rlk_witness_row(rowlock_table *t, const rowlock_change *change)

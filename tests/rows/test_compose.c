@@ -155,7 +155,7 @@ static void test_kept(void)
            "and an identity of its own");
     shape = (struct rlk_shape){.step = RLK_STEP_ROW_READ};
     uint64_t unlocked = rlk_compose(table, &shape)->id;
-    shape.keep = RLK_KEEP_TO_CHANGE;
+    shape.lock = RLK_LOCK_TO_CHANGE;
     uint64_t locked = rlk_compose(table, &shape)->id;
     tap_ok(unlocked != locked, "so has a lock");
     tap_is_int((long long)rlk_compose(table, &shape)->id, (long long)locked, "which is kept too");
@@ -242,7 +242,7 @@ static void test_real(void)
                     struct rlk_shape shape = {.step = (enum rlk_step)step,
                                               .sets = is_given((enum rlk_step)step) && variant < 4,
                                               .after = variant % 2,
-                                              .keep = (enum rlk_keep)(variant % 3)};
+                                              .lock = (enum rlk_row_lock)(variant % 3)};
                     bool update = step == RLK_STEP_ROW_UPDATE || step == RLK_STEP_ROWS_UPDATE;
                     shape.kinds = update && variant < 2 ? kinds : NULL;
                     check_real(dialects[d], &shape);
