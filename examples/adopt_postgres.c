@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A lock through a PostgreSQL connection that the program has anyway. The connection stays the
- * program's: rowlock does not close it, changes no setting, and wants it outside a transaction.
+ * A lock through the program's own PostgreSQL connection. rowlock does not close the connection and
+ * changes no setting. It must be outside a transaction when rowlock is called.
  *
- *     adopt_postgres [CONNINFO]      as PQconnectdb() takes it, else ROWLOCK_URL
- */
+ *     adopt_postgres [CONNINFO]      as PQconnectdb() takes it, else ROWLOCK_URL */
 #include <rowlock/admin.h>
 #include <rowlock/tx.h>
 
@@ -20,7 +19,7 @@ static int complain(const rowlock_db *db)
     return EXIT_FAILURE;
 }
 
-/* Between rowlock's calls the connection is free for the program's own statements. */
+/* Between rowlock's calls the program can use the connection. */
 static int work(PGconn *conn)
 {
     PGresult *result = PQexec(conn, "SELECT current_database()");
@@ -73,7 +72,8 @@ int main(int argc, char **argv)
     else
         status = work_under_lock(db, lock, conn);
     rowlock_lock_close(lock);
-    rowlock_db_close(db); /* before the connection */
+    /* Close the handle before the connection. */
+    rowlock_db_close(db);
     PQfinish(conn);
     return status;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A transfer that no pause can spoil. Stop it with Ctrl-Z while it waits for Return, run another one,
- * then let it go on: its guard finds the lock lost, and it rolls back. With --no-guard it overwrites
- * what the other has done.
+ * A transfer that is safe although the program may pause. Stop it with Ctrl-Z while it waits for
+ * Return, run another one, then let it go on. Its guard finds that the lock is lost, and it rolls
+ * back. With --no-guard it overwrites the change of the other one.
  *
- *     bank_postgres [--no-guard] postgresql://…
- */
+ *     bank_postgres [--no-guard] postgresql://… */
 #include <rowlock/admin.h>
 #include <rowlock/tx.h>
 
@@ -37,12 +36,13 @@ static int transfer(PGconn *conn, rowlock_db *tx, rowlock_lock *lock, int guarde
     getchar();
     snprintf(sql, sizeof sql, "UPDATE bank SET cents = CASE name WHEN 'a' THEN %d ELSE %d END",
              a - 500, b + 500);
-    /* Whatever happened until now: if the guard says OK and we commit, the balances read above were
-     * right until then. Nobody else was granted the lock before, and nobody can be till the commit. */
+    /* If the guard says OK and we commit, the balances that we read were right until the commit. No
+     * other owner was granted the lock before, and none can be until the commit. */
     if (run(conn, "BEGIN", NULL) && run(conn, sql, NULL) &&
         (!guarded || rowlock_guard(lock, tx) == ROWLOCK_OK))
         return run(conn, "COMMIT", NULL);
-    run(conn, "ROLLBACK", NULL); /* LOST, CONFLICT or a failure */
+    /* The guard said LOST or CONFLICT, or something failed. */
+    run(conn, "ROLLBACK", NULL);
     return 0;
 }
 
@@ -57,8 +57,8 @@ int main(int argc, char **argv)
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.ttl_ms = 2000;
     options.wait_ms = ROWLOCK_FOREVER;
-    /* Lock and keeper have connections of their own: leases are renewed while a transaction is open.
-     * But when the process stands still, so does its keeper. Hence the guard. */
+    /* The lock and the keeper have their own connection, so leases are renewed while a transaction
+     * is open. If the process stops, its keeper stops too. So the guard is needed. */
     if (run(conn, setup, NULL) && rowlock_db_open(url, NULL, &db, &err) == ROWLOCK_OK &&
         rowlock_install(db) == ROWLOCK_OK &&
         rowlock_db_adopt_postgres(conn, NULL, &tx, &err) == ROWLOCK_OK &&
@@ -66,14 +66,16 @@ int main(int argc, char **argv)
         rowlock_lock_open(db, "bank", &lock) == ROWLOCK_OK &&
         rowlock_acquire(lock, &options) == ROWLOCK_OK) {
         done = transfer(conn, tx, lock, guarded);
-        rowlock_db_error(tx, &err); /* why the guard said no, if it did */
+        /* If the guard refused, this says why. */
+        rowlock_db_error(tx, &err);
         if (rowlock_release(lock) == ROWLOCK_LOST)
             fputs("somebody else has had the lock meanwhile\n", stderr);
     }
     puts(done ? "committed" : err.text[0] ? err.text : "failed");
     rowlock_lock_close(lock);
     rowlock_keeper_close(options.keeper);
-    rowlock_db_close(tx); /* before its connection */
+    /* Close the handle before its connection. */
+    rowlock_db_close(tx);
     rowlock_db_close(db);
     PQfinish(conn);
     return !done;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Two locks waited for in one event loop, which goes on meanwhile.
+ * Waits for two locks in one event loop, which handles other events meanwhile.
  *
- * usage: event_loop URL NAME NAME
- */
+ *     event_loop URL NAME NAME */
 #include <poll.h>
 #include <rowlock/admin.h>
 #include <rowlock/async.h>
@@ -12,7 +11,8 @@
 enum { LOCKS = 2 };
 
 struct job {
-    rowlock_db *db; /* one for each wait: a rowlock_db does one thing at a time */
+    /* one for each wait, since a rowlock_db does one thing at a time */
+    rowlock_db *db;
     rowlock_lock *lock;
 };
 
@@ -55,7 +55,8 @@ static void loop(const struct job *jobs)
         for (int i = 0; i < LOCKS; i++) {
             if (fds[i].fd < 0 || !fds[i].revents || step(&jobs[i]) == ROWLOCK_PENDING)
                 continue;
-            fds[i].fd = -1; /* poll() leaves it out from now on */
+            /* poll() ignores this entry from now on. */
+            fds[i].fd = -1;
             pending--;
         }
     }
@@ -65,7 +66,8 @@ int main(int argc, char **argv)
 {
     struct job jobs[LOCKS] = {0};
     int result = argc == 4 ? ROWLOCK_OK : ROWLOCK_EINVAL;
-    setvbuf(stdout, NULL, _IOLBF, 0); /* what happens is told at once, also into a file */
+    /* Each line is written at once, also into a file. */
+    setvbuf(stdout, NULL, _IOLBF, 0);
     if (result != ROWLOCK_OK)
         fprintf(stderr, "usage: %s URL NAME NAME\n", argv[0]);
     for (int i = 0; i < LOCKS && result == ROWLOCK_OK; i++)
@@ -73,7 +75,8 @@ int main(int argc, char **argv)
     if (result == ROWLOCK_OK)
         loop(jobs);
     for (int i = 0; i < LOCKS; i++)
-        rowlock_db_close(jobs[i].db); /* gives back what is held, and ends what was started */
+        /* Releases what is held, and ends waits that have begun. */
+        rowlock_db_close(jobs[i].db);
     for (int i = 0; i < LOCKS; i++)
         rowlock_lock_close(jobs[i].lock);
     return result == ROWLOCK_OK ? 0 : 1;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The shortest honest use: one lock, held while something is done, and every result handled.
- * The lease is not renewed here, so the work must be done within it.
+ * The shortest correct use: one lock is held while the work is done, and each result is handled.
+ * The lease is not renewed here, so the work must end within it.
  *
- *     nightly [URL]      else ROWLOCK_URL, else a file of its own
- */
+ *     nightly [URL]      else ROWLOCK_URL, else a file of its own */
 #include <rowlock/admin.h>
 #include <rowlock/rowlock.h>
 
@@ -29,7 +28,8 @@ static void work(int64_t token)
     printf("working with token %lld\n", (long long)token);
 }
 
-/* What the work writes to should be given the token, and refuse an older one than it has seen. */
+/* Give the token to the resource that the work writes to. It must refuse tokens older than the
+ * newest it has seen. */
 static int work_and_release(rowlock_db *db, rowlock_lock *lock)
 {
     work(rowlock_lock_token(lock));

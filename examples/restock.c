@@ -6,13 +6,12 @@
  * statement. Rows that another program changed meanwhile are STALE. They are read, computed and
  * written again.
  *
- *     ./restock postgresql://app@db1/shop 1 1000      table: items (id, stock, version)
- */
+ *     ./restock postgresql://app@db1/shop 1 1000      table: items (id, stock, version) */
 #include <rowlock/versions.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The items that are still to be changed. All arrays have the same order. */
+/* The items that are still to be changed. The arrays have the same order. */
 struct order {
     size_t count;
     rowlock_value *keys;
@@ -20,7 +19,7 @@ struct order {
     rowlock_change *changes;
 };
 
-/* Called once for each key. An item that is not there is left out. */
+/* Called once for each key. Skips an item that does not exist. */
 static int add_ten(void *context, size_t index, const rowlock_row *row)
 {
     struct order *order = context;
@@ -34,7 +33,7 @@ static int add_ten(void *context, size_t index, const rowlock_row *row)
     return 0;
 }
 
-/* Keeps the items whose change has this result, and returns how many. */
+/* Keeps the items whose change had this result, and returns how many. */
 static size_t keep(struct order *order, int result)
 {
     size_t kept = 0;
@@ -50,7 +49,7 @@ static size_t keep(struct order *order, int result)
     return order->count = kept;
 }
 
-/* ROWLOCK_OK: all items that are there were changed. */
+/* Returns ROWLOCK_OK if all items that exist were changed. */
 static int restock(rowlock_table *items, struct order *order)
 {
     for (int round = 1; round <= 20 && order->count > 0; round++) {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Values into a prepared statement, and the columns of its rows out of it. */
+ *
+ * Values go into a prepared statement, and columns of its rows come out of it. */
 #include "driver.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    SHORT_TEXT = 64, /* more than the longest date, time or 64-bit integer */
-    LONG_TEXT = 65536 /* room for one is given back at once */
+    /* longer than any date, time or 64-bit integer */
+    SHORT_TEXT = 64,
+    /* a buffer of this size is freed after each statement */
+    LONG_TEXT = 65536
 };
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
@@ -16,7 +19,7 @@ typedef my_bool flag;
 typedef bool flag;
 #endif
 
-/* One column of the row fetched last, and what it was placed for. */
+/* One column of the row fetched last, and the column type that its buffer was chosen for. */
 struct cell {
     rowlock_kind kind;
     enum enum_field_types type;
@@ -26,11 +29,12 @@ struct cell {
     int64_t number;
     double real;
     char text[SHORT_TEXT];
-    char *longer; /* NULL: the text above is long enough */
+    /* NULL: the buffer above is long enough */
+    char *longer;
 };
 
-/* Of a type that it does not know, such as MySQL's VECTOR, MariaDB's library does not know the
- * length either: it would read beyond the row. Oracle's refuses them itself. */
+/* MariaDB's library does not know types such as MySQL's VECTOR, nor their length. It would read
+ * beyond the row. Oracle's library refuses such types itself. */
 static bool is_known_type(unsigned type)
 {
 #ifdef MARIADB_PACKAGE_VERSION_ID
@@ -41,11 +45,12 @@ static bool is_known_type(unsigned type)
 #endif
 }
 
-/* Digits that the servers' decimals can hold. Of others that were said to be a number, they would
- * make another number without a word. */
+/* Do the digits fit the servers' decimals? The servers silently change other digits that are bound
+ * as a decimal. */
 static bool is_decimal(const char *text, size_t length)
 {
-    size_t digits[2] = {0, 0}; /* before the point, and behind it */
+    /* before and after the point */
+    size_t digits[2] = {0, 0};
     int part = 0;
     for (size_t i = length > 0 && (*text == '-' || *text == '+') ? 1 : 0; i < length; i++) {
         if (text[i] == '.' && part == 0)
@@ -58,8 +63,8 @@ static bool is_decimal(const char *text, size_t length)
     return digits[0] >= 1 && digits[0] <= 35 && digits[1] <= 30;
 }
 
-/* Texts as bytes, so that no character set of the connection changes them. Digits say that they are
- * a number, or the server would count with doubles. */
+/* Texts are bound as bytes, so that no character set of the connection changes them. Decimals are
+ * bound as numbers. Otherwise the server would compute with doubles. */
 static void bind_value(MYSQL_BIND *bind, const rowlock_value *value)
 {
     *bind = (MYSQL_BIND){.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = (void *)&value->number};
@@ -84,7 +89,7 @@ static void bind_value(MYSQL_BIND *bind, const rowlock_value *value)
     }
 }
 
-/* Where the value of a column goes. As a rule that is the same as for the execution before. */
+/* Chooses the buffer for a column. Usually it is the one of the execution before. */
 static bool place_column(MYSQL_BIND *column, struct cell *cell, const MYSQL_FIELD *field)
 {
     if (column->buffer && cell->type == field->type && cell->flags == field->flags &&
@@ -123,7 +128,7 @@ static enum rlk_class not_whole(struct rlk_call *call)
     return rlk_refuse(call, RLK_REFUSED, "the client library did not give a value as a whole");
 }
 
-/* It is fetched again, to a place that is long enough for it and for those after it. */
+/* Fetches the value again, into a buffer with room for it and for longer ones in later rows. */
 static enum rlk_class fetch_long(struct rlk_call *call, struct prepared *p, unsigned i)
 {
     struct cell *cell = &p->cell[i];
@@ -183,7 +188,7 @@ static void give_room_back(struct prepared *p)
     }
 }
 
-/* 63 is what the servers call binary. JSON is told to be binary and is not. */
+/* Character set 63 is binary. The servers report JSON as binary too, although it is text. */
 rowlock_kind my_kind_of(const MYSQL_FIELD *field)
 {
     static const unsigned char kinds[256] = {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Connecting by a URL, borrowing a connection, and closing.
+ * Connects by a URL, adopts a connection, and closes.
  *
- * Where the URL names localhost and a port, the port is meant: the client libraries would take the
- * Unix socket. Option files are read as the command-line client reads them: the groups [client] and
- * [rowlock], or default_group in the place of the latter. They and MYSQL_PWD are where passwords
- * belong. Of several hosts each gets at least a second to let us in. */
+ * The client libraries use the Unix socket if the host is localhost. If the URL also names a port,
+ * we use TCP. Option files are read as the command-line client reads them: the groups [client] and
+ * [rowlock]. default_group replaces [rowlock]. Passwords belong in option files or in MYSQL_PWD.
+ * Each of several hosts gets at least one second to answer. */
 #include "driver.h"
 
 #include <fcntl.h>
@@ -19,8 +19,10 @@
 #include "base/url.h"
 
 enum {
-    OLDEST_MYSQL = 80029, /* CREATE PROCEDURE IF NOT EXISTS */
-    OLDEST_MARIADB = 100600 /* SKIP LOCKED */
+    /* the first with CREATE PROCEDURE IF NOT EXISTS */
+    OLDEST_MYSQL = 80029,
+    /* the first with SKIP LOCKED */
+    OLDEST_MARIADB = 100600
 };
 
 enum { SOCKET, SSL_MODE, SSL_CA, SSL_CERT, SSL_KEY, DEFAULT_FILE, DEFAULT_GROUP, PARAMS };
@@ -33,13 +35,15 @@ struct opening {
     const struct rlk_target *target;
     struct rlk_hello *hello;
     struct rlk_url url;
-    const char *param[PARAMS]; /* NULL: the libraries' own defaults */
-    bool tls, verify; /* of ssl_mode */
+    /* NULL: the library's default */
+    const char *param[PARAMS];
+    /* what ssl_mode asks for */
+    bool tls, verify;
 };
 
-/* With SSL_ENFORCE alone MariaDB's library logs in to a server without TLS, and finds that out
- * afterwards. With VERIFY_SERVER_CERT it finds out before; and these logins never show the server
- * the password. */
+/* With SSL_ENFORCE alone MariaDB's library logs in first, and finds out afterwards that the server
+ * has no TLS. With VERIFY_SERVER_CERT it finds out before. The logins below never show the password
+ * to the server. */
 static void set_tls(MYSQL *mysql, bool enforce, bool verify)
 {
 #ifdef MARIADB_PACKAGE_VERSION_ID
@@ -58,8 +62,8 @@ static void set_tls(MYSQL *mysql, bool enforce, bool verify)
 #endif
 }
 
-/* An option file may have asked for it. Oracle's library does not unless told to, and writes to
- * stderr where it is told anything about it. */
+/* An option file may have switched reconnecting on. Oracle's library reconnects only if told to,
+ * and writes a warning to stderr if the option is set at all. */
 static void never_reconnect(MYSQL *mysql)
 {
 #ifdef MARIADB_PACKAGE_VERSION_ID
@@ -152,7 +156,7 @@ static void close_on_exec(MYSQL *mysql)
         fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
 
-/* MariaDB's library ends the text with the number that the search for the name failed with. */
+/* MariaDB's library ends the text with the error number of the name lookup. */
 static bool is_unknown_host(const struct rlk_call *call)
 {
     const char *number = strrchr(call->text, '(');
@@ -165,11 +169,12 @@ static enum rlk_class connect_to(struct conn *c, const struct opening *o,
     if (!mysql_real_connect(c->mysql, host->name, o->url.user, o->url.password, o->url.path,
                             host->port, o->param[SOCKET], CLIENT_MULTI_RESULTS)) {
         enum rlk_class class = my_failed(c, o->call, false);
-        if (o->call->native == 5010) /* its own text names another plugin */
+        /* The library's own text names another plugin. */
+        if (o->call->native == 5010)
             rlk_diag_set(o->call, 5010, NULL,
                          "the server wants a login that shows it the password, and with "
                          "ssl_mode=required it may not have TLS; use ssl_mode=verify");
-        /* An unknown database is the user's error, not a missing schema. */
+        /* An unknown database is an error of the user, not a missing schema. */
         return class == RLK_SCHEMA ? RLK_INVALID : class;
     }
     close_on_exec(c->mysql);
@@ -180,10 +185,11 @@ static enum rlk_class connect_to(struct conn *c, const struct opening *o,
                       "the URL asks for TLS, but the server did not offer it");
 }
 
-/* As the server said it when we connected: a proxy must tell the version of what is behind it. */
+/* Uses the version from the handshake. A proxy must report the version of the server behind it. */
 static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
 {
-    static const char disguise[] = "5.5.5-"; /* MariaDB before 11 says so to old clients */
+    /* MariaDB before 11 puts this before its version. */
+    static const char disguise[] = "5.5.5-";
     const char *version = mysql_get_server_info(c->mysql);
     bool mariadb = my_is_mariadb(c);
     long number = 0;
@@ -202,8 +208,8 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
                       mariadb ? "MariaDB" : "MySQL", version);
 }
 
-/* A server's number of a session may be another's after a restart; with the port beside it that the
- * server sees us come from, it is not. Without a port, on a Unix socket, nothing is delayed on its
+/* After a restart another session may have the same number. The client's port, as the server sees
+ * it, makes the name unique. A Unix socket has no port, but there no statement is delayed on its
  * way. */
 static enum rlk_class name_session(struct conn *c, struct rlk_call *call, char *out, size_t cap)
 {
@@ -215,10 +221,11 @@ static enum rlk_class name_session(struct conn *c, struct rlk_call *call, char *
     unsigned long port = colon ? strtoul(colon + 1, NULL, 10) : 0;
     if (port)
         snprintf(out, cap, "%lu %lu", mysql_thread_id(c->mysql), port);
-    return c->dead ? class : RLK_DONE; /* who may not look has a session without a name */
+    /* A user without the privilege has a session without a name. */
+    return c->dead ? class : RLK_DONE;
 }
 
-/* As well as can be done: not to be allowed to is no obstacle. */
+/* Best effort: a missing privilege is no failure. */
 static enum rlk_class end_session(struct conn *c, struct rlk_call *call, const char *session)
 {
     char sql[200], found[24] = "";
@@ -239,9 +246,9 @@ static enum rlk_class end_session(struct conn *c, struct rlk_call *call, const c
     return c->dead ? class : RLK_DONE;
 }
 
-/* What is ours to set on our own connection. An option file may have asked for another character
- * set. A wait for a lock ends at the server before it ends here: as contention, with the connection
- * whole. A value that does not fit is an error, instead of another value in its place. */
+/* Settings of our own connection. An option file may have asked for another character set. The
+ * server ends a wait for a lock before we stop waiting, so that the connection survives. A value
+ * that does not fit becomes an error. The server does not store another value instead. */
 static enum rlk_class settle(struct conn *c, struct rlk_call *call, const struct rlk_target *target)
 {
     unsigned wait = whole_seconds(target->timeout_ms / 2);
@@ -281,8 +288,8 @@ static bool tls_failed(const struct rlk_call *call)
     return call->native == CR_SSL_CONNECTION_ERROR && rlk_now_us() < call->deadline_us;
 }
 
-/* The client library has one number for TLS that is refused and for a server that goes away during
- * the handshake. In the second case a second attempt does not come as far as that. */
+/* The client library has one error number for refused TLS and for a server that goes away during
+ * the handshake. So we try twice: a server that has gone away then fails earlier. */
 static enum rlk_class open_host(void *context, size_t number)
 {
     const struct opening *o = context;
@@ -307,7 +314,7 @@ static enum rlk_class open_url(struct opening *o)
     return mistyped && is_unknown_host(o->call) ? RLK_INVALID : class;
 }
 
-/* Done by mysql_init() too, but not safely when threads meet there. */
+/* mysql_init() does this too, but not safely if several threads call it at once. */
 static void start_library(void)
 {
     mysql_library_init(0, NULL, NULL);
@@ -353,7 +360,7 @@ enum rlk_class my_adopt(void *conn, struct rlk_call *call, void *vendor,
     return RLK_DONE;
 }
 
-/* Both client libraries keep something for each thread. */
+/* Both client libraries keep memory for each thread. */
 void my_enter_thread(void)
 {
     mysql_thread_init();
@@ -364,8 +371,9 @@ void my_leave_thread(void)
     mysql_thread_end();
 }
 
-/* Our own connection is closed before its statements, which then have nothing to tell the server. A
- * borrowed one stays; in a child its statements do too, since closing them would speak on it. */
+/* Our own connection is closed before its statements, so that closing those sends nothing. An
+ * adopted connection stays open. In a forked child its statements stay too, since closing them
+ * would use the parent's socket. */
 void my_close(void *conn, bool in_child)
 {
     struct conn *c = conn;

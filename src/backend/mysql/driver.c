@@ -2,14 +2,14 @@
  *
  * The driver for MySQL and MariaDB, on MariaDB Connector/C or Oracle's libmysqlclient 8 and later.
  *
- * Each step is a prepared statement. A connection prepares it at its first use: that costs a second
- * round trip. So are statements about the caller's own tables, of which the connection keeps some.
- * On an adopted connection the statements go when the rowlock_db is closed.
+ * Each step is a prepared statement. Preparing it at its first use costs one more round trip.
+ * Statements about the caller's own tables are prepared too. A connection keeps RLK_PREPARED_MAX of
+ * them. On an adopted connection all are closed with the rowlock_db.
  *
- * Both client libraries count timeouts in whole seconds and take them when they connect. Ours are
- * rounded up, and hold for each wait: a call may overrun its deadline by a second, and by as long
- * as its deadline was shorter than the handle's statement timeout. On an adopted connection they
- * are what its owner chose, which may be none. */
+ * Both client libraries take timeouts when they connect, and count them in whole seconds. We round
+ * them up. They hold for each single wait. So a call may overrun its deadline by a second, and also
+ * by the difference if its deadline is shorter than the handle's statement timeout. On an adopted
+ * connection the caller chose the timeouts, and may have chosen none. */
 #include "driver.h"
 
 static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query *q)

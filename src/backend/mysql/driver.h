@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the driver for MySQL and MariaDB share. Each calls only those before it:
+ * What the files of the driver for MySQL and MariaDB share. Each file calls only those before it:
  * errors  send  cells  query  wakeup  frame  facts  tables  connect  driver */
 #ifndef RLK_BACKEND_MYSQL_H
 #define RLK_BACKEND_MYSQL_H
@@ -14,32 +14,41 @@
 #include <mysqld_error.h>
 
 enum {
-    WAKEUPS_MAX =
-        16, /* kept by one connection: as many locks as a program takes one after the other */
-    WAKEUP_NAME = 64 /* the longest that the servers take, which is shorter, and its end */
+    /* most wake-ups that one connection keeps: enough for the locks that one program holds */
+    WAKEUPS_MAX = 16,
+    /* room for a name of 57 characters; MySQL takes at most 64 */
+    WAKEUP_NAME = 64
 };
 
-/* A wakeup that this connection keeps, or may keep, and the grant that it is kept for. */
+/* A wake-up that this connection keeps, or is about to take, and the grant that it belongs to. */
 struct wakeup {
     int64_t request;
-    int64_t token; /* 0: still in line */
-    bool leaving; /* the grant is released when the transaction is committed */
+    /* 0: its request is still in the queue */
+    int64_t token;
+    /* the caller's transaction released the grant, and has not committed yet */
+    bool leaving;
     char name[RLK_TEXT_MAX + 1];
 };
 
 struct prepared {
-    MYSQL_STMT *stmt; /* NULL: this place is free */
-    unsigned room; /* for so many columns */
-    unsigned columns; /* of the last answer; before the first one, those announced */
+    /* NULL: this entry is free */
+    MYSQL_STMT *stmt;
+    /* the cells below have room for this many columns */
+    unsigned room;
+    /* of the last answer; before the first answer, those that the server announced */
+    unsigned columns;
     MYSQL_BIND *column;
     struct cell *cell;
     rowlock_value *value;
-    bool moved; /* a column has another place than the client library was told */
-    bool unread; /* it was executed, and its answer was not read to the end */
-    bool texts; /* it reads texts, on a borrowed connection: see widen() */
+    /* a column has a new buffer that the client library does not know yet */
+    bool moved;
+    /* the statement was executed, and its answer was not read to the end */
+    bool unread;
+    /* it reads texts on an adopted connection: see widen() */
+    bool texts;
 };
 
-/* A statement under way. */
+/* A statement that is being sent. */
 struct sending {
     struct conn *c;
     struct rlk_call *call;
@@ -49,29 +58,43 @@ struct sending {
 
 struct conn {
     MYSQL *mysql;
-    /* Of each step; the one of RLK_STEP_NONE is a statement that is not worth keeping. */
+    /* One for each step. The one of RLK_STEP_NONE is for statements that are not kept. */
     struct prepared steps[RLK_STEP_COUNT];
     struct prepared prepared[RLK_PREPARED_MAX];
     struct rlk_prepared kept_ids;
-    MYSQL_BIND *values; /* of the statement sent last */
+    /* of the statement sent last */
+    MYSQL_BIND *values;
     size_t values_room;
     const struct rlk_texts *texts;
-    char wakeups[WAKEUP_NAME - 16]; /* what the names of wakeups begin with; "": there are none */
+    /* how the names of our wake-ups begin; "": this connection keeps none */
+    char wakeups[WAKEUP_NAME - 16];
     struct wakeup wakeup[WAKEUPS_MAX];
     int wakeups_kept;
-    int64_t waiter; /* the request that waits now */
-    int64_t before; /* whose wakeup it waits for; 0: none */
-    int64_t woken; /* whose was woken, though it was not our turn: not waited for again */
-    int64_t packet; /* the longest that the server takes; 0: not asked yet */
-    int64_t answer_us; /* how long an answer may take */
+    /* the request that waits now */
+    int64_t waiter;
+    /* the request whose wake-up it waits for; 0: none */
+    int64_t before;
+    /* the request whose wake-up came before it was our turn, and is not waited for again */
+    int64_t woken;
+    /* the server's max_allowed_packet; 0: not asked yet */
+    int64_t packet;
+    /* how long the server may take to answer */
+    int64_t answer_us;
     bool adopted;
-    bool knows_writers; /* several_write is known, and stays as it is */
-    bool several_write; /* other nodes take writes too */
-    bool was_in_tx; /* the transaction had begun when the step was sent */
-    bool ours; /* a transaction that my_frame() has begun, and not ended */
-    int saved; /* savepoints of ours, each within the one before */
-    bool lost; /* that one was rolled back by the server */
-    bool dead; /* nothing is sent any more */
+    /* several_write is known and does not change */
+    bool knows_writers;
+    /* other nodes take writes too */
+    bool several_write;
+    /* a transaction was open when the step was sent */
+    bool was_in_tx;
+    /* my_frame() has begun a transaction, and has not ended it */
+    bool ours;
+    /* savepoints of ours, each inside the one before */
+    int saved;
+    /* the server has rolled that transaction back */
+    bool lost;
+    /* nothing may be sent any more */
+    bool dead;
 };
 
 static inline int my_socket_of(MYSQL *mysql)
@@ -88,12 +111,12 @@ static inline bool my_in_transaction(const struct conn *c)
     return c->mysql->server_status & (SERVER_STATUS_IN_TRANS | SERVER_STATUS_IN_TRANS_READONLY);
 }
 
-/* errors.c: each setter returns the class it has set. */
+/* errors.c: each function fills in the call's diag and returns the class. */
 enum rlk_class my_failed(struct conn *c, struct rlk_call *call, bool sent);
 enum rlk_class my_failed_stmt(struct conn *c, struct rlk_call *call, MYSQL_STMT *stmt, bool theirs,
                               bool sent);
 
-/* send.c: is the connection fit for a step? And statements without values. */
+/* send.c: is the connection fit for a step? Also sends statements without values. */
 bool my_hung_up(const struct conn *c);
 bool my_cut_off(MYSQL *mysql);
 bool my_is_mariadb(const struct conn *c);
@@ -104,23 +127,24 @@ enum rlk_class my_look(struct conn *c, struct rlk_call *call);
 enum rlk_class my_check_fit(struct conn *c, struct rlk_call *call);
 enum rlk_class my_send(struct conn *c, struct rlk_call *call, const char *sql, size_t length);
 enum rlk_class my_command(struct conn *c, struct rlk_call *call, const char *sql);
-/* What the connection says about itself. The caller frees *out, also after a failure. */
+/* A question that reads. The caller frees *out, also after a failure. */
 enum rlk_class my_show(struct conn *c, struct rlk_call *call, const char *sql, MYSQL_RES **out);
-/* The first column of the first row of such an answer. */
+/* Copies the first column of the first row of the answer. */
 enum rlk_class my_ask(struct conn *c, struct rlk_call *call, const char *sql, char *out,
                       size_t cap);
 
-/* cells.c: values into a statement, and columns out of it. */
+/* cells.c: binds values, and reads columns. */
 rowlock_kind my_kind_of(const MYSQL_FIELD *field);
 MYSQL_BIND *my_bind_values(struct conn *c, const struct rlk_query *q);
 bool my_make_cells(struct prepared *p, unsigned room);
 void my_free_cells(struct prepared *p);
-bool my_place_columns(struct prepared *p); /* false: one has a type that is not known */
+/* false: a column has an unknown type */
+bool my_place_columns(struct prepared *p);
 enum rlk_class my_read_rows(const struct sending *s);
 
-/* query.c: statements with values, on a connection that is fit for them. */
+/* query.c: runs statements with values. The caller has checked that the connection is fit. */
 enum rlk_class my_run(struct conn *c, struct rlk_call *call, struct rlk_query *q);
-/* A step of ours, whose values are in the order of its markers. */
+/* Runs a step of rowlock. The values are in the order of its markers. */
 enum rlk_class my_run_step(struct conn *c, struct rlk_call *call, enum rlk_step step,
                            const rowlock_value *values, rlk_cells_fn *each, void *context);
 enum rlk_class my_prepare(struct conn *c, struct rlk_call *call, enum rlk_step step);

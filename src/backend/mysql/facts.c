@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * What the server says about itself, for rowlock_check(), and whether it takes writes. */
+ *
+ * What the server says about itself: for rowlock_check(), and whether it takes writes. */
 #include "driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What SHOW says about replication, as far as this server has such a thing: else "". */
+/* What SHOW says about replication. "": this server does not have it. */
 struct replicas {
-    char read_only[16], super_read_only[16], innodb_read_only[16]; /* settings */
+    /* settings */
+    char read_only[16], super_read_only[16], innodb_read_only[16];
     char log_bin[8], galera[8], sync_wait[8], group[48], single_primary[8], consistency[40];
     char semi_enabled[8], semi_ms[24];
-    char nodes[16], ready[8], count[16], semi[8], semi_count[16]; /* status */
-    char member[24]; /* of a group; "": not known */
+    /* status */
+    char nodes[16], ready[8], count[16], semi[8], semi_count[16];
+    /* the state of this member of a group; "": unknown */
+    char member[24];
 };
 
 static void take_shown(struct replicas *r, const char *name, const char *value)
@@ -68,8 +72,8 @@ static bool is_on(const char *text)
     return strcmp(text, "ON") == 0;
 }
 
-/* Only a member that is ONLINE, and sees more than half of the group, can commit. MySQL tells it to
- * those only who may read that table. */
+/* A member of a group can commit only if it is ONLINE and sees a majority. MySQL shows this only to
+ * users who may read the table. */
 static enum rlk_class ask_member(struct conn *c, struct rlk_call *call, struct replicas *r)
 {
     static const char sql[] =
@@ -83,7 +87,7 @@ static enum rlk_class ask_member(struct conn *c, struct rlk_call *call, struct r
     return c->dead ? class : RLK_DONE;
 }
 
-/* A node of a cluster that cannot commit at present. */
+/* This node of a cluster cannot commit at present. */
 static bool is_cut_off(const struct replicas *r)
 {
     return (is_on(r->galera) && !is_on(r->ready)) ||
@@ -95,8 +99,8 @@ static bool is_set(const char *setting)
     return setting[0] && strcmp(setting, "OFF") != 0;
 }
 
-/* MySQL tells the number of its replicas to those only who may replicate; MariaDB tells
- * everybody. */
+/* MariaDB shows the number of replicas to all users. MySQL shows it only to users with a
+ * replication privilege. */
 static enum rlk_class count_replicas(struct conn *c, struct rlk_call *call, struct replicas *r)
 {
     struct rlk_call unheard = {.deadline_us = call->deadline_us};
@@ -108,7 +112,7 @@ static enum rlk_class count_replicas(struct conn *c, struct rlk_call *call, stru
     return class == RLK_DENIED || class == RLK_REFUSED ? RLK_DONE : class;
 }
 
-/* No timeout at all cannot be set: a day is as good as none. */
+/* The timeout cannot be switched off. A day counts as none. */
 static void describe_semi(const struct replicas *r, struct rlk_facts *out)
 {
     static const long long day_ms = 86400000;
@@ -155,8 +159,8 @@ static void describe_replicas(const struct replicas *r, struct rlk_facts *out)
     }
 }
 
-/* Where several nodes may write, does a read on one see what was committed on another before? Who
- * writes where is not known to a node of Galera. A group in multi-primary mode is made for it. */
+/* Says whether a read on one node sees what was committed on another. A Galera node does not know
+ * which nodes are written to. A multi-primary group is made for writes on all. */
 static void describe_nodes(const struct replicas *r, struct rlk_facts *out)
 {
     bool group = strcmp(r->single_primary, "OFF") == 0;
@@ -187,7 +191,7 @@ static enum rlk_class replication(struct conn *c, struct rlk_call *call, struct 
     return class;
 }
 
-/* The server says when it prepares a statement whether this user may run it. */
+/* A PREPARE fails if this user may not run the statement. */
 static enum rlk_class ask_rights(struct conn *c, struct rlk_call *call, struct rlk_facts *out)
 {
     static const enum rlk_step steps[] = {
@@ -201,8 +205,8 @@ static enum rlk_class ask_rights(struct conn *c, struct rlk_call *call, struct r
     return class == RLK_DENIED || class == RLK_SCHEMA ? RLK_DONE : class;
 }
 
-/* Users with more privileges could write to a server that is read-only all the same, which would be
- * worse. */
+/* A read-only server may still take writes from a privileged user. We refuse it, because a write
+ * there would diverge from the primary. */
 enum rlk_class my_check_writable(struct conn *c, struct rlk_call *call)
 {
     struct replicas r = {0};
@@ -226,8 +230,8 @@ enum rlk_class my_check_writable(struct conn *c, struct rlk_call *call)
     return RLK_READONLY;
 }
 
-/* Do other nodes take writes too, which see no row lock of ours? A group can change its mode, so
- * that one is asked each time. */
+/* Do other nodes take writes too? They do not see our row locks. A group can change its mode, so we
+ * ask it each time. */
 enum rlk_class my_look_for_writers(struct conn *c, struct rlk_call *call)
 {
     struct replicas r = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Transactions of ours, and savepoints. */
+ *
+ * Transactions and savepoints of ours. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -28,8 +29,8 @@ static enum rlk_class roll_back(struct conn *c, struct rlk_call *call)
     return my_harmless(c, class);
 }
 
-/* Only what we have been told by the server is known to be undone: a transaction that is not there,
- * and was not lost in a statement of ours, somebody else has ended. */
+/* Our transaction is over before its COMMIT. If the server told us of a rollback, it changed
+ * nothing. Otherwise a statement of the caller ended it, and may have committed it. */
 static enum rlk_class end_lost(struct conn *c, struct rlk_call *call)
 {
     bool told = c->lost;
@@ -41,7 +42,7 @@ static enum rlk_class end_lost(struct conn *c, struct rlk_call *call)
     return class != RLK_DONE ? class : told ? RLK_CONTENTION : RLK_NO_TX;
 }
 
-/* Whatever the session's completion_type says, a transaction ends, and the session does not. */
+/* The session's completion_type cannot start a new transaction or end the session. */
 static enum rlk_class commit(struct conn *c, struct rlk_call *call)
 {
     enum rlk_class class = my_command(c, call, "COMMIT AND NO CHAIN NO RELEASE");
@@ -52,7 +53,8 @@ static enum rlk_class commit(struct conn *c, struct rlk_call *call)
     return class;
 }
 
-/* Each within another has a name of its own: a second one of the same name would take its place. */
+/* Each savepoint inside another has a name of its own. A second one of the same name would replace
+ * the first. */
 static enum rlk_class savepoint(struct conn *c, struct rlk_call *call, enum rlk_frame what)
 {
     static const char *const verbs[] = {[RLK_SAVE] = "SAVEPOINT",
@@ -75,7 +77,8 @@ static enum rlk_class savepoint(struct conn *c, struct rlk_call *call, enum rlk_
         class = my_command(c, call, keep);
     if (class != RLK_SCHEMA)
         return class;
-    call->tx_over = true; /* a savepoint goes with its transaction only */
+    /* A savepoint disappears only with its transaction. */
+    call->tx_over = true;
     return RLK_NO_TX;
 }
 

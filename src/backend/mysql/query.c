@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Statements with values: kept prepared, sent, and read. */
+ *
+ * Statements with values: prepared and kept, sent, and read. */
 #include "driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Its cells go after the statement, which knows where they are. */
+/* The cells are freed after the statement, which points to them. */
 static void forget(struct prepared *p)
 {
     if (p->stmt)
@@ -36,7 +37,8 @@ static bool reads_only(const struct sending *s)
     return is_theirs(s) ? s->p->columns > 0 : rlk_steps[s->q->step].is & RLK_READS;
 }
 
-/* A connection of our own has been told to speak UTF-8, and texts of our own tables are bytes. */
+/* Do answers contain texts that the server may convert? Only on an adopted connection: our own
+ * connections use UTF-8. The texts of our own tables are read as bytes. */
 static bool reads_texts(const struct sending *s)
 {
     MYSQL_STMT *stmt = s->p->stmt;
@@ -47,8 +49,8 @@ static bool reads_texts(const struct sending *s)
     return texts;
 }
 
-/* A statement that the server does not know any more has not been executed, and one whose columns
- * have changed has only read: send_query() prepares it again. */
+/* The server has not executed a statement that it no longer knows. A statement whose columns have
+ * changed only reads. send_query() prepares both again. */
 static enum rlk_class failed(const struct sending *s, bool sent)
 {
     MYSQL_STMT *stmt = s->p->stmt;
@@ -61,7 +63,7 @@ static enum rlk_class failed(const struct sending *s, bool sent)
     return RLK_CONTENTION;
 }
 
-/* What has columns only reads, and may well be prepared and executed again: its table was
+/* A statement with columns only reads, so it may be prepared and executed again after its table was
  * altered. */
 static enum rlk_class misfit(const struct sending *s)
 {
@@ -74,7 +76,8 @@ static enum rlk_class misfit(const struct sending *s)
                       "the server answered with other columns than it had announced");
 }
 
-/* Those of a procedure are not announced. Memory is better missed before it runs than after it. */
+/* The server does not announce the columns of a procedure. We allocate memory before the statement
+ * runs, so that a lack of memory changes nothing. */
 static unsigned columns_of(const struct sending *s)
 {
     unsigned announced = mysql_stmt_field_count(s->p->stmt);
@@ -82,8 +85,8 @@ static unsigned columns_of(const struct sending *s)
                      : (unsigned)strlen(is_theirs(s) ? "" : rlk_steps[s->q->step].columns);
 }
 
-/* Nothing of ours runs while a statement is prepared, so losing the connection here is RLK_UNSENT.
- * A statement without a connection lost it to the caller's mysql_change_user() or the like. */
+/* Preparing changes nothing, so a connection lost here is RLK_UNSENT. The statement has lost its
+ * connection if the caller used mysql_change_user() or the like. */
 static enum rlk_class prepare(const struct sending *s)
 {
     struct prepared *p = s->p;
@@ -107,8 +110,8 @@ static enum rlk_class prepare(const struct sending *s)
     return RLK_DONE;
 }
 
-/* A server that gets too long a packet closes the connection, and whether the client library still
- * reads why is a matter of luck. Short ones are not worth the question. */
+/* A server closes the connection if a packet is too long. Whether the client library still reads
+ * the reason depends on timing. Short statements are sent without this check. */
 static enum rlk_class check_length(struct conn *c, struct rlk_call *call, const MYSQL_BIND *values,
                                    size_t count)
 {
@@ -129,11 +132,10 @@ static enum rlk_class check_length(struct conn *c, struct rlk_call *call, const 
                       "the values are longer than the server's max_allowed_packet");
 }
 
-/* A borrowed connection may want its texts in a character set that does not have all their
- * characters. For the time of one statement it gets them in UTF-8: SQL alone cannot do it, since
- * what a column is, and so whether it is to be converted, is seen in the answer only. Asked each
- * time, because a server need not say so when it describes a statement again. *restore is what to
- * send afterwards, "" for nothing. */
+/* The adopted connection may convert results to a character set that lacks some of their
+ * characters. So this statement gets its results in UTF-8. SQL alone cannot do it: only the answer
+ * says which columns are texts. We ask each time, because a server does not always announce that
+ * the caller changed the setting. *restore is the statement to send afterwards, or "". */
 static enum rlk_class widen(struct conn *c, struct rlk_call *call, char *restore, size_t cap)
 {
     char charset[64] = "";
@@ -148,7 +150,7 @@ static enum rlk_class widen(struct conn *c, struct rlk_call *call, char *restore
     return my_harmless(c, my_command(c, call, "SET character_set_results = utf8mb4"));
 }
 
-/* Once more, if somebody has killed it. */
+/* Sends it once more if the first one was killed. */
 static void make_narrow(struct conn *c, const struct rlk_call *call, const char *restore)
 {
     struct rlk_call unheard = {.deadline_us = call->deadline_us, .inside = call->inside};
@@ -158,7 +160,7 @@ static void make_narrow(struct conn *c, const struct rlk_call *call, const char 
     }
 }
 
-/* The client library is told where a row goes only when there is room for each column. */
+/* The buffers are announced to the client library when there is one for each column. */
 static enum rlk_class take_shape(const struct sending *s)
 {
     struct prepared *p = s->p;
@@ -175,7 +177,7 @@ static enum rlk_class take_shape(const struct sending *s)
                         : misfit(s);
 }
 
-/* Up to where the rows are in memory. */
+/* Stops when the rows are in memory. */
 static enum rlk_class execute(const struct sending *s, MYSQL_BIND *values)
 {
     struct prepared *p = s->p;
@@ -194,8 +196,8 @@ static enum rlk_class execute(const struct sending *s, MYSQL_BIND *values)
     return class;
 }
 
-/* Twice, if the server wants the statement anew, or if a column has become a text since it was
- * prepared. A statement with columns only reads, so it may well be executed again. */
+/* Sends the statement a second time if the server lost it, or if a column has become a text since
+ * it was prepared. The latter only reads, so it may run twice. */
 static enum rlk_class send_query(const struct sending *s, MYSQL_BIND *values)
 {
     struct prepared *p = s->p;
@@ -220,9 +222,9 @@ static enum rlk_class send_query(const struct sending *s, MYSQL_BIND *values)
     return class;
 }
 
-/* No statement of ours changes more than fits. With CLIENT_FOUND_ROWS an update counts rows that it
- * found, and of these a trigger may have left some as they were: "Rows matched: 3  Changed: 2
- * Warnings: 0". */
+/* No statement of ours changes more than INT32_MAX rows. With CLIENT_FOUND_ROWS the count includes
+ * rows that a trigger left as they were. The text has the number of changed rows: "Rows matched: 3
+ * Changed: 2 Warnings: 0". */
 static int64_t changed_rows(struct conn *c, const struct prepared *p)
 {
     const char *info = mysql_info(c->mysql);
@@ -233,7 +235,7 @@ static int64_t changed_rows(struct conn *c, const struct prepared *p)
     return rows > INT32_MAX ? INT32_MAX : (int64_t)rows;
 }
 
-/* An answer of more and more results is not read to its end, which costs our own connection. */
+/* After the deadline, more results are not read. Our own connection is closed instead. */
 static bool gives_up(struct conn *c, const struct rlk_call *call, MYSQL_STMT *stmt)
 {
     bool more = mysql_stmt_field_count(stmt) > 0 || mysql_more_results(c->mysql);
@@ -244,8 +246,8 @@ static bool gives_up(struct conn *c, const struct rlk_call *call, MYSQL_STMT *st
     return true;
 }
 
-/* A procedure answers with a result for each SELECT and one more of its own, which is where an
- * error after the first rows, such as one of its COMMIT, is told. */
+/* A procedure sends one result for each SELECT, and a last one of its own. The last one reports an
+ * error after the first rows, for example one of its COMMIT. */
 static enum rlk_class end_answer(const struct sending *s, enum rlk_class class)
 {
     MYSQL_STMT *stmt = s->p->stmt;
@@ -260,8 +262,8 @@ static enum rlk_class end_answer(const struct sending *s, enum rlk_class class)
     return more > 0 ? failed(s, true) : class;
 }
 
-/* MariaDB says of a statement that KILL QUERY meets at its very beginning that all went well, and
- * that it changed nothing. Of the caller's own rows core looks again before it believes that. */
+/* MariaDB reports success and no change if KILL QUERY hits a statement at its very start. Core
+ * checks this for the caller's own rows. */
 static enum rlk_class run(struct conn *c, struct rlk_call *call, struct rlk_query *q)
 {
     MYSQL_BIND *values = my_bind_values(c, q);
@@ -276,18 +278,19 @@ static enum rlk_class run(struct conn *c, struct rlk_call *call, struct rlk_quer
     q->changed = q->counted ? changed_rows(c, p) : 0;
     if (class == RLK_DONE && p->columns && q->each)
         class = my_read_rows(&s);
-    if (class == RLK_NOMEM && p->unread && !reads_only(&s)) /* done, and cannot be told */
+    /* The statement ran, and its result is unknown. */
+    if (class == RLK_NOMEM && p->unread && !reads_only(&s))
         class = rlk_refuse(call, RLK_MISFIT, "out of memory for the answer");
     if (p->unread && (class == RLK_DONE || class == RLK_MISFIT || class == RLK_SCHEMA))
         class = end_answer(&s, class);
-    /* One whose rows could not be read would wait for them for ever when it is executed again. */
+    /* The next execution would wait forever for rows that were not read. */
     if (p->unread || (is_theirs(&s) && q->id == 0))
         forget(p);
     return class;
 }
 
-/* A step that changed nothing is believed only when it says so again, where MariaDB may be wrong
- * about it. */
+/* MariaDB may report "no change" for a step that was killed at its start. So a step that changed
+ * nothing runs once more. */
 enum rlk_class my_run(struct conn *c, struct rlk_call *call, struct rlk_query *q)
 {
     enum rlk_class class = run(c, call, q);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Is the connection fit for a step? And statements without values. */
+ *
+ * Is the connection fit for a step? Also statements without values. */
 #include "driver.h"
 
 #include <fcntl.h>
@@ -7,17 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A server that closed a quiet connection has told us already. Looking before we send turns what
- * would be uncertain into unsent. */
+/* A server that closed an idle connection has told us already. If we look before we send, the step
+ * is unsent instead of uncertain. */
 bool my_hung_up(const struct conn *c)
 {
     struct pollfd socket = {.fd = my_socket_of(c->mysql), .events = POLLRDHUP};
     return socket.fd < 0 || (poll(&socket, 1, 0) > 0 && socket.revents);
 }
 
-/* With /dev/null in the place of the socket, all that the client library still wants to say goes
- * nowhere: in a child the parent's session goes on, and a lost connection cannot raise SIGPIPE,
- * which TLS libraries let through. If that cannot be had, memory is lost instead. */
+/* /dev/null replaces the socket, so that what the client library still sends goes nowhere. In a
+ * forked child the parent's session goes on. A lost connection cannot raise SIGPIPE, which TLS
+ * libraries let through. If /dev/null cannot be opened, memory leaks instead. */
 bool my_cut_off(MYSQL *mysql)
 {
     int fd = my_socket_of(mysql);
@@ -33,22 +34,22 @@ bool my_is_mariadb(const struct conn *c)
     return strstr(mysql_get_server_info(c->mysql), "MariaDB") != NULL;
 }
 
-/* Our transaction, because we were told so, or because somebody ended it on a borrowed
+/* Our transaction is over if the server said so, or if the caller ended it on an adopted
  * connection. */
 bool my_is_over(const struct conn *c)
 {
     return c->ours && (c->lost || !my_in_transaction(c));
 }
 
-/* What came to nothing in any case when the connection was lost. */
+/* For statements that change nothing if their answer was lost. */
 enum rlk_class my_harmless(const struct conn *c, enum rlk_class class)
 {
     return class != RLK_UNCERTAIN ? class : c->dead ? RLK_UNSENT : RLK_CONTENTION;
 }
 
-/* In these, characters of two bytes may end with the byte of a backtick or a backslash, so a quoted
- * name could end where we do not see it. Our own connections speak UTF-8. The client library is
- * told of SET NAMES by the server's session tracking, which both servers have on by default. */
+/* In these character sets the second byte of a character may be a backtick or a backslash. Then a
+ * quoted name could end too early. Our own connections use UTF-8. The server's session tracking
+ * tells the client library of SET NAMES. Both servers have it on by default. */
 enum rlk_class my_check_charset(const struct conn *c, struct rlk_call *call)
 {
     static const char *const unsafe[] = {"gbk", "big5", "sjis", "cp932", "gb18030"};
@@ -61,9 +62,9 @@ enum rlk_class my_check_charset(const struct conn *c, struct rlk_call *call)
     return RLK_DONE;
 }
 
-/* Inside of a transaction? The client library's idea of it is of the last success. After a failure
- * the server is asked. On our own connection there is none but what my_frame() has begun; that one
- * we are inside of until my_frame() ends it, even if the server has rolled it back. */
+/* Is a transaction open? The client library knows the state after the last success. After a failure
+ * we ask the server. On our own connection only my_frame() begins one. We count as inside until
+ * my_frame() ends it, even if the server has rolled it back. */
 enum rlk_class my_look(struct conn *c, struct rlk_call *call)
 {
     c->dead = c->dead || my_hung_up(c);
@@ -103,7 +104,8 @@ enum rlk_class my_check_fit(struct conn *c, struct rlk_call *call)
     return call->where == RLK_INSIDE && !call->inside ? RLK_NO_TX : RLK_DONE;
 }
 
-/* A statement that is no step: a connection setting, BEGIN, COMMIT, or a part of the schema. */
+/* Sends a statement that is no step: a connection setting, BEGIN, COMMIT, or a part of the
+ * schema. */
 enum rlk_class my_send(struct conn *c, struct rlk_call *call, const char *sql, size_t length)
 {
     return mysql_real_query(c->mysql, sql, length) == 0 ? RLK_DONE : my_failed(c, call, true);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Installing our tables and procedures, and changing them. */
+ *
+ * Installs and changes our tables and procedures. */
 #include "driver.h"
 
-/* One statement at a time: to send them together would need a setting that a borrowed connection
+/* Sends one statement at a time. Sending several at once needs a setting that an adopted connection
  * may not have. */
 enum rlk_class my_script(void *conn, struct rlk_call *call, const char *sql)
 {

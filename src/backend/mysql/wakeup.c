@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * Neither server has notifications. In their place waiters make a chain of user-level locks, called
- * wakeups. Each keeps one named by its request while it is queued or holds the lock exclusively,
- * and waits for that of the one before it. Letting go of the lock lets go of its wakeup, which
- * wakes the next waiter and no other; a session that ends does so too. Where the one before keeps
- * no wakeup, or keeps it on another server, nothing wakes. A wait for a wakeup is whole seconds on
- * MySQL, so it may overrun its deadline by half of one; a shorter one is none. */
+ * Neither server has notifications. Instead the waiters form a chain of user-level locks, called
+ * wake-ups (GET_LOCK). A connection keeps one for each request that is in the queue or holds its
+ * lock exclusively. A waiter waits for the wake-up of the request before it. Releasing the lock
+ * also releases its wake-up, which wakes the next waiter and no other. So does the end of the
+ * session.
+ *
+ * Nothing wakes a waiter if the request before it keeps no wake-up, or keeps it on another server.
+ * MySQL waits whole seconds, so a wait may overrun its deadline by half a second. On MySQL a wait
+ * below half a second is not made. */
 #include "driver.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Wakeups of two installations on one server must not meet. The identity is hexadecimal unless
- * somebody has changed it; of anything else no name is made, since names are pasted into the text
- * of await.sql. A borrowed connection keeps no wakeups: they would stay behind on it. */
+/* Two installations on one server must not share wake-ups, so the name has the installation's
+ * identity. The identity is hexadecimal, unless a user changed it. Other identities get no
+ * wake-ups, because names are pasted into the text of await.sql. An adopted connection keeps no
+ * wake-ups, because they would stay behind on it. */
 static void name_wakeups(struct conn *c)
 {
     static const char hex[] = "0123456789abcdefABCDEF";
@@ -52,8 +56,8 @@ static int read_gone(void *context, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* Let go of a wakeup; with a grant in the same step if there is one: held is its name, slot, owner
- * and token. As the grant is gone by then, whoever is woken finds it so. */
+/* Releases a wake-up. If held is set, the same step releases the grant: its name, slot, owner and
+ * token. The grant is gone before the waiter wakes. */
 static enum rlk_class wake(struct conn *c, struct rlk_call *call, struct wakeup *wakeup,
                            const rowlock_value *held, bool *found)
 {
@@ -70,8 +74,8 @@ static enum rlk_class wake(struct conn *c, struct rlk_call *call, struct wakeup 
     return class;
 }
 
-/* After a step that has succeeded: it does not fail for this. A wakeup that stays costs the next in
- * line what it takes until it looks by itself; one of a lost session does not stay. */
+/* Called after a successful step, which a failure here does not change. If the wake-up stays, the
+ * next waiter finds out at its next poll. A lost session keeps no wake-up. */
 static void let_go(struct conn *c, const struct rlk_call *call, struct wakeup *wakeup)
 {
     struct rlk_call unheard = {.deadline_us = call->deadline_us};
@@ -80,9 +84,8 @@ static void let_go(struct conn *c, const struct rlk_call *call, struct wakeup *w
         (void)wake(c, &unheard, wakeup, NULL, &found);
 }
 
-/* Noted before it is taken, so that it is let go of whatever becomes of the step that takes it. The
- * oldest makes room: it is most likely one of a grant that was forgotten, or released by another
- * connection. */
+/* Notes the wake-up before the step takes it, so that it is released even if the step fails. The
+ * oldest one makes room. Its grant was probably forgotten, or released by another connection. */
 static void note_wakeup(struct conn *c, const struct rlk_call *call, int64_t number)
 {
     if (wakeup_of_request(c, number))
@@ -93,8 +96,8 @@ static void note_wakeup(struct conn *c, const struct rlk_call *call, int64_t num
         c->wakeup[c->wakeups_kept++] = (struct wakeup){.request = number};
 }
 
-/* A grant was made. If others may be granted it beside us then it is the next one's turn; else the
- * wakeup is kept until the release. */
+/* After a grant. If the lock may have other holders, the next waiter is woken at once. Otherwise
+ * the wake-up is kept until the release. */
 static void keep_wakeup(struct conn *c, const struct rlk_call *call,
                         const struct rlk_request *request, int64_t token)
 {
@@ -107,9 +110,9 @@ static void keep_wakeup(struct conn *c, const struct rlk_call *call,
     }
 }
 
-/* await.sql with its values in the places of the question marks: a statement that is sent
- * without waiting for its answer has no others. They are hexadecimal digits and a number, both
- * made here. */
+/* Writes await.sql with its values in place of the question marks. A statement that is sent without
+ * waiting for its answer cannot have parameters. The values are hexadecimal digits and a number,
+ * both made here. */
 static void write_await(const struct conn *c, const char *seconds, char *out, size_t cap)
 {
     char wakeup[WAKEUP_NAME], quoted[WAKEUP_NAME + 2];
@@ -126,7 +129,7 @@ static void write_await(const struct conn *c, const char *seconds, char *out, si
     snprintf(out + used, cap - used, "%s", in);
 }
 
-/* Waits below one second MySQL rounds up or to nothing. */
+/* MySQL rounds a wait below one second to zero or to one second. */
 static bool write_seconds(const struct conn *c, int64_t wait_us, char *out, size_t cap)
 {
     static const int64_t longest_us = INT64_C(3600000000);
@@ -146,9 +149,9 @@ static bool is_readable(int fd)
     return poll(&one, 1, 0) > 0;
 }
 
-/* What the server refuses it will refuse again, such as a wait for one that waits for us: then
- * nobody wakes here. A wakeup that was woken is not waited for again either, whoever keeps it next.
- * */
+/* If the server refuses the wait, it will refuse it again, for example because the other session
+ * waits for us. Then this request has no wake-up. A wake-up that came is not waited for again
+ * either, even if another session takes it later. */
 static enum rlk_class take_wakeup(struct conn *c, struct rlk_call *call, enum rlk_wakeup *out)
 {
     MYSQL_RES *result = NULL;
@@ -166,7 +169,7 @@ static enum rlk_class take_wakeup(struct conn *c, struct rlk_call *call, enum rl
     return c->dead ? class : RLK_DONE;
 }
 
-/* What has been released in a transaction is gone for others when it is committed. */
+/* Other sessions see a release of a transaction after its commit. */
 void my_end_leaving(struct conn *c, const struct rlk_call *call, bool committed)
 {
     for (int i = c->wakeups_kept - 1; i >= 0; i--) {
@@ -178,7 +181,7 @@ void my_end_leaving(struct conn *c, const struct rlk_call *call, bool committed)
     }
 }
 
-/* The fourth value is the request. */
+/* The fourth value is the request's number. */
 enum rlk_class my_enqueue(struct conn *c, struct rlk_call *call, struct rlk_query *q)
 {
     name_wakeups(c);
@@ -188,7 +191,7 @@ enum rlk_class my_enqueue(struct conn *c, struct rlk_call *call, struct rlk_quer
     return my_run(c, call, q);
 }
 
-/* What the procedure did not find is asked for as all others ask. */
+/* If the procedure did not find the grant, the usual statement reports why. */
 enum rlk_class my_release(struct conn *c, struct rlk_call *call, struct rlk_query *q)
 {
     struct wakeup *wakeup = wakeup_of_grant(c, q->values[0].text, q->values[3].number);
@@ -206,7 +209,7 @@ enum rlk_class my_release(struct conn *c, struct rlk_call *call, struct rlk_quer
     return class;
 }
 
-/* Where nobody keeps a wakeup, nobody is woken by it. */
+/* RLK_ENQUEUED: false if no session keeps a wake-up before this request. */
 bool my_note(void *conn, struct rlk_call *call, enum rlk_news news,
              const struct rlk_request *request, int64_t number)
 {
@@ -230,8 +233,8 @@ bool my_note(void *conn, struct rlk_call *call, enum rlk_news news,
     }
 }
 
-/* Sent without waiting for the answer, so that the wait can be ended from here: by giving up the
- * connection, since a server takes no word in while it waits itself. */
+/* Sends the statement and does not wait for its answer, so that this side can end the wait. It ends
+ * the wait by closing the connection: a server that waits reads nothing. */
 enum rlk_class my_await(void *conn, struct rlk_call *call, const struct rlk_request *request,
                         int wake, enum rlk_wakeup *out)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From a URL, or the caller's connection, to a session that we know. */
+ *
+ * Opens a session from a URL, or adopts the caller's connection. */
 #include "driver.h"
 
 #include <poll.h>
@@ -13,11 +14,12 @@ enum { OLDEST_SERVER = 120000 };
 
 /* ---- the first statement */
 
-/* The server's version, whether the session is ours alone, and if so its name and settings. The
- * session is ours where the process is the one that libpq knows: a pooler gives out a key of its
- * own. A pooler may also lend a session for as long as we stay. That cannot be seen, so the URL
- * says it. No operator here or in sql/ is left to search_path: what pg_catalog does not have for
- * exactly these types, somebody else's schema may. */
+/* Asks for the server's version and whether the session is ours alone. If it is, also for the
+ * session's name, and sets its settings. A session is ours if its process is the one that libpq
+ * knows: a pooler gives out a key of its own. A pooler may also lend us a session for as long as we
+ * stay. We cannot see that, so the URL says it. No operator here or in sql/ depends on search_path.
+ * If pg_catalog has no operator for exactly these types, the server may use one of another user's
+ * schema. */
 static const char HELLO[] =
     "/* rowlock:hello */ SELECT pg_catalog.current_setting('server_version_num'),"
     " h.ours, pg_catalog.current_setting('transaction_read_only')::boolean,"
@@ -29,9 +31,10 @@ static const char HELLO[] =
     " pg_catalog.set_config('lock_timeout', $3::text, false) END"
     " FROM (SELECT pg_catalog.pg_backend_pid() = $1::int OR $4::boolean AS ours OFFSET 0) h";
 
-/* A pid alone may be another's by now. A pooler in session mode may have given the session back to
- * us. Then its last statement is over. What waits for a standby is committed already, and would
- * become visible although no standby has it. */
+/* Another session may have the same pid by now, so the start time is compared too. A pooler in
+ * session mode may have given the same session back to us. Then its last statement is over. A
+ * session that waits for a standby has committed already. Ending it would show the commit to others
+ * before a standby has it. */
 static const char END_SESSION[] =
     "/* rowlock:hello */ SELECT pg_catalog.pg_terminate_backend(pid)"
     " FROM pg_catalog.pg_stat_activity"
@@ -39,9 +42,10 @@ static const char END_SESSION[] =
     " AND pid <> pg_catalog.pg_backend_pid() AND pid::text || ' ' || pg_catalog.date_part('epoch', "
     "backend_start)::text = $1::text";
 
-/* What the server says of itself, for read_hello(). */
+/* What read_hello() reads from the answer. */
 struct greeting {
-    int version; /* 0: nothing that we understand */
+    /* 0: the answer was not understood */
+    int version;
     bool ours, read_only;
     struct rlk_hello *hello;
 };
@@ -90,7 +94,7 @@ static enum rlk_class greet(struct conn *p, struct rlk_call *call, const struct 
     return RLK_DONE;
 }
 
-/* A session that we are not allowed to end is no obstacle. */
+/* A missing privilege to end the session is no failure. */
 static enum rlk_class end_session(struct conn *p, struct rlk_call *call, const char *session)
 {
     const rowlock_value name = rowlock_text(session);
@@ -107,9 +111,8 @@ static void be_silent(void *context, const char *message)
     (void)message;
 }
 
-/* libpq gives the SQLSTATE of a refused login in its verbose text only: "FATAL:  28P01: no such
- * role", with the place in the server's source on the next line. It says without one that it has no
- * password to send. */
+/* libpq has the SQLSTATE of a refused login only in its verbose text: "FATAL:  28P01: no such
+ * role". The next line says where in the server's source. A missing password has no SQLSTATE. */
 static enum rlk_class fail_login(struct conn *p, struct rlk_call *call)
 {
     enum rlk_class class = pg_fail_connection(p, call, RLK_UNSENT);
@@ -127,8 +130,9 @@ static enum rlk_class fail_login(struct conn *p, struct rlk_call *call)
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
 }
 
-/* Is there an answer, other than an error, and does the server listen on? libpq has one result for
- * a server that goes away and for an answer that libpq refuses: no TLS, a certificate. */
+/* Has the server sent an answer other than an error, and is it still listening? libpq reports a
+ * server that goes away and an answer that libpq refuses (no TLS, a certificate) in the same
+ * way. */
 static bool has_answered(const struct conn *p)
 {
     struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLRDHUP};
@@ -137,7 +141,8 @@ static bool has_answered(const struct conn *p)
            poll(&fd, 1, 0) == 0;
 }
 
-/* What comes after the server's version is not about the login: target_session_attrs. */
+/* libpq knows the server's version when the login is done. It checks target_session_attrs after
+ * that. */
 static enum rlk_class log_in(struct conn *p, struct rlk_call *call)
 {
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
@@ -160,7 +165,7 @@ static enum rlk_class log_in(struct conn *p, struct rlk_call *call)
 
 /* ---- the URL */
 
-/* The option by its name, or the end of the list. */
+/* Returns the option with this name, or the end of the list. */
 static const PQconninfoOption *find(const PQconninfoOption *options, const char *keyword)
 {
     while (options->keyword && strcmp(options->keyword, keyword) != 0)
@@ -168,7 +173,7 @@ static const PQconninfoOption *find(const PQconninfoOption *options, const char 
     return options;
 }
 
-/* Ports are a list where hosts are. An item may be empty. */
+/* Ports are a list like hosts. An item may be empty. */
 static bool is_port_list(const char *text)
 {
     for (long port = 1; *text; text += *text == ',') {
@@ -180,8 +185,9 @@ static bool is_port_list(const char *text)
     return true;
 }
 
-/* The first parameter that libpq does not know. What could be a part of a password is not named:
- * behind a password with a question mark in it an @ follows. ssl is an alias, for JDBC's sake. */
+/* Finds the first parameter that libpq does not know. If an @ follows the question mark, the text
+ * may be a part of a password, and is not named. ssl is an alias that libpq takes for JDBC's
+ * sake. */
 static bool find_unknown(const char *url, char name[40])
 {
     const char *at = strchr(url, '?');
@@ -199,7 +205,7 @@ static bool find_unknown(const char *url, char name[40])
     return found;
 }
 
-/* libpq's own words about a URL that it cannot read quote it, password and all. */
+/* libpq's own message about an unreadable URL quotes the URL with its password. */
 static enum rlk_class fail_url(struct rlk_call *call, const char *url)
 {
     char name[40];
@@ -227,18 +233,19 @@ static enum rlk_class read_url(struct rlk_call *call, const char *url, PQconninf
 
 /* ---- the servers that the URL names */
 
-/* One of them at a time. Left to itself, libpq would give all the time there is to the first that
- * hangs. */
+/* We try one server at a time. libpq alone would spend all the time on the first one that hangs. */
 struct opening {
     struct conn *p;
     struct rlk_call *call;
     const struct rlk_target *target;
     struct rlk_hello *hello;
     PQconninfoOption *options;
-    char *hosts, *addresses, *ports; /* those not yet tried; NULL or empty: libpq's default */
+    /* those not tried yet; NULL or empty: libpq's default */
+    char *hosts, *addresses, *ports;
     size_t servers;
     bool many_ports;
-    bool to_write; /* one that takes no writes is the wrong one */
+    /* a server that takes no writes is skipped */
+    bool to_write;
 };
 
 static const char *next_item(char **list, bool is_list)
@@ -246,7 +253,7 @@ static const char *next_item(char **list, bool is_list)
     return is_list ? strsep(list, ",") : *list;
 }
 
-/* The ping tells a setting that libpq refuses from a server that it cannot reach. */
+/* The ping tells a setting that libpq refuses from a server that cannot be reached. */
 static enum rlk_class start_login(struct opening *o)
 {
     struct conn *p = o->p;
@@ -286,8 +293,8 @@ void pg_close(void *conn, bool in_child)
     p->cells = NULL;
     if (!p->conn || p->adopted)
         return;
-    /* PQfinish says goodbye to the server. A forked child closes its copy of the socket before, so
-     * that it does not end the parent's session. */
+    /* PQfinish ends the session at the server. A forked child closes its copy of the socket first,
+     * so that the parent's session goes on. */
     if (in_child && PQsocket(p->conn) >= 0)
         close(PQsocket(p->conn));
     PQfinish(p->conn);
@@ -322,7 +329,7 @@ static size_t items_of(const char *list)
     return count;
 }
 
-/* Lists that do not fit each other are left to libpq, which says so. */
+/* If the lists have different lengths, libpq gets them whole and reports the error. */
 static size_t count_servers(const struct opening *o)
 {
     size_t count = items_of(o->hosts ? o->hosts : o->addresses), ports = items_of(o->ports);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The PostgreSQL driver's operations. Every libpq call of the library is in this folder. What the
- * steps say is in sql/postgres/. */
+ *
+ * The operations of the PostgreSQL driver. All libpq calls of the library are in this folder. The
+ * SQL of the steps is in sql/postgres/. */
 #include "driver.h"
 
 static const char *const schemes[] = {"postgresql", "postgres", NULL};

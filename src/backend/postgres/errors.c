@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What a failure of libpq or of the server means. */
+ *
+ * The classes of failures of libpq and of the server. */
 #include "driver.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* By SQLSTATE, or by its first characters. The first entry that fits counts. */
+/* By SQLSTATE or its first characters. The first entry that fits counts. */
 static const struct {
     const char *state;
     enum rlk_class class;
@@ -20,8 +21,8 @@ static const struct {
     {"53300", RLK_UNSENT}, /* too many connections, at connect */
     {"57P03", RLK_UNSENT}, /* starting up or shutting down, at connect */
     {"57P", RLK_UNCERTAIN}, /* the server ends the session */
-    {"25P03", RLK_UNCERTAIN}, /* the transaction was idle for too long: the session ends */
-    {"25P04", RLK_UNCERTAIN}, /* the transaction took too long: the session ends */
+    {"25P03", RLK_UNCERTAIN}, /* the transaction was idle for too long, and the session ended */
+    {"25P04", RLK_UNCERTAIN}, /* the transaction took too long, and the session ended */
     {"08", RLK_UNCERTAIN}, /* a pooler lost its server */
     {"25006", RLK_READONLY}, /* a standby, or default_transaction_read_only */
     {"53", RLK_READONLY}, /* disk full, out of memory at the server */
@@ -33,9 +34,9 @@ static const struct {
     {"42501", RLK_DENIED}, /* no privilege */
     {"28", RLK_DENIED}, /* wrong password, no such role, pg_hba.conf */
     {"3D000", RLK_INVALID}, /* no such database */
-    {"22003", RLK_REFUSED}, /* no token is left: 64 bits are used up */
+    {"22003", RLK_REFUSED}, /* no token is left: all 64 bits are used */
     {"22", RLK_INVALID}, /* a value that the database cannot take */
-    {"23514", RLK_INVALID}, /* a CHECK of ours */
+    {"23514", RLK_INVALID}, /* a CHECK of our tables */
     {"0A000", RLK_UNSUPPORTED},
 };
 
@@ -72,8 +73,8 @@ enum rlk_class pg_fail_connection(struct conn *p, struct rlk_call *call, enum rl
     return p->conn ? class : RLK_NOMEM;
 }
 
-/* The detail of some violations names a key. That of others tells the whole row, which is not for a
- * log. An error without a SQLSTATE is libpq's own: the connection broke. */
+/* The detail of these violations names a key. Other details show the whole row, which must not be
+ * logged. An error without a SQLSTATE comes from libpq: the connection broke. */
 enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -91,8 +92,8 @@ enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result)
     return state ? pg_class_of(state) : RLK_UNCERTAIN;
 }
 
-/* Some of what the server says has another meaning where the tables are not ours. 08P01 with this
- * text is a wrong number of values. Poolers use 08P01 for other things. */
+/* Some SQLSTATEs mean something else for the caller's tables. 08P01 with this text means a wrong
+ * number of values. Poolers use 08P01 for other errors. */
 enum rlk_class pg_class_of_theirs(struct rlk_call *call, enum rlk_class class)
 {
     const char *state = call->sqlstate;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One statement with its values and cells. Which statements are prepared. */
+ *
+ * Runs one statement with its values, and reads its cells. Decides which statements are
+ * prepared. */
 #include "driver.h"
 
 #include <math.h>
@@ -9,15 +11,19 @@
 /* ---- values */
 
 enum {
-    MOST_VALUES = 65535, /* of the protocol */
-    LARGEST = 0x3fffffff, /* a message to the server, and so one value */
-    SMALL = 1024 /* the values of a step are mostly smaller */
+    /* the protocol's limit */
+    MOST_VALUES = 65535,
+    /* the longest message to the server, and so the longest value */
+    LARGEST = 0x3fffffff,
+    /* enough for the values of most steps */
+    SMALL = 1024
 };
 
-/* The values as texts: where each is, and behind that the texts. */
+/* The values as texts: pointers first, then the texts. */
 struct written {
     const char **values;
-    void *memory; /* NULL: they are in small */
+    /* NULL: they are in small */
+    void *memory;
     const char *small[SMALL / sizeof(const char *)];
 };
 
@@ -27,7 +33,7 @@ static bool has_text(const rowlock_value *value)
            value->kind == ROWLOCK_TIME;
 }
 
-/* The size of its text, with the zero byte at the end. */
+/* The size of its text, including the zero byte at the end. */
 static size_t size_of(const rowlock_value *value)
 {
     size_t length = value->length < LARGEST ? value->length : LARGEST;
@@ -64,7 +70,7 @@ static const char *write_value(const rowlock_value *value, char *out)
     }
 }
 
-/* Why a value cannot be sent, or NULL. */
+/* Why a value cannot be sent. NULL: it can. */
 static const char *fault_of(const rowlock_value *value)
 {
     if (has_text(value) && value->length > 0 && memchr(value->text, '\0', value->length))
@@ -113,7 +119,8 @@ static enum rlk_class write_values(struct rlk_call *call, const struct rlk_query
 
 /* ---- cells */
 
-/* By number, which is the same in every version of the server. All other types are text. */
+/* By type number. The numbers are the same in all versions of the server. All other types are
+ * text. */
 static const unsigned char kinds[] = {
     [16] = ROWLOCK_BOOL,      [17] = ROWLOCK_BYTES, /* bytea */
     [20] = ROWLOCK_INT,       [21] = ROWLOCK_INT,    [23] = ROWLOCK_INT,
@@ -129,7 +136,7 @@ static rowlock_kind kind_of(Oid type)
     return type < sizeof kinds && kinds[type] ? (rowlock_kind)kinds[type] : ROWLOCK_TEXT;
 }
 
-/* Digits that 64 bits can hold, and nothing else. */
+/* Reads digits that 64 bits can hold. Anything else is false. */
 static bool read_int(const char *text, int64_t *out)
 {
     bool negative = *text == '-';
@@ -151,7 +158,7 @@ static rowlock_value read_real(const char *text)
     return isfinite(real) ? rowlock_real(real) : rowlock_decimal(text);
 }
 
-/* False: no memory to decode bytes into. */
+/* false: no memory to decode bytes */
 static bool read_cell(const PGresult *r, int row, int column, rowlock_kind kind, rowlock_value *out)
 {
     const char *text = PQgetvalue(r, row, column);
@@ -179,7 +186,7 @@ static void free_bytes(rowlock_value *cells, int count)
             PQfreemem((void *)cells[i].text);
 }
 
-/* If memory is short now, what was done cannot be told: as good as an answer that was lost. */
+/* Out of memory here is like a lost answer: what the statement did cannot be reported. */
 static enum rlk_class give_cells(struct conn *p, struct rlk_call *call, const PGresult *r,
                                  const struct rlk_query *query)
 {
@@ -205,7 +212,7 @@ static enum rlk_class give_cells(struct conn *p, struct rlk_call *call, const PG
     return RLK_DONE;
 }
 
-/* No statement of ours changes more than fit. */
+/* No statement of ours changes more than INT32_MAX rows. */
 static enum rlk_class give_answer(struct conn *p, struct rlk_call *call, PGresult *r,
                                   struct rlk_query *query)
 {
@@ -218,9 +225,9 @@ static enum rlk_class give_answer(struct conn *p, struct rlk_call *call, PGresul
 
 /* ---- statements that are prepared */
 
-/* A prepared statement may be wrong after its table was altered: its result has another shape, or a
- * value that does not fit would fit today. So it is prepared anew. Another shape is known to be
- * that, and is a conflict even inside a transaction, which goes well the next time. */
+/* After its table was altered, a prepared statement may fail: its result has another shape, or it
+ * refuses a value that fits today. So it is prepared again. A changed shape is certain
+ * (RLK_UNSUPPORTED). It is a conflict, also inside a transaction, and the next try succeeds. */
 static enum rlk_class doubt_named(uint64_t *id, const struct rlk_call *call, enum rlk_class class)
 {
     bool unfit = class == RLK_VIOLATION && call->constraint == ROWLOCK_CONSTRAINT_VALUE;
@@ -252,8 +259,8 @@ static enum rlk_class run_kept(struct conn *p, struct rlk_call *call, uint64_t i
     return class;
 }
 
-/* A server that refuses to prepare one step will prepare none. If a step fails to be prepared for
- * another reason, such as missing tables or a cancel, its next use tries again. */
+/* If the server refuses to prepare one step (RLK_REFUSED), it will refuse all. After another error,
+ * such as missing tables or a cancel, the next use tries again. */
 static enum rlk_class run_step(struct conn *p, struct rlk_call *call, enum rlk_step step,
                                struct packet *s, PGresult **out)
 {
@@ -280,7 +287,7 @@ static enum rlk_class run_any(struct conn *p, struct rlk_call *call, const struc
     return pg_class_of_theirs(call, pg_exchange(p, call, &s, out));
 }
 
-/* Memory is asked for before anything is sent. */
+/* Memory is allocated before anything is sent. */
 enum rlk_class pg_run(struct conn *p, struct rlk_call *call, struct rlk_query *query)
 {
     struct written written;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Statements go out and results come in, never past the deadline. Transactions of ours. */
+ *
+ * Sends statements and takes results, never past the deadline. Also transactions of ours. */
 #include "driver.h"
 
 #include <poll.h>
@@ -7,7 +8,7 @@
 
 /* ---- waiting for the server */
 
-/* Until the next result can be taken without blocking. */
+/* Waits until the next result can be taken without blocking. */
 static enum rlk_class await_result(struct conn *p, struct rlk_call *call)
 {
     for (;;) {
@@ -24,7 +25,7 @@ static enum rlk_class await_result(struct conn *p, struct rlk_call *call)
     }
 }
 
-/* The last result that says something: rows, or a number of rows. The first error counts. */
+/* Keeps the last result with rows or a number of rows. Of several errors the first counts. */
 static enum rlk_class collect(struct conn *p, struct rlk_call *call, PGresult **out)
 {
     enum rlk_class class = RLK_DONE;
@@ -37,7 +38,8 @@ static enum rlk_class collect(struct conn *p, struct rlk_call *call, PGresult **
         PGresult *result = PQgetResult(p->conn);
         ExecStatusType status = PQresultStatus(result);
         if (!result && in_pipeline)
-            continue; /* between the results of a pipeline */
+            /* NULL separates the results of a pipeline. */
+            continue;
         if (result && status == PGRES_FATAL_ERROR && class == RLK_DONE)
             class = pg_fail_result(call, result);
         if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
@@ -57,8 +59,8 @@ static enum rlk_class collect(struct conn *p, struct rlk_call *call, PGresult **
 
 /* ---- is the connection fit for a statement? */
 
-/* Something to read on an idle connection is mostly the server's farewell. To notice it before
- * anything is sent turns an uncertain step into one that surely was not done. */
+/* Input on an idle connection is usually the server's goodbye. If we notice it before we send, the
+ * step is unsent instead of uncertain. */
 static bool is_alive(struct conn *p)
 {
     struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLIN};
@@ -67,14 +69,14 @@ static bool is_alive(struct conn *p)
     return PQstatus(p->conn) == CONNECTION_OK;
 }
 
-/* What failed behind a savepoint of ours is undone without ending the transaction. */
+/* A failure after a savepoint of ours can be undone. The transaction goes on. */
 static bool is_over(const struct conn *p)
 {
     PGTransactionStatusType status = PQtransactionStatus(p->conn);
     return status != PQTRANS_INTRANS && !(status == PQTRANS_INERROR && p->saved > 0);
 }
 
-/* A transaction that has failed already is for its owner to roll back. */
+/* The owner of a failed transaction must roll it back. */
 static enum rlk_class check_place(struct conn *p, struct rlk_call *call)
 {
     PGTransactionStatusType status = PQtransactionStatus(p->conn);
@@ -92,7 +94,7 @@ static enum rlk_class check_place(struct conn *p, struct rlk_call *call)
     return call->where == RLK_INSIDE && !call->inside ? RLK_NO_TX : RLK_DONE;
 }
 
-/* Whether it was in a transaction is asked first: a connection that is gone does not say. */
+/* The state is read first, because a lost connection has none. */
 static enum rlk_class check_alive(struct conn *p, struct rlk_call *call)
 {
     PGTransactionStatusType status = PQtransactionStatus(p->conn);
@@ -115,10 +117,11 @@ enum rlk_class pg_check_usable(struct conn *p, struct rlk_call *call)
 
 /* ---- one packet */
 
-/* Most statements find a row by its key, and so do the functions they call: one plan serves all
- * values. Statistics taken while a table was empty would make the server plan each use anew, or
- * read the table from end to end. A plan without a choice seems costly, and would be compiled.
- * A wide step looks at many rows or long arrays. What suits ten leases is slow for ten thousand. */
+/* Most statements find a row by its key, and so do the functions that they call. One plan fits all
+ * their values. Statistics from an empty table would make the server plan each execution again, or
+ * read the whole table. The costs of a plan without alternatives look high, and would start the JIT
+ * compiler. A wide step reads many rows or long arrays. The plan for ten leases is slow for ten
+ * thousand. */
 static const char PLAN[] =
     "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', $1::text, false), "
     "pg_catalog.set_config('enable_seqscan', $2::text, false), "
@@ -129,7 +132,7 @@ static const char PLAN[] =
 static const char *const plan_once[] = {"force_generic_plan", "off"};
 static const char *const plan_anew[] = {"auto", "on"};
 
-/* Behind a pooler the session's own default belongs to somebody else. */
+/* Behind a pooler, another client may have set the session's default. */
 static const char BEGIN[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 static int send_values(struct conn *p, const char *text, int count, const char *const *values)
@@ -152,8 +155,8 @@ static int send_packet(struct conn *p, const struct packet *s, bool replan)
            (!several || PQpipelineSync(p->conn));
 }
 
-/* Settings made inside a transaction end with it, so they are changed outside only. begin() has
- * made them before. Of a packet that failed, what was prepared stays and the settings do not. */
+/* Settings made inside a transaction end with it, so they change only outside. begin() has made
+ * them before the transaction. If a packet fails, prepared statements stay and settings do not. */
 enum rlk_class pg_exchange(struct conn *p, struct rlk_call *call, struct packet *s, PGresult **out)
 {
     bool replan = p->direct && !call->inside && p->plans_once == s->anew;
@@ -174,7 +177,7 @@ enum rlk_class pg_exchange(struct conn *p, struct rlk_call *call, struct packet 
     return class;
 }
 
-/* Any number of statements without values. */
+/* Sends statements without values, separated by semicolons. */
 enum rlk_class pg_say(struct conn *p, struct rlk_call *call, const char *text, PGresult **out)
 {
     if (!PQsendQuery(p->conn, text))
@@ -184,7 +187,7 @@ enum rlk_class pg_say(struct conn *p, struct rlk_call *call, const char *text, P
 
 /* ---- transactions of ours, and savepoints */
 
-/* What ends a transaction, or undoes a part of it, is allowed in one that has failed. */
+/* A failed transaction still takes what ends it, or undoes a part of it. */
 static enum rlk_class check_frame(struct conn *p, struct rlk_call *call, enum rlk_frame what)
 {
     bool mends = what == RLK_COMMIT || what == RLK_ROLLBACK || what == RLK_UNDO;
@@ -193,7 +196,7 @@ static enum rlk_class check_frame(struct conn *p, struct rlk_call *call, enum rl
     return class == RLK_REFUSED && mends ? RLK_DONE : class;
 }
 
-/* Nothing was changed if this fails, whatever became of the connection. */
+/* A failure here changes nothing, even if the connection is lost. */
 static enum rlk_class begin(struct conn *p, struct rlk_call *call, const char *text, PGresult **out)
 {
     struct packet settings = {.text = NULL};
@@ -206,7 +209,8 @@ static enum rlk_class begin(struct conn *p, struct rlk_call *call, const char *t
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
 }
 
-/* After a lost answer to COMMIT the call is no longer inside: the transaction may be over. */
+/* If the answer to COMMIT is lost, the transaction may be over. The call is then no longer
+ * inside. */
 static enum rlk_class end(struct conn *p, struct rlk_call *call, const char *text, PGresult **out)
 {
     bool empty = p->begin_waits;
@@ -223,7 +227,7 @@ static enum rlk_class end(struct conn *p, struct rlk_call *call, const char *tex
     return RLK_CONTENTION;
 }
 
-/* Only the first statement of a transaction can have its BEGIN before it. */
+/* Sends a waiting BEGIN too. Later statements of the transaction have none. */
 static enum rlk_class mark(struct conn *p, struct rlk_call *call, const char *text, PGresult **out)
 {
     struct packet s = {.text = text};

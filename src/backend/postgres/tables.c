@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Installing our tables, and what rowlock_check() is told beside the step `facts`. */
+ *
+ * Installs our tables. Adds what the step `facts` cannot tell rowlock_check(). */
 #include "driver.h"
 
-/* After a failure the text's own BEGIN is still open. Then it is rolled back: check_usable() has
- * seen that it is not the caller's transaction. */
+/* After a failure the script's own BEGIN is still open, and is rolled back. It cannot be the
+ * caller's transaction: pg_check_usable() has checked that. */
 enum rlk_class pg_script(void *conn, struct rlk_call *call, const char *sql)
 {
     struct conn *p = conn;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A waiter is woken by NOTIFY on a channel of its connection's own. It listens from
- * rowlock_enqueue() on until rowlock_leave(). libpq keeps what arrives between steps. */
+ *
+ * NOTIFY wakes a waiter, on a channel of its own connection. The connection listens from
+ * rowlock_enqueue() until rowlock_leave(). libpq keeps notifications that arrive between steps. */
 #include "driver.h"
 
 #include <inttypes.h>
@@ -14,7 +15,7 @@ static bool take_notifications(struct conn *p)
     return any;
 }
 
-/* No two open connections have the same server process, so the name is this connection's own. */
+/* Each open connection has its own server process, so the name is unique. */
 const char *pg_channel(struct conn *p)
 {
     uint64_t name = (uint64_t)PQbackendPID(p->conn) << 40 ^ (uint64_t)rlk_now_us();
@@ -25,7 +26,7 @@ const char *pg_channel(struct conn *p)
     return p->channel;
 }
 
-/* Of a wait that is over. On an adopted connection they are the caller's. */
+/* Drops notifications of a wait that is over. On an adopted connection they are the caller's. */
 void pg_forget_wakeups(struct conn *p)
 {
     if (p->direct && !p->listening)
@@ -44,8 +45,8 @@ bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news,
     return p->listening;
 }
 
-/* Nothing is sent. A notification that came with the answer to an earlier step counts. One that is
- * older than the last look costs a look. */
+/* Sends nothing. A notification that came with the answer to an earlier step counts. An old one
+ * costs one look at the queue. */
 enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_request *request,
                         int wake, enum rlk_wakeup *out)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The file: opened, adopted, closed, and looked at before each step. */
+ *
+ * Opens, adopts and closes the file, and checks it before each step. */
 #include "driver.h"
 
 #include <errno.h>
@@ -9,8 +10,10 @@
 
 enum {
     OLDEST_VERSION = 3035000,
-    LOOK_EVERY = 10000, /* instructions of a statement between two looks at the clock */
-    PATIENCE_US = 250000 /* longest wait for the file in one step */
+    /* how many instructions a statement runs between two looks at the clock */
+    LOOK_EVERY = 10000,
+    /* the longest wait for the file in one step */
+    PATIENCE_US = 250000
 };
 
 /* ---- what is wrong with a path */
@@ -23,13 +26,14 @@ static bool has_folder(const char *path)
     return stat(folder, &unused) == 0;
 }
 
-/* SQLite says no more than "unable to open database file". */
+/* Says why. SQLite says only "unable to open database file". */
 static enum rlk_class cannot_open(struct conn *conn, struct rlk_call *call)
 {
     int native = sqlite3_extended_errcode(conn->db);
     int why = sqlite3_system_errno(conn->db);
     char text[sizeof call->text];
-    if (why == ENOENT && has_folder(conn->path)) /* the last of two tries was to read */
+    /* SQLite tried twice. Its last try was to open for reading. */
+    if (why == ENOENT && has_folder(conn->path))
         return lite_cannot_make(conn->path, call, native);
     if (why == ENOENT || why == ENOTDIR)
         snprintf(text, sizeof text, "the folder of %.400s does not exist", conn->path);
@@ -43,10 +47,10 @@ static enum rlk_class cannot_open(struct conn *conn, struct rlk_call *call)
                                             : RLK_INVALID;
 }
 
-/* SQLite would open a device or a pipe too, and say "disk I/O error" later. A new file is for its
- * owner alone, whatever the umask: a user who may read it can stop all writers by a file lock.
- * SQLite makes the files beside it with the same mode. No descriptor is used: closing one would let
- * go of the file locks of this process. What is wrong with the path otherwise, SQLite says. */
+/* SQLite would also open a device or a pipe, and report "disk I/O error" later. Only the owner may
+ * read or write a new file, for any umask: a user who can read it can stop all writers with a file
+ * lock. SQLite gives the files beside it the same mode. We open no descriptor, because closing one
+ * releases the file locks of this process. SQLite reports other faults of the path. */
 static enum rlk_class check_path(const char *path, struct rlk_call *call, bool create)
 {
     struct stat file;
@@ -65,9 +69,9 @@ static enum rlk_class check_path(const char *path, struct rlk_call *call, bool c
 
 /* ---- opening it */
 
-/* SQLite's busy handler, the only waiting here: may it ask for the file again? Its own would soon
- * ask only every 50 ms, and miss each moment between two transactions of a busy writer. The
- * intervals differ, because such a writer may have equal ones. */
+/* SQLite's busy handler, and the only wait for the file. Returns whether to ask for the file again.
+ * SQLite's own handler soon asks only every 50 ms, and misses the moments between two transactions
+ * of a busy writer. The intervals are random, because such a writer may have a fixed interval. */
 static int wait_for_file(void *context, int asked)
 {
     struct conn *conn = context;
@@ -82,17 +86,17 @@ static int wait_for_file(void *context, int asked)
     return 1;
 }
 
-/* SQLite's progress handler. A view, a trigger or a generated column in a file that somebody else
- * has made may never end. */
+/* SQLite's progress handler. A view, a trigger or a generated column in a file of another user may
+ * never end. */
 static int is_too_late(void *context)
 {
     const struct conn *conn = context;
     return !conn->ending && rlk_now_us() >= conn->deadline_us;
 }
 
-/* The schema of the file may call plain functions only, and no statement may damage it. Reading the
- * schema version finds out whether the file is a database. With EXTRA no token that was answered is
- * forgotten by a power failure, and no journal comes back. */
+/* The schema of the file may call only plain functions, and no statement may damage the file.
+ * Reading the schema version shows whether the file is a database. With EXTRA, a token that was
+ * answered survives a power failure, and a deleted journal does not come back. */
 static int set_up(struct conn *conn)
 {
     sqlite3_extended_result_codes(conn->db, 1);
@@ -106,8 +110,9 @@ static int set_up(struct conn *conn)
                         NULL, NULL, NULL);
 }
 
-/* Without create, a file that is not there is RLK_SCHEMA: a mistyped path must not leave an empty
- * file behind. The connection needs no mutex, since a handle belongs to one thread at a time. */
+/* create: make the file if it is missing. Otherwise a missing file is RLK_SCHEMA, so that a
+ * mistyped path leaves no empty file behind. The connection needs no mutex, since one thread at a
+ * time uses a handle. */
 enum rlk_class lite_open_file(struct conn *conn, struct rlk_call *call, bool create)
 {
     enum rlk_class class = check_path(conn->path, call, create);
@@ -130,7 +135,7 @@ enum rlk_class lite_open_file(struct conn *conn, struct rlk_call *call, bool cre
 
 /* ---- before a step */
 
-/* Outside, a read transaction counts as a transaction too: what a step would see in it is old. */
+/* A read transaction of the caller counts as a transaction: a step inside it would see old data. */
 static enum rlk_class check_place(struct conn *conn, struct rlk_call *call, enum rlk_where where)
 {
     bool inside = !sqlite3_get_autocommit(conn->db);
@@ -142,7 +147,7 @@ static enum rlk_class check_place(struct conn *conn, struct rlk_call *call, enum
     return RLK_DONE;
 }
 
-/* Locks in a file that others no longer find exclude nobody. */
+/* If the file was moved, other clients no longer find it, and locks in it exclude none of them. */
 enum rlk_class lite_check_file(struct conn *conn, struct rlk_call *call)
 {
     int moved = 0;
@@ -152,13 +157,15 @@ enum rlk_class lite_check_file(struct conn *conn, struct rlk_call *call)
                  : RLK_DONE;
 }
 
-/* The file is open, the connection where it should be, and if it checks, the file where it was. */
+/* Opens the file if it is not open. Checks the transaction and, if checks is set, that the file was
+ * not moved. */
 enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, enum rlk_where where,
                           bool checks)
 {
     enum rlk_class class = RLK_DONE;
     call->inside = false;
-    if (!conn->db) /* so no transaction can be open in it */
+    /* No transaction can be open in a file that is not open. */
+    if (!conn->db)
         class = where == RLK_INSIDE ? RLK_NO_TX : lite_open_file(conn, call, false);
     if (class == RLK_DONE)
         class = check_place(conn, call, where);
@@ -169,7 +176,7 @@ enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, enum rlk_whe
 
 /* ---- open and close */
 
-/* sqlite:PATH. Two slashes are refused since people mean two different things by them. */
+/* Reads sqlite:PATH. A path with two slashes is refused, because it could mean two things. */
 static enum rlk_class path_of(const char *url, struct rlk_call *call, char out[PATH_ROOM])
 {
     const char *path = strchr(url, ':') + 1;
@@ -183,13 +190,13 @@ static enum rlk_class path_of(const char *url, struct rlk_call *call, char out[P
                           "or sqlite:file for one in the current folder");
     if (strchr(path, '?'))
         return rlk_refuse(call, RLK_INVALID, "a SQLite URL takes rowlock_ parameters only");
-    /* Some builds of SQLite would take "file:…" for a URI of their own. */
+    /* Some builds of SQLite read "file:…" as a URI. */
     bool plain = *path == '/' || strcmp(path, ":memory:") == 0;
     int length = snprintf(out, PATH_ROOM, "%s%s", plain ? "" : "./", path);
     if (length < 0 || length >= PATH_ROOM)
         return rlk_refuse(call, RLK_INVALID, "its path is too long");
-    /* To what SQLite opens: the end of symbolic links, whose file need not be there yet. If it
-     * cannot follow one, the path stays, and SQLite says what is wrong with it. */
+    /* Resolves symbolic links as SQLite does. The file itself may be missing. If SQLite cannot
+     * follow a link, the path stays, and SQLite reports why. */
     if (strcmp(out, ":memory:") != 0 && vfs &&
         (vfs->xFullPathname(vfs, out, sizeof whole, whole) & 0xFF) == SQLITE_OK)
         memcpy(out, whole, sizeof whole);
@@ -217,7 +224,8 @@ enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_ta
     if (class != RLK_DONE)
         return class;
     class = lite_open_file(conn, call, false);
-    return class == RLK_SCHEMA ? RLK_DONE : class; /* it may be installed yet */
+    /* The file may be installed later. */
+    return class == RLK_SCHEMA ? RLK_DONE : class;
 }
 
 enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
@@ -231,12 +239,13 @@ enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
     return class;
 }
 
-/* After fork nothing is closed: the child has inherited SQLite's notes on file locks, but not the
- * locks ("How To Corrupt An SQLite Database File", section 2.6). The handle's memory stays. */
+/* After fork nothing is closed. The child has inherited SQLite's records of file locks, but not the
+ * locks ("How To Corrupt An SQLite Database File", section 2.6). The handle's memory leaks. */
 void lite_close(void *state, bool in_child)
 {
     struct conn *conn = state;
-    lite_take_wakeup_down(conn); /* in a child, its copy */
+    /* In a child this closes its copy of the socket. */
+    lite_take_wakeup_down(conn);
     if (!conn->db || in_child)
         return;
     lite_forget(conn);

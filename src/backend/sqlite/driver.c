@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
+ *
  * The driver for SQLite, version 3.35 (RETURNING) and later.
  *
- * A file has one writer at a time. A step that writes waits for it in SQLite's busy handler, for a
- * moment only. Then the step is RLK_CONTENTION, and core tries again with jitter, which lets others
- * in between. In WAL mode a read waits for nobody.
+ * A file has one writer at a time. A step that writes waits a moment for the file, in SQLite's busy
+ * handler. Then the step is RLK_CONTENTION. Core tries again with jitter, so that others get the
+ * file in between. In WAL mode a read waits for no writer.
  *
- * No connection and no answer can be lost, so nothing here is ever RLK_UNCERTAIN.
+ * Connections and answers cannot be lost, so no step here is RLK_UNCERTAIN.
  *
- * A deadline bounds the wait for the file. On our own connections it also bounds each
- * statement, but not COMMIT and ROLLBACK. The application's connection keeps its own busy and
- * progress handlers. */
+ * A deadline bounds the wait for the file. On our own connections it also bounds each statement,
+ * except COMMIT and ROLLBACK. The application's connection keeps its own busy and progress
+ * handlers. */
 #include "driver.h"
 
 static const char *const schemes[] = {"sqlite", NULL};

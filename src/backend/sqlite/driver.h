@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the SQLite driver share. Each calls only those before it:
- * errors.c  send.c  wakeup.c  connect.c  query.c  tables.c  driver.c */
+ *
+ * What the files of the SQLite driver share. Each file calls only those before it:
+ * errors  send  wakeup  connect  query  tables  driver */
 #ifndef LITE_DRIVER_H
 #define LITE_DRIVER_H
 
@@ -10,38 +11,54 @@
 #include <sqlite3.h>
 
 enum {
-    STATEMENTS_MAX = 6, /* in the text of one step */
-    TEXTS = RLK_STEP_COUNT + RLK_LOOK, /* of the steps; then of BEGIN and the other frames */
-    LOOK_TRUSTS_US = 10000, /* so old may a check of the file be for a look */
+    /* most statements in the text of one step */
+    STATEMENTS_MAX = 6,
+    /* the steps, then BEGIN and the other frames */
+    TEXTS = RLK_STEP_COUNT + RLK_LOOK,
+    /* how old a check of the file may be for a look */
+    LOOK_TRUSTS_US = 10000,
     PATH_ROOM = 4096,
-    WAKEUP_ROOM = 64, /* for the address of a waiter's socket */
-    PENDING_MAX = 8 /* wake-ups after a transaction; further waiters find out by their next look */
+    /* room for the address of a waiter's socket */
+    WAKEUP_ROOM = 64,
+    /* most wake-ups after a transaction; other waiters find out at their next poll */
+    PENDING_MAX = 8
 };
 
 struct conn {
-    sqlite3 *db; /* NULL: the file is not there yet */
+    /* NULL: the file does not exist yet */
+    sqlite3 *db;
     const struct rlk_texts *texts;
     bool adopted;
     char path[PATH_ROOM];
-    int64_t deadline_us, waits_until_us; /* for the file, in the busy handler */
-    int64_t checked_us; /* when the file was last checked */
-    bool ending; /* a transaction, which takes as long as it takes */
+    /* how long to wait for the file: of the call, and of the busy handler */
+    int64_t deadline_us, waits_until_us;
+    /* when the file was last checked */
+    int64_t checked_us;
+    /* a transaction is ending, which has no deadline */
+    bool ending;
     bool has_socket;
-    int socket; /* sends wake-ups, and receives them if it has an address */
-    char wakeup[WAKEUP_ROOM]; /* that address; "": none yet, or they are not to be had here */
-    sqlite3_stmt *prepared[TEXTS][STATEMENTS_MAX]; /* prepared when first needed */
-    sqlite3_stmt *queries[RLK_PREPARED_MAX]; /* about the caller's own tables */
+    /* sends wake-ups, and receives them if it has an address */
+    int socket;
+    /* this address; "": none yet, or this system has no such addresses */
+    char wakeup[WAKEUP_ROOM];
+    /* each is prepared at its first use */
+    sqlite3_stmt *prepared[TEXTS][STATEMENTS_MAX];
+    /* statements about the caller's own tables */
+    sqlite3_stmt *queries[RLK_PREPARED_MAX];
     struct rlk_prepared query_ids;
-    rowlock_value *cells; /* of one row */
-    int room; /* for so many */
-    bool answered; /* the statement that was run last had a row */
-    bool framed; /* a transaction of ours is open; these are woken after it */
+    /* the cells of one row */
+    rowlock_value *cells;
+    /* how many cells there is room for */
+    int room;
+    /* the last statement returned a row */
+    bool answered;
+    /* a transaction of ours is open; these are woken after its commit */
+    bool framed;
     char pending[PENDING_MAX][WAKEUP_ROOM];
     int wakes;
 };
 
-/* errors.c. lite_failed() comes right after the call that failed: the next call replaces the
- * error. */
+/* errors.c: call lite_failed() right after the failure, since the next call replaces the error. */
 enum rlk_class lite_failed(struct conn *conn, struct rlk_call *call);
 enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int native);
 enum rlk_class lite_class_for_caller(struct rlk_call *call, enum rlk_class class);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What SQLite's result codes mean. */
+ *
+ * The classes of SQLite's result codes. */
 #include "driver.h"
 
 #include <errno.h>
@@ -8,16 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Extended codes first, then the primary code that they end in. The constraint is what the caller's
- * own tables say by this code. Our tables have no constraint that we could break. */
+/* Extended codes come first, then primary codes. The constraint is for the caller's own tables.
+ * Steps of rowlock break no constraint of ours. */
 static const struct {
     int code;
     enum rlk_class class;
     enum rowlock_constraint constraint;
 } codes[] = {
     {SQLITE_IOERR_NOMEM, RLK_NOMEM, 0}, /* no memory for a read or write */
-    {SQLITE_READONLY_DBMOVED, RLK_UNSENT, 0}, /* the file was renamed or deleted under us */
-    {SQLITE_CONSTRAINT_TRIGGER, RLK_REFUSED, 0}, /* somebody's trigger said no */
+    {SQLITE_READONLY_DBMOVED, RLK_UNSENT, 0}, /* another process renamed or deleted the file */
+    {SQLITE_CONSTRAINT_TRIGGER, RLK_REFUSED, 0}, /* a trigger of another user refused */
     {SQLITE_CONSTRAINT_CHECK, RLK_REFUSED, ROWLOCK_CONSTRAINT_CHECK}, /* ours: no tokens left */
     {SQLITE_CONSTRAINT_UNIQUE, RLK_SCHEMA, ROWLOCK_CONSTRAINT_UNIQUE},
     {SQLITE_CONSTRAINT_PRIMARYKEY, RLK_SCHEMA, ROWLOCK_CONSTRAINT_UNIQUE},
@@ -34,15 +35,15 @@ static const struct {
     {SQLITE_READONLY, RLK_READONLY, 0}, /* file or file system takes no writes */
     {SQLITE_FULL, RLK_READONLY, 0}, /* disk or quota is full */
     {SQLITE_CANTOPEN, RLK_READONLY, 0}, /* the journal beside the file cannot be made */
-    {SQLITE_PERM, RLK_DENIED, 0}, /* access mode cannot be had */
-    {SQLITE_AUTH, RLK_DENIED, 0}, /* the application's authorizer said no */
+    {SQLITE_PERM, RLK_DENIED, 0}, /* the access mode is not allowed */
+    {SQLITE_AUTH, RLK_DENIED, 0}, /* the application's authorizer refused */
     {SQLITE_NOTADB, RLK_INVALID, 0}, /* some other kind of file, or an encrypted one */
     {SQLITE_TOOBIG, RLK_INVALID, 0}, /* longer than this build of SQLite allows */
     {SQLITE_SCHEMA, RLK_SCHEMA, 0}, /* the tables keep changing */
     {0, RLK_REFUSED, 0} /* all others */
 };
 
-/* SQLITE_ERROR is all that SQLite says of tables and columns that are not there. */
+/* SQLite reports missing tables and columns only as SQLITE_ERROR. */
 static bool speaks_of_tables(const char *text)
 {
     return strncmp(text, "no such ", 8) == 0 || strstr(text, " has no column named ") ||
@@ -62,7 +63,7 @@ void lite_folder_of(const char *path, char out[PATH_ROOM])
     snprintf(out, PATH_ROOM, "%.*s", (int)(strrchr(path, '/') - path) + 1, path);
 }
 
-/* The file that cannot be made is the database, or one beside it. */
+/* The file may be the database or one beside it. */
 enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int native)
 {
     char folder[PATH_ROOM];
@@ -82,7 +83,8 @@ enum rlk_class lite_failed(struct conn *conn, struct rlk_call *call)
     int code = sqlite3_extended_errcode(conn->db);
     int why = (code & 0xFF) == SQLITE_IOERR ? sqlite3_system_errno(conn->db) : 0;
     const char *text = sqlite3_errmsg(conn->db);
-    bool full = why == ENOSPC || why == EDQUOT; /* SQLite says SQLITE_FULL of its own writes only */
+    /* SQLITE_FULL is only about SQLite's own writes. */
+    bool full = why == ENOSPC || why == EDQUOT;
     bool too_late = code == SQLITE_INTERRUPT && !conn->adopted;
     if (code == SQLITE_READONLY_DIRECTORY && !conn->adopted)
         return lite_cannot_make(conn->path, call, code);
@@ -95,7 +97,7 @@ enum rlk_class lite_failed(struct conn *conn, struct rlk_call *call)
     return full ? RLK_READONLY : codes[find_code(code)].class;
 }
 
-/* What is wrong with our tables by its class may mean something else of the caller's. */
+/* Some codes mean a missing schema for our tables, and something else for the caller's. */
 enum rlk_class lite_class_for_caller(struct rlk_call *call, enum rlk_class class)
 {
     int primary = call->native & 0xFF;
@@ -108,7 +110,7 @@ enum rlk_class lite_class_for_caller(struct rlk_call *call, enum rlk_class class
         return RLK_REFUSED;
     if (primary == SQLITE_SCHEMA)
         return RLK_CONTENTION;
-    /* SQLITE_ERROR: also a table or column that is not there. */
+    /* SQLITE_ERROR includes a missing table or column. */
     bool at_fault = primary == SQLITE_ERROR || primary == SQLITE_TOOBIG || primary == SQLITE_RANGE;
     return at_fault || class == RLK_SCHEMA ? RLK_INVALID : class;
 }

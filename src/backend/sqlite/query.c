@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The operations query and frame: our steps, statements about the caller's own tables,
- * transactions. */
+ *
+ * The operations query and frame: steps, statements about the caller's own tables, transactions. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 /* ---- about the caller's own tables */
 
-/* SQLite would leave undone what follows a semicolon, even a WHERE. */
+/* SQLite ignores what follows a semicolon, even a WHERE. So it is refused. */
 static enum rlk_class prepare_query(struct conn *conn, struct rlk_call *call,
                                     const struct rlk_query *query, sqlite3_stmt **out)
 {
@@ -34,7 +34,8 @@ static enum rlk_class prepare_query(struct conn *conn, struct rlk_call *call,
     return RLK_DONE;
 }
 
-/* The caller's own SQL is a part of the text, and may hold a comment or an apostrophe too many. */
+/* The caller's own SQL is a part of the text. A comment or an apostrophe in it may hide a
+ * parameter. */
 static enum rlk_class check_count(struct rlk_call *call, sqlite3_stmt *statement, size_t given)
 {
     int count = sqlite3_bind_parameter_count(statement);
@@ -44,9 +45,9 @@ static enum rlk_class check_count(struct rlk_call *call, sqlite3_stmt *statement
                       given);
 }
 
-/* A change whose rows cannot be given, since there is no memory, stays. So outside it is a
- * transaction, and undone. Inside, a savepoint would cost more than most statements do: there all
- * is rolled back. */
+/* If memory runs out while rows are read, the change has been made. Outside a transaction we wrap
+ * it in one and undo it. Inside, a savepoint would cost more than most statements. There the whole
+ * transaction must be rolled back. */
 static enum rlk_class run_query(struct conn *conn, struct rlk_call *call, sqlite3_stmt *statement,
                                 struct rlk_query *query)
 {
@@ -65,7 +66,7 @@ static enum rlk_class run_query(struct conn *conn, struct rlk_call *call, sqlite
     return class;
 }
 
-/* A transaction began in the file that it ends in. */
+/* Inside a transaction the file is not checked again: its beginning did that. */
 static enum rlk_class run_theirs(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
     sqlite3_stmt *statement = NULL;
@@ -83,7 +84,7 @@ static enum rlk_class run_theirs(struct conn *conn, struct rlk_call *call, struc
 
 /* ---- our steps */
 
-/* The statements of a text share their values. */
+/* All statements of a text take the same values. */
 static enum rlk_class run_all(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
     sqlite3_stmt **prepared = conn->prepared[query->step];
@@ -105,10 +106,9 @@ static int read_wakeup(void *context, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* Who is to be woken once the transaction of a step that changed this name is committed. It is
- * asked inside: who takes a ticket later sees the change. In the caller's transaction no wake-up
- * is sent, since only the caller knows when it is committed. The first in the queue finds out by
- * its next look. */
+/* Finds the waiter to wake after the commit of a step that changed this name. It looks inside the
+ * transaction: a later ticket sees the change. In the caller's transaction it wakes none, since
+ * only the caller knows when it commits. Then the first in the queue finds out at its next poll. */
 static enum rlk_class find_wakeup(struct conn *conn, struct rlk_call *call, const char *name,
                                   char wakeup[WAKEUP_ROOM])
 {
@@ -124,7 +124,7 @@ static enum rlk_class find_wakeup(struct conn *conn, struct rlk_call *call, cons
     return class == RLK_DONE ? run_all(conn, call, &query) : class;
 }
 
-/* Several statements, and the look for whom to wake, are one transaction. */
+/* The statements of a step and the search for the waiter are one transaction. */
 static enum rlk_class run_framed(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
     char wakeup[WAKEUP_ROOM] = "";
@@ -143,9 +143,9 @@ static enum rlk_class run_framed(struct conn *conn, struct rlk_call *call, struc
     return class;
 }
 
-/* A look that finds the lock held grants nothing, and a look that finds it free is followed by a
- * try, which checks the file. A grant of our own that it finds was made by a try too. So a look may
- * trust a check that is some milliseconds old. */
+/* A look may use a check of the file that is some milliseconds old. If it finds the lock held, it
+ * grants nothing. If it finds the lock free, a try follows, which checks the file. A grant of our
+ * own was made by a try too. */
 static bool is_recent_enough(const struct conn *conn, enum rlk_step step)
 {
     return step == RLK_STEP_LOOK && rlk_now_us() - conn->checked_us < LOOK_TRUSTS_US;
@@ -179,12 +179,13 @@ enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *
     return class;
 }
 
-/* A COMMIT that fails, for example because a reader does not leave, changes nothing but
- * leaves all open. */
+/* A COMMIT may fail, for example because of a reader. Then nothing has changed, and the transaction
+ * is still open. */
 enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame what)
 {
     struct conn *conn = state;
-    bool gives_up = what == RLK_ROLLBACK || what == RLK_UNDO; /* also in a file that is lost */
+    /* These are allowed in a file that was moved. */
+    bool gives_up = what == RLK_ROLLBACK || what == RLK_UNDO;
     call->inside = conn->db && !sqlite3_get_autocommit(conn->db);
     if (what == RLK_LOOK)
         return RLK_DONE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Statements: prepared, run with values, and framed by a transaction or a savepoint. */
+ *
+ * Prepares statements, runs them with values, and frames them by a transaction or a savepoint. */
 #include "driver.h"
 
 #include <string.h>
@@ -10,8 +11,9 @@ static const char *const frames[] = {
     [RLK_KEEP] = "RELEASE rowlock",  [RLK_UNDO] = "ROLLBACK TO rowlock; RELEASE rowlock",
 };
 
-/* A statement of the caller's transaction has failed. Most failures undo the statement alone. Some
- * make SQLite roll back everything. After SQLITE_BUSY_SNAPSHOT the transaction can never write. */
+/* Called when a statement in the caller's transaction has failed. Most failures undo only the
+ * statement. Some make SQLite roll back everything. After SQLITE_BUSY_SNAPSHOT the transaction
+ * cannot write. */
 static void look_at_tx(struct conn *conn, struct rlk_call *call)
 {
     if (call->inside)
@@ -22,7 +24,8 @@ static void look_at_tx(struct conn *conn, struct rlk_call *call)
 
 static int bind_value(sqlite3_stmt *statement, int number, const rowlock_value *value)
 {
-    const char *text = value->text ? value->text : ""; /* by a null pointer SQLite means NULL */
+    /* For SQLite a null pointer is NULL. */
+    const char *text = value->text ? value->text : "";
     switch (value->kind) {
     case ROWLOCK_INT:
     case ROWLOCK_BOOL:
@@ -41,7 +44,8 @@ static int bind_value(sqlite3_stmt *statement, int number, const rowlock_value *
     }
 }
 
-/* False: no memory to convert what is in a UTF-16 file. A blob without bytes is a null pointer. */
+/* false: no memory to convert a text of a UTF-16 file. SQLite returns an empty blob as a null
+ * pointer. */
 static bool get_cell(sqlite3_value *cell, rowlock_value *out)
 {
     int type = sqlite3_value_type(cell);
@@ -60,9 +64,8 @@ static bool get_cell(sqlite3_value *cell, rowlock_value *out)
     return bytes || (length == 0 && !is_text);
 }
 
-/* The row that a statement has reached. SQLite gives away values only while its mutex is
- * held. Nothing stops a writer that is no rowlock from putting cells into our tables that
- * core cannot take. */
+/* Passes on the current row of a statement. SQLite's values may only be used while its mutex is
+ * held. Another program may have written cells into our tables that core cannot take. */
 static enum rlk_class give_row(struct conn *conn, struct rlk_call *call, sqlite3_stmt *statement,
                                const struct rlk_query *query, bool *stopped)
 {
@@ -116,7 +119,7 @@ static enum rlk_class run_bound(struct conn *conn, struct rlk_call *call, sqlite
     return class;
 }
 
-/* To its end, or until no more rows are wanted. A change always runs to its end. */
+/* Runs it to its end, or until no more rows are wanted. A change always runs to its end. */
 enum rlk_class lite_run(struct conn *conn, struct rlk_call *call, sqlite3_stmt *statement,
                         struct rlk_query *query)
 {
@@ -128,7 +131,8 @@ enum rlk_class lite_run(struct conn *conn, struct rlk_call *call, sqlite3_stmt *
     if (class == RLK_DONE)
         class = run_bound(conn, call, statement, query);
     sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement); /* what they point to is core's or the caller's */
+    /* The values belong to core or to the caller. */
+    sqlite3_clear_bindings(statement);
     return class;
 }
 
@@ -142,7 +146,7 @@ static void forget(sqlite3_stmt **statements)
     }
 }
 
-/* All statements of a text. */
+/* Prepares all statements of a text. */
 enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
 {
     sqlite3_stmt **prepared = conn->prepared[which];
@@ -156,7 +160,7 @@ enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
         if (code != SQLITE_OK) {
             enum rlk_class class = lite_failed(conn, call);
             forget(prepared);
-            /* The text is known to be right, so it is the tables that do not fit it. */
+            /* The text is correct, so our tables do not fit it. */
             return (code & 0xFF) == SQLITE_ERROR ? RLK_SCHEMA : class;
         }
     }
@@ -189,21 +193,22 @@ enum rlk_class lite_send_frame(struct conn *conn, struct rlk_call *call, enum rl
     return class;
 }
 
-/* A step of several statements is a transaction, or a savepoint in the caller's. */
+/* Frames a step of several statements: by a transaction, or by a savepoint in the caller's. */
 enum rlk_class lite_begin(struct conn *conn, struct rlk_call *call)
 {
     return lite_send_frame(conn, call, call->inside ? RLK_SAVE : RLK_BEGIN);
 }
 
-/* End the transaction of a step that ended in class. A COMMIT that fails has changed nothing, but
- * may leave the transaction open. What cannot be undone must not be committed. */
+/* Ends the transaction of a step that ended in class. A failed COMMIT has changed nothing, and may
+ * leave the transaction open. A step that cannot be undone must not be committed. */
 enum rlk_class lite_finish(struct conn *conn, struct rlk_call *call, enum rlk_class class)
 {
     if (class == RLK_DONE)
         class = lite_send_frame(conn, call, call->inside ? RLK_KEEP : RLK_COMMIT);
     if (class == RLK_DONE || sqlite3_get_autocommit(conn->db))
         return class;
-    struct rlk_call unheard = *call; /* the call keeps what it says of the failure before */
+    /* A copy, so that call keeps the text of the first failure. */
+    struct rlk_call unheard = *call;
     enum rlk_frame back = call->inside ? RLK_UNDO : RLK_ROLLBACK;
     if (lite_send_frame(conn, &unheard, back) != RLK_DONE && call->inside)
         call->tx_over = true;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Our tables: made, and described for rowlock_check(). */
+ *
+ * Makes our tables, and describes the file for rowlock_check(). */
 #include "driver.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* An empty file is ours, and gets the journal in which readers and the writer do not wait for each
- * other. Another program's database keeps its own. Where WAL cannot be had, any other will do. */
+/* An empty file is ours, and gets the journal mode WAL: readers and the writer do not wait for each
+ * other. The database of another program keeps its mode. If WAL is not possible, the default mode
+ * stays. */
 static enum rlk_class choose_journal(struct conn *conn, struct rlk_call *call)
 {
     struct stat file;
@@ -34,7 +36,7 @@ enum rlk_class lite_script(void *state, struct rlk_call *call, const char *sql)
 
 /* ---- facts */
 
-/* Users who are not in the file's group and may come through its folder. In a folder with the
+/* Describes users outside the file's group, if they can enter its folder. In a folder with the
  * sticky bit only the owner can replace a file. */
 static void describe_access(struct conn *conn, struct rlk_facts *out)
 {

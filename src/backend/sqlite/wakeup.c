@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Wake-ups. All users of a file are on one machine, so a waiter's ticket says where a datagram
- * reaches it, and a step that changes what the first in the queue waits for sends it one. The
- * socket's address is one of Linux's abstract ones, of 128 random bits. It leaves no file behind,
+ *
+ * Wake-ups are datagrams. All users of a file are on one machine. So a waiter's ticket has the
+ * address of its socket. A step that changes what the first in the queue waits for sends a datagram
+ * there. The address is an abstract one of Linux, with 128 random bits. It leaves no file behind,
  * ends with its process, and costs nothing while no datagram comes.
  *
- * A datagram is an empty hint to look. Anybody may send one, and one gets lost where the sender
- * is in another network namespace (a container that shares only the file). So core looks from
- * time to time too. */
+ * A datagram is empty, and only says "look". Any user may send one. It gets lost if the sender is
+ * in another network namespace, for example in a container that shares only the file. So core also
+ * polls. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 static const char WAKEUP_PREFIX[] = "@rowlock-";
 
-/* A datagram goes to no other address: what stands in a table must not send us anywhere else. */
+/* Datagrams go only to addresses of this form, since another program may write into the table. */
 static bool is_wakeup(const char *address)
 {
     size_t prefix = sizeof WAKEUP_PREFIX - 1;
@@ -25,7 +26,7 @@ static bool is_wakeup(const char *address)
            strspn(address + prefix, "0123456789abcdef") == 32 && address[prefix + 32] == '\0';
 }
 
-/* An abstract address begins with a zero byte, which people write as @. */
+/* An abstract address begins with a zero byte. The ticket has @ in its place. */
 static socklen_t socket_address(const char *wakeup, struct sockaddr_un *out)
 {
     size_t length = strlen(wakeup);
@@ -46,7 +47,8 @@ static bool open_socket(struct conn *conn)
     return conn->has_socket;
 }
 
-/* Take all that has come, so that it does not wake us twice. A flood must not keep us here. */
+/* Takes all datagrams that have come, so that they wake us once. A flood of them must not keep us
+ * here. */
 static void drain(int socket)
 {
     char byte;
@@ -54,7 +56,7 @@ static void drain(int socket)
         ;
 }
 
-/* No failure: without an address a waiter looks more often. */
+/* A failure is ignored: without an address the waiter polls more often. */
 void lite_hang_wakeup(struct conn *conn)
 {
     unsigned long long random[2];
@@ -77,8 +79,8 @@ void lite_take_wakeup_down(struct conn *conn)
     conn->wakeup[0] = '\0';
 }
 
-/* If the waiter is gone, its ticket's lease will end. If its buffer is full, it has a
- * wake-up already. */
+/* A failure is ignored. If the waiter is gone, the lease of its ticket will end. If its buffer is
+ * full, it has a wake-up already. */
 void lite_wake(struct conn *conn, const char *wakeup)
 {
     struct sockaddr_un address;
@@ -97,7 +99,7 @@ bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
     return news == RLK_ENQUEUED && number != 0;
 }
 
-/* Nothing is asked of the database meanwhile. What came before is still in the buffer. */
+/* Sends nothing to the database. A datagram that came earlier is still in the socket's buffer. */
 enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_request *request,
                           int wake, enum rlk_wakeup *out)
 {
