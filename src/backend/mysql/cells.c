@@ -90,7 +90,7 @@ static void bind_value(MYSQL_BIND *bind, const rowlock_value *value)
 }
 
 /* Chooses the buffer for a column. Usually it is the one of the execution before. */
-static bool place_column(MYSQL_BIND *column, struct cell *cell, const MYSQL_FIELD *field)
+static bool choose_buffer(MYSQL_BIND *column, struct cell *cell, const MYSQL_FIELD *field)
 {
     if (column->buffer && cell->type == field->type && cell->flags == field->flags &&
         cell->charset == field->charsetnr)
@@ -125,7 +125,7 @@ static bool place_column(MYSQL_BIND *column, struct cell *cell, const MYSQL_FIEL
 
 static enum rlk_class not_whole(struct rlk_call *call)
 {
-    return rlk_refuse(call, RLK_REFUSED, "the client library did not give a value as a whole");
+    return rlk_refuse(call, RLK_REFUSED, "the client library returned only a part of a value");
 }
 
 /* Fetches the value again, into a buffer with room for it and for longer ones in later rows. */
@@ -241,11 +241,11 @@ void my_free_cells(struct prepared *p)
     p->value = NULL;
 }
 
-bool my_place_columns(struct prepared *p)
+bool my_choose_buffers(struct prepared *p)
 {
     bool known = true;
     for (unsigned i = 0; known && i < p->columns; i++)
-        known = place_column(&p->column[i], &p->cell[i], &p->stmt->fields[i]);
+        known = choose_buffer(&p->column[i], &p->cell[i], &p->stmt->fields[i]);
     return known;
 }
 

@@ -100,7 +100,8 @@ static enum rlk_class check_params(struct opening *o)
     if (o->param[DEFAULT_FILE] && access(o->param[DEFAULT_FILE], R_OK) != 0)
         return rlk_refuse(o->call, RLK_INVALID, "the URL's default_file cannot be read");
     if (o->param[SOCKET] && o->url.hosts > 1)
-        return rlk_refuse(o->call, RLK_INVALID, "the URL names a socket and several hosts");
+        return rlk_refuse(o->call, RLK_INVALID,
+                          "the URL names a socket and several hosts; a socket needs a single host");
     if (!o->url.path)
         return rlk_refuse(o->call, RLK_INVALID,
                           "the URL names no database: write mysql://host/DATABASE");
@@ -172,8 +173,8 @@ static enum rlk_class connect_to(struct conn *c, const struct opening *o,
         /* The library's own text names another plugin. */
         if (o->call->native == 5010)
             rlk_diag_set(o->call, 5010, NULL,
-                         "the server wants a login that shows it the password, and with "
-                         "ssl_mode=required it may not have TLS; use ssl_mode=verify");
+                         "this login sends the password in clear text, and ssl_mode=required "
+                         "cannot be sure of TLS before it; use ssl_mode=verify");
         /* An unknown database is an error of the user, not a missing schema. */
         return class == RLK_SCHEMA ? RLK_INVALID : class;
     }
@@ -249,7 +250,8 @@ static enum rlk_class end_session(struct conn *c, struct rlk_call *call, const c
 /* Settings of our own connection. An option file may have asked for another character set. The
  * server ends a wait for a lock before we stop waiting, so that the connection survives. A value
  * that does not fit becomes an error. The server does not store another value instead. */
-static enum rlk_class settle(struct conn *c, struct rlk_call *call, const struct rlk_target *target)
+static enum rlk_class set_up_session(struct conn *c, struct rlk_call *call,
+                                     const struct rlk_target *target)
 {
     unsigned wait = whole_seconds(target->timeout_ms / 2);
     char sql[240];
@@ -275,7 +277,7 @@ static enum rlk_class try_host(const struct opening *o, size_t number)
     if (class == RLK_DONE)
         class = check_version(c, call);
     if (class == RLK_DONE)
-        class = settle(c, call, o->target);
+        class = set_up_session(c, call, o->target);
     if (class == RLK_DONE && o->url.hosts > 1)
         class = my_check_writable(c, call);
     if (class == RLK_DONE)
@@ -355,7 +357,8 @@ enum rlk_class my_adopt(void *conn, struct rlk_call *call, void *vendor,
         return class;
     if (!texts->schema[0])
         return rlk_refuse(call, RLK_INVALID,
-                          "the adopted connection has no database selected, and no schema is set");
+                          "the adopted connection has no database selected: select one, or set "
+                          "the option schema");
     rlk_copy_text(hello->schema, sizeof hello->schema, texts->schema, strlen(texts->schema));
     return RLK_DONE;
 }

@@ -44,7 +44,7 @@ struct prepared {
     bool moved;
     /* the statement was executed, and its answer was not read to the end */
     bool unread;
-    /* it reads texts on an adopted connection: see widen() */
+    /* it reads texts on an adopted connection: see use_utf8() */
     bool texts;
 };
 
@@ -61,7 +61,7 @@ struct conn {
     /* One for each step. The one of RLK_STEP_NONE is for statements that are not kept. */
     struct prepared steps[RLK_STEP_COUNT];
     struct prepared prepared[RLK_PREPARED_MAX];
-    struct rlk_prepared kept_ids;
+    struct rlk_prepared prepared_ids;
     /* of the statement sent last */
     MYSQL_BIND *values;
     size_t values_room;
@@ -139,7 +139,7 @@ MYSQL_BIND *my_bind_values(struct conn *c, const struct rlk_query *q);
 bool my_make_cells(struct prepared *p, unsigned room);
 void my_free_cells(struct prepared *p);
 /* false: a column has an unknown type */
-bool my_place_columns(struct prepared *p);
+bool my_choose_buffers(struct prepared *p);
 enum rlk_class my_read_rows(const struct sending *s);
 
 /* query.c: runs statements with values. The caller has checked that the connection is fit. */

@@ -33,13 +33,13 @@ static enum rlk_class roll_back(struct conn *c, struct rlk_call *call)
  * nothing. Otherwise a statement of the caller ended it, and may have committed it. */
 static enum rlk_class end_lost(struct conn *c, struct rlk_call *call)
 {
-    bool told = c->lost;
+    bool rolled_back = c->lost;
     enum rlk_class class = roll_back(c, call);
     call->tx_over = true;
     rlk_diag_set(call, 0, NULL,
-                 told ? "the server had rolled the transaction back"
-                      : "the transaction was ended by a statement of yours");
-    return class != RLK_DONE ? class : told ? RLK_CONTENTION : RLK_NO_TX;
+                 rolled_back ? "the server had rolled the transaction back"
+                             : "the transaction was ended by a statement of yours");
+    return class != RLK_DONE ? class : rolled_back ? RLK_CONTENTION : RLK_NO_TX;
 }
 
 /* The session's completion_type cannot start a new transaction or end the session. */

@@ -20,11 +20,11 @@ static struct prepared *find_statement(struct conn *c, const struct rlk_query *q
 {
     if (q->step != RLK_STEP_NONE || q->id == 0)
         return &c->steps[q->step];
-    unsigned place = rlk_find_prepared(&c->kept_ids, q->id);
-    if (c->kept_ids.id[place] != q->id)
-        forget(&c->prepared[place]);
-    c->kept_ids.id[place] = q->id;
-    return &c->prepared[place];
+    unsigned index = rlk_find_prepared(&c->prepared_ids, q->id);
+    if (c->prepared_ids.id[index] != q->id)
+        forget(&c->prepared[index]);
+    c->prepared_ids.id[index] = q->id;
+    return &c->prepared[index];
 }
 
 static bool is_theirs(const struct sending *s)
@@ -73,7 +73,7 @@ static enum rlk_class misfit(const struct sending *s)
     if (reads)
         forget(s->p);
     return rlk_refuse(s->call, reads ? RLK_REFUSED : RLK_MISFIT,
-                      "the server answered with other columns than it had announced");
+                      "the server returned other columns than it had announced");
 }
 
 /* The server does not announce the columns of a procedure. We allocate memory before the statement
@@ -136,7 +136,7 @@ static enum rlk_class check_length(struct conn *c, struct rlk_call *call, const 
  * characters. So this statement gets its results in UTF-8. SQL alone cannot do it: only the answer
  * says which columns are texts. We ask each time, because a server does not always announce that
  * the caller changed the setting. *restore is the statement to send afterwards, or "". */
-static enum rlk_class widen(struct conn *c, struct rlk_call *call, char *restore, size_t cap)
+static enum rlk_class use_utf8(struct conn *c, struct rlk_call *call, char *restore, size_t cap)
 {
     char charset[64] = "";
     enum rlk_class class =
@@ -151,7 +151,7 @@ static enum rlk_class widen(struct conn *c, struct rlk_call *call, char *restore
 }
 
 /* Sends it once more if the first one was killed. */
-static void make_narrow(struct conn *c, const struct rlk_call *call, const char *restore)
+static void restore_charset(struct conn *c, const struct rlk_call *call, const char *restore)
 {
     struct rlk_call unheard = {.deadline_us = call->deadline_us, .inside = call->inside};
     for (int left = restore[0] ? 2 : 0; left > 0 && !c->dead; left--) {
@@ -170,7 +170,7 @@ static enum rlk_class take_shape(const struct sending *s)
     if (columns > p->room && !my_make_cells(p, columns))
         return RLK_NOMEM;
     p->columns = columns;
-    if (my_place_columns(p))
+    if (my_choose_buffers(p))
         return RLK_DONE;
     return is_theirs(s) ? rlk_refuse(s->call, RLK_INVALID,
                                      "a column has a type that this client library does not know")
@@ -182,7 +182,7 @@ static enum rlk_class execute(const struct sending *s, MYSQL_BIND *values)
 {
     struct prepared *p = s->p;
     char restore[120] = "";
-    enum rlk_class class = p->texts ? widen(s->c, s->call, restore, sizeof restore) : RLK_DONE;
+    enum rlk_class class = p->texts ? use_utf8(s->c, s->call, restore, sizeof restore) : RLK_DONE;
     if (class == RLK_DONE &&
         (mysql_stmt_bind_param(p->stmt, values) || mysql_stmt_execute(p->stmt))) {
         class = failed(s, true);
@@ -192,7 +192,7 @@ static enum rlk_class execute(const struct sending *s, MYSQL_BIND *values)
         if (class == RLK_DONE && p->columns && mysql_stmt_store_result(p->stmt))
             class = failed(s, true);
     }
-    make_narrow(s->c, s->call, restore);
+    restore_charset(s->c, s->call, restore);
     return class;
 }
 

@@ -76,7 +76,7 @@ static enum rlk_class wake(struct conn *c, struct rlk_call *call, struct wakeup 
 
 /* Called after a successful step, which a failure here does not change. If the wake-up stays, the
  * next waiter finds out at its next poll. A lost session keeps no wake-up. */
-static void let_go(struct conn *c, const struct rlk_call *call, struct wakeup *wakeup)
+static void release_wakeup(struct conn *c, const struct rlk_call *call, struct wakeup *wakeup)
 {
     struct rlk_call unheard = {.deadline_us = call->deadline_us};
     bool found;
@@ -91,7 +91,7 @@ static void note_wakeup(struct conn *c, const struct rlk_call *call, int64_t num
     if (wakeup_of_request(c, number))
         return;
     if (c->wakeups_kept == WAKEUPS_MAX)
-        let_go(c, call, &c->wakeup[0]);
+        release_wakeup(c, call, &c->wakeup[0]);
     if (c->wakeups_kept < WAKEUPS_MAX)
         c->wakeup[c->wakeups_kept++] = (struct wakeup){.request = number};
 }
@@ -103,7 +103,7 @@ static void keep_wakeup(struct conn *c, const struct rlk_call *call,
 {
     struct wakeup *wakeup = wakeup_of_request(c, request->number);
     if (wakeup && request->permits != 0) {
-        let_go(c, call, wakeup);
+        release_wakeup(c, call, wakeup);
     } else if (wakeup) {
         wakeup->token = token;
         rlk_copy_text(wakeup->name, sizeof wakeup->name, request->name, strlen(request->name));
@@ -175,7 +175,7 @@ void my_end_leaving(struct conn *c, const struct rlk_call *call, bool committed)
     for (int i = c->wakeups_kept - 1; i >= 0; i--) {
         struct wakeup *wakeup = &c->wakeup[i];
         if (committed && wakeup->leaving)
-            let_go(c, call, wakeup);
+            release_wakeup(c, call, wakeup);
         else
             wakeup->leaving = false;
     }
@@ -225,10 +225,10 @@ bool my_note(void *conn, struct rlk_call *call, enum rlk_news news,
         keep_wakeup(c, call, request, number);
         return false;
     case RLK_GONE_GRANT:
-        let_go(c, call, wakeup_of_grant(c, request->name, number));
+        release_wakeup(c, call, wakeup_of_grant(c, request->name, number));
         return false;
     default:
-        let_go(c, call, wakeup_of_request(c, request->number));
+        release_wakeup(c, call, wakeup_of_request(c, request->number));
         return false;
     }
 }
@@ -260,7 +260,6 @@ enum rlk_class my_await(void *conn, struct rlk_call *call, const struct rlk_requ
         return take_wakeup(c, call, out);
     *out = RLK_INTERRUPTED;
     c->dead = true;
-    rlk_diag_set(call, CR_SERVER_LOST, "08006",
-                 "the wait was given up, and its connection with it");
+    rlk_diag_set(call, CR_SERVER_LOST, "08006", "the wait was ended by closing its connection");
     return RLK_UNCERTAIN;
 }

@@ -72,22 +72,22 @@ static enum rlk_class greet(struct conn *p, struct rlk_call *call, const struct 
     const rowlock_value values[] = {rowlock_int(p->adopted ? 0 : PQbackendPID(p->conn)),
                                     rowlock_int(timeout_ms), rowlock_int(timeout_ms / 2 + 1),
                                     rowlock_bool(target && target->session_is_ours)};
-    struct greeting told = {.hello = hello};
+    struct greeting greeting = {.hello = hello};
     snprintf(hello->schema, sizeof hello->schema, "public");
     p->direct = false;
     struct rlk_query query = {
-        .sql = HELLO, .values = values, .count = 4, .each = read_hello, .context = &told};
+        .sql = HELLO, .values = values, .count = 4, .each = read_hello, .context = &greeting};
     enum rlk_class class = pg_run(p, call, &query);
     if (class != RLK_DONE)
         return class;
-    p->direct = !p->adopted && told.ours;
+    p->direct = !p->adopted && greeting.ours;
     p->whole = !p->direct;
-    if (told.version <= 0)
+    if (greeting.version <= 0)
         return rlk_refuse(call, RLK_UNSUPPORTED,
-                          "the server did not say what it is; is this PostgreSQL?");
-    if (told.version < OLDEST_SERVER)
+                          "the server did not report its version; is this PostgreSQL?");
+    if (greeting.version < OLDEST_SERVER)
         return rlk_refuse(call, RLK_UNSUPPORTED, "the server is older than PostgreSQL 12");
-    if (to_write && told.read_only) {
+    if (to_write && greeting.read_only) {
         rlk_diag_set(call, 0, "25006", "the server is a standby, or set to be read-only");
         return RLK_READONLY;
     }
@@ -105,7 +105,7 @@ static enum rlk_class end_session(struct conn *p, struct rlk_call *call, const c
 
 /* ---- logging in */
 
-static void be_silent(void *context, const char *message)
+static void ignore_notice(void *context, const char *message)
 {
     (void)context;
     (void)message;
@@ -151,8 +151,7 @@ static enum rlk_class log_in(struct conn *p, struct rlk_call *call)
            next != PGRES_POLLING_FAILED) {
         short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
         if (!rlk_wait_socket(PQsocket(p->conn), events, -1, call->deadline_us))
-            return rlk_refuse(call, RLK_UNSENT,
-                              "the server did not let us in before the connect timeout");
+            return rlk_refuse(call, RLK_UNSENT, "the login did not end before the connect timeout");
         answered = has_answered(p);
         next = PQconnectPoll(p->conn);
     }
@@ -310,7 +309,7 @@ static enum rlk_class open_server(void *context, size_t number)
     enum rlk_class class = start_login(o);
     if (class != RLK_DONE)
         return class;
-    PQsetNoticeProcessor(p->conn, be_silent, NULL);
+    PQsetNoticeProcessor(p->conn, ignore_notice, NULL);
     PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
     class = log_in(p, o->call);
     if (class != RLK_DONE)

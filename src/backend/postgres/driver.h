@@ -31,7 +31,7 @@ struct conn {
     bool prepared[RLK_STEP_COUNT];
     struct rlk_prepared named;
     /* the server has a statement with the name of this entry */
-    bool kept_there[RLK_PREPARED_MAX];
+    bool on_server[RLK_PREPARED_MAX];
     /* a transaction of ours begins with the next statement */
     bool begin_waits;
     /* savepoints of ours in the transaction */

@@ -88,9 +88,9 @@ static enum rlk_class check_values(struct rlk_call *call, const struct rlk_query
         const char *fault = fault_of(&query->values[i]);
         *size += size_of(&query->values[i]);
         if (!fault && *size > LARGEST)
-            fault = "makes the statement larger than 1 GB, which is all that PostgreSQL takes";
+            fault = "makes the statement larger than 1 GB, the limit of PostgreSQL";
         if (!fault && i >= MOST_VALUES)
-            fault = "is one more than PostgreSQL takes in a statement";
+            fault = "is above the limit of PostgreSQL: 65535 values in a statement";
         if (fault)
             return rlk_refuse(call, RLK_INVALID, "value %zu %s", i + 1, fault);
     }
@@ -217,8 +217,8 @@ static enum rlk_class give_answer(struct conn *p, struct rlk_call *call, PGresul
                                   struct rlk_query *query)
 {
     int64_t changed = 0;
-    bool told = read_int(PQcmdTuples(r), &changed);
-    query->changed = !told || changed < 0 ? 0 : changed > INT32_MAX ? INT32_MAX : changed;
+    bool counted = read_int(PQcmdTuples(r), &changed);
+    query->changed = !counted || changed < 0 ? 0 : changed > INT32_MAX ? INT32_MAX : changed;
     query->counted = PQnfields(r) == 0;
     return query->each ? give_cells(p, call, r, query) : RLK_DONE;
 }
@@ -237,24 +237,24 @@ static enum rlk_class doubt_named(uint64_t *id, const struct rlk_call *call, enu
     return !call->inside || class == RLK_UNSUPPORTED ? RLK_CONTENTION : class;
 }
 
-static enum rlk_class run_kept(struct conn *p, struct rlk_call *call, uint64_t id, struct packet *s,
-                               PGresult **out)
+static enum rlk_class run_named(struct conn *p, struct rlk_call *call, uint64_t id,
+                                struct packet *s, PGresult **out)
 {
-    unsigned place = rlk_find_prepared(&p->named, id);
-    uint64_t *named = &p->named.id[place];
+    unsigned index = rlk_find_prepared(&p->named, id);
+    uint64_t *named = &p->named.id[index];
     bool before = *named == id;
     char name[32], drop[64];
-    snprintf(name, sizeof name, "rowlock_query_%u", place);
+    snprintf(name, sizeof name, "rowlock_query_%u", index);
     snprintf(drop, sizeof drop, "DEALLOCATE %s", name);
     s->id = name;
-    s->drop = p->kept_there[place] && !before ? drop : NULL;
+    s->drop = p->on_server[index] && !before ? drop : NULL;
     s->prepared = before;
     enum rlk_class class = pg_class_of_theirs(call, pg_exchange(p, call, s, out));
     if (before)
         return doubt_named(named, call, class);
     if (s->prepared || s->dropped) {
         *named = s->prepared ? id : 0;
-        p->kept_there[place] = s->prepared;
+        p->on_server[index] = s->prepared;
     }
     return class;
 }
@@ -283,7 +283,7 @@ static enum rlk_class run_any(struct conn *p, struct rlk_call *call, const struc
     if (query->step != RLK_STEP_NONE)
         return run_step(p, call, query->step, &s, out);
     if (p->direct && query->id)
-        return run_kept(p, call, query->id, &s, out);
+        return run_named(p, call, query->id, &s, out);
     return pg_class_of_theirs(call, pg_exchange(p, call, &s, out));
 }
 

@@ -77,7 +77,7 @@ static bool is_over(const struct conn *p)
 }
 
 /* The owner of a failed transaction must roll it back. */
-static enum rlk_class check_place(struct conn *p, struct rlk_call *call)
+static enum rlk_class check_where(struct conn *p, struct rlk_call *call)
 {
     PGTransactionStatusType status = PQtransactionStatus(p->conn);
     if (status == PQTRANS_INERROR) {
@@ -101,7 +101,7 @@ static enum rlk_class check_alive(struct conn *p, struct rlk_call *call)
     call->inside = p->begin_waits || status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
     if (!call->inside)
         p->saved = 0;
-    return is_alive(p) ? check_place(p, call) : pg_fail_connection(p, call, RLK_UNSENT);
+    return is_alive(p) ? check_where(p, call) : pg_fail_connection(p, call, RLK_UNSENT);
 }
 
 enum rlk_class pg_check_usable(struct conn *p, struct rlk_call *call)

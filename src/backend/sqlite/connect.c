@@ -13,7 +13,7 @@ enum {
     /* how many instructions a statement runs between two looks at the clock */
     LOOK_EVERY = 10000,
     /* the longest wait for the file in one step */
-    PATIENCE_US = 250000
+    WAIT_MAX_US = 250000
 };
 
 /* ---- what is wrong with a path */
@@ -78,7 +78,7 @@ static int wait_for_file(void *context, int asked)
     int64_t now_us = rlk_now_us();
     unsigned char chance;
     if (asked == 0)
-        conn->waits_until_us = now_us + PATIENCE_US;
+        conn->waits_until_us = now_us + WAIT_MAX_US;
     if (now_us >= conn->waits_until_us || now_us >= conn->deadline_us)
         return 0;
     sqlite3_randomness(sizeof chance, &chance);
@@ -136,7 +136,7 @@ enum rlk_class lite_open_file(struct conn *conn, struct rlk_call *call, bool cre
 /* ---- before a step */
 
 /* A read transaction of the caller counts as a transaction: a step inside it would see old data. */
-static enum rlk_class check_place(struct conn *conn, struct rlk_call *call, enum rlk_where where)
+static enum rlk_class check_where(struct conn *conn, struct rlk_call *call, enum rlk_where where)
 {
     bool inside = !sqlite3_get_autocommit(conn->db);
     call->inside = inside && where != RLK_OUTSIDE;
@@ -168,7 +168,7 @@ enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, enum rlk_whe
     if (!conn->db)
         class = where == RLK_INSIDE ? RLK_NO_TX : lite_open_file(conn, call, false);
     if (class == RLK_DONE)
-        class = check_place(conn, call, where);
+        class = check_where(conn, call, where);
     if (class == RLK_DONE && !conn->adopted)
         conn->deadline_us = call->deadline_us;
     return class == RLK_DONE && checks ? lite_check_file(conn, call) : class;
@@ -183,7 +183,7 @@ static enum rlk_class path_of(const char *url, struct rlk_call *call, char out[P
     char whole[PATH_ROOM] = "";
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     if (*path == '\0')
-        return rlk_refuse(call, RLK_INVALID, "there is no path in it; write sqlite:/path/to/file");
+        return rlk_refuse(call, RLK_INVALID, "the URL has no path: write sqlite:/path/to/file");
     if (strncmp(path, "//", 2) == 0)
         return rlk_refuse(call, RLK_INVALID,
                           "a SQLite URL has no host: write sqlite:/path/to/file, with one slash, "
@@ -194,7 +194,7 @@ static enum rlk_class path_of(const char *url, struct rlk_call *call, char out[P
     bool plain = *path == '/' || strcmp(path, ":memory:") == 0;
     int length = snprintf(out, PATH_ROOM, "%s%s", plain ? "" : "./", path);
     if (length < 0 || length >= PATH_ROOM)
-        return rlk_refuse(call, RLK_INVALID, "its path is too long");
+        return rlk_refuse(call, RLK_INVALID, "the path in the URL is too long");
     /* Resolves symbolic links as SQLite does. The file itself may be missing. If SQLite cannot
      * follow a link, the path stays, and SQLite reports why. */
     if (strcmp(out, ":memory:") != 0 && vfs &&
@@ -210,7 +210,7 @@ static enum rlk_class begin_connection(struct conn *conn, struct rlk_call *call,
     snprintf(hello->schema, sizeof hello->schema, "main");
     if (sqlite3_libversion_number() >= OLDEST_VERSION)
         return RLK_DONE;
-    return rlk_refuse(call, RLK_UNSUPPORTED, "this is SQLite %s; 3.35 is the oldest that will do",
+    return rlk_refuse(call, RLK_UNSUPPORTED, "SQLite %s is too old: rowlock needs 3.35 or later",
                       sqlite3_libversion());
 }
 
@@ -245,7 +245,7 @@ void lite_close(void *state, bool in_child)
 {
     struct conn *conn = state;
     /* In a child this closes its copy of the socket. */
-    lite_take_wakeup_down(conn);
+    lite_close_wakeup(conn);
     if (!conn->db || in_child)
         return;
     lite_forget(conn);

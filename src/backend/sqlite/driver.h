@@ -16,7 +16,7 @@ enum {
     /* the steps, then BEGIN and the other frames */
     TEXTS = RLK_STEP_COUNT + RLK_LOOK,
     /* how old a check of the file may be for a look */
-    LOOK_TRUSTS_US = 10000,
+    CHECK_VALID_US = 10000,
     PATH_ROOM = 4096,
     /* room for the address of a waiter's socket */
     WAKEUP_ROOM = 64,
@@ -85,8 +85,8 @@ enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
 void lite_close(void *state, bool in_child);
 
 /* wakeup.c */
-void lite_hang_wakeup(struct conn *conn);
-void lite_take_wakeup_down(struct conn *conn);
+void lite_open_wakeup(struct conn *conn);
+void lite_close_wakeup(struct conn *conn);
 void lite_wake(struct conn *conn, const char *wakeup);
 bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
                const struct rlk_request *request, int64_t number);

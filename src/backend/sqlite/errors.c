@@ -90,7 +90,7 @@ enum rlk_class lite_failed(struct conn *conn, struct rlk_call *call)
         return lite_cannot_make(conn->path, call, code);
     rlk_diag_set(call, code, NULL,
                  full       ? "the disk is full"
-                 : too_late ? "it took longer than the statement deadline, and was ended"
+                 : too_late ? "the statement took longer than its deadline, and was ended"
                             : text);
     if (code == SQLITE_ERROR && speaks_of_tables(text))
         return RLK_SCHEMA;

@@ -13,9 +13,9 @@ static enum rlk_class prepare_query(struct conn *conn, struct rlk_call *call,
                                     const struct rlk_query *query, sqlite3_stmt **out)
 {
     const char *rest = "";
-    unsigned place = rlk_find_prepared(&conn->query_ids, query->id);
-    if (query->id && conn->query_ids.id[place] == query->id) {
-        *out = conn->queries[place];
+    unsigned index = rlk_find_prepared(&conn->query_ids, query->id);
+    if (query->id && conn->query_ids.id[index] == query->id) {
+        *out = conn->queries[index];
         return RLK_DONE;
     }
     unsigned int flags = query->id ? SQLITE_PREPARE_PERSISTENT : 0;
@@ -24,12 +24,12 @@ static enum rlk_class prepare_query(struct conn *conn, struct rlk_call *call,
     if (!*out || rest[strspn(rest, " \t\r\n")] != '\0') {
         sqlite3_finalize(*out);
         *out = NULL;
-        return rlk_refuse(call, RLK_INVALID, "this is not one statement");
+        return rlk_refuse(call, RLK_INVALID, "the SQL text is not exactly one statement");
     }
     if (query->id) {
-        sqlite3_finalize(conn->queries[place]);
-        conn->query_ids.id[place] = query->id;
-        conn->queries[place] = *out;
+        sqlite3_finalize(conn->queries[index]);
+        conn->query_ids.id[index] = query->id;
+        conn->queries[index] = *out;
     }
     return RLK_DONE;
 }
@@ -148,7 +148,7 @@ static enum rlk_class run_framed(struct conn *conn, struct rlk_call *call, struc
  * own was made by a try too. */
 static bool is_recent_enough(const struct conn *conn, enum rlk_step step)
 {
-    return step == RLK_STEP_LOOK && rlk_now_us() - conn->checked_us < LOOK_TRUSTS_US;
+    return step == RLK_STEP_LOOK && rlk_now_us() - conn->checked_us < CHECK_VALID_US;
 }
 
 static enum rlk_class run_step(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
@@ -160,7 +160,7 @@ static enum rlk_class run_step(struct conn *conn, struct rlk_call *call, struct 
     if (class != RLK_DONE)
         return class;
     if (query->own) {
-        lite_hang_wakeup(conn);
+        lite_open_wakeup(conn);
         *query->own = rowlock_text(conn->wakeup);
     }
     bool framed = query->wakes || conn->prepared[query->step][1];

@@ -83,9 +83,9 @@ static enum rlk_class give_row(struct conn *conn, struct rlk_call *call, sqlite3
     sqlite3_mutex_leave(mutex);
     if (!ok)
         return RLK_NOMEM;
-    int told = query->each(query->context, conn->cells, (size_t)count);
-    *stopped = told != 0;
-    if (told >= 0)
+    int answer = query->each(query->context, conn->cells, (size_t)count);
+    *stopped = answer != 0;
+    if (answer >= 0)
         return RLK_DONE;
     return rlk_refuse(
         call, sqlite3_stmt_readonly(statement) ? RLK_SCHEMA : RLK_MISFIT,

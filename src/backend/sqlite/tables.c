@@ -49,10 +49,10 @@ static void describe_access(struct conn *conn, struct rlk_facts *out)
     lite_folder_of(path, folder_path);
     if (stat(path, &file) != 0 || stat(folder_path, &folder) != 0)
         return;
-    bool come_through = folder.st_mode & S_IXOTH;
+    bool may_enter = folder.st_mode & S_IXOTH;
     bool replace = (folder.st_mode & S_IWOTH) && !(folder.st_mode & S_ISVTX);
-    out->others_read = come_through && (file.st_mode & S_IROTH);
-    out->others_write = come_through && ((file.st_mode & S_IWOTH) || replace);
+    out->others_read = may_enter && (file.st_mode & S_IROTH);
+    out->others_write = may_enter && ((file.st_mode & S_IWOTH) || replace);
     snprintf(out->access, sizeof out->access, "file %04o, folder %04o", file.st_mode & 07777,
              folder.st_mode & 07777);
 }

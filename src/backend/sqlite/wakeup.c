@@ -57,7 +57,7 @@ static void drain(int socket)
 }
 
 /* A failure is ignored: without an address the waiter polls more often. */
-void lite_hang_wakeup(struct conn *conn)
+void lite_open_wakeup(struct conn *conn)
 {
     unsigned long long random[2];
     char wakeup[WAKEUP_ROOM];
@@ -71,7 +71,7 @@ void lite_hang_wakeup(struct conn *conn)
         memcpy(conn->wakeup, wakeup, sizeof wakeup);
 }
 
-void lite_take_wakeup_down(struct conn *conn)
+void lite_close_wakeup(struct conn *conn)
 {
     if (conn->has_socket)
         close(conn->socket);
