@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What operators ask of the locks that stand: list, sweep, raise, break. Nothing here is on the
- * path of a lock. */
+ * What operators do with locks: list, sweep, raise, break. An acquire runs nothing of this. */
 #include "base/ident.h"
 #include "base/options.h"
 #include "lock/lock.h"
@@ -13,7 +12,7 @@ enum { LIST_PAGE = 500 };
 
 /* ---- list */
 
-/* name NULL: of all locks. */
+/* name NULL: all locks. */
 static int enter_listing(rowlock_db *db, const char *verb, const char *name, bool reports)
 {
     int result = rlk_enter(db, verb, NULL);
@@ -44,7 +43,7 @@ static int give_row(void *context, const struct rlk_row *row)
     return l->stopped;
 }
 
-/* A full page that ends no further than where it began would be asked for again and again. */
+/* A full page that ends where it began would come again and again. */
 static enum rlk_class check_page(struct rlk_call *call, enum rlk_step step,
                                  const struct rlk_row *after, const struct rlk_row *last)
 {
@@ -53,7 +52,7 @@ static enum rlk_class check_page(struct rlk_call *call, enum rlk_step step,
     return further ? RLK_DONE : rlk_diag_misfit(call, step);
 }
 
-/* A page that broke off is asked for again from where it got to. */
+/* If a page breaks off, the next sending begins behind its last row. */
 static enum rlk_class run_list(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct listing *l = context;
@@ -81,13 +80,14 @@ int rowlock_list(rowlock_db *db, const char *name,
     return result;
 }
 
-/* ---- who waits */
+/* ---- waiters */
 
 struct listing_waiters {
     const char *name;
     int (*each)(void *context, const rowlock_waiter *waiter);
     void *context;
-    struct rlk_waiter last; /* where the next page begins */
+    /* The next page begins behind it. */
+    struct rlk_waiter last;
     int seen, position;
     bool stopped;
 };
@@ -187,7 +187,8 @@ struct sweeping {
     int64_t until_us;
     bool stopped;
     int seen;
-    struct rlk_row last; /* where the next batch begins */
+    /* The next batch begins behind it. */
+    struct rlk_row last;
 };
 
 static bool goes_on(const struct sweeping *s)
@@ -204,7 +205,8 @@ static int count_swept(void *context, const struct rlk_row *row)
         rlk_grant_from_row(&grant, row);
         s->stopped = s->options.each(s->options.context, &grant) != 0;
     }
-    return 0; /* the batch is a transaction: it is finished */
+    /* The batch is one transaction, so it goes on to its end. */
+    return 0;
 }
 
 static enum rlk_class run_sweep(rowlock_db *db, struct rlk_call *call, void *context)
@@ -290,7 +292,7 @@ static enum rlk_class run_swept(rowlock_db *db, struct rlk_call *call, void *con
     return rlk_send(db, call, &s);
 }
 
-/* For rowlock_check(). */
+/* Notes the time of this sweep, which rowlock_check() reports. */
 static int note_swept(rowlock_db *db)
 {
     struct rlk_step_call step = {.run = run_swept};
@@ -331,7 +333,7 @@ static enum rlk_class run_raise(rowlock_db *db, struct rlk_call *call, void *con
     return rlk_step_raise(db, call, r->by, &r->highest);
 }
 
-/* Raised twice after a lost answer is as good as once. */
+/* After a lost answer the tokens may be raised twice. That does no harm. */
 int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
 {
     int result = rlk_enter(db, "raise the tokens", NULL);
@@ -349,8 +351,8 @@ int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
 
 /* ---- a new identity */
 
-/* The row is there, since the tables have been looked at: an update that changed nothing was
- * killed. */
+/* The tables have been looked at, so the row is there. If the update changed nothing, the server
+ * killed it. */
 static enum rlk_class run_new_identity(rowlock_db *db, struct rlk_call *call, void *context)
 {
     (void)context;
@@ -361,7 +363,7 @@ static enum rlk_class run_new_identity(rowlock_db *db, struct rlk_call *call, vo
     return rlk_refuse(call, RLK_CONTENTION, "the identity was not changed");
 }
 
-/* Sent twice after a lost answer, it gives yet another one, which is as good. */
+/* After a lost answer a second identity may replace the first. That does no harm. */
 int rowlock_new_identity(rowlock_db *db)
 {
     int result = rlk_enter(db, "give a new identity", NULL);
@@ -381,7 +383,8 @@ int rowlock_new_identity(rowlock_db *db)
 struct breaking {
     const char *name;
     int64_t token;
-    int holders; /* if nobody said which */
+    /* Counted only if the caller named no token. */
+    int holders;
     bool found;
     struct rlk_row row;
 };
@@ -396,14 +399,15 @@ static int note_token(void *context, const rowlock_grant *grant)
 {
     struct breaking *b = context;
     bool lives = grant->remaining_ms >= 0;
-    if (lives || b->holders == 0) /* one that has expired can be broken if there is no other */
+    /* An expired grant is broken only if there is no other. */
+    if (lives || b->holders == 0)
         b->token = grant->token;
     b->holders += lives;
     return 0;
 }
 
-/* Whoever holds it is somebody else when the step is sent again after a lost answer: the token
- * says who is meant. */
+/* The token names the holder. Without it, a repeated sending after a lost answer could break the
+ * grant of the next holder. */
 static int break_holder(rowlock_db *db, struct breaking *b)
 {
     struct listing l = {.name = b->name, .each = note_token, .context = b};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The one list of databases. */
+ * The list of databases. */
 #include "db/db.h"
 
 #include <string.h>
@@ -27,8 +27,7 @@ static const struct rlk_backend *const backends[] = {
     NULL,
 };
 
-/* Also of those that were left out of this build, so that a URL of theirs is not called a typing
- * error. */
+/* Also the schemes of drivers that this build leaves out. Their URLs get an error of their own. */
 static const char *const schemes[] = {"postgresql", "postgres", "mysql", "mariadb", "sqlite", NULL};
 
 static bool among(const char *scheme, const char *const *list)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Check a database as a doctor would: findings, each with a verdict and with what to do about
- * it. */
+ * Checks a database. Each finding has a verdict, and says what to do. */
 #include "db/inspect.h"
 #include "seam/resend.h"
 
@@ -137,7 +136,7 @@ static void judge_facts(struct checking *c, const struct rlk_facts *f)
     judge_clock(c, f);
 }
 
-/* What stands between us and the tables is a finding too; only a lost connection is a failure. */
+/* Tables that cannot be used are a finding. Only a lost connection is a failure. */
 static int judge_tables(rowlock_db *db, struct checking *c)
 {
     int result = rlk_look_anew(db);
@@ -206,7 +205,8 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     struct rlk_inspection i = {0};
     result = rlk_inspect(db, &i);
     bool may_go_on = result == ROWLOCK_OK && i.mended;
-    bool all_fine = i.found + i.warned == 0; /* or nothing is there, which the tables tell */
+    /* True also if there are no tables. judge_tables() reports those. */
+    bool all_fine = i.found + i.warned == 0;
     if (result == ROWLOCK_OK && !all_fine)
         judge_objects(&c, &i);
     if (may_go_on)

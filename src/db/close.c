@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Closing connections and keepers, which may call everything below. */
+ * Closes connections and keepers. */
 #include "db/db.h"
 #include "lock/keeper.h"
 #include "queue/queue.h"
@@ -31,7 +31,8 @@ void rowlock_db_close(rowlock_db *db)
     if (!db || db->tag != RLK_DB_TAG)
         return;
     rlk_started_stop(db);
-    bool reachable = true; /* what one release could not reach, the next need not wait for */
+    /* After one release could not reach the server, the others do not wait for it. */
+    bool reachable = true;
     while (db->locks) {
         if (!reachable) {
             rowlock_forget(db->locks);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files say to each other that open and close connections. */
+ * For the files that open and close connections. */
 #ifndef RLK_DB_ROOM_H
 #define RLK_DB_ROOM_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Is what stands by our names ours, and what is the server like: asked here, judged in install.c,
- * upgrade.c and check.c. */
+ * Asks which tables and routines have our names, and what the server is like. install.c, upgrade.c
+ * and check.c judge the answers. */
 #include "db/inspect.h"
 #include "seam/resend.h"
 #include "seam/seam.h"
@@ -13,8 +13,8 @@ static void start_inspecting(void *context)
     *i = (struct rlk_inspection){.version = i->version, .mended = true};
 }
 
-/* level: above 0, tables of a later version than ours may have it; below 0, those of an earlier
- * one. */
+/* level above 0: tables of a later version than ours may have this problem. level below 0: tables
+ * of an earlier version may have it. */
 static bool is_left_out(struct rlk_inspection *i, int64_t level, bool mended)
 {
     bool unknown = i->version == 0 && (level != 0 || mended);
@@ -48,8 +48,8 @@ static enum rlk_class run_objects(rowlock_db *db, struct rlk_call *call, void *c
     struct rlk_sending s = {
         .step = RLK_STEP_OBJECTS, .in = &schema, .read = take_object, .out = context};
     enum rlk_class class = rlk_send(db, call, &s);
-    if (class == RLK_SCHEMA &&
-        s.rows == 0) /* not even the database is there: nothing is by our names */
+    /* The database itself is missing, so no object has our names. */
+    if (class == RLK_SCHEMA && s.rows == 0)
         return RLK_DONE;
     return class;
 }

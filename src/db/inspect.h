@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: MIT
- * What stands in a database by our names, and what is around it, for install.c, upgrade.c and
+ * What a database has by our names, and what its server is like. For install.c, upgrade.c and
  * check.c. */
 #ifndef RLK_INSPECT_H
 #define RLK_INSPECT_H
 
 #include "seam/db.h"
 
-/* What is there by the name of one of our tables or routines, and is not as we made it. */
+/* The tables and routines that have our names and are not as rowlock makes them. */
 struct rlk_inspection {
-    /* Of our tables. 0: not known yet. What an upgrade mends is then no obstacle, nor is what
-     * tables of another version may have. */
+    /* Of our tables. 0: not known yet. Then two kinds of problem are left out: those that an
+     * upgrade mends, and those that tables of another version may have. */
     int64_t version;
-    int found; /* how many */
-    int warned; /* and how many that are no more than a risk */
-    int undecided; /* left out because the version is not known */
-    bool mended; /* an upgrade mends all of them */
-    char object[160]; /* the first that matters most */
+    /* How many there are. */
+    int found;
+    /* How many more are only a risk. */
+    int warned;
+    /* How many were left out because the version is not known. */
+    int undecided;
+    /* An upgrade mends all of them. */
+    bool mended;
+    /* The first of the most serious ones. */
+    char object[160];
     char problem[300];
 };
 
-/* Asked before anything of ours is read or called there: it could be somebody's trap. */
+/* Runs before anything of ours is read or called: another user may have put a trap there. */
 int rlk_inspect(rowlock_db *db, struct rlk_inspection *i);
 /* ESCHEMA if anything is found. */
 int rlk_refuse_objects(rowlock_db *db, int64_t version);
 
-/* Whether the tables are as they should be, now. */
+/* Looks at the tables again, and returns whether they can be used. */
 int rlk_look_anew(rowlock_db *db);
 
-/* The server. */
+/* Asks for the facts about the server. */
 int rlk_examine(rowlock_db *db, struct rlk_facts *facts);
 
 #endif

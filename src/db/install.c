@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Install our tables, or write the script that does. */
+ * Installs rowlock's tables, or writes the script that does. */
 #include "db/inspect.h"
 #include "seam/resend.h"
 #include "seam/statements.h"
@@ -22,7 +22,7 @@ int rowlock_install_script(rowlock_db *db,
     return result;
 }
 
-/* A name of ours is taken by a table that CREATE TABLE IF NOT EXISTS was content with. */
+/* Another program's table has one of our names, so CREATE TABLE IF NOT EXISTS did nothing. */
 static int fail_foreign(rowlock_db *db)
 {
     char cause[300];
@@ -33,7 +33,7 @@ static int fail_foreign(rowlock_db *db)
                     cause);
 }
 
-/* Tables that are there stay as they are, and so do routines: those may be of a later release. */
+/* install changes no tables or routines that are there. They may be of a later release. */
 static int look_at_installation(rowlock_db *db)
 {
     struct rlk_facts facts = {0};

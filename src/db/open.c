@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Open and adopt a connection; open a keeper, which has one of its own. */
+ * Opens and adopts connections. Opens a keeper, which has its own connection. */
 #include "base/error.h"
 #include "base/ident.h"
 #include "base/options.h"
@@ -14,7 +14,7 @@
 
 /* ---- handles */
 
-/* A handle without connection, and the options that do not depend on the way it will get one. */
+/* Makes a handle without a connection, and takes the options that each kind of handle has. */
 static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_error *err)
 {
     static const rowlock_error no_memory = {.size = sizeof(rowlock_error),
@@ -58,7 +58,7 @@ static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_er
     return ROWLOCK_OK;
 }
 
-/* What an opening function does last: hand the handle over, or its error. */
+/* Gives the caller the handle, or its error. */
 static int finish_opening(rowlock_db **out, rowlock_db *db, int result, rowlock_error *err)
 {
     if (result == ROWLOCK_OK) {
