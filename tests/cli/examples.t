@@ -217,12 +217,220 @@ restocking() {
     sql_client <<<"DROP TABLE items;"
 }
 
+# example NAME ARGUMENT…: runs it; sets $status, $out and $err.
+example() {
+    local name=$1
+    shift
+    "$programs/$name" "$@" >"$work/out" 2>"$work/err" </dev/null
+    status=$?
+    out=$(<"$work/out")
+    err=$(<"$work/err")
+}
+
+operating() {
+    local token
+    rl install
+    rl acquire worn --owner somebody --ttl 0.2
+    rl acquire taken --owner somebody --ttl 1h
+    token=$out
+    begun "$work/bg.err" acquire taken --owner patient -w 60 -v
+    until_true 20 sh -c '"$0" list --waiters | grep -q patient' "$command"
+    example operator "$ROWLOCK_URL" look
+    same "operator looks" "$status $err" "0 "
+    has "and shows a grant" "$out" "grant of taken: owner somebody, token $token, valid"
+    has "and a waiter" "$out" "waiter for taken: patient"
+    has "and a finding" "$out" "isolation is "
+    has "and its verdict" "$(tail -n 1 <<<"$out")" "fit for locks"
+    example operator "$ROWLOCK_URL" break taken
+    same "operator breaks a grant by its token" "$status $out" "0 somebody had it, with token $token"
+    finished "$pid"
+    same "and the waiter gets the lock" "$status" 0
+    example operator "$ROWLOCK_URL" break "no such lock"
+    same "a name that was never granted is NONE" "$status $out" "1 "
+    has "and it says so" "$err" "ROWLOCK_NONE"
+    until_true 20 sh -c '"$0" list | grep worn | grep -q expired' "$command"
+    example operator "$ROWLOCK_URL" sweep
+    same "operator sweeps" "$status $(rl list --json && grep -c worn <<<"$out")" "0 0"
+    example operator "$ROWLOCK_URL" restored
+    same "operator raises the tokens" "$status $err" "0 "
+    rl break taken
+    rl acquire taken --owner somebody
+    holds "above all that there were" test "$out" -gt $((token + 1000000))
+    rl break taken
+    example operator "$ROWLOCK_URL" script
+    has "operator prints the script" "$status $out" "CREATE TABLE"
+    example operator "$ROWLOCK_URL"
+    has "without a verb it tells its version and its usage" "$status $err" "1 rowlock $("$command" --version | grep -oE '[0-9.]+$')"
+}
+
+handing_over() {
+    example handover "$ROWLOCK_URL" baton
+    same "handover goes through" "$status $err" "0 "
+    has "the parent acquires" "$out" "parent: granted until "
+    has "the child renews and works" "$out" ", renewed"
+    rl acquire baton --owner somebody -n
+    same "and gives the lock back" "$status" 0
+    example handover "$ROWLOCK_URL" baton
+    same "handover does not get a lock that is held" "$status $out" "1 "
+    example handover "$ROWLOCK_URL" baton another 1
+    has "and a child with an old grant finds it lost" "$status $err" "1 handover: ROWLOCK_LOST"
+    rl break baton
+}
+
+# pipeline ARGUMENT…: in the background; sets $pid.
+pipeline() {
+    : >"$work/pipe"
+    env --default-signal=INT "$programs/pipeline" "$ROWLOCK_URL" "$@" >"$work/pipe" 2>"$work/err" &
+    pid=$!
+}
+
+piping() {
+    pipeline left right 3
+    finished "$pid"
+    same "pipeline does its steps" "$status $(tail -n 1 "$work/pipe")" "0 3 of 3 steps done"
+    rl acquire right --owner somebody --ttl 1h
+    pipeline left right 3
+    until_true 20 grep -q waiting "$work/pipe"
+    same "it names the holder" "$(<"$work/pipe")" "somebody has right: waiting"
+    kill -INT "$pid"
+    finished "$pid"
+    has "and an interrupt ends the wait" "$status $(<"$work/err")" "1 pipeline: ROWLOCK_CANCELLED"
+    pipeline left right 3
+    until_true 20 grep -q waiting "$work/pipe"
+    rl break right
+    finished "$pid"
+    same "it goes on when the holder is gone" "$status $(tail -n 1 "$work/pipe")" "0 3 of 3 steps done"
+    pipeline left right 100000
+    until_true 20 grep -q ours "$work/pipe"
+    rl break left
+    finished "$pid"
+    has "it stops when a lock is broken" "$status $(<"$work/err")" "1 left is lost"
+    same "and has given the other back" "$(rl list --json && grep -cE 'left|right' <<<"$out")" 0
+    pipeline left right 100000
+    until_true 20 grep -q ours "$work/pipe"
+    kill -INT "$pid"
+    finished "$pid"
+    same "an interrupt ends the work" "$status $(<"$work/err")" "1 pipeline: ROWLOCK_CANCELLED "
+    same "and both locks are free" "$(rl list --json && grep -cE 'left|right' <<<"$out")" 0
+}
+
+paying() {
+    example once "$ROWLOCK_URL" pay 77 12
+    same "once pays" "$status $out" "0 paid: receipt of 12 for 77"
+    example once "$ROWLOCK_URL" pay 77 12
+    same "and shows the receipt the second time" "$status $out" "0 paid before: receipt of 12 for 77"
+    example once "$ROWLOCK_URL" pay 77 13
+    same "another amount is a mismatch" "$status $out" "1 was asked for with another amount"
+    example once "$ROWLOCK_URL" pay 78 0
+    same "a payment can fail" "$status $out" "0 the payment failed"
+    example once "$ROWLOCK_URL" pay 78 9
+    same "and is made later" "$status $out" "0 paid: receipt of 9 for 78"
+    example once "$ROWLOCK_URL" list
+    same "once lists" "$status $out" "0 77: paid, amount 12
+78: paid, amount 9"
+    example once "$ROWLOCK_URL" forget 77
+    same "once forgets" "$status $err" "0 "
+    example once "$ROWLOCK_URL" forget 77
+    has "what is there" "$status $err" "1 once: ROWLOCK_NONE"
+    example once "$ROWLOCK_URL" sweep 1
+    same "once sweeps what is old" "$status $out" "0 0 removed"
+    example once "$ROWLOCK_URL" sweep 0
+    same "and what is not" "$status $out" "0 1 removed"
+}
+
+make_parcels() {
+    local engine='' bytes=BLOB time=TIMESTAMP
+    [ "$db" != mysql ] || { engine='ENGINE = InnoDB' time=DATETIME; }
+    [ "$db" != postgres ] || bytes=BYTEA
+    sql_client <<END
+DROP TABLE IF EXISTS parcels;
+DROP TABLE IF EXISTS items;
+CREATE TABLE parcels (id INTEGER PRIMARY KEY, sent $time NULL, version BIGINT NOT NULL) $engine;
+CREATE TABLE items (parcel INTEGER, number INTEGER, content VARCHAR(50), weight DOUBLE PRECISION, fragile BOOLEAN,
+    picture $bytes, version BIGINT NOT NULL, PRIMARY KEY (parcel, number)) $engine;
+END
+}
+
+# parcels_are NAME CONDITION N: the parcel is as CONDITION says, and has N items.
+parcels_are() {
+    same "$1" "$(sql_client <<<"SELECT count(*) FROM parcels WHERE $2;") $(sql_client <<<"SELECT count(*) FROM items;")" "1 $3"
+}
+
+sending() {
+    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
+        skip "parcels" "no sqlite3 to make the tables with"
+        return
+    fi
+    make_parcels
+    example parcels "$ROWLOCK_URL" pack 7
+    same "parcels packs" "$status $err" "0 "
+    parcels_are "a parcel and two items" "sent IS NULL" 2
+    same "each with its values" "$(sql_client <<<"SELECT count(*) FROM items WHERE
+        (content = 'book' AND weight = 1.5 AND NOT fragile AND length(picture) = 3) OR
+        (content = 'vase' AND weight = 0.25 AND fragile AND picture IS NULL);")" 2
+    example parcels "$ROWLOCK_URL" pack 7
+    same "and not twice" "$status $out" "1 was packed before"
+    sql_client <<<"UPDATE parcels SET version = 5;"
+    example parcels "$ROWLOCK_URL" send 7
+    same "parcels sends what is in it" "$status $out" "0 item: book
+item: vase"
+    parcels_are "the time is noted, and the version moves" "sent = '2026-12-24 18:00:00' AND version = 6" 2
+    example parcels "$ROWLOCK_URL" clear 7
+    same "parcels takes the items out" "$status $err" "0 "
+    parcels_are "which moves the version of the parcel" "version = 7" 0
+    example parcels "$ROWLOCK_URL" send 7
+    has "an empty parcel is not sent" "$status $err" "1 parcels: ROWLOCK_GONE"
+    parcels_are "and stays as it was" "version = 7" 0
+    sql_client <<<"DROP TABLE parcels; DROP TABLE items;"
+}
+
+adopting_sqlite() {
+    local file=$work/adopted.db
+    export ROWLOCK_URL=sqlite:$file
+    example adopt_sqlite "$file"
+    same "adopt_sqlite acquires and releases in its transactions" "$status $out" "0 begun
+done"
+    rl acquire report --owner somebody -n
+    same "the lock is free after them" "$status" 0
+    example adopt_sqlite "$file"
+    same "and while it is held the report is not begun" "$status $out" "1 another program makes the report"
+    rl break report
+    example adopt_sqlite "$work/no/such/folder"
+    same "it fails without a file" "$status" 1
+}
+
+adopting_mysql() {
+    local plain=${ROWLOCK_TEST_MYSQL_URL%%\?*} place port
+    place=${plain#*@}
+    port=$(expr "$place" : '[^:]*:\([0-9]*\)')
+    export ROWLOCK_URL=$plain
+    example adopt_mysql 127.0.0.1 "$port" root "$(basename "$place")"
+    same "adopt_mysql commits and releases at once" "$status $(tail -n 1 <<<"$out")" "0 committed, and the lock is free"
+    rl acquire visits --owner somebody -n
+    same "the lock is free after it" "$status" 0
+    rl break visits
+    "$programs/adopt_mysql" 127.0.0.1 "$port" root "$(basename "$place")" 5 >"$work/visits" 2>"$work/err" &
+    pid=$!
+    until_true 20 grep -q working "$work/visits"
+    rl break visits
+    finished "$pid"
+    has "and one that lost its lock does not commit" "$status $(<"$work/err")" "1 adopt_mysql: ROWLOCK_LOST"
+    same "nothing of it is there" "$(sql_client <<<"SELECT n FROM visits; DROP TABLE visits;")" 1
+}
+
 all() {
     nightly
     restocking
     documented
     looping
     repricing
+    operating
+    handing_over
+    piping
+    paying
+    sending
+    [ "$db" != sqlite ] || (adopting_sqlite)
+    [ "$db" != mysql ] || (adopting_mysql)
     [ "$db" != postgres ] || adopting
     [ "$db" != postgres ] || banking
     demo
