@@ -33,6 +33,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
 /* rowlock_install_script writes the SQL of rowlock_install() for the database's own shell: psql,
  * mysql or mariadb, sqlite3. It changes nothing in the database and needs no privilege there.
  *   - write() gets the text in pieces, in order.
+ * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_install_script(rowlock_db *db, int (*write)(void *context, const char *sql, size_t length),
@@ -88,7 +89,7 @@ typedef struct rowlock_upgrade_options {
  *                      names that another role made
  *   ROWLOCK_EUNSUPPORTED   on an adopted connection: it changes settings of the session
  *   ROWLOCK_EDENIED    let a DBA run the statements that a dry run reports
- * Example      docs/OPERATIONS.md
+ * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_upgrade(rowlock_db *db,
                                                    const rowlock_upgrade_options *options);
@@ -115,6 +116,7 @@ typedef struct rowlock_finding {
  *
  * Returns
  *   ROWLOCK_OK         it could look, whatever it found
+ * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
@@ -127,6 +129,7 @@ rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *
  *   - name: this name only. NULL: all.
  *
  * Round trips  1 for each 500 rows
+ * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_list(rowlock_db *db, const char *name,
@@ -139,6 +142,7 @@ rowlock_list(rowlock_db *db, const char *name,
  *   ROWLOCK_OK
  *   ROWLOCK_NONE       never granted, or so long ago that its counter was swept
  * Round trips  1
+ * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_last_grant(rowlock_db *db, const char *name,
                                                       int64_t *token, int64_t *granted_us);
@@ -166,7 +170,9 @@ typedef struct rowlock_waiter {
 } rowlock_waiter;
 
 /* rowlock_list_waiters reports the waiters, in the order of names and tickets. Otherwise as
- * rowlock_list(). */
+ * rowlock_list().
+ * Example      examples/operator.c
+ */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_list_waiters(rowlock_db *db, const char *name,
                      int (*each)(void *context, const rowlock_waiter *waiter), void *context);
@@ -183,6 +189,7 @@ rowlock_list_waiters(rowlock_db *db, const char *name,
  *   ROWLOCK_ESERVER    a transaction that guards the grant outlasted the statement deadline. Try
  *                      again.
  * Round trips  1; 2 if if_token is 0
+ * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *name, int64_t if_token,
                                                  rowlock_grant *broken);
@@ -237,6 +244,7 @@ typedef struct rowlock_sweep_report {
  *   - After a failure *report has at least what was done. report may be NULL.
  *
  * Round trips  PostgreSQL: 1 for each batch. MySQL, MariaDB: also 1 for each row.
+ * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_sweep_report *report);
@@ -259,7 +267,7 @@ rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_swee
  *   - Grants that stand go on, but guards under them return LOST.
  *   - It waits for guarded transactions and grants in flight, up to the statement deadline.
  * Round trips  1
- * Example      docs/OPERATIONS.md
+ * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t by,
                                                         int64_t *highest);
@@ -275,7 +283,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t 
  *   - Grants, tokens and tickets stay as they are. Use rowlock_raise_tokens() and rowlock_sweep()
  *     too.
  * Round trips  1
- * Example      docs/OPERATIONS.md
+ * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_new_identity(rowlock_db *db);
 
@@ -291,7 +299,9 @@ typedef enum rowlock_log_level {
  * thread that works. It is off by default. log NULL switches it off.
  *   - up_to: this level and those before it
  *   - Names of locks appear in the lines. Owners and connection strings do not.
- *   - Set it before other threads use the library. */
+ *   - Set it before other threads use the library.
+ * Example      examples/operator.c
+ */
 ROWLOCK_API void rowlock_log_set(void (*log)(void *context, rowlock_log_level level,
                                              const char *line),
                                  void *context, rowlock_log_level up_to);

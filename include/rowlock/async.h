@@ -3,9 +3,9 @@
  * rowlock: acquire in an event loop, without blocking it.
  *
  *     if (rowlock_acquire_start(lock, &options) == ROWLOCK_OK)
- *         watch(rowlock_acquire_fd(lock));            readable when there is something to do
- *     …
- *     int result = rowlock_acquire_step(lock);        a result of rowlock_acquire(), or PENDING
+ *         watch(rowlock_acquire_fd(lock));            // readable when there is something to do
+ *     // and when it is readable:
+ *     int result = rowlock_acquire_step(lock);        // a result of rowlock_acquire(), or PENDING
  *
  * A thread of the library waits in place of yours, on every database alike. So nothing blocks your
  * loop: also no look-up of a host's name and no TLS handshake while it reconnects. The thread ends

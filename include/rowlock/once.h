@@ -61,7 +61,7 @@ typedef struct rowlock_once_options {
  *   - In your transaction on an adopted connection it lasts if you commit. Other clients that claim
  *     the key meanwhile wait for that.
  * Round trips  2
- * Example      docs/VERSIONS.md
+ * Example      docs/VERSIONS.md, examples/once.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_claim(rowlock_db *db, const char *key,
                                                       const rowlock_once_options *options,
@@ -83,6 +83,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_claim(rowlock_db *db, const char
  *                      the claim is as it was.
  *   ROWLOCK_EMISUSE    the key was DONE when it was claimed, or its rowlock_db is closed
  * Round trips  1; PostgreSQL: up to 3 if it is LOST in your transaction
+ * Example      examples/once.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_complete(rowlock_once *once, rowlock_db *tx,
                                                          const void *result, size_t length);
@@ -95,6 +96,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_complete(rowlock_once *once, row
  *                      If another client took it over, it stays that client's.
  *   ROWLOCK_EMISUSE    as rowlock_once_complete()
  * Round trips  1
+ * Example      examples/once.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_abandon(rowlock_once *once);
 
@@ -136,6 +138,7 @@ typedef struct rowlock_once_record {
  *   - each() stops the list by returning a number other than 0. It must not use db.
  *
  * Round trips  1 for each 500 keys
+ * Example      examples/once.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_once_list(rowlock_db *db, const char *prefix,
@@ -147,6 +150,7 @@ rowlock_once_list(rowlock_db *db, const char *prefix,
  *   ROWLOCK_OK         removed. If it was in progress, completing it returns LOST.
  *   ROWLOCK_NONE       there is no such key
  * Round trips  1
+ * Example      examples/once.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_forget(rowlock_db *db, const char *key);
 
@@ -157,6 +161,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_forget(rowlock_db *db, const cha
  *   - *removed: how many. removed may be NULL.
  *
  * Round trips  1 for each batch
+ * Example      examples/once.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_sweep(rowlock_db *db, int64_t older_ms,
                                                       int32_t batch, int64_t *removed);

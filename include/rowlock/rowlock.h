@@ -73,7 +73,7 @@
  *     rowlock_lock *lock = NULL;
  *     rowlock_error err = ROWLOCK_ERROR_INIT;
  *     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
- *     options.wait_ms = 5000;         (options.keeper: for work that may take longer than 30 s)
+ *     options.wait_ms = 5000;         // options.keeper: for work that may take longer than 30 s
  *
  *     int result = rowlock_db_open("postgresql://app@db1/prod", NULL, &db, &err);
  *     if (result != ROWLOCK_OK)
@@ -365,6 +365,7 @@ ROWLOCK_API void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
  *
  *   - Safe from other threads and from signal handlers. No other call on a rowlock_db is.
  *   - During an outage the wait ends when the current attempt to connect has ended.
+ * Example      examples/pipeline.c
  */
 ROWLOCK_API void rowlock_cancel(rowlock_db *db);
 
@@ -394,6 +395,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_open(rowlock_db *db, const char 
  *
  * Returns
  *   ROWLOCK_OK, ROWLOCK_EINVAL, ROWLOCK_ENOMEM
+ * Example      examples/handover.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_attach(rowlock_db *db, const char *name,
                                                        const char *owner, int64_t token,
@@ -407,6 +409,7 @@ ROWLOCK_API void rowlock_lock_close(rowlock_lock *lock);
  * and the keeper stops renewing it. Use it
  *   - when another process goes on with the grant: give it owner and token
  *   - when your own transaction has decided about the grant: see rowlock/tx.h
+ * Example      examples/handover.c
  */
 ROWLOCK_API void rowlock_forget(rowlock_lock *lock);
 
@@ -540,6 +543,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire(rowlock_lock *lock,
  *     another queue if another lock is missing. Where many wait, it may wait long.
  *   - Each grant is renewed and released by itself.
  * Round trips  1 if all are free; 2 if one is not
+ * Example      examples/pipeline.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_all(rowlock_lock *const *locks, size_t count,
                                                        const rowlock_acquire_options *options,
@@ -558,6 +562,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_all(rowlock_lock *const *lock
  * Guarantees
  *   - It never creates a grant.
  * Round trips  1
+ * Example      examples/handover.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms);
 
@@ -569,6 +574,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_renew(rowlock_lock *lock, int64_t ttl
  *   ROWLOCK_LAPSED     it stands, but its lease has run out
  *   ROWLOCK_LOST       it is gone
  * Round trips  1
+ * Example      examples/handover.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_verify(rowlock_lock *lock);
 
@@ -608,14 +614,18 @@ ROWLOCK_API int64_t rowlock_lock_remaining_ms(const rowlock_lock *lock);
 ROWLOCK_API int64_t rowlock_lock_token(const rowlock_lock *lock);
 
 /* rowlock_lock_state returns HELD, JEOPARDY, LOST or NONE, by this machine's clock and by what the
- * keeper has heard. LOST is final for a grant: its keeper does not renew it any more. */
+ * keeper has heard. LOST is final for a grant: its keeper does not renew it any more.
+ * Example      examples/pipeline.c
+ */
 ROWLOCK_API rowlock_state rowlock_lock_state(rowlock_lock *lock);
 
 /* rowlock_lock_fd returns a descriptor for poll(). It becomes readable when the state gets worse,
  * also while the server or the keeper hangs.
  *   - rowlock_lock_state() makes it unreadable until the next change. Do not read from it.
  *   - It belongs to the handle and is closed with it.
- *   - -1: this system has no timerfd. */
+ *   - -1: this system has no timerfd.
+ * Example      examples/pipeline.c
+ */
 ROWLOCK_API int rowlock_lock_fd(rowlock_lock *lock);
 
 /* rowlock_lock_expires_us returns when the lease ends by the database's clock, in microseconds
@@ -661,8 +671,8 @@ typedef struct rowlock_grant {
  * Returns
  *   ROWLOCK_OK
  *   ROWLOCK_NONE       no holder is known: the lock was being granted or released at that moment,
- *   or
- *                      its lease is over and a transaction guards it
+ *                      or its lease is over and a transaction guards it
+ * Example      examples/pipeline.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
                                                        rowlock_grant *out);
@@ -685,7 +695,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
  *   ROWLOCK_OK
  *   ROWLOCK_ESCHEMA    rowlock's tables are not there
  *   others             as rowlock_db_open()
- * Example      examples/nightly.c
+ * Example      examples/pipeline.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open(const char *url,
                                                        const rowlock_db_options *options,
@@ -699,7 +709,9 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open(const char *url,
 ROWLOCK_API void rowlock_keeper_close(rowlock_keeper *keeper);
 
 /* rowlock_progress tells the keeper that the work goes on: see progress_ms. Call it from any
- * thread, while the handle is open. No round trip. */
+ * thread, while the handle is open. No round trip.
+ * Example      examples/pipeline.c
+ */
 ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
 
 #ifdef __cplusplus

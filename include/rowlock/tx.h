@@ -7,10 +7,11 @@
  * that harmless to your data: if it returns OK and you commit, no other owner was granted the lock
  * before your commit.
  *
- *     rowlock_acquire(lock, &options);                  then read, think, be paused
+ *     if (rowlock_acquire(lock, &options) != ROWLOCK_OK)
+ *         return complain(db);                          // else read, think, be paused
  *     PQexec(conn, "BEGIN");
  *     PQexec(conn, "UPDATE accounts SET cents = …");
- *     int guard = rowlock_guard(lock, tx);              tx: rowlock_db_adopt_postgres(conn, …)
+ *     int guard = rowlock_guard(lock, tx);              // tx: rowlock_db_adopt_postgres(conn, …)
  *     PGresult *end = PQexec(conn, guard == ROWLOCK_OK ? "COMMIT" : "ROLLBACK");
  *     if (guard == ROWLOCK_OK && PQresultStatus(end) != PGRES_COMMAND_OK)
  *         complain("not committed, or not known");
@@ -87,7 +88,7 @@ struct sqlite3;
  * Returns
  *   ROWLOCK_OK
  *   ROWLOCK_EINVAL, ECONN, EUNSUPPORTED, ENOMEM     *err has the reason. err may be NULL.
- * Example      examples/adopt_postgres.c
+ * Example      examples/adopt_postgres.c, examples/adopt_mysql.c, examples/adopt_sqlite.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_postgres(struct pg_conn *conn,
                                                              const rowlock_db_options *options,
@@ -151,7 +152,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_guard(rowlock_lock *lock, rowlock_db 
  *              very first grant of it. At SERIALIZABLE every read locks: others wait for what a try
  *              has read until your transaction ends.
  * Round trips  1
- * Example      docs/GUARDING.md
+ * Example      docs/GUARDING.md, examples/adopt_sqlite.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx,
                                                       const rowlock_acquire_options *options);
@@ -173,7 +174,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_acquire(rowlock_lock *lock, rowloc
  *   ROWLOCK_CONFLICT   see above. PostgreSQL above READ COMMITTED: also if the lease was renewed
  *                      after your snapshot.
  * Round trips  2
- * Example      docs/GUARDING.md
+ * Example      examples/adopt_mysql.c, examples/adopt_sqlite.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx);
 

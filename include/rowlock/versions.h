@@ -263,7 +263,7 @@ typedef struct rowlock_change_options {
  *   - MySQL, MariaDB: 1 more for an insert of several rows
  *   - all_or_nothing: 2 more; PostgreSQL: 1 more
  *   - PostgreSQL, in your transaction: 1 more for a chunk of several rows, to lock them in order
- * Example      docs/VERSIONS.md
+ * Example      docs/VERSIONS.md, examples/parcels.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_update(rowlock_table *table, rowlock_change *changes,
                                                   size_t count,
@@ -351,7 +351,7 @@ typedef struct rowlock_retry_report {
  *                      removed proves that nothing was committed, the attempt is repeated instead.
  * Round trips  2 for each attempt, and those of attempt()
  * Blocks       deadline_ms at most, and as long as attempt() takes
- * Example      docs/VERSIONS.md
+ * Example      docs/VERSIONS.md, examples/parcels.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
 rowlock_retry(rowlock_db *db, int (*attempt)(void *context, const rowlock_attempt *attempt),
