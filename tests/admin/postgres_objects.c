@@ -35,7 +35,7 @@ static const struct {
      "a view"},
     {"ALTER TABLE obj_fences RENAME TO obj_kept; CREATE DOMAIN obj_fences AS text",
      "DROP DOMAIN obj_fences; ALTER TABLE obj_kept RENAME TO obj_fences", "type obj_fences",
-     "is none"},
+     "is not a table"},
     {"CREATE FUNCTION obj_text() RETURNS text LANGUAGE sql AS 'SELECT '''''; ALTER TABLE obj_locks "
      "ALTER note SET DEFAULT obj_text()",
      "ALTER TABLE obj_locks ALTER note SET DEFAULT ''; DROP FUNCTION obj_text()", "table obj_locks",

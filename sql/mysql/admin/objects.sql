@@ -20,22 +20,22 @@
 SELECT CONCAT(o.kind, ' `', o.name, '`'),
        CASE WHEN o.kind = 'procedure' AND o.same IS NULL
             THEN CONCAT('this user may not see the body that ', o.definer,
-                        ' has given it; to compare it with ours, check '
+                        ' has given it; to compare it with rowlock''s, check '
                         'as that account, or grant SHOW_ROUTINE (MariaDB: SELECT on mysql.proc)')
             WHEN o.kind = 'procedure' AND o.same
             THEN CONCAT('it was made by ', o.definer,
-                        ', but others of our procedures by another account: if you do '
+                        ', but other procedures of rowlock''s by another account: if you do '
                         'not trust both, drop it and run `rowlock upgrade`')
             WHEN o.kind = 'procedure' AND o.definer = CURRENT_USER()
             THEN 'it is of another version of rowlock, or was changed: run `rowlock upgrade`'
             WHEN o.kind = 'procedure'
-            THEN CONCAT('its body is not ours, and ', o.definer,
+            THEN CONCAT('its body is not rowlock''s, and ', o.definer,
                         ' has made it: drop it and run `rowlock upgrade`; or, if '
                         'you trust that account, run `rowlock upgrade` by it')
             WHEN o.kind = 'trigger'
-            THEN CONCAT(o.definer, ' has it run at changes of our table `', o.holder, '`: drop it')
+            THEN CONCAT(o.definer, ' has it run at changes of the table `', o.holder, '`: drop it')
             WHEN o.kind = 'column'
-            THEN CONCAT('our table `', o.holder,
+            THEN CONCAT('the table `', o.holder,
                         '` has no such column: drop it; or choose another database or prefix')
             ELSE CONCAT('it is a ', o.body,
                         ', and should be a table of InnoDB: rename it, or choose another database '

@@ -106,12 +106,13 @@ SELECT 'function ' || f.shown, 'it belongs to role ' || r.rolname::text
       WHERE f.owner NOT IN (SELECT trusted.oid FROM trusted)
 UNION ALL
 SELECT 'table ' || t.name,
-       'it is no table, but a view, a foreign table or the like: drop or rename it, and install',
+       'it is not a table, but a view, a foreign table or similar: drop or rename it, and install',
        false, 0
   FROM tables t WHERE t.relkind <> 'r'
 UNION ALL
 SELECT 'type ' || y.typname::text,
-       'it has the name of a table of rowlock''s, and is none: drop or rename it, and install',
+       'it has the name of a table of rowlock''s, but is not a table: drop or rename it, and '
+       'install',
        false, 0
   FROM named n JOIN pg_catalog.pg_type y ON y.oid = pg_catalog.to_regtype(n.name)::oid
       WHERE y.typrelid = '0'::oid
@@ -124,7 +125,7 @@ SELECT 'table ' || t.name, 'it has the rule ' || w.rulename::text
        || ', which is not rowlock''s: drop it', false, 0
   FROM tables t JOIN pg_catalog.pg_rewrite w ON w.ev_class = t.oid WHERE t.relkind = 'r'
 UNION ALL
-SELECT 'table ' || t.name, 'it has row level security, which hides rows from some: drop its '
+SELECT 'table ' || t.name, 'it has row level security, which hides rows from some users: drop its '
                            'policies, and disable it', false, 0
   FROM tables t WHERE t.secured OR EXISTS (SELECT FROM pg_catalog.pg_policy p
                                            WHERE p.polrelid = t.oid)

@@ -49,11 +49,11 @@ WITH RECURSIVE ours (text) AS MATERIALIZED (
 )
 SELECT o.type || ' ' || o.name,
        CASE o.type
-           WHEN 'table' THEN 'its columns or constraints are not ours'
-           WHEN 'view' THEN 'it stands in the place of our table'
-           ELSE 'it is not ours, and changes what our table ' || o.tbl_name || ' does'
+           WHEN 'table' THEN 'its columns or constraints are not rowlock''s'
+           WHEN 'view' THEN 'it has the name of a table of rowlock''s'
+           ELSE 'it is not rowlock''s, and changes what the table ' || o.tbl_name || ' does'
        END
-       || ': somebody else has made it, or another version of rowlock; '
+       || ': another program or another version of rowlock has made it; '
        || 'drop it, or use another file or prefix', 0, coalesce(v.level, 0)
   FROM compared o LEFT JOIN of_another_version v ON v.name = o.name AND o.type = 'table'
  WHERE NOT (o.type = 'index' AND o.automatic)
