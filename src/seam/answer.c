@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Is what a database answered what the step asks for? One place says what fits, for all drivers. */
+ * Checks that a database's answer has the shape that the step has. All drivers use this check. */
 #include "seam/backend.h"
 
 enum { PERMITS_LEAST = -1 };
-static const int64_t MOST_US = INT64_C(1) << 61; /* sums and differences of these do not overflow */
+/* Sums and differences of such times do not overflow. */
+static const int64_t MOST_US = INT64_C(1) << 61;
 
 static bool is_number(const rowlock_value *cell, int64_t least, int64_t most)
 {
@@ -12,8 +13,9 @@ static bool is_number(const rowlock_value *cell, int64_t least, int64_t most)
 
 static inline bool fits(char letter, const rowlock_value *cell)
 {
+    /* A capital letter or the dot allows NULL. */
     if (cell->kind == ROWLOCK_NULL)
-        return letter < 'a'; /* a capital letter, or the dot */
+        return letter < 'a';
     switch (letter | ('a' - 'A')) {
     case 'i':
         return cell->kind == ROWLOCK_INT;

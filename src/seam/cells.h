@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * For the files that say what each step takes and answers. */
+ * For the files that send steps and read their cells. */
 #ifndef RLK_CELLS_H
 #define RLK_CELLS_H
 
@@ -26,23 +26,26 @@ static inline bool is_null(const rowlock_value *cell)
 }
 
 /* steps.c */
-/* All but the clock, which stands before it or behind it. */
+/* Reads all cells of RLK_ROW. The clock is not one of them. */
 void rlk_row_from_cells(const rowlock_value *cells, struct rlk_row *out);
-/* A step that does one thing or finds nothing to do it to. A dialect answers with a row, or with
- * a number of rows changed. */
+/* Sends a step that changes one thing, or finds nothing to change. A dialect answers with a row, or
+ * with the number of rows changed. */
 enum rlk_class rlk_send_change(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
                                const rowlock_value *in, const char *wakes, bool *done);
-/* The parts of acquiring that are sent one lock after the other: what is in the way, IN_FLIGHT
- * standing for nothing; the try itself; and what the driver is told of a grant. */
+/* The parts of acquiring many locks one after the other. The first finds what is in the way of one
+ * lock. Its outcome is IN_FLIGHT if nothing is. */
 enum rlk_class rlk_step_look(rowlock_db *db, struct rlk_call *call,
                              const struct rlk_request *request, struct rlk_grant *out);
+/* The second is the try itself. */
 enum rlk_class rlk_step_try(rowlock_db *db, struct rlk_call *call,
                             const struct rlk_request *request, struct rlk_grant *out);
+/* The third tells the driver of the grant, after the commit. */
 void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk_request *request,
                          int64_t token);
+/* Tells the driver that a grant has ended, or lets others in beside it. */
 void rlk_note_gone(rowlock_db *db, struct rlk_call *call, const char *name, int64_t token);
-/* The row of a grant of which only token and clock were answered: the rest is what was asked
- * for. */
+/* Makes the row of a grant whose answer has only the token and the clock. The rest is from the
+ * request. */
 void rlk_row_of_request(const struct rlk_request *request, int64_t token, int64_t now_us,
                         struct rlk_row *row);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A rowlock_db: a connection, and what is known about it. */
+ * A rowlock_db: a connection, and the state that core has about it. */
 #ifndef RLK_DB_H
 #define RLK_DB_H
 
@@ -12,78 +12,105 @@
 
 #define RLK_DB_TAG 0x726C6462u /* "rldb" */
 
-/* A ticket that may be in the queue of a lock. A new connection gives back those that no wait
- * goes on with. */
+/* A ticket that may be in the queue of a lock. A new connection gives back all tickets except the
+ * one that a wait continues with. */
 struct rlk_ticket {
     struct rlk_ticket *next;
     const char *name, *owner;
-    int64_t request; /* whose ticket it is; 0: there is none */
+    /* The number of the request that it belongs to. 0: there is no ticket. */
+    int64_t request;
 };
 
 /* The row of rowlock_meta when it was last looked at. */
 struct rlk_meta {
-    bool found; /* false: no tables, or without their one row: an installation cut short */
-    int64_t version; /* of the tables */
-    int64_t compat; /* the lowest level of a library that may use them */
-    int64_t code; /* the revision of our routines */
+    /* False: there are no tables, or an installation was interrupted before it wrote the row. */
+    bool found;
+    /* Of the tables. */
+    int64_t version;
+    /* The lowest level of a library that may use the tables. */
+    int64_t compat;
+    /* The revision of our routines. */
+    int64_t code;
     char identity[64];
     int64_t token_floor;
-    int64_t swept_us; /* when a sweep last ended, by the database's clock; 0: never */
+    /* When a sweep last ended, by the database's clock. 0: never. */
+    int64_t swept_us;
 };
 
 struct rowlock_db {
     uint32_t tag;
-    pid_t pid; /* of the process that opened it */
+    /* The process that opened it. */
+    pid_t pid;
     const struct rlk_backend *backend;
     void *conn;
     bool adopted;
-    bool opened; /* conn is to be closed; it may be up or broken */
-    bool up; /* as far as we know the connection works */
-    /* of a transaction that may be run again; NULL: nobody needs one */
+    /* conn must be closed. It may be up or broken. */
+    bool opened;
+    /* The connection works, as far as we know. */
+    bool up;
+    /* Of a transaction that may be run again. NULL: there is none. */
     struct rlk_witness *witness;
-    bool in_tx; /* a transaction of ours is open, or was when the connection was lost */
-    bool framed; /* that one is a part of one call, which begins it anew itself */
-    bool schema_ok; /* our tables were looked at on this connection */
-    int64_t away_us; /* our clock when the server was first found away; 0: it is there */
-    bool away_told; /* a waiter has logged that it is away */
-    bool several; /* the URL names other servers, which may take writes when this one does not */
-    struct rlk_meta meta; /* of our tables when last looked at */
-    bool texts_chosen; /* texts are those for the version of the tables */
+    /* A transaction of ours is open, or was open when the connection was lost. */
+    bool in_tx;
+    /* That transaction is a part of one call. The call begins it again by itself. */
+    bool framed;
+    /* Our tables were checked on this connection. */
+    bool schema_ok;
+    /* When the server was first found away, by the local clock. 0: it is there. */
+    int64_t away_us;
+    /* A waiter has logged that the server is away. */
+    bool away_logged;
+    /* The URL names other servers, which may take writes when this one does not. */
+    bool several;
+    struct rlk_meta meta;
+    /* The texts are those for the version of the tables. */
+    bool texts_chosen;
 
-    uint64_t connections; /* made so far */
-    char session[64]; /* of this connection, as rlk_hello named it */
-    char lingering[64]; /* the one before, if a statement of ours may still be under way to it */
+    /* Connections made so far. */
+    uint64_t connections;
+    /* Of this connection, as in rlk_hello. */
+    char session[64];
+    /* The session before, if a statement of ours may still be in flight to it. "": none. */
+    char lingering[64];
 
     char *url;
     struct rlk_target target;
     struct rlk_texts texts;
     int64_t statement_us, reconnect_us;
-    char owner[RLK_TEXT_MAX + 1]; /* empty: each lock has its own */
+    /* "": each lock has a random owner. */
+    char owner[RLK_TEXT_MAX + 1];
     char host[RLK_TEXT_MAX + 1];
     char program[RLK_TEXT_MAX + 1];
 
     rowlock_lock *locks;
-    struct rlk_ticket *tickets; /* that may be in a queue */
-    struct rlk_ticket *standing; /* the one with which a wait goes on; NULL: none does */
+    /* All tickets that may be in a queue. */
+    struct rlk_ticket *tickets;
+    /* The ticket of the current wait. NULL: there is no wait. */
+    struct rlk_ticket *standing;
     struct rowlock_once *onces;
     rowlock_error error;
     struct rlk_waiting waiting;
-    uint64_t seed, attempts; /* see rlk_next_number() */
+    /* See rlk_next_number(). */
+    uint64_t seed, numbers;
 
-    /* An acquire in a thread of ours, until its result is taken. */
+    /* An acquire in a thread of ours. It stays until its result is taken. */
     _Atomic(struct rlk_started *) started;
     pthread_t worker;
-    atomic_bool working; /* the worker runs, or has not been joined */
+    /* The worker runs, or has not been joined. */
+    atomic_bool working;
     pthread_mutex_t starting;
 };
 
 /* handle.c */
-bool rlk_is_ours(const rowlock_db *db); /* this process's, and not a started acquire's */
-/* Every public call begins here: is the handle ours to use? Sets the action for error texts. */
+/* True in the process that opened it. While a started acquire runs, only in its thread. */
+bool rlk_is_ours(const rowlock_db *db);
+/* Each public call begins here. It sets the action of the error. EMISUSE: the handle is not valid,
+ * or rlk_is_ours() is false. */
 int rlk_enter(rowlock_db *db, const char *verb, const char *name);
+/* The number of a new request. */
 int64_t rlk_next_number(rowlock_db *db);
 
-/* fail.c: each setter returns the code it has set. */
+/* fail.c: each setter returns the code that it sets. */
 void rlk_action(rowlock_db *db, const char *verb, const char *name);
 int rlk_fail(rowlock_db *db, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The one list of dialects, whose texts the build has embedded. */
+ * The list of dialects. The build embeds their texts. */
 #include "seam/statements.h"
 
 #include <string.h>

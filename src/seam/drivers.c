@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What all drivers need: words for an error, the servers of a URL one after the other, places for
- * prepared statements. */
+ * What all drivers need: setting an error, trying the servers of a URL, and finding prepared
+ * statements. */
 #include "seam/backend.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Control characters become blanks, and blanks in a row one. */
+/* Control characters become blanks. Several blanks become one. */
 static void one_line(char *text)
 {
     char *out = text;
@@ -67,14 +67,14 @@ enum rlk_class rlk_try_servers(struct rlk_call *call, size_t count,
     return read_only ? RLK_READONLY : RLK_UNSENT;
 }
 
-unsigned rlk_find_prepared(struct rlk_prepared *kept, uint64_t id)
+unsigned rlk_find_prepared(struct rlk_prepared *prepared, uint64_t id)
 {
     unsigned empty = RLK_PREPARED_MAX;
     for (unsigned i = 0; i < RLK_PREPARED_MAX; i++) {
-        if (kept->id[i] == id)
+        if (prepared->id[i] == id)
             return i;
-        if (!kept->id[i] && empty == RLK_PREPARED_MAX)
+        if (!prepared->id[i] && empty == RLK_PREPARED_MAX)
             empty = i;
     }
-    return empty < RLK_PREPARED_MAX ? empty : kept->next++ % RLK_PREPARED_MAX;
+    return empty < RLK_PREPARED_MAX ? empty : prepared->next++ % RLK_PREPARED_MAX;
 }

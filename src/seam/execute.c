@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * One step as data: from its list of parameters to the values that are sent, and from the cells
- * of the answer, whose shape is looked at here and nowhere else, to whoever reads them. */
+ * Sends one step: it puts the values in the order of the markers, checks the shape of the answer,
+ * and gives the cells to the function that reads them. Only this file checks the shape. */
 #include "seam/seam.h"
 
-/* The values in the order of the markers. */
 static void arrange(const struct rlk_texts *texts, enum rlk_step step, const rowlock_value *given,
                     rowlock_value *out)
 {
@@ -59,21 +58,21 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sendin
     arrange(&db->texts, s->step, s->in, values);
     enum rlk_class class = db->backend->query(db->conn, call, &query);
     s->changed = query.changed;
-    /* What only reads has done nothing, unless it locks in the caller's transaction. */
+    /* A step that only reads has changed nothing, unless it locks in the caller's transaction. */
     if (class == RLK_UNCERTAIN && (info->is & RLK_READS) && !call->inside)
         class = RLK_UNSENT;
-    bool told = !query.counted || !info->columns[0] || (info->is & RLK_COUNTS);
-    if (class == RLK_DONE && (!told || receiving.misfit || !rows_fit(info->rows, s->rows)))
+    bool answered = !query.counted || !info->columns[0] || (info->is & RLK_COUNTS);
+    if (class == RLK_DONE && (!answered || receiving.misfit || !rows_fit(info->rows, s->rows)))
         return rlk_diag_misfit(call, s->step);
     return class;
 }
 
-/* The call keeps what it says of the failure that this is about. */
+/* A call of its own, since the given one has the error that led here. */
 static void roll_back(rowlock_db *db, const struct rlk_call *call, enum rlk_class class)
 {
-    struct rlk_call unheard = {.deadline_us = call->deadline_us};
+    struct rlk_call ignored = {.deadline_us = call->deadline_us};
     if (class != RLK_UNSENT && class != RLK_UNCERTAIN)
-        db->backend->frame(db->conn, &unheard, RLK_ROLLBACK);
+        db->backend->frame(db->conn, &ignored, RLK_ROLLBACK);
 }
 
 enum rlk_class rlk_in_transaction(rowlock_db *db, struct rlk_call *call,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The error of a rowlock_db, and how a driver's answer becomes one. */
+ * The error of a rowlock_db, and how it is made from a driver's class. */
 #include "base/error.h"
 #include "seam/db.h"
 
@@ -19,7 +19,7 @@ int rlk_fail(rowlock_db *db, int code, const char *format, ...)
     return code;
 }
 
-/* What each class means to the caller when nothing more is tried, and what to do about it. */
+/* The code of each class when core gives up, and the advice that its text ends with. */
 struct meaning {
     enum rlk_class class;
     int code;
@@ -49,8 +49,8 @@ static const struct meaning meanings[] = {
     {RLK_REFUSED, ROWLOCK_ESERVER, false, ""},
 };
 
-/* Where it was a part of the caller's transaction. What is lost with the connection is not
- * uncertain: nothing of an uncommitted transaction stays. */
+/* For a step inside the caller's transaction. A lost connection is not uncertain there: the server
+ * rolls the uncommitted transaction back. */
 static const struct meaning meanings_inside[] = {
     {RLK_CONTENTION, ROWLOCK_CONFLICT, false, "; roll back and run your transaction again"},
     {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; roll your transaction back"},
@@ -58,7 +58,7 @@ static const struct meaning meanings_inside[] = {
     {RLK_UNCERTAIN, ROWLOCK_ECONN, false, "; your transaction is lost: close the connection"},
 };
 
-/* Where the transaction is ours: the same, but nobody else has to do anything about it. */
+/* For a step inside a transaction of ours. The caller need not roll it back. */
 static const struct meaning meanings_framed[] = {
     {RLK_CONTENTION, ROWLOCK_CONFLICT, true, "; other transactions kept it busy: try again"},
     {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; nothing was done"},
@@ -66,7 +66,7 @@ static const struct meaning meanings_framed[] = {
     {RLK_UNCERTAIN, ROWLOCK_ECONN, true, "; nothing was done"},
 };
 
-/* A lost race says who was in the way. A time limit does not: perhaps there was only much to do. */
+/* A lost race means that others were in the way. A time limit may also mean too much work. */
 static const char *advice_of(const struct meaning *m, const struct rlk_call *call)
 {
     if (m->class == RLK_CONTENTION && m->retryable && call->late)
@@ -95,7 +95,8 @@ int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *
         m = find_meaning(meanings, sizeof meanings / sizeof *m, class);
     if (!m)
         return rlk_fail(db, ROWLOCK_ESERVER, "%s", call->text);
-    const char *text = class == RLK_NOMEM ? "" : call->text; /* the advice says the same */
+    /* The advice for RLK_NOMEM is the whole text. */
+    const char *text = class == RLK_NOMEM ? "" : call->text;
     const char *advice = advice_of(m, call);
     bool apart = *text && *advice && *advice != ';';
     rlk_fail(db, m->code, "%s%s%s", text, apart ? "; " : "", advice);

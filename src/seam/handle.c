@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Who may use a rowlock_db: the process that opened it, and a started acquire while that runs. */
+ * Who may use a rowlock_db: the process that opened it. While a started acquire runs, only its
+ * thread. */
 #include "base/error.h"
 #include "seam/db.h"
 
@@ -38,15 +39,16 @@ void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
 
 void rowlock_cancel(rowlock_db *db)
 {
-    if (!db || db->tag != RLK_DB_TAG || db->pid != getpid()) /* a child shares the pipe */
+    /* A forked child shares the pipe with its parent. */
+    if (!db || db->tag != RLK_DB_TAG || db->pid != getpid())
         return;
     rlk_wake(&db->waiting);
 }
 
-/* The handle's random number and a count: no two attempts of it are equal, and those of two
- * handles only by a chance of one in 2^63. The odd factor (2^64 over the golden ratio) spreads
- * the counts. */
+/* The handle's random seed and a count. Two numbers of one handle differ. Those of two handles are
+ * equal with a chance of one in 2^63. The odd factor (2^64 over the golden ratio) spreads the
+ * counts. */
 int64_t rlk_next_number(rowlock_db *db)
 {
-    return (int64_t)((db->seed + ++db->attempts * 0x9E3779B97F4A7C15u) >> 1);
+    return (int64_t)((db->seed + ++db->numbers * 0x9E3779B97F4A7C15u) >> 1);
 }

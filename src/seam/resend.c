@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One step across the seam and back, with all that goes around it: connect, look at the tables,
- * send again what lost a race or an answer. What the step's answer means is for the rooms above. */
+ * Sends one step, with all that core does around it: connect, check the tables, and send the step
+ * again after a lost race or a lost answer. The rooms above decide what the answer means. */
 #include "seam/resend.h"
 #include "base/error.h"
 #include "seam/seam.h"
@@ -13,7 +13,7 @@
 
 /* ---- connection */
 
-/* Which side is too old? */
+/* The library and the tables may each be too old for the other. */
 static int check_version(rowlock_db *db, const struct rlk_meta *meta)
 {
     const char *where = db->texts.schema;
@@ -41,9 +41,9 @@ static int check_version(rowlock_db *db, const struct rlk_meta *meta)
     return ROWLOCK_OK;
 }
 
-/* Tables of the version before have their own text of some steps. A statement that this connection
- * has prepared stays as it is, so the texts change on a new connection only. On a borrowed one they
- * stay: after an upgrade the old statements go on working. */
+/* Some steps have another text for tables of the version before. Statements that a connection has
+ * prepared do not change, so we change the texts on a new connection only. An adopted connection
+ * keeps the old texts: they still work after an upgrade. */
 static enum rlk_class choose_texts(rowlock_db *db, struct rlk_call *call, bool anew)
 {
     bool before = db->meta.version < RLK_LEVEL;
@@ -56,7 +56,7 @@ static enum rlk_class choose_texts(rowlock_db *db, struct rlk_call *call, bool a
     return rlk_texts_choose(&db->texts, db->backend, before) == 0 ? RLK_DONE : RLK_NOMEM;
 }
 
-/* anew: nothing else was sent on this connection. */
+/* anew: the connection is new, and no step was sent on it. */
 static int check_tables(rowlock_db *db, struct rlk_call *call, bool anew, enum rlk_class *class)
 {
     struct rlk_meta *meta = &db->meta;
@@ -104,7 +104,8 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     db->target.lingering = db->lingering;
     enum rlk_class class = db->backend->open(db->conn, call, &db->target, &db->texts, &hello);
     db->several = hello.several;
-    if (class == RLK_UNCERTAIN) /* connecting does nothing that could be uncertain */
+    /* Connecting changes nothing, so its end is never uncertain. */
+    if (class == RLK_UNCERTAIN)
         class = RLK_UNSENT;
     if (class == RLK_DONE)
         class = rlk_learn_names(db, &hello);
@@ -167,9 +168,9 @@ enum rlk_class rlk_give_ticket_back(rowlock_db *db, struct rlk_call *call,
     return class;
 }
 
-/* An earlier connection was lost with the end of a wait. The tickets of that and of other waits
- * would keep the next in the queue waiting. Any other failure is no concern of the step that has
- * connected. */
+/* A wait whose connection was lost at its end left its ticket in the queue, where it delays the
+ * others. A new connection gives such tickets back. Only a lost connection matters to the step that
+ * has connected: other failures are ignored. */
 static enum rlk_class give_tickets_back(rowlock_db *db, const struct rlk_step_call *step,
                                         struct rlk_call *call)
 {
@@ -185,7 +186,7 @@ static enum rlk_class give_tickets_back(rowlock_db *db, const struct rlk_step_ca
     return is_connection_gone(class) ? RLK_UNSENT : RLK_DONE;
 }
 
-/* Connected and with our tables looked at: RLK_DONE, and *result not OK if the tables are wrong. */
+/* Connects and checks the tables. RLK_DONE with *result not OK: the tables are wrong. */
 static enum rlk_class make_ready(rowlock_db *db, const struct rlk_step_call *step,
                                  struct rlk_call *call, int *result)
 {
@@ -246,20 +247,20 @@ static bool is_away(const rowlock_db *db, enum rlk_class class)
     return is_connection_gone(class) || (class == RLK_READONLY && db->several);
 }
 
-/* A waiter holds nothing, so it has nothing to lose by going on. */
+/* A waiter has no lease that may end, so it may wait through an outage. */
 static bool is_patient(const rowlock_db *db, const struct rlk_step_call *step)
 {
     return step->patient_until_us && db->reconnect_us > 0 && !db->adopted;
 }
 
-/* An outage is told once to those who wait through it, and not at each attempt to reconnect. */
+/* Logs a warning once for each outage that a waiter waits through. Later failures are DEBUG. */
 static void note_away(rowlock_db *db, const struct rlk_step_call *step, const char *text)
 {
     bool known = db->away_us != 0;
     if (!known)
         db->away_us = rlk_now_us();
-    if (is_patient(db, step) && !db->away_told) {
-        db->away_told = true;
+    if (is_patient(db, step) && !db->away_logged) {
+        db->away_logged = true;
         rlk_log(ROWLOCK_LOG_WARNING, "%s: the server is away; still waiting: %s", db->error.action,
                 text);
     } else {
@@ -277,13 +278,13 @@ static void note_back(rowlock_db *db)
 {
     char away[32];
     seconds_away(db, away);
-    if (db->away_told)
+    if (db->away_logged)
         rlk_log(ROWLOCK_LOG_WARNING, "%s: the server is back after %s", db->error.action, away);
     db->away_us = 0;
-    db->away_told = false;
+    db->away_logged = false;
 }
 
-/* How long to go on reconnecting after the first failure. */
+/* The end of reconnecting after the first failure. */
 static int64_t reconnect_end(const rowlock_db *db, const struct rlk_step_call *step)
 {
     int64_t until_us = end_of(step, rlk_now_us(), db->reconnect_us);
@@ -304,7 +305,8 @@ static void add_outage(rowlock_db *db)
 
 /* ---- sending again */
 
-/* MySQL drops a routine before it makes it again. For so long one that is missing is asked for. */
+/* An upgrade on MySQL drops a routine before it creates it anew. A step whose routine is missing is
+ * sent again for so long. */
 enum { REMADE_US = 500000 };
 
 static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class class,
@@ -322,8 +324,8 @@ static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class cl
     return result;
 }
 
-/* What is left of the time to send again in, or less: then nothing is sent any more. A waiter
- * tries once more at the very end of its wait. */
+/* The pause before the step is sent again. 0: no time is left for that. A waiter sends it once more
+ * just before the end of its wait. */
 static int64_t pause_to_resend(rowlock_db *db, const struct rlk_step_call *step, int64_t until_us,
                                int *tries)
 {
@@ -342,8 +344,10 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
 {
     bool sooner = step->contention_us && step->contention_us < db->statement_us;
     int64_t contention_us = sooner ? step->contention_us : db->statement_us;
-    int64_t contention_until = 0; /* set when a race is first lost */
-    int64_t reconnect_until = 0; /* and when the connection is first found gone */
+    /* Set when a race is first lost. */
+    int64_t contention_until = 0;
+    /* Set when the connection is first lost. */
+    int64_t reconnect_until = 0;
     int tries = 0;
     for (;;) {
         struct rlk_call call;
@@ -356,10 +360,12 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         if (class == RLK_DONE)
             return ROWLOCK_OK;
 
+        /* The step was inside a transaction until the connection was lost. */
         if ((step->where == RLK_INSIDE || db->in_tx) && is_connection_gone(class))
-            call.inside = true; /* it was, while there was a connection */
+            call.inside = true;
+        /* After contention the transaction was rolled back. Otherwise its end is unknown. */
         if (step->ends_transaction) {
-            call.inside = class == RLK_CONTENTION; /* what became of it is the question otherwise */
+            call.inside = class == RLK_CONTENTION;
             return give_up(db, step, class, &call);
         }
         if (call.inside)
@@ -367,7 +373,8 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         int64_t until;
         if (is_away(db, class)) {
             db->up = false;
-            contention_until = 0; /* what took so long was not that */
+            /* Time spent reconnecting does not count as contention. */
+            contention_until = 0;
             if (!reconnect_until)
                 reconnect_until = reconnect_end(db, step);
             until = reconnect_until;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * From the files in sql/, embedded at build, to the text a connection sends: each name of ours
- * gets its schema and prefix, quoted. In a routine's body it gets the prefix alone where the
- * dialect looks such names up in the routine's own schema: a copy of that schema by another name
- * then works on itself. What stands in braces is another file's text, or a parameter of the step
- * (steps.h). Values never come near it. */
+ * Makes the text that a connection sends from the files in sql/, which the build embeds:
+ *   - Each name of ours gets its schema and prefix, quoted. In the body of a routine it gets only
+ *     the prefix if the dialect has local_bodies, so that a copy of the schema uses its own tables.
+ *   - A word in braces becomes the text of another file, or the marker of a parameter (steps.h).
+ * Values never become a part of the text. */
 #include "seam/statements.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 
 static const char OUR[] = "rowlock_";
 
-/* By the name of its file, which need not end there. */
+/* name is the name of the file, of length bytes. It need not be terminated. */
 static const char *find_text(const struct rlk_dialect *dialect, const char *name, size_t length)
 {
     for (size_t i = 0; dialect && i < dialect->count; i++) {
@@ -28,7 +28,7 @@ static bool in_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Next place in text where one of our names begins, or NULL. */
+/* Where the next of our names begins, or NULL. */
 static const char *next_name(const char *text, const char *from)
 {
     for (const char *at = strstr(from, OUR); at; at = strstr(at + 1, OUR))
@@ -37,7 +37,8 @@ static const char *next_name(const char *text, const char *from)
     return NULL;
 }
 
-/* In a routine's body all lines are indented but the first, which ends with BEGIN, and the last. */
+/* The first line of a routine's body ends with BEGIN. The lines that follow it are indented, except
+ * the last. */
 static bool in_body(const char *text, const char *at)
 {
     const char *line = at;
@@ -61,7 +62,7 @@ static char *append_quoted(char *out, const char *text, size_t length, char quot
     return out;
 }
 
-/* Schema and prefix hold no quotes (options.c), so quoting is all they need. */
+/* options.c refuses quotes in schema and prefix, so they need no escaping. */
 static char *qualify(const char *text, const struct rlk_texts *texts, char quote, bool local_bodies)
 {
     size_t names = 0;
@@ -94,7 +95,7 @@ static char *qualify(const char *text, const struct rlk_texts *texts, char quote
     return whole;
 }
 
-/* ---- what stands in braces */
+/* ---- words in braces */
 
 /* The next word in braces, or NULL. */
 static const char *next_word(const char *from, size_t *length)
@@ -107,7 +108,7 @@ static const char *next_word(const char *from, size_t *length)
     return NULL;
 }
 
-/* Which parameter of the step it is, and whether the driver gives it; -1: none. */
+/* The index of a parameter, and whether the driver gives its value. -1: there is no such one. */
 static int find_parameter(const char *parameters, const char *word, size_t length, bool *own)
 {
     int index = 0;
@@ -131,7 +132,7 @@ static int find_common(const char *word, size_t length)
     return -1;
 }
 
-/* The text of another file, or NULL: the word is a parameter, or none of ours. */
+/* The text of another file. NULL: the word is a parameter, or unknown. */
 static const char *find_piece(const struct rlk_dialect *dialect, const struct rlk_step_info *step,
                               const char *word, size_t length)
 {
@@ -140,7 +141,7 @@ static const char *find_piece(const struct rlk_dialect *dialect, const struct rl
     return given || find_common(word, length) >= 0 ? NULL : find_text(dialect, word, length);
 }
 
-/* No more than it takes with the texts of other files put in. */
+/* An upper bound for the text with the texts of other files. */
 static size_t room_for(const struct rlk_dialect *dialect, const struct rlk_step_info *step,
                        const char *text)
 {
@@ -152,7 +153,7 @@ static size_t room_for(const struct rlk_dialect *dialect, const struct rlk_step_
     return room;
 }
 
-/* Put in the texts of other files, without the ends of their last lines. Returns the end. */
+/* Inserts the texts of other files, without their last newline. Returns the end. */
 static char *include(const struct rlk_dialect *dialect, const struct rlk_step_info *step,
                      const char *text, char *out)
 {
@@ -173,7 +174,7 @@ static char *include(const struct rlk_dialect *dialect, const struct rlk_step_in
     return out;
 }
 
-/* Where markers have numbers, a parameter that is named again has the same one. */
+/* If markers have numbers, a parameter that occurs again gets the same number. */
 static size_t number_of(struct rlk_order *order, uint8_t from, bool numbered)
 {
     for (size_t i = 0; numbered && i < order->count; i++)
@@ -183,7 +184,7 @@ static size_t number_of(struct rlk_order *order, uint8_t from, bool numbered)
     return ++order->count;
 }
 
-/* Each parameter becomes a marker; texts are never longer by it. In position. */
+/* Replaces each parameter by a marker, in place: a marker is never longer. */
 static void mark(char *text, const struct rlk_step_info *step, const struct rlk_backend *backend,
                  struct rlk_order *order)
 {
@@ -215,7 +216,7 @@ static void mark(char *text, const struct rlk_step_info *step, const struct rlk_
 
 /* ---- all texts */
 
-/* Its text for tables of the version before, or NULL: it is the same. */
+/* The text for tables of the version before. NULL: the step has one text for both. */
 static const char *find_before(const struct rlk_dialect *dialect, enum rlk_step step)
 {
     char name[64];
@@ -226,7 +227,8 @@ static const char *find_before(const struct rlk_dialect *dialect, enum rlk_step 
 static char *text_of(const struct rlk_dialect *dialect, enum rlk_step step, const char *source,
                      struct rlk_texts *texts, const struct rlk_backend *backend)
 {
-    if (rlk_steps[step].is & RLK_TEMPLATE) /* whose braces mean other things */
+    /* The braces of a template mean other things. */
+    if (rlk_steps[step].is & RLK_TEMPLATE)
         return qualify(source, texts, backend->quote, dialect->local_bodies);
     char *whole = rlk_alloc(room_for(dialect, &rlk_steps[step], source));
     if (!whole)
@@ -297,7 +299,7 @@ size_t rlk_statement_length(const char *text)
     return strlen(text);
 }
 
-/* The blank keeps the end of a comment apart from the delimiter. */
+/* The blank separates the delimiter from the end of a comment. */
 void rlk_write_script(const struct rlk_backend *backend, const char *sql,
                       int (*write)(void *context, const char *sql, size_t length), void *context)
 {

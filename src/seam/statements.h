@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The SQL of each step, as text for one connection. What the texts say is in sql/. */
+ * The SQL of each step, as text for one connection. The sources are in sql/. */
 #ifndef RLK_STATEMENTS_H
 #define RLK_STATEMENTS_H
 
@@ -13,22 +13,24 @@ struct rlk_statement {
 /* A folder of sql/, which the build has embedded. */
 struct rlk_dialect {
     const char *name;
-    bool local_bodies; /* a routine finds unqualified names in its own schema */
-    bool delimiters; /* its shell ends a statement at each semicolon, unless told otherwise */
+    /* A routine finds unqualified names in its own schema. */
+    bool local_bodies;
+    /* Its shell needs DELIMITER around statements that contain semicolons. */
+    bool delimiters;
     const struct rlk_statement *statements;
     size_t count;
 };
-/* NULL: there is none of this name. */
+/* NULL: there is no dialect of this name. */
 const struct rlk_dialect *rlk_dialect_find(const char *name);
 
-/* Fill texts->sql for this backend from texts->schema and texts->prefix; -1: out of memory. */
+/* Fills texts->sql for this backend from texts->schema and texts->prefix. -1: out of memory. */
 int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend);
 void rlk_texts_clear(struct rlk_texts *texts);
-/* For tables of the version before, the steps that have a file <step>_before.sql get the text of
- * that; for others their own. -1: out of memory. */
+/* Changes the texts of the steps that have a file <step>_before.sql. before: they get the text of
+ * that file. Otherwise they get their own. -1: out of memory. */
 int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_backend *backend, bool before);
 
-/* Write statements as the database's own shell takes them. write returns nonzero to stop. */
+/* Writes statements for the database's own shell. write returns nonzero to stop. */
 void rlk_write_script(const struct rlk_backend *backend, const char *sql,
                       int (*write)(void *context, const char *sql, size_t length), void *context);
 

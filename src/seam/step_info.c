@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The list of steps as a table. */
+ * The list of steps (steps.h) as a table. */
 #include "seam/steps.h"
 
 #define STEP_INFO(id, name, parameters, rows, columns, is) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The steps of one lock, of its queue and of a transaction: what goes into each, and what comes
- * out. */
+ * The steps of one lock, of its queue and of a transaction: the values of each, and how its answer
+ * is read. */
 #include "seam/cells.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ void rlk_row_of_request(const struct rlk_request *request, int64_t token, int64_
                             .now_us = now_us};
 }
 
-/* ---- steps that do one thing or find nothing to do it to */
+/* ---- steps that change one thing, or find nothing to change */
 
 static int read_done(void *out, const rowlock_value *cells, size_t count)
 {
@@ -49,20 +49,20 @@ static int read_done(void *out, const rowlock_value *cells, size_t count)
 enum rlk_class rlk_send_change(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
                                const rowlock_value *in, const char *wakes, bool *done)
 {
-    bool told = false;
+    bool answer = false;
     struct rlk_sending s = {
-        .step = step, .in = in, .wakes = wakes, .read = read_done, .out = &told};
+        .step = step, .in = in, .wakes = wakes, .read = read_done, .out = &answer};
     enum rlk_class class = rlk_send(db, call, &s);
     if (class == RLK_DONE)
-        *done = s.rows > 0 ? told : s.changed > 0;
+        *done = s.rows > 0 ? answer : s.changed > 0;
     return class;
 }
 
 static bool note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
                  const struct rlk_request *request, int64_t number)
 {
-    struct rlk_call unheard = {.deadline_us = call->deadline_us, .where = call->where};
-    return db->backend->note && db->backend->note(db->conn, &unheard, news, request, number);
+    struct rlk_call ignored = {.deadline_us = call->deadline_us, .where = call->where};
+    return db->backend->note && db->backend->note(db->conn, &ignored, news, request, number);
 }
 
 /* ---- the tables */
@@ -110,11 +110,12 @@ struct trying {
     const struct rlk_request *request;
     struct rlk_grant *grant;
     bool answered;
-    int64_t token; /* 0: not decided */
+    /* Of a grant. 0: the step has not decided. -1: no grant. */
+    int64_t token;
 };
 
-/* Of a row that stands everything is there. Every database counts tokens from 1; 0 stands for "not
- * decided". */
+/* If the answer has a row that is in the way, or is ours, all its cells must fit. Each database
+ * counts tokens from 1, so token 0 means "not decided". */
 static int read_try(void *out, const rowlock_value *cells, size_t count)
 {
     enum { TOKEN, OURS, SETTLING, BEHIND, NOW, ROW };
@@ -144,9 +145,10 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* What is asked before a try, where that costs less than the try and may well be enough: of a
- * lock that was free or held exclusively the last time, of one that was held at all, or always
- * where it costs no round trip. */
+/* A step before the try, where it costs less than the try and is likely to be enough:
+ *   - ACQUIRE_USUAL for a lock that was free or held exclusively the last time;
+ *   - STILL_HELD for a lock that was held the last time;
+ *   - LOOK always, where it costs no round trip. */
 static enum rlk_step first_step(rowlock_db *db, const struct rlk_call *call,
                                 const struct rlk_request *request)
 {
@@ -169,7 +171,7 @@ static int read_still_held(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* Does the grant that kept us out the last time still stand? */
+/* Is the grant that kept us out the last time still in the table? */
 static enum rlk_class still_held(rowlock_db *db, struct rlk_call *call, struct trying *t)
 {
     const struct rlk_request *request = t->request;
@@ -183,7 +185,7 @@ static enum rlk_class still_held(rowlock_db *db, struct rlk_call *call, struct t
     return class;
 }
 
-/* No row: another transaction is at it. */
+/* An answer without a row means that another transaction is changing the lock. */
 static enum rlk_class try_step(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
                                struct trying *t)
 {
@@ -191,8 +193,9 @@ static enum rlk_class try_step(rowlock_db *db, struct rlk_call *call, enum rlk_s
     request_values(call, t->request, in);
     struct rlk_sending s = {.step = step, .in = in, .read = read_try, .out = t};
     bool may_write = !(rlk_steps[step].is & RLK_READS);
+    /* A grant of this kind may let in the next waiter beside it. */
     if (may_write && t->request->permits != 0)
-        s.wakes = t->request->name; /* others of its kind may be let in beside it */
+        s.wakes = t->request->name;
     *t->grant = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
     t->token = -1;
     enum rlk_class class = rlk_send(db, call, &s);
@@ -290,7 +293,6 @@ enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const str
     return rlk_send_change(db, call, RLK_STEP_RELEASE, in, held->name, found);
 }
 
-/* After what ends a grant, or lets others in beside it. */
 void rlk_note_gone(rowlock_db *db, struct rlk_call *call, const char *name, int64_t token)
 {
     const struct rlk_request request = {.name = name};
@@ -338,7 +340,8 @@ enum rlk_class rlk_step_guard(rowlock_db *db, struct rlk_call *call, const struc
     rowlock_value in[HELD_VALUES + 1];
     struct guarded guarded = {0};
     held_values(held, in);
-    in[HELD_VALUES] = rowlock_null(); /* the driver's own */
+    /* The driver gives this value. */
+    in[HELD_VALUES] = rowlock_null();
     enum rlk_class class = send(db, call, RLK_STEP_GUARD, in, read_guarded, &guarded);
     if (class != RLK_DONE)
         return class;
@@ -360,7 +363,8 @@ enum rlk_class rlk_step_fence(rowlock_db *db, struct rlk_call *call, const char 
 
 struct enqueued {
     struct rlk_position *position;
-    int64_t third; /* whether, or on what, this connection listens: the driver knows */
+    /* The third cell of the answer. Only the driver knows its meaning. */
+    int64_t third;
 };
 
 static int read_position(void *out, const rowlock_value *cells, size_t count)
@@ -381,7 +385,8 @@ enum rlk_class rlk_step_enqueue(rowlock_db *db, struct rlk_call *call,
     struct enqueued e = {.position = out};
     request_values(call, request, in);
     in[REQUEST_VALUES] = rowlock_int(lease_us);
-    in[REQUEST_VALUES + 1] = rowlock_null(); /* the driver's own */
+    /* The driver gives this value. */
+    in[REQUEST_VALUES + 1] = rowlock_null();
     enum rlk_class class = send(db, call, RLK_STEP_ENQUEUE, in, read_position, &e);
     if (class == RLK_DONE)
         out->wakeable = note(db, call, RLK_ENQUEUED, request, e.third);
@@ -398,18 +403,18 @@ enum rlk_class rlk_step_leave(rowlock_db *db, struct rlk_call *call,
     return class;
 }
 
-struct circle {
+struct cycle {
     bool found;
     char *words;
     size_t cap;
 };
 
-static int read_circle(void *out, const rowlock_value *cells, size_t count)
+static int read_cycle(void *out, const rowlock_value *cells, size_t count)
 {
-    struct circle *circle = out;
+    struct cycle *cycle = out;
     (void)count;
-    circle->found = true;
-    copy(&cells[0], circle->words, circle->cap);
+    cycle->found = true;
+    copy(&cells[0], cycle->words, cycle->cap);
     return 0;
 }
 
@@ -419,9 +424,9 @@ enum rlk_class rlk_step_cycle(rowlock_db *db, struct rlk_call *call,
 {
     const rowlock_value in[] = {rowlock_text(request->name), rowlock_text(request->owner),
                                 rowlock_int(request->ticket)};
-    struct circle circle = {.words = words, .cap = cap};
-    enum rlk_class class = send(db, call, RLK_STEP_CYCLE, in, read_circle, &circle);
+    struct cycle cycle = {.words = words, .cap = cap};
+    enum rlk_class class = send(db, call, RLK_STEP_CYCLE, in, read_cycle, &cycle);
     if (class == RLK_DONE)
-        *found = circle.found;
+        *found = cycle.found;
     return class;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The steps of operators: what goes into each, and what comes out. */
+ * The steps of operators: the values of each, and how its answer is read. */
 #include "seam/cells.h"
 
 #include <string.h>
 
 /* ---- the server */
 
-/* A dialect may leave it to its driver to say what replicas there are. */
+/* A dialect may end its answer before REPLICATION. Its driver fills in those facts then. */
 static int read_facts(void *out, const rowlock_value *cells, size_t count)
 {
     enum { SERVER, NOW, READ_ONLY, ISOLATION, ANY_ISOLATION, ENGINE, CRASH_SAFE, COLLATION };
@@ -43,15 +43,17 @@ enum rlk_class rlk_step_facts(rowlock_db *db, struct rlk_call *call, struct rlk_
         class = send(db, call, RLK_STEP_FACTS, NULL, read_facts, out);
     if (class == RLK_DONE)
         class = db->backend->facts(db->conn, call, out);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class; /* plain reads */
+    /* The facts are only read, so a lost answer has changed nothing. */
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
 }
 
 /* ---- pages of rows */
 
-/* Read to its end before anybody is given one: a callback that is slow, or writes to a full
- * pipe, must not keep a transaction open. */
+/* All rows are read before the first callback. A callback that is slow, or writes to a full pipe,
+ * must not keep a transaction open. */
 struct page {
-    size_t size; /* of an item */
+    /* Of one item. */
+    size_t size;
     void (*read)(const rowlock_value *cells, void *item);
     char *items;
     size_t count, room;
@@ -187,12 +189,13 @@ enum rlk_class rlk_step_last(rowlock_db *db, struct rlk_call *call, const char *
     return RLK_DONE;
 }
 
-/* ---- what is over */
+/* ---- sweeping */
 
 struct sweeping {
     const struct rlk_sweep *sweep;
     struct page page;
-    bool *kept; /* of the page: changed meanwhile, or locked by others */
+    /* For each row of the page: it was changed meanwhile, or others have it locked. */
+    bool *stays;
 };
 
 static enum rlk_class remove_each(rowlock_db *db, struct rlk_call *call, void *context)
@@ -205,16 +208,16 @@ static enum rlk_class remove_each(rowlock_db *db, struct rlk_call *call, void *c
                                     rowlock_int(row->token), rowlock_int(s->sweep->older_us)};
         bool gone = false;
         class = rlk_send_change(db, call, RLK_STEP_SWEEP_ONE, in, NULL, &gone);
-        s->kept[i] = !gone;
+        s->stays[i] = !gone;
     }
     return class;
 }
 
-/* Where no statement removes a whole batch. */
+/* For dialects without a statement that removes a whole batch. */
 static enum rlk_class remove_page(rowlock_db *db, struct rlk_call *call, struct sweeping *s)
 {
-    s->kept = rlk_alloc(s->page.count + 1);
-    if (!s->kept)
+    s->stays = rlk_alloc(s->page.count + 1);
+    if (!s->stays)
         return RLK_NOMEM;
     return db->adopted ? remove_each(db, call, s) : rlk_in_transaction(db, call, remove_each, s);
 }
@@ -233,12 +236,12 @@ enum rlk_class rlk_step_sweep(rowlock_db *db, struct rlk_call *call, const struc
         class = remove_page(db, call, &s);
     for (size_t i = 0; class == RLK_DONE && i < s.page.count; i++) {
         *last = *(const struct rlk_row *)item_of(&s.page, i);
-        if (!s.kept || !s.kept[i])
+        if (!s.stays || !s.stays[i])
             each(context, last);
     }
     if (class == RLK_DONE)
         *seen = (int)s.page.count;
-    rlk_free(s.kept);
+    rlk_free(s.stays);
     rlk_free(s.page.items);
     return class;
 }
@@ -254,11 +257,11 @@ enum rlk_class rlk_step_fold(rowlock_db *db, struct rlk_call *call, struct rlk_f
 {
     const rowlock_value in[] = {rowlock_int(fold->idle_us), rowlock_int(fold->batch),
                                 rowlock_bool(fold->dry_run)};
-    int64_t told = 0;
-    struct rlk_sending s = {.step = RLK_STEP_FOLD, .in = in, .read = read_number, .out = &told};
+    int64_t answer = 0;
+    struct rlk_sending s = {.step = RLK_STEP_FOLD, .in = in, .read = read_number, .out = &answer};
     enum rlk_class class = rlk_send(db, call, &s);
     if (class == RLK_DONE)
-        fold->folded = s.rows > 0 ? told : s.changed;
+        fold->folded = s.rows > 0 ? answer : s.changed;
     return class;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The steps of many locks at once: as arrays, as one JSON text, or one after the other in a
- * transaction. */
+ * The steps for many locks at once: as arrays, as one JSON text, or one lock after the other in a
+ * transaction (enum rlk_packing). */
 #include "base/buffer.h"
 #include "seam/cells.h"
 
@@ -8,10 +8,10 @@
 
 enum { COLUMNS_MAX = 5, VALUES_MAX = 16 };
 
-/* Rows of so many values each; those that all of them share; and where pack and count stand
- * behind these. */
 struct many {
+    /* Values of one row, and values that all rows share. */
     size_t width, shared;
+    /* The columns, the shared values, the pack, and the count of rows. */
     rowlock_value in[VALUES_MAX];
     struct rlk_buffer part[COLUMNS_MAX];
 };
@@ -42,7 +42,7 @@ static void add_hex(struct rlk_buffer *b, const char *text, size_t length)
     rlk_buffer_text(b, "\"");
 }
 
-/* {"a","b"} for each column, or [["61",1],["62",2]], whose texts are hexadecimal. */
+/* Arrays are {"a","b"} for each column. JSON is [["61",1],["62",2]] with hexadecimal texts. */
 static void add_row(struct many *m, const rowlock_value *row, bool first, enum rlk_packing packing)
 {
     bool json = packing == RLK_JSON;
@@ -104,8 +104,8 @@ static void lease_values(const struct rlk_lease *lease, rowlock_value *out)
     out[4] = rowlock_int(lease->ttl_us);
 }
 
-/* The number counts from 1; 0 stands for all. The first clock is the earliest: the others'
- * leases last longer. */
+/* The first cell is the number of a lease, from 1. 0 stands for all leases. The first clock
+ * is the earliest, so no lease ends before the time that it gives. */
 static int read_renewed(void *out, const rowlock_value *cells, size_t count)
 {
     struct renewing *r = out;
@@ -168,7 +168,7 @@ struct acquiring {
     size_t granted, refused, which;
 };
 
-/* One row for each grant, or one without a token, which says who was the first not to be had. */
+/* The answer is one row for each grant. If one was refused, it is a single row without a token. */
 static int read_granted(void *out, const rowlock_value *cells, size_t count)
 {
     enum { NUMBER, TOKEN, NOW };
@@ -191,7 +191,7 @@ static int read_granted(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* What concerns all of them alike is said by the first. */
+/* The first request has the values that all requests share. */
 static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
 {
     const struct rlk_request *first = a->requests;
@@ -222,7 +222,7 @@ static bool in_the_way(const struct rlk_grant *grant)
     return grant->outcome != RLK_GRANTED;
 }
 
-/* RLK_CONTENTION without a word, where one is not to be had: so that all are rolled back. */
+/* Returns RLK_CONTENTION if one is refused, so that the transaction is rolled back. */
 static enum rlk_class acquire_each(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct acquiring *a = context;
@@ -239,7 +239,7 @@ static enum rlk_class acquire_each(rowlock_db *db, struct rlk_call *call, void *
     return RLK_DONE;
 }
 
-/* Looked at before anything is written: a lock that is held takes no write lock. */
+/* It looks before it writes, so that a busy lock needs no write lock. */
 static enum rlk_class acquire_singly(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
 {
     bool any_free = false;

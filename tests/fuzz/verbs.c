@@ -96,9 +96,9 @@ static void check_grant(rowlock_lock *lock)
 /* The server tells of the attempt that is to come, or of the newest one. */
 static void tell_attempt(rowlock_db *db)
 {
-    uint64_t attempts = db->attempts;
+    uint64_t numbers = db->numbers;
     fake_attempt = rlk_next_number(db);
-    db->attempts = attempts;
+    db->numbers = numbers;
 }
 
 /* As a keeper does it. */
