@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * The seam between core and the databases: what a driver is asked, and what it answers. Nothing
- * here says when a step is taken or what its answer means; that is core's business.
+ * The seam between core and the databases: what core asks of a driver, and what a driver answers.
+ * Core decides when a step is sent and what its answer means.
  *
- * A driver performs ONE atomic step per call and reports facts. It decides nothing, retries
- * nothing, logs nothing, calls nothing of core but what stands at the foot of this file and in
- * base/, and never sleeps. Every vendor call of the library stands in a driver's file; every
- * word of SQL but BEGIN, COMMIT, ROLLBACK and connection settings stands in
- * sql/<dialect>/<step>.sql, whose contract is sql/README.md.
+ * A driver performs ONE atomic step per call and reports facts. It decides, retries and logs
+ * nothing, and it never sleeps. Of core it calls only base/ and the functions at the end of this
+ * file. All calls of vendor libraries are in drivers. Drivers contain no SQL except BEGIN, COMMIT,
+ * ROLLBACK and connection settings. All other SQL is in sql/<dialect>/, described in sql/README.md.
  *
- * A step ends in one of the classes below, and core acts on the class alone. The rules that
- * matter:
+ * A step ends in one of the classes below. Core acts on the class alone. These rules matter:
  *
  *   - RLK_DONE with "no row" is an answer, not a failure.
  *   - RLK_CONTENTION and RLK_UNSENT promise that the step changed nothing.
- *   - RLK_UNCERTAIN is the only honest class once the first byte was sent and no answer came: the
- *     connection was lost, a deadline passed, or the server was told to cancel. The connection is
- *     dead then.
- *   - Where a driver cannot tell UNSENT from UNCERTAIN, it is UNCERTAIN.
- *   - A new name, a new owner: no step trusts anything remembered from an earlier one.
+ *   - A step is RLK_UNCERTAIN if its first byte was sent and no answer came. That is so when the
+ *     connection was lost, a deadline passed, or the driver has asked the server to cancel. The
+ *     connection is dead then.
+ *   - A driver that cannot tell UNSENT from UNCERTAIN says UNCERTAIN.
+ *   - No step relies on what an earlier step has found.
  *
- * Adding a database: one folder in src/backend/, one folder under sql/, one line in
- * src/db/backends.c. */
+ * To add a database, see CONTRIBUTING.md. */
 #ifndef RLK_BACKEND_H
 #define RLK_BACKEND_H
 
@@ -35,325 +32,430 @@
 #include "seam/steps.h"
 
 enum rlk_class {
-    RLK_DONE, /* the step ran, its facts are filled in */
-    /* deadlock, serialization failure, lock timeout, busy file: again, with jitter */
+    /* The step ran, and its facts are filled in. */
+    RLK_DONE,
+    /* Deadlock, serialization failure, lock timeout, busy file. Core retries with jitter. */
     RLK_CONTENTION,
-    RLK_UNSENT, /* the connection is dead and the step certainly did not run */
-    RLK_UNCERTAIN, /* the connection is dead and the step may have run */
-    RLK_READONLY, /* a replica, a read-only server, a full disk: takes no writes at present */
-    RLK_SCHEMA, /* our tables or routines are missing or have another shape */
-    RLK_MISFIT, /* the step ran, but its answer has another shape: nobody knows what it did */
-    RLK_DENIED, /* login, privilege */
-    RLK_INVALID, /* a value or setting this database cannot take; again makes no sense */
-    RLK_UNSUPPORTED, /* server or client library too old, feature not built in */
-    RLK_IN_TX, /* an adopted connection is inside a transaction; nothing was sent */
-    RLK_NO_TX, /* it is not, and the step is only worth something inside one; nothing was sent */
+    /* The connection is dead, and the step certainly did not run. */
+    RLK_UNSENT,
+    /* The connection is dead, and the step may have run. */
+    RLK_UNCERTAIN,
+    /* The server takes no writes at present: a replica, a read-only server, a full disk. */
+    RLK_READONLY,
+    /* Our tables or routines are missing, or have another shape. */
+    RLK_SCHEMA,
+    /* The step ran, but its answer has another shape. So its effect is unknown. */
+    RLK_MISFIT,
+    /* Login or privilege. */
+    RLK_DENIED,
+    /* The database does not accept a value or setting. A retry is useless. */
+    RLK_INVALID,
+    /* The server or client library is too old, or a feature is not built in. */
+    RLK_UNSUPPORTED,
+    /* A transaction is open on an adopted connection. Nothing was sent. */
+    RLK_IN_TX,
+    /* No transaction is open, and the step needs one. Nothing was sent. */
+    RLK_NO_TX,
     RLK_NOMEM,
-    /* a row of the caller's own tables would break call->constraint; nothing was changed */
+    /* A row of the caller's own tables would break call->constraint. Nothing was changed. */
     RLK_VIOLATION,
-    RLK_REFUSED /* anything else the server said; its text is in the diag */
+    /* Any other error of the server. Its text is in the call. */
+    RLK_REFUSED
 };
 
-/* One call across the seam: until when it may take, and what the database said if it failed. A
- * driver copies the native error in the statement after the failing call, before anything else
- * touches the connection. Deadlines are rlk_now_us() times; a driver may overrun by what its
- * client library's granularity costs, and says so in its file. */
+/* One call across the seam: its deadline, and what the database said if it failed. A driver copies
+ * the native error before it uses the connection again. Deadlines are times of rlk_now_us(). A
+ * driver may overrun them by the granularity of its client library, and says so in its file. */
 enum rlk_where { RLK_OUTSIDE, RLK_INSIDE, RLK_EITHER };
 struct rlk_call {
     int64_t deadline_us;
-    /* Shall the step be a part of an open transaction, which is the caller's or one that frame()
-     * began? INSIDE: it must, else RLK_NO_TX. OUTSIDE: it must not, else RLK_IN_TX. EITHER: if one
-     * is open. Inside, the driver begins, commits and sets nothing, and a step that fails leaves
-     * nothing of itself behind. */
+    /* Is the step a part of an open transaction? It is one of the caller, or one that frame()
+     * began.
+     *
+     *   INSIDE   it must be, else RLK_NO_TX
+     *   OUTSIDE  it must not be, else RLK_IN_TX
+     *   EITHER   it is if one is open
+     *
+     * Inside, the driver does not begin or commit, and changes no setting. A step that fails there
+     * leaves no changes. */
     enum rlk_where where;
-    /* out, whatever the class is. Each operation sets them but open(), close() and note(): */
-    bool inside; /* the step was, or was to be, a part of an open transaction */
-    bool late; /* the server ended it by a time limit, or because somebody cancelled it */
-    /* a routine of ours was not there: an upgrade may be making it again at this moment */
+    /* out, for each class. All operations except open(), close() and note() set these: */
+    /* The step was a part of an open transaction, or should have been. */
+    bool inside;
+    /* The server ended the step by a time limit or a cancel. */
+    bool late;
+    /* A routine of ours was missing. An upgrade may be creating it at this moment. */
     bool no_routine;
-    bool tx_over; /* that transaction can only be rolled back, or has been */
-    /* out, unless the class is RLK_DONE; rlk_diag_set() and rlk_refuse() set the first three: */
-    int native; /* the database's own number of the error; 0: none */
-    char sqlstate[6]; /* "": none */
-    char text[512]; /* in the words of the database, without the advice that core adds */
-    enum rowlock_constraint constraint; /* of a violation */
+    /* That transaction was rolled back, or can only be rolled back. */
+    bool tx_over;
+    /* out, unless the class is RLK_DONE. rlk_diag_set() and rlk_refuse() set the first three: */
+    /* The database's own number of the error. 0: none. */
+    int native;
+    /* "": none. */
+    char sqlstate[6];
+    /* The text of the database, without the advice that core adds. */
+    char text[512];
+    /* Of a violation. */
+    enum rowlock_constraint constraint;
 };
 
-/* Which parameter stands for each marker of a step's text. */
+/* Which parameter belongs to each marker of a step's text. */
 enum { RLK_MARKERS = 16, RLK_OF_SCHEMA = 254, RLK_OF_PREFIX };
 struct rlk_order {
     uint8_t count;
-    uint8_t own; /* the marker, counted from 1, whose value the driver gives; 0: none */
-    uint8_t from[RLK_MARKERS]; /* by its place in the step's list, or one of the two above */
+    /* The number of the marker whose value the driver gives, from 1. 0: there is none. */
+    uint8_t own;
+    /* The index in the step's list of parameters, or RLK_OF_SCHEMA, or RLK_OF_PREFIX. */
+    uint8_t from[RLK_MARKERS];
 };
 
-/* The SQL of each step, in a driver's dialect, with our identifiers already quoted, qualified and
- * prefixed. Indexed by enum rlk_step; a step that the dialect does not have is NULL. */
+/* The SQL of each step in a driver's dialect. Our identifiers are already quoted, qualified and
+ * prefixed. A step that the dialect does not have is NULL. */
 struct rlk_texts {
     char *sql[RLK_STEP_COUNT];
     struct rlk_order order[RLK_STEP_COUNT];
-    char schema[130]; /* where our tables are, unquoted: given by the user or learnt in rlk_hello */
-    char prefix[34]; /* what their names begin with */
-    char identity[64]; /* of the installation first met; "": none yet */
-    bool before; /* steps are written for tables of the version before ours */
+    /* Where our tables are, unquoted. The user has given it, or rlk_hello. */
+    char schema[130];
+    /* The names of our tables and routines begin with it. */
+    char prefix[34];
+    /* Of the installation that this handle first met. "": none yet. */
+    char identity[64];
+    /* The texts are those for tables of the version before. */
+    bool before;
 };
 
-/* Where to connect. Strings are core's and outlive the call. */
+/* Where to connect. Core owns the strings. They outlive the call. */
 struct rlk_target {
-    const char *url; /* as the user gave it, our own rowlock_* parameters taken out */
-    int64_t timeout_ms; /* of a statement: what client libraries want to know when they connect */
+    /* As the user gave it, without our own rowlock_* parameters. */
+    const char *url;
+    /* Of a statement. Client libraries need it when they connect. */
+    int64_t timeout_ms;
     int64_t connect_ms;
-    const char *app_name; /* for the server's process list */
-    bool known; /* we were connected before, so a host name that is not found now was no mistake */
-    /* whatever stands in between lends a session of the server to nobody else */
+    /* For the server's process list. */
+    const char *app_name;
+    /* We were connected before, so an unknown host name is an outage and not a mistake. */
+    bool known;
+    /* No pooler lends our session of the server to other clients. */
     bool session_is_ours;
-    /* An earlier session of ours, as rlk_hello named it, that may still have a statement of ours
-     * before it: end it, so that nothing is done later that nobody waits for any more. "": none */
+    /* An earlier session of ours, as in rlk_hello, in which a statement of ours may still run. The
+     * driver ends it, so that the statement does not take effect later. "": none. */
     const char *lingering;
 };
 
 /* What open() and adopt() learn about the connection, in one round trip. */
 struct rlk_hello {
-    char schema[130]; /* where our tables are looked for if nobody said; unquoted, not empty */
-    char session[64]; /* what the server knows this session by; "" if it is not ours alone */
-    bool several; /* the URL names other servers too: one that takes no writes is the wrong one */
+    /* Where our tables are if the user has not named a schema. Unquoted, not empty. */
+    char schema[130];
+    /* The server's name for this session. "" if other clients may get it too. */
+    char session[64];
+    /* The URL names other servers, so a server that takes no writes is the wrong one. */
+    bool several;
 };
 
-/* Who asks for which lock. Times are microseconds. */
+/* A request for a lock. Times are microseconds. */
 struct rlk_request {
     const char *name;
-    int permits; /* 0: exclusive; -1: shared; N: one of at most N */
-    bool unfair; /* those who stand in the queue are no obstacle */
-    int64_t ticket; /* ours in the queue; 0: none */
+    /* 0: exclusive; -1: shared; N: one of at most N. */
+    int permits;
+    /* The request may overtake the queue. */
+    bool unfair;
+    /* Our ticket in the queue. 0: none. */
+    int64_t ticket;
     const char *owner;
-    int64_t number; /* 63 random bits, one for each acquire: a repeated step finds its own grant */
+    /* 63 random bits, the same when a step is sent again. So it finds its own grant. */
+    int64_t number;
     int64_t ttl_us;
     const char *host;
     int64_t pid;
     const char *program;
     const char *note;
-    /* What the last try of this handle found. It says what to ask first, where one question is
-     * cheaper than another; never what is so. met_slot: of the grant that kept it out, and is
-     * reason enough to keep this one out; -1: none. granted: it was granted, so the lock is
-     * likely to be free. */
+    /* Hints from the last try of this handle. They choose the cheapest first step, and decide
+     * nothing. met_slot is the slot of the grant that kept the try out, if that grant alone is
+     * enough to keep this one out. -1: none. */
     int64_t met_slot;
+    /* The last try was granted, so the lock is likely to be free. */
     bool granted;
 };
 
-/* How a wait for a wakeup ended. */
+/* How a wait for a wake-up ended. */
 enum rlk_wakeup {
-    RLK_WAKEUP, /* look now */
-    RLK_SILENT, /* the time is over */
-    RLK_INTERRUPTED, /* the descriptor became readable */
-    RLK_NO_WAKEUPS /* at present nobody wakes here: look from time to time; returned at once */
+    /* Look now. */
+    RLK_WAKEUP,
+    /* The deadline has passed. */
+    RLK_SILENT,
+    /* The descriptor became readable. */
+    RLK_INTERRUPTED,
+    /* No wake-up can reach this connection at present. It is returned at once. */
+    RLK_NO_WAKEUPS
 };
 
-/* May a read on one node miss what was committed on another before? PERHAPS: if more than one is
- * written to. */
+/* May a read on one node miss an earlier commit on another node? PERHAPS: only if clients write to
+ * more than one node. */
 enum rlk_lag { RLK_NEVER, RLK_PERHAPS, RLK_SURELY };
 
-/* The server, as rowlock_check() wants to know it: plain facts, judged by core. */
+/* Facts about the server for rowlock_check(). Core judges them. */
 struct rlk_facts {
-    char server[128]; /* "PostgreSQL 15.3" */
-    char isolation[32]; /* of a new transaction on this connection: "read committed" */
-    char engine[64]; /* storage of our tables: "InnoDB", "logged tables", "journal_mode wal" */
-    char collation[64]; /* of rowlock_locks.name */
-    char durability[96]; /* "synchronous_commit on" */
-    bool crash_safe; /* our tables are transactional and survive a crash of the server */
-    bool bytewise; /* names compare byte by byte */
-    bool durable; /* a commit that was answered survives a crash */
+    /* "PostgreSQL 15.3" */
+    char server[128];
+    /* Of a new transaction on this connection: "read committed". */
+    char isolation[32];
+    /* Storage of our tables: "InnoDB", "logged tables", "journal_mode wal". */
+    char engine[64];
+    /* Of rowlock_locks.name. */
+    char collation[64];
+    /* "synchronous_commit on" */
+    char durability[96];
+    /* Our tables are transactional and survive a crash of the server. */
+    bool crash_safe;
+    /* Names compare byte by byte. */
+    bool bytewise;
+    /* A commit that was answered survives a crash. */
+    bool durable;
     bool read_only;
-    bool may_lock; /* our routines are there, and this user has the privileges that locking takes */
-    bool reads_only; /* it has not one that writes, as a reader of grants.sql */
-    bool pooled; /* something stands between that may lend a session for a transaction */
-    bool any_isolation; /* the isolation makes no difference to our steps on this connection */
-    bool replication_known; /* as far as a server can know who copies it */
-    bool replicates_late; /* a commit is answered before a replica that may be promoted has it */
-    bool may_turn_late; /* it will be, when the replicas have been silent for a time */
-    bool cut_off; /* no commit is answered at present: those that it waits for are missing */
-    char replication[128]; /* "1 standby, asynchronous" */
-    char nodes[96]; /* where several nodes may take writes: which, and what their reads wait for */
+    /* Our routines are there, and this user has the privileges for locking. */
+    bool may_lock;
+    /* This user has no privilege to write, like a reader of grants.sql. */
+    bool reads_only;
+    /* A pooler may lend our session to other clients after each transaction. */
+    bool pooled;
+    /* The isolation makes no difference to our steps on this connection. */
+    bool any_isolation;
+    /* The server knows its replicas, as far as a server can. */
+    bool replication_known;
+    /* A commit is answered before a replica that may be promoted has it. */
+    bool replicates_late;
+    /* That will become so if the replicas do not answer for a time. */
+    bool may_turn_late;
+    /* No commit is answered at present, since the replicas that it waits for are missing. */
+    bool cut_off;
+    /* "1 standby, asynchronous" */
+    char replication[128];
+    /* If several nodes may take writes: their names, and what their reads wait for. */
+    char nodes[96];
     enum rlk_lag nodes_lag;
-    char access[64]; /* of a file: "file 0600, folder 0755"; "": the database is not one */
-    bool others_read; /* any user of the machine may read the file, */
-    bool others_write; /* and write or replace it */
-    int64_t now_us; /* the server's clock */
-    int64_t asked_us; /* core's: the clock of this machine, halfway through the question */
+    /* Of a file: "file 0600, folder 0755". "": the database is not a file. */
+    char access[64];
+    /* Any user of the machine may read the file. */
+    bool others_read;
+    /* Any user of the machine may write or replace the file. */
+    bool others_write;
+    /* The server's clock. */
+    int64_t now_us;
+    /* The clock of this machine, halfway through the question. Core sets it. */
+    int64_t asked_us;
 };
 
-/* Core's, given each row of query(). The cells are valid until it returns. It does not call the
- * driver. 0: go on. Above 0: core wants no more rows, and the step is RLK_DONE. Below 0: core does
- * not understand the row. The driver undoes the step if it can; core makes it a misfit. */
+/* A function of core, called with each row of query(). The cells are valid until it returns. It
+ * does not call the driver.
+ *
+ * Returns
+ *    0   continue
+ *   >0   core wants no more rows; the step is RLK_DONE
+ *   <0   core does not understand the row; the driver undoes the step if it can, and core makes the
+ *        class RLK_MISFIT or RLK_SCHEMA */
 typedef int rlk_cells_fn(void *context, const rowlock_value *cells, size_t count);
 
-/* One statement: a step of ours, or one about the caller's own tables, composed by core of
- * templates in sql/ and quoted names. */
+/* One statement: a step of ours, or a statement about the caller's own tables. Core composes the
+ * latter from templates in sql/ and quoted names. */
 struct rlk_query {
-    enum rlk_step step; /* of ours; RLK_STEP_NONE: about the caller's own tables */
-    /* A lock: what is changed may be what the first in its queue waits for, who is to be woken
-     * when that is committed. NULL: none. */
+    /* RLK_STEP_NONE: a statement about the caller's own tables. */
+    enum rlk_step step;
+    /* The name of a lock whose first waiter may get its turn by this step. The driver wakes it when
+     * the step is committed. NULL: none. */
     const char *wakes;
-    rowlock_value *own; /* of the values, the one that the driver gives; NULL: none */
-    /* Of this very text, in this process, for ever: a driver may keep the statement prepared by
-     * it. 0: it is not worth keeping. Steps have their own. */
+    /* The one of the values that the driver gives. NULL: none. */
+    rowlock_value *own;
+    /* Identifies the text within this process, so that a driver may keep the statement prepared. 0:
+     * preparing is not worthwhile. A step is identified by `step` instead. */
     uint64_t id;
     const char *sql;
-    /* One for each marker, in the order of the markers; of numbered markers, of their numbers.
-     * They are good until query() returns. */
+    /* One value for each marker, in the order of the markers. If markers have numbers, one for each
+     * number. They are valid until query() returns. */
     const rowlock_value *values;
     size_t count;
-    rlk_cells_fn *each; /* NULL: nobody wants the rows, which are read all the same */
+    /* NULL: core does not need the rows. The driver reads them all the same. */
+    rlk_cells_fn *each;
     void *context;
-    int64_t changed; /* out: rows inserted, updated, deleted, if it is such a statement; else 0 */
-    bool counted; /* out: it has no columns, so that changed is all of its answer */
+    /* out */
+    /* Rows inserted, updated or deleted. 0 for other statements. */
+    int64_t changed;
+    /* The statement has no columns, so `changed` is its whole answer. */
+    bool counted;
 };
 
-/* What became of a request, so that the driver keeps or ends what wakes the next in the queue. */
+/* What became of a request. A driver may need it to wake the next in the queue. */
 enum rlk_news {
-    RLK_ENQUEUED, /* a ticket was taken or kept; number is the third cell of the answer */
-    RLK_TAKEN, /* the request was granted; number is its token */
-    RLK_LEFT, /* the ticket was given back */
-    RLK_WITHDRAWN, /* there is no grant of the request, or not any more */
-    /* the grant of this name and token (number) is not exclusive any more, or is gone */
+    /* A ticket was taken or renewed. number is the third cell of the answer. */
+    RLK_ENQUEUED,
+    /* The request was granted. number is its token. */
+    RLK_TAKEN,
+    /* The ticket was given back. */
+    RLK_LEFT,
+    /* The request has no grant, or has none any more. */
+    RLK_WITHDRAWN,
+    /* The grant of this name is gone, or is not exclusive any more. number is its token. */
     RLK_GONE_GRANT
 };
 
-/* BEGIN, COMMIT, ROLLBACK are of a transaction of ours; the others of a savepoint inside of one,
- * ours or the caller's. */
+/* BEGIN, COMMIT and ROLLBACK are for transactions of ours. */
 enum rlk_frame {
     RLK_BEGIN,
     RLK_COMMIT,
     RLK_ROLLBACK,
+    /* Sets a savepoint, in a transaction of ours or of the caller. */
     RLK_SAVE,
+    /* Releases the savepoint. Its changes stay. */
     RLK_KEEP,
+    /* Rolls back to the savepoint, and releases it. */
     RLK_UNDO,
-    /* nothing is sent: is one open? call->inside says, also where the answer is not DONE */
+    /* Is a transaction open? call->inside says it, for each class. Nothing is sent. */
     RLK_LOOK
 };
 
-/* How many rows go into one statement: as arrays, a text like {"1",NULL} for each column; as one
- * JSON text, an array of arrays whose bytes are hexadecimal; or one row at a time. */
+/* How a driver sends many rows.
+ *
+ *   ARRAYS  a text like {"1",NULL} for each column
+ *   JSON    one text: an array of arrays, whose bytes are hexadecimal
+ *   SINGLY  one row in each statement */
 enum rlk_packing { RLK_ARRAYS, RLK_JSON, RLK_SINGLY };
 
-/* A driver. Its const struct stands in its driver.c, as the table of contents.
+/* A driver. Its const struct is in its driver.c.
  *
- *   - conn is its state for one connection: conn_size bytes, owned by core. They are zero before
- *     open() and adopt().
+ *   - conn is the driver's state for one connection: conn_size bytes that core owns. They are zero
+ *     before open() and adopt().
  *   - The order of calls is: open() or adopt(), any others, close(). After RLK_UNSENT and
- *     RLK_UNCERTAIN core calls close() before anything else; then open() again with the same
- *     conn, zeroed. An adopted connection is not replaced.
- *   - One thread at a time uses a conn. Several threads may use several.
- *   - Nothing but a transaction that frame() began, a ticket's wakeup and what makes the next step
- *     faster may stay in conn from one call to the next. So a driver may send each step over
- *     another connection, except between BEGIN and the end of that transaction.
- *   - An operation must be there unless it says that it may be NULL. It takes one round trip and
- *     blocks no longer than call->deadline_us, unless it says otherwise. */
+ *     RLK_UNCERTAIN core calls close() first, then open() again with the same conn, zeroed. Core
+ *     does not replace an adopted connection.
+ *   - One thread at a time uses a conn. Different threads may use different ones.
+ *   - conn keeps only three things from one call to the next: a transaction that frame() began,
+ *     the wake-up of a ticket, and what makes the next step faster. So a driver may send each step
+ *     over another connection, except during such a transaction.
+ *   - An operation is not NULL, takes one round trip, and blocks no longer than call->deadline_us.
+ *     Exceptions are named below. */
 struct rlk_backend {
-    const char *name; /* "postgres": the folder under sql/ */
-    const char *const *schemes; /* URL schemes, NULL-terminated */
+    /* "postgres": also the name of the folder under sql/. */
+    const char *name;
+    /* The URL schemes. The last is followed by NULL. */
+    const char *const *schemes;
     size_t conn_size;
-    char quote; /* around identifiers, doubled inside them; names of ours never have one */
-    char marker; /* of a parameter: '?' or '$' */
-    bool numbered; /* with its number after it */
-    bool local; /* a statement costs no round trip, so that core looks before it tries */
-    bool backslash_escapes; /* within the quotes of a text */
-    bool has_policies; /* rows can be seen that cannot be locked */
-    /* the rows of a pack, in the caller's transaction, to lock them in order */
+    /* The quote around identifiers, doubled inside them. Names of ours never contain it. */
+    char quote;
+    /* The marker of a parameter: '?' or '$'. */
+    char marker;
+    /* The marker has a number after it. */
+    bool numbered;
+    /* A statement costs no round trip, so core looks before it tries. */
+    bool local;
+    /* A backslash is an escape character inside '…'. */
+    bool backslash_escapes;
+    /* A statement may see rows that it may not lock. */
+    bool has_policies;
+    /* In the caller's transaction core locks the rows of a pack before it changes them, so that
+     * they are locked in order. */
     bool locks_rows_first;
-    bool tells_no_rows; /* a change of a pack says how many rows it was done to, and not which */
+    /* A change of a pack answers only how many rows it has changed, and not which. */
+    bool tells_no_rows;
     enum rlk_packing packing;
 
-    /* Connect, in as many round trips as it takes. Whatever it returns, close() is called once.
-     * texts outlives the connection. Core fills it when the first open() or adopt() is done, since
-     * hello->schema is a part of it: these two operations send no step. RLK_UNCERTAIN means as much
-     * as RLK_UNSENT here. */
+    /* Connects. Any number of round trips. close() is called once, for each class. texts outlives
+     * the connection. hello->schema is a part of texts, so core fills texts after the first open()
+     * or adopt(). So these two send no step. RLK_UNCERTAIN means the same as RLK_UNSENT here. */
     enum rlk_class (*open)(void *conn, struct rlk_call *call, const struct rlk_target *target,
                            const struct rlk_texts *texts, struct rlk_hello *hello);
-    /* Borrow the caller's connection. The driver then changes no setting, prepares nothing that
-     * stays behind on the server, opens no transaction that is visible to the caller after the
-     * call, and answers RLK_IN_TX while the caller's transaction is open, unless call->where
-     * allows it. What the caller has open is seen anew in each call. */
+    /* Borrows the caller's connection. Each call finds out anew whether a transaction of the
+     * caller is open. If one is, the class is RLK_IN_TX, unless call->where allows it. On an
+     * adopted connection the driver changes no setting, and leaves no prepared statement on the
+     * server and no open transaction. */
     enum rlk_class (*adopt)(void *conn, struct rlk_call *call, void *vendor,
                             const struct rlk_texts *texts, struct rlk_hello *hello);
-    /* Called by a thread of ours before and after its use of a connection that another has
-     * opened; may be NULL. */
+    /* A thread of ours calls these before and after its use of a connection that another thread has
+     * opened. May be NULL. */
     void (*enter_thread)(void);
     void (*leave_thread)(void);
-    /* May not block for long. Also after an open() that failed half-way, with a conn whose
-     * connection is lost, and in a transaction, which ends as a rollback. in_child: after fork;
-     * leave the shared socket alone, free memory only. An adopted connection stays open. */
+    /* Closes the connection without blocking for long. Core also calls it after an open() that
+     * failed half-way, and when the connection is lost. An open transaction is rolled back. An
+     * adopted connection stays open. in_child: after fork, free memory only, and leave the shared
+     * socket alone. */
     void (*close)(void *conn, bool in_child);
 
-    /* Run a text of several statements, such as the one of SCHEMA. It says itself where it begins
-     * and ends a transaction; one that is left open by a failure is rolled back. Any number of
-     * round trips. */
+    /* Runs a text of several statements, such as that of SCHEMA. The text itself begins and ends
+     * transactions. If a failure leaves one open, the driver rolls it back. Any number of round
+     * trips. */
     enum rlk_class (*script)(void *conn, struct rlk_call *call, const char *sql);
-    /* Add what the step `facts` cannot tell, whose answer is in *out. Any number of round trips. */
+    /* *out has the answer of the step `facts`. The driver adds the facts that the step cannot tell.
+     * Any number of round trips. */
     enum rlk_class (*facts)(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
-    /* What became of a request, so that its wakeup is kept or woken: never fails. It comes after
-     * the step, with another call, and may cost a round trip. Of ENQUEUED the answer is whether
-     * await() will be woken for this request; of the others it is not used. NULL: await() is never
-     * woken. */
+    /* Tells the driver what became of a request, so that it can wake the next in the queue. Core
+     * calls it after the step, with another call. It never fails, and may cost a round trip. For
+     * ENQUEUED it returns whether a wake-up for this request can end await(). For others the
+     * answer is not used. NULL: there are no wake-ups. */
     bool (*note)(void *conn, struct rlk_call *call, enum rlk_news news,
                  const struct rlk_request *request, int64_t number);
-    /* Wait until it may be our turn. *out says how it ended: by call->deadline_us, because wake
-     * (a descriptor, which the driver does not read) is readable, or by a wakeup, which may wake
-     * without reason. Where this request cannot be woken, RLK_NO_WAKEUPS at once: core waits then.
-     * No transaction is open meanwhile. If the connection is useless after an interruption, *out is
-     * RLK_INTERRUPTED all the same, and the class RLK_UNCERTAIN (a statement may still wait at
-     * the server) or RLK_UNSENT. */
+    /* Waits until it may be our turn. No transaction is open during the wait. *out says how it
+     * ended:
+     *
+     *   RLK_WAKEUP       a wake-up came; it may come without reason
+     *   RLK_SILENT       call->deadline_us has passed
+     *   RLK_INTERRUPTED  the descriptor wake is readable; the driver does not read it
+     *   RLK_NO_WAKEUPS   no wake-up can reach this request; it returns at once, and core waits
+     *
+     * If an interruption has cost the connection, *out is RLK_INTERRUPTED too. The class is
+     * RLK_UNCERTAIN if a statement may still wait at the server, else RLK_UNSENT. */
     enum rlk_class (*await)(void *conn, struct rlk_call *call, const struct rlk_request *request,
                             int wake, enum rlk_wakeup *out);
 
-    /* One statement: by itself, or where it may be inside, a part of the transaction. A step
-     * whose text has several statements is a transaction of its own, or a part of the caller's;
-     * once one of them has answered a row, those behind it are not run. Core checks how many rows
-     * and columns there are and what is in them. A cell is INT, REAL,
-     * DECIMAL, BYTES, BOOL, TIME where the database has such a type, else TEXT; an integer that
-     * is not one of 64 bits with a sign is DECIMAL. What contradicts a constraint (also a unique
-     * key: such a text never makes that happen by itself), and a value that does not fit its
-     * column, is RLK_VIOLATION. A name that is not there is RLK_INVALID. These two are for the
-     * caller's own tables; in a step of ours a name that is not there is RLK_SCHEMA. */
+    /* Sends one statement: by itself, or as a part of the transaction if call->where allows it.
+     *
+     *   - A step whose text has several statements is a transaction of its own, or a part of the
+     *     open one. After one of them has answered a row, the driver does not run the others.
+     *   - Core checks the number of rows and columns, and the cells.
+     *   - A cell is INT, REAL, DECIMAL, BYTES, BOOL or TIME where the database has such a type,
+     *     else TEXT. An integer that does not fit into 64 bits with a sign is DECIMAL.
+     *   - In the caller's own tables, a broken constraint and a value that does not fit its column
+     *     are RLK_VIOLATION. A broken unique key is one too: our texts never break one by
+     *     themselves.
+     *   - A name that does not exist is RLK_INVALID there. In a step of ours it is RLK_SCHEMA. */
     enum rlk_class (*query)(void *conn, struct rlk_call *call, struct rlk_query *query);
-    /* BEGIN only outside of a transaction (RLK_IN_TX), the others only inside (RLK_NO_TX),
-     * whatever call->where. After BEGIN steps with RLK_INSIDE and RLK_EITHER are a part of it,
-     * on a connection of our own too. Savepoints may be within each other; KEEP and UNDO end the
-     * innermost. COMMIT and ROLLBACK are for a transaction that BEGIN has begun here. A COMMIT
-     * that the server turned into a rollback is RLK_CONTENTION. A driver without transactions
-     * answers RLK_DONE to LOOK and RLK_UNSUPPORTED to the others. */
+    /* Begins and ends transactions and savepoints. call->where has no effect here.
+     *
+     *   - BEGIN is RLK_IN_TX inside a transaction. The others except LOOK are RLK_NO_TX outside.
+     *   - After BEGIN steps with RLK_INSIDE and RLK_EITHER are a part of the transaction, also on a
+     *     connection of our own.
+     *   - Savepoints may be nested. KEEP and UNDO end the innermost.
+     *   - COMMIT and ROLLBACK are only for a transaction that BEGIN has begun here.
+     *   - A COMMIT that the server turned into a rollback is RLK_CONTENTION.
+     *   - A driver without transactions answers RLK_DONE to LOOK, and RLK_UNSUPPORTED to others. */
     enum rlk_class (*frame)(void *conn, struct rlk_call *call, enum rlk_frame what);
 };
 
-/* ---- what a driver may call, beside base/
- *
- * Copy text into a call's diag, cut at a character, control characters made blank, so that a
- * server's many-line message is one line. */
+/* ---- what a driver may call, beside base/ */
+
+/* Copies the database's error into the call. The text becomes one line: control characters become
+ * blanks, and a long text is cut between two characters. */
 void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const char *text);
 
-/* What the driver itself has to say. Returns the class. */
+/* Sets an error of the driver itself. Returns the class. */
 enum rlk_class rlk_refuse(struct rlk_call *call, enum rlk_class class, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Try the servers of a URL in their order. The time that is left is shared out among them. One that
- * cannot be reached, or takes no writes, is passed over. Any other failure ends the search, so that
- * its reason is seen. */
+/* Tries the servers of a URL in their order. They share the time that is left. It skips a server
+ * that cannot be reached or takes no writes. Any other failure ends the search, so that the user
+ * sees its reason. */
 enum rlk_class rlk_try_servers(struct rlk_call *call, size_t count,
                                enum rlk_class (*try)(void *context, size_t number), void *context);
 
-/* Which statements about the caller's own tables a connection keeps prepared. The place of a
- * statement is where its id is. If its id is not there, it may be put there, in the place of the
- * one that is: id 0 is none. */
+/* The statements about the caller's own tables that a connection has prepared. id 0: the position
+ * is free. */
 enum { RLK_PREPARED_MAX = 32 };
 struct rlk_prepared {
     uint64_t id[RLK_PREPARED_MAX];
-    unsigned next; /* to make room when all places are in use */
+    /* The position that is used next when none is free. */
+    unsigned next;
 };
-unsigned rlk_find_prepared(struct rlk_prepared *kept, uint64_t id);
-
-/* The length of the first statement in one of our texts of several: it ends with a semicolon at
- * the end of a line that is not indented, as the lines inside of a routine are. */
-size_t rlk_statement_length(const char *text);
+/* The position of id. If id is not there, the position where the driver may put it: one that is
+ * free, or the one of another statement. */
+unsigned rlk_find_prepared(struct rlk_prepared *prepared, uint64_t id);
 
 /* The shape of an answer is a letter for each column:
  *
@@ -362,17 +464,17 @@ size_t rlk_statement_length(const char *text);
  *   b  true or false, or an integer that stands for it
  *   t  text or bytes                 .  anything
  *
- * A capital letter allows NULL too. How many rows there are is a character of its own: 1 exactly
- * one, ? at most one, * any number. Core looks at the answers of steps; a
- * driver looks at what it asks itself. */
+ * A capital letter allows NULL too. Core checks the answers of steps. A driver checks the answers
+ * to its own questions. rlk_cells_fit() also knows the bar of steps.h. */
 bool rlk_cell_fits(char letter, const rowlock_value *cell);
 bool rlk_cells_fit(const char *letters, const rowlock_value *cells, size_t count);
 
-/* The length of the first statement of a text for script(). It ends with a semicolon at the end of
- * a line that is not indented, which lines inside of routines are. */
+/* The length of the first statement of a text for script(). A statement ends with a semicolon at
+ * the end of a line that is not indented. Lines inside routines are indented. */
 size_t rlk_statement_length(const char *text);
 
-/* An answer that does not fit: the class of that, RLK_SCHEMA for a step that only reads. */
+/* Sets the error for an answer that does not fit. Returns RLK_MISFIT, or RLK_SCHEMA for a step that
+ * only reads. */
 enum rlk_class rlk_diag_misfit(struct rlk_call *call, enum rlk_step step);
 
 #endif

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of steps. A step is data: its name, which is the name of its file below
- * sql/<dialect>/, the parameters that this file may name in braces, how many rows it answers,
- * what their columns are, and what the database may take for granted about it. sql/README.md
- * says what each must do.
+ * The list of steps. A step is data:
  *
- *   rows      1 exactly one, ? at most one, * any number, - none
- *   columns   a letter each, see rlk_cell_fits(); a bar stands where a short answer may end
+ *   name        its file below sql/<dialect>/ has this name
+ *   parameters  the words that the file may have in braces
+ *   rows        1 exactly one, ? at most one, * any number, - none
+ *   columns     a letter each, see rlk_cells_fit(); a short answer may end at the bar
+ *   is          the flags below
  *
- * A parameter with an exclamation mark is the driver's own: it gives the value itself. Two more
- * may be named by every step: {schema} and {prefix}. {clock} is a piece of SQL,
- * sql/<dialect>/clock.sql. Where many are asked for at once each parameter before the semicolon
- * is an array (RLK_ARRAYS), or all of them are in {pack} (RLK_JSON), and {count} says how many;
- * else one is asked for at a time. */
+ * sql/README.md says what each step must do.
+ *
+ *   - The driver gives the value of a parameter with an exclamation mark.
+ *   - Each step may also have {schema}, {prefix}, and {clock}: the text of sql/<dialect>/clock.sql.
+ *   - A step for many locks has a semicolon. With RLK_ARRAYS each parameter before the semicolon is
+ *     an array. With RLK_JSON {pack} has all of them, and {count} their number. Otherwise the step
+ *     is sent for one lock at a time. */
 #ifndef RLK_STEPS_H
 #define RLK_STEPS_H
 
@@ -23,17 +25,22 @@
 
 /* What a step may be. */
 enum {
-    RLK_READS = 1, /* it reads only, so that nothing is lost when its answer is */
-    RLK_WIDE = 2, /* it looks at many rows, or takes long arrays: its plan depends on how many */
-    RLK_COUNTS = 4, /* a dialect may answer with the number of rows changed instead of a row */
-    RLK_TEMPLATE =
-        8 /* core completes it, for each of the caller's own tables or for each routine */
+    /* It only reads, so a lost answer is not uncertain. */
+    RLK_READS = 1,
+    /* It reads many rows, or takes long arrays, so its plan depends on their number. */
+    RLK_WIDE = 2,
+    /* A dialect may answer with the number of rows changed instead of a row. */
+    RLK_COUNTS = 4,
+    /* Core completes its text for a table of the caller, or for a routine. */
+    RLK_TEMPLATE = 8
 };
 
 #define RLK_CLIENT "host pid program note"
 #define RLK_HOLDER "name slot owner token"
-#define RLK_ROW "tintimmmititt" /* and the clock when it was read */
-#define RLK_ANSWER "IBBbM|TINTIMMMITITT" /* of a try: see struct rlk_grant */
+/* A row of rowlock_locks. Most steps add the clock when it was read. */
+#define RLK_ROW "tintimmmititt"
+/* The answer to a try, see struct rlk_grant. */
+#define RLK_ANSWER "IBBbM|TINTIMMMITITT"
 
 #define RLK_STEPS(STEP)                                                                            \
     STEP(SCHEMA, "schema", "", '-', "", 0) /* create everything; several statements */             \
@@ -63,10 +70,10 @@ enum {
     STEP(GUARD, "guard", RLK_HOLDER " !changes", '?', "Ib", RLK_READS)                             \
     STEP(FENCE, "fence", "resource token", '?', "b", RLK_COUNTS)                                   \
     /* the queue */                                                                                \
-    STEP(ENQUEUE, "enqueue", RLK_REQUEST " lease !wakeup", '1', "in.", 0) /* or keep the ticket */ \
+    STEP(ENQUEUE, "enqueue", RLK_REQUEST " lease !wakeup", '1', "in.", 0) /* or renew its lease */ \
     STEP(LEAVE, "leave", "name request", '?', "b", RLK_COUNTS) /* give the ticket back */          \
     STEP(AWAIT, "await", "", '-', "", 0) /* wait for a wakeup, where that is a statement */        \
-    STEP(WAKE, "wake", RLK_HOLDER " !wakeup", '?', ".", 0) /* whom to wake for, or the waking */   \
+    STEP(WAKE, "wake", RLK_HOLDER " !wakeup", '?', ".", 0) /* a wake-up, or who needs it */        \
     STEP(CYCLE, "cycle", "name owner ticket", '?', "T", RLK_READS) /* a wait for itself? */        \
     STEP(WAITERS, "waiters", "name after ticket request limit", '*', "tiintmmtittm",               \
          RLK_READS | RLK_WIDE)                                                                     \
