@@ -1,9 +1,9 @@
--- Take a grant away and fence its holder out by bumping the name's token.
+-- Removes a grant, and moves the name's token on, which fences its holder out.
 --
--- {name}  {token} that holds it
--- columns: the row that was removed. No row: this token does not hold it.
+-- {name}  {token} of the grant
+-- columns: the removed row. No row: there is no grant with this token.
 --
--- Atomic: the procedure does it in one transaction under the name's token row.
+-- Atomic: the procedure does it in one transaction, under a lock of the name's token row.
 
 /* rowlock:break */
 CALL rowlock_break({name}, {token})

@@ -1,10 +1,10 @@
--- A page of rows whose lease has been over for so long, in key order: what a sweep would remove.
+-- Lists the rows that a sweep would remove: their leases ended more than {older} ago. In key order,
+-- a page at a time.
 --
--- {after} name after which the page begins  {slot} after which it begins  {older}
--- {limit} rows at most
+-- {after} name and {slot}: the page begins behind them  {older}  {limit} rows at most
 -- columns: the row
 --
--- A plain read, which locks nothing: DELETE or FOR UPDATE would lock every row they pass.
+-- A plain read, without locks. DELETE or FOR UPDATE would lock every row that they pass.
 
 /* rowlock:expired */
 SELECT name, slot, permits, owner, token, acquired, expires, ttl, renewals, host, pid, program,

@@ -1,10 +1,13 @@
--- What rowlock_check() wants to know of the server.
+-- Asks what rowlock_check() reports about the server.
 --
--- columns: those of sql/README.md, without those about replication: the driver asks SHOW. may_lock:
--- those procedures are there, and this user may call them, and read, insert and update what they
--- do. The server shows for no table whether it may delete too: the driver has statements prepared.
--- Our steps rely on nothing that they have read before in a transaction, so any isolation will do.
--- Its variable has another name on each server.
+-- columns: those of sql/README.md, without those about replication. For those the driver uses SHOW.
+-- may_lock: the procedures are there, and this user may call them, and may read, insert and update
+-- what they do.
+--
+-- - The server does not show whether a user may delete from a table. So the driver prepares a
+--   DELETE.
+-- - Our steps do not rely on earlier reads of their transaction, so any isolation level is fine.
+-- - The variable of the isolation level has another name on each server.
 
 /* rowlock:facts */
 SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION()), {clock},

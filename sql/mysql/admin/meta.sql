@@ -1,10 +1,11 @@
--- What version our tables have, and whether each has all of its columns.
--- columns: version, compat, code, identity, token_floor, swept. No row: an installation was cut
--- short. An error about a table or a column: it is missing, or the table is another program's.
+-- Asks for the version of our tables, and whether each table has all of its columns.
 --
--- It names the columns of level 1 only, so that every library can read the tables of every version.
+-- columns: version, compat, code, identity, token_floor, swept
+-- - No row: an installation was cut short.
+-- - An error about a table or a column: it is missing, or the table is another program's.
 --
--- The subqueries find nothing; naming the columns is enough to have them looked up.
+-- It names only the columns of level 1, so every library can read the tables of every version. The
+-- subqueries find nothing. They only make the server look up the columns that they name.
 
 /* rowlock:meta */
 SELECT version, compat, code, identity, token_floor, swept

@@ -1,20 +1,24 @@
--- What is there by our names, and is not as schema.sql makes it.
+-- Finds what has one of our names and is not as schema.sql makes it.
 --
 -- {text} the text of the schema step, as the library would run it
--- columns: object; what is wrong with it and what to do; whether an upgrade mends it, NULL: it is a
--- warning only, since this user may not see enough to tell; above 0: tables of a later version may
--- be so. No row: all is as it should be, or nothing is there.
+-- columns:
+-- - the object
+-- - what is wrong with it, and what to do
+-- - whether an upgrade mends it. NULL: it is only a warning, since this user may not see enough to
+--   tell.
+-- - level. Above 0: tables of a later version may have it.
+-- No row: all is as it should be, or nothing is there.
 --
--- A plain read of the catalogue: it reads none of our tables and calls none of our routines. A user
--- sees the bodies of procedures that are not his own with SHOW_ROUTINE (MySQL) or with SELECT on
--- mysql.proc (MariaDB) alone, and triggers with the TRIGGER privilege.
+-- A plain read of the catalogue. It reads none of our tables and calls none of our routines.
+-- - A user sees the bodies of other users' procedures with SHOW_ROUTINE (MySQL) or with SELECT on
+--   mysql.proc (MariaDB).
+-- - A user sees triggers with the TRIGGER privilege.
 --
--- `head` is what stands in the text before an object's own part, and `ours` is that part. Bodies
--- are compared without differences of white space. What does not begin with our prefix is left
--- out early, and all is compared as latin1: to look for a name in the text is dear, above all in
--- utf8mb4. Our text has no character of another set.
--- `invoker`, of a column: whether a later version may have added it.
--- Of parameters the names and modes are compared: their types change no right.
+-- `head` is the text before an object's own part, and `ours` is that part. Bodies are compared
+-- without white space. Names without our prefix are left out early, and all is compared as latin1:
+-- a search for a name in the text is slow, above all in utf8mb4. Our text has no character of
+-- another set. `invoker` of a column says whether a later version may have added it. Of parameters
+-- only names and modes are compared, since their types change no right.
 
 /* rowlock:objects */
 SELECT CONCAT(o.kind, ' `', o.name, '`'),

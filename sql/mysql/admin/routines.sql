@@ -1,5 +1,5 @@
--- Which of our procedures are there. `objects` tells of those with another body, and cannot tell of
--- one that is missing: a user without the right to call a procedure does not see it.
+-- Lists our procedures. `objects` finds those with another body, but it cannot find a missing one:
+-- a user without the right to call a procedure does not see it.
 --
 -- columns: name
 

@@ -1,11 +1,11 @@
--- Note that a sweep has ended.
+-- Notes that a sweep has ended.
 --
 -- columns: none
 --
--- The row is passed over if another transaction has it locked: a sweep must not wait for a first
--- grant, which share-locks the floor until its commit. A first grant waits while this statement
--- commits, as it does for fold.sql. LIMIT keeps MySQL from merging the two SELECTs into one, which
--- would wait.
+-- It skips the row if another transaction has locked it. A sweep must not wait for a first grant,
+-- which share-locks the floor until its commit. A first grant waits while this statement commits,
+-- as it does for fold.sql. LIMIT keeps MySQL from merging the two SELECTs into one, which would
+-- wait.
 
 /* rowlock:swept */
 UPDATE rowlock_meta m

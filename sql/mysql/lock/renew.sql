@@ -1,9 +1,10 @@
--- Make the lease last ttl from now on, if this owner and token still hold it. Never inserts.
+-- Renews the lease: it lasts {ttl} from now on, if this owner and token hold the lock. Never
+-- inserts.
 --
--- {name}  {slot}  {owner}  {token}  {ttl}, or 0: as long as before
--- columns: expires, lapsed (how long the lease had run out; 0: in time), now. No row: lost.
+-- {name}  {slot}  {owner}  {token}  {ttl}, 0: as long as before
+-- columns: expires; lapsed: how long the lease had run out, 0: in time; now. No row: lost.
 --
--- Atomic: the procedure runs one UPDATE of one row by its key, and reads it back.
+-- Atomic: the procedure runs one UPDATE of one row by its key, and reads the row back.
 
 /* rowlock:renew */
 CALL rowlock_renew({name}, {slot}, {owner}, {token}, {ttl})

@@ -1,14 +1,13 @@
--- Make many leases last their ttl from now on, those of them that their owner and token still hold.
+-- Renews many leases: each lasts its ttl from now on, if its owner and token hold the lock.
 --
 -- {pack} leases: a JSON array of [name, slot, owner, token, ttl], name and owner in hexadecimal
--- {count} how many they are
--- columns: which of them, counted from 1, or 0 for all; now. No row for those that are lost, or
--- that another transaction has locked.
+-- {count} how many
+-- columns: the number of the lease, from 1, or 0 for all; now. No row for a lease that is lost, or
+-- whose row another transaction has locked.
 --
--- Atomic: the procedure runs one UPDATE, and reads the rows
--- back only if some were left out. It waits for nobody, so
--- that one lease that somebody has locked, such as one that is being released in a transaction,
--- delays no other.
+-- Atomic: the procedure runs one UPDATE. It reads the rows back only if some were left out. It
+-- waits for no lock, so a locked row delays no other lease: a transaction may be releasing it, for
+-- example.
 
 /* rowlock:renew_all */
 CALL rowlock_renew_all({pack}, {count})

@@ -1,11 +1,11 @@
--- Remove the grant that one request made, if it made one: its answer was lost.
+-- Removes the grant of a request whose answer was lost, if there is one.
 --
 -- {name}  {owner}  {request}
 -- columns: 1 there was one, 0 there is none
 --
--- Atomic: the procedure waits for a grant in flight, which may be this request's, by the name's
--- token row; then it looks for the row without locks, so that no other row of the name is waited
--- for, and runs one DELETE by its key.
+-- Atomic: the procedure waits for the name's token row, since the request itself may be in flight.
+-- Then it looks for the lock row without locks, so it waits for no other row of the name. Then it
+-- runs one DELETE by the key.
 
 /* rowlock:withdraw */
 CALL rowlock_withdraw({name}, {owner}, {request})

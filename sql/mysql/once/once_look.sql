@@ -1,9 +1,10 @@
--- A key as it stands.
+-- Reads a key.
 --
 -- {key}
 -- row: claim, fingerprint, done, result
 --
--- After once_claim, whose transaction has locked the row, it sees the newest state.
+-- It comes after once_claim. That statement's transaction has locked the row, so this one sees the
+-- newest state.
 
 /* rowlock:once_look */
 SELECT claim, fingerprint, done, result FROM rowlock_once WHERE name = {key} LOCK IN SHARE MODE

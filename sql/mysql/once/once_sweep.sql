@@ -1,9 +1,9 @@
--- Forget keys that were completed, or given up, long ago.
+-- Removes keys that were completed long ago, or whose claims ran out long ago.
 --
--- {older} than, in microseconds  {limit} at most
+-- {older} than this age, in microseconds  {limit} rows at most
 -- rows changed: how many
 --
--- One statement; those that others have locked are passed over.
+-- Atomic: one statement. It skips rows that another transaction has locked.
 
 /* rowlock:once_sweep */
 DELETE o FROM (

@@ -1,12 +1,16 @@
--- Wait for the wakeup of the one before us: the user-level lock that everybody who stands in line
--- keeps, named by his request, until he releases the lock that he was granted or leaves the line,
--- or his session ends.
+-- Waits for the wake-up of the waiter or holder before us. A wake-up is a user-level lock with the
+-- request in its name. Its session holds it until one of these happens:
+-- - it releases the lock it was granted
+-- - it leaves the queue
+-- - the session ends
 --
--- ? wakeup: 'rowlock:', the identity of this installation, ':', 16 hexadecimal digits  ? seconds  ?
--- wakeup again
--- columns: 1 woken, 0 the time is over, NULL interrupted; whether we have let go of it again
+-- ? wake-up: 'rowlock:', the identity of this installation, ':', 16 hexadecimal digits
+-- ? seconds
+-- ? wake-up again
+-- columns: 1 woken, 0 the time is over, NULL interrupted; whether we have released the wake-up
+-- again
 --
--- Not a transaction, and nothing is written. Fractions of a second count on MariaDB only.
+-- Not a transaction. It writes nothing. Only MariaDB counts fractions of a second.
 
 /* rowlock:await */
 SELECT GET_LOCK(?, ?), RELEASE_LOCK(?)

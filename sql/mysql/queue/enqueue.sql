@@ -1,14 +1,18 @@
--- Stand in line: take a ticket, or keep the one that this request has for another while.
+-- Joins the queue: takes a ticket, or extends the lease of the ticket that this request has.
 --
 -- {name}  {permits}  {owner}  {request}  {lease} of the ticket  {ticket}, 0: none yet  {host}
--- {pid}
--- {program}  {note}  {wakeup} what the names of wakeups begin with (await.sql), NULL: keep none
--- columns: ticket; how many live ones are before it; the request whose wakeup to wait for: of the
--- one just before it (in a long line of one further on), or of the exclusive holder if it is the
--- first; 0 if there is none or no other session keeps its wakeup
+-- {pid}  {program}  {note}
+-- {wakeup} the prefix of the names of wake-ups (await.sql), NULL: take none
+-- columns: ticket; how many live tickets are before it; the request whose wake-up to wait for, 0:
+-- none
 --
--- Atomic: the procedure takes our wakeup, which is no part of any transaction, and writes one row.
--- Whoever has taken a ticket must look at the lock again: it may have been released before the
+-- The wake-up to wait for is one of these:
+-- - that of the ticket just before ours. In a long queue it is one further ahead.
+-- - that of the exclusive holder, if our ticket is the first
+-- It is 0 if no other session has taken that wake-up.
+--
+-- Atomic: the procedure takes our wake-up, which is not part of a transaction, and writes one row.
+-- After this step the waiter must look at the lock again: it may have been released before the
 -- ticket was there.
 
 /* rowlock:enqueue */

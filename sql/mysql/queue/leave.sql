@@ -1,7 +1,7 @@
--- Leave the line without a grant.
+-- Leaves the queue without a grant.
 --
 -- {name}  {request}
--- rows deleted: 1 there was a ticket, 0 there was none
+-- rows deleted: 1, or 0 if there was no ticket
 --
 -- Atomic: one DELETE.
 

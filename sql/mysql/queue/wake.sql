@@ -1,10 +1,10 @@
--- Let go of a wakeup (await.sql), and of the grant that it was kept for, if there is one.
+-- Releases a wake-up (await.sql), and before it the grant that belongs to it, if there is one.
 --
 -- {name}, or NULL: no grant  {slot}  {owner}  {token}  {wakeup}
--- columns: 1 released, 0 lost, or no grant was named
+-- columns: 1 released, 0 lost or no grant was named
 --
--- Atomic: one DELETE, as in release.sql, which is committed before the procedure lets go of the
--- wakeup: whoever wakes finds the lock free.
+-- Atomic: one DELETE, as in release.sql. It commits before the procedure releases the wake-up. So a
+-- woken waiter finds the lock free.
 
 /* rowlock:wake */
 CALL rowlock_wake({name}, {slot}, {owner}, {token}, {wakeup})

@@ -1,12 +1,12 @@
--- Take a grant away and fence its holder out by bumping the name's token.
+-- Removes a grant, and moves the name's token on, which fences its holder out. Wakes the first in
+-- the queue.
 --
--- {name}  {token} that holds it
--- columns: the row that was removed. No row: this token does not hold it. The first in line is
--- woken for.
+-- {name}  {token} of the grant
+-- columns: the removed row. No row: there is no grant with this token.
 --
 -- Atomic: one statement. It waits for the token row, that is for a grant in flight or a guarded
--- transaction; then the row is looked at again. It is a function so that grants.sql can leave it to
--- those who may break.
+-- transaction. Then it looks at the lock row again. It is a function so that grants.sql can give it
+-- to operators only.
 
 /* rowlock:break */
 SELECT o_name, o_slot, o_permits, o_owner, o_token, o_acquired, o_expires, o_ttl, o_renewals,

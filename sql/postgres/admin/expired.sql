@@ -1,6 +1,7 @@
--- A page of rows whose lease has been over for {older}, in key order: what a sweep would remove.
+-- Lists the rows that a sweep would remove: their leases ended more than {older} ago. In key order,
+-- a page at a time.
 --
--- {after} name and {slot} after which the page begins  {older}  {limit} rows at most
+-- {after} name and {slot}: the page begins behind them  {older}  {limit} rows at most
 -- columns: the row
 
 /* rowlock:expired */

@@ -1,9 +1,11 @@
--- What rowlock_check() wants to know of the server.
+-- Asks what rowlock_check() reports about the server.
 --
--- columns: those of sql/README.md. may_lock: the function is there, and this role may do all that a
--- user of grants.sql may. A server counts the standbys that it sends to itself. A standby does not
--- know of others. Logical subscribers are no standbys; of the others anybody may see the process
--- ids, but not whether a commit waits for one.
+-- columns: those of sql/README.md
+-- may_lock: the functions are there, and this role has all privileges of a user in grants.sql.
+--
+-- - A server counts only the standbys that it sends to itself. A standby does not know of others.
+-- - A logical subscriber is not a standby.
+-- - Any role may see the process ids of standbys, but not whether a commit waits for one.
 
 /* rowlock:facts */
 SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},

@@ -1,14 +1,16 @@
--- Forget token counters unused for {idle}, and raise the floor that new names start above to the
--- highest token among them, so that no token is ever repeated.
+-- Forgets token counters that were idle for {idle}. Raises the floor to the highest token among
+-- them. New names start above the floor, so no token is repeated.
 --
--- {idle}  {limit} counters at most  {dry} run
+-- {idle}  {limit} counters at most  {dry}: only counts them
 -- columns: how many counters
 --
--- Atomic: one statement. The floor's row is locked first and until the commit; whoever creates a
--- counter share-locks it (install/rowlock_grant.sql), so none starts below what is folded here. A
--- counter that a grant holds is passed over, one with a lock standing stays; and so does one that
--- has another token than this statement's snapshot shows: the lock granted since then is not in
--- that snapshot.
+-- Atomic: one statement. It locks the floor's row first, until the commit. A statement that creates
+-- a counter share-locks that row (install/rowlock_grant.sql), so no new counter starts below a
+-- folded token. These counters stay:
+-- - a counter that a grant has locked
+-- - a counter of a name with a lock row
+-- - a counter whose token is not the one in this statement's snapshot: the snapshot lacks the lock
+--   that was granted since
 
 /* rowlock:fold */
 WITH floor AS MATERIALIZED (

@@ -1,16 +1,23 @@
--- What is there by our names, and is not as schema.sql makes it.
+-- Finds what has one of our names and is not as schema.sql makes it.
 --
 -- {text} the text of the schema step, as the library would run it
--- columns: object; what is wrong with it and what to do; whether an upgrade mends it, NULL: it is a
--- warning only; below 0: tables of an earlier version may be so, above 0: those of a later one. No
--- row: all is as it should be, or nothing is there.
+-- columns:
+-- - the object
+-- - what is wrong with it, and what to do
+-- - whether an upgrade mends it. NULL: it is only a warning.
+-- - level. Below 0: tables of an earlier version may have it. Above 0: tables of a later version
+--   may have it.
+-- No row: all is as it should be, or nothing is there.
 --
--- A plain read of the catalogue: it reads none of our tables and calls none of our functions, since
--- those may be what somebody prepared for us. Who may change a table or a function can have code
--- run with the rights of all who use it, so owners must be trusted: the user who asks and the roles
--- it is in, the owners of schema and database, superusers. A superuser is in every role, so
--- memberships are looked up. What a default, a constraint or an index needs of the server's own is
--- not in pg_depend; all that is there is somebody's.
+-- A plain read of the catalogue. It reads none of our tables and calls none of our functions,
+-- because another user may have prepared them as a trap. A user who may change a table or a
+-- function can run code with the rights of everybody who uses it. So owners must be trusted:
+-- - the user who asks, and the roles it is in
+-- - the owners of the schema and the database
+-- - superusers
+-- A superuser is in every role, so memberships are looked up. pg_depend does not list the server's
+-- own functions that a default, a constraint or an index needs. So everything in pg_depend belongs
+-- to a user.
 
 /* rowlock:objects */
 WITH RECURSIVE mine (oid) AS (

@@ -1,10 +1,10 @@
--- Remove one batch of rows whose lease has been over for {older}.
+-- Removes one batch of rows whose leases ended more than {older} ago.
 --
--- {after} name and {slot} after which the batch begins  {older}  {limit} rows at most
--- columns: the row, of each row removed, in key order
+-- {after} name and {slot}: the batch begins behind them  {older}  {limit} rows at most
+-- columns: each removed row, in key order
 --
--- Atomic and harmless: SKIP LOCKED passes over what another is renewing or taking over, and the
--- predicate is evaluated on the very row version that is locked, and so deleted.
+-- Atomic: one statement. SKIP LOCKED skips rows that another client is renewing or taking over. The
+-- condition is checked on the row version that is locked, which is the one that is deleted.
 
 /* rowlock:sweep */
 WITH over AS MATERIALIZED (

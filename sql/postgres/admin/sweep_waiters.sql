@@ -1,9 +1,9 @@
--- Remove tickets of waiters that are gone: their leases are over.
+-- Removes the tickets of dead waiters: their leases have run out.
 --
 -- {limit} tickets at most
 -- rows deleted
 --
--- Atomic: one statement. A ticket that its waiter is renewing at this moment is passed over.
+-- Atomic: one statement. It skips a ticket that its waiter is renewing.
 
 /* rowlock:sweep_waiters */
 WITH over AS MATERIALIZED (

@@ -1,9 +1,9 @@
--- Note that a sweep has ended.
+-- Notes that a sweep has ended.
 --
 -- columns: none
 --
--- It goes with first grants, which lock the row FOR KEY SHARE until their commit. If another
--- transaction changes the row, it is passed over: the next sweep notes it.
+-- It does not block first grants, which lock the row FOR KEY SHARE until their commit. If another
+-- transaction is changing the row, it is skipped, and the next sweep notes it.
 
 /* rowlock:swept */
 UPDATE rowlock_meta m SET swept = {clock}

@@ -1,16 +1,17 @@
--- Grant the lock, or say who holds it or that others are first, and write nothing.
+-- Grants the lock. Or reports its holder, or that others are first, and writes nothing.
 --
 -- {name}  {permits}  {owner}  {request}  {ttl}  {host}  {pid}  {program}  {note}
--- {ticket}, 0: none  {unfair}: pass by those who stand in line
--- columns: the answer of a try (sql/README.md). Neither a token nor a row nor others before us: in
--- flight in another transaction. A grant's row is not read back: it is what was asked for, from now
--- on.
+-- {ticket}, 0: none  {unfair}: passes the waiters
+-- columns: the answer of a try (sql/README.md). No token, no row and not behind: in flight in
+-- another transaction. A new grant's row is not read back.
 --
--- Atomic: one statement is one transaction. A held lock is answered by a read: CASE does not call
--- rowlock_grant() then. What that does is decided again under the name's token row, never by what
--- was read here; but who is first in line is read here only, by rowlock_look(), which is not called
--- where nobody has the lock and nobody waits for it: OFFSET 0 keeps the planner from calling it
--- first.
+-- Atomic: one statement is one transaction.
+-- - A held lock is answered by a read. CASE then does not call rowlock_grant().
+-- - rowlock_grant() decides again under a lock of the name's token row. It does not rely on what
+--   was read here.
+-- - The order of the queue is read here only, by rowlock_look().
+-- - rowlock_look() is not called if the name has no lock row and no waiter. OFFSET 0 keeps the
+--   planner from calling it first.
 
 /* rowlock:acquire */
 SELECT CASE WHEN o_name IS NULL AND o_first_leaves IS NULL THEN

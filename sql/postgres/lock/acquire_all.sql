@@ -1,10 +1,11 @@
--- Grant several locks, all or none.
+-- Grants several locks, all or none.
 --
--- {name} names, in their order  {owner} owners  {request} attempts  {ticket} tickets (0: none):
--- arrays of the same length
+-- {name} names, in their order  {owner} owners  {request} requests  {ticket} tickets, 0: none.
+-- These four are arrays of the same length.
 -- {permits}  {ttl}  {host}  {pid}  {program}  {note}  {unfair}
--- columns: which of them, counted from 1; its token; now. Or one row without a token: that one is
--- held, others are before us in its line, or another transaction is at it, and nothing was written.
+-- columns: the number of the lock, from 1; its token; now. Or one row without a token, and nothing
+-- was written. That lock is held, or others are before us in its queue, or another transaction has
+-- it in progress.
 --
 -- Atomic: one statement.
 

@@ -1,13 +1,13 @@
--- Grant the lock exclusively, or say who holds it exclusively and write nothing; leave all else to
--- acquire.
+-- Grants the lock exclusively, or reports its exclusive holder and writes nothing. Leaves all other
+-- cases to acquire.
 --
 -- {name}  {owner}  {request}  {ttl}  {host}  {pid}  {program}  {note}
--- columns: the answer of a try; a token that is 0: what stands is of another kind, ask acquire.
+-- columns: the answer of a try. A token of 0: the case is another one, so acquire is called.
 -- Nothing was written then, unless a race was lost.
 --
--- For requests that stand in no queue. A statement costs what is planned in it, used or not: here
--- that is one row of one table. Whether others wait is for rowlock_grant_usual(), which is called
--- where no row stands.
+-- It is for requests without a ticket. A statement costs what is planned in it, used or not. Here
+-- that is one row of one table. rowlock_grant_usual() asks whether others wait. It is called only
+-- if there is no lock row.
 
 /* rowlock:acquire_usual */
 SELECT CASE WHEN l.name IS NULL THEN

@@ -1,10 +1,10 @@
--- Give the lock back, if this owner and token still hold it.
+-- Releases the lock, if this owner and token hold it.
 --
 -- {name}  {slot}  {owner}  {token}
--- columns: one row if it was released; no row: lost. The first in line is woken for.
+-- columns: one row if it was released. No row: lost. The first in the queue is woken.
 --
--- Atomic: one DELETE of one row by its key, which is marked as deleted before rowlock_wake() looks
--- who waits. The token row stays, and with it the highest token.
+-- Atomic: one DELETE of one row by its key. The row is marked as deleted before rowlock_wake()
+-- looks for waiters. The token row stays, with the highest token.
 
 /* rowlock:release */
 DELETE FROM rowlock_locks

@@ -1,10 +1,12 @@
--- Make the lease last {ttl} from now on, if this owner and token still hold it. Never inserts.
+-- Renews the lease: it lasts {ttl} from now on, if this owner and token hold the lock. Never
+-- inserts.
 --
--- {name}  {slot}  {owner}  {token}  {ttl}, or 0: as long as before
--- columns: expires, lapsed (how long the lease had run out; 0: in time), now. No row: lost.
+-- {name}  {slot}  {owner}  {token}  {ttl}, 0: as long as before
+-- columns: expires; lapsed: how long the lease had run out, 0: in time; now. No row: lost.
 --
 -- Atomic: one UPDATE of one row by its key. After a wait for the row its WHERE and its clock are
--- evaluated again. The row always changes, so no driver can mistake "unchanged" for "not found".
+-- evaluated again. The UPDATE always changes the row, so no driver mistakes "unchanged" for "not
+-- found".
 
 /* rowlock:renew */
 UPDATE rowlock_locks

@@ -1,12 +1,12 @@
--- Make many leases last their ttl from now on, those of them that their owner and token still hold.
+-- Renews many leases: each lasts its ttl from now on, if its owner and token hold the lock.
 --
 -- {name} names  {slot} slots  {owner} owners  {token} tokens  {ttl} ttls: arrays of the same length
--- columns: which of them, counted from 1; now. No row for those that are lost, or that
+-- columns: the number of the lease, from 1; now. No row for a lease that is lost, or whose row
 -- another transaction has locked.
 --
--- Atomic: one statement. One lease that somebody has locked, such as one that is being released in
--- a transaction, shall not delay the others: a row whose xmax is set may be locked, and is locked
--- first, or passed over. To lock all of them first would take twice as long.
+-- Atomic: one statement. A locked row must not delay the other leases: a transaction may be
+-- releasing it, for example. A row whose xmax is set may be locked. So only such rows are locked
+-- first, with SKIP LOCKED. To lock all rows first would take twice as long.
 
 /* rowlock:renew_all */
 WITH wanted AS MATERIALIZED (

@@ -1,7 +1,7 @@
--- Remove the grant that one request made, if it made one: its answer was lost.
+-- Removes the grant of a request whose answer was lost, if there is one.
 --
 -- {name}  {owner}  {request}
--- columns: one row if there was one. The first in line is woken for.
+-- columns: one row if there was one. The first in the queue is woken.
 --
 -- Atomic: one DELETE of one row.
 

@@ -1,9 +1,9 @@
--- Say that what a key stands for was done, with a result for those who ask again.
+-- Completes a claimed key, with a result for clients that ask for the key later.
 --
 -- {result}  {key}  {claim}
--- rows changed: 1, or 0: it has been claimed again since
+-- rows changed: 1, or 0 if the claim is gone
 --
--- One UPDATE by key and claim, in the transaction in which it was done.
+-- Atomic: one UPDATE by key and claim. It runs in the transaction that does the work.
 
 /* rowlock:once_complete */
 UPDATE rowlock_once SET done = true, result = {result}::bytea, changed = {clock}

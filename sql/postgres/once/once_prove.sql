@@ -1,12 +1,13 @@
--- After once_complete changed nothing: is the claim gone, or is the transaction's snapshot only too
--- old to show it?
+-- Comes after once_complete changed nothing. Is the claim gone, or is the transaction's snapshot
+-- too old to show it?
 --
 -- {key}  {claim}
--- rows changed: 0, or 1: there is no such key; give the row made back by once_abandon
+-- rows changed: 0, or 1 if there is no such key. once_abandon then removes the row that this made.
 --
--- Inside the caller's transaction. Above READ COMMITTED it meets a row that the snapshot does not
--- show, and PostgreSQL says 40001. At READ COMMITTED each statement sees the newest state, and
--- nothing is tried.
+-- Runs inside the caller's transaction.
+-- - Above READ COMMITTED the insert meets a row that the snapshot does not show. PostgreSQL then
+--   fails with 40001.
+-- - At READ COMMITTED each statement sees the newest state, so nothing is inserted.
 
 /* rowlock:once_prove */
 INSERT INTO rowlock_once (name, fingerprint, claim, token, expires, done, changed)

@@ -1,13 +1,13 @@
--- Stand in line: take a ticket, or keep the one that this request has for another while.
+-- Joins the queue: takes a ticket, or extends the lease of the ticket that this request has.
 --
--- {name}  {permits}  {owner}  {request}  {lease} of the ticket  {wakeup}: the channel to listen to,
--- '': none  {host}  {pid}  {program}  {note}
--- columns: ticket; how many live ones are before it; whether we listen: only those who will be the
--- first soon do
+-- {name}  {permits}  {owner}  {request}  {lease} of the ticket  {host}  {pid}  {program}  {note}
+-- {wakeup} the channel to listen to, '': none
+-- columns: ticket; how many live tickets are before it; whether this session listens. Only waiters
+-- near the front listen.
 --
--- Atomic: one statement. Whoever has taken a ticket must look at the lock again: what was released
--- before the ticket was there woke for nobody. LISTEN begins with the commit, and so after the
--- ticket is seen.
+-- Atomic: one statement. After this step the waiter must look at the lock again: a release before
+-- the ticket was there woke no one. LISTEN begins with the commit, so it begins after other
+-- sessions can see the ticket.
 
 /* rowlock:enqueue */
 SELECT o_ticket, o_ahead, o_woken

@@ -1,4 +1,4 @@
--- Leave the line without a grant. If we were the first in it, the next one is woken for.
+-- Leaves the queue without a grant. If the ticket was the first, wakes the next waiter.
 --
 -- {name}  {request}
 -- columns: whether there was a ticket

@@ -1,7 +1,7 @@
--- Those who stand in line, in the order of names and tickets, a page at a time.
+-- Lists waiters in the order of names and tickets, a page at a time.
 --
--- {name}, or NULL for all  {after} name, {ticket} and {request} after which the page begins
--- {limit} rows at most
+-- {name}, or NULL for all  {limit} rows at most
+-- {after} name, {ticket} and {request}: the page begins behind them
 -- columns: name, ticket, request, permits, owner, since, expires, host, pid, program, note, now
 
 /* rowlock:waiters */

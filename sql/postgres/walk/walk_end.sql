@@ -1,4 +1,4 @@
--- The walk is over, or shall begin anew.
+-- Removes the checkpoint: the walk is done, or begins again.
 --
 -- {name}
 

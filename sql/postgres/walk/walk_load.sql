@@ -1,11 +1,10 @@
--- How far a walk has come.
+-- Reads the checkpoint of a walk.
 --
 -- {name}
--- row: step, position, pending, rows walked by, written, left, conflicts, failed; none: it has not
--- begun
+-- row: step, position, pending, rows walked by, written, left, conflicts, failed. No row: no
+-- checkpoint.
 --
--- In a transaction it locks the row: whoever was still about to save has done so by then, or never
--- will.
+-- Inside a transaction it locks the row. A commit of ours without an answer has then ended.
 
 /* rowlock:walk_load */
 SELECT step, position, pending, walked, written, untouched, conflicts, failed FROM rowlock_walks

@@ -1,9 +1,9 @@
--- What rowlock_check() wants to know.
+-- Asks what rowlock_check() reports about the file.
 --
 -- columns: those of sql/README.md
 --
--- FULL leaves one gap where the journal is DELETE: a power failure may undo the deletion of a
--- journal, which then takes the last commit back. EXTRA closes it.
+-- FULL leaves one gap if journal_mode is DELETE. A power failure may undo the deletion of a
+-- journal, which then takes the last commit back. EXTRA closes the gap.
 
 /* rowlock:facts */
 SELECT 'SQLite ' || sqlite_version(), {clock}, query_only, 'serializable', 1,

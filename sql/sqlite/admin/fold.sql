@@ -1,12 +1,12 @@
--- Forget token counters unused for {idle}, and raise the floor that new names start above to the
--- highest token among them, so that no token is ever repeated.
+-- Forgets token counters that were idle for {idle}. Raises the floor to the highest token among
+-- them. New names start above the floor, so no token is repeated.
 --
--- {idle}  {limit} counters at most  {dry}: only count them
+-- {idle}  {limit} counters at most  {dry}: only counts them
 -- columns of a dry run: how many counters. Else rows deleted.
 --
--- Atomic: these three are one IMMEDIATE transaction, so all see the same counters; a row of the
--- first is the answer. The clock moves on between them, so the floor is raised to the highest
--- counter of all: one that becomes idle only for the third statement is covered too.
+-- Atomic: these three are one IMMEDIATE transaction, so all see the same counters. A row of the
+-- first is the answer. The clock moves on between them, and a counter may become idle only for the
+-- third. So the floor is raised to the highest counter of all.
 
 /* rowlock:fold */
 SELECT n FROM (

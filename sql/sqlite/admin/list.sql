@@ -1,7 +1,7 @@
--- The grants that stand, in key order, a page at a time.
+-- Lists grants in key order, a page at a time.
 --
--- {name}, or NULL for all  {after} name and {slot} after which the page begins  {limit} rows at
--- most
+-- {name}, or NULL for all  {limit} rows at most
+-- {after} name and {slot}: the page begins behind them
 -- columns: the row
 
 /* rowlock:list */

@@ -1,7 +1,8 @@
--- Give the installation a new identity: after a restore beside the original, which has the same.
+-- Gives the installation a new identity. It is for a database that was restored beside the
+-- original, and so has the same identity.
 --
--- Atomic: one UPDATE by key. Repeated after a lost answer it gives yet another one, which is as
--- good.
+-- Atomic: one UPDATE by key. If it is sent again after a lost answer, a second new identity
+-- replaces the first, which does no harm.
 
 /* rowlock:new_identity */
 UPDATE rowlock_meta SET identity = lower(hex(randomblob(16))) WHERE id = 1

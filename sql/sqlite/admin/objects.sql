@@ -1,17 +1,21 @@
--- What is there by our names, and is not as schema.sql makes it.
+-- Finds what has one of our names and is not as schema.sql makes it.
 --
 -- {text} the text of the schema step, as the library would run it
--- columns: object; what is wrong with it and what to do; whether an upgrade mends it; below 0:
--- tables of an earlier version may be so, above 0: those of a later one. No row: all is as it
--- should be, or nothing is there.
+-- columns:
+-- - the object
+-- - what is wrong with it, and what to do
+-- - whether an upgrade mends it
+-- - level. Below 0: tables of an earlier version may have it. Above 0: tables of a later version
+--   may have it.
+-- No row: all is as it should be, or nothing is there.
 --
--- A plain read of the catalogue: it reads none of our tables. A table is ours by name if the schema
--- makes one of that name, and as it should be if its definition is the one in the schema, but for
--- quotes and white space: ALTER TABLE adds a column behind the last one, in its own layout. A
--- definition that is the other one without some columns is of another version. To see that, the
--- length of what both begin with is counted in `alike`; the rest of the shorter one must be the end
--- of the longer one, and what is between no more than names. An index that comes with a table has
--- no text of its own.
+-- A plain read of the catalogue. It reads none of our tables. A table has our name if the schema
+-- makes a table of that name. It is as it should be if its definition equals the one in the schema,
+-- apart from quotes and white space. ALTER TABLE adds a column behind the last one, in its own
+-- layout. A definition that equals the other one without some columns is of another version. To see
+-- this, `alike` counts the length of what both begin with. The rest of the shorter one must be the
+-- end of the longer one, and only names may be between. An index that comes with a table has no
+-- text of its own.
 
 /* rowlock:objects */
 WITH RECURSIVE ours (text) AS MATERIALIZED (

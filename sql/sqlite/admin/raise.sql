@@ -1,4 +1,4 @@
--- Raise the floor and every token counter above whatever was granted before: after a restored
+-- Raises the floor and every token counter above all tokens granted before. It is for a restored
 -- backup that lacks the newest grants.
 --
 -- {by}

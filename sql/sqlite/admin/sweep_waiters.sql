@@ -1,4 +1,4 @@
--- Remove tickets of waiters that are gone: their leases are over.
+-- Removes the tickets of dead waiters: their leases have run out.
 --
 -- {limit} tickets at most
 -- rows deleted

@@ -1,4 +1,4 @@
--- Note that a sweep has ended.
+-- Notes that a sweep has ended.
 --
 -- columns: none
 --

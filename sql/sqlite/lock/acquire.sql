@@ -1,15 +1,15 @@
--- Grant the lock, unless another holds it or others are first.
+-- Grants the lock, unless another owner holds it or others are first.
 --
 -- {name}  {permits}  {owner}  {request}  {ttl}  {host}  {pid}  {program}  {note}
--- {ticket}, 0: none  {unfair}: 1 to pass by those who wait
+-- {ticket}, 0: none  {unfair}: 1 passes the waiters
 -- columns: the answer of a try
 --
--- The clock counts whole milliseconds that have passed. A lease runs from the next one on, so that
--- it is never shorter than told: hence + 1000.
+-- The clock counts whole milliseconds that have passed. A lease begins at the next one, hence +
+-- 1000. So it is never shorter than promised.
 --
--- Atomic: these are one IMMEDIATE transaction, of which a database file has one at a time. If
--- look.sql, asked again inside of it, finds something in the way, that is the answer, and the
--- others are not run.
+-- Atomic: these are one IMMEDIATE transaction, and a database file has one of these at a time.
+-- look.sql runs again inside it. If it finds an obstacle, that is the answer, and the other
+-- statements are not run.
 
 /* rowlock:acquire */
 {look};

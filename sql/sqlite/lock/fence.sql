@@ -1,4 +1,4 @@
--- Let a resource see a token, unless it has seen a newer one.
+-- Shows a token to a resource. The resource refuses it if it has seen a newer one.
 --
 -- {resource}  {token}
 -- rows changed: 1 accepted, 0 stale

@@ -1,13 +1,13 @@
--- Guard the caller's transaction: while it lasts, nobody is granted this lock.
+-- Guards the caller's transaction: this lock is granted to no one else before the transaction ends.
 --
 -- {name}  {slot}  {owner}  {token}
--- columns: the newest token of the name; whether the grant stands. No row: it is lost.
+-- columns: the newest token of the name; whether the grant is there. No row: lost.
 --
--- Run inside the caller's transaction; also by hand. A write, which changes nothing, makes the
--- transaction the one writer of the file, found or not: no grant can commit before it has ended.
--- Nor, here, can a renewal or another's release. An exclusive grant stands while its token is the
--- newest; other grants of a shared or counted lock bump it too, but remove the row of every grant
--- that they conflict with.
+-- Runs inside the caller's transaction, also by hand. The UPDATE changes nothing, but it makes the
+-- transaction the only writer of the file, even if it finds no row. So no grant, renewal or release
+-- of another client commits before the transaction ends. An exclusive grant is there while its
+-- token is the newest. Other grants of a shared or counted lock also move the token on, but a
+-- conflicting grant removes the row.
 
 /* rowlock:guard */
 UPDATE rowlock_tokens SET token = token WHERE name = {name}

@@ -1,10 +1,11 @@
--- What keeps us out of the lock: the grant of another, or others who are before us in the queue?
+-- Is anything in the way of this request: a grant of another owner, or waiters before us in the
+-- queue?
 --
--- {name}  {permits}  {owner}  {request}  {ticket}, 0: none  {unfair}: 1 to pass by those who wait
--- columns: the answer of a try. No row: nothing does.
+-- {name}  {permits}  {owner}  {request}  {ticket}, 0: none  {unfair}: 1 passes the waiters
+-- columns: the answer of a try. No row: nothing is in the way.
 --
--- A plain read. It comes before every try, so that a lock that is held takes no write lock, and is
--- the first statement of acquire.sql, inside its transaction.
+-- A plain read. It comes before every try, so a try on a held lock takes no write lock. It is also
+-- the first statement of acquire.sql, inside that transaction.
 
 /* rowlock:look */
 SELECT NULL, CASE WHEN l.name IS NULL THEN NULL WHEN l.request = {request} THEN l.owner IS {owner}

@@ -1,11 +1,12 @@
--- Make the lease last {ttl} from now on, if this owner and token still hold it. Never inserts.
+-- Renews the lease: it lasts {ttl} from now on, if this owner and token hold the lock. Never
+-- inserts.
 --
--- {name}  {slot}  {owner}  {token}  {ttl}, or 0: as long as before
--- columns: expires, lapsed (how long the lease had run out; 0: in time), now. No row: lost.
+-- {name}  {slot}  {owner}  {token}  {ttl}, 0: as long as before
+-- columns: expires; lapsed: how long the lease had run out, 0: in time; now. No row: lost.
 --
--- It runs from the next millisecond on, as in acquire.sql.
+-- The lease begins at the next millisecond, as in acquire.sql.
 --
--- Atomic: one UPDATE of one row by its key; 'now' is the same throughout a statement.
+-- Atomic: one UPDATE of one row by its key. 'now' is the same throughout a statement.
 
 /* rowlock:renew */
 UPDATE rowlock_locks

@@ -1,12 +1,12 @@
--- Make one of many leases last {ttl} from now on, if this owner and token still hold it.
+-- Renews one of many leases: it lasts {ttl} from now on, if this owner and token hold the lock.
 --
 -- {name}  {slot}  {owner}  {token}  {ttl}
 -- columns: 1; now. No row: lost.
 --
--- It runs from the next millisecond on, as in acquire.sql.
+-- The lease begins at the next millisecond, as in acquire.sql.
 --
--- Atomic: one UPDATE of one row by its key. The driver runs it for each of the leases in one
--- IMMEDIATE transaction.
+-- Atomic: one UPDATE of one row by its key. The driver runs it for each lease, in one IMMEDIATE
+-- transaction.
 
 /* rowlock:renew_all */
 UPDATE rowlock_locks

@@ -1,9 +1,9 @@
--- Give a key back that was claimed: it was not done.
+-- Gives a claimed key back. Its work was not done.
 --
 -- {key}  {claim}
--- rows changed: 1, or 0: it is another's by now
+-- rows changed: 1, or 0 if the claim is gone
 --
--- One DELETE by key and claim.
+-- Atomic: one DELETE by key and claim.
 
 /* rowlock:once_abandon */
 DELETE FROM rowlock_once WHERE name = {key} AND claim = {claim} AND NOT done

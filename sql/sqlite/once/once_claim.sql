@@ -1,11 +1,17 @@
--- Claim a key: made anew, or taken over if nobody completed it and its time is over, or it was made
--- under a smaller token. What is done, in progress, or claimed for something else stays as it is.
+-- Claims a key: makes its row, or takes it over.
 --
--- {key}  {fingerprint}  {claim}  {ttl} microseconds that it may take  {token} of the claimer's
--- lock, 0: none once_look says what came of it
+-- {key}  {fingerprint}  {claim}
+-- {ttl} how long the work may take, in microseconds
+-- {token} of the claimer's lock, 0: none
+-- no answer: once_look reads what became of the claim
 --
--- Atomic: one upsert of one row by its key. With the same claim it says the same when it is sent
--- again.
+-- The key is taken over if it is not completed, its fingerprint is the same, and one of these
+-- holds:
+-- - its time is over
+-- - it was claimed under a smaller token
+-- In all other cases the row stays as it is.
+--
+-- Atomic: one upsert of one row by its key. The same claim may be sent again.
 
 /* rowlock:once_claim */
 INSERT INTO rowlock_once AS o (name, fingerprint, claim, token, expires, done, changed)

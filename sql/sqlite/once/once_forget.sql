@@ -1,9 +1,10 @@
--- Forget a key, whatever came of it.
+-- Removes a key, completed or not.
 --
 -- {key}
--- rows changed: 1, or 0: there is no such key
+-- rows changed: 1, or 0 if there is no such key
 --
--- One DELETE by key. A claim in progress is gone then, which its once_complete finds.
+-- Atomic: one DELETE by key. The claimer of a key in progress finds its claim gone in
+-- once_complete.
 
 /* rowlock:once_forget */
 DELETE FROM rowlock_once WHERE name = {key}

@@ -1,7 +1,7 @@
--- Keys as they stand, in the order of their bytes, a page at a time.
+-- Lists keys in the order of their bytes, a page at a time.
 --
--- {first} the first key that may be listed  {after} which key  {limit} at most
--- rows: key, fingerprint, token, done, expires, changed, the time now
+-- {first} the first key to list  {after} the page begins behind this key  {limit} rows at most
+-- rows: key, fingerprint, token, done, expires, changed, now
 --
 -- A plain read.
 

@@ -1,9 +1,9 @@
--- Forget keys that were completed, or given up, long ago.
+-- Removes keys that were completed long ago, or whose claims ran out long ago.
 --
--- {older} than, in microseconds  {limit} at most
+-- {older} than this age, in microseconds  {limit} rows at most
 -- rows changed: how many
 --
--- One statement.
+-- Atomic: one statement.
 
 /* rowlock:once_sweep */
 DELETE FROM rowlock_once WHERE name IN (

@@ -1,16 +1,17 @@
--- Does a waiter wait, through others, for itself? Of the waiters in a circle only the one with the
--- newest ticket is told; where two tickets are the same, as those of two lines can be, the name
--- decides.
+-- Does a waiter wait, through others, for itself?
 --
 -- {name}  {owner}  {ticket}
--- columns: the circle in words, beginning with the lock we wait for. No row: there is none, or
--- another has the newest ticket of it.
+-- columns: the cycle in words, beginning with the lock that this waiter waits for. No row: there is
+-- no cycle, or another waiter has its newest ticket.
 --
--- A plain read. From a waiter one gets to the owners of the grants that keep it waiting, and from
--- an owner to the waiters of the same owner, as far as their tickets are older than ours. Each
--- owner is reached once in each number of steps, not by every way there is: many who share locks
--- make more ways than can be gone. One shortest circle is then told from its end. Owners that are
--- made up for each handle wait for one lock only, and are never in a circle.
+-- Only the waiter with the newest ticket of a cycle is told. Two queues may give the same ticket.
+-- Then the name decides.
+--
+-- A plain read. It goes from a waiter to the owners of the grants that keep it waiting. From an
+-- owner it goes to the waiters of the same owner with older tickets. It reaches each owner once for
+-- each number of steps: many owners of shared locks would make too many paths. Then it reads one
+-- shortest cycle from its end. Generated owners wait for one lock only, so they are never in a
+-- cycle.
 
 /* rowlock:cycle */
 WITH RECURSIVE given (now) AS (

@@ -1,11 +1,11 @@
--- Stand in line: take a ticket, or keep the one that this request has for another while.
+-- Joins the queue: takes a ticket, or extends the lease of the ticket that this request has.
 --
--- {name}  {permits}  {owner}  {request}  {lease} of the ticket  {wakeup}: the address of our
--- socket, '': none
--- {host}  {pid}  {program}  {note}
--- columns of the last statement: ticket; how many live ones are before it; whether it has a wakeup
+-- {name}  {permits}  {owner}  {request}  {lease} of the ticket  {host}  {pid}  {program}  {note}
+-- {wakeup} the address of our socket, '': none
+-- columns of the last statement: ticket; how many live tickets are before it; whether it has a
+-- wake-up
 --
--- Atomic: the driver runs these in one IMMEDIATE transaction. Whoever has taken a ticket must look
+-- Atomic: the driver runs these in one IMMEDIATE transaction. After this step the waiter must look
 -- at the lock again: it may have been released before the ticket was there.
 
 /* rowlock:enqueue */

@@ -1,9 +1,9 @@
--- Whom to wake for: the first in line, after something has changed that it waits for.
+-- Finds whom to wake: the first in the queue.
 --
 -- {name}
--- columns: wakeup. No row: nobody waits.
+-- columns: wakeup. No row: the queue is empty.
 --
--- A plain read, in the transaction of the change or after it.
+-- A plain read, in the transaction of the change that the waiter waits for, or after it.
 
 /* rowlock:wake */
 SELECT wakeup FROM rowlock_waiters

@@ -1,10 +1,10 @@
--- How far a walk has come.
+-- Reads the checkpoint of a walk.
 --
 -- {name}
--- row: step, position, pending, rows walked by, written, left, conflicts, failed; none: it has not
--- begun
+-- row: step, position, pending, rows walked by, written, left, conflicts, failed. No row: no
+-- checkpoint.
 --
--- A plain read, in a transaction that has the file to itself.
+-- A plain read. The transaction around it is the only writer of the file.
 
 /* rowlock:walk_load */
 SELECT step, position, pending, walked, written, untouched, conflicts, failed FROM rowlock_walks

@@ -1,10 +1,10 @@
--- Write down how far a walk has come.
+-- Saves the checkpoint of a walk.
 --
--- {name} to {failed}: name, step, position, pending, rows walked by, written, left, conflicts,
--- failed rows changed: 1 or more
+-- {name}  {step}  {position}  {pending}  {rows}  {written}  {left}  {conflicts}  {failed}
+-- rows changed: 1 or more
 --
--- One upsert of one row, in the transaction that wrote the rows. The walk's own lock lets nobody
--- else here.
+-- Atomic: one upsert of one row, in the transaction that writes the walk's rows. The walk's lock
+-- keeps other clients out.
 
 /* rowlock:walk_save */
 INSERT INTO rowlock_walks (name, step, position, pending, walked, written, untouched, conflicts,
