@@ -1,11 +1,13 @@
--- The least that each kind of role needs. For a DBA, after schema.sql and after each `rowlock
--- upgrade` that has made procedures. Put your database and users in the place of these, and leave
--- out what you do not have.
+-- Grants each kind of role the least privileges that it needs. For a DBA, after schema.sql, and
+-- after each `rowlock upgrade` that has made procedures. Replace the names of the database and the
+-- users, and leave out the roles that you do not have.
 --
--- reader ('watch'): list, show, check. user ('app'): takes locks, waits, guards, fences, claims
--- keys, walks. operator ('ops'): that, and sweeps, breaks, raises tokens. Procedures have the
--- rights of their caller, so a user could do by hand what break does: the roles keep programs from
--- accidents, not from each other.
+-- - reader ('watch'): list, show, check
+-- - user ('app'): takes locks, waits, guards, fences, claims keys, walks
+-- - operator ('ops'): all that a user does, and sweeps, breaks, raises tokens
+--
+-- Procedures have the rights of their caller, so a user could do by hand what break does. The roles
+-- protect programs from accidents, not from each other.
 
 GRANT SELECT ON appdb.rowlock_locks TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_waiters TO 'watch'@'%';
@@ -15,9 +17,9 @@ GRANT SELECT ON appdb.rowlock_once TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_walks TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_meta TO 'watch'@'%';
 
--- Where the server is a member of a group (MySQL Group Replication), so that one without majority
--- is passed over: GRANT SELECT ON performance_schema.replication_group_members TO 'watch'@'%',
--- 'app'@'%', 'ops'@'%';
+-- With MySQL Group Replication grant this too. The library then skips a server without a majority:
+--     GRANT SELECT ON performance_schema.replication_group_members
+--         TO 'watch'@'%', 'app'@'%', 'ops'@'%';
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_locks TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_waiters TO 'app'@'%';
@@ -25,7 +27,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_tokens TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'app'@'%';
--- UPDATE on the floor is what lets MySQL 8 share-lock it when a new name gets its counter.
+-- MySQL 8 needs UPDATE on the floor to share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_decide TO 'app'@'%';

@@ -1,4 +1,5 @@
--- See break.sql. Waits for the token row, that is for a grant in flight or a guarded transaction.
+-- See break.sql. It waits for the token row, that is for a grant in flight or a guarded
+-- transaction.
 CREATE PROCEDURE IF NOT EXISTS rowlock_break(p_name VARBINARY(255), p_token BIGINT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN

@@ -1,15 +1,16 @@
--- Decides all that rowlock_grant leaves to it: grants the lock; or says which grant keeps it out,
--- or that others are first, and writes nothing. See acquire.sql. It reads without locks;
--- rowlock_make_grant writes.
+-- See acquire.sql. Decides what rowlock_grant leaves to it. It grants the lock. Or it reports which
+-- grant keeps the request out, or that others are first, and writes nothing. It reads without
+-- locks, and rowlock_make_grant writes.
 --
--- p_ticket: of the waiter that requests, which leaves the queue with its grant; 0: it never was
--- there. p_joins: 0 the grant is a transaction; 1 it is a part of the caller's transaction; 2 it is
--- one of several names in the transaction of rowlock_grant_all, which finds the token in
--- @rlk_token.
---
--- v_stands: 2 a grant keeps this request out, 1 others stand, 0 none. v_own: the owner holds one
--- already, and need not stand in the queue. v_slot: of the row to show. Where the exclusive row
--- stands no other does.
+-- p_ticket: the waiter's ticket, which ends with the grant; 0: none.
+-- p_joins:
+-- - 0: the grant is a transaction
+-- - 1: the grant is part of the caller's transaction
+-- - 2: one of several names in the transaction of rowlock_grant_all, which finds the token in
+--   @rlk_token
+-- v_stands: 2 a grant keeps this request out, 1 the name has other rows, 0 no row.
+-- v_own: the owner holds the lock already, so it does not queue.
+-- v_slot: of the row to report. If the exclusive row is there, it is the only one.
 CREATE PROCEDURE IF NOT EXISTS rowlock_decide(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
@@ -31,7 +32,7 @@ BEGIN
       FROM rowlock_tokens t LEFT JOIN rowlock_locks l ON l.name = p_name AND l.slot = 0
      WHERE t.name = p_name;
     IF v_last IS NULL THEN
-        -- It has no counter, but it may have a queue.
+        -- A name without a counter may have a queue.
         SELECT MIN(ticket) INTO v_first FROM rowlock_waiters WHERE name = p_name;
     END IF;
     IF v_newest <> 0 AND v_stands = 0 THEN

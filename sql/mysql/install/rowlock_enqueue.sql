@@ -1,6 +1,8 @@
--- Takes a ticket, or keeps the one that this request has: see enqueue.sql. The wakeup is taken
--- first, so that whoever sees the ticket finds it kept; and once, since user-level locks are
--- counted. A server may refuse them (Galera).
+-- See enqueue.sql. Takes a ticket, or extends the lease of the ticket that this request has.
+--
+-- It takes the wake-up before the ticket, so a session that sees the ticket finds the wake-up
+-- taken. It takes the wake-up only once, since user-level locks are counted. A server may refuse
+-- user-level locks (Galera).
 CREATE PROCEDURE IF NOT EXISTS rowlock_enqueue(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_lease BIGINT,
     p_ticket BIGINT, p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255),

@@ -1,4 +1,4 @@
--- See fence.sql. A locking read, which sees the newest row at any isolation.
+-- See fence.sql. A locking read sees the newest row at any isolation level.
 CREATE PROCEDURE IF NOT EXISTS rowlock_fence(p_resource VARBINARY(255), p_token BIGINT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN

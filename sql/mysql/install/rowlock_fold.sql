@@ -1,6 +1,5 @@
--- See fold.sql. The candidates are read without locks; each is then locked by its key and looked at
--- again: a grant since then has changed its token, however old it may be, and one in flight holds
--- it locked.
+-- See fold.sql. It reads the candidates without locks. Then it locks each one by its key, and looks
+-- at it again. A grant since then has changed the token. A grant in flight has locked the row.
 CREATE PROCEDURE IF NOT EXISTS rowlock_fold(p_idle BIGINT, p_batch INT, p_dry INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN

@@ -1,7 +1,8 @@
--- Grants all of several names or none: see acquire_all.sql. Names come in their order, so that no
--- two calls lock them the other way round. The rows are read before COMMIT: once it is done, a
--- break, a sweep or the same owner elsewhere may remove one at any moment, which must not hide the
--- others.
+-- See acquire_all.sql. Grants several locks or none. The names come in order, so two calls never
+-- lock them in opposite orders.
+--
+-- It reads the rows before COMMIT. After it a break, a sweep or the same owner elsewhere may remove
+-- one of them, and the answer must still have the others.
 CREATE PROCEDURE IF NOT EXISTS rowlock_grant_all(
     p_requests LONGTEXT CHARACTER SET ascii, p_count INT, p_permits INT, p_ttl BIGINT,
         p_host VARBINARY(255),
@@ -26,8 +27,8 @@ acquire: BEGIN
         CALL rowlock_decide(v_name, p_permits, v_owner, v_request, p_ttl, p_host, p_pid, p_program,
                             p_note, v_ticket, p_unfair, 2);
         IF @rlk_token IS NULL THEN
-            -- Our own stands, if the question is sent again. Those of its grants that are gone are
-            -- made anew.
+            -- The request may be sent again, and the grant is ours then. Its grants that are gone
+            -- are made again.
             SELECT token INTO @rlk_token FROM rowlock_locks
              WHERE name = v_name AND owner = v_owner AND request = v_request AND expires > v_now
                  LIMIT 1;

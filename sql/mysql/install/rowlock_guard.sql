@@ -1,10 +1,10 @@
--- See guard.sql. p_changes 1: change the token row at the end, because other nodes see no lock of
--- ours.
+-- See guard.sql. p_changes 1: changes the token row at the end, because other nodes do not see our
+-- row locks.
 --
--- The plain read is as old as the caller's snapshot. If the token that it sees is not the newest,
--- the lock row is share-locked instead, which keeps its lease from being renewed until the caller
--- ends. The same where the token row is changed: a plain read would see our own change, and not how
--- old the snapshot is.
+-- The plain read is as old as the caller's snapshot. If its token is not the newest, the lock row
+-- is share-locked instead. That keeps the lease from being renewed until the caller's transaction
+-- ends. The same happens if the token row is changed: a plain read would see our own change, and
+-- would not show how old the snapshot is.
 CREATE PROCEDURE IF NOT EXISTS rowlock_guard(
     p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), p_token BIGINT, p_changes INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER

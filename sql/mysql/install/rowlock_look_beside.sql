@@ -1,6 +1,5 @@
--- Says which shared or counted grants of a name stand beside each other, and whether they keep a
--- request out: p_stands and p_own as in rowlock_decide, p_others of other owners, p_slot of the row
--- to show.
+-- Finds the shared and counted grants of a name, and whether they keep a request out. p_stands and
+-- p_own are as in rowlock_decide. p_others counts the other owners. p_slot is of the row to report.
 CREATE PROCEDURE IF NOT EXISTS rowlock_look_beside(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_now BIGINT,
     OUT p_stands INT, OUT p_others INT, OUT p_own INT, OUT p_slot BIGINT)

@@ -1,13 +1,15 @@
--- Makes the grant that rowlock_decide has seen to be possible. p_token NULL: another was faster,
--- and nothing is written. Waits for no lock that a transaction keeps: token row and lock rows are
--- taken with SKIP LOCKED. It begins the transaction and ends it, or sets a savepoint in the
--- caller's (p_joins 1): before anything can fail, since one of an earlier call would take with it
--- what came since. It goes back when something fails, in the parts that it calls too. p_stands,
--- p_last: as rowlock_decide has read them.
+-- Makes the grant that rowlock_decide has found possible. p_token NULL: another client was faster,
+-- and nothing is written. It waits for no lock of another transaction: it locks token row and lock
+-- rows with SKIP LOCKED. p_stands, p_last: as rowlock_decide has read them.
+--
+-- It begins a transaction and ends it. With p_joins 1 it sets a savepoint in the caller's
+-- transaction instead. It sets it before anything can fail: to go back to the savepoint of an
+-- earlier call would undo too much. If it fails, or one of the procedures that it calls, it goes
+-- back there.
 --
 -- At SERIALIZABLE the plain read of rowlock_make_room would lock, and wait. Inside the caller's
--- transaction there is no locking read of what may not be there: it would keep the gap locked until
--- the caller ends.
+-- transaction it makes no locking read of a row that may be missing: that would lock the gap until
+-- the caller's transaction ends.
 CREATE PROCEDURE IF NOT EXISTS rowlock_make_grant(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
@@ -17,7 +19,7 @@ MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE v_newest INT;
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
-    -- A rival's row stands by now: its key is in the way.
+    -- Another client's row is there now, and has the key.
     DECLARE CONTINUE HANDLER FOR 1062 SET p_token = NULL;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN CALL rowlock_undo_grant(p_joins); RESIGNAL; END;
 

@@ -1,11 +1,12 @@
--- Makes room for a grant beside the others of its name, under the name's token row: removes what
--- has expired and what this owner had, and says whether the rest lets another in: if not, p_token
--- is NULL.
+-- Makes room for a grant beside the others of its name, under a lock of the token row. Removes
+-- expired rows and rows of this owner. p_others: how many other owners hold the lock. p_token
+-- becomes NULL in these cases:
+-- - the other rows let no more grants in
+-- - another transaction is changing one of the rows to remove, which may be renewed
+-- - the caller's snapshot (p_joins) is older than the newest grant
 --
--- One row at a time by its key: to lock a range would be to lock what is beside it, which may be of
--- another name. A row that another transaction is changing may yet be renewed; then it is no grant.
--- Nor where the snapshot of the caller (p_joins) is older than the newest grant. p_others: how many
--- other owners hold it.
+-- It locks one row at a time by its key. A lock of a range would include rows beside it, which may
+-- be of another name.
 CREATE PROCEDURE IF NOT EXISTS rowlock_make_room(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_joins INT, p_last BIGINT,
     p_now BIGINT, OUT p_others INT, INOUT p_token BIGINT)

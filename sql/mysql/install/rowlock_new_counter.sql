@@ -1,9 +1,9 @@
--- Locks the token row of a name, which rowlock_make_grant could not lock, and makes it if it is not
--- there. p_token NULL: another transaction has it locked. p_last NULL: it was not there.
+-- Locks the token row of a name that rowlock_make_grant could not lock. Makes the row if it is
+-- missing. p_token NULL: another transaction has locked it. p_last NULL: it was missing.
 --
--- It is made in a transaction of its own, so that no other keeps it locked uncommitted. Inside the
--- caller's transaction (p_joins) it stays uncommitted; then only another first grant of that name
--- would wait for it.
+-- The row is made in a transaction of its own, so it is not locked uncommitted for long. Inside the
+-- caller's transaction (p_joins) it stays uncommitted. Only another first grant of the same name
+-- waits for it then.
 CREATE PROCEDURE IF NOT EXISTS rowlock_new_counter(
     p_name VARBINARY(255), p_permits INT, p_joins INT,
     INOUT p_last BIGINT, OUT p_newest INT, OUT p_now BIGINT, OUT p_token BIGINT)
@@ -12,9 +12,9 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
 
     IF NOT p_joins THEN
-        -- Where it is not there, COMMIT lets go of the gap where it would be. Whether it is there
-        -- is read uncommitted: to insert what a transaction has inserted would be to wait for that.
-        -- SELECT INTO, because inside an IF it would be a locking read, and wait too.
+        -- If the row is missing, COMMIT releases the gap where it would be. The next read is
+        -- uncommitted, because an insert would wait for another transaction's insert of the row.
+        -- It is a SELECT INTO, because inside an IF it would be a locking read, and wait too.
         COMMIT;
         SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
         START TRANSACTION;
@@ -26,7 +26,7 @@ BEGIN
         SELECT p_name, token_floor, {clock} FROM rowlock_meta WHERE id = 1 LOCK IN SHARE MODE
         ON DUPLICATE KEY UPDATE granted = rowlock_tokens.granted;
         IF p_joins THEN
-            -- Still none: another made it after the caller's snapshot.
+            -- It stays NULL if another client made the row after the caller's snapshot.
             SELECT token INTO p_last FROM rowlock_tokens WHERE name = p_name;
         END IF;
     END IF;

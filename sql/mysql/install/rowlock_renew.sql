@@ -1,4 +1,4 @@
--- See renew.sql. The row is read back because UPDATE returns nothing here.
+-- See renew.sql. UPDATE returns no row here, so the row is read back.
 CREATE PROCEDURE IF NOT EXISTS rowlock_renew(
     p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), p_token BIGINT, p_ttl BIGINT)
 MODIFIES SQL DATA SQL SECURITY INVOKER

@@ -1,6 +1,9 @@
--- See renew_all.sql. Derived and limited, so that the locks are taken, or passed over, before the
--- update. FORCE INDEX, because a scan of a small table would wait for rows that are not asked for.
--- JSON_TABLE in a derived table of its own: beside a locking clause MySQL refuses it (error 3569).
+-- See renew_all.sql.
+--
+-- - The derived table with a limit takes the locks, or skips rows, before the update.
+-- - FORCE INDEX: a scan of a small table would wait for rows that are not in the list.
+-- - JSON_TABLE has a derived table of its own: MySQL refuses it beside a locking clause (error
+--   3569).
 CREATE PROCEDURE IF NOT EXISTS rowlock_renew_all(p_leases LONGTEXT CHARACTER SET ascii, p_count INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
@@ -23,7 +26,7 @@ BEGIN
     IF ROW_COUNT() = p_count THEN
         SELECT 0, v_now;
     ELSE
-        -- What was not renewed now has an older lease, or one that another call has made shorter.
+        -- A row that was not renewed now has an older lease, or a shorter one of another call.
         SELECT w.n, v_now
           FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
                    n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',

@@ -1,8 +1,8 @@
--- Goes back to where rowlock_make_grant began. What it had removed stands again.
+-- Goes back to where rowlock_make_grant began. The rows that it had removed are there again.
 CREATE PROCEDURE IF NOT EXISTS rowlock_undo_grant(p_joins INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
-    -- A deadlock has rolled the caller's transaction back, savepoint and all.
+    -- After a deadlock the caller's transaction is rolled back, and the savepoint is gone.
     DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
 
     IF p_joins = 0 THEN

@@ -1,4 +1,4 @@
--- Lets go of a wakeup, and of a grant before it: see wake.sql.
+-- See wake.sql. Releases a grant, if one is named, and then the wake-up.
 CREATE PROCEDURE IF NOT EXISTS rowlock_wake(
     p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), p_token BIGINT,
     p_wakeup VARCHAR(64) CHARACTER SET ascii)

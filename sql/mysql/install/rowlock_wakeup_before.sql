@@ -1,9 +1,9 @@
--- Whose wakeup the waiter with this ticket waits for: p_before is that waiter's or holder's
--- request, 0 if there is none. A wakeup that no session keeps, or our own, does not wake us.
+-- Finds whose wake-up the waiter with this ticket waits for. p_before is the request of that waiter
+-- or holder, 0: none. A wake-up cannot wake us if no session has taken it, or if it is our own.
 --
--- Both servers call a chain of more than 32 sessions that wait for one another a deadlock. So a
--- waiter in a longer queue (p_ahead) waits for one further on, and asks again when the turn of that
--- one is over.
+-- Both servers report a deadlock if more than 32 sessions wait for one another in a chain. So a
+-- waiter in a longer queue (p_ahead) waits for one further ahead. It asks again when that waiter's
+-- turn is over.
 CREATE PROCEDURE IF NOT EXISTS rowlock_wakeup_before(
     p_name VARBINARY(255), p_request BIGINT, p_ticket BIGINT, p_ahead BIGINT, p_now BIGINT,
     p_wakeups VARCHAR(48) CHARACTER SET ascii, OUT p_before BIGINT)

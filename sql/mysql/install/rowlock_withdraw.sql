@@ -1,4 +1,4 @@
--- Removes the grant that one request made: see withdraw.sql.
+-- See withdraw.sql. Removes the grant of one request.
 CREATE PROCEDURE IF NOT EXISTS rowlock_withdraw(p_name VARBINARY(255), p_owner VARBINARY(255),
                                                 p_request BIGINT)
 MODIFIES SQL DATA SQL SECURITY INVOKER

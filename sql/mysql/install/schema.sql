@@ -1,9 +1,8 @@
--- The tables and procedures of rowlock, version 1, for MySQL 8.0.29 and MariaDB 10.6, and later
--- ones.
+-- The tables and procedures of rowlock, version 1, for MySQL 8.0.29, MariaDB 10.6, and later ones.
 --
--- What `rowlock install` runs and `rowlock install --print` prints. The words in braces are files
--- of this folder, in this order. Harmless when run again, and by many at once: every statement does
--- nothing where its work is done.
+-- `rowlock install` runs this, and `rowlock install --print` prints it. The words in braces are
+-- files of this folder, in this order. It may run again, and in many sessions at once: every
+-- statement does nothing if its work is done.
 
 /* rowlock:schema */
 {tables}

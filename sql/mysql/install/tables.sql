@@ -1,11 +1,12 @@
--- The tables. What each column means is in docs/ARCHITECTURE.md.
+-- The tables. docs/ARCHITECTURE.md explains each column.
 --
--- Names are bytes: no collation makes two of them equal. InnoDB always: anything else would not
--- survive a crash. One unique key a table: ON DUPLICATE KEY UPDATE needs no more locks than that.
--- No index on expires: it would make sweeps and releases lock in opposite orders.
+-- - Names are bytes, so no collation makes two of them equal.
+-- - The engine is InnoDB, because locks must survive a crash.
+-- - A table has one unique key. With that, ON DUPLICATE KEY UPDATE takes the fewest locks.
+-- - There is no index on expires: sweeps and releases would lock in opposite orders.
 
--- permits: 0 exclusive, -1 shared, above 0 one of so many. slot: 0 for the exclusive grant, of
--- which there is one; the grant's token for the others.
+-- permits: 0 exclusive, -1 shared, N one of at most N. slot: 0 for the exclusive grant, else the
+-- grant's token.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
     name     VARBINARY(255) NOT NULL,
     slot     BIGINT NOT NULL,
@@ -25,9 +26,9 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
     PRIMARY KEY (name, slot)
 ) ENGINE = InnoDB;
 
--- permits: of the newest grant. While it is 0 no row of the name but that of slot 0 can be there.
--- fenced: grants with this token or a lower one guard nothing any more (raise.sql).
--- guards: guarded transactions that have changed the row, where several nodes take writes
+-- permits: of the newest grant. While it is 0, the name has at most one lock row, with slot 0.
+-- fenced: a grant with this token or a lower one can no longer guard a transaction (raise.sql).
+-- guards: how many guarded transactions have changed the row. They do if several nodes take writes
 -- (guard.sql).
 CREATE TABLE IF NOT EXISTS rowlock_tokens (
     name    VARBINARY(255) NOT NULL PRIMARY KEY,
@@ -38,8 +39,8 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
     guards  BIGINT NOT NULL DEFAULT 0
 ) ENGINE = InnoDB;
 
--- Those who wait, in the order of their tickets, each under a lease of its own. Nothing here
--- decides who may hold a lock, only who is first.
+-- Waiters in the order of their tickets. Each ticket has its own lease. This table decides only the
+-- order, not who may hold a lock.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
     name    VARBINARY(255) NOT NULL,
     ticket  BIGINT NOT NULL,
@@ -55,15 +56,15 @@ CREATE TABLE IF NOT EXISTS rowlock_waiters (
     PRIMARY KEY (name, ticket, request)
 ) ENGINE = InnoDB;
 
--- Resources that have no column of their own for the newest token they have seen.
+-- The newest token seen, for resources without a column of their own for it.
 CREATE TABLE IF NOT EXISTS rowlock_fences (
     resource VARBINARY(255) NOT NULL PRIMARY KEY,
     token    BIGINT NOT NULL,
     seen     BIGINT NOT NULL
 ) ENGINE = InnoDB;
 
--- Keys that were claimed, and what came of them. token: of
--- the claimer's lock, 0: none. changed: when that was, by which they are swept.
+-- Claimed once keys, and their results. token: of the claimer's lock, 0: none. changed: the last
+-- change, which a sweep goes by.
 CREATE TABLE IF NOT EXISTS rowlock_once (
     name        VARBINARY(255) NOT NULL PRIMARY KEY,
     fingerprint VARBINARY(255) NOT NULL,
@@ -75,8 +76,8 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     BIGINT NOT NULL
 ) ENGINE = InnoDB;
 
--- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be
--- written once more.
+-- The checkpoints of walks. position: the table, and the last key walked by. pending: keys of rows
+-- that met a conflict.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
     name      VARBINARY(255) NOT NULL PRIMARY KEY,
     step      BIGINT NOT NULL,

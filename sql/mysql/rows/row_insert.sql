@@ -1,10 +1,10 @@
--- Make one row, if there is none with its key.
+-- Inserts one row, if there is none with its key.
 --
 -- {given} {first} {match}
--- rows changed: 1, or 0: there is one
+-- rows changed: 1, or 0 if the key is there
 --
--- One statement. Of two at the same time the second may meet the first's row as a duplicate key all
--- the same, which is an error: core looks again then.
+-- One statement. If two run at the same time, the second may still fail as a duplicate key. Core
+-- then looks at the row.
 
 /* rowlock:row_insert */
 INSERT INTO {table} ({columns}{version})

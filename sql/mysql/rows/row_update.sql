@@ -1,10 +1,10 @@
--- Change one row that has the expected version, and move it to the next.
+-- Changes one row that has the expected version, and moves the version on.
 --
 -- {set} {match} {expected}
--- rows changed: 1, or 0: it has another version, or is not there
+-- rows changed: 1, or 0 if it has another version or is not there
 --
--- One statement, and the version always changes: so the number of rows found is that of rows
--- changed, be CLIENT_FOUND_ROWS set or not.
+-- One statement. It always changes the version. So rows changed equals rows found, with or without
+-- CLIENT_FOUND_ROWS.
 
 /* rowlock:row_update */
 UPDATE {table} AS t SET {set}t.{version} = t.{version} + 1

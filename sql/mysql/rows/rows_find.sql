@@ -1,16 +1,19 @@
--- Which versions many rows have: of those that could not be changed, and of those that shall stay
--- as they are.
+-- Finds the versions of many rows. It explains which rows could not be changed, and checks rows
+-- that must not change.
 --
--- {tag} {pack}: a key and a version for each row  {lock: to keep them as they are, to change them}
--- rows: number of each row, its version or NULL if it is not there, what rows_marked says (in the
--- first row only), and
---       the number of the first of those given that are the same row to the database
+-- {tag} {pack}: a key and a version for each row  {lock}: against changes by others, or for a
+-- change of ours
+-- rows:
+-- - number of the row
+-- - its version, NULL: it is not there
+-- - what rows_marked says, in the first row only
+-- - the number of the first key in the pack that is the same row to the database
 --
--- With a lock, or where it is the first read of its transaction, it sees the newest state at any
--- isolation. Keys that the database takes for equal are all marked by the statement that changed
--- their row once: it did so for the first. The limit is none: without one, that of the session
--- would hold (sql_select_limit).
--- MySQL wants the JSON table out of the locking clause's sight.
+-- With a lock, or as the first read of its transaction, it sees the newest state at any isolation
+-- level. If several keys are the same row to the database, the statement that changed the row once
+-- has marked all of them. It changed the row for the first. The LIMIT is high enough for all rows:
+-- without it, sql_select_limit of the session would hold. MySQL wants the JSON table out of reach
+-- of the locking clause.
 
 /* rowlock:rows_find */
 SELECT v.rlk_n, t.{version},

@@ -1,13 +1,15 @@
--- Make those of many rows whose keys are not there yet.
+-- Inserts those of many rows whose keys are not there yet.
 --
 -- {given} {tag} {first} {pack}: a key and values for each row, in the order of keys
--- rows changed say nothing: with CLIENT_FOUND_ROWS one that was there counts too. rows_marked tells
+-- rows changed: of no use, because with CLIENT_FOUND_ROWS an existing row counts too. rows_marked
+-- tells.
 --
--- One statement. The number of each row that was not made is noted behind the tag. Such a row has a
--- key that is there already, or another unique key that is: core looks which. Not INSERT IGNORE,
--- which
--- lets wrong values in; nor a look at the same table beforehand, for which the server would keep
--- the rows in a temporary table, where MariaDB 10.11 loses texts that came out of UNHEX.
+-- One statement. It notes the number of each row that it left out, behind the tag. Such a row has a
+-- key or another unique key that is there already, and core finds out which. Two other ways do not
+-- work:
+-- - INSERT IGNORE accepts wrong values.
+-- - After a look at the same table the server would keep the rows in a temporary table. MariaDB
+--   10.11 loses texts there that came out of UNHEX.
 
 /* rowlock:rows_insert */
 INSERT INTO {table} ({columns}{version})

@@ -1,11 +1,11 @@
--- Which rows the last statement for many has marked.
+-- Reads which rows the last statement for many rows has marked.
 --
 -- {tag}
--- row: the numbers of the rows, each after a comma; NULL if the last statement is not the one with
--- this tag
+-- row: the numbers of the rows, each after a comma. NULL: another statement came after the one with
+-- this tag.
 --
 -- Reads a variable of the session, and no table. Tags are compared as bytes: before its first value
--- the variable has whatever collation the session has.
+-- the variable has the collation of the session.
 
 /* rowlock:rows_marked */
 SELECT IF(CAST(LEFT(@rlk_rows, 16) AS BINARY) = CAST({tag} AS BINARY),

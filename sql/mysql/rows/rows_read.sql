@@ -1,10 +1,10 @@
--- Read many rows: their columns and versions.
+-- Reads many rows: their columns and versions.
 --
--- {pack}: a key for each row  {lock: to keep them as they are, to change them}
+-- {pack}: a key for each row  {lock}: against changes by others, or for a change of ours
 -- rows: number of a row that is there, its key, its columns, its version
 --
--- STRAIGHT_JOIN: rows are met, and locked, in the order in which their keys were given. The limit
--- is none: without one, that of the session would hold (sql_select_limit).
+-- STRAIGHT_JOIN finds and locks the rows in the order of the given keys. The LIMIT is high enough
+-- for all rows: without it, sql_select_limit of the session would hold.
 
 /* rowlock:rows_read */
 SELECT v.rlk_n, {shown}t.{version}

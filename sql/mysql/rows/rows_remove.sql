@@ -1,10 +1,10 @@
--- Delete those of many rows that have their expected versions.
+-- Deletes those of many rows that have their expected versions.
 --
 -- {pack}: a key and a version for each row, in the order of keys  {tag}
 -- rows changed; see rows_update
 --
--- One statement. CASE looks at the row's key and version, which are locked by then, before it marks
--- the row: where a small table is scanned, the server may come to it before ON.
+-- One statement. CASE checks the row's key and version before it marks the row. The row is locked
+-- by then. If the server scans a small table, it may evaluate CASE before ON.
 
 /* rowlock:rows_remove */
 DELETE t FROM (SELECT @rlk_rows := {tag}) AS rlk_begin

@@ -1,16 +1,18 @@
--- Change those of many rows that have their expected versions, and move each to the next.
+-- Changes those of many rows that have their expected versions, and moves their versions on.
 --
 -- {tag} {pack}: a key, a version and values for each row, in the order of keys
--- rows changed. When they are fewer than were given, rows_find tells which, by the session's
--- variable that keeps the numbers of those that were changed, behind the tag of this very statement
+-- rows changed. If they are fewer than the rows given, rows_find tells which were changed. It reads
+-- the session's variable @rlk_rows, which has the numbers of the changed rows behind the tag of
+-- this statement.
 --
--- The list begins anew with the statement, within it: MariaDB takes a variable that the session has
--- not assigned before for NULL throughout; and what a statement marks stays marked when it is
--- undone, and sent again.
+-- The statement itself begins the list, for two reasons:
+-- - In MariaDB a variable that the session has not assigned before is NULL throughout the
+--   statement.
+-- - Marks stay if the statement is undone and sent again.
 --
--- One statement: the rows given are gone through in their order, each is found by its key and
--- locked. The version always changes, so the number of rows found is that of rows changed, be
--- CLIENT_FOUND_ROWS set or not.
+-- One statement. It goes through the given rows in their order, and finds and locks each by its
+-- key. It always changes the version. So rows changed equals rows found, with or without
+-- CLIENT_FOUND_ROWS.
 
 /* rowlock:rows_update */
 UPDATE (SELECT @rlk_rows := {tag}) AS rlk_begin

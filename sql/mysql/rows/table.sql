@@ -1,18 +1,25 @@
--- What a table's columns are, for those that are read and written by their versions.
+-- Describes the columns of a caller's table.
 --
--- {schema} NULL: the current database  {name}, each several times
--- rows: column, category (wide: an unsigned integer of 64 bits), not null, highest value if it is
---       an integer (-1: generated); its type inside of JSON_TABLE;
---       how % is unpacked, given, compared and shown; unique keys it is in, each as
---       id/number of columns;
---       the schema where the table was found; how a comparison with % is written
---       a row without a column for each kind that a parameter of the caller's own SQL may have
+-- {schema} NULL: the current database  {name}. Each occurs several times.
+-- rows:
+-- - column name
+-- - category (wide: an unsigned integer of 64 bits)
+-- - never NULL
+-- - the highest value of an integer, else 0, and -1 if it is generated
+-- - its type in JSON_TABLE
+-- - four patterns: how % is unpacked, given, compared and shown
+-- - the unique keys it is in, each as id/number of columns
+-- - the schema where the table was found
+-- - how a comparison with % is written
+-- Then a row without a column name for each kind that a parameter of the caller's own SQL may have.
 --
--- A plain read. Texts out of JSON are in utf8mb4 whatever the connection has (before 8.0.31 MySQL
--- knows no word for it, and goes by the connection). A text is compared in its column's own
--- character set, so that the key is found by its index, and with nothing if it has a character that
--- this set has not. Bits are compared with nothing: given as bytes, they would be taken for a
--- number written in digits. The limit is none: without one, that of the session would hold.
+-- A plain read.
+-- - Texts out of JSON are in utf8mb4, independent of the connection. Before 8.0.31 MySQL has no
+--   syntax for this, and uses the connection's character set.
+-- - A text is compared in its column's own character set, so that the key is found by its index. A
+--   text with a character that this set lacks equals nothing.
+-- - Bits have no comparison: given as bytes, they would be read as a number in digits.
+-- - The LIMIT is high enough for all rows: without it, sql_select_limit of the session would hold.
 
 /* rowlock:table */
 SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),

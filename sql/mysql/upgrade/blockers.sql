@@ -1,7 +1,7 @@
--- Who may have our tables locked: the session with the oldest transaction of InnoDB. Which locks a
--- transaction has on definitions of tables, only performance_schema knows, which may be off.
+-- Finds who may have locked our tables: the session with the oldest InnoDB transaction. Only
+-- performance_schema knows the metadata locks of a transaction, and it may be off.
 --
--- columns: in words. It needs the PROCESS privilege.
+-- columns: a description. It needs the PROCESS privilege.
 
 /* rowlock:blockers */
 SELECT CONCAT('session ', p.ID, ' of ', p.USER, '@', p.HOST, ', in a transaction for ',

@@ -1,11 +1,14 @@
--- A procedure made again: {name} is its name, {rest} all that comes behind it in its file.
+-- Makes a procedure again. {name} is its name, {rest} all that comes behind the name in its file.
 --
--- MariaDB replaces it in one statement, and keeps the privileges on it. MySQL drops it first. A
--- call in between finds none, and the library sends it again. The privileges are gone: grants.sql.
--- MySQL also waits for each transaction that has called it: briefly, since calls queue behind that.
--- Comments that begin with ! are read by MySQL alone, those with M! by MariaDB alone. The first
--- CREATE is for MySQL: it changes nothing there, and fails before anything is dropped if this user
--- may not create.
+-- - MariaDB replaces it in one statement, and keeps its privileges.
+-- - MySQL drops it first. A call in between finds no procedure, and the library sends it again. The
+--   privileges are gone: run grants.sql.
+-- - MySQL also waits for each transaction that has called it. The wait is short, since calls queue
+--   behind it.
+--
+-- Only MySQL reads comments that begin with !. Only MariaDB reads those that begin with M!. The
+-- first CREATE is for MySQL. It changes nothing there, and fails before anything is dropped if this
+-- user may not create procedures.
 
 /* rowlock:remake */
 SET lock_wait_timeout = 1;

@@ -1,6 +1,7 @@
--- Remove rowlock's tables and function: every lock and, for good, every token counter. For a DBA;
--- the library never runs this. After a new installation tokens start at 1 again, so resources that
--- remember tokens must forget them too.
+-- Removes rowlock's tables and functions. All locks and all token counters are gone.
+--
+-- For a DBA. The library never runs this. After a new installation tokens start at 1 again, so
+-- resources that remember tokens must forget them too.
 
 /* rowlock:drop */
 DROP FUNCTION IF EXISTS rowlock_grant_all(text[], text[], bigint[], bigint[], integer, bigint, text,

@@ -1,11 +1,13 @@
--- The least that each kind of role needs. For a DBA, after schema.sql; leave out what you do not
--- have:
+-- Grants each kind of role the least privileges that it needs. For a DBA, after schema.sql. Leave
+-- out the roles that you do not have:
 --     psql -d app -v reader=watch -v user=app -v operator=ops -f grants.sql
 --
--- reader: list, show, check. user: takes locks, waits, guards, fences, requests keys, walks.
--- operator: that, and sweeps, breaks, raises tokens. On PostgreSQL a user could do by hand what
--- break does, since a grant needs the same privileges: the roles keep programs from accidents, not
--- from each other.
+-- - reader: list, show, check
+-- - user: takes locks, waits, guards, fences, claims keys, walks
+-- - operator: all that a user does, and sweeps, breaks, raises tokens
+--
+-- A grant needs the privileges that break needs, so a user could do by hand what break does. The
+-- roles protect programs from accidents, not from each other.
 
 REVOKE EXECUTE ON FUNCTION rowlock_break, rowlock_raise FROM PUBLIC;
 
@@ -18,7 +20,7 @@ GRANT SELECT ON rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, 
 GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once,
     rowlock_walks TO :"user";
 GRANT SELECT, INSERT, UPDATE ON rowlock_tokens, rowlock_fences TO :"user";
--- UPDATE on the floor is what lets PostgreSQL share-lock it when a new name gets its counter.
+-- PostgreSQL needs UPDATE on the floor to share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
 GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
     rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard,

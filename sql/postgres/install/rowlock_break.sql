@@ -1,5 +1,5 @@
--- See break.sql. After the token row is locked the grant is looked for anew, and then its row is
--- the newest.
+-- See break.sql. The first statement locks the token row. The next one then sees the newest lock
+-- row.
 CREATE OR REPLACE FUNCTION rowlock_break(p_name text, p_token bigint)
 RETURNS TABLE (o_name text, o_slot bigint, o_permits integer, o_owner text, o_token bigint,
                o_acquired bigint, o_expires bigint, o_ttl bigint, o_renewals bigint, o_host text,

@@ -1,4 +1,4 @@
--- Takes a ticket, or keeps the one that this request has: see enqueue.sql.
+-- See enqueue.sql. Takes a ticket, or extends the lease of the ticket that this request has.
 CREATE OR REPLACE FUNCTION rowlock_enqueue(
     p_name text, p_permits integer, p_owner text, p_request bigint, p_lease bigint, p_wakeup text,
     p_host text, p_pid bigint, p_program text, p_note text)
@@ -9,15 +9,15 @@ DECLARE
     v_ahead bigint;
     v_wakeup text := '';
 BEGIN
-    -- Do not wait for the disk: a waiter whose ticket is lost in a crash takes a new one.
+    -- Does not wait for the disk. A waiter whose ticket is lost in a crash takes a new one.
     PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
     SELECT w.ticket INTO v_ticket FROM rowlock_waiters w WHERE w.name = p_name
            AND w.request = p_request;
     SELECT pg_catalog.count(*) INTO v_ahead FROM rowlock_waiters w
      WHERE w.name = p_name AND w.expires > v_now
        AND (v_ticket IS NULL OR (w.ticket, w.request) < (v_ticket, p_request));
-    -- Every notification wakes every session that listens to anything in this database, be it for
-    -- nothing: those who will not be the first soon do not listen yet.
+    -- Each notification wakes all sessions that listen to anything in this database. So waiters far
+    -- back in the queue do not listen yet.
     IF v_ahead < 64 THEN
         v_wakeup := p_wakeup;
     END IF;

@@ -1,10 +1,12 @@
--- Grants a lock that its caller, acquire.sql, has just seen free or expired, and returns the token;
--- or NULL if another transaction is changing it at this moment or got it first. Never waits for a
--- lock: a grant of a name locks its token row, and a row that another has locked is passed over.
+-- Grants a lock that acquire.sql has just seen free or expired. Returns the token. Returns NULL if
+-- another transaction got the lock first, or is changing it. Never waits for a lock: a grant of a
+-- name locks its token row, and skips a row that another transaction has locked.
 --
--- p_stands: a row of the name is there. p_ticket: of the waiter that this is, which leaves the
--- queue with its grant; 0 if it never stood in it. Plain statements, each with a snapshot of its
--- own, are cheaper here than one with three CTEs.
+-- p_stands: the name has a lock row.
+-- p_ticket: the waiter's ticket, which ends with the grant; 0: none.
+--
+-- These are plain statements, each with its own snapshot. One statement with three CTEs would cost
+-- more.
 CREATE OR REPLACE FUNCTION rowlock_grant(
     p_name text, p_permits integer, p_owner text, p_request bigint, p_ttl bigint, p_host text,
     p_pid bigint, p_program text, p_note text, p_ticket bigint, p_now bigint, p_stands boolean)

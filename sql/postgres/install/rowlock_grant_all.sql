@@ -1,5 +1,5 @@
--- Grants all of several names or none: see acquire_all.sql. Names come in their order, so that no
--- two calls lock them the other way round.
+-- See acquire_all.sql. Grants several locks or none. The names come in order, so two calls never
+-- lock them in opposite orders.
 CREATE OR REPLACE FUNCTION rowlock_grant_all(
     p_names text[], p_owners text[], p_numbers bigint[], p_tickets bigint[], p_permits integer,
     p_ttl bigint, p_host text, p_pid bigint, p_program text, p_note text, p_unfair boolean)

@@ -1,7 +1,7 @@
--- The usual grant: exclusive, of a lock that has been granted exclusively before, that nobody holds
--- and nobody waits for. Returns the token, or 0: it is not the usual case, or a race was lost, and
--- rowlock_grant decides. NOT EXISTS is asked before the token row is locked, so a request that is
--- behind others writes nothing.
+-- Makes the usual grant: exclusive, of a lock that was granted exclusively before and has no holder
+-- and no waiters. Returns the token. Returns 0 if the case is another one, or if it lost a race.
+-- rowlock_grant decides then. NOT EXISTS comes before the token row is locked, so a request behind
+-- waiters writes nothing.
 CREATE OR REPLACE FUNCTION rowlock_grant_usual(
     p_name text, p_owner text, p_request bigint, p_ttl bigint, p_host text, p_pid bigint,
         p_program text,

@@ -1,4 +1,4 @@
--- See guard.sql. Two statements: the second sees what stands when the first has its lock.
+-- See guard.sql. Two statements, so that the second sees the state after the first has its lock.
 CREATE OR REPLACE FUNCTION rowlock_guard(p_name text, p_slot bigint, p_owner text, p_token bigint)
 RETURNS TABLE (o_token bigint, o_stands boolean) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Takes a ticket out of the line, and with it those that have expired. If it was the first, the
--- next one is woken for, unless p_quiet: an exclusive grant has nothing to leave to it.
+-- Removes a ticket, and the expired tickets of the name. If it was the first, wakes the next
+-- waiter. p_quiet: wakes no one, because an exclusive grant leaves the next waiter nothing to take.
 CREATE OR REPLACE FUNCTION rowlock_leave(p_name text, p_request bigint, p_quiet boolean)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -1,11 +1,11 @@
--- What keeps a request out: a row, and the first of those before it in the line; a column that is
--- NULL: none. An owner that comes back for its own need not stand in line. See acquire.sql; a
--- function, because a statement costs what is prepared in it, used or not.
+-- See acquire.sql. Finds what keeps a request out: a lock row, and the first ticket before it in
+-- the queue. NULL: there is none. An owner that re-enters its lock does not queue. It is a function
+-- because a statement costs what is planned in it, used or not.
 --
--- A row whose xmax is set may be gone in a moment, by a release that did not see our ticket, and so
--- may the first ticket. Whoever is kept out by a row and a ticket that nobody is changing has been
--- seen by all who will change them; of counted grants so many must be of that kind as there are
--- permits.
+-- A row whose xmax is set may soon be gone, by a release that did not see our ticket. The same
+-- holds for the first ticket. If xmax is not set on the row and the ticket that keep a waiter out,
+-- later changes of them will see the waiter's ticket. For counted grants this must hold for as many
+-- rows as there are permits.
 CREATE OR REPLACE FUNCTION rowlock_look(
     p_name text, p_permits integer, p_owner text, p_request bigint, p_ticket bigint,
         p_unfair boolean,

@@ -1,5 +1,6 @@
--- Which of several names is the first that is not to be had, from 1: a grant keeps the request out,
--- or others are before it in the queue. NULL: none. See rowlock_look.
+-- See rowlock_look. Returns the number of the first of several names, from 1, that cannot be
+-- granted: a grant keeps the request out, or others are before it in the queue. NULL: all can be
+-- granted.
 CREATE OR REPLACE FUNCTION rowlock_look_all(
     p_names text[], p_owners text[], p_numbers bigint[], p_tickets bigint[], p_permits integer,
     p_unfair boolean, p_now bigint)

@@ -1,6 +1,6 @@
--- Makes room for a grant beside the others of its name, under the name's token row: removes what
--- has expired and what this owner had, and says whether the rest lets another in. A row that
--- somebody is changing at this moment may yet be renewed, so it counts as one that does not.
+-- Makes room for a grant beside the others of its name, under a lock of the token row. Removes
+-- expired rows and rows of this owner, and returns whether the other rows let one more grant in. A
+-- row that another transaction is changing may be renewed, so it keeps the grant out.
 CREATE OR REPLACE FUNCTION rowlock_make_room(p_name text, p_permits integer, p_owner text,
                                              p_now bigint)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$

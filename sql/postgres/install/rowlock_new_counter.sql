@@ -1,8 +1,9 @@
--- Makes the token row of a name that has none. False: it has one, which is locked, or another
--- transaction is about to make it. A token row that does
--- not exist yet cannot be locked, so for the first grant ever an advisory lock stands in for it; it
--- ends with the transaction. Its key is a digest of what only those know who may read rowlock_meta:
--- others could take it, and keep the name busy.
+-- Makes the token row of a new name. False: the row is there and locked, or another transaction is
+-- making it.
+--
+-- A row that is not there cannot be locked. So the first grant of a name takes an advisory lock
+-- instead, which ends with the transaction. Its key is a digest that depends on rowlock_meta. Only
+-- roles that may read that table know it. Others could take the lock, and keep the name busy.
 CREATE OR REPLACE FUNCTION rowlock_new_counter(p_name text, p_now bigint)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -17,10 +18,10 @@ BEGIN
            'hex'), 1, 16))::bit(64)::bigint) THEN
         RETURN false;
     END IF;
-    -- The floor is share-locked until we commit: fold must not raise it in between. What changes
-    -- floor or identity locks the row FOR UPDATE. A sweep's note (swept.sql) does not, and KEY
-    -- SHARE goes with that. The row is still as the key was made of it, so that all who come this
-    -- far have the same key for the name.
+    -- The floor is share-locked until the commit, so fold cannot raise it in between. Changes of
+    -- floor or identity lock the row FOR UPDATE. The note of a sweep (swept.sql) does not, and KEY
+    -- SHARE does not block it. WHERE checks that floor and identity are those of the digest. So all
+    -- sessions that get here have the same key for the name.
     INSERT INTO rowlock_tokens (name, token, granted)
     SELECT p_name, v_floor, p_now FROM rowlock_meta m
      WHERE m.id = 1 AND m.token_floor = v_floor AND m.identity = v_identity

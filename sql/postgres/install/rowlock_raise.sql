@@ -1,5 +1,5 @@
--- See raise.sql. The floor's row is locked first: it waits for those that give a new name its
--- counter, and lets none begin. The statements after it see what they have committed.
+-- See raise.sql. The floor is locked first. That waits for grants that are making a counter, and
+-- keeps new ones out. The next statements see what they have committed.
 CREATE OR REPLACE FUNCTION rowlock_raise(p_by bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_floor bigint;

@@ -1,9 +1,10 @@
--- Wakes for the first in line, after something has changed that it waits for. A statement of its
--- own in a VOLATILE function, so that it sees every ticket that was there when the change was made:
--- one that came later looks for itself, and finds the change in progress or done (acquire.sql,
--- settling). One who is changing its ticket at this moment may be leaving, and would not wake for
--- us: then the next is woken for too. A ticket is deleted before the line is looked at, so of two
--- who leave at once one sees the other.
+-- Wakes the first in the queue, after a change that it waits for.
+--
+-- It is a statement of its own in a VOLATILE function. So it sees every ticket that was there when
+-- the change was made. A later waiter looks for itself, and finds the change in progress or done
+-- (acquire.sql, settling). A waiter that is changing its ticket may be leaving, and would wake no
+-- one for us. So the next one is woken too. A ticket is deleted before the queue is read. So if two
+-- leave at once, one of them sees the other.
 CREATE OR REPLACE FUNCTION rowlock_wake(p_name text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now bigint;
@@ -12,7 +13,7 @@ DECLARE
     v_changing boolean;
     v_wakeup text;
 BEGIN
-    -- Usually nobody waits: this costs a third of what is below.
+    -- Most queues are empty, and this costs a third of the rest.
     IF NOT EXISTS (SELECT FROM rowlock_waiters w WHERE w.name = p_name) THEN
         RETURN true;
     END IF;

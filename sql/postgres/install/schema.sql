@@ -1,14 +1,14 @@
 -- The tables and functions of rowlock, version 1, for PostgreSQL 12 and later.
 --
--- What `rowlock install` runs and `rowlock install --print` prints. The words in braces are files
--- of this folder, in this order. Harmless when run again, and by many at once: rowlock_meta is
--- locked, so that one passes at a time, and every statement does nothing where its work is done. Of
--- two that create it at the same moment one is told that it is there; run again.
+-- `rowlock install` runs this, and `rowlock install --print` prints it. The words in braces are
+-- files of this folder, in this order. It may run again, and in many sessions at once: it locks
+-- rowlock_meta, and every statement does nothing if its work is done. If two sessions create that
+-- table at the same moment, one fails because the table exists. It runs again.
 --
--- A role that may create in a schema of search_path may put operators and functions there. So
--- functions are named with pg_catalog, and operators have operands of exactly the types that
--- pg_catalog has them for: those are found first. It has no float8 * integer, no oid = regclass, no
--- integer || text: give each operand its type.
+-- A role that may create objects in a schema of search_path may put operators and functions there.
+-- So functions are named with pg_catalog, and operands have exactly the types of the operators in
+-- pg_catalog, which are found first then. pg_catalog has no float8 * integer, no oid = regclass and
+-- no integer || text. Give each operand its type.
 
 /* rowlock:schema */
 BEGIN;

@@ -1,6 +1,6 @@
--- The tables. What each column means is in docs/ARCHITECTURE.md. The first is locked, so that one
--- session installs at a time. Tables of a later version have more columns: upgrade/upgrade.sql
--- adds them, the last of each table.
+-- The tables. docs/ARCHITECTURE.md explains each column. The first table is locked, so one session
+-- installs at a time. Tables of a later version have more columns. upgrade/upgrade.sql adds them at
+-- the end of each table.
 
 CREATE TABLE IF NOT EXISTS rowlock_meta (
     id          integer PRIMARY KEY CHECK (id = 1),
@@ -13,9 +13,10 @@ CREATE TABLE IF NOT EXISTS rowlock_meta (
 );
 LOCK TABLE rowlock_meta IN SHARE ROW EXCLUSIVE MODE;
 
--- No index but the key: one on expires would cost every renewal its HOT update. Rows come and go
--- all the time, so dead ones are cleared early. permits: 0 exclusive, -1 shared, above 0 one of so
--- many. slot: 0 for the exclusive grant, of which there is one; the grant's token for the others.
+-- The key is the only index. With an index on expires a renewal could not be a HOT update. Rows
+-- come and go all the time, so dead ones are vacuumed early.
+-- permits: 0 exclusive, -1 shared, N one of at most N. slot: 0 for the exclusive grant, else the
+-- grant's token.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
     name     text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     slot     bigint NOT NULL,
@@ -36,8 +37,8 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200,
         autovacuum_vacuum_cost_delay = 0);
 
--- permits: of the newest grant. While it is 0 no row of the name but that of slot 0 can be there.
--- fenced: grants with this token or a lower one guard nothing any more (raise.sql).
+-- permits: of the newest grant. While it is 0, the name has at most one lock row, with slot 0.
+-- fenced: a grant with this token or a lower one can no longer guard a transaction (raise.sql).
 CREATE TABLE IF NOT EXISTS rowlock_tokens (
     name    text COLLATE "C" PRIMARY KEY,
     token   bigint NOT NULL,
@@ -47,9 +48,8 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
         autovacuum_vacuum_cost_delay = 0);
 
--- Those who wait, in the order of their tickets, each under a lease of its own. wakeup: the channel
--- that the waiter listens to; '' for none. Nothing here decides who may hold a lock, only who is
--- first.
+-- Waiters in the order of their tickets. Each ticket has its own lease. wakeup: the channel that
+-- the waiter listens to, '': none. This table decides only the order, not who may hold a lock.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
     name    text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     ticket  bigint NOT NULL,
@@ -67,7 +67,7 @@ CREATE TABLE IF NOT EXISTS rowlock_waiters (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200,
         autovacuum_vacuum_cost_delay = 0);
 
--- Resources that have no column of their own for the newest token they have seen.
+-- The newest token seen, for resources without a column of their own for it.
 CREATE TABLE IF NOT EXISTS rowlock_fences (
     resource text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(resource) BETWEEN 1
                                                  AND 255),
@@ -75,8 +75,8 @@ CREATE TABLE IF NOT EXISTS rowlock_fences (
     seen     bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- Keys that were claimed, and what came of them. token: of
--- the claimer's lock, 0: none. changed: when that was, by which they are swept.
+-- Claimed once keys, and their results. token: of the claimer's lock, 0: none. changed: the last
+-- change, which a sweep goes by.
 CREATE TABLE IF NOT EXISTS rowlock_once (
     name        text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(name) BETWEEN 1
                                                     AND 255),
@@ -89,8 +89,8 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     bigint NOT NULL
 );
 
--- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be
--- written once more.
+-- The checkpoints of walks. position: the table, and the last key walked by. pending: keys of rows
+-- that met a conflict.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
     name      text COLLATE "C" PRIMARY KEY CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
     step      bigint NOT NULL,

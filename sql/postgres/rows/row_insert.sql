@@ -1,9 +1,9 @@
--- Make one row, if there is none with its key.
+-- Inserts one row, if there is none with its key.
 --
 -- {given} {first}
--- row: its version; none: there is one
+-- row: its version. No row: the key is there.
 --
--- One statement; waits for another's insert of the same key.
+-- One statement. It waits for another transaction's insert of the same key.
 
 /* rowlock:row_insert */
 INSERT INTO {table} AS t ({columns}{version}) VALUES ({given}{first})

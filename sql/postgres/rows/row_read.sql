@@ -1,7 +1,7 @@
--- Read one row: its key, its columns, its version.
+-- Reads one row: its key, its columns, its version.
 --
--- {match}; {lock: to keep it as it is, to change it}
--- row: as it is now; none: it is not there
+-- {match}  {lock}: against changes by others, or for a change of ours
+-- row: its newest state. No row: it is not there.
 
 /* rowlock:row_read */
 SELECT {shown}t.{version} FROM {table} AS t WHERE {match} {lock:FOR SHARE|FOR NO KEY UPDATE}

@@ -1,7 +1,7 @@
--- Delete one row that has the expected version.
+-- Deletes one row that has the expected version.
 --
 -- {match} {expected}
--- row: the version it had; none: it has another one, or is not there
+-- row: the version it had. No row: it has another version, or is not there.
 
 /* rowlock:row_remove */
 DELETE FROM {table} AS t WHERE {match} AND t.{version} OPERATOR(pg_catalog.=) {expected}

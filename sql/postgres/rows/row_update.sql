@@ -1,9 +1,9 @@
--- Change one row that has the expected version, and move it to the next.
+-- Changes one row that has the expected version, and moves the version on.
 --
 -- {set} {match} {expected}
--- row: the new version; none: it has another one, or is not there
+-- row: the new version. No row: it has another version, or is not there.
 --
--- One statement: after a wait for another's change the condition is looked at again.
+-- One statement. After a wait for another transaction's change it checks the condition again.
 
 /* rowlock:row_update */
 UPDATE {table} AS t SET {set}{version} = t.{version} OPERATOR(pg_catalog.+) 1

@@ -1,7 +1,7 @@
--- How many rows lie ahead, as far as it is worth counting.
+-- Counts the rows ahead of a walk, up to a limit.
 --
--- {after}: behind this key, or from the beginning  {limit}
--- row: their number
+-- {after} the key to begin behind, empty: from the beginning  {limit}
+-- row: the number
 
 /* rowlock:rows_count */
 SELECT pg_catalog.count(*) FROM (SELECT 1 AS one FROM {table} AS t {after} LIMIT {limit}) AS c

@@ -1,8 +1,11 @@
--- Which versions many rows have: of those that could not be changed, of those that shall stay as
--- they are, and to lock those that will be changed in the order of their keys.
+-- Finds the versions of many rows. It has three uses:
+-- - it explains which rows could not be changed
+-- - it checks rows that must not change
+-- - it locks rows in the order of their keys before a change
 --
--- {arrays}: a key and a version for each row  {lock: to keep them as they are, to change them}
--- rows: number of a row that is there, its version, NULL, its number: nothing is marked here
+-- {arrays}: a key and a version for each row  {lock}: against changes by others, or for a change of
+-- ours
+-- rows: number of a row that is there, its version, NULL, its number. Nothing is marked here.
 
 /* rowlock:rows_find */
 SELECT v.rlk_n, t.{version}, NULL, v.rlk_n

@@ -1,15 +1,16 @@
--- Make those of many rows whose keys are not there yet.
+-- Inserts those of many rows whose keys are not there yet.
 --
 -- {arrays}: a key and values for each row, in the order of keys  {first}
--- rows: 0 and how many were made. If that is not all of them, or a trigger chose their versions:
--- also the number of
---       each row that was made under its key, and its version.
---       A trigger may give rows other keys: they are counted only
+-- rows:
+-- - 0, and how many rows were inserted
+-- - number and version of each row that was inserted under its key
+-- The other rows come only if some rows were not inserted, or a trigger chose a version. A row that
+-- got another key from a trigger is only counted.
 --
--- One statement; waits for others' inserts of the same keys. Of keys that the database takes for
--- equal the first has made the row. Keys given and keys made are brought together by grouping, not
--- by a join: sessions of our own plan joins as nested loops, whose time grows with the square of
--- the rows.
+-- One statement. It waits for other transactions' inserts of the same keys. If several keys are
+-- equal to the database, the first has made the row. Grouping brings the given keys and the
+-- inserted keys together. A join would be a nested loop in our own sessions, whose time grows with
+-- the square of the rows.
 
 /* rowlock:rows_insert */
 WITH v AS (SELECT * FROM unnest({arrays}, NULL::integer[])

@@ -1,9 +1,9 @@
--- Read many rows: their columns and versions.
+-- Reads many rows: their columns and versions.
 --
--- {arrays}: a key for each row  {lock: to keep them as they are, to change them}
+-- {arrays}: a key for each row  {lock}: against changes by others, or for a change of ours
 -- rows: number of a row that is there, its key, its columns, its version
 --
--- With a lock the rows are locked in the order in which their keys were given.
+-- With a lock it locks the rows in the order of the given keys.
 
 /* rowlock:rows_read */
 SELECT v.rlk_n, {shown}t.{version}

@@ -1,4 +1,4 @@
--- Delete those of many rows that have their expected versions.
+-- Deletes those of many rows that have their expected versions.
 --
 -- {arrays}: a key and a version for each row, in the order of keys
 -- rows: number of a row that was deleted, the version it had

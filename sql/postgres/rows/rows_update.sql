@@ -1,12 +1,14 @@
--- Change those of many rows that have their expected versions, and move each to the next.
+-- Changes those of many rows that have their expected versions, and moves their versions on.
 --
 -- {arrays}: a key, a version and values for each row, in the order of keys
 -- rows: number of a row that was changed, its new version
 --
--- One statement. What was not changed is asked for by rows_find: in this statement it would look as
--- it did when that began. Rows are locked in the order of the arrays where the plan is a nested
--- loop over them, as it is on sessions of our own but for tables that are all but empty; a deadlock
--- is sent again there. Inside the caller's transaction, where it could not be, rows_find locks the
+-- One statement. rows_find explains the rows that were not changed. In this statement they would
+-- look as they did when it began.
+--
+-- The plan decides the order of row locks. It is the order of the arrays if the plan is a nested
+-- loop over them. In our own sessions it is, except for tables that are almost empty. A deadlock is
+-- sent again there. Inside the caller's transaction that is not possible, so rows_find locks the
 -- rows first.
 
 /* rowlock:rows_update */

@@ -1,18 +1,23 @@
--- What a table's columns are, for those that are read and written by their versions.
+-- Describes the columns of a caller's table.
 --
 -- {schema} NULL: where search_path finds it  {name}
--- rows: column, category, not null, highest value if it is an integer (-1: generated); element type
--- of an array of it;
---       how % is unpacked, given, compared and shown; unique keys it is in, each as
---       id/number of columns;
---       the schema where the table was found; how a comparison with % is written
---       a row without a column for each kind that a parameter of the caller's own SQL may have
+-- rows:
+-- - column name
+-- - category
+-- - never NULL
+-- - the highest value of an integer, else 0, and -1 if it is generated
+-- - element type of an array of it
+-- - four patterns: how % is unpacked, given, compared and shown
+-- - the unique keys it is in, each as id/number of columns
+-- - the schema where the table was found
+-- - how a comparison with % is written
+-- Then a row without a column name for each kind that a parameter of the caller's own SQL may have.
 --
 -- A plain read. Operators are named with their schema, since search_path may have others that fit
--- better: a type that is not the server's own has those of its usual index, and both sides are of
--- just that type. An array of arrays would be taken apart whole, so those go as texts. Without
--- length and precision a cast cuts nothing off: the assignment to the column does what it does for
--- every client.
+-- better. A type that is not the server's own has the operators of its usual index, and both sides
+-- have exactly that type. Unnesting takes an array of arrays apart completely, so arrays go as
+-- texts. A cast has no length and precision, so it cuts nothing off: the assignment to the column
+-- does what it does for every client.
 
 /* rowlock:table */
 SELECT a.attname::text,

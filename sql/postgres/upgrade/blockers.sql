@@ -1,6 +1,6 @@
--- Who has our tables locked: the session with the oldest transaction.
+-- Finds who has locked our tables: the session with the oldest transaction.
 --
--- columns: in words
+-- columns: a description
 
 /* rowlock:blockers */
 SELECT 'session '::text || a.pid::text || coalesce(' of '::text || a.usename::text, ''::text)

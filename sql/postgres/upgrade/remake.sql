@@ -1,8 +1,8 @@
--- A function made again: {name} is its name, {rest} all that comes behind it in its file.
+-- Makes a function again. {name} is its name, {rest} all that comes behind the name in its file.
 --
--- The lock lets one session make functions at a time: two that replace one function at the same
--- moment would fail. Acquire, renew and release do not wait for it. It is waited for briefly: a
--- caller's transaction that sweeps may hold it up.
+-- The lock lets one session make functions at a time: if two replace a function at the same moment,
+-- one fails. Acquire, renew and release do not wait for this lock. The wait for it is short,
+-- because a caller's transaction with a sweep may hold it up.
 
 /* rowlock:remake */
 BEGIN;

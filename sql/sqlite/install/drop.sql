@@ -1,6 +1,7 @@
--- Remove rowlock's tables: every lock and, for good, every token counter. By hand; the library
--- never runs this. After a new installation tokens start at 1 again, so resources that remember
--- tokens must forget them too.
+-- Removes rowlock's tables. All locks and all token counters are gone.
+--
+-- For a DBA. The library never runs this. After a new installation tokens start at 1 again, so
+-- resources that remember tokens must forget them too.
 
 /* rowlock:drop */
 DROP TABLE IF EXISTS rowlock_locks;

@@ -1,7 +1,7 @@
 -- The tables of rowlock, version 1, for SQLite 3.35 and later.
 --
--- What `rowlock install` runs and `rowlock install --print` prints. {tables} is a file of this
--- folder. Harmless when run again, and by many at once.
+-- `rowlock install` runs this, and `rowlock install --print` prints it. {tables} is a file of this
+-- folder. It may run again, and in many sessions at once.
 
 /* rowlock:schema */
 BEGIN IMMEDIATE;

@@ -1,8 +1,7 @@
--- The tables. What each column means is in docs/ARCHITECTURE.md. Names are compared byte by byte:
--- BINARY.
+-- The tables. docs/ARCHITECTURE.md explains each column. Names are compared byte by byte: BINARY.
 
--- permits: 0 exclusive, -1 shared, above 0 one of so many. slot: 0 for the exclusive grant, of
--- which there is one; the grant's token for the others.
+-- permits: 0 exclusive, -1 shared, N one of at most N. slot: 0 for the exclusive grant, else the
+-- grant's token.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
     name     TEXT COLLATE BINARY NOT NULL,
     slot     INTEGER NOT NULL,
@@ -22,9 +21,9 @@ CREATE TABLE IF NOT EXISTS rowlock_locks (
     PRIMARY KEY (name, slot)
 ) WITHOUT ROWID;
 
--- permits: of the newest grant. While it is 0 no row of the name but that of slot 0 can be there.
--- After 2^63 - 1 SQLite would go on with a number of floating point, which the constraint refuses.
--- fenced: grants with this token or a lower one guard nothing any more (raise.sql).
+-- permits: of the newest grant. While it is 0, the name has at most one lock row, with slot 0.
+-- SQLite goes on with a float after 2^63 - 1. The constraint refuses it.
+-- fenced: a grant with this token or a lower one can no longer guard a transaction (raise.sql).
 CREATE TABLE IF NOT EXISTS rowlock_tokens (
     name    TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
     token   INTEGER NOT NULL CONSTRAINT no_tokens_left CHECK (typeof(token) = 'integer'),
@@ -33,8 +32,8 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
     fenced  INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- Those who wait, in the order of their tickets, each under a lease of its own. wakeup: the address
--- of the waiter's socket; '' for none. Nothing here decides who may hold a lock, only who is first.
+-- Waiters in the order of their tickets. Each ticket has its own lease. wakeup: the address of the
+-- waiter's socket, '': none. This table decides only the order, not who may hold a lock.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
     name    TEXT COLLATE BINARY NOT NULL,
     ticket  INTEGER NOT NULL,
@@ -51,15 +50,15 @@ CREATE TABLE IF NOT EXISTS rowlock_waiters (
     PRIMARY KEY (name, ticket, request)
 ) WITHOUT ROWID;
 
--- Resources that have no column of their own for the newest token they have seen.
+-- The newest token seen, for resources without a column of their own for it.
 CREATE TABLE IF NOT EXISTS rowlock_fences (
     resource TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
     token    INTEGER NOT NULL,
     seen     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Keys that were claimed, and what came of them. token: of
--- the claimer's lock, 0: none. changed: when that was, by which they are swept.
+-- Claimed once keys, and their results. token: of the claimer's lock, 0: none. changed: the last
+-- change, which a sweep goes by.
 CREATE TABLE IF NOT EXISTS rowlock_once (
     name        TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
     fingerprint TEXT COLLATE BINARY NOT NULL,
@@ -71,8 +70,8 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Walks under way. position: the table, and the last key walked by; pending: keys of rows to be
--- written once more.
+-- The checkpoints of walks. position: the table, and the last key walked by. pending: keys of rows
+-- that met a conflict.
 CREATE TABLE IF NOT EXISTS rowlock_walks (
     name      TEXT COLLATE BINARY NOT NULL PRIMARY KEY,
     step      INTEGER NOT NULL,

@@ -1,7 +1,7 @@
--- Make one row, if there is none with its key.
+-- Inserts one row, if there is none with its key.
 --
 -- {given} {first}
--- rows changed: 1, or 0: there is one
+-- rows changed: 1, or 0 if the key is there
 --
 -- One statement.
 

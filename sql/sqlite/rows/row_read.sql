@@ -1,7 +1,7 @@
--- Read one row: its key, its columns, its version.
+-- Reads one row: its key, its columns, its version.
 --
 -- {match}
--- row: as it is now; none: it is not there
+-- row: its newest state. No row: it is not there.
 
 /* rowlock:row_read */
 SELECT {shown}t.{version} FROM {table} AS t WHERE {match}

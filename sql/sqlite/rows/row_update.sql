@@ -1,7 +1,7 @@
--- Change one row that has the expected version, and move it to the next.
+-- Changes one row that has the expected version, and moves the version on.
 --
 -- {set} {match} {expected}
--- rows changed: 1, or 0: it has another version, or is not there
+-- rows changed: 1, or 0 if it has another version or is not there
 --
 -- One statement.
 

@@ -1,9 +1,9 @@
--- The next rows of a table in the order of its key.
+-- Reads the next rows of a table in the order of its key.
 --
--- {after}: behind this key, or from the beginning  {limit}
+-- {after} the key to begin behind, empty: from the beginning  {limit}
 -- rows: key, columns, version
 --
--- A plain read, by the key's index: what lies behind is not read again.
+-- A plain read by the key's index. It does not read earlier rows again.
 
 /* rowlock:rows_page */
 SELECT {shown}t.{version} FROM {table} AS t {after}

@@ -1,11 +1,17 @@
--- What a table's columns are, for those that are read and written by their versions.
+-- Describes the columns of a caller's table.
 --
--- {schema} NULL: main  {name}, each several times
--- rows: column, category by its declared type, not null, highest value if it is an integer; '';
---       how % is unpacked, given, compared and shown; unique keys it is in, each as
---       id/number of columns;
---       the schema where the table was found; how a comparison with % is written
---       a row without a column for each kind that a parameter of the caller's own SQL may have
+-- {schema} NULL: main  {name}. Each occurs several times.
+-- rows:
+-- - column name
+-- - category, by its declared type
+-- - never NULL
+-- - the highest value of an integer, else 0
+-- - ''
+-- - four patterns: how % is unpacked, given, compared and shown
+-- - the unique keys it is in, each as id/number of columns
+-- - the schema where the table was found
+-- - how a comparison with % is written
+-- Then a row without a column name for each kind that a parameter of the caller's own SQL may have.
 --
 -- A plain read. Rows are written one at a time here, so nothing is packed.
 
