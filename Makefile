@@ -1,5 +1,5 @@
 # Builds, installs and tests rowlock with GNU make. `make help` lists the targets and settings.
-# How servers are started and tests are run is in tests/lib/, not here.
+# tests/lib/ starts servers and runs tests.
 
 # --- Settings
 
@@ -24,7 +24,7 @@ WITH_SQLITE ?= 1
 WITH_CURSES ?= 1
 $(foreach w,WITH_POSTGRES WITH_MYSQL WITH_SQLITE WITH_CURSES,$(if $(filter 0 1,$($(w))),,$(error $(w) must be 0 or 1)))
 
-# 2: a stand-in for the next release, with the SQL that tests/upgrade/make-level2 makes; for tests.
+# 2 builds a stand-in for the next release, for tests. tests/upgrade/make-level2 makes its SQL.
 LEVEL ?= 1
 
 # Set by the check-asan, check-ubsan, check-tsan, coverage and fuzz targets.
@@ -44,7 +44,7 @@ Q := @
 say := @printf '  %-5s %s\n'
 endif
 
-# --- Version: the header's macros are the only place it is written.
+# --- Version: only the header's macros contain it.
 
 HEADER := include/rowlock/rowlock.h
 HEADERS := $(sort $(wildcard include/rowlock/*.h))
@@ -54,7 +54,7 @@ VERSION := $(MAJOR).$(call header_number,MINOR).$(call header_number,PATCH)
 SONAME := librowlock.so.$(MAJOR)
 SOFILE := librowlock.so.$(VERSION)
 
-# --- Databases: which are built in, and how to compile and link against them.
+# --- Databases: which are built in, and the flags of their client libraries.
 
 BACKENDS := $(if $(filter 1,$(WITH_POSTGRES)),postgres) \
             $(if $(filter 1,$(WITH_MYSQL)),mysql) \
@@ -65,14 +65,16 @@ NO_BACKENDS := $(filter-out $(BACKENDS),postgres mysql sqlite)
 POSTGRES_PC := libpq
 SQLITE_PC := sqlite3
 JANSSON_PC := jansson
-# For the screen of `rowlock watch`, which without either is printed. Only the first can show all names.
+# For the screen of `rowlock watch`. Without either the lines are printed. Only ncursesw can show
+# all names.
 CURSES_PC := $(if $(filter 1,$(WITH_CURSES)),$(firstword $(foreach pc,ncursesw ncurses,\
              $(shell $(PKG_CONFIG) --exists $(pc) 2>/dev/null && echo $(pc)))))
-# Either client library does. MYSQL_CFLAGS and MYSQL_LIBS name one that pkg-config does not know.
+# Either client library is enough. MYSQL_CFLAGS and MYSQL_LIBS set one that pkg-config does not
+# know.
 MYSQL_PC := $(firstword $(foreach pc,libmariadb mysqlclient,$(shell $(PKG_CONFIG) --exists $(pc) 2>/dev/null && echo $(pc))))
 
 # $(call find_library,NAME): sets NAME_CFLAGS and NAME_LIBS from pkg-config unless the user has.
-# Warnings about a vendor's header are the vendor's.
+# Their headers are system headers, which give no warnings.
 define find_library
 ifndef $(1)_LIBS
 $(1)_CFLAGS := $$(patsubst -I%,-isystem %,$$(if $$($(1)_PC),$$(shell $$(PKG_CONFIG) --cflags $$($(1)_PC) 2>/dev/null)))
@@ -90,10 +92,10 @@ DB_REQUIRES := $(foreach b,$(BACKENDS),$($(call upper,$(b))_REQUIRES))
 CLI_CFLAGS := $(JANSSON_CFLAGS) $(CURSES_CFLAGS) \
               -DRLK_WITH_CURSES=$(if $(CURSES_LIBS),$(if $(findstring ncursesw,$(CURSES_LIBS)),2,1),0)
 CLI_LIBS := $(JANSSON_LIBS) $(CURSES_LIBS)
-# Libraries that pkg-config does not know by a name of their own go into ours as they are.
+# rowlock.pc names these libraries by their flags, because pkg-config does not know them.
 DB_OTHER_LIBS := $(foreach b,$(BACKENDS),$(if $($(call upper,$(b))_REQUIRES),,$($(call upper,$(b))_LIBS)))
 
-# --- Flags. The user's CFLAGS, CPPFLAGS and LDFLAGS come last, so that they win.
+# --- Flags. The user's CFLAGS, CPPFLAGS and LDFLAGS come last, so that they have priority.
 
 OUR_CPPFLAGS := -Iinclude -D_GNU_SOURCE $(if $(filter-out 1,$(LEVEL)),-DRLK_LEVEL=$(LEVEL)) $(foreach b,$(BACKENDS),-DRLK_WITH_$(call upper,$(b))=1) \
                 $(foreach b,$(NO_BACKENDS),-DRLK_WITH_$(call upper,$(b))=0)
@@ -106,9 +108,9 @@ OUR_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
 OUR_CFLAGS += $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize-recover=all)
 OUR_LDFLAGS += -fsanitize=$(SANITIZE)
 else
-# A sanitizer's functions come from the program, not from a library that names what it needs.
+# With a sanitizer the program provides its functions, so a library may have undefined symbols.
 SO_LDFLAGS := -Wl,-z,defs
-# Hardening. _FORTIFY_SOURCE needs optimization, and a choice of the user's own replaces ours.
+# Hardening. _FORTIFY_SOURCE needs optimization. The user's own value replaces ours.
 FORTIFY := $(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),$(if $(findstring _FORTIFY_SOURCE,$(CFLAGS) $(CPPFLAGS)),,\
            -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 OUR_CFLAGS += -fstack-protector-strong $(FORTIFY)
@@ -125,7 +127,7 @@ endif
 ALL_CFLAGS = $(OUR_CPPFLAGS) $(OUR_CFLAGS) $(OBJ_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(OUR_LDFLAGS) $(LDFLAGS)
 
-# Objects of each compiler and set of flags have a folder of their own, so they never mix.
+# Each compiler and set of flags has a folder for its objects, so that objects do not mix.
 CC_VERSION := $(shell $(CC) --version 2>/dev/null | head -n 1)
 FLAGS_TEXT := $(CC) $(CC_VERSION) $(VERSION) $(ALL_CFLAGS) $(COVERAGE) $(DB_CFLAGS) $(SO_LDFLAGS) $(ALL_LDFLAGS) $(DB_LIBS) \
               $(CLI_CFLAGS) $(CLI_LIBS)
@@ -133,7 +135,7 @@ BUILD := build/$(shell printf '%s' '$(subst ','\'',$(FLAGS_TEXT))' | cksum | cut
 
 # --- Library and command
 
-# The rooms of the library, lowest first: each calls those before it.
+# The rooms of the library, lowest first. Each calls only those before it.
 ROOMS := base seam lock queue rows db
 CORE_SRCS := $(sort $(wildcard $(ROOMS:%=src/%/*.c)))
 CORE_OBJS := $(CORE_SRCS:%.c=$(BUILD)/%.o)
@@ -153,7 +155,7 @@ LIB_SO := $(BUILD)/$(SOFILE)
 COMMAND := $(BUILD)/rowlock
 
 .PHONY: all lib cli examples
-## all: the library, the command and the examples; find them as build/librowlock.so, .a, build/rowlock
+## all: the library, the command and the examples: build/librowlock.so, .a, build/rowlock
 all: lib cli examples
 
 ## lib: the library only
@@ -164,7 +166,8 @@ lib: $(LIB_A) $(LIB_SO)
 cli: $(COMMAND)
 	$(call publish,rowlock)
 
-# People find the results of a plain make in build/ itself. Sanitizers, coverage and LEVEL leave those alone.
+# Links in build/ lead to the results of a plain make. Builds with sanitizers, coverage or LEVEL do
+# not change them.
 ifeq ($(SANITIZE)$(filter 1,$(COVERAGE))$(LEVEL2),)
 publish = @for name in $(1); do \
 	    [ ! -e "$(BUILD)/$$name" ] || [ "build/$$name" -ef "$(BUILD)/$$name" ] || \
@@ -179,7 +182,8 @@ $(BUILD)/%.o: %.c | libraries-found
 	$(say) CC $<
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# Only a driver sees its database's header. SQL texts are longer than C promises to take as one literal.
+# Only a driver includes its database's header. SQL texts are longer than the C standard guarantees
+# for one literal.
 $(call driver_objs,postgres): OBJ_CFLAGS = $(POSTGRES_CFLAGS)
 $(call driver_objs,mysql): OBJ_CFLAGS = $(MYSQL_CFLAGS)
 $(call driver_objs,sqlite): OBJ_CFLAGS = $(SQLITE_CFLAGS)
@@ -187,7 +191,8 @@ $(BUILD)/src/seam/dialects.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
 $(BUILD)/src/seam/dialects.o: $(BUILD)/statements.inc
 $(CLI_OBJS): OBJ_CFLAGS = $(CLI_CFLAGS)
 
-# The folders are named too, so that a file that went away is noticed; and this file, which chooses among them.
+# The folders are prerequisites too, so that a deleted file is noticed. So is this file, which
+# chooses the files.
 $(BUILD)/statements.inc: Makefile tools/embed-sql.awk $(SQL_FILES) $(SQL_DIRS) $(LEVEL2)
 	@mkdir -p $(@D)
 	$(say) SQL $@
@@ -211,12 +216,12 @@ $(LIB_SO): $(LIB_OBJS) src/rowlock.map
 	$(Q)ln -sf $(SOFILE) $(BUILD)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $(BUILD)/librowlock.so
 
-# The command carries the library inside: one file that cron finds without a search path.
+# The command contains the library: cron needs only one file and no library path.
 $(COMMAND): $(CLI_OBJS) $(LIB_A)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(CLI_OBJS) $(LIB_A) $(DB_LIBS) $(CLI_LIBS)
 
-# What is missing is said once and in words, before the compiler says it in many.
+# Reports missing packages once, before the compiler reports them many times.
 .PHONY: libraries-found
 libraries-found:
 	@ok=1; \
@@ -233,9 +238,9 @@ NO_POSTGRES := $(filter postgres,$(NO_BACKENDS))
 NO_MYSQL := $(filter mysql,$(NO_BACKENDS))
 NO_SQLITE := $(filter sqlite,$(NO_BACKENDS))
 
-# --- Examples, which link with the shared library as a user's program does
+# --- Examples, which link with the shared library like a user's program
 
-# $(call for_backends,FILES): without those whose name holds a database that is not built in.
+# $(call for_backends,FILES): without those with a database in their name that is not built in.
 for_backends = $(foreach f,$(1),$(if $(strip $(foreach b,$(NO_BACKENDS),$(findstring $(b),$(notdir $(f))))),,$(f)))
 
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(call for_backends,$(wildcard examples/*.c)))
@@ -252,9 +257,11 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 
 # --- Tests
 
-# A folder for each subject of the library. test_*.c are programs: unit tests, but with a database's name in their own
-# tests of that. Of each_line.c there is a program for each database, test_line_sqlite and so on, of served_lost.c for
-# each that has a server. All other files there are helpers of all, as those in lib/ are, or subjects of the contract.
+# There is a folder for each subject of the library.
+#   test_*.c    a program: a unit test, or with a database in its name a test of that database
+#   each_*.c    a program for each database: each_line.c becomes test_line_sqlite and so on
+#   served_*.c  a program for each database with a server
+# All other files are helpers, like those in lib/, or subjects of the contract.
 SUBJECTS := lock queue tx rows once admin backend
 TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,$(SUBJECTS) fuzz memory contract interleave abi cluster)
 in_tests = $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/$(1)))
@@ -271,7 +278,7 @@ UNIT_PROGRAMS := $(foreach s,$(UNIT_SRCS),$(call unit_of,$(s)))
 EACH_PROGRAMS := $(foreach b,$(BACKENDS),$(foreach s,$(EACH_SRCS),$(call program_of,$(s),$(b)))) \
                  $(foreach b,$(filter-out sqlite,$(BACKENDS)),$(foreach s,$(SERVED_SRCS),$(call program_of,$(s),$(b))))
 PLAIN_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNIT_SRCS),$(TEST_SRCS)))
-# The contract is one program with many names, for each database and each part of its subjects.
+# The contract is one program with a name for each database and each part of its subjects.
 CONTRACT := $(BUILD)/tests/contract/contract
 CONTRACT_PROGRAMS := $(if $(filter contract,$(TEST_DIRS)),$(foreach b,$(BACKENDS),$(foreach p,lock queue tx rows,\
                      $(BUILD)/tests/contract/test_$(p)_$(b))))
@@ -282,10 +289,10 @@ TEST_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(call for_backends,$(TEST_HELPE
 TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli upgrade,$(wildcard tests/$(d)/*.t)))
 TEST_HELPERS_A := $(BUILD)/tests/helpers.a
 
-# Tests may look inside the library, and speak to the databases themselves.
+# Tests may include internal headers and use the databases directly.
 $(BUILD)/tests/%.o: OBJ_CFLAGS = -Isrc -Itests/lib -Itests/contract -Itests/backend $(DB_CFLAGS)
 
-# A fourth database has its driver, its texts and its test in one folder.
+# A fourth database has its driver, its SQL and its test in one folder.
 $(BUILD)/tests/memory/test_memory.o: OBJ_CFLAGS = -Isrc -Itests -Itests/lib -I$(BUILD)
 $(BUILD)/tests/memory/test_memory.o: $(BUILD)/tests/memory/statements.inc
 $(BUILD)/tests/memory/statements.inc: tools/embed-sql.awk $(wildcard tests/memory/sql/memory/*.sql)
@@ -308,7 +315,7 @@ $(LINKED_TESTS): $(TEST_HELPERS_A) $(LIB_A)
 $(CONTRACT_PROGRAMS): $(CONTRACT)
 	$(Q)ln -f $< $@
 
-# A client of this release and one of the next, with the command of that, for tests/upgrade.
+# For tests/upgrade: a client of this release, and a client and the command of the next one.
 LEVEL_CLIENT := $(BUILD)/tests/upgrade/client
 $(LEVEL_CLIENT): $(LEVEL_CLIENT).o $(LIB_A)
 	$(say) LINK $@
@@ -324,8 +331,8 @@ level2:
 
 test-programs: all $(TEST_PROGRAMS) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
 
-# TESTS=word runs only the tests with that word in their name; TEST_JOBS=1 one at a time, as always on a server that
-# they share.
+# TESTS=word runs only the tests with that word in their name. TEST_JOBS=1 runs one at a time. Tests
+# that share a server always run one at a time.
 TESTS ?=
 TEST_JOBS ?= 4
 PROVE ?= prove
@@ -339,24 +346,24 @@ WITH_SERVER_postgres := tests/lib/with-postgres.sh
 WITH_SERVER_mysql := tests/lib/with-mysql.sh
 SERVERS = $(foreach b,$(BACKENDS),$(WITH_SERVER_$(b)))
 
-# Those in cluster/ want several servers: check-more starts them.
+# Tests in cluster/ need several servers. check-more starts these.
 CLUSTER_TESTS := $(filter $(BUILD)/tests/cluster/% tests/cluster/%,$(TEST_PROGRAMS) $(TEST_SCRIPTS))
 ALL_TESTS := $(filter-out $(CLUSTER_TESTS),$(TEST_PROGRAMS) $(TEST_SCRIPTS))
 chosen = $(if $(TESTS),$(foreach t,$(1),$(if $(findstring $(TESTS),$(t)),$(t))),$(1))
 # $(call tests_in,FOLDERS)
 tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TESTS)))
-# $(call tests_of,DATABASE): what has another database's name is left out.
+# $(call tests_of,DATABASE): without those with another database in their name.
 tests_of = $(foreach t,$(call tests_in,contract interleave $(SUBJECTS) cli upgrade),$(if $(strip \
            $(foreach b,$(filter-out $(1),postgres mysql sqlite),$(findstring $(b),$(notdir $(t))))),,$(t)))
 run_tests = $(PROVE) $(PROVE_FLAGS) -j$(or $(2),$(TEST_JOBS)) --exec tests/lib/run-test.sh $(call chosen,$(1))
-# Each test of a server gets a server, unless the user has brought one.
+# Each test of a server gets its own server, unless the user has set the URL of one.
 BROUGHT := $(ROWLOCK_TEST_POSTGRES_URL)$(ROWLOCK_TEST_MYSQL_URL)
 run_on_servers = $(if $(BROUGHT),,ROWLOCK_TEST_OWN_SERVERS=1) $(SERVERS) $(call run_tests,$(1),$(if $(BROUGHT),1))
 
 .PHONY: check check-quick check-sqlite check-postgres check-mysql check-more check-abi
 .PHONY: check-asan check-ubsan check-tsan check-valgrind coverage run-all-tests run-valgrind-tests
 
-# Installing changes what this makefile finds at its start, hence the second make.
+# Installing changes what this makefile finds at its start, so make runs again.
 ## check: every test, on a private PostgreSQL and MariaDB; installs what is missing
 check:
 	@tools/install-deps.sh all
@@ -378,7 +385,7 @@ check-sqlite: test-programs
 check-postgres check-mysql: check-%: test-programs
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call tests_of,$*),1)
 
-# The contract tests alone, on one database: what check-more runs on each version.
+# Only the contract tests, on one database. check-more runs them on each version.
 .PHONY: contract-postgres contract-mysql
 CONTRACT_TESTS = $(filter $(call tests_in,contract),$(call tests_of,$(1)))
 contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%,$(TEST_PROGRAMS))
@@ -389,18 +396,18 @@ contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%
 cluster-tests: all $(filter $(BUILD)/%,$(CLUSTER_TESTS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS),1)
 
-# What could not be installed is named in the table at the end.
-## check-more: the contract tests on other versions of the databases, over TLS, and through pgbouncer
+# The table at the end lists what could not be installed.
+## check-more: contract tests on other versions of the databases, over TLS, through pgbouncer
 check-more:
 	-@tools/install-deps.sh more
 	+@tests/more/run.sh
 
-## check-abi: the header in five dialects of C and C++, the exported names, what objects refer to
+## check-abi: headers in five dialects of C and C++, exported names, layout of the source
 check-abi: test-programs
 	$(Q)$(TEST_ENV) $(call run_tests,$(call tests_in,abi))
 
 ## check-asan, check-ubsan, check-tsan: every test under a sanitizer
-# Some kernels lay out memory in a way that the thread sanitizer does not know, hence setarch.
+# The thread sanitizer does not support the memory layout of some kernels. setarch changes it.
 check-asan:
 	@$(MAKE) --no-print-directory check SANITIZE=address ROWLOCK_TEST_SLOWDOWN=3
 check-ubsan:
@@ -408,7 +415,7 @@ check-ubsan:
 check-tsan:
 	@setarch -R $(MAKE) --no-print-directory check SANITIZE=thread ROWLOCK_TEST_SLOWDOWN=10 ROWLOCK_TEST_TIMEOUT=1200
 
-## check-valgrind: unit and contract tests, and those of faults, under valgrind
+## check-valgrind: unit and contract tests, and tests of faults, under valgrind
 check-valgrind:
 	@tools/install-deps.sh all valgrind
 	@$(MAKE) --no-print-directory run-valgrind-tests ROWLOCK_TEST_SLOWDOWN=20
@@ -419,8 +426,8 @@ run-valgrind-tests: test-programs
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 ROWLOCK_TEST_TIMEOUT=1200 ROWLOCK_TEST_WRAPPER='$(VALGRIND)' \
 	    $(call run_on_servers,$(filter-out %.t,$(call tests_in,unit contract backend)))
 
-# A target is a test that `make check` feeds its corpus. A finding stays in build/fuzz; once it is mended, it
-# belongs to the corpus.
+# A target is a test that `make check` runs on its corpus. A finding stays in build/fuzz. When the
+# fault is mended, the finding goes into the corpus.
 FUZZ_SECONDS ?= 20
 FUZZ_TARGETS := $(patsubst tests/fuzz/test_%.c,%,$(shell grep -l LLVMFuzzerTestOneInput \
                 $(wildcard tests/fuzz/test_*.c) /dev/null))
@@ -431,7 +438,7 @@ $(FUZZ_PROGRAMS): $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/test_%.o $(TES
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $< $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS)
 
 .PHONY: fuzz run-fuzz
-## fuzz: each target of tests/fuzz for FUZZ_SECONDS (20) with libFuzzer and sanitizers; installs clang
+## fuzz: each target of tests/fuzz for FUZZ_SECONDS (20), with sanitizers; installs clang
 fuzz:
 	@tools/install-deps.sh all fuzz
 	@$(MAKE) --no-print-directory run-fuzz CC=clang SANITIZE=address,undefined FUZZING=1 WERROR=0
@@ -445,7 +452,7 @@ run-fuzz: $(FUZZ_PROGRAMS)
 	        >build/fuzz/$$target.log 2>&1 || { failed=1; tail -n 40 build/fuzz/$$target.log >&2; }; \
 	done; [ -z "$$failed" ]
 
-## coverage: every test, then how much of each source file they reached
+## coverage: every test, then the covered lines of each source file
 coverage:
 	@find build -name '*.gcda' -delete 2>/dev/null || true
 	@$(MAKE) --no-print-directory check COVERAGE=1 CFLAGS='-O0 -g'; status=$$?; \
@@ -456,18 +463,18 @@ coverage-table:
 	@find $(BUILD)/src -name '*.gcno' -exec gcov --no-output --source-prefix=$(CURDIR) {} + 2>/dev/null | \
 	    $(AWK) -f tools/coverage.awk | sort -k 6
 
-# FORMAT=json prints it for programs, TREE=folder measures a checkout of another commit.
+# FORMAT=json prints it for programs. TREE=folder measures a checkout of another commit.
 TREE ?= .
 FORMAT ?=
 .PHONY: structure
-## structure: who calls whom in a circle, how long files and functions are, how many types there are
+## structure: circles of calls, lengths of files and functions, number of types
 structure:
 	@$(MAKE) --no-print-directory -C $(TREE) all >&2
 	@tools/structure $(if $(filter json,$(FORMAT)),--json) $(TREE)
 
 # --- Benchmarks and demo
 
-# Programs are the files with a main of their own. The others are helpers of all, and so is the tests' proxy.
+# Files with a main function are programs. The others, and the tests' proxy, are helpers of all.
 BENCH_SRCS := $(call for_backends,$(wildcard tests/bench/*.c))
 BENCH_MAINS := $(if $(BENCH_SRCS),$(shell grep -l '^int main' $(BENCH_SRCS)))
 BENCH_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(BENCH_MAINS),$(BENCH_SRCS)) \
@@ -479,7 +486,7 @@ $(BENCH_PROGRAMS): %: %.o $(BENCH_HELPER_OBJS) $(LIB_A)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(BENCH_HELPER_OBJS) $(LIB_A) $(DB_LIBS) $(JANSSON_LIBS)
 
 .PHONY: bench run-bench demo
-## bench: rowlock beside hand-written loops, on private servers with durable settings
+## bench: rowlock compared with hand-written loops, on private servers with durable settings
 bench:
 	@tools/install-deps.sh all
 	@$(MAKE) --no-print-directory run-bench
@@ -488,7 +495,7 @@ DURABLE_SERVERS = $(foreach s,$(SERVERS),$(s) --durable)
 run-bench: all $(BENCH_PROGRAMS)
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(DURABLE_SERVERS) tests/bench/run.sh
 
-# The demo wants nothing but SQLite, yet a command that can do more if the libraries are there anyway.
+# The demo needs only SQLite. If other client libraries are installed, the command gets them too.
 have = $$($(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1 || echo 0)
 ## demo: two rivals share a lock on an embedded database; installs what is missing
 demo:
@@ -501,18 +508,18 @@ demo:
 
 C_FILES = $(wildcard include/rowlock/*.h src/*/*.[ch] src/*/*/*.[ch] examples/*.[ch] tests/*/*.[ch])
 SHELL_FILES = .ci/run $(wildcard tools/*.sh tests/*/*.sh tests/*/*.t examples/*.sh)
-# A driver, test or example whose database is not built in has no header to be read with.
+# A driver, test or example whose database is not built in may lack its headers.
 TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/backend/%/%),$(call for_backends,$(wildcard src/*/*.c src/backend/*/*.c)))
 MAN_PAGES = $(wildcard docs/man/*.[1-9])
 
 .PHONY: lint run-lint lint-c lint-shell lint-man format format-check
-## lint: clang-tidy, cppcheck, shellcheck, and the warnings of man; installs them
+## lint: clang-tidy, cppcheck, shellcheck, the warnings of man; installs them
 lint:
 	@tools/install-deps.sh all lint
 	@$(MAKE) --no-print-directory run-lint
 run-lint: lint-c lint-shell lint-man
 
-# One file at a time: what clang-tidy has seen of va_list in one makes it err about the next.
+# One file at a time: after a file with va_list clang-tidy reports false faults in the next.
 lint-c: $(BUILD)/statements.inc
 	$(say) TIDY src
 	$(Q)printf '%s\n' $(TIDY_FILES) | xargs -P 2 -I {} clang-tidy --quiet {} -- -std=c11 \
@@ -533,7 +540,7 @@ lint-man:
 	    if [ -n "$$said" ]; then echo "$$said" >&2; bad=1; fi; \
 	done; [ -z "$$bad" ]
 
-## format, format-check: lay out the C files with clang-format, or say which are not
+## format, format-check: format the C files with clang-format, or report unformatted ones
 format:
 	$(Q)clang-format -i $(C_FILES)
 format-check:
@@ -542,7 +549,8 @@ format-check:
 # --- Install
 
 .PHONY: install install-lib install-cli install-headers install-man install-pc uninstall
-## install, uninstall: below DESTDIR and prefix (or PREFIX); also install-lib, -cli, -headers, -man, -pc
+## install, uninstall: below DESTDIR and prefix (PREFIX); also install-lib, -cli, -headers, -man,
+## -pc
 install: install-lib install-cli install-headers install-man install-pc
 
 install-lib: $(LIB_A) $(LIB_SO)
@@ -564,10 +572,10 @@ install-man:
 	@$(foreach p,$(MAN_PAGES),$(INSTALL) -d '$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))' && \
 	    $(INSTALL) -m 644 $(p) '$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))' &&) :
 
-# For sed: a path as a replacement, in which & | \ would mean something.
+# Escapes a path for the replacement of sed: & | \ have a meaning there.
 in_sed = $(subst |,\|,$(subst &,\&,$(subst \,\\,$(1))))
-# What a program that links the archive needs besides. Not Requires.private: pkg-config would ask for
-# the databases' own .pc files, which are not there where only rowlock is used.
+# The other libraries of a program that links the archive. Not Requires.private: pkg-config would
+# then need the .pc files of the client libraries, which a user of rowlock may not have.
 STATIC_LIBS = $(strip $(if $(DB_REQUIRES),$(shell $(PKG_CONFIG) --libs $(DB_REQUIRES) 2>/dev/null)) \
     $(DB_OTHER_LIBS))
 
@@ -590,9 +598,9 @@ uninstall:
 # --- The rest
 
 .PHONY: dist clean help
-# REF=name packs something else than the tag of this version.
+# REF=name packs another commit than the tag of this version.
 REF ?= v$(VERSION)
-## dist: build/rowlock-VERSION.tar.gz from the tag of this version, or from REF
+## dist: build/rowlock-VERSION.tar.gz of the tag of this version, or of REF
 dist:
 	@mkdir -p build
 	git archive --format=tar.gz --prefix=rowlock-$(VERSION)/ -o build/rowlock-$(VERSION).tar.gz $(REF)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows rowlock at work in less than a minute: two rivals for one lock, a killed holder, a sweep.
-# It uses an embedded database in a private folder, or the one that ROWLOCK_URL names, and fails if
-# anything is not as told.
+# It uses an embedded database in a private folder, or the one that ROWLOCK_URL names. It fails if a
+# result is not as described.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,7 +35,7 @@ fail() {
     exit 1
 }
 
-# show COMMAND…: prints it as one would type it, and runs it.
+# show COMMAND…: prints it as a user would type it, and runs it.
 show() {
     printf '  $ rowlock'
     printf ' %s' "$@"
@@ -43,7 +43,7 @@ show() {
     "$rowlock" "$@" | sed 's/^/    /'
 }
 
-# start WHO ARGUMENT…: rowlock in the background, its lines marked with WHO did it. Sets $pid.
+# start WHO ARGUMENT…: runs rowlock in the background. WHO begins each line. Sets $pid.
 start() {
     local who=$1
     shift
@@ -52,12 +52,12 @@ start() {
     jobs+=("$pid")
 }
 
-# kill_hard PID: without the shell's own remark on it.
+# kill_hard PID: kills it without the shell's message.
 kill_hard() {
     { kill -9 "$1" && wait "$1"; } 2>/dev/null || true
 }
 
-# until_there FILE: waits for a job's sign of life.
+# until_there FILE: waits for the file that a job writes when it begins.
 until_there() {
     local try
     for ((try = 0; try < 1000; try++)); do
@@ -69,7 +69,7 @@ until_there() {
 
 token_in() { sed -n 's/^token //p' "$1"; }
 
-# What the jobs do. Each notes its token and when it began and ended.
+# The work of a job. It notes its token, and when it began and ended.
 cat >"$dir/job" <<'JOB'
 #!/bin/sh
 # job FILE SECONDS
@@ -97,9 +97,10 @@ wait "$ben" || fail "Ben's job failed"
 sleep 0.2
 [ "$(sed -n 's/^began //p' "$dir/ben")" -gt "$(sed -n 's/^ended //p' "$dir/anna")" ] ||
     fail "Ben began before Anna had ended"
-[ "$(token_in "$dir/ben")" -gt "$(token_in "$dir/anna")" ] || fail "Ben's token is not the greater one"
+[ "$(token_in "$dir/ben")" -gt "$(token_in "$dir/anna")" ] ||
+    fail "Ben's token is not greater than Anna's"
 
-tell "3. Carl has the lock on a lease of 4 seconds, which rowlock renews. Then kill -9 hits rowlock."
+tell "3. Carl has the lock with a lease of 4 seconds, which rowlock renews. kill -9 ends rowlock."
 start Carl run --ttl 4s "$report" -- sh "$dir/job" "$dir/carl" 600
 carl=$pid
 until_there "$dir/carl"

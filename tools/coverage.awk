@@ -1,4 +1,4 @@
-# Turns what `gcov --no-output` prints into one line for each source file: percent, lines, name.
+# Turns the output of `gcov --no-output` into one line for each source file: percent, lines, name.
 
 /^File '/ {
     name = substr($0, 7, length($0) - 7)

@@ -1,11 +1,12 @@
-# Turns sql/<dialect>/<folder>/<step>.sql files into C tables of statements, one table for each dialect.
+# Turns the files sql/<dialect>/<folder>/<step>.sql into C tables of statements, one for each
+# dialect.
 #
 # usage: awk -f tools/embed-sql.awk sql/mysql/*/*.sql sql/postgres/*/*.sql … > statements.inc
 #
-# The files of one dialect must follow each other, and no two of them have the same name. The output is
+# The files of one dialect must be adjacent arguments with different names. The output is
 #     static const struct rlk_statement rlk_<dialect>_statements[] = { { "<step>", "<text>" }, … };
-# Blank lines and lines that are nothing but a `--` comment are for the reader of the file and are
-# left out, but for the two comments that begin a block of upgrade.sql.
+# Blank lines and lines with only a `--` comment are left out. The two comments that begin a block
+# of upgrade.sql stay.
 
 function close_step()
 {
@@ -31,7 +32,7 @@ function fail(message)
     exit 1
 }
 
-# Escapes for a C string literal. Two question marks could begin a trigraph in standard C.
+# Escapes a text for a C string literal. Two question marks could begin a trigraph in standard C.
 function quoted(text)
 {
     gsub(/\\/, "&&", text)

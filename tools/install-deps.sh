@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building and testing rowlock needs, and only those that are missing.
+# Installs the Debian packages that are missing for building and testing rowlock.
 #
 # usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind | fuzz]...
 #   sqlite    build with the embedded database only (enough for `make demo`)
 #   all       build with every database, and run `make check` (the default)
-#   more      what `make check-more` needs besides
+#   more      what `make check-more` also needs
 #   lint      what `make lint` and `make format` need
-#   valgrind  what `make check-valgrind` needs besides
-#   fuzz      what `make fuzz` needs besides
+#   valgrind  what `make check-valgrind` also needs
+#   fuzz      what `make fuzz` also needs
 #
-# A need is written as PACKAGE, or as COMMAND=PACKAGE where any program of that name will do.
+# A need is written as PACKAGE, or as COMMAND=PACKAGE if any program of that name is enough.
 set -euo pipefail
 
 sqlite_needs=(make=make gcc=gcc libc6-dev pkg-config=pkg-config libsqlite3-dev libjansson-dev)
@@ -39,7 +39,7 @@ for group in "${@:-all}"; do
     esac
 done
 
-# Some of these programs live in sbin, which is not on every user's path.
+# Some of these programs are in sbin, which is not on every user's path.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 packages=()
@@ -52,7 +52,7 @@ done
 [ ${#packages[@]} -gt 0 ] || exit 0
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    # Without Debian's tools we can look for programs only. Libraries are the compiler's to miss.
+    # Without Debian's tools only programs can be found. The compiler reports missing libraries.
     echo "There is no apt-get here. If the build or the tests fail, install what your system calls:" >&2
     printf '    %s\n' "${packages[@]}" >&2
     exit 0
@@ -87,7 +87,7 @@ install_missing() {
     apt install --yes --no-install-recommends "${missing[@]}"
 }
 
-# The package lists may be missing or old. They are fetched only when the first try shows it.
+# The package lists may be missing or old. They are fetched only if the first try fails.
 # An update that fails for one unrelated source does not matter if the install then succeeds.
 if ! install_missing; then
     : >"$log"

@@ -4,8 +4,8 @@
 
 usage: tools/plot-hotrow.py build/bench.json > docs/hotrow.svg
 
-Two rows of panels, one panel for each database: how long the unlucky wait, and what each success takes. Lines are
-told apart by marker and dash, so that the plot can be read without colours.
+Two rows of panels, one panel for each database: how long the slowest clients wait, and the cost of
+each success. Lines differ by marker and dash, so that the plot can be read without colours.
 """
 import json
 import math

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs the subjects of the contract one after the other, and words that several of them use.
- * The checks themselves are in the subjects' files.
- */
+ * Runs the subjects of the contract one after the other. Has words that several of them use. The
+ * checks are in the files of the subjects. */
 #include "contract.h"
 
 #include <stdarg.h>
@@ -133,7 +132,7 @@ static void drop_all(const struct contract *c, const char *prefix)
 {
     static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
                                          "once",  "walks",   "meta"};
-    /* Of both servers; what one does not have is not there. */
+    /* The routines of both servers. A server may lack some. */
     static const char *const routines[] = {"grant", "grant_all", "enqueue", "leave",     "wake",
                                            "guard", "make_room", "renew",   "renew_all", "fence",
                                            "break", "fold",      "raise",   "look",      "refuse"};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One suite for what rowlock promises, run on each database by a program of its own. The subjects are
- * the files of this folder, each with one entry point below. Nothing here differs between databases
- * but what a test asks of struct contract.
- */
+ * One suite for what rowlock promises. Each database has a program that runs it. The subjects are
+ * the files of this folder, each with one entry point below. A test that differs by database asks
+ * struct contract. */
 #ifndef CONTRACT_H
 #define CONTRACT_H
 
@@ -17,22 +16,33 @@
 #include "tap.h"
 
 struct contract {
-    const char *database; /* raw->name */
+    /* raw->name */
+    const char *database;
     const struct raw *raw;
     const char *url;
-    bool has_server; /* several transactions may write at once; connections can be lost */
-    bool pooled; /* found out: a session of ours is not one of the server's */
-    const char *begin; /* SQL: starts a transaction that will write */
-    const char *lock; /* SQL: what makes a SELECT lock the rows it finds; "" where begin does */
-    /* SQL with the same meaning for different versions: the first that answers is right. */
-    const char *const *written; /* a number that grows with everything the server writes */
-    const char *const *settings; /* one text made of all settings and belongings of the session */
-    const char *part; /* a group of subjects, as in contract.c; NULL: all */
-    const char *const *only; /* subjects by name; NULL: all */
-    void (*own)(const struct contract *c); /* what only this database has; NULL: nothing */
+    /* several transactions may write at once; connections can be lost */
+    bool has_server;
+    /* found out at the start: a session of ours is not one of the server's */
+    bool pooled;
+    /* SQL: starts a transaction that will write */
+    const char *begin;
+    /* SQL: makes a SELECT lock the rows it finds; "" if begin does that */
+    const char *lock;
+    /* SQL with the same meaning for different versions of the server. The first one that works is
+     * used. */
+    /* a number that grows with each write of the server */
+    const char *const *written;
+    /* one text of all settings and other state of the session */
+    const char *const *settings;
+    /* a group of subjects, as in contract.c; NULL: all */
+    const char *part;
+    /* subjects by name; NULL: all */
+    const char *const *only;
+    /* runs what only this database has; NULL: nothing */
+    void (*own)(const struct contract *c);
 };
 
-/* Run all subjects on raw and url: the exit status of the program. */
+/* Runs all subjects on raw and url. Returns the program's exit status. */
 int contract_run(const struct contract *contract);
 
 void contract_basics(const struct contract *c);
@@ -89,18 +99,18 @@ bool is_sqlite(const struct contract *c);
 bool is_postgres(const struct contract *c);
 bool is_mysql(const struct contract *c);
 
-/* Ask the first of several statements that has an answer; ends the program if none has. */
+/* Asks the first of several statements that works. If none does, it ends the program. */
 void ask_any(const struct contract *c, void *session, const char *const *sql, char *out,
              size_t cap);
 
-/* A URL whose tables have this prefix and are new; drop_tables() removes them and frees it. */
+/* A URL whose tables have this prefix and are new. drop_tables() removes them and frees the URL. */
 char *fresh_tables(const struct contract *c, const char *prefix);
 void drop_tables(const struct contract *c, const char *prefix, char *url);
-/* No row gets into this table any more. A SQLite file then does this: ABORT ends the statement, ROLLBACK the
- * transaction. */
+/* This table takes no more rows. action is for a SQLite file: ABORT ends the statement, ROLLBACK
+ * the transaction. */
 void refuse_rows(const struct contract *c, const char *prefix, const char *table, const char *does);
 
-/* Checks that got is the result wanted, and says what the library had to say if not. */
+/* Checks that got is want. If not, prints the library's error text. */
 bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Several who want one lock; see crowd.h. What is promised to them is in the files of the subjects.
- */
+ * Several clients that want one lock; see crowd.h. The promises to them are in the files of the
+ * subjects. */
 #include "crowd.h"
 
 #include <stdarg.h>
@@ -97,7 +97,7 @@ void guest_queue(struct guest *g)
 {
     guest_start(g);
     if (!comes_true(stands, g) || g->ended)
-        tap_ok(false, "%s: a waiter stands in line", rowlock_lock_name(g->lock));
+        tap_ok(false, "%s: a waiter is in the queue", rowlock_lock_name(g->lock));
 }
 
 int guest_join(struct guest *g)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The contract on each database, a program for each part of it, so that parts run side by side. What is tested
- * stands in the other files of this folder.
- */
+ * The contract on each database. There is a program for each part, so that parts run side by side.
+ * The tests are in the other files of this folder. */
 #include "contract.h"
 
 #include <errno.h>
@@ -88,7 +87,7 @@ static void own(const struct contract *c)
         contract_sqlite_only(c);
 }
 
-/* Of test_queue_mysql it is "queue". */
+/* "queue" for the program test_queue_mysql. */
 static const char *part_of(const char *program)
 {
     static char part[50];

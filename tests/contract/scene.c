@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scene of tests about the application's own transaction; see scene.h. What is promised about such
- * transactions is in transaction.c, guard.c and fence.c.
- */
+ * The scene of tests about the application's own transaction; see scene.h. The promises about such
+ * transactions are in tests/tx/. */
 #include "scene.h"
 
 #include <string.h>
@@ -19,7 +18,7 @@ void scene_drop_table(const struct contract *c)
     db_exec(c->raw, c->url, "DROP TABLE tx_data");
 }
 
-/* A thread's sanitizer makes everything late. */
+/* The thread sanitizer makes everything slower. */
 int64_t patience_ms(const struct contract *c)
 {
     return slowdown() > 1 ? 2000 : c->has_server ? 500 : 250;
@@ -69,7 +68,7 @@ void scene_close(struct scene *s)
     db_exec(s->c->raw, s->c->url, "DELETE FROM rowlock_locks WHERE name = '%s'", s->name);
 }
 
-/* The kinds of transaction that there are. */
+/* The isolation levels that this database has. */
 const char *const *scene_isolations(const struct contract *c)
 {
     static const char *const levels[] = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", NULL};
@@ -112,7 +111,7 @@ rowlock_error error_of(const rowlock_db *db)
     return err;
 }
 
-/* A no was said, and the transaction goes on. */
+/* After a refusal the transaction goes on. */
 void scene_goes_on(const struct scene *s, const rowlock_db *tx, const char *what)
 {
     tap_is_int(error_of(tx).transaction_over, 0, "%s: the transaction can go on", what);
@@ -126,7 +125,8 @@ void scene_guard(const struct scene *s, int want, const char *what)
     is_result(s->tx, rowlock_guard(s->lock, s->tx), want, "%s: %s", s->isolation, what);
 }
 
-/* Another writer of a SQLite file is waited for; elsewhere a try waits for nobody. */
+/* A try waits for another writer of a SQLite file. Elsewhere a try waits for no other
+ * transaction. */
 void scene_rival_tries(const struct scene *s, int want, const char *what)
 {
     int64_t start = clock_ms();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Words of the tests about the application's own tables; see tables.h. What is promised about those is in
- * versions.c, batches.c, types.c, interleave.c and within.c.
- */
+ * Words of the tests about the application's own tables; see tables.h. The promises about those are
+ * in tests/rows/ and tests/tx/. */
 #include "tables.h"
 
 #include "scene.h"
@@ -125,8 +124,8 @@ void becomes(const struct site *s, rowlock_table *t, enum op op, rowlock_change 
     change.current = -1000;
     int result = change_rows(t, op, &change, 1, NULL);
     is_result(s->db, result, want, "%s: %s", op_names[op], what);
-    if (want < 0 ||
-        want == ROWLOCK_CONFLICT) /* then it says no more than that it was not applied */
+    /* After a CONFLICT the change only says that it was not applied. */
+    if (want < 0 || want == ROWLOCK_CONFLICT)
         return;
     tap_is_str(rowlock_result_name(change.result), rowlock_result_name(want),
                "the row says the same");

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * PostgreSQL finds operators, functions and types by search_path, and whoever may create in a schema of it
- * may put there what fits better than what pg_catalog has. Here is such a schema, full of operators
- * and functions for every pair of types that our statements could use; parts of the contract are run under
- * it, and none of them may be called by us.
- */
+ * PostgreSQL finds operators, functions and types by search_path. A user who may create in one of
+ * its schemas can define one that fits better than that of pg_catalog. This test makes such a
+ * schema. It has operators and functions for every pair of types that our statements could use.
+ * Parts of the contract run under it, and none of these may be called. */
 #include "crowd.h"
 
 #include <stdio.h>
@@ -14,8 +13,8 @@
 #include "scene.h"
 #include "tables.h"
 
-/* Each says that it was called, for good, and fails. What pg_catalog has for the very same types is found
- * first, so it is no trap. */
+/* Each records the call, in a way that survives a rollback, and fails. pg_catalog has some for
+ * exactly the same types. Those are found first and need no trap. */
 static const char *const traps[] = {
     "CREATE SCHEMA evil",
     "CREATE SEQUENCE evil.calls MINVALUE 0",
@@ -71,7 +70,7 @@ static const char *const traps[] = {
     "END LOOP; END LOOP; END LOOP; END LOOP; END $do$",
 };
 
-/* A database of its own, since its search_path is of all that connect to it. */
+/* A database of its own, since its search_path applies to all its connections. */
 static char *set_traps(const char *url)
 {
     char *ours = NULL;
@@ -94,7 +93,7 @@ static bool is_pooled(const char *url)
     return pooled;
 }
 
-/* ---- what the other subjects do not come by, or not soon */
+/* ---- what the other subjects do not reach, or not soon */
 
 static int one_heartbeat(void *context)
 {
@@ -151,7 +150,7 @@ static void operators(const struct contract *c)
     rowlock_db_close(db);
 }
 
-/* On an adopted session that has tables of our names, which come before all schemas. */
+/* On an adopted session with temporary tables of our names, which come before all schemas. */
 static void temporary(const struct contract *c)
 {
     static const char *const names[] = {"locks", "tokens", "waiters", "meta"};
@@ -172,7 +171,8 @@ static void temporary(const struct contract *c)
     c->raw->close(session);
 }
 
-/* Of types that have no operators of their own but those of another, or operators in a schema of theirs. */
+/* Types without operators of their own: they use those of another type, or operators in the schema
+ * of an extension. */
 static void one_key(const struct contract *c, const char *type, const char *version)
 {
     char columns[200];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A scripted database and clock; see backend_script.h. Nothing here decides what is right.
- */
+ * A scripted database and clock; see backend_script.h. It judges nothing. */
 #include "backend_script.h"
 
 #include <inttypes.h>
@@ -21,7 +20,7 @@ enum { QUEUE_MAX = 64, CALLS_MAX = 4096 };
 
 struct script script;
 
-/* Guards script and state. Not held while the hook runs. */
+/* Guards the script and its state. It is free while the hook runs. */
 static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static struct {
@@ -30,28 +29,34 @@ static struct {
     int total;
     char calls[CALLS_MAX], asked[CALLS_MAX];
     int64_t token;
-    int64_t ticket; /* the last one that was given out */
-    int64_t ticket_of; /* the request that has it; 0: nobody stands in line */
-    bool hears; /* it was taken on this connection */
+    /* the newest ticket */
+    int64_t ticket;
+    /* the request that has it; 0: the queue is empty */
+    int64_t ticket_of;
+    /* it was taken on this connection */
+    bool wakeable;
     bool jumps;
     pthread_t jumper;
-    bool in_tx; /* a transaction of ours is open */
+    /* a transaction of ours is open */
+    bool in_tx;
     int queries;
 } state;
 
 enum { QUERIES_KEPT = 64 };
 static struct script_query queries[QUERIES_KEPT];
 
-/* What the seam calls conn. */
+/* A connection, which the seam calls conn. */
 struct connection {
     bool adopted, in_tx;
     const struct rlk_texts *texts;
 };
 
-static int wakeup = -1; /* readable once it was woken */
-static const char *home = "postgres"; /* the dialect after a reset */
+/* readable after a wake-up */
+static int wakeup = -1;
+/* the dialect after a reset */
+static const char *home = "postgres";
 
-/* Of those that are no steps. */
+/* Names of the operations that are not steps. */
 static const char *const other_names[] = {"open",   "adopt",    "close", "install", "begin",
                                           "commit", "rollback", "save",  "keep",    "undo"};
 
@@ -124,7 +129,7 @@ static int poll_for_ms(struct pollfd *fds, nfds_t count, int64_t timeout_ms)
     return ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
 }
 
-/* All pauses of core are made by it. */
+/* Core makes all its pauses by this. */
 static int script_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
     if (!jumps_here())
@@ -144,7 +149,7 @@ void script_pass_ms(int64_t ms)
 
 /* ---- answers */
 
-/* A child has one thread, and a mutex that nobody holds. */
+/* A forked child has one thread, and needs a free mutex. */
 static void renew_mutex(void)
 {
     pthread_mutexattr_t recursive;
@@ -245,25 +250,26 @@ static void note_call(enum script_op op)
     snprintf(state.calls + used, sizeof state.calls - used, "%s%s", used ? " " : "", op_name(op));
 }
 
-/* The tables are changed before the answer is under way, so that a hook finds them so. */
+/* Changes the tables before the answer, so that a hook sees the change. */
 static void carry_out(enum script_op op, const struct script_answer *answer, int64_t request)
 {
     if (op == OP_OPEN)
-        state.hears = false;
+        state.wakeable = false;
     if (answer->class != RLK_DONE)
         return;
     if (op == OP_ENQUEUE) {
         if (state.ticket_of != request)
             state.ticket++;
         state.ticket_of = request;
-        state.hears = !answer->no_wakeup;
+        state.wakeable = !answer->no_wakeup;
     }
     bool granted = (op == OP_ACQUIRE || op == OP_ACQUIRE_ALL) && answer->outcome == RLK_GRANTED;
     if (op == OP_LEAVE || granted)
         state.ticket_of = 0;
 }
 
-/* Where the connection stands: core's transactions are its own, the caller's is on an adopted one. */
+/* Is a transaction open? Core's transactions are in the connection's state. The caller's is on an
+ * adopted connection. */
 static bool is_inside(const struct connection *c)
 {
     return c->in_tx || (c->adopted && script.inside);
@@ -375,26 +381,26 @@ static enum rlk_class script_script(void *conn, struct rlk_call *call, const cha
     return take(conn, OP_INSTALL, call).class;
 }
 
-/* The step has said it all. */
+/* The step has returned all facts. */
 static enum rlk_class script_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
     (void)conn, (void)call, (void)out;
     return RLK_DONE;
 }
 
-/* ---- the line */
+/* ---- the queue */
 
 bool script_wake(void)
 {
     static const uint64_t one = 1;
     enter();
-    bool heard = state.ticket_of != 0 && state.hears && write(wakeup, &one, sizeof one) > 0;
+    bool woken = state.ticket_of != 0 && state.wakeable && write(wakeup, &one, sizeof one) > 0;
     leave();
-    return heard;
+    return woken;
 }
 
-/* A look at the wakeup and at the descriptor, for so long. */
-static bool hears(int wake, int64_t timeout_ms, enum rlk_wakeup *out)
+/* Waits for the wake-up or the descriptor. */
+static bool wait_woken(int wake, int64_t timeout_ms, enum rlk_wakeup *out)
 {
     uint64_t wakes;
     struct pollfd fds[] = {{.fd = wakeup, .events = POLLIN}, {.fd = wake, .events = POLLIN}};
@@ -407,14 +413,15 @@ static bool hears(int wake, int64_t timeout_ms, enum rlk_wakeup *out)
 
 static enum rlk_wakeup await_by_itself(int64_t deadline_us, int wake)
 {
-    enum rlk_wakeup heard = RLK_SILENT;
+    enum rlk_wakeup woken = RLK_SILENT;
     for (;;) {
         int64_t left_us = deadline_us - script_clock();
         enter();
         bool frozen = script.frozen;
         leave();
-        if (hears(wake, frozen || left_us <= 0 ? 0 : left_us / 1000 + 1, &heard) || left_us <= 0)
-            return heard;
+        if (wait_woken(wake, frozen || left_us <= 0 ? 0 : left_us / 1000 + 1, &woken) ||
+            left_us <= 0)
+            return woken;
         if (!frozen)
             continue;
         enter();
@@ -424,12 +431,12 @@ static enum rlk_wakeup await_by_itself(int64_t deadline_us, int wake)
     }
 }
 
-/* As the databases do: a connection on which no ticket was taken hears no wakeup. */
+/* A connection without a ticket gets no wake-up, as in the databases. */
 static enum rlk_wakeup await_wakeup(const struct script_answer *answer, int64_t deadline_us,
                                     int wake)
 {
     enter();
-    bool unwakeable = answer->wakeup == WAKEUP_NONE || !state.hears;
+    bool unwakeable = answer->wakeup == WAKEUP_NONE || !state.wakeable;
     leave();
     if (unwakeable)
         return RLK_NO_WAKEUPS;
@@ -445,9 +452,10 @@ static enum rlk_class script_await(void *conn, struct rlk_call *call,
     struct script_wait wait = {.from_us = script_clock(), .until_us = call->deadline_us};
     struct script_answer answer = take(conn, OP_AWAIT, call);
     enter();
-    script.in_line = *request;
+    script.queued = *request;
     leave();
-    if (answer.wakeup == WAKEUP_INTERRUPTED) /* which may cost the connection, too */
+    /* The interruption may also cost the connection. */
+    if (answer.wakeup == WAKEUP_INTERRUPTED)
         *out = RLK_INTERRUPTED;
     if (answer.class != RLK_DONE)
         return answer.class;
@@ -459,7 +467,7 @@ static enum rlk_class script_await(void *conn, struct rlk_call *call,
     return RLK_DONE;
 }
 
-/* ---- what was asked, by the names of the list of steps */
+/* ---- parameters, by their names in the list of steps */
 
 static _Thread_local const struct rlk_texts *texts_now;
 
@@ -494,7 +502,7 @@ static int64_t number(const struct rlk_query *query, const char *name)
     return given(query, name)->number;
 }
 
-static struct rlk_request claim_of(const struct rlk_query *query)
+static struct rlk_request request_of(const struct rlk_query *query)
 {
     return (struct rlk_request){.name = text(query, "name"),
                                 .permits = (int)number(query, "permits"),
@@ -509,13 +517,14 @@ static struct rlk_request claim_of(const struct rlk_query *query)
                                 .unfair = number(query, "unfair") != 0};
 }
 
-/* The next element of {"a","b"} or {1,2}, without its quotes; NULL: there is none. */
+/* Reads the next element of {"a","b"} or {1,2}, without its quotes. NULL: there is none. */
 static const char *next_element(const char *at, char out[RLK_TEXT_MAX + 1])
 {
     size_t length = 0;
     if (*at == '}' || *at == '\0')
         return NULL;
-    at++; /* what is before it: { or , */
+    /* skips { or , */
+    at++;
     bool quoted = *at == '"';
     if (*at == '}')
         return NULL;
@@ -527,7 +536,7 @@ static const char *next_element(const char *at, char out[RLK_TEXT_MAX + 1])
     return at + quoted;
 }
 
-/* How many elements there are; and all of them, with a blank between two. */
+/* Returns how many elements there are, and writes them with blanks between. */
 static int list_elements(const char *array, char *out, size_t cap)
 {
     char word[RLK_TEXT_MAX + 1];
@@ -561,10 +570,10 @@ static void note_request(const struct rlk_request *request)
     script.request = *request;
 }
 
-static void note_line(const struct rlk_request *request)
+static void note_queue(const struct rlk_request *request)
 {
-    script.in_line = *request;
-    snprintf(script.line, sizeof script.line, "%s", request->name);
+    script.queued = *request;
+    snprintf(script.queue_name, sizeof script.queue_name, "%s", request->name);
 }
 
 static void note_several(const struct rlk_query *query)
@@ -578,14 +587,14 @@ static void note_several(const struct rlk_query *query)
         NOTE(script.lease_counts, lease_call_count, count);
         return;
     }
-    struct rlk_request first = claim_of(query);
+    struct rlk_request first = request_of(query);
     first.number = first_number(text(query, "request"));
     note_request(&first);
 }
 
 static void note_question(const struct rlk_query *query)
 {
-    struct rlk_request request = claim_of(query);
+    struct rlk_request request = request_of(query);
     switch (query->step) {
     case RLK_STEP_ACQUIRE:
         note_request(&request);
@@ -606,13 +615,13 @@ static void note_question(const struct rlk_query *query)
     case RLK_STEP_ENQUEUE:
         NOTE(script.tickets_us, ticket_count, script_clock());
         script.ticket_lease_us = number(query, "lease");
-        note_line(&request);
+        note_queue(&request);
         break;
     case RLK_STEP_LEAVE:
-        note_line(&request);
+        note_queue(&request);
         break;
     case RLK_STEP_CYCLE:
-        script.in_line = request;
+        script.queued = request;
         break;
     case RLK_STEP_WITHDRAW:
         script.withdrawn = request.number;
@@ -641,7 +650,7 @@ static void note_question(const struct rlk_query *query)
     }
 }
 
-/* ---- what is told: each step's columns by name, and what a cell of that name says */
+/* ---- answers: the columns of each step by name, and the cell for each name */
 
 #define CELLS(CELL)                                                                            \
     CELL(name), CELL(slot), CELL(permits), CELL(owner), CELL(token), CELL(acquired),           \
@@ -697,7 +706,8 @@ static rowlock_value cell_of(const struct cells *cells, const char *word)
     return value;
 }
 
-/* False: the step has no answer of its own, or no more are wanted. At most so many columns are told. */
+/* Gives one row. false: the step has no answer of its own, or no more rows are wanted. At most this
+ * many columns are given. */
 static bool give(const struct rlk_query *query, enum script_op op, const struct cells *cells,
                  size_t most)
 {
@@ -721,7 +731,7 @@ static rowlock_value or_else(int64_t value, int64_t otherwise)
     return rowlock_int(value ? value : otherwise);
 }
 
-/* Of the grant that is asked for or about, as a rival has it. */
+/* The cells of the grant that the step names. A rival's grant has the same form. */
 static struct cells cells_for(const struct rlk_query *query, const struct script_answer *answer)
 {
     int64_t token = answer->token ? answer->token : state.token, now_us = db_now();
@@ -761,8 +771,8 @@ static struct cells cells_for(const struct rlk_query *query, const struct script
     };
 }
 
-/* A grant is told as one that stands, so that an answer may say what is left of its lease. In flight with others
- * before us there is no row. */
+/* A grant is one that exists already, so that an answer may set what is left of its lease. A
+ * request in flight with others ahead gets no row. */
 static void give_try(const struct rlk_query *query, const struct script_answer *answer,
                      struct cells cells)
 {
@@ -779,7 +789,7 @@ static void give_try(const struct rlk_query *query, const struct script_answer *
     give(query, OP_ACQUIRE, &cells, stands ? SIZE_MAX : 5);
 }
 
-/* All, or the one that is in the way. */
+/* Gives all grants, or the one that is in the way. */
 static void give_several(const struct rlk_query *query, const struct script_answer *answer,
                          struct cells cells)
 {
@@ -819,7 +829,7 @@ static void give_waiters(const struct rlk_query *query, const struct script_answ
     }
 }
 
-/* So many rows, named in order after the given name. */
+/* Gives this many rows, named in order after the given name. */
 static void give_rows(const struct rlk_query *query, const struct script_answer *answer,
                       struct cells cells)
 {
@@ -842,7 +852,8 @@ static void give_facts(const struct rlk_query *query, const struct script_answer
     const rowlock_value cells[] = {
         rowlock_text("Script 1"),
         rowlock_int((int64_t)now.tv_sec * 1000000 + answer->left_us),
-        rowlock_bool(answer->missing), /* it takes no writes */
+        /* read_only */
+        rowlock_bool(answer->missing),
         rowlock_text("read committed"),
         rowlock_bool(false),
         rowlock_text("memory"),
@@ -856,9 +867,12 @@ static void give_facts(const struct rlk_query *query, const struct script_answer
         rowlock_text(answer->rows == 0   ? "0 late"
                      : answer->rows == 1 ? "1 late"
                                          : ""),
-        rowlock_bool(answer->rows < 2), /* it is known which replicas there are */
-        rowlock_bool(answer->rows == 1), /* and they lag */
-        rowlock_bool(false)};
+        /* replication_known */
+        rowlock_bool(answer->rows < 2),
+        /* replicates_late */
+        rowlock_bool(answer->rows == 1),
+        rowlock_bool(false),
+    };
     query->each(query->context, cells, sizeof cells / sizeof *cells);
 }
 
@@ -902,8 +916,8 @@ static void give_columns(struct rlk_query *query)
 
 static struct rlk_backend backend;
 
-/* The expected version, or the first one, comes last; a dialect without RETURNING tells the number of rows
- * only. */
+/* The expected version, or the first one, comes last. A dialect without RETURNING reports only the
+ * number of rows. */
 static void give_applied(enum script_op op, struct rlk_query *query)
 {
     rowlock_value version = query->values[query->count - 1];
@@ -921,7 +935,7 @@ static void give_given(const struct rlk_query *query, const struct script_answer
             return;
 }
 
-/* Of a step that found what it was sent for. */
+/* Answers a step that found its row. */
 static void give_found(enum script_op op, struct rlk_query *query,
                        const struct script_answer *answer)
 {
@@ -953,7 +967,8 @@ static void give_found(enum script_op op, struct rlk_query *query,
 
 /* ---- queries */
 
-/* Each statement begins with the name of its step; one about the caller's own tables has no number. */
+/* A statement's text begins with the name of its step. A statement about the caller's own tables
+ * has no step number. */
 static enum script_op op_of(const struct rlk_query *query)
 {
     static const char mark[] = "/* rowlock:";
@@ -985,7 +1000,7 @@ static void note_query(enum script_op op, const struct rlk_query *query)
     }
 }
 
-/* What is asked before a try says nothing, and is not among the calls. */
+/* The question before a try gets no row, and is not among the calls. */
 static enum rlk_class say_nothing(struct rlk_query *query)
 {
     const rowlock_value undecided[5] = {
@@ -1027,7 +1042,7 @@ static bool script_note(void *conn, struct rlk_call *call, enum rlk_news news,
     return news == RLK_ENQUEUED && number != 0;
 }
 
-/* A COMMIT that fails ends the transaction all the same, and one without an answer is not inside. */
+/* A COMMIT that fails ends the transaction too. One without an answer is not inside. */
 static enum rlk_class script_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
 {
     struct connection *c = conn;
@@ -1045,12 +1060,12 @@ static enum rlk_class script_frame(void *conn, struct rlk_call *call, enum rlk_f
     return answer.class;
 }
 
-/* ---- in the place of src/db/backends.c */
+/* ---- replaces src/db/backends.c */
 
 static const char *const schemes[] = {"postgresql", "mysql", "sqlite", NULL};
 
-/* Its name, quote, marker and packing are those of a dialect, for the sake of the statements, which core
- * completes and nobody sends here. */
+/* Its name, quote, marker and packing are those of a dialect. Core fills in that dialect's
+ * statements, which are not sent. */
 static struct rlk_backend backend = {
     .schemes = schemes,
     .conn_size = sizeof(struct connection),
@@ -1084,7 +1099,7 @@ void script_dialect(const char *name)
     backend.backslash_escapes = backend.tells_no_rows = mysql;
 }
 
-/* "mariadb" stands for a database that is known but not built in. */
+/* "mariadb" stands for a database that is known and not built in. */
 const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)
 {
     *known = strcmp(scheme, "mariadb") == 0;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The main of a test that has a program for each database. The Makefile makes test_line_postgres of
- * each_line.c: the last word of the program's name is the database.
- */
+ * The main function of a test that has a program for each database. The Makefile makes
+ * test_line_postgres of each_line.c. The last word of a program's name is its database. */
 #ifndef EACH_H
 #define EACH_H
 
 #include "raw.h"
 
-/* Runs the test on the database of the program's name, at the URL of its environment variable; skips
- * it without one. Returns the status to exit with: what run returns. */
+/* Runs the test on the database in the program's name. Its URL is in the environment. Skips the
+ * test without one. Returns the exit status: what run returns. */
 int each_main(char **argv, int (*run)(const struct raw *raw, const char *url));
 
 #endif

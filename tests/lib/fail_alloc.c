@@ -28,7 +28,7 @@ static void counted_free(void *memory)
     free(memory);
 }
 
-/* Both are the C library's memory underneath, so what was allocated before may be freed after. */
+/* Both use the C library's memory, so older memory can be freed later. */
 void fail_alloc_at(int nth)
 {
     rlk_memory = (struct rlk_memory){counted_alloc, counted_free};

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory of the library that runs out when a test says so, and is counted. Memory of vendors'
- * client libraries is not here.
- */
+ * Counts the library's memory, and lets it run out when a test says so. Memory of the client
+ * libraries is not included. */
 #ifndef FAIL_ALLOC_H
 #define FAIL_ALLOC_H
 
-/* Count from here on; the nth allocation fails, 0: none does. */
+/* Counts from here on. The nth allocation fails. 0: none does. */
 void fail_alloc_at(int nth);
 
-/* Allocations asked for since, the failed one included. */
+/* Allocations since then, with the failed one. */
 int fail_alloc_asked(void);
 
-/* Pieces of memory that are not freed yet, whenever they were allocated since the first call
- * above. */
+/* Pieces of memory that are not freed yet, counted since the first call of fail_alloc_at(). */
 int fail_alloc_live(void);
 
 #endif

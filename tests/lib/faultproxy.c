@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A counting and faulty TCP proxy; see faultproxy.h. One thread owns all sockets and never waits but in
- * ppoll(). Other threads leave it orders and wake it.
- */
+ * A TCP proxy that counts round trips and makes faults; see faultproxy.h. One thread owns all
+ * sockets, and waits only in ppoll(). Other threads leave orders and wake it. */
 #include "faultproxy.h"
 
 #include <arpa/inet.h>
@@ -25,8 +24,10 @@
 enum {
     LINKS_MAX = 256,
     BUFFER_BYTES = 65536,
-    QUEUE_BYTES = 1 << 20, /* of one way, after which its sender has to wait */
-    SILENCE_US = 50000 /* after which an answer counts as complete */
+    /* of one direction; then its sender has to wait */
+    QUEUE_BYTES = 1 << 20,
+    /* after this pause an answer counts as complete */
+    SILENCE_US = 50000
 };
 
 enum order { STOP = 1, CUT = 2, REFUSE = 4, ACCEPT = 8, BLACKHOLE = 16, HEAL = 32 };
@@ -43,27 +44,38 @@ struct way {
     int from, to;
     struct chunk *first, *last;
     size_t queued;
-    int64_t held_until_us; /* what comes before then is not delivered earlier */
-    bool ended; /* from has hung up */
-    bool unwakeable; /* to does not listen any more */
+    /* bytes that came before this time are not delivered earlier */
+    int64_t held_until_us;
+    /* the sender has closed it */
+    bool ended;
+    /* the receiver no longer reads */
+    bool closed;
 };
 
 struct link {
     struct link *next;
-    struct way up, down; /* from the client to the server, and back */
-    bool server_spoke; /* since the client last did, or nobody spoke yet */
-    int answer_fault; /* the arming whose fault is for the next answer; 0: none */
-    bool black, holed; /* swallows everything; has swallowed something */
-    bool hung_up; /* the server was told that the client has */
+    /* from the client to the server, and back */
+    struct way up, down;
+    /* since the client last sent, or neither has sent yet */
+    bool server_spoke;
+    /* the order whose fault is for the next answer; 0: none */
+    int answer_fault;
+    /* it swallows everything; it has swallowed something */
+    bool black, holed;
+    /* the server was told that the client has closed */
+    bool hung_up;
     bool reset;
-    int64_t cut_at_us; /* 0: never */
+    /* 0: never */
+    int64_t cut_at_us;
 };
 
 struct faultproxy {
     pthread_t thread;
     struct sockaddr_in server, address;
-    int place; /* keeps our port ours while nobody listens */
-    int listener; /* -1: connections are refused */
+    /* keeps the port ours while connections are refused */
+    int reserved;
+    /* -1: connections are refused */
+    int listener;
     int wakeup;
     struct link *links;
     int count;
@@ -71,13 +83,16 @@ struct faultproxy {
     struct pollfd fds[2 + 2 * LINKS_MAX];
     char buffer[BUFFER_BYTES];
     atomic_int round_trips, delay_us;
-    pthread_mutex_t guard; /* of what follows */
+    /* of the following members */
+    pthread_mutex_t guard;
     pthread_cond_t obeyed;
     unsigned orders;
-    int requests_left; /* until the one with the fault; 0: none */
+    /* until the one with the fault; 0: none */
+    int requests_left;
     struct fault fault;
     bool fired;
-    int arming; /* counts up, so that what was armed earlier is not taken for it */
+    /* counts up, so that an earlier fault is not mistaken for it */
+    int arming;
 };
 
 static int64_t clock_us(void)
@@ -87,7 +102,7 @@ static int64_t clock_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* ---- one way */
+/* ---- one direction */
 
 static void drop_all(struct way *way)
 {
@@ -126,7 +141,7 @@ static void deliver(struct way *way, int64_t now)
         ssize_t n =
             send(way->to, chunk->bytes + chunk->sent, chunk->length - chunk->sent, MSG_NOSIGNAL);
         if (n < 0) {
-            way->unwakeable = errno != EAGAIN && errno != EINTR;
+            way->closed = errno != EAGAIN && errno != EINTR;
             break;
         }
         chunk->sent += (size_t)n;
@@ -136,7 +151,7 @@ static void deliver(struct way *way, int64_t now)
         way->queued -= chunk->length;
         free(chunk);
     }
-    if (way->unwakeable)
+    if (way->closed)
         drop_all(way);
 }
 
@@ -147,7 +162,7 @@ static bool is_black(const struct faultproxy *proxy, const struct link *link)
     return proxy->black || link->black;
 }
 
-/* What is on its way is swallowed, too. */
+/* Also swallows what is on its way. */
 static void blacken(struct link *link)
 {
     link->holed |= link->up.first || link->down.first;
@@ -155,7 +170,8 @@ static void blacken(struct link *link)
     drop_all(&link->down);
 }
 
-/* A child of this program may hold copies of our sockets, so that closing them would tell nobody. */
+/* A child of this program may hold copies of our sockets. So closing a socket would not end the
+ * connection. */
 static void hang_up(int fd, bool reset)
 {
     const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
@@ -314,7 +330,7 @@ static void take(struct faultproxy *proxy, struct link *link, struct way *way)
         hear_server(proxy, link);
     if (is_black(proxy, link)) {
         link->holed = true;
-    } else if (length > 0 && !way->unwakeable && !link->cut_at_us) {
+    } else if (length > 0 && !way->closed && !link->cut_at_us) {
         int64_t due = clock_us() + proxy->delay_us;
         append(way, proxy->buffer, (size_t)length,
                due > way->held_until_us ? due : way->held_until_us);
@@ -325,7 +341,7 @@ static bool is_over(const struct link *link, int64_t now)
 {
     bool cut = link->cut_at_us && link->cut_at_us <= now;
     bool server_gone = link->down.ended && !link->down.first;
-    bool client_gone = link->up.ended && !link->up.first && link->down.unwakeable;
+    bool client_gone = link->up.ended && !link->up.first && link->down.closed;
     return cut || server_gone || client_gone;
 }
 
@@ -348,7 +364,7 @@ static void tend_links(struct faultproxy *proxy, int64_t now)
     }
 }
 
-/* A socket without events is not watched, or its being closed would wake us for ever. */
+/* A socket without events is left out, because its end would wake us again and again. */
 static struct pollfd watched(int fd, const struct way *in, const struct way *out, int64_t now)
 {
     int events = 0;
@@ -383,7 +399,7 @@ static int64_t watch_links(struct faultproxy *proxy, int64_t now)
     return next;
 }
 
-/* False if there is nothing to do but what is due. */
+/* false: only what is due has to be done. */
 static bool wait_for_events(struct faultproxy *proxy, int64_t now, int64_t next)
 {
     int64_t left = next - now;
@@ -449,7 +465,7 @@ static void heal_all(struct faultproxy *proxy)
         link->black = false;
 }
 
-/* False when it is over. */
+/* false: the proxy stops. */
 static bool obey(struct faultproxy *proxy)
 {
     uint64_t wakes;
@@ -492,7 +508,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* It has been carried out when this returns. */
+/* Returns when the order was carried out. */
 static void give(struct faultproxy *proxy, enum order order)
 {
     uint64_t wake = 1;
@@ -505,9 +521,10 @@ static void give(struct faultproxy *proxy, enum order order)
     pthread_mutex_unlock(&proxy->guard);
 }
 
-/* ---- from outside */
+/* ---- for the tests */
 
-/* …@host:port/…: where host begins, and how long host:port is. NULL if there is no such thing. */
+/* Finds the server in …@host:port/…: where host begins, and the length of host:port. NULL: there is
+ * none. */
 static const char *find_server(const char *url, struct sockaddr_in *server, int *length)
 {
     char host[64];
@@ -522,7 +539,7 @@ static const char *find_server(const char *url, struct sockaddr_in *server, int 
     return inet_pton(AF_INET, address, &server->sin_addr) == 1 ? begin : NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* Signals go to the program's own threads. */
 static void start_thread(struct faultproxy *proxy)
 {
     sigset_t all, before;
@@ -546,7 +563,7 @@ struct faultproxy *faultproxy_start(const char *url, char **through)
     proxy->server = server;
     proxy->address.sin_family = AF_INET;
     proxy->address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    proxy->place = open_port(&proxy->address);
+    proxy->reserved = open_port(&proxy->address);
     proxy->listener = -1;
     accept_all(proxy);
     proxy->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -564,7 +581,7 @@ void faultproxy_stop(struct faultproxy *proxy)
     give(proxy, STOP);
     pthread_join(proxy->thread, NULL);
     refuse_all(proxy);
-    close(proxy->place);
+    close(proxy->reserved);
     close(proxy->wakeup);
     pthread_cond_destroy(&proxy->obeyed);
     pthread_mutex_destroy(&proxy->guard);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT
+ *
  * All public headers. */
 #ifndef TESTS_PUBLIC_H
 #define TESTS_PUBLIC_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Short words for tests; see quick.h. No checks are here.
- */
+ * Short words for tests; see quick.h. Checks are not here. */
 #include "quick.h"
 
 #include <errno.h>

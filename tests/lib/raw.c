@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What raw sessions of all databases share: formatted statements, and giving up.
- * The vendors' calls are in raw_postgres.c, raw_mysql.c and raw_sqlite.c.
- */
+ * What the raw sessions of all databases share: formatted statements, and giving up. The calls of
+ * the client libraries are in raw_postgres.c, raw_mysql.c and raw_sqlite.c. */
 #include "raw.h"
 
 #include <pthread.h>
@@ -65,46 +64,48 @@ long long raw_int(const struct raw *raw, void *session, const char *format, ...)
     return number;
 }
 
-/* ---- statements in a session of their own */
+/* ---- statements in their own session */
 
-/* Servers take some milliseconds to open a session, so one is kept for the next statement. A file has none: its
- * locks belong to the process. */
+/* Opening a session takes some milliseconds, so one is kept for the next statement. For a SQLite
+ * file none is kept, because its locks belong to the process. */
 static struct {
     pthread_mutex_t guard;
     pid_t process;
     char *url;
     void *session;
-} kept = {.guard = PTHREAD_MUTEX_INITIALIZER};
+} spare = {.guard = PTHREAD_MUTEX_INITIALIZER};
 
-static void give_up_kept(const struct raw *raw)
+static void give_up_spare(const struct raw *raw)
 {
-    if (kept.session && kept.process == getpid()) /* else it is the parent's */
-        raw->close(kept.session);
-    kept.session = NULL;
-    free(kept.url);
-    kept.url = NULL;
+    /* otherwise it is the parent's */
+    if (spare.session && spare.process == getpid())
+        raw->close(spare.session);
+    spare.session = NULL;
+    free(spare.url);
+    spare.url = NULL;
 }
 
-/* False: another thread has it, or there is none. */
-static bool take_kept(const struct raw *raw, const char *url)
+/* false: another thread has it, or there is none. */
+static bool take_spare(const struct raw *raw, const char *url)
 {
-    if (strcmp(raw->name, "sqlite") == 0 || pthread_mutex_trylock(&kept.guard) != 0)
+    if (strcmp(raw->name, "sqlite") == 0 || pthread_mutex_trylock(&spare.guard) != 0)
         return false;
-    if (kept.process != getpid() || !kept.url || strcmp(kept.url, url) != 0) {
-        give_up_kept(raw);
-        kept.process = getpid();
-        kept.session = raw->open(url);
-        kept.url = strdup(url);
+    if (spare.process != getpid() || !spare.url || strcmp(spare.url, url) != 0) {
+        give_up_spare(raw);
+        spare.process = getpid();
+        spare.session = raw->open(url);
+        spare.url = strdup(url);
     }
     return true;
 }
 
-/* It may have been killed, or its server restarted. Then a new one shows what is wrong, if anything is. */
-static void give_back_kept(const struct raw *raw, bool worked)
+/* The session may have been killed, or its server restarted. Then a new session shows the error, if
+ * any. */
+static void give_back_spare(const struct raw *raw, bool worked)
 {
     if (!worked)
-        give_up_kept(raw);
-    pthread_mutex_unlock(&kept.guard);
+        give_up_spare(raw);
+    pthread_mutex_unlock(&spare.guard);
 }
 
 void db_exec(const struct raw *raw, const char *url, const char *format, ...)
@@ -115,9 +116,9 @@ void db_exec(const struct raw *raw, const char *url, const char *format, ...)
     va_start(arguments, format);
     char *sql = format_sql(format, arguments);
     va_end(arguments);
-    if (take_kept(raw, url)) {
-        done = raw->run(kept.session, sql, ignored, sizeof ignored);
-        give_back_kept(raw, done);
+    if (take_spare(raw, url)) {
+        done = raw->run(spare.session, sql, ignored, sizeof ignored);
+        give_back_spare(raw, done);
     }
     if (done) {
         free(sql);
@@ -136,10 +137,10 @@ long long db_int(const struct raw *raw, const char *url, const char *format, ...
     va_start(arguments, format);
     char *sql = format_sql(format, arguments);
     va_end(arguments);
-    if (take_kept(raw, url)) {
-        if (raw->ask(kept.session, sql, text, sizeof text))
+    if (take_spare(raw, url)) {
+        if (raw->ask(spare.session, sql, text, sizeof text))
             number = strtoll(text, &end, 10);
-        give_back_kept(raw, end > text);
+        give_back_spare(raw, end > text);
     }
     if (end > text) {
         free(sql);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The databases as their own clients see them, so that tests can look, and meddle, behind rowlock's
- * back. One struct for each database; nothing here goes through rowlock but the adoption.
+ * The databases through their own client libraries, so that tests can look at them, and change
+ * them, without rowlock. There is one struct for each database. Only the adoption goes through
+ * rowlock.
  *
- * A session is a connection of the vendor's library. What cannot work ends the test program with a
- * message: a test that cannot be set up has failed.
- */
+ * A session is a connection of the client library. A failure ends the test program with a message:
+ * a test that cannot be set up has failed. */
 #ifndef RAW_H
 #define RAW_H
 
@@ -14,17 +14,22 @@
 #include <stddef.h>
 
 struct raw {
-    const char *name; /* "postgres" */
-    const char *url_env; /* the environment variable with the URL of a database to test on */
-    const char *clock; /* SQL: its time now, in microseconds since 1970 */
-    int tick_us; /* a lease runs from so much later on, since the clock counts no finer; 0: at once */
+    /* "postgres" */
+    const char *name;
+    /* the environment variable with the URL of the test database */
+    const char *url_env;
+    /* SQL: the server's clock, in microseconds since 1970 */
+    const char *clock;
+    /* the resolution of the server's clock in microseconds: a lease may begin this much later; 0:
+     * none */
+    int tick_us;
     void *(*open)(const char *url);
     void (*close)(void *session);
-    /* One statement, whose rows are thrown away. False with *why, cut to fit, when it fails. */
+    /* Runs one statement and drops its rows. false: it failed, and *why says why, cut to fit. */
     bool (*run)(void *session, const char *sql, char *why, size_t cap);
-    /* First column of the first row as text. False if there is no row, or it is NULL. */
+    /* The first column of the first row as text. false: there is no row, or it is NULL. */
     bool (*ask)(void *session, const char *sql, char *out, size_t cap);
-    /* A transaction pooler stands between; NULL: this database has none. */
+    /* Is there a transaction pooler in between? NULL: this database has none. */
     bool (*pooled)(void *session);
     int (*adopt)(rowlock_db **out, void *session, const rowlock_db_options *options,
                  rowlock_error *err);
@@ -32,19 +37,19 @@ struct raw {
 
 extern const struct raw raw_postgres, raw_mysql, raw_sqlite;
 
-/* On an open session; the program ends if the statement fails. */
+/* Runs a statement on an open session. A failure ends the program. */
 void raw_run(const struct raw *raw, void *session, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 long long raw_int(const struct raw *raw, void *session, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same in a session that no test has, each statement committed by itself. */
+/* The same in a session that no test uses. Each statement is committed by itself. */
 void db_exec(const struct raw *raw, const char *url, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 long long db_int(const struct raw *raw, const char *url, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* For drivers of raw: ends the program. */
+/* For the files of raw_: ends the program. */
 void raw_failed(const char *what, const char *why) __attribute__((noreturn));
 
 #endif

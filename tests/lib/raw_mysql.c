@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Raw sessions on MySQL and MariaDB; see raw.h. Nothing here is rowlock's own.
- */
+ * Raw sessions on MySQL and MariaDB; see raw.h. rowlock is not used here. */
 #include "raw.h"
 
 #include <stdio.h>
@@ -13,8 +12,10 @@
 struct address {
     char text[500];
     char *user, *password, *host, *database, *socket, *ssl_ca;
-    unsigned int port, read_timeout; /* in seconds; 0: none */
-    unsigned long flags; /* of the client */
+    /* in seconds; 0: none */
+    unsigned int port, read_timeout;
+    /* of the client */
+    unsigned long flags;
 };
 
 static char *cut(char *text, char at)
@@ -26,7 +27,8 @@ static char *cut(char *text, char at)
     return found + 1;
 }
 
-/* socket=PATH, ssl_ca=PATH, read_timeout=SECONDS; and found_rows=1: rows that a statement finds count as changed. */
+/* socket=PATH, ssl_ca=PATH, read_timeout=SECONDS. found_rows=1: rows that a statement finds count
+ * as changed. */
 static void parse_parameters(char *parameter, struct address *out)
 {
     while (parameter) {

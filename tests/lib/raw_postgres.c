@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Raw sessions on PostgreSQL; see raw.h. Nothing here is rowlock's own.
- */
+ * Raw sessions on PostgreSQL; see raw.h. rowlock is not used here. */
 #include "raw.h"
 
 #include <stdatomic.h>
@@ -17,7 +16,7 @@ static void keep_quiet(void *context, const PGresult *notice)
     (void)notice;
 }
 
-/* Told to rowlock, and to this program: the pooler in between lends a session to one client alone. */
+/* Tells rowlock, and this program, that the pooler lends a session to one client alone. */
 static const char SESSION_MODE[] = "?rowlock_pooler=session";
 static atomic_bool in_session_mode;
 
@@ -61,8 +60,8 @@ static bool ask(void *session, const char *sql, char *out, size_t cap)
     return good;
 }
 
-/* A pooler gives out process numbers of its own. What is skipped for one must not be skipped in silence on a
- * private server, which has none before it. */
+/* A pooler gives out process numbers of its own. A private server has no pooler before it, so tests
+ * there must not be skipped. */
 static bool pooled(void *session)
 {
     char pid[20] = "", believed[20];

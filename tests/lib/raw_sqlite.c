@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Raw sessions on SQLite; see raw.h. Nothing here is rowlock's own.
- */
+ * Raw sessions on SQLite; see raw.h. rowlock is not used here. */
 #include "raw.h"
 
 #include <stdio.h>

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Runs one test program for prove: in a private folder, for a limited time.
+# Runs one test program for prove, in a private folder and with a time limit.
 #
 # usage: run-test.sh PROGRAM
 #   TMPDIR                   becomes a private folder, removed afterwards
-#   ROWLOCK_TEST_SQLITE_URL  may hold @TMPDIR@, which stands for that folder
+#   ROWLOCK_TEST_SQLITE_URL  @TMPDIR@ in it becomes that folder
 #   ROWLOCK_TEST_TIMEOUT     seconds until the program and its children are ended (300)
 #   ROWLOCK_TEST_WRAPPER     a command to put before a compiled program, such as valgrind
-#   ROWLOCK_TEST_OWN_SERVERS=1  a program with a server's name in its own gets a new server, except in cli/ and fuzz/
-#   SKIPS_AS_FAILS=1         a program that skips itself as a whole has failed: its server is missing
+#   ROWLOCK_TEST_OWN_SERVERS=1  a program with a server in its name gets a new server, except those
+#                            in cli/ and fuzz/
+#   SKIPS_AS_FAILS=1         a program that skips all its tests has failed: its server is missing
 set -u
 
 program=$1
 
-# Programs that count a server's statements or restart it then run beside all others.
+# With servers of their own, programs that count statements or restart the server can run in
+# parallel.
 if [ "${ROWLOCK_TEST_OWN_SERVERS:-0}" = 1 ]; then
     for kind in postgres mysql; do
         case $program in
@@ -34,11 +36,11 @@ command+=("$program")
 . "$(dirname "$0")/scratch.sh"
 TMPDIR=$(mktemp -d "$(scratch_base)/rowlock-test.XXXXXX") || exit 1
 trap 'rm -rf "$TMPDIR"' EXIT
-# A server that a test starts under another account has to get through here.
+# A server that a test starts under another account must be able to enter.
 chmod 711 "$TMPDIR"
 export TMPDIR
 
-# Nothing of the user's own locks is touched by mistake.
+# Tests must not touch the user's own locks by mistake.
 unset ROWLOCK_URL
 export XDG_STATE_HOME=$TMPDIR/state
 if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
@@ -52,8 +54,8 @@ if [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
     filter=$!
 fi
 
-# In the background, so that a signal to us is passed on at once. A shell has such jobs ignore the
-# keyboard's signals, which tests of signals must not inherit.
+# The program runs in the background, so that a signal to this script is passed on at once. A shell
+# makes background jobs ignore INT and QUIT. Tests of signals must not inherit that.
 timeout --kill-after=10 "$limit" env --default-signal=INT,QUIT "${command[@]}" 4>&- &
 child=$!
 trap 'kill -TERM "$child" 2>/dev/null' INT TERM HUP

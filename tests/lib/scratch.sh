@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Where tests and their servers keep what they write; sourced by the scripts beside it.
+# Folders for what tests and their servers write. Sourced by the scripts beside it.
 
-# scratch_base: prints the folder in which theirs are made, TMPDIR if that is set to something. Else it is one in
-# memory if there is room: a disk that hangs for seconds makes deadlines pass and leases end that a test has given.
-# The path is short, because a Unix socket's may have no more than 107 bytes.
+# scratch_base: prints the folder for temporary folders. It is TMPDIR if that is set. Otherwise it
+# is a folder in memory, if there is room: if a disk hangs for seconds, leases and deadlines of
+# tests end. The path is short, because the path of a Unix socket has at most 107 bytes.
 scratch_base() {
     local base=${TMPDIR:-/tmp} memory=/dev/shm kilobytes
     [ ${#base} -le 60 ] || base=/tmp
@@ -14,7 +14,7 @@ scratch_base() {
     echo "$base"
 }
 
-# scratch_on_disk: what is begun from here on keeps it on a disk, for who measures.
+# scratch_on_disk: from here on the folders are on a disk, for benchmarks.
 scratch_on_disk() {
     [ "${TMPDIR:-/tmp}" != /tmp ] || export TMPDIR=/var/tmp
 }

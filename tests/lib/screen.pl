@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# What a vt100 would show that has received the bytes on standard input: one line of text for each row, in
-# UTF-8. What it does not know it complains of, and then the status is 1.
+# Prints the screen of a vt100 that has received the bytes on standard input: one line of UTF-8 text
+# for each row. It reports control sequences that it does not know, and then the status is 1.
 #
 # usage: screen.pl ROWS COLUMNS
 use strict;
@@ -9,7 +9,8 @@ use warnings;
 my ($rows, $columns) = @ARGV;
 my @cells = map { [(' ') x $columns] } 1 .. $rows;
 my ($y, $x, $wrapping, $unknown) = (0, 0, 0, 0);
-my ($top, $bottom) = (0, $rows - 1); # of what scrolls
+# of the region that scrolls
+my ($top, $bottom) = (0, $rows - 1);
 binmode STDIN;
 my $bytes = do { local $/; <STDIN> } // '';
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Lets a test crash, stop, freeze and revive the private server that with-*.sh started for it.
+# Crashes, stops, freezes and starts the private server that with-*.sh started for a test.
 #
 # usage: server-ctl.sh {postgres|mysql} {start|stop|restart|crash|freeze|thaw}
-# Each returns when it has happened: `start` when the server answers, `stop` and `crash` when it is gone.
+# `start` returns when the server answers, `stop` and `crash` when it has ended.
 set -euo pipefail
 # shellcheck source=tests/lib/server.sh
 . "$(dirname "$0")/server.sh"

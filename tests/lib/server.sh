@@ -1,21 +1,22 @@
 # shellcheck shell=bash
-# Functions to run throw-away database servers; sourced by the scripts beside it.
+# Functions that run throw-away database servers. Sourced by the scripts beside it.
 #
-# A server lives in a private folder DIR: data/, log, pid, argv (its command line, one word a line) and
-# port. It listens on 127.0.0.1 and on a Unix socket in DIR, and is signalled by its recorded pid only.
+# A server has a private folder DIR with data/, log, pid, port and argv (its command line, one word
+# a line). It listens on 127.0.0.1 and on a Unix socket in DIR. Signals go only to its recorded pid.
 
 # shellcheck source=tests/lib/scratch.sh
 . "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
-# fail MESSAGE: says it and ends the script.
+# fail MESSAGE: prints it and ends the script.
 fail() {
     echo "${0##*/}: $*" >&2
     exit 1
 }
 
-# The account that servers run under when we are root: PostgreSQL and MySQL refuse to be root.
+# The account of the servers if this script runs as root: PostgreSQL and MySQL refuse to run as
+# root.
 server_account() {
     local name
     for name in postgres mysql nobody; do
@@ -27,8 +28,8 @@ server_account() {
     fail "no unprivileged account to run a server under"
 }
 
-# as_server COMMAND…: becomes COMMAND under that account. It replaces the shell, so that the pid stays;
-# call it in a subshell or in the background.
+# as_server COMMAND…: runs COMMAND under that account. It replaces the shell, so that the pid stays.
+# Call it in a subshell or in the background.
 as_server() {
     local account
     if [ "$(id -u)" != 0 ]; then
@@ -38,7 +39,7 @@ as_server() {
     exec setpriv --reuid="$account" --regid="$(id -g "$account")" --init-groups -- "$@"
 }
 
-# new_server_dir NAME: makes a private folder that belongs to the server's account, and prints it.
+# new_server_dir NAME: makes a private folder of the server's account, and prints its name.
 new_server_dir() {
     local dir
     dir=$(mktemp -d "$(scratch_base)/rowlock-$1.XXXXXX") || return 1
@@ -52,7 +53,7 @@ own_by_server() {
     fi
 }
 
-# A port nobody listens on now, below the range that the kernel gives to outgoing connections.
+# Prints a free port, below the range that the kernel gives to outgoing connections.
 free_port() {
     local port
     while :; do
@@ -64,14 +65,14 @@ free_port() {
     done
 }
 
-# running PID: it exists and is more than a zombie that nobody has collected yet.
+# running PID: the process exists and is not a zombie.
 running() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
     case ${stat##*) } in Z* | X* | '') return 1 ;; esac
 }
 
-# wait_gone SECONDS PID…: true when all of them have ended.
+# wait_gone SECONDS PID…: true if all of them have ended in time.
 wait_gone() {
     local end=$((SECONDS + $1 + 1)) pid
     shift
@@ -89,14 +90,14 @@ children_of() {
 }
 
 # server_start KIND DIR: runs DIR/argv in the background and returns when it answers.
-# SERVER_DEATH_SIGNAL is what the server gets if the calling script is killed.
+# The server gets SERVER_DEATH_SIGNAL if the calling script is killed.
 server_start() {
     local kind=$1 dir=$2 argv=() try
     mapfile -t argv <"$dir/argv"
     if [ -n "${SERVER_DEATH_SIGNAL:-}" ]; then
         argv=(setpriv --pdeathsig "$SERVER_DEATH_SIGNAL" -- "${argv[@]}")
     fi
-    # Neither a test's folder nor its pipes are the server's: it outlives both.
+    # The server outlives the test's folder and pipes, so it must not use them.
     (unset TMPDIR; exec 3>&- 4>&- 5>&-; as_server setsid "${argv[@]}") >>"$dir/log" 2>&1 </dev/null &
     echo $! >"$dir/pid"
     disown $!
@@ -113,7 +114,7 @@ server_start() {
     return 1
 }
 
-# server_stop DIR SIGNAL: an orderly stop, and a hard one after 30 seconds. INT is PostgreSQL's "fast" stop.
+# server_stop DIR SIGNAL: stops it, and kills it after 30 seconds. INT is PostgreSQL's "fast" stop.
 server_stop() {
     local dir=$1 signal=$2 pid
     [ -s "$dir/pid" ] || return 0
@@ -124,8 +125,8 @@ server_stop() {
     wait_gone 30 "$pid" || server_crash "$dir"
 }
 
-# server_crash DIR: as if the machine had lost it. PostgreSQL's children notice and leave by
-# themselves, and it would refuse to start again before they have.
+# server_crash DIR: kills the server. PostgreSQL's children notice and end by themselves. It refuses
+# to start again before they have ended.
 server_crash() {
     local pid children
     pid=$(cat "$1/pid")
@@ -135,7 +136,7 @@ server_crash() {
     wait_gone 30 "$pid" "${children[@]}"
 }
 
-# server_freeze DIR, server_thaw DIR: the server and its children stand still, and go on.
+# server_freeze DIR, server_thaw DIR: stop the server and its children, and let them go on.
 server_freeze() {
     local pid
     pid=$(cat "$1/pid")
@@ -151,7 +152,7 @@ server_thaw() {
     kill -CONT $(children_of "$pid") "$pid" 2>/dev/null || true
 }
 
-# --- PostgreSQL: PGBIN is the folder of its programs, by default the newest one installed.
+# --- PostgreSQL: PGBIN is the folder of its programs (default: the newest version installed).
 
 find_pgbin() {
     if [ -z "${PGBIN:-}" ]; then
@@ -162,7 +163,8 @@ find_pgbin() {
         fail "no PostgreSQL server: install the package postgresql, or set PGBIN"
 }
 
-# postgres_make DIR PORT [-c NAME=VALUE…]: a new cluster with the superuser postgres, without passwords.
+# postgres_make DIR PORT [-c NAME=VALUE…]: a new cluster with the superuser postgres, without
+# passwords.
 postgres_make() {
     local dir=$1 port=$2
     shift 2
@@ -179,7 +181,7 @@ postgres_make() {
         -c listen_addresses=127.0.0.1 -c max_connections=200 -c shared_buffers=64MB "$@" >"$dir/argv"
 }
 
-# Ready when postmaster.pid says so and is of this process: after a crash an old one stays behind.
+# Ready if postmaster.pid says so and names this process. After a crash an old file stays behind.
 postgres_answers() {
     local lines=()
     mapfile -t lines 2>/dev/null <"$1/data/postmaster.pid" || return 1
@@ -190,7 +192,8 @@ postgres_answers() {
 
 postgres_stop() { server_stop "$1" INT; }
 
-# postgres_copy PRIMARY_DIR DIR PORT NAME [-c NAME=VALUE…]: a standby, which follows under the name NAME.
+# postgres_copy PRIMARY_DIR DIR PORT NAME [-c NAME=VALUE…]: a standby with the application name
+# NAME.
 postgres_copy() {
     local primary=$1 dir=$2 port=$3 name=$4
     shift 4
@@ -230,7 +233,7 @@ find_mysqld() {
     fail "no MySQL server: install the package mariadb-server-core, or set MYSQL_BASEDIR"
 }
 
-# The shell of either product will do to look whether a server answers.
+# The client program of either product can ask whether a server answers.
 mysql_shell() {
     local dir=$1
     shift
@@ -270,7 +273,7 @@ mariadb_init() {
     local dir=$1 program=mariadb-install-db
     shift
     [ -z "${MYSQL_BASEDIR:-}" ] || program=$MYSQL_BASEDIR/bin/mariadb-install-db
-    # With a tmpdir of its own: a server that starts removes the temporary tables of others in a shared one.
+    # A server that starts removes all temporary tables in its tmpdir, so each has its own.
     (unset TMPDIR; as_server "$program" "$@" --tmpdir="$dir" --auth-root-authentication-method=normal --skip-test-db \
         --skip-name-resolve) >"$dir/init.log" 2>&1 </dev/null || {
         cat "$dir/init.log" >&2
@@ -301,8 +304,8 @@ mysql_stop() { server_stop "$1" TERM; }
 
 # --- What the with-*.sh scripts share.
 
-# serve KIND OPTION…: makes a server in $dir, starts it, and stops it when the script ends. The port was free a
-# moment ago, but others may be looking for one too, so a failed start is tried again with another.
+# serve KIND OPTION…: makes a server in $dir, starts it, and stops it when the script ends. Another
+# script may have taken the port meanwhile. So a failed start is tried again with another port.
 serve() {
     local kind=$1 try
     shift

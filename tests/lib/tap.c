@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counts checks and prints their lines; see tap.h.
- * Nothing here knows what is tested.
- */
+ * Counts checks and prints their lines; see tap.h. */
 #include "tap.h"
 
 #include <pthread.h>
@@ -16,7 +14,7 @@ enum { LINE_MAX_BYTES = 1024 };
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static int checks, failures;
 
-/* TAP is a protocol of lines, and a name may hold anything. */
+/* TAP is a protocol of lines, and a name may contain any byte. */
 static void flatten(char *text)
 {
     for (; *text; text++)

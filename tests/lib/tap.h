@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The Test Anything Protocol for tests written in C: each check prints one line at once.
- * What is tested, and starting servers and processes, is not here.
+ * The Test Anything Protocol for tests written in C. Each check prints one line at once.
  *
  * A program makes its checks and ends with `return tap_done();`. Every check returns whether it
- * passed, so that a test can give up early. A check's text is a sentence about behaviour. Threads may
- * check at the same time; a forked child must not: its parent counts.
- */
+ * passed, so that a test can give up early. The text of a check is a sentence about behaviour.
+ * Threads may check at the same time. A forked child must not, because its parent counts. */
 #ifndef TAP_H
 #define TAP_H
 
@@ -20,20 +18,20 @@
 
 bool tap_ok(bool passed, const char *format, ...) TAP_PRINTF(2, 3);
 
-/* Says what it got and what it wanted when they differ. NULL is a string like any other. */
+/* If they differ, prints both. NULL is a string like any other. */
 bool tap_is_int(long long got, long long want, const char *format, ...) TAP_PRINTF(3, 4);
 bool tap_is_str(const char *got, const char *want, const char *format, ...) TAP_PRINTF(3, 4);
 
-/* Count checks that cannot be made here as passed, and say why. */
+/* Counts checks that cannot be made here as passed, and says why. */
 void tap_skip(int count, const char *why);
 
-/* A line for people, shown when something fails. */
+/* A line for people, shown when a test fails. */
 void tap_note(const char *format, ...) TAP_PRINTF(1, 2);
 
-/* Skip the whole program, before any check: returns the status to exit with. */
+/* Skips the whole program, before any check. Returns the exit status. */
 int tap_skip_all(const char *why);
 
-/* Print the plan. Returns the status to exit with: 1 if a check failed or none was made. */
+/* Prints the plan. Returns the exit status: 1 if a check failed or none was made. */
 int tap_done(void);
 
 #endif

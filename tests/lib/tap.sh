@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The Test Anything Protocol for tests written in bash; sourced by tests/*/*.t, which run in the
-# repository's root.
+# The Test Anything Protocol for tests written in bash. Sourced by tests/*/*.t, which run in the
+# root of the repository.
 #
-#     ok "what should hold" COMMAND…        passes when COMMAND succeeds; else its output is shown
-#     is "what should hold" GOT EXPECTED    passes when the two texts are equal
+#     ok "what should hold" COMMAND…        passes if COMMAND succeeds; otherwise shows its output
+#     is "what should hold" GOT EXPECTED    passes if the two texts are equal
 #     skip "what should hold" REASON        counts as passed, and done_testing names it
 #     skip_all REASON                       ends a script that cannot run here
 #     done_testing                          comes last

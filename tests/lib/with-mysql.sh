@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a command beside a private MariaDB or MySQL server, which is gone again when the command ends.
+# Runs a command with a private MariaDB or MySQL server, which ends with the command.
 #
 # usage: with-mysql.sh [--durable] COMMAND…
 #   exports ROWLOCK_TEST_MYSQL_URL, and ROWLOCK_TEST_MYSQL_DIR for server-ctl.sh
-#   where ROWLOCK_TEST_MYSQL_URL is set already, that server is used and none is started
+#   if ROWLOCK_TEST_MYSQL_URL is set already, that server is used and none is started
 #   MYSQL_BASEDIR names the folder of another version
-# The redo log is flushed at each commit either way, since that is how rowlock is to be used. What
-# --durable adds, for benchmarks, is the synchronisation of everything else, and room for more clients.
+# The redo log is always flushed at each commit, since rowlock needs that. --durable is for
+# benchmarks: it also syncs all other files, and allows more clients.
 set -euo pipefail
 # shellcheck source=tests/lib/server.sh
 . "$(dirname "$0")/server.sh"

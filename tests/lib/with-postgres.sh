@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command beside a private PostgreSQL server, which is gone again when the command ends.
+# Runs a command with a private PostgreSQL server, which ends with the command.
 #
 # usage: with-postgres.sh [--durable] COMMAND…
 #   exports ROWLOCK_TEST_POSTGRES_URL, and ROWLOCK_TEST_POSTGRES_DIR for server-ctl.sh
-#   where ROWLOCK_TEST_POSTGRES_URL is set already, that server is used and none is started
-#   PGBIN names the folder of another version's programs; --durable keeps fsync on and lets more clients in, for benchmarks
+#   if ROWLOCK_TEST_POSTGRES_URL is set already, that server is used and none is started
+#   PGBIN names the folder of another version's programs
+#   --durable, for benchmarks, keeps fsync on and allows more clients
 set -euo pipefail
 # shellcheck source=tests/lib/server.sh
 . "$(dirname "$0")/server.sh"

@@ -158,7 +158,8 @@ static void test_moving(void)
         script_next(OP_ACQUIRE_ALL, ANSWER(.class = RLK_DONE));
         tap_is_int(get_all(ROWLOCK_FOREVER), ROWLOCK_OK, "all are had in the end");
         tap_is_str(script_calls(), all[i].calls, "%s", all[i].what);
-        tap_is_str(script.line, i == 0 ? "c" : "a", "the queue of the one that was last held");
+        tap_is_str(script.queue_name, i == 0 ? "c" : "a",
+                   "the queue of the one that was last held");
         end();
     }
 }

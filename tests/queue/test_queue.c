@@ -174,7 +174,7 @@ static void test_options_of_the_line(void)
     tap_is_str(script_calls(), "meta acquire enqueue acquire await acquire",
                "try, take a ticket, look again, wait, look");
     tap_is_int(script.ticket_lease_us, TTL_MS * 500, "the ticket lives half as long as the lease");
-    tap_ok(script.in_line.ticket == 1 && script.in_line.number == script.requests[0],
+    tap_ok(script.queued.ticket == 1 && script.queued.number == script.requests[0],
            "the wait is for the ticket of that request");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
     grant_after(1);
@@ -183,7 +183,7 @@ static void test_options_of_the_line(void)
             .wait_ms = ROWLOCK_FOREVER, .permits = ROWLOCK_SHARED, .unfair = 1, .ticket_ms = 2000}),
         ROWLOCK_OK, "a shared lock, unfairly, with a short ticket");
     tap_ok(script.request.unfair, "the try is told that it passes by");
-    tap_is_int(script.in_line.permits, ROWLOCK_SHARED, "which kind it waits for");
+    tap_is_int(script.queued.permits, ROWLOCK_SHARED, "which kind it waits for");
     tap_is_int(script.ticket_lease_us, 2000000, "and how long the ticket lives");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the next try");
@@ -343,7 +343,7 @@ static void test_ends(struct script_answer last, int result, const char *what)
     tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 60000, .permits = 3}), result,
                "%s ends a wait", what);
     tap_is_int(script_count(OP_LEAVE), 1, "which leaves the line");
-    tap_is_str(script.line, "nightly", "of that lock");
+    tap_is_str(script.queue_name, "nightly", "of that lock");
     tap_is_int(error_code(db), result, "and is what the handle has to tell");
     tap_is_int(rowlock_lock_token(lock), 0, "nothing is held");
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
@@ -524,8 +524,8 @@ static void test_left_behind(bool by_its_own, enum rlk_class class, const char *
     script_next(OP_LEAVE, class == RLK_DONE ? ANSWER(.class = RLK_DONE) : FAILS(class));
     tap_is_int(try_lock(by_its_own ? lock : other, TTL_MS), ROWLOCK_BUSY, "%s", what);
     tap_is_str(script_calls(), calls, "gives it back before its own step");
-    tap_is_str(script.line, "nightly", "in the queue where it stands");
-    tap_ok(script.in_line.number == script.requests[0], "by its own request");
+    tap_is_str(script.queue_name, "nightly", "in the queue where it stands");
+    tap_ok(script.queued.number == script.requests[0], "by its own request");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "its own handle's next try");
     tap_is_str(script_calls(), class == RLK_DENIED ? "leave acquire" : "acquire",
                "gives back what could not be given back before");
@@ -551,7 +551,7 @@ static void test_not_left_behind(void)
     script_next(OP_AWAIT, FAILS(RLK_UNSENT));
     tap_is_int(wait_lock(other, TTL_MS, 2000), ROWLOCK_TIMEOUT, "a wait that loses its connection");
     tap_is_int(script_count(OP_LEAVE), 2, "keeps its own ticket until it ends");
-    tap_is_str(script.line, "weekly", "which is given back last");
+    tap_is_str(script.queue_name, "weekly", "which is given back last");
     end_left_behind(other);
 }
 
