@@ -31,7 +31,8 @@ static int count_visit(MYSQL *conn, rowlock_db *db, rowlock_lock *lock, unsigned
     if (run(conn, "UPDATE visits SET n = n + 1"))
         result = rowlock_tx_release(lock, db);
     if (result == ROWLOCK_OK && run(conn, "COMMIT")) {
-        rowlock_forget(lock); /* the commit has released it */
+        /* The commit has released the grant. */
+        rowlock_forget(lock);
         return ROWLOCK_OK;
     }
     if (result == ROWLOCK_OK)
@@ -83,7 +84,8 @@ int main(int argc, char **argv)
         else
             result = under_lock(conn, db, argc > 5 ? (unsigned)atoi(argv[5]) : 0);
     }
-    rowlock_db_close(db); /* before its connection */
+    /* Close the handle before its connection. */
+    rowlock_db_close(db);
     mysql_close(conn);
     if (result == ROWLOCK_OK)
         puts("committed, and the lock is free");

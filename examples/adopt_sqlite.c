@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lock is a part of the program's own transactions, on a SQLite connection that it has anyway:
- * the grant is there when the work begins, and it is gone when the work is done, in one commit each.
+ * The lock is a part of the program's own transactions, on its own SQLite connection. One commit
+ * makes the grant and notes that the work has begun. Another commit stores the work and releases
+ * the grant.
  *
- *     adopt_sqlite FILE
- */
+ *     adopt_sqlite FILE */
 #include <rowlock/admin.h>
 #include <rowlock/tx.h>
 
@@ -41,7 +41,8 @@ static int begin_report(sqlite3 *conn, rowlock_db *tx, rowlock_lock *lock)
         result = ROWLOCK_ESERVER;
     result = end(conn, result);
     if (result != ROWLOCK_OK)
-        rowlock_forget(lock); /* the grant never was */
+        /* The grant was rolled back. */
+        rowlock_forget(lock);
     return result;
 }
 
@@ -55,7 +56,8 @@ static int finish_report(sqlite3 *conn, rowlock_db *tx, rowlock_lock *lock)
         result = rowlock_tx_release(lock, tx);
     result = end(conn, result);
     if (result == ROWLOCK_OK)
-        rowlock_forget(lock); /* the commit has released it */
+        /* The commit has released the grant. */
+        rowlock_forget(lock);
     return result;
 }
 
@@ -88,7 +90,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "adopt_sqlite: %s %s\n", rowlock_result_name(result), err.text);
     }
     rowlock_lock_close(lock);
-    rowlock_db_close(db); /* before its connection */
+    /* Close the handle before its connection. */
+    rowlock_db_close(db);
     sqlite3_close(conn);
     return result == ROWLOCK_OK ? 0 : 1;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A parent acquires a lock and hands it over to a program that it starts. The child renews the lease
- * and releases the lock. So the lock is held as long as the child works, also if the parent ends.
+ * A parent acquires a lock and hands it over to a program that it starts. The child renews the
+ * lease and releases the lock. So the lock is held as long as the child works, even if the parent
+ * ends.
  *
  *     handover URL NAME                  acquires, and starts itself as the child
- *     handover URL NAME OWNER TOKEN      the child
- */
+ *     handover URL NAME OWNER TOKEN      the child */
 #include <rowlock/rowlock.h>
 
 #include <inttypes.h>
@@ -31,9 +31,11 @@ static int go_on(rowlock_db *db, char **argv)
     int status = EXIT_FAILURE;
     int result = rowlock_lock_attach(db, argv[2], argv[3], strtoll(argv[4], NULL, 10), &lock);
     if (result == ROWLOCK_OK)
-        result = rowlock_verify(lock); /* LOST: it was broken, or another client has it */
+        /* LOST: it was broken, or another client has it. */
+        result = rowlock_verify(lock);
     if (result == ROWLOCK_OK)
-        result = rowlock_renew(lock, 60000); /* the child's own lease: a minute from now */
+        /* The child's own lease ends a minute from now. */
+        result = rowlock_renew(lock, 60000);
     if (result == ROWLOCK_OK) {
         printf("child: works with token %" PRId64 ", %s\n", rowlock_lock_token(lock),
                rowlock_lock_remaining_ms(lock) > 30000 ? "renewed" : "not renewed");

@@ -39,7 +39,8 @@ static int pay(rowlock_db *db, const char *order, const char *amount)
     rowlock_once_options options = ROWLOCK_ONCE_OPTIONS_INIT;
     rowlock_once *once = NULL;
     size_t length = 0;
-    options.fingerprint = amount; /* the same order with another amount is a MISMATCH */
+    /* The same order with another amount is a MISMATCH. */
+    options.fingerprint = amount;
     int result = rowlock_once_claim(db, order, &options, &once);
     if (result == ROWLOCK_OK) {
         result = pay_new(db, once, order, amount);

@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ITEMS = 2, PACKED_BEFORE = 100 }; /* results from 100 on are the program's */
+/* results from 100 on are the program's own */
+enum { ITEMS = 2, PACKED_BEFORE = 100 };
 
 struct parcel {
     rowlock_table *parcels, *items;
@@ -36,7 +37,8 @@ static int pack(void *context, const rowlock_attempt *attempt)
     int result = rowlock_insert(p->parcels, &parcel, 1, NULL);
     if (result == ROWLOCK_EXISTS) {
         puts("was packed before");
-        return PACKED_BEFORE; /* EXISTS would be tried again */
+        /* rowlock_retry() would try again after EXISTS. */
+        return PACKED_BEFORE;
     }
     return result == ROWLOCK_OK ? rowlock_insert(p->items, p->changes, ITEMS, NULL) : result;
 }

@@ -102,7 +102,8 @@ int main(int argc, char **argv)
     }
     if (result != ROWLOCK_OK)
         fprintf(stderr, "pipeline: %s %s\n", rowlock_result_name(result), err.text);
-    signal(SIGINT, SIG_DFL); /* db ends now: no handler may use it any more */
+    /* The handler must not use db after its end. */
+    signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     rowlock_lock_close(locks[0]);
     rowlock_lock_close(locks[1]);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Raise every price by five per cent, each exactly once, while others edit the same rows; killed and started
- * again, it goes on where it stopped, once the lease of the one that was killed is over (30 seconds; until then
- * it is BUSY).
+ * Raises every price by five per cent, each exactly once, while others edit the same rows. If it is
+ * killed and started again, it goes on where it stopped. It is BUSY until the lease of the killed
+ * one is over (30 seconds).
  *
  *     cc reprice.c -o reprice $(pkg-config --cflags --libs rowlock)
- *     ./reprice postgresql://app@db1/shop       table: prices (id, price, version)
- */
+ *     ./reprice postgresql://app@db1/shop       table: prices (id, price, version) */
 #include <rowlock/walk.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Prices are decimals: counted in cents here, and written back as text. */
+/* Prices are decimals. They are counted in cents here, and written back as text. */
 static int raise_price(void *context, const rowlock_row *row, rowlock_value *values)
 {
     char *text = context;
@@ -24,7 +23,8 @@ static int raise_price(void *context, const rowlock_row *row, rowlock_value *val
         cents = (long long)(strtod(copy, NULL) * 100 + 0.5);
     }
     if (cents <= 0)
-        return 1; /* leave it as it is */
+        /* Leave the row as it is. */
+        return 1;
     cents = (cents * 105 + 50) / 100;
     snprintf(text, 40, "%lld.%02lld", cents / 100, cents % 100);
     values[0] = rowlock_decimal(text);

@@ -145,7 +145,7 @@ extern struct script {
     bool inside;
     /* called before each answer, in the thread that asks; may be NULL */
     void (*hook)(enum script_op op);
-    /* this call since the reset fails, whatever is queued; 0: none */
+    /* the number of the call since the reset that fails, also with an answer queued; 0: none */
     int fail_at;
     enum rlk_class fail_as;
     /* of the caller's table, up to one without a name; NULL: id, price, note, version */
