@@ -104,12 +104,10 @@ int main(int argc, char **argv)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db *db = NULL;
-    int result = ROWLOCK_EINVAL;
     rowlock_log_set(tell, stderr, ROWLOCK_LOG_INFO);
     if (argc < 3)
         fprintf(stderr, "rowlock %s\nusage: operator URL VERB [NAME]\n", rowlock_version());
-    else
-        result = rowlock_db_open(argv[1], NULL, &db, &err);
+    int result = argc < 3 ? ROWLOCK_EINVAL : rowlock_db_open(argv[1], NULL, &db, &err);
     if (result == ROWLOCK_OK) {
         result = run(db, argv[2], argc > 3 ? argv[3] : NULL);
         rowlock_db_error(db, &err);

@@ -12,34 +12,31 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* results from 100 on are the program's own */
 enum { ITEMS = 2, PACKED_BEFORE = 100 };
 
 struct parcel {
+    const char *verb;
     rowlock_table *parcels, *items;
     rowlock_value id, keys[ITEMS][2];
     rowlock_change changes[ITEMS];
 };
 
-static int pack(void *context, const rowlock_attempt *attempt)
+static int pack(struct parcel *p)
 {
-    struct parcel *p = context;
     rowlock_value sent = rowlock_null();
     rowlock_value book[] = {rowlock_text("book"), rowlock_real(1.5), rowlock_bool(0),
                             rowlock_bytes("\x89\0\xff", 3)};
     rowlock_value vase[] = {rowlock_textn(ROWLOCK_TEXT, "vase, blue", 4), rowlock_real(0.25),
                             rowlock_bool(1), rowlock_null()};
     rowlock_change parcel = {.key = &p->id, .values = &sent};
-    (void)attempt;
-    p->changes[0].values = book;
-    p->changes[1].values = vase;
+    p->changes[0].values = book, p->changes[1].values = vase;
     int result = rowlock_insert(p->parcels, &parcel, 1, NULL);
-    if (result == ROWLOCK_EXISTS) {
-        puts("was packed before");
-        /* rowlock_retry() would try again after EXISTS. */
+    /* rowlock_retry() would try again after EXISTS. */
+    if (result == ROWLOCK_EXISTS)
         return PACKED_BEFORE;
-    }
     return result == ROWLOCK_OK ? rowlock_insert(p->items, p->changes, ITEMS, NULL) : result;
 }
 
@@ -55,18 +52,17 @@ static int note_version(void *context, size_t index, const rowlock_row *row)
 /* Reads the versions of the parcel and of its items. */
 static int look(struct parcel *p, const rowlock_attempt *attempt, rowlock_change *parcel)
 {
-    rowlock_row row;
+    rowlock_row row = {0};
     int result = rowlock_read(p->parcels, &p->id, attempt->lock, &row);
-    if (result != ROWLOCK_OK)
-        return result;
     *parcel = (rowlock_change){.key = &p->id, .version = row.version};
-    return rowlock_read_many(p->items, p->keys[0], ITEMS, attempt->lock, note_version, p);
+    return result != ROWLOCK_OK
+               ? result
+               : rowlock_read_many(p->items, p->keys[0], ITEMS, attempt->lock, note_version, p);
 }
 
 /* The parcel is sent if its items stay as they were read, until the commit. */
-static int send_off(void *context, const rowlock_attempt *attempt)
+static int send_off(struct parcel *p, const rowlock_attempt *attempt)
 {
-    struct parcel *p = context;
     rowlock_value time = rowlock_time("2026-12-24 18:00:00");
     rowlock_change parcel;
     int result = look(p, attempt, &parcel);
@@ -77,14 +73,21 @@ static int send_off(void *context, const rowlock_attempt *attempt)
 }
 
 /* No column of the parcel changes. But clients that have read it must learn that it is empty. */
-static int clear(void *context, const rowlock_attempt *attempt)
+static int clear(struct parcel *p, const rowlock_attempt *attempt)
 {
-    struct parcel *p = context;
     rowlock_change parcel;
     int result = look(p, attempt, &parcel);
     if (result == ROWLOCK_OK)
         result = rowlock_remove(p->items, p->changes, ITEMS, NULL);
     return result == ROWLOCK_OK ? rowlock_touch(p->parcels, &parcel, 1, NULL) : result;
+}
+
+static int act(void *context, const rowlock_attempt *attempt)
+{
+    struct parcel *p = context;
+    if (strcmp(p->verb, "pack") == 0)
+        return pack(p);
+    return strcmp(p->verb, "send") == 0 ? send_off(p, attempt) : clear(p, attempt);
 }
 
 static int open_tables(rowlock_db *db, struct parcel *p)
@@ -113,15 +116,13 @@ int main(int argc, char **argv)
             p.keys[i][0] = p.id, p.keys[i][1] = rowlock_int(i + 1);
             p.changes[i].key = p.keys[i];
         }
-        char verb = argv[2][0];
-        result = rowlock_retry(db,
-                               verb == 'p'   ? pack
-                               : verb == 's' ? send_off
-                                             : clear,
-                               &p, NULL, NULL);
+        p.verb = argv[2];
+        result = rowlock_retry(db, act, &p, NULL, NULL);
     }
     rowlock_db_error(db, &err);
-    if (result != ROWLOCK_OK)
+    if (result == PACKED_BEFORE)
+        puts("was packed before");
+    else if (result != ROWLOCK_OK)
         fprintf(stderr, "parcels: %s %s\n", rowlock_result_name(result), err.text);
     rowlock_table_close(p.items);
     rowlock_table_close(p.parcels);

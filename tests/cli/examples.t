@@ -227,6 +227,9 @@ example() {
     err=$(<"$work/err")
 }
 
+# prints_now PATTERN ARGUMENT…: does the command print a line like it?
+prints_now() { "$command" "${@:2}" | grep -q "$1"; }
+
 operating() {
     local token
     rl install
@@ -234,7 +237,7 @@ operating() {
     rl acquire taken --owner somebody --ttl 1h
     token=$out
     begun "$work/bg.err" acquire taken --owner patient -w 60 -v
-    until_true 20 sh -c '"$0" list --waiters | grep -q patient' "$command"
+    until_true 20 prints_now patient list --waiters
     example operator "$ROWLOCK_URL" look
     same "operator looks" "$status $err" "0 "
     has "and shows a grant" "$out" "grant of taken: owner somebody, token $token, valid"
@@ -248,7 +251,7 @@ operating() {
     example operator "$ROWLOCK_URL" break "no such lock"
     same "a name that was never granted is NONE" "$status $out" "1 "
     has "and it says so" "$err" "ROWLOCK_NONE"
-    until_true 20 sh -c '"$0" list | grep worn | grep -q expired' "$command"
+    until_true 20 prints_now "worn .*expired" list
     example operator "$ROWLOCK_URL" sweep
     same "operator sweeps" "$status $(rl list --json && grep -c worn <<<"$out")" "0 0"
     example operator "$ROWLOCK_URL" restored
