@@ -512,12 +512,12 @@ SHELL_FILES = .ci/run $(wildcard tools/*.sh tests/*/*.sh tests/*/*.t examples/*.
 TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/backend/%/%),$(call for_backends,$(wildcard src/*/*.c src/backend/*/*.c)))
 MAN_PAGES = $(wildcard docs/man/*.[1-9])
 
-.PHONY: lint run-lint lint-c lint-shell lint-man format format-check
-## lint: clang-tidy, cppcheck, shellcheck, the warnings of man; installs them
+.PHONY: lint run-lint lint-c lint-shell lint-man lint-layout format format-check
+## lint: clang-tidy, cppcheck, shellcheck, warnings of man, tools/check-layout; installs them
 lint:
 	@tools/install-deps.sh all lint
 	@$(MAKE) --no-print-directory run-lint
-run-lint: lint-c lint-shell lint-man
+run-lint: lint-c lint-shell lint-man lint-layout
 
 # One file at a time: after a file with va_list clang-tidy reports false faults in the next.
 lint-c: $(BUILD)/statements.inc
@@ -539,6 +539,10 @@ lint-man:
 	    said=$$(LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$$page" 2>&1 >/dev/null); \
 	    if [ -n "$$said" ]; then echo "$$said" >&2; bad=1; fi; \
 	done; [ -z "$$bad" ]
+
+lint-layout:
+	$(say) TEXT "comments and columns"
+	$(Q)tools/check-layout
 
 ## format, format-check: format the C files with clang-format, or report unformatted ones
 format:

@@ -26,12 +26,16 @@ struct upgrading {
     rowlock_upgrade_options options;
     int64_t until_us;
     struct block block;
-    bool was_done; /* the block was, before this upgrade */
-    bool changed; /* something was done */
+    /* the block was done before this upgrade */
+    bool was_done;
+    /* the upgrade has changed something */
+    bool changed;
     int32_t retries;
     char blocker[300];
-    struct rlk_buffer stale; /* routines with another body */
-    struct rlk_buffer present; /* those that are there */
+    /* routines with another body */
+    struct rlk_buffer stale;
+    /* routines that exist */
+    struct rlk_buffer present;
 };
 
 /* ---- a block */

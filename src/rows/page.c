@@ -90,7 +90,8 @@ static void tell_decimal(struct rlk_page *page, rowlock_value *cell)
         text = rlk_write_int(cell->number, digits);
     else
         rlk_write_real(cell->real, digits);
-    if (strchr(text, 'e')) /* beyond what digits say */
+    /* A number with an exponent is beyond what digits can say. */
+    if (strchr(text, 'e'))
         return;
     *cell = (rowlock_value){.kind = ROWLOCK_DECIMAL,
                             .number = (int64_t)page->texts.length,
