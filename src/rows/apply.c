@@ -20,7 +20,7 @@ static void applied(const struct batch *b, rowlock_change *change, int64_t versi
         rlk_witness_row(b->t, change);
 }
 
-/* The version of a changed row, if the database has not told it. A removed row may have had the
+/* The version of a changed row, if the answer does not have it. A removed row may have had the
  * highest version, so 1 is not added to it. */
 static int64_t next_version(const struct batch *b, const rowlock_change *change)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Checkpoints: how far a walk has come. They stand in one of rowlock's own tables. */
+ * Checkpoints: how far a walk has come. rowlock_walks has them. */
 #include "rows/walk.h"
 
 #include <stdio.h>

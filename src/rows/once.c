@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-#define RLK_ONCE_TAG 0x726C6F6Eu /* "rlon" */
+/* "rlon" */
+#define RLK_ONCE_TAG 0x726C6F6Eu
 
 enum { LONGEST_RESULT = 65535, SWEEP_BATCH = 500, LIST_PAGE = 500 };
 

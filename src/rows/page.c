@@ -80,9 +80,9 @@ static rowlock_kind kind_of(const struct rlk_column *column, rowlock_kind shown)
     return text && as_text ? column->kind : shown;
 }
 
-/* SQLite keeps the decimals of a column as numbers. They are told as decimals, as everywhere, so
- * that what was read can be written back. */
-static void tell_decimal(struct rlk_page *page, rowlock_value *cell)
+/* SQLite stores the decimals of a column as numbers. The caller gets decimals, as from the other
+ * databases, and can write back what it has read. */
+static void spell_decimal(struct rlk_page *page, rowlock_value *cell)
 {
     char digits[RLK_INT_TEXT > RLK_REAL_TEXT ? RLK_INT_TEXT : RLK_REAL_TEXT];
     const char *text = digits;
@@ -90,7 +90,7 @@ static void tell_decimal(struct rlk_page *page, rowlock_value *cell)
         text = rlk_write_int(cell->number, digits);
     else
         rlk_write_real(cell->real, digits);
-    /* A number with an exponent is beyond what digits can say. */
+    /* A number with an exponent stays a real. */
     if (strchr(text, 'e'))
         return;
     *cell = (rowlock_value){.kind = ROWLOCK_DECIMAL,
@@ -100,21 +100,21 @@ static void tell_decimal(struct rlk_page *page, rowlock_value *cell)
     rlk_buffer_add(&page->texts, text, cell->length + 1);
 }
 
-static void tell_decimals(const rowlock_table *t, struct rlk_page *page)
+static void spell_decimals(const rowlock_table *t, struct rlk_page *page)
 {
     for (size_t i = 0; i < page->rows * page->width; i++) {
         rowlock_value *cell = &page->cells[i];
         bool is_number = cell->kind == ROWLOCK_INT || cell->kind == ROWLOCK_REAL;
         if (is_number && i % page->width < t->keys + t->columns &&
             t->all[i % page->width].kind == ROWLOCK_DECIMAL)
-            tell_decimal(page, cell);
+            spell_decimal(page, cell);
     }
 }
 
 int rlk_page_end(rowlock_table *t, struct rlk_page *page)
 {
     if (page->failed == ROWLOCK_OK)
-        tell_decimals(t, page);
+        spell_decimals(t, page);
     if (page->texts.no_memory || page->failed == ROWLOCK_ENOMEM)
         return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
     if (page->failed == ROWLOCK_EINVAL)

@@ -12,7 +12,8 @@
 #include "seam/resend.h"
 #include "seam/seam.h"
 
-#define RLK_TABLE_TAG 0x726C7462u /* "rltb" */
+/* "rltb" */
+#define RLK_TABLE_TAG 0x726C7462u
 
 #define RLK_ODD_VERSION "a row has a version that is not a 64-bit integer; correct it first"
 
@@ -55,7 +56,7 @@ struct rlk_param {
     size_t index;
 };
 
-/* The row lock that a read takes: none, against changes by others, or for a change of ours. */
+/* The row lock that a read takes: none, a shared one, or one before a change. */
 enum rlk_row_lock { RLK_LOCK_NONE, RLK_LOCK_SHARED, RLK_LOCK_TO_CHANGE };
 
 /* All that a composed text depends on. */

@@ -1,6 +1,6 @@
 -- Reads one row: its key, its columns, its version.
 --
--- {match}  {lock}: against changes by others, or for a change of ours
+-- {match}  {lock}: shared, or before a change
 -- row: its newest state. No row: it is not there.
 
 /* rowlock:row_read */

@@ -1,8 +1,7 @@
 -- Finds the versions of many rows. It explains which rows could not be changed, and checks rows
 -- that must not change.
 --
--- {tag} {pack}: a key and a version for each row  {lock}: against changes by others, or for a
--- change of ours
+-- {tag} {pack}: a key and a version for each row  {lock}: shared, or before a change
 -- rows:
 -- - number of the row
 -- - its version, NULL: it is not there

@@ -1,6 +1,6 @@
 -- Reads many rows: their columns and versions.
 --
--- {pack}: a key for each row  {lock}: against changes by others, or for a change of ours
+-- {pack}: a key for each row  {lock}: shared, or before a change
 -- rows: number of a row that is there, its key, its columns, its version
 --
 -- STRAIGHT_JOIN finds and locks the rows in the order of the given keys. The LIMIT is high enough

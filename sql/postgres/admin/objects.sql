@@ -11,7 +11,7 @@
 --
 -- A plain read of the catalogue. It reads none of our tables and calls none of our functions,
 -- because another user may have prepared them as a trap. A user who may change a table or a
--- function can run code with the rights of everybody who uses it. So owners must be trusted:
+-- function can run code with the rights of all its users. So owners must be trusted:
 -- - the user who asks, and the roles it is in
 -- - the owners of the schema and the database
 -- - superusers

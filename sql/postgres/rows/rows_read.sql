@@ -1,6 +1,6 @@
 -- Reads many rows: their columns and versions.
 --
--- {arrays}: a key for each row  {lock}: against changes by others, or for a change of ours
+-- {arrays}: a key for each row  {lock}: shared, or before a change
 -- rows: number of a row that is there, its key, its columns, its version
 --
 -- With a lock it locks the rows in the order of the given keys.
