@@ -9,7 +9,7 @@
 enum {
     /* longer than any date, time or 64-bit integer */
     SHORT_TEXT = 64,
-    /* a buffer of this size is freed after each statement */
+    /* a buffer of this size or more is freed after each statement */
     LONG_TEXT = 65536
 };
 

@@ -66,7 +66,7 @@ static enum rlk_class run_query(struct conn *conn, struct rlk_call *call, sqlite
     return class;
 }
 
-/* Inside a transaction the file is not checked again: its beginning did that. */
+/* Inside a transaction the file is not checked: it ends in the file that it began in. */
 static enum rlk_class run_theirs(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
     sqlite3_stmt *statement = NULL;
