@@ -58,6 +58,7 @@ is "nothing is anywhere else" "$(find "$root" -type f -o -type l)" ""
 
 ok "a prefix may have spaces and other odd letters" install_to install prefix '/opt/r & l|'
 export PKG_CONFIG_PATH="$root/opt/r & l|/lib/pkgconfig"
+flags=()
 eval "flags=($(pkg-config --cflags --libs rowlock))"
 ok "pkg-config tells it so that a shell understands" "${CC:-cc}" "$work/user.c" -o "$work/odd" "${flags[@]}"
 ok "and for uninstall" install_to uninstall prefix '/opt/r & l|'
