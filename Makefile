@@ -329,7 +329,7 @@ level2:
 	@mkdir -p $(BUILD)
 	@$(MAKE) --no-print-directory level-programs LEVEL=2 LINK=$(BUILD)/level2
 
-test-programs: all $(TEST_PROGRAMS) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
+test-programs: all $(TEST_PROGRAMS) $(BENCH_PROGRAMS) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
 
 # TESTS=word runs only the tests with that word in their name. TEST_JOBS=1 runs one at a time. Tests
 # that share a server always run one at a time.

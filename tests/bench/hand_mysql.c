@@ -37,7 +37,7 @@ static void disconnect(void *conn)
 
 static int adopt(rowlock_db **db, void *conn, const rowlock_db_options *options, rowlock_error *err)
 {
-    return rowlock_db_adopt_mysql(db, conn, options, err);
+    return rowlock_db_adopt_mysql(conn, options, db, err);
 }
 
 /* ---- texts */

@@ -48,7 +48,7 @@ static void disconnect(void *conn)
 
 static int adopt(rowlock_db **db, void *conn, const rowlock_db_options *options, rowlock_error *err)
 {
-    return rowlock_db_adopt_postgres(db, conn, options, err);
+    return rowlock_db_adopt_postgres(conn, options, db, err);
 }
 
 static struct answer take_answer(struct session *s, const struct step *step, PGresult *r)
