@@ -329,7 +329,7 @@ level2:
 	@mkdir -p $(BUILD)
 	@$(MAKE) --no-print-directory level-programs LEVEL=2 LINK=$(BUILD)/level2
 
-test-programs: all $(TEST_PROGRAMS) $(BENCH_PROGRAMS) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
+test-programs: all $(TEST_PROGRAMS) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
 
 # TESTS=word runs only the tests with that word in their name. TEST_JOBS=1 runs one at a time. Tests
 # that share a server always run one at a time.
@@ -480,6 +480,9 @@ BENCH_MAINS := $(if $(BENCH_SRCS),$(shell grep -l '^int main' $(BENCH_SRCS)))
 BENCH_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(BENCH_MAINS),$(BENCH_SRCS)) \
                      tests/lib/faultproxy.c)
 BENCH_PROGRAMS := $(BENCH_MAINS:%.c=$(BUILD)/%)
+
+# Compiled with the tests, so that a change of the header is noticed here too.
+test-programs: $(BENCH_PROGRAMS)
 
 $(BENCH_PROGRAMS): %: %.o $(BENCH_HELPER_OBJS) $(LIB_A)
 	$(say) LINK $@

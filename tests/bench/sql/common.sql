@@ -16,7 +16,7 @@
 -- way connections | | connections! |
 
 -- text columns
-(name, slot, permits, owner, token, attempt, acquired, expires, ttl, host, pid, program, note)
+(name, slot, permits, owner, token, request, acquired, expires, ttl, host, pid, program, note)
 -- MySQL alone has deadlocks here. The row stays until we delete it, so then we try again.
 -- step delete, deadlock again
 DELETE FROM rowlock_locks WHERE name = {name} AND slot = 0 AND owner = {owner} AND token = {token}
