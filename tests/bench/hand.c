@@ -244,7 +244,7 @@ struct session *hand_open(const struct place *place, const char *name)
     set_text(s, OWNER, s->owner);
     set_text(s, HOST, s->host);
     set_text(s, PROGRAM, "bench");
-    set_int(s, ATTEMPT, rand());
+    set_int(s, REQUEST, rand());
     set_int(s, TTL, LEASE_MS * INT64_C(1000));
     set_int(s, PID, getpid());
     hand_do(s, "counter");

@@ -10,7 +10,7 @@
 /* What may stand in braces in a step, or be kept of its answer: numbers, texts from TEXT on, and from
  * IDS on lists of the rows that are to be written. */
 #define EACH_PARAMETER(X)                                                                          \
-    X(NUMBER), X(TOKEN), X(ATTEMPT), X(TTL), X(PID), X(NOW), X(BATCH_SIZE), X(STANDING), X(COUNT), \
+    X(NUMBER), X(TOKEN), X(REQUEST), X(TTL), X(PID), X(NOW), X(BATCH_SIZE), X(STANDING), X(COUNT), \
         X(ID), X(VERSION), X(AMOUNT), X(TEXT), X(NAME), X(OWNER), X(HOST), X(PROGRAM), X(NOTE),    \
         X(AFTER), X(LEASES), X(NAMES), X(SLOTS), X(OWNERS), X(TOKENS), X(IDS), X(VERSIONS),        \
         X(AMOUNTS), X(NOTES), X(JSON), X(SELECTS), X(TUPLES)
