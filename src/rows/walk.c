@@ -390,7 +390,10 @@ static int pause_here(struct walk *w)
         return ROWLOCK_OK;
     int result = rowlock_renew(w->lock, 0);
     /* LAPSED is fine: the guard of each chunk proves that no other owner was granted the lock. */
-    return result == ROWLOCK_LAPSED ? ROWLOCK_OK : result;
+    if (result != ROWLOCK_OK && result != ROWLOCK_LAPSED)
+        return result;
+    rlk_action(w->db, "walk", w->t->label);
+    return ROWLOCK_OK;
 }
 
 static int walk_chunks(struct walk *w)
@@ -461,6 +464,8 @@ static int walk_locked(struct walk *w)
         result = rowlock_acquire(w->lock, &how);
     if (result != ROWLOCK_OK)
         return result;
+    /* What fails from here on is the walk, and not its lock. */
+    rlk_action(w->db, "walk", w->t->label);
     result = walk(w);
     rowlock_error error = w->db->error;
     int released = rowlock_release(w->lock);

@@ -254,6 +254,9 @@ static void test_other_shapes(void)
         set_checkpoint(all[i].position, all[i].pending);
         tap_is_int(walk(NULL), ROWLOCK_EINVAL, "checkpoint %zu is of another table or key", i);
         tap_ok(strstr(why(db), "restart") != NULL, "what can be done is said");
+        rowlock_error err = ROWLOCK_ERROR_INIT;
+        rowlock_db_error(db, &err);
+        tap_is_str(err.action, "walk 'prices'", "of the walk, and not of its lock");
         tap_is_int(script_count(OP_ROW_UPDATE), 0, "nothing is written");
         tap_ok(world.begun, "it is left as it is");
         end();
