@@ -250,6 +250,7 @@ static int attempt_change(void *context, const rowlock_attempt *a)
 
 static void test_failure(const struct failure *f)
 {
+    const struct script_answer found = ANSWER(READ(f->version));
     begin(f->adopted);
     script_next(f->op, ANSWER(.class = f->as, .text = "40001", .tx_over = f->tx_over));
     if (f->tx_over)
@@ -257,7 +258,7 @@ static void test_failure(const struct failure *f)
     if (f->reading)
         script_next(OP_ROW_READ, FAILS(f->reading));
     else if (f->version)
-        script_next(OP_ROW_READ, ANSWER(READ(f->version)));
+        script_next(OP_ROW_READ, found);
     if (f->no_connection)
         script_always(OP_OPEN, FAILS(RLK_UNSENT));
     report = (rowlock_retry_report)ROWLOCK_RETRY_REPORT_INIT;
