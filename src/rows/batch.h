@@ -70,6 +70,9 @@ enum { UNKNOWN = ROWLOCK_PENDING, PARADOX = ROWLOCK_NONE };
 
 /* change.c: sorts by key, so that two batches lock rows in the same order. */
 void rlk_sort_rows(struct batch *b);
+/* How many rows, from this one on, go into one statement: options.chunk, or fewer if their values
+ * are long. */
+size_t rlk_chunk_from(const struct batch *b, size_t at);
 
 /* apply.c: one row, and the rows of a chunk in one statement. Each row gets its result. */
 int rlk_change_row(struct batch *b, rowlock_change *change);

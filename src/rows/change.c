@@ -206,7 +206,7 @@ static size_t bytes_of(const struct batch *b, const rowlock_change *change)
     return bytes;
 }
 
-static size_t chunk_from(const struct batch *b, size_t at)
+size_t rlk_chunk_from(const struct batch *b, size_t at)
 {
     size_t most = (size_t)b->options.chunk, n = 0, bytes = 0;
     while (n < most && at + n < b->count) {
@@ -224,7 +224,7 @@ static int do_chunks(void *context)
     int result = ROWLOCK_OK;
     for (size_t at = 0; at < b->count && result == ROWLOCK_OK; at += b->n) {
         b->rows = &b->order[at];
-        b->n = chunk_from(b, at);
+        b->n = rlk_chunk_from(b, at);
         result = do_chunk(b);
         bool more = at + b->n < b->count;
         if (result == ROWLOCK_OK && more && b->options.progress &&

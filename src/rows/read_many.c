@@ -3,8 +3,6 @@
  * at a time gets one statement for each row. */
 #include "rows/batch.h"
 
-#include <inttypes.h>
-
 enum { READ_CHUNK = 1000 };
 
 struct reading {
@@ -130,9 +128,10 @@ static int read_all(struct reading *r)
     struct batch *b = &r->batch;
     bool singly = b->t->db->backend->packing == RLK_SINGLY;
     int result = ROWLOCK_OK;
+    b->options.chunk = singly ? 1 : READ_CHUNK;
     for (size_t i = 0; i < b->count && result == ROWLOCK_OK; i += b->n) {
         b->rows = &b->order[i];
-        b->n = singly ? 1 : b->count - i < READ_CHUNK ? b->count - i : READ_CHUNK;
+        b->n = rlk_chunk_from(b, i);
         result = singly ? read_one(r, b->rows[0]) : read_chunk(r);
     }
     if (result == ROWLOCK_OK && r->missing > 0)
@@ -184,10 +183,11 @@ int rowlock_read_many(rowlock_table *t, const rowlock_value *keys, size_t count,
     rowlock_change *changes = rlk_alloc(count * sizeof *changes);
     size_t *order = rlk_alloc(count * sizeof *order);
     if (r && changes && order) {
-        *r = (struct reading){.batch = {.t = t, .changes = changes, .count = count, .order = order},
-                              .lock = lock ? RLK_LOCK_TO_CHANGE : RLK_LOCK_NONE,
-                              .each = each,
-                              .context = context};
+        *r = (struct reading){
+            .batch = {.t = t, .op = RLK_EXPECT, .changes = changes, .count = count, .order = order},
+            .lock = lock ? RLK_LOCK_TO_CHANGE : RLK_LOCK_NONE,
+            .each = each,
+            .context = context};
         result = run_reading(r, keys);
     } else {
         result = rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");

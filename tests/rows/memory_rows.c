@@ -164,6 +164,21 @@ static int call_read(struct round *r)
     return result == ROWLOCK_OK && row.version != 3 ? ROWLOCK_ESERVER : result;
 }
 
+static int count_row(void *context, size_t index, const rowlock_row *row)
+{
+    int *seen = context;
+    *seen += row && row->version > 0 && index < 2;
+    return 0;
+}
+
+static int call_read_many(struct round *r)
+{
+    const rowlock_value ids[] = {rowlock_int(2), rowlock_int(1)};
+    int seen = 0;
+    int result = rowlock_read_many(r->table, ids, 2, 0, count_row, &seen);
+    return result == ROWLOCK_OK && seen != 2 ? ROWLOCK_ESERVER : result;
+}
+
 static int attempt(void *context, const rowlock_attempt *a)
 {
     struct round *r = context;
@@ -252,6 +267,7 @@ static const struct {
     {"touch, one of them stale", call_mixed},
     {"expect", call_expect},
     {"read", call_read},
+    {"read many", call_read_many},
     {"retry", call_retry},
     {"walk", call_walk},
     {"remove", call_remove},

@@ -137,6 +137,19 @@ static int call_read(struct deal *d)
 }
 
 /* A plain read is never uncertain. */
+static int note_second(void *context, size_t index, const rowlock_row *row)
+{
+    struct deal *d = context;
+    d->row.version = index == 1 && row ? row->version : d->row.version;
+    return 0;
+}
+
+static int call_read_many(struct deal *d)
+{
+    const rowlock_value ids[] = {rowlock_int(1), rowlock_int(2), rowlock_int(3)};
+    return rowlock_read_many(d->table, ids, 3, 0, note_second, d);
+}
+
 static void check_read(struct deal *d)
 {
     bool lost = d->fired && d->l->mode == NOT_RECONNECTING;
@@ -329,6 +342,7 @@ static const struct trade trades[] = {
     {"remove many", call_batch, check_batch, .change = REMOVES, .first = 1, .count = 4, .stale = 2,
      .want = ROWLOCK_STALE},
     {"read", call_read, check_read, .goes_on = true},
+    {"read many", call_read_many, check_read, .goes_on = true},
     {"retry", call_retry, check_both, .adds = true},
     {"walk", call_walk, check_walk, .want = ROWLOCK_OK},
     {"claim once", claim, check_claim, .goes_on = true},
