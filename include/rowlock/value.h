@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* The kind says which members of rowlock_value count. A column is read as one kind on every
- * database: docs/VERSIONS.md has the list. What you read you can write back. */
+ * database: docs/VERSIONS.md has the list. */
 typedef enum rowlock_kind {
     ROWLOCK_NULL = 0,
     /* number */

@@ -161,7 +161,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_read(rowlock_table *table, const rowl
  *   others             as rowlock_read()
  * Differs      SQLite: one statement for each row. Outside a transaction the rows may be of
  *              different moments. Servers: the rows of one chunk are of one moment.
- * Round trips  1 for each chunk of 1,000 keys; fewer keys if they are long. With lock, 1 or 2 more for each missing row.
+ * Round trips  1 for each 1,000 keys, or fewer if they are long. With lock, 1 or 2 more for each
+ *              missing row.
  * Example      examples/restock.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int

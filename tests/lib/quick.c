@@ -57,6 +57,18 @@ rowlock_lock *must_lock(rowlock_db *db, const char *name)
     return lock;
 }
 
+rowlock_table *must_prices(rowlock_db *db, const char *column)
+{
+    const char *const key[] = {"id", NULL}, *const columns[] = {column, NULL};
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    rowlock_table *table = NULL;
+    about.name = "prices";
+    about.key = key;
+    about.columns = columns;
+    must(db, rowlock_table_open(db, &about, &table), "open a table");
+    return table;
+}
+
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token)
 {
     rowlock_lock *lock = NULL;

@@ -17,6 +17,8 @@ rowlock_db *must_open(const char *url);
 rowlock_db *must_open_as(const char *url, const char *owner);
 rowlock_db *must_open_with(const char *url, const rowlock_db_options *options);
 rowlock_lock *must_lock(rowlock_db *db, const char *name);
+/* The table prices, whose key is id, with this one column. */
+rowlock_table *must_prices(rowlock_db *db, const char *column);
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token);
 void must_install(const char *url);
 

@@ -18,13 +18,7 @@ static rowlock_retry_report report;
 
 static void must_table(void)
 {
-    static const char *const key[] = {"id", NULL}, *const columns[] = {"price", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "prices";
-    about.key = key;
-    about.columns = columns;
-    if (rowlock_table_open(db, &about, &table) != ROWLOCK_OK)
-        tap_ok(false, "a table is opened: %s", why(db));
+    table = must_prices(db, "price");
     script_calls();
 }
 

@@ -109,17 +109,6 @@ static int each(void *context, const rowlock_row *row, rowlock_value *values)
     return id == world.stops ? world.stops_with : 0;
 }
 
-static void must_table(void)
-{
-    static const char *const key[] = {"id", NULL}, *const columns[] = {"n", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "prices";
-    about.key = key;
-    about.columns = columns;
-    if (rowlock_table_open(db, &about, &table) != ROWLOCK_OK)
-        tap_ok(false, "a table is opened: %s", why(db));
-}
-
 static void begin(void)
 {
     static const struct script_column described[] = {
@@ -138,7 +127,7 @@ static void begin(void)
     script.columns = described;
     memset(&world, 0, sizeof world);
     db = script_open(NULL);
-    must_table();
+    table = must_prices(db, "n");
     for (int op = 0; op < OP_COUNT; op++)
         if (answers[op])
             script_always((enum script_op)op, ANSWER(.give = answers[op]));
