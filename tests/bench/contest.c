@@ -126,7 +126,8 @@ static void open_sessions(const struct contender *contender, int clients, const 
 {
     for (int i = 0; i < clients; i++) {
         char name[64];
-        snprintf(name, sizeof name, "%s %d", prefix, shared ? 0 : i);
+        /* Sessions of an earlier contest may have left their locks held. */
+        snprintf(name, sizeof name, "%s %d", prefix, shared ? 0 : clients + i);
         sessions[i] = contender->open(contender, name);
         if (contender->begin)
             contender->begin(sessions[i]);

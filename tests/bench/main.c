@@ -144,7 +144,7 @@ static void bench_renew(const struct site *site)
     int count = contenders_of("renew", &site->ours, ours_renew, &site->theirs, contenders);
     begin_holding(contenders, count);
     report_section("renewals");
-    compete("renew", "per s", contenders, count, one_and_eight, 1, false);
+    compete("renew", "per s", contenders, count, one_and_eight, 2, false);
 }
 
 /* On one machine a round trip costs next to nothing; between machines it costs most. */
