@@ -486,7 +486,7 @@ test-programs: $(BENCH_PROGRAMS)
 
 $(BENCH_PROGRAMS): %: %.o $(BENCH_HELPER_OBJS) $(LIB_A)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(BENCH_HELPER_OBJS) $(LIB_A) $(DB_LIBS) $(JANSSON_LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(BENCH_HELPER_OBJS) $(LIB_A) $(DB_LIBS) $(JANSSON_LIBS) -lm
 
 .PHONY: bench run-bench demo
 ## bench: rowlock compared with hand-written loops, on private servers with durable settings

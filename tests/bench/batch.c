@@ -156,7 +156,7 @@ static void compare(const struct site *site, const char *key, const char *kind, 
         c[i].close = close_batch;
         c[i].step = step;
     }
-    contest(c, count, 1, seconds, kind, false, outcomes[0]);
+    contest(c, count, 1, ROUNDS, seconds, kind, false, outcomes[0]);
     report_contest(key, "batches/s", c, count, &one, 1,
                    (const struct outcome(*)[CONTENDERS_MAX])outcomes);
 }

@@ -121,27 +121,67 @@ enum { WAITERS_MAX = 6 };
 /* All ways on this database, rowlock's first. How many they are. */
 int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out);
 
+/* A column of a table in the report. */
+struct column {
+    const char *head;
+    const char *key; /* in the JSON */
+    int digits; /* after the point */
+};
+
+/* What can be asked of a server while others work. Its functions and dir may be NULL. */
+struct observer {
+    void *session;
+    int64_t (*statements)(void *session); /* that all sessions have sent so far */
+    int64_t (*connections)(void *session); /* this one too */
+    const char *dir; /* the folder with the file "pid" of the server */
+};
+struct observer hand_observer(const struct place *place, struct session *session);
+
 /* From release to acquire, for lines of up to so many. */
 void bench_handoff(const struct site *site, const char *key, int longest, double seconds);
 void explain_handoffs(const struct site *site);
 
+/* One who has the lock and so many who wait. trip_s: a round trip; NAN: unknown. */
+enum { MEDIAN, P99, TRIPS, WHOLE, RATE, STATEMENTS, HANDOFF_COLUMNS };
+extern const struct column handoff_columns[];
+void measure_handoff(const struct waiter *way, const struct observer *observer, int waiting,
+                     double seconds, double trip_s, double *out);
+
 /* What so many cost while nothing happens. */
 void bench_rest(const struct site *site, int count, double seconds);
 
+enum { REST_STATEMENTS, SERVER_CPU, CLIENT_CPU, CONNECTIONS, REST_COLUMNS };
+extern const struct column rest_columns[];
+void measure_rest(const struct waiter *way, const struct observer *observer, int count,
+                  double settle_s, double seconds, double *out);
+
 /* ---------------------------------------------------------------- contests */
 
-enum { CONTENDERS_MAX = 10, ROUNDS = 15 };
+enum { CONTENDERS_MAX = 20, ROUNDS = 15 };
 
 struct outcome {
-    double rate; /* steps a second, median of the rounds */
-    double ratio, low, high; /* the first contender's rate over this one's: median, least, most */
-    double cpu_us; /* user time of the client for each step */
+    /* Steps a second: the median of the rounds, the least, the most, and each. */
+    double rate, rate_low, rate_high;
+    double rates[ROUNDS];
+    int rounds;
+    /* The first contender's rate over this one's: median, least, most. */
+    double ratio, low, high;
+    /* How long a step takes. */
+    double median_us, p99_us;
+    /* User time of the client for each step. */
+    double cpu_us;
 };
 
-/* Each contender runs for seconds in all, with so many clients. prefix begins the locks' names.
- * shared: all clients use one lock. */
-void contest(const struct contender *contenders, int count, int clients, double seconds,
+/* Each contender runs for seconds in all, with so many clients, in so many rounds. prefix begins
+ * the locks' names. shared: all clients use one lock. */
+void contest(const struct contender *contenders, int count, int clients, int rounds, double seconds,
              const char *prefix, bool shared, struct outcome *out);
+
+/* What a commit costs at the least on this machine: in microseconds. */
+double disk_us(void);
+
+/* A connection takes a file at least, and on SQLite several. */
+void allow_many_files(void);
 
 double clock_s(void);
 void sleep_s(double seconds);
@@ -183,11 +223,6 @@ void report_contest(const char *key, const char *unit, const struct contender *c
                     const struct outcome outcomes[][CONTENDERS_MAX]);
 
 /* A table of other figures: its columns, then the rows. A value that is not known is NAN. */
-struct column {
-    const char *head;
-    const char *key; /* in the JSON */
-    int digits; /* after the point */
-};
 void report_columns(const struct column *columns, int count);
 void report_row(const char *key, const char *contender, int waiters, const struct column *columns,
                 const double *values, int count);

@@ -4,10 +4,12 @@
  */
 #include "bench.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -51,6 +53,40 @@ double median(double *values, int count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
+/* ---- how long steps take: counted in classes, each 1 % wider than the one before */
+
+enum { CLASSES = 2048 };
+static const double CLASS_WIDTH = 1.01, SHORTEST_S = 1e-7;
+
+struct times {
+    int64_t steps;
+    int64_t in[CLASSES];
+};
+
+static void add_time(struct times *times, double took_s)
+{
+    double class = took_s > SHORTEST_S ? log(took_s / SHORTEST_S) / log(CLASS_WIDTH) : 0;
+    times->in[class < CLASSES ? (int)class : CLASSES - 1]++;
+    times->steps++;
+}
+
+static void add_times(struct times *sum, const struct times *more)
+{
+    for (int i = 0; i < CLASSES; i++)
+        sum->in[i] += more->in[i];
+    sum->steps += more->steps;
+}
+
+/* What that part of the steps did not exceed. */
+static double part_us(const struct times *times, double part)
+{
+    int64_t below = 0;
+    int i = 0;
+    while (i < CLASSES - 1 && (double)(below += times->in[i]) < (double)times->steps * part)
+        i++;
+    return SHORTEST_S * pow(CLASS_WIDTH, i + 0.5) * 1e6;
+}
+
 /* ---- one round of one contender */
 
 struct client {
@@ -60,8 +96,8 @@ struct client {
     pthread_barrier_t *start;
     double seconds;
     double ended;
-    int64_t steps;
     double cpu_s;
+    struct times times;
 };
 
 static double user_time(void)
@@ -75,12 +111,13 @@ static void *run_client(void *argument)
 {
     struct client *client = argument;
     pthread_barrier_wait(client->start);
-    double end = clock_s() + client->seconds;
+    double began = clock_s(), end = began + client->seconds;
     double cpu = user_time();
     do {
         client->step(client->session);
-        client->steps++;
         client->ended = clock_s();
+        add_time(&client->times, client->ended - began);
+        began = client->ended;
     } while (client->ended < end);
     client->cpu_s = user_time() - cpu;
     return NULL;
@@ -89,14 +126,15 @@ static void *run_client(void *argument)
 struct round {
     double rate;
     double cpu_s;
-    int64_t steps;
 };
 
 static struct round run_round(void (*step)(void *session), void **sessions, int count,
-                              double seconds)
+                              double seconds, struct times *times)
 {
-    struct client clients[CLIENTS_MAX] = {{0}};
+    struct client *clients = calloc((size_t)count, sizeof *clients);
     pthread_barrier_t start;
+    if (!clients)
+        die("out of memory");
     pthread_barrier_init(&start, NULL, (unsigned)count + 1);
     for (int i = 0; i < count; i++) {
         clients[i].step = step;
@@ -112,11 +150,13 @@ static struct round run_round(void (*step)(void *session), void **sessions, int 
     for (int i = 0; i < count; i++) {
         pthread_join(clients[i].thread, NULL);
         ended = clients[i].ended > ended ? clients[i].ended : ended;
-        steps += clients[i].steps;
+        steps += clients[i].times.steps;
         cpu += clients[i].cpu_s;
+        add_times(times, &clients[i].times);
     }
     pthread_barrier_destroy(&start);
-    return (struct round){(double)steps / (ended - began), cpu, steps};
+    free(clients);
+    return (struct round){(double)steps / (ended - began), cpu};
 }
 
 /* ---- all of them */
@@ -135,38 +175,45 @@ static void open_sessions(const struct contender *contender, int clients, const 
     }
 }
 
-static void judge(struct round rounds[][ROUNDS], int count, struct outcome *out)
+static void judge(const struct round *rounds, const struct round *first, int count,
+                  const struct times *times, struct outcome *out)
 {
-    for (int c = 0; c < count; c++) {
-        double rates[ROUNDS], ratios[ROUNDS], cpu_s = 0, steps = 0;
-        for (int r = 0; r < ROUNDS; r++) {
-            rates[r] = rounds[c][r].rate;
-            cpu_s += rounds[c][r].cpu_s;
-            steps += (double)rounds[c][r].steps;
-            ratios[r] = rounds[0][r].rate / rounds[c][r].rate;
-        }
-        out[c].rate = median(rates, ROUNDS);
-        out[c].cpu_us = cpu_s * 1e6 / steps;
-        out[c].ratio = median(ratios, ROUNDS);
-        out[c].low = ratios[0];
-        out[c].high = ratios[ROUNDS - 1];
+    double rates[ROUNDS], ratios[ROUNDS], cpu_s = 0;
+    for (int r = 0; r < count; r++) {
+        rates[r] = out->rates[r] = rounds[r].rate;
+        ratios[r] = first[r].rate / rounds[r].rate;
+        cpu_s += rounds[r].cpu_s;
     }
+    out->rounds = count;
+    out->rate = median(rates, count);
+    out->rate_low = rates[0];
+    out->rate_high = rates[count - 1];
+    out->ratio = median(ratios, count);
+    out->low = ratios[0];
+    out->high = ratios[count - 1];
+    out->cpu_us = cpu_s * 1e6 / (double)times->steps;
+    out->median_us = part_us(times, 0.5);
+    out->p99_us = part_us(times, 0.99);
 }
 
-void contest(const struct contender *contenders, int count, int clients, double seconds,
-             const char *prefix, bool shared, struct outcome *out)
+void contest(const struct contender *contenders, int count, int clients, int round_count,
+             double seconds, const char *prefix, bool shared, struct outcome *out)
 {
     void *sessions[CONTENDERS_MAX][CLIENTS_MAX] = {{0}};
     struct round rounds[CONTENDERS_MAX][ROUNDS];
-    if (count > CONTENDERS_MAX || clients > CLIENTS_MAX)
-        die("too many contenders or clients");
+    static struct times times[CONTENDERS_MAX];
+    if (count > CONTENDERS_MAX || clients > CLIENTS_MAX || round_count > ROUNDS)
+        die("too many contenders, clients or rounds");
+    memset(times, 0, sizeof times);
     for (int c = 0; c < count; c++)
         open_sessions(&contenders[c], clients, prefix, shared, sessions[c]);
-    for (int r = 0; r < ROUNDS; r++)
+    for (int r = 0; r < round_count; r++)
         for (int c = 0; c < count; c++)
-            rounds[c][r] = run_round(contenders[c].step, sessions[c], clients, seconds / ROUNDS);
+            rounds[c][r] = run_round(contenders[c].step, sessions[c], clients,
+                                     seconds / round_count, &times[c]);
     for (int c = 0; c < count; c++)
         for (int i = 0; i < clients; i++)
             contenders[c].close(sessions[c][i]);
-    judge(rounds, count, out);
+    for (int c = 0; c < count; c++)
+        judge(rounds[c], rounds[0], round_count, &times[c], &out[c]);
 }

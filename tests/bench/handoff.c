@@ -17,11 +17,10 @@ enum { PINGS = 201, HOLDS_A_SECOND = 1000 };
 /* PostgreSQL's sessions tell what they did a second later; and all shall have taken their places. */
 static const double WARM_UP_S = 1.5, WARM_UP_EACH_S = 0.01;
 
-static const struct column columns[] = {
+const struct column handoff_columns[] = {
     {"median us", "median_us", 0}, {"99% us", "p99_us", 0},         {"trips", "round_trips", 1},
     {"whole us", "whole_us", 0},   {"handoffs/s", "per_second", 0}, {"statements", "statements", 1},
 };
-enum { MEDIAN, P99, TRIPS, WHOLE, RATE, STATEMENTS, COLUMNS };
 
 /* One time that somebody had the lock. */
 struct turn {
@@ -169,14 +168,13 @@ static void judge(const struct line *l, double from, double to, double trip_s, d
     free(wholes);
 }
 
-static bool has_server(const struct hand *hand)
+static int64_t statements_of(const struct observer *observer)
 {
-    return hand_way(hand, "statements", 0) != NULL;
+    return observer->statements ? observer->statements(observer->session) : 0;
 }
 
-/* One who has the lock and so many who wait. */
-static void measure(const struct waiter *way, struct session *observer, int waiting, double seconds,
-                    double trip_s, double *out)
+void measure_handoff(const struct waiter *way, const struct observer *observer, int waiting,
+                     double seconds, double trip_s, double *out)
 {
     struct line l = {.way = way, .room = (int)((seconds + 60) * HOLDS_A_SECOND)};
     struct member *members = calloc((size_t)waiting + 1, sizeof *members);
@@ -187,12 +185,11 @@ static void measure(const struct waiter *way, struct session *observer, int wait
     pthread_cond_init(&l.moved, NULL);
     start(&l, members, waiting + 1);
     sleep_s(WARM_UP_S + WARM_UP_EACH_S * waiting);
-    int64_t before = hand_number(observer, "statements");
+    int64_t before = statements_of(observer);
     double from = clock_s();
     sleep_s(seconds);
     double to = clock_s();
-    out[STATEMENTS] =
-        has_server(way->place->hand) ? (double)(hand_number(observer, "statements") - before) : NAN;
+    out[STATEMENTS] = observer->statements ? (double)(statements_of(observer) - before) : NAN;
     finish(&l, members, waiting + 1);
     judge(&l, from, to, trip_s, out);
     pthread_cond_destroy(&l.moved);
@@ -214,25 +211,26 @@ static double round_trip(struct session *session)
     return median(took, PINGS);
 }
 
-static void bench_line(const struct site *site, const char *key, struct session *observer,
+static void bench_line(const struct site *site, const char *key, const struct observer *observer,
                        int waiting, double seconds)
 {
     struct waiter ways[WAITERS_MAX];
     int count = ways_to_wait(site, true, ways);
-    double trip_s = has_server(site->hand) ? round_trip(observer) : NAN;
+    bool has_server = observer->statements != NULL;
+    double trip_s = has_server ? round_trip(observer->session) : NAN;
     char title[200] = "";
     snprintf(title, sizeof title, "%ss to one of %d who wait%s", key, waiting,
              waiting == 1 ? "s" : "");
     report_section(title);
-    if (has_server(site->hand)) {
+    if (has_server) {
         report_line("  the least round trip takes %.0f us\n", trip_s * 1e6);
         report_number("round trip us", key, trip_s * 1e6);
     }
-    report_columns(columns, COLUMNS);
+    report_columns(handoff_columns, HANDOFF_COLUMNS);
     for (int w = 0; w < count; w++) {
-        double values[COLUMNS];
-        measure(&ways[w], observer, waiting, seconds, trip_s, values);
-        report_row(key, ways[w].label, waiting, columns, values, COLUMNS);
+        double values[HANDOFF_COLUMNS];
+        measure_handoff(&ways[w], observer, waiting, seconds, trip_s, values);
+        report_row(key, ways[w].label, waiting, handoff_columns, values, HANDOFF_COLUMNS);
     }
 }
 
@@ -255,9 +253,10 @@ void explain_handoffs(const struct site *site)
 void bench_handoff(const struct site *site, const char *key, int longest, double seconds)
 {
     static const int lines[] = {1, 16, 64, 512};
-    struct session *observer = hand_open(&site->theirs, "observer");
+    struct session *session = hand_open(&site->theirs, "observer");
+    struct observer observer = hand_observer(&site->theirs, session);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (lines[i] <= longest)
-            bench_line(site, key, observer, lines[i], seconds);
-    hand_close(observer);
+            bench_line(site, key, &observer, lines[i], seconds);
+    hand_close(session);
 }

@@ -11,11 +11,9 @@
 #include "hand.h"
 #include "faultproxy.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,7 +21,6 @@ enum {
     STEPS_LOGGED = 50,
     STEPS_BEFORE = 10,
     SWEEPS = 2,
-    FSYNCS = 51,
     LOG_ROUNDS = 5,
     HEARTBEATS = 15,
     HEARTBEATS_BEFORE = 6,
@@ -74,7 +71,7 @@ static void compete(const char *key, const char *unit, const struct contender *c
 {
     struct outcome outcomes[2][CONTENDERS_MAX];
     for (int i = 0; i < columns; i++)
-        contest(contenders, count, clients[i], seconds, key, shared, outcomes[i]);
+        contest(contenders, count, clients[i], ROUNDS, seconds, key, shared, outcomes[i]);
     report_contest(key, unit, contenders, count, clients, columns,
                    (const struct outcome(*)[CONTENDERS_MAX])outcomes);
 }
@@ -492,30 +489,13 @@ static void bench_site(const struct hand *hand)
     hand_drop_places(hand, site.url);
 }
 
-/* What a commit costs at the least on this machine. */
 static void report_disk(void)
 {
-    char path[500], page[4096] = {0};
-    double took[FSYNCS];
-    snprintf(path, sizeof path, "%s/rowlock-bench.XXXXXX",
-             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    int file = mkstemp(path);
-    if (file < 0)
-        die("cannot make a file in TMPDIR");
-    unlink(path);
-    for (int i = 0; i < FSYNCS; i++) {
-        double began = clock_s();
-        if (pwrite(file, page, sizeof page, 0) < 0 || fdatasync(file) != 0)
-            die("cannot write to TMPDIR");
-        took[i] = clock_s() - began;
-    }
-    close(file);
-    double us = median(took, FSYNCS) * 1e6;
     report_line(
         "One fdatasync of 4 KB takes %.0f us here, on %ld processors that clients and servers"
         " share.\nratio: rowlock's rate over that line's, of rounds taken in turn; 1 is as"
         " fast, more is faster.\nCPU us: user time of the client for each operation.\n",
-        us, sysconf(_SC_NPROCESSORS_ONLN));
+        disk_us(), sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 static void read_settings(void)
@@ -527,16 +507,6 @@ static void read_settings(void)
         if (*settings[i].value <= 0)
             die("%s must be above 0", settings[i].name);
     }
-}
-
-/* A connection takes one at least, and on SQLite several. */
-static void allow_many_files(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int main(int argc, char **argv)

@@ -13,16 +13,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Until all stand there; and PostgreSQL's sessions tell what they did ten seconds later. */
+/* Until all stand there, and PostgreSQL's sessions tell what they did ten seconds later. */
 static const double SETTLE_S = 11;
 
-static const struct column columns[] = {
+const struct column rest_columns[] = {
     {"stmts/s", "statements_per_second", 1},
     {"server CPU%", "server_cpu_percent", 2},
     {"client CPU%", "client_cpu_percent", 2},
     {"connections", "connections", 0},
 };
-enum { STATEMENTS, SERVER_CPU, CLIENT_CPU, CONNECTIONS, COLUMNS };
 
 struct member {
     pthread_t thread;
@@ -59,9 +58,8 @@ static bool read_process(const char *pid, struct process *out)
     return true;
 }
 
-static long server_pid(const struct hand *hand)
+static long server_pid(const char *dir)
 {
-    const char *dir = hand->server_dir_env ? getenv(hand->server_dir_env) : NULL;
     char path[500];
     long pid = 0;
     snprintf(path, sizeof path, "%s/pid", dir ? dir : "");
@@ -74,9 +72,9 @@ static long server_pid(const struct hand *hand)
 }
 
 /* The server is a process, with children or without. NAN if it is not one of this machine. */
-static double server_cpu_s(const struct hand *hand)
+static double server_cpu_s(const char *dir)
 {
-    long server = server_pid(hand);
+    long server = server_pid(dir);
     DIR *all = server ? opendir("/proc") : NULL;
     double used_s = 0;
     if (!all)
@@ -139,23 +137,23 @@ static void finish(const struct waiter *way, void *holder, struct member *member
         way->close(members[i].session);
 }
 
-/* The observer is a connection itself, which is not counted. */
-static void watch(const struct hand *hand, struct session *observer, double seconds, double *out)
+static void watch(const struct observer *observer, double seconds, double *out)
 {
-    bool counts = hand_way(hand, "statements", 0) != NULL;
-    double server_s = server_cpu_s(hand), client_s = client_cpu_s(), began = clock_s();
-    int64_t before = hand_number(observer, "statements");
+    double server_s = server_cpu_s(observer->dir), client_s = client_cpu_s(), began = clock_s();
+    int64_t before = observer->statements ? observer->statements(observer->session) : 0;
     sleep_s(seconds);
     double took = clock_s() - began;
-    int64_t after = hand_number(observer, "statements");
-    out[STATEMENTS] = counts ? (double)(after - before) / took : NAN;
-    out[SERVER_CPU] = (server_cpu_s(hand) - server_s) / took * 100;
+    int64_t after = observer->statements ? observer->statements(observer->session) : 0;
+    out[REST_STATEMENTS] = observer->statements ? (double)(after - before) / took : NAN;
+    out[SERVER_CPU] = (server_cpu_s(observer->dir) - server_s) / took * 100;
     out[CLIENT_CPU] = (client_cpu_s() - client_s) / took * 100;
-    out[CONNECTIONS] = counts ? (double)hand_number(observer, "connections") - 1 : NAN;
+    /* The observer is a connection itself, which is not counted. */
+    out[CONNECTIONS] =
+        observer->connections ? (double)observer->connections(observer->session) - 1 : NAN;
 }
 
-static void measure(const struct waiter *way, struct session *observer, int count, double seconds,
-                    double *out)
+void measure_rest(const struct waiter *way, const struct observer *observer, int count,
+                  double settle_s, double seconds, double *out)
 {
     struct member *members = calloc((size_t)count, sizeof *members);
     if (!members)
@@ -163,8 +161,8 @@ static void measure(const struct waiter *way, struct session *observer, int coun
     void *holder = way->open(way->place, "rest");
     hold(way, holder);
     start(way, members, count);
-    sleep_s(SETTLE_S);
-    watch(way->place->hand, observer, seconds, out);
+    sleep_s(settle_s);
+    watch(observer, seconds, out);
     finish(way, holder, members, count);
     way->close(holder);
     free(members);
@@ -174,17 +172,18 @@ void bench_rest(const struct site *site, int count, double seconds)
 {
     struct waiter ways[WAITERS_MAX];
     int way_count = ways_to_wait(site, false, ways);
-    struct session *observer = hand_open(&site->theirs, "observer");
+    struct session *session = hand_open(&site->theirs, "observer");
+    struct observer observer = hand_observer(&site->theirs, session);
     char title[100];
     snprintf(title, sizeof title, "%d who wait at rest for %.0f s", count, seconds);
     report_section(title);
-    report_columns(columns, COLUMNS);
+    report_columns(rest_columns, REST_COLUMNS);
     for (int w = 0; w < way_count; w++) {
-        double values[COLUMNS];
-        measure(&ways[w], observer, count, seconds, values);
-        report_row("rest", ways[w].label, count, columns, values, COLUMNS);
+        double values[REST_COLUMNS];
+        measure_rest(&ways[w], &observer, count, SETTLE_S, seconds, values);
+        report_row("rest", ways[w].label, count, rest_columns, values, REST_COLUMNS);
     }
     report_line("    CPU%%: of one processor; connections: of those who wait, the holder, and what"
                 " renews its lease.\n");
-    hand_close(observer);
+    hand_close(session);
 }

@@ -83,6 +83,28 @@ static void unlock(void *session)
     hand_do(((struct poller *)session)->session, "unlock");
 }
 
+/* ---- what the server tells */
+
+static int64_t statements(void *session)
+{
+    return hand_number(session, "statements");
+}
+
+static int64_t connections(void *session)
+{
+    return hand_number(session, "connections");
+}
+
+struct observer hand_observer(const struct place *place, struct session *session)
+{
+    const struct hand *hand = place->hand;
+    bool counts = hand_way(hand, "statements", 0) != NULL;
+    return (struct observer){.session = session,
+                             .statements = counts ? statements : NULL,
+                             .connections = counts ? connections : NULL,
+                             .dir = hand->server_dir_env ? getenv(hand->server_dir_env) : NULL};
+}
+
 /* ---- all of them */
 
 static struct waiter rowlock_way(const struct site *site, const char *label, const char *legend)

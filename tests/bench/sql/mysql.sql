@@ -8,6 +8,8 @@
 -- way heartbeat | bare UPDATE | renew_all= | UPDATE … JOIN JSON_TABLE of a text that is written once
 -- way lock | GET_LOCK | lock! | no lease, no token, and gone with its connection
 -- way unlock | | unlock! |
+-- way try lock | | try_lock |
+-- way own pair | GET_LOCK | lock! unlock! | no lease, no token, and gone with its connection
 -- way batch | UPDATE … JOIN JSON_TABLE | update_json= |
 -- way batch | UPDATE … JOIN of SELECTs | update_selects= |
 -- way insert | INSERT … ON DUPLICATE KEY | insert_tuples= |
@@ -71,10 +73,12 @@ STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
     ON l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
 SET l.expires = {clock} + {ttl},
     l.renewals = l.renewals + 1
--- step lock, as text
-SELECT 1 FROM (SELECT GET_LOCK('rowlock_bench', 1000000) AS got) l WHERE got = 1
--- step unlock, as text
-SELECT 1 FROM (SELECT RELEASE_LOCK('rowlock_bench') AS gone) l WHERE gone = 1
+-- step lock
+SELECT 1 FROM (SELECT GET_LOCK({name}, 1000000) AS got) l WHERE got = 1
+-- step unlock
+SELECT 1 FROM (SELECT RELEASE_LOCK({name}) AS gone) l WHERE gone = 1
+-- step try_lock
+SELECT 1 FROM (SELECT GET_LOCK({name}, 0) AS got) l WHERE got = 1
 -- step update
 UPDATE {table} SET amount = {amount}, note = {note}, version = version + 1
 WHERE id = {id} AND version = {version}

@@ -9,6 +9,8 @@
 -- way heartbeat | bare UPDATE | renew_all= | UPDATE … FROM unnest of arrays, which are written once
 -- way lock | pg_advisory_lock | lock | no lease, no token, and gone with its connection
 -- way unlock | | unlock |
+-- way try lock | | try_lock |
+-- way own pair | pg_advisory_lock | lock! unlock! | no lease, no token, and gone with its connection
 -- way batch | UPDATE … FROM unnest | update_set= |
 -- way batch | pipelined row by row | begin update~ commit | in one transaction, a hundred on the way
 -- way insert | INSERT … ON CONFLICT | insert_set= |
@@ -67,10 +69,12 @@ SET expires = {clock} + {ttl}::bigint,
 FROM unnest({names}::text[], {slots}::bigint[], {owners}::text[], {tokens}::bigint[])
     AS w (name, slot, owner, token)
 WHERE l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
--- step lock, as text
-SELECT pg_advisory_lock(4711)
--- step unlock, as text
-SELECT pg_advisory_unlock(4711)
+-- step lock
+SELECT pg_advisory_lock(hashtextextended({name}, 0))
+-- step unlock
+SELECT 1 WHERE pg_advisory_unlock(hashtextextended({name}, 0))
+-- step try_lock
+SELECT 1 WHERE pg_try_advisory_lock(hashtextextended({name}, 0))
 -- step update
 UPDATE {table} SET amount = {amount}::bigint, note = {note}::text, version = version + 1
 WHERE id = {id}::bigint AND version = {version}::bigint
