@@ -498,6 +498,39 @@ DURABLE_SERVERS = $(foreach s,$(SERVERS),$(s) --durable)
 run-bench: all $(BENCH_PROGRAMS)
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(DURABLE_SERVERS) tests/bench/run.sh
 
+# rowlock beside other servers. Nothing else is built with their client libraries.
+# PEERS='redis etcd' takes only those. CLIENTS: how many at once. SECONDS: how long a turn is.
+PEERS ?=
+CLIENTS ?= 1 8 64
+SECONDS ?= 1
+PEERS_PC := hiredis libmemcached libcurl
+PEERS_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/peers/*.c)))
+PEERS_PROGRAM := $(BUILD)/tests/peers/peers
+$(BUILD)/tests/peers/%.o: OBJ_CFLAGS = -Itests/lib -Itests/bench $(JANSSON_CFLAGS) \
+    $(shell $(PKG_CONFIG) --cflags $(PEERS_PC) 2>/dev/null)
+$(PEERS_OBJS): | peer-libraries-found
+
+.PHONY: bench-peers run-bench-peers peer-libraries-found
+peer-libraries-found:
+	@for pc in $(PEERS_PC); do $(PKG_CONFIG) --exists $$pc || \
+	    { echo "$$pc was not found: tools/install-deps.sh peers installs what make bench-peers needs" >&2; exit 1; }; done
+	@printf '\043include <zookeeper/zookeeper.h>\n' | $(CC) -E - >/dev/null 2>&1 || \
+	    { echo "zookeeper.h was not found: install libzookeeper-mt-dev (Debian's name)" >&2; exit 1; }
+
+$(PEERS_PROGRAM): $(PEERS_OBJS) $(BENCH_HELPER_OBJS) $(LIB_A)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(DB_LIBS) $(JANSSON_LIBS) \
+	    $$($(PKG_CONFIG) --libs $(PEERS_PC)) -lzookeeper_mt -lm
+
+## bench-peers: rowlock beside Redis, etcd, ZooKeeper, memcached and the databases' own locks
+bench-peers:
+	@tools/install-deps.sh all peers
+	@$(MAKE) --no-print-directory run-bench-peers
+
+run-bench-peers: all $(PEERS_PROGRAM)
+	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= PEERS='$(PEERS)' PEERS_CLIENTS='$(CLIENTS)' PEERS_SECONDS='$(SECONDS)' \
+	    $(DURABLE_SERVERS) tests/peers/with-peers.sh tests/peers/run.sh
+
 # The demo needs only SQLite. If other client libraries are installed, the command gets them too.
 have = $$($(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1 || echo 0)
 ## demo: two rivals share a lock on an embedded database; installs what is missing
@@ -625,4 +658,5 @@ help:
 	@echo '          WERROR=0, V=1 (show the commands), TESTS=word (only tests with it in their name)'
 
 -include $(patsubst %.o,%.d,$(LIB_OBJS) $(CLI_OBJS) $(TEST_HELPER_OBJS) $(BENCH_HELPER_OBJS))
+-include $(PEERS_OBJS:.o=.d)
 -include $(addsuffix .d,$(EXAMPLES) $(BENCH_PROGRAMS)) $(MAIN_SRCS:%.c=$(BUILD)/%.d)

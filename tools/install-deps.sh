@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for building and testing rowlock.
 #
-# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind | fuzz]...
+# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind | fuzz | peers]...
 #   sqlite    build with the embedded database only (enough for `make demo`)
 #   all       build with every database, and run `make check` (the default)
 #   more      what `make check-more` also needs
 #   lint      what `make lint` and `make format` need
 #   valgrind  what `make check-valgrind` also needs
 #   fuzz      what `make fuzz` also needs
+#   peers     what `make bench-peers` also needs. Debian starts Redis, memcached and etcd as services
+#             when it installs them. The benchmark does not use these: stop them before you measure.
 #
 # A need is written as PACKAGE, or as COMMAND=PACKAGE if any program of that name is enough.
 set -euo pipefail
@@ -22,6 +24,8 @@ lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
     shellcheck=shellcheck man=man-db)
 valgrind_needs=(valgrind=valgrind libc6-dbg)
 fuzz_needs=(clang=clang libclang-rt-14-dev)
+peers_needs=(redis-server=redis-server libhiredis-dev etcd=etcd-server zookeeper libzookeeper-mt-dev
+    memcached=memcached libmemcached-dev libcurl4-openssl-dev)
 
 needs=()
 for group in "${@:-all}"; do
@@ -32,8 +36,9 @@ for group in "${@:-all}"; do
         lint) needs+=("${lint_needs[@]}") ;;
         valgrind) needs+=("${valgrind_needs[@]}") ;;
         fuzz) needs+=("${fuzz_needs[@]}") ;;
+        peers) needs+=("${peers_needs[@]}") ;;
         *)
-            echo "usage: $0 [sqlite | all | more | lint | valgrind | fuzz]..." >&2
+            echo "usage: $0 [sqlite | all | more | lint | valgrind | fuzz | peers]..." >&2
             exit 64
             ;;
     esac

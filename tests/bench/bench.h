@@ -10,6 +10,7 @@
 #define BENCH_H
 
 #include "public.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,6 +49,7 @@ void ours_install(const struct place *place);
 void *ours_open(const struct place *place, const char *name);
 void ours_close(void *session);
 void ours_acquire(void *session);
+bool ours_try(void *session); /* false: another has it */
 void ours_release(void *session);
 void ours_pair(void *session);
 void ours_busy(void *session); /* somebody else must hold the lock */
@@ -117,6 +119,14 @@ struct waiter {
 };
 
 enum { WAITERS_MAX = 6 };
+
+/* Tries again and again, with pauses. The first pause is any part of one. */
+struct polling {
+    double pause_s;
+    unsigned random;
+    atomic_bool stopped;
+};
+bool poll_for(struct polling *polling, bool (*try)(void *session), void *session);
 
 /* All ways on this database, rowlock's first. How many they are. */
 int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out);
@@ -232,6 +242,10 @@ void report_clients(const char *key, const char *contender, int clients,
 
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_number(const char *key, const char *contender, double value);
+/* What is known of a contender, in the JSON only. */
+void report_text(const char *key, const char *contender, const char *text);
+/* Adds a list to the last figure, in the JSON only. */
+void report_list(const char *key, const double *values, int count);
 void report_save(const char *path);
 
 #endif

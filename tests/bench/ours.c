@@ -91,6 +91,15 @@ void ours_acquire(void *session)
     must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
 }
 
+bool ours_try(void *session)
+{
+    struct our_session *s = session;
+    int result = rowlock_acquire(s->lock, NULL);
+    if (result != ROWLOCK_BUSY)
+        must(s->db, result, ROWLOCK_OK);
+    return result == ROWLOCK_OK;
+}
+
 void ours_release(void *session)
 {
     struct our_session *s = session;

@@ -148,6 +148,19 @@ void report_number(const char *key, const char *contender, double value)
     add_real(add_figure(key, contender), "value", value);
 }
 
+void report_text(const char *key, const char *contender, const char *text)
+{
+    json_object_set_new(add_figure("promise", contender), key, json_string(text));
+}
+
+void report_list(const char *key, const double *values, int count)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, json_real(values[i]));
+    json_object_set_new(json_array_get(figures, json_array_size(figures) - 1), key, list);
+}
+
 void report_save(const char *path)
 {
     if (!figures)

@@ -4,7 +4,6 @@
  */
 #include "hand.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,10 +11,22 @@
 
 struct poller {
     struct session *session;
-    double pause_s;
-    unsigned random;
-    atomic_bool stopped;
+    struct polling polling;
 };
+
+/* The release may come at any time of the first pause: the lock is held for too short a time here to
+ * show that. */
+bool poll_for(struct polling *polling, bool (*try)(void *session), void *session)
+{
+    double pause_s = polling->pause_s * rand_r(&polling->random) / RAND_MAX;
+    while (!polling->stopped) {
+        if (try(session))
+            return true;
+        sleep_s(pause_s);
+        pause_s = polling->pause_s;
+    }
+    return false;
+}
 
 static void *open_poller(const struct place *place, const char *name, double pause_s)
 {
@@ -23,8 +34,8 @@ static void *open_poller(const struct place *place, const char *name, double pau
     if (!p)
         die("out of memory");
     p->session = hand_open(place, name);
-    p->pause_s = pause_s;
-    p->random = (unsigned)rand();
+    p->polling.pause_s = pause_s;
+    p->polling.random = (unsigned)rand();
     return p;
 }
 
@@ -45,19 +56,15 @@ static void close_poller(void *session)
     free(p);
 }
 
-/* The first pause is any part of one, as the release may come at any time of it: the lock is held for too
- * short a time here to show that. */
+static bool attempt(void *session)
+{
+    return hand_do(session, "attempt") == 1;
+}
+
 static bool poll_for_lock(void *session)
 {
     struct poller *p = session;
-    double pause_s = p->pause_s * rand_r(&p->random) / RAND_MAX;
-    while (!p->stopped) {
-        if (hand_do(p->session, "attempt") == 1)
-            return true;
-        sleep_s(pause_s);
-        pause_s = p->pause_s;
-    }
-    return false;
+    return poll_for(&p->polling, attempt, p->session);
 }
 
 static void leave(void *session)
@@ -67,7 +74,7 @@ static void leave(void *session)
 
 static void stop(void *session)
 {
-    ((struct poller *)session)->stopped = true;
+    ((struct poller *)session)->polling.stopped = true;
 }
 
 /* ---- the database's own locks */

@@ -4,6 +4,7 @@
 -- way pairs | hand-written transaction | begin bump! insert! commit delete! | BEGIN; bump the token row; INSERT the lock row; COMMIT; DELETE
 -- way pairs | hand-written one statement | single! delete! | WITH c AS (upsert of the token) INSERT of the lock row; DELETE: 2 round trips
 -- way pairs | bare INSERT + DELETE | insert! delete! | no token: not a safe lock, for context only
+-- way bare pair | | insert! delete! |
 -- way sweep | bare DELETE in batches | sweep | DELETE of 500 rows found by key order, again and again
 -- way learn | | learn! |
 -- way heartbeat | bare UPDATE | renew_all= | UPDATE … FROM unnest of arrays, which are written once

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The peers on databases: rowlock by its public header, as in tests/bench/ours.c, and what
+ * tests/bench/sql has as data.
+ */
+#include "hand.h"
+#include "peers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rowlock */
+
+const struct locking rowlock_locking = {.open = ours_open,
+                                        .close = ours_close,
+                                        .acquire = ours_wait,
+                                        .try = ours_try,
+                                        .release = ours_release,
+                                        .pair = ours_pair,
+                                        .keep = ours_keep,
+                                        .stop = ours_stop};
+
+/* ---- the servers' own locks */
+
+static void *open_hand(const struct place *place, const char *name)
+{
+    return hand_open(place, name);
+}
+
+static bool lock_own(void *session)
+{
+    hand_do(session, "lock");
+    return true;
+}
+
+static bool try_own(void *session)
+{
+    return hand_do(session, "try lock") == 1;
+}
+
+static void unlock_own(void *session)
+{
+    hand_do(session, "unlock");
+}
+
+static void pair_own(void *session)
+{
+    hand_do(session, "own pair");
+}
+
+const struct locking own_locking = {.open = open_hand,
+                                    .close = hand_close,
+                                    .acquire = lock_own,
+                                    .try = try_own,
+                                    .release = unlock_own,
+                                    .pair = pair_own};
+
+/* ---- INSERT and DELETE */
+
+static void pair_bare(void *session)
+{
+    hand_do(session, "bare pair");
+}
+
+const struct locking bare_locking = {.open = open_hand, .close = hand_close, .pair = pair_bare};
+
+/* ---- the servers */
+
+struct observer observe_database(const struct place *place)
+{
+    return hand_observer(place, hand_open(place, NULL));
+}
+
+struct observer observe_nothing(const struct place *place)
+{
+    (void)place;
+    return (struct observer){.session = NULL};
+}
+
+static const struct {
+    const char *word;
+    const struct hand *hand;
+} hands[] = {{"postgres", &hand_postgres}, {"mysql", &hand_mysql}, {"sqlite", &hand_sqlite}};
+
+enum { HANDS = sizeof hands / sizeof *hands };
+
+static struct site sites[HANDS];
+
+static void make_site(struct site *site, const struct hand *hand)
+{
+    *site = (struct site){.hand = hand, .url = getenv(hand->url_env)};
+    if (!site->url || !*site->url)
+        return;
+    hand_load(hand);
+    hand_make_places(hand, site->url, &site->ours, &site->theirs);
+    ours_install(&site->ours);
+    ours_install(&site->theirs);
+}
+
+static bool find_server(struct peer *peer)
+{
+    char path[600];
+    const char *dir = getenv("ROWLOCK_PEERS_DIR");
+    snprintf(path, sizeof path, "%s/%s/port", dir ? dir : "", peer->server);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    if (fscanf(file, "%599s", peer->place.url) != 1)
+        die("%s: no port", path);
+    fclose(file);
+    return true;
+}
+
+bool peer_find(struct peer *peer)
+{
+    for (int i = 0; i < HANDS; i++) {
+        if (!strstr(peer->id, hands[i].word))
+            continue;
+        if (!sites[i].hand)
+            make_site(&sites[i], hands[i].hand);
+        peer->place = peer->locking == &rowlock_locking ? sites[i].ours : sites[i].theirs;
+        return peer->place.hand != NULL;
+    }
+    return find_server(peer);
+}
+
+void drop_places(void)
+{
+    for (int i = 0; i < HANDS; i++)
+        if (sites[i].ours.hand)
+            hand_drop_places(sites[i].hand, sites[i].url);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Redis as its documentation has locks: SET NX PX with a random value, which only its owner deletes.
+ */
+#include "peers.h"
+#include "wire.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char unlock_script[] =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) "
+    "else return 0 end";
+
+struct redis {
+    redisContext *conn;
+    char name[100], value[40], script[48];
+    struct polling polling;
+};
+
+static redisReply *must_reply(struct redis *s, redisReply *reply)
+{
+    if (!reply || reply->type == REDIS_REPLY_ERROR)
+        die("Redis: %s", reply ? reply->str : s->conn->errstr);
+    return reply;
+}
+
+static void *open_redis(const struct place *place, const char *name)
+{
+    struct redis *s = calloc(1, sizeof *s);
+    if (!s)
+        die("out of memory");
+    s->conn = redisConnect("127.0.0.1", atoi(place->url));
+    if (!s->conn || s->conn->err)
+        die("Redis: %s", s->conn ? s->conn->errstr : "out of memory");
+    snprintf(s->name, sizeof s->name, "lock:%s", name);
+    snprintf(s->value, sizeof s->value, "%08x%08x", (unsigned)rand(), (unsigned)rand());
+    redisReply *reply = must_reply(
+        s, redisCommand(s->conn, "SCRIPT LOAD %b", unlock_script, strlen(unlock_script)));
+    snprintf(s->script, sizeof s->script, "%s", reply->str);
+    freeReplyObject(reply);
+    s->polling.pause_s = 0.1;
+    s->polling.random = (unsigned)rand();
+    return s;
+}
+
+static void close_redis(void *session)
+{
+    struct redis *s = session;
+    redisFree(s->conn);
+    free(s);
+}
+
+static bool try_redis(void *session)
+{
+    struct redis *s = session;
+    redisReply *reply = must_reply(
+        s, redisCommand(s->conn, "SET %s %s NX PX %d", s->name, s->value, (int)LEASE_MS));
+    bool got = reply->type == REDIS_REPLY_STATUS;
+    freeReplyObject(reply);
+    return got;
+}
+
+static bool acquire_redis(void *session)
+{
+    return poll_for(&((struct redis *)session)->polling, try_redis, session);
+}
+
+static void release_redis(void *session)
+{
+    struct redis *s = session;
+    redisReply *reply =
+        must_reply(s, redisCommand(s->conn, "EVALSHA %s 1 %s %s", s->script, s->name, s->value));
+    if (reply->integer != 1)
+        die("Redis: the lock was lost");
+    freeReplyObject(reply);
+}
+
+static void stop_redis(void *session)
+{
+    ((struct redis *)session)->polling.stopped = true;
+}
+
+const struct locking redis_locking = {.open = open_redis,
+                                      .close = close_redis,
+                                      .acquire = acquire_redis,
+                                      .try = try_redis,
+                                      .release = release_redis,
+                                      .stop = stop_redis};
+
+/* ---- the server */
+
+static int64_t commands(void *session)
+{
+    static const char *const keys[] = {"total_commands_processed:", NULL};
+    return wire_sum(session, "INFO stats\r\nQUIT\r\n", keys);
+}
+
+static int64_t connections(void *session)
+{
+    static const char *const keys[] = {"connected_clients:", NULL};
+    return wire_sum(session, "INFO clients\r\nQUIT\r\n", keys);
+}
+
+struct observer observe_redis(const struct place *place)
+{
+    return (struct observer){
+        .session = (void *)place, .statements = commands, .connections = connections};
+}
