@@ -76,13 +76,11 @@ static int wait_for_file(void *context, int asked)
 {
     struct conn *conn = context;
     int64_t now_us = rlk_now_us();
-    unsigned char chance;
     if (asked == 0)
-        conn->waits_until_us = now_us + WAIT_MAX_US;
-    if (now_us >= conn->waits_until_us || now_us >= conn->deadline_us)
+        conn->waits_since_us = now_us;
+    if (now_us - conn->waits_since_us >= WAIT_MAX_US || now_us >= conn->deadline_us)
         return 0;
-    sqlite3_randomness(sizeof chance, &chance);
-    sqlite3_sleep(1 + chance % 3);
+    lite_await_turn(conn, now_us - conn->waits_since_us);
     return 1;
 }
 
@@ -125,6 +123,7 @@ enum rlk_class lite_open_file(struct conn *conn, struct rlk_call *call, bool cre
     conn->deadline_us = call->deadline_us;
     if (code == SQLITE_OK)
         code = set_up(conn);
+    lite_name_turn(conn);
     if (code == SQLITE_OK)
         return RLK_DONE;
     class = (code & 0xFF) == SQLITE_CANTOPEN ? cannot_open(conn, call) : lite_failed(conn, call);
@@ -246,6 +245,7 @@ void lite_close(void *state, bool in_child)
     struct conn *conn = state;
     /* In a child this closes its copy of the socket. */
     lite_close_wakeup(conn);
+    lite_end_turn(conn);
     if (!conn->db || in_child)
         return;
     lite_forget(conn);

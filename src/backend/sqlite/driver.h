@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the files of the SQLite driver share. Each file calls only those before it:
- * errors  send  wakeup  connect  query  tables  driver */
+ * errors  wakeup  turn  send  connect  query  tables  driver */
 #ifndef LITE_DRIVER_H
 #define LITE_DRIVER_H
 
@@ -30,8 +30,8 @@ struct conn {
     const struct rlk_texts *texts;
     bool adopted;
     char path[PATH_ROOM];
-    /* how long to wait for the file: of the call, and of the busy handler */
-    int64_t deadline_us, waits_until_us;
+    /* when the call must end, and since when the busy handler waits for the file */
+    int64_t deadline_us, waits_since_us;
     /* when the file was last checked */
     int64_t checked_us;
     /* a transaction is ending, which has no deadline */
@@ -41,6 +41,14 @@ struct conn {
     int socket;
     /* this address; "": none yet, or this system has no such addresses */
     char wakeup[WAKEUP_ROOM];
+    /* the turn's address; "": there is none */
+    char turn_address[WAKEUP_ROOM];
+    /* has this address while it is this connection's turn */
+    int turn;
+    bool has_turn;
+    /* another client had the turn at our last commit; when that was, and our last pause for it */
+    bool passed;
+    int64_t passed_us, paused_us;
     /* each is prepared at its first use */
     sqlite3_stmt *prepared[TEXTS][STATEMENTS_MAX];
     /* statements about the caller's own tables */
@@ -64,6 +72,31 @@ enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int nat
 enum rlk_class lite_class_for_caller(struct rlk_call *call, enum rlk_class class);
 void lite_folder_of(const char *path, char out[PATH_ROOM]);
 
+/* wakeup.c: an address begins with @. It is an abstract one of Linux, and other systems have none. */
+bool lite_bind(const char *address, int *out);
+/* Takes all datagrams that have come. */
+void lite_drain(int socket);
+/* Sends a datagram. False: no socket has this address. */
+bool lite_send_look(struct conn *conn, const char *address);
+void lite_open_wakeup(struct conn *conn);
+void lite_close_wakeup(struct conn *conn);
+void lite_wake(struct conn *conn, const char *wakeup);
+bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
+               const struct rlk_request *request, int64_t number);
+enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_request *request,
+                          int wake, enum rlk_wakeup *out);
+
+/* turn.c */
+void lite_name_turn(struct conn *conn);
+/* A pause of a client that waits for the file. waited_us: so far. */
+void lite_await_turn(struct conn *conn, int64_t waited_us);
+/* After each statement that may have waited. */
+void lite_end_turn(struct conn *conn);
+/* After each commit. */
+void lite_pass_turn(struct conn *conn);
+/* Before each transaction that writes. */
+void lite_let_pass(struct conn *conn);
+
 /* send.c */
 void lite_forget(struct conn *conn);
 enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which);
@@ -83,15 +116,6 @@ enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_ta
 enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,
                           const struct rlk_texts *texts, struct rlk_hello *hello);
 void lite_close(void *state, bool in_child);
-
-/* wakeup.c */
-void lite_open_wakeup(struct conn *conn);
-void lite_close_wakeup(struct conn *conn);
-void lite_wake(struct conn *conn, const char *wakeup);
-bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
-               const struct rlk_request *request, int64_t number);
-enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_request *request,
-                          int wake, enum rlk_wakeup *out);
 
 /* query.c */
 enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *query);

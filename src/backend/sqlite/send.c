@@ -128,11 +128,17 @@ enum rlk_class lite_run(struct conn *conn, struct rlk_call *call, sqlite3_stmt *
     for (int i = 0; i < count && (size_t)i < query->count && class == RLK_DONE; i++)
         if (bind_value(statement, i + 1, &query->values[i]) != SQLITE_OK)
             class = lite_failed(conn, call);
+    bool commits = !sqlite3_stmt_readonly(statement) && sqlite3_get_autocommit(conn->db);
+    if (commits)
+        lite_let_pass(conn);
     if (class == RLK_DONE)
         class = run_bound(conn, call, statement, query);
     sqlite3_reset(statement);
     /* The values belong to core or to the caller. */
     sqlite3_clear_bindings(statement);
+    lite_end_turn(conn);
+    if (commits && class == RLK_DONE)
+        lite_pass_turn(conn);
     return class;
 }
 
@@ -182,6 +188,8 @@ enum rlk_class lite_send_frame(struct conn *conn, struct rlk_call *call, enum rl
     sqlite3_stmt **prepared = conn->prepared[RLK_STEP_COUNT + what];
     enum rlk_class class = lite_prepare(conn, call, RLK_STEP_COUNT + (int)what);
     conn->ending = true;
+    if (what == RLK_BEGIN)
+        lite_let_pass(conn);
     for (int i = 0; i < STATEMENTS_MAX && prepared[i] && class == RLK_DONE; i++) {
         if (sqlite3_step(prepared[i]) != SQLITE_DONE) {
             class = lite_failed(conn, call);
@@ -190,6 +198,9 @@ enum rlk_class lite_send_frame(struct conn *conn, struct rlk_call *call, enum rl
         sqlite3_reset(prepared[i]);
     }
     conn->ending = false;
+    lite_end_turn(conn);
+    if (what == RLK_COMMIT && class == RLK_DONE)
+        lite_pass_turn(conn);
     return class;
 }
 

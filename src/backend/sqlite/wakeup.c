@@ -10,6 +10,7 @@
  * polls. */
 #include "driver.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -36,20 +37,43 @@ static socklen_t socket_address(const char *wakeup, struct sockaddr_un *out)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
 }
 
-static bool open_socket(struct conn *conn)
+static int new_socket(void)
 {
 #ifdef __linux__
+    return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+#else
+    return -1;
+#endif
+}
+
+static bool open_socket(struct conn *conn)
+{
     if (!conn->has_socket) {
-        conn->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        conn->socket = new_socket();
         conn->has_socket = conn->socket >= 0;
     }
-#endif
     return conn->has_socket;
 }
 
-/* Takes all datagrams that have come, so that they wake us once. A flood of them must not keep us
- * here. */
-static void drain(int socket)
+static bool bind_address(int socket, const char *address)
+{
+    struct sockaddr_un bound;
+    socklen_t size = socket_address(address, &bound);
+    return bind(socket, (const struct sockaddr *)&bound, size) == 0;
+}
+
+bool lite_bind(const char *address, int *out)
+{
+    *out = new_socket();
+    if (*out >= 0 && bind_address(*out, address))
+        return true;
+    if (*out >= 0)
+        close(*out);
+    return false;
+}
+
+/* All at once, so that they wake us once. A flood of them must not keep us here. */
+void lite_drain(int socket)
 {
     char byte;
     for (int i = 0; i < 64 && recv(socket, &byte, sizeof byte, 0) >= 0; i++)
@@ -61,13 +85,11 @@ void lite_open_wakeup(struct conn *conn)
 {
     unsigned long long random[2];
     char wakeup[WAKEUP_ROOM];
-    struct sockaddr_un address;
     if (conn->wakeup[0] || !open_socket(conn))
         return;
     sqlite3_randomness(sizeof random, random);
     snprintf(wakeup, sizeof wakeup, "%s%016llx%016llx", WAKEUP_PREFIX, random[0], random[1]);
-    socklen_t size = socket_address(wakeup, &address);
-    if (bind(conn->socket, (const struct sockaddr *)&address, size) == 0)
+    if (bind_address(conn->socket, wakeup))
         memcpy(conn->wakeup, wakeup, sizeof wakeup);
 }
 
@@ -79,15 +101,22 @@ void lite_close_wakeup(struct conn *conn)
     conn->wakeup[0] = '\0';
 }
 
+bool lite_send_look(struct conn *conn, const char *address)
+{
+    struct sockaddr_un to;
+    if (!open_socket(conn))
+        return false;
+    socklen_t size = socket_address(address, &to);
+    return sendto(conn->socket, "", 0, 0, (const struct sockaddr *)&to, size) == 0 ||
+           errno != ECONNREFUSED;
+}
+
 /* A failure is ignored. If the waiter is gone, the lease of its ticket will end. If its buffer is
  * full, it has a wake-up already. */
 void lite_wake(struct conn *conn, const char *wakeup)
 {
-    struct sockaddr_un address;
-    if (!is_wakeup(wakeup) || !open_socket(conn))
-        return;
-    socklen_t size = socket_address(wakeup, &address);
-    sendto(conn->socket, "", 0, 0, (const struct sockaddr *)&address, size);
+    if (is_wakeup(wakeup))
+        lite_send_look(conn, wakeup);
 }
 
 bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
@@ -110,7 +139,7 @@ enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_r
         return RLK_DONE;
     int ready = rlk_wait_socket(conn->socket, POLLIN, wake, call->deadline_us);
     if (ready == RLK_READY)
-        drain(conn->socket);
+        lite_drain(conn->socket);
     *out = ready & RLK_WOKEN ? RLK_INTERRUPTED : ready ? RLK_WAKEUP : RLK_SILENT;
     return RLK_DONE;
 }
