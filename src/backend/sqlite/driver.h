@@ -72,7 +72,7 @@ enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int nat
 enum rlk_class lite_class_for_caller(struct rlk_call *call, enum rlk_class class);
 void lite_folder_of(const char *path, char out[PATH_ROOM]);
 
-/* wakeup.c: an address begins with @. It is an abstract one of Linux, and other systems have none. */
+/* wakeup.c: an address begins with @. It is an abstract one, which Linux alone has. */
 bool lite_bind(const char *address, int *out);
 /* Takes all datagrams that have come. */
 void lite_drain(int socket);
