@@ -269,6 +269,8 @@ typedef struct rowlock_error {
 
 /* A connection. */
 typedef struct rowlock_db rowlock_db;
+/* A few connections that many rowlock_db share: rowlock/pool.h */
+typedef struct rowlock_pool rowlock_pool;
 
 typedef struct rowlock_db_options {
     /* sizeof(rowlock_db_options) */
@@ -293,11 +295,14 @@ typedef struct rowlock_db_options {
     /* How long a call tries to reconnect after the connection was lost. 0: 5,000. Below 0: never.
      * A wait for a lock tries until the wait ends, unless this is below 0. */
     int64_t reconnect_ms;
+    /* Send the steps through this pool (rowlock/pool.h). The URL, schema and prefix must be NULL
+     * then: they are the pool's. NULL: a connection of its own. */
+    rowlock_pool *pool;
 } rowlock_db_options;
 
-#define ROWLOCK_DB_OPTIONS_INIT                                     \
-    {                                                               \
-        sizeof(rowlock_db_options), NULL, NULL, NULL, NULL, 0, 0, 0 \
+#define ROWLOCK_DB_OPTIONS_INIT                                           \
+    {                                                                     \
+        sizeof(rowlock_db_options), NULL, NULL, NULL, NULL, 0, 0, 0, NULL \
     }
 
 /* rowlock_db_open connects to the database of a URL.

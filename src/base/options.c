@@ -33,7 +33,11 @@ enum {
     DEFAULT_RETRY_MS = 10000,
     DEFAULT_BASE_MS = 2,
     DEFAULT_CAP_MS = 200,
-    DEFAULT_ONCE_MS = 60000
+    DEFAULT_ONCE_MS = 60000,
+    DEFAULT_CONNECTIONS = 2,
+    MAX_CONNECTIONS = 64,
+    DEFAULT_STEPS = 256,
+    MAX_STEPS = 1000
 };
 
 /* Copies the caller's struct into this library's, and zeroes the rest. A larger struct is of a
@@ -105,6 +109,28 @@ int rlk_take_db_options(rowlock_error *error, rowlock_db_options *out,
         (out->program && (result = rlk_check_text(error, "program", out->program, true))) ||
         (result = check_identifiers(error, out->schema, out->prefix)))
         return result;
+    return ROWLOCK_OK;
+}
+
+int rlk_take_pool_options(rowlock_error *error, rowlock_pool_options *out,
+                          const rowlock_pool_options *theirs)
+{
+    int result = take_struct(error, out, sizeof *out, theirs);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (out->connections == 0)
+        out->connections = DEFAULT_CONNECTIONS;
+    if (out->batch == 0)
+        out->batch = DEFAULT_STEPS;
+    if ((result = within(error, "connections", out->connections, 1, MAX_CONNECTIONS)) ||
+        (result = within(error, "batch", out->batch, 1, MAX_STEPS)))
+        return result;
+    rowlock_db_options db;
+    if ((result = rlk_take_db_options(error, &db, out->db)) != ROWLOCK_OK)
+        return result;
+    if (db.owner || db.pool)
+        return rlk_error_set(error, ROWLOCK_EINVAL,
+                             "owner and pool are for the handles of a pool, not for the pool");
     return ROWLOCK_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include <rowlock/admin.h>
 #include <rowlock/once.h>
+#include <rowlock/pool.h>
 #include <rowlock/walk.h>
 #include <stddef.h>
 
@@ -13,6 +14,8 @@
 
 int rlk_take_db_options(rowlock_error *error, rowlock_db_options *out,
                         const rowlock_db_options *theirs);
+int rlk_take_pool_options(rowlock_error *error, rowlock_pool_options *out,
+                          const rowlock_pool_options *theirs);
 int rlk_take_acquire_options(rowlock_error *error, rowlock_acquire_options *out,
                              const rowlock_acquire_options *theirs);
 int rlk_take_sweep_options(rowlock_error *error, rowlock_sweep_options *out,

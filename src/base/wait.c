@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -61,6 +62,12 @@ int rlk_wake_open(struct rlk_waiting *w)
     return -1;
 }
 
+void rlk_turn_open(struct rlk_waiting *w)
+{
+    w->wake[0] = w->wake[1] = -1;
+    sem_init(&w->turn, 0, 0);
+}
+
 void rlk_wake_close(struct rlk_waiting *w)
 {
     for (int i = 0; i < 2; i++)
@@ -69,10 +76,16 @@ void rlk_wake_close(struct rlk_waiting *w)
     w->wake[0] = w->wake[1] = -1;
 }
 
-/* write() to a pipe is safe in signal handlers and threads. A full pipe needs no other byte. */
+/* write() to a pipe and sem_post() are safe in signal handlers and threads. A full pipe needs no
+ * other byte. */
 void rlk_wake(struct rlk_waiting *w)
 {
     int saved = errno;
+    if (w->wake[1] < 0) {
+        w->cancelled = true;
+        sem_post(&w->turn);
+        return;
+    }
     ssize_t ignored = write(w->wake[1], "", 1);
     (void)ignored;
     errno = saved;
@@ -82,6 +95,8 @@ bool rlk_take_cancel(struct rlk_waiting *w)
 {
     char bytes[64];
     bool any = false;
+    if (w->wake[0] < 0)
+        return atomic_exchange(&w->cancelled, false);
     while (read(w->wake[0], bytes, sizeof bytes) > 0)
         any = true;
     return any;
@@ -95,8 +110,39 @@ static int poll_ms(int64_t left_us)
                                         : (int)(left_us / 1000 + 1);
 }
 
+/* The clock of sem_clockwait() may stand still while the machine is suspended. So it waits at most a
+ * minute at a time. */
+bool rlk_wait_turn(sem_t *turn, int64_t until_us)
+{
+    for (;;) {
+        int64_t left_us = until_us - rlk_now_us();
+        struct timespec end;
+        if (left_us <= 0)
+            return sem_trywait(turn) == 0;
+        if (left_us > LONGEST_POLL_US)
+            left_us = LONGEST_POLL_US;
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        left_us += end.tv_nsec / 1000;
+        end.tv_sec += left_us / 1000000;
+        end.tv_nsec = left_us % 1000000 * 1000;
+        if (sem_clockwait(turn, CLOCK_MONOTONIC, &end) == 0)
+            return true;
+    }
+}
+
+/* Other posts than that of a cancel may end one wait. */
+static bool wait_without_pipe(struct rlk_waiting *w, int64_t until_us)
+{
+    bool posted = true;
+    while (posted && !atomic_load(&w->cancelled))
+        posted = rlk_wait_turn(&w->turn, until_us);
+    return !rlk_take_cancel(w);
+}
+
 bool rlk_wait_until(struct rlk_waiting *w, int64_t until_us)
 {
+    if (w->wake[0] < 0)
+        return wait_without_pipe(w, until_us);
     for (;;) {
         int64_t left_us = until_us - rlk_now_us();
         struct pollfd fd = {.fd = w->wake[0], .events = POLLIN};

@@ -4,13 +4,19 @@
 #define RLK_WAIT_H
 
 #include <poll.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 /* What a handle waits with. */
 struct rlk_waiting {
-    /* A pipe: rlk_wake() writes to it, a wait reads from it. */
+    /* A pipe: rlk_wake() writes to it, a wait reads from it. -1: there is none, and what follows
+     * stands in for it. A handle of a pool waits for no descriptor, so it needs none. */
     int wake[2];
+    /* Posted when the handle may have something to do. */
+    sem_t turn;
+    atomic_bool cancelled;
     /* The state of the random numbers. */
     uint64_t jitter;
 };
@@ -30,7 +36,11 @@ void rlk_wake(struct rlk_waiting *w);
 /* Was a cancel pending? It is not any more. */
 bool rlk_take_cancel(struct rlk_waiting *w);
 int rlk_wake_open(struct rlk_waiting *w);
+/* The same without a descriptor. */
+void rlk_turn_open(struct rlk_waiting *w);
 void rlk_wake_close(struct rlk_waiting *w);
+/* Waits until a semaphore was posted. False: until_us has passed. */
+bool rlk_wait_turn(sem_t *turn, int64_t until_us);
 /* False: cancelled. */
 bool rlk_wait_until(struct rlk_waiting *w, int64_t until_us);
 

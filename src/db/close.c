@@ -17,6 +17,8 @@ void rlk_db_free(rowlock_db *db)
     bool in_child = db->pid != getpid();
     if (db->conn)
         rlk_disconnect(db, in_child);
+    if (db->target.pool)
+        rlk_pool_release(db->target.pool);
     rlk_wake_close(&db->waiting);
     rlk_texts_clear(&db->texts);
     rlk_free(db->conn);

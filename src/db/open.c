@@ -6,6 +6,7 @@
 #include "base/url.h"
 #include "db/db.h"
 #include "lock/keeper.h"
+#include "pool/pool.h"
 #include "seam/resend.h"
 
 #include <rowlock/tx.h>
@@ -15,7 +16,8 @@
 /* ---- handles */
 
 /* Makes a handle without a connection, and takes the options that each kind of handle has. */
-static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_error *err)
+static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_db_options *options,
+                  rowlock_error *err)
 {
     static const rowlock_error no_memory = {.size = sizeof(rowlock_error),
                                             .code = ROWLOCK_ENOMEM,
@@ -35,26 +37,27 @@ static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_er
     pthread_mutex_init(&db->starting, NULL);
     rlk_action(db, "open", NULL);
 
-    rowlock_db_options options;
-    int result = rlk_take_db_options(&db->error, &options, theirs);
+    int result = rlk_take_db_options(&db->error, options, theirs);
     if (result != ROWLOCK_OK)
         return result;
-    if (rlk_random_seed(&db->seed) != 0 || rlk_wake_open(&db->waiting) != 0)
+    if (options->pool)
+        rlk_turn_open(&db->waiting);
+    if (rlk_random_seed(&db->seed) != 0 || (!options->pool && rlk_wake_open(&db->waiting) != 0))
         return rlk_fail(db, ROWLOCK_ENOMEM, "no random numbers, or no file descriptors left");
     db->waiting.jitter = db->seed;
-    db->statement_us = options.statement_timeout_ms * 1000;
-    db->reconnect_us = options.reconnect_ms < 0 ? 0 : options.reconnect_ms * 1000;
-    db->target.timeout_ms = options.statement_timeout_ms;
-    db->target.connect_ms = options.connect_timeout_ms;
+    db->statement_us = options->statement_timeout_ms * 1000;
+    db->reconnect_us = options->reconnect_ms < 0 ? 0 : options->reconnect_ms * 1000;
+    db->target.timeout_ms = options->statement_timeout_ms;
+    db->target.connect_ms = options->connect_timeout_ms;
     db->target.app_name = db->program;
-    if (options.owner)
-        memcpy(db->owner, options.owner, strlen(options.owner) + 1);
+    if (options->owner)
+        memcpy(db->owner, options->owner, strlen(options->owner) + 1);
     rlk_describe_host(db->host);
-    rlk_describe_program(db->program, options.program);
-    const char *prefix = options.prefix ? options.prefix : "rowlock_";
+    rlk_describe_program(db->program, options->program);
+    const char *prefix = options->prefix ? options->prefix : "rowlock_";
     memcpy(db->texts.prefix, prefix, strlen(prefix) + 1);
-    if (options.schema)
-        memcpy(db->texts.schema, options.schema, strlen(options.schema) + 1);
+    if (options->schema)
+        memcpy(db->texts.schema, options->schema, strlen(options->schema) + 1);
     return ROWLOCK_OK;
 }
 
@@ -119,23 +122,53 @@ static int take_url(rowlock_db *db, const char *url)
     return ROWLOCK_OK;
 }
 
-int rowlock_db_open(const char *url, const rowlock_db_options *options, rowlock_db **out,
-                    rowlock_error *err)
+/* The texts are the pool's, so the names of the tables are too. */
+static int use_pool(rowlock_db *db, const char *url, const rowlock_db_options *options)
+{
+    rowlock_pool *pool = options->pool;
+    if (url || options->schema || options->prefix)
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "with a pool the URL, schema and prefix must be NULL: they are the pool's");
+    if (!rlk_pool_join(pool))
+        return rlk_fail(db, ROWLOCK_EMISUSE, "the pool is closed, or belongs to another process");
+    db->target.pool = pool;
+    db->target.waiting = &db->waiting;
+    db->backend = &pool->backend;
+    db->texts = pool->texts;
+    db->conn = rlk_alloc(db->backend->conn_size);
+    return db->conn ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+}
+
+static int open_db(const char *url, const rowlock_db_options *options, bool later,
+                   rowlock_db **out, rowlock_error *err)
 {
     if (!out)
         return ROWLOCK_EINVAL;
     *out = NULL;
     rowlock_db *db = NULL;
-    int result = new_db(&db, options, err);
+    rowlock_db_options taken;
+    int result = new_db(&db, options, &taken, err);
     if (result == ROWLOCK_OK)
-        result = take_url(db, url);
-    if (result == ROWLOCK_OK) {
+        result = taken.pool ? use_pool(db, url, &taken) : take_url(db, url);
+    if (result == ROWLOCK_OK && !later) {
         struct rlk_call call = {.deadline_us = rlk_now_us() + db->target.connect_ms * 1000};
         enum rlk_class class = rlk_connect(db, &call);
         if (class != RLK_DONE)
             result = rlk_fail_class(db, class, &call);
     }
     return finish_opening(out, db, result, err);
+}
+
+int rowlock_db_open(const char *url, const rowlock_db_options *options, rowlock_db **out,
+                    rowlock_error *err)
+{
+    return open_db(url, options, false, out, err);
+}
+
+int rlk_db_open_later(const char *url, const rowlock_db_options *options, rowlock_db **out,
+                      rowlock_error *err)
+{
+    return open_db(url, options, true, out, err);
 }
 
 static int adopt(rowlock_db **out, const char *scheme, void *vendor,
@@ -145,7 +178,10 @@ static int adopt(rowlock_db **out, const char *scheme, void *vendor,
         return ROWLOCK_EINVAL;
     *out = NULL;
     rowlock_db *db = NULL;
-    int result = new_db(&db, options, err);
+    rowlock_db_options taken;
+    int result = new_db(&db, options, &taken, err);
+    if (result == ROWLOCK_OK && taken.pool)
+        result = rlk_fail(db, ROWLOCK_EINVAL, "a pool adopts no connection");
     if (result == ROWLOCK_OK && !vendor)
         result = rlk_fail(db, ROWLOCK_EINVAL, "the connection to adopt is NULL");
     if (result == ROWLOCK_OK)

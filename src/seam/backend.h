@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "base/wait.h"
 #include "seam/steps.h"
 
 enum rlk_class {
@@ -122,6 +123,8 @@ struct rlk_texts {
     char identity[64];
     /* The texts are those for tables of the version before. */
     bool before;
+    /* The texts are those of a pool, and do not change. */
+    bool shared;
 };
 
 /* Where to connect. Core owns the strings. They outlive the call. */
@@ -140,6 +143,10 @@ struct rlk_target {
     /* An earlier session of ours, as in rlk_hello, in which a statement of ours may still run. The
      * driver ends it, so that the statement does not take effect later. "": none. */
     const char *lingering;
+    /* The pool through which the steps go, and what the handle waits with. NULL: a connection of
+     * the handle's own. Only the operations of src/pool/ use them. */
+    struct rowlock_pool *pool;
+    struct rlk_waiting *waiting;
 };
 
 /* What open() and adopt() learn about the connection, in one round trip. */
@@ -273,6 +280,8 @@ struct rlk_query {
      * number. They are valid until query() returns. */
     const rowlock_value *values;
     size_t count;
+    /* Of a step: the values in the order of its parameters. They are valid as long. */
+    const rowlock_value *given;
     /* NULL: core does not need the rows. The driver reads them all the same. */
     rlk_cells_fn *each;
     void *context;

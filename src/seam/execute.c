@@ -49,6 +49,7 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sendin
                               .sql = db->texts.sql[s->step],
                               .values = values,
                               .count = order->count,
+                              .given = s->in,
                               .each = take_row,
                               .context = &receiving};
     s->rows = 0;

@@ -43,11 +43,11 @@ static int check_version(rowlock_db *db, const struct rlk_meta *meta)
 
 /* Some steps have another text for tables of the version before. Statements that a connection has
  * prepared do not change, so we change the texts on a new connection only. An adopted connection
- * keeps the old texts: they still work after an upgrade. */
+ * and a pool keep the old texts: they still work after an upgrade. */
 static enum rlk_class choose_texts(rowlock_db *db, struct rlk_call *call, bool anew)
 {
     bool before = db->meta.version < RLK_LEVEL;
-    if (before == db->texts.before || (db->texts_chosen && db->adopted))
+    if (before == db->texts.before || db->texts.shared || (db->texts_chosen && db->adopted))
         return RLK_DONE;
     if (!anew && db->texts_chosen) {
         rlk_diag_set(call, 0, NULL, "the tables have been upgraded");
@@ -216,8 +216,8 @@ static void start_clock(const rowlock_db *db, struct rlk_step_call *step, struct
     call->deadline_us = end_of(step, step->sent_us, db->statement_us);
 }
 
-static enum rlk_class send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
-                                int *result)
+enum rlk_class rlk_send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
+                             int *result)
 {
     enum rlk_class class = RLK_DONE;
     *call = (struct rlk_call){.where = step->where};
@@ -352,7 +352,7 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
     for (;;) {
         struct rlk_call call;
         int result = ROWLOCK_OK;
-        enum rlk_class class = send_once(db, step, &call, &result);
+        enum rlk_class class = rlk_send_once(db, step, &call, &result);
         if (result != ROWLOCK_OK)
             return db->error.code = step->was_uncertain ? ROWLOCK_EUNCERTAIN : result;
         if (db->away_us && !is_away(db, class))

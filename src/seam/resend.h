@@ -41,6 +41,10 @@ struct rlk_step_call {
     int64_t sent_us;
 };
 int rlk_do(rowlock_db *db, struct rlk_step_call *step);
+/* Connects and checks the tables if that is needed, and sends the step once. *result is not OK if
+ * the tables are wrong. db->error tells why then. */
+enum rlk_class rlk_send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
+                             int *result);
 
 /* Checks our tables, if that was not done on this connection yet. */
 int rlk_look_at_tables(rowlock_db *db, enum rlk_where where);

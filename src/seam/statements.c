@@ -279,7 +279,8 @@ int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_backend *backend,
 void rlk_texts_clear(struct rlk_texts *texts)
 {
     for (int step = 0; step < RLK_STEP_COUNT; step++) {
-        rlk_free(texts->sql[step]);
+        if (!texts->shared)
+            rlk_free(texts->sql[step]);
         texts->sql[step] = NULL;
     }
 }

@@ -14,7 +14,10 @@
  *   - Each step may also have {schema}, {prefix}, and {clock}: the text of sql/<dialect>/clock.sql.
  *   - A step for many locks has a semicolon. With RLK_ARRAYS each parameter before the semicolon is
  *     an array. With RLK_JSON {pack} has all of them, and {count} their number. Otherwise the step
- *     is sent for one lock at a time. */
+ *     is sent for one lock at a time.
+ *   - A step NAME_many is for the steps NAME of many handles, which know nothing of each other. Its
+ *     answer is the row of NAME for each of them, after a number from 1. A negative number means:
+ *     another transaction is in the way, and nothing was changed for this one. */
 #ifndef RLK_STEPS_H
 #define RLK_STEPS_H
 
@@ -58,12 +61,17 @@ enum {
     STEP(LOOK, "look", RLK_REQUEST, '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */           \
     STEP(ACQUIRE_USUAL, "acquire_usual", RLK_REQUEST, '1', RLK_ANSWER, 0)                          \
     STEP(ACQUIRE, "acquire", RLK_REQUEST, '?', RLK_ANSWER, 0)                                      \
+    STEP(ACQUIRE_USUAL_MANY, "acquire_usual_many", RLK_REQUEST " ; pack count", '*',               \
+         "i" RLK_ANSWER, 0)                                                                        \
+    STEP(ACQUIRE_MANY, "acquire_many", RLK_REQUEST " ; pack count", '*', "i" RLK_ANSWER, 0)        \
     STEP(ACQUIRE_ALL, "acquire_all",                                                               \
          "name owner request ticket ; permits ttl " RLK_CLIENT " unfair pack count", '*', "iIM",   \
          0)                                                                                        \
     STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", 0)                                         \
+    STEP(RENEW_MANY, "renew_many", RLK_HOLDER " ttl ; pack count", '*', "i|mmm", 0)                \
     STEP(RENEW_ALL, "renew_all", RLK_HOLDER " ttl ; pack count", '*', "im", RLK_WIDE)              \
     STEP(RELEASE, "release", RLK_HOLDER, '?', "b", RLK_COUNTS)                                     \
+    STEP(RELEASE_MANY, "release_many", RLK_HOLDER " ; pack count", '*', "i|b", 0)                  \
     STEP(WITHDRAW, "withdraw", "name owner request", '?', "b",                                     \
          RLK_COUNTS) /* a grant by its request */                                                  \
     STEP(VERIFY, "verify", RLK_HOLDER, '?', "mm", RLK_READS)                                       \
@@ -71,6 +79,7 @@ enum {
     STEP(FENCE, "fence", "resource token", '?', "b", RLK_COUNTS)                                   \
     /* the queue */                                                                                \
     STEP(ENQUEUE, "enqueue", RLK_REQUEST " lease !wakeup", '1', "in.", 0) /* or renew its lease */ \
+    STEP(ENQUEUE_MANY, "enqueue_many", RLK_REQUEST " lease wakeup ; pack count", '*', "i|in.", 0)  \
     STEP(LEAVE, "leave", "name request", '?', "b", RLK_COUNTS) /* give the ticket back */          \
     STEP(AWAIT, "await", "", '-', "", 0) /* wait for a wakeup, where that is a statement */        \
     STEP(WAKE, "wake", RLK_HOLDER " !wakeup", '?', ".", 0) /* a wake-up, or who needs it */        \
@@ -129,5 +138,8 @@ struct rlk_step_info {
     int is;
 };
 extern const struct rlk_step_info rlk_steps[RLK_STEP_COUNT];
+
+/* The step that does this one for many handles at once. RLK_STEP_NONE: there is none. */
+enum rlk_step rlk_many_of(enum rlk_step step);
 
 #endif

@@ -1,91 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The steps for many locks at once: as arrays, as one JSON text, or one lock after the other in a
- * transaction (enum rlk_packing). */
-#include "base/buffer.h"
+ * The steps for many locks of one handle: as arrays, as one JSON text, or one lock after the other
+ * in a transaction (enum rlk_packing). */
 #include "seam/cells.h"
+#include "seam/many.h"
 
 #include <string.h>
-
-enum { COLUMNS_MAX = 5, VALUES_MAX = 16 };
-
-struct many {
-    /* Values of one row, and values that all rows share. */
-    size_t width, shared;
-    /* The columns, the shared values, the pack, and the count of rows. */
-    rowlock_value in[VALUES_MAX];
-    struct rlk_buffer part[COLUMNS_MAX];
-};
-
-/* ---- writing */
-
-static void add_quoted(struct rlk_buffer *b, const char *text, size_t length)
-{
-    rlk_buffer_text(b, "\"");
-    for (const char *end = text + length; text < end;) {
-        size_t plain = strcspn(text, "\"\\");
-        rlk_buffer_add(b, text, plain);
-        text += plain;
-        if (text < end) {
-            rlk_buffer_text(b, "\\");
-            rlk_buffer_add(b, text++, 1);
-        }
-    }
-    rlk_buffer_text(b, "\"");
-}
-
-static void add_hex(struct rlk_buffer *b, const char *text, size_t length)
-{
-    char pairs[2 * RLK_TEXT_MAX];
-    char *end = rlk_write_hex(text, length < RLK_TEXT_MAX ? length : RLK_TEXT_MAX, pairs);
-    rlk_buffer_text(b, "\"");
-    rlk_buffer_add(b, pairs, (size_t)(end - pairs));
-    rlk_buffer_text(b, "\"");
-}
-
-/* Arrays are {"a","b"} for each column. JSON is [["61",1],["62",2]] with hexadecimal texts. */
-static void add_row(struct many *m, const rowlock_value *row, bool first, enum rlk_packing packing)
-{
-    bool json = packing == RLK_JSON;
-    for (size_t i = 0; i < m->width; i++) {
-        struct rlk_buffer *b = &m->part[json ? 0 : i];
-        if (json)
-            rlk_buffer_text(b, i > 0 ? "," : first ? "[[" : ",[");
-        else
-            rlk_buffer_text(b, first ? "{" : ",");
-        if (row[i].kind != ROWLOCK_TEXT)
-            rlk_buffer_number(b, row[i].number);
-        else if (json)
-            add_hex(b, row[i].text, row[i].length);
-        else
-            add_quoted(b, row[i].text, row[i].length);
-    }
-    if (json)
-        rlk_buffer_text(&m->part[0], "]");
-}
-
-static bool end_rows(struct many *m, size_t count, enum rlk_packing packing)
-{
-    bool written = true;
-    size_t parts = packing == RLK_JSON ? 1 : m->width;
-    for (size_t i = 0; i < parts; i++) {
-        rlk_buffer_text(&m->part[i], packing == RLK_JSON ? "]" : "}");
-        written = written && !m->part[i].no_memory;
-        m->in[packing == RLK_JSON ? m->width + m->shared : i] =
-            rowlock_textn(ROWLOCK_TEXT, m->part[i].text, m->part[i].length);
-    }
-    m->in[m->width + m->shared + 1] = rowlock_int((int64_t)count);
-    return written;
-}
-
-static enum rlk_class send_many(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
-                                struct many *m, bool written, rlk_cells_fn *read, void *out)
-{
-    struct rlk_sending s = {.step = step, .in = m->in, .read = read, .out = out};
-    enum rlk_class class = written ? rlk_send(db, call, &s) : RLK_NOMEM;
-    for (size_t i = 0; i < COLUMNS_MAX; i++)
-        rlk_buffer_clear(&m->part[i]);
-    return class;
-}
 
 /* ---- renewing */
 
@@ -128,9 +47,9 @@ static enum rlk_class renew_each(rowlock_db *db, struct rlk_call *call, void *co
     enum rlk_class class = RLK_DONE;
     for (size_t i = 0; class == RLK_DONE && i < r->count; i++) {
         struct renewing one = {.leases = &r->leases[i], .count = 1, .now_us = r->now_us};
-        struct many m = {.width = 5};
+        struct rlk_many m = {.width = 5};
         lease_values(&r->leases[i], m.in);
-        class = send_many(db, call, RLK_STEP_RENEW_ALL, &m, true, read_renewed, &one);
+        class = rlk_many_send(db, call, RLK_STEP_RENEW_ALL, &m, read_renewed, &one);
         r->now_us = one.now_us;
     }
     return class;
@@ -141,18 +60,17 @@ enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct 
 {
     enum rlk_packing packing = db->backend->packing;
     struct renewing r = {.leases = leases, .count = count};
-    struct many m = {.width = 5};
+    struct rlk_many m = {.width = 5};
     enum rlk_class class;
     for (size_t i = 0; packing != RLK_SINGLY && i < count; i++) {
         rowlock_value row[5];
         lease_values(&leases[i], row);
-        add_row(&m, row, i == 0, packing);
+        rlk_many_add(&m, row, packing);
     }
     if (packing == RLK_SINGLY)
         class = rlk_in_transaction(db, call, renew_each, &r);
     else
-        class = send_many(db, call, RLK_STEP_RENEW_ALL, &m, end_rows(&m, count, packing),
-                          read_renewed, &r);
+        class = rlk_many_send(db, call, RLK_STEP_RENEW_ALL, &m, read_renewed, &r);
     *now_us = r.now_us;
     for (size_t i = 0; class != RLK_DONE && i < count; i++)
         leases[i].renewed = false;
@@ -195,7 +113,7 @@ static int read_granted(void *out, const rowlock_value *cells, size_t count)
 static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
 {
     const struct rlk_request *first = a->requests;
-    struct many m = {.width = 4,
+    struct rlk_many m = {.width = 4,
                      .shared = 7,
                      .in = {[4] = rowlock_int(first->permits),
                             rowlock_int(first->ttl_us),
@@ -208,10 +126,9 @@ static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call, stru
         const struct rlk_request *request = &a->requests[i];
         const rowlock_value row[] = {rowlock_text(request->name), rowlock_text(request->owner),
                                      rowlock_int(request->number), rowlock_int(request->ticket)};
-        add_row(&m, row, i == 0, db->backend->packing);
+        rlk_many_add(&m, row, db->backend->packing);
     }
-    bool written = end_rows(&m, a->count, db->backend->packing);
-    enum rlk_class class = send_many(db, call, RLK_STEP_ACQUIRE_ALL, &m, written, read_granted, a);
+    enum rlk_class class = rlk_many_send(db, call, RLK_STEP_ACQUIRE_ALL, &m, read_granted, a);
     if (class == RLK_DONE && a->refused == 0 && a->granted < a->count)
         return rlk_diag_misfit(call, RLK_STEP_ACQUIRE_ALL);
     return class;

@@ -19,6 +19,9 @@ DROP FUNCTION IF EXISTS rowlock_guard(text, bigint, text, bigint);
 DROP FUNCTION IF EXISTS rowlock_enqueue(text, integer, text, bigint, bigint, text, text, bigint,
                                         text, text);
 DROP FUNCTION IF EXISTS rowlock_leave(text, bigint, boolean);
+DROP FUNCTION IF EXISTS rowlock_try(
+    text, integer, text, bigint, bigint, text, bigint, text, text, bigint, boolean);
+DROP FUNCTION IF EXISTS rowlock_wake_many(text[]);
 DROP FUNCTION IF EXISTS rowlock_wake(text);
 DROP FUNCTION IF EXISTS rowlock_raise(bigint);
 DROP FUNCTION IF EXISTS rowlock_break(text, bigint);

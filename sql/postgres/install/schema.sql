@@ -15,6 +15,7 @@ BEGIN;
 SET LOCAL client_min_messages = warning;
 {tables}
 {rowlock_wake}
+{rowlock_wake_many}
 {rowlock_leave}
 {rowlock_enqueue}
 {rowlock_guard}
@@ -23,6 +24,7 @@ SET LOCAL client_min_messages = warning;
 {rowlock_new_counter}
 {rowlock_grant}
 {rowlock_grant_usual}
+{rowlock_try}
 {rowlock_look_all}
 {rowlock_grant_all}
 {rowlock_break}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rowlock: one object for a whole process, and a few connections for all of its threads.
+ *
+ *     rowlock_pool *pool = NULL;
+ *     rowlock_pool_open("postgresql://app@db1/prod", NULL, &pool, &err);
+ *
+ *     // in each thread: a handle without a connection
+ *     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+ *     options.pool = pool;
+ *     rowlock_db_open(NULL, &options, &db, &err);
+ *
+ * From there on everything is as with a connection: locks, waits, keepers, results, errors.
+ *
+ * WHY
+ *
+ *   - A connection is the dearest thing that a server has. 500 threads that lock 500 orders need two.
+ *   - A commit is the dearest thing that a lock does. What arrives while the connections are busy goes
+ *     together in the next statement, in one commit: many grants, each with its own answer, or many
+ *     releases, or many renewals. There is no window of time: if a connection is idle, a step is
+ *     sent at once.
+ *
+ * WHAT A POOL PROMISES
+ *
+ *   - One fails alone. What is wrong with one step is told to its own handle, and does not touch the
+ *     others in the same statement. After a lost answer each of them is EUNCERTAIN, and each finds
+ *     its own grant when it is sent again.
+ *   - Deadlines are the handle's own, and begin before it stands in line for a connection. A handle
+ *     that gives up while its step is under way gets EUNCERTAIN, as if its connection were lost.
+ *   - Waits for a lock keep no connection. A release through the same pool wakes the next waiter of
+ *     the pool. A release elsewhere is found by looking, at most 250 ms later.
+ *
+ * WHAT TO KNOW
+ *
+ *   - A transaction of rowlock (rowlock_retry(), rowlock_walk(), all_or_nothing) has a connection to
+ *     itself until it ends. One connection is always left for locks, so a pool of n connections runs
+ *     n - 1 transactions at a time. Others wait.
+ *   - A wait for a row lock of another transaction (rowlock_fence()) keeps a connection busy. A
+ *     release or renewal in that state does not: it is tried again until the handle's time limit.
+ *   - A statement ends at the time limit of the pool's own options too.
+ */
+#ifndef ROWLOCK_POOL_H
+#define ROWLOCK_POOL_H
+
+#include <rowlock/rowlock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rowlock_pool_options {
+    /* sizeof(rowlock_pool_options) */
+    size_t size;
+    /* Connections to the database, 1 to 64. 0: 2. */
+    int32_t connections;
+    /* Most steps in one statement, 1 to 1,000. 0: 256. */
+    int32_t batch;
+    /* Of the connections: schema, prefix, program, time limits. NULL: the defaults. Its owner and
+     * pool must be NULL. */
+    const rowlock_db_options *db;
+} rowlock_pool_options;
+
+#define ROWLOCK_POOL_OPTIONS_INIT                \
+    {                                            \
+        sizeof(rowlock_pool_options), 0, 0, NULL \
+    }
+
+/* rowlock_pool_open connects to the database of a URL (rowlock_db_open()), once. The other
+ * connections are made when they are needed.
+ *
+ * Returns
+ *   ROWLOCK_OK         open. Close the pool with rowlock_pool_close().
+ *   ROWLOCK_ECONN, EDENIED, EINVAL, EUNSUPPORTED, ENOMEM
+ *                      as rowlock_db_open()
+ * Threads      The pool has a thread for each connection. All threads of the process may open
+ *              handles of it.
+ * Fork         A child cannot use the pool of its parent. Open after forking.
+ * Differs      SQLite: steps use one connection at a time, since the file has one writer.
+ * Example      examples/pool.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_pool_open(const char *url,
+                                                     const rowlock_pool_options *options,
+                                                     rowlock_pool **out, rowlock_error *err);
+
+/* rowlock_pool_close lets no further handle be opened. The connections are closed with the last
+ * handle of the pool, or now if there is none. NULL is allowed. */
+ROWLOCK_API void rowlock_pool_close(rowlock_pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

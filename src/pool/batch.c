@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * Many steps in one statement, or in one transaction where the database takes one at a time. One
+ * that fails alone concerns only its own handle. */
+#include "pool/pool.h"
+#include "seam/resend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one sending */
+
+
+static bool is_gone(const rowlock_db *db, enum rlk_class class)
+{
+    return class == RLK_UNSENT || class == RLK_UNCERTAIN ||
+           (class == RLK_READONLY && db->several);
+}
+
+
+enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, bool needs_tables,
+                            enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,
+                                                  void *context),
+                            void *context)
+{
+    rowlock_db *db = conn->db;
+    struct rlk_step_call step = {.run = run,
+                                 .context = context,
+                                 .where = call->where,
+                                 .without_tables = !needs_tables,
+                                 .not_after_us = call->deadline_us};
+    int result = ROWLOCK_OK;
+    rlk_action(db, "use the pool", NULL);
+    enum rlk_class class = rlk_send_once(db, &step, call, &result);
+    if (is_gone(db, class))
+        db->up = false;
+    if (result != ROWLOCK_OK)
+        return rlk_refuse(call, result == ROWLOCK_ESCHEMA ? RLK_SCHEMA : RLK_REFUSED, "%s",
+                          db->error.text);
+    return class;
+}
+
+/* ---- many slots */
+
+enum { BATCH_MAX = 1024 };
+struct batch {
+    struct rlk_slot *slot[BATCH_MAX];
+    size_t count;
+    enum rlk_step kind;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct rlk_slot *const *left = a, *const *right = b;
+    int order = strcmp((*left)->given[0].text, (*right)->given[0].text);
+    return order ? order : (*left)->number < (*right)->number ? -1 : 1;
+}
+
+/* In the order of the names, so that two batches never wait for each other in opposite orders. */
+static void collect(struct batch *batch, struct rlk_slot *first)
+{
+    batch->count = 0;
+    batch->kind = first->kind;
+    for (struct rlk_slot *slot = first; slot; slot = slot->next)
+        batch->slot[batch->count++] = slot;
+    qsort(batch->slot, batch->count, sizeof batch->slot[0], by_name);
+}
+
+/* The first cell is the number of a slot. Of a negative number nothing was changed, since another
+ * transaction is in the way. */
+static int take_answer(void *out, const rowlock_value *cells, size_t count)
+{
+    struct batch *batch = out;
+    int64_t n = cells[0].number;
+    uint64_t place = n < 0 ? (uint64_t)-n : (uint64_t)n;
+    if (place < 1 || place > batch->count)
+        return -1;
+    struct rlk_slot *slot = batch->slot[place - 1];
+    if (n > 0)
+        return rlk_slot_take_row(slot, cells + 1, count - 1);
+    slot->class = RLK_CONTENTION;
+    return 0;
+}
+
+static enum rlk_class run_packed(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct batch *batch = context;
+    struct rlk_many m = {.width = batch->slot[0]->given_count};
+    for (size_t i = 0; i < batch->count; i++)
+        rlk_many_add(&m, batch->slot[i]->given, db->backend->packing);
+    return rlk_many_send(db, call, batch->kind, &m, take_answer, batch);
+}
+
+static int take_row(void *out, const rowlock_value *cells, size_t count)
+{
+    return rlk_slot_take_row(out, cells, count);
+}
+
+static enum rlk_class run_slot(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_slot *slot = context;
+    struct rlk_sending s = {.step = slot->step,
+                            .in = slot->given,
+                            .wakes = slot->wakes ? slot->given[0].text : NULL,
+                            .read = take_row,
+                            .out = slot};
+    enum rlk_class class = rlk_send(db, call, &s);
+    slot->changed = s.changed;
+    slot->counted = class == RLK_DONE && s.rows == 0;
+    return class;
+}
+
+static enum rlk_class run_each(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct batch *batch = context;
+    enum rlk_class class = RLK_DONE;
+    for (size_t i = 0; i < batch->count && class == RLK_DONE; i++)
+        class = run_slot(db, call, batch->slot[i]);
+    return class;
+}
+
+static enum rlk_class run_in_transaction(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    return rlk_in_transaction(db, call, run_each, context);
+}
+
+static void set_class(struct rlk_slot *slot, enum rlk_class class, const struct rlk_call *call)
+{
+    slot->class = class;
+    slot->call = *call;
+}
+
+static void run_alone(struct rlk_pooled *conn, struct rlk_slot *slot)
+{
+    struct rlk_call call = {.deadline_us = slot->deadline_us};
+    slot->has_row = false;
+    set_class(slot, rlk_pool_run(conn, &call, true, run_slot, slot), &call);
+}
+
+static int64_t latest_deadline(const struct batch *batch)
+{
+    int64_t latest_us = batch->slot[0]->deadline_us;
+    for (size_t i = 1; i < batch->count; i++)
+        if (batch->slot[i]->deadline_us > latest_us)
+            latest_us = batch->slot[i]->deadline_us;
+    return latest_us;
+}
+
+/* One of the steps made the statement fail, and nothing was changed. Which one it was is not known,
+ * so each goes alone. */
+static bool is_of_one(enum rlk_class class)
+{
+    return class == RLK_INVALID || class == RLK_REFUSED || class == RLK_VIOLATION;
+}
+
+void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
+{
+    struct batch batch;
+    collect(&batch, first);
+    bool packs = conn->db->backend->packing != RLK_SINGLY;
+    /* The slot's own step may take a value that only the driver can give. */
+    bool whole = batch.count > 1 || (packs && batch.kind == RLK_STEP_ENQUEUE_MANY);
+    if (!whole) {
+        run_alone(conn, first);
+        return;
+    }
+    struct rlk_call call = {.deadline_us = latest_deadline(&batch)};
+    for (size_t i = 0; i < batch.count; i++)
+        batch.slot[i]->class = RLK_DONE;
+    enum rlk_class class =
+        rlk_pool_run(conn, &call, true, packs ? run_packed : run_in_transaction, &batch);
+    for (size_t i = 0; i < batch.count; i++) {
+        struct rlk_slot *slot = batch.slot[i];
+        if (class == RLK_DONE && slot->class == RLK_CONTENTION)
+            rlk_refuse(&slot->call, RLK_CONTENTION, "another transaction has the row locked");
+        else if (is_of_one(class))
+            run_alone(conn, slot);
+        else
+            set_class(slot, class, &call);
+    }
+}

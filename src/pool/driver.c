@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ * The eleven operations of a driver, for a handle of a pool. */
+#include "pool/pool.h"
+
+#include <string.h>
+
+/* The state of one handle. */
+struct handle {
+    rowlock_pool *pool;
+    /* What the handle waits with. */
+    struct rlk_waiting *waiting;
+    /* A transaction that frame() began has this connection. NULL: there is none. */
+    struct rlk_pooled *framed;
+    struct rlk_slot *slot;
+    struct rlk_pool_waiter waiter;
+};
+
+static enum rlk_class pool_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
+                                const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    struct handle *h = conn;
+    (void)call;
+    (void)texts;
+    h->pool = target->pool;
+    h->waiting = target->waiting;
+    h->waiter.waiting = h->waiting;
+    hello->several = h->pool->several;
+    h->slot = rlk_slot_new();
+    return h->slot ? RLK_DONE : RLK_NOMEM;
+}
+
+static enum rlk_class pool_adopt(void *conn, struct rlk_call *call, void *vendor,
+                                 const struct rlk_texts *texts, struct rlk_hello *hello)
+{
+    (void)conn;
+    (void)vendor;
+    (void)texts;
+    (void)hello;
+    return rlk_refuse(call, RLK_UNSUPPORTED, "a pool adopts no connection");
+}
+
+/* ---- a connection for one call */
+
+static struct rlk_pooled *take(struct handle *h, struct rlk_call *call)
+{
+    if (h->framed)
+        return h->framed;
+    struct rlk_pooled *conn = rlk_line_wait(h->pool, call->deadline_us);
+    if (!conn)
+        rlk_refuse(call, RLK_CONTENTION, "all connections of the pool were busy");
+    return conn;
+}
+
+static void give(struct handle *h, struct rlk_pooled *conn)
+{
+    if (conn != h->framed)
+        rlk_line_give(h->pool, conn);
+}
+
+struct operation {
+    struct rlk_query *query;
+    const char *script;
+    struct rlk_facts *facts;
+    enum rlk_frame frame;
+};
+
+static enum rlk_class run_operation(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    const struct operation *o = context;
+    if (o->query)
+        return db->backend->query(db->conn, call, o->query);
+    if (o->script)
+        return db->backend->script(db->conn, call, o->script);
+    if (o->facts)
+        return db->backend->facts(db->conn, call, o->facts);
+    return db->backend->frame(db->conn, call, o->frame);
+}
+
+/* A transaction is lost with its connection, so it does not reconnect. */
+static enum rlk_class run_framed(struct rlk_pooled *conn, struct rlk_call *call,
+                                 struct operation *o)
+{
+    if (!conn->db->up)
+        return rlk_refuse(call, RLK_UNSENT,
+                          "the connection was lost, and the transaction with it");
+    enum rlk_class class = run_operation(conn->db, call, o);
+    if (class == RLK_UNSENT || class == RLK_UNCERTAIN)
+        conn->db->up = false;
+    return class;
+}
+
+/* Only steps of locks and the like need the tables. Those before them in the list look at the
+ * tables, or make them. */
+static bool needs_tables(const struct operation *o)
+{
+    return o->query && o->query->step >= RLK_STEP_STILL_HELD;
+}
+
+static enum rlk_class run_on(struct handle *h, struct rlk_pooled *conn, struct rlk_call *call,
+                             struct operation *o)
+{
+    if (conn == h->framed)
+        return run_framed(conn, call, o);
+    int64_t deadline_us = call->deadline_us;
+    enum rlk_class class = rlk_pool_run(conn, call, needs_tables(o), run_operation, o);
+    call->deadline_us = deadline_us;
+    return class;
+}
+
+static enum rlk_class run_alone(struct handle *h, struct rlk_call *call, struct operation *o)
+{
+    struct rlk_pooled *conn = take(h, call);
+    if (!conn)
+        return RLK_CONTENTION;
+    enum rlk_class class = run_on(h, conn, call, o);
+    give(h, conn);
+    return class;
+}
+
+static enum rlk_class pool_script(void *conn, struct rlk_call *call, const char *sql)
+{
+    return run_alone(conn, call, &(struct operation){.script = sql});
+}
+
+static enum rlk_class pool_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
+{
+    return run_alone(conn, call, &(struct operation){.facts = out});
+}
+
+/* ---- steps */
+
+static void wake(struct handle *h, const char *name)
+{
+    pthread_mutex_lock(&h->pool->mutex);
+    rlk_waiter_wake(h->pool, name);
+    pthread_mutex_unlock(&h->pool->mutex);
+}
+
+/* A handle that has given up leaves its slot behind, and needs another. */
+static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call,
+                                   struct rlk_query *query)
+{
+    struct rlk_slot *spare = rlk_slot_new();
+    bool abandoned;
+    if (!spare)
+        return RLK_NOMEM;
+    if (!rlk_slot_fill(h->slot, call, query, "")) {
+        rlk_slot_free(spare);
+        return rlk_refuse(call, RLK_INVALID, "a text is too long");
+    }
+    enum rlk_class class = rlk_line_send(h->pool, h->slot, &abandoned);
+    if (abandoned) {
+        h->slot = spare;
+        call->late = true;
+        return rlk_refuse(call, RLK_UNCERTAIN, "no answer came in time");
+    }
+    rlk_slot_free(spare);
+    if (class == RLK_CONTENTION && h->slot->class == RLK_UNSENT)
+        return rlk_refuse(call, RLK_CONTENTION, "all connections of the pool were busy");
+    return rlk_slot_answer(h->slot, call, query);
+}
+
+static bool may_join(const struct handle *h, const struct rlk_call *call, enum rlk_step step)
+{
+    const rowlock_pool *pool = h->pool;
+    enum rlk_step many = rlk_many_of(step);
+    return many != RLK_STEP_NONE && !h->framed && call->where != RLK_INSIDE &&
+           (pool->real->packing == RLK_SINGLY || pool->texts.sql[many]);
+}
+
+static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct rlk_query *query)
+{
+    struct operation o = {.query = query};
+    bool joins = may_join(h, call, query->step);
+    /* The driver would give the address of its own connection. */
+    struct rlk_pooled *conn = joins && !query->own ? rlk_line_take(h->pool) : NULL;
+    if (joins && !conn)
+        return send_in_line(h, call, query);
+    if (!conn)
+        return run_alone(h, call, &o);
+    enum rlk_class class = run_on(h, conn, call, &o);
+    rlk_line_give(h->pool, conn);
+    return class;
+}
+
+static enum rlk_class pool_query(void *conn, struct rlk_call *call, struct rlk_query *query)
+{
+    struct handle *h = conn;
+    if (call->where == RLK_INSIDE && !h->framed)
+        return RLK_NO_TX;
+    enum rlk_class class = send_step(h, call, query);
+    if (class == RLK_DONE && query->wakes)
+        wake(h, query->wakes);
+    return class;
+}
+
+/* ---- transactions */
+
+static enum rlk_class begin(struct handle *h, struct rlk_call *call)
+{
+    struct operation o = {.frame = RLK_BEGIN};
+    if (h->framed)
+        return RLK_IN_TX;
+    if (h->pool->count < 2)
+        return rlk_refuse(call, RLK_UNSUPPORTED,
+                          "a transaction needs a pool of two connections or more");
+    struct rlk_pooled *conn = take(h, call);
+    if (!conn)
+        return RLK_CONTENTION;
+    bool allowed = rlk_line_frame(h->pool);
+    enum rlk_class class =
+        allowed ? run_on(h, conn, call, &o)
+                : rlk_refuse(call, RLK_CONTENTION, "other transactions use the pool's connections");
+    if (class == RLK_DONE) {
+        h->framed = conn;
+        return class;
+    }
+    if (allowed)
+        rlk_line_unframe(h->pool);
+    rlk_line_give(h->pool, conn);
+    return class;
+}
+
+static void end(struct handle *h)
+{
+    struct rlk_pooled *conn = h->framed;
+    h->framed = NULL;
+    rlk_line_unframe(h->pool);
+    rlk_line_give(h->pool, conn);
+}
+
+static enum rlk_class pool_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    struct handle *h = conn;
+    struct operation o = {.frame = what};
+    call->inside = h->framed != NULL;
+    if (what == RLK_LOOK)
+        return RLK_DONE;
+    if (what == RLK_BEGIN)
+        return begin(h, call);
+    if (!h->framed)
+        return RLK_NO_TX;
+    enum rlk_class class = run_framed(h->framed, call, &o);
+    if (what == RLK_COMMIT || what == RLK_ROLLBACK)
+        end(h);
+    return class;
+}
+
+/* ---- waiting */
+
+static bool pool_note(void *conn, struct rlk_call *call, enum rlk_news news,
+                      const struct rlk_request *request, int64_t number)
+{
+    struct handle *h = conn;
+    (void)call;
+    pthread_mutex_lock(&h->pool->mutex);
+    if (news == RLK_ENQUEUED)
+        rlk_waiter_begin(h->pool, &h->waiter, request, number);
+    else if (news == RLK_GONE_GRANT)
+        rlk_waiter_wake(h->pool, request->name);
+    else if (h->waiter.request == request->number)
+        rlk_waiter_end(h->pool, &h->waiter);
+    pthread_mutex_unlock(&h->pool->mutex);
+    return false;
+}
+
+static enum rlk_class pool_await(void *conn, struct rlk_call *call,
+                                 const struct rlk_request *request, int wake_fd,
+                                 enum rlk_wakeup *out)
+{
+    struct handle *h = conn;
+    (void)wake_fd;
+    *out = h->waiter.request == request->number
+               ? rlk_waiter_wait(h->pool, &h->waiter, call->deadline_us)
+               : RLK_NO_WAKEUPS;
+    return RLK_DONE;
+}
+
+/* ---- the end */
+
+static void roll_back(struct handle *h)
+{
+    struct rlk_call call = {.deadline_us = rlk_now_us() + 1000000};
+    struct operation o = {.frame = RLK_ROLLBACK};
+    if (!h->framed)
+        return;
+    if (run_framed(h->framed, &call, &o) != RLK_DONE)
+        h->framed->db->up = false;
+    end(h);
+}
+
+static void pool_close(void *conn, bool in_child)
+{
+    struct handle *h = conn;
+    if (!h->pool)
+        return;
+    if (!in_child) {
+        roll_back(h);
+        pthread_mutex_lock(&h->pool->mutex);
+        rlk_waiter_end(h->pool, &h->waiter);
+        pthread_mutex_unlock(&h->pool->mutex);
+    }
+    rlk_slot_free(h->slot);
+    h->slot = NULL;
+}
+
+void rlk_pool_operations(rowlock_pool *pool)
+{
+    struct rlk_backend *b = &pool->backend;
+    *b = *pool->real;
+    b->conn_size = sizeof(struct handle);
+    b->open = pool_open;
+    b->adopt = pool_adopt;
+    b->close = pool_close;
+    b->script = pool_script;
+    b->facts = pool_facts;
+    b->note = pool_note;
+    b->await = pool_await;
+    b->query = pool_query;
+    b->frame = pool_frame;
+}

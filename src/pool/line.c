@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ * The line before the connections of a pool. Whoever came first decides what a free connection does
+ * next. If that is a step for many, all others of its kind go along. */
+#include "pool/pool.h"
+
+#include <signal.h>
+
+/* ---- with the mutex locked */
+
+static struct rlk_pooled *idle_connection(rowlock_pool *pool)
+{
+    if (pool->busy >= pool->most)
+        return NULL;
+    for (size_t i = 0; i < pool->count; i++)
+        if (!pool->connections[i].busy)
+            return &pool->connections[i];
+    return NULL;
+}
+
+static void take(rowlock_pool *pool, struct rlk_pooled *conn)
+{
+    conn->busy = true;
+    pool->busy++;
+}
+
+static void add(rowlock_pool *pool, struct rlk_slot *slot)
+{
+    slot->number = pool->numbers++;
+    slot->next = NULL;
+    slot->state = RLK_SLOT_WAITS;
+    *pool->line[slot->kind].end = slot;
+    pool->line[slot->kind].end = &slot->next;
+}
+
+static void remove_slot(rowlock_pool *pool, struct rlk_slot *slot)
+{
+    struct rlk_slot **at = &pool->line[slot->kind].first;
+    while (*at != slot)
+        at = &(*at)->next;
+    *at = slot->next;
+    if (!*at)
+        pool->line[slot->kind].end = at;
+    slot->state = RLK_SLOT_FREE;
+}
+
+static struct rlk_slot *first_in_line(rowlock_pool *pool)
+{
+    struct rlk_slot *first = NULL;
+    for (int kind = 0; kind < RLK_STEP_COUNT; kind++) {
+        struct rlk_slot *slot = pool->line[kind].first;
+        if (slot && (!first || slot->number < first->number))
+            first = slot;
+    }
+    return first;
+}
+
+/* Takes slots of one kind, in their order. */
+static struct rlk_slot *take_batch(rowlock_pool *pool, enum rlk_step kind)
+{
+    struct rlk_slot *first = pool->line[kind].first, *last = first;
+    size_t most = kind == RLK_STEP_NONE ? 1 : pool->batch;
+    last->state = RLK_SLOT_TAKEN;
+    for (size_t n = 1; n < most && last->next; n++) {
+        last = last->next;
+        last->state = RLK_SLOT_TAKEN;
+    }
+    pool->line[kind].first = last->next;
+    if (!last->next)
+        pool->line[kind].end = &pool->line[kind].first;
+    last->next = NULL;
+    return first;
+}
+
+static void answer(struct rlk_slot *slot)
+{
+    if (atomic_exchange(&slot->state, RLK_SLOT_ANSWERED) == RLK_SLOT_ABANDONED)
+        rlk_slot_free(slot);
+    else
+        sem_post(&slot->answered);
+}
+
+/* What a free connection does next: the slots for its thread. NULL: it is idle, or a caller has
+ * it. */
+static struct rlk_slot *next_work(rowlock_pool *pool, struct rlk_pooled *conn)
+{
+    struct rlk_slot *first = first_in_line(pool);
+    if (!first || pool->busy > pool->most) {
+        conn->busy = false;
+        pool->busy--;
+        return NULL;
+    }
+    first = take_batch(pool, first->kind);
+    if (first->kind != RLK_STEP_NONE)
+        return first;
+    first->got = conn;
+    answer(first);
+    return NULL;
+}
+
+/* ---- for callers */
+
+struct rlk_pooled *rlk_line_take(rowlock_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    struct rlk_pooled *conn = idle_connection(pool);
+    if (conn)
+        take(pool, conn);
+    pthread_mutex_unlock(&pool->mutex);
+    return conn;
+}
+
+void rlk_line_give(rowlock_pool *pool, struct rlk_pooled *conn)
+{
+    pthread_mutex_lock(&pool->mutex);
+    conn->work = next_work(pool, conn);
+    bool any = conn->work != NULL;
+    pthread_mutex_unlock(&pool->mutex);
+    if (any)
+        sem_post(&conn->go);
+}
+
+/* The others may go on where only `most` may be busy. */
+bool rlk_line_frame(rowlock_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    bool allowed = pool->framed + 1 < pool->count;
+    pool->framed += allowed;
+    pool->busy -= allowed;
+    struct rlk_pooled *other = allowed && first_in_line(pool) ? idle_connection(pool) : NULL;
+    if (other)
+        take(pool, other);
+    pthread_mutex_unlock(&pool->mutex);
+    if (other)
+        rlk_line_give(pool, other);
+    return allowed;
+}
+
+void rlk_line_unframe(rowlock_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    pool->framed--;
+    pool->busy++;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* Waits for a slot that is in line. Returns whether it was answered. If it was not, *abandoned says
+ * whether a connection has it and will free it. */
+static bool wait_for(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
+{
+    *abandoned = false;
+    if (rlk_wait_turn(&slot->answered, slot->deadline_us))
+        return true;
+    pthread_mutex_lock(&pool->mutex);
+    bool waits = slot->state == RLK_SLOT_WAITS;
+    if (waits)
+        remove_slot(pool, slot);
+    pthread_mutex_unlock(&pool->mutex);
+    if (waits)
+        return false;
+    int taken = RLK_SLOT_TAKEN;
+    *abandoned = atomic_compare_exchange_strong(&slot->state, &taken, RLK_SLOT_ABANDONED);
+    if (!*abandoned)
+        while (sem_wait(&slot->answered) != 0)
+            ;
+    return !*abandoned;
+}
+
+/* If a connection became free meanwhile, it is taken at once. */
+static struct rlk_pooled *put_in_line(rowlock_pool *pool, struct rlk_slot *slot)
+{
+    pthread_mutex_lock(&pool->mutex);
+    struct rlk_pooled *conn = idle_connection(pool);
+    if (conn)
+        take(pool, conn);
+    add(pool, slot);
+    pthread_mutex_unlock(&pool->mutex);
+    return conn;
+}
+
+struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us)
+{
+    struct rlk_slot slot = {.kind = RLK_STEP_NONE, .deadline_us = deadline_us};
+    struct rlk_pooled *conn = rlk_line_take(pool);
+    bool abandoned;
+    if (conn)
+        return conn;
+    sem_init(&slot.answered, 0, 0);
+    if ((conn = put_in_line(pool, &slot)))
+        rlk_line_give(pool, conn);
+    conn = wait_for(pool, &slot, &abandoned) ? slot.got : NULL;
+    sem_destroy(&slot.answered);
+    return conn;
+}
+
+enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
+{
+    struct rlk_pooled *conn = put_in_line(pool, slot);
+    if (conn)
+        rlk_line_give(pool, conn);
+    bool answered = wait_for(pool, slot, abandoned);
+    if (answered)
+        slot->state = RLK_SLOT_FREE;
+    return answered ? slot->class : *abandoned ? RLK_UNCERTAIN : RLK_CONTENTION;
+}
+
+/* ---- the threads */
+
+static void send_all(struct rlk_pooled *conn, struct rlk_slot *first)
+{
+    rlk_batch_run(conn, first);
+    while (first) {
+        struct rlk_slot *slot = first;
+        first = slot->next;
+        answer(slot);
+    }
+}
+
+static void *work(void *context)
+{
+    struct rlk_pooled *conn = context;
+    rowlock_pool *pool = conn->pool;
+    if (pool->real->enter_thread)
+        pool->real->enter_thread();
+    for (bool stop = false; !stop;) {
+        while (sem_wait(&conn->go) != 0)
+            ;
+        pthread_mutex_lock(&pool->mutex);
+        struct rlk_slot *first = conn->work;
+        conn->work = NULL;
+        stop = conn->stop;
+        while (first) {
+            pthread_mutex_unlock(&pool->mutex);
+            send_all(conn, first);
+            pthread_mutex_lock(&pool->mutex);
+            first = next_work(pool, conn);
+        }
+        pthread_mutex_unlock(&pool->mutex);
+    }
+    if (pool->real->leave_thread)
+        pool->real->leave_thread();
+    return NULL;
+}
+
+bool rlk_line_start_threads(rowlock_pool *pool)
+{
+    sigset_t all, before;
+    bool started = true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (size_t i = 0; i < pool->count && started; i++) {
+        struct rlk_pooled *conn = &pool->connections[i];
+        started = conn->has_thread = pthread_create(&conn->thread, NULL, work, conn) == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+void rlk_line_stop_threads(rowlock_pool *pool)
+{
+    for (size_t i = 0; i < pool->count; i++) {
+        struct rlk_pooled *conn = &pool->connections[i];
+        if (!conn->has_thread)
+            continue;
+        pthread_mutex_lock(&pool->mutex);
+        conn->stop = true;
+        pthread_mutex_unlock(&pool->mutex);
+        sem_post(&conn->go);
+        pthread_join(conn->thread, NULL);
+        conn->has_thread = false;
+    }
+}

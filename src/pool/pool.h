@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * A pool: a few connections, through which many handles send their steps.
+ *
+ * To a handle the pool is a driver: pool->backend has the eleven operations. They are carried out by
+ * the real driver, on a connection of the pool. What must be done alone takes a connection for
+ * itself. A step that many handles may do at once (rlk_many_of()) goes as it is if a connection is
+ * idle. Otherwise it waits, and goes together with all others of its kind that wait when a
+ * connection becomes free. So nothing waits for a window of time.
+ *
+ * pool->mutex guards the pool, its connections' state, the places in line, and the waiters. It is
+ * not locked while a statement is in flight. */
+#ifndef RLK_POOL_H
+#define RLK_POOL_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "seam/many.h"
+
+#define RLK_POOL_TAG 0x726C706Cu /* "rlpl" */
+
+/* ---- a step under way */
+
+enum {
+    RLK_SLOT_VALUES = RLK_MANY_COLUMNS,
+    RLK_SLOT_CELLS = 24,
+    /* Texts of a step's values: at most five of RLK_TEXT_MAX, and an address. */
+    RLK_SLOT_TEXTS = 6 * (RLK_TEXT_MAX + 1)
+};
+
+enum rlk_slot_state {
+    /* Nothing is under way. */
+    RLK_SLOT_FREE,
+    /* In line. */
+    RLK_SLOT_WAITS,
+    /* A connection has it. */
+    RLK_SLOT_TAKEN,
+    /* The answer is there, or the connection. */
+    RLK_SLOT_ANSWERED,
+    /* Its handle has given up. The one who answers frees it. */
+    RLK_SLOT_ABANDONED
+};
+
+/* One step of one handle. It has copies of all values, since its handle may give up before the
+ * answer comes. */
+struct rlk_slot {
+    struct rlk_slot *next;
+    atomic_int state;
+    /* Posted with RLK_SLOT_ANSWERED. */
+    sem_t answered;
+    enum rlk_step step;
+    /* The step for many handles that does it. RLK_STEP_NONE: it waits for a connection of its own. */
+    enum rlk_step kind;
+    /* The place in line: a lower number came earlier. */
+    uint64_t number;
+    int64_t deadline_us;
+    /* As in rlk_query: the name whose first waiter may get its turn by this step. */
+    bool wakes;
+    rowlock_value given[RLK_SLOT_VALUES];
+    size_t given_count;
+    char texts[RLK_SLOT_TEXTS];
+    /* The answer. */
+    enum rlk_class class;
+    struct rlk_call call;
+    int64_t changed;
+    bool counted, has_row;
+    rowlock_value cells[RLK_SLOT_CELLS];
+    size_t cell_count;
+    /* The texts of the cells. */
+    char *cell_texts;
+    /* The connection of its own. */
+    struct rlk_pooled *got;
+};
+
+/* ---- the pool */
+
+/* A connection of the pool. Between its uses no transaction is open on it. */
+struct rlk_pooled {
+    struct rowlock_pool *pool;
+    /* Its reconnecting, and the check of the tables, are those of any handle. */
+    rowlock_db *db;
+    bool busy;
+    /* A thread, which sends what waited in line. */
+    pthread_t thread;
+    bool has_thread;
+    /* Posted when there is work, or the thread must end. */
+    sem_t go;
+    struct rlk_slot *work;
+    bool stop;
+};
+
+/* A handle that waits for a lock. */
+struct rlk_pool_waiter {
+    struct rlk_pool_waiter *next;
+    char name[RLK_TEXT_MAX + 1];
+    /* 0: it does not wait. */
+    int64_t request;
+    int64_t ticket;
+    bool woken;
+    struct rlk_waiting *waiting;
+};
+
+enum { RLK_POOL_BUCKETS = 1024 };
+struct rowlock_pool {
+    uint32_t tag;
+    pid_t pid;
+    struct rlk_backend backend;
+    const struct rlk_backend *real;
+    struct rlk_texts texts;
+    bool several;
+    size_t batch;
+
+    pthread_mutex_t mutex;
+    /* The handles, and the caller who opened the pool. The pool ends with the last of them. */
+    size_t users;
+    bool closed;
+    struct rlk_pooled *connections;
+    size_t count;
+    /* Connections with a transaction, and others that are busy. At most `most` of the others: a
+     * local database takes one writer at a time. */
+    size_t framed, busy, most;
+    /* The slots in line, by their kind. */
+    struct {
+        struct rlk_slot *first, **end;
+    } line[RLK_STEP_COUNT];
+    uint64_t numbers;
+    size_t waiters;
+    struct rlk_pool_waiter *waiter[RLK_POOL_BUCKETS];
+};
+
+/* line.c: who gets a connection next. */
+/* An idle connection. NULL: there is none. */
+struct rlk_pooled *rlk_line_take(rowlock_pool *pool);
+/* The connection is free again: its next work goes to its thread. */
+void rlk_line_give(rowlock_pool *pool, struct rlk_pooled *conn);
+/* A connection for one caller. Waits in line until the deadline. NULL: none became free. */
+struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us);
+/* A transaction takes a connection. False: the last one must stay free for steps. */
+bool rlk_line_frame(rowlock_pool *pool);
+void rlk_line_unframe(rowlock_pool *pool);
+/* Puts a slot in line, and waits for its answer until its deadline. */
+enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned);
+bool rlk_line_start_threads(rowlock_pool *pool);
+void rlk_line_stop_threads(rowlock_pool *pool);
+
+/* batch.c: the slots of one kind in one statement. Fills in their answers. */
+void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first);
+/* Sends one step on a connection of the pool: connects, and checks the tables, if that is needed. */
+enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, bool needs_tables,
+                            enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,
+                                                  void *context),
+                            void *context);
+
+/* slot.c */
+struct rlk_slot *rlk_slot_new(void);
+void rlk_slot_free(struct rlk_slot *slot);
+/* Copies a step into the slot. wakeup: the value that the driver gives; NULL: none. False: its
+ * values have no room. */
+bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
+                   const struct rlk_query *query, const char *wakeup);
+/* Copies a row of the answer. */
+int rlk_slot_take_row(struct rlk_slot *slot, const rowlock_value *cells, size_t count);
+/* Gives the answer to the step that the slot was filled from. */
+enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call,
+                               struct rlk_query *query);
+
+/* waiters.c: all with pool->mutex locked, except rlk_waiter_wait(). */
+void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
+                      const struct rlk_request *request, int64_t ticket);
+void rlk_waiter_end(rowlock_pool *pool, struct rlk_pool_waiter *w);
+/* Wakes the first waiter of a name, if the pool has one. */
+void rlk_waiter_wake(rowlock_pool *pool, const char *name);
+enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, int64_t until_us);
+
+/* driver.c */
+/* Makes pool->backend from pool->real. */
+void rlk_pool_operations(rowlock_pool *pool);
+
+/* pool.c */
+/* A pool over these handles, and with the texts of the first. It owns them from then on. NULL: out
+ * of memory, or no thread can be started; it owns nothing then. */
+rowlock_pool *rlk_pool_new(rowlock_db *const *dbs, size_t count, size_t batch);
+/* A handle begins to use the pool. False: the pool is closed, or of another process. */
+bool rlk_pool_join(rowlock_pool *pool);
+/* True: that was the last user. The caller closes pool->connections, then frees the pool. */
+bool rlk_pool_leave(rowlock_pool *pool);
+void rlk_pool_free(rowlock_pool *pool);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * One step of one handle on its way through the pool: copies of its values, and of the answer. */
+#include "pool/pool.h"
+
+#include <string.h>
+
+struct rlk_slot *rlk_slot_new(void)
+{
+    struct rlk_slot *slot = rlk_alloc(sizeof *slot);
+    if (slot)
+        sem_init(&slot->answered, 0, 0);
+    return slot;
+}
+
+void rlk_slot_free(struct rlk_slot *slot)
+{
+    if (!slot)
+        return;
+    sem_destroy(&slot->answered);
+    rlk_free(slot->cell_texts);
+    rlk_free(slot);
+}
+
+static bool has_bytes(const rowlock_value *value)
+{
+    return value->kind == ROWLOCK_TEXT || value->kind == ROWLOCK_BYTES ||
+           value->kind == ROWLOCK_DECIMAL || value->kind == ROWLOCK_TIME;
+}
+
+/* The parameters of a step for many handles, without those of its packing. */
+static size_t count_parameters(enum rlk_step step)
+{
+    size_t count = 1;
+    for (const char *at = rlk_steps[step].parameters; *at && *at != ';'; at++)
+        count += *at == ' ' && at[1] != ';';
+    return count;
+}
+
+bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
+                   const struct rlk_query *query, const char *wakeup)
+{
+    char *at = slot->texts;
+    slot->step = query->step;
+    slot->kind = rlk_many_of(query->step);
+    slot->deadline_us = call->deadline_us;
+    slot->wakes = query->wakes != NULL;
+    slot->given_count = count_parameters(slot->kind);
+    for (size_t i = 0; i < slot->given_count; i++) {
+        rowlock_value value = query->given[i];
+        if (value.kind == ROWLOCK_NULL)
+            value = rowlock_text(wakeup ? wakeup : "");
+        if (has_bytes(&value)) {
+            if (value.length >= (size_t)(slot->texts + sizeof slot->texts - at))
+                return false;
+            memcpy(at, value.text, value.length);
+            at[value.length] = '\0';
+            value.text = at;
+            at += value.length + 1;
+        }
+        slot->given[i] = value;
+    }
+    slot->class = RLK_UNSENT;
+    slot->call = *call;
+    slot->changed = 0;
+    slot->counted = slot->has_row = false;
+    slot->cell_count = 0;
+    rlk_free(slot->cell_texts);
+    slot->cell_texts = NULL;
+    return true;
+}
+
+int rlk_slot_take_row(struct rlk_slot *slot, const rowlock_value *cells, size_t count)
+{
+    size_t length = 0;
+    if (slot->has_row || count > RLK_SLOT_CELLS)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        length += has_bytes(&cells[i]) ? cells[i].length + 1 : 0;
+    slot->cell_texts = length > 0 ? rlk_alloc(length) : NULL;
+    if (length > 0 && !slot->cell_texts)
+        return -1;
+    char *at = slot->cell_texts;
+    for (size_t i = 0; i < count; i++) {
+        slot->cells[i] = cells[i];
+        if (!has_bytes(&cells[i]))
+            continue;
+        memcpy(at, cells[i].text, cells[i].length);
+        slot->cells[i].text = at;
+        at += cells[i].length + 1;
+    }
+    slot->cell_count = count;
+    slot->has_row = true;
+    return 0;
+}
+
+enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call,
+                               struct rlk_query *query)
+{
+    struct rlk_call asked = *call;
+    *call = slot->call;
+    call->deadline_us = asked.deadline_us;
+    call->where = asked.where;
+    query->changed = slot->changed;
+    query->counted = slot->counted;
+    if (slot->class == RLK_DONE && slot->has_row && query->each)
+        query->each(query->context, slot->cells, slot->cell_count);
+    return slot->class;
+}

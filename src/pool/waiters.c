@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * The handles of a pool that wait for a lock. A step of the same pool that may let the first of
+ * them in wakes it. What other programs do is seen by looking (queue/queue.c). Looks of many
+ * handles happen at the same moments, so that they go together in one statement. */
+#include "pool/pool.h"
+
+#include <string.h>
+
+enum {
+    /* Looks happen at multiples of this, if there is that much time. */
+    GRID_US = 25000,
+    /* Shorter pauses stay as they are. */
+    SHORT_US = 100000
+};
+
+/* FNV-1a */
+static struct rlk_pool_waiter **bucket_of(rowlock_pool *pool, const char *name)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (const char *at = name; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    return &pool->waiter[(hash ^ hash >> 32) % RLK_POOL_BUCKETS];
+}
+
+void rlk_waiter_end(rowlock_pool *pool, struct rlk_pool_waiter *w)
+{
+    struct rlk_pool_waiter **at = w->request ? bucket_of(pool, w->name) : NULL;
+    if (!at)
+        return;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    w->request = 0;
+    pool->waiters--;
+}
+
+void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
+                      const struct rlk_request *request, int64_t ticket)
+{
+    bool same = w->request == request->number && strcmp(w->name, request->name) == 0;
+    w->ticket = ticket;
+    if (same)
+        return;
+    rlk_waiter_end(pool, w);
+    rlk_copy_text(w->name, sizeof w->name, request->name, strlen(request->name));
+    w->request = request->number;
+    w->woken = false;
+    struct rlk_pool_waiter **bucket = bucket_of(pool, w->name);
+    w->next = *bucket;
+    *bucket = w;
+    pool->waiters++;
+}
+
+void rlk_waiter_wake(rowlock_pool *pool, const char *name)
+{
+    struct rlk_pool_waiter *first = NULL;
+    if (pool->waiters == 0)
+        return;
+    for (struct rlk_pool_waiter *w = *bucket_of(pool, name); w; w = w->next)
+        if (strcmp(w->name, name) == 0 && (!first || w->ticket < first->ticket))
+            first = w;
+    if (!first)
+        return;
+    first->woken = true;
+    sem_post(&first->waiting->turn);
+}
+
+/* Earlier than asked, never later. */
+static int64_t on_grid(int64_t until_us)
+{
+    int64_t grid_us = until_us - until_us % GRID_US;
+    return until_us - rlk_now_us() > SHORT_US ? grid_us : until_us;
+}
+
+enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, int64_t until_us)
+{
+    bool posted = true;
+    until_us = on_grid(until_us);
+    for (;;) {
+        pthread_mutex_lock(&pool->mutex);
+        bool woken = w->woken;
+        w->woken = false;
+        pthread_mutex_unlock(&pool->mutex);
+        if (woken)
+            return RLK_WAKEUP;
+        if (atomic_load(&w->waiting->cancelled))
+            return RLK_INTERRUPTED;
+        if (!posted)
+            return RLK_SILENT;
+        posted = rlk_wait_turn(&w->waiting->turn, until_us);
+    }
+}
