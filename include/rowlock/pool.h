@@ -3,28 +3,32 @@
  * rowlock: one object for a whole process, and a few connections for all of its threads.
  *
  *     rowlock_pool *pool = NULL;
- *     rowlock_pool_open("postgresql://app@db1/prod", NULL, &pool, &err);
+ *     rowlock_error err = ROWLOCK_ERROR_INIT;
+ *     int result = rowlock_pool_open("postgresql://app@db1/prod", NULL, &pool, &err);
  *
- *     // in each thread: a handle without a connection
- *     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
- *     options.pool = pool;
- *     rowlock_db_open(NULL, &options, &db, &err);
+ *     // then in each thread: a handle without a connection
+ *     rowlock_db *mine = NULL;
+ *     rowlock_db_options one = ROWLOCK_DB_OPTIONS_INIT;
+ *     one.pool = pool;
+ *     if (result == ROWLOCK_OK)
+ *         result = rowlock_db_open(NULL, &one, &mine, &err);
  *
  * From there on everything is as with a connection: locks, waits, keepers, results, errors.
  *
  * WHY
  *
- *   - A connection is the dearest thing that a server has. 500 threads that lock 500 orders need two.
- *   - A commit is the dearest thing that a lock does. What arrives while the connections are busy goes
- *     together in the next statement, in one commit: many grants, each with its own answer, or many
- *     releases, or many renewals. There is no window of time: if a connection is idle, a step is
- *     sent at once.
+ *   - A connection is the dearest thing that a server has. 500 threads that lock 500 orders need
+ *     two of them.
+ *   - A commit is the dearest thing that a lock does. What arrives while the connections are busy
+ *     goes together in the next statement, in one commit: many grants, each with its own answer,
+ *     or many releases, or many renewals. There is no window of time: if a connection is idle, a
+ *     step is sent at once.
  *
  * WHAT A POOL PROMISES
  *
- *   - One fails alone. What is wrong with one step is told to its own handle, and does not touch the
- *     others in the same statement. After a lost answer each of them is EUNCERTAIN, and each finds
- *     its own grant when it is sent again.
+ *   - One fails alone. What is wrong with one step is told to its own handle, and does not touch
+ *     the others in the same statement. After a lost answer each of them is EUNCERTAIN, and each
+ *     finds its own grant when it is sent again.
  *   - Deadlines are the handle's own, and begin before it stands in line for a connection. A handle
  *     that gives up while its step is under way gets EUNCERTAIN, as if its connection were lost.
  *   - Waits for a lock keep no connection. A release through the same pool wakes the next waiter of
@@ -32,9 +36,9 @@
  *
  * WHAT TO KNOW
  *
- *   - A transaction of rowlock (rowlock_retry(), rowlock_walk(), all_or_nothing) has a connection to
- *     itself until it ends. One connection is always left for locks, so a pool of n connections runs
- *     n - 1 transactions at a time. Others wait.
+ *   - A transaction of rowlock (rowlock_retry(), rowlock_walk(), all_or_nothing) has a connection
+ *     to itself until it ends. One connection is always left for locks, so a pool of n connections
+ *     runs n - 1 transactions at a time. Others wait.
  *   - A wait for a row lock of another transaction (rowlock_fence()) keeps a connection busy. A
  *     release or renewal in that state does not: it is tried again until the handle's time limit.
  *   - A statement ends at the time limit of the pool's own options too.

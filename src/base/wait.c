@@ -110,8 +110,8 @@ static int poll_ms(int64_t left_us)
                                         : (int)(left_us / 1000 + 1);
 }
 
-/* The clock of sem_clockwait() may stand still while the machine is suspended. So it waits at most a
- * minute at a time. */
+/* The clock of sem_clockwait() may stand still while the machine is suspended. So it waits at most
+ * a minute at a time. */
 bool rlk_wait_turn(sem_t *turn, int64_t until_us)
 {
     for (;;) {

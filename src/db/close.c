@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * Closes connections and keepers. */
+ * Closes connections, keepers and pools. */
 #include "db/db.h"
 #include "lock/keeper.h"
+#include "pool/pool.h"
 #include "queue/queue.h"
 #include "rows/rows.h"
 #include "seam/resend.h"
 #include "seam/statements.h"
 
 #include <pthread.h>
+#include <rowlock/pool.h>
 #include <unistd.h>
+
+/* One user less. The last one closes the connections. */
+static void release_pool(rowlock_pool *pool)
+{
+    if (!rlk_pool_leave(pool))
+        return;
+    for (size_t i = 0; i < pool->count; i++)
+        rlk_db_free(pool->connections[i].db);
+    rlk_pool_free(pool);
+}
 
 void rlk_db_free(rowlock_db *db)
 {
@@ -18,7 +30,7 @@ void rlk_db_free(rowlock_db *db)
     if (db->conn)
         rlk_disconnect(db, in_child);
     if (db->target.pool)
-        rlk_pool_release(db->target.pool);
+        release_pool(db->target.pool);
     rlk_wake_close(&db->waiting);
     rlk_texts_clear(&db->texts);
     rlk_free(db->conn);
@@ -50,4 +62,16 @@ void rowlock_db_close(rowlock_db *db)
 void rowlock_keeper_close(rowlock_keeper *k)
 {
     rowlock_db_close(rlk_keeper_stop(k));
+}
+
+void rowlock_pool_close(rowlock_pool *pool)
+{
+    if (!pool || pool->tag != RLK_POOL_TAG || pool->pid != getpid())
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    bool again = pool->closed;
+    pool->closed = true;
+    pthread_mutex_unlock(&pool->mutex);
+    if (!again)
+        release_pool(pool);
 }

@@ -16,10 +16,6 @@ const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known);
 int rlk_db_open_later(const char *url, const rowlock_db_options *options, rowlock_db **out,
                       rowlock_error *err);
 
-/* open_pool.c */
-/* One user less. The last one closes the connections. */
-void rlk_pool_release(rowlock_pool *pool);
-
 /* close.c */
 void rlk_db_free(rowlock_db *db);
 

@@ -139,8 +139,8 @@ static int use_pool(rowlock_db *db, const char *url, const rowlock_db_options *o
     return db->conn ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
 }
 
-static int open_db(const char *url, const rowlock_db_options *options, bool later,
-                   rowlock_db **out, rowlock_error *err)
+static int open_db(const char *url, const rowlock_db_options *options, bool later, rowlock_db **out,
+                   rowlock_error *err)
 {
     if (!out)
         return ROWLOCK_EINVAL;

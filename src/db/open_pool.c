@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opens and closes a pool. Its connections are handles like any other. */
+ * Opens a pool. Its connections are handles like any other. */
 #include "base/error.h"
 #include "base/options.h"
 #include "db/db.h"
@@ -7,14 +7,6 @@
 #include "seam/resend.h"
 
 #include <rowlock/pool.h>
-#include <unistd.h>
-
-/* The tables may not be there yet: rowlock_install() may follow. */
-static int look_at_tables(rowlock_db *db)
-{
-    int result = rlk_look_at_tables(db, RLK_OUTSIDE);
-    return result == ROWLOCK_ESCHEMA ? ROWLOCK_OK : result;
-}
 
 static void close_all(rowlock_db **dbs, size_t count)
 {
@@ -22,15 +14,16 @@ static void close_all(rowlock_db **dbs, size_t count)
         rlk_db_free(dbs[i]);
 }
 
-/* The first connects now, so that a mistake in the URL is seen. */
+/* The first connects now, so that a mistake in the URL is seen. It looks at the tables, since their
+ * version decides which texts the pool has. If that fails, the first step of a handle tells why. */
 static int open_all(const char *url, const rowlock_db_options *options, rowlock_db **dbs,
                     size_t count, rowlock_error *err)
 {
     int result = rowlock_db_open(url, options, &dbs[0], err);
     for (size_t i = 1; i < count && result == ROWLOCK_OK; i++)
         result = rlk_db_open_later(url, options, &dbs[i], err);
-    if (result == ROWLOCK_OK && (result = look_at_tables(dbs[0])) != ROWLOCK_OK)
-        rlk_error_copy(err, &dbs[0]->error);
+    if (result == ROWLOCK_OK)
+        (void)rlk_look_at_tables(dbs[0], RLK_OUTSIDE);
     return result;
 }
 
@@ -65,25 +58,4 @@ int rowlock_pool_open(const char *url, const rowlock_pool_options *options, rowl
     if (result != ROWLOCK_OK)
         close_all(dbs, count);
     return result;
-}
-
-void rlk_pool_release(rowlock_pool *pool)
-{
-    if (!rlk_pool_leave(pool))
-        return;
-    for (size_t i = 0; i < pool->count; i++)
-        rlk_db_free(pool->connections[i].db);
-    rlk_pool_free(pool);
-}
-
-void rowlock_pool_close(rowlock_pool *pool)
-{
-    if (!pool || pool->tag != RLK_POOL_TAG || pool->pid != getpid())
-        return;
-    pthread_mutex_lock(&pool->mutex);
-    bool again = pool->closed;
-    pool->closed = true;
-    pthread_mutex_unlock(&pool->mutex);
-    if (!again)
-        rlk_pool_release(pool);
 }

@@ -9,13 +9,10 @@
 
 /* ---- one sending */
 
-
 static bool is_gone(const rowlock_db *db, enum rlk_class class)
 {
-    return class == RLK_UNSENT || class == RLK_UNCERTAIN ||
-           (class == RLK_READONLY && db->several);
+    return class == RLK_UNSENT || class == RLK_UNCERTAIN || (class == RLK_READONLY && db->several);
 }
-
 
 enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, bool needs_tables,
                             enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,

@@ -81,8 +81,7 @@ static enum rlk_class run_framed(struct rlk_pooled *conn, struct rlk_call *call,
                                  struct operation *o)
 {
     if (!conn->db->up)
-        return rlk_refuse(call, RLK_UNSENT,
-                          "the connection was lost, and the transaction with it");
+        return rlk_refuse(call, RLK_UNSENT, "the connection was lost, and the transaction with it");
     enum rlk_class class = run_operation(conn->db, call, o);
     if (class == RLK_UNSENT || class == RLK_UNCERTAIN)
         conn->db->up = false;
@@ -137,8 +136,7 @@ static void wake(struct handle *h, const char *name)
 }
 
 /* A handle that has given up leaves its slot behind, and needs another. */
-static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call,
-                                   struct rlk_query *query)
+static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, struct rlk_query *query)
 {
     struct rlk_slot *spare = rlk_slot_new();
     bool abandoned;

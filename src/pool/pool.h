@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A pool: a few connections, through which many handles send their steps.
  *
- * To a handle the pool is a driver: pool->backend has the eleven operations. They are carried out by
- * the real driver, on a connection of the pool. What must be done alone takes a connection for
+ * To a handle the pool is a driver: pool->backend has the eleven operations. The real driver
+ * carries them out, on a connection of the pool. What must be done alone takes a connection for
  * itself. A step that many handles may do at once (rlk_many_of()) goes as it is if a connection is
  * idle. Otherwise it waits, and goes together with all others of its kind that wait when a
  * connection becomes free. So nothing waits for a window of time.
@@ -50,7 +50,7 @@ struct rlk_slot {
     /* Posted with RLK_SLOT_ANSWERED. */
     sem_t answered;
     enum rlk_step step;
-    /* The step for many handles that does it. RLK_STEP_NONE: it waits for a connection of its own. */
+    /* The step for many handles that does it. NONE: it waits for a connection of its own. */
     enum rlk_step kind;
     /* The place in line: a lower number came earlier. */
     uint64_t number;
@@ -146,7 +146,7 @@ void rlk_line_stop_threads(rowlock_pool *pool);
 
 /* batch.c: the slots of one kind in one statement. Fills in their answers. */
 void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first);
-/* Sends one step on a connection of the pool: connects, and checks the tables, if that is needed. */
+/* Sends one step on a connection of the pool. It connects first, if that is needed. */
 enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, bool needs_tables,
                             enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,
                                                   void *context),

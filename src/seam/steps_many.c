@@ -114,14 +114,14 @@ static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call, stru
 {
     const struct rlk_request *first = a->requests;
     struct rlk_many m = {.width = 4,
-                     .shared = 7,
-                     .in = {[4] = rowlock_int(first->permits),
-                            rowlock_int(first->ttl_us),
-                            rowlock_text(first->host),
-                            rowlock_int(first->pid),
-                            rowlock_text(first->program),
-                            rowlock_text(first->note),
-                            rowlock_bool(first->unfair)}};
+                         .shared = 7,
+                         .in = {[4] = rowlock_int(first->permits),
+                                rowlock_int(first->ttl_us),
+                                rowlock_text(first->host),
+                                rowlock_int(first->pid),
+                                rowlock_text(first->program),
+                                rowlock_text(first->note),
+                                rowlock_bool(first->unfair)}};
     for (size_t i = 0; i < a->count; i++) {
         const struct rlk_request *request = &a->requests[i];
         const rowlock_value row[] = {rowlock_text(request->name), rowlock_text(request->owner),

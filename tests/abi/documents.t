@@ -27,6 +27,7 @@ granted() {
 #include <rowlock/admin.h>
 #include <rowlock/async.h>
 #include <rowlock/once.h>
+#include <rowlock/pool.h>
 #include <rowlock/tx.h>
 #include <rowlock/walk.h>
 #include <stdio.h>

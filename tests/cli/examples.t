@@ -71,6 +71,13 @@ banking() {
     same "and what the other has done is lost" "$(cents_of_a third)" $(($(cents_of_a second) - 1000))
 }
 
+pooled() {
+    run "$programs/pool" "$ROWLOCK_URL"
+    same "pool ends well" "$status" 0
+    has "its threads did all orders" "$(<"$work/out")" "16 threads did 128 orders"
+    same "and no lock is left" "$(rl list --json | grep -c '"order')" 0
+}
+
 looping() {
     rl acquire "loop one" --owner somebody --ttl 1h
     "$programs/event_loop" "$ROWLOCK_URL" "loop one" "loop two" >"$work/loop" 2>"$work/err" &
@@ -425,6 +432,7 @@ all() {
     nightly
     restocking
     documented
+    pooled
     looping
     repricing
     operating

@@ -7,6 +7,7 @@
 #include <rowlock/admin.h>
 #include <rowlock/async.h>
 #include <rowlock/once.h>
+#include <rowlock/pool.h>
 #include <rowlock/tx.h>
 #include <rowlock/walk.h>
 

@@ -20,11 +20,73 @@ static void give_up(const char *what, const rowlock_error *err)
     exit(1);
 }
 
+/* With ROWLOCK_TEST_POOL the handles of a test have no connections of their own. There is a pool
+ * for each URL, schema and prefix. */
+static struct pool_of {
+    struct pool_of *next;
+    rowlock_pool *pool;
+    char key[600];
+} * pools;
+static pthread_mutex_t pools_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void close_pools(void)
+{
+    while (pools) {
+        struct pool_of *first = pools;
+        pools = first->next;
+        rowlock_pool_close(first->pool);
+        free(first);
+    }
+}
+
+static rowlock_pool *pool_for(const char *url, const rowlock_db_options *options)
+{
+    rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_pool_options o = ROWLOCK_POOL_OPTIONS_INIT;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    char key[600];
+    names.schema = options->schema;
+    names.prefix = options->prefix;
+    names.statement_timeout_ms = options->statement_timeout_ms;
+    snprintf(key, sizeof key, "%d %s %s %s %lld", (int)getpid(), url,
+             names.schema ? names.schema : "", names.prefix ? names.prefix : "",
+             (long long)names.statement_timeout_ms);
+    for (struct pool_of *p = pools; p; p = p->next)
+        if (strcmp(p->key, key) == 0)
+            return p->pool;
+    if (!pools)
+        atexit(close_pools);
+    struct pool_of *p = calloc(1, sizeof *p);
+    o.connections = 4;
+    o.db = &names;
+    strcpy(p->key, key);
+    if (rowlock_pool_open(url, &o, &p->pool, &err) != ROWLOCK_OK)
+        give_up("open a pool", &err);
+    p->next = pools;
+    pools = p;
+    return p->pool;
+}
+
+static const char *use_pool(const char *url, rowlock_db_options *options)
+{
+    if (!getenv("ROWLOCK_TEST_POOL"))
+        return url;
+    pthread_mutex_lock(&pools_mutex);
+    options->pool = pool_for(url, options);
+    pthread_mutex_unlock(&pools_mutex);
+    options->schema = options->prefix = NULL;
+    return NULL;
+}
+
 rowlock_db *must_open_with(const char *url, const rowlock_db_options *options)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_open(url, options, &db, &err) != ROWLOCK_OK)
+    rowlock_db_options taken = ROWLOCK_DB_OPTIONS_INIT;
+    if (options)
+        taken = *options;
+    url = use_pool(url, &taken);
+    if (rowlock_db_open(url, &taken, &db, &err) != ROWLOCK_OK)
         give_up("open", &err);
     return db;
 }

@@ -1,7 +1,7 @@
 -- Tries the locks of many handles, each for itself.
 --
--- {name}  {permits}  {owner}  {request}  {ttl}  {host}  {pid}  {program}  {note}  {ticket}  {unfair}:
--- arrays of the same length
+-- {name}  {permits}  {owner}  {request}  {ttl}  {host}  {pid}  {program}  {note}  {ticket}
+-- {unfair}: arrays of the same length
 -- columns: the number of the request, from 1, and the answer of acquire.sql.
 --
 -- Atomic: one statement. rowlock_try() is called for each, in the order of the names. It waits for

@@ -1,7 +1,7 @@
 -- Joins the queues of many handles, each for itself.
 --
--- {name}  {permits}  {owner}  {request}  {lease}  {wakeup}  {host}  {pid}  {program}  {note}: arrays
--- of the same length
+-- {name}  {permits}  {owner}  {request}  {lease}  {wakeup}  {host}  {pid}  {program}  {note}:
+-- arrays of the same length
 -- columns: the number of the request, from 1, and the answer of enqueue.sql.
 --
 -- Atomic: one statement, in the order of the names.

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Many threads, two connections: each thread locks the orders that it works on, one after the
+ * other. Another thread may be at the same order: then this one waits for it.
+ *
+ *     pool [URL]      else ROWLOCK_URL, else a file of its own */
+#include <rowlock/admin.h>
+#include <rowlock/pool.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { THREADS = 16, ORDERS = 8 };
+
+struct worker {
+    pthread_t thread;
+    rowlock_pool *pool;
+    int first;
+    /* out */
+    int done;
+    rowlock_error error;
+};
+
+/* Each order is worked on by two threads in turn. */
+static int work_on(rowlock_db *db, int order)
+{
+    char name[32];
+    rowlock_lock *lock = NULL;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.wait_ms = 10000;
+    snprintf(name, sizeof name, "order %d", order);
+    int result = rowlock_lock_open(db, name, &lock);
+    if (result == ROWLOCK_OK)
+        result = rowlock_acquire(lock, &options);
+    /* Here the order is ours. */
+    if (result == ROWLOCK_OK)
+        result = rowlock_release(lock);
+    rowlock_lock_close(lock);
+    return result;
+}
+
+static void *work(void *context)
+{
+    struct worker *w = context;
+    rowlock_db *db = NULL;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.pool = w->pool;
+    if (rowlock_db_open(NULL, &options, &db, &w->error) != ROWLOCK_OK)
+        return NULL;
+    while (w->done < ORDERS && work_on(db, (w->first + w->done) % ORDERS) == ROWLOCK_OK)
+        w->done++;
+    rowlock_db_error(db, &w->error);
+    rowlock_db_close(db);
+    return NULL;
+}
+
+static int run(rowlock_pool *pool)
+{
+    static struct worker workers[THREADS];
+    int started = 0, done = 0;
+    for (; started < THREADS; started++) {
+        workers[started] = (struct worker){.pool = pool, .first = started % ORDERS};
+        workers[started].error.size = sizeof workers[started].error;
+        if (pthread_create(&workers[started].thread, NULL, work, &workers[started]) != 0)
+            break;
+    }
+    for (int i = 0; i < started; i++) {
+        pthread_join(workers[i].thread, NULL);
+        done += workers[i].done;
+        if (workers[i].done < ORDERS)
+            fprintf(stderr, "pool: %s: %s\n", workers[i].error.action, workers[i].error.text);
+    }
+    printf("%d threads did %d orders over two connections\n", started, done);
+    return done == THREADS * ORDERS ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int install(rowlock_pool *pool, rowlock_error *err)
+{
+    rowlock_db *db = NULL;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.pool = pool;
+    int result = rowlock_db_open(NULL, &options, &db, err);
+    if (result == ROWLOCK_OK && (result = rowlock_install(db)) != ROWLOCK_OK)
+        rowlock_db_error(db, err);
+    rowlock_db_close(db);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    const char *url = argc > 1 ? argv[1] : getenv("ROWLOCK_URL");
+    rowlock_pool *pool = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    int status = EXIT_FAILURE;
+    if (rowlock_pool_open(url ? url : "sqlite:pool.db", NULL, &pool, &err) != ROWLOCK_OK ||
+        install(pool, &err) != ROWLOCK_OK)
+        fprintf(stderr, "pool: %s: %s\n", err.action, err.text);
+    else
+        status = run(pool);
+    rowlock_pool_close(pool);
+    return status;
+}
