@@ -14,10 +14,10 @@ enum {
 };
 
 /* One counted grant alone does not keep out a request of its own kind. */
-static int64_t met_slot(const rowlock_lock *lock, int permits)
+static const struct rlk_row *met(const rowlock_lock *lock, int permits)
 {
     bool enough = lock->holder_known && (permits == 0 || lock->holder.slot == 0);
-    return enough && !lock->request_open ? lock->holder.slot : -1;
+    return enough && !lock->request_open ? &lock->holder : NULL;
 }
 
 struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_options *options)
@@ -35,7 +35,7 @@ struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_opti
                                 .pid = db->pid,
                                 .program = db->program,
                                 .note = options->note,
-                                .met_slot = met_slot(lock, options->permits),
+                                .met = met(lock, options->permits),
                                 .granted = lock->was_granted};
 }
 

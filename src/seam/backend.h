@@ -177,9 +177,9 @@ struct rlk_request {
     const char *program;
     const char *note;
     /* Hints from the last try of this handle. They choose the cheapest first step, and decide
-     * nothing. met_slot is the slot of the grant that kept the try out, if that grant alone is
-     * enough to keep this one out. -1: none. */
-    int64_t met_slot;
+     * nothing. met is the grant that kept the try out, if that grant alone is enough to keep this
+     * one out. NULL: none. */
+    const struct rlk_row *met;
     /* The last try was granted, so the lock is likely to be free. */
     bool granted;
 };

@@ -153,19 +153,27 @@ static enum rlk_step first_step(rowlock_db *db, const struct rlk_call *call,
                                 const struct rlk_request *request)
 {
     bool plain = request->ticket == 0 && call->where == RLK_OUTSIDE;
-    bool usual = plain && request->permits == 0 && (request->granted || request->met_slot == 0);
+    bool exclusive = request->met && request->met->slot == 0;
+    bool usual = plain && request->permits == 0 && (request->granted || exclusive);
     if (usual && db->texts.sql[RLK_STEP_ACQUIRE_USUAL])
         return RLK_STEP_ACQUIRE_USUAL;
-    if (plain && request->met_slot >= 0 && db->texts.sql[RLK_STEP_STILL_HELD])
+    if (plain && request->met && db->texts.sql[RLK_STEP_STILL_HELD])
         return RLK_STEP_STILL_HELD;
     return db->backend->local && db->texts.sql[RLK_STEP_LOOK] ? RLK_STEP_LOOK : RLK_STEP_NONE;
 }
 
+/* Only a renewal changes the row of a grant. The rest of it is known. */
 static int read_still_held(void *out, const rowlock_value *cells, size_t count)
 {
+    enum { EXPIRES, TTL, RENEWALS, NOW };
     struct trying *t = out;
-    rlk_row_from_cells(cells, &t->grant->row);
-    t->grant->row.now_us = cells[count - 1].number;
+    struct rlk_row *row = &t->grant->row;
+    (void)count;
+    *row = *t->request->met;
+    row->expires_us = cells[EXPIRES].number;
+    row->ttl_us = cells[TTL].number;
+    row->renewals = cells[RENEWALS].number;
+    row->now_us = cells[NOW].number;
     t->grant->outcome = RLK_HELD;
     t->grant->behind = t->grant->settling = false;
     return 0;
@@ -174,9 +182,9 @@ static int read_still_held(void *out, const rowlock_value *cells, size_t count)
 /* Is the grant that kept us out the last time still in the table? */
 static enum rlk_class still_held(rowlock_db *db, struct rlk_call *call, struct trying *t)
 {
-    const struct rlk_request *request = t->request;
-    const rowlock_value in[] = {rowlock_text(request->name), rowlock_text(request->owner),
-                                rowlock_int(request->met_slot)};
+    const struct rlk_row *met = t->request->met;
+    const rowlock_value in[] = {rowlock_text(met->name), rowlock_int(met->slot),
+                                rowlock_int(met->token)};
     struct rlk_sending s = {
         .step = RLK_STEP_STILL_HELD, .in = in, .read = read_still_held, .out = t};
     t->token = -1;

@@ -57,7 +57,7 @@ enum {
     STEP(META, "meta", "", '?', "iiitii", RLK_READS) /* the row of rowlock_meta */                 \
     STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \
     /* locks */                                                                                    \
-    STEP(STILL_HELD, "still_held", "name owner met", '?', RLK_ROW "m", RLK_READS)                  \
+    STEP(STILL_HELD, "still_held", "name slot token", '?', "mmmm", RLK_READS)                      \
     STEP(LOOK, "look", RLK_REQUEST, '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */           \
     STEP(ACQUIRE_USUAL, "acquire_usual", RLK_REQUEST, '1', RLK_ANSWER, 0)                          \
     STEP(ACQUIRE, "acquire", RLK_REQUEST, '?', RLK_ANSWER, 0)                                      \

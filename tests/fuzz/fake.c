@@ -64,7 +64,7 @@ static const struct truth {
     {"acquire", "~|f|~|f|N|" ROW, 0, NULL},
     {"acquire_usual", "8|~|~|f|N", 'p', NULL},
     {"acquire_usual", "~|f|f|f|N|" ROW, 'p', NULL},
-    {"still_held", GRANT, 'm', NULL},
+    {"still_held", "E|30000000|2|N", 'm', NULL},
     {"acquire_all", "1|8|N;2|9|N", 0, NULL},
     {"acquire_all", "2|~|N", 'm', NULL},
     {"enqueue", "5|0|t", 'p', NULL},

@@ -76,6 +76,14 @@ static void busy_tells_the_holder(const struct contract *c)
     tap_is_int(holder.expires_us - holder.acquired_us, TTL_MS * 1000LL, "a ttl after the grant");
     tap_ok(holder.remaining_ms > 0 && holder.remaining_ms <= TTL_MS, "how much of it is left");
 
+    is_result(one, rowlock_renew(held, 2 * TTL_MS), ROWLOCK_OK, "the holder renews its lease");
+    is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_BUSY, "the other is told BUSY again");
+    is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "by the same holder");
+    tap_is_str(holder.note, "for the report", "whose note is known");
+    tap_is_int(holder.renewals, 1, "as the renewal is");
+    tap_is_int(holder.ttl_ms, 2 * TTL_MS, "its ttl");
+    tap_is_int(holder.expires_us, rowlock_lock_expires_us(held), "and the new end of the lease");
+
     tap_is_int(rows_of(c, "held"), 1, "busy tries leave one row");
     is_result(one, rowlock_release(held), ROWLOCK_OK, "the holder releases");
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the other gets the lock");
