@@ -5,6 +5,7 @@
  */
 #include "hand.h"
 #include "peers.h"
+#include "wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,22 @@ bool peer_find(struct peer *peer)
         return peer->place.hand != NULL;
     }
     return find_server(peer);
+}
+
+struct observer peer_observe(const struct peer *peer)
+{
+    struct observer observer = peer->observe(&peer->place);
+    if (!peer->place.hand)
+        observer.dir = wire_dir(peer->server);
+    return observer;
+}
+
+void peer_unobserve(const struct peer *peer, struct observer *observer)
+{
+    if (!peer->place.hand)
+        free((char *)observer->dir);
+    else if (observer->session)
+        hand_close(observer->session);
 }
 
 void drop_places(void)

@@ -10,102 +10,12 @@
  */
 #include "peers.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { PAIR_ROUNDS = 5, HANDOFF_ROUNDS = 3, CLIENT_COUNTS_MAX = 8, PEERS_MAX = CONTENDERS_MAX };
-
-static double turn_s = 1;
-static int client_counts[CLIENT_COUNTS_MAX] = {1, 8, 64}, client_columns = 3;
-
-static struct peer *chosen[PEERS_MAX];
-static int chosen_count;
-
-/* ---- pairs */
-
-struct pairs {
-    const struct locking *locking;
-    void *session;
-};
-
-static const struct peer *peer_at(const struct place *place)
-{
-    for (int i = 0; i < chosen_count; i++)
-        if (&chosen[i]->place == place)
-            return chosen[i];
-    die("no peer is here");
-}
-
-static void *open_pairs(const struct contender *contender, const char *name)
-{
-    struct pairs *s = calloc(1, sizeof *s);
-    if (!s)
-        die("out of memory");
-    s->locking = peer_at(contender->place)->locking;
-    s->session = s->locking->open(contender->place, name);
-    return s;
-}
-
-static void close_pairs(void *session)
-{
-    struct pairs *s = session;
-    s->locking->close(s->session);
-    free(s);
-}
-
-static void pair(void *session)
-{
-    struct pairs *s = session;
-    if (s->locking->pair) {
-        s->locking->pair(s->session);
-    } else {
-        s->locking->acquire(s->session);
-        s->locking->release(s->session);
-    }
-}
-
-static const struct column pair_columns[] = {
-    {"pairs/s", "per_second", 0},  {"least", "least", 0},   {"most", "most", 0},
-    {"median us", "median_us", 0}, {"99% us", "p99_us", 0}, {"ratio", "ratio", 2},
-};
-enum { PAIR_COLUMNS = sizeof pair_columns / sizeof *pair_columns };
-
-static void compete(int clients)
-{
-    struct contender contenders[PEERS_MAX];
-    static struct outcome outcomes[PEERS_MAX];
-    char title[200];
-    snprintf(title, sizeof title,
-             "acquire + release, %d client%s, each on a lock of its own: %d turns of %.1f s each",
-             clients, clients == 1 ? "" : "s", PAIR_ROUNDS, turn_s);
-    report_section(title);
-    for (int i = 0; i < chosen_count; i++)
-        contenders[i] = (struct contender){.label = chosen[i]->label,
-                                           .place = &chosen[i]->place,
-                                           .open = open_pairs,
-                                           .close = close_pairs,
-                                           .step = pair};
-    contest(contenders, chosen_count, clients, PAIR_ROUNDS, turn_s * PAIR_ROUNDS, "pairs", false,
-            outcomes);
-    report_columns(pair_columns, PAIR_COLUMNS);
-    for (int i = 0; i < chosen_count; i++) {
-        const struct outcome *o = &outcomes[i];
-        const double values[] = {o->rate,      o->rate_low, o->rate_high,
-                                 o->median_us, o->p99_us,   i > 0 ? o->ratio : NAN};
-        report_clients("pairs", chosen[i]->label, clients, pair_columns, values, PAIR_COLUMNS);
-        report_list("rounds", o->rates, o->rounds);
-    }
-}
-
-static void bench_pairs(void)
-{
-    for (int i = 0; i < client_columns; i++)
-        compete(client_counts[i]);
-    report_line("    ratio: the first line's rate over this one's, median of the rounds\n");
-}
+struct run run = {.turn_s = 1, .clients = {1, 8, 64}, .client_counts = 3};
 
 /* ---- which peers */
 
@@ -142,11 +52,11 @@ static void choose(void)
         } else if (!peer_find(peer)) {
             die("%s: no server. Leave it out with PEERS=…", peer->label);
         } else {
-            chosen[chosen_count++] = peer;
+            run.peers[run.count++] = peer;
             report_promise(peer);
         }
     }
-    if (chosen_count == 0)
+    if (run.count == 0)
         die("PEERS names no peer");
 }
 
@@ -154,17 +64,17 @@ static void read_settings(void)
 {
     const char *seconds = getenv("PEERS_SECONDS"), *clients = getenv("PEERS_CLIENTS");
     if (seconds && *seconds)
-        turn_s = strtod(seconds, NULL);
-    if (!(turn_s > 0))
+        run.turn_s = strtod(seconds, NULL);
+    if (!(run.turn_s > 0))
         die("SECONDS must be above 0");
     if (!clients || !*clients)
         return;
-    client_columns = 0;
-    for (char *end; *clients && client_columns < CLIENT_COUNTS_MAX; clients = end) {
+    run.client_counts = 0;
+    for (char *end; *clients && run.client_counts < CLIENT_COUNTS_MAX; clients = end) {
         long count = strtol(clients, &end, 10);
         if (end == clients || count < 1)
             die("CLIENTS must be numbers");
-        client_counts[client_columns++] = (int)count;
+        run.clients[run.client_counts++] = (int)count;
         end += strspn(end, " ,");
     }
 }
@@ -172,7 +82,10 @@ static void read_settings(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} parts[] = {{"pairs", bench_pairs}};
+} parts[] = {{"pairs", bench_pairs},
+             {"handoff", bench_handoffs},
+             {"rest", bench_rests},
+             {"crash", bench_crashes}};
 
 int main(int argc, char **argv)
 {

@@ -46,6 +46,9 @@ struct peer {
     struct promise promise;
     const struct locking *locking;
     struct observer (*observe)(const struct place *place);
+    /* In seconds. Until the server has told of all statements; and how often a client at rest sends
+     * one. 0: a few seconds. */
+    double settle_s, beat_s;
     /* Filled in when the program begins. */
     struct place place;
 };
@@ -63,8 +66,27 @@ struct observer observe_etcd(const struct place *place);
 struct observer observe_zookeeper(const struct place *place);
 struct observer observe_memcached(const struct place *place);
 
+/* What this run measures: the peers that were chosen, in the order of the table. */
+enum { CLIENT_COUNTS_MAX = 8 };
+extern struct run {
+    struct peer *peers[CONTENDERS_MAX];
+    int count;
+    /* How long a turn is. */
+    double turn_s;
+    int clients[CLIENT_COUNTS_MAX], client_counts;
+} run;
+
+void bench_pairs(void);
+void bench_handoffs(void);
+void bench_rests(void);
+void bench_crashes(void);
+
 /* Finds the peer's server in the environment, and makes rowlock's tables. False: it is not there. */
 bool peer_find(struct peer *peer);
+
+/* Asks the peer's server while others work. */
+struct observer peer_observe(const struct peer *peer);
+void peer_unobserve(const struct peer *peer, struct observer *observer);
 
 /* The places of databases are dropped at the end. */
 void drop_places(void);

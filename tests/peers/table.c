@@ -4,6 +4,8 @@
  */
 #include "peers.h"
 
+/* Idle sessions of PostgreSQL tell what they did ten seconds later. */
+#define STATISTICS_S 11
 #define LEASE "yes"
 #define NO_LEASE "no: the lock ends with its connection"
 #define QUEUE "queue"
@@ -18,6 +20,7 @@ struct peer peers[] = {
     {.id = "rowlock-postgres",
      .label = "rowlock, PostgreSQL",
      .server = "postgres",
+     .settle_s = STATISTICS_S,
      .how = "a connection for each client",
      .promise = ROWLOCK_PROMISE("fsync, synchronous_commit on"),
      .locking = &rowlock_locking,
@@ -38,6 +41,7 @@ struct peer peers[] = {
     {.id = "bare-postgres",
      .label = "bare INSERT + DELETE",
      .server = "postgres",
+     .settle_s = STATISTICS_S,
      .how = "prepared; no waiting, no verdict: what two commits cost",
      .promise = {"a column that is not looked at", "no", POLLING, "fsync, synchronous_commit on"},
      .locking = &bare_locking,
@@ -45,6 +49,7 @@ struct peer peers[] = {
     {.id = "advisory-postgres",
      .label = "pg_advisory_lock",
      .server = "postgres",
+     .settle_s = STATISTICS_S,
      .how = "in a session's memory, prepared",
      .promise = {NO_LEASE, "no", QUEUE, "nothing"},
      .locking = &own_locking,
@@ -80,6 +85,7 @@ struct peer peers[] = {
     {.id = "etcd",
      .label = "etcd",
      .server = "etcd",
+     .beat_s = LEASE_MS / 3000.0,
      .how = "its lock service through the HTTP gateway; one lease for each client, kept alive",
      .promise = {LEASE, "the revision of its key", QUEUE, "fsync"},
      .locking = &etcd_locking,
@@ -87,6 +93,7 @@ struct peer peers[] = {
     {.id = "zookeeper",
      .label = "ZooKeeper",
      .server = "zookeeper",
+     .beat_s = LEASE_MS / 3000.0,
      .how = "the documented recipe: ephemeral sequential nodes; a session for each client",
      .promise = {"yes: the session's", "the zxid of its node", QUEUE, "fsync, forceSync yes"},
      .locking = &zookeeper_locking,
