@@ -69,6 +69,7 @@ enum {
          0)                                                                                        \
     STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", 0)                                         \
     STEP(RENEW_MANY, "renew_many", RLK_HOLDER " ttl ; pack count", '*', "i|mmm", 0)                \
+    STEP(RENEW_USUAL, "renew_usual", RLK_HOLDER " ttl", '-', "", 0) /* a driver's, for RENEW */    \
     STEP(RENEW_ALL, "renew_all", RLK_HOLDER " ttl ; pack count", '*', "im", RLK_WIDE)              \
     STEP(RELEASE, "release", RLK_HOLDER, '?', "b", RLK_COUNTS)                                     \
     STEP(RELEASE_MANY, "release_many", RLK_HOLDER " ; pack count", '*', "i|b", 0)                  \

@@ -4,6 +4,8 @@
 -- {name}  {slot}  {owner}  {token}  {ttl}, 0: as long as before
 -- columns: expires; lapsed: how long the lease had run out, 0: in time; now. No row: lost.
 --
+-- Mostly the driver sends renew_usual first, and that is enough.
+--
 -- Atomic: the procedure runs one UPDATE of one row by its key, and reads the row back.
 
 /* rowlock:renew */

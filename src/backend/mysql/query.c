@@ -310,6 +310,30 @@ enum rlk_class my_run_step(struct conn *c, struct rlk_call *call, enum rlk_step 
     return run(c, call, &q);
 }
 
+/* One UPDATE renews a lease that has not run out. The end of the lease is its LAST_INSERT_ID, which
+ * an adopted connection must keep for the caller. If it finds no such lease, the procedure tells
+ * what there is. */
+enum rlk_class my_renew(struct conn *c, struct rlk_call *call, struct rlk_query *q)
+{
+    enum { NAME, SLOT, OWNER, TOKEN, TTL };
+    const rowlock_value *v = q->values;
+    const rowlock_value values[] = {v[TTL], v[TTL], v[NAME], v[SLOT], v[OWNER], v[TOKEN]};
+    struct rlk_query usual = {.step = RLK_STEP_RENEW_USUAL,
+                              .sql = c->texts->sql[RLK_STEP_RENEW_USUAL],
+                              .values = values,
+                              .count = c->texts->order[RLK_STEP_RENEW_USUAL].count};
+    enum rlk_class class = RLK_DONE;
+    if (!c->adopted && v[TTL].number > 0)
+        class = run(c, call, &usual);
+    if (class != RLK_DONE || usual.changed == 0)
+        return class == RLK_DONE ? my_run(c, call, q) : class;
+    int64_t expires_us = (int64_t)mysql_stmt_insert_id(c->steps[RLK_STEP_RENEW_USUAL].stmt);
+    const rowlock_value cells[] = {rowlock_int(expires_us), rowlock_int(0),
+                                   rowlock_int(expires_us - v[TTL].number)};
+    q->each(q->context, cells, 3);
+    return RLK_DONE;
+}
+
 enum rlk_class my_prepare(struct conn *c, struct rlk_call *call, enum rlk_step step)
 {
     struct rlk_query q = {.step = step, .sql = c->texts->sql[step]};
