@@ -145,23 +145,6 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* A step before the try, where it costs less than the try and is likely to be enough:
- *   - ACQUIRE_USUAL for a lock that was free or held exclusively the last time;
- *   - STILL_HELD for a lock that was held the last time;
- *   - LOOK always, where it costs no round trip. */
-static enum rlk_step first_step(rowlock_db *db, const struct rlk_call *call,
-                                const struct rlk_request *request)
-{
-    bool plain = request->ticket == 0 && call->where == RLK_OUTSIDE;
-    bool exclusive = request->met && request->met->slot == 0;
-    bool usual = plain && request->permits == 0 && (request->granted || exclusive);
-    if (usual && db->texts.sql[RLK_STEP_ACQUIRE_USUAL])
-        return RLK_STEP_ACQUIRE_USUAL;
-    if (plain && request->met && db->texts.sql[RLK_STEP_STILL_HELD])
-        return RLK_STEP_STILL_HELD;
-    return db->backend->local && db->texts.sql[RLK_STEP_LOOK] ? RLK_STEP_LOOK : RLK_STEP_NONE;
-}
-
 /* Only a renewal changes the row of a grant. The rest of it is known. */
 static int read_still_held(void *out, const rowlock_value *cells, size_t count)
 {
@@ -233,16 +216,32 @@ void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk
     note(db, call, RLK_TAKEN, request, token);
 }
 
+/* A step before the try, where it costs less than the try and is likely to be enough:
+ *   - ACQUIRE_USUAL for a lock that was free or held exclusively the last time;
+ *   - STILL_HELD for a lock that was held the last time;
+ *   - LOOK always, where it costs no round trip. */
+static enum rlk_class ask_first(rowlock_db *db, struct rlk_call *call, struct trying *t)
+{
+    const struct rlk_request *request = t->request;
+    char *const *sql = db->texts.sql;
+    bool plain = request->ticket == 0 && call->where == RLK_OUTSIDE;
+    bool exclusive = request->met && request->met->slot == 0;
+    bool usual = plain && request->permits == 0 && (request->granted || exclusive);
+    enum rlk_class class = RLK_DONE;
+    if (usual && sql[RLK_STEP_ACQUIRE_USUAL])
+        return try_step(db, call, RLK_STEP_ACQUIRE_USUAL, t);
+    if (plain && request->met && sql[RLK_STEP_STILL_HELD])
+        class = still_held(db, call, t);
+    if (class == RLK_DONE && !t->answered && db->backend->local && sql[RLK_STEP_LOOK])
+        class = try_step(db, call, RLK_STEP_LOOK, t);
+    return class;
+}
+
 enum rlk_class rlk_step_acquire(rowlock_db *db, struct rlk_call *call,
                                 const struct rlk_request *request, struct rlk_grant *out)
 {
     struct trying t = {.request = request, .grant = out};
-    enum rlk_step first = first_step(db, call, request);
-    enum rlk_class class = RLK_DONE;
-    if (first == RLK_STEP_STILL_HELD)
-        class = still_held(db, call, &t);
-    else if (first != RLK_STEP_NONE)
-        class = try_step(db, call, first, &t);
+    enum rlk_class class = ask_first(db, call, &t);
     if (class == RLK_DONE && (!t.answered || t.token == 0))
         class = try_step(db, call, RLK_STEP_ACQUIRE, &t);
     if (class == RLK_DONE && out->outcome == RLK_GRANTED)

@@ -20,7 +20,7 @@ is "which tell who is in the way" "$(echo sql/*/upgrade/blockers.sql)" "sql/mysq
 is "row_lock is a statement on sqlite alone" "$(echo sql/*/rows/row_lock.sql)" sql/sqlite/rows/row_lock.sql
 is "rows_marked is a statement on mysql alone" "$(echo sql/*/rows/rows_marked.sql)" sql/mysql/rows/rows_marked.sql
 is "look is a statement on sqlite alone" "$(echo sql/*/lock/look.sql)" sql/sqlite/lock/look.sql
-is "still_held is a statement on mysql alone" "$(echo sql/*/lock/still_held.sql)" sql/mysql/lock/still_held.sql
+is "still_held is a statement on mysql and sqlite" "$(echo sql/*/lock/still_held.sql)" "sql/mysql/lock/still_held.sql sql/sqlite/lock/still_held.sql"
 is "renew_usual is a statement on mysql alone" "$(echo sql/*/lock/renew_usual.sql)" sql/mysql/lock/renew_usual.sql
 is "a sweep is one statement on postgres" "$(echo sql/*/admin/sweep.sql)" sql/postgres/admin/sweep.sql
 is "and one for each row on the others" "$(echo sql/*/admin/sweep_one.sql)" "sql/mysql/admin/sweep_one.sql sql/sqlite/admin/sweep_one.sql"

@@ -62,7 +62,7 @@ static bool is_without(const char *dialect, int step)
         {RLK_STEP_RELEASE_MANY, "mysql sqlite"},
         {RLK_STEP_ENQUEUE_MANY, "mysql sqlite"},
         {RLK_STEP_LOOK, "postgres mysql"},
-        {RLK_STEP_STILL_HELD, "postgres sqlite"},
+        {RLK_STEP_STILL_HELD, "postgres"},
         {RLK_STEP_SWEEP, "mysql sqlite"},
         {RLK_STEP_SWEEP_ONE, "postgres"},
         {RLK_STEP_ONCE_PROVE, "mysql sqlite"},

@@ -275,6 +275,9 @@ static void paused_writer(const struct contract *c, const char *url)
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     struct writer writer = {.c = c, .url = url};
     is_result(one, try_lock(held, TTL_MS), ROWLOCK_OK, "a lock is held");
+    is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_BUSY, "which another client is told");
+    is_result(one, rowlock_release(held), ROWLOCK_OK, "it is released");
+    is_result(one, try_lock(held, TTL_MS), ROWLOCK_OK, "and held again by another grant");
     int64_t token = rowlock_lock_token(held);
     struct helper *helper = helper_start(write_slowly, &writer);
     while (!writer.began)
@@ -283,6 +286,8 @@ static void paused_writer(const struct contract *c, const char *url)
               "a held lock is BUSY while somebody writes to the file");
     is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "and its holder is told");
     tap_is_int(holder.token, token, "by its token");
+    is_result(two, prompt_try(wanted, "a second try beside a slow writer"), ROWLOCK_BUSY,
+              "and it is BUSY the next time");
     is_result(one, rowlock_verify(held), ROWLOCK_OK, "verifying does not wait either");
     int64_t begin = clock_ms();
     is_result(two, try_lock(free_one, TTL_MS), ROWLOCK_BUSY,

@@ -148,7 +148,8 @@ static enum rlk_class run_framed(struct conn *conn, struct rlk_call *call, struc
  * own was made by a try too. */
 static bool is_recent_enough(const struct conn *conn, enum rlk_step step)
 {
-    return step == RLK_STEP_LOOK && rlk_now_us() - conn->checked_us < CHECK_VALID_US;
+    bool looks = step == RLK_STEP_LOOK || step == RLK_STEP_STILL_HELD;
+    return looks && rlk_now_us() - conn->checked_us < CHECK_VALID_US;
 }
 
 static enum rlk_class run_step(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
