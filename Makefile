@@ -262,7 +262,7 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 #   each_*.c    a program for each database: each_line.c becomes test_line_sqlite and so on
 #   served_*.c  a program for each database with a server
 # All other files are helpers, like those in lib/, or subjects of the contract.
-SUBJECTS := lock queue tx rows once admin backend
+SUBJECTS := lock queue tx rows once admin pool backend
 TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,$(SUBJECTS) fuzz memory contract interleave abi cluster)
 in_tests = $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/$(1)))
 without_database = $(foreach f,$(1),$(if $(strip $(foreach b,postgres mysql sqlite,$(findstring $(b),$(notdir $(f))))),,$(f)))
@@ -279,9 +279,13 @@ EACH_PROGRAMS := $(foreach b,$(BACKENDS),$(foreach s,$(EACH_SRCS),$(call program
                  $(foreach b,$(filter-out sqlite,$(BACKENDS)),$(foreach s,$(SERVED_SRCS),$(call program_of,$(s),$(b))))
 PLAIN_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNIT_SRCS),$(TEST_SRCS)))
 # The contract is one program with a name for each database and each part of its subjects.
+# tests/pool/test_PART_pooled_DATABASE runs a part with handles of a pool. check-more runs all parts
+# so.
 CONTRACT := $(BUILD)/tests/contract/contract
+POOLED ?= $(filter postgres,$(BACKENDS))
+POOLED_PARTS ?= lock queue rows
 CONTRACT_PROGRAMS := $(if $(filter contract,$(TEST_DIRS)),$(foreach b,$(BACKENDS),$(foreach p,lock queue tx rows,\
-                     $(BUILD)/tests/contract/test_$(p)_$(b))))
+                     $(BUILD)/tests/contract/test_$(p)_$(b))) $(foreach b,$(POOLED),$(POOLED_PARTS:%=$(BUILD)/tests/pool/test_%_pooled_$(b))))
 TEST_PROGRAMS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT_PROGRAMS)
 MAIN_SRCS := tests/contract/main.c $(TEST_SRCS) $(EACH_SRCS) $(SERVED_SRCS)
 TEST_HELPERS := $(filter-out $(MAIN_SRCS) $(call in_tests,test_*.c),$(call in_tests,*.c) $(wildcard tests/lib/*.c))
@@ -313,6 +317,7 @@ $(LINKED_TESTS): $(TEST_HELPERS_A) $(LIB_A)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS) -ldl -lm
 $(CONTRACT_PROGRAMS): $(CONTRACT)
+	@mkdir -p $(@D)
 	$(Q)ln -f $< $@
 
 # For tests/upgrade: a client of this release, and a client and the command of the next one.

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The contract on each database. There is a program for each part, so that parts run side by side.
- * The tests are in the other files of this folder. */
+ * The contract on each database, with handles of their own connections and with those of a pool.
+ * There is a program for each part, so that parts run side by side. The tests are in the other files of this folder. */
 #include "contract.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "each.h"
@@ -87,7 +88,7 @@ static void own(const struct contract *c)
         contract_sqlite_only(c);
 }
 
-/* "queue" for the program test_queue_mysql. */
+/* "queue" for the programs test_queue_mysql and test_queue_pooled_mysql. */
 static const char *part_of(const char *program)
 {
     static char part[50];
@@ -105,6 +106,8 @@ static int run(const struct raw *raw, const char *url)
     c.raw = raw;
     c.url = url;
     c.own = own;
+    if (strstr(program_invocation_short_name, "_pooled_"))
+        setenv("ROWLOCK_TEST_POOL", "1", 1);
     c.part = part_of(program_invocation_short_name);
     return contract_run(&c);
 }

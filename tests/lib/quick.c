@@ -21,7 +21,8 @@ static void give_up(const char *what, const rowlock_error *err)
 }
 
 /* With ROWLOCK_TEST_POOL the handles of a test have no connections of their own. There is a pool
- * for each URL, schema and prefix. */
+ * for each URL, schema and prefix. A handle that must not reconnect has one of its own, since the
+ * idle connections of another may be lost already. */
 static struct pool_of {
     struct pool_of *next;
     rowlock_pool *pool;
@@ -44,13 +45,14 @@ static rowlock_pool *pool_for(const char *url, const rowlock_db_options *options
     rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_pool_options o = ROWLOCK_POOL_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
+    static int alone;
     char key[600];
     names.schema = options->schema;
     names.prefix = options->prefix;
     names.statement_timeout_ms = options->statement_timeout_ms;
-    snprintf(key, sizeof key, "%d %s %s %s %lld", (int)getpid(), url,
+    snprintf(key, sizeof key, "%d %s %s %s %lld %d", (int)getpid(), url,
              names.schema ? names.schema : "", names.prefix ? names.prefix : "",
-             (long long)names.statement_timeout_ms);
+             (long long)names.statement_timeout_ms, options->reconnect_ms < 0 ? ++alone : 0);
     for (struct pool_of *p = pools; p; p = p->next)
         if (strcmp(p->key, key) == 0)
             return p->pool;
