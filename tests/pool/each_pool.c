@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What rowlock/pool.h promises while nothing is lost: steps go together, one fails alone, and no
+ * order of names is a deadlock; and how a pool ends. Lost answers are in served_pool_lost.c. */
+#include "swarm.h"
+
+#include "each.h"
+#include "faultproxy.h"
+#include "pool/pool.h"
+
+#include <rowlock/admin.h>
+#include <rowlock/tx.h>
+#include <rowlock/versions.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW = 8, ODD = 3 };
+
+/* ---- together */
+
+static void goes_together(struct swarm *s, struct faultproxy *proxy, int (*act)(struct member *m),
+                          const char *what)
+{
+    swarm_plug(s);
+    swarm_start(s, act);
+    swarm_stand(s, s->count);
+    if (proxy)
+        faultproxy_round_trips(proxy);
+    swarm_pull(s);
+    tap_is_int(swarm_join(s, ROWLOCK_OK), s->count, "%d threads %s", s->count, what);
+    /* A database without the steps for many sends them one after the other. */
+    bool many = s->pool->texts.sql[RLK_STEP_RELEASE_MANY];
+    int trips = proxy && many ? faultproxy_round_trips(proxy) : 0;
+    tap_ok(trips <= 2, "in one statement, and that of another plug: %d", trips);
+}
+
+static void together(const struct raw *raw, const char *url)
+{
+    struct swarm s;
+    char *through = NULL;
+    struct faultproxy *proxy = has_server(raw) ? faultproxy_start(url, &through) : NULL;
+    swarm_open(&s, raw, proxy ? through : url, 1, SWARM_MAX);
+    /* Each statement is prepared. */
+    tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), SWARM_MAX, "many threads acquire");
+    tap_is_int(swarm_act(&s, act_renew, ROWLOCK_OK), SWARM_MAX, "renew");
+    tap_is_int(swarm_act(&s, act_release, ROWLOCK_OK), SWARM_MAX, "and release");
+    goes_together(&s, proxy, act_try, "acquire");
+    tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name LIKE 'swarm%%'"),
+               SWARM_MAX, "each has a row");
+    goes_together(&s, proxy, act_renew, "renew");
+    goes_together(&s, proxy, act_release, "release");
+    tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name LIKE 'swarm%%'"), 0,
+               "no row is left");
+    swarm_close(&s);
+    if (proxy)
+        faultproxy_stop(proxy);
+    free(through);
+}
+
+/* A lease is counted from before its step stood in line. */
+static void counts_from_before(const struct raw *raw, const char *url)
+{
+    struct swarm s;
+    int early = 0;
+    swarm_open(&s, raw, url, 1, FEW);
+    swarm_plug(&s);
+    swarm_start(&s, act_try);
+    swarm_stand(&s, FEW);
+    int64_t in_line_ms = clock_ms();
+    sleep_ms(100);
+    swarm_pull(&s);
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "some acquire");
+    for (int i = 0; i < FEW; i++) {
+        int64_t now_ms = clock_ms();
+        early +=
+            now_ms + rowlock_lock_remaining_ms(s.member[i].lock) <= in_line_ms + SWARM_TTL_MS + 1;
+    }
+    tap_is_int(early, FEW, "and no lease is counted from later than it stood in line");
+    swarm_close(&s);
+}
+
+/* ---- one fails alone */
+
+static void lock_row(const struct swarm *s, void *session, const char *table)
+{
+    raw_run(s->raw, session, "START TRANSACTION");
+    raw_run(s->raw, session, "SELECT * FROM %s WHERE name = 'swarm %02d' FOR UPDATE", table, ODD);
+}
+
+static void one_is_in_the_way(const struct raw *raw, const char *url, const char *what,
+                              const char *table, int (*act)(struct member *m), int want)
+{
+    struct swarm s;
+    bool tries = act == act_try;
+    void *session = raw->open(url);
+    swarm_open(&s, raw, url, 1, FEW);
+    if (!tries)
+        tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "some hold their locks");
+    lock_row(&s, session, table);
+    swarm_plug(&s);
+    swarm_start(&s, act);
+    swarm_stand(&s, FEW);
+    swarm_pull(&s);
+    struct helper *odd = s.member[ODD].thread;
+    if (!tries)
+        s.member[ODD].thread = NULL;
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW - 1, "%s: the others are done", what);
+    if (tries) {
+        tap_is_str(rowlock_result_name(s.member[ODD].result), rowlock_result_name(want),
+                   "and it is told at once");
+    } else {
+        tap_ok(!s.member[ODD].ended, "while it is tried again");
+        raw_run(raw, session, "COMMIT");
+        tap_is_str(rowlock_result_name(helper_join(odd)), rowlock_result_name(want),
+                   "until the other transaction ends");
+    }
+    raw->close(session);
+    swarm_close(&s);
+}
+
+static int act_count(struct member *m)
+{
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.permits = m->number == ODD ? 5 : 3;
+    return rowlock_acquire(m->lock, &how);
+}
+
+static void one_of_another_kind(const struct raw *raw, const char *url)
+{
+    struct swarm s;
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    swarm_open(&s, raw, url, 1, FEW);
+    rowlock_db *other = must_open(url);
+    rowlock_lock *lock = must_lock(other, rowlock_lock_name(s.member[ODD].lock));
+    how.permits = 3;
+    is_result(other, rowlock_acquire(lock, &how), ROWLOCK_OK, "a lock is held by one of three");
+    tap_is_int(swarm_act(&s, act_count, ROWLOCK_OK), FEW - 1, "of many tries");
+    tap_is_int(s.member[ODD].result, ROWLOCK_MISMATCH, "one alone is a MISMATCH");
+    rowlock_lock_close(lock);
+    rowlock_db_close(other);
+    swarm_close(&s);
+}
+
+static void refuse_one(const struct raw *raw, const char *url)
+{
+    if (strcmp(raw->name, "postgres") == 0) {
+        db_exec(raw, url,
+                "CREATE FUNCTION no_swarm() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE EXCEPTION 'not here'; END $$");
+        db_exec(raw, url,
+                "CREATE TRIGGER no_swarm BEFORE INSERT ON rowlock_locks FOR EACH ROW "
+                "WHEN (NEW.name = 'swarm %02d') EXECUTE FUNCTION no_swarm()",
+                ODD);
+    } else if (has_server(raw)) {
+        db_exec(raw, url,
+                "CREATE TRIGGER no_swarm BEFORE INSERT ON rowlock_locks FOR EACH ROW IF NEW.name = "
+                "'swarm %02d' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not here'; END IF",
+                ODD);
+    } else {
+        db_exec(raw, url,
+                "CREATE TRIGGER no_swarm BEFORE INSERT ON rowlock_locks "
+                "WHEN NEW.name = 'swarm %02d' BEGIN SELECT RAISE(ABORT, 'not here'); END",
+                ODD);
+    }
+}
+
+static void one_is_refused(const struct raw *raw, const char *url)
+{
+    bool postgres = strcmp(raw->name, "postgres") == 0;
+    struct swarm s;
+    swarm_open(&s, raw, url, 1, FEW);
+    refuse_one(raw, url);
+    tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW - 1, "of many tries");
+    tap_ok(s.member[ODD].result < 0 && s.member[ODD].result != ROWLOCK_EUNCERTAIN,
+           "one alone is refused by the server: %s", why(s.member[ODD].db));
+    db_exec(raw, url, "DROP TRIGGER no_swarm%s", postgres ? " ON rowlock_locks" : "");
+    if (postgres)
+        db_exec(raw, url, "DROP FUNCTION no_swarm");
+    swarm_close(&s);
+}
+
+static bool has_ended(void *context)
+{
+    return ((struct member *)context)->ended;
+}
+
+static void one_is_late(const struct raw *raw, const char *url)
+{
+    struct swarm s;
+    swarm_open(&s, raw, url, 1, FEW);
+    struct member *odd = &s.member[ODD];
+    rowlock_lock_close(odd->lock);
+    rowlock_db_close(odd->db);
+    odd->db = must_join(s.pool, 200);
+    odd->lock = must_lock(odd->db, "swarm late");
+    swarm_plug(&s);
+    swarm_start(&s, act_try);
+    until(has_ended, odd, "the time limit of one");
+    swarm_stand(&s, FEW - 1);
+    swarm_pull(&s);
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW - 1, "of many that stand in line");
+    tap_is_int(odd->result, ROWLOCK_BUSY, "one leaves it at its own time limit");
+    tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name = 'swarm late'"), 0,
+               "and its step is not sent");
+    swarm_close(&s);
+}
+
+/* ---- no order of names is a deadlock */
+
+enum { CROSSERS = 32, CROSSINGS = 40, CROSSED = 6 };
+struct crosser {
+    struct helper *thread;
+    rowlock_db *db;
+    rowlock_lock *lock[CROSSED];
+    bool backward;
+    int odd;
+};
+
+/* In turn: try each by itself, renew and release what was granted; all of them at once. */
+static int cross(void *argument)
+{
+    struct crosser *c = argument;
+    rowlock_lock *all[CROSSED];
+    for (int i = 0; i < CROSSED; i++)
+        all[i] = c->lock[c->backward ? CROSSED - 1 - i : i];
+    for (int n = 0; n < CROSSINGS; n++) {
+        int got = ROWLOCK_OK;
+        if (n % 2 == 0)
+            got = rowlock_acquire_all(all, CROSSED, NULL, NULL);
+        for (int i = 0; i < CROSSED && n % 2; i++) {
+            int one = try_lock(all[i], SWARM_TTL_MS);
+            got = one < 0 ? one : got;
+        }
+        for (int i = 0; i < CROSSED; i++)
+            if (rowlock_lock_token(all[i]) &&
+                (rowlock_renew(all[i], 0) != ROWLOCK_OK || rowlock_release(all[i]) != ROWLOCK_OK))
+                c->odd++;
+        c->odd += got != ROWLOCK_OK && got != ROWLOCK_BUSY;
+        if (c->odd > 0)
+            tap_note("%s", why(c->db));
+    }
+    return 0;
+}
+
+static long long deadlocks(const struct raw *raw, const char *url)
+{
+    if (strcmp(raw->name, "postgres") == 0)
+        return db_int(raw, url, "SELECT sum(deadlocks) FROM pg_stat_database");
+    return db_int(raw, url,
+                  "SELECT count FROM information_schema.innodb_metrics WHERE name = "
+                  "'lock_deadlocks'");
+}
+
+static void crossing(const struct raw *raw, const char *url)
+{
+    static struct crosser c[CROSSERS];
+    long long before = has_server(raw) ? deadlocks(raw, url) : 0;
+    rowlock_pool *pool[2] = {must_pool(url, 2, NULL), must_pool(url, 2, NULL)};
+    int odd = 0;
+    for (int i = 0; i < CROSSERS; i++) {
+        c[i] = (struct crosser){.backward = i % 2};
+        c[i].db = i % 8 == 7 ? must_open(url) : must_join(pool[i / 2 % 2], 0);
+        for (int k = 0; k < CROSSED; k++)
+            c[i].lock[k] = must_lock(c[i].db, (const char[]){'c', (char)('0' + k), '\0'});
+    }
+    for (int i = 0; i < CROSSERS; i++)
+        c[i].thread = helper_start(cross, &c[i]);
+    for (int i = 0; i < CROSSERS; i++) {
+        helper_join(c[i].thread);
+        odd += c[i].odd;
+        close_each_lock(c[i].lock, CROSSED);
+        rowlock_db_close(c[i].db);
+    }
+    tap_is_int(odd, 0, "two pools and single handles take the same names in opposite orders");
+    rowlock_pool_close(pool[0]);
+    rowlock_pool_close(pool[1]);
+    /* PostgreSQL's sessions tell their counts at their end. */
+    if (has_server(raw))
+        tap_is_int(deadlocks(raw, url) - before, 0, "and the server counts no deadlock");
+}
+
+/* ---- the end of handles and pools */
+
+static int in_a_child(void *argument)
+{
+    struct swarm *s = argument;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_db *db = NULL;
+    int bad = rowlock_renew(s->member[0].lock, 0) != ROWLOCK_EMISUSE;
+    options.pool = s->pool;
+    bad += rowlock_db_open(NULL, &options, &db, NULL) != ROWLOCK_EMISUSE;
+    rowlock_lock_close(s->member[0].lock);
+    for (int i = 0; i < s->count; i++)
+        rowlock_db_close(s->member[i].db);
+    rowlock_pool_close(s->pool);
+    return bad;
+}
+
+static void forked(const struct raw *raw, const char *url)
+{
+    struct swarm s;
+    swarm_open(&s, raw, url, 1, FEW);
+    tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "some hold their locks");
+    tap_is_int(child_join(child_start(in_a_child, &s)), 0,
+               "a child may close handles and pool, and do nothing else");
+    swarm_plug(&s);
+    swarm_start(&s, act_renew);
+    swarm_stand(&s, FEW);
+    tap_is_int(child_join(child_start(in_a_child, &s)), 0, "also while steps are under way");
+    swarm_pull(&s);
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "the parent goes on");
+    tap_is_int(swarm_act(&s, act_release, ROWLOCK_OK), FEW, "with all it holds");
+    swarm_close(&s);
+}
+
+static void closed_first(const struct raw *raw, const char *url)
+{
+    struct swarm s;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_db *db = NULL;
+    swarm_open(&s, raw, url, 1, FEW);
+    options.pool = s.pool;
+    swarm_plug(&s);
+    swarm_start(&s, act_try);
+    swarm_stand(&s, FEW);
+    rowlock_pool_close(s.pool);
+    tap_is_int(rowlock_db_open(NULL, &options, &db, NULL), ROWLOCK_EMISUSE,
+               "a pool that is closed takes no handle");
+    swarm_pull(&s);
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "the steps under way are done");
+    tap_is_int(swarm_act(&s, act_release, ROWLOCK_OK), FEW, "and others begin");
+    s.pool = NULL;
+    swarm_close(&s);
+    tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name LIKE 'swarm%%'"), 0,
+               "the last handle ends it");
+    rowlock_pool_close(must_pool(url, 3, NULL));
+}
+
+/* ---- waits */
+
+static rowlock_db *to_cancel;
+
+static void cancel(int signal)
+{
+    (void)signal;
+    rowlock_cancel(to_cancel);
+}
+
+static int wait_long(void *argument)
+{
+    return wait_lock(argument, SWARM_TTL_MS, ROWLOCK_FOREVER);
+}
+
+struct place {
+    const struct raw *raw;
+    const char *url;
+};
+
+static bool has_ticket(void *context)
+{
+    const struct place *p = context;
+    return db_int(p->raw, p->url, "SELECT count(*) FROM rowlock_waiters WHERE name = 'x'") > 0;
+}
+
+static void cancelled(const struct raw *raw, const char *url)
+{
+    struct place place = {raw, url};
+    rowlock_pool *pool = must_pool(url, 2, NULL);
+    rowlock_db *holder = must_join(pool, 0), *waiter = must_join(pool, 0);
+    rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
+    is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
+    for (int by_signal = 0; by_signal < 2; by_signal++) {
+        struct helper *thread = helper_start(wait_long, wanted);
+        until(has_ticket, &place, "it waits");
+        to_cancel = waiter;
+        signal(SIGUSR1, cancel);
+        if (by_signal)
+            raise(SIGUSR1);
+        else
+            rowlock_cancel(waiter);
+        is_result(waiter, helper_join(thread), ROWLOCK_CANCELLED, "a wait is cancelled by %s",
+                  by_signal ? "a signal handler" : "another thread");
+        tap_ok(!has_ticket(&place), "and leaves no ticket");
+    }
+    struct helper *thread = helper_start(wait_long, wanted);
+    until(has_ticket, &place, "it waits");
+    is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
+    is_result(waiter, helper_join(thread), ROWLOCK_OK, "another handle of the pool is granted it");
+    close_locks(held, wanted);
+    close_dbs(holder, waiter);
+    rowlock_pool_close(pool);
+}
+
+static bool is_renewed(void *context)
+{
+    const struct place *p = context;
+    return db_int(p->raw, p->url,
+                  "SELECT coalesce(max(renewals), 0) FROM rowlock_locks WHERE name = 'kept'") > 2;
+}
+
+static void kept(const struct raw *raw, const char *url)
+{
+    struct place place = {raw, url};
+    rowlock_pool *pool = must_pool(url, 2, NULL);
+    rowlock_db *db = must_join(pool, 0);
+    rowlock_lock *lock = must_lock(db, "kept");
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    rowlock_keeper *keeper = NULL;
+    options.pool = pool;
+    tap_is_int(rowlock_keeper_open(NULL, &options, &keeper, NULL), ROWLOCK_OK, "a pool's keeper");
+    how.keeper = keeper;
+    how.ttl_ms = slow_ms(600);
+    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "is given a lock");
+    until(is_renewed, &place, "the keeper renews");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "which it renews until it is released");
+    rowlock_keeper_close(keeper);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    rowlock_pool_close(pool);
+}
+
+/* ---- transactions */
+
+struct attempts {
+    rowlock_pool *pool;
+    rowlock_db *second;
+    int second_said, lock_said;
+};
+
+static int nothing(void *context, const rowlock_attempt *attempt)
+{
+    (void)context;
+    (void)attempt;
+    return ROWLOCK_OK;
+}
+
+static int while_another(void *context, const rowlock_attempt *attempt)
+{
+    struct attempts *a = context;
+    rowlock_retry_options once = ROWLOCK_RETRY_OPTIONS_INIT;
+    rowlock_db *third = must_join(a->pool, 0);
+    rowlock_lock *lock = must_lock(third, "beside");
+    (void)attempt;
+    once.deadline_ms = 300;
+    a->second_said = rowlock_retry(a->second, nothing, NULL, &once, NULL);
+    a->lock_said = try_lock(lock, SWARM_TTL_MS);
+    rowlock_lock_close(lock);
+    rowlock_db_close(third);
+    return ROWLOCK_OK;
+}
+
+static void transactions(const struct raw *raw, const char *url)
+{
+    struct attempts a = {.pool = must_pool(url, 1, NULL)};
+    rowlock_db *db = must_join(a.pool, 0);
+    is_result(db, rowlock_retry(db, nothing, NULL, NULL, NULL), ROWLOCK_EUNSUPPORTED,
+              "a pool of one connection has none for a transaction");
+    rowlock_db_close(db);
+    rowlock_pool_close(a.pool);
+    a.pool = must_pool(url, 2, NULL);
+    db = must_join(a.pool, 0);
+    a.second = must_join(a.pool, 200);
+    is_result(db, rowlock_retry(db, nothing, NULL, NULL, NULL), ROWLOCK_OK, "of two it has one");
+    if (has_server(raw)) {
+        is_result(db, rowlock_retry(db, while_another, &a, NULL, NULL), ROWLOCK_OK,
+                  "during a transaction");
+        tap_ok(a.second_said == ROWLOCK_CONFLICT || a.second_said == ROWLOCK_ESERVER,
+               "another waits for its turn, up to its time limit: %s",
+               rowlock_result_name(a.second_said));
+        tap_is_int(a.lock_said, ROWLOCK_OK, "and locks go on");
+    }
+    is_result(a.second, rowlock_retry(a.second, nothing, NULL, NULL, NULL), ROWLOCK_OK,
+              "then it is its turn");
+    close_dbs(db, a.second);
+    rowlock_pool_close(a.pool);
+}
+
+/* ---- the tables come later */
+
+static void installed_later(const struct raw *raw, const char *url)
+{
+    (void)raw;
+    rowlock_pool *pool = must_pool(url, 2, "later_");
+    rowlock_db *db = must_join(pool, 0), *other = must_join(pool, 0);
+    rowlock_lock *lock = must_lock(db, "x"), *others = must_lock(other, "x");
+    is_result(db, try_lock(lock, SWARM_TTL_MS), ROWLOCK_ESCHEMA, "no tables, no lock");
+    is_result(db, rowlock_install(db), ROWLOCK_OK, "a handle of the pool installs them");
+    is_result(db, try_lock(lock, SWARM_TTL_MS), ROWLOCK_OK, "and acquires");
+    is_result(other, try_lock(others, SWARM_TTL_MS), ROWLOCK_BUSY, "which another handle sees");
+    close_locks(lock, others);
+    close_dbs(db, other);
+    rowlock_pool_close(pool);
+}
+
+static int run(const struct raw *raw, const char *url)
+{
+    must_install(url);
+    together(raw, url);
+    counts_from_before(raw, url);
+    if (has_server(raw)) {
+        one_is_in_the_way(raw, url, "the row of one is locked, and it releases", "rowlock_locks",
+                          act_release, ROWLOCK_OK);
+        one_is_in_the_way(raw, url, "the row of one is locked, and it renews", "rowlock_locks",
+                          act_renew, ROWLOCK_OK);
+        one_is_in_the_way(raw, url, "the token row of one is locked", "rowlock_tokens", act_try,
+                          ROWLOCK_BUSY);
+    }
+    one_of_another_kind(raw, url);
+    one_is_refused(raw, url);
+    one_is_late(raw, url);
+    crossing(raw, url);
+    forked(raw, url);
+    closed_first(raw, url);
+    cancelled(raw, url);
+    kept(raw, url);
+    transactions(raw, url);
+    installed_later(raw, url);
+    return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Many handles of a pool; see swarm.h. */
+#include "swarm.h"
+
+#include "pool/pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool has_server(const struct raw *raw)
+{
+    return strcmp(raw->name, "sqlite") != 0;
+}
+
+rowlock_pool *must_pool(const char *url, int connections, const char *prefix)
+{
+    rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_pool *pool = NULL;
+    names.prefix = prefix;
+    names.statement_timeout_ms = slow_ms(SWARM_PATIENCE_MS);
+    options.connections = connections;
+    options.db = &names;
+    if (rowlock_pool_open(url, &options, &pool, &err) != ROWLOCK_OK)
+        raw_failed("open a pool", err.text);
+    return pool;
+}
+
+rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db *db = NULL;
+    options.pool = pool;
+    options.statement_timeout_ms =
+        statement_timeout_ms ? statement_timeout_ms : slow_ms(SWARM_PATIENCE_MS);
+    if (rowlock_db_open(NULL, &options, &db, &err) != ROWLOCK_OK)
+        raw_failed("open a handle of a pool", err.text);
+    return db;
+}
+
+void until(bool (*is_so)(void *context), void *context, const char *what)
+{
+    for (int64_t end = clock_ms() + slow_ms(SWARM_PATIENCE_MS); !is_so(context); sleep_ms(2))
+        if (clock_ms() > end)
+            raw_failed("it never came true", what);
+}
+
+static void join(struct swarm *s, struct member *m, int number)
+{
+    char name[20];
+    snprintf(name, sizeof name, number < 0 ? "plug" : "swarm %02d", number);
+    *m = (struct member){.swarm = s, .number = number, .db = must_join(s->pool, 0)};
+    m->lock = must_lock(m->db, name);
+}
+
+void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections, int count)
+{
+    *s = (struct swarm){.raw = raw, .url = url, .count = count};
+    s->pool = must_pool(url, connections, NULL);
+    s->session = raw->open(url);
+    join(s, &s->plug, -1);
+    raw_run(raw, s->session, "DELETE FROM rowlock_fences WHERE resource = 'plug'");
+    if (rowlock_fence(s->plug.db, "plug", 1) != ROWLOCK_OK)
+        raw_failed("the plug", why(s->plug.db));
+    s->plugged = 1;
+    for (int i = 0; i < count; i++) {
+        join(s, &s->member[i], i);
+        if (act_try(&s->member[i]) != ROWLOCK_OK || act_release(&s->member[i]) != ROWLOCK_OK)
+            raw_failed("a free lock", why(s->member[i].db));
+    }
+}
+
+void swarm_close(struct swarm *s)
+{
+    s->raw->close(s->session);
+    for (int i = 0; i < s->count; i++) {
+        rowlock_lock_close(s->member[i].lock);
+        rowlock_db_close(s->member[i].db);
+    }
+    rowlock_lock_close(s->plug.lock);
+    rowlock_db_close(s->plug.db);
+    rowlock_pool_close(s->pool);
+}
+
+/* ---- the line */
+
+static int act_plug(struct member *m)
+{
+    return rowlock_fence(m->db, "plug", ++m->swarm->plugged);
+}
+
+static bool is_busy(void *context)
+{
+    rowlock_pool *pool = context;
+    pthread_mutex_lock(&pool->mutex);
+    bool busy = pool->busy > 0;
+    pthread_mutex_unlock(&pool->mutex);
+    return busy;
+}
+
+static int run(void *argument)
+{
+    struct member *m = argument;
+    m->result = m->act(m);
+    m->ended = true;
+    return m->result;
+}
+
+static void start(struct member *m, int (*act)(struct member *m))
+{
+    m->act = act;
+    m->ended = false;
+    m->thread = helper_start(run, m);
+}
+
+void swarm_plug(struct swarm *s)
+{
+    bool rows = has_server(s->raw);
+    raw_run(s->raw, s->session, rows ? "START TRANSACTION" : "BEGIN IMMEDIATE");
+    if (rows)
+        raw_run(s->raw, s->session,
+                "SELECT * FROM rowlock_fences WHERE resource = 'plug' FOR UPDATE");
+    start(&s->plug, act_plug);
+    until(is_busy, s->pool, "the plug is in");
+}
+
+void swarm_pull(struct swarm *s)
+{
+    raw_run(s->raw, s->session, "COMMIT");
+    if (helper_join(s->plug.thread) != ROWLOCK_OK)
+        raw_failed("the plug", why(s->plug.db));
+}
+
+struct standing {
+    rowlock_pool *pool;
+    int count;
+};
+
+static bool stand(void *context)
+{
+    const struct standing *standing = context;
+    int count = 0;
+    pthread_mutex_lock(&standing->pool->mutex);
+    for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
+        for (const struct rlk_slot *slot = standing->pool->line[kind].first; slot;
+             slot = slot->next)
+            count++;
+    pthread_mutex_unlock(&standing->pool->mutex);
+    return count >= standing->count;
+}
+
+void swarm_stand(struct swarm *s, int count)
+{
+    struct standing standing = {s->pool, count};
+    until(stand, &standing, "all stand in line");
+}
+
+/* ---- the members */
+
+void swarm_start(struct swarm *s, int (*act)(struct member *m))
+{
+    for (int i = 0; i < s->count; i++)
+        start(&s->member[i], act);
+}
+
+int swarm_join(struct swarm *s, int want)
+{
+    int as_wanted = 0;
+    for (int i = 0; i < s->count; i++) {
+        struct member *m = &s->member[i];
+        if (!m->thread)
+            continue;
+        helper_join(m->thread);
+        m->thread = NULL;
+        as_wanted += m->result == want;
+        if (m->result != want)
+            tap_note("swarm %02d: %s", i,
+                     m->result < 0 ? why(m->db) : rowlock_result_name(m->result));
+    }
+    return as_wanted;
+}
+
+int swarm_act(struct swarm *s, int (*act)(struct member *m), int want)
+{
+    swarm_plug(s);
+    swarm_start(s, act);
+    swarm_stand(s, s->count);
+    swarm_pull(s);
+    return swarm_join(s, want);
+}
+
+int act_try(struct member *m)
+{
+    return try_lock(m->lock, SWARM_TTL_MS);
+}
+
+int act_renew(struct member *m)
+{
+    return rowlock_renew(m->lock, 0);
+}
+
+int act_release(struct member *m)
+{
+    return rowlock_release(m->lock);
+}

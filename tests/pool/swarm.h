@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Many handles of a pool, each in a thread. A plug keeps the connections of the pool busy, so that
+ * all steps stand in line, and go together when it is pulled. Checks are not here. */
+#ifndef SWARM_H
+#define SWARM_H
+
+#include "contract.h"
+
+#include <rowlock/pool.h>
+#include <stdatomic.h>
+
+enum { SWARM_MAX = 64, SWARM_TTL_MS = 600000, SWARM_PATIENCE_MS = 60000 };
+
+struct swarm;
+struct member {
+    struct swarm *swarm;
+    int number;
+    rowlock_db *db;
+    /* "swarm 00", "swarm 01", … */
+    rowlock_lock *lock;
+    int (*act)(struct member *m);
+    /* NULL: it does nothing */
+    struct helper *thread;
+    int result;
+    atomic_bool ended;
+};
+
+struct swarm {
+    const struct raw *raw;
+    const char *url;
+    rowlock_pool *pool;
+    int count;
+    struct member member[SWARM_MAX];
+    /* It waits for a row that the session has locked. */
+    struct member plug;
+    int64_t plugged;
+    void *session;
+};
+
+bool has_server(const struct raw *raw);
+/* A pool whose statements may take SWARM_PATIENCE_MS. A failure ends the program. */
+rowlock_pool *must_pool(const char *url, int connections, const char *prefix);
+/* 0: the time limit of the pool */
+rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms);
+/* Waits long for it. False ends the program. */
+void until(bool (*is_so)(void *context), void *context, const char *what);
+
+/* url: of the pool. Each handle has looked at the tables, and each name has been granted before, if
+ * the server can be reached. */
+void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections,
+                int count);
+void swarm_close(struct swarm *s);
+
+/* For a pool of one connection. swarm_plug returns when the connection is busy. */
+void swarm_plug(struct swarm *s);
+void swarm_pull(struct swarm *s);
+/* Returns when so many steps are in line. */
+void swarm_stand(struct swarm *s, int count);
+
+void swarm_start(struct swarm *s, int (*act)(struct member *m));
+/* How many of the members that were started have this result. */
+int swarm_join(struct swarm *s, int want);
+/* All of that with a plug, so that all steps go together. */
+int swarm_act(struct swarm *s, int (*act)(struct member *m), int want);
+
+int act_try(struct member *m);
+int act_renew(struct member *m);
+int act_release(struct member *m);
+
+#endif
