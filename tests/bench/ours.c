@@ -6,12 +6,17 @@
 
 #include <stdlib.h>
 
+enum { POOLS_MAX = 4 };
+
+struct shared_pool;
+
 struct our_session {
     rowlock_db *db;
     rowlock_lock *lock;
     const struct place *place;
     void *lent; /* the connection, if it was adopted */
     rowlock_keeper *keeper;
+    struct shared_pool *shared; /* NULL: a connection of its own */
 };
 
 static void must(rowlock_db *db, int result, int expected)
@@ -69,12 +74,67 @@ void *ours_open_adopted(const struct place *place, const char *name)
     return s;
 }
 
+/* One pool for each place, as long as it has sessions. Sessions are opened and closed by one thread. */
+static struct shared_pool {
+    const struct place *place;
+    rowlock_pool *pool;
+    int users;
+} pools[POOLS_MAX];
+
+static struct shared_pool *pool_of(const struct place *place)
+{
+    for (int i = 0; i < POOLS_MAX; i++)
+        if (pools[i].place == place)
+            return &pools[i];
+    for (int i = 0; i < POOLS_MAX; i++)
+        if (!pools[i].place)
+            return &pools[i];
+    die("too many pools");
+}
+
+static void open_pool(struct shared_pool *shared, const struct place *place)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
+    rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
+    db_options.schema = place->schema;
+    options.db = &db_options;
+    if (rowlock_pool_open(place->url, &options, &shared->pool, &err) != ROWLOCK_OK)
+        die("%s: %s", err.action, err.text);
+    shared->place = place;
+}
+
+void *ours_open_pooled(const struct place *place, const char *name)
+{
+    struct our_session *s = new_session(place);
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    s->shared = pool_of(place);
+    if (s->shared->users++ == 0)
+        open_pool(s->shared, place);
+    options.pool = s->shared->pool;
+    if (rowlock_db_open(NULL, &options, &s->db, &err) != ROWLOCK_OK)
+        die("%s: %s", err.action, err.text);
+    must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
+    return s;
+}
+
+static void leave_pool(struct shared_pool *shared)
+{
+    if (--shared->users > 0)
+        return;
+    rowlock_pool_close(shared->pool);
+    *shared = (struct shared_pool){.users = 0};
+}
+
 void ours_close(void *session)
 {
     struct our_session *s = session;
     rowlock_lock_close(s->lock);
     rowlock_keeper_close(s->keeper);
     rowlock_db_close(s->db);
+    if (s->shared)
+        leave_pool(s->shared);
     if (s->lent)
         s->place->hand->disconnect(s->lent);
     free(s);
@@ -172,8 +232,10 @@ void ours_keep(void *session)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    db_options.schema = s->place->schema;
-    if (rowlock_keeper_open(s->place->url, &db_options, &s->keeper, &err) != ROWLOCK_OK)
+    db_options.schema = s->shared ? NULL : s->place->schema;
+    db_options.pool = s->shared ? s->shared->pool : NULL;
+    const char *url = s->shared ? NULL : s->place->url;
+    if (rowlock_keeper_open(url, &db_options, &s->keeper, &err) != ROWLOCK_OK)
         die("%s: %s", err.action, err.text);
     options.keeper = s->keeper;
     must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);

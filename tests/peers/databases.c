@@ -22,6 +22,16 @@ const struct locking rowlock_locking = {.open = ours_open,
                                         .keep = ours_keep,
                                         .stop = ours_stop};
 
+/* All sessions share one pool with two connections. */
+const struct locking pool_locking = {.open = ours_open_pooled,
+                                     .close = ours_close,
+                                     .acquire = ours_wait,
+                                     .try = ours_try,
+                                     .release = ours_release,
+                                     .pair = ours_pair,
+                                     .keep = ours_keep,
+                                     .stop = ours_stop};
+
 /* ---- the servers' own locks */
 
 static void *open_hand(const struct place *place, const char *name)
@@ -120,7 +130,8 @@ bool peer_find(struct peer *peer)
             continue;
         if (!sites[i].hand)
             make_site(&sites[i], hands[i].hand);
-        peer->place = peer->locking == &rowlock_locking ? sites[i].ours : sites[i].theirs;
+        bool ours = peer->locking == &rowlock_locking || peer->locking == &pool_locking;
+        peer->place = ours ? sites[i].ours : sites[i].theirs;
         return peer->place.hand != NULL;
     }
     return find_server(peer);

@@ -57,7 +57,7 @@ extern struct peer peers[];
 extern const int peer_count;
 
 extern const struct locking redis_locking, etcd_locking, zookeeper_locking, memcached_locking;
-extern const struct locking rowlock_locking, own_locking, bare_locking;
+extern const struct locking rowlock_locking, pool_locking, own_locking, bare_locking;
 
 struct observer observe_database(const struct place *place);
 struct observer observe_nothing(const struct place *place);
