@@ -40,6 +40,8 @@ enum {
 
 #define RLK_CLIENT "host pid program note"
 #define RLK_HOLDER "name slot owner token"
+/* In a pack. JSON_TABLE reads each row from its beginning for each column, so texts come last. */
+#define RLK_LEASE "slot token ttl name owner"
 /* A row of rowlock_locks. Most steps add the clock when it was read. */
 #define RLK_ROW "tintimmmititt"
 /* The answer to a try, see struct rlk_grant. */
@@ -70,7 +72,9 @@ enum {
     STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", 0)                                         \
     STEP(RENEW_MANY, "renew_many", RLK_HOLDER " ttl ; pack count", '*', "i|mmm", 0)                \
     STEP(RENEW_USUAL, "renew_usual", RLK_HOLDER " ttl", '-', "", 0) /* a driver's, for RENEW */    \
-    STEP(RENEW_ALL, "renew_all", RLK_HOLDER " ttl ; pack count", '*', "im", RLK_WIDE)              \
+    STEP(RENEW_ALL, "renew_all", RLK_LEASE " ; pack count", '*', "im", RLK_WIDE)                   \
+    STEP(RENEW_ALL_USUAL, "renew_all_usual", RLK_LEASE " ; pack count", '-', "",                   \
+         RLK_WIDE) /* the same for RENEW_ALL */                                                    \
     STEP(RELEASE, "release", RLK_HOLDER, '?', "b", RLK_COUNTS)                                     \
     STEP(RELEASE_MANY, "release_many", RLK_HOLDER " ; pack count", '*', "i|b", 0)                  \
     STEP(WITHDRAW, "withdraw", "name owner request", '?', "b",                                     \

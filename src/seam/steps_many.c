@@ -16,11 +16,11 @@ struct renewing {
 
 static void lease_values(const struct rlk_lease *lease, rowlock_value *out)
 {
-    out[0] = rowlock_text(lease->held.name);
-    out[1] = rowlock_int(lease->held.slot);
-    out[2] = rowlock_text(lease->held.owner);
-    out[3] = rowlock_int(lease->held.token);
-    out[4] = rowlock_int(lease->ttl_us);
+    out[0] = rowlock_int(lease->held.slot);
+    out[1] = rowlock_int(lease->held.token);
+    out[2] = rowlock_int(lease->ttl_us);
+    out[3] = rowlock_text(lease->held.name);
+    out[4] = rowlock_text(lease->held.owner);
 }
 
 /* The first cell is the number of a lease, from 1. 0 stands for all leases. The first clock

@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z0-9_]+|await|wake|look|routines|remake|blockers|still_held|sweep|sweep_one|acquire_usual|renew_usual|acquire_all|[a-z_]+_many|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z0-9_]+|await|wake|look|routines|remake|blockers|still_held|sweep|sweep_one|acquire_usual|renew_usual|renew_all_usual|acquire_all|[a-z_]+_many|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
@@ -21,7 +21,7 @@ is "row_lock is a statement on sqlite alone" "$(echo sql/*/rows/row_lock.sql)" s
 is "rows_marked is a statement on mysql alone" "$(echo sql/*/rows/rows_marked.sql)" sql/mysql/rows/rows_marked.sql
 is "look is a statement on sqlite alone" "$(echo sql/*/lock/look.sql)" sql/sqlite/lock/look.sql
 is "still_held is a statement on mysql and sqlite" "$(echo sql/*/lock/still_held.sql)" "sql/mysql/lock/still_held.sql sql/sqlite/lock/still_held.sql"
-is "renew_usual is a statement on mysql alone" "$(echo sql/*/lock/renew_usual.sql)" sql/mysql/lock/renew_usual.sql
+is "renewals by one UPDATE are on mysql alone" "$(echo sql/*/lock/renew*_usual.sql)" "sql/mysql/lock/renew_all_usual.sql sql/mysql/lock/renew_usual.sql"
 is "a sweep is one statement on postgres" "$(echo sql/*/admin/sweep.sql)" sql/postgres/admin/sweep.sql
 is "and one for each row on the others" "$(echo sql/*/admin/sweep_one.sql)" "sql/mysql/admin/sweep_one.sql sql/sqlite/admin/sweep_one.sql"
 for step in rows_update rows_insert rows_remove rows_read rows_find; do

@@ -74,6 +74,7 @@ static bool is_without(const char *dialect, int step)
         {RLK_STEP_ROUTINES, "postgres sqlite"},
         {RLK_STEP_REMAKE, "sqlite"},
         {RLK_STEP_RENEW_USUAL, "postgres sqlite"},
+        {RLK_STEP_RENEW_ALL_USUAL, "postgres sqlite"},
         {RLK_STEP_BLOCKERS, "sqlite"},
         {RLK_STEP_UPGRADE, "postgres mysql sqlite"},
         {RLK_STEP_ROWS_READ, "sqlite"},

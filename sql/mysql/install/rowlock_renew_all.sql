@@ -13,9 +13,9 @@ BEGIN
         SELECT l.name, l.slot, w.ttl
           FROM (SELECT UNHEX(j.name) AS name, j.slot, UNHEX(j.owner) AS owner, j.token, j.ttl
                   FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
-                           name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
-                           owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]',
-                           ttl BIGINT PATH '$[4]')) j) w
+                           slot BIGINT PATH '$[0]', token BIGINT PATH '$[1]',
+                           ttl BIGINT PATH '$[2]', name VARCHAR(510) PATH '$[3]',
+                           owner VARCHAR(510) PATH '$[4]')) j) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
              ON l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
          LIMIT 1000000 FOR UPDATE SKIP LOCKED) mine
@@ -29,9 +29,9 @@ BEGIN
         -- A row that was not renewed now has an older lease, or a shorter one of another call.
         SELECT w.n, v_now
           FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
-                   n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
-                   owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]',
-                       ttl BIGINT PATH '$[4]')) w
+                   n FOR ORDINALITY, slot BIGINT PATH '$[0]', token BIGINT PATH '$[1]',
+                   ttl BIGINT PATH '$[2]', name VARCHAR(510) PATH '$[3]',
+                   owner VARCHAR(510) PATH '$[4]')) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = UNHEX(w.name)
               AND l.slot = w.slot
                AND l.owner = UNHEX(w.owner) AND l.token = w.token

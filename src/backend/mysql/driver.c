@@ -22,6 +22,8 @@ static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query 
     switch (q->step) {
     case RLK_STEP_RENEW:
         return my_renew(c, call, q);
+    case RLK_STEP_RENEW_ALL:
+        return my_renew_all(c, call, q);
     case RLK_STEP_RELEASE:
         return my_release(c, call, q);
     case RLK_STEP_ENQUEUE:

@@ -145,6 +145,7 @@ enum rlk_class my_read_rows(const struct sending *s);
 /* query.c: runs statements with values. The caller has checked that the connection is fit. */
 enum rlk_class my_run(struct conn *c, struct rlk_call *call, struct rlk_query *q);
 enum rlk_class my_renew(struct conn *c, struct rlk_call *call, struct rlk_query *q);
+enum rlk_class my_renew_all(struct conn *c, struct rlk_call *call, struct rlk_query *q);
 /* Runs a step of rowlock. The values are in the order of its markers. */
 enum rlk_class my_run_step(struct conn *c, struct rlk_call *call, enum rlk_step step,
                            const rowlock_value *values, rlk_cells_fn *each, void *context);

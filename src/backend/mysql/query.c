@@ -310,28 +310,56 @@ enum rlk_class my_run_step(struct conn *c, struct rlk_call *call, enum rlk_step 
     return run(c, call, &q);
 }
 
-/* One UPDATE renews a lease that has not run out. The end of the lease is its LAST_INSERT_ID, which
- * an adopted connection must keep for the caller. If it finds no such lease, the procedure tells
- * what there is. */
+/* A statement that mostly does the step of a procedure, and is cheaper. Its LAST_INSERT_ID is the
+ * clock that the answer needs. *clock 0: it has not changed all rows, so the procedure must run. An
+ * adopted connection keeps its LAST_INSERT_ID for the caller. */
+static enum rlk_class run_usual(struct conn *c, struct rlk_call *call, enum rlk_step step,
+                                const rowlock_value *values, int64_t rows, int64_t *clock)
+{
+    struct rlk_query q = {.step = step,
+                          .sql = c->texts->sql[step],
+                          .values = values,
+                          .count = c->texts->order[step].count};
+    *clock = 0;
+    enum rlk_class class = c->adopted ? RLK_DONE : run(c, call, &q);
+    if (class == RLK_DONE && q.changed == rows)
+        *clock = (int64_t)mysql_stmt_insert_id(c->steps[step].stmt);
+    return class;
+}
+
+/* The usual statement renews a lease that has not run out. */
 enum rlk_class my_renew(struct conn *c, struct rlk_call *call, struct rlk_query *q)
 {
     enum { NAME, SLOT, OWNER, TOKEN, TTL };
     const rowlock_value *v = q->values;
     const rowlock_value values[] = {v[TTL], v[TTL], v[NAME], v[SLOT], v[OWNER], v[TOKEN]};
-    struct rlk_query usual = {.step = RLK_STEP_RENEW_USUAL,
-                              .sql = c->texts->sql[RLK_STEP_RENEW_USUAL],
-                              .values = values,
-                              .count = c->texts->order[RLK_STEP_RENEW_USUAL].count};
+    int64_t expires_us = 0;
     enum rlk_class class = RLK_DONE;
-    if (!c->adopted && v[TTL].number > 0)
-        class = run(c, call, &usual);
-    if (class != RLK_DONE || usual.changed == 0)
+    if (v[TTL].number > 0)
+        class = run_usual(c, call, RLK_STEP_RENEW_USUAL, values, 1, &expires_us);
+    if (class != RLK_DONE || expires_us == 0)
         return class == RLK_DONE ? my_run(c, call, q) : class;
-    int64_t expires_us = (int64_t)mysql_stmt_insert_id(c->steps[RLK_STEP_RENEW_USUAL].stmt);
     const rowlock_value cells[] = {rowlock_int(expires_us), rowlock_int(0),
                                    rowlock_int(expires_us - v[TTL].number)};
     q->each(q->context, cells, 3);
     return RLK_DONE;
+}
+
+/* The usual statement renews all leases, or none if a row is locked. Only MariaDB can do that. */
+enum rlk_class my_renew_all(struct conn *c, struct rlk_call *call, struct rlk_query *q)
+{
+    enum { PACK, COUNT };
+    int64_t now_us = 0;
+    enum rlk_class class = RLK_CONTENTION;
+    if (my_is_mariadb(c))
+        class = run_usual(c, call, RLK_STEP_RENEW_ALL_USUAL, &q->values[PACK],
+                          q->values[COUNT].number, &now_us);
+    if (class == RLK_CONTENTION || (class == RLK_DONE && now_us == 0))
+        return my_run(c, call, q);
+    const rowlock_value cells[] = {rowlock_int(0), rowlock_int(now_us)};
+    if (class == RLK_DONE)
+        q->each(q->context, cells, 2);
+    return class;
 }
 
 enum rlk_class my_prepare(struct conn *c, struct rlk_call *call, enum rlk_step step)
