@@ -149,13 +149,19 @@ static bool is_of_one(enum rlk_class class)
     return class == RLK_INVALID || class == RLK_REFUSED || class == RLK_VIOLATION;
 }
 
+/* The slot's own step serves as well. That of a ticket takes a value that only the driver can give.
+ * Those of a renewal and of a release may wait for another transaction. */
+static bool goes_alone(enum rlk_step kind)
+{
+    return kind == RLK_STEP_ACQUIRE_USUAL_MANY || kind == RLK_STEP_ACQUIRE_MANY;
+}
+
 void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
 {
     struct batch batch;
     collect(&batch, first);
     bool packs = conn->db->backend->packing != RLK_SINGLY;
-    /* The slot's own step may take a value that only the driver can give. */
-    bool whole = batch.count > 1 || (packs && batch.kind == RLK_STEP_ENQUEUE_MANY);
+    bool whole = batch.count > 1 || (packs && !goes_alone(batch.kind));
     if (!whole) {
         run_alone(conn, first);
         return;

@@ -166,6 +166,24 @@ static bool may_join(const struct handle *h, const struct rlk_call *call, enum r
            (pool->real->packing == RLK_SINGLY || pool->texts.sql[many]);
 }
 
+/* These wait if another transaction has the row locked. Their steps for many do not. So a
+ * connection is always left to those who need not wait. */
+static bool may_block_all(const struct handle *h, enum rlk_step step)
+{
+    return (step == RLK_STEP_RELEASE || step == RLK_STEP_RENEW) &&
+           h->pool->real->packing != RLK_SINGLY && !rlk_line_has_idle(h->pool);
+}
+
+static enum rlk_class send_as_batch(struct handle *h, struct rlk_pooled *conn,
+                                    struct rlk_call *call, struct rlk_query *query)
+{
+    if (!rlk_slot_fill(h->slot, call, query, ""))
+        return rlk_refuse(call, RLK_INVALID, "a text is too long");
+    h->slot->next = NULL;
+    rlk_batch_run(conn, h->slot);
+    return rlk_slot_answer(h->slot, call, query);
+}
+
 static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct rlk_query *query)
 {
     struct operation o = {.query = query};
@@ -176,7 +194,8 @@ static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct 
         return send_in_line(h, call, query);
     if (!conn)
         return run_alone(h, call, &o);
-    enum rlk_class class = run_on(h, conn, call, &o);
+    enum rlk_class class = may_block_all(h, query->step) ? send_as_batch(h, conn, call, query)
+                                                         : run_on(h, conn, call, &o);
     rlk_line_give(h->pool, conn);
     return class;
 }

@@ -109,6 +109,14 @@ struct rlk_pooled *rlk_line_take(rowlock_pool *pool)
     return conn;
 }
 
+bool rlk_line_has_idle(rowlock_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    bool any = idle_connection(pool) != NULL;
+    pthread_mutex_unlock(&pool->mutex);
+    return any;
+}
+
 void rlk_line_give(rowlock_pool *pool, struct rlk_pooled *conn)
 {
     pthread_mutex_lock(&pool->mutex);

@@ -132,6 +132,7 @@ struct rowlock_pool {
 /* line.c: who gets a connection next. */
 /* An idle connection. NULL: there is none. */
 struct rlk_pooled *rlk_line_take(rowlock_pool *pool);
+bool rlk_line_has_idle(rowlock_pool *pool);
 /* The connection is free again: its next work goes to its thread. */
 void rlk_line_give(rowlock_pool *pool, struct rlk_pooled *conn);
 /* A connection for one caller. Waits in line until the deadline. NULL: none became free. */
