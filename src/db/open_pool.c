@@ -41,7 +41,8 @@ static int take_options(rowlock_pool_options *out, const rowlock_pool_options *t
 int rowlock_pool_open(const char *url, const rowlock_pool_options *options, rowlock_pool **out,
                       rowlock_error *err)
 {
-    rowlock_db *dbs[RLK_POOL_MOST] = {NULL};
+    /* The last is for the ear. */
+    rowlock_db *dbs[RLK_POOL_MOST + 1] = {NULL};
     rowlock_pool_options o;
     if (!out)
         return ROWLOCK_EINVAL;
@@ -50,12 +51,12 @@ int rowlock_pool_open(const char *url, const rowlock_pool_options *options, rowl
     if (result != ROWLOCK_OK)
         return result;
     size_t count = (size_t)o.connections;
-    result = open_all(url, o.db, dbs, count, err);
+    result = open_all(url, o.db, dbs, count + 1, err);
     if (result == ROWLOCK_OK && !(*out = rlk_pool_new(dbs, count, (size_t)o.batch))) {
         result = rlk_fail(dbs[0], ROWLOCK_ENOMEM, "out of memory, or no thread can be started");
         rlk_error_copy(err, &dbs[0]->error);
     }
     if (result != ROWLOCK_OK)
-        close_all(dbs, count);
+        close_all(dbs, count + 1);
     return result;
 }

@@ -12,6 +12,8 @@ struct handle {
     /* A transaction that frame() began has this connection. NULL: there is none. */
     struct rlk_pooled *framed;
     struct rlk_slot *slot;
+    /* The last ticket has an address. */
+    bool hears;
     struct rlk_pool_waiter waiter;
 };
 
@@ -139,10 +141,14 @@ static void wake(struct handle *h, const char *name)
 static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, struct rlk_query *query)
 {
     struct rlk_slot *spare = rlk_slot_new();
+    char address[RLK_ADDRESS] = "";
     bool abandoned;
     if (!spare)
         return RLK_NOMEM;
-    if (!rlk_slot_fill(h->slot, call, query, "")) {
+    if (query->own)
+        rlk_ear_address(h->pool, call->deadline_us, address);
+    h->hears = address[0] != '\0';
+    if (!rlk_slot_fill(h->slot, call, query, address)) {
         rlk_slot_free(spare);
         return rlk_refuse(call, RLK_INVALID, "a text is too long");
     }
@@ -206,7 +212,9 @@ static enum rlk_class pool_query(void *conn, struct rlk_call *call, struct rlk_q
     if (call->where == RLK_INSIDE && !h->framed)
         return RLK_NO_TX;
     enum rlk_class class = send_step(h, call, query);
-    if (class == RLK_DONE && query->wakes)
+    /* Only a try that was granted lets others in, and pool_note() is told of that. */
+    bool tries = query->step == RLK_STEP_ACQUIRE || query->step == RLK_STEP_ACQUIRE_USUAL;
+    if (class == RLK_DONE && query->wakes && !tries)
         wake(h, query->wakes);
     return class;
 }
@@ -277,8 +285,10 @@ static bool pool_note(void *conn, struct rlk_call *call, enum rlk_news news,
         rlk_waiter_wake(h->pool, request->name);
     else if (h->waiter.request == request->number)
         rlk_waiter_end(h->pool, &h->waiter);
+    if (news == RLK_TAKEN && request->permits != 0)
+        rlk_waiter_wake(h->pool, request->name);
     pthread_mutex_unlock(&h->pool->mutex);
-    return false;
+    return h->hears;
 }
 
 static enum rlk_class pool_await(void *conn, struct rlk_call *call,

@@ -26,6 +26,9 @@ static void begin(rowlock_pool *pool, rowlock_db *const *dbs)
         conn->db->texts = pool->texts;
         sem_init(&conn->go, 0, 0);
     }
+    pool->ear = (struct rlk_pooled){.pool = pool, .db = dbs[pool->count]};
+    pool->ear.db->texts = pool->texts;
+    pthread_mutex_init(&pool->ear_mutex, NULL);
     rlk_pool_operations(pool);
 }
 
@@ -71,8 +74,10 @@ bool rlk_pool_leave(rowlock_pool *pool)
     pthread_mutex_lock(&pool->mutex);
     bool last = --pool->users == 0;
     pthread_mutex_unlock(&pool->mutex);
-    if (last)
+    if (last) {
+        rlk_ear_close(pool);
         rlk_line_stop_threads(pool);
+    }
     return last;
 }
 
@@ -83,6 +88,7 @@ void rlk_pool_free(rowlock_pool *pool)
     for (size_t i = 0; i < pool->count; i++)
         sem_destroy(&pool->connections[i].go);
     pthread_mutex_destroy(&pool->mutex);
+    pthread_mutex_destroy(&pool->ear_mutex);
     rlk_free(pool->connections);
     pool->tag = 0;
     rlk_free(pool);

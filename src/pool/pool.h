@@ -22,6 +22,9 @@
 
 /* ---- a step under way */
 
+/* Where wake-ups reach a connection. */
+enum { RLK_ADDRESS = 64 };
+
 enum {
     RLK_SLOT_VALUES = RLK_MANY_COLUMNS,
     RLK_SLOT_CELLS = 24,
@@ -125,6 +128,12 @@ struct rowlock_pool {
         struct rlk_slot *first, **end;
     } line[RLK_STEP_COUNT];
     uint64_t numbers;
+    /* The connection that hears wake-ups, and its address. "": none reach it. The first waiter
+     * opens it, with ear_mutex locked. */
+    struct rlk_pooled ear;
+    char address[RLK_ADDRESS];
+    pthread_mutex_t ear_mutex;
+    bool ear_open;
     size_t waiters;
     struct rlk_pool_waiter *waiter[RLK_POOL_BUCKETS];
 };
@@ -166,25 +175,34 @@ int rlk_slot_take_row(struct rlk_slot *slot, const rowlock_value *cells, size_t 
 enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call,
                                struct rlk_query *query);
 
-/* waiters.c: all with pool->mutex locked, except rlk_waiter_wait(). */
+/* waiters.c: all with pool->mutex locked, except the last two. */
 void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
                       const struct rlk_request *request, int64_t ticket);
 void rlk_waiter_end(rowlock_pool *pool, struct rlk_pool_waiter *w);
-/* Wakes the first waiter of a name, if the pool has one. */
+/* Wakes the first waiter of a name, unless the ear will hear of it. */
 void rlk_waiter_wake(rowlock_pool *pool, const char *name);
+void rlk_waiter_wake_request(rowlock_pool *pool, int64_t request);
+void rlk_waiter_wake_all(rowlock_pool *pool);
 enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, int64_t until_us);
+
+/* ear.c */
+/* The address for a ticket. */
+void rlk_ear_address(rowlock_pool *pool, int64_t deadline_us, char out[RLK_ADDRESS]);
+void rlk_ear_close(rowlock_pool *pool);
 
 /* driver.c */
 /* Makes pool->backend from pool->real. */
 void rlk_pool_operations(rowlock_pool *pool);
 
 /* pool.c */
-/* A pool over these handles, and with the texts of the first. It owns them from then on. NULL: out
+/* A pool over these handles, and with the texts of the first. The last is for its ear. It owns them
+ * from then on. NULL: out
  * of memory, or no thread can be started; it owns nothing then. */
 rowlock_pool *rlk_pool_new(rowlock_db *const *dbs, size_t count, size_t batch);
 /* A handle begins to use the pool. False: the pool is closed, or of another process. */
 bool rlk_pool_join(rowlock_pool *pool);
-/* True: that was the last user. The caller closes pool->connections, then frees the pool. */
+/* True: that was the last user. The caller closes the handles of its connections and its ear, then
+ * frees the pool. */
 bool rlk_pool_leave(rowlock_pool *pool);
 void rlk_pool_free(rowlock_pool *pool);
 

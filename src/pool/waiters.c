@@ -6,12 +6,10 @@
 
 #include <string.h>
 
-enum {
-    /* Looks happen at multiples of this, if there is that much time. */
-    GRID_US = 25000,
-    /* Shorter pauses stay as they are. */
-    SHORT_US = 100000
-};
+/* Pauses from `from` on end at a multiple of `grid`. */
+static const struct {
+    int64_t from_us, grid_us;
+} grids[] = {{600000, 250000}, {100000, 25000}};
 
 /* FNV-1a */
 static struct rlk_pool_waiter **bucket_of(rowlock_pool *pool, const char *name)
@@ -51,25 +49,55 @@ void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
     pool->waiters++;
 }
 
+static void wake(struct rlk_pool_waiter *w)
+{
+    w->woken = true;
+    sem_post(&w->waiting->turn);
+}
+
+/* request 0: all. */
+static void wake_some(rowlock_pool *pool, int64_t request)
+{
+    for (size_t i = 0; i < RLK_POOL_BUCKETS && pool->waiters > 0; i++)
+        for (struct rlk_pool_waiter *w = pool->waiter[i]; w; w = w->next)
+            if (!request || w->request == request)
+                wake(w);
+}
+
+void rlk_waiter_wake_request(rowlock_pool *pool, int64_t request)
+{
+    if (request)
+        wake_some(pool, request);
+}
+
+void rlk_waiter_wake_all(rowlock_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    wake_some(pool, 0);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
 void rlk_waiter_wake(rowlock_pool *pool, const char *name)
 {
     struct rlk_pool_waiter *first = NULL;
-    if (pool->waiters == 0)
+    /* The ear hears of it. */
+    if (pool->waiters == 0 || pool->address[0])
         return;
     for (struct rlk_pool_waiter *w = *bucket_of(pool, name); w; w = w->next)
         if (strcmp(w->name, name) == 0 && (!first || w->ticket < first->ticket))
             first = w;
-    if (!first)
-        return;
-    first->woken = true;
-    sem_post(&first->waiting->turn);
+    if (first)
+        wake(first);
 }
 
 /* Earlier than asked, never later. */
 static int64_t on_grid(int64_t until_us)
 {
-    int64_t grid_us = until_us - until_us % GRID_US;
-    return until_us - rlk_now_us() > SHORT_US ? grid_us : until_us;
+    int64_t pause_us = until_us - rlk_now_us();
+    for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++)
+        if (pause_us >= grids[i].from_us)
+            return until_us - until_us % grids[i].grid_us;
+    return until_us;
 }
 
 enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, int64_t until_us)
@@ -81,10 +109,10 @@ enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, i
         bool woken = w->woken;
         w->woken = false;
         pthread_mutex_unlock(&pool->mutex);
-        if (woken)
-            return RLK_WAKEUP;
         if (atomic_load(&w->waiting->cancelled))
             return RLK_INTERRUPTED;
+        if (woken)
+            return RLK_WAKEUP;
         if (!posted)
             return RLK_SILENT;
         posted = rlk_wait_turn(&w->waiting->turn, until_us);

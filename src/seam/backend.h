@@ -147,6 +147,9 @@ struct rlk_target {
      * the handle's own. Only the operations of src/pool/ use them. */
     struct rowlock_pool *pool;
     struct rlk_waiting *waiting;
+    /* Called with the text of each wake-up that await() takes. NULL: it is not needed. */
+    void (*heard)(void *context, const char *text);
+    void *heard_context;
 };
 
 /* What open() and adopt() learn about the connection, in one round trip. */

@@ -85,6 +85,7 @@ enum {
     /* the queue */                                                                                \
     STEP(ENQUEUE, "enqueue", RLK_REQUEST " lease !wakeup", '1', "in.", 0) /* or renew its lease */ \
     STEP(ENQUEUE_MANY, "enqueue_many", RLK_REQUEST " lease wakeup ; pack count", '*', "i|in.", 0)  \
+    STEP(LISTEN, "listen", "!wakeup", '1', "t", 0) /* for requests of other sessions too */        \
     STEP(LEAVE, "leave", "name request", '?', "b", RLK_COUNTS) /* give the ticket back */          \
     STEP(AWAIT, "await", "", '-', "", 0) /* wait for a wakeup, where that is a statement */        \
     STEP(WAKE, "wake", RLK_HOLDER " !wakeup", '?', ".", 0) /* a wake-up, or who needs it */        \

@@ -61,6 +61,7 @@ static bool is_without(const char *dialect, int step)
         {RLK_STEP_RENEW_MANY, "mysql sqlite"},
         {RLK_STEP_RELEASE_MANY, "mysql sqlite"},
         {RLK_STEP_ENQUEUE_MANY, "mysql sqlite"},
+        {RLK_STEP_LISTEN, "mysql sqlite"},
         {RLK_STEP_LOOK, "postgres mysql"},
         {RLK_STEP_STILL_HELD, "postgres"},
         {RLK_STEP_SWEEP, "mysql sqlite"},

@@ -17,7 +17,8 @@ DROP FUNCTION IF EXISTS rowlock_look(text, integer, text, bigint, bigint, boolea
 DROP FUNCTION IF EXISTS rowlock_make_room(text, integer, text, bigint);
 DROP FUNCTION IF EXISTS rowlock_guard(text, bigint, text, bigint);
 DROP FUNCTION IF EXISTS rowlock_enqueue(text, integer, text, bigint, bigint, text, text, bigint,
-                                        text, text);
+                                        text, text, boolean);
+DROP FUNCTION IF EXISTS rowlock_listen(text);
 DROP FUNCTION IF EXISTS rowlock_leave(text, bigint, boolean);
 DROP FUNCTION IF EXISTS rowlock_try(
     text, integer, text, bigint, bigint, text, bigint, text, text, bigint, boolean);

@@ -24,7 +24,8 @@ GRANT SELECT, INSERT, UPDATE ON rowlock_tokens, rowlock_fences TO :"user";
 GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
 GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
     rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard,
-    rowlock_enqueue, rowlock_leave, rowlock_wake, rowlock_wake_many, rowlock_try TO :"user";
+    rowlock_enqueue, rowlock_leave, rowlock_wake, rowlock_wake_many, rowlock_listen,
+    rowlock_try TO :"user";
 \endif
 
 \if :{?operator}
@@ -34,6 +35,6 @@ GRANT SELECT, INSERT, UPDATE ON rowlock_fences TO :"operator";
 GRANT SELECT, UPDATE ON rowlock_meta TO :"operator";
 GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
     rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard, rowlock_enqueue,
-    rowlock_leave, rowlock_wake, rowlock_wake_many, rowlock_try, rowlock_break,
-    rowlock_raise TO :"operator";
+    rowlock_leave, rowlock_wake, rowlock_wake_many, rowlock_listen, rowlock_try,
+    rowlock_break, rowlock_raise TO :"operator";
 \endif

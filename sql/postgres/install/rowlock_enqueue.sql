@@ -1,7 +1,7 @@
 -- See enqueue.sql. Takes a ticket, or extends the lease of the ticket that this request has.
 CREATE OR REPLACE FUNCTION rowlock_enqueue(
     p_name text, p_permits integer, p_owner text, p_request bigint, p_lease bigint, p_wakeup text,
-    p_host text, p_pid bigint, p_program text, p_note text)
+    p_host text, p_pid bigint, p_program text, p_note text, p_listens boolean)
 RETURNS TABLE (o_ticket bigint, o_ahead bigint, o_woken boolean) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now bigint := {clock};
@@ -17,8 +17,8 @@ BEGIN
      WHERE w.name = p_name AND w.expires > v_now
        AND (v_ticket IS NULL OR (w.ticket, w.request) < (v_ticket, p_request));
     -- Each notification wakes all sessions that listen to anything in this database. So waiters far
-    -- back in the queue do not listen yet.
-    IF v_ahead < 64 THEN
+    -- back in the queue do not listen yet. One session may listen for many (listen.sql).
+    IF v_ahead < 64 OR NOT p_listens THEN
         v_wakeup := p_wakeup;
     END IF;
     UPDATE rowlock_waiters w SET expires = v_now + p_lease, wakeup = v_wakeup
@@ -32,7 +32,7 @@ BEGIN
           FROM rowlock_waiters w WHERE w.name = p_name
         RETURNING ticket INTO v_ticket;
     END IF;
-    IF v_wakeup <> '' THEN
+    IF v_wakeup <> '' AND p_listens THEN
         EXECUTE pg_catalog.format('LISTEN %I', v_wakeup);
     END IF;
     RETURN QUERY SELECT v_ticket, v_ahead, v_wakeup <> '';

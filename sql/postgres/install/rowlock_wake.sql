@@ -28,7 +28,7 @@ BEGIN
             RETURN true;
         END IF;
         IF v_wakeup <> '' THEN
-            PERFORM pg_catalog.pg_notify(v_wakeup, '');
+            PERFORM pg_catalog.pg_notify(v_wakeup, v_request::text);
         END IF;
         IF NOT v_changing THEN
             RETURN true;

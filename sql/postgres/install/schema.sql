@@ -18,6 +18,7 @@ SET LOCAL client_min_messages = warning;
 {rowlock_wake_many}
 {rowlock_leave}
 {rowlock_enqueue}
+{rowlock_listen}
 {rowlock_guard}
 {rowlock_make_room}
 {rowlock_look}

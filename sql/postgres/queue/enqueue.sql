@@ -13,4 +13,4 @@
 SELECT o_ticket, o_ahead, o_woken
   FROM rowlock_enqueue({name}::text, {permits}::integer, {owner}::text, {request}::bigint,
                        {lease}::bigint, {wakeup}::text, {host}::text, {pid}::bigint,
-                       {program}::text, {note}::text)
+                       {program}::text, {note}::text, true)

@@ -14,4 +14,4 @@ SELECT w.n, e.o_ticket, e.o_ahead, e.o_woken
        WITH ORDINALITY AS w (name, permits, owner, request, lease, wakeup, host, pid, program,
                              note, n)
  CROSS JOIN LATERAL rowlock_enqueue(w.name, w.permits, w.owner, w.request, w.lease, w.wakeup,
-                                    w.host, w.pid, w.program, w.note) e
+                                    w.host, w.pid, w.program, w.note, false) e

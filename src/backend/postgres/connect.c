@@ -355,6 +355,8 @@ enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_targe
     struct conn *p = conn;
     struct opening o = {.p = p, .call = call, .target = target, .hello = hello};
     p->texts = texts;
+    p->heard = target->heard;
+    p->heard_context = target->heard_context;
     enum rlk_class class = read_url(call, target->url, &o.options);
     if (class == RLK_DONE)
         class = open_any(&o);

@@ -45,6 +45,8 @@ struct conn {
     /* the connection listens to this channel while it is in the queue */
     char channel[32];
     bool listening;
+    void (*heard)(void *context, const char *text);
+    void *heard_context;
 };
 
 /* A statement, and what must be done before it. All of it is sent at once, in one round trip. */

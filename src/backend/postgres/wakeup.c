@@ -10,8 +10,11 @@
 static bool take_notifications(struct conn *p)
 {
     bool any = false;
-    for (PGnotify *note; (note = PQnotifies(p->conn)) != NULL; PQfreemem(note))
+    for (PGnotify *note; (note = PQnotifies(p->conn)) != NULL; PQfreemem(note)) {
         any = true;
+        if (p->heard)
+            p->heard(p->heard_context, note->extra);
+    }
     return any;
 }
 

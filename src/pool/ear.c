@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * One connection hears the wake-ups for all waiters of the pool, where a step LISTEN can give it an
+ * address. Their tickets have that address. Without it, or while it is lost, waiters look more
+ * often. */
+#include "pool/pool.h"
+#include "seam/resend.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RETRY_US = 1000000, LONG_US = 60000000 };
+
+struct listening {
+    char address[RLK_ADDRESS];
+};
+
+static int read_address(void *out, const rowlock_value *cells, size_t count)
+{
+    struct listening *l = out;
+    (void)count;
+    rlk_copy_text(l->address, sizeof l->address, cells[0].text, cells[0].length);
+    return 0;
+}
+
+/* The address is the driver's. "": wake-ups cannot reach this connection. */
+static enum rlk_class run_listen(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    const rowlock_value in[] = {rowlock_null()};
+    const struct rlk_request anyone = {.number = 1};
+    struct rlk_sending s = {
+        .step = RLK_STEP_LISTEN, .in = in, .read = read_address, .out = context};
+    struct rlk_call ignored = {.deadline_us = call->deadline_us};
+    enum rlk_class class = rlk_send(db, call, &s);
+    if (class == RLK_DONE)
+        db->backend->note(db->conn, &ignored, RLK_ENQUEUED, &anyone, 1);
+    return class;
+}
+
+static void set_address(rowlock_pool *pool, const char *address)
+{
+    pthread_mutex_lock(&pool->mutex);
+    memcpy(pool->address, address, sizeof pool->address);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* The waiters look now: a wake-up may have come to the connection that was lost. */
+static bool begin_to_listen(rowlock_pool *pool, int64_t deadline_us)
+{
+    struct listening l = {""};
+    struct rlk_call call = {.deadline_us = deadline_us};
+    enum rlk_class class = rlk_pool_run(&pool->ear, &call, true, run_listen, &l);
+    if (class != RLK_DONE)
+        return false;
+    set_address(pool, l.address);
+    rlk_waiter_wake_all(pool);
+    return true;
+}
+
+/* Called with the text of each wake-up: the number of a request. */
+static void heard(void *context, const char *text)
+{
+    rowlock_pool *pool = context;
+    pthread_mutex_lock(&pool->mutex);
+    rlk_waiter_wake_request(pool, strtoll(text, NULL, 10));
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* Returns when the connection is lost, or the thread must end. */
+static void listen_on(rowlock_pool *pool)
+{
+    rowlock_db *db = pool->ear.db;
+    const struct rlk_request anyone = {.number = 1};
+    enum rlk_class class = RLK_DONE;
+    enum rlk_wakeup out = RLK_SILENT;
+    while (class == RLK_DONE && out != RLK_INTERRUPTED && out != RLK_NO_WAKEUPS) {
+        struct rlk_call call = {.deadline_us = rlk_now_us() + LONG_US};
+        class = db->backend->await(db->conn, &call, &anyone, db->waiting.wake[0], &out);
+    }
+    if (class != RLK_DONE)
+        db->up = false;
+}
+
+static bool must_stop(rowlock_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    bool stop = pool->ear.stop;
+    pthread_mutex_unlock(&pool->mutex);
+    return stop;
+}
+
+static void *hear(void *context)
+{
+    rowlock_pool *pool = context;
+    rowlock_db *db = pool->ear.db;
+    if (pool->real->enter_thread)
+        pool->real->enter_thread();
+    while (!must_stop(pool)) {
+        if (db->up)
+            listen_on(pool);
+        if (db->up)
+            break;
+        set_address(pool, (char[RLK_ADDRESS]){""});
+        if (!begin_to_listen(pool, rlk_now_us() + db->target.connect_ms * 1000))
+            rlk_wait_until(&db->waiting, rlk_now_us() + rlk_jitter(&db->waiting, RETRY_US));
+    }
+    if (pool->real->leave_thread)
+        pool->real->leave_thread();
+    return NULL;
+}
+
+static bool start_thread(rowlock_pool *pool)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&pool->ear.thread, NULL, hear, pool) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+/* The first waiter opens the ear. The others wait for it meanwhile. */
+void rlk_ear_address(rowlock_pool *pool, int64_t deadline_us, char out[RLK_ADDRESS])
+{
+    pthread_mutex_lock(&pool->ear_mutex);
+    if (!pool->ear_open && pool->texts.sql[RLK_STEP_LISTEN]) {
+        pool->ear.db->target.heard = heard;
+        pool->ear.db->target.heard_context = pool;
+        (void)begin_to_listen(pool, deadline_us);
+        bool mute = pool->ear.db->up && !pool->address[0];
+        pool->ear.has_thread = !mute && start_thread(pool);
+        pool->ear_open = true;
+    }
+    pthread_mutex_unlock(&pool->ear_mutex);
+    pthread_mutex_lock(&pool->mutex);
+    memcpy(out, pool->address, RLK_ADDRESS);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+void rlk_ear_close(rowlock_pool *pool)
+{
+    if (!pool->ear.has_thread)
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    pool->ear.stop = true;
+    pthread_mutex_unlock(&pool->mutex);
+    rlk_wake(&pool->ear.db->waiting);
+    pthread_join(pool->ear.thread, NULL);
+    pool->ear.has_thread = false;
+}
