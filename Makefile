@@ -536,6 +536,31 @@ run-bench-peers: all $(PEERS_PROGRAM)
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= PEERS='$(PEERS)' PEERS_CLIENTS='$(CLIENTS)' PEERS_SECONDS='$(SECONDS)' \
 	    $(DURABLE_SERVERS) tests/peers/with-peers.sh tests/peers/run.sh
 
+# --- Soak
+
+SOAK_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/soak/*.c)))
+SOAK_PROGRAM := $(BUILD)/tests/soak/soak
+$(BUILD)/tests/soak/%.o: OBJ_CFLAGS = -Itests/lib -Itests/bench
+$(SOAK_PROGRAM): $(SOAK_OBJS) $(BENCH_HELPER_OBJS) $(LIB_A)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(DB_LIBS) $(JANSSON_LIBS) -lm
+test-programs: $(SOAK_PROGRAM)
+
+# MINUTES: how long it takes in all. soak-short takes 20 s.
+MINUTES ?= 10
+.PHONY: soak run-soak soak-short
+## soak: locks come and go for MINUTES (10); sizes must stay bounded; draws build/soak.svg
+soak:
+	@tools/install-deps.sh all
+	@$(MAKE) --no-print-directory run-soak
+soak-short:
+	@$(MAKE) --no-print-directory run-soak SOAK_SECONDS=20
+
+run-soak: all $(SOAK_PROGRAM)
+	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= MINUTES='$(MINUTES)' SOAK_SECONDS='$(SOAK_SECONDS)' \
+	    $(DURABLE_SERVERS) tests/soak/run.sh
+	$(call publish,soak.json soak.svg)
+
 # The demo needs only SQLite. If other client libraries are installed, the command gets them too.
 have = $$($(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1 || echo 0)
 ## demo: two rivals share a lock on an embedded database; installs what is missing

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Shapes of the plots in docs/, for the scripts beside it. Markers differ by shape, so that a plot
-can be read without colours."""
+"""Shapes and panels of the plots in docs/, for the scripts beside it. Markers differ by shape, so
+that a plot can be read without colours."""
+import math
+
+WIDE, HIGH, GAP_X, GAP_Y, LEFT, TOP = 250, 220, 62, 62, 78, 56
+TITLES = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 
 
 def text(x, y, words, size=12, anchor="middle", extra=""):
@@ -10,6 +14,12 @@ def text(x, y, words, size=12, anchor="middle", extra=""):
 
 def line(x1, y1, x2, y2, style):
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {style}/>'
+
+
+def path(points, colour, dash="", thick=1.6):
+    at = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return (f'<polyline points="{at}" fill="none" stroke="{colour}" stroke-width="{thick}"'
+            f' stroke-dasharray="{dash}"/>')
 
 
 def marker(kind, x, y, colour):
@@ -29,3 +39,75 @@ def marker(kind, x, y, colour):
 
 def number(value):
     return f"{value:g}" if value < 1000 else f"{value:,.0f}"
+
+
+def frame(x, y):
+    return f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" fill="none" stroke="#555"/>'
+
+
+def on_log_scale(value, low, high, y):
+    return y + HIGH * (1 - math.log(value / low) / math.log(high / low))
+
+
+def log_axis(x, y, low, high):
+    """Decades, with a fainter line at 2 and 5 of each."""
+    out = []
+    for decade in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
+        for step in (1, 2, 5):
+            value = step * 10.0**decade
+            if not low <= value <= high:
+                continue
+            at = on_log_scale(value, low, high, y)
+            out.append(line(x, at, x + WIDE, at, f'stroke="{"#bbb" if step == 1 else "#e6e6e6"}"'))
+            if step == 1 or high / low < 1000:
+                out.append(text(x - 6, at + 4, number(value), 11, "end"))
+    return out
+
+
+def round_up(value):
+    """The least of 1, 2, 5, 10, 20 and so on that is not below value."""
+    decade = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1
+    return next(step * decade for step in (1, 2, 5, 10) if step * decade >= value)
+
+
+def linear_axis(x, y, high):
+    out = []
+    for i in range(6):
+        at = y + HIGH * (1 - i / 5)
+        out.append(line(x, at, x + WIDE, at, 'stroke="#ddd"'))
+        out.append(text(x - 6, at + 4, number(high * i / 5), 11, "end"))
+    return out
+
+
+def legend(y, entries):
+    """Entries: words, marker or None, dash, colour."""
+    out = []
+    for i, (words, shape, dash, colour) in enumerate(entries):
+        x, row = LEFT + (i % 3) * 280, y + (i // 3) * 22
+        out.append(line(x, row, x + 40, row, f'stroke="{colour}" stroke-width="1.8" stroke-dasharray="{dash}"'))
+        if shape:
+            out.append(marker(shape, x + 20, row, colour))
+        out.append(text(x + 48, row + 4, words, 12, "start"))
+    return out
+
+
+def draw(databases, rows, panel, entries, title, heading):
+    """rows: of panels, each with its words second. panel(database, row, x, y) draws one."""
+    width = LEFT + len(databases) * (WIDE + GAP_X)
+    bottom = TOP + len(rows) * (HIGH + GAP_Y)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 52}" '
+           f'font-family="sans-serif" fill="#111">',
+           f"<title>{title}</title>",
+           f'<rect width="{width}" height="{bottom + 52}" fill="white"/>',
+           text(width / 2, 22, heading, 15)]
+    for r, row in enumerate(rows):
+        y = TOP + r * (HIGH + GAP_Y)
+        middle = y + HIGH / 2
+        out.append(text(24, middle, row[1], 12, "middle", f' transform="rotate(-90 24 {middle})"'))
+        for i, database in enumerate(databases):
+            x = LEFT + i * (WIDE + GAP_X)
+            if r == 0:
+                out.append(text(x + WIDE / 2, y - 10, TITLES[database], 13))
+            out += panel(database, row, x, y)
+    out += legend(bottom + 14, entries)
+    return "\n".join(out + ["</svg>"])

@@ -78,6 +78,8 @@ const struct way *hand_way(const struct hand *hand, const char *kind, int number
 /* name: of the lock; NULL: none. */
 struct session *hand_open(const struct place *place, const char *name);
 void hand_close(void *session);
+/* The name of the lock from now on. */
+void hand_set_name(struct session *s, const char *name);
 int64_t hand_run(struct session *s, const struct way *way); /* rows of its last step */
 int64_t hand_do(struct session *s,
                 const char *kind); /* the first way of that kind, if there is one */

@@ -261,6 +261,12 @@ struct session *hand_open_rows(const struct place *place, const char *table,
     return s;
 }
 
+void hand_set_name(struct session *s, const char *name)
+{
+    snprintf(s->name, sizeof s->name, "%s", name);
+    set_text(s, NAME, s->name);
+}
+
 void hand_set_work(struct session *s, void (*work)(void))
 {
     s->work = work;

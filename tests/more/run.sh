@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the contract tests on versions of the databases that Debian stable does not have, over TLS, and through
-# pgbouncer, on clusters, and in every order of steps, and ends with a table of what was tested. `make check-more` calls it.
+# pgbouncer, on clusters, and in every order of steps, a short soak, and ends with a table of what was tested. `make check-more` calls it.
 #
 # usage: tests/more/run.sh [WORD…]     only the servers with one of the words in their name
 #   ALLOW_MISSING=1   a server that could not be had does not fail the run (it still counts as not tested)
@@ -185,7 +185,14 @@ group_replication() {
     MYSQL_BASEDIR=$root/usr cluster "Group Replication" "3 nodes, Oracle MySQL" tests/more/with-group.sh
 }
 
-for server in galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
+soak() {
+    local result=passed
+    printf '\n=== soak: 20 s\n'
+    "$make" --no-print-directory soak-short || { result=FAILED; failed=$((failed + 1)); }
+    row soak "20 s, databases of make check" "$result"
+}
+
+for server in soak galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done

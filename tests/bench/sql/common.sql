@@ -9,6 +9,10 @@
 -- way hot try | | read! work write |
 -- way hot atomic | | add! |
 -- way counter | | counter |
+-- way bare | | insert! delete! |
+-- way sizes | | sizes! |
+-- way plain | | plain |
+-- way rows left | | rows_left! |
 -- way make table | | drop_table make_table fill_table |
 -- way ping | | ping |
 -- way describe | | describe! |
@@ -27,5 +31,7 @@ FROM rowlock_locks WHERE name = {name} AND slot = 0
 SELECT amount, version FROM {table} WHERE id = 1
 -- step add
 UPDATE {table} SET amount = amount + 1, version = version + 1 WHERE id = 1
+-- step rows_left, as text: number
+SELECT (SELECT count(*) FROM rowlock_locks) + (SELECT count(*) FROM rowlock_waiters)
 -- step drop_table, as text
 DROP TABLE IF EXISTS {table}

@@ -127,6 +127,11 @@ ANALYZE TABLE rowlock_locks
 SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_lsn_current', 'Innodb_redo_log_current_lsn')
 -- step ping, as text
 DO 1
+-- Bytes of tables with their indexes, none, rows that purge has not removed yet (of the server).
+-- step sizes, as text: number standing count
+SELECT SUM(FILE_SIZE), 0,
+    (SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len')
+FROM information_schema.INNODB_SYS_TABLESPACES WHERE NAME LIKE CONCAT(DATABASE(), '/%')
 -- step describe, as text: text
 SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', '', 'MySQL '), VERSION(),
     ', innodb_flush_log_at_trx_commit ', @@innodb_flush_log_at_trx_commit)

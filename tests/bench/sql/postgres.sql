@@ -121,6 +121,13 @@ VACUUM rowlock_locks
 SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn
 -- step ping, as text
 SELECT 1
+-- Bytes of tables, bytes of indexes, dead rows.
+-- step sizes, as text: number standing count
+SELECT sum(pg_table_size(relid)), sum(pg_indexes_size(relid)), sum(n_dead_tup)
+FROM pg_stat_user_tables WHERE schemaname = current_schema()
+-- step plain, as text
+ALTER TABLE rowlock_locks RESET (fillfactor, autovacuum_vacuum_scale_factor,
+    autovacuum_vacuum_threshold, autovacuum_vacuum_cost_delay)
 -- step describe, as text: text
 SELECT format('PostgreSQL %s, synchronous_commit %s, fsync %s', current_setting('server_version'),
     current_setting('synchronous_commit'), current_setting('fsync'))

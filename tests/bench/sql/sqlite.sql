@@ -58,5 +58,7 @@ SELECT 'expired ' || i, 0, 0, printf('%032d', i), i, i, 1, 2, 1, 'host', 1, 'ben
 PRAGMA wal_checkpoint(TRUNCATE)
 -- step ping
 SELECT version FROM rowlock_meta
+-- step sizes, as text: number
+SELECT page_count * page_size FROM pragma_page_count, pragma_page_size
 -- step describe, as text: text
 SELECT 'SQLite ' || sqlite_version() || ', journal_mode wal, synchronous full'

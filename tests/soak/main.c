@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * usage: soak JSON-FILE
+ *   SOAK_SECONDS   how long, in all (600): each database whose URL is in the environment gets its part
+ *
+ * Exits with 1 if a client failed, something was left behind, or something did not stay bounded.
+ * SIGINT ends it. What was measured till then is judged and written. */
+#include "soak.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SAMPLES = 100 };
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* The threads of clients inherit the blocked signals. */
+static void heed_interrupts(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(how, &set, NULL);
+}
+
+static void pause_until(double end_s)
+{
+    while (!interrupted && !work_failure() && clock_s() < end_s)
+        sleep_s(0.05);
+}
+
+static bool soak(const struct site *site, double seconds)
+{
+    double interval = seconds / SAMPLES < 0.5 ? 0.5 : seconds / SAMPLES;
+    struct series *series = series_open(site);
+    double began = clock_s();
+    heed_interrupts(SIG_BLOCK);
+    work_start(site);
+    heed_interrupts(SIG_UNBLOCK);
+    for (int i = 1; !interrupted && !work_failure() && i * interval <= seconds; i++) {
+        pause_until(began + i * interval);
+        series_sample(series);
+    }
+    work_stop();
+    bool bounded = series_judge(series);
+    series_close(series);
+    if (work_failure())
+        report_line("    FAILED: %s\n", work_failure());
+    return bounded && !work_failure();
+}
+
+static bool soak_hand(const struct hand *hand, double seconds)
+{
+    struct site site = {.hand = hand, .url = getenv(hand->url_env)};
+    if (!site.url || !site.url[0] || interrupted)
+        return true;
+    hand_load(hand);
+    hand_make_places(hand, site.url, &site.ours, &site.theirs);
+    ours_install(&site.ours);
+    ours_install(&site.theirs);
+    struct session *session = hand_open(&site.theirs, "observer");
+    report_database(hand->name, hand_text(session, "describe"));
+    /* The bare loop's table has the database's own settings. */
+    hand_do(session, "plain");
+    hand_close(session);
+    bool good = soak(&site, seconds);
+    hand_drop_places(hand, site.url);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct hand *const hands[] = {
+#if RLK_WITH_POSTGRES
+        &hand_postgres,
+#endif
+#if RLK_WITH_MYSQL
+        &hand_mysql,
+#endif
+#if RLK_WITH_SQLITE
+        &hand_sqlite,
+#endif
+    };
+    enum { HANDS = sizeof hands / sizeof hands[0] };
+    const char *text = getenv("SOAK_SECONDS");
+    double seconds = text && text[0] ? strtod(text, NULL) : 600;
+    struct sigaction action = {.sa_handler = interrupt};
+    int count = 0;
+    bool good = true;
+    if (argc != 2 || seconds <= 0)
+        die("usage: soak JSON-FILE, with SOAK_SECONDS above 0");
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    allow_many_files();
+    for (size_t i = 0; i < HANDS; i++)
+        count += getenv(hands[i]->url_env) != NULL && getenv(hands[i]->url_env)[0] != '\0';
+    for (size_t i = 0; i < HANDS && count > 0; i++)
+        good = soak_hand(hands[i], seconds / count) && good;
+    report_save(argv[1]);
+    return good ? 0 : 1;
+}
