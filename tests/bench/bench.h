@@ -50,12 +50,14 @@ void *ours_open(const struct place *place, const char *name);
 void ours_close(void *session);
 void ours_acquire(void *session);
 bool ours_try(void *session); /* false: another has it */
+void ours_hold_long(void *session); /* for an hour */
 void ours_release(void *session);
 void ours_pair(void *session);
 void ours_busy(void *session); /* somebody else must hold the lock */
 void ours_renew(void *session);
 void ours_verify(void *session);
 int64_t ours_sweep(void *session); /* how many rows went */
+int64_t ours_count(void *session, const char *name); /* grants listed. name NULL: all */
 bool ours_wait(void *session); /* in the line; false: it was stopped */
 bool ours_wait_unfair(void *session);
 void ours_keep(void *session); /* acquire, and have a keeper renew the lease */
@@ -66,6 +68,8 @@ rowlock_db *ours_connect(const struct place *place);
 
 /* What a keeper sends, for every lease that stands in the table when the session is opened. */
 void *ours_heartbeat_open(const struct place *place);
+/* For so many of them, from all over the table. */
+void *ours_heartbeat_some(const struct place *place, int count);
 void ours_heartbeat_close(void *session);
 void ours_heartbeat(void *session);
 
@@ -91,6 +95,8 @@ void hand_make_places(const struct hand *hand, const char *url, struct place *ou
 void hand_drop_places(const struct hand *hand, const char *url);
 int64_t hand_written(struct session *s); /* bytes of log written so far */
 void hand_fill(struct session *s, int64_t rows); /* with expired locks */
+/* From so many locks that do not expire, and as many token counters, to so many. From 0: anew. */
+void hand_grow(struct session *s, int64_t from, int64_t to);
 int64_t hand_sweep(struct session *s, const struct way *way); /* how many rows went */
 rowlock_db *hand_adopt(const struct place *place, const rowlock_db_options *options, void **conn);
 
@@ -225,6 +231,9 @@ void hand_set_work(struct session *s, void (*work)(void));
 void bench_batch(const struct site *site, const char *key, bool all_over, double seconds);
 void bench_insert(const struct site *site, double seconds);
 void bench_hotrow(const struct site *site, double seconds);
+
+/* The last part: it leaves its rows standing. */
+void bench_growth(const struct site *site, int64_t most, double seconds);
 
 /* ---------------------------------------------------------------- report */
 

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { CLIENTS_MAX = 64 };
+enum { CLIENTS_MAX = 512 };
 
 void die(const char *format, ...)
 {

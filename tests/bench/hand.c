@@ -544,6 +544,15 @@ void hand_fill(struct session *s, int64_t rows)
     hand_do(s, "fill");
 }
 
+void hand_grow(struct session *s, int64_t from, int64_t to)
+{
+    if (from == 0)
+        hand_do(s, "clear");
+    set_int(s, STANDING, from);
+    set_int(s, COUNT, to);
+    hand_do(s, "grow");
+}
+
 int64_t hand_sweep(struct session *s, const struct way *way)
 {
     int64_t gone = 0, count;

@@ -4,7 +4,7 @@
  *
  * usage: main [JSON-FILE]
  *   BENCH          only the parts with this word in their name: pairs network busy renew trips log sweep
- *                  handoff rest batch hotrow heartbeat (all)
+ *                  handoff rest batch hotrow heartbeat growth (all)
  *   BENCH_WAY  only the ways to wait with this word in their name (all)
  *   and numbers: see settings below
  */
@@ -30,6 +30,7 @@ enum {
 static double seconds = 1.5, sweep_rows = 100000, heartbeat_rows = 10000, delay_us = 500;
 static double longest_line = 512, waiters = 500;
 static double handoff_seconds = 4, rest_seconds = 60, batch_seconds = 3, hotrow_seconds = 3;
+static double growth_rows = 1000000;
 
 static const struct {
     const char *name;
@@ -45,6 +46,7 @@ static const struct {
     {"BENCH_WAITERS", &waiters}, /* how many wait at rest */
     {"BENCH_REST", &rest_seconds}, /* for how many seconds they do */
     {"BENCH_BATCH", &batch_seconds}, /* how long each way to change a batch of rows runs */
+    {"BENCH_GROWTH", &growth_rows}, /* the most rows in the tables that grow */
     {"BENCH_HOTROW", &hotrow_seconds}, /* how long each way to change a hot row runs */
 };
 
@@ -458,16 +460,24 @@ static void bench_hot_row(const struct site *site)
     bench_hotrow(site, hotrow_seconds);
 }
 
+/* ---- growth */
+
+static void bench_growing(const struct site *site)
+{
+    bench_growth(site, (int64_t)growth_rows, seconds);
+}
+
 /* ---- all of it */
 
 static const struct {
     const char *name;
     void (*run)(const struct site *site);
 } parts[] = {
-    {"pairs", bench_pairs},   {"network", bench_network},  {"busy", bench_busy},
-    {"renew", bench_renew},   {"trips", bench_trips},      {"log", bench_log},
-    {"sweep", bench_sweep},   {"handoff", bench_handoffs}, {"rest", bench_waiters},
-    {"batch", bench_batches}, {"hotrow", bench_hot_row},   {"heartbeat", bench_heartbeat},
+    {"pairs", bench_pairs},    {"network", bench_network},  {"busy", bench_busy},
+    {"renew", bench_renew},    {"trips", bench_trips},      {"log", bench_log},
+    {"sweep", bench_sweep},    {"handoff", bench_handoffs}, {"rest", bench_waiters},
+    {"batch", bench_batches},  {"hotrow", bench_hot_row},   {"heartbeat", bench_heartbeat},
+    {"growth", bench_growing},
 };
 
 static void bench_site(const struct hand *hand)

@@ -160,6 +160,14 @@ bool ours_try(void *session)
     return result == ROWLOCK_OK;
 }
 
+void ours_hold_long(void *session)
+{
+    struct our_session *s = session;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = 60 * LEASE_MS;
+    must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
+}
+
 void ours_release(void *session)
 {
     struct our_session *s = session;
@@ -199,6 +207,21 @@ int64_t ours_sweep(void *session)
     options.idle_ms = -1;
     must(s->db, rowlock_sweep(s->db, &options, &report), ROWLOCK_OK);
     return report.locks;
+}
+
+static int count_grant(void *context, const rowlock_grant *grant)
+{
+    (void)grant;
+    ++*(int64_t *)context;
+    return 0;
+}
+
+int64_t ours_count(void *session, const char *name)
+{
+    struct our_session *s = session;
+    int64_t count = 0;
+    must(s->db, rowlock_list(s->db, name, count_grant, &count), ROWLOCK_OK);
+    return count;
 }
 
 /* ---- waiting */

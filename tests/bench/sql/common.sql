@@ -9,6 +9,7 @@
 -- way hot try | | read! work write |
 -- way hot atomic | | add! |
 -- way counter | | counter |
+-- way clear | | clear_locks clear_tokens |
 -- way bare | | insert! delete! |
 -- way sizes | | sizes! |
 -- way plain | | plain |
@@ -31,6 +32,10 @@ FROM rowlock_locks WHERE name = {name} AND slot = 0
 SELECT amount, version FROM {table} WHERE id = 1
 -- step add
 UPDATE {table} SET amount = amount + 1, version = version + 1 WHERE id = 1
+-- step clear_locks, as text
+DELETE FROM rowlock_locks
+-- step clear_tokens, as text
+DELETE FROM rowlock_tokens
 -- step rows_left, as text: number
 SELECT (SELECT count(*) FROM rowlock_locks) + (SELECT count(*) FROM rowlock_waiters)
 -- step drop_table, as text

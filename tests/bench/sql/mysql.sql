@@ -17,6 +17,7 @@
 -- way make places | | drop_ours drop_theirs make_ours make_theirs make_grant |
 -- way drop places | | drop_ours drop_theirs |
 -- way fill | | fill analyze |
+-- way grow | | grow_locks grow_tokens analyze analyze_tokens |
 -- way log | redo | written! |
 
 -- text clock
@@ -120,6 +121,19 @@ INSERT INTO rowlock_locks {columns}
 WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
 SELECT CONCAT('expired ', a.i * 1000 + b.i + 1), 0, 0, MD5(b.i), b.i + 1, b.i + 1, 1, 2, 1, 'host',
     1, 'bench', '' FROM n a, n b WHERE a.i * 1000 + b.i < {count} ORDER BY a.i, b.i
+-- step grow_locks, as text
+INSERT INTO rowlock_locks {columns}
+WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+SELECT CONCAT('grown ', LPAD(a.i * 1000 + b.i + 1, 8, '0')), 0, 0, MD5(b.i), b.i + 1, b.i + 1, 1,
+    9000000000000000, 1, 'host', 1, 'bench', '' FROM n a, n b
+WHERE a.i * 1000 + b.i >= {standing} AND a.i * 1000 + b.i < {count} ORDER BY a.i, b.i
+-- step grow_tokens, as text
+INSERT INTO rowlock_tokens (name, token, granted)
+WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+SELECT CONCAT('grown ', LPAD(a.i * 1000 + b.i + 1, 8, '0')), b.i + 1, 1 FROM n a, n b
+WHERE a.i * 1000 + b.i >= {standing} AND a.i * 1000 + b.i < {count} ORDER BY a.i, b.i
+-- step analyze_tokens, as text
+ANALYZE TABLE rowlock_tokens
 -- step analyze, as text
 ANALYZE TABLE rowlock_locks
 -- MariaDB and MySQL call it by different names.

@@ -19,6 +19,7 @@
 -- way make places | | drop_places make_ours make_theirs |
 -- way drop places | | drop_places |
 -- way fill | | fill analyze |
+-- way grow | | grow_locks grow_tokens analyze analyze_tokens |
 -- way settle | | checkpoint |
 -- way tidy | | vacuum |
 -- way log | WAL | written! |
@@ -110,6 +111,16 @@ INSERT INTO {table} SELECT i, 0, 'as it was', 1 FROM generate_series(1, {count})
 INSERT INTO rowlock_locks {columns}
 SELECT 'expired ' || i, 0, 0, md5(i::text), i, i, 1, 2, 1, 'host', 1, 'bench', ''
 FROM generate_series(1, {count}) i
+-- step grow_locks, as text
+INSERT INTO rowlock_locks {columns}
+SELECT 'grown ' || lpad(i::text, 8, '0'), 0, 0, md5(i::text), i, i, 1, 9000000000000000, 1, 'host',
+    1, 'bench', ''
+FROM generate_series({standing} + 1, {count}) i
+-- step grow_tokens, as text
+INSERT INTO rowlock_tokens (name, token, granted)
+SELECT 'grown ' || lpad(i::text, 8, '0'), i, 1 FROM generate_series({standing} + 1, {count}) i
+-- step analyze_tokens, as text
+ANALYZE rowlock_tokens
 -- step analyze, as text
 ANALYZE rowlock_locks
 -- The first change of a page after a checkpoint logs the page, so it comes before the log is measured.

@@ -7,6 +7,7 @@
 -- way heartbeat | bare UPDATE | begin renew* commit | BEGIN; a prepared UPDATE for each row; COMMIT
 -- way hot lock | | begin read! work write! commit | BEGIN IMMEDIATE
 -- way fill | | fill |
+-- way grow | | grow_locks grow_tokens |
 -- way settle | | checkpoint |
 -- way log | WAL file | |
 
@@ -54,6 +55,14 @@ INSERT INTO {table} SELECT i, 0, 'as it was', 1 FROM n
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
 INSERT INTO rowlock_locks {columns}
 SELECT 'expired ' || i, 0, 0, printf('%032d', i), i, i, 1, 2, 1, 'host', 1, 'bench', '' FROM n
+-- step grow_locks, as text
+WITH RECURSIVE n (i) AS (SELECT {standing} + 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+INSERT INTO rowlock_locks {columns}
+SELECT printf('grown %08d', i), 0, 0, printf('%032d', i), i, i, 1, 9000000000000000, 1, 'host', 1,
+    'bench', '' FROM n
+-- step grow_tokens, as text
+WITH RECURSIVE n (i) AS (SELECT {standing} + 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+INSERT INTO rowlock_tokens (name, token, granted) SELECT printf('grown %08d', i), i, 1 FROM n
 -- step checkpoint, as text
 PRAGMA wal_checkpoint(TRUNCATE)
 -- step ping
