@@ -160,11 +160,12 @@ struct observer hand_observer(const struct place *place, struct session *session
 void bench_handoff(const struct site *site, const char *key, int longest, double seconds);
 void explain_handoffs(const struct site *site);
 
-/* One who has the lock and so many who wait. trip_s: a round trip; NAN: unknown. */
+/* One who has the lock and so many who wait. warm_up_s: until the server tells of statements; trip_s:
+ * a round trip; NAN: unknown. */
 enum { MEDIAN, P99, TRIPS, WHOLE, RATE, STATEMENTS, HANDOFF_COLUMNS };
 extern const struct column handoff_columns[];
 void measure_handoff(const struct waiter *way, const struct observer *observer, int waiting,
-                     double seconds, double trip_s, double *out);
+                     double warm_up_s, double seconds, double trip_s, double *out);
 
 /* What so many cost while nothing happens. */
 void bench_rest(const struct site *site, int count, double seconds);

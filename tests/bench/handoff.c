@@ -174,7 +174,7 @@ static int64_t statements_of(const struct observer *observer)
 }
 
 void measure_handoff(const struct waiter *way, const struct observer *observer, int waiting,
-                     double seconds, double trip_s, double *out)
+                     double warm_up_s, double seconds, double trip_s, double *out)
 {
     struct line l = {.way = way, .room = (int)((seconds + 60) * HOLDS_A_SECOND)};
     struct member *members = calloc((size_t)waiting + 1, sizeof *members);
@@ -184,7 +184,7 @@ void measure_handoff(const struct waiter *way, const struct observer *observer, 
     pthread_mutex_init(&l.mutex, NULL);
     pthread_cond_init(&l.moved, NULL);
     start(&l, members, waiting + 1);
-    sleep_s(WARM_UP_S + WARM_UP_EACH_S * waiting);
+    sleep_s(warm_up_s + WARM_UP_EACH_S * waiting);
     int64_t before = statements_of(observer);
     double from = clock_s();
     sleep_s(seconds);
@@ -229,7 +229,7 @@ static void bench_line(const struct site *site, const char *key, const struct ob
     report_columns(handoff_columns, HANDOFF_COLUMNS);
     for (int w = 0; w < count; w++) {
         double values[HANDOFF_COLUMNS];
-        measure_handoff(&ways[w], observer, waiting, seconds, trip_s, values);
+        measure_handoff(&ways[w], observer, waiting, WARM_UP_S, seconds, trip_s, values);
         report_row(key, ways[w].label, waiting, handoff_columns, values, HANDOFF_COLUMNS);
     }
 }

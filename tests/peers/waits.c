@@ -10,6 +10,9 @@
 
 enum { ROUNDS_OF_HANDOFFS = 3, WAITERS_AT_REST = 500 };
 
+/* PostgreSQL's busy sessions tell what they did a second later. */
+static const double WARM_UP_S = 0.5, TOLD_S = 1.5;
+
 /* At rest: until all wait, and how long they are watched. */
 static const double SETTLE_S = 4, WATCH_S = 5;
 
@@ -42,7 +45,8 @@ static void take_turn(const struct peer *peer, int waiting, double (*out)[ROUNDS
     struct waiter way = waiter_of(peer);
     struct observer observer = peer_observe(peer);
     double values[HANDOFF_COLUMNS];
-    measure_handoff(&way, &observer, waiting, run.turn_s, NAN, values);
+    measure_handoff(&way, &observer, waiting, peer->settle_s > 0 ? TOLD_S : WARM_UP_S, run.turn_s,
+                    NAN, values);
     for (int i = 0; i < HANDOFF_COLUMNS; i++)
         out[i][round] = values[i];
     peer_unobserve(peer, &observer);
