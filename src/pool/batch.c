@@ -102,7 +102,7 @@ static enum rlk_class run_slot(rowlock_db *db, struct rlk_call *call, void *cont
                             .out = slot};
     enum rlk_class class = rlk_send(db, call, &s);
     slot->changed = s.changed;
-    slot->counted = class == RLK_DONE && s.rows == 0;
+    slot->counted = class == RLK_DONE && s.rows == 0 && (rlk_steps[slot->step].is & RLK_COUNTS);
     return class;
 }
 

@@ -8,6 +8,9 @@
 -- - 1: the grant is part of the caller's transaction
 -- - 2: one of several names in the transaction of rowlock_grant_all, which finds the token in
 --   @rlk_token
+-- - 3: one of many requests in the transaction of rowlock_grant_many. @rlk_found gets what was
+--   found: token, whether others are first, the time, how many others hold the lock, and the slot
+--   of the row to report. NULL is written as null.
 -- v_stands: 2 a grant keeps this request out, 1 the name has other rows, 0 no row.
 -- v_own: the owner holds the lock already, so it does not queue.
 -- v_slot: of the row to report. If the exclusive row is there, it is the only one.
@@ -53,6 +56,11 @@ BEGIN
     END IF;
     IF p_joins = 2 THEN
         SET @rlk_token = v_token;
+    ELSEIF p_joins = 3 THEN
+        SET @rlk_found = CONCAT_WS(
+            ',', '', IFNULL(v_token, 'null'), v_behind, v_now, v_others, IF(v_token IS NOT NULL
+            OR (v_behind AND v_stands < 2 AND (p_permits <= 0 OR v_others < p_permits)),
+            'null', v_slot));
     ELSEIF v_token IS NOT NULL
            OR (v_behind AND v_stands < 2 AND (p_permits <= 0 OR v_others < p_permits)) THEN
         SELECT v_token, NULL, NULL, v_behind, v_now;

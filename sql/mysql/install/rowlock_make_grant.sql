@@ -2,8 +2,8 @@
 -- and nothing is written. It waits for no lock of another transaction: it locks token row and lock
 -- rows with SKIP LOCKED. p_stands, p_last: as rowlock_decide has read them.
 --
--- It begins a transaction and ends it. With p_joins 1 it sets a savepoint in the caller's
--- transaction instead. It sets it before anything can fail: to go back to the savepoint of an
+-- It begins a transaction and ends it. With p_joins 1 or 3 it sets a savepoint in the transaction
+-- that is there instead. It sets it before anything can fail: to go back to the savepoint of an
 -- earlier call would undo too much. If it fails, or one of the procedures that it calls, it goes
 -- back there.
 --
@@ -23,7 +23,7 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR 1062 SET p_token = NULL;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN CALL rowlock_undo_grant(p_joins); RESIGNAL; END;
 
-    IF p_joins = 1 THEN
+    IF p_joins IN (1, 3) THEN
         SAVEPOINT before_grant;
     ELSEIF p_joins = 0 THEN
         IF p_permits <> 0 THEN
@@ -35,7 +35,7 @@ BEGIN
         SELECT token + 1, permits, {clock} INTO p_token, v_newest, p_now
           FROM rowlock_tokens WHERE name = p_name FOR UPDATE SKIP LOCKED;
     END IF;
-    IF p_token IS NULL AND (p_joins = 0 OR p_last IS NULL) THEN
+    IF p_token IS NULL AND p_joins <> 3 AND (p_joins = 0 OR p_last IS NULL) THEN
         CALL rowlock_new_counter(p_name, p_permits, p_joins, p_last, v_newest, p_now, p_token);
     END IF;
     IF p_token IS NOT NULL AND (p_permits <> 0 OR v_newest <> 0 OR p_stands <> 0) THEN

@@ -7,7 +7,7 @@ BEGIN
 
     IF p_joins = 0 THEN
         ROLLBACK;
-    ELSEIF p_joins = 1 THEN
+    ELSEIF p_joins IN (1, 3) THEN
         ROLLBACK TO SAVEPOINT before_grant;
     END IF;
 END;

@@ -14,6 +14,14 @@
 {rowlock_new_counter}
 {rowlock_make_room}
 {rowlock_grant_all}
+{rowlock_grant_many}
+{rowlock_grant_usual_many}
+{rowlock_grant_rest}
+{rowlock_new_counters}
+{rowlock_release_many}
+{rowlock_renew_many}
+{rowlock_enqueue_many}
+{rowlock_clear_queues}
 {rowlock_enqueue}
 {rowlock_wakeup_before}
 {rowlock_withdraw}

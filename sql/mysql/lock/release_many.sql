@@ -1,0 +1,13 @@
+-- Releases the locks of many handles, each for itself.
+--
+-- {pack} grants in the order of names: a JSON array of [name, slot, owner, token], name and owner
+-- in hexadecimal
+-- {count} how many
+-- columns: the number of the grant, from 1, and 1: it was released. A negative number: another
+-- transaction has the row locked. No row: lost.
+--
+-- Atomic: the procedure locks the rows that it can have, with SKIP LOCKED, and deletes those in one
+-- transaction. It wakes nobody: handles of a pool keep no wake-ups (await.sql).
+
+/* rowlock:release_many */
+CALL rowlock_release_many({pack}, {count})
