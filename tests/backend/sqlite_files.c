@@ -4,6 +4,7 @@
  * of reading. What it has in common with the other databases is in the other files.
  */
 #include "contract.h"
+#include "seam/db.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -343,6 +344,37 @@ static void full_disk(const struct contract *c, sqlite3 *conn)
     rowlock_db_close(db);
 }
 
+/* SQLite makes a plan before it knows the values. */
+static void is_by_key(sqlite3 *conn, const rowlock_db *db, enum rlk_step step, const char *what)
+{
+    char *sql = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", db->texts.sql[step]);
+    sqlite3_stmt *plan = NULL;
+    const char *detail = "";
+    if (sqlite3_prepare_v2(conn, sql, -1, &plan, NULL) == SQLITE_OK &&
+        sqlite3_step(plan) == SQLITE_ROW)
+        detail = (const char *)sqlite3_column_text(plan, 3);
+    tap_ok(strstr(detail, "(name>? AND name<?)"), "%s goes by key: %s", what, detail);
+    sqlite3_finalize(plan);
+    sqlite3_free(sql);
+}
+
+static void lists_by_key(void)
+{
+    char *url = file_url("listed.db");
+    must_install(url);
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "listed");
+    sqlite3 *conn = NULL;
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
+    sqlite3_open(url + strlen("sqlite:"), &conn);
+    is_by_key(conn, db, RLK_STEP_LIST, "a list of the grants of a name");
+    is_by_key(conn, db, RLK_STEP_WAITERS, "a list of the waiters for a name");
+    sqlite3_close(conn);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    free(url);
+}
+
 void contract_sqlite_only(const struct contract *c)
 {
     contract_sqlite_steps(c);
@@ -352,6 +384,7 @@ void contract_sqlite_only(const struct contract *c)
     traps();
     endless_view();
     spoiled_rows();
+    lists_by_key();
     no_urls();
     deleted_file();
     journal_modes(c);
