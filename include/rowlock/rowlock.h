@@ -529,7 +529,8 @@ typedef struct rowlock_acquire_options {
  *                      third of ticket_ms. A handle first asks the cheap question that its last try
  *                      suggests, and takes 2 if the answer does not decide:
  *   - MySQL, MariaDB: the grant after a try that was BUSY
- *   - PostgreSQL: the first try that meets a shared or counted holder, a waiter or an expired lease
+ *   - PostgreSQL: the first try that meets a shared or counted holder, a waiter, an expired lease,
+ *     or another holder than the two tries before it
  * Example              examples/nightly.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire(rowlock_lock *lock,

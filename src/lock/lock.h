@@ -52,8 +52,8 @@ struct rowlock_lock {
     bool release_open;
     /* The last try was granted. */
     bool was_granted;
-    /* `holder` is the row that kept the last try out. */
-    bool holder_known;
+    /* `holder` is the row that kept the last try out, or the last two. */
+    bool holder_known, holder_again;
     struct rlk_row holder;
 };
 

@@ -36,6 +36,7 @@ struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_opti
                                 .program = db->program,
                                 .note = options->note,
                                 .met = met(lock, options->permits),
+                                .met_again = lock->holder_again,
                                 .granted = lock->was_granted};
 }
 
@@ -98,9 +99,11 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
 {
     if (lock->db->error.code != ROWLOCK_OK)
         rlk_action(lock->db, "acquire lock", lock->name);
+    bool held = grant && grant->outcome == RLK_HELD;
     lock->was_granted = false;
-    lock->holder_known = grant && grant->outcome == RLK_HELD;
-    if (!lock->holder_known)
+    lock->holder_again = held && lock->holder_known && lock->holder.token == grant->row.token;
+    lock->holder_known = held;
+    if (!held)
         return ROWLOCK_BUSY;
     lock->holder = grant->row;
     bool of_another_kind = permits != 0 && grant->row.slot != 0 && grant->row.permits != permits;

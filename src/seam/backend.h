@@ -183,6 +183,8 @@ struct rlk_request {
      * nothing. met is the grant that kept the try out, if that grant alone is enough to keep this
      * one out. NULL: none. */
     const struct rlk_row *met;
+    /* The last two tries met it. */
+    bool met_again;
     /* The last try was granted, so the lock is likely to be free. */
     bool granted;
 };

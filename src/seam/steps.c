@@ -145,18 +145,19 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
+enum { MET_EXPIRES, MET_TTL, MET_RENEWALS, MET_NOW };
+
 /* Only a renewal changes the row of a grant. The rest of it is known. */
 static int read_still_held(void *out, const rowlock_value *cells, size_t count)
 {
-    enum { EXPIRES, TTL, RENEWALS, NOW };
     struct trying *t = out;
     struct rlk_row *row = &t->grant->row;
     (void)count;
     *row = *t->request->met;
-    row->expires_us = cells[EXPIRES].number;
-    row->ttl_us = cells[TTL].number;
-    row->renewals = cells[RENEWALS].number;
-    row->now_us = cells[NOW].number;
+    row->expires_us = cells[MET_EXPIRES].number;
+    row->ttl_us = cells[MET_TTL].number;
+    row->renewals = cells[MET_RENEWALS].number;
+    row->now_us = cells[MET_NOW].number;
     t->grant->outcome = RLK_HELD;
     t->grant->behind = t->grant->settling = false;
     return 0;
@@ -176,13 +177,35 @@ static enum rlk_class still_held(rowlock_db *db, struct rlk_call *call, struct t
     return class;
 }
 
+/* The token is that of the holder, or of a new grant if there is no holder. */
+static int read_met(void *out, const rowlock_value *cells, size_t count)
+{
+    enum { TOKEN, HOLDER };
+    const rowlock_value *holder = &cells[HOLDER];
+    struct trying *t = out;
+    bool stands = !is_null(&holder[MET_EXPIRES]);
+    bool same = stands && cells[TOKEN].number == t->request->met->token &&
+                holder[MET_EXPIRES].number > holder[MET_NOW].number;
+    if (stands && (is_null(&holder[MET_TTL]) || is_null(&holder[MET_RENEWALS])))
+        return -1;
+    t->token = same ? -1 : stands ? 0 : cells[TOKEN].number;
+    if (same)
+        return read_still_held(t, holder, count - HOLDER);
+    rlk_row_of_request(t->request, t->token, holder[MET_NOW].number, &t->grant->row);
+    t->grant->outcome = RLK_GRANTED;
+    return 0;
+}
+
 /* An answer without a row means that another transaction is changing the lock. */
 static enum rlk_class try_step(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
                                struct trying *t)
 {
     rowlock_value in[REQUEST_VALUES];
     request_values(call, t->request, in);
-    struct rlk_sending s = {.step = step, .in = in, .read = read_try, .out = t};
+    struct rlk_sending s = {.step = step,
+                            .in = in,
+                            .read = step == RLK_STEP_ACQUIRE_MET ? read_met : read_try,
+                            .out = t};
     bool may_write = !(rlk_steps[step].is & RLK_READS);
     /* A grant of this kind may let in the next waiter beside it. */
     if (may_write && t->request->permits != 0)
@@ -217,6 +240,8 @@ void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk
 }
 
 /* A step before the try, where it costs less than the try and is likely to be enough:
+ *   - ACQUIRE_MET for a lock that was held by the same exclusive grant the last two times, but not
+ *     in a pool, where ACQUIRE_USUAL of many handles is one statement;
  *   - ACQUIRE_USUAL for a lock that was free or held exclusively the last time;
  *   - STILL_HELD for a lock that was held the last time;
  *   - LOOK always, where it costs no round trip. */
@@ -228,6 +253,9 @@ static enum rlk_class ask_first(rowlock_db *db, struct rlk_call *call, struct tr
     bool exclusive = request->met && request->met->slot == 0;
     bool usual = plain && request->permits == 0 && (request->granted || exclusive);
     enum rlk_class class = RLK_DONE;
+    bool again = usual && exclusive && request->met_again && !db->target.pool;
+    if (again && sql[RLK_STEP_ACQUIRE_MET])
+        return try_step(db, call, RLK_STEP_ACQUIRE_MET, t);
     if (usual && sql[RLK_STEP_ACQUIRE_USUAL])
         return try_step(db, call, RLK_STEP_ACQUIRE_USUAL, t);
     if (plain && request->met && sql[RLK_STEP_STILL_HELD])

@@ -61,6 +61,7 @@ enum {
     /* locks */                                                                                    \
     STEP(STILL_HELD, "still_held", "name slot token", '?', "mmmm", RLK_READS)                      \
     STEP(LOOK, "look", RLK_REQUEST, '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */           \
+    STEP(ACQUIRE_MET, "acquire_met", RLK_REQUEST, '1', "mMMMm", 0) /* or still held? */            \
     STEP(ACQUIRE_USUAL, "acquire_usual", RLK_REQUEST, '1', RLK_ANSWER, 0)                          \
     STEP(ACQUIRE, "acquire", RLK_REQUEST, '?', RLK_ANSWER, 0)                                      \
     STEP(ACQUIRE_USUAL_MANY, "acquire_usual_many", RLK_REQUEST " ; pack count", '*',               \

@@ -55,6 +55,7 @@ static bool is_without(const char *dialect, int step)
         {RLK_STEP_AWAIT, "postgres sqlite"},
         {RLK_STEP_WAKE, "postgres"},
         {RLK_STEP_ACQUIRE_ALL, "sqlite"},
+        {RLK_STEP_ACQUIRE_MET, "mysql sqlite"},
         {RLK_STEP_ACQUIRE_USUAL, "mysql sqlite"},
         {RLK_STEP_ACQUIRE_USUAL_MANY, "mysql sqlite"},
         {RLK_STEP_ACQUIRE_MANY, "sqlite"},

@@ -64,6 +64,8 @@ static const struct truth {
     {"acquire", "~|f|~|f|N|" ROW, 0, NULL},
     {"acquire_usual", "8|~|~|f|N", 'p', NULL},
     {"acquire_usual", "~|f|f|f|N|" ROW, 'p', NULL},
+    {"acquire_met", "9|~|~|~|N", 'p', NULL},
+    {"acquire_met", "8|E|30000000|2|N", 'p', NULL},
     {"still_held", "E|30000000|2|N", 'm', NULL},
     {"acquire_all", "1|8|N;2|9|N", 0, NULL},
     {"acquire_all", "2|~|N", 'm', NULL},

@@ -1003,9 +1003,10 @@ static void note_query(enum script_op op, const struct rlk_query *query)
 /* The question before a try gets no row, and is not among the calls. */
 static enum rlk_class say_nothing(struct rlk_query *query)
 {
+    bool met = query->step == RLK_STEP_ACQUIRE_MET;
     const rowlock_value undecided[5] = {
-        rowlock_int(0), {0}, {0}, rowlock_bool(0), rowlock_int(db_now())};
-    if (query->step == RLK_STEP_ACQUIRE_USUAL)
+        rowlock_int(0), {0}, {0}, met ? rowlock_null() : rowlock_bool(0), rowlock_int(db_now())};
+    if (met || query->step == RLK_STEP_ACQUIRE_USUAL)
         query->each(query->context, undecided, 5);
     return RLK_DONE;
 }
@@ -1016,7 +1017,7 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
     struct connection *c = conn;
     texts_now = c->texts;
     if (query->step == RLK_STEP_LOOK || query->step == RLK_STEP_STILL_HELD ||
-        query->step == RLK_STEP_ACQUIRE_USUAL)
+        query->step == RLK_STEP_ACQUIRE_USUAL || query->step == RLK_STEP_ACQUIRE_MET)
         return say_nothing(query);
     enum script_op op = op_of(query);
     enter();
