@@ -3,13 +3,10 @@
  * Servers that crash, are not there, or stand still: what calls say, and how soon; and that all
  * goes on when they are back. Only a private server is touched, by server-ctl.sh.
  */
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "each.h"
@@ -29,19 +26,9 @@ enum {
 static const struct raw *raw;
 static char *url;
 
-/* It finds the script where the makefile runs the tests. A server that it has started becomes
- * ours when the script ends, so it is for us to bury: PostgreSQL does not start beside a zombie
- * of its own. And its account may not write to our private folder. */
 static void control(const char *what)
 {
-    char command[200];
-    snprintf(command, sizeof command, "env -u TMPDIR tests/lib/server-ctl.sh %s %s </dev/null >&2",
-             raw->name, what);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (system(command) != 0)
-        raw_failed("the server does not obey", what);
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        ;
+    raw_control(raw, what);
 }
 
 /* The library's words are asked for after the call. */
@@ -352,22 +339,11 @@ static void test_short_freeze(void)
     rowlock_db_close(db);
 }
 
-/* A server that we start must not keep open what whoever runs us reads to its end. */
-static void keep_files_to_ourselves(void)
-{
-    for (int fd = STDERR_FILENO + 1; fd < 64; fd++)
-        fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
 static int run(const struct raw *database, const char *given)
 {
-    char variable[60];
     raw = database;
-    snprintf(variable, sizeof variable, "ROWLOCK_TEST_%s_DIR",
-             strcmp(raw->name, "postgres") == 0 ? "POSTGRES" : "MYSQL");
-    if (!getenv(variable))
+    if (!raw_is_ours(raw))
         return tap_skip_all("the server is not a private one");
-    keep_files_to_ourselves();
     url = strdup(given);
     must_install(url);
     db_exec(raw, url, "DELETE FROM rowlock_locks");

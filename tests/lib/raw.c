@@ -4,11 +4,14 @@
  * the client libraries are in raw_postgres.c, raw_mysql.c and raw_sqlite.c. */
 #include "raw.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 void raw_failed(const char *what, const char *why)
@@ -150,4 +153,30 @@ long long db_int(const struct raw *raw, const char *url, const char *format, ...
     number = int_or_die(raw, session, sql);
     raw->close(session);
     return number;
+}
+
+/* ---- the server */
+
+bool raw_is_ours(const struct raw *raw)
+{
+    return getenv(strcmp(raw->name, "postgres") == 0 ? "ROWLOCK_TEST_POSTGRES_DIR"
+                                                     : "ROWLOCK_TEST_MYSQL_DIR") != NULL;
+}
+
+/* The script is found where the makefile runs the tests. A server that it has started becomes ours
+ * when the script ends, so we must wait for its end: PostgreSQL does not start beside a zombie of
+ * its own. It must not keep open what our caller reads to its end. Its account may not write to our
+ * private folder. */
+void raw_control(const struct raw *raw, const char *what)
+{
+    char command[200];
+    for (int fd = STDERR_FILENO + 1; fd < 64; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    snprintf(command, sizeof command, "env -u TMPDIR tests/lib/server-ctl.sh %s %s </dev/null >&2",
+             raw->name, what);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (system(command) != 0)
+        raw_failed("the server does not obey", what);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
 }

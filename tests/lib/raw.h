@@ -49,6 +49,11 @@ void db_exec(const struct raw *raw, const char *url, const char *format, ...)
 long long db_int(const struct raw *raw, const char *url, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Is the server a private one of this test? Then server-ctl.sh crashes, stops, freezes, thaws and
+ * starts it. */
+bool raw_is_ours(const struct raw *raw);
+void raw_control(const struct raw *raw, const char *what);
+
 /* For the files of raw_: ends the program. */
 void raw_failed(const char *what, const char *why) __attribute__((noreturn));
 

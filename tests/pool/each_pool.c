@@ -6,7 +6,6 @@
 
 #include "each.h"
 #include "faultproxy.h"
-#include "pool/pool.h"
 
 #include <rowlock/admin.h>
 #include <rowlock/tx.h>
@@ -30,9 +29,7 @@ static void goes_together(struct swarm *s, struct faultproxy *proxy, int (*act)(
         faultproxy_round_trips(proxy);
     swarm_pull(s);
     tap_is_int(swarm_join(s, ROWLOCK_OK), s->count, "%d threads %s", s->count, what);
-    /* A database without the steps for many sends them one after the other. */
-    bool many = s->pool->texts.sql[RLK_STEP_RELEASE_MANY];
-    int trips = proxy && many ? faultproxy_round_trips(proxy) : 0;
+    int trips = proxy && swarm_sends_many(s) ? faultproxy_round_trips(proxy) : 0;
     tap_ok(trips <= 2, "in one statement, and that of another plug: %d", trips);
 }
 
@@ -41,7 +38,7 @@ static void together(const struct raw *raw, const char *url)
     struct swarm s;
     char *through = NULL;
     struct faultproxy *proxy = has_server(raw) ? faultproxy_start(url, &through) : NULL;
-    swarm_open(&s, raw, proxy ? through : url, 1, SWARM_MAX);
+    swarm_open_with(&s, raw, url, proxy ? through : url, 1, SWARM_MAX, 0, 0);
     /* Each statement is prepared. */
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), SWARM_MAX, "many threads acquire");
     tap_is_int(swarm_act(&s, act_renew, ROWLOCK_OK), SWARM_MAX, "renew");
@@ -112,8 +109,9 @@ static void one_is_in_the_way(const struct raw *raw, const char *url, const char
                    "and it is told at once");
     } else {
         sleep_ms(50);
-        is_result(s.plug.db, try_lock(s.plug.lock, SWARM_TTL_MS), ROWLOCK_OK,
-                  "and the connection is free for others");
+        if (swarm_sends_many(&s))
+            is_result(s.plug.db, try_lock(s.plug.lock, SWARM_TTL_MS), ROWLOCK_OK,
+                      "and the connection is free for others");
         tap_ok(!s.member[ODD].ended, "while it is tried again");
         raw_run(raw, session, "COMMIT");
         tap_is_str(rowlock_result_name(helper_join(odd)), rowlock_result_name(want),
@@ -196,7 +194,7 @@ static void one_is_late(const struct raw *raw, const char *url)
     struct member *odd = &s.member[ODD];
     rowlock_lock_close(odd->lock);
     rowlock_db_close(odd->db);
-    odd->db = must_join(s.pool, 200);
+    odd->db = must_join(s.pool, 200, 0);
     odd->lock = must_lock(odd->db, "swarm late");
     swarm_plug(&s);
     swarm_start(&s, act_try);
@@ -264,7 +262,7 @@ static void crossing(const struct raw *raw, const char *url)
     int odd = 0;
     for (int i = 0; i < CROSSERS; i++) {
         c[i] = (struct crosser){.backward = i % 2};
-        c[i].db = i % 8 == 7 ? must_open(url) : must_join(pool[i / 2 % 2], 0);
+        c[i].db = i % 8 == 7 ? must_open(url) : must_join(pool[i / 2 % 2], 0, 0);
         for (int k = 0; k < CROSSED; k++)
             c[i].lock[k] = must_lock(c[i].db, (const char[]){'c', (char)('0' + k), '\0'});
     }
@@ -371,7 +369,7 @@ static void cancelled(const struct raw *raw, const char *url)
 {
     struct place place = {raw, url};
     rowlock_pool *pool = must_pool(url, 2, NULL);
-    rowlock_db *holder = must_join(pool, 0), *waiter = must_join(pool, 0);
+    rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
     rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
     is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
     for (int by_signal = 0; by_signal < 2; by_signal++) {
@@ -407,7 +405,7 @@ static void kept(const struct raw *raw, const char *url)
 {
     struct place place = {raw, url};
     rowlock_pool *pool = must_pool(url, 2, NULL);
-    rowlock_db *db = must_join(pool, 0);
+    rowlock_db *db = must_join(pool, 0, 0);
     rowlock_lock *lock = must_lock(db, "kept");
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
@@ -444,7 +442,7 @@ static int while_another(void *context, const rowlock_attempt *attempt)
 {
     struct attempts *a = context;
     rowlock_retry_options once = ROWLOCK_RETRY_OPTIONS_INIT;
-    rowlock_db *third = must_join(a->pool, 0);
+    rowlock_db *third = must_join(a->pool, 0, 0);
     rowlock_lock *lock = must_lock(third, "beside");
     (void)attempt;
     once.deadline_ms = 300;
@@ -458,14 +456,14 @@ static int while_another(void *context, const rowlock_attempt *attempt)
 static void transactions(const struct raw *raw, const char *url)
 {
     struct attempts a = {.pool = must_pool(url, 1, NULL)};
-    rowlock_db *db = must_join(a.pool, 0);
+    rowlock_db *db = must_join(a.pool, 0, 0);
     is_result(db, rowlock_retry(db, nothing, NULL, NULL, NULL), ROWLOCK_EUNSUPPORTED,
               "a pool of one connection has none for a transaction");
     rowlock_db_close(db);
     rowlock_pool_close(a.pool);
     a.pool = must_pool(url, 2, NULL);
-    db = must_join(a.pool, 0);
-    a.second = must_join(a.pool, 200);
+    db = must_join(a.pool, 0, 0);
+    a.second = must_join(a.pool, 200, 0);
     is_result(db, rowlock_retry(db, nothing, NULL, NULL, NULL), ROWLOCK_OK, "of two it has one");
     if (has_server(raw)) {
         is_result(db, rowlock_retry(db, while_another, &a, NULL, NULL), ROWLOCK_OK,
@@ -487,7 +485,7 @@ static void installed_later(const struct raw *raw, const char *url)
 {
     (void)raw;
     rowlock_pool *pool = must_pool(url, 2, "later_");
-    rowlock_db *db = must_join(pool, 0), *other = must_join(pool, 0);
+    rowlock_db *db = must_join(pool, 0, 0), *other = must_join(pool, 0, 0);
     rowlock_lock *lock = must_lock(db, "x"), *others = must_lock(other, "x");
     is_result(db, try_lock(lock, SWARM_TTL_MS), ROWLOCK_ESCHEMA, "no tables, no lock");
     is_result(db, rowlock_install(db), ROWLOCK_OK, "a handle of the pool installs them");

@@ -20,6 +20,7 @@ rowlock_pool *must_pool(const char *url, int connections, const char *prefix)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_pool *pool = NULL;
     names.prefix = prefix;
+    names.program = "swarm";
     names.statement_timeout_ms = slow_ms(SWARM_PATIENCE_MS);
     options.connections = connections;
     options.db = &names;
@@ -28,12 +29,13 @@ rowlock_pool *must_pool(const char *url, int connections, const char *prefix)
     return pool;
 }
 
-rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms)
+rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms, int64_t reconnect_ms)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db *db = NULL;
     options.pool = pool;
+    options.reconnect_ms = reconnect_ms;
     options.statement_timeout_ms =
         statement_timeout_ms ? statement_timeout_ms : slow_ms(SWARM_PATIENCE_MS);
     if (rowlock_db_open(NULL, &options, &db, &err) != ROWLOCK_OK)
@@ -52,14 +54,20 @@ static void join(struct swarm *s, struct member *m, int number)
 {
     char name[20];
     snprintf(name, sizeof name, number < 0 ? "plug" : "swarm %02d", number);
-    *m = (struct member){.swarm = s, .number = number, .db = must_join(s->pool, 0)};
+    *m = (struct member){.swarm = s, .number = number};
+    m->db = number < 0 ? must_join(s->pool, 0, 0)
+                       : must_join(s->pool, s->statement_timeout_ms, s->reconnect_ms);
     m->lock = must_lock(m->db, name);
 }
 
-void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections, int count)
+void swarm_open_with(struct swarm *s, const struct raw *raw, const char *url, const char *through,
+                     int connections, int count, int64_t statement_timeout_ms, int64_t reconnect_ms)
 {
-    *s = (struct swarm){.raw = raw, .url = url, .count = count};
-    s->pool = must_pool(url, connections, NULL);
+    *s = (struct swarm){.raw = raw,
+                        .count = count,
+                        .statement_timeout_ms = statement_timeout_ms,
+                        .reconnect_ms = reconnect_ms};
+    s->pool = must_pool(through, connections, NULL);
     s->session = raw->open(url);
     join(s, &s->plug, -1);
     raw_run(raw, s->session, "DELETE FROM rowlock_fences WHERE resource = 'plug'");
@@ -73,16 +81,32 @@ void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int con
     }
 }
 
-void swarm_close(struct swarm *s)
+void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections, int count)
 {
-    s->raw->close(s->session);
+    swarm_open_with(s, raw, url, url, connections, count, 0, 0);
+}
+
+void swarm_close_members(struct swarm *s)
+{
     for (int i = 0; i < s->count; i++) {
         rowlock_lock_close(s->member[i].lock);
         rowlock_db_close(s->member[i].db);
     }
+    s->count = 0;
+}
+
+void swarm_close(struct swarm *s)
+{
+    s->raw->close(s->session);
+    swarm_close_members(s);
     rowlock_lock_close(s->plug.lock);
     rowlock_db_close(s->plug.db);
     rowlock_pool_close(s->pool);
+}
+
+bool swarm_sends_many(const struct swarm *s)
+{
+    return s->pool->texts.sql[RLK_STEP_RELEASE_MANY];
 }
 
 /* ---- the line */

@@ -28,9 +28,9 @@ struct member {
 
 struct swarm {
     const struct raw *raw;
-    const char *url;
     rowlock_pool *pool;
     int count;
+    int64_t statement_timeout_ms, reconnect_ms;
     struct member member[SWARM_MAX];
     /* It waits for a row that the session has locked. */
     struct member plug;
@@ -41,17 +41,24 @@ struct swarm {
 bool has_server(const struct raw *raw);
 /* A pool whose statements may take SWARM_PATIENCE_MS. A failure ends the program. */
 rowlock_pool *must_pool(const char *url, int connections, const char *prefix);
-/* 0: the time limit of the pool */
-rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms);
+/* statement_timeout_ms 0: the time limit of the pool. reconnect_ms as in the options. */
+rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms, int64_t reconnect_ms);
 /* Waits long for it. False ends the program. */
 void until(bool (*is_so)(void *context), void *context, const char *what);
 
-/* url: of the pool. Each handle has looked at the tables, and each name has been granted before, if
- * the server can be reached. */
+/* Each handle has looked at the tables, and each name has been granted before. */
 void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections,
                 int count);
+/* through: the URL of the pool. The handles have these limits, as for must_join(). */
+void swarm_open_with(struct swarm *s, const struct raw *raw, const char *url, const char *through,
+                     int connections, int count, int64_t statement_timeout_ms,
+                     int64_t reconnect_ms);
+/* swarm_close_members leaves the plug and the pool. */
+void swarm_close_members(struct swarm *s);
 void swarm_close(struct swarm *s);
 
+/* A database without the steps for many sends them one after the other. */
+bool swarm_sends_many(const struct swarm *s);
 /* For a pool of one connection. swarm_plug returns when the connection is busy. */
 void swarm_plug(struct swarm *s);
 void swarm_pull(struct swarm *s);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a pool promises when something is lost: an answer for many, the server, or its tables. A
+ * proxy loses, and server-ctl.sh stops the server. */
+#include "swarm.h"
+
+#include "each.h"
+#include "fail_alloc.h"
+#include "faultproxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <rowlock/admin.h>
+
+enum { FEW = 16 };
+
+static const struct raw *raw;
+static const char *straight;
+static char *through;
+static struct faultproxy *proxy;
+
+static int rows(void)
+{
+    return (int)db_int(raw, straight, "SELECT count(*) FROM rowlock_locks");
+}
+
+/* ---- an answer for many */
+
+struct act {
+    const char *what;
+    int (*act)(struct member *m);
+    bool held_before, held_after;
+};
+static const struct act acts[] = {
+    {"acquire", act_try, false, true},
+    {"renew", act_renew, true, true},
+    {"release", act_release, true, false},
+};
+enum { ACTS = sizeof acts / sizeof acts[0] };
+
+static void swarm_loses(struct swarm *s, const struct act *act, struct fault fault)
+{
+    if (act->held_before)
+        tap_is_int(swarm_act(s, act_try, ROWLOCK_OK), FEW, "locks are held");
+    swarm_plug(s);
+    swarm_start(s, act->act);
+    swarm_stand(s, FEW);
+    faultproxy_arm(proxy, 1, fault);
+    swarm_pull(s);
+}
+
+static void lost_and_found(const struct act *act, enum fault_side side)
+{
+    struct swarm s;
+    swarm_open_with(&s, raw, straight, through, 1, FEW, 0, 0);
+    swarm_loses(&s, act, (struct fault){.kind = FAULT_CUT, .side = side});
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "%s: the %s of many is lost, and each is done",
+               act->what, side == ON_ANSWER ? "answer" : "request");
+    tap_ok(faultproxy_fired(proxy), "by another sending");
+    tap_is_int(rows(), act->held_after ? FEW : 0, "once");
+    swarm_close(&s);
+    tap_is_int(rows(), 0, "nothing is left behind");
+}
+
+/* The handles do not reconnect, so each is told. */
+static void told_to_each(const struct act *act)
+{
+    struct swarm s;
+    swarm_open_with(&s, raw, straight, through, 1, FEW, 0, -1);
+    if (!swarm_sends_many(&s)) {
+        swarm_close(&s);
+        return;
+    }
+    swarm_loses(&s, act, (struct fault){.kind = FAULT_CUT, .side = ON_ANSWER});
+    tap_is_int(swarm_join(&s, ROWLOCK_EUNCERTAIN), FEW, "%s: a lost answer is told to each",
+               act->what);
+    int64_t grants = db_int(raw, straight, "SELECT sum(token) FROM rowlock_tokens");
+    swarm_start(&s, act->act);
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "each finds out by calling again");
+    tap_is_int(db_int(raw, straight, "SELECT sum(token) FROM rowlock_tokens"), grants,
+               "and no grant is made twice");
+    tap_is_int(rows(), act->held_after ? FEW : 0, "what was lost is done once");
+    swarm_close(&s);
+    tap_is_int(rows(), 0, "nothing is left behind");
+}
+
+/* ---- a server that stands still */
+
+static int act_briefly(struct member *m)
+{
+    return try_lock(m->lock, slow_ms(1500));
+}
+
+/* The statement is under way when its handles give up. They are closed, and the pool's connection
+ * still waits. Then it ends, and what was left behind is freed. */
+static void given_up(void)
+{
+    struct swarm s;
+    const struct act act = {"acquire", act_briefly, false, true};
+    fail_alloc_at(0);
+    int live = fail_alloc_live();
+    swarm_open_with(&s, raw, straight, through, 1, FEW, slow_ms(400), -1);
+    if (!swarm_sends_many(&s)) {
+        swarm_close(&s);
+        return;
+    }
+    swarm_loses(&s, &act, (struct fault){.kind = FAULT_BLACKHOLE, .side = ON_ANSWER});
+    tap_is_int(swarm_join(&s, ROWLOCK_EUNCERTAIN), FEW,
+               "many give up while their step is under way");
+    swarm_close_members(&s);
+    faultproxy_heal(proxy);
+    swarm_close(&s);
+    tap_is_int(fail_alloc_live(), live, "no memory is left behind");
+    rowlock_db *db = must_open(straight);
+    rowlock_lock *lock = must_lock(db, "swarm 00");
+    is_result(db, wait_lock(lock, SWARM_TTL_MS, SWARM_TTL_MS), ROWLOCK_OK,
+              "nor a grant beyond its lease");
+    rowlock_lock_close(lock);
+    is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep");
+    rowlock_db_close(db);
+}
+
+/* ---- a server that goes away */
+
+enum { TURNS = 10 };
+static atomic_bool is_back;
+
+/* Odd answers are counted. A token that is not newer is odd too. */
+static int act_through_it(struct member *m)
+{
+    int64_t last = 0;
+    int odd = 0;
+    for (int turns = 0; turns < TURNS;) {
+        int got = act_try(m);
+        odd += got != ROWLOCK_OK && got != ROWLOCK_ECONN && got != ROWLOCK_EUNCERTAIN &&
+               got != ROWLOCK_BUSY;
+        if (got == ROWLOCK_OK) {
+            odd += rowlock_lock_token(m->lock) <= last;
+            last = rowlock_lock_token(m->lock);
+            while ((got = act_release(m)) == ROWLOCK_ECONN || got == ROWLOCK_EUNCERTAIN)
+                ;
+            odd += got != ROWLOCK_OK;
+            turns += is_back;
+        }
+        if (odd > 0)
+            tap_note("%s", why(m->db));
+    }
+    return odd;
+}
+
+static void restarted(void)
+{
+    struct swarm s;
+    is_back = false;
+    swarm_open(&s, raw, straight, 2, SWARM_MAX);
+    swarm_start(&s, act_through_it);
+    sleep_ms(100);
+    raw_control(raw, "restart");
+    is_back = true;
+    tap_is_int(swarm_join(&s, 0), SWARM_MAX, "the server restarts while %d threads work",
+               SWARM_MAX);
+    tap_is_int(rows(), 0, "and nothing is left behind");
+    swarm_close(&s);
+}
+
+static int act_wait(struct member *m)
+{
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.wait_ms = ROWLOCK_FOREVER;
+    how.ttl_ms = SWARM_TTL_MS;
+    how.ticket_ms = SWARM_TTL_MS;
+    int result = rowlock_acquire(m->lock, &how);
+    return result == ROWLOCK_OK ? rowlock_release(m->lock) : result;
+}
+
+static bool all_wait(void *context)
+{
+    (void)context;
+    return db_int(raw, straight, "SELECT count(*) FROM rowlock_waiters") == FEW;
+}
+
+static void away(void)
+{
+    struct swarm s, waiting;
+    swarm_open_with(&s, raw, straight, straight, 1, FEW, 0, 200);
+    swarm_open_with(&waiting, raw, straight, straight, 1, FEW, 0, 200);
+    tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "locks are held");
+    swarm_start(&waiting, act_wait);
+    until(all_wait, NULL, "all wait");
+    tap_is_int(swarm_act(&s, act_renew, ROWLOCK_OK), FEW, "renewed, with tickets before that");
+    raw_control(raw, "stop");
+    swarm_start(&s, act_renew);
+    int none = swarm_join(&s, ROWLOCK_ECONN);
+    tap_ok(none == FEW, "the server is away for longer than they reconnect: %d", none);
+    raw_control(raw, "start");
+    swarm_start(&s, act_renew);
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "it is back, and they go on");
+    swarm_start(&s, act_release);
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "and release");
+    tap_is_int(swarm_join(&waiting, ROWLOCK_OK), FEW, "what others have waited for all the time");
+    swarm_close(&s);
+    swarm_close(&waiting);
+}
+
+/* As after a failover to another database. */
+static void other_tables(void)
+{
+    struct swarm s;
+    char identity[100];
+    swarm_open_with(&s, raw, straight, through, 1, FEW, 0, 0);
+    if (!raw->ask(s.session, "SELECT identity FROM rowlock_meta", identity, sizeof identity))
+        raw_failed("no identity", "");
+    db_exec(raw, straight, "UPDATE rowlock_meta SET identity = 'another'");
+    faultproxy_cut(proxy);
+    swarm_start(&s, act_try);
+    tap_is_int(swarm_join(&s, ROWLOCK_ESCHEMA), FEW, "another installation is refused");
+    tap_is_int(rows(), 0, "and not touched");
+    db_exec(raw, straight, "UPDATE rowlock_meta SET identity = '%s'", identity);
+    swarm_start(&s, act_try);
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "the first one is not");
+    swarm_close(&s);
+}
+
+static int run(const struct raw *this, const char *url)
+{
+    raw = this;
+    straight = url;
+    must_install(url);
+    if (!(proxy = faultproxy_start(url, &through)))
+        return tap_skip_all("the server's URL has no host and port");
+    for (int i = 0; i < ACTS; i++) {
+        lost_and_found(&acts[i], ON_REQUEST);
+        lost_and_found(&acts[i], ON_ANSWER);
+        told_to_each(&acts[i]);
+    }
+    given_up();
+    other_tables();
+    faultproxy_stop(proxy);
+    free(through);
+    if (!raw_is_ours(raw)) {
+        tap_skip(1, "the server is not ours to stop");
+        return tap_done();
+    }
+    restarted();
+    away();
+    return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
+}
