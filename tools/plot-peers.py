@@ -161,9 +161,11 @@ def head(cells):
 
 
 def short(value):
-    """Three digits are more than the machine's noise."""
-    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
-    return f"{round(value, min(digits, 2)):,.{min(digits, 2)}f}" if value < 1000 else f"{float(f'{value:.3g}'):,.0f}"
+    """Two digits: more would be the machine's noise."""
+    if abs(value) < 0.005:
+        return "0"
+    digits = min(2, 1 - math.floor(math.log10(abs(value))))
+    return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
 def pairs_cell(figure):
