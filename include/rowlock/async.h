@@ -11,11 +11,16 @@
  * loop: also no look-up of a host's name and no TLS handshake while it reconnects. The thread ends
  * with the result.
  *
- * Until you have the result, the rowlock_db belongs to that thread:
+ * A handle of a pool (rowlock/pool.h) needs no thread and one descriptor, so one loop can have
+ * thousands of acquires under way. It goes on only inside rowlock_acquire_step(): call that soon
+ * when the descriptor is readable, at least once in ttl_ms / 2. Systems other than Linux with glibc
+ * use a thread there too.
+ *
+ * Until you have the result, the rowlock_db belongs to that acquire:
  *   - Calls that need the database return EMISUSE.
  *   - The lock tells nothing.
  *   - rowlock_cancel() works.
- *   - Closing the rowlock_db, or a lock of it, cancels and waits for the thread.
+ *   - Closing the rowlock_db, or a lock of it, cancels the acquire and waits for its end.
  */
 #ifndef ROWLOCK_ASYNC_H
 #define ROWLOCK_ASYNC_H

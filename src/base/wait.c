@@ -3,6 +3,7 @@
  * queue/queue.c decides when a waiter looks at the lock again. */
 #include "base/wait.h"
 #include "base/base.h"
+#include "base/fiber.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +66,7 @@ int rlk_wake_open(struct rlk_waiting *w)
 void rlk_turn_open(struct rlk_waiting *w)
 {
     w->wake[0] = w->wake[1] = -1;
-    sem_init(&w->turn, 0, 0);
+    sem_init(&w->turn.posted, 0, 0);
 }
 
 void rlk_wake_close(struct rlk_waiting *w)
@@ -83,7 +84,7 @@ void rlk_wake(struct rlk_waiting *w)
     int saved = errno;
     if (w->wake[1] < 0) {
         w->cancelled = true;
-        sem_post(&w->turn);
+        rlk_turn_post(&w->turn);
         return;
     }
     ssize_t ignored = write(w->wake[1], "", 1);
@@ -110,22 +111,46 @@ static int poll_ms(int64_t left_us)
                                         : (int)(left_us / 1000 + 1);
 }
 
+void rlk_turn_post(struct rlk_turn *turn)
+{
+    /* A thread that was waiting may free the turn at once. */
+    struct rlk_fiber *fiber = turn->fiber;
+    sem_post(&turn->posted);
+    if (fiber)
+        rlk_fiber_wake(fiber);
+}
+
+/* It looks after it has set the timer, so that no post is missed in between. */
+static bool wait_in_fiber(struct rlk_fiber *fiber, struct rlk_turn *turn, int64_t until_us)
+{
+    for (;; rlk_fiber_pause(fiber)) {
+        rlk_fiber_expect(fiber, until_us);
+        if (turn && sem_trywait(&turn->posted) == 0)
+            return true;
+        if (rlk_now_us() >= until_us)
+            return false;
+    }
+}
+
 /* The clock of sem_clockwait() may stand still while the machine is suspended. So it waits at most
  * a minute at a time. */
-bool rlk_wait_turn(sem_t *turn, int64_t until_us)
+bool rlk_wait_turn(struct rlk_turn *turn, int64_t until_us)
 {
+    struct rlk_fiber *fiber = rlk_fiber_current();
+    if (fiber)
+        return wait_in_fiber(fiber, turn, until_us);
     for (;;) {
         int64_t left_us = until_us - rlk_now_us();
         struct timespec end;
         if (left_us <= 0)
-            return sem_trywait(turn) == 0;
+            return sem_trywait(&turn->posted) == 0;
         if (left_us > LONGEST_POLL_US)
             left_us = LONGEST_POLL_US;
         clock_gettime(CLOCK_MONOTONIC, &end);
         left_us += end.tv_nsec / 1000;
         end.tv_sec += left_us / 1000000;
         end.tv_nsec = left_us % 1000000 * 1000;
-        if (sem_clockwait(turn, CLOCK_MONOTONIC, &end) == 0)
+        if (sem_clockwait(&turn->posted, CLOCK_MONOTONIC, &end) == 0)
             return true;
     }
 }
@@ -169,6 +194,9 @@ int rlk_wait_socket(int socket, short events, int wake, int64_t until_us)
 void rlk_wait_plain(int64_t pause_us)
 {
     int64_t until = rlk_now_us() + pause_us;
-    for (int64_t left = pause_us; left > 0; left = until - rlk_now_us())
+    struct rlk_fiber *fiber = rlk_fiber_current();
+    if (fiber)
+        wait_in_fiber(fiber, NULL, until);
+    for (int64_t left = until - rlk_now_us(); left > 0; left = until - rlk_now_us())
         rlk_poll(NULL, 0, (int)(left / 1000 + 1));
 }

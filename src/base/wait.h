@@ -9,13 +9,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct rlk_fiber;
+
+/* What one thread or fiber waits for. */
+struct rlk_turn {
+    sem_t posted;
+    /* The fiber that may wait for it. NULL: none. */
+    struct rlk_fiber *fiber;
+};
+
 /* What a handle waits with. */
 struct rlk_waiting {
     /* A pipe: rlk_wake() writes to it, a wait reads from it. -1: there is none, and what follows
      * stands in for it. A handle of a pool waits for no descriptor, so it needs none. */
     int wake[2];
     /* Posted when the handle may have something to do. */
-    sem_t turn;
+    struct rlk_turn turn;
     atomic_bool cancelled;
     /* The state of the random numbers. */
     uint64_t jitter;
@@ -39,8 +48,10 @@ int rlk_wake_open(struct rlk_waiting *w);
 /* The same without a descriptor. */
 void rlk_turn_open(struct rlk_waiting *w);
 void rlk_wake_close(struct rlk_waiting *w);
-/* Waits until a semaphore was posted. False: until_us has passed. */
-bool rlk_wait_turn(sem_t *turn, int64_t until_us);
+/* Ends one wait for it. A signal handler may call it. */
+void rlk_turn_post(struct rlk_turn *turn);
+/* Waits until it is posted. False: until_us has passed. */
+bool rlk_wait_turn(struct rlk_turn *turn, int64_t until_us);
 /* False: cancelled. */
 bool rlk_wait_until(struct rlk_waiting *w, int64_t until_us);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Closes connections, keepers and pools. */
+#include "base/fiber.h"
 #include "db/db.h"
 #include "lock/keeper.h"
 #include "pool/pool.h"
@@ -32,6 +33,7 @@ void rlk_db_free(rowlock_db *db)
         rlk_disconnect(db, in_child);
     if (db->target.pool)
         release_pool(db->target.pool);
+    rlk_fiber_free(db->fiber);
     rlk_wake_close(&db->waiting);
     rlk_texts_clear(&db->texts);
     rlk_free(db->conn);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The eleven operations of a driver, for a handle of a pool. */
+#include "base/fiber.h"
 #include "pool/pool.h"
 
 #include <string.h>
@@ -11,7 +12,8 @@ struct handle {
     struct rlk_waiting *waiting;
     /* A transaction that frame() began has this connection. NULL: there is none. */
     struct rlk_pooled *framed;
-    struct rlk_slot *slot;
+    /* A handle that gives up leaves its slot behind, and needs another. */
+    struct rlk_slot *slot, *spare;
     /* The last ticket has an address. */
     bool hears;
     struct rlk_pool_waiter waiter;
@@ -108,8 +110,26 @@ static enum rlk_class run_on(struct handle *h, struct rlk_pooled *conn, struct r
     return class;
 }
 
+struct delegated {
+    struct handle *h;
+    struct rlk_call *call;
+    struct operation *o;
+    enum rlk_class class;
+};
+
+static void run_delegated(struct rlk_pooled *conn, void *context)
+{
+    struct delegated *d = context;
+    d->class = run_on(d->h, conn, d->call, d->o);
+}
+
 static enum rlk_class run_alone(struct handle *h, struct rlk_call *call, struct operation *o)
 {
+    if (rlk_fiber_current() && !h->framed) {
+        struct delegated d = {.h = h, .call = call, .o = o};
+        rlk_line_delegate(h->pool, run_delegated, &d);
+        return d.class;
+    }
     struct rlk_pooled *conn = take(h, call);
     if (!conn)
         return RLK_CONTENTION;
@@ -137,28 +157,24 @@ static void wake(struct handle *h, const char *name)
     pthread_mutex_unlock(&h->pool->mutex);
 }
 
-/* A handle that has given up leaves its slot behind, and needs another. */
 static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, struct rlk_query *query)
 {
-    struct rlk_slot *spare = rlk_slot_new();
     char address[RLK_ADDRESS] = "";
     bool abandoned;
-    if (!spare)
+    if (!h->spare && !(h->spare = rlk_slot_new()))
         return RLK_NOMEM;
     if (query->own)
-        rlk_ear_address(h->pool, call->deadline_us, address);
+        rlk_ear_address(h->pool, address);
     h->hears = address[0] != '\0';
-    if (!rlk_slot_fill(h->slot, call, query, address)) {
-        rlk_slot_free(spare);
+    if (!rlk_slot_fill(h->slot, call, query, address))
         return rlk_refuse(call, RLK_INVALID, "a text is too long");
-    }
     enum rlk_class class = rlk_line_send(h->pool, h->slot, &abandoned);
     if (abandoned) {
-        h->slot = spare;
+        h->slot = h->spare;
+        h->spare = NULL;
         call->late = true;
         return rlk_refuse(call, RLK_UNCERTAIN, "no answer came in time");
     }
-    rlk_slot_free(spare);
     if (class == RLK_CONTENTION && h->slot->class == RLK_UNSENT)
         return rlk_refuse(call, RLK_CONTENTION, "all connections of the pool were busy");
     return rlk_slot_answer(h->slot, call, query);
@@ -194,8 +210,10 @@ static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct 
 {
     struct operation o = {.query = query};
     bool joins = may_join(h, call, query->step);
-    /* The driver would give the address of its own connection. */
-    struct rlk_pooled *conn = joins && !query->own ? rlk_line_take(h->pool) : NULL;
+    /* A fiber must not block. And of a ticket, the driver would give the address of its own
+     * connection. */
+    bool at_once = joins && !query->own && !rlk_fiber_current();
+    struct rlk_pooled *conn = at_once ? rlk_line_take(h->pool) : NULL;
     if (joins && !conn)
         return send_in_line(h, call, query);
     if (!conn)
@@ -328,7 +346,8 @@ static void pool_close(void *conn, bool in_child)
         pthread_mutex_unlock(&h->pool->mutex);
     }
     rlk_slot_free(h->slot);
-    h->slot = NULL;
+    rlk_slot_free(h->spare);
+    h->slot = h->spare = NULL;
 }
 
 void rlk_pool_operations(rowlock_pool *pool)
@@ -336,6 +355,7 @@ void rlk_pool_operations(rowlock_pool *pool)
     struct rlk_backend *b = &pool->backend;
     *b = *pool->real;
     b->conn_size = sizeof(struct handle);
+    b->fibers = true;
     b->open = pool_open;
     b->adopt = pool_adopt;
     b->close = pool_close;

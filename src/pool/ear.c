@@ -66,8 +66,9 @@ static void heard(void *context, const char *text)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Returns when the connection is lost, or the thread must end. */
-static void listen_on(rowlock_pool *pool)
+/* Returns false when the connection is lost. Returns true when the thread must end, or no wake-up
+ * can reach this connection. */
+static bool listen_on(rowlock_pool *pool)
 {
     rowlock_db *db = pool->ear.db;
     const struct rlk_request anyone = {.number = 1};
@@ -79,6 +80,7 @@ static void listen_on(rowlock_pool *pool)
     }
     if (class != RLK_DONE)
         db->up = false;
+    return db->up;
 }
 
 static bool must_stop(rowlock_pool *pool)
@@ -96,13 +98,11 @@ static void *hear(void *context)
     if (pool->real->enter_thread)
         pool->real->enter_thread();
     while (!must_stop(pool)) {
-        if (db->up)
-            listen_on(pool);
-        if (db->up)
-            break;
-        set_address(pool, (char[RLK_ADDRESS]){""});
         if (!begin_to_listen(pool, rlk_now_us() + db->target.connect_ms * 1000))
             rlk_wait_until(&db->waiting, rlk_now_us() + rlk_jitter(&db->waiting, RETRY_US));
+        else if (listen_on(pool))
+            break;
+        set_address(pool, (char[RLK_ADDRESS]){""});
     }
     if (pool->real->leave_thread)
         pool->real->leave_thread();
@@ -119,20 +119,16 @@ static bool start_thread(rowlock_pool *pool)
     return started;
 }
 
-/* The first waiter opens the ear. The others wait for it meanwhile. */
-void rlk_ear_address(rowlock_pool *pool, int64_t deadline_us, char out[RLK_ADDRESS])
+/* The first waiters have no address yet. They are woken when it is there, and take it along. */
+void rlk_ear_address(rowlock_pool *pool, char out[RLK_ADDRESS])
 {
-    pthread_mutex_lock(&pool->ear_mutex);
-    if (!pool->ear_open && pool->texts.sql[RLK_STEP_LISTEN]) {
+    pthread_mutex_lock(&pool->mutex);
+    if (!pool->ear_begun && pool->texts.sql[RLK_STEP_LISTEN]) {
+        pool->ear_begun = true;
         pool->ear.db->target.heard = heard;
         pool->ear.db->target.heard_context = pool;
-        (void)begin_to_listen(pool, deadline_us);
-        bool mute = pool->ear.db->up && !pool->address[0];
-        pool->ear.has_thread = !mute && start_thread(pool);
-        pool->ear_open = true;
+        pool->ear.has_thread = start_thread(pool);
     }
-    pthread_mutex_unlock(&pool->ear_mutex);
-    pthread_mutex_lock(&pool->mutex);
     memcpy(out, pool->address, RLK_ADDRESS);
     pthread_mutex_unlock(&pool->mutex);
 }

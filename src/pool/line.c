@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The line before the connections of a pool. Whoever came first decides what a free connection does
  * next. If that is a step for many, all others of its kind go along. */
+#include "base/fiber.h"
 #include "pool/pool.h"
 
 #include <signal.h>
@@ -76,7 +77,7 @@ static void answer(struct rlk_slot *slot)
     if (atomic_exchange(&slot->state, RLK_SLOT_ANSWERED) == RLK_SLOT_ABANDONED)
         rlk_slot_free(slot);
     else
-        sem_post(&slot->answered);
+        rlk_turn_post(&slot->answered);
 }
 
 /* What a free connection does next: the slots for its thread. NULL: it is idle, or a caller has
@@ -90,7 +91,7 @@ static struct rlk_slot *next_work(rowlock_pool *pool, struct rlk_pooled *conn)
         return NULL;
     }
     first = take_batch(pool, first->kind);
-    if (first->kind != RLK_STEP_NONE)
+    if (first->kind != RLK_STEP_NONE || first->run)
         return first;
     first->got = conn;
     answer(first);
@@ -168,7 +169,7 @@ static bool wait_for(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
     int taken = RLK_SLOT_TAKEN;
     *abandoned = atomic_compare_exchange_strong(&slot->state, &taken, RLK_SLOT_ABANDONED);
     if (!*abandoned)
-        while (sem_wait(&slot->answered) != 0)
+        while (sem_wait(&slot->answered.posted) != 0)
             ;
     return !*abandoned;
 }
@@ -187,17 +188,35 @@ static struct rlk_pooled *put_in_line(rowlock_pool *pool, struct rlk_slot *slot)
 
 struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us)
 {
-    struct rlk_slot slot = {.kind = RLK_STEP_NONE, .deadline_us = deadline_us};
+    struct rlk_slot slot = {
+        .kind = RLK_STEP_NONE, .deadline_us = deadline_us, .answered.fiber = rlk_fiber_current()};
     struct rlk_pooled *conn = rlk_line_take(pool);
     bool abandoned;
     if (conn)
         return conn;
-    sem_init(&slot.answered, 0, 0);
+    sem_init(&slot.answered.posted, 0, 0);
     if ((conn = put_in_line(pool, &slot)))
         rlk_line_give(pool, conn);
     conn = wait_for(pool, &slot, &abandoned) ? slot.got : NULL;
-    sem_destroy(&slot.answered);
+    sem_destroy(&slot.answered.posted);
     return conn;
+}
+
+void rlk_line_delegate(rowlock_pool *pool, void (*run)(struct rlk_pooled *conn, void *context),
+                       void *context)
+{
+    struct rlk_slot slot = {.kind = RLK_STEP_NONE,
+                            .deadline_us = INT64_MAX,
+                            .answered.fiber = rlk_fiber_current(),
+                            .run = run,
+                            .context = context};
+    bool abandoned;
+    sem_init(&slot.answered.posted, 0, 0);
+    struct rlk_pooled *conn = put_in_line(pool, &slot);
+    if (conn)
+        rlk_line_give(pool, conn);
+    wait_for(pool, &slot, &abandoned);
+    sem_destroy(&slot.answered.posted);
 }
 
 enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
@@ -213,13 +232,28 @@ enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *ab
 
 /* ---- the threads */
 
+/* A fiber's handle may be closed once the fiber goes on. It locks the mutex then, so it waits for
+ * this post. */
+static void answer_unlocked(rowlock_pool *pool, struct rlk_slot *slot)
+{
+    bool fiber = slot->answered.fiber != NULL;
+    if (fiber)
+        pthread_mutex_lock(&pool->mutex);
+    answer(slot);
+    if (fiber)
+        pthread_mutex_unlock(&pool->mutex);
+}
+
 static void send_all(struct rlk_pooled *conn, struct rlk_slot *first)
 {
-    rlk_batch_run(conn, first);
+    if (first->run)
+        first->run(conn, first->context);
+    else
+        rlk_batch_run(conn, first);
     while (first) {
         struct rlk_slot *slot = first;
         first = slot->next;
-        answer(slot);
+        answer_unlocked(conn->pool, slot);
     }
 }
 

@@ -28,7 +28,6 @@ static void begin(rowlock_pool *pool, rowlock_db *const *dbs)
     }
     pool->ear = (struct rlk_pooled){.pool = pool, .db = dbs[pool->count]};
     pool->ear.db->texts = pool->texts;
-    pthread_mutex_init(&pool->ear_mutex, NULL);
     rlk_pool_operations(pool);
 }
 
@@ -88,7 +87,6 @@ void rlk_pool_free(rowlock_pool *pool)
     for (size_t i = 0; i < pool->count; i++)
         sem_destroy(&pool->connections[i].go);
     pthread_mutex_destroy(&pool->mutex);
-    pthread_mutex_destroy(&pool->ear_mutex);
     rlk_free(pool->connections);
     pool->tag = 0;
     rlk_free(pool);

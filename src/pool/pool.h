@@ -51,7 +51,7 @@ struct rlk_slot {
     struct rlk_slot *next;
     atomic_int state;
     /* Posted with RLK_SLOT_ANSWERED. */
-    sem_t answered;
+    struct rlk_turn answered;
     enum rlk_step step;
     /* The step for many handles that does it. NONE: it waits for a connection of its own. */
     enum rlk_step kind;
@@ -72,8 +72,10 @@ struct rlk_slot {
     size_t cell_count;
     /* The texts of the cells. */
     char *cell_texts;
-    /* The connection of its own. */
+    /* The connection of its own. Or what the connection's thread does in place of a fiber. */
     struct rlk_pooled *got;
+    void (*run)(struct rlk_pooled *conn, void *context);
+    void *context;
 };
 
 /* ---- the pool */
@@ -128,12 +130,10 @@ struct rowlock_pool {
         struct rlk_slot *first, **end;
     } line[RLK_STEP_COUNT];
     uint64_t numbers;
-    /* The connection that hears wake-ups, and its address. "": none reach it. The first waiter
-     * opens it, with ear_mutex locked. */
+    /* The connection that hears wake-ups, and its address. "": none reach it. */
     struct rlk_pooled ear;
     char address[RLK_ADDRESS];
-    pthread_mutex_t ear_mutex;
-    bool ear_open;
+    bool ear_begun;
     size_t waiters;
     struct rlk_pool_waiter *waiter[RLK_POOL_BUCKETS];
 };
@@ -149,6 +149,9 @@ struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us);
 /* A transaction takes a connection. False: the last one must stay free for steps. */
 bool rlk_line_frame(rowlock_pool *pool);
 void rlk_line_unframe(rowlock_pool *pool);
+/* Has the thread of a connection run this, and waits for its end. For fibers: they do not block. */
+void rlk_line_delegate(rowlock_pool *pool, void (*run)(struct rlk_pooled *conn, void *context),
+                       void *context);
 /* Puts a slot in line, and waits for its answer until its deadline. */
 enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned);
 bool rlk_line_start_threads(rowlock_pool *pool);
@@ -187,7 +190,7 @@ enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, i
 
 /* ear.c */
 /* The address for a ticket. */
-void rlk_ear_address(rowlock_pool *pool, int64_t deadline_us, char out[RLK_ADDRESS]);
+void rlk_ear_address(rowlock_pool *pool, char out[RLK_ADDRESS]);
 void rlk_ear_close(rowlock_pool *pool);
 
 /* driver.c */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One step of one handle on its way through the pool: copies of its values, and of the answer. */
+#include "base/fiber.h"
 #include "pool/pool.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@ struct rlk_slot *rlk_slot_new(void)
 {
     struct rlk_slot *slot = rlk_alloc(sizeof *slot);
     if (slot)
-        sem_init(&slot->answered, 0, 0);
+        sem_init(&slot->answered.posted, 0, 0);
     return slot;
 }
 
@@ -16,7 +17,7 @@ void rlk_slot_free(struct rlk_slot *slot)
 {
     if (!slot)
         return;
-    sem_destroy(&slot->answered);
+    sem_destroy(&slot->answered.posted);
     rlk_free(slot->cell_texts);
     rlk_free(slot);
 }
@@ -59,6 +60,7 @@ bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
         }
         slot->given[i] = value;
     }
+    slot->answered.fiber = rlk_fiber_current();
     slot->class = RLK_UNSENT;
     slot->call = *call;
     slot->changed = 0;

@@ -52,7 +52,7 @@ void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
 static void wake(struct rlk_pool_waiter *w)
 {
     w->woken = true;
-    sem_post(&w->waiting->turn);
+    rlk_turn_post(&w->waiting->turn);
 }
 
 /* request 0: all. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Acquiring without blocking the caller. A thread does what rowlock_acquire() does, and writes to a
- * pipe when it has ended. While it runs, only the thread may use the rowlock_db: calls of other
- * threads are refused (rlk_is_ours). */
+ * pipe when it has ended. On a handle of a pool it is a fiber: rowlock_acquire_step() runs it on.
+ * While it runs, only the thread or the fiber may use the rowlock_db: other calls are refused
+ * (rlk_is_ours). */
+#include "base/fiber.h"
 #include "base/options.h"
 #include "queue/queue.h"
 
@@ -41,6 +43,30 @@ static void *work(void *context)
     return NULL;
 }
 
+static void work_in_fiber(void *context)
+{
+    struct rlk_started *s = context;
+    rlk_action(s->lock->db, "acquire lock", s->lock->name);
+    s->result = rlk_acquire(s->lock, &s->options);
+}
+
+/* The descriptor is readable if the acquire has ended at once. */
+static bool open_fiber(rowlock_db *db, struct rlk_started *s)
+{
+    if (db->backend->fibers && !db->fiber)
+        db->fiber = rlk_fiber_new();
+    if (!db->fiber)
+        return false;
+    db->waiting.turn.fiber = db->fiber;
+    db->started = s;
+    s->lock->started = true;
+    db->working = true;
+    rlk_fiber_begin(db->fiber, work_in_fiber, s);
+    if (rlk_fiber_resume(db->fiber))
+        rlk_fiber_wake(db->fiber);
+    return true;
+}
+
 static int open_thread(rowlock_db *db, struct rlk_started *s)
 {
     sigset_t all;
@@ -70,6 +96,9 @@ static int start(rowlock_lock *lock, const rowlock_acquire_options *options)
     s->options = *options;
     memcpy(s->note, options->note, strlen(options->note) + 1);
     s->options.note = s->note;
+    s->done[0] = s->done[1] = -1;
+    if (open_fiber(db, s))
+        return ROWLOCK_OK;
     if (pipe2(s->done, O_CLOEXEC | O_NONBLOCK) != 0) {
         rlk_free(s);
         return rlk_fail(db, ROWLOCK_ENOMEM, "no file descriptors left");
@@ -109,13 +138,26 @@ static struct rlk_started *started_for(const rowlock_lock *lock)
 int rowlock_acquire_fd(const rowlock_lock *lock)
 {
     const struct rlk_started *s = started_for(lock);
-    return s ? s->done[0] : -1;
+    return !s ? -1 : s->lock->db->fiber ? rlk_fiber_fd(s->lock->db->fiber) : s->done[0];
 }
 
+/* Waits for the end. */
 static void join(rowlock_db *db)
 {
-    pthread_join(db->worker, NULL);
+    if (!db->fiber)
+        pthread_join(db->worker, NULL);
+    while (db->fiber && !rlk_fiber_resume(db->fiber))
+        rlk_wait_socket(rlk_fiber_fd(db->fiber), POLLIN, -1, INT64_MAX);
     db->working = false;
+}
+
+static bool has_ended(const struct rlk_started *s)
+{
+    char byte;
+    rowlock_db *db = s->lock->db;
+    if (db->fiber)
+        return !db->working || rlk_fiber_resume(db->fiber);
+    return read(s->done[0], &byte, 1) == 1;
 }
 
 static int finish(struct rlk_started *s)
@@ -126,8 +168,9 @@ static int finish(struct rlk_started *s)
     int result = s->result;
     db->started = NULL;
     s->lock->started = false;
-    close(s->done[0]);
-    close(s->done[1]);
+    for (int i = 0; i < 2; i++)
+        if (s->done[i] >= 0)
+            close(s->done[i]);
     rlk_free(s);
     return result;
 }
@@ -135,10 +178,9 @@ static int finish(struct rlk_started *s)
 int rowlock_acquire_step(rowlock_lock *lock)
 {
     struct rlk_started *s = started_for(lock);
-    char byte;
     if (!s)
         return ROWLOCK_EMISUSE;
-    return read(s->done[0], &byte, 1) == 1 ? finish(s) : ROWLOCK_PENDING;
+    return has_ended(s) ? finish(s) : ROWLOCK_PENDING;
 }
 
 void rlk_started_stop(rowlock_db *db)

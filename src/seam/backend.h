@@ -370,6 +370,8 @@ struct rlk_backend {
     /* A change of a pack answers only how many rows it has changed, and not which. */
     bool tells_no_rows;
     enum rlk_packing packing;
+    /* Its operations wait only by rlk_wait_turn(), so a fiber may call them. */
+    bool fibers;
 
     /* Connects. Any number of round trips. close() is called once, for each class. texts outlives
      * the connection. hello->schema is a part of texts, so core fills texts after the first open()

@@ -96,7 +96,9 @@ struct rowlock_db {
     /* An acquire in a thread of ours. It stays until its result is taken. */
     _Atomic(struct rlk_started *) started;
     pthread_t worker;
-    /* The worker runs, or has not been joined. */
+    /* In place of the thread, where backend->fibers is set. It stays until the handle is closed. */
+    struct rlk_fiber *fiber;
+    /* The worker or the fiber runs, or its end was not taken. */
     atomic_bool working;
     pthread_mutex_t starting;
 };

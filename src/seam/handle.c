@@ -2,6 +2,7 @@
  * Who may use a rowlock_db: the process that opened it. While a started acquire runs, only its
  * thread. */
 #include "base/error.h"
+#include "base/fiber.h"
 #include "seam/db.h"
 
 #include <pthread.h>
@@ -9,7 +10,9 @@
 
 bool rlk_is_ours(const rowlock_db *db)
 {
-    return db->pid == getpid() && (!db->working || pthread_equal(db->worker, pthread_self()));
+    bool inside =
+        db->fiber ? rlk_fiber_current() == db->fiber : pthread_equal(db->worker, pthread_self());
+    return db->pid == getpid() && (!db->working || inside);
 }
 
 int rlk_enter(rowlock_db *db, const char *verb, const char *name)
