@@ -566,8 +566,11 @@ static void reader_in_the_way(const struct contract *c)
 /* Rows cannot be given for want of memory: alone the change is undone, in a transaction all of it is. */
 static void no_memory_for_rows(const struct contract *c)
 {
-    struct desk d = open_desk(c, false);
     const char *update = "UPDATE query_rules SET n = 1 RETURNING n";
+    /* A connection of a pool has room from earlier rows. */
+    if (getenv("ROWLOCK_TEST_POOL"))
+        return;
+    struct desk d = open_desk(c, false);
     make_rules(c, 1);
     for (int inside = 0; inside < 2; inside++) {
         play(&d, "in a transaction", inside ? "begin" : "");
