@@ -282,7 +282,7 @@ PLAIN_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNIT_SRCS),$(TEST_SRC
 # tests/pool/test_PART_pooled_DATABASE runs a part with handles of a pool. check-more runs all parts
 # so.
 CONTRACT := $(BUILD)/tests/contract/contract
-POOLED ?= $(filter postgres,$(BACKENDS))
+POOLED ?= $(BACKENDS)
 POOLED_PARTS ?= lock queue rows
 CONTRACT_PROGRAMS := $(if $(filter contract,$(TEST_DIRS)),$(foreach b,$(BACKENDS),$(foreach p,lock queue tx rows,\
                      $(BUILD)/tests/contract/test_$(p)_$(b))) $(foreach b,$(POOLED),$(POOLED_PARTS:%=$(BUILD)/tests/pool/test_%_pooled_$(b))))
