@@ -120,16 +120,23 @@ static enum rlk_class run_in_transaction(rowlock_db *db, struct rlk_call *call, 
     return rlk_in_transaction(db, call, run_each, context);
 }
 
+/* A class that the slot has got already concerns it alone. */
 static void set_class(struct rlk_slot *slot, enum rlk_class class, const struct rlk_call *call)
 {
-    slot->class = class;
+    enum rlk_class own = slot->class;
     slot->call = *call;
+    slot->class = class;
+    if (class == RLK_DONE && own != RLK_DONE)
+        slot->class = rlk_refuse(&slot->call, own,
+                                 own == RLK_CONTENTION ? "another transaction has the row locked"
+                                                       : "out of memory");
 }
 
 static void run_alone(struct rlk_pooled *conn, struct rlk_slot *slot)
 {
     struct rlk_call call = {.deadline_us = slot->deadline_us};
     slot->has_row = false;
+    slot->class = RLK_DONE;
     set_class(slot, rlk_pool_run(conn, &call, true, run_slot, slot), &call);
 }
 
@@ -173,9 +180,7 @@ void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
         rlk_pool_run(conn, &call, true, packs ? run_packed : run_in_transaction, &batch);
     for (size_t i = 0; i < batch.count; i++) {
         struct rlk_slot *slot = batch.slot[i];
-        if (class == RLK_DONE && slot->class == RLK_CONTENTION)
-            rlk_refuse(&slot->call, RLK_CONTENTION, "another transaction has the row locked");
-        else if (is_of_one(class))
+        if (is_of_one(class))
             run_alone(conn, slot);
         else
             set_class(slot, class, &call);

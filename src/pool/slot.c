@@ -79,8 +79,11 @@ int rlk_slot_take_row(struct rlk_slot *slot, const rowlock_value *cells, size_t 
     for (size_t i = 0; i < count; i++)
         length += has_bytes(&cells[i]) ? cells[i].length + 1 : 0;
     slot->cell_texts = length > 0 ? rlk_alloc(length) : NULL;
-    if (length > 0 && !slot->cell_texts)
-        return -1;
+    if (length > 0 && !slot->cell_texts) {
+        /* It is done, and its handle asks again what became of it. */
+        slot->class = RLK_UNCERTAIN;
+        return 0;
+    }
     char *at = slot->cell_texts;
     for (size_t i = 0; i < count; i++) {
         slot->cells[i] = cells[i];

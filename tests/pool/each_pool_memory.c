@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every allocation of the library fails in turn, while a pool is opened, used by one handle and by
+ * many at once, and closed. */
+#include "swarm.h"
+
+#include "each.h"
+#include "fail_alloc.h"
+#include "pool/pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GUESTS = 3, FAR_TOO_OFTEN = 1000 };
+
+static const struct raw *raw;
+static const char *url;
+
+struct feast {
+    int nth;
+    rowlock_pool *pool;
+    struct member guest[GUESTS];
+    bool good;
+};
+
+static bool is_fine(struct feast *f, const char *what, int result)
+{
+    bool fine = result == ROWLOCK_OK || result == ROWLOCK_ENOMEM;
+    if (!fine)
+        tap_note("failure %d: %s gives %s", f->nth, what, rowlock_result_name(result));
+    f->good = f->good && fine;
+    return result == ROWLOCK_OK;
+}
+
+/* What has failed once is done again. */
+static bool opens(struct feast *f, struct member *m, int number)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    char name[20];
+    options.pool = f->pool;
+    snprintf(name, sizeof name, "feast %d", number);
+    if (!is_fine(f, "open a handle", rowlock_db_open(NULL, &options, &m->db, NULL)) && !m->db &&
+        !is_fine(f, "open it again", rowlock_db_open(NULL, &options, &m->db, NULL)))
+        return false;
+    return is_fine(f, "open a lock", rowlock_lock_open(m->db, name, &m->lock)) ||
+           is_fine(f, "open it again", rowlock_lock_open(m->db, name, &m->lock));
+}
+
+static bool does(struct feast *f, struct member *m, int (*act)(struct member *m), const char *what)
+{
+    return is_fine(f, what, act(m)) || is_fine(f, what, act(m));
+}
+
+static int run(void *argument)
+{
+    struct member *m = argument;
+    m->result = m->act(m);
+    m->ended = true;
+    return 0;
+}
+
+static bool stand_or_have_ended(void *context)
+{
+    struct feast *f = context;
+    int count = 0;
+    pthread_mutex_lock(&f->pool->mutex);
+    for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
+        for (struct rlk_slot *slot = f->pool->line[kind].first; slot; slot = slot->next)
+            count++;
+    pthread_mutex_unlock(&f->pool->mutex);
+    for (int i = 0; i < GUESTS; i++)
+        count += f->guest[i].ended;
+    return count == GUESTS;
+}
+
+static void all_do(struct feast *f, int (*act)(struct member *m), const char *what)
+{
+    struct helper *threads[GUESTS];
+    struct rlk_pooled *conn;
+    while (!(conn = rlk_line_take(f->pool)))
+        sleep_ms(1);
+    for (int i = 0; i < GUESTS; i++) {
+        f->guest[i].act = act;
+        f->guest[i].ended = false;
+        threads[i] = helper_start(run, &f->guest[i]);
+    }
+    until(stand_or_have_ended, f, "all stand in line");
+    rlk_line_give(f->pool, conn);
+    for (int i = 0; i < GUESTS; i++) {
+        helper_join(threads[i]);
+        if (!is_fine(f, what, f->guest[i].result))
+            does(f, &f->guest[i], act, what);
+    }
+}
+
+static int act_wait_briefly(struct member *m)
+{
+    int result = wait_lock(m->lock, SWARM_TTL_MS, 1);
+    return result == ROWLOCK_TIMEOUT ? ROWLOCK_OK : result;
+}
+
+static void feast(struct feast *f)
+{
+    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
+    bool all = true;
+    options.connections = 1;
+    if (!is_fine(f, "open a pool", rowlock_pool_open(url, &options, &f->pool, NULL)) &&
+        !is_fine(f, "open it again", rowlock_pool_open(url, &options, &f->pool, NULL)))
+        return;
+    for (int i = 0; i < GUESTS; i++)
+        all = opens(f, &f->guest[i], i) && all;
+    if (all && does(f, &f->guest[0], act_try, "acquire") &&
+        does(f, &f->guest[0], act_release, "release")) {
+        all_do(f, act_try, "acquire together");
+        all_do(f, act_renew, "renew together");
+        all_do(f, act_release, "release together");
+        db_exec(raw, url,
+                "INSERT INTO rowlock_locks (name, slot, permits, owner, token, request, acquired, "
+                "expires, ttl) VALUES ('feast 0', 0, 0, 'another', 1, 1, 1, %s + 60000000, 1)",
+                raw->clock);
+        does(f, &f->guest[0], act_wait_briefly, "wait");
+    }
+    for (int i = 0; i < GUESTS; i++) {
+        rowlock_lock_close(f->guest[i].lock);
+        rowlock_db_close(f->guest[i].db);
+    }
+    rowlock_pool_close(f->pool);
+}
+
+static int starve(const struct raw *this, const char *given)
+{
+    int nth = 1;
+    raw = this;
+    url = given;
+    fail_alloc_at(0);
+    must_install(url);
+    for (; nth < FAR_TOO_OFTEN; nth++) {
+        struct feast f = {.nth = nth, .good = true};
+        fail_alloc_at(nth);
+        feast(&f);
+        tap_ok(f.good, "memory that runs out at piece %d does no harm", nth);
+        tap_is_int(fail_alloc_live(), 0, "and none is kept");
+        db_exec(raw, url, "DELETE FROM rowlock_locks");
+        db_exec(raw, url, "DELETE FROM rowlock_waiters");
+        if (fail_alloc_asked() < nth)
+            break;
+    }
+    tap_ok(nth > 15 && nth < FAR_TOO_OFTEN, "which were all pieces: %d", nth - 1);
+    return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, starve);
+}
