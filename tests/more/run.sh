@@ -96,6 +96,18 @@ through_pgbouncer() { # through_pgbouncer NAME [OPTION]
     fi
     contract "$name" "$(pgbouncer --version | head -n 1)" tests/lib/with-postgres.sh \
         tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory contract-postgres
+    contract "$name, pool" "$(pgbouncer --version | head -n 1)" tests/lib/with-postgres.sh \
+        tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory check-postgres "${pooled[@]}" POOLED=postgres
+}
+
+# make check runs only some parts of the contract with handles of a pool.
+pooled=(TESTS=tests/pool/ POOLED_PARTS='lock queue tx rows')
+pool() {
+    local database
+    for database in postgres mysql sqlite; do
+        contract "pool, $database" "the one of make check" "$make" --no-print-directory \
+            "check-$database" "${pooled[@]}" "POOLED=$database"
+    done
 }
 
 tls() { # tls NAME COMMAND…: as contract
@@ -192,7 +204,7 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-for server in soak galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in soak galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pool pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Thousands of threads wait for as many locks that another program holds. They cost the server at
+ * most three connections, and few statements, which a proxy counts. */
+#include "swarm.h"
+
+#include "each.h"
+#include "faultproxy.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CROWD = 2000, CHUNK = 500, COUNTED_MS = 6000, MOST_A_SECOND = 100, STACK = 256 * 1024 };
+
+static const struct raw *raw;
+static const char *url;
+static int count;
+
+struct waiter {
+    pthread_t thread;
+    rowlock_pool *pool;
+    int number, result;
+};
+
+static rowlock_lock *open_lock(rowlock_db *db, int number)
+{
+    char name[20];
+    snprintf(name, sizeof name, "crowd %04d", number);
+    return must_lock(db, name);
+}
+
+static void *wait_in_vain(void *context)
+{
+    struct waiter *w = context;
+    rowlock_db *db = must_join(w->pool, 0, 0);
+    rowlock_lock *lock = open_lock(db, w->number);
+    w->result = wait_lock(lock, SWARM_TTL_MS, ROWLOCK_FOREVER);
+    if (w->result == ROWLOCK_OK)
+        w->result = rowlock_release(lock);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    return NULL;
+}
+
+static bool all_wait(void *context)
+{
+    (void)context;
+    return db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") == count;
+}
+
+static void start_all(struct waiter *waiters, rowlock_pool *pool)
+{
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK);
+    for (int i = 0; i < count; i++) {
+        waiters[i] = (struct waiter){.pool = pool, .number = i};
+        if (pthread_create(&waiters[i].thread, &small, wait_in_vain, &waiters[i]) != 0)
+            raw_failed("no thread", "");
+    }
+    pthread_attr_destroy(&small);
+}
+
+/* The session that asks is not counted. */
+static long long connections(long long before)
+{
+    bool postgres = raw == &raw_postgres;
+    return db_int(raw, url,
+                  postgres ? "SELECT count(*) FROM pg_stat_activity WHERE client_port IS NOT NULL"
+                           : "SELECT count(*) FROM information_schema.processlist "
+                             "WHERE user <> 'system user'") -
+           before;
+}
+
+static int run(const struct raw *this, const char *given)
+{
+    static struct waiter waiters[CROWD];
+    static rowlock_lock *held[CROWD];
+    char *through = NULL;
+    int done = 0;
+    raw = this;
+    url = given;
+    count = CROWD / (int)slowdown();
+    struct faultproxy *proxy = faultproxy_start(url, &through);
+    if (!proxy)
+        return tap_skip_all("the server's URL has no host and port");
+    must_install(url);
+    rowlock_db *holder = must_open(url);
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.ttl_ms = SWARM_TTL_MS;
+    for (int i = 0; i < count; i++)
+        held[i] = open_lock(holder, i);
+    for (int i = 0; i < count; i += CHUNK) {
+        size_t some = (size_t)(count - i < CHUNK ? count - i : CHUNK);
+        is_result(holder, rowlock_acquire_all(&held[i], some, &how, NULL), ROWLOCK_OK,
+                  "another program holds many locks");
+    }
+    long long before = connections(0);
+    rowlock_pool *pool = must_pool(through, 2, NULL);
+    start_all(waiters, pool);
+    until(all_wait, NULL, "all wait");
+    sleep_ms(1000);
+
+    int64_t begin_ms = clock_ms();
+    faultproxy_round_trips(proxy);
+    sleep_ms(COUNTED_MS);
+    int trips = faultproxy_round_trips(proxy);
+    int64_t took_ms = clock_ms() - begin_ms;
+    tap_ok(trips * 1000LL < MOST_A_SECOND * took_ms,
+           "%d waiters need less than %d statements a second: %lld", count, MOST_A_SECOND,
+           trips * 1000LL / (long long)took_ms);
+    long long open = connections(before);
+    tap_ok(open <= 3, "and at most three connections: %lld", open);
+    rowlock_db_close(holder);
+    for (int i = 0; i < count; i++) {
+        pthread_join(waiters[i].thread, NULL);
+        done += waiters[i].result == ROWLOCK_OK;
+        rowlock_lock_close(held[i]);
+    }
+    tap_is_int(done, count, "each gets its lock when it is released");
+    tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_waiters"), 0, "and leaves no ticket");
+    rowlock_pool_close(pool);
+    faultproxy_stop(proxy);
+    free(through);
+    return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
+}
