@@ -208,8 +208,8 @@ typedef struct rowlock_sweep_options {
     int32_t batch;
     /* 1: report what would go, remove nothing. */
     int32_t dry_run;
-    /* Each expired grant that is removed. May be NULL. A number other than 0 stops after this
-     * batch. */
+    /* Each expired grant that is removed. May be NULL, which is faster. A number other than 0 stops
+     * after this batch. */
     int (*each)(void *context, const rowlock_grant *grant);
     void *context;
 } rowlock_sweep_options;
@@ -239,11 +239,13 @@ typedef struct rowlock_sweep_report {
 
 /* rowlock_sweep removes expired grants, tickets of dead waiters and unused counters. Acquire does
  * not need it. It keeps the tables small.
- *   - It is safe beside live traffic: a lease that is renewed or taken over meanwhile stays.
+ *   - It is safe beside live traffic: a lease that is renewed or taken over meanwhile stays. It
+ *     waits for no row: one that another transaction has locked stays for the next sweep.
  *   - It ends after an hour. The next sweep goes on.
  *   - After a failure *report has at least what was done. report may be NULL.
  *
- * Round trips  PostgreSQL: 1 for each batch. MySQL, MariaDB: also 1 for each row.
+ * Round trips  For each batch: PostgreSQL 1. MySQL, MariaDB 2; with each 4, and 1 for each row if
+ *              others have locked some.
  * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int

@@ -29,7 +29,7 @@ struct listing {
     void *context;
     bool stopped;
     int seen;
-    struct rlk_row last;
+    struct rlk_key last;
 };
 
 static int give_row(void *context, const struct rlk_row *row)
@@ -38,14 +38,15 @@ static int give_row(void *context, const struct rlk_row *row)
     rowlock_grant grant;
     rlk_grant_from_row(&grant, row);
     l->seen++;
-    l->last = *row;
+    memcpy(l->last.name, row->name, sizeof l->last.name);
+    l->last.slot = row->slot;
     l->stopped = l->stopped || l->each(l->context, &grant) != 0;
     return l->stopped;
 }
 
 /* A full page that ends where it began would come again and again. */
 static enum rlk_class check_page(struct rlk_call *call, enum rlk_step step,
-                                 const struct rlk_row *after, const struct rlk_row *last)
+                                 const struct rlk_key *after, const struct rlk_key *last)
 {
     int order = strcmp(last->name, after->name);
     bool further = order > 0 || (order == 0 && last->slot > after->slot);
@@ -57,10 +58,9 @@ static enum rlk_class run_list(rowlock_db *db, struct rlk_call *call, void *cont
 {
     struct listing *l = context;
     l->seen = 0;
-    int64_t slot = l->last.name[0] ? l->last.slot : -1;
-    struct rlk_row after = l->last;
+    struct rlk_key after = l->last;
     enum rlk_class class =
-        rlk_step_list(db, call, l->name, after.name, slot, LIST_PAGE, give_row, l);
+        rlk_step_list(db, call, l->name, after.name, after.slot, LIST_PAGE, give_row, l);
     if (class == RLK_DONE && l->seen >= LIST_PAGE && !l->stopped)
         return check_page(call, RLK_STEP_LIST, &after, &l->last);
     return class;
@@ -72,7 +72,7 @@ int rowlock_list(rowlock_db *db, const char *name,
     int result = enter_listing(db, "list locks", name, each != NULL);
     if (result != ROWLOCK_OK)
         return result;
-    struct listing l = {.name = name, .each = each, .context = context};
+    struct listing l = {.name = name, .each = each, .context = context, .last = RLK_BEFORE_ALL};
     do {
         struct rlk_step_call step = {.run = run_list, .context = &l};
         result = rlk_do(db, &step);
@@ -186,9 +186,7 @@ struct sweeping {
     rowlock_sweep_report report;
     int64_t until_us;
     bool stopped;
-    int seen;
-    /* The next batch begins behind it. */
-    struct rlk_row last;
+    struct rlk_sweep batch;
 };
 
 static bool goes_on(const struct sweeping *s)
@@ -196,44 +194,43 @@ static bool goes_on(const struct sweeping *s)
     return !s->stopped && rlk_now_us() < s->until_us;
 }
 
-static int count_swept(void *context, const struct rlk_row *row)
+/* The batch is one transaction, so it goes on to its end. */
+static int give_swept(void *context, const struct rlk_row *row)
 {
     struct sweeping *s = context;
-    s->report.locks++;
-    if (s->options.each && !s->stopped) {
-        rowlock_grant grant;
-        rlk_grant_from_row(&grant, row);
-        s->stopped = s->options.each(s->options.context, &grant) != 0;
-    }
-    /* The batch is one transaction, so it goes on to its end. */
+    rowlock_grant grant;
+    if (s->stopped)
+        return 0;
+    rlk_grant_from_row(&grant, row);
+    s->stopped = s->options.each(s->options.context, &grant) != 0;
     return 0;
 }
 
 static enum rlk_class run_sweep(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct sweeping *s = context;
-    struct rlk_row after = s->last;
-    struct rlk_sweep sweep = {.older_us = s->options.older_than_ms * 1000,
-                              .batch = s->options.batch,
-                              .dry_run = s->options.dry_run != 0,
-                              .after_name = after.name,
-                              .after_slot = after.name[0] ? after.slot : -1};
-    s->seen = 0;
-    enum rlk_class class = rlk_step_sweep(db, call, &sweep, &s->seen, &s->last, count_swept, s);
-    if (class == RLK_DONE && s->seen >= s->options.batch)
-        return check_page(call, RLK_STEP_SWEEP, &after, &s->last);
-    return class;
+    struct rlk_sweep *batch = &s->batch;
+    enum rlk_class class = rlk_step_sweep(db, call, batch, s->options.each ? give_swept : NULL, s);
+    if (class != RLK_DONE)
+        return class;
+    s->report.locks += batch->removed;
+    return batch->more ? check_page(call, RLK_STEP_SWEEP, &batch->after, &batch->last) : RLK_DONE;
 }
 
 static int sweep_locks(rowlock_db *db, struct sweeping *s)
 {
+    s->batch = (struct rlk_sweep){.older_us = s->options.older_than_ms * 1000,
+                                  .batch = s->options.batch,
+                                  .dry_run = s->options.dry_run != 0,
+                                  .last = RLK_BEFORE_ALL};
     do {
         struct rlk_step_call step = {.run = run_sweep, .context = s};
+        s->batch.after = s->batch.last;
         int result = rlk_do(db, &step);
         if (result != ROWLOCK_OK)
             return result;
         s->report.batches++;
-    } while (s->seen == s->options.batch && goes_on(s));
+    } while (s->batch.more && goes_on(s));
     return ROWLOCK_OK;
 }
 
@@ -410,7 +407,7 @@ static int note_token(void *context, const rowlock_grant *grant)
  * grant of the next holder. */
 static int break_holder(rowlock_db *db, struct breaking *b)
 {
-    struct listing l = {.name = b->name, .each = note_token, .context = b};
+    struct listing l = {.name = b->name, .each = note_token, .context = b, .last = RLK_BEFORE_ALL};
     struct rlk_step_call look = {.run = run_list, .context = &l};
     int result = b->token ? ROWLOCK_OK : rlk_do(db, &look);
     if (result != ROWLOCK_OK || !b->token)

@@ -70,6 +70,7 @@ enum rlk_class rlk_many_send(rowlock_db *db, struct rlk_call *call, enum rlk_ste
     struct rlk_sending s = {.step = step, .in = m->in, .read = read, .out = out};
     bool written = m->count == 0 || end_rows(m, db->backend->packing);
     enum rlk_class class = written ? rlk_send(db, call, &s) : RLK_NOMEM;
+    m->changed = s.changed;
     for (size_t i = 0; i < m->width; i++)
         rlk_buffer_clear(&m->part[i]);
     return class;

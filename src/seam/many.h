@@ -15,6 +15,8 @@ struct rlk_many {
     struct rlk_buffer part[RLK_MANY_COLUMNS];
     /* Rows added so far. */
     size_t count;
+    /* out: rows changed. */
+    int64_t changed;
 };
 
 /* Adds a row of m->width values: texts, and numbers that are not NULL. */

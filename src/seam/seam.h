@@ -91,15 +91,31 @@ struct rlk_lease {
     bool renewed;
 };
 
-/* One batch of a sweep: rows after (after_name, after_slot) in key order whose lease expired at
- * least older_us ago. */
+/* The key of a row of rowlock_locks. */
+struct rlk_key {
+    char name[RLK_TEXT_MAX + 1];
+    int64_t slot;
+};
+/* No row is before it. */
+#define RLK_BEFORE_ALL \
+    {                  \
+        "", -1         \
+    }
+
+/* One batch of a sweep: rows behind a key, in key order, whose leases ended at least older_us
+ * ago. */
 struct rlk_sweep {
     int64_t older_us;
     int batch;
     bool dry_run;
-    /* "" at the beginning. */
-    const char *after_name;
-    int64_t after_slot;
+    struct rlk_key after;
+    /* out */
+    /* Rows removed. Of a dry run: rows found. */
+    int64_t removed;
+    /* There may be more rows behind last. */
+    bool more;
+    /* The end of the batch. Only if there may be more. */
+    struct rlk_key last;
 };
 
 struct rlk_fold {
@@ -211,12 +227,11 @@ enum rlk_class rlk_step_list(rowlock_db *db, struct rlk_call *call, const char *
 /* *found: the name has a counter. Only then token and granted_us are set. */
 enum rlk_class rlk_step_last(rowlock_db *db, struct rlk_call *call, const char *name, bool *found,
                              int64_t *token, int64_t *granted_us);
-/* Removes one batch of expired rows, and gives each to the callback. A dry run only reports them.
- * It skips rows that others have locked. *seen is the number of candidates: less than batch means
- * that the end was reached. last is the last candidate. On our own connection a batch is one
- * transaction. It takes several round trips if the database has no statement for a whole batch. */
-enum rlk_class rlk_step_sweep(rowlock_db *db, struct rlk_call *call, const struct rlk_sweep *sweep,
-                              int *seen, struct rlk_row *last, rlk_row_fn *each, void *context);
+/* Removes one batch of expired rows. A dry run only finds them. It skips rows that others have
+ * locked. each gets the rows that were removed. NULL: nobody needs them, which is cheaper. A batch
+ * is one transaction. */
+enum rlk_class rlk_step_sweep(rowlock_db *db, struct rlk_call *call, struct rlk_sweep *sweep,
+                              rlk_row_fn *each, void *context);
 enum rlk_class rlk_step_fold(rowlock_db *db, struct rlk_call *call, struct rlk_fold *fold);
 /* Removes at most batch expired tickets. It skips those that others have locked. */
 enum rlk_class rlk_step_sweep_waiters(rowlock_db *db, struct rlk_call *call, int batch,

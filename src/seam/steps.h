@@ -42,6 +42,7 @@ enum {
 #define RLK_HOLDER "name slot owner token"
 /* In a pack. JSON_TABLE reads each row from its beginning for each column, so texts come last. */
 #define RLK_LEASE "slot token ttl name owner"
+#define RLK_BATCH "after slot limit older until until_slot"
 /* A row of rowlock_locks. Most steps add the clock when it was read. */
 #define RLK_ROW "tintimmmititt"
 /* The answer to a try, see struct rlk_grant. */
@@ -96,9 +97,11 @@ enum {
     /* operators */                                                                                \
     STEP(LIST, "list", "name after slot limit", '*', RLK_ROW "m", RLK_READS | RLK_WIDE)            \
     STEP(LAST, "last", "name", '?', "im", RLK_READS) /* highest token granted for a name */        \
-    STEP(EXPIRED, "expired", "after slot older limit", '*', RLK_ROW "m", RLK_READS | RLK_WIDE)     \
-    STEP(SWEEP, "sweep", "after slot older limit", '*', RLK_ROW "m", RLK_WIDE)                     \
-    STEP(SWEEP_ONE, "sweep_one", "name slot token older", '-', "", 0)                              \
+    STEP(EXPIRED, "expired", "after slot limit older", '*', RLK_ROW "m", RLK_READS | RLK_WIDE)     \
+    STEP(SWEEP, "sweep", RLK_BATCH, '*', RLK_ROW "m", 0) /* removes a batch and reports it */      \
+    STEP(SWEEP_QUIET, "sweep_quiet", RLK_BATCH, '?', "mti", RLK_COUNTS) /* only how many */        \
+    STEP(SWEEP_END, "sweep_end", "after slot limit", '?', "ti", RLK_READS) /* of a batch */        \
+    STEP(SWEEP_KEYS, "sweep_keys", "slot token name ; older pack count", '-', "", RLK_WIDE)        \
     STEP(SWEEP_WAITERS, "sweep_waiters", "limit", '-', "", RLK_WIDE)                               \
     STEP(FOLD, "fold", "idle limit dry", '?', "m", RLK_WIDE | RLK_COUNTS) /* into the floor */     \
     STEP(SWEPT, "swept", "", '-', "", 0) /* a sweep has ended */                                   \

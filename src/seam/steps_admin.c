@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The steps of operators: the values of each, and how its answer is read. */
 #include "seam/cells.h"
+#include "seam/many.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the server */
@@ -192,55 +194,178 @@ enum rlk_class rlk_step_last(rowlock_db *db, struct rlk_call *call, const char *
 /* ---- sweeping */
 
 struct sweeping {
-    const struct rlk_sweep *sweep;
+    struct rlk_sweep *sweep;
+    /* NULL: no row is reported. */
+    rlk_row_fn *each;
     struct page page;
-    /* For each row of the page: it was changed meanwhile, or others have it locked. */
+    int64_t removed;
+    /* For each row of the page: it was changed meanwhile, or others have it locked. NULL: none. */
     bool *stays;
+    /* The end of the batch, if it is known. */
+    bool ends;
+    struct rlk_key end;
 };
+
+static int read_end(void *out, const rowlock_value *cells, size_t count)
+{
+    struct sweeping *s = out;
+    (void)count;
+    COPY(&cells[0], s->end.name);
+    s->end.slot = cells[1].number;
+    s->ends = true;
+    return 0;
+}
+
+static int read_swept(void *out, const rowlock_value *cells, size_t count)
+{
+    struct sweeping *s = out;
+    s->removed = cells[0].number;
+    return read_end(s, cells + 1, count - 1);
+}
+
+/* The answer is how many rows are gone, and the last of them if the dialect has no other end of a
+ * batch. */
+static enum rlk_class sweep_quietly(rowlock_db *db, struct rlk_call *call, const rowlock_value *in,
+                                    struct sweeping *s)
+{
+    struct rlk_sending quiet = {
+        .step = RLK_STEP_SWEEP_QUIET, .in = in, .read = read_swept, .out = s};
+    enum rlk_class class = rlk_send(db, call, &quiet);
+    if (quiet.rows == 0)
+        s->removed = quiet.changed;
+    return class;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct rlk_row *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+/* A DELETE answers its rows in any order. */
+static enum rlk_class read_swept_page(rowlock_db *db, struct rlk_call *call,
+                                      const rowlock_value *in, struct sweeping *s)
+{
+    enum rlk_class class = read_page(db, call, RLK_STEP_SWEEP, in, &s->page);
+    if (s->page.count > 0)
+        qsort(s->page.items, s->page.count, s->page.size, compare_rows);
+    s->removed = (int64_t)s->page.count;
+    return class;
+}
+
+/* A dialect may bound a batch by the rows that it reads, expired or not. If there are no more rows
+ * than that, the batch is the rest of the table. */
+static enum rlk_class sweep_range(rowlock_db *db, struct rlk_call *call, rowlock_value *in,
+                                  struct sweeping *s)
+{
+    enum { UNTIL = 4, UNTIL_SLOT };
+    bool bounded = db->texts.sql[RLK_STEP_SWEEP_END];
+    enum rlk_class class = bounded ? send(db, call, RLK_STEP_SWEEP_END, in, read_end, s) : RLK_DONE;
+    if (class != RLK_DONE)
+        return class;
+    if (s->ends) {
+        in[UNTIL] = rowlock_text(s->end.name);
+        in[UNTIL_SLOT] = rowlock_int(s->end.slot);
+    }
+    class = s->each ? read_swept_page(db, call, in, s) : sweep_quietly(db, call, in, s);
+    s->sweep->more = bounded ? s->ends : s->removed >= s->sweep->batch;
+    return class;
+}
+
+/* Removes some of the rows that were read, if they are the same grants and still expired. */
+static enum rlk_class remove_rows(rowlock_db *db, struct rlk_call *call, const struct sweeping *s,
+                                  size_t first, size_t count, int64_t *removed)
+{
+    struct rlk_many m = {.width = 3, .shared = 1, .in = {[3] = rowlock_int(s->sweep->older_us)}};
+    for (size_t i = first; i < first + count; i++) {
+        const struct rlk_row *row = item_of(&s->page, i);
+        const rowlock_value key[] = {rowlock_int(row->slot), rowlock_int(row->token),
+                                     rowlock_text(row->name)};
+        rlk_many_add(&m, key, db->backend->packing);
+    }
+    enum rlk_class class = rlk_many_send(db, call, RLK_STEP_SWEEP_KEYS, &m, NULL, NULL);
+    *removed = m.changed;
+    return class;
+}
+
+/* Returns RLK_CONTENTION if some rows stay, so that the transaction is rolled back. */
+static enum rlk_class remove_all(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct sweeping *s = context;
+    enum rlk_class class = remove_rows(db, call, s, 0, s->page.count, &s->removed);
+    bool whole = s->removed == (int64_t)s->page.count;
+    return class != RLK_DONE || whole ? class : RLK_CONTENTION;
+}
 
 static enum rlk_class remove_each(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct sweeping *s = context;
     enum rlk_class class = RLK_DONE;
+    s->removed = 0;
     for (size_t i = 0; class == RLK_DONE && i < s->page.count; i++) {
-        const struct rlk_row *row = item_of(&s->page, i);
-        const rowlock_value in[] = {rowlock_text(row->name), rowlock_int(row->slot),
-                                    rowlock_int(row->token), rowlock_int(s->sweep->older_us)};
-        bool gone = false;
-        class = rlk_send_change(db, call, RLK_STEP_SWEEP_ONE, in, NULL, &gone);
-        s->stays[i] = !gone;
+        int64_t gone = 0;
+        class = remove_rows(db, call, s, i, 1, &gone);
+        s->stays[i] = gone == 0;
+        s->removed += gone;
     }
     return class;
 }
 
-/* For dialects without a statement that removes a whole batch. */
+/* For servers whose DELETE does not answer its rows, only their number. A sweep that must report
+ * them removes all or none. If some stay, it finds out which by removing them one by one. */
 static enum rlk_class remove_page(rowlock_db *db, struct rlk_call *call, struct sweeping *s)
 {
-    s->stays = rlk_alloc(s->page.count + 1);
-    if (!s->stays)
-        return RLK_NOMEM;
-    return db->adopted ? remove_each(db, call, s) : rlk_in_transaction(db, call, remove_each, s);
+    if (!s->each)
+        return remove_rows(db, call, s, 0, s->page.count, &s->removed);
+    enum rlk_class class = rlk_in_transaction(db, call, remove_all, s);
+    if (class != RLK_CONTENTION)
+        return class;
+    s->stays = rlk_alloc(s->page.count);
+    return s->stays ? rlk_in_transaction(db, call, remove_each, s) : RLK_NOMEM;
 }
 
-enum rlk_class rlk_step_sweep(rowlock_db *db, struct rlk_call *call, const struct rlk_sweep *sweep,
-                              int *seen, struct rlk_row *last, rlk_row_fn *each, void *context)
+/* The candidates are read without locks. */
+static enum rlk_class sweep_page(rowlock_db *db, struct rlk_call *call, const rowlock_value *in,
+                                 struct sweeping *s)
 {
-    const rowlock_value in[] = {rowlock_text(sweep->after_name), rowlock_int(sweep->after_slot),
-                                rowlock_int(sweep->older_us), rowlock_int(sweep->batch)};
-    struct sweeping s = {.sweep = sweep,
-                         .page = {.size = sizeof(struct rlk_row), .read = read_whole_row}};
-    bool whole = !sweep->dry_run && db->texts.sql[RLK_STEP_SWEEP];
-    enum rlk_class class =
-        read_page(db, call, whole ? RLK_STEP_SWEEP : RLK_STEP_EXPIRED, in, &s.page);
-    if (class == RLK_DONE && !whole && !sweep->dry_run && s.page.count > 0)
-        class = remove_page(db, call, &s);
-    for (size_t i = 0; class == RLK_DONE && i < s.page.count; i++) {
-        *last = *(const struct rlk_row *)item_of(&s.page, i);
-        if (!s.stays || !s.stays[i])
-            each(context, last);
+    enum rlk_class class = read_page(db, call, RLK_STEP_EXPIRED, in, &s->page);
+    s->removed = (int64_t)s->page.count;
+    s->sweep->more = s->removed >= s->sweep->batch;
+    return class == RLK_DONE && !s->sweep->dry_run && s->removed > 0 ? remove_page(db, call, s)
+                                                                     : class;
+}
+
+static void give_swept(struct sweeping *s, void *context)
+{
+    for (size_t i = 0; s->each && i < s->page.count; i++)
+        if (!s->stays || !s->stays[i])
+            s->each(context, item_of(&s->page, i));
+    if (s->page.count > 0 && !s->ends) {
+        const struct rlk_row *last = item_of(&s->page, s->page.count - 1);
+        memcpy(s->end.name, last->name, sizeof s->end.name);
+        s->end.slot = last->slot;
     }
+    s->sweep->last = s->end;
+    s->sweep->removed = s->removed;
+}
+
+enum rlk_class rlk_step_sweep(rowlock_db *db, struct rlk_call *call, struct rlk_sweep *sweep,
+                              rlk_row_fn *each, void *context)
+{
+    rowlock_value in[] = {rowlock_text(sweep->after.name),
+                          rowlock_int(sweep->after.slot),
+                          rowlock_int(sweep->batch),
+                          rowlock_int(sweep->older_us),
+                          rowlock_null(),
+                          rowlock_null()};
+    struct sweeping s = {.sweep = sweep,
+                         .each = each,
+                         .page = {.size = sizeof(struct rlk_row), .read = read_whole_row}};
+    bool by_keys = sweep->dry_run || db->texts.sql[RLK_STEP_SWEEP_KEYS];
+    enum rlk_class class = by_keys ? sweep_page(db, call, in, &s) : sweep_range(db, call, in, &s);
     if (class == RLK_DONE)
-        *seen = (int)s.page.count;
+        give_swept(&s, context);
     rlk_free(s.stays);
     rlk_free(s.page.items);
     return class;

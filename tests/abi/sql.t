@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z0-9_]+|await|wake|listen|look|routines|remake|blockers|still_held|sweep|sweep_one|acquire_met|acquire_usual|renew_usual|renew_all_usual|acquire_all|[a-z_]+_many|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z0-9_]+|await|wake|listen|look|routines|remake|blockers|still_held|sweep|sweep_quiet|sweep_end|sweep_keys|acquire_met|acquire_usual|renew_usual|renew_all_usual|acquire_all|[a-z_]+_many|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
@@ -22,8 +22,10 @@ is "rows_marked is a statement on mysql alone" "$(echo sql/*/rows/rows_marked.sq
 is "look is a statement on sqlite alone" "$(echo sql/*/lock/look.sql)" sql/sqlite/lock/look.sql
 is "still_held is a statement on mysql and sqlite" "$(echo sql/*/lock/still_held.sql)" "sql/mysql/lock/still_held.sql sql/sqlite/lock/still_held.sql"
 is "renewals by one UPDATE are on mysql alone" "$(echo sql/*/lock/renew*_usual.sql)" "sql/mysql/lock/renew_all_usual.sql sql/mysql/lock/renew_usual.sql"
-is "a sweep is one statement on postgres" "$(echo sql/*/admin/sweep.sql)" sql/postgres/admin/sweep.sql
-is "and one for each row on the others" "$(echo sql/*/admin/sweep_one.sql)" "sql/mysql/admin/sweep_one.sql sql/sqlite/admin/sweep_one.sql"
+is "a batch of a sweep is one statement where DELETE answers rows" "$(echo sql/*/admin/sweep.sql)" "sql/postgres/admin/sweep.sql sql/sqlite/admin/sweep.sql"
+is "with a text that does not" "$(echo sql/*/admin/sweep_quiet.sql)" "sql/postgres/admin/sweep_quiet.sql sql/sqlite/admin/sweep_quiet.sql"
+is "on sqlite its end is asked before" "$(echo sql/*/admin/sweep_end.sql)" sql/sqlite/admin/sweep_end.sql
+is "mysql deletes by the keys that were read" "$(echo sql/*/admin/sweep_keys.sql)" sql/mysql/admin/sweep_keys.sql
 for step in rows_update rows_insert rows_remove rows_read rows_find; do
     is "$step is one on the servers" "$(echo sql/*/rows/$step.sql)" "sql/mysql/rows/$step.sql sql/postgres/rows/$step.sql"
 done

@@ -156,6 +156,68 @@ static void renewed_meanwhile(const struct contract *c, const char *url)
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
 }
 
+/* ---- rows between others */
+
+/* Every seventh row is over, and the name of thirty has a row for each slot. */
+static void sweeps_scattered(const struct contract *c, rowlock_db *db, bool reports)
+{
+    enum { ROWS = 300, OVER = ROWS / 7 };
+    struct seen seen = {0};
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    how.batch = 10;
+    how.each = reports ? see_grant : NULL;
+    how.context = &seen;
+    leave_rows(c, "row", ROWS, wall_clock_us() + HOUR_US);
+    db_exec(c->raw, c->url,
+            "UPDATE %slocks SET name = 'row 00100', slot = request, permits = -1 "
+            "WHERE request > 101 AND request <= 131",
+            PREFIX);
+    db_exec(c->raw, c->url, "UPDATE %slocks SET expires = 1 WHERE request %% 7 = 0", PREFIX);
+    sweeps(c, db, &how, OVER, ROWS - OVER,
+           reports ? "rows between live ones" : "rows between live ones, without a report");
+    tap_is_int(seen.count, reports ? OVER : 0, "so many are reported");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE expires = 1", PREFIX), 0,
+               "those that are over are gone");
+    db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
+}
+
+/* A transaction that stays open has one row locked, renews one, and releases one. A sweep that
+ * waited for it would fail. */
+static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
+{
+    enum { OVER = 20, TAKEN = 3 };
+    struct seen seen = {.in_order = true};
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    how.each = reports ? see_grant : NULL;
+    how.context = &seen;
+    leave_rows(c, "row", OVER, wall_clock_us() - HOUR_US);
+    void *session = c->raw->open(c->url);
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "SELECT token FROM %slocks WHERE name = 'row 00003' FOR UPDATE",
+            PREFIX);
+    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'row 00007'", PREFIX,
+            (long long)(wall_clock_us() + HOUR_US));
+    raw_run(c->raw, session, "DELETE FROM %slocks WHERE name = 'row 00011'", PREFIX);
+    sweeps(c, db, &how, OVER - TAKEN, TAKEN, "beside rows that others have locked");
+    tap_is_int(seen.count, reports ? OVER - TAKEN : 0, "so many are reported");
+    tap_ok(seen.in_order, "in their order");
+    raw_run(c->raw, session, "COMMIT");
+    c->raw->close(session);
+    tap_is_int(rows(c), 2, "the locked one and the renewed one are left");
+    sweeps(c, db, &how, 1, 1, "what is not locked any more");
+    db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
+}
+
+static void passes_over_adopted(const struct contract *c)
+{
+    void *session = c->raw->open(c->url);
+    rowlock_db *db = adopt_with(c, session, PREFIX);
+    passes_over(c, db, false);
+    passes_over(c, db, true);
+    rowlock_db_close(db);
+    c->raw->close(session);
+}
+
 /* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
 /* idle_ms as in the options; -1 is never. */
 static void counts_counters(rowlock_db *db, int64_t idle_ms, bool dry, bool some, const char *what)
@@ -362,6 +424,13 @@ void contract_sweep(const struct contract *c)
     bad_options(db);
     holder_finds_out(c, db);
     renewed_meanwhile(c, url);
+    sweeps_scattered(c, db, false);
+    sweeps_scattered(c, db, true);
+    if (c->has_server) {
+        passes_over(c, db, false);
+        passes_over(c, db, true);
+        passes_over_adopted(c);
+    }
     folds(c, db);
     folds_many(c, db);
     folds_beside(url, db);

@@ -83,6 +83,7 @@ static const struct truth {
     {"list", GRANT, 0, NULL},
     {"expired", GRANT, 0, NULL},
     {"sweep", GRANT, 'p', NULL},
+    {"sweep_quiet", "2|nightly|0", 'p', NULL},
     {"break", GRANT, 0, NULL},
     {"waiters", "nightly|5|77|0|o|1|E|h|1|p|n|N", 0, NULL},
     {"cycle", "", 'm', NULL},

@@ -158,8 +158,9 @@ static void operate(rowlock_db *db)
     DO(rowlock_list(db, NULL, see_grant, NULL));
     DO(rowlock_list_waiters(db, NULL, see_waiter, NULL));
     DO(rowlock_last_grant(db, "nightly", &token, &when));
-    sweep.each = see_grant;
     sweep.batch = 3;
+    DO(rowlock_sweep(db, &sweep, &report));
+    sweep.each = see_grant;
     DO(rowlock_sweep(db, &sweep, &report));
     sweep.dry_run = 1;
     DO(rowlock_sweep(db, &sweep, &report));

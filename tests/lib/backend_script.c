@@ -630,11 +630,12 @@ static void note_question(const struct rlk_query *query)
         script.broken = number(query, "token");
         break;
     case RLK_STEP_SWEEP:
+    case RLK_STEP_SWEEP_QUIET:
     case RLK_STEP_EXPIRED:
         script.sweep = (struct rlk_sweep){.older_us = number(query, "older"),
                                           .batch = (int)number(query, "limit"),
                                           .dry_run = query->step == RLK_STEP_EXPIRED,
-                                          .after_slot = number(query, "slot")};
+                                          .after.slot = number(query, "slot")};
         break;
     case RLK_STEP_FOLD:
         script.fold = (struct rlk_fold){.idle_us = number(query, "idle"),
@@ -686,6 +687,7 @@ static const struct {
     {OP_WAITERS, "name ticket request permits owner since expires host pid program note now"},
     {OP_LIST, ROW "now"},
     {OP_SWEEP, ROW "now"},
+    {OP_SWEEP_QUIET, "rows name slot"},
     {OP_BREAK, ROW "now"},
     {OP_LAST, "token now"},
     {OP_FOLD, "rows"},
@@ -829,18 +831,20 @@ static void give_waiters(const struct rlk_query *query, const struct script_answ
     }
 }
 
-/* Gives this many rows, named in order after the given name. */
+/* Gives this many rows, named in order after the given name. A quiet sweep gets their number and
+ * the last one. */
 static void give_rows(const struct rlk_query *query, const struct script_answer *answer,
                       struct cells cells)
 {
+    bool quiet = query->step == RLK_STEP_SWEEP_QUIET;
     int first = 0;
     if (sscanf(text(query, "after"), "lock %d", &first) == 1)
         first++;
-    for (int i = 0; i < answer->rows; i++) {
+    for (int i = quiet && answer->rows > 0 ? answer->rows - 1 : 0; i < answer->rows; i++) {
         char name[40];
         snprintf(name, sizeof name, "lock %06d", first + i);
         cells.name = rowlock_text(name);
-        if (!give(query, OP_LIST, &cells, SIZE_MAX))
+        if (!give(query, quiet ? OP_SWEEP_QUIET : OP_LIST, &cells, SIZE_MAX))
             return;
     }
 }
@@ -959,7 +963,7 @@ static void give_found(enum script_op op, struct rlk_query *query,
         give_rows(query, answer, cells);
     else if (op == OP_WAITERS)
         give_waiters(query, answer, cells);
-    else if (op == OP_SWEEP_WAITERS)
+    else if (op == OP_SWEEP_WAITERS || op == OP_SWEEP_KEYS)
         query->changed = answer->rows;
     else if (of_locks && (op != OP_CYCLE || answer->circle) && !give(query, op, &cells, SIZE_MAX))
         query->changed = 1;
@@ -974,7 +978,7 @@ static enum script_op op_of(const struct rlk_query *query)
     static const char mark[] = "/* rowlock:";
     const char *name = strstr(query->sql, mark);
     size_t length = name ? strcspn(name + strlen(mark), " ") : 0;
-    if (query->step == RLK_STEP_EXPIRED)
+    if (query->step == RLK_STEP_EXPIRED || query->step == RLK_STEP_SWEEP_QUIET)
         return OP_SWEEP;
     if (query->step != RLK_STEP_NONE)
         return (enum script_op)query->step;
@@ -1000,7 +1004,7 @@ static void note_query(enum script_op op, const struct rlk_query *query)
     }
 }
 
-/* The question before a try gets no row, and is not among the calls. */
+/* The question before a try or a batch gets no row, and is not among the calls. */
 static enum rlk_class say_nothing(struct rlk_query *query)
 {
     bool met = query->step == RLK_STEP_ACQUIRE_MET;
@@ -1017,7 +1021,8 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
     struct connection *c = conn;
     texts_now = c->texts;
     if (query->step == RLK_STEP_LOOK || query->step == RLK_STEP_STILL_HELD ||
-        query->step == RLK_STEP_ACQUIRE_USUAL || query->step == RLK_STEP_ACQUIRE_MET)
+        query->step == RLK_STEP_ACQUIRE_USUAL || query->step == RLK_STEP_ACQUIRE_MET ||
+        query->step == RLK_STEP_SWEEP_END)
         return say_nothing(query);
     enum script_op op = op_of(query);
     enter();
