@@ -20,7 +20,7 @@
 enum {
     STEPS_LOGGED = 50,
     STEPS_BEFORE = 10,
-    SWEEPS = 2,
+    SWEEPS = 5,
     LOG_ROUNDS = 5,
     HEARTBEATS = 15,
     HEARTBEATS_BEFORE = 6,

@@ -4,6 +4,7 @@
 -- way pairs | hand-written procedure | single! delete! | CALL of a procedure with that transaction; DELETE: 2 round trips
 -- way pairs | bare INSERT + DELETE | insert! delete! | no token: not a safe lock, for context only
 -- way sweep | bare DELETE in batches | sweep | DELETE … LIMIT 500, again and again
+-- way sweep | bare DELETE with a cursor | sweep_on | the same behind the last name: MariaDB's RETURNING; waits for locked rows
 -- way learn | | widen learn! |
 -- way heartbeat | bare UPDATE | renew_all= | UPDATE … JOIN JSON_TABLE of a text that is written once
 -- way lock | GET_LOCK | lock! | no lease, no token, and gone with its connection
@@ -62,6 +63,9 @@ SET expires = {clock} + {ttl},
 WHERE name = {name} AND slot = 0 AND owner = {owner} AND token = {token}
 -- step sweep
 DELETE FROM rowlock_locks WHERE expires <= {now} ORDER BY name, slot LIMIT {batch_size}
+-- step sweep_on: after
+DELETE FROM rowlock_locks WHERE name > {after} AND expires <= {now} ORDER BY name, slot
+LIMIT {batch_size} /*M!100600 RETURNING name */
 -- step widen, as text
 SET SESSION group_concat_max_len = 100000000
 -- step learn, as text: leases standing

@@ -3,6 +3,7 @@
 -- way pairs | hand-written transaction | begin bump! insert! commit delete! | BEGIN; bump the token row; INSERT the lock row; COMMIT; DELETE
 -- way pairs | bare INSERT + DELETE | insert! delete! | no token: not a safe lock, for context only
 -- way sweep | bare DELETE in batches | sweep | DELETE … IN (SELECT … LIMIT 500), again and again
+-- way sweep | bare DELETE of a range | sweep_range | DELETE up to the 500th expired row, again and again
 -- way learn | | learn |
 -- way heartbeat | bare UPDATE | begin renew* commit | BEGIN; a prepared UPDATE for each row; COMMIT
 -- way hot lock | | begin read! work write! commit | BEGIN IMMEDIATE
@@ -36,6 +37,10 @@ WHERE name = {name} AND slot = 0 AND owner = {owner} AND token = {token} RETURNI
 -- step sweep
 DELETE FROM rowlock_locks WHERE (name, slot) IN (
     SELECT name, slot FROM rowlock_locks WHERE expires <= {now} ORDER BY name, slot LIMIT {batch_size})
+-- step sweep_range
+DELETE FROM rowlock_locks WHERE expires <= {now} AND (name, slot) <= (SELECT name, slot FROM (
+    SELECT name, slot FROM rowlock_locks WHERE expires <= {now} ORDER BY name, slot LIMIT {batch_size})
+    ORDER BY name DESC, slot DESC LIMIT 1)
 -- step learn, each row: name owner token
 SELECT name, owner, token FROM rowlock_locks ORDER BY name, slot
 -- step update
