@@ -22,10 +22,10 @@ LOCK TABLE rowlock_meta IN SHARE ROW EXCLUSIVE MODE;
 -- permits: 0 exclusive, -1 shared, N one of at most N. slot: 0 for the exclusive grant, else the
 -- grant's token.
 CREATE TABLE IF NOT EXISTS rowlock_locks (
-    name     text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
+    name     text COLLATE "C" NOT NULL,
     slot     bigint NOT NULL,
     permits  integer NOT NULL,
-    owner    text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(owner) BETWEEN 1 AND 255),
+    owner    text COLLATE "C" NOT NULL,
     token    bigint NOT NULL,
     request  bigint NOT NULL,
     acquired bigint NOT NULL,
@@ -55,11 +55,11 @@ CREATE TABLE IF NOT EXISTS rowlock_tokens (
 -- Waiters in the order of their tickets. Each ticket has its own lease. wakeup: the channel that
 -- the waiter listens to, '': none. This table decides only the order, not who may hold a lock.
 CREATE TABLE IF NOT EXISTS rowlock_waiters (
-    name    text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 255),
+    name    text COLLATE "C" NOT NULL,
     ticket  bigint NOT NULL,
     request bigint NOT NULL,
     permits integer NOT NULL,
-    owner   text COLLATE "C" NOT NULL CHECK (pg_catalog.octet_length(owner) BETWEEN 1 AND 255),
+    owner   text COLLATE "C" NOT NULL,
     since   bigint NOT NULL,
     expires bigint NOT NULL,
     wakeup  text NOT NULL DEFAULT '',
