@@ -8,8 +8,8 @@
 CREATE OR REPLACE FUNCTION rowlock_wake(p_name text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now bigint;
-    v_ticket bigint := 0;
-    v_request bigint := 0;
+    v_ticket bigint;
+    v_request bigint;
     v_changing boolean;
     v_wakeup text;
 BEGIN
@@ -18,6 +18,8 @@ BEGIN
         RETURN true;
     END IF;
     v_now := {clock};
+    v_ticket := 0;
+    v_request := 0;
     LOOP
         SELECT w.ticket, w.request, w.xmax <> '0'::pg_catalog.xid, w.wakeup
           INTO v_ticket, v_request, v_changing, v_wakeup FROM rowlock_waiters w
