@@ -72,9 +72,9 @@ banking() {
 }
 
 pooled() {
-    run "$programs/pool" "$ROWLOCK_URL"
+    example pool "$ROWLOCK_URL"
     same "pool ends well" "$status" 0
-    has "its threads did all orders" "$(<"$work/out")" "16 threads did 128 orders"
+    has "its threads did all orders" "$out" "16 threads did 128 orders"
     same "and no lock is left" "$(rl list --json | grep -c '"order')" 0
 }
 
