@@ -197,7 +197,7 @@ def known(figure, key, unit=""):
 
 def waits_table(peers):
     out = head(["", "order of waiters"] + [f"{w} waiter{'s' if w > 1 else ''}" for w in WAITERS] +
-               ["statements a handoff, 64", "at rest, statements/s", "server", "connections"])
+               ["statements a handoff, 64", "at rest, statements/s", "server CPU", "connections"])
     for name in peers.names:
         if name not in peers.handoffs:
             continue
