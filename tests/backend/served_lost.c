@@ -18,7 +18,7 @@
 #include "quick.h"
 #include "tap.h"
 
-enum { WORKERS_MAX = 60, REQUESTS_MAX = 40, JOBS_MAX = 1000 };
+enum { WORKERS_MAX = 60, REQUESTS_MAX = 60, JOBS_MAX = 1000 };
 
 static const char *const way_texts[LOSS_WAYS] = {
     [REQUEST_CUT] = "request %d cut",
