@@ -29,8 +29,9 @@
  *   - One fails alone. What is wrong with one step is told to its own handle, and does not touch
  *     the others in the same statement. After a lost answer each of them is EUNCERTAIN, and each
  *     finds its own grant when it is sent again.
- *   - Deadlines are the handle's own, and begin before it stands in line for a connection. A handle
- *     that gives up while its step is under way gets EUNCERTAIN, as if its connection were lost.
+ *   - Deadlines are the handle's own, and begin before it stands in line for a connection.
+ *     A lease is counted from when the statement is sent. A handle that gives up while its step is
+ *     under way gets EUNCERTAIN, as if its connection were lost.
  *   - Waits for a lock keep no connection. A release through the same pool wakes the next waiter of
  *     the pool. A release elsewhere is found by looking, at most 250 ms later.
  *

@@ -124,7 +124,9 @@ static enum rlk_class run_in_transaction(rowlock_db *db, struct rlk_call *call, 
 static void set_class(struct rlk_slot *slot, enum rlk_class class, const struct rlk_call *call)
 {
     enum rlk_class own = slot->class;
+    int64_t sent_us = slot->call.sent_us;
     slot->call = *call;
+    slot->call.sent_us = sent_us;
     slot->class = class;
     if (class == RLK_DONE && own != RLK_DONE)
         slot->class = rlk_refuse(&slot->call, own,
@@ -137,6 +139,7 @@ static void run_alone(struct rlk_pooled *conn, struct rlk_slot *slot)
     struct rlk_call call = {.deadline_us = slot->deadline_us};
     slot->has_row = false;
     slot->class = RLK_DONE;
+    slot->call.sent_us = rlk_now_us();
     set_class(slot, rlk_pool_run(conn, &call, true, run_slot, slot), &call);
 }
 
@@ -174,8 +177,11 @@ void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
         return;
     }
     struct rlk_call call = {.deadline_us = latest_deadline(&batch)};
-    for (size_t i = 0; i < batch.count; i++)
+    int64_t sent_us = rlk_now_us();
+    for (size_t i = 0; i < batch.count; i++) {
         batch.slot[i]->class = RLK_DONE;
+        batch.slot[i]->call.sent_us = sent_us;
+    }
     enum rlk_class class =
         rlk_pool_run(conn, &call, true, packs ? run_packed : run_in_transaction, &batch);
     for (size_t i = 0; i < batch.count; i++) {

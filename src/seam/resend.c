@@ -229,6 +229,8 @@ enum rlk_class rlk_send_once(rowlock_db *db, struct rlk_step_call *step, struct 
         start_clock(db, step, call);
     }
     class = step->run(db, call, step->context);
+    if (call->sent_us > step->sent_us)
+        step->sent_us = call->sent_us;
     if (class == RLK_UNCERTAIN) {
         step->was_uncertain = true;
         memcpy(db->lingering, db->session, sizeof db->lingering);

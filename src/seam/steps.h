@@ -35,7 +35,9 @@ enum {
     /* A dialect may answer with the number of rows changed instead of a row. */
     RLK_COUNTS = 4,
     /* Core completes its text for a table of the caller, or for a routine. */
-    RLK_TEMPLATE = 8
+    RLK_TEMPLATE = 8,
+    /* Its best plan depends on the size of our tables, so a plan must not be kept for long. */
+    RLK_GROWS = 16
 };
 
 #define RLK_CLIENT "host pid program note"
@@ -66,19 +68,19 @@ enum {
     STEP(ACQUIRE_USUAL, "acquire_usual", RLK_REQUEST, '1', RLK_ANSWER, 0)                          \
     STEP(ACQUIRE, "acquire", RLK_REQUEST, '?', RLK_ANSWER, 0)                                      \
     STEP(ACQUIRE_USUAL_MANY, "acquire_usual_many", RLK_REQUEST " ; pack count", '*',               \
-         "i" RLK_ANSWER, 0)                                                                        \
+         "i" RLK_ANSWER, RLK_GROWS)                                                                \
     STEP(ACQUIRE_MANY, "acquire_many", RLK_REQUEST " ; pack count", '*', "i" RLK_ANSWER, 0)        \
     STEP(ACQUIRE_ALL, "acquire_all",                                                               \
          "name owner request ticket ; permits ttl " RLK_CLIENT " unfair pack count", '*', "iIM",   \
          0)                                                                                        \
     STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", 0)                                         \
-    STEP(RENEW_MANY, "renew_many", RLK_HOLDER " ttl ; pack count", '*', "i|mmm", 0)                \
+    STEP(RENEW_MANY, "renew_many", RLK_HOLDER " ttl ; pack count", '*', "i|mmm", RLK_GROWS)        \
     STEP(RENEW_USUAL, "renew_usual", RLK_HOLDER " ttl", '-', "", 0) /* a driver's, for RENEW */    \
     STEP(RENEW_ALL, "renew_all", RLK_LEASE " ; pack count", '*', "im", RLK_WIDE)                   \
     STEP(RENEW_ALL_USUAL, "renew_all_usual", RLK_LEASE " ; pack count", '-', "",                   \
          RLK_WIDE) /* the same for RENEW_ALL */                                                    \
     STEP(RELEASE, "release", RLK_HOLDER, '?', "b", RLK_COUNTS)                                     \
-    STEP(RELEASE_MANY, "release_many", RLK_HOLDER " ; pack count", '*', "i|b", 0)                  \
+    STEP(RELEASE_MANY, "release_many", RLK_HOLDER " ; pack count", '*', "i|b", RLK_GROWS)          \
     STEP(WITHDRAW, "withdraw", "name owner request", '?', "b",                                     \
          RLK_COUNTS) /* a grant by its request */                                                  \
     STEP(VERIFY, "verify", RLK_HOLDER, '?', "mm", RLK_READS)                                       \

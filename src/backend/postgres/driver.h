@@ -29,6 +29,8 @@ struct conn {
     /* the session has the settings of plan_once */
     bool plans_once;
     bool prepared[RLK_STEP_COUNT];
+    /* When a step with RLK_GROWS was prepared. */
+    int64_t prepared_us[RLK_STEP_COUNT];
     struct rlk_prepared named;
     /* the server has a statement with the name of this entry */
     bool on_server[RLK_PREPARED_MAX];

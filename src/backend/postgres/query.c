@@ -259,6 +259,18 @@ static enum rlk_class run_named(struct conn *p, struct rlk_call *call, uint64_t 
     return class;
 }
 
+enum { PLAN_US = 1000000 };
+
+/* A statement that was planned for small tables would read them whole when they have grown. */
+static bool is_stale(struct conn *p, enum rlk_step step)
+{
+    int64_t now_us = rlk_now_us();
+    if (!(rlk_steps[step].is & RLK_GROWS) || now_us - p->prepared_us[step] < PLAN_US)
+        return false;
+    p->prepared_us[step] = now_us;
+    return true;
+}
+
 /* If the server refuses to prepare one step (RLK_REFUSED), it will refuse all. After another error,
  * such as missing tables or a cancel, the next use tries again. */
 static enum rlk_class run_step(struct conn *p, struct rlk_call *call, enum rlk_step step,
@@ -269,8 +281,14 @@ static enum rlk_class run_step(struct conn *p, struct rlk_call *call, enum rlk_s
     s->anew = rlk_steps[step].is & RLK_WIDE;
     s->id = p->whole || s->anew ? NULL : name;
     s->prepared = p->prepared[step];
+    char drop[64];
+    if (s->prepared && is_stale(p, step)) {
+        snprintf(drop, sizeof drop, "DEALLOCATE %s", name);
+        s->drop = drop;
+        s->prepared = false;
+    }
     enum rlk_class class = pg_exchange(p, call, s, out);
-    p->prepared[step] = s->prepared;
+    p->prepared[step] = s->prepared || (s->drop && !s->dropped);
     if (s->id && !s->prepared && class == RLK_REFUSED)
         p->whole = true;
     return class;
