@@ -58,9 +58,9 @@ BEGIN
         SET @rlk_token = v_token;
     ELSEIF p_joins = 3 THEN
         SET @rlk_found = CONCAT_WS(
-            ',', '', IFNULL(v_token, 'null'), v_behind, v_now, v_others, IF(v_token IS NOT NULL
-            OR (v_behind AND v_stands < 2 AND (p_permits <= 0 OR v_others < p_permits)),
-            'null', v_slot));
+            ',', '', IFNULL(v_token, 'null'), v_behind, IFNULL(v_now, {clock}), v_others,
+            IF(v_token IS NOT NULL OR (v_behind AND v_stands < 2
+               AND (p_permits <= 0 OR v_others < p_permits)), 'null', v_slot));
     ELSEIF v_token IS NOT NULL
            OR (v_behind AND v_stands < 2 AND (p_permits <= 0 OR v_others < p_permits)) THEN
         SELECT v_token, NULL, NULL, v_behind, v_now;
