@@ -92,7 +92,17 @@ struct observer observe_nothing(const struct place *place)
 static const struct {
     const char *word;
     const struct hand *hand;
-} hands[] = {{"postgres", &hand_postgres}, {"mysql", &hand_mysql}, {"sqlite", &hand_sqlite}};
+} hands[] = {
+#if RLK_WITH_POSTGRES
+    {"postgres", &hand_postgres},
+#endif
+#if RLK_WITH_MYSQL
+    {"mysql", &hand_mysql},
+#endif
+#if RLK_WITH_SQLITE
+    {"sqlite", &hand_sqlite},
+#endif
+};
 
 enum { HANDS = sizeof hands / sizeof *hands };
 
@@ -134,7 +144,7 @@ bool peer_find(struct peer *peer)
         peer->place = ours ? sites[i].ours : sites[i].theirs;
         return peer->place.hand != NULL;
     }
-    return find_server(peer);
+    return peer->server && find_server(peer);
 }
 
 struct observer peer_observe(const struct peer *peer)
