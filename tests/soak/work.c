@@ -3,6 +3,8 @@
  * The clients of the soak. Each is a thread with a connection of its own. */
 #include "soak.h"
 
+#include <rowlock/pool.h>
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -30,8 +32,9 @@ static struct client {
     const struct site *site;
     rowlock_db *db;
     unsigned seed;
-} clients[16];
+} clients[32];
 static int client_count;
+static rowlock_pool *pool;
 
 static atomic_bool stopping, failed;
 static char failure[1200];
@@ -187,16 +190,39 @@ static void *run_client(void *argument)
     return NULL;
 }
 
-static void start(const struct site *site, int count, void (*run)(struct client *client))
+static rowlock_db *connect_pooled(void)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.pool = pool;
+    if (rowlock_db_open(NULL, &options, &db, &err) != ROWLOCK_OK)
+        die("%s: %s", err.action, err.text);
+    return db;
+}
+
+static void start(const struct site *site, int count, bool pooled,
+                  void (*run)(struct client *client))
 {
     for (int i = 0; i < count; i++) {
         struct client *c = &clients[client_count];
         *c = (struct client){.run = run, .site = site, .seed = (unsigned)client_count + 1};
-        c->db = ours_connect(&site->ours);
+        c->db = pooled ? connect_pooled() : ours_connect(&site->ours);
         if (pthread_create(&c->thread, NULL, run_client, c) != 0)
             die("cannot start a thread");
         client_count++;
     }
+}
+
+static void open_pool(const struct place *place)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options of_pool = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
+    of_pool.schema = place->schema;
+    options.db = &of_pool;
+    if (rowlock_pool_open(place->url, &options, &pool, &err) != ROWLOCK_OK)
+        die("%s: %s", err.action, err.text);
 }
 
 void work_start(const struct site *site)
@@ -204,11 +230,14 @@ void work_start(const struct site *site)
     stopping = failed = false;
     ours = bare = 0;
     client_count = 0;
-    start(site, 3, churn);
-    start(site, 4, wait_in_queues);
-    start(site, 1, keep);
-    start(site, 1, sweep);
-    start(site, 1, run_bare);
+    open_pool(&site->ours);
+    start(site, 2, false, churn);
+    start(site, 16, true, churn);
+    start(site, 2, false, wait_in_queues);
+    start(site, 2, true, wait_in_queues);
+    start(site, 1, false, keep);
+    start(site, 1, false, sweep);
+    start(site, 1, false, run_bare);
 }
 
 /* The last leases of abandoned grants must be over before this. */
@@ -235,6 +264,7 @@ void work_stop(void)
     expect_nothing(&clients[0]);
     for (int i = 0; i < client_count; i++)
         rowlock_db_close(clients[i].db);
+    rowlock_pool_close(pool);
 }
 
 int64_t work_ours(void)
