@@ -100,6 +100,8 @@ int history_conflicts(const struct history *h, bool aloud)
     return found;
 }
 
+/* The token says which grant was earlier. Their starts do not: a server reads the clock before it decides, and may
+ * stand still in between. */
 int history_excesses(const struct history *h, int *most)
 {
     int found = 0;
@@ -109,7 +111,7 @@ int history_excesses(const struct history *h, int *most)
         int there = 0;
         for (int k = 0; k < h->count && a->permits > 0; k++)
             there += h->past[k].name == a->name && h->past[k].permits == a->permits &&
-                     h->past[k].start <= a->start && !is_over(&h->past[k], a);
+                     h->past[k].token <= a->token && !is_over(&h->past[k], a);
         found += there > a->permits && a->permits > 0;
         *most = there > *most ? there : *most;
     }
