@@ -29,7 +29,7 @@ static void goes_together(struct swarm *s, struct faultproxy *proxy, int (*act)(
         faultproxy_round_trips(proxy);
     swarm_pull(s);
     tap_is_int(swarm_join(s, ROWLOCK_OK), s->count, "%d threads %s", s->count, what);
-    int trips = proxy && swarm_sends_many(s) ? faultproxy_round_trips(proxy) : 0;
+    int trips = proxy ? faultproxy_round_trips(proxy) : 0;
     tap_ok(trips <= 2, "in one statement, and that of another plug: %d", trips);
 }
 
@@ -112,9 +112,8 @@ static void one_is_in_the_way(const struct raw *raw, const char *url, const char
                    "and it is told at once");
     } else {
         sleep_ms(50);
-        if (swarm_sends_many(&s))
-            is_result(s.plug.db, try_lock(s.plug.lock, SWARM_TTL_MS), ROWLOCK_OK,
-                      "and the connection is free for others");
+        is_result(s.plug.db, try_lock(s.plug.lock, SWARM_TTL_MS), ROWLOCK_OK,
+                  "and the connection is free for others");
         tap_ok(!s.member[ODD].ended, "while it is tried again");
         raw_run(raw, session, "COMMIT");
         tap_is_str(rowlock_result_name(helper_join(odd)), rowlock_result_name(want),

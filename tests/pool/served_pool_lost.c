@@ -70,10 +70,6 @@ static void told_to_each(const struct act *act)
 {
     struct swarm s;
     swarm_open_with(&s, raw, straight, through, 1, FEW, 0, -1);
-    if (!swarm_sends_many(&s)) {
-        swarm_close(&s);
-        return;
-    }
     swarm_loses(&s, act, (struct fault){.kind = FAULT_CUT, .side = ON_ANSWER});
     tap_is_int(swarm_join(&s, ROWLOCK_EUNCERTAIN), FEW, "%s: a lost answer is told to each",
                act->what);
@@ -103,10 +99,6 @@ static void given_up(void)
     fail_alloc_at(0);
     int live = fail_alloc_live();
     swarm_open_with(&s, raw, straight, through, 1, FEW, slow_ms(400), -1);
-    if (!swarm_sends_many(&s)) {
-        swarm_close(&s);
-        return;
-    }
     swarm_loses(&s, &act, (struct fault){.kind = FAULT_BLACKHOLE, .side = ON_ANSWER});
     tap_is_int(swarm_join(&s, ROWLOCK_EUNCERTAIN), FEW,
                "many give up while their step is under way");

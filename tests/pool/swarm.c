@@ -104,11 +104,6 @@ void swarm_close(struct swarm *s)
     rowlock_pool_close(s->pool);
 }
 
-bool swarm_sends_many(const struct swarm *s)
-{
-    return s->pool->texts.sql[RLK_STEP_RELEASE_MANY];
-}
-
 /* ---- the line */
 
 static int act_plug(struct member *m)

@@ -57,8 +57,6 @@ void swarm_open_with(struct swarm *s, const struct raw *raw, const char *url, co
 void swarm_close_members(struct swarm *s);
 void swarm_close(struct swarm *s);
 
-/* A database without the steps for many sends them one after the other. */
-bool swarm_sends_many(const struct swarm *s);
 /* For a pool of one connection. swarm_plug returns when the connection is busy. */
 void swarm_plug(struct swarm *s);
 void swarm_pull(struct swarm *s);
