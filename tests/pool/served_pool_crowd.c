@@ -49,6 +49,13 @@ static bool all_wait(void *context)
     return db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") == count;
 }
 
+static bool at_rest(void *proxy)
+{
+    faultproxy_round_trips(proxy);
+    sleep_ms(1000);
+    return faultproxy_round_trips(proxy) < MOST_A_SECOND;
+}
+
 static void start_all(struct waiter *waiters, rowlock_pool *pool)
 {
     pthread_attr_t small;
@@ -100,7 +107,7 @@ static int run(const struct raw *this, const char *given)
     rowlock_pool *pool = must_pool(through, 2, NULL);
     start_all(waiters, pool);
     until(all_wait, NULL, "all wait");
-    sleep_ms(1000);
+    until(at_rest, proxy, "each has looked once more at its lock");
 
     int64_t begin_ms = clock_ms();
     faultproxy_round_trips(proxy);
