@@ -10,6 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 enum {
     /* After lost races, deadlocks and lost connections. */
     FIRST_RETRY_US = 1000,
@@ -132,6 +136,17 @@ static bool wait_in_fiber(struct rlk_fiber *fiber, struct rlk_turn *turn, int64_
     }
 }
 
+/* The thread sanitizer knows sem_post() and sem_wait(), but not sem_clockwait(). */
+static bool clock_wait(sem_t *posted, const struct timespec *end)
+{
+    bool came = sem_clockwait(posted, CLOCK_MONOTONIC, end) == 0;
+#if defined(__SANITIZE_THREAD__)
+    if (came)
+        __tsan_acquire(posted);
+#endif
+    return came;
+}
+
 /* The clock of sem_clockwait() may stand still while the machine is suspended. So it waits at most
  * a minute at a time. */
 bool rlk_wait_turn(struct rlk_turn *turn, int64_t until_us)
@@ -150,7 +165,7 @@ bool rlk_wait_turn(struct rlk_turn *turn, int64_t until_us)
         left_us += end.tv_nsec / 1000;
         end.tv_sec += left_us / 1000000;
         end.tv_nsec = left_us % 1000000 * 1000;
-        if (sem_clockwait(&turn->posted, CLOCK_MONOTONIC, &end) == 0)
+        if (clock_wait(&turn->posted, &end))
             return true;
     }
 }

@@ -157,8 +157,7 @@ void rlk_line_unframe(rowlock_pool *pool)
 static bool wait_for(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
 {
     *abandoned = false;
-    /* The state orders the answer before what follows. The semaphore only wakes. */
-    if (rlk_wait_turn(&slot->answered, slot->deadline_us) && slot->state == RLK_SLOT_ANSWERED)
+    if (rlk_wait_turn(&slot->answered, slot->deadline_us))
         return true;
     pthread_mutex_lock(&pool->mutex);
     bool waits = slot->state == RLK_SLOT_WAITS;

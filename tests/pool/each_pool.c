@@ -56,28 +56,6 @@ static void together(const struct raw *raw, const char *url)
     free(through);
 }
 
-/* A lease is counted from before its step stood in line. */
-static void counts_from_before(const struct raw *raw, const char *url)
-{
-    struct swarm s;
-    int early = 0;
-    swarm_open(&s, raw, url, 1, FEW);
-    swarm_plug(&s);
-    swarm_start(&s, act_try);
-    swarm_stand(&s, FEW);
-    int64_t in_line_ms = clock_ms();
-    sleep_ms(100);
-    swarm_pull(&s);
-    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "some acquire");
-    for (int i = 0; i < FEW; i++) {
-        int64_t now_ms = clock_ms();
-        early +=
-            now_ms + rowlock_lock_remaining_ms(s.member[i].lock) <= in_line_ms + SWARM_TTL_MS + 1;
-    }
-    tap_is_int(early, FEW, "and no lease is counted from later than it stood in line");
-    swarm_close(&s);
-}
-
 /* ---- one fails alone */
 
 /* By the whole key: InnoDB would lock the gaps beside it too. */
@@ -502,7 +480,6 @@ static int run(const struct raw *raw, const char *url)
 {
     must_install(url);
     together(raw, url);
-    counts_from_before(raw, url);
     if (has_server(raw)) {
         one_is_in_the_way(raw, url, "the row of one is locked, and it releases", "rowlock_locks",
                           act_release, ROWLOCK_OK);

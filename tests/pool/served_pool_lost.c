@@ -83,6 +83,26 @@ static void told_to_each(const struct act *act)
     tap_is_int(rows(), 0, "nothing is left behind");
 }
 
+/* The answer comes late, and the lease began before that. */
+static void counts_from_sending(void)
+{
+    enum { LATE_MS = 300 };
+    const struct act act = {"acquire", act_try, false, true};
+    struct swarm s;
+    int early = 0;
+    swarm_open_with(&s, raw, straight, through, 1, FEW, 0, 0);
+    swarm_loses(&s, &act,
+                (struct fault){.kind = FAULT_DELAY, .side = ON_ANSWER, .delay_ms = LATE_MS});
+    tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "an answer for many comes late");
+    int64_t sent_ms = clock_ms() - LATE_MS;
+    for (int i = 0; i < FEW; i++) {
+        int64_t now_ms = clock_ms();
+        early += now_ms + rowlock_lock_remaining_ms(s.member[i].lock) <= sent_ms + SWARM_TTL_MS + 1;
+    }
+    tap_is_int(early, FEW, "each lease is counted from no later than the sending");
+    swarm_close(&s);
+}
+
 /* ---- a server that stands still */
 
 static int act_briefly(struct member *m)
@@ -228,6 +248,7 @@ static int run(const struct raw *this, const char *url)
         lost_and_found(&acts[i], ON_ANSWER);
         told_to_each(&acts[i]);
     }
+    counts_from_sending();
     given_up();
     other_tables();
     faultproxy_stop(proxy);
