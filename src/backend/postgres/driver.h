@@ -31,6 +31,8 @@ struct conn {
     bool prepared[RLK_STEP_COUNT];
     /* When a step with RLK_GROWS was prepared. */
     int64_t prepared_us[RLK_STEP_COUNT];
+    /* on the server in a form from before its tables were altered */
+    bool outdated[RLK_STEP_COUNT];
     struct rlk_prepared named;
     /* the server has a statement with the name of this entry */
     bool on_server[RLK_PREPARED_MAX];

@@ -272,23 +272,28 @@ static bool is_stale(struct conn *p, enum rlk_step step)
 }
 
 /* If the server refuses to prepare one step (RLK_REFUSED), it will refuse all. After another error,
- * such as missing tables or a cancel, the next use tries again. */
+ * such as missing tables or a cancel, the next use tries again. If its tables were altered, the
+ * answer of a prepared step may have another shape (RLK_UNSUPPORTED). Then nothing was done, and
+ * the next use prepares it again. */
 static enum rlk_class run_step(struct conn *p, struct rlk_call *call, enum rlk_step step,
                                struct packet *s, PGresult **out)
 {
-    char name[40] = "rowlock_";
-    strcpy(name + strlen("rowlock_"), rlk_steps[step].name);
+    char name[40], drop[64];
+    snprintf(name, sizeof name, "rowlock_%s", rlk_steps[step].name);
+    snprintf(drop, sizeof drop, "DEALLOCATE %s", name);
     s->anew = rlk_steps[step].is & RLK_WIDE;
     s->id = p->whole || s->anew ? NULL : name;
     s->prepared = p->prepared[step];
-    char drop[64];
-    if (s->prepared && is_stale(p, step)) {
-        snprintf(drop, sizeof drop, "DEALLOCATE %s", name);
+    if (s->prepared && (p->outdated[step] || is_stale(p, step))) {
         s->drop = drop;
         s->prepared = false;
     }
+    bool used = s->prepared;
     enum rlk_class class = pg_exchange(p, call, s, out);
     p->prepared[step] = s->prepared || (s->drop && !s->dropped);
+    p->outdated[step] = used ? class == RLK_UNSUPPORTED : p->outdated[step] && !s->dropped;
+    if (used && class == RLK_UNSUPPORTED)
+        return RLK_CONTENTION;
     if (s->id && !s->prepared && class == RLK_REFUSED)
         p->whole = true;
     return class;
