@@ -4,6 +4,7 @@
 #include "base/fiber.h"
 #include "pool/pool.h"
 
+#include <sched.h>
 #include <signal.h>
 
 /* ---- with the mutex locked */
@@ -271,8 +272,12 @@ static void *work(void *context)
         conn->work = NULL;
         stop = conn->stop;
         while (first) {
+            bool several = first->next != NULL;
             pthread_mutex_unlock(&pool->mutex);
             send_all(conn, first);
+            /* Their next steps go along, if they are quick. */
+            if (several)
+                sched_yield();
             pthread_mutex_lock(&pool->mutex);
             first = next_work(pool, conn);
         }
