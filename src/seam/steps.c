@@ -323,8 +323,9 @@ enum rlk_class rlk_step_renew(rowlock_db *db, struct rlk_call *call, const struc
 enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                                 bool *found)
 {
-    rowlock_value in[HELD_VALUES];
+    rowlock_value in[HELD_VALUES + 1];
     held_values(held, in);
+    in[HELD_VALUES] = rowlock_bool(call->where == RLK_INSIDE);
     return rlk_send_change(db, call, RLK_STEP_RELEASE, in, held->name, found);
 }
 

@@ -79,7 +79,7 @@ enum {
     STEP(RENEW_ALL, "renew_all", RLK_LEASE " ; pack count", '*', "im", RLK_WIDE)                   \
     STEP(RENEW_ALL_USUAL, "renew_all_usual", RLK_LEASE " ; pack count", '-', "",                   \
          RLK_WIDE) /* the same for RENEW_ALL */                                                    \
-    STEP(RELEASE, "release", RLK_HOLDER, '?', "b", RLK_COUNTS)                                     \
+    STEP(RELEASE, "release", RLK_HOLDER " joins", '?', "b", RLK_COUNTS)                            \
     STEP(RELEASE_MANY, "release_many", RLK_HOLDER " ; pack count", '*', "i|b", RLK_GROWS)          \
     STEP(WITHDRAW, "withdraw", "name owner request", '?', "b",                                     \
          RLK_COUNTS) /* a grant by its request */                                                  \

@@ -173,6 +173,10 @@ static void release_commits(const struct contract *c, const char *isolation, boo
     scene_work(&s);
     scene_guard(&s, ROWLOCK_OK, "guarded work");
     is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_OK, "and release in a transaction");
+    if (is_postgres(c))
+        tap_is_int(raw_int(c->raw, s.session,
+                           "SELECT (current_setting('synchronous_commit') = 'on')::int"),
+                   1, "whose commit waits for the disk");
     tap_is_int(rows_of(c, s.name), 1, "others see neither yet");
     scene_work_stands(&s, 0, "nothing was committed");
     scene_rival_tries(&s, ROWLOCK_BUSY, "so the lock is held");

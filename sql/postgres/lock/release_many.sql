@@ -23,9 +23,12 @@ WITH wanted AS MATERIALIZED (
     DELETE FROM rowlock_locks l USING wanted w
      WHERE l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
        AND (NOT w.doubtful OR w.n IN (SELECT n FROM suspect))
-    RETURNING w.n, l.name
+    RETURNING w.n, l.name, l.ttl
 ), woken AS MATERIALIZED (
-    SELECT rowlock_wake_many(pg_catalog.array_agg(name)) AS done FROM gone
+    SELECT rowlock_wake_many(pg_catalog.array_agg(name))
+           AND (pg_catalog.max(ttl) > 60000000
+                OR pg_catalog.set_config('synchronous_commit', 'off', true) = 'off') AS done
+      FROM gone
 )
 SELECT g.n, o.done FROM gone g CROSS JOIN woken o
 UNION ALL
