@@ -60,7 +60,7 @@ sub arguments {
         name => "'n'", permits => 0, owner => "'$session'", request => ++$requests, ttl => 60000000,
         host => "'h'", pid => 1, program => "'p'", note => "''", ticket => 0, unfair => 'false', slot => 0,
         token => $token, by => 1000, idle => 0, limit => 100, dry => 'false', older => 0, after => "''",
-        lease => 60000000, wakeup => "''",
+        lease => 60000000, wakeup => "''", joins => 'false',
     );
     $value{ticket} = "coalesce(nullif(current_setting('rl.ticket', true), ''), '0')::bigint";
     if ($step eq 'break') {
