@@ -11,6 +11,8 @@
  * loop: also no look-up of a host's name and no TLS handshake while it reconnects. The thread ends
  * with the result.
  *
+ * Each acquire under way needs a rowlock_db of its own.
+ *
  * A handle of a pool (rowlock/pool.h) needs no thread and one descriptor, so one loop can have
  * thousands of acquires under way. It goes on only inside rowlock_acquire_step(): call that soon
  * when the descriptor is readable, at least once in ttl_ms / 2. Systems other than Linux with glibc

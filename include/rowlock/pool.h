@@ -31,15 +31,17 @@
  *     finds its own grant when it is sent again.
  *   - Deadlines are the handle's own, and begin before it stands in line for a connection.
  *     A lease is counted from when the statement is sent. A handle that gives up while its step is
- *     under way gets EUNCERTAIN, as if its connection were lost.
+ *     under way gets EUNCERTAIN, as if its connection were lost. If no connection became free in
+ *     time, it gets ECONN.
  *   - Waits for a lock keep no connection. A release through the same pool wakes the next waiter of
- *     the pool. A release elsewhere is found by looking, at most 250 ms later.
+ *     the pool. PostgreSQL tells it of a release elsewhere. On other databases that is found by
+ *     looking, at most 250 ms later.
  *
  * WHAT TO KNOW
  *
  *   - A transaction of rowlock (rowlock_retry(), rowlock_walk(), all_or_nothing) has a connection
  *     to itself until it ends. One connection is always left for locks, so a pool of n connections
- *     runs n - 1 transactions at a time. Others wait.
+ *     runs n - 1 transactions at a time. Others wait. With one connection they are EUNSUPPORTED.
  *   - A wait for a row lock of another transaction (rowlock_fence()) keeps a connection busy. A
  *     release or renewal in that state does not: it is tried again until the handle's time limit.
  *   - A statement ends at the time limit of the pool's own options too.

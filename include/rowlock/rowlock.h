@@ -108,8 +108,8 @@
  *                without a round trip.
  *   Threads      A rowlock_db, its locks and its tables belong to one thread at a time. Different
  *                rowlock_db handles are independent. Other threads may call rowlock_cancel() and
- *                rowlock_progress(). Two functions start a thread: rowlock_keeper_open() and
- *                rowlock_acquire_start().
+ *                rowlock_progress(). These start threads: rowlock_keeper_open(),
+ *                rowlock_pool_open(), and rowlock_acquire_start() if there is no pool.
  *   Side effects The library installs no signal handler, prints nothing and never exits.
  *   Blocking     A call ends within statement_timeout_ms, plus reconnect_ms if the connection was
  *                lost, plus wait_ms if it is rowlock_acquire(). MySQL and MariaDB: the timeout of a

@@ -45,13 +45,21 @@ static enum rlk_class pool_adopt(void *conn, struct rlk_call *call, void *vendor
 
 /* ---- a connection for one call */
 
+/* Connections are free again soon, unless the server hangs. So this is no lost race: a lock that
+ * could not be asked for is not busy. */
+static enum rlk_class none_free(struct rlk_call *call)
+{
+    return rlk_refuse(call, RLK_UNSENT,
+                      "no connection of the pool became free in time; the server may hang");
+}
+
 static struct rlk_pooled *take(struct handle *h, struct rlk_call *call)
 {
     if (h->framed)
         return h->framed;
     struct rlk_pooled *conn = rlk_line_wait(h->pool, call->deadline_us);
     if (!conn)
-        rlk_refuse(call, RLK_CONTENTION, "all connections of the pool were busy");
+        none_free(call);
     return conn;
 }
 
@@ -132,7 +140,7 @@ static enum rlk_class run_alone(struct handle *h, struct rlk_call *call, struct 
     }
     struct rlk_pooled *conn = take(h, call);
     if (!conn)
-        return RLK_CONTENTION;
+        return RLK_UNSENT;
     enum rlk_class class = run_on(h, conn, call, o);
     give(h, conn);
     return class;
@@ -176,7 +184,7 @@ static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, stru
         return rlk_refuse(call, RLK_UNCERTAIN, "no answer came in time");
     }
     if (class == RLK_CONTENTION && h->slot->class == RLK_UNSENT)
-        return rlk_refuse(call, RLK_CONTENTION, "all connections of the pool were busy");
+        return none_free(call);
     return rlk_slot_answer(h->slot, call, query);
 }
 
@@ -249,7 +257,7 @@ static enum rlk_class begin(struct handle *h, struct rlk_call *call)
                           "a transaction needs a pool of two connections or more");
     struct rlk_pooled *conn = take(h, call);
     if (!conn)
-        return RLK_CONTENTION;
+        return RLK_UNSENT;
     bool allowed = rlk_line_frame(h->pool);
     enum rlk_class class =
         allowed ? run_on(h, conn, call, &o)

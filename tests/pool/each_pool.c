@@ -174,7 +174,7 @@ static void one_is_late(const struct raw *raw, const char *url)
     struct member *odd = &s.member[ODD];
     rowlock_lock_close(odd->lock);
     rowlock_db_close(odd->db);
-    odd->db = must_join(s.pool, 200, 0);
+    odd->db = must_join(s.pool, 200, -1);
     odd->lock = must_lock(odd->db, "swarm late");
     swarm_plug(&s);
     swarm_start(&s, act_try);
@@ -182,7 +182,7 @@ static void one_is_late(const struct raw *raw, const char *url)
     swarm_stand(&s, FEW - 1);
     swarm_pull(&s);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW - 1, "of many that stand in line");
-    tap_is_int(odd->result, ROWLOCK_BUSY, "one leaves it at its own time limit");
+    tap_is_int(odd->result, ROWLOCK_ECONN, "one leaves it at its own time limit");
     tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name = 'swarm late'"), 0,
                "and its step is not sent");
     swarm_close(&s);
