@@ -602,9 +602,10 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_verify(rowlock_lock *lock);
  *   - Closing the handle calls it once more, unless the handle is attached.
  *   - After EUNCERTAIN rowlock_lock_remaining_ms() is 0 and the state is LOST, until
  *     rowlock_renew() finds the grant.
- * Differs      PostgreSQL: the release of a lease of a minute or less does not wait for the disk or
- *              a standby. If the server crashes a moment later, the lock stands until its lease is
- *              over. Grants always wait, and none is there without the releases before it.
+ * Differs      PostgreSQL: the release of a lease of a minute or less does not wait for the disk,
+ *              unless commits wait for a standby. If the server crashes a moment later, the lock
+ *              stands until its lease is over. Grants always wait, and none is there without the
+ *              releases before it.
  * Round trips  1; MariaDB: 2 if LOST; 1 more after a lost answer
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_release(rowlock_lock *lock);

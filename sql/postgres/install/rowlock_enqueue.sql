@@ -9,8 +9,11 @@ DECLARE
     v_ahead bigint;
     v_wakeup text := '';
 BEGIN
-    -- Does not wait for the disk. A waiter whose ticket is lost in a crash takes a new one.
-    PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
+    -- Does not wait for the disk. A waiter whose ticket is lost in a crash takes a new one. Where
+    -- commits wait for a standby, this one does too: the queue keeps its order in a failover.
+    IF pg_catalog.current_setting('synchronous_standby_names') = '' THEN
+        PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
+    END IF;
     SELECT w.ticket INTO v_ticket FROM rowlock_waiters w WHERE w.name = p_name
            AND w.request = p_request;
     SELECT pg_catalog.count(*) INTO v_ahead FROM rowlock_waiters w

@@ -8,7 +8,8 @@
 --
 -- A release of a short lease does not wait for the disk. If the server crashes a moment later, the
 -- lock stands until its lease is over, a minute at most. The next grant waits for the disk, and the
--- log keeps the order. So no grant is there without the releases before it.
+-- log keeps the order. So no grant is there without the releases before it. Where commits wait for
+-- a standby, releases do too: after a failover no lock stands that was released.
 
 /* rowlock:release */
 DELETE FROM rowlock_locks
@@ -16,4 +17,5 @@ DELETE FROM rowlock_locks
        AND token = {token}::bigint
 RETURNING rowlock_wake(name)
           AND ({joins}::boolean OR ttl > 60000000
+               OR pg_catalog.current_setting('synchronous_standby_names') <> ''
                OR pg_catalog.set_config('synchronous_commit', 'off', true) = 'off')

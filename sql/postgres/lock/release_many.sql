@@ -27,6 +27,7 @@ WITH wanted AS MATERIALIZED (
 ), woken AS MATERIALIZED (
     SELECT rowlock_wake_many(pg_catalog.array_agg(name))
            AND (pg_catalog.max(ttl) > 60000000
+                OR pg_catalog.current_setting('synchronous_standby_names') <> ''
                 OR pg_catalog.set_config('synchronous_commit', 'off', true) = 'off') AS done
       FROM gone
 )
