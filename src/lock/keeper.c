@@ -7,11 +7,11 @@
  * here. Only the keeper's thread frees an entry, since it may be about to use it. After the keeper
  * has been closed, a lock that quits frees its entry. */
 #include "lock/keeper.h"
+#include "base/thread.h"
 #include "seam/resend.h"
 #include "seam/seam.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -511,17 +511,6 @@ void rowlock_progress(rowlock_lock *lock)
 
 /* ---- start and stop */
 
-/* The thread blocks all signals. The application's threads handle them. */
-static int start_thread(rowlock_keeper *k)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&k->thread, NULL, keep, k);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed ? rlk_fail(k->db, ROWLOCK_ENOMEM, "no thread could be started") : ROWLOCK_OK;
-}
-
 int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
 {
     int result = rlk_look_at_tables(db, RLK_OUTSIDE);
@@ -536,11 +525,12 @@ int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
     memcpy(k->identity, db->texts.identity, sizeof k->identity);
     pthread_mutex_init(&k->mutex, NULL);
     pthread_cond_init(&k->called, NULL);
-    if ((result = start_thread(k)) == ROWLOCK_OK)
-        *out = k;
-    else
+    if (!rlk_thread_start(&k->thread, keep, k)) {
         free_keeper(k);
-    return result;
+        return rlk_fail(db, ROWLOCK_ENOMEM, "no thread could be started");
+    }
+    *out = k;
+    return ROWLOCK_OK;
 }
 
 static void stop_renewing(rowlock_keeper *k)

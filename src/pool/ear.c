@@ -2,24 +2,20 @@
  * One connection hears the wake-ups for all waiters of the pool, where a step LISTEN can give it an
  * address. Their tickets have that address. Without it, or while it is lost, waiters look more
  * often. */
+#include "base/thread.h"
 #include "pool/pool.h"
 #include "seam/resend.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { RETRY_US = 1000000, LONG_US = 60000000 };
 
-struct listening {
-    char address[RLK_ADDRESS];
-};
-
 static int read_address(void *out, const rowlock_value *cells, size_t count)
 {
-    struct listening *l = out;
+    char *address = out;
     (void)count;
-    rlk_copy_text(l->address, sizeof l->address, cells[0].text, cells[0].length);
+    rlk_copy_text(address, RLK_ADDRESS, cells[0].text, cells[0].length);
     return 0;
 }
 
@@ -47,12 +43,12 @@ static void set_address(rowlock_pool *pool, const char *address)
 /* The waiters look now: a wake-up may have come to the connection that was lost. */
 static bool begin_to_listen(rowlock_pool *pool, int64_t deadline_us)
 {
-    struct listening l = {""};
+    char address[RLK_ADDRESS] = "";
     struct rlk_call call = {.deadline_us = deadline_us};
-    enum rlk_class class = rlk_pool_run(&pool->ear, &call, true, run_listen, &l);
+    enum rlk_class class = rlk_pool_run(&pool->ear, &call, true, run_listen, address);
     if (class != RLK_DONE)
         return false;
-    set_address(pool, l.address);
+    set_address(pool, address);
     rlk_waiter_wake_all(pool);
     return true;
 }
@@ -109,16 +105,6 @@ static void *hear(void *context)
     return NULL;
 }
 
-static bool start_thread(rowlock_pool *pool)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&pool->ear.thread, NULL, hear, pool) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 /* The first waiters have no address yet. They are woken when it is there, and take it along. */
 void rlk_ear_address(rowlock_pool *pool, char out[RLK_ADDRESS])
 {
@@ -127,7 +113,7 @@ void rlk_ear_address(rowlock_pool *pool, char out[RLK_ADDRESS])
         pool->ear_begun = true;
         pool->ear.db->target.heard = heard;
         pool->ear.db->target.heard_context = pool;
-        pool->ear.has_thread = start_thread(pool);
+        pool->ear.has_thread = rlk_thread_start(&pool->ear.thread, hear, pool);
     }
     memcpy(out, pool->address, RLK_ADDRESS);
     pthread_mutex_unlock(&pool->mutex);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The line before the connections of a pool. Whoever came first decides what a free connection does
+ * The line before the connections of a pool. The first in line decides what a free connection does
  * next. If that is a step for many, all others of its kind go along. */
 #include "base/fiber.h"
+#include "base/thread.h"
 #include "pool/pool.h"
 
 #include <sched.h>
-#include <signal.h>
 
 /* ---- with the mutex locked */
 
@@ -153,11 +153,25 @@ void rlk_line_unframe(rowlock_pool *pool)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Waits for a slot that is in line. Returns whether it was answered. If it was not, *abandoned says
- * whether a connection has it and will free it. */
-static bool wait_for(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
+/* If a connection became free meanwhile, it is taken at once. */
+static void put_in_line(rowlock_pool *pool, struct rlk_slot *slot)
+{
+    pthread_mutex_lock(&pool->mutex);
+    struct rlk_pooled *conn = idle_connection(pool);
+    if (conn)
+        take(pool, conn);
+    add(pool, slot);
+    pthread_mutex_unlock(&pool->mutex);
+    if (conn)
+        rlk_line_give(pool, conn);
+}
+
+/* Returns whether the slot was answered. If it was not, *abandoned says whether a connection has it
+ * and will free it. */
+static bool wait_in_line(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
 {
     *abandoned = false;
+    put_in_line(pool, slot);
     if (rlk_wait_turn(&slot->answered, slot->deadline_us))
         return true;
     pthread_mutex_lock(&pool->mutex);
@@ -175,18 +189,6 @@ static bool wait_for(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
     return !*abandoned;
 }
 
-/* If a connection became free meanwhile, it is taken at once. */
-static struct rlk_pooled *put_in_line(rowlock_pool *pool, struct rlk_slot *slot)
-{
-    pthread_mutex_lock(&pool->mutex);
-    struct rlk_pooled *conn = idle_connection(pool);
-    if (conn)
-        take(pool, conn);
-    add(pool, slot);
-    pthread_mutex_unlock(&pool->mutex);
-    return conn;
-}
-
 struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us)
 {
     struct rlk_slot slot = {
@@ -196,9 +198,7 @@ struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us)
     if (conn)
         return conn;
     sem_init(&slot.answered.posted, 0, 0);
-    if ((conn = put_in_line(pool, &slot)))
-        rlk_line_give(pool, conn);
-    conn = wait_for(pool, &slot, &abandoned) ? slot.got : NULL;
+    conn = wait_in_line(pool, &slot, &abandoned) ? slot.got : NULL;
     sem_destroy(&slot.answered.posted);
     return conn;
 }
@@ -213,19 +213,13 @@ void rlk_line_delegate(rowlock_pool *pool, void (*run)(struct rlk_pooled *conn, 
                             .context = context};
     bool abandoned;
     sem_init(&slot.answered.posted, 0, 0);
-    struct rlk_pooled *conn = put_in_line(pool, &slot);
-    if (conn)
-        rlk_line_give(pool, conn);
-    wait_for(pool, &slot, &abandoned);
+    wait_in_line(pool, &slot, &abandoned);
     sem_destroy(&slot.answered.posted);
 }
 
 enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
 {
-    struct rlk_pooled *conn = put_in_line(pool, slot);
-    if (conn)
-        rlk_line_give(pool, conn);
-    bool answered = wait_for(pool, slot, abandoned);
+    bool answered = wait_in_line(pool, slot, abandoned);
     if (answered)
         slot->state = RLK_SLOT_FREE;
     return answered ? slot->class : *abandoned ? RLK_UNCERTAIN : RLK_CONTENTION;
@@ -290,15 +284,11 @@ static void *work(void *context)
 
 bool rlk_line_start_threads(rowlock_pool *pool)
 {
-    sigset_t all, before;
     bool started = true;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (size_t i = 0; i < pool->count && started; i++) {
         struct rlk_pooled *conn = &pool->connections[i];
-        started = conn->has_thread = pthread_create(&conn->thread, NULL, work, conn) == 0;
+        started = conn->has_thread = rlk_thread_start(&conn->thread, work, conn);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
 

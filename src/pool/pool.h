@@ -199,8 +199,7 @@ void rlk_pool_operations(rowlock_pool *pool);
 
 /* pool.c */
 /* A pool over these handles, and with the texts of the first. The last is for its ear. It owns them
- * from then on. NULL: out
- * of memory, or no thread can be started; it owns nothing then. */
+ * from then on. NULL: out of memory, or no thread can be started; it owns nothing then. */
 rowlock_pool *rlk_pool_new(rowlock_db *const *dbs, size_t count, size_t batch);
 /* A handle begins to use the pool. False: the pool is closed, or of another process. */
 bool rlk_pool_join(rowlock_pool *pool);

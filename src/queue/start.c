@@ -5,12 +5,12 @@
  * (rlk_is_ours). */
 #include "base/fiber.h"
 #include "base/options.h"
+#include "base/thread.h"
 #include "queue/queue.h"
 
 #include <rowlock/async.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,23 +67,18 @@ static bool open_fiber(rowlock_db *db, struct rlk_started *s)
     return true;
 }
 
-static int open_thread(rowlock_db *db, struct rlk_started *s)
+static bool open_thread(rowlock_db *db, struct rlk_started *s)
 {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
     pthread_mutex_lock(&db->starting);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&s->thread, NULL, work, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!failed) {
+    bool started = rlk_thread_start(&s->thread, work, s);
+    if (started) {
         db->worker = s->thread;
         db->started = s;
         s->lock->started = true;
         db->working = true;
     }
     pthread_mutex_unlock(&db->starting);
-    return failed;
+    return started;
 }
 
 static int start(rowlock_lock *lock, const rowlock_acquire_options *options)
@@ -103,7 +98,7 @@ static int start(rowlock_lock *lock, const rowlock_acquire_options *options)
         rlk_free(s);
         return rlk_fail(db, ROWLOCK_ENOMEM, "no file descriptors left");
     }
-    if (open_thread(db, s) == 0)
+    if (open_thread(db, s))
         return ROWLOCK_OK;
     close(s->done[0]);
     close(s->done[1]);
