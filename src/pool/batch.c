@@ -159,11 +159,10 @@ static bool is_of_one(enum rlk_class class)
     return class == RLK_INVALID || class == RLK_REFUSED || class == RLK_VIOLATION;
 }
 
-/* The slot's own step serves as well. That of a ticket takes a value that only the driver can give.
- * Those of a renewal and of a release may wait for another transaction. */
-static bool goes_alone(enum rlk_step kind)
+/* Does the slot's own step serve as well? Only the driver can give a value with "!". */
+static bool goes_alone(enum rlk_step step)
 {
-    return kind == RLK_STEP_ACQUIRE_USUAL_MANY || kind == RLK_STEP_ACQUIRE_MANY;
+    return !(rlk_steps[step].is & RLK_BLOCKS) && !strchr(rlk_steps[step].parameters, '!');
 }
 
 void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
@@ -171,7 +170,7 @@ void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
     struct batch batch;
     collect(&batch, first);
     bool packs = conn->db->backend->packing != RLK_SINGLY;
-    bool whole = batch.count > 1 || (packs && !goes_alone(batch.kind));
+    bool whole = batch.count > 1 || (packs && !goes_alone(first->step));
     if (!whole) {
         run_alone(conn, first);
         return;

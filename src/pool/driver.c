@@ -196,12 +196,11 @@ static bool may_join(const struct handle *h, const struct rlk_call *call, enum r
            (pool->real->packing == RLK_SINGLY || pool->texts.sql[many]);
 }
 
-/* These wait if another transaction has the row locked. Their steps for many do not. So a
- * connection is always left to those who need not wait. */
+/* A connection is always left to those who need not wait for a row. */
 static bool may_block_all(const struct handle *h, enum rlk_step step)
 {
-    return (step == RLK_STEP_RELEASE || step == RLK_STEP_RENEW) &&
-           h->pool->real->packing != RLK_SINGLY && !rlk_line_has_idle(h->pool);
+    return (rlk_steps[step].is & RLK_BLOCKS) && h->pool->real->packing != RLK_SINGLY &&
+           !rlk_line_has_idle(h->pool);
 }
 
 static enum rlk_class send_as_batch(struct handle *h, struct rlk_pooled *conn,

@@ -37,7 +37,9 @@ enum {
     /* Core completes its text for a table of the caller, or for a routine. */
     RLK_TEMPLATE = 8,
     /* Its best plan depends on the size of our tables, so a plan must not be kept for long. */
-    RLK_GROWS = 16
+    RLK_GROWS = 16,
+    /* Waits if another transaction has the row locked. Its step for many handles does not. */
+    RLK_BLOCKS = 32
 };
 
 #define RLK_CLIENT "host pid program note"
@@ -73,13 +75,13 @@ enum {
     STEP(ACQUIRE_ALL, "acquire_all",                                                               \
          "name owner request ticket ; permits ttl " RLK_CLIENT " unfair pack count", '*', "iIM",   \
          0)                                                                                        \
-    STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", 0)                                         \
+    STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", RLK_BLOCKS)                                \
     STEP(RENEW_MANY, "renew_many", RLK_HOLDER " ttl ; pack count", '*', "i|mmm", RLK_GROWS)        \
     STEP(RENEW_USUAL, "renew_usual", RLK_HOLDER " ttl", '-', "", 0) /* a driver's, for RENEW */    \
     STEP(RENEW_ALL, "renew_all", RLK_LEASE " ; pack count", '*', "im", RLK_WIDE)                   \
     STEP(RENEW_ALL_USUAL, "renew_all_usual", RLK_LEASE " ; pack count", '-', "",                   \
          RLK_WIDE) /* the same for RENEW_ALL */                                                    \
-    STEP(RELEASE, "release", RLK_HOLDER " joins", '?', "b", RLK_COUNTS)                            \
+    STEP(RELEASE, "release", RLK_HOLDER " joins", '?', "b", RLK_COUNTS | RLK_BLOCKS)               \
     STEP(RELEASE_MANY, "release_many", RLK_HOLDER " ; pack count", '*', "i|b", RLK_GROWS)          \
     STEP(WITHDRAW, "withdraw", "name owner request", '?', "b",                                     \
          RLK_COUNTS) /* a grant by its request */                                                  \

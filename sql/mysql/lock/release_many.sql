@@ -7,7 +7,7 @@
 -- transaction has the row locked. No row: lost.
 --
 -- Atomic: the procedure locks the rows that it can have, with SKIP LOCKED, and deletes those in one
--- transaction. It wakes nobody: handles of a pool keep no wake-ups (await.sql).
+-- transaction. It sends no wake-up: handles of a pool keep none (await.sql).
 
 /* rowlock:release_many */
 CALL rowlock_release_many({pack}, {count})
