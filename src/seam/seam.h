@@ -228,7 +228,7 @@ enum rlk_class rlk_step_list(rowlock_db *db, struct rlk_call *call, const char *
 enum rlk_class rlk_step_last(rowlock_db *db, struct rlk_call *call, const char *name, bool *found,
                              int64_t *token, int64_t *granted_us);
 /* Removes one batch of expired rows. A dry run only finds them. It skips rows that others have
- * locked. each gets the rows that were removed. NULL: they are not needed, which is cheaper. A batch
+ * locked. each gets the rows that were removed. NULL: not needed, which is cheaper. A batch
  * is one transaction. */
 enum rlk_class rlk_step_sweep(rowlock_db *db, struct rlk_call *call, struct rlk_sweep *sweep,
                               rlk_row_fn *each, void *context);
