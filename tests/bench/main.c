@@ -163,6 +163,37 @@ static void bench_network(const struct site *site)
     faultproxy_stop(proxy);
 }
 
+/* ---- a pool */
+
+static void *open_pooled(const struct contender *contender, const char *name)
+{
+    return ours_open_pooled(contender->place, name);
+}
+
+static void compare_pool(const char *key, const char *title, const struct place *place)
+{
+    static const int one_and_many[] = {1, 64};
+    struct contender contenders[] = {ours(place, ours_pair), ours(place, ours_pair)};
+    contenders[0].label = "rowlock's pool";
+    contenders[0].open = open_pooled;
+    report_section(title);
+    compete(key, "pairs/s", contenders, 2, one_and_many, 2, false);
+}
+
+static void bench_pool(const struct site *site)
+{
+    struct site far;
+    struct faultproxy *proxy = start_proxy(site, delay_us, &far);
+    char title[200];
+    compare_pool("pool", "acquire + release through a pool of two connections", &site->ours);
+    if (!proxy)
+        return;
+    snprintf(title, sizeof title, "the same over a network with %.1f ms round trips",
+             2 * delay_us / 1000.0);
+    compare_pool("pool over a network", title, &far.ours);
+    faultproxy_stop(proxy);
+}
+
 /* ---- log written */
 
 static double log_of(const struct contender *contender, void *session)
@@ -477,7 +508,7 @@ static const struct {
     {"renew", bench_renew},    {"trips", bench_trips},      {"log", bench_log},
     {"sweep", bench_sweep},    {"handoff", bench_handoffs}, {"rest", bench_waiters},
     {"batch", bench_batches},  {"hotrow", bench_hot_row},   {"heartbeat", bench_heartbeat},
-    {"growth", bench_growing},
+    {"growth", bench_growing}, {"pool", bench_pool},
 };
 
 static void bench_site(const struct hand *hand)
