@@ -268,7 +268,7 @@ in_tests = $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/$(1)))
 without_database = $(foreach f,$(1),$(if $(strip $(foreach b,postgres mysql sqlite,$(findstring $(b),$(notdir $(f))))),,$(f)))
 
 TEST_SRCS := $(call for_backends,$(call in_tests,test_*.c))
-UNIT_SRCS := $(call without_database,$(filter $(SUBJECTS:%=tests/%/%),$(TEST_SRCS)))
+UNIT_SRCS := $(call without_database,$(filter $(SUBJECTS:%=tests/%/%) tests/cluster/%,$(TEST_SRCS)))
 EACH_SRCS := $(call in_tests,each_*.c)
 SERVED_SRCS := $(call in_tests,served_*.c)
 # $(call unit_of,SOURCE), $(call program_of,SOURCE,DATABASE)
@@ -287,7 +287,9 @@ POOLED_PARTS ?= lock queue rows
 CONTRACT_PROGRAMS := $(if $(filter contract,$(TEST_DIRS)),$(foreach b,$(BACKENDS),$(foreach p,lock queue tx rows,\
                      $(BUILD)/tests/contract/test_$(p)_$(b))) $(foreach b,$(POOLED),$(POOLED_PARTS:%=$(BUILD)/tests/pool/test_%_pooled_$(b))))
 TEST_PROGRAMS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT_PROGRAMS)
-MAIN_SRCS := tests/contract/main.c $(TEST_SRCS) $(EACH_SRCS) $(SERVED_SRCS)
+# The load of the tests of clusters.
+LOAD := $(if $(filter cluster,$(TEST_DIRS)),$(BUILD)/tests/cluster/load)
+MAIN_SRCS := tests/contract/main.c tests/cluster/load.c $(TEST_SRCS) $(EACH_SRCS) $(SERVED_SRCS)
 TEST_HELPERS := $(filter-out $(MAIN_SRCS) $(call in_tests,test_*.c),$(call in_tests,*.c) $(wildcard tests/lib/*.c))
 TEST_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(call for_backends,$(TEST_HELPERS)))
 TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli upgrade,$(wildcard tests/$(d)/*.t)))
@@ -311,7 +313,8 @@ $(foreach s,$(UNIT_SRCS),$(eval $(call unit_of,$(s)): $(BUILD)/$(s:.c=.o)))
 $(foreach s,$(EACH_SRCS) $(SERVED_SRCS),$(foreach b,$(BACKENDS),$(eval $(call program_of,$(s),$(b)): $(BUILD)/$(s:.c=.o))))
 $(PLAIN_PROGRAMS): %: %.o
 $(CONTRACT): $(BUILD)/tests/contract/main.o
-LINKED_TESTS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT)
+$(LOAD): $(BUILD)/tests/cluster/load.o
+LINKED_TESTS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT) $(LOAD)
 $(LINKED_TESTS): $(TEST_HELPERS_A) $(LIB_A)
 	@mkdir -p $(@D)
 	$(say) LINK $@
@@ -334,7 +337,7 @@ level2:
 	@mkdir -p $(BUILD)
 	@$(MAKE) --no-print-directory level-programs LEVEL=2 LINK=$(BUILD)/level2
 
-test-programs: all $(TEST_PROGRAMS) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
+test-programs: all $(TEST_PROGRAMS) $(LOAD) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
 
 # TESTS=word runs only the tests with that word in their name. TEST_JOBS=1 runs one at a time. Tests
 # that share a server always run one at a time.
@@ -396,9 +399,10 @@ CONTRACT_TESTS = $(filter $(call tests_in,contract),$(call tests_of,$(1)))
 contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%,$(TEST_PROGRAMS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call CONTRACT_TESTS,$*),1)
 
-# The tests of several nodes, whose URLs are in ROWLOCK_TEST_NODES.
+# The tests of several nodes. TESTS=cluster/test_: on the nodes whose URLs are in ROWLOCK_TEST_NODES.
+# TESTS=cluster/postgres_: each starts its own servers.
 .PHONY: cluster-tests
-cluster-tests: all $(filter $(BUILD)/%,$(CLUSTER_TESTS))
+cluster-tests: all $(LOAD) $(filter $(BUILD)/%,$(CLUSTER_TESTS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS),1)
 
 # The table at the end lists what could not be installed.

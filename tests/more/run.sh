@@ -168,6 +168,12 @@ client_version() {
     sed -n 's/^libmysqlclient-dev_\([^_]*\)_.*/\1/p' "$1/VERSIONS"
 }
 
+# Each starts a primary and a standby, or pgbouncer before a server.
+postgres_cluster() {
+    contract "PostgreSQL, cluster" "the one of make check" env TESTS=cluster/postgres_ \
+        "$make" --no-print-directory cluster-tests
+}
+
 # cluster NAME VERSION SCRIPT [TARGET]: the tests of several nodes, or those that TARGET runs on one of them.
 cluster() {
     local name=$1 version=$2 script=$3 target=${4:-cluster-tests}
@@ -184,7 +190,7 @@ galera() {
         not_tested Galera "mariadb-server, galera-4 or rsync is not installed"
         return
     fi
-    cluster Galera "3 nodes, MariaDB of make check" tests/more/with-galera.sh
+    TESTS=cluster/test_ cluster Galera "3 nodes, MariaDB of make check" tests/more/with-galera.sh
     cluster "Galera, contract" "one node of 3" tests/more/with-galera.sh contract-mysql
 }
 
@@ -194,7 +200,7 @@ group_replication() {
         not_tested "Group Replication" "it could not be fetched"
         return
     fi
-    MYSQL_BASEDIR=$root/usr cluster "Group Replication" "3 nodes, Oracle MySQL" tests/more/with-group.sh
+    MYSQL_BASEDIR=$root/usr TESTS=cluster/test_ cluster "Group Replication" "3 nodes, Oracle MySQL" tests/more/with-group.sh
 }
 
 soak() {
@@ -204,7 +210,7 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-for server in soak galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pool pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in soak postgres_cluster galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pool pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Clients of the load; see load.h. Each writes down what it asks and what it is told. */
+#include "load.h"
+
+#include "quick.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    /* One of so many holders works for longer than its first lease. */
+    LONG_ONE_IN = 20,
+    LONG_MS = TTL_MS + 2000,
+    /* One of so many holders without a keeper sleeps beyond its lease. */
+    SLEEP_ONE_IN = 25,
+    WAIT_MS = 3000,
+    PAUSE_MS = 10,
+    ERROR_PAUSE_MS = 50,
+    LOOK_MS = 20,
+    /* LOST comes early by at most this margin. */
+    MARGIN_MS = 700,
+    RETRY_MS = 4000,
+    /* Result of an attempt: a newer token has written. */
+    REFUSED = 100
+};
+
+extern char **environ;
+
+/* ---- the history */
+
+static int file = -1;
+
+void tell_open(const char *folder)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/history", folder);
+    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file < 0)
+        abort();
+}
+
+void tell(const char *format, ...)
+{
+    char line[400];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    if (length > (int)sizeof line - 2)
+        length = (int)sizeof line - 2;
+    line[length++] = '\n';
+    if (write(file, line, (size_t)length) != length)
+        abort();
+}
+
+long long now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* ---- calls */
+
+static bool is_outage(int result)
+{
+    return result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_ESERVER ||
+           result == ROWLOCK_EREADONLY;
+}
+
+int heard(const struct client *c, const char *call, long long began_us, int64_t bound_ms,
+          int result)
+{
+    tell("C %s %s %lld %lld", call, rowlock_result_name(result), (now_us() - began_us) / 1000,
+         (long long)bound_ms);
+    if (result < 0)
+        tell("# %s %d: %s", c->name, c->number, why(c->db));
+    if (result < 0 && !is_outage(result))
+        tell("O %s %s", call, rowlock_result_name(result));
+    return result;
+}
+
+int acquire(struct client *c, const rowlock_acquire_options *options)
+{
+    long long asked = now_us();
+    int result =
+        heard(c, "acquire", asked, CALL_MS + options->wait_ms, rowlock_acquire(c->lock, options));
+    long long answered = now_us();
+    if (result == ROWLOCK_OK)
+        tell("G %s %lld %lld %lld %lld", c->name, (long long)rowlock_lock_token(c->lock), asked,
+             answered, answered + rowlock_lock_remaining_ms(c->lock) * 1000);
+    return result;
+}
+
+/* The end of the lease is that of the last look, since LOST leaves none. */
+static bool holds_still(struct client *c, long long *until)
+{
+    long long at = now_us(), token = rowlock_lock_token(c->lock);
+    rowlock_state state = rowlock_lock_state(c->lock);
+    long long remaining_us = rowlock_lock_remaining_ms(c->lock) * 1000;
+    if (state == ROWLOCK_STATE_HELD || state == ROWLOCK_STATE_JEOPARDY) {
+        *until = at + remaining_us;
+        tell("H %s %lld %lld %lld", c->name, token, at, *until);
+        return true;
+    }
+    if (*until - at > MARGIN_MS * 1000)
+        tell("L %s %lld %lld %lld", c->name, token, at, *until);
+    return false;
+}
+
+bool hold(struct client *c, int64_t ms)
+{
+    long long until = 0;
+    int64_t end = clock_ms() + ms;
+    bool held = true;
+    while (held && clock_ms() < end && !c->load->over) {
+        held = holds_still(c, &until);
+        if (held)
+            sleep_ms(end - clock_ms() < LOOK_MS ? 1 + rand_r(&c->seed) % 5 : LOOK_MS);
+    }
+    return held && holds_still(c, &until);
+}
+
+void release(struct client *c)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    long long token = rowlock_lock_token(c->lock), at = now_us();
+    long long until = at + rowlock_lock_remaining_ms(c->lock) * 1000;
+    int64_t give_up = clock_ms() + TTL_MS;
+    tell("E %s %lld %lld", c->name, token, at);
+    int result = heard(c, "release", at, CALL_MS, rowlock_release(c->lock));
+    rowlock_db_error(c->db, &err);
+    if (result == ROWLOCK_LOST && !err.answer_lost && until > now_us())
+        tell("L %s %lld %lld %lld", c->name, token, now_us(), until);
+    while (result < 0 && clock_ms() < give_up) {
+        sleep_ms(ERROR_PAUSE_MS);
+        at = now_us();
+        result = heard(c, "release again", at, CALL_MS, rowlock_release(c->lock));
+    }
+    rowlock_forget(c->lock);
+}
+
+static void rest(struct client *c, int result)
+{
+    sleep_ms(result < 0 ? ERROR_PAUSE_MS : 1 + rand_r(&c->seed) % PAUSE_MS);
+}
+
+/* ---- exclusive locks under a keeper */
+
+static int live_with_keeper(void *argument)
+{
+    struct client *c = argument;
+    while (!c->load->over) {
+        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+        options.ttl_ms = TTL_MS;
+        options.keeper = c->keeper;
+        options.wait_ms = rand_r(&c->seed) % 2 ? WAIT_MS : 0;
+        int result = acquire(c, &options);
+        if (result == ROWLOCK_OK) {
+            hold(c, rand_r(&c->seed) % LONG_ONE_IN ? rand_r(&c->seed) % 60 : LONG_MS);
+            release(c);
+        }
+        rest(c, result);
+    }
+    return 0;
+}
+
+/* ---- money: balances are computed before the transaction, so only the guard protects them */
+
+struct transfer {
+    struct client *c;
+    long long id, token;
+    int source, target, cents;
+    int64_t balance[2];
+    bool guard_first;
+};
+
+static int guard(struct transfer *t)
+{
+    long long began = now_us();
+    return heard(t->c, "guard", began, CALL_MS, rowlock_guard(t->c->lock, t->c->db));
+}
+
+static int read_account(struct client *c, int account, rowlock_row *row)
+{
+    rowlock_value key = rowlock_int(account);
+    long long began = now_us();
+    return heard(c, "read", began, CALL_MS, rowlock_read(c->accounts, &key, 0, row));
+}
+
+/* The version is the one of this moment: it refuses nothing that the guard lets pass. */
+static int write_account(struct client *c, int account, int64_t cents)
+{
+    rowlock_value key = rowlock_int(account), value = rowlock_int(cents);
+    rowlock_change change = {.key = &key, .values = &value};
+    rowlock_row row;
+    int result = read_account(c, account, &row);
+    if (result != ROWLOCK_OK)
+        return result;
+    change.version = row.version;
+    long long began = now_us();
+    return heard(c, "update", began, CALL_MS, rowlock_update(c->accounts, &change, 1, NULL));
+}
+
+static int write_journal(struct transfer *t)
+{
+    rowlock_value key = rowlock_int(t->id);
+    rowlock_value values[] = {rowlock_int(t->source), rowlock_int(t->target), rowlock_int(t->cents),
+                              rowlock_int(t->token)};
+    rowlock_change change = {.key = &key, .values = values};
+    long long began = now_us();
+    return heard(t->c, "insert", began, CALL_MS, rowlock_insert(t->c->journal, &change, 1, NULL));
+}
+
+static int transfer_once(void *context, const rowlock_attempt *attempt)
+{
+    struct transfer *t = context;
+    (void)attempt;
+    int result = t->guard_first ? guard(t) : ROWLOCK_OK;
+    if (result == ROWLOCK_OK)
+        result = write_account(t->c, t->source, t->balance[0] - t->cents);
+    if (result == ROWLOCK_OK)
+        result = write_account(t->c, t->target, t->balance[1] + t->cents);
+    if (result == ROWLOCK_OK)
+        result = write_journal(t);
+    return result == ROWLOCK_OK && !t->guard_first ? guard(t) : result;
+}
+
+/* A deadline for all attempts, and a call and a commit that were just begun then. */
+static int retry(struct client *c, const char *what, int (*once)(void *, const rowlock_attempt *),
+                 void *context)
+{
+    rowlock_retry_options options = ROWLOCK_RETRY_OPTIONS_INIT;
+    options.deadline_ms = RETRY_MS;
+    long long began = now_us();
+    return heard(c, what, began, RETRY_MS + 2 * CALL_MS,
+                 rowlock_retry(c->db, once, context, &options, NULL));
+}
+
+static bool read_balances(struct transfer *t)
+{
+    rowlock_row row;
+    int accounts[] = {t->source, t->target};
+    for (int i = 0; i < 2; i++) {
+        if (read_account(t->c, accounts[i], &row) != ROWLOCK_OK)
+            return false;
+        t->balance[i] = row.values[0].number;
+    }
+    return true;
+}
+
+static void think(struct client *c)
+{
+    sleep_ms(rand_r(&c->seed) % SLEEP_ONE_IN ? rand_r(&c->seed) % 5 : SHORT_TTL_MS + 200);
+}
+
+static void transfer(struct client *c)
+{
+    int branch = c->name[strlen(c->name) - 1] - '0';
+    struct transfer t = {.c = c, .token = rowlock_lock_token(c->lock)};
+    t.id = now_us() * 100 + c->number;
+    t.source = branch + BRANCHES * (rand_r(&c->seed) % (ACCOUNTS / BRANCHES));
+    t.target = (t.source + BRANCHES) % ACCOUNTS;
+    t.cents = 1 + rand_r(&c->seed) % 10000;
+    t.guard_first = rand_r(&c->seed) % 2;
+    if (!read_balances(&t))
+        return;
+    think(c);
+    tell("T %lld %d %d %d %lld", t.id, t.source, t.target, t.cents, t.token);
+    int result = retry(c, "transfer", transfer_once, &t);
+    tell("%c %lld", result == ROWLOCK_OK ? 'Y' : result == ROWLOCK_EUNCERTAIN ? 'U' : 'F', t.id);
+}
+
+/* ---- a register that refuses tokens older than the newest that has written */
+
+struct write {
+    struct client *c;
+    long long token, before;
+    bool refused;
+};
+
+static int write_once(void *context, const rowlock_attempt *attempt)
+{
+    struct write *w = context;
+    rowlock_row row;
+    (void)attempt;
+    long long began = now_us();
+    int result =
+        heard(w->c, "fence", began, CALL_MS, rowlock_fence(w->c->db, w->c->name, w->token));
+    if (result == ROWLOCK_STALE)
+        return REFUSED;
+    if (result == ROWLOCK_OK)
+        result = read_account(w->c, REGISTER, &row);
+    if (result == ROWLOCK_OK) {
+        w->before = row.values[0].number;
+        result = write_account(w->c, REGISTER, w->token);
+    }
+    return result;
+}
+
+static void write_register(struct client *c)
+{
+    struct write w = {.c = c, .token = rowlock_lock_token(c->lock)};
+    think(c);
+    int result = retry(c, "write", write_once, &w);
+    tell("W %s %lld %s %lld %lld", c->name, w.token,
+         result == REFUSED ? "ROWLOCK_STALE" : rowlock_result_name(result), w.before, now_us());
+}
+
+/* What such a holder believes of its lease does not matter. Others believe it is over by then. */
+static int live_without_keeper(struct client *c, void (*work)(struct client *c))
+{
+    while (!c->load->over) {
+        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+        options.ttl_ms = SHORT_TTL_MS;
+        options.wait_ms = WAIT_MS;
+        int result = acquire(c, &options);
+        if (result == ROWLOCK_OK) {
+            hold(c, 0);
+            work(c);
+            release(c);
+        }
+        rest(c, result);
+    }
+    return 0;
+}
+
+static int live_by_transfers(void *argument)
+{
+    return live_without_keeper(argument, transfer);
+}
+
+static int live_by_writes(void *argument)
+{
+    return live_without_keeper(argument, write_register);
+}
+
+/* ---- `rowlock run` */
+
+static pid_t spawn_run(struct client *c)
+{
+    const char *command = getenv("ROWLOCK_TEST_COMMAND");
+    char self[400] = "", ms[20], ttl[20];
+    pid_t child = 0;
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        abort();
+    snprintf(ms, sizeof ms, "%d", 100 + (int)(rand_r(&c->seed) % 1500));
+    snprintf(ttl, sizeof ttl, "%dms", TTL_MS);
+    /* Some children do not heed SIGTERM, and must be killed. */
+    char *deaf = rand_r(&c->seed) % 2 ? "deaf" : "heeds";
+    char *arguments[] = {"rowlock",
+                         "--url",
+                         (char *)c->url,
+                         "run",
+                         "--ttl",
+                         ttl,
+                         "-w",
+                         "20s",
+                         c->name,
+                         "--",
+                         self,
+                         "child",
+                         (char *)c->load->folder,
+                         c->name,
+                         ms,
+                         deaf,
+                         NULL};
+    if (posix_spawn(&child, command ? command : "build/rowlock", NULL, NULL, arguments, environ) !=
+        0)
+        abort();
+    return child;
+}
+
+static int live_by_jobs(void *argument)
+{
+    struct client *c = argument;
+    while (!c->load->over) {
+        int status = child_join(spawn_run(c));
+        tell("# %s: run ended with %d", c->name, status);
+        if (status == 64 || status == 77 || status == 126 || status == 127)
+            tell("O run %d", status);
+        rest(c, status == 0 ? 0 : -1);
+    }
+    return 0;
+}
+
+/* ---- all */
+
+enum { CLIENTS = 14 };
+
+static const struct role {
+    const char *name;
+    int (*live)(void *argument);
+    int count;
+} roles[] = {
+    {"exclusive-0", live_with_keeper, 2}, {"exclusive-1", live_with_keeper, 2},
+    {"branch-0", live_by_transfers, 2},   {"branch-1", live_by_transfers, 2},
+    {"register", live_by_writes, 3},      {"job-0", live_by_jobs, 2},
+    {"job-1", live_by_jobs, 1},
+};
+
+const char *const lock_names[] = {"exclusive-0", "exclusive-1", "branch-0", "branch-1", "register",
+                                  "queue",       "job-0",       "job-1",    NULL};
+
+static struct client clients[CLIENTS];
+static struct helper *threads[CLIENTS];
+
+rowlock_db *load_open(const char *url)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.connect_timeout_ms = CONNECT_MS;
+    options.statement_timeout_ms = STATEMENT_MS;
+    options.reconnect_ms = RECONNECT_MS;
+    return must_open_with(url, &options);
+}
+
+static rowlock_table *open_table(rowlock_db *db, const char *name, const char *const *columns)
+{
+    static const char *const key[] = {"id", NULL};
+    rowlock_table_options options = ROWLOCK_TABLE_OPTIONS_INIT;
+    rowlock_table *table = NULL;
+    options.name = name;
+    options.key = key;
+    options.columns = columns;
+    if (rowlock_table_open(db, &options, &table) != ROWLOCK_OK) {
+        printf("Bail out! %s: %s\n", name, why(db));
+        exit(1);
+    }
+    return table;
+}
+
+rowlock_table *open_accounts(rowlock_db *db)
+{
+    static const char *const columns[] = {"cents", NULL};
+    return open_table(db, "load_accounts", columns);
+}
+
+rowlock_table *open_journal(rowlock_db *db)
+{
+    static const char *const columns[] = {"source", "target", "cents", "token", NULL};
+    return open_table(db, "load_journal", columns);
+}
+
+void clients_start(struct load *load)
+{
+    int count = 0;
+    for (size_t r = 0; r < sizeof roles / sizeof roles[0]; r++)
+        for (int i = 0; i < roles[r].count; i++, count++) {
+            struct client *c = &clients[count];
+            int which = count % load->url_count;
+            *c = (struct client){.load = load,
+                                 .number = count,
+                                 .seed = (unsigned)(now_us() + count),
+                                 .url = load->urls[which],
+                                 .keeper = load->keepers[which]};
+            snprintf(c->name, sizeof c->name, "%s", roles[r].name);
+            c->db = load_open(c->url);
+            c->lock = must_lock(c->db, c->name);
+            c->accounts = open_accounts(c->db);
+            c->journal = open_journal(c->db);
+            threads[count] = helper_start(roles[r].live, c);
+        }
+}
+
+void clients_end(void)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        helper_join(threads[i]);
+    for (int i = 0; i < CLIENTS; i++) {
+        rowlock_table_close(clients[i].accounts);
+        rowlock_table_close(clients[i].journal);
+        rowlock_lock_close(clients[i].lock);
+        rowlock_db_close(clients[i].db);
+    }
+}
