@@ -482,6 +482,48 @@ structure:
 	@$(MAKE) --no-print-directory -C $(TREE) all >&2
 	@tools/structure $(if $(filter json,$(FORMAT)),--json) $(TREE)
 
+# --- The models
+
+# What must hold: a name, a file of tests/model, and its constants. Each is checked in all states.
+define MODELS
+network             lease.pml LOSSES=1 TOKENS=4
+network-deaths      lease.pml LOSSES=1 DEATHS=1 TOKENS=2
+network-crashes     lease.pml LOSSES=1 CRASHES=1
+network-jumps       lease.pml LOSSES=1 JUMPS=1
+network-pooler      lease.pml LOSSES=1 OLD_SESSION_GOES_ON P5=0 CLIENTS=2
+operators           lease.pml OPERATORS=1
+operators-network   lease.pml OPERATORS=1 LOSSES=1 TOKENS=2
+operators-crashes   lease.pml OPERATORS=1 CRASHES=1 TOKENS=2
+all-but-queue       lease.pml OPERATORS=1 CRASHES=1 LOSSES=1 DEATHS=1 CLIENTS=2 TOKENS=2
+queue               lease.pml QUEUE=1 DEATHS=1 TOKENS=2
+queue-network       lease.pml QUEUE=1 LOSSES=1 TOKENS=2
+two-nodes           nodes.pml
+endef
+
+# Mutants are models with a wrong rule. A property must fail for each.
+define MUTANTS
+plain-select-guard            lease.pml PLAIN_GUARD
+release-by-owner-only         lease.pml RELEASE_BY_OWNER LOSSES=1 DEATHS=1
+fold-without-floor            lease.pml FOLD_WITHOUT_FLOOR OPERATORS=1
+renewal-that-inserts          lease.pml RENEWAL_INSERTS
+takeover-without-token-row    lease.pml TAKEOVER_WITHOUT_TOKEN_ROW
+deadline-from-the-answer      lease.pml DEADLINE_FROM_ANSWER
+old-session-goes-on           lease.pml OLD_SESSION_GOES_ON LOSSES=1
+ticket-without-lease          lease.pml TICKET_WITHOUT_LEASE QUEUE=1 DEATHS=1
+share-lock-on-two-nodes       nodes.pml SHARE_LOCK_ON_TWO_NODES
+endef
+
+.PHONY: model run-model
+## model: the protocol in all its states, and mutants that must fail (tests/model); installs spin
+model:
+	@tools/install-deps.sh model
+	@$(MAKE) --no-print-directory run-model
+
+export MODELS MUTANTS
+run-model:
+	@{ echo "$$MODELS" | sed 's/^/holds /'; echo "$$MUTANTS" | sed 's/^/fails /'; } | \
+	    CC='$(CC)' xargs -P 2 -L 1 tests/model/check.sh
+
 # --- Benchmarks and demo
 
 # Files with a main function are programs. The others, and the tests' proxy, are helpers of all.

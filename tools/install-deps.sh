@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for building and testing rowlock.
 #
-# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind | fuzz | peers]...
+# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind | fuzz | peers | model]...
 #   sqlite    build with the embedded database only (enough for `make demo`)
 #   all       build with every database, and run `make check` (the default)
 #   more      what `make check-more` also needs
@@ -10,6 +10,7 @@
 #   fuzz      what `make fuzz` also needs
 #   peers     what `make bench-peers` also needs. Debian starts Redis, memcached and etcd as services
 #             when it installs them. The benchmark does not use these: stop them before you measure.
+#   model     what `make model` needs
 #
 # A need is written as PACKAGE, or as COMMAND=PACKAGE if any program of that name is enough.
 set -euo pipefail
@@ -26,6 +27,7 @@ valgrind_needs=(valgrind=valgrind libc6-dbg)
 fuzz_needs=(clang=clang libclang-rt-14-dev)
 peers_needs=(redis-server=redis-server libhiredis-dev etcd=etcd-server zookeeper libzookeeper-mt-dev
     memcached=memcached libmemcached-dev libcurl4-openssl-dev)
+model_needs=(make=make gcc=gcc libc6-dev spin=spin)
 
 needs=()
 for group in "${@:-all}"; do
@@ -37,8 +39,9 @@ for group in "${@:-all}"; do
         valgrind) needs+=("${valgrind_needs[@]}") ;;
         fuzz) needs+=("${fuzz_needs[@]}") ;;
         peers) needs+=("${peers_needs[@]}") ;;
+        model) needs+=("${model_needs[@]}") ;;
         *)
-            echo "usage: $0 [sqlite | all | more | lint | valgrind | fuzz | peers]..." >&2
+            echo "usage: $0 [sqlite | all | more | lint | valgrind | fuzz | peers | model]..." >&2
             exit 64
             ;;
     esac

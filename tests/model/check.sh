@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Checks one model with spin, in all its states.
+#
+# usage: tests/model/check.sh holds|fails NAME FILE [CONSTANT[=VALUE]...]
+#   holds    fails if a property does not hold, and shows the way to it
+#   fails    is for a mutant: fails if all properties hold
+# What spin has made stays in build/model/NAME.
+set -euo pipefail
+
+want=$1 name=$2 file=$3
+shift 3
+constants=("${@/#/-D}")
+dir=build/model/$name
+rm -rf "$dir"
+mkdir -p "$dir"
+cp "tests/model/$file" "$dir"
+cd "$dir"
+
+give_up() {
+    echo "$name: $1: see $dir" >&2
+    exit 1
+}
+
+spin "${constants[@]}" -a "$file" >spin.log 2>&1 || give_up "spin refuses the model"
+"${CC:-cc}" -O2 -w -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c >cc.log 2>&1 ||
+    give_up "the program of spin does not compile"
+./pan -m5000000 >pan.log 2>&1 || true
+if grep -qE 'max search depth too small|out of memory|table is full' pan.log; then
+    give_up "the search was cut short, which proves nothing"
+fi
+
+found=
+case $(grep -o 'errors: [0-9]*' pan.log) in
+    'errors: 0') said="holds in all $(awk '/states, stored/ { print $1 }' pan.log) states" ;;
+    'errors: 1')
+        # The line of the assert says which property it is.
+        spin "${constants[@]}" -t -p "$file" >trail.log 2>&1 || true
+        line=$(sed -n 's/^spin: .*:\([0-9]*\), Error: assertion violated.*/\1/p' trail.log)
+        found=$(sed -n "${line:-1}p" "$file" | grep -o 'P[0-9] \*/' || echo "line $line")
+        found=${found% \*/}
+        said="$found fails"
+        ;;
+    *) give_up "the search did not end" ;;
+esac
+printf '  %-6s%-32s %s\n' MODEL "$name" "$said"
+case $want in
+    holds) [ -z "$found" ] || { cat trail.log >&2 && give_up "$found does not hold"; } ;;
+    fails) [ -n "$found" ] || give_up "no property fails, so the model does not see this mistake" ;;
+esac
