@@ -136,7 +136,7 @@ BUILD := build/$(shell printf '%s' '$(subst ','\'',$(FLAGS_TEXT))' | cksum | cut
 # --- Library and command
 
 # The rooms of the library, lowest first. Each calls only those before it.
-ROOMS := base seam pool lock queue rows db
+ROOMS := base seam pool quorum lock queue rows db
 CORE_SRCS := $(sort $(wildcard $(ROOMS:%=src/%/*.c)))
 CORE_OBJS := $(CORE_SRCS:%.c=$(BUILD)/%.o)
 # A driver is a file src/backend/NAME.c, or a folder src/backend/NAME/.

@@ -5,6 +5,7 @@
 #include "lock/keeper.h"
 #include "pool/pool.h"
 #include "queue/queue.h"
+#include "quorum/quorum.h"
 #include "rows/rows.h"
 #include "seam/resend.h"
 #include "seam/statements.h"
@@ -33,6 +34,8 @@ void rlk_db_free(rowlock_db *db)
         rlk_disconnect(db, in_child);
     if (db->target.pool)
         release_pool(db->target.pool);
+    if (db->target.quorum && !in_child)
+        rlk_quorum_close(db->target.quorum);
     rlk_fiber_free(db->fiber);
     rlk_wake_close(&db->waiting);
     rlk_texts_clear(&db->texts);

@@ -15,9 +15,8 @@
 
 /* ---- handles */
 
-/* Makes a handle without a connection, and takes the options that each kind of handle has. */
-static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_db_options *options,
-                  rowlock_error *err)
+int rlk_db_new(rowlock_db **out, const rowlock_db_options *theirs, rowlock_db_options *options,
+               rowlock_error *err)
 {
     static const rowlock_error no_memory = {.size = sizeof(rowlock_error),
                                             .code = ROWLOCK_ENOMEM,
@@ -61,8 +60,7 @@ static int new_db(rowlock_db **out, const rowlock_db_options *theirs, rowlock_db
     return ROWLOCK_OK;
 }
 
-/* Gives the caller the handle, or its error. */
-static int finish_opening(rowlock_db **out, rowlock_db *db, int result, rowlock_error *err)
+int rlk_db_finish(rowlock_db **out, rowlock_db *db, int result, rowlock_error *err)
 {
     if (result == ROWLOCK_OK) {
         *out = db;
@@ -147,7 +145,7 @@ static int open_db(const char *url, const rowlock_db_options *options, bool late
     *out = NULL;
     rowlock_db *db = NULL;
     rowlock_db_options taken;
-    int result = new_db(&db, options, &taken, err);
+    int result = rlk_db_new(&db, options, &taken, err);
     if (result == ROWLOCK_OK)
         result = taken.pool ? use_pool(db, url, &taken) : take_url(db, url);
     if (result == ROWLOCK_OK && !later) {
@@ -156,7 +154,7 @@ static int open_db(const char *url, const rowlock_db_options *options, bool late
         if (class != RLK_DONE)
             result = rlk_fail_class(db, class, &call);
     }
-    return finish_opening(out, db, result, err);
+    return rlk_db_finish(out, db, result, err);
 }
 
 int rowlock_db_open(const char *url, const rowlock_db_options *options, rowlock_db **out,
@@ -179,7 +177,7 @@ static int adopt(rowlock_db **out, const char *scheme, void *vendor,
     *out = NULL;
     rowlock_db *db = NULL;
     rowlock_db_options taken;
-    int result = new_db(&db, options, &taken, err);
+    int result = rlk_db_new(&db, options, &taken, err);
     if (result == ROWLOCK_OK && taken.pool)
         result = rlk_fail(db, ROWLOCK_EINVAL, "a pool adopts no connection");
     if (result == ROWLOCK_OK && !vendor)
@@ -198,7 +196,7 @@ static int adopt(rowlock_db **out, const char *scheme, void *vendor,
             result = rlk_fail_class(db, class, &call);
         db->up = class == RLK_DONE;
     }
-    return finish_opening(out, db, result, err);
+    return rlk_db_finish(out, db, result, err);
 }
 
 int rowlock_db_adopt_postgres(struct pg_conn *conn, const rowlock_db_options *options,
@@ -219,6 +217,17 @@ int rowlock_db_adopt_sqlite(struct sqlite3 *conn, const rowlock_db_options *opti
     return adopt(out, "sqlite", conn, options, err);
 }
 
+int rlk_keeper_open_with(rowlock_db *db, rowlock_keeper **out, rowlock_error *err)
+{
+    rlk_action(db, "open keeper", NULL);
+    int result = rlk_keeper_start(out, db);
+    if (result == ROWLOCK_OK)
+        return ROWLOCK_OK;
+    rlk_error_copy(err, &db->error);
+    rowlock_db_close(db);
+    return result;
+}
+
 int rowlock_keeper_open(const char *url, const rowlock_db_options *options, rowlock_keeper **out,
                         rowlock_error *err)
 {
@@ -227,12 +236,5 @@ int rowlock_keeper_open(const char *url, const rowlock_db_options *options, rowl
     *out = NULL;
     rowlock_db *db = NULL;
     int result = rowlock_db_open(url, options, &db, err);
-    if (result != ROWLOCK_OK)
-        return result;
-    rlk_action(db, "open keeper", NULL);
-    if ((result = rlk_keeper_start(out, db)) == ROWLOCK_OK)
-        return ROWLOCK_OK;
-    rlk_error_copy(err, &db->error);
-    rowlock_db_close(db);
-    return result;
+    return result == ROWLOCK_OK ? rlk_keeper_open_with(db, out, err) : result;
 }

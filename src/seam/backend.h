@@ -149,6 +149,8 @@ struct rlk_target {
      * the handle's own. Only the operations of src/pool/ use them. */
     struct rowlock_pool *pool;
     struct rlk_waiting *waiting;
+    /* The quorum in whose members the steps run. NULL: one database. Only src/quorum/ uses it. */
+    struct rlk_quorum *quorum;
     /* Called with the text of each wake-up that await() takes. NULL: it is not needed. */
     void (*heard)(void *context, const char *text);
     void *heard_context;

@@ -28,6 +28,7 @@ granted() {
 #include <rowlock/async.h>
 #include <rowlock/once.h>
 #include <rowlock/pool.h>
+#include <rowlock/quorum.h>
 #include <rowlock/tx.h>
 #include <rowlock/walk.h>
 #include <stdio.h>

@@ -71,6 +71,15 @@ banking() {
     same "and what the other has done is lost" "$(cents_of_a third)" $(($(cents_of_a second) - 1000))
 }
 
+# Its databases are files in the working folder.
+over_a_quorum() {
+    for turn in 1 2; do
+        (cd "$work" && "$programs/quorum") >"$work/out" 2>"$work/err"
+        same "quorum ends well" "$?" 0
+        same "with a token of all members" "$(<"$work/out")" "working with token $turn"
+    done
+}
+
 pooled() {
     example pool "$ROWLOCK_URL"
     same "pool ends well" "$status" 0
@@ -433,6 +442,7 @@ all() {
     restocking
     documented
     pooled
+    over_a_quorum
     looping
     repricing
     operating

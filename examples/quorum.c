@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A lock over three databases. One of them may be away.
+ *
+ *     quorum URL URL URL      else three files of its own */
+#include <rowlock/admin.h>
+#include <rowlock/quorum.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MEMBERS = 3 };
+
+/* Once, by an operator: each member has tables of its own. */
+static void install(const char *const *urls)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        rowlock_db *member = NULL;
+        rowlock_error err = ROWLOCK_ERROR_INIT;
+        if (rowlock_db_open(urls[i], NULL, &member, &err) != ROWLOCK_OK)
+            fprintf(stderr, "quorum: %s is away: %s\n", urls[i], err.text);
+        else if (rowlock_install(member) != ROWLOCK_OK)
+            fprintf(stderr, "quorum: %s has no tables\n", urls[i]);
+        rowlock_db_close(member);
+    }
+}
+
+static int work(rowlock_db *db, rowlock_keeper *keeper, rowlock_error *err)
+{
+    rowlock_lock *lock = NULL;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.wait_ms = 10000;
+    options.keeper = keeper;
+    int result = rowlock_lock_open(db, "report", &lock);
+    if (result == ROWLOCK_OK)
+        result = rowlock_acquire(lock, &options);
+    if (result == ROWLOCK_OK) {
+        /* Send the token along with each write: what stores it refuses older ones. */
+        printf("working with token %lld\n", (long long)rowlock_lock_token(lock));
+        result = rowlock_release(lock);
+    }
+    if (result > 0)
+        fprintf(stderr, "quorum: another holds the lock, or our lease was over\n");
+    if (result < 0)
+        rowlock_db_error(db, err);
+    rowlock_lock_close(lock);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    const char *files[MEMBERS] = {"sqlite:one.db", "sqlite:two.db", "sqlite:three.db"};
+    const char *const *urls = argc > MEMBERS ? (const char *const *)argv + 1 : files;
+    rowlock_db *db = NULL;
+    rowlock_keeper *keeper = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    install(urls);
+    int result = rowlock_db_open_quorum(urls, MEMBERS, NULL, &db, &err);
+    if (result == ROWLOCK_OK)
+        result = rowlock_keeper_open_quorum(urls, MEMBERS, NULL, &keeper, &err);
+    if (result == ROWLOCK_OK)
+        result = work(db, keeper, &err);
+    if (result < 0)
+        fprintf(stderr, "quorum: %s: %s\n", err.action, err.text);
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+    return result == ROWLOCK_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}

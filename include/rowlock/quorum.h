@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rowlock: a lock over three or five independent databases, that survives the loss of one or two.
+ *
+ *     const char *urls[] = {"postgresql://app@db1/ops", "mysql://app@db2/ops",
+ *                           "postgresql://app@db3/ops"};
+ *     rowlock_db *db = NULL;
+ *     rowlock_error err = ROWLOCK_ERROR_INIT;
+ *     int result = rowlock_db_open_quorum(urls, 3, NULL, &db, &err);
+ *
+ * From there on a lock is what it is with one database: acquire, wait, renew, verify, release, a
+ * keeper, tokens. Each member needs the tables of rowlock (`rowlock --url URL install`). All
+ * programs must name the same members in the same order.
+ *
+ * WHAT IT PROMISES
+ *
+ *   - The lock is held while a majority of the members has its row.
+ *   - Tokens: no two grants of a name have the same. A grant that is asked for after another was
+ *     returned has a higher one. This needs no clock.
+ *   - Exclusion while leases hold, as with one database, if the clocks of the members and of this
+ *     host run at the same rate within 1/1000.
+ *   - With three members, one that is down, frozen or cut off costs no grant and no renewal. With
+ *     two of them gone nothing is granted, and holders are LOST in time.
+ *
+ * WHAT IT DOES NOT PROMISE
+ *
+ *   - A guard. One member's transaction proves nothing about a majority: rowlock_guard() is
+ *     EUNSUPPORTED. Fence by token: rowlock_fence() in the database of the data refuses what is
+ *     older than the newest token that has written.
+ *   - An order of waiters. The queue is that of the first member, and a hint.
+ *   - Shared and counted locks, several locks at once, once keys and versions are EUNSUPPORTED.
+ *   - A member that has lost commits (restored, failed over asynchronously) must not vote. Keep it
+ *     out until its tokens were raised above all others (docs/QUORUM.md).
+ */
+#ifndef ROWLOCK_QUORUM_H
+#define ROWLOCK_QUORUM_H
+
+#include <rowlock/rowlock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* rowlock_db_open_quorum connects to the members. A majority must answer. The others are connected
+ * when they are there.
+ *
+ * urls         3 or 5 URLs as for rowlock_db_open(), of any kinds
+ * options      as for rowlock_db_open(), for each member; its pool must be NULL
+ * Returns
+ *   ROWLOCK_OK         open. Close it with rowlock_db_close().
+ *   ROWLOCK_EINVAL     not 3 or 5 members, the same URL twice, or as rowlock_db_open()
+ *   ROWLOCK_ECONN, EDENIED, ESCHEMA, EUNSUPPORTED, ENOMEM
+ *                      as rowlock_db_open(); no majority can be used
+ * Threads      The handle has a thread for each member. A member that hangs at rowlock_db_close()
+ *              keeps its thread until its statement ends.
+ * Round trips  of each step one to each member at the same time; of an acquire a second one if the
+ *              members' tokens differ
+ * Fork         A child cannot use it. Open after forking.
+ * Example      examples/quorum.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open_quorum(const char *const *urls, size_t count,
+                                                          const rowlock_db_options *options,
+                                                          rowlock_db **out, rowlock_error *err);
+
+/* rowlock_keeper_open_quorum is rowlock_keeper_open() for the locks of such a handle. A member that
+ * lacks a lock's row is given it with the next renewal.
+ *
+ * Example      examples/quorum.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open_quorum(const char *const *urls, size_t count,
+                                                              const rowlock_db_options *options,
+                                                              rowlock_keeper **out,
+                                                              rowlock_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * A grant of a quorum. Each member that is free adds 1 to its counter and makes a row. The token is
+ * the highest that one of a majority gave. It is granted only when a majority has the row at that
+ * token: members below it are lifted, by our own request's row only. Two grants share a member. So
+ * no two have the same token, and one that begins after another was returned has a higher one. This
+ * needs no clock. */
+#include "quorum/quorum.h"
+
+#include <string.h>
+
+enum { NAME, PERMITS, OWNER, REQUEST, TTL, VALUES = 12 };
+enum {
+    TOKEN,
+    OURS,
+    SETTLING,
+    BEHIND,
+    NOW,
+    ROW,
+    ROW_OWNER = ROW + 3,
+    ROW_TOKEN,
+    ROW_EXPIRES = ROW + 6
+};
+
+struct attempt {
+    struct rlk_quorum *quorum;
+    struct rlk_round *round;
+    size_t granted, refused, failed, pending;
+    /* The members that have granted, a bit each. */
+    unsigned members;
+    int64_t token[RLK_MEMBERS_MOST], highest;
+    /* The grant of an earlier sending was found, and may end earlier. */
+    const struct rlk_answer *found;
+    /* A member that has said who holds the lock. */
+    const struct rlk_answer *holder;
+    /* How many members say that it is the same holder. */
+    size_t agree;
+};
+
+static int64_t token_of(const struct rlk_answer *answer)
+{
+    const rowlock_value *cell = answer->row.value;
+    if (!answer->has_row)
+        return 0;
+    if (cell[TOKEN].kind != ROWLOCK_NULL)
+        return cell[TOKEN].number;
+    bool ours = answer->row.count > ROW && cell[OURS].kind != ROWLOCK_NULL && cell[OURS].number;
+    return ours ? cell[ROW_TOKEN].number : 0;
+}
+
+static bool has_holder(const struct rlk_answer *answer)
+{
+    return answer->has_row && answer->row.count > ROW &&
+           answer->row.value[OURS].kind != ROWLOCK_NULL;
+}
+
+static bool same_holder(const struct rlk_answer *a, const struct rlk_answer *b)
+{
+    const rowlock_value *left = &a->row.value[ROW_OWNER], *right = &b->row.value[ROW_OWNER];
+    return left->length == right->length && memcmp(left->text, right->text, left->length) == 0;
+}
+
+static void count_refusal(struct attempt *a, const struct rlk_answer *answer)
+{
+    a->refused++;
+    if (!has_holder(answer))
+        return;
+    size_t agree = 0;
+    for (size_t i = 0; i < a->quorum->count; i++) {
+        const struct rlk_answer *other = &a->round->answer[i];
+        agree += other->came && other->class == RLK_DONE && token_of(other) == 0 &&
+                 has_holder(other) && same_holder(other, answer);
+    }
+    if (!a->holder || agree > a->agree) {
+        a->holder = answer;
+        a->agree = agree;
+    }
+}
+
+/* With the mutex locked. */
+static void count_answers(struct attempt *a)
+{
+    struct rlk_quorum *quorum = a->quorum;
+    a->granted = a->refused = a->failed = a->pending = 0;
+    a->members = 0;
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct rlk_answer *answer = &a->round->answer[i];
+        int64_t token = answer->came && answer->class == RLK_DONE ? token_of(answer) : 0;
+        a->token[i] = token;
+        if (!answer->came) {
+            a->pending++;
+        } else if (token > 0) {
+            a->granted++;
+            a->members |= 1u << i;
+            a->highest = token > a->highest ? token : a->highest;
+            if (answer->row.value[TOKEN].kind == ROWLOCK_NULL)
+                a->found = answer;
+        } else if (answer->class == RLK_DONE) {
+            count_refusal(a, answer);
+        } else {
+            a->failed++;
+        }
+    }
+}
+
+static void count(struct attempt *a)
+{
+    pthread_mutex_lock(&a->quorum->mutex);
+    count_answers(a);
+    pthread_mutex_unlock(&a->quorum->mutex);
+}
+
+/* The rows that were granted go. Members that grant later see the verdict. */
+static void take_back(struct attempt *a)
+{
+    const rowlock_value *in = a->round->in.value;
+    struct rlk_round like = {.step = RLK_STEP_WITHDRAW,
+                             .must = true,
+                             .deadline_us = a->round->deadline_us,
+                             .in = {.value = {in[NAME], in[OWNER], in[REQUEST]}, .count = 3}};
+    struct rlk_round *round = a->members ? rlk_round_begin(a->quorum, &like, a->members) : NULL;
+    if (round)
+        rlk_round_end(round, RLK_ROUND_OVER);
+}
+
+/* Members of the majority whose token is lower get the highest. Returns how many have it then. */
+static size_t lift(struct attempt *a)
+{
+    const rowlock_value *in = a->round->in.value;
+    struct rlk_round *round[RLK_MEMBERS_MOST] = {NULL};
+    size_t level = 0;
+    for (size_t i = 0; i < a->quorum->count; i++) {
+        struct rlk_round like = {
+            .step = RLK_STEP_LIFT,
+            .deadline_us = a->round->deadline_us,
+            .in = {.value = {in[NAME], in[OWNER], in[REQUEST], rowlock_int(a->token[i]),
+                             rowlock_int(a->highest)},
+                   .count = 5}};
+        level += a->token[i] == a->highest;
+        if (a->token[i] > 0 && a->token[i] < a->highest)
+            round[i] = rlk_round_begin(a->quorum, &like, 1u << i);
+    }
+    for (size_t i = 0; i < a->quorum->count; i++) {
+        if (!round[i])
+            continue;
+        if (level < a->quorum->majority)
+            while (rlk_round_wait(round[i]))
+                ;
+        pthread_mutex_lock(&a->quorum->mutex);
+        const struct rlk_answer *answer = &round[i]->answer[i];
+        level +=
+            answer->came && answer->class == RLK_DONE && (answer->has_row || answer->changed > 0);
+        pthread_mutex_unlock(&a->quorum->mutex);
+        rlk_round_end(round[i], RLK_ROUND_OVER);
+    }
+    return level;
+}
+
+/* From then on members deal with their own answers. */
+static void set_verdict(struct attempt *a, enum rlk_verdict verdict, int64_t ttl_us)
+{
+    pthread_mutex_lock(&a->quorum->mutex);
+    count_answers(a);
+    a->round->verdict = verdict;
+    a->round->token = a->highest;
+    a->round->until_us = a->round->sent_us + ttl_us;
+    pthread_mutex_unlock(&a->quorum->mutex);
+}
+
+/* The answer is that of one database: a new grant, or one that an earlier sending has made. */
+static enum rlk_class give_grant(struct attempt *a, struct rlk_query *query)
+{
+    rowlock_value cells[RLK_ROUND_CELLS];
+    size_t count = NOW + 1;
+    if (a->found) {
+        count = a->found->row.count;
+        memcpy(cells, a->found->row.value, count * sizeof cells[0]);
+        cells[ROW_TOKEN] = rowlock_int(a->highest);
+        return rlk_quorum_give(query, cells, count);
+    }
+    size_t first = 0;
+    while (!(a->members & 1u << first))
+        first++;
+    memcpy(cells, a->round->answer[first].row.value, count * sizeof cells[0]);
+    cells[TOKEN] = rowlock_int(a->highest);
+    return rlk_quorum_give(query, cells, count);
+}
+
+/* Nobody has a majority: two requests met. Each tries again after a random pause. */
+static enum rlk_class refuse(struct attempt *a, struct rlk_call *call, struct rlk_query *query)
+{
+    struct rlk_quorum *quorum = a->quorum;
+    const struct rlk_answer *first = &a->round->answer[0];
+    if (a->holder && (a->agree >= quorum->majority || a->granted == 0))
+        return rlk_quorum_give(query, a->holder->row.value, a->holder->row.count);
+    if (first->came && first->class == RLK_DONE && first->has_row && a->token[0] == 0 &&
+        !has_holder(first))
+        return rlk_quorum_give(query, first->row.value, first->row.count);
+    if (a->failed + a->pending > quorum->count - quorum->majority)
+        return rlk_quorum_failure(a->round, call);
+    return rlk_refuse(call, RLK_CONTENTION, "another request took some members of the quorum");
+}
+
+static bool may_win(const struct attempt *a)
+{
+    return a->granted < a->quorum->majority && a->granted + a->pending >= a->quorum->majority;
+}
+
+enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *call,
+                                  struct rlk_query *query)
+{
+    struct attempt a = {.quorum = quorum};
+    struct rlk_round like = {.step = RLK_STEP_ACQUIRE, .deadline_us = call->deadline_us};
+    int64_t ttl_us = query->given[TTL].number;
+    if (query->given[PERMITS].number != 0)
+        return rlk_refuse(call, RLK_UNSUPPORTED, "a quorum grants exclusive locks only");
+    memcpy(like.in.value, query->given, VALUES * sizeof like.in.value[0]);
+    like.in.value[TTL] = rowlock_int(rlk_quorum_lease(ttl_us));
+    like.in.count = VALUES;
+    if (!(a.round = rlk_round_begin(quorum, &like, ~0u)))
+        return RLK_NOMEM;
+    for (count(&a); may_win(&a) && rlk_round_wait(a.round);)
+        count(&a);
+    bool wins = a.granted >= quorum->majority;
+    set_verdict(&a, wins ? RLK_ROUND_GRANTED : RLK_ROUND_REFUSED, ttl_us);
+    if (wins && lift(&a) < quorum->majority) {
+        wins = false;
+        set_verdict(&a, RLK_ROUND_REFUSED, ttl_us);
+    }
+    if (!wins)
+        take_back(&a);
+    enum rlk_class class = wins ? give_grant(&a, query) : refuse(&a, call, query);
+    rlk_round_end(a.round, wins ? RLK_ROUND_GRANTED : RLK_ROUND_REFUSED);
+    return class;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * A member of a quorum: a thread that carries out the jobs of one database, in their order. It also
+ * does what comes after a decision: it lifts or removes a grant that came late, removes what it
+ * could not remove before, and gives a member that lacks the row of a holder that row. */
+#include "quorum/quorum.h"
+#include "seam/resend.h"
+#include "seam/seam.h"
+
+#include <string.h>
+
+enum {
+    /* Statements that clean up. */
+    CLEAN_UP_US = 5000000,
+    /* How long a release is tried again, whose lease is not known. */
+    DEBT_US = 600000000,
+    DEBTS_MOST = 10000
+};
+
+/* The parameters of an acquire, and the cells of its answer. */
+enum { NAME, PERMITS, OWNER, REQUEST, TTL };
+enum { TOKEN, OURS, ROW = 5, ROW_TOKEN = ROW + 4 };
+
+/* ---- one statement */
+
+struct sending {
+    enum rlk_step step;
+    const rowlock_value *in;
+    struct rlk_answer *answer;
+    struct rlk_query *forward;
+};
+
+static int take_row(void *out, const rowlock_value *cells, size_t count)
+{
+    struct sending *s = out;
+    if (s->forward)
+        return s->forward->each ? s->forward->each(s->forward->context, cells, count) : 0;
+    s->answer->has_row = true;
+    if (!s->answer->row.texts && !rlk_copy_values(&s->answer->row, cells, count))
+        s->answer->class = RLK_NOMEM;
+    return 0;
+}
+
+static enum rlk_class run(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct sending *s = context;
+    bool wakes = s->step == RLK_STEP_RELEASE || s->step == RLK_STEP_WITHDRAW;
+    struct rlk_sending one = {.step = s->step,
+                              .in = s->in,
+                              .wakes = wakes ? s->in[NAME].text : NULL,
+                              .read = take_row,
+                              .out = s};
+    enum rlk_class class = rlk_send(db, call, &one);
+    s->answer->changed = one.changed;
+    return class;
+}
+
+static enum rlk_class send_by(struct rlk_member *m, struct sending *s, int64_t deadline_us)
+{
+    struct rlk_answer *answer = s->answer;
+    struct rlk_step_call step = {.run = run, .context = s, .not_after_us = deadline_us};
+    int result = ROWLOCK_OK;
+    rlk_action(m->db, "use the quorum", NULL);
+    enum rlk_class class = rlk_send_once(m->db, &step, &answer->call, &result);
+    if (class == RLK_UNSENT || class == RLK_UNCERTAIN || (class == RLK_READONLY && m->db->several))
+        m->db->up = false;
+    if (result != ROWLOCK_OK)
+        class = rlk_refuse(&answer->call, result == ROWLOCK_ESCHEMA ? RLK_SCHEMA : RLK_REFUSED,
+                           "%s", m->db->error.text);
+    if (class == RLK_DONE && answer->class == RLK_NOMEM)
+        class = RLK_NOMEM;
+    answer->class = class;
+    return class;
+}
+
+static bool has_changed(const struct rlk_answer *answer)
+{
+    return answer->class == RLK_DONE && (answer->has_row || answer->changed > 0);
+}
+
+/* Sends a step whose answer only this thread needs. *number: the first cell of its row, or 0. */
+static bool change(struct rlk_member *m, enum rlk_step step, const rowlock_value *in,
+                   int64_t *number)
+{
+    struct rlk_answer answer = {0};
+    struct sending s = {.step = step, .in = in, .answer = &answer};
+    send_by(m, &s, rlk_now_us() + CLEAN_UP_US);
+    if (number)
+        *number = answer.has_row && answer.row.count > 0 ? answer.row.value[0].number : 0;
+    rlk_free(answer.row.texts);
+    return has_changed(&answer);
+}
+
+/* ---- what a member owes */
+
+static void owe(struct rlk_member *m, enum rlk_step step, const rowlock_value *in, size_t count,
+                int64_t until_us)
+{
+    struct rlk_debt *debt = m->debt_count < DEBTS_MOST ? rlk_alloc(sizeof *debt) : NULL;
+    if (!debt || !rlk_copy_values(&debt->in, in, count)) {
+        rlk_free(debt);
+        return;
+    }
+    debt->step = step;
+    debt->until_us = until_us;
+    debt->next = m->debts;
+    m->debts = debt;
+    m->debt_count++;
+}
+
+static void forget_debt(struct rlk_member *m)
+{
+    struct rlk_debt *debt = m->debts;
+    m->debts = debt->next;
+    m->debt_count--;
+    rlk_free(debt->in.texts);
+    rlk_free(debt);
+}
+
+/* Before anything else is claimed there: a row of an earlier request would keep us out. False: the
+ * member cannot be reached. */
+static bool pay(struct rlk_member *m)
+{
+    while (m->debts) {
+        struct rlk_debt *debt = m->debts;
+        struct rlk_answer answer = {0};
+        struct sending s = {.step = debt->step, .in = debt->in.value, .answer = &answer};
+        if (rlk_now_us() < debt->until_us)
+            send_by(m, &s, rlk_now_us() + CLEAN_UP_US);
+        rlk_free(answer.row.texts);
+        if (answer.class == RLK_UNSENT || answer.class == RLK_UNCERTAIN)
+            return false;
+        forget_debt(m);
+    }
+    return true;
+}
+
+/* ---- a grant of this member */
+
+static int64_t token_of(const struct rlk_answer *answer)
+{
+    const rowlock_value *cell = answer->row.value;
+    if (answer->class != RLK_DONE || !answer->has_row)
+        return 0;
+    if (cell[TOKEN].kind != ROWLOCK_NULL)
+        return cell[TOKEN].number;
+    bool ours =
+        answer->row.count > ROW_TOKEN && cell[OURS].kind != ROWLOCK_NULL && cell[OURS].number != 0;
+    return ours ? cell[ROW_TOKEN].number : 0;
+}
+
+static void withdraw(struct rlk_member *m, const rowlock_value *request)
+{
+    const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST]};
+    struct rlk_answer answer = {0};
+    struct sending s = {.step = RLK_STEP_WITHDRAW, .in = in, .answer = &answer};
+    if (send_by(m, &s, rlk_now_us() + CLEAN_UP_US) != RLK_DONE)
+        owe(m, RLK_STEP_WITHDRAW, in, 3, rlk_now_us() + request[TTL].number);
+    rlk_free(answer.row.texts);
+}
+
+static void lift(struct rlk_member *m, const rowlock_value *request, int64_t from, int64_t to)
+{
+    const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST], rowlock_int(from),
+                                rowlock_int(to)};
+    if (from != to && !change(m, RLK_STEP_LIFT, in, NULL))
+        withdraw(m, request);
+}
+
+/* The round was decided while this member was busy with it. While the lease lasts, nobody else can
+ * have had a majority, so the late row may join the grant. */
+static void catch_up(struct rlk_member *m, struct rlk_round *round, enum rlk_verdict verdict)
+{
+    struct rlk_answer *answer = &round->answer[m->number];
+    const rowlock_value *request = round->in.value;
+    int64_t token = token_of(answer);
+    if (answer->class == RLK_UNCERTAIN || answer->class == RLK_MISFIT)
+        owe(m, RLK_STEP_WITHDRAW,
+            (rowlock_value[]){request[NAME], request[OWNER], request[REQUEST]}, 3,
+            rlk_now_us() + request[TTL].number);
+    else if (token > 0 && verdict == RLK_ROUND_GRANTED && rlk_now_us() < round->until_us)
+        lift(m, request, token, round->token);
+    else if (token > 0 && verdict != RLK_ROUND_OPEN)
+        withdraw(m, request);
+}
+
+/* The holder has a majority, and this member lacks its row. The row may be added if nobody was
+ * granted the name here since the lease was known to last: then the counter has grown by our own
+ * request alone. Otherwise a later holder may have come and gone. */
+static void top_up(struct rlk_member *m, struct rlk_round *round)
+{
+    rowlock_value *request = round->in.value;
+    struct rlk_answer granted = {0};
+    struct sending s = {.step = RLK_STEP_ACQUIRE, .in = request, .answer = &granted};
+    int64_t before;
+    change(m, RLK_STEP_LAST, request, &before);
+    if (rlk_now_us() >= round->until_us)
+        return;
+    request[5] = rowlock_text(m->db->host);
+    request[7] = rowlock_text(m->db->program);
+    send_by(m, &s, round->until_us);
+    int64_t token = token_of(&granted);
+    if (before > 0 && token == before + 1)
+        lift(m, request, token, round->token);
+    else if (token > 0 || granted.class == RLK_UNCERTAIN)
+        withdraw(m, request);
+    rlk_free(granted.row.texts);
+}
+
+/* ---- jobs */
+
+static void carry_out(struct rlk_member *m, struct rlk_round *round)
+{
+    struct rlk_answer *answer = &round->answer[m->number];
+    struct sending s = {
+        .step = round->step, .in = round->in.value, .answer = answer, .forward = round->forward};
+    int64_t deadline_us = round->must ? rlk_now_us() + CLEAN_UP_US : round->deadline_us;
+    if (pay(m))
+        send_by(m, &s, deadline_us);
+    else
+        answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "%s", "it is away still");
+    if (round->must && answer->class != RLK_DONE)
+        owe(m, round->step, round->in.value, round->in.count, rlk_now_us() + DEBT_US);
+}
+
+/* Returns what the caller had decided before it knew this answer. */
+static enum rlk_verdict tell(struct rlk_round *round, struct rlk_answer *answer)
+{
+    pthread_mutex_lock(&round->quorum->mutex);
+    enum rlk_verdict verdict = round->verdict;
+    answer->came = true;
+    if (verdict == RLK_ROUND_OPEN)
+        rlk_turn_post(&round->came);
+    pthread_mutex_unlock(&round->quorum->mutex);
+    return verdict;
+}
+
+static void work_on(struct rlk_member *m, struct rlk_round *round)
+{
+    struct rlk_answer *answer = &round->answer[m->number];
+    pthread_mutex_lock(&round->quorum->mutex);
+    bool wanted = round->verdict == RLK_ROUND_OPEN || round->must;
+    pthread_mutex_unlock(&round->quorum->mutex);
+    if (round->tops_up) {
+        if (rlk_now_us() < round->until_us)
+            top_up(m, round);
+        return;
+    }
+    if (wanted)
+        carry_out(m, round);
+    else
+        answer->class = RLK_UNSENT;
+    enum rlk_verdict verdict = tell(round, answer);
+    if (round->step == RLK_STEP_ACQUIRE && wanted)
+        catch_up(m, round, verdict);
+}
+
+static struct rlk_job *next_job(struct rlk_member *m)
+{
+    struct rlk_job *job = m->first;
+    if (!job)
+        return NULL;
+    m->first = job->next;
+    if (!m->first)
+        m->end = &m->first;
+    m->waiting--;
+    return job;
+}
+
+void *rlk_member_work(void *context)
+{
+    struct rlk_member *m = context;
+    struct rlk_quorum *quorum = m->quorum;
+    const struct rlk_backend *backend = m->db->backend;
+    if (backend->enter_thread)
+        backend->enter_thread();
+    for (bool stop = false; !stop;) {
+        while (sem_wait(&m->go) != 0)
+            ;
+        pthread_mutex_lock(&quorum->mutex);
+        struct rlk_job *job = next_job(m);
+        stop = !job && quorum->closing;
+        pthread_mutex_unlock(&quorum->mutex);
+        if (!job)
+            continue;
+        struct rlk_round *round = job->round;
+        work_on(m, round);
+        pthread_mutex_lock(&quorum->mutex);
+        rlk_round_leave(round);
+        pthread_mutex_unlock(&quorum->mutex);
+    }
+    while (m->debts)
+        forget_debt(m);
+    if (backend->leave_thread)
+        backend->leave_thread();
+    rlk_quorum_leave(quorum);
+    return NULL;
+}

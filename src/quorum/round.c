@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * A round: one step on its way to all members, and their answers. */
+#include "base/fiber.h"
+#include "quorum/quorum.h"
+
+#include <string.h>
+
+/* So many jobs wait for one member at most. One that hangs gets no more. */
+enum { JOBS_MOST = 4096 };
+
+int64_t rlk_quorum_lease(int64_t ttl_us)
+{
+    return ttl_us + ttl_us / 1000 + 1000;
+}
+
+int64_t rlk_quorum_reliable(int64_t left_us)
+{
+    return left_us > 1000 ? (left_us - 1000) / 1001 * 1000 : 0;
+}
+
+static bool has_bytes(const rowlock_value *value)
+{
+    return value->kind == ROWLOCK_TEXT || value->kind == ROWLOCK_BYTES ||
+           value->kind == ROWLOCK_DECIMAL || value->kind == ROWLOCK_TIME;
+}
+
+bool rlk_copy_values(struct rlk_copies *out, const rowlock_value *values, size_t count)
+{
+    size_t length = 1;
+    if (count > RLK_ROUND_CELLS)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        length += has_bytes(&values[i]) ? values[i].length + 1 : 0;
+    char *at = out->texts = rlk_alloc(length);
+    out->count = at ? count : 0;
+    for (size_t i = 0; i < out->count; i++) {
+        out->value[i] = values[i];
+        if (!has_bytes(&values[i]))
+            continue;
+        memcpy(at, values[i].text, values[i].length);
+        out->value[i].text = at;
+        at += values[i].length + 1;
+    }
+    return at != NULL;
+}
+
+void rlk_round_leave(struct rlk_round *round)
+{
+    if (--round->users > 0)
+        return;
+    for (size_t i = 0; i < round->quorum->count; i++)
+        rlk_free(round->answer[i].row.texts);
+    rlk_free(round->in.texts);
+    sem_destroy(&round->came.posted);
+    rlk_free(round);
+}
+
+static void enter_job(struct rlk_member *member, struct rlk_round *round)
+{
+    struct rlk_job *job = &round->job[member->number];
+    struct rlk_answer *answer = &round->answer[member->number];
+    if (member->waiting >= JOBS_MOST) {
+        answer->came = true;
+        answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "the member hangs");
+        return;
+    }
+    round->users++;
+    job->round = round;
+    *member->end = job;
+    member->end = &job->next;
+    member->waiting++;
+    sem_post(&member->go);
+}
+
+struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_round *like,
+                                  unsigned members)
+{
+    struct rlk_round *round = rlk_alloc(sizeof *round);
+    if (!round)
+        return NULL;
+    *round = *like;
+    round->quorum = quorum;
+    round->users = 1;
+    if (!rlk_copy_values(&round->in, like->in.value, like->in.count)) {
+        rlk_free(round);
+        return NULL;
+    }
+    sem_init(&round->came.posted, 0, 0);
+    round->came.fiber = rlk_fiber_current();
+    round->sent_us = rlk_now_us();
+    pthread_mutex_lock(&quorum->mutex);
+    for (size_t i = 0; i < quorum->count; i++)
+        if (members & 1u << i)
+            enter_job(&quorum->member[i], round);
+        else
+            round->answer[i] = (struct rlk_answer){.came = true, .class = RLK_UNSENT};
+    pthread_mutex_unlock(&quorum->mutex);
+    return round;
+}
+
+bool rlk_round_wait(struct rlk_round *round)
+{
+    bool all = true;
+    pthread_mutex_lock(&round->quorum->mutex);
+    for (size_t i = 0; i < round->quorum->count; i++)
+        all = all && round->answer[i].came;
+    pthread_mutex_unlock(&round->quorum->mutex);
+    return !all && rlk_wait_turn(&round->came, round->forward ? INT64_MAX : round->deadline_us);
+}
+
+void rlk_round_end(struct rlk_round *round, enum rlk_verdict verdict)
+{
+    struct rlk_quorum *quorum = round->quorum;
+    pthread_mutex_lock(&quorum->mutex);
+    round->verdict = verdict;
+    rlk_round_leave(round);
+    pthread_mutex_unlock(&quorum->mutex);
+}
+
+enum rlk_class rlk_quorum_give(struct rlk_query *query, const rowlock_value *cells, size_t count)
+{
+    int stop = query->each ? query->each(query->context, cells, count) : 0;
+    return stop < 0 ? RLK_MISFIT : RLK_DONE;
+}
+
+/* ---- the end */
+
+static void free_quorum(struct rlk_quorum *quorum)
+{
+    for (size_t i = 0; i < quorum->count; i++) {
+        if (quorum->free_db)
+            quorum->free_db(quorum->member[i].db);
+        sem_destroy(&quorum->member[i].go);
+    }
+    if (quorum->free_db)
+        quorum->free_db(quorum->queue);
+    pthread_mutex_destroy(&quorum->mutex);
+    rlk_free(quorum);
+}
+
+void rlk_quorum_leave(struct rlk_quorum *quorum)
+{
+    pthread_mutex_lock(&quorum->mutex);
+    bool last = --quorum->users == 0;
+    pthread_mutex_unlock(&quorum->mutex);
+    if (last)
+        free_quorum(quorum);
+}
