@@ -26,6 +26,8 @@ struct rlk_waiting {
     /* Posted when the handle may have something to do. */
     struct rlk_turn turn;
     atomic_bool cancelled;
+    /* How many handles wait in the same pool, this one among them. 0: it has no pool. */
+    size_t crowd;
     /* The state of the random numbers. */
     uint64_t jitter;
 };

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The handles of a pool that wait for a lock. A step of the same pool that may let the first of
- * them in wakes it. What other programs do is seen by looking (queue/queue.c). Looks of many
- * handles happen at the same moments, so that they go together in one statement. */
+ * them in wakes it. What other programs do is seen by looking (queue/queue.c). */
 #include "pool/pool.h"
 
 #include <string.h>
-
-/* Pauses from `from` on end at a multiple of `grid`. */
-static const struct {
-    int64_t from_us, grid_us;
-} grids[] = {{600000, 250000}, {100000, 25000}};
 
 /* FNV-1a */
 static struct rlk_pool_waiter **bucket_of(rowlock_pool *pool, const char *name)
@@ -46,7 +40,7 @@ void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
     struct rlk_pool_waiter **bucket = bucket_of(pool, w->name);
     w->next = *bucket;
     *bucket = w;
-    pool->waiters++;
+    w->waiting->crowd = ++pool->waiters;
 }
 
 static void wake(struct rlk_pool_waiter *w)
@@ -90,24 +84,14 @@ void rlk_waiter_wake(rowlock_pool *pool, const char *name)
         wake(first);
 }
 
-/* Earlier than asked, never later. */
-static int64_t on_grid(int64_t until_us)
-{
-    int64_t pause_us = until_us - rlk_now_us();
-    for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++)
-        if (pause_us >= grids[i].from_us)
-            return until_us - until_us % grids[i].grid_us;
-    return until_us;
-}
-
 enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, int64_t until_us)
 {
     bool posted = true;
-    until_us = on_grid(until_us);
     for (;;) {
         pthread_mutex_lock(&pool->mutex);
         bool woken = w->woken;
         w->woken = false;
+        w->waiting->crowd = pool->waiters;
         pthread_mutex_unlock(&pool->mutex);
         if (atomic_load(&w->waiting->cancelled))
             return RLK_INTERRUPTED;

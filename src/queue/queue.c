@@ -20,7 +20,9 @@ enum {
     /* Quick looks at a row that another transaction is changing. That may take long. */
     SETTLING_MAX = 12,
     /* So long after the end of the holder's lease, one look is enough. */
-    LEASE_END_SLACK_US = 2000
+    LEASE_END_SLACK_US = 2000,
+    /* In a pool, the time between two common looks is at least this for each handle that waits. */
+    CROWD_US = 250
 };
 
 struct queuing {
@@ -83,6 +85,18 @@ static void note_ahead(struct queuing *q, int64_t ahead)
     q->ahead = ahead;
 }
 
+/* Handles that wait in the same pool, this one among them. 0: it has no pool. */
+static int64_t crowd(const struct queuing *q)
+{
+    return (int64_t)q->a->db->waiting.crowd;
+}
+
+/* What the handles of a pool do at common moments goes together in one statement. */
+static int64_t common_moment(int64_t at_us, int64_t step_us)
+{
+    return at_us - at_us % step_us;
+}
+
 /* If the step is sent again after a lost answer, it keeps the ticket of the first sending. */
 static int take_ticket(struct queuing *q)
 {
@@ -104,6 +118,8 @@ static int take_ticket(struct queuing *q)
     q->request->ticket = position.ticket;
     note_ahead(q, position.ahead);
     q->renew_us = now_us + q->lease_us / 3;
+    if (crowd(q))
+        q->renew_us = common_moment(q->renew_us, SLOWEST_US);
     q->unwakeable = !position.wakeable;
     return ROWLOCK_OK;
 }
@@ -152,12 +168,6 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Adds or takes away up to a quarter, so that waiters that came together do not look together. */
-static int64_t spread(rowlock_db *db, int64_t pause_us)
-{
-    return pause_us * 3 / 4 + rlk_jitter(&db->waiting, pause_us / 2);
-}
-
 static int64_t between(int64_t low, int64_t value, int64_t high)
 {
     return value < low ? low : least(value, high);
@@ -177,7 +187,18 @@ static int64_t pause_unwoken(const struct queuing *q, int64_t now_us)
     return between(FASTEST_US, half_us > stands_us ? half_us : stands_us, most_us);
 }
 
-static int64_t pause_of(struct queuing *q, int64_t now_us)
+/* Adds or takes away up to a quarter, so that waiters that came together do not look together. In a
+ * pool they do, the less often the more they are. */
+static int64_t moment_after(struct queuing *q, int64_t now_us, int64_t pause_us)
+{
+    int64_t step_us = pause_us < SLOWEST_US ? least(crowd(q) * CROWD_US, SLOWEST_US) : SLOWEST_US;
+    if (!crowd(q))
+        return now_us + pause_us * 3 / 4 + rlk_jitter(&q->a->db->waiting, pause_us / 2);
+    int64_t at_us = common_moment(now_us + pause_us, step_us);
+    return at_us > now_us ? at_us : at_us + step_us;
+}
+
+static int64_t look_at(struct queuing *q, int64_t now_us)
 {
     const struct rlk_grant *grant = &q->a->grants[q->a->which];
     int64_t pause_us = q->unwakeable ? pause_unwoken(q, now_us) : SAFETY_US * (1 + q->ahead);
@@ -185,14 +206,14 @@ static int64_t pause_of(struct queuing *q, int64_t now_us)
     if (!settling)
         q->settling = 0;
     else if (q->settling < SETTLING_MAX)
-        pause_us = least(pause_us, rlk_pause_retry(&q->a->db->waiting, &q->settling));
-    return spread(q->a->db, pause_us);
+        return now_us + least(pause_us, rlk_pause_retry(&q->a->db->waiting, &q->settling));
+    return moment_after(q, now_us, pause_us);
 }
 
 static int64_t next_look(struct queuing *q, int64_t now_us)
 {
     const rowlock_lock *lock = q->lock;
-    int64_t next_us = now_us + pause_of(q, now_us);
+    int64_t next_us = look_at(q, now_us);
     if (lock->holder_known && q->ahead == 0) {
         int64_t left_us = lock->holder.expires_us - lock->holder.now_us;
         next_us = least(next_us, now_us + left_us + LEASE_END_SLACK_US);
@@ -206,13 +227,14 @@ struct awaiting {
     enum rlk_wakeup wakeup;
 };
 
-/* If the connection is lost during the wait, the next step reconnects and renews the ticket. */
+/* In a pool, wake-ups by its other handles come in any case.
+ * If the connection is lost during the wait, the next step reconnects and renews the ticket. */
 static enum rlk_wakeup await(struct queuing *q, int64_t until_us)
 {
     rowlock_db *db = q->a->db;
     struct rlk_call call = {.deadline_us = until_us};
     enum rlk_wakeup wakeup = RLK_NO_WAKEUPS;
-    if (!db->up || q->unwakeable)
+    if (!db->up || (q->unwakeable && !crowd(q)))
         return RLK_NO_WAKEUPS;
     enum rlk_class class =
         db->backend->await(db->conn, &call, q->request, db->waiting.wake[0], &wakeup);
@@ -250,7 +272,7 @@ static int pause_in_queue(struct queuing *q)
     /* The pause was computed for a waiter that gets wake-ups. */
     if (wakeup == RLK_NO_WAKEUPS && !q->unwakeable) {
         q->unwakeable = true;
-        until_us = least(until_us, rlk_now_us() + pause_of(q, rlk_now_us()));
+        until_us = least(until_us, look_at(q, rlk_now_us()));
     }
     if ((wakeup == RLK_NO_WAKEUPS || wakeup == RLK_INTERRUPTED) &&
         !rlk_wait_until(&q->a->db->waiting, until_us))

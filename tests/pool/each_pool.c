@@ -6,8 +6,11 @@
 
 #include "each.h"
 #include "faultproxy.h"
+#include "pool/pool.h"
 
+#include <poll.h>
 #include <rowlock/admin.h>
+#include <rowlock/async.h>
 #include <rowlock/tx.h>
 #include <rowlock/versions.h>
 #include <signal.h>
@@ -374,6 +377,54 @@ static void cancelled(const struct raw *raw, const char *url)
     rowlock_pool_close(pool);
 }
 
+struct resting {
+    rowlock_pool *pool;
+    rowlock_lock *wanted;
+};
+
+static bool step(rowlock_lock *wanted, int timeout_ms)
+{
+    struct pollfd fd = {.fd = rowlock_acquire_fd(wanted), .events = POLLIN};
+    return poll(&fd, 1, timeout_ms) > 0 && rowlock_acquire_step(wanted) != ROWLOCK_PENDING;
+}
+
+/* The waiter has got all answers, and its time has not come. */
+static bool rests(void *context)
+{
+    struct resting *r = context;
+    pthread_mutex_lock(&r->pool->mutex);
+    bool waits = r->pool->waiters > 0 && r->pool->busy == 0;
+    pthread_mutex_unlock(&r->pool->mutex);
+    struct pollfd fd = {.fd = rowlock_acquire_fd(r->wanted), .events = POLLIN};
+    bool rests = waits && poll(&fd, 1, 0) == 0;
+    if (!rests)
+        step(r->wanted, 0);
+    return rests;
+}
+
+/* A started acquire goes on only in its steps. In the first it looks at the lock. In the second it
+ * takes the answer. One that was not woken would also wait in a step. */
+static void woken(const char *url)
+{
+    rowlock_pool *pool = must_pool(url, 2, NULL);
+    rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
+    rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
+    struct resting resting = {pool, wanted};
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.wait_ms = ROWLOCK_FOREVER;
+    int steps = 1;
+    is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
+    is_result(waiter, rowlock_acquire_start(wanted, &how), ROWLOCK_OK, "another waits for it");
+    until(rests, &resting, "it waits");
+    is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
+    while (!step(wanted, (int)slow_ms(SWARM_PATIENCE_MS)))
+        steps++;
+    tap_is_int(steps, 2, "a release through the same pool wakes it");
+    close_locks(held, wanted);
+    close_dbs(holder, waiter);
+    rowlock_pool_close(pool);
+}
+
 static bool is_renewed(void *context)
 {
     const struct place *p = context;
@@ -495,6 +546,8 @@ static int run(const struct raw *raw, const char *url)
     forked(raw, url);
     closed_first(raw, url);
     cancelled(raw, url);
+    if (strcmp(raw->name, "mysql") == 0)
+        woken(url);
     kept(raw, url);
     transactions(raw, url);
     installed_later(raw, url);
