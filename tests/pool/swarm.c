@@ -21,7 +21,7 @@ rowlock_pool *must_pool(const char *url, int connections, const char *prefix)
     rowlock_pool *pool = NULL;
     names.prefix = prefix;
     names.program = "swarm";
-    names.statement_timeout_ms = slow_ms(SWARM_PATIENCE_MS);
+    names.statement_timeout_ms = names.connect_timeout_ms = slow_ms(SWARM_PATIENCE_MS);
     options.connections = connections;
     options.db = &names;
     if (rowlock_pool_open(url, &options, &pool, &err) != ROWLOCK_OK)
@@ -120,6 +120,11 @@ static bool is_busy(void *context)
     return busy;
 }
 
+static bool is_idle(void *pool)
+{
+    return !is_busy(pool);
+}
+
 static int run(void *argument)
 {
     struct member *m = argument;
@@ -135,6 +140,7 @@ static void start(struct member *m, int (*act)(struct member *m))
     m->thread = helper_start(run, m);
 }
 
+/* A connection is busy for a moment longer than the step that it has answered. */
 void swarm_plug(struct swarm *s)
 {
     bool rows = has_server(s->raw);
@@ -142,6 +148,7 @@ void swarm_plug(struct swarm *s)
     if (rows)
         raw_run(s->raw, s->session,
                 "SELECT * FROM rowlock_fences WHERE resource = 'plug' FOR UPDATE");
+    until(is_idle, s->pool, "the pool has nothing to do");
     start(&s->plug, act_plug);
     until(is_busy, s->pool, "the plug is in");
 }
@@ -153,27 +160,31 @@ void swarm_pull(struct swarm *s)
         raw_failed("the plug", why(s->plug.db));
 }
 
+int swarm_in_line(struct swarm *s)
+{
+    int count = 0;
+    pthread_mutex_lock(&s->pool->mutex);
+    for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
+        for (const struct rlk_slot *slot = s->pool->line[kind].first; slot; slot = slot->next)
+            count++;
+    pthread_mutex_unlock(&s->pool->mutex);
+    return count;
+}
+
 struct standing {
-    rowlock_pool *pool;
+    struct swarm *s;
     int count;
 };
 
 static bool stand(void *context)
 {
     const struct standing *standing = context;
-    int count = 0;
-    pthread_mutex_lock(&standing->pool->mutex);
-    for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
-        for (const struct rlk_slot *slot = standing->pool->line[kind].first; slot;
-             slot = slot->next)
-            count++;
-    pthread_mutex_unlock(&standing->pool->mutex);
-    return count >= standing->count;
+    return swarm_in_line(standing->s) >= standing->count;
 }
 
 void swarm_stand(struct swarm *s, int count)
 {
-    struct standing standing = {s->pool, count};
+    struct standing standing = {s, count};
     until(stand, &standing, "all stand in line");
 }
 

@@ -60,7 +60,9 @@ void swarm_close(struct swarm *s);
 /* For a pool of one connection. swarm_plug returns when the connection is busy. */
 void swarm_plug(struct swarm *s);
 void swarm_pull(struct swarm *s);
-/* Returns when so many steps are in line. */
+/* How many steps are in line. */
+int swarm_in_line(struct swarm *s);
+/* Returns when so many are. */
 void swarm_stand(struct swarm *s, int count);
 
 void swarm_start(struct swarm *s, int (*act)(struct member *m));
