@@ -14,9 +14,9 @@
  * Each acquire under way needs a rowlock_db of its own.
  *
  * A handle of a pool (rowlock/pool.h) needs no thread and one descriptor, so one loop can have
- * thousands of acquires under way. It goes on only inside rowlock_acquire_step(): call that soon
- * when the descriptor is readable, at least once in ttl_ms / 2. Systems other than Linux with glibc
- * use a thread there too.
+ * thousands of acquires under way, if RLIMIT_NOFILE allows so many descriptors. It goes on only
+ * inside rowlock_acquire_step(): call that soon when the descriptor is readable, at least once in
+ * ttl_ms / 2. Systems other than Linux with glibc use a thread there too.
  *
  * Until you have the result, the rowlock_db belongs to that acquire:
  *   - Calls that need the database return EMISUSE.
@@ -46,7 +46,10 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_start(rowlock_lock *lock,
                                                          const rowlock_acquire_options *options);
 
 /* rowlock_acquire_fd returns a descriptor for poll(): it is readable when rowlock_acquire_step()
- * has something to do. It belongs to the lock. -1: nothing was begun. */
+ * has something to do. -1: nothing was begun.
+ *
+ * It belongs to the lock. The step that returns a result may close it, and its number may soon be
+ * that of another file. With epoll, remove it before each step, and add it again after PENDING. */
 ROWLOCK_API int rowlock_acquire_fd(const rowlock_lock *lock);
 
 /* rowlock_acquire_step returns the result if there is one. It never blocks.

@@ -42,6 +42,7 @@
  *   - A transaction of rowlock (rowlock_retry(), rowlock_walk(), all_or_nothing) has a connection
  *     to itself until it ends. One connection is always left for locks, so a pool of n connections
  *     runs n - 1 transactions at a time. Others wait. With one connection they are EUNSUPPORTED.
+ *     SQLite: a file has one writer, so locks wait while a transaction writes.
  *   - A wait for a row lock of another transaction (rowlock_fence()) keeps a connection busy. A
  *     release or renewal in that state does not: it is tried again until the handle's time limit.
  *   - A statement ends at the time limit of the pool's own options too.
@@ -82,7 +83,7 @@ typedef struct rowlock_pool_options {
  * Threads      The pool has a thread for each connection. All threads of the process may open
  *              handles of it.
  * Fork         A child cannot use the pool of its parent. Open after forking.
- * Differs      SQLite: steps use one connection at a time, since the file has one writer.
+ * Differs      SQLite: steps use one connection at a time.
  * Example      examples/pool.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_pool_open(const char *url,

@@ -267,7 +267,7 @@ typedef struct rowlock_error {
 
 /* ---------------------------------------------------------------- connections */
 
-/* A connection. */
+/* A connection, or a handle of a pool, which has none of its own. */
 typedef struct rowlock_db rowlock_db;
 /* A few connections that many rowlock_db share: rowlock/pool.h */
 typedef struct rowlock_pool rowlock_pool;
@@ -361,8 +361,8 @@ ROWLOCK_API void rowlock_db_close(rowlock_db *db);
 
 /* rowlock_db_error copies what the last call on this handle, or on one of its locks and tables, has
  * to say. Ask it right after the failure: the next call overwrites it. For calls with a parameter
- * tx, ask tx. No round trip. In a child of fork() it says that the handle is the
- * parent's. */
+ * tx, ask tx. No round trip. EMISUSE in a child of fork(), where the handle is the parent's, and
+ * while a started acquire is under way. */
 ROWLOCK_API void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
 
 /* rowlock_cancel ends a wait on this handle with ROWLOCK_CANCELLED: the wait that is going on, or
@@ -695,6 +695,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
  *   - url, options: as for rowlock_db_open(), of the database of the locks. Set
  *     statement_timeout_ms and connect_timeout_ms below a third of the shortest lease: for leases
  *     of 30 s, 5,000 for example.
+ *   - With options->pool the URL is NULL. The keeper renews through the pool then, and has no
+ *     connection of its own.
  *   - One keeper serves any number of locks, of any number of rowlock_db handles and threads, in
  *     one installation. Acquiring with a lock of another installation is ESCHEMA.
  *   - One statement renews all leases that are due, before a third of each lease is over.

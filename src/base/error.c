@@ -122,3 +122,12 @@ void rlk_error_copy(rowlock_error *out, const rowlock_error *in)
     memcpy(out, in, size);
     out->size = callers;
 }
+
+int rlk_error_no_out(rowlock_error *err, const char *verb)
+{
+    rowlock_error why;
+    rlk_error_begin(&why, verb, NULL);
+    rlk_error_set(&why, ROWLOCK_EINVAL, "the place for the new handle is NULL");
+    rlk_error_copy(err, &why);
+    return ROWLOCK_EINVAL;
+}

@@ -13,5 +13,7 @@ int rlk_error_set(rowlock_error *error, int code, const char *format, ...)
 int rlk_error_vset(rowlock_error *error, int code, const char *format, va_list args);
 /* Copies as much as fits into the caller's struct, which begins with its size. */
 void rlk_error_copy(rowlock_error *out, const rowlock_error *in);
+/* For a call that opens something, and was given no place for it. */
+int rlk_error_no_out(rowlock_error *err, const char *verb);
 
 #endif

@@ -141,7 +141,7 @@ static int open_db(const char *url, const rowlock_db_options *options, bool late
                    rowlock_error *err)
 {
     if (!out)
-        return ROWLOCK_EINVAL;
+        return rlk_error_no_out(err, "open");
     *out = NULL;
     rowlock_db *db = NULL;
     rowlock_db_options taken;
@@ -173,7 +173,7 @@ static int adopt(rowlock_db **out, const char *scheme, void *vendor,
                  const rowlock_db_options *options, rowlock_error *err)
 {
     if (!out)
-        return ROWLOCK_EINVAL;
+        return rlk_error_no_out(err, "open");
     *out = NULL;
     rowlock_db *db = NULL;
     rowlock_db_options taken;
@@ -232,7 +232,7 @@ int rowlock_keeper_open(const char *url, const rowlock_db_options *options, rowl
                         rowlock_error *err)
 {
     if (!out)
-        return ROWLOCK_EINVAL;
+        return rlk_error_no_out(err, "open keeper");
     *out = NULL;
     rowlock_db *db = NULL;
     int result = rowlock_db_open(url, options, &db, err);

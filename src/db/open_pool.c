@@ -45,7 +45,7 @@ int rowlock_pool_open(const char *url, const rowlock_pool_options *options, rowl
     rowlock_db *dbs[RLK_POOL_MOST + 1] = {NULL};
     rowlock_pool_options o;
     if (!out)
-        return ROWLOCK_EINVAL;
+        return rlk_error_no_out(err, "open pool");
     *out = NULL;
     int result = take_options(&o, options, err);
     if (result != ROWLOCK_OK)

@@ -32,12 +32,16 @@ void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
         .code = ROWLOCK_EMISUSE,
         .row = -1,
         .text = "the handle belongs to the process that forked this one; open another here"};
+    static const rowlock_error under_way = {
+        .size = sizeof under_way,
+        .code = ROWLOCK_EMISUSE,
+        .row = -1,
+        .text = "an acquire that was started is under way; step until it has ended"};
     if (!db || db->tag != RLK_DB_TAG)
         return;
-    if (db->pid != getpid())
-        rlk_error_copy(err, &inherited);
-    else if (rlk_is_ours(db))
-        rlk_error_copy(err, &db->error);
+    rlk_error_copy(err, db->pid != getpid() ? &inherited
+                        : rlk_is_ours(db)   ? &db->error
+                                            : &under_way);
 }
 
 void rowlock_cancel(rowlock_db *db)

@@ -55,8 +55,12 @@ static void test_options(void)
     tap_is_int(opens("sqlite:x", NULL), ROWLOCK_OK, "no options");
     tap_is_int(opens(NULL, NULL), ROWLOCK_EINVAL, "no URL");
     tap_is_int(opens("mariadb:x", NULL), ROWLOCK_EUNSUPPORTED, "a database that is not built in");
-    tap_is_int(rowlock_pool_open("sqlite:x", NULL, NULL, NULL), ROWLOCK_EINVAL,
+    err = (rowlock_error)ROWLOCK_ERROR_INIT;
+    tap_is_int(rowlock_pool_open("sqlite:x", NULL, NULL, &err), ROWLOCK_EINVAL,
                "nowhere to put it");
+    tap_is_str(err.text, "the place for the new handle is NULL", "which it says");
+    tap_is_int(rowlock_pool_open("sqlite:x", NULL, NULL, NULL), ROWLOCK_EINVAL,
+               "also without a place for the error");
     script_always(OP_OPEN, FAILS(RLK_DENIED));
     tap_is_int(opens("sqlite:x", NULL), ROWLOCK_EDENIED, "a login that is denied");
     tap_ok(strstr(err.text, "own words") != NULL, "which says why: %s", err.text);
