@@ -296,6 +296,16 @@ static int64_t reconnect_end(const rowlock_db *db, const struct rlk_step_call *s
                                                                      : until_us;
 }
 
+/* The end of sending again after a lost race. A waiter whose answer was lost waits on: what is in
+ * the way may be its first sending, or transactions that wait for a standby. */
+static int64_t contention_end(const rowlock_db *db, const struct rlk_step_call *step,
+                              int64_t contention_us)
+{
+    int64_t until_us = end_of(step, step->sent_us, contention_us);
+    bool waits = step->was_uncertain && is_patient(db, step);
+    return waits && step->patient_until_us > until_us ? step->patient_until_us : until_us;
+}
+
 static void add_outage(rowlock_db *db)
 {
     size_t used = strlen(db->error.text);
@@ -384,7 +394,7 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         } else if (class == RLK_CONTENTION || call.no_routine) {
             if (!contention_until)
                 contention_until =
-                    end_of(step, step->sent_us, call.no_routine ? REMADE_US : contention_us);
+                    contention_end(db, step, call.no_routine ? REMADE_US : contention_us);
             until = contention_until;
             rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call.text);
         } else {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    /* As long as an outage may last without costing a waiter its place. */
+    /* LOAD_TICKET_MS: so long may an outage last without costing a waiter its place. */
     TICKET_MS = 40000,
     WAIT_MS = 90000,
     /* The queue is not complete: a fault came in between. */
@@ -56,6 +56,12 @@ static void is_done(void)
     pthread_mutex_unlock(&queue.mutex);
 }
 
+static int64_t ticket_ms(void)
+{
+    const char *text = getenv("LOAD_TICKET_MS");
+    return text ? atoi(text) : TICKET_MS;
+}
+
 static int wait_in_rounds(void *argument)
 {
     struct client *c = argument;
@@ -65,7 +71,7 @@ static int wait_in_rounds(void *argument)
         options.ttl_ms = TTL_MS;
         options.keeper = c->keeper;
         options.wait_ms = WAIT_MS;
-        options.ticket_ms = TICKET_MS;
+        options.ticket_ms = ticket_ms();
         char note[20];
         snprintf(note, sizeof note, "%d %d", round, number);
         options.note = note;
