@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# pgbouncer, in both modes, is killed, frozen and restarted before a PostgreSQL server that goes on.
+set -u
+# shellcheck source=tests/cluster/postgres.sh
+. "$(dirname "$0")/postgres.sh"
+# shellcheck source=tests/more/pgbouncer.sh
+. "$(dirname "$0")/../more/pgbouncer.sh"
+
+command -v pgbouncer >/dev/null || skip_all "pgbouncer is not installed"
+
+# Longer than a lease.
+OUTAGE_S=7
+
+two_dirs postgres
+bouncer=$(new_server_dir pgb)
+mode=
+trap 'pgbouncer_stop "$bouncer"; rm -rf "$bouncer"; clean_up' EXIT
+
+make_server() { postgres_make "$primary" "$1" -c fsync=off; }
+
+start_bouncer() {
+    SERVER_DEATH_SIGNAL=QUIT server_start pgbouncer "$bouncer" || fail "pgbouncer does not start"
+}
+
+through_bouncer() { # through_bouncer MODE POOL PARAMETER
+    mode=$1
+    pgbouncer_make "$bouncer" "$(free_port)" "$(cat "$primary/port")" "$mode" "$2"
+    start_bouncer
+    LOAD_URLS="postgresql://postgres@$(address "$bouncer")/postgres$3"
+}
+
+faults() {
+    load_begin "$mode"
+    load_goes_on "$mode mode: locks are granted"
+
+    server_crash "$bouncer"
+    load_mark cut
+    sleep 1
+    load_mark back
+    start_bouncer
+    load_mark killed
+    load_goes_on "$mode mode: after pgbouncer was killed, locks are granted again"
+
+    server_freeze "$bouncer"
+    load_mark cut
+    sleep $OUTAGE_S
+    load_mark back
+    server_thaw "$bouncer"
+    load_mark frozen
+    load_goes_on "$mode mode: after it was frozen too"
+
+    pgbouncer_stop "$bouncer"
+    start_bouncer
+    load_mark restarted
+    load_goes_on "$mode mode: and after a restart"
+    load_end "pgbouncer in $mode mode"
+    pgbouncer_stop "$bouncer"
+}
+
+start_server "$primary" make_server
+LOAD_INSTALL_URL=postgresql://postgres@$(address "$primary")/postgres
+export LOAD_INSTALL_URL LOAD_URLS
+LOAD_URLS=$LOAD_INSTALL_URL load_install
+through_bouncer transaction 30 ""
+faults
+through_bouncer session 90 "?rowlock_pooler=session"
+faults
+done_testing
