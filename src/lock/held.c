@@ -114,11 +114,14 @@ static void limit_uncertain(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us
     rlk_entry_leave(lock);
 }
 
-int rlk_renew(rowlock_lock *lock, int64_t ttl_us)
+int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us)
 {
     struct holding h = {.held = rlk_held_of(lock)};
     h.ttl_us = ttl_us;
-    struct rlk_step_call step = {.run = run_renew, .context = &h};
+    struct rlk_step_call step = {.run = run_renew,
+                                 .context = &h,
+                                 .patient_until_us = patient_until_us,
+                                 .heeds_cancel = patient_until_us != 0};
     int64_t asked_us = rlk_now_us();
     uint64_t serial = rlk_entry_serial(lock);
     int result = rlk_do(lock->db, &step);
@@ -127,7 +130,8 @@ int rlk_renew(rowlock_lock *lock, int64_t ttl_us)
     if (result != ROWLOCK_OK)
         return result;
     if (!h.renewal.found)
-        return rlk_try_other_slot(lock) ? rlk_renew(lock, ttl_us) : found_lost(lock);
+        return rlk_try_other_slot(lock) ? rlk_renew(lock, ttl_us, patient_until_us)
+                                        : found_lost(lock);
     lock->slot_known = true;
     struct rlk_term term =
         rlk_term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us, ttl_us);
@@ -156,7 +160,7 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
         return result;
     if (ttl_ms != 0 && (result = rlk_check_ttl(&lock->db->error, ttl_ms)) != ROWLOCK_OK)
         return result;
-    return rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock));
+    return rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock), 0);
 }
 
 int rowlock_verify(rowlock_lock *lock)

@@ -85,7 +85,8 @@ void rlk_hold_nothing(rowlock_lock *lock);
 /* Releases what is held, and what a request whose answer was lost may have been granted. A failure
  * is only logged. */
 void rlk_release_quietly(rowlock_lock *lock);
-int rlk_renew(rowlock_lock *lock, int64_t ttl_us);
+/* patient_until_us is that of struct rlk_step_call. */
+int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us);
 /* No row was found. True if the grant may have another slot: then rlk_held_of() has that slot. */
 bool rlk_try_other_slot(rowlock_lock *lock);
 

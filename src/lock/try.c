@@ -115,10 +115,11 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
  *     another owner was granted the lock.
  *   - Its first answer was lost, so we have only read it. A synchronous standby may still lack it.
  *     Renewing forces a commit that waits for the standby.
- * If the renewal fails, nothing is held. The next acquire asks for the same grant. */
-static int freshen(rowlock_lock *lock)
+ * A waiter renews until its wait ends, since the standby may be away. If the renewal fails, nothing
+ * is held. The next acquire asks for the same grant. */
+static int freshen(rowlock_lock *lock, int64_t patient_until_us)
 {
-    int result = rlk_renew(lock, lock->deadline.ttl_us);
+    int result = rlk_renew(lock, lock->deadline.ttl_us, patient_until_us);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         return ROWLOCK_OK;
     rlk_hold_nothing(lock);
@@ -147,7 +148,7 @@ static void give_back(rowlock_lock *lock)
 static int freshen_all(struct rlk_acquiring *a)
 {
     for (size_t i = 0; i < a->count; i++) {
-        int result = freshen(a->locks[i]);
+        int result = freshen(a->locks[i], a->until_us);
         if (result == ROWLOCK_OK)
             continue;
         a->which = i;

@@ -71,8 +71,8 @@ static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *option
     if (lock->depth == INT_MAX)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE,
                         "this handle acquired the lock too often; release it first");
-    int result =
-        rowlock_lock_remaining_ms(lock) > 0 ? ROWLOCK_OK : rlk_renew(lock, lock->deadline.ttl_us);
+    int result = rowlock_lock_remaining_ms(lock) > 0 ? ROWLOCK_OK
+                                                     : rlk_renew(lock, lock->deadline.ttl_us, 0);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         lock->depth++;
     return result;

@@ -105,10 +105,14 @@ static enum rlk_class end_session(struct conn *p, struct rlk_call *call, const c
 
 /* ---- logging in */
 
-static void ignore_notice(void *context, const char *message)
+/* If a commit that waits for a synchronous standby is cancelled, the server warns and answers
+ * success. The text of the warning may be translated, so we know it by its place in the source. */
+static void take_notice(void *context, const PGresult *notice)
 {
-    (void)context;
-    (void)message;
+    struct conn *p = context;
+    const char *function = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
+    if (function && strcmp(function, "SyncRepWaitForLSN") == 0)
+        p->unreplicated = true;
 }
 
 /* libpq has the SQLSTATE of a refused login only in its verbose text: "FATAL:  28P01: no such
@@ -309,7 +313,7 @@ static enum rlk_class open_server(void *context, size_t number)
     enum rlk_class class = start_login(o);
     if (class != RLK_DONE)
         return class;
-    PQsetNoticeProcessor(p->conn, ignore_notice, NULL);
+    PQsetNoticeReceiver(p->conn, take_notice, p);
     PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
     class = log_in(p, o->call);
     if (class != RLK_DONE)

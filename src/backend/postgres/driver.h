@@ -42,6 +42,8 @@ struct conn {
     int saved;
     /* how many statements of the last packet succeeded */
     int succeeded;
+    /* the server has warned that a standby may lack what the last packet committed */
+    bool unreplicated;
     /* the cells of one row: MOST_COLUMNS */
     rowlock_value *cells;
     /* kinds of the columns of the last result */

@@ -31,6 +31,7 @@ static enum rlk_class collect(struct conn *p, struct rlk_call *call, PGresult **
     enum rlk_class class = RLK_DONE;
     bool in_pipeline = PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF;
     p->succeeded = 0;
+    p->unreplicated = false;
     for (;;) {
         enum rlk_class waited = await_result(p, call);
         if (waited != RLK_DONE)
@@ -54,6 +55,10 @@ static enum rlk_class collect(struct conn *p, struct rlk_call *call, PGresult **
     }
     if (class == RLK_DONE && p->succeeded == 0)
         return rlk_refuse(call, RLK_UNCERTAIN, "the server sent no result");
+    if (class == RLK_DONE && p->unreplicated)
+        return rlk_refuse(
+            call, RLK_UNCERTAIN,
+            "the commit no longer waited for a synchronous standby, which may lack it");
     return class;
 }
 

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Commits wait for a synchronous standby of PostgreSQL that is away, and somebody cancels them. PostgreSQL
+# then answers success, with a warning, although the standby lacks them. Then the primary dies.
+set -u
+# shellcheck source=tests/cluster/postgres.sh
+. "$(dirname "$0")/postgres.sh"
+
+cancel_waits() {
+    postgres_shell "$primary" \
+        "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+}
+
+make_pair sync
+load_begin cancelled
+load_goes_on "locks are granted"
+postgres_stop "$standby"
+load_mark cut
+cancelled=0
+for _ in {1..50}; do
+    cancelled=$((cancelled + $(cancel_waits)))
+    sleep 0.1
+done
+ok "commits were cancelled: $cancelled" test "$cancelled" -ge 20
+server_crash "$primary"
+SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start"
+promote
+load_goes_on "after the promotion locks are granted again"
+load_end "waiting commits are cancelled"
+done_testing
