@@ -29,6 +29,7 @@ static enum rlk_class pool_open(void *conn, struct rlk_call *call, const struct 
     h->waiting = target->waiting;
     h->waiter.waiting = h->waiting;
     hello->several = h->pool->several;
+    hello->looked = h->pool->texts.identity[0] != '\0';
     h->slot = rlk_slot_new();
     return h->slot ? RLK_DONE : RLK_NOMEM;
 }

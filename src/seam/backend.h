@@ -164,6 +164,9 @@ struct rlk_hello {
     char session[64];
     /* The URL names other servers, so a server that takes no writes is the wrong one. */
     bool several;
+    /* The driver looks at our tables before it uses them. So core need not, unless a step says that
+     * they are wrong. */
+    bool looked;
 };
 
 /* A request for a lock. Times are microseconds. */

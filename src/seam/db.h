@@ -56,6 +56,8 @@ struct rowlock_db {
     bool framed;
     /* Our tables were checked on this connection. */
     bool schema_ok;
+    /* The driver did that. */
+    bool driver_looked;
     /* When the server was first found away, by the local clock. 0: it is there. */
     int64_t away_us;
     /* A waiter has logged that the server is away. */

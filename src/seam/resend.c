@@ -74,6 +74,7 @@ static int check_tables(rowlock_db *db, struct rlk_call *call, bool anew, enum r
         return ROWLOCK_OK;
     memcpy(db->texts.identity, meta->identity, sizeof db->texts.identity);
     db->texts_chosen = db->schema_ok = true;
+    db->driver_looked = false;
     return ROWLOCK_OK;
 }
 
@@ -110,6 +111,7 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     if (class == RLK_DONE)
         class = rlk_learn_names(db, &hello);
     db->up = class == RLK_DONE;
+    db->schema_ok = db->driver_looked = db->up && hello.looked;
     db->target.known = db->target.known || db->up;
     if (db->up) {
         memcpy(db->session, hello.session, sizeof db->session);
@@ -397,6 +399,10 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
                     contention_end(db, step, call.no_routine ? REMADE_US : contention_us);
             until = contention_until;
             rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call.text);
+        } else if (class == RLK_SCHEMA && db->driver_looked) {
+            /* The step is sent again if our own look finds nothing wrong. */
+            db->driver_looked = false;
+            continue;
         } else {
             return give_up(db, step, class, &call);
         }
