@@ -33,6 +33,8 @@
  *     A lease is counted from when the statement is sent. A handle that gives up while its step is
  *     under way gets EUNCERTAIN, as if its connection were lost. If no connection became free in
  *     time, it gets ECONN.
+ *   - A handle that is closed while the server hangs leaves its releases to the pool, which sends
+ *     them until the leases would be over.
  *   - Waits for a lock keep no connection. A release through the same pool wakes the next waiter of
  *     the pool. PostgreSQL tells it of a release elsewhere. On other databases that is found by
  *     looking, at most 250 ms later.
@@ -45,7 +47,9 @@
  *     SQLite: a file has one writer, so locks wait while a transaction writes.
  *   - A wait for a row lock of another transaction (rowlock_fence()) keeps a connection busy. A
  *     release or renewal in that state does not: it is tried again until the handle's time limit.
- *   - A statement ends at the time limit of the pool's own options too.
+ *   - A statement ends at the time limit of the pool's own options too. MySQL and MariaDB: for a
+ *     transaction, and for what reads or changes rows of many locks or of your tables, only that
+ *     limit counts.
  */
 #ifndef ROWLOCK_POOL_H
 #define ROWLOCK_POOL_H

@@ -23,7 +23,8 @@ static int enter(const rowlock_lock *lock, const char *verb)
     return rlk_enter(lock->db, verb, lock->name);
 }
 
-static int release_grant(rowlock_lock *lock);
+static int64_t lease_ttl(const rowlock_lock *lock);
+static int release_grant(rowlock_lock *lock, int64_t worth_until_us);
 static int withdraw_grant(rowlock_lock *lock);
 
 void rlk_release_quietly(rowlock_lock *lock)
@@ -35,7 +36,9 @@ void rlk_release_quietly(rowlock_lock *lock)
     rlk_leave_queue(lock, lock->db->up ? 0 : rlk_now_us() + CLOSE_US);
     if (!holding && !lock->request_open)
         return;
-    if ((holding ? release_grant(lock) : withdraw_grant(lock)) != ROWLOCK_OK)
+    int result =
+        holding ? release_grant(lock, rlk_now_us() + lease_ttl(lock)) : withdraw_grant(lock);
+    if (result != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' could not be released at close: %s", lock->name,
                 lock->db->error.text);
 }
@@ -222,19 +225,20 @@ static void doubt_grant(rowlock_lock *lock)
 }
 
 /* The keeper stops first, so that no renewal begins after the release. We do not wait for one that
- * is in flight. */
-static int release_grant(rowlock_lock *lock)
+ * is in flight. worth_until_us is that of struct rlk_step_call. */
+static int release_grant(rowlock_lock *lock, int64_t worth_until_us)
 {
     rlk_entry_stop(lock);
     struct holding h = {.held = rlk_held_of(lock)};
-    struct rlk_step_call step = {.run = run_release, .context = &h};
+    struct rlk_step_call step = {
+        .run = run_release, .context = &h, .worth_until_us = worth_until_us};
     int result = rlk_do(lock->db, &step);
     if (step.was_uncertain)
         doubt_grant(lock);
     if (result != ROWLOCK_OK || h.found)
         return result;
     if (rlk_try_other_slot(lock))
-        return release_grant(lock);
+        return release_grant(lock, worth_until_us);
     return lock->release_open ? resolve_release(lock) : found_lost(lock);
 }
 
@@ -250,7 +254,9 @@ static int withdraw_grant(rowlock_lock *lock)
 {
     struct rlk_request request = {
         .name = lock->name, .owner = lock->owner, .number = lock->request};
-    struct rlk_step_call step = {.run = run_withdraw, .context = &request};
+    struct rlk_step_call step = {.run = run_withdraw,
+                                 .context = &request,
+                                 .worth_until_us = rlk_now_us() + lock->request_us};
     return rlk_do(lock->db, &step);
 }
 
@@ -266,7 +272,7 @@ int rowlock_release(rowlock_lock *lock)
         return ROWLOCK_OK;
     }
     if (lock->state == RLK_HOLDING)
-        result = release_grant(lock);
+        result = release_grant(lock, 0);
     else if (lock->release_open)
         result = resolve_release(lock);
     else

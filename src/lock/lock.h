@@ -42,8 +42,8 @@ struct rowlock_lock {
     /* When rowlock_progress() was last called, from any thread. */
     _Atomic int64_t progress_us;
 
-    /* The number of the current request. */
-    int64_t request;
+    /* The number of the current request, and its lease. */
+    int64_t request, request_us;
     struct rlk_ticket ticket;
     /* The outcome of the request is unknown. The next acquire sends the same number. */
     bool request_open;

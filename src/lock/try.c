@@ -25,6 +25,7 @@ struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_opti
     rowlock_db *db = lock->db;
     if (!lock->request_open)
         lock->request = rlk_next_number(db);
+    lock->request_us = options->ttl_ms * 1000;
     return (struct rlk_request){.name = lock->name,
                                 .permits = options->permits,
                                 .unfair = options->unfair != 0,

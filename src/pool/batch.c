@@ -136,7 +136,7 @@ static void set_class(struct rlk_slot *slot, enum rlk_class class, const struct 
 
 static void run_alone(struct rlk_pooled *conn, struct rlk_slot *slot)
 {
-    struct rlk_call call = {.deadline_us = slot->deadline_us};
+    struct rlk_call call = {.deadline_us = slot->worth_until_us};
     slot->has_row = false;
     slot->class = RLK_DONE;
     slot->call.sent_us = rlk_now_us();
@@ -145,10 +145,10 @@ static void run_alone(struct rlk_pooled *conn, struct rlk_slot *slot)
 
 static int64_t latest_deadline(const struct batch *batch)
 {
-    int64_t latest_us = batch->slot[0]->deadline_us;
+    int64_t latest_us = batch->slot[0]->worth_until_us;
     for (size_t i = 1; i < batch->count; i++)
-        if (batch->slot[i]->deadline_us > latest_us)
-            latest_us = batch->slot[i]->deadline_us;
+        if (batch->slot[i]->worth_until_us > latest_us)
+            latest_us = batch->slot[i]->worth_until_us;
     return latest_us;
 }
 
@@ -170,7 +170,7 @@ void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
     struct batch batch;
     collect(&batch, first);
     bool packs = conn->db->backend->packing != RLK_SINGLY;
-    bool whole = batch.count > 1 || (packs && !goes_alone(first->step));
+    bool whole = batch.count > 1 || (packs && batch.kind && !goes_alone(first->step));
     if (!whole) {
         run_alone(conn, first);
         return;

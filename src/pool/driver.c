@@ -166,7 +166,17 @@ static void wake(struct handle *h, const char *name)
     pthread_mutex_unlock(&h->pool->mutex);
 }
 
-static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, struct rlk_query *query)
+/* A pool goes on with a step of which its handle does not ask again. */
+static enum rlk_class leave_to_pool(struct rlk_query *query)
+{
+    query->changed = 1;
+    query->counted = true;
+    return RLK_DONE;
+}
+
+/* kind NONE: alone. */
+static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, struct rlk_query *query,
+                                   enum rlk_step kind)
 {
     char address[RLK_ADDRESS] = "";
     bool abandoned;
@@ -175,26 +185,52 @@ static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, stru
     if (query->own)
         rlk_ear_address(h->pool, address);
     h->hears = address[0] != '\0';
-    if (!rlk_slot_fill(h->slot, call, query, address))
+    if (!rlk_slot_fill(h->slot, call, query, kind, kind ? address : NULL))
         return rlk_refuse(call, RLK_INVALID, "a text is too long");
     enum rlk_class class = rlk_line_send(h->pool, h->slot, &abandoned);
     if (abandoned) {
         h->slot = h->spare;
         h->spare = NULL;
+        if (call->worth_until_us > call->deadline_us)
+            return leave_to_pool(query);
         call->late = true;
         return rlk_refuse(call, RLK_UNCERTAIN, "no answer came in time");
     }
     if (class == RLK_CONTENTION && h->slot->class == RLK_UNSENT)
         return none_free(call);
+    if (h->slot->again && class == RLK_DONE)
+        return leave_to_pool(query);
     return rlk_slot_answer(h->slot, call, query);
 }
 
-static bool may_join(const struct handle *h, const struct rlk_call *call, enum rlk_step step)
+/* The step for many that does this one. NONE: it goes alone. */
+static enum rlk_step kind_of(const struct handle *h, const struct rlk_call *call,
+                             enum rlk_step step)
 {
     const rowlock_pool *pool = h->pool;
     enum rlk_step many = rlk_many_of(step);
-    return many != RLK_STEP_NONE && !h->framed && call->where != RLK_INSIDE &&
-           (pool->real->packing == RLK_SINGLY || pool->texts.sql[many]);
+    bool joins = !h->framed && call->where != RLK_INSIDE &&
+                 (pool->real->packing == RLK_SINGLY || pool->texts.sql[many]);
+    return joins ? many : RLK_STEP_NONE;
+}
+
+/* Would a call of the caller's own thread end too late? */
+static bool must_give_up(const struct handle *h, const struct rlk_call *call)
+{
+    enum { SECOND_US = 1000000 };
+    int64_t left_us = call->deadline_us - rlk_now_us();
+    return call->worth_until_us || (h->pool->real->overruns &&
+                                    left_us + SECOND_US < h->pool->connections->db->statement_us);
+}
+
+/* A slot has room for one row. */
+static bool has_slot(const struct handle *h, const struct rlk_call *call,
+                     const struct rlk_query *query)
+{
+    const struct rlk_step_info *info = &rlk_steps[query->step];
+    bool ours = query->step >= RLK_STEP_STILL_HELD && !(info->is & RLK_TEMPLATE);
+    return ours && (info->rows == '?' || info->rows == '1') && !query->own && !h->framed &&
+           call->where != RLK_INSIDE;
 }
 
 /* A connection is always left to those who need not wait for a row. */
@@ -207,7 +243,7 @@ static bool may_block_all(const struct handle *h, enum rlk_step step)
 static enum rlk_class send_as_batch(struct handle *h, struct rlk_pooled *conn,
                                     struct rlk_call *call, struct rlk_query *query)
 {
-    if (!rlk_slot_fill(h->slot, call, query, ""))
+    if (!rlk_slot_fill(h->slot, call, query, rlk_many_of(query->step), ""))
         return rlk_refuse(call, RLK_INVALID, "a text is too long");
     h->slot->next = NULL;
     rlk_batch_run(conn, h->slot);
@@ -217,13 +253,14 @@ static enum rlk_class send_as_batch(struct handle *h, struct rlk_pooled *conn,
 static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct rlk_query *query)
 {
     struct operation o = {.query = query};
-    bool joins = may_join(h, call, query->step);
+    enum rlk_step kind = kind_of(h, call, query->step);
+    bool gives_up = must_give_up(h, call);
     /* A fiber must not block. And of a ticket, the driver would give the address of its own
      * connection. */
-    bool at_once = joins && !query->own && !rlk_fiber_current();
+    bool at_once = kind && !gives_up && !query->own && !rlk_fiber_current();
     struct rlk_pooled *conn = at_once ? rlk_line_take(h->pool) : NULL;
-    if (joins && !conn)
-        return send_in_line(h, call, query);
+    if (!conn && (kind || (gives_up && has_slot(h, call, query))))
+        return send_in_line(h, call, query, kind);
     if (!conn)
         return run_alone(h, call, &o);
     enum rlk_class class = may_block_all(h, query->step) ? send_as_batch(h, conn, call, query)

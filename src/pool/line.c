@@ -7,6 +7,9 @@
 
 #include <sched.h>
 
+/* The pause before what may be sent later is sent again. */
+enum { AGAIN_US = 100000 };
+
 /* ---- with the mutex locked */
 
 static struct rlk_pooled *idle_connection(rowlock_pool *pool)
@@ -25,11 +28,16 @@ static void take(rowlock_pool *pool, struct rlk_pooled *conn)
     pool->busy++;
 }
 
+/* From one state to another. A slot that its handle has given up stays so. */
+static bool change(struct rlk_slot *slot, int from, int to)
+{
+    return atomic_compare_exchange_strong(&slot->state, &from, to);
+}
+
 static void add(rowlock_pool *pool, struct rlk_slot *slot)
 {
     slot->number = pool->numbers++;
     slot->next = NULL;
-    slot->state = RLK_SLOT_WAITS;
     *pool->line[slot->kind].end = slot;
     pool->line[slot->kind].end = &slot->next;
 }
@@ -61,10 +69,10 @@ static struct rlk_slot *take_batch(rowlock_pool *pool, enum rlk_step kind)
 {
     struct rlk_slot *first = pool->line[kind].first, *last = first;
     size_t most = kind == RLK_STEP_NONE ? 1 : pool->batch;
-    last->state = RLK_SLOT_TAKEN;
+    change(last, RLK_SLOT_WAITS, RLK_SLOT_TAKEN);
     for (size_t n = 1; n < most && last->next; n++) {
         last = last->next;
-        last->state = RLK_SLOT_TAKEN;
+        change(last, RLK_SLOT_WAITS, RLK_SLOT_TAKEN);
     }
     pool->line[kind].first = last->next;
     if (!last->next)
@@ -92,7 +100,7 @@ static struct rlk_slot *next_work(rowlock_pool *pool, struct rlk_pooled *conn)
         return NULL;
     }
     first = take_batch(pool, first->kind);
-    if (first->kind != RLK_STEP_NONE || first->run)
+    if (first->step != RLK_STEP_NONE || first->run)
         return first;
     first->got = conn;
     answer(first);
@@ -160,14 +168,18 @@ static void put_in_line(rowlock_pool *pool, struct rlk_slot *slot)
     struct rlk_pooled *conn = idle_connection(pool);
     if (conn)
         take(pool, conn);
+    slot->state = RLK_SLOT_WAITS;
     add(pool, slot);
+    /* It need not wait for what others have waited for in vain. */
+    if (pool->away && slot->worth_until_us > slot->deadline_us)
+        slot->deadline_us = 0;
     pthread_mutex_unlock(&pool->mutex);
     if (conn)
         rlk_line_give(pool, conn);
 }
 
-/* Returns whether the slot was answered. If it was not, *abandoned says whether a connection has it
- * and will free it. */
+/* Returns whether the slot was answered. If it was not, *abandoned says whether the pool goes on
+ * with it and will free it. */
 static bool wait_in_line(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
 {
     *abandoned = false;
@@ -175,18 +187,19 @@ static bool wait_in_line(rowlock_pool *pool, struct rlk_slot *slot, bool *abando
     if (rlk_wait_turn(&slot->answered, slot->deadline_us))
         return true;
     pthread_mutex_lock(&pool->mutex);
-    bool waits = slot->state == RLK_SLOT_WAITS;
-    if (waits)
+    bool later = slot->worth_until_us > slot->deadline_us;
+    bool removed = slot->state == RLK_SLOT_WAITS && !later;
+    if (removed)
         remove_slot(pool, slot);
+    else
+        *abandoned = change(slot, RLK_SLOT_TAKEN, RLK_SLOT_ABANDONED) ||
+                     change(slot, RLK_SLOT_WAITS, RLK_SLOT_ABANDONED);
+    pool->away = pool->away || (*abandoned && later);
     pthread_mutex_unlock(&pool->mutex);
-    if (waits)
-        return false;
-    int taken = RLK_SLOT_TAKEN;
-    *abandoned = atomic_compare_exchange_strong(&slot->state, &taken, RLK_SLOT_ABANDONED);
-    if (!*abandoned)
+    if (!removed && !*abandoned)
         while (sem_wait(&slot->answered.posted) != 0)
             ;
-    return !*abandoned;
+    return !removed && !*abandoned;
 }
 
 struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us)
@@ -239,17 +252,59 @@ static void answer_unlocked(rowlock_pool *pool, struct rlk_slot *slot)
         pthread_mutex_unlock(&pool->mutex);
 }
 
-static void send_all(struct rlk_pooled *conn, struct rlk_slot *first)
+static bool is_worth_again(const struct rlk_slot *slot)
 {
+    return (slot->class == RLK_UNSENT || slot->class == RLK_UNCERTAIN) &&
+           slot->worth_until_us > slot->deadline_us && slot->worth_until_us > rlk_now_us();
+}
+
+/* Puts slots in line again. Once the last handle is closed, all that is left is given up. */
+static void send_again(struct rlk_pooled *conn, struct rlk_slot *first)
+{
+    rowlock_pool *pool = conn->pool;
+    rlk_wait_plain(AGAIN_US);
+    pthread_mutex_lock(&pool->mutex);
+    while (first) {
+        struct rlk_slot *slot = first;
+        first = slot->next;
+        slot->again = true;
+        change(slot, RLK_SLOT_TAKEN, RLK_SLOT_WAITS);
+        add(pool, slot);
+    }
+    while (conn->stop && (first = first_in_line(pool))) {
+        remove_slot(pool, first);
+        rlk_slot_free(first);
+    }
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static bool is_answered(const struct rlk_slot *slot)
+{
+    return slot->step && slot->class != RLK_UNSENT && slot->class != RLK_UNCERTAIN;
+}
+
+/* Returns whether the server has answered. */
+static bool send_all(struct rlk_pooled *conn, struct rlk_slot *first)
+{
+    struct rlk_slot *again = NULL;
     if (first->run)
         first->run(conn, first->context);
     else
         rlk_batch_run(conn, first);
+    bool answered = is_answered(first);
     while (first) {
         struct rlk_slot *slot = first;
         first = slot->next;
-        answer_unlocked(conn->pool, slot);
+        if (!is_worth_again(slot)) {
+            answer_unlocked(conn->pool, slot);
+            continue;
+        }
+        slot->next = again;
+        again = slot;
     }
+    if (again)
+        send_again(conn, again);
+    return answered;
 }
 
 static void *work(void *context)
@@ -268,11 +323,12 @@ static void *work(void *context)
         while (first) {
             bool several = first->next != NULL;
             pthread_mutex_unlock(&pool->mutex);
-            send_all(conn, first);
+            bool answered = send_all(conn, first);
             /* Their next steps go along, if they are quick. */
             if (several)
                 sched_yield();
             pthread_mutex_lock(&pool->mutex);
+            pool->away = pool->away && !answered;
             first = next_work(pool, conn);
         }
         pthread_mutex_unlock(&pool->mutex);

@@ -53,11 +53,17 @@ struct rlk_slot {
     /* Posted with RLK_SLOT_ANSWERED. */
     struct rlk_turn answered;
     enum rlk_step step;
-    /* The step for many handles that does it. NONE: it waits for a connection of its own. */
+    /* The step for many handles that does it. NONE: it goes alone. */
     enum rlk_step kind;
     /* The place in line: a lower number came earlier. */
     uint64_t number;
+    /* How long its handle waits. */
     int64_t deadline_us;
+    /* It may be sent until then, also after its handle has given up. Not earlier than the
+     * deadline. */
+    int64_t worth_until_us;
+    /* It was sent before, and may have been done then. */
+    bool again;
     /* As in rlk_query: the name whose first waiter may get its turn by this step. */
     bool wakes;
     rowlock_value given[RLK_SLOT_VALUES];
@@ -72,7 +78,8 @@ struct rlk_slot {
     size_t cell_count;
     /* The texts of the cells. */
     char *cell_texts;
-    /* The connection of its own. Or what the connection's thread does in place of a fiber. */
+    /* Without a step: the connection of its own. Or what the connection's thread does in place of a
+     * fiber. */
     struct rlk_pooled *got;
     void (*run)(struct rlk_pooled *conn, void *context);
     void *context;
@@ -125,6 +132,8 @@ struct rowlock_pool {
     /* Connections with a transaction, and others that are busy. At most `most` of the others: a
      * local database takes one writer at a time. */
     size_t framed, busy, most;
+    /* What may be sent later was not answered. */
+    bool away;
     /* The slots in line, by their kind. */
     struct {
         struct rlk_slot *first, **end;
@@ -168,10 +177,10 @@ enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, bool
 /* slot.c */
 struct rlk_slot *rlk_slot_new(void);
 void rlk_slot_free(struct rlk_slot *slot);
-/* Copies a step into the slot. wakeup: the value that the driver gives; NULL: none. False: its
- * values have no room. */
+/* Copies a step into the slot. kind: the step for many that does it; NONE: it goes alone. wakeup:
+ * the value that the driver gives; NULL: none. False: its values have no room. */
 bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
-                   const struct rlk_query *query, const char *wakeup);
+                   const struct rlk_query *query, enum rlk_step kind, const char *wakeup);
 /* Copies a row of the answer. */
 int rlk_slot_take_row(struct rlk_slot *slot, const rowlock_value *cells, size_t count);
 /* Gives the answer to the step that the slot was filled from. */

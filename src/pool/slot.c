@@ -38,18 +38,21 @@ static size_t count_parameters(enum rlk_step step)
 }
 
 bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
-                   const struct rlk_query *query, const char *wakeup)
+                   const struct rlk_query *query, enum rlk_step kind, const char *wakeup)
 {
     char *at = slot->texts;
     slot->step = query->step;
-    slot->kind = rlk_many_of(query->step);
-    slot->deadline_us = call->deadline_us;
+    slot->kind = kind;
+    slot->deadline_us = slot->worth_until_us = call->deadline_us;
+    if (call->worth_until_us > slot->deadline_us)
+        slot->worth_until_us = call->worth_until_us;
+    slot->again = false;
     slot->wakes = query->wakes != NULL;
-    slot->given_count = count_parameters(slot->kind);
+    slot->given_count = count_parameters(kind ? kind : query->step);
     for (size_t i = 0; i < slot->given_count; i++) {
         rowlock_value value = query->given[i];
-        if (value.kind == ROWLOCK_NULL)
-            value = rowlock_text(wakeup ? wakeup : "");
+        if (value.kind == ROWLOCK_NULL && wakeup)
+            value = rowlock_text(wakeup);
         if (has_bytes(&value)) {
             if (value.length >= (size_t)(slot->texts + sizeof slot->texts - at))
                 return false;

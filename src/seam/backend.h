@@ -80,6 +80,9 @@ struct rlk_call {
      * Inside, the driver does not begin or commit, and changes no setting. A step that fails there
      * leaves no changes. */
     enum rlk_where where;
+    /* The caller does not ask again. The step may be sent until then, also after the caller has
+     * given up. 0: no later than the deadline. Only a pool makes use of it. */
+    int64_t worth_until_us;
     /* out, for each class. All operations except open(), close() and note() set these: */
     /* The step was a part of an open transaction, or should have been. */
     bool inside;
@@ -379,6 +382,8 @@ struct rlk_backend {
     enum rlk_packing packing;
     /* Its operations wait only by rlk_wait_turn(), so a fiber may call them. */
     bool fibers;
+    /* A call ends by target->timeout_ms, and not by an earlier deadline of its own. */
+    bool overruns;
 
     /* Connects. Any number of round trips. close() is called once, for each class. texts outlives
      * the connection. hello->schema is a part of texts, so core fills texts after the first open()

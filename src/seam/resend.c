@@ -222,7 +222,7 @@ enum rlk_class rlk_send_once(rowlock_db *db, struct rlk_step_call *step, struct 
                              int *result)
 {
     enum rlk_class class = RLK_DONE;
-    *call = (struct rlk_call){.where = step->where};
+    *call = (struct rlk_call){.where = step->where, .worth_until_us = step->worth_until_us};
     start_clock(db, step, call);
     if (!is_ready(db, step)) {
         class = make_ready(db, step, call, result);

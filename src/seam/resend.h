@@ -20,6 +20,8 @@ struct rlk_step_call {
     void *context;
     /* The call ends then: it sends nothing and waits for nothing later. 0: no such end. */
     int64_t not_after_us;
+    /* As in struct rlk_call. */
+    int64_t worth_until_us;
     /* How long to retry after lost races. 0: the time limit of a statement. */
     int64_t contention_us;
     /* Set for a waiter: it reconnects until then, even if reconnect_ms ends earlier. */

@@ -49,6 +49,7 @@ const struct rlk_backend rlk_backend_mysql = {
     .packing = RLK_JSON,
     .backslash_escapes = true,
     .tells_no_rows = true,
+    .overruns = true,
     .open = my_open,
     .adopt = my_adopt,
     .enter_thread = my_enter_thread,
