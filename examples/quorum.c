@@ -11,18 +11,18 @@
 
 enum { MEMBERS = 3 };
 
-/* Once, by an operator: each member has tables of its own. */
-static void install(const char *const *urls)
+/* Once, by an operator: each member has tables of its own, and knows that it is a member. */
+static int install(const char *const *urls, rowlock_error *err)
 {
     for (int i = 0; i < MEMBERS; i++) {
         rowlock_db *member = NULL;
-        rowlock_error err = ROWLOCK_ERROR_INIT;
-        if (rowlock_db_open(urls[i], NULL, &member, &err) != ROWLOCK_OK)
-            fprintf(stderr, "quorum: %s is away: %s\n", urls[i], err.text);
+        if (rowlock_db_open(urls[i], NULL, &member, err) != ROWLOCK_OK)
+            fprintf(stderr, "quorum: %s is away: %s\n", urls[i], err->text);
         else if (rowlock_install(member) != ROWLOCK_OK)
             fprintf(stderr, "quorum: %s has no tables\n", urls[i]);
         rowlock_db_close(member);
     }
+    return rowlock_quorum_join(urls, MEMBERS, NULL, err);
 }
 
 static int work(rowlock_db *db, rowlock_keeper *keeper, rowlock_error *err)
@@ -54,8 +54,9 @@ int main(int argc, char **argv)
     rowlock_db *db = NULL;
     rowlock_keeper *keeper = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    install(urls);
-    int result = rowlock_db_open_quorum(urls, MEMBERS, NULL, &db, &err);
+    int result = install(urls, &err);
+    if (result == ROWLOCK_OK || result == ROWLOCK_ECONN)
+        result = rowlock_db_open_quorum(urls, MEMBERS, NULL, &db, &err);
     if (result == ROWLOCK_OK)
         result = rowlock_keeper_open_quorum(urls, MEMBERS, NULL, &keeper, &err);
     if (result == ROWLOCK_OK)

@@ -72,6 +72,29 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open_quorum(const char *const 
                                                               rowlock_keeper **out,
                                                               rowlock_error *err);
 
+/* rowlock_quorum_join makes these databases a quorum, or lets a member vote again that was
+ * restarted, restored or failed over. It is for an operator: `rowlock quorum-join`.
+ *
+ *   - A new quorum: each member gets its number, the identity of the quorum, and a mark.
+ *   - A member that may have lost grants gets tokens above all others and a new mark. Before, this
+ *     waits until all leases are over that the member may have forgotten.
+ *   - Members that may vote stay as they are. Locks go on with them meanwhile.
+ *
+ * The members need tables (rowlock_install()).
+ *
+ * Returns
+ *   ROWLOCK_OK         each of the databases may vote
+ *   ROWLOCK_ECONN      a member is away. The others may vote, unless it is needed for that: for a
+ *                      new quorum all of them are, later all others of three, four of five.
+ *   ROWLOCK_ESCHEMA    a database is another member than its place says, or of another quorum
+ *   others             as rowlock_db_open_quorum()
+ * Blocks       as long as the longest lease, and up to 10 s for a MySQL server just started
+ * Example      examples/quorum.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_join(const char *const *urls, size_t count,
+                                                       const rowlock_db_options *options,
+                                                       rowlock_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,8 @@
 #include "seam/resend.h"
 #include "seam/seam.h"
 
+#include <string.h>
+
 /* The steps on the first member's queue give up after this: the queue is a hint. */
 enum { HINT_US = 1000000 };
 
@@ -11,9 +13,32 @@ struct handle {
     struct rlk_quorum *quorum;
     /* Core has begun what it takes for a transaction. */
     bool framed;
+    /* Of the quorum, as its members have it. */
+    char identity[64];
 };
 
 /* ---- the connection */
+
+static size_t count_voters(struct rlk_quorum *quorum)
+{
+    struct rlk_call ignored = {0};
+    size_t voters = 0;
+    pthread_mutex_lock(&quorum->mutex);
+    for (size_t i = 0; i < quorum->count; i++)
+        voters += rlk_roll_judge(quorum, i, &ignored) == RLK_DONE;
+    pthread_mutex_unlock(&quorum->mutex);
+    return voters;
+}
+
+static void take_identity(struct handle *h)
+{
+    struct rlk_call ignored = {0};
+    pthread_mutex_lock(&h->quorum->mutex);
+    for (size_t i = 0; i < h->quorum->count; i++)
+        if (rlk_roll_judge(h->quorum, i, &ignored) == RLK_DONE)
+            memcpy(h->identity, h->quorum->member[i].roll.quorum, sizeof h->identity);
+    pthread_mutex_unlock(&h->quorum->mutex);
+}
 
 static enum rlk_class quorum_open(void *conn, struct rlk_call *call,
                                   const struct rlk_target *target, const struct rlk_texts *texts,
@@ -27,16 +52,15 @@ static enum rlk_class quorum_open(void *conn, struct rlk_call *call,
     struct rlk_round *round = rlk_round_begin(h->quorum, &like, ~0u);
     if (!round)
         return RLK_NOMEM;
-    size_t fine;
-    do {
-        fine = 0;
-        pthread_mutex_lock(&h->quorum->mutex);
-        for (size_t i = 0; i < h->quorum->count; i++)
-            fine += round->answer[i].came && round->answer[i].class == RLK_DONE;
-        pthread_mutex_unlock(&h->quorum->mutex);
-    } while (fine < h->quorum->majority && rlk_round_wait(round));
-    enum rlk_class class = fine >= h->quorum->majority ? RLK_DONE : rlk_quorum_failure(round, call);
+    /* Which members may vote is known when a majority of them is reached. */
+    bool enough;
+    do
+        enough = count_voters(h->quorum) >= h->quorum->majority;
+    while (!enough && rlk_round_wait(round));
+    enum rlk_class class = enough ? RLK_DONE : rlk_quorum_failure(round, call);
     rlk_round_end(round, RLK_ROUND_OVER);
+    if (class == RLK_DONE)
+        take_identity(h);
     return class;
 }
 
@@ -167,10 +191,10 @@ static enum rlk_class quorum_await(void *conn, struct rlk_call *call,
 /* ---- steps */
 
 /* The members check their own tables. Of the quorum only this is known. */
-static enum rlk_class give_meta(struct rlk_query *query)
+static enum rlk_class give_meta(const struct handle *h, struct rlk_query *query)
 {
-    const rowlock_value cells[] = {rowlock_int(RLK_LEVEL),   rowlock_int(1), rowlock_int(RLK_CODE),
-                                   rowlock_text("a quorum"), rowlock_int(0), rowlock_int(0)};
+    const rowlock_value cells[] = {rowlock_int(RLK_LEVEL),    rowlock_int(1), rowlock_int(RLK_CODE),
+                                   rowlock_text(h->identity), rowlock_int(0), rowlock_int(0)};
     return rlk_quorum_give(query, cells, 6);
 }
 
@@ -181,7 +205,7 @@ static enum rlk_class quorum_query(void *conn, struct rlk_call *call, struct rlk
         return RLK_NO_TX;
     switch (query->step) {
     case RLK_STEP_META:
-        return give_meta(query);
+        return give_meta(h, query);
     case RLK_STEP_ACQUIRE:
         return rlk_quorum_acquire(h->quorum, call, query);
     case RLK_STEP_RENEW:

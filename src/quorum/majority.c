@@ -253,8 +253,11 @@ enum rlk_class rlk_quorum_remove(struct rlk_quorum *quorum, struct rlk_call *cal
         t = count(round);
     bool enough = withdraws ? t.found + t.missing >= quorum->majority
                             : t.found >= quorum->majority || is_lost(quorum, &t);
-    if (!enough)
-        class = rlk_quorum_failure(round, call);
+    /* Some members have removed it, and the others owe it. */
+    if (!enough) {
+        rlk_quorum_failure(round, call);
+        class = RLK_UNCERTAIN;
+    }
     query->counted = true;
     query->changed = withdraws ? t.found > 0 : t.found >= quorum->majority;
     rlk_round_end(round, RLK_ROUND_OVER);

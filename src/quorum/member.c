@@ -54,18 +54,25 @@ static enum rlk_class run(rowlock_db *db, struct rlk_call *call, void *context)
     return class;
 }
 
+static enum rlk_class send_step(struct rlk_member *m, struct rlk_step_call *step,
+                                struct rlk_call *call)
+{
+    int result = ROWLOCK_OK;
+    rlk_action(m->db, "use the quorum", NULL);
+    enum rlk_class class = rlk_send_once(m->db, step, call, &result);
+    if (class == RLK_UNSENT || class == RLK_UNCERTAIN || (class == RLK_READONLY && m->db->several))
+        m->db->up = false;
+    if (result == ROWLOCK_OK)
+        return class;
+    return rlk_refuse(call, result == ROWLOCK_ESCHEMA ? RLK_SCHEMA : RLK_REFUSED, "%s",
+                      m->db->error.text);
+}
+
 static enum rlk_class send_by(struct rlk_member *m, struct sending *s, int64_t deadline_us)
 {
     struct rlk_answer *answer = s->answer;
     struct rlk_step_call step = {.run = run, .context = s, .not_after_us = deadline_us};
-    int result = ROWLOCK_OK;
-    rlk_action(m->db, "use the quorum", NULL);
-    enum rlk_class class = rlk_send_once(m->db, &step, &answer->call, &result);
-    if (class == RLK_UNSENT || class == RLK_UNCERTAIN || (class == RLK_READONLY && m->db->several))
-        m->db->up = false;
-    if (result != ROWLOCK_OK)
-        class = rlk_refuse(&answer->call, result == ROWLOCK_ESCHEMA ? RLK_SCHEMA : RLK_REFUSED,
-                           "%s", m->db->error.text);
+    enum rlk_class class = send_step(m, &step, &answer->call);
     if (class == RLK_DONE && answer->class == RLK_NOMEM)
         class = RLK_NOMEM;
     answer->class = class;
@@ -88,6 +95,66 @@ static bool change(struct rlk_member *m, enum rlk_step step, const rowlock_value
         *number = answer.has_row && answer.row.count > 0 ? answer.row.value[0].number : 0;
     rlk_free(answer.row.texts);
     return has_changed(&answer);
+}
+
+/* ---- may it vote? */
+
+enum { ASK_AGAIN_US = 250000 };
+
+static enum rlk_class run_members(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_sending s = {.step = RLK_STEP_MEMBERS, .read = rlk_roll_take, .out = context};
+    return rlk_send(db, call, &s);
+}
+
+/* On each new connection, since the server may have been restarted before it. */
+static enum rlk_class read_roll(struct rlk_member *m, struct rlk_call *call, int64_t deadline_us)
+{
+    struct rlk_roll roll = {.known = true};
+    struct rlk_step_call step = {.run = run_members, .context = &roll, .not_after_us = deadline_us};
+    enum rlk_class class = send_step(m, &step, call);
+    m->connection = m->db->connections;
+    m->asked_us = rlk_now_us();
+    pthread_mutex_lock(&m->quorum->mutex);
+    m->roll = class == RLK_DONE ? roll : (struct rlk_roll){0};
+    m->stale = false;
+    pthread_mutex_unlock(&m->quorum->mutex);
+    return class;
+}
+
+static enum rlk_class judge(struct rlk_member *m, struct rlk_call *call)
+{
+    pthread_mutex_lock(&m->quorum->mutex);
+    enum rlk_class class = rlk_roll_judge(m->quorum, m->number, call);
+    pthread_mutex_unlock(&m->quorum->mutex);
+    return class;
+}
+
+/* The others may have written down a newer mark than we have read. */
+static void doubt_others(struct rlk_member *m)
+{
+    pthread_mutex_lock(&m->quorum->mutex);
+    for (size_t i = 0; i < m->quorum->count; i++)
+        m->quorum->member[i].stale = i != m->number;
+    pthread_mutex_unlock(&m->quorum->mutex);
+}
+
+static enum rlk_class may_vote(struct rlk_member *m, struct rlk_call *call, int64_t deadline_us)
+{
+    pthread_mutex_lock(&m->quorum->mutex);
+    bool read = m->roll.known && !m->stale;
+    pthread_mutex_unlock(&m->quorum->mutex);
+    enum rlk_class class = RLK_DONE;
+    if (!read || !m->db->up || m->connection != m->db->connections)
+        class = read_roll(m, call, deadline_us);
+    if (class != RLK_DONE || (class = judge(m, call)) == RLK_DONE)
+        return class;
+    if (rlk_now_us() - m->asked_us < ASK_AGAIN_US)
+        return class;
+    /* It may have joined meanwhile. */
+    doubt_others(m);
+    class = read_roll(m, call, deadline_us);
+    return class == RLK_DONE ? judge(m, call) : class;
 }
 
 /* ---- what a member owes */
@@ -192,6 +259,8 @@ static void top_up(struct rlk_member *m, struct rlk_round *round)
     struct rlk_answer granted = {0};
     struct sending s = {.step = RLK_STEP_ACQUIRE, .in = request, .answer = &granted};
     int64_t before;
+    if (may_vote(m, &granted.call, round->until_us) != RLK_DONE || !pay(m))
+        return;
     change(m, RLK_STEP_LAST, request, &before);
     if (rlk_now_us() >= round->until_us)
         return;
@@ -214,10 +283,17 @@ static void carry_out(struct rlk_member *m, struct rlk_round *round)
     struct sending s = {
         .step = round->step, .in = round->in.value, .answer = answer, .forward = round->forward};
     int64_t deadline_us = round->must ? rlk_now_us() + CLEAN_UP_US : round->deadline_us;
-    if (pay(m))
+    int tries = 0;
+    answer->class = may_vote(m, &answer->call, deadline_us);
+    if (answer->class == RLK_DONE && !pay(m))
+        answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "a member is still away");
+    if (answer->class == RLK_DONE)
         send_by(m, &s, deadline_us);
-    else
-        answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "%s", "it is away still");
+    /* What must be removed is not left to another round: the others have removed it already. */
+    while (round->must && answer->class == RLK_CONTENTION && rlk_now_us() < deadline_us) {
+        rlk_wait_plain(rlk_pause_retry(&m->db->waiting, &tries));
+        send_by(m, &s, deadline_us);
+    }
     if (round->must && answer->class != RLK_DONE)
         owe(m, round->step, round->in.value, round->in.count, rlk_now_us() + DEBT_US);
 }

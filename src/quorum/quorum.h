@@ -68,6 +68,8 @@ struct rlk_round {
     struct rlk_query *forward;
     /* Posted with each answer while it is open. */
     struct rlk_turn came;
+    /* How many answers the caller has seen. */
+    size_t seen;
     struct rlk_answer answer[RLK_MEMBERS_MOST];
     struct rlk_job job[RLK_MEMBERS_MOST];
     enum rlk_verdict verdict;
@@ -85,6 +87,18 @@ struct rlk_debt {
     int64_t until_us;
 };
 
+/* What a member knows about the quorum. */
+struct rlk_roll {
+    bool known;
+    char quorum[64];
+    char mark[RLK_MEMBERS_MOST][64];
+    size_t members;
+    /* Which member it is itself, from 1. 0: none. */
+    size_t self;
+    /* Its server was started after it got its mark. */
+    bool restarted;
+};
+
 struct rlk_member {
     struct rlk_quorum *quorum;
     size_t number;
@@ -93,7 +107,12 @@ struct rlk_member {
     sem_t go;
     struct rlk_job *first, **end;
     size_t waiting;
-    /* Only the member's thread uses them. */
+    /* It was read on this connection (db->connections), unless it must be read again. */
+    struct rlk_roll roll;
+    bool stale;
+    /* Only the member's thread uses what follows. */
+    uint64_t connection;
+    int64_t asked_us;
     struct rlk_debt *debts;
     size_t debt_count;
 };
@@ -132,7 +151,8 @@ int64_t rlk_quorum_reliable(int64_t left_us);
 /* Sends a step to the members whose bit is set. NULL: no memory. */
 struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_round *like,
                                   unsigned members);
-/* Waits for another answer. False: all have come, or the deadline has passed. */
+/* Waits for another answer than those it has returned for. False: there is none, or the deadline
+ * has passed. */
 bool rlk_round_wait(struct rlk_round *round);
 /* Ends the caller's part. The answers are not valid after it. */
 void rlk_round_end(struct rlk_round *round, enum rlk_verdict verdict);
@@ -142,6 +162,13 @@ void rlk_round_leave(struct rlk_round *round);
 enum rlk_class rlk_quorum_give(struct rlk_query *query, const rowlock_value *cells, size_t count);
 /* One user of the quorum less. The last one closes the handles. */
 void rlk_quorum_leave(struct rlk_quorum *quorum);
+
+/* roll.c */
+/* Takes a row of the step MEMBERS into a struct rlk_roll. */
+int rlk_roll_take(void *out, const rowlock_value *cells, size_t count);
+/* With the mutex locked. RLK_DONE: this member may vote. RLK_UNSENT: that is not known, since too
+ * few are reached. */
+enum rlk_class rlk_roll_judge(struct rlk_quorum *quorum, size_t i, struct rlk_call *call);
 
 /* member.c */
 void *rlk_member_work(void *member);

@@ -98,14 +98,27 @@ struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ro
     return round;
 }
 
-bool rlk_round_wait(struct rlk_round *round)
+static size_t count_answers(struct rlk_round *round)
 {
-    bool all = true;
+    size_t came = 0;
     pthread_mutex_lock(&round->quorum->mutex);
     for (size_t i = 0; i < round->quorum->count; i++)
-        all = all && round->answer[i].came;
+        came += round->answer[i].came;
     pthread_mutex_unlock(&round->quorum->mutex);
-    return !all && rlk_wait_turn(&round->came, round->forward ? INT64_MAX : round->deadline_us);
+    return came;
+}
+
+bool rlk_round_wait(struct rlk_round *round)
+{
+    int64_t until_us = round->forward ? INT64_MAX : round->deadline_us;
+    size_t before = round->seen;
+    for (;;) {
+        round->seen = count_answers(round);
+        if (round->seen > before)
+            return true;
+        if (before == round->quorum->count || !rlk_wait_turn(&round->came, until_us))
+            return false;
+    }
 }
 
 void rlk_round_end(struct rlk_round *round, enum rlk_verdict verdict)

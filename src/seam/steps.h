@@ -111,6 +111,9 @@ enum {
     STEP(FOLD, "fold", "idle limit dry", '?', "m", RLK_WIDE | RLK_COUNTS) /* into the floor */     \
     STEP(SWEPT, "swept", "", '-', "", 0) /* a sweep has ended */                                   \
     STEP(BREAK, "break", "name token", '?', RLK_ROW "m", 0)                                        \
+    STEP(MEMBERS, "members", "", '*', "nntbtmm", RLK_READS) /* of a quorum */                      \
+    STEP(MEMBER, "member", "member members quorum self mark", '-', "", 0)                          \
+    STEP(HIGHEST, "highest", "", '1', "mmm", RLK_READS | RLK_WIDE) /* token, longest lease */      \
     STEP(RAISE, "raise", "by", '1', "i", RLK_WIDE) /* floor and counters, after a failover */      \
     /* keys claimed once, and walks */                                                             \
     STEP(ONCE_CLAIM, "once_claim", "key fingerprint claim ttl token", '-', "", 0)                  \

@@ -18,8 +18,8 @@ static rowlock_verdict objects_of(rowlock_db *db)
 
 /* ---- a copy */
 
-static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
-                                     "once",  "walks",   "meta"};
+static const char *const tables[] = {"locks", "waiters", "tokens",  "fences",
+                                     "once",  "walks",   "members", "meta"};
 enum { TABLES = sizeof tables / sizeof tables[0] };
 
 /* As a dump that is restored under another name: the same tables, and the same bodies. mode: an

@@ -32,4 +32,4 @@ DROP PROCEDURE IF EXISTS rowlock_fold;
 DROP PROCEDURE IF EXISTS rowlock_fence;
 DROP PROCEDURE IF EXISTS rowlock_raise;
 DROP TABLE IF EXISTS rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once,
-    rowlock_walks, rowlock_meta;
+    rowlock_walks, rowlock_members, rowlock_meta;

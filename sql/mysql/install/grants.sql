@@ -15,6 +15,7 @@ GRANT SELECT ON appdb.rowlock_tokens TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_fences TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_once TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_walks TO 'watch'@'%';
+GRANT SELECT ON appdb.rowlock_members TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_meta TO 'watch'@'%';
 
 -- With MySQL Group Replication grant this too. The library then skips a server without a majority:
@@ -27,6 +28,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_tokens TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'app'@'%';
+GRANT SELECT ON appdb.rowlock_members TO 'app'@'%';
 -- MySQL 8 needs UPDATE on the floor to share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant TO 'app'@'%';
@@ -60,6 +62,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'ops'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'ops'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_tokens TO 'ops'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'ops'@'%';
+GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_members TO 'ops'@'%';
 GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_decide TO 'ops'@'%';

@@ -76,6 +76,18 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
     changed     BIGINT NOT NULL
 ) ENGINE = InnoDB;
 
+-- A quorum that this database is a member of: a row for each member. self: it is this database.
+-- mark: the newest mark of that member that was written down here. started: of self, when the
+-- server had been started at that time.
+CREATE TABLE IF NOT EXISTS rowlock_members (
+    member  INT NOT NULL PRIMARY KEY,
+    members INT NOT NULL,
+    quorum  VARBINARY(64) NOT NULL,
+    self    TINYINT NOT NULL,
+    mark    VARBINARY(64) NOT NULL,
+    started BIGINT NOT NULL
+) ENGINE = InnoDB;
+
 -- The checkpoints of walks. position: the table, and the last key walked by. pending: keys of rows
 -- that met a conflict.
 CREATE TABLE IF NOT EXISTS rowlock_walks (

@@ -39,7 +39,7 @@ WITH RECURSIVE mine (oid) AS (
 ), named (name) AS (
     VALUES ('rowlock_meta'::text), ('rowlock_locks'::text), ('rowlock_tokens'::text),
            ('rowlock_waiters'::text), ('rowlock_fences'::text), ('rowlock_once'::text),
-           ('rowlock_walks'::text)
+           ('rowlock_walks'::text), ('rowlock_members'::text)
 ), tables AS (
     SELECT c.oid, c.relname::text AS name, c.relowner AS owner, c.relkind,
            c.relrowsecurity OR c.relforcerowsecurity AS secured

@@ -13,13 +13,14 @@ REVOKE EXECUTE ON FUNCTION rowlock_break, rowlock_raise FROM PUBLIC;
 
 \if :{?reader}
 GRANT SELECT ON rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once,
-    rowlock_walks, rowlock_meta TO :"reader";
+    rowlock_walks, rowlock_members, rowlock_meta TO :"reader";
 \endif
 
 \if :{?user}
 GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once,
     rowlock_walks TO :"user";
 GRANT SELECT, INSERT, UPDATE ON rowlock_tokens, rowlock_fences TO :"user";
+GRANT SELECT ON rowlock_members TO :"user";
 -- PostgreSQL needs UPDATE on the floor to share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON rowlock_meta TO :"user";
 GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
@@ -31,7 +32,7 @@ GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all,
 \if :{?operator}
 GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once, rowlock_walks,
     rowlock_tokens TO :"operator";
-GRANT SELECT, INSERT, UPDATE ON rowlock_fences TO :"operator";
+GRANT SELECT, INSERT, UPDATE ON rowlock_fences, rowlock_members TO :"operator";
 GRANT SELECT, UPDATE ON rowlock_meta TO :"operator";
 GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
     rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard, rowlock_enqueue,

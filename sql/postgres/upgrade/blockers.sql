@@ -22,6 +22,7 @@ SELECT 'session '::text || a.pid::text || coalesce(' of '::text || a.usename::te
                                      'rowlock_fences'::regclass::oid,
                                      'rowlock_once'::regclass::oid,
                                      'rowlock_walks'::regclass::oid,
+                                     'rowlock_members'::regclass::oid,
                                      'rowlock_meta'::regclass::oid))
  ORDER BY a.xact_start
  LIMIT 1

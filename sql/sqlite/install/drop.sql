@@ -10,4 +10,5 @@ DROP TABLE IF EXISTS rowlock_tokens;
 DROP TABLE IF EXISTS rowlock_fences;
 DROP TABLE IF EXISTS rowlock_once;
 DROP TABLE IF EXISTS rowlock_walks;
+DROP TABLE IF EXISTS rowlock_members;
 DROP TABLE IF EXISTS rowlock_meta;

@@ -1,0 +1,16 @@
+-- Writes down a member of the quorum, and its newest mark.
+--
+-- {member}  {members}: how many there are  {quorum}: its identity  {self}: it is this database
+-- {mark}
+--
+-- Atomic: one statement.
+
+/* rowlock:member */
+INSERT INTO rowlock_members (member, members, quorum, self, mark, started)
+VALUES ({member}, {members}, {quorum}, {self}, {mark},
+        UNIX_TIMESTAMP() - (SELECT CAST(VARIABLE_VALUE AS SIGNED)
+                        FROM /*!80000 performance_schema.global_status */
+                             /*M! information_schema.GLOBAL_STATUS */
+                       WHERE VARIABLE_NAME = 'Uptime'))
+ON DUPLICATE KEY UPDATE members = VALUES(members), quorum = VALUES(quorum), self = VALUES(self),
+    mark = VALUES(mark), started = VALUES(started)

@@ -1,0 +1,12 @@
+-- Writes down a member of the quorum, and its newest mark.
+--
+-- {member}  {members}: how many there are  {quorum}: its identity  {self}: it is this database
+-- {mark}
+--
+-- Atomic: one statement.
+
+/* rowlock:member */
+INSERT INTO rowlock_members (member, members, quorum, self, mark, started)
+VALUES ({member}, {members}, {quorum}, {self}, {mark}, 0)
+ON CONFLICT (member) DO UPDATE SET members = excluded.members, quorum = excluded.quorum,
+    self = excluded.self, mark = excluded.mark, started = excluded.started
