@@ -262,7 +262,7 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 #   each_*.c    a program for each database: each_line.c becomes test_line_sqlite and so on
 #   served_*.c  a program for each database with a server
 # All other files are helpers, like those in lib/, or subjects of the contract.
-SUBJECTS := lock queue tx rows once admin pool backend
+SUBJECTS := lock queue tx rows once admin pool backend quorum
 TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,$(SUBJECTS) fuzz memory contract interleave abi cluster)
 in_tests = $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/$(1)))
 without_database = $(foreach f,$(1),$(if $(strip $(foreach b,postgres mysql sqlite,$(findstring $(b),$(notdir $(f))))),,$(f)))

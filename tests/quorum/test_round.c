@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A round of a quorum whose members have no threads: the test gives their answers. */
+#include "quorum/quorum.h"
+#include "seam/seam.h"
+#include "tap.h"
+
+#include <string.h>
+
+enum { MEMBERS = 3 };
+
+static struct rlk_quorum quorum = {.count = MEMBERS, .majority = 2, .users = 1};
+
+static void begin_quorum(void)
+{
+    pthread_mutex_init(&quorum.mutex, NULL);
+    for (size_t i = 0; i < MEMBERS; i++) {
+        quorum.member[i].number = i;
+        quorum.member[i].quorum = &quorum;
+        quorum.member[i].end = &quorum.member[i].first;
+        sem_init(&quorum.member[i].go, 0, 0);
+    }
+}
+
+static struct rlk_round *begin_round(unsigned members)
+{
+    struct rlk_round like = {.step = RLK_STEP_META, .deadline_us = rlk_now_us() + 60000000};
+    return rlk_round_begin(&quorum, &like, members);
+}
+
+/* As a member's thread does it. */
+static void answer(struct rlk_round *round, size_t member)
+{
+    pthread_mutex_lock(&quorum.mutex);
+    round->answer[member].came = true;
+    rlk_turn_post(&round->came);
+    pthread_mutex_unlock(&quorum.mutex);
+}
+
+static void end(struct rlk_round *round)
+{
+    rlk_round_end(round, RLK_ROUND_OVER);
+    for (size_t i = 0; i < MEMBERS; i++) {
+        struct rlk_member *m = &quorum.member[i];
+        pthread_mutex_lock(&quorum.mutex);
+        if (m->first)
+            rlk_round_leave(m->first->round);
+        m->first = NULL;
+        m->end = &m->first;
+        m->waiting = 0;
+        pthread_mutex_unlock(&quorum.mutex);
+    }
+}
+
+/* The caller looks, the rest of the answers come, and the caller waits. */
+static void test_answers_before_the_wait(void)
+{
+    struct rlk_round *round = begin_round(~0u);
+    answer(round, 0);
+    tap_ok(rlk_round_wait(round), "an answer ends the wait");
+    answer(round, 2);
+    answer(round, 1);
+    tap_ok(rlk_round_wait(round), "so do the last ones, which came before the wait");
+    while (rlk_round_wait(round))
+        ;
+    tap_ok(true, "then there is nothing to wait for");
+    end(round);
+}
+
+static void test_deadline(void)
+{
+    struct rlk_round *round = begin_round(~0u);
+    round->deadline_us = rlk_now_us() - 1;
+    tap_ok(!rlk_round_wait(round), "after the deadline there is no wait");
+    answer(round, 1);
+    tap_ok(rlk_round_wait(round), "but an answer that has come is told");
+    end(round);
+}
+
+static void test_one_member(void)
+{
+    struct rlk_round *round = begin_round(1u << 1);
+    answer(round, 1);
+    tap_ok(rlk_round_wait(round), "the answer of the only member that was asked");
+    while (rlk_round_wait(round))
+        ;
+    tap_ok(true, "ends the round");
+    end(round);
+}
+
+int main(void)
+{
+    begin_quorum();
+    test_answers_before_the_wait();
+    test_deadline();
+    test_one_member();
+    return tap_done();
+}
