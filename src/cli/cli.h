@@ -22,9 +22,15 @@
 /* The word "never" instead of a duration. */
 #define NEVER INT64_C(-2)
 
+/* The members of a quorum at most. */
+enum { URLS_MOST = 5 };
+
 /* The values of all options of all commands. Each command accepts some of them. */
 struct settings {
-    const char *url;
+    /* Several: a lock over independent databases. Of more than URLS_MOST only the number is known.
+     */
+    const char *urls[URLS_MOST];
+    int url_count;
     const char *owner;
     const char *note;
     const char *once;
@@ -108,6 +114,10 @@ enum option_id {
 
 struct cli;
 
+/* What a command does with several URLs: ask for a lock over all of them, go from member to member,
+ * or refuse. */
+enum across { QUORUM, EACH_MEMBER, ONE_DATABASE };
+
 struct command {
     const char *name;
     /* As the usage line shows them. */
@@ -123,6 +133,7 @@ struct command {
     int most_arguments;
     /* It creates the embedded database if there is none yet. */
     bool creates;
+    enum across across;
     int (*run)(struct cli *cli);
 };
 
@@ -139,7 +150,11 @@ struct cli {
     /* The first arguments that are names of locks. A command line to run follows them. */
     int name_count;
 
-    /* Of db. */
+    /* A copy of ROWLOCK_URL, cut into URLs. NULL: they come from --url, or there are none. */
+    char *url_words;
+    /* 1, 2, …: the one of several databases that a command is at. 0: it is not that kind. */
+    int member;
+    /* Of db, if it is one database. */
     char *url;
     rowlock_db *db;
     /* There is no embedded database yet: db is an empty one in memory. */
@@ -187,6 +202,15 @@ bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
 
 /* ---------------------------------------------------------------- the database (connect.c) */
 
+/* Without --url, takes the URLs of ROWLOCK_URL. Several are separated by white space. */
+void find_urls(struct cli *cli);
+
+/* A lock over several databases? */
+bool is_quorum(const struct cli *cli);
+
+/* Returns EXIT_USAGE, after a message, if there are 2 URLs, or if one is empty. */
+int check_urls(const struct cli *cli);
+
 /* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. It waits for a
  * server that is away until cli->wait_until_ms. Returns an exit status, after a message. */
 int connect_database(struct cli *cli, const rowlock_db_options *options);
@@ -196,7 +220,7 @@ int connect_database(struct cli *cli, const rowlock_db_options *options);
 bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries);
 
 /* Says that the server is back, if it was away. */
-void say_back(int *tries);
+void say_back(const struct cli *cli, int *tries);
 
 /* Opens cli->keeper on the same database, with another connection. Otherwise as above. */
 int connect_keeper(struct cli *cli, const rowlock_db_options *options);
@@ -205,6 +229,12 @@ int connect_keeper(struct cli *cli, const rowlock_db_options *options);
 void disconnect_database(struct cli *cli);
 
 /* ---------------------------------------------------------------- saying things (report.c) */
+
+/* From now on, messages begin with "member N: ". 0: not any more. */
+void complain_for_member(int number);
+
+/* Prints "member N: " if the command goes from member to member. */
+void print_member(const struct cli *cli);
 
 /* One line on standard error, "rowlock: …", with control characters as text. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

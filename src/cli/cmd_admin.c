@@ -45,10 +45,11 @@ int cmd_install(struct cli *cli)
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);
     if (cli->set.json) {
-        json_t *object = must_have(json_object());
+        json_t *object = json_answer(cli);
         json_put(object, "result", json_of_result(result));
         json_print(object, 0);
     } else {
+        print_member(cli);
         puts("The tables are in place.");
     }
     return EXIT_FINE;
@@ -118,6 +119,8 @@ int cmd_check(struct cli *cli)
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
+    if (cli->member && !cli->set.json)
+        printf("member %d:\n", cli->member);
     json_t *findings = must_have(json_array());
     int result = find(cli, findings, &worst);
     if (result != ROWLOCK_OK) {
@@ -125,7 +128,7 @@ int cmd_check(struct cli *cli)
         return report_failure(cli, result);
     }
     if (cli->set.json) {
-        json_t *object = must_have(json_object());
+        json_t *object = json_answer(cli);
         json_put(object, "worst", json_of_text(verdict_text(worst, true)));
         json_put(object, "findings", findings);
         json_print(object, 0);
@@ -162,6 +165,7 @@ static void print_swept(const struct cli *cli, const rowlock_grant *grant)
     char *name = printable(grant->name);
     char *holder = holder_text(grant);
     duration_text(-grant->remaining_ms, ago);
+    print_member(cli);
     printf("%s '%s', token %lld of %s, expired %s ago\n",
            cli->set.dry_run ? "would remove" : "removed", name, (long long)grant->token, holder,
            ago);
@@ -196,6 +200,7 @@ static void print_summary(const struct cli *cli, int result, const rowlock_sweep
                (long long)keys);
         json_decref(name);
     } else if (!cli->set.quiet && result == ROWLOCK_OK) {
+        print_member(cli);
         printf("%s%lld expired lock%s, %lld idle counter%s", dry ? "would remove " : "removed ",
                (long long)report->locks, report->locks == 1 ? "" : "s", (long long)report->counters,
                report->counters == 1 ? "" : "s");
@@ -232,7 +237,9 @@ static int sweep_once(struct cli *cli, int *signal)
     /* Without a callback a sweep is faster. --every needs it: it looks for signals. */
     options.each = set->quiet && set->every_ms == UNSET ? NULL : on_swept;
     options.context = &sweeping;
-    if (set->json)
+    if (set->json && cli->member)
+        printf("{\"member\": %d, \"removed\": [", cli->member);
+    else if (set->json)
         printf("{\"removed\": [");
     int64_t keys = 0;
     int result = rowlock_sweep(cli->db, &options, &report);
@@ -296,7 +303,7 @@ static void print_broken(const struct cli *cli, const rowlock_grant *grant)
 {
     char left[DURATION_TEXT_SIZE];
     if (cli->set.json) {
-        json_t *object = must_have(json_object());
+        json_t *object = json_answer(cli);
         json_put(object, "result", json_of_result(ROWLOCK_OK));
         json_put(object, "broken", json_of_grant(grant));
         json_print(object, 0);
@@ -306,6 +313,7 @@ static void print_broken(const struct cli *cli, const rowlock_grant *grant)
     char *holder = holder_text(grant);
     bool over = grant->remaining_ms < 0;
     duration_text(over ? -grant->remaining_ms : grant->remaining_ms, left);
+    print_member(cli);
     printf("took '%s' from %s, token %lld; its lease %s %s%s\n", name, holder,
            (long long)grant->token, over ? "ended" : "had", left, over ? " ago" : " left");
     free(name);
@@ -316,7 +324,7 @@ static int nothing_broken(const struct cli *cli)
 {
     const char *name = cli->arguments[0];
     if (cli->set.json) {
-        json_t *object = must_have(json_object());
+        json_t *object = json_answer(cli);
         json_put(object, "result", json_of_result(ROWLOCK_NONE));
         json_print(object, 0);
     }

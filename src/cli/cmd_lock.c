@@ -63,7 +63,9 @@ static int hand_over(struct cli *cli)
         /* finish_output() finds the failure too, and returns the status. */
         return EXIT_FINE;
     /* Closing either handle would release the grant. The script releases it itself. */
-    cli->leave_grant = true;
+    cli->leave_grant = !is_quorum(cli);
+    /* Then closing is safe. It gives the slower members of a quorum a moment to grant it too. */
+    rowlock_forget(cli->locks[0]);
     return EXIT_FINE;
 }
 

@@ -41,8 +41,10 @@ static int on_step(void *context, const rowlock_upgrade_step *step)
         keep_step(u, step);
     else if (u->cli->set.sql)
         printf("-- %s\n%s", step->what, step->sql);
-    else
+    else {
+        print_member(u->cli);
         printf("%s: %s\n", step->done ? "done" : "to do", step->what);
+    }
     fflush(stdout);
     u->count += !waits;
     return 0;
@@ -52,13 +54,15 @@ static void print_end(const struct upgrading *u)
 {
     const struct settings *set = &u->cli->set;
     if (set->json) {
-        json_t *object = must_have(json_object());
+        json_t *object = json_answer(u->cli);
         json_put(object, "result", json_of_result(ROWLOCK_OK));
         json_put(object, "steps", u->steps);
         json_print(object, 0);
     } else if (u->count == 0 && !set->sql) {
+        print_member(u->cli);
         puts("There is nothing to do.");
     } else if (!set->dry_run && !set->sql) {
+        print_member(u->cli);
         puts("The tables are upgraded.");
     }
 }

@@ -71,7 +71,7 @@ static int look(const struct cli *cli, struct sight *sight)
         rowlock_db_error(cli->db, &error);
     } while (wait_for_server(cli, result, &error, &tries));
     if (result == ROWLOCK_OK)
-        say_back(&tries);
+        say_back(cli, &tries);
     return result;
 }
 

@@ -38,6 +38,9 @@ int cmd_watch(struct cli *cli);
 int cmd_once(struct cli *cli);
 /* cmd_upgrade.c */
 int cmd_upgrade(struct cli *cli);
+/* members.c */
+/* Carries out the command for each of several databases. */
+int run_for_members(struct cli *cli);
 /* cmd_admin.c */
 int cmd_install(struct cli *cli);
 int cmd_check(struct cli *cli);

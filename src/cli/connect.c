@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finds the URL of the database and opens it. The library knows how to reach it.
+ * Finds the URL of the database, or those of a quorum, and opens it. The library knows how to reach
+ * it.
  */
 #include "cli.h"
 
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <rowlock/quorum.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,65 @@
 
 /* The bounds of the random pauses between two tries to connect. */
 enum { SHORTEST_RANGE_MS = 50, LONGEST_RANGE_MS = 1000 };
+
+/* ---------------------------------------------------------------- which databases */
+
+#define WHITE_SPACE " \t\r\n"
+
+/* White space does not end a URL by itself: the path of a file may have some. */
+static bool begins_url(const char *text)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz");
+    return length > 0 && text[length] == ':';
+}
+
+static void cut_urls(struct settings *set, char *at)
+{
+    at += strspn(at, WHITE_SPACE);
+    set->urls[set->url_count++] = at;
+    while (*at) {
+        size_t space = strspn(at, WHITE_SPACE);
+        bool another = space > 0 && begins_url(at + space);
+        if (another || (space > 0 && !at[space]))
+            *at = '\0';
+        at += space > 0 ? space : 1;
+        if (another && set->url_count < URLS_MOST)
+            set->urls[set->url_count] = at;
+        set->url_count += another;
+    }
+}
+
+void find_urls(struct cli *cli)
+{
+    const char *value = getenv("ROWLOCK_URL");
+    if (cli->set.url_count > 0 || !value)
+        return;
+    cli->url_words = must_have(strdup(value));
+    cut_urls(&cli->set, cli->url_words);
+}
+
+bool is_quorum(const struct cli *cli)
+{
+    return cli->set.url_count > 1 && cli->member == 0;
+}
+
+int check_urls(const struct cli *cli)
+{
+    const struct settings *set = &cli->set;
+    const char *from = cli->url_words ? "ROWLOCK_URL" : "--url";
+    /* A script's variable was not set, most likely. A lock in the wrong database protects
+     * nothing. */
+    for (int i = 0; i < set->url_count && i < URLS_MOST; i++)
+        if (!*set->urls[i])
+            return usage_error(
+                cli, "%s is empty; give a URL, or leave it out for the embedded database", from);
+    if (set->url_count <= 1 || set->url_count == 3 || set->url_count == URLS_MOST)
+        return EXIT_FINE;
+    return usage_error(cli, "%s: %d URLs; give 1, or 3 or %d for a lock over independent databases",
+                       from, set->url_count, URLS_MOST);
+}
+
+/* ---------------------------------------------------------------- the embedded database */
 
 /* The URL of the embedded database. Free it. NULL: there is no home for it. */
 static char *embedded_url(void)
@@ -61,6 +122,8 @@ static int make_folders(char *path)
     return EXIT_FINE;
 }
 
+/* ---------------------------------------------------------------- a server that is away */
+
 static int opened(int result, const rowlock_error *error)
 {
     if (result != ROWLOCK_OK)
@@ -78,23 +141,45 @@ static int pause_ms(int tries)
     return 1 + (random[0] << 8 | random[1]) % range;
 }
 
+static const char *server_of(const struct cli *cli)
+{
+    return is_quorum(cli) ? "a majority of the members" : "the server";
+}
+
 bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries)
 {
     if (result != ROWLOCK_ECONN || now_ms() >= cli->wait_until_ms)
         return false;
     if (*tries == 0)
-        complain("%s: the server is away; still waiting: %s", error->action, error->text);
+        complain("%s: %s is away; still waiting: %s", error->action, server_of(cli), error->text);
     int64_t left_ms = cli->wait_until_ms - now_ms();
     int pause = pause_ms((*tries)++);
     poll(NULL, 0, pause < left_ms ? pause : (int)left_ms);
     return true;
 }
 
-void say_back(int *tries)
+void say_back(const struct cli *cli, int *tries)
 {
     if (*tries > 0)
-        complain("the server is back");
+        complain("%s is back", server_of(cli));
     *tries = 0;
+}
+
+static int open_database(struct cli *cli, const char *url, const rowlock_db_options *options,
+                         rowlock_error *error)
+{
+    if (is_quorum(cli))
+        return rowlock_db_open_quorum(cli->set.urls, (size_t)cli->set.url_count, options, &cli->db,
+                                      error);
+    return rowlock_db_open(url, options, &cli->db, error);
+}
+
+static int open_keeper(struct cli *cli, const rowlock_db_options *options, rowlock_error *error)
+{
+    if (is_quorum(cli))
+        return rowlock_keeper_open_quorum(cli->set.urls, (size_t)cli->set.url_count, options,
+                                          &cli->keeper, error);
+    return rowlock_keeper_open(cli->url, options, &cli->keeper, error);
 }
 
 static int open_url(struct cli *cli, const char *url, const rowlock_db_options *options)
@@ -103,10 +188,10 @@ static int open_url(struct cli *cli, const char *url, const rowlock_db_options *
     int tries = 0;
     int result;
     do
-        result = rowlock_db_open(url, options, &cli->db, &error);
+        result = open_database(cli, url, options, &error);
     while (wait_for_server(cli, result, &error, &tries));
     if (result == ROWLOCK_OK)
-        say_back(&tries);
+        say_back(cli, &tries);
     cli->url = must_have(strdup(url));
     return opened(result, &error);
 }
@@ -117,10 +202,10 @@ int connect_keeper(struct cli *cli, const rowlock_db_options *options)
     int tries = 0;
     int result;
     do
-        result = rowlock_keeper_open(cli->url, options, &cli->keeper, &error);
+        result = open_keeper(cli, options, &error);
     while (wait_for_server(cli, result, &error, &tries));
     if (result == ROWLOCK_OK)
-        say_back(&tries);
+        say_back(cli, &tries);
     return opened(result, &error);
 }
 
@@ -221,16 +306,12 @@ static void log_line(void *context, rowlock_log_level level, const char *line)
 int connect_database(struct cli *cli, const rowlock_db_options *options)
 {
     rowlock_log_set(log_line, cli, cli->set.verbose ? ROWLOCK_LOG_INFO : ROWLOCK_LOG_WARNING);
-    const char *url = cli->set.url ? cli->set.url : getenv("ROWLOCK_URL");
-    if (!url)
+    if (cli->set.url_count == 0)
         return open_embedded(cli, options);
-    /* A script's variable was not set, most likely. A lock in the wrong database protects
-     * nothing. */
-    if (!*url)
-        return usage_error(cli,
-                           "%s is empty; give a URL, or leave it out for the embedded database",
-                           cli->set.url ? "--url" : "ROWLOCK_URL");
-    return open_url(cli, url, options);
+    int status = check_urls(cli);
+    if (status != EXIT_FINE)
+        return status;
+    return open_url(cli, cli->set.urls[cli->member ? cli->member - 1 : 0], options);
 }
 
 void disconnect_database(struct cli *cli)

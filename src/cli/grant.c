@@ -29,6 +29,21 @@ int wait_settings(struct cli *cli)
     return EXIT_FINE;
 }
 
+/* What a quorum does not grant is refused before a member is asked. */
+static int quorum_settings(const struct cli *cli)
+{
+    const struct settings *set = &cli->set;
+    if (set->shared || set->permits != UNSET)
+        return usage_error(cli, "several URLs: they grant exclusive locks only, so --shared and "
+                                "--permits need one URL");
+    if (cli->name_count > 1)
+        return usage_error(cli, "several URLs: they grant one lock at a time; put one run into "
+                                "another, in the same order everywhere");
+    if (set->once)
+        return usage_error(cli, "several URLs: --once needs one URL; keys are in one database");
+    return EXIT_FINE;
+}
+
 int grant_settings(struct cli *cli)
 {
     struct settings *set = &cli->set;
@@ -41,7 +56,7 @@ int grant_settings(struct cli *cli)
         return usage_error(cli, "--ttl: the lease must be from 100ms to 366d");
     if (set->shared && set->permits != UNSET)
         return usage_error(cli, "--shared and --permits exclude each other");
-    return EXIT_FINE;
+    return is_quorum(cli) ? quorum_settings(cli) : EXIT_FINE;
 }
 
 int32_t grant_permits(const struct cli *cli)

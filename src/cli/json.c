@@ -128,6 +128,14 @@ json_t *json_of_waiters(const struct snapshot *snapshot)
     return array;
 }
 
+json_t *json_answer(const struct cli *cli)
+{
+    json_t *object = must_have(json_object());
+    if (cli->member)
+        json_put_integer(object, "member", cli->member);
+    return object;
+}
+
 void json_print(json_t *value, int compact)
 {
     char *text = must_have(json_dumps(value, compact ? 0 : JSON_INDENT(2)));

@@ -32,6 +32,10 @@ void json_put_time(json_t *object, const char *key, int64_t us);
 /* "ok", "lost", "timeout": a result in lower case. */
 json_t *json_of_result(int result);
 
+struct cli;
+/* An object for an answer. It has the member's number if the command goes from member to member. */
+json_t *json_answer(const struct cli *cli);
+
 /* Prints value and frees it. compact: on one line. */
 void json_print(json_t *value, int compact);
 

@@ -43,67 +43,68 @@ static const struct command commands[] = {
      "- --once KEY: COMMAND runs only if it has not ended with 0 under this key before. Else\n"
      "  nothing is run, and the exit status is 0; 64 if the key was used for another command.\n"
      "- --stall: each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n",
-     run_options, 2, NO_LIMIT, true, cmd_run},
+     run_options, 2, NO_LIMIT, true, QUORUM, cmd_run},
     {"acquire", "NAME", "get a lock and print its token",
      "The grant stays when this command ends, until it is released or its lease runs out.\n"
      "To renew or release it you need its owner. So give --owner, set ROWLOCK_OWNER, or use\n"
      "the random owner that --json prints.\n",
-     acquire_options, 1, 1, true, cmd_acquire},
+     acquire_options, 1, 1, true, QUORUM, cmd_acquire},
     {"renew", "NAME", "extend the lease of a grant",
-     "Exit status: 0 renewed; 76 the grant is gone.\n", renew_options, 1, 1, false, cmd_renew},
+     "Exit status: 0 renewed; 76 the grant is gone.\n", renew_options, 1, 1, false, QUORUM,
+     cmd_renew},
     {"release", "NAME", "release a lock",
      "Exit status: 0 released; 76 the grant was gone already.\n", grant_options, 1, 1, false,
-     cmd_release},
+     QUORUM, cmd_release},
     {"verify", "NAME", "ask whether a grant is still valid",
      "Exit status: 0 valid; 76 the grant is gone, or its lease has run out.\n", grant_options, 1, 1,
-     false, cmd_verify},
+     false, QUORUM, cmd_verify},
     {"wait", "NAME", "wait until a lock is free",
      "It acquires nothing: another client may get the lock a moment later.\n"
      "Exit status: 0 the lock is free; 75 the time is over.\n",
-     wait_options, 1, 1, false, cmd_wait},
+     wait_options, 1, 1, false, QUORUM, cmd_wait},
     {"list", "", "show all grants, or all waiters", "Expired grants are shown until a sweep.\n",
-     list_options, 0, 0, false, cmd_list},
+     list_options, 0, 0, false, QUORUM, cmd_list},
     {"show", "NAME", "show everything about one lock",
      "Exit status: 0 the lock has a grant, waiters or a last token; 1 the name is not known.\n",
-     json_options, 1, 1, false, cmd_show},
+     json_options, 1, 1, false, QUORUM, cmd_show},
     {"watch", "[NAME]", "show holders and waiters live",
      SCREEN_HELP "With --json it prints one object on one line for each look.\n", watch_options, 0,
-     1, false, cmd_watch},
+     1, false, QUORUM, cmd_watch},
     {"sweep", "", "remove expired grants and old keys",
      "Locks work without it. It keeps the tables small: run it from cron, or with --every.\n"
      "It also forgets idle token counters and old keys of run --once.\n",
-     sweep_options, 0, 0, false, cmd_sweep},
+     sweep_options, 0, 0, false, EACH_MEMBER, cmd_sweep},
     {"once", "list [NAME]... | forget [NAME]... KEY", "list or forget the keys of run --once",
      "With NAME: the keys of that lock. With several: the keys of runs with all of them, in\n"
      "this order. Without NAME: list shows all keys; forget takes a key that a program has\n"
      "claimed through the library.\n"
      "forget makes a key free: the next run with it runs its command.\n"
      "Exit status of forget: 0 forgotten; 1 there is no such key.\n",
-     json_options, 1, ANY_NUMBER, false, cmd_once},
+     json_options, 1, ANY_NUMBER, false, ONE_DATABASE, cmd_once},
     {"break", "NAME", "take a lock away from its holder",
      "The holder's token is out of date from now on. The holder learns it at its next renewal.\n"
      "Exit status: 0 taken away; 1 the lock has no holder, or the holder has another token.\n",
-     break_options, 1, 1, false, cmd_break},
+     break_options, 1, 1, false, EACH_MEMBER, cmd_break},
     {"raise-tokens", "", "raise all tokens after a failover or a restore",
      "Run it after a failover to a replica that may lack the newest grants, or after restoring a\n"
      "backup, before locks are used again. N must be larger than the number of grants that may\n"
      "be missing. It prints the new highest token. Later tokens are above it. Grants go on, but\n"
      "their holders are fenced out.\n",
-     raise_options, 0, 0, true, cmd_raise_tokens},
+     raise_options, 0, 0, true, ONE_DATABASE, cmd_raise_tokens},
     {"install", "", "create the tables",
      "If the tables are there, it changes nothing. Without the privilege, let a DBA run what\n"
      "--print prints: psql -v ON_ERROR_STOP=1 -f FILE, or mysql DATABASE < FILE.\n",
-     install_options, 0, 0, true, cmd_install},
+     install_options, 0, 0, true, EACH_MEMBER, cmd_install},
     {"upgrade", "", "bring the tables to the version of this command",
      "Programs of this version and of the one before can use the tables meanwhile. It makes\n"
      "routines again that are missing or have another body.\n"
      "Exit status: 0 done; 75 other transactions kept the tables locked for a minute: run it\n"
      "again.\n",
-     upgrade_options, 0, 0, false, cmd_upgrade},
+     upgrade_options, 0, 0, false, EACH_MEMBER, cmd_upgrade},
     {"check", "", "examine whether the database is fit for locks",
      "Exit status: 0 fine, perhaps with warnings; 1 something is bad.\n", json_options, 0, 0, false,
-     cmd_check},
-    {"help", "[COMMAND]", "explain a command", "", no_options, 0, 1, false, run_help},
+     EACH_MEMBER, cmd_check},
+    {"help", "[COMMAND]", "explain a command", "", no_options, 0, 1, false, QUORUM, run_help},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
@@ -132,16 +133,19 @@ static const struct command *find_command(const char *name)
 static void print_global_help(void)
 {
     static const int global[] = {OPT_URL, OPT_HELP, OPT_VERSION, OPT_END};
-    puts("Usage: rowlock [--url URL] COMMAND ...\n"
+    puts("Usage: rowlock [--url URL]... COMMAND ...\n"
          "Lease locks in a table of the database that you have.\n\n"
          "Commands:");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         printf("  %-12s %s\n", commands[i].name, commands[i].purpose);
     puts("\nOptions:");
     options_print(global);
-    puts("\nURLs: postgresql://USER@HOST/DATABASE  mysql://USER@HOST/DATABASE  sqlite:/PATH\n"
-         "Durations: 500ms, 1.5 (seconds), 30s, 5m, 2h, 1d\n"
-         "Without a URL: ROWLOCK_URL, or else a SQLite file below ~/.local/state/rowlock\n");
+    puts(
+        "\nURLs: postgresql://USER@HOST/DATABASE  mysql://USER@HOST/DATABASE  sqlite:/PATH\n"
+        "Durations: 500ms, 1.5 (seconds), 30s, 5m, 2h, 1d\n"
+        "Without a URL: ROWLOCK_URL, or else a SQLite file below ~/.local/state/rowlock\n"
+        "With 3 or 5 URLs (--url each, or in ROWLOCK_URL with white space between them): one lock\n"
+        "over independent databases. It is held while a majority of them has it.\n");
     fputs(exit_help, stdout);
     puts("\n'rowlock COMMAND --help' explains a command.");
 }
@@ -184,6 +188,9 @@ static int run_command(struct cli *cli, int argc, char **argv)
         print_help(command);
         return EXIT_FINE;
     }
+    find_urls(cli);
+    if (is_quorum(cli) && command->across != QUORUM)
+        return run_for_members(cli);
     return command->run(cli);
 }
 
@@ -243,6 +250,7 @@ int main(int argc, char **argv)
     disconnect_database(&cli);
     status = finish_output(status);
     free(cli.arguments);
+    free(cli.url_words);
     die_of_signal(status);
     /* A thread may still be inside the database's client library. */
     if (cli.abandon)

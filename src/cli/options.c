@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { FLAG, TEXT, DURATION, LENGTH, LENGTH_OR_NEVER, NUMBER };
+enum kind { FLAG, TEXT, URLS, DURATION, LENGTH, LENGTH_OR_NEVER, NUMBER };
 
 struct option_row {
     int id;
@@ -98,8 +98,8 @@ static const struct option_row rows[] = {
     {OPT_QUIET, 'q', "quiet", NULL, "print only errors", FLAG, AT(quiet), 0, 0},
     {OPT_VERBOSE, 'v', "verbose", NULL, "explain on standard error what happens", FLAG, AT(verbose),
      0, 0},
-    {OPT_URL, 0, "url", "URL", "the database (default: $ROWLOCK_URL, or a SQLite file)", TEXT,
-     AT(url), 0, 0},
+    {OPT_URL, 0, "url", "URL", "the database (default: $ROWLOCK_URL, or a SQLite file)", URLS,
+     AT(urls), 0, 0},
     {OPT_HELP, 'h', "help", NULL, "print this help", FLAG, AT(help), 0, 0},
     {OPT_VERSION, 'V', "version", NULL, "print the version", FLAG, AT(version), 0, 0},
 };
@@ -223,6 +223,13 @@ static int store_number(struct cli *cli, const struct option_row *row, const cha
                        (long long)row->least, (long long)row->most);
 }
 
+static void store_url(struct settings *set, const char *url)
+{
+    if (set->url_count < URLS_MOST)
+        set->urls[set->url_count] = url;
+    set->url_count++;
+}
+
 static int store(struct cli *cli, const struct option_row *row, const char *text)
 {
     char *member = (char *)&cli->set + row->offset;
@@ -232,6 +239,9 @@ static int store(struct cli *cli, const struct option_row *row, const char *text
         return EXIT_FINE;
     case TEXT:
         *(const char **)(void *)member = text;
+        return EXIT_FINE;
+    case URLS:
+        store_url(&cli->set, text);
         return EXIT_FINE;
     case NUMBER:
         return store_number(cli, row, text);

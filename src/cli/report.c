@@ -34,6 +34,13 @@ static bool would_wait(void)
     return never_wait && poll(&file, 1, 0) == 0;
 }
 
+static int member;
+
+void complain_for_member(int number)
+{
+    member = number;
+}
+
 /* One call writes the line, so that lines of two processes do not mix. */
 void complain(const char *format, ...)
 {
@@ -45,7 +52,10 @@ void complain(const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     char *safe = printable(text);
-    fprintf(stderr, "rowlock: %s\n", safe);
+    if (member)
+        fprintf(stderr, "rowlock: member %d: %s\n", member, safe);
+    else
+        fprintf(stderr, "rowlock: %s\n", safe);
     free(safe);
 }
 

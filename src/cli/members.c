@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Commands that a quorum does not do as a whole go from member to member. The others say why they
+ * do not.
+ */
+#include "commands.h"
+
+#include <stdio.h>
+
+void print_member(const struct cli *cli)
+{
+    if (cli->member)
+        printf("member %d: ", cli->member);
+}
+
+/* NULL: the command may go from member to member. */
+static const char *why_not(const struct cli *cli)
+{
+    const struct settings *set = &cli->set;
+    if (cli->command->across == ONE_DATABASE)
+        return "it works on one database; give the --url of one member";
+    if (set->print || set->sql)
+        return "each member has its own SQL; give the --url of one member";
+    if (set->every_ms != UNSET)
+        return "--every works on one database; start one sweep for the --url of each member";
+    if (cli->command->run == cmd_break && set->if_token == UNSET)
+        return "give --if-token, so that all members take the same grant away; `rowlock show` "
+               "prints the token";
+    return NULL;
+}
+
+/* A grant that a majority has taken away is gone. Otherwise each member counts. */
+static int sum_up(const struct cli *cli, int fine, int worst)
+{
+    bool enough = cli->command->run == cmd_break && fine > cli->set.url_count / 2;
+    return enough ? EXIT_FINE : worst;
+}
+
+int run_for_members(struct cli *cli)
+{
+    int fine = 0, worst = EXIT_FINE;
+    int status = check_urls(cli);
+    if (status != EXIT_FINE)
+        return status;
+    const char *reason = why_not(cli);
+    if (reason)
+        return usage_error(cli, "several URLs: %s", reason);
+    while (cli->member < cli->set.url_count && worst != EXIT_USAGE) {
+        complain_for_member(++cli->member);
+        status = cli->command->run(cli);
+        fine += status == EXIT_FINE;
+        worst = status > worst ? status : worst;
+        disconnect_database(cli);
+        fflush(stdout);
+    }
+    complain_for_member(0);
+    return sum_up(cli, fine, worst);
+}

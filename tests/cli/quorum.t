@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+# One lock over several databases: `rowlock --url URL --url URL --url URL`. First over three files,
+# then over a PostgreSQL, a MySQL and a file, whose servers are stopped and frozen.
+# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's, or Perl's
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+# refused "what holds" TEXT ARGUMENT…
+refused() {
+    local name=$1 part=$2
+    shift 2
+    errs "$name is a usage error" 64 "$part" "$@"
+    has "$name comes with a hint at --help" "$err" "--help"
+}
+
+files() {
+    local n
+    for n in "$@"; do printf 'sqlite:%s/%s.db ' "$work" "$n"; done
+}
+
+# member N COMMAND…: the command on the member alone.
+member() {
+    local url
+    url=$(cut -d ' ' -f "$1" <<<"$ROWLOCK_URL")
+    shift
+    ROWLOCK_URL=$url rl "$@"
+}
+
+counts_of_urls() {
+    local a=sqlite:$work/1.db b=sqlite:$work/2.db c=sqlite:$work/3.db
+    export ROWLOCK_URL
+    refused "two URLs" "--url: 2 URLs; give 1, or 3 or 5" --url "$a" --url "$b" list
+    refused "four" "4 URLs" --url "$a" --url "$b" --url "$c" --url sqlite:4.db list
+    refused "seven" "7 URLs" --url "$a" --url "$b" --url "$c" --url 4 --url 5 --url 6 --url 7 list
+    refused "an empty one of three" "--url is empty" --url "$a" --url "" --url "$c" list
+    ROWLOCK_URL=$(files 1 2) refused "two in ROWLOCK_URL" "ROWLOCK_URL: 2 URLs" list
+    ROWLOCK_URL=$' \n' refused "white space alone" "ROWLOCK_URL is empty" list
+    errs "the same URL twice is refused" 64 "members 1 and 3 of the quorum have the same URL" \
+        --url "$a" --url "$b" --url "$a" list
+    errs "three databases without tables are named, with what to do" 78 "rowlock install" \
+        --url "$a" --url "$b" --url "$c" list
+    exits "options before and after the command go together" 0 --url "$a" install --url "$b" --url "$c"
+    is "and install goes from member to member" "$out" "$(printf 'member %d: The tables are in place.\n' 1 2 3)"
+    exits "so do they for a lock" 0 --url "$a" --url "$b" run x --url "$c" -- sh -c 'echo $ROWLOCK_TOKEN'
+    is "which has a token" "$out" 1
+    ROWLOCK_URL=$a$'\n\t'$b$'\n'"$c " exits "any white space separates the URLs of ROWLOCK_URL" 0 \
+        run x -- sh -c 'echo $ROWLOCK_TOKEN'
+    is "which are the same three" "$out" 2
+    ROWLOCK_URL="sqlite:nowhere" exits "--url wins over ROWLOCK_URL" 0 --url "$a" --url "$b" --url "$c" list
+    ROWLOCK_URL=$(files 1 2) exits "help needs no URL" 0 help run
+    mkdir "$work/a folder"
+    ROWLOCK_URL="sqlite:$work/a folder/1.db" exits "a path with a space is one URL" 0 install
+    ok "and that file" test -s "$work/a folder/1.db"
+    ROWLOCK_URL="$(files 1 2 3 4 5)" exits "five work, too" 0 install
+    ROWLOCK_URL="$(files 1 2 3 4 5)" exits "for a lock" 0 run five true
+}
+
+each_member() {
+    local token
+    ROWLOCK_URL=$(files 1 2 3)
+    exits "check looks at each member" 0 check
+    is "and says at which" "$(grep -c '^member [123]:$' <<<"$out")" 3
+    exits "install --json prints an object for each member" 0 install --json
+    is "with its number" "$(tr -d ' \n' <<<"$out")" \
+        '{"member":1,"result":"ok"}{"member":2,"result":"ok"}{"member":3,"result":"ok"}'
+    exits "sweep goes to each member" 0 sweep
+    is "with a line for each" "$(grep -c '^member [123]: removed 0' <<<"$out")" 3
+    exits "and with JSON" 0 sweep --json
+    is "an object for each" "$(grep -c '^{"member": [123], "removed": \[\], "result": "ok"' <<<"$out")" 3
+    exits "upgrade does as well" 0 upgrade
+    is "upgrade has a line for each" "$(grep -c '^member [123]: There is nothing to do' <<<"$out")" 3
+    exits "a lock to break" 0 acquire broken --owner me
+    token=$out
+    refused "break without a token" "give --if-token" break broken
+    exits "break with it takes the grant from all members" 0 break broken --if-token "$token" --json
+    is "and tells each" "$(grep -c '"member": [123]' <<<"$out")" 3
+    exits "so it is gone" 76 verify broken --owner me --token "$token"
+    exits "breaking what is not there finds nothing" 1 break broken --if-token "$token"
+    has "and says of which member" "$err" "rowlock: member 3: break 'broken': it has no holder with token $token"
+    refused "install --print" "each member has its own SQL" install --print
+    refused "upgrade --sql" "each member has its own SQL" upgrade --sql
+    refused "sweep --every" "start one sweep for the --url of each member" sweep --every 1
+    refused "raise-tokens" "give the --url of one member" raise-tokens
+    refused "once" "give the --url of one member" once list
+    refused "a shared lock" "exclusive locks only" run -s x true
+    refused "a counted lock" "exclusive locks only" acquire --permits 2 x --owner o
+    refused "several locks at once" "one lock at a time" run x y -- true
+    refused "run --once" "--once needs one URL" run --once k x true
+    mv "$work/2.db" "$work/2.away"
+    errs "a member that fails does not keep the next ones from their turn" 78 "member 2: sweep" sweep
+    is "they are done" "$(cut -d : -f 1 <<<"$out")" $'member 1\nmember 3'
+    rm -f "$work"/2.db*
+    mv "$work/2.away" "$work/2.db"
+}
+
+granted_by() { member "$1" list --json && [ "$out" != "[]" ]; }
+
+in_steps() {
+    local token
+    exits "acquire prints the token" 0 acquire doc --owner me --note 'over three'
+    token=$out
+    for n in 1 2 3; do
+        ok "member $n gets the grant" until_true 20 granted_by "$n"
+        member $n list --json
+        is "member $n has the grant" "$(json '"$d->[0]{name} $d->[0]{token} $d->[0]{owner}"')" "doc $token me"
+    done
+    exits "a rival does not get the lock" 75 run -n doc true
+    is "silently" "$err" ""
+    errs "which -v explains by its holder" 75 "over three" run -n -v doc true
+    exits "a wait ends without it" 75 run -w 0.3 doc true
+    exits "verify finds the grant" 0 verify doc --owner me --token "$token"
+    answers "renew extends it" 0 '$d->{remaining_ms} > 50000 && $d->{remaining_ms} <= 60000' 1 \
+        renew doc --owner me --token "$token" --ttl 60s --json
+    exits "list shows it" 0 list --json
+    is "once" "$(json 'join " ", map { "$_->{name} $_->{token}" } @$d')" "doc $token"
+    exits "show too" 0 show doc
+    has "with its note" "$out" "over three"
+    exits "watch, too" 0 watch --count 1 --json
+    is "once as well" "$(json 'scalar @{$d->{grants}}')" 1
+    exits "wait waits for it" 75 wait -n doc
+    exits "another's token is not released" 76 release doc --owner me --token $((token + 1))
+    exits "its token is" 0 release doc --owner me --token "$token"
+    for n in 1 2 3; do
+        member $n list --json
+        is "member $n has no grant any more" "$out" "[]"
+    done
+    exits "it is gone for verify" 76 verify doc --owner me --token "$token"
+    exits "and wait finds it free" 0 wait -n doc
+    answers "the next token is higher" 0 "\$d->{token} > $token" 1 acquire doc --owner me --json
+    exits "release takes it back" 0 release doc --owner me --token "$(json '$d->{token}')"
+}
+
+hostile=(-- --url $'two\nlines' "'; DROP TABLE rowlock_locks; --" '%s%n' ' ' 'ärger 漢字' $'\e[31m' '*')
+names() {
+    local name
+    for name in "${hostile[@]}" "$(printf 'x%.0s' {1..255})"; do
+        exits "a name is taken literally: ${name@Q}" 0 run -n -- "$name" -- sh -c 'printf "%s" "$ROWLOCK_NAME" >"$0"' "$work/name"
+        is "and is told to the job: ${name@Q}" "$(<"$work/name")" "$name"
+    done
+    exits "a name that is too long is a usage error" 64 run -n "$(printf 'x%.0s' {1..256})" -- true
+    exits "an empty one as well" 64 run -n "" -- true
+}
+
+# The job tells its token and stays until it is told to go.
+stay='echo "$ROWLOCK_TOKEN" >"$0"; while [ ! -e "$0.go" ]; do sleep 0.05; done; exit 7'
+
+jobs() {
+    rm -f "$work"/job*
+    begun "$work/job" run -v --ttl 3s work -- sh -c "$stay" "$work/job"
+    exits "while a job runs, a rival gets nothing" 75 run -n work -- true
+    env "$command" run work -- sh -c 'echo "$ROWLOCK_TOKEN"' >"$work/next" 2>&1 </dev/null &
+    next=$!
+    holds "a rival can wait in the queue" until_true 20 sh -c "'$command' list --waiters | grep -q work"
+    touch "$work/job.go"
+    ends "the job ends with its own status" 7 "$pid"
+    finished "$next"
+    same "the rival is next" "$status" 0
+    holds "with a higher token" test "$(<"$work/next")" -gt "$(<"$work/job")"
+    exits "a job may hold another lock inside" 0 run outer -- "$command" run inner -- true
+    exits "but does not wait for its own" 64 run outer -- "$command" run outer -- true
+}
+
+tally='for i in 1 2 3 4 5; do n=$(cat "$0"); sleep 0.0$((RANDOM % 3)); echo $((n + 1)) >"$0"; done; echo "$ROWLOCK_TOKEN" >>"$0.tokens"'
+rivals() {
+    local n pids=()
+    echo 0 >"$work/tally"
+    : >"$work/tally.tokens"
+    for n in 1 2 3 4 5 6 7 8; do
+        "$command" run tally -- bash -c "$tally" "$work/tally" >"$work/rival.$n" 2>&1 </dev/null &
+        pids+=($!)
+    done
+    for n in "${pids[@]}"; do
+        finished "$n"
+        [ "$status" = 0 ] || tap_note "a rival ended with $status: $(cat "$work"/rival.*)"
+    done
+    same "eight rivals work one after the other" "$(<"$work/tally")" 40
+    same "each with a token of its own" "$(sort -n "$work/tally.tokens" | uniq | wc -l)" 8
+    holds "that grow in the order of the grants" sort -n -c "$work/tally.tokens"
+}
+
+over_files() {
+    ROWLOCK_URL=$(files 1 2 3)
+    in_steps
+    names
+    jobs
+    rivals
+}
+
+if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
+    counts_of_urls
+    each_member
+    over_files
+elif [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
+    tap_result 1 "there is an embedded database to test with"
+fi
+done_testing
