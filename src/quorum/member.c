@@ -265,6 +265,7 @@ static void top_up(struct rlk_member *m, struct rlk_round *round)
     if (rlk_now_us() >= round->until_us)
         return;
     request[5] = rowlock_text(m->db->host);
+    request[6] = rowlock_int(m->db->pid);
     request[7] = rowlock_text(m->db->program);
     send_by(m, &s, round->until_us);
     int64_t token = token_of(&granted);
@@ -314,7 +315,10 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
 {
     struct rlk_answer *answer = &round->answer[m->number];
     pthread_mutex_lock(&round->quorum->mutex);
-    bool wanted = round->verdict == RLK_ROUND_OPEN || round->must;
+    /* A member that is only slow joins a grant. One with more to do has fallen behind: the next
+     * renewal gives it the row. */
+    bool joins = round->verdict == RLK_ROUND_GRANTED && m->waiting == 0;
+    bool wanted = round->verdict == RLK_ROUND_OPEN || round->must || joins;
     pthread_mutex_unlock(&round->quorum->mutex);
     if (round->tops_up) {
         if (rlk_now_us() < round->until_us)
