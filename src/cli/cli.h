@@ -205,6 +205,9 @@ bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
 /* Without --url, takes the URLs of ROWLOCK_URL. Several are separated by white space. */
 void find_urls(struct cli *cli);
 
+/* From now on, the library's warnings are kept, and printed while cli->waiting is set. */
+void listen_to_library(struct cli *cli);
+
 /* A lock over several databases? */
 bool is_quorum(const struct cli *cli);
 

@@ -41,6 +41,7 @@ int cmd_upgrade(struct cli *cli);
 /* members.c */
 /* Carries out the command for each of several databases. */
 int run_for_members(struct cli *cli);
+int cmd_quorum_join(struct cli *cli);
 /* cmd_admin.c */
 int cmd_install(struct cli *cli);
 int cmd_check(struct cli *cli);

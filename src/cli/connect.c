@@ -303,9 +303,14 @@ static void log_line(void *context, rowlock_log_level level, const char *line)
         complain("%s", line);
 }
 
-int connect_database(struct cli *cli, const rowlock_db_options *options)
+void listen_to_library(struct cli *cli)
 {
     rowlock_log_set(log_line, cli, cli->set.verbose ? ROWLOCK_LOG_INFO : ROWLOCK_LOG_WARNING);
+}
+
+int connect_database(struct cli *cli, const rowlock_db_options *options)
+{
+    listen_to_library(cli);
     if (cli->set.url_count == 0)
         return open_embedded(cli, options);
     int status = check_urls(cli);

@@ -104,6 +104,13 @@ static const struct command commands[] = {
     {"check", "", "examine whether the database is fit for locks",
      "Exit status: 0 fine, perhaps with warnings; 1 something is bad.\n", json_options, 0, 0, false,
      EACH_MEMBER, cmd_check},
+    {"quorum-join", "", "make databases a quorum, or let a member vote again",
+     "Run it with the URLs of all members, after install. Run it again after a member was\n"
+     "restarted, restored or failed over: until then that member does not vote. It waits until\n"
+     "the leases are over that the member may have forgotten, and raises its tokens above all\n"
+     "others. Locks go on with the other members meanwhile.\n"
+     "Exit status: 0 all members vote; 69 a member is away: run it again when it is back.\n",
+     json_options, 0, 0, false, QUORUM, cmd_quorum_join},
     {"help", "[COMMAND]", "explain a command", "", no_options, 0, 1, false, QUORUM, run_help},
 };
 

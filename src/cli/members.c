@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Commands that a quorum does not do as a whole go from member to member. The others say why they
- * do not.
+ * The members of a quorum. Commands that a quorum does not do as a whole go from member to member.
+ * The others say why they do not.
  */
 #include "commands.h"
 
+#include "json.h"
+
+#include <rowlock/quorum.h>
 #include <stdio.h>
 
 void print_member(const struct cli *cli)
@@ -55,4 +58,32 @@ int run_for_members(struct cli *cli)
     }
     complain_for_member(0);
     return sum_up(cli, fine, worst);
+}
+
+/* ---------------------------------------------------------------- quorum-join */
+
+int cmd_quorum_join(struct cli *cli)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    int status = check_urls(cli);
+    if (status != EXIT_FINE)
+        return status;
+    if (!is_quorum(cli))
+        return usage_error(cli, "give the --url of each of the 3 or %d members", URLS_MOST);
+    listen_to_library(cli);
+    /* It may take as long as a lease. */
+    cli->waiting = true;
+    int result = rowlock_quorum_join(cli->set.urls, (size_t)cli->set.url_count, NULL, &error);
+    if (result != ROWLOCK_OK) {
+        complain("%s: %s", error.action, error.text);
+        return status_of(result);
+    }
+    if (cli->set.json) {
+        json_t *object = json_answer(cli);
+        json_put(object, "result", json_of_result(result));
+        json_print(object, 0);
+    } else {
+        printf("The %d members vote.\n", cli->set.url_count);
+    }
+    return EXIT_FINE;
 }

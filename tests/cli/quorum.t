@@ -42,6 +42,13 @@ counts_of_urls() {
         --url "$a" --url "$b" --url "$c" list
     exits "options before and after the command go together" 0 --url "$a" install --url "$b" --url "$c"
     is "and install goes from member to member" "$out" "$(printf 'member %d: The tables are in place.\n' 1 2 3)"
+    errs "a lock needs one thing more" 78 "quorum-join" --url "$a" --url "$b" --url "$c" run x true
+    exits "quorum-join makes them a quorum" 0 quorum-join --url "$a" --url "$b" --url "$c"
+    is "and says so" "$out" "The 3 members vote."
+    exits "again it has nothing to do" 0 quorum-join --url "$a" --url "$b" --url "$c" --json
+    is "which is fine" "$(json '$d->{result}')" ok
+    refused "quorum-join of one" "each of the 3 or 5 members" quorum-join --url "$a"
+    errs "another order of the URLs is refused" 78 "same order" --url "$b" --url "$a" --url "$c" run x true
     exits "so do they for a lock" 0 --url "$a" --url "$b" run x --url "$c" -- sh -c 'echo $ROWLOCK_TOKEN'
     is "which has a token" "$out" 1
     ROWLOCK_URL=$a$'\n\t'$b$'\n'"$c " exits "any white space separates the URLs of ROWLOCK_URL" 0 \
@@ -52,8 +59,9 @@ counts_of_urls() {
     mkdir "$work/a folder"
     ROWLOCK_URL="sqlite:$work/a folder/1.db" exits "a path with a space is one URL" 0 install
     ok "and that file" test -s "$work/a folder/1.db"
-    ROWLOCK_URL="$(files 1 2 3 4 5)" exits "five work, too" 0 install
-    ROWLOCK_URL="$(files 1 2 3 4 5)" exits "for a lock" 0 run five true
+    ROWLOCK_URL="$(files a b c d e)" exits "five work, too" 0 install
+    ROWLOCK_URL="$(files a b c d e)" exits "as a quorum" 0 quorum-join
+    ROWLOCK_URL="$(files a b c d e)" exits "for a lock" 0 run five true
 }
 
 each_member() {

@@ -4,7 +4,7 @@ set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
-commands="run acquire renew release verify wait list show watch sweep break raise-tokens install upgrade check help"
+commands="run acquire renew release verify wait list show watch sweep break raise-tokens install upgrade check quorum-join help"
 
 help() {
     local name
