@@ -10,12 +10,6 @@
 #include <rowlock/quorum.h>
 #include <stdio.h>
 
-void print_member(const struct cli *cli)
-{
-    if (cli->member)
-        printf("member %d: ", cli->member);
-}
-
 /* NULL: the command may go from member to member. */
 static const char *why_not(const struct cli *cli)
 {

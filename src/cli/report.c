@@ -41,6 +41,12 @@ void complain_for_member(int number)
     member = number;
 }
 
+void print_member(const struct cli *cli)
+{
+    if (cli->member)
+        printf("member %d: ", cli->member);
+}
+
 /* One call writes the line, so that lines of two processes do not mix. */
 void complain(const char *format, ...)
 {
