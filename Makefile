@@ -289,7 +289,9 @@ CONTRACT_PROGRAMS := $(if $(filter contract,$(TEST_DIRS)),$(foreach b,$(BACKENDS
 TEST_PROGRAMS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT_PROGRAMS)
 # The load of the tests of clusters.
 LOAD := $(if $(filter cluster,$(TEST_DIRS)),$(BUILD)/tests/cluster/load)
-MAIN_SRCS := tests/contract/main.c tests/cluster/load.c $(TEST_SRCS) $(EACH_SRCS) $(SERVED_SRCS)
+# The clients of the tests of a quorum.
+CREW := $(if $(filter quorum,$(TEST_DIRS)),$(BUILD)/tests/quorum/crew)
+MAIN_SRCS := tests/contract/main.c tests/cluster/load.c tests/quorum/crew.c $(TEST_SRCS) $(EACH_SRCS) $(SERVED_SRCS)
 TEST_HELPERS := $(filter-out $(MAIN_SRCS) $(call in_tests,test_*.c),$(call in_tests,*.c) $(wildcard tests/lib/*.c))
 TEST_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(call for_backends,$(TEST_HELPERS)))
 TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli upgrade,$(wildcard tests/$(d)/*.t)))
@@ -314,7 +316,8 @@ $(foreach s,$(EACH_SRCS) $(SERVED_SRCS),$(foreach b,$(BACKENDS),$(eval $(call pr
 $(PLAIN_PROGRAMS): %: %.o
 $(CONTRACT): $(BUILD)/tests/contract/main.o
 $(LOAD): $(BUILD)/tests/cluster/load.o
-LINKED_TESTS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT) $(LOAD)
+$(CREW): $(BUILD)/tests/quorum/crew.o
+LINKED_TESTS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT) $(LOAD) $(CREW)
 $(LINKED_TESTS): $(TEST_HELPERS_A) $(LIB_A)
 	@mkdir -p $(@D)
 	$(say) LINK $@
@@ -337,7 +340,7 @@ level2:
 	@mkdir -p $(BUILD)
 	@$(MAKE) --no-print-directory level-programs LEVEL=2 LINK=$(BUILD)/level2
 
-test-programs: all $(TEST_PROGRAMS) $(LOAD) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
+test-programs: all $(TEST_PROGRAMS) $(LOAD) $(CREW) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
 
 # TESTS=word runs only the tests with that word in their name. TEST_JOBS=1 runs one at a time. Tests
 # that share a server always run one at a time.

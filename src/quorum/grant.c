@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { NAME, PERMITS, OWNER, REQUEST, TTL, VALUES = 12 };
+enum { NAME, PERMITS, OWNER, REQUEST, TTL, TICKET = 9, VALUES = 12 };
 enum {
     TOKEN,
     OURS,
@@ -122,6 +122,20 @@ static void take_back(struct attempt *a)
         rlk_round_end(round, RLK_ROUND_OVER);
 }
 
+/* The first member removes our ticket when it grants. If the others have decided, it may not. */
+static void leave_queue(struct attempt *a)
+{
+    const rowlock_value *in = a->round->in.value;
+    struct rlk_round like = {.step = RLK_STEP_LEAVE,
+                             .must = true,
+                             .deadline_us = a->round->deadline_us,
+                             .in = {.value = {in[NAME], in[REQUEST]}, .count = 2}};
+    bool left = in[TICKET].number == 0 || (a->members & 1u);
+    struct rlk_round *round = left ? NULL : rlk_round_begin(a->quorum, &like, 1u);
+    if (round)
+        rlk_round_end(round, RLK_ROUND_OVER);
+}
+
 /* Members of the majority whose token is lower get the highest. Returns how many have it then. */
 static size_t lift(struct attempt *a)
 {
@@ -131,6 +145,7 @@ static size_t lift(struct attempt *a)
     for (size_t i = 0; i < a->quorum->count; i++) {
         struct rlk_round like = {
             .step = RLK_STEP_LIFT,
+            .must = true,
             .deadline_us = a->round->deadline_us,
             .in = {.value = {in[NAME], in[OWNER], in[REQUEST], rowlock_int(a->token[i]),
                              rowlock_int(a->highest)},
@@ -226,7 +241,9 @@ enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *ca
         wins = false;
         set_verdict(&a, RLK_ROUND_REFUSED, ttl_us);
     }
-    if (!wins)
+    if (wins)
+        leave_queue(&a);
+    else
         take_back(&a);
     enum rlk_class class = wins ? give_grant(&a, query) : refuse(&a, call, query);
     rlk_round_end(a.round, wins ? RLK_ROUND_GRANTED : RLK_ROUND_REFUSED);

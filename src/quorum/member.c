@@ -43,7 +43,8 @@ static int take_row(void *out, const rowlock_value *cells, size_t count)
 static enum rlk_class run(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct sending *s = context;
-    bool wakes = s->step == RLK_STEP_RELEASE || s->step == RLK_STEP_WITHDRAW;
+    bool wakes =
+        s->step == RLK_STEP_RELEASE || s->step == RLK_STEP_WITHDRAW || s->step == RLK_STEP_LEAVE;
     struct rlk_sending one = {.step = s->step,
                               .in = s->in,
                               .wakes = wakes ? s->in[NAME].text : NULL,

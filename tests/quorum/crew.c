@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Clients of a quorum that write down what they are told, and the judge of that. Used by the fault
+ * scripts through crew.sh.
+ *
+ *   crew install URL…     makes rowlock's tables in each
+ *   crew join             makes CREW_URLS a quorum, or lets its members vote again
+ *   crew run FOLDER       runs until FOLDER/stop is there. Exits with 0 then.
+ *   crew mark FOLDER WHAT writes down what the script did. See verdict.h.
+ *   crew grants FOLDER    prints how many grants there are so far
+ *   crew judge FOLDER     prints "ok - SENTENCE" or "not ok - SENTENCE" for each sentence of
+ *                         verdict.c, and figures after "# "
+ *   crew stick URL MS     holds the write lock of a SQLite file for so long: a member that is stuck
+ *
+ *   CREW_URLS             the members, with blanks between them
+ *   CREW_FENCE_URL        the database of the fenced register
+ *   CREW_VIEWS=1          each process has its own faults on its ways to the members
+ *   CREW_DEATHS=1         processes are killed and stopped
+ *
+ * A process has a keeper and THREADS clients. Each client has a handle of its own, waits or does
+ * not, holds a lock for a moment, and shows its token to the register. Some sleep beyond their
+ * leases. */
+#include "verdict.h"
+
+#include "faultproxy.h"
+#include "quick.h"
+#include "raw.h"
+
+#include <rowlock/quorum.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PROCESSES = 4,
+    THREADS = 4,
+    NAMES = 3,
+    MEMBERS_MOST = 5,
+    SHORT_TTL_MS = 600,
+    TTL_MS = 1500,
+    WAIT_MS = 1500,
+    STATEMENT_MS = 1000,
+    /* LOST comes early by at most this margin. */
+    MARGIN_MS = 400,
+    ERROR_PAUSE_MS = 20
+};
+
+static const char *const names[NAMES] = {"crowded", "less", "least"};
+
+static struct {
+    const char *folder;
+    const char *urls[MEMBERS_MOST];
+    int count;
+    struct faultproxy *proxy[MEMBERS_MOST];
+    const char *fence;
+    rowlock_keeper *keeper;
+} crew;
+
+struct client {
+    unsigned seed;
+    rowlock_db *db, *fence;
+    rowlock_lock *lock[NAMES];
+    const char *name;
+    struct helper *thread;
+};
+
+/* ---- the history */
+
+static int file = -1;
+
+static const char *path_of(const char *name)
+{
+    static _Thread_local char path[400];
+    snprintf(path, sizeof path, "%s/%s", crew.folder, name);
+    return path;
+}
+
+static void open_history(const char *folder)
+{
+    crew.folder = folder;
+    file = open(path_of("history"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file < 0)
+        abort();
+}
+
+static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void tell(const char *format, ...)
+{
+    char line[300];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    if (length > (int)sizeof line - 2)
+        length = (int)sizeof line - 2;
+    line[length++] = '\n';
+    if (write(file, line, (size_t)length) != length)
+        abort();
+}
+
+static long long now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static bool is_over(void)
+{
+    return access(path_of("stop"), F_OK) == 0;
+}
+
+/* ---- a client */
+
+static bool is_outage(int result)
+{
+    return result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_ESERVER ||
+           result == ROWLOCK_EREADONLY;
+}
+
+static int heard(const struct client *c, const char *call, int result)
+{
+    if (result < 0)
+        tell("# %s: %s", call, why(c->db));
+    if (result < 0 && !is_outage(result))
+        tell("O %s %s", call, rowlock_result_name(result));
+    return result;
+}
+
+static bool works(const struct client *c, rowlock_lock *lock, long long *until)
+{
+    long long at = now_us(), token = rowlock_lock_token(lock);
+    rowlock_state state = rowlock_lock_state(lock);
+    long long left_us = rowlock_lock_remaining_ms(lock) * 1000;
+    if (state == ROWLOCK_STATE_HELD || state == ROWLOCK_STATE_JEOPARDY) {
+        *until = at + left_us;
+        tell("H %s %lld %lld %lld", c->name, token, at, *until);
+        return true;
+    }
+    if (state == ROWLOCK_STATE_LOST && *until - at > MARGIN_MS * 1000)
+        tell("L %s %lld %lld %lld", c->name, token, at, *until);
+    return false;
+}
+
+static void show_token(struct client *c, rowlock_lock *lock)
+{
+    int64_t token = rowlock_lock_token(lock);
+    int result = rowlock_fence(c->fence, c->name, token);
+    if (result == ROWLOCK_OK || result == ROWLOCK_STALE)
+        tell("W %s %lld %s", c->name, (long long)token, rowlock_result_name(result));
+    else
+        tell("# fence: %s", why(c->fence));
+}
+
+static void hold(struct client *c, rowlock_lock *lock, bool kept)
+{
+    long long until = now_us() + rowlock_lock_remaining_ms(lock) * 1000;
+    int ms = rand_r(&c->seed) % 8;
+    if (rand_r(&c->seed) % 100 == 0)
+        ms = 2 * TTL_MS;
+    bool sleeps = ms > 100 && rand_r(&c->seed) % 2;
+    for (int64_t end = clock_ms() + ms; clock_ms() < end && !is_over() && works(c, lock, &until);)
+        sleep_ms(sleeps ? ms : 1 + rand_r(&c->seed) % 20);
+    show_token(c, lock);
+    if (!kept && works(c, lock, &until) && rand_r(&c->seed) % 4 == 0)
+        heard(c, "renew", rowlock_renew(lock, 0));
+    works(c, lock, &until);
+}
+
+static void release(struct client *c, rowlock_lock *lock)
+{
+    tell("E %s %lld %lld", c->name, (long long)rowlock_lock_token(lock), now_us());
+    int result = heard(c, "release", rowlock_release(lock));
+    for (int i = 0; i < 3 && result < 0; i++) {
+        sleep_ms(ERROR_PAUSE_MS);
+        result = heard(c, "release again", rowlock_release(lock));
+    }
+    rowlock_forget(lock);
+}
+
+static void take_turn(struct client *c)
+{
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    bool kept = rand_r(&c->seed) % 4 == 0;
+    /* Most want the first name. */
+    int which = rand_r(&c->seed) % 8;
+    which = which < 4 ? 0 : which < 6 ? 1 : 2;
+    rowlock_lock *lock = c->lock[which];
+    c->name = names[which];
+    how.ttl_ms = kept ? TTL_MS : SHORT_TTL_MS;
+    how.keeper = kept ? crew.keeper : NULL;
+    how.wait_ms = rand_r(&c->seed) % 3 ? WAIT_MS : 0;
+    long long asked = now_us();
+    int result = heard(c, "acquire", rowlock_acquire(lock, &how));
+    long long answered = now_us();
+    if (result == ROWLOCK_OK) {
+        tell("G %s %lld %lld %lld %lld", c->name, (long long)rowlock_lock_token(lock), asked,
+             answered, answered + rowlock_lock_remaining_ms(lock) * 1000);
+        hold(c, lock, kept);
+        release(c, lock);
+    }
+    sleep_ms(result < 0 ? ERROR_PAUSE_MS : rand_r(&c->seed) % 5);
+}
+
+static rowlock_db_options impatient(void)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = options.connect_timeout_ms = options.reconnect_ms =
+        slow_ms(STATEMENT_MS);
+    return options;
+}
+
+static int live(void *argument)
+{
+    struct client *c = argument;
+    rowlock_db_options options = impatient();
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    while (!is_over() && rowlock_db_open_quorum(crew.urls, (size_t)crew.count, &options, &c->db,
+                                                &err) != ROWLOCK_OK)
+        sleep_ms(ERROR_PAUSE_MS);
+    if (!c->db)
+        return 0;
+    c->fence = must_open(crew.fence);
+    for (int i = 0; i < NAMES; i++)
+        c->lock[i] = must_lock(c->db, names[i]);
+    while (!is_over())
+        take_turn(c);
+    rowlock_db_close(c->db);
+    rowlock_db_close(c->fence);
+    return 0;
+}
+
+/* ---- a process */
+
+static void disturb(unsigned *seed)
+{
+    struct faultproxy *proxy = crew.proxy[rand_r(seed) % crew.count];
+    struct fault lost = {.kind = FAULT_CUT, .side = rand_r(seed) % 2 ? ON_ANSWER : ON_REQUEST};
+    if (!proxy)
+        return;
+    switch (rand_r(seed) % 5) {
+    case 0:
+        faultproxy_cut(proxy);
+        break;
+    case 1:
+        faultproxy_arm(proxy, 1 + rand_r(seed) % 20, lost);
+        break;
+    case 2:
+        faultproxy_slow(proxy, rand_r(seed) % 5 * 1000);
+        break;
+    case 3:
+        faultproxy_blackhole(proxy);
+        sleep_ms(rand_r(seed) % (2 * SHORT_TTL_MS));
+        faultproxy_heal(proxy);
+        break;
+    default:
+        faultproxy_refuse(proxy);
+        faultproxy_cut(proxy);
+        sleep_ms(rand_r(seed) % SHORT_TTL_MS);
+        faultproxy_accept(proxy);
+    }
+}
+
+static void use_proxies(void)
+{
+    for (int i = 0; i < crew.count; i++) {
+        char *through = NULL;
+        crew.proxy[i] =
+            strncmp(crew.urls[i], "sqlite", 6) ? faultproxy_start(crew.urls[i], &through) : NULL;
+        if (through)
+            crew.urls[i] = through;
+    }
+}
+
+static int be_process(void *argument)
+{
+    struct client clients[THREADS] = {{0}};
+    rowlock_db_options options = impatient();
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    unsigned seed = *(unsigned *)argument;
+    bool views = getenv("CREW_VIEWS") != NULL;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (views)
+        use_proxies();
+    while (!is_over() && rowlock_keeper_open_quorum(crew.urls, (size_t)crew.count, &options,
+                                                    &crew.keeper, &err) != ROWLOCK_OK)
+        sleep_ms(ERROR_PAUSE_MS);
+    for (int i = 0; i < THREADS; i++) {
+        clients[i].seed = seed + (unsigned)i * 7919;
+        clients[i].thread = helper_start(live, &clients[i]);
+    }
+    while (!is_over()) {
+        sleep_ms(20 + rand_r(&seed) % 200);
+        if (views)
+            disturb(&seed);
+    }
+    for (int i = 0; i < THREADS; i++)
+        helper_join(clients[i].thread);
+    rowlock_keeper_close(crew.keeper);
+    for (int i = 0; i < crew.count; i++)
+        if (crew.proxy[i])
+            faultproxy_stop(crew.proxy[i]);
+    return 0;
+}
+
+/* ---- the commands */
+
+static void die(const char *what, const char *why_so)
+{
+    fprintf(stderr, "crew: %s: %s\n", what, why_so);
+    exit(1);
+}
+
+static void read_urls(void)
+{
+    static char text[2000];
+    const char *urls = getenv("CREW_URLS");
+    snprintf(text, sizeof text, "%s", urls ? urls : "");
+    for (char *url = strtok(text, " "); url && crew.count < MEMBERS_MOST; url = strtok(NULL, " "))
+        crew.urls[crew.count++] = url;
+    crew.fence = getenv("CREW_FENCE_URL");
+    if (crew.count == 0 || !crew.fence)
+        die("CREW_URLS, CREW_FENCE_URL", "are not set");
+}
+
+/* One process at a time dies, or stands still for longer than its leases. */
+static void strike(pid_t *child, unsigned *seed)
+{
+    if (rand_r(seed) % 2) {
+        kill(*child, SIGKILL);
+        child_join(*child);
+        *child = child_start(be_process, seed);
+    } else {
+        kill(*child, SIGSTOP);
+        sleep_ms(SHORT_TTL_MS + rand_r(seed) % TTL_MS);
+        kill(*child, SIGCONT);
+    }
+}
+
+static int run(void)
+{
+    pid_t children[PROCESSES];
+    const char *seed_text = getenv("ROWLOCK_TEST_SEED");
+    unsigned seed = seed_text ? (unsigned)strtoul(seed_text, NULL, 10) : (unsigned)getpid();
+    bool deaths = getenv("CREW_DEATHS") != NULL;
+    int failed = 0;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    read_urls();
+    tell("# seed %u", seed);
+    tell("P %d", TTL_MS);
+    for (int i = 0; i < PROCESSES; i++) {
+        rand_r(&seed);
+        children[i] = child_start(be_process, &seed);
+    }
+    while (!is_over()) {
+        sleep_ms(100 + rand_r(&seed) % 900);
+        if (deaths && !is_over())
+            strike(&children[rand_r(&seed) % PROCESSES], &seed);
+    }
+    for (int i = 0; i < PROCESSES; i++)
+        failed += child_join(children[i]) != 0;
+    return failed ? 1 : 0;
+}
+
+static int count_grants(void)
+{
+    char line[400];
+    int count = 0;
+    FILE *history = fopen(path_of("history"), "r");
+    while (history && fgets(line, sizeof line, history))
+        count += line[0] == 'G';
+    if (history)
+        fclose(history);
+    return count;
+}
+
+static void print_verdict(void)
+{
+    static struct verdict v;
+    reach_verdict(path_of("history"), &v);
+    for (int i = 0; i < RULES; i++) {
+        printf("%sok - %s\n", v.broken[i] ? "not " : "", rule_sentences[i]);
+        if (v.broken[i])
+            printf("# %d times not so: %s: %s\n", v.broken[i], rule_sentences[i], v.first[i]);
+    }
+    printf("# judged: %d grants, %d writes, %d refused, %d outages\n", v.grants, v.writes,
+           v.refusals, v.outages);
+}
+
+static void stick(const char *url, int ms)
+{
+    void *session = raw_sqlite.open(url);
+    raw_run(&raw_sqlite, session, "BEGIN IMMEDIATE");
+    sleep_ms(ms);
+    raw_run(&raw_sqlite, session, "ROLLBACK");
+    raw_sqlite.close(session);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    signal(SIGPIPE, SIG_IGN);
+    if (strcmp(what, "install") == 0) {
+        for (int i = 2; i < argc; i++)
+            must_install(argv[i]);
+        return 0;
+    }
+    if (strcmp(what, "join") == 0) {
+        rowlock_error err = ROWLOCK_ERROR_INIT;
+        read_urls();
+        if (rowlock_quorum_join(crew.urls, (size_t)crew.count, NULL, &err) != ROWLOCK_OK)
+            die("join", err.text);
+        return 0;
+    }
+    if (strcmp(what, "stick") == 0 && argc == 4) {
+        stick(argv[2], atoi(argv[3]));
+        return 0;
+    }
+    if (argc < 3)
+        die("usage", "see crew.c");
+    open_history(argv[2]);
+    if (strcmp(what, "run") == 0)
+        return run();
+    if (strcmp(what, "mark") == 0 && argc == 4)
+        tell("M %lld %s", now_us(), argv[3]);
+    else if (strcmp(what, "grants") == 0)
+        printf("%d\n", count_grants());
+    else if (strcmp(what, "judge") == 0)
+        print_verdict();
+    else
+        die("usage", "see crew.c");
+    return 0;
+}
