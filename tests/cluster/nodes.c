@@ -15,8 +15,9 @@ char node[3][200];
 
 bool nodes_found(void)
 {
-    const char *urls = getenv("ROWLOCK_TEST_NODES");
-    return urls && sscanf(urls, "%199s %199s %199s", node[0], node[1], node[2]) == 3;
+    const char *urls = getenv("ROWLOCK_TEST_NODES"), *kind = getenv("ROWLOCK_TEST_CLUSTER");
+    return urls && kind && strcmp(kind, "replicas") != 0 &&
+           sscanf(urls, "%199s %199s %199s", node[0], node[1], node[2]) == 3;
 }
 
 bool is_galera(void)

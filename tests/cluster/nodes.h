@@ -11,7 +11,7 @@
 
 extern char node[3][200]; /* URLs */
 
-/* False: ROWLOCK_TEST_NODES names no cluster. */
+/* False: ROWLOCK_TEST_NODES names no cluster of nodes that all take writes. */
 bool nodes_found(void);
 bool is_galera(void);
 

@@ -19,12 +19,11 @@ static char list[500]; /* a URL with nodes 1 and 2 */
 
 static void make_list(void)
 {
-    char rest[100];
-    int port[2];
-    if (sscanf(node[0], "mysql://root@127.0.0.1:%d%99s", &port[0], rest) != 2 ||
-        sscanf(node[1], "mysql://root@127.0.0.1:%d", &port[1]) != 1)
+    char host[2][100], path[100];
+    if (sscanf(node[0], "mysql://root@%99[^/]%99s", host[0], path) != 2 ||
+        sscanf(node[1], "mysql://root@%99[^/]", host[1]) != 1)
         raw_failed("another URL was expected", node[0]);
-    snprintf(list, sizeof list, "mysql://root@127.0.0.1:%d,127.0.0.1:%d%s", port[0], port[1], rest);
+    snprintf(list, sizeof list, "mysql://root@%s,%s%s", host[0], host[1], path);
 }
 
 /* Node 1 has a row for this question. */

@@ -29,14 +29,17 @@ server_account() {
 }
 
 # as_server COMMAND…: runs COMMAND under that account. It replaces the shell, so that the pid stays.
-# Call it in a subshell or in the background.
+# Call it in a subshell or in the background. SERVER_NETWORK: a process in whose network it runs.
 as_server() {
-    local account
+    local account enter=()
+    if [ -n "${SERVER_NETWORK:-}" ]; then
+        enter=(nsenter --net="/proc/$SERVER_NETWORK/ns/net" --)
+    fi
     if [ "$(id -u)" != 0 ]; then
-        exec "$@"
+        exec "${enter[@]}" "$@"
     fi
     account=$(server_account)
-    exec setpriv --reuid="$account" --regid="$(id -g "$account")" --init-groups -- "$@"
+    exec "${enter[@]}" setpriv --reuid="$account" --regid="$(id -g "$account")" --init-groups -- "$@"
 }
 
 # new_server_dir NAME: makes a private folder of the server's account, and prints its name.
@@ -89,7 +92,12 @@ children_of() {
         awk -v parent="$1" '{ pid = $1; sub(/.*\) /, ""); if ($2 == parent) print pid }'
 }
 
-# server_start KIND DIR: runs DIR/argv in the background and returns when it answers.
+network_of() {
+    if [ -f "$1/network" ]; then cat "$1/network"; fi
+}
+
+# server_start KIND DIR: runs DIR/argv in the background and returns when it answers. DIR/network, if
+# it is there, has a process in whose network it runs.
 # The server gets SERVER_DEATH_SIGNAL if the calling script is killed.
 server_start() {
     local kind=$1 dir=$2 argv=() try
@@ -98,7 +106,7 @@ server_start() {
         argv=(setpriv --pdeathsig "$SERVER_DEATH_SIGNAL" -- "${argv[@]}")
     fi
     # The server outlives the test's folder and pipes, so it must not use them.
-    (unset TMPDIR; exec 3>&- 4>&- 5>&-; as_server setsid "${argv[@]}") >>"$dir/log" 2>&1 </dev/null &
+    (unset TMPDIR; exec 3>&- 4>&- 5>&-; SERVER_NETWORK=$(network_of "$dir"); as_server setsid "${argv[@]}") >>"$dir/log" 2>&1 </dev/null &
     echo $! >"$dir/pid"
     disown $!
     for ((try = 0; try < 3000; try++)); do
@@ -133,7 +141,7 @@ server_crash() {
     mapfile -t children < <(children_of "$pid")
     kill -KILL "$pid" 2>/dev/null || return 0
     kill -CONT "${children[@]}" 2>/dev/null || true
-    wait_gone 30 "$pid" "${children[@]}"
+    wait_gone 30 "$pid" "${children[@]}" && : >"$1/pid"
 }
 
 # server_freeze DIR, server_thaw DIR: stop the server and its children, and let them go on.

@@ -1,18 +1,24 @@
 # shellcheck shell=bash
-# Three nodes of one cluster for a command, in a network namespace of their own; sourced by with-galera.sh and
-# with-group.sh. The group's ports of MySQL listen on every address, so nothing else may be there.
+# Three nodes for a command; sourced by with-galera.sh, with-group.sh and with-replicas.sh.
+#
+# Each node has a network namespace of its own, so it can be cut off: node N has the address 10.77.0.N. The
+# command runs in another one, 10.77.0.254. A bridge connects them. A node's Unix socket works from everywhere.
 #
 #     own_network "$@"          runs the script again inside such a namespace
 #     start_nodes KIND COMMAND  KIND_make DIR PORT NUMBER for each node, KIND_join DIR NUMBER when it answers;
 #                               then COMMAND, and stops the nodes
 #
-# COMMAND finds the nodes' URLs in ROWLOCK_TEST_NODES and their folders in ROWLOCK_TEST_NODE_DIRS.
+# COMMAND finds the nodes' URLs in ROWLOCK_TEST_NODES and their folders in ROWLOCK_TEST_NODE_DIRS. node-ctl.sh
+# crashes, freezes and cuts off nodes.
 
 # shellcheck source=tests/lib/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/server.sh"
 
 NODES=(1 2 3)
-BASE_PORT=21000
+NETWORK=10.77.0
+PORT=21000
+# Who has the URLs.
+NODE_USER=root
 
 own_network() {
     local unshare=(unshare --net)
@@ -21,6 +27,36 @@ own_network() {
         exec "${unshare[@]}" env ROWLOCK_TEST_OWN_NETWORK=1 "$0" "$@"
     fi
     ip link set lo up
+    ip link add nodes type bridge
+    ip address add "$NETWORK.254/24" dev nodes
+    ip link set nodes up
+}
+
+# in_network PID COMMAND…: COMMAND in the network of that process.
+in_network() {
+    local pid=$1
+    shift
+    nsenter --net="/proc/$pid/ns/net" -- "$@"
+}
+
+holders=()
+
+# make_network DIR NUMBER: a network for one node. A process holds it, and server_start enters it.
+make_network() {
+    local dir=$1 number=$2 holder try
+    setpriv --pdeathsig KILL -- unshare --net sleep infinity &
+    holder=$!
+    holders+=("$holder")
+    for ((try = 0; try < 500; try++)); do
+        [ "$(readlink "/proc/$holder/ns/net")" = "$(readlink /proc/self/ns/net)" ] || break
+        sleep 0.01
+    done
+    ip link add "node$number" type veth peer name eth0 netns "$holder"
+    ip link set "node$number" master nodes up
+    in_network "$holder" ip link set lo up
+    in_network "$holder" ip address add "$NETWORK.$number/24" dev eth0
+    in_network "$holder" ip link set eth0 up
+    echo "$holder" >"$dir/network"
 }
 
 dirs=()
@@ -30,27 +66,69 @@ stop_nodes() {
     trap '' INT TERM HUP
     for dir in "${dirs[@]}"; do
         server_thaw "$dir" 2>/dev/null
-        mysql_stop "$dir"
+        server_crash "$dir" 2>/dev/null
     done
+    kill "${holders[@]}" 2>/dev/null
     rm -rf "${dirs[@]}"
 }
 
+# Makes and starts node N, and waits until it has joined the others.
+start_node() {
+    local kind=$1 number=$2 dir
+    dir=$(new_server_dir "node$number")
+    dirs+=("$dir")
+    make_network "$dir" "$number"
+    "${kind}_make" "$dir" "$PORT" "$number" || fail "could not make node $number"
+    echo "$kind" >"$dir/kind"
+    SERVER_DEATH_SIGNAL=QUIT server_start mysql "$dir" || fail "node $number does not start"
+    "${kind}_join" "$dir" "$number"
+}
+
 start_nodes() {
-    local kind=$1 number dir urls=()
+    local kind=$1 number urls=()
     shift
     trap stop_nodes EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     for number in "${NODES[@]}"; do
-        dir=$(new_server_dir "node$number")
-        dirs+=("$dir")
-        "${kind}_make" "$dir" $((BASE_PORT + number)) "$number" || fail "could not make node $number"
-        SERVER_DEATH_SIGNAL=QUIT server_start mysql "$dir" || fail "node $number does not start"
-        "${kind}_join" "$dir" "$number"
-        urls+=("mysql://root@127.0.0.1:$((BASE_PORT + number))/rowlock")
+        start_node "$kind" "$number"
+        urls+=("mysql://$NODE_USER@$NETWORK.$number:$PORT/rowlock")
     done
-    mysql_shell "${dirs[0]}" -e 'CREATE DATABASE rowlock'
-    export ROWLOCK_TEST_NODES="${urls[*]}" ROWLOCK_TEST_NODE_DIRS="${dirs[*]}"
+    mysql_shell "${dirs[0]}" -e 'CREATE DATABASE IF NOT EXISTS rowlock'
+    export ROWLOCK_TEST_NODES="${urls[*]}" ROWLOCK_TEST_NODE_DIRS="${dirs[*]}" ROWLOCK_TEST_CLUSTER=$kind
     export ROWLOCK_TEST_MYSQL_URL=${urls[0]}
     "$@"
+}
+
+# node_options NUMBER: what each node is started with.
+node_options() {
+    printf '%s\n' --bind-address=0.0.0.0 "--server-id=$1" "--report-host=$NETWORK.$1" --innodb-flush-log-at-trx-commit=1
+}
+
+until_says() { # until_says DIR SQL ANSWER…: waits until SQL gives one of the answers
+    local dir=$1 sql=$2 try got answer
+    shift 2
+    for ((try = 0; try < 1200; try++)); do
+        got=$(mysql_shell "$dir" -e "$sql" 2>/dev/null) || got=
+        for answer in "$@"; do [ "$got" != "$answer" ] || return 0; done
+        sleep 0.05
+    done
+    echo "it says '$got' instead of '$*': $(tail -n 5 "$dir/log")" >&2
+    return 1
+}
+
+# A replica is connected to its primary.
+replicas_until_joined() {
+    until_says "$1" "SELECT COUNT(*) FROM information_schema.processlist WHERE command IN ('Slave_IO', 'Connect')
+        AND state LIKE 'Waiting for % to send event'" 1
+}
+
+galera_until_joined() {
+    until_says "$1" "SELECT variable_value FROM information_schema.global_status
+        WHERE variable_name = 'wsrep_local_state_comment'" Synced
+}
+
+group_until_joined() {
+    until_says "$1" "SELECT member_state FROM performance_schema.replication_group_members
+        WHERE member_id = @@server_uuid" ONLINE
 }

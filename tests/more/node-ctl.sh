@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# What happens to the nodes that with-galera.sh, with-group.sh or with-replicas.sh has started.
+#
+# usage: node-ctl.sh crash|freeze|thaw|stop|start|forget N   forget: what it has; when it starts it gets all from another
+#        node-ctl.sh join N         waits until the node has joined the others
+#        node-ctl.sh cut N          no packet passes between it and the other nodes; clients reach it
+#        node-ctl.sh unplug N       nothing reaches it
+#        node-ctl.sh heal           all networks are as at first
+#        node-ctl.sh follow N M     node N becomes a replica of node M
+#        node-ctl.sh save, restore  of with-replicas.sh: keeps the data of all nodes; all is as it was kept
+#        node-ctl.sh sql N SQL      as root
+set -euo pipefail
+# shellcheck source=tests/more/cluster.sh
+. "$(dirname "$0")/cluster.sh"
+
+read -ra dirs <<<"${ROWLOCK_TEST_NODE_DIRS:-}"
+do=${1:-}
+number=${2:-1}
+
+dir_of() {
+    [ -f "${dirs[$1 - 1]:-/none}/argv" ] || fail "no node $1"
+    echo "${dirs[$1 - 1]}"
+}
+
+is_mariadb() { grep -q '/mariadbd$' "$1/argv"; }
+
+# block FROM TO: packets from node FROM to node TO are lost. They go to an address that nobody has.
+block() {
+    in_network "$(cat "$(dir_of "$1")/network")" \
+        ip neighbour replace "$NETWORK.$2" lladdr 02:00:00:00:00:00 nud permanent dev eth0
+}
+
+cut() {
+    local other
+    for other in "${NODES[@]}"; do
+        if [ "$other" != "$1" ]; then
+            block "$1" "$other"
+            block "$other" "$1"
+        fi
+    done
+}
+
+heal() {
+    local other
+    for other in "${NODES[@]}"; do
+        in_network "$(cat "$(dir_of "$other")/network")" ip neighbour flush dev eth0 nud permanent
+        ip link set "node$other" up
+    done
+}
+
+follow_in() { # follow_in DIR NUMBER
+    if is_mariadb "$1"; then
+        mysql_shell "$1" -e "STOP SLAVE; CHANGE MASTER TO MASTER_HOST = '$NETWORK.$2', MASTER_PORT = $PORT,
+            MASTER_USER = 'rpl', MASTER_PASSWORD = 'rpl', MASTER_USE_GTID = slave_pos,
+            MASTER_CONNECT_RETRY = 1, MASTER_HEARTBEAT_PERIOD = 1; START SLAVE"
+    else
+        mysql_shell "$1" -e "STOP REPLICA; CHANGE REPLICATION SOURCE TO SOURCE_HOST = '$NETWORK.$2',
+            SOURCE_PORT = $PORT, SOURCE_USER = 'rpl', SOURCE_PASSWORD = 'rpl', SOURCE_AUTO_POSITION = 1,
+            GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1; START REPLICA"
+    fi
+}
+
+# Node 1 is the primary. Each server is read-only when it starts.
+open_primary() { mysql_shell "${dirs[0]}" -e 'SET GLOBAL read_only = OFF'; }
+
+save() {
+    local dir
+    for dir in "${dirs[@]}"; do
+        mysql_stop "$dir"
+        cp -a "$dir/data" "$dir/saved"
+        server_start mysql "$dir"
+    done
+    open_primary
+}
+
+restore() {
+    local dir
+    heal
+    for dir in "${dirs[@]}"; do
+        server_crash "$dir"
+        rm -rf "$dir/data"
+        cp -a "$dir/saved" "$dir/data"
+        server_start mysql "$dir"
+    done
+    open_primary
+}
+
+case $do in
+    heal | save | restore) "$do"; exit ;;
+    follow-in) follow_in "$2" "$3"; exit ;;
+esac
+dir=$(dir_of "$number")
+case $do in
+    crash) server_crash "$dir" ;;
+    freeze) server_freeze "$dir" ;;
+    thaw) server_thaw "$dir" ;;
+    stop) mysql_stop "$dir" ;;
+    start) server_start mysql "$dir" ;;
+    forget) rm -f "$dir/data/grastate.dat" ;;
+    join) "$(cat "$dir/kind")_until_joined" "$dir" ;;
+    cut) cut "$number" ;;
+    unplug) ip link set "node$number" down ;;
+    follow) follow_in "$dir" "$3" ;;
+    sql) mysql_shell "$dir" -e "$3" ;;
+    *) fail "crash, freeze, thaw, stop, start, forget, join, cut, unplug, heal, follow or sql?" ;;
+esac
