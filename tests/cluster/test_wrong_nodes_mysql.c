@@ -90,12 +90,23 @@ static void is_bad(const char *member)
     tap_is_str(value, want, "and why");
 }
 
+static void cut_off(void)
+{
+    db_exec(&raw_mysql, node[0], "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=1'");
+    until("SHOW STATUS WHERE Variable_name = 'wsrep_ready' AND Value = 'OFF'");
+}
+
+static void bring_back(void)
+{
+    db_exec(&raw_mysql, node[0], "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'");
+    until("SHOW STATUS WHERE Variable_name = 'wsrep_local_state_comment' AND Value = 'Synced'");
+}
+
 /* Without the others it answers SHOW and SET alone. */
 static void not_ready(void)
 {
     rowlock_db *db = must_open(list);
-    db_exec(&raw_mysql, node[0], "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=1'");
-    until("SHOW STATUS WHERE Variable_name = 'wsrep_ready' AND Value = 'OFF'");
+    cut_off();
     passed_over("not ready");
     goes_over(db, "was ready");
     db = must_open(node[0]);
@@ -103,10 +114,52 @@ static void not_ready(void)
     tap_is_int(result, ROWLOCK_EREADONLY, "check of such a node says that it takes no writes: %s",
                why(db));
     rowlock_db_close(db);
-    db_exec(&raw_mysql, node[0], "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'");
-    until("SHOW STATUS WHERE Variable_name = 'wsrep_local_state_comment' AND Value = 'Synced'");
+    bring_back();
     db = must_open(list);
     tap_is_int(granted(db, "back"), ROWLOCK_OK, "when it is ready again it is taken");
+    rowlock_db_close(db);
+}
+
+static int write_price(rowlock_table *prices, int id)
+{
+    const rowlock_value key = rowlock_int(id), price = rowlock_int(100 + id);
+    rowlock_change change = {.key = &key, .values = &price, .version = 1};
+    return rowlock_update(prices, &change, 1, NULL);
+}
+
+static int write_and_be_cut_off(void *context, const rowlock_attempt *attempt)
+{
+    (void)attempt;
+    const int result = write_price(context, 1);
+    if (result != ROWLOCK_OK)
+        return result;
+    cut_off();
+    return write_price(context, 2);
+}
+
+static long long price_on_2(int id)
+{
+    return db_int(&raw_mysql, node[1], "SELECT price FROM prices WHERE id = %d", id);
+}
+
+/* Such a node refuses ROLLBACK too. So a transaction there ends with its connection. */
+static void not_ready_in_a_transaction(void)
+{
+    db_exec(&raw_mysql, node[1],
+            "CREATE TABLE prices (id INT PRIMARY KEY, version BIGINT NOT NULL, price INT)");
+    db_exec(&raw_mysql, node[1], "INSERT INTO prices VALUES (1, 1, 1), (2, 1, 2), (3, 1, 3)");
+    sleep_ms(1000);
+    rowlock_db *db = must_open(node[0]);
+    rowlock_table *prices = must_prices(db, "price");
+    tap_is_int(rowlock_retry(db, write_and_be_cut_off, prices, NULL, NULL), ROWLOCK_EREADONLY,
+               "in a transaction of ours node 1 becomes not ready");
+    bring_back();
+    tap_is_int(write_price(prices, 3), ROWLOCK_OK, "when it is ready again a row is written");
+    tap_is_int(granted(db, "after a transaction"), ROWLOCK_OK, "and a lock granted");
+    sleep_ms(1000);
+    tap_is_int(price_on_2(3), 103, "what was written is committed");
+    tap_is_int(price_on_2(1), 1, "and nothing of that transaction");
+    rowlock_table_close(prices);
     rowlock_db_close(db);
 }
 
@@ -168,6 +221,7 @@ int main(void)
     sleep_ms(1000);
     if (is_galera()) {
         not_ready();
+        not_ready_in_a_transaction();
     } else {
         not_online();
         without_majority();

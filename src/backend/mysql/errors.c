@@ -3,7 +3,9 @@
  * Errors of the server and of the client library, and the class of each. */
 #include "driver.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Classes by the server's error number. All other numbers are RLK_REFUSED. A number is written out
  * if one of the two products has no name for it. */
@@ -27,8 +29,9 @@ static const struct {
     {RLK_UNSENT,
      {ER_CON_COUNT_ERROR, ER_HANDSHAKE_ERROR, ER_HOST_IS_BLOCKED, ER_CANT_CREATE_THREAD,
       ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED}},
-    /* the server cannot resolve our name, or is not available; we were idle for too long */
-    {RLK_UNSENT, {ER_BAD_HOST_ERROR, 3168, 4031}},
+    /* the server cannot resolve our name, is offline (offline_mode) or not available; we were idle
+     * for too long */
+    {RLK_UNSENT, {ER_BAD_HOST_ERROR, 3032, 3168, 4031}},
 
     /* Killed. A procedure's handler does not run then, and its COMMIT may have run. See
      * abandon(). */
@@ -160,12 +163,31 @@ static bool transaction_is_over(struct conn *c, enum rlk_class class)
            (c->was_in_tx && !my_in_transaction(c));
 }
 
+/* /dev/null replaces the socket, so that what the client library still sends goes nowhere. In a
+ * forked child the parent's session goes on. A lost connection cannot raise SIGPIPE, which TLS
+ * libraries let through. If /dev/null cannot be opened, memory leaks instead. */
+bool my_cut_off(MYSQL *mysql)
+{
+    int fd = my_socket_of(mysql);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    bool cut = fd < 0 || (null >= 0 && dup2(null, fd) == fd);
+    if (null >= 0)
+        close(null);
+    return cut;
+}
+
 /* A killed procedure leaves its transaction open. We close our own connection. On an adopted
- * connection we roll back, unless the step ran inside the caller's transaction. */
+ * connection we roll back, unless the step ran inside the caller's transaction.
+ *
+ * A node of Galera without quorum refuses ROLLBACK too, also that of a procedure. A transaction
+ * left open would go on when the node is back, with its row locks. So we cut off our own connection
+ * to a server that takes no writes. */
 static void abandon(struct conn *c, struct rlk_call *call, unsigned code, enum rlk_class class)
 {
     if (is_client_error(code) && (class == RLK_UNSENT || class == RLK_UNCERTAIN))
         c->dead = true;
+    else if (class == RLK_READONLY && !c->adopted)
+        c->dead = my_cut_off(c->mysql) || c->dead;
     else if (class == RLK_UNCERTAIN && c->adopted && (!call->inside || c->ours))
         mysql_rollback(c->mysql);
     if (call->inside)

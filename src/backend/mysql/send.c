@@ -3,10 +3,8 @@
  * Is the connection fit for a step? Also statements without values. */
 #include "driver.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 /* A server that closed an idle connection has told us already. If we look before we send, the step
  * is unsent instead of uncertain. */
@@ -14,19 +12,6 @@ bool my_hung_up(const struct conn *c)
 {
     struct pollfd socket = {.fd = my_socket_of(c->mysql), .events = POLLRDHUP};
     return socket.fd < 0 || (poll(&socket, 1, 0) > 0 && socket.revents);
-}
-
-/* /dev/null replaces the socket, so that what the client library still sends goes nowhere. In a
- * forked child the parent's session goes on. A lost connection cannot raise SIGPIPE, which TLS
- * libraries let through. If /dev/null cannot be opened, memory leaks instead. */
-bool my_cut_off(MYSQL *mysql)
-{
-    int fd = my_socket_of(mysql);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    bool cut = fd < 0 || (null >= 0 && dup2(null, fd) == fd);
-    if (null >= 0)
-        close(null);
-    return cut;
 }
 
 bool my_is_mariadb(const struct conn *c)
