@@ -174,11 +174,14 @@ postgres_cluster() {
         "$make" --no-print-directory cluster-tests
 }
 
-# cluster NAME VERSION SCRIPT [TARGET]: the tests of several nodes, or those that TARGET runs on one of them.
+# cluster NAME VERSION "SCRIPT [OPTION]" [TARGET]: the tests of several nodes, or those that TARGET runs on one of
+# them.
 cluster() {
-    local name=$1 version=$2 script=$3 target=${4:-cluster-tests}
+    local name=$1 version=$2 script target=${4:-cluster-tests}
+    read -ra script <<<"$3"
     if unshare --net true 2>/dev/null || unshare --user --map-current-user --net true 2>/dev/null; then
-        contract "$name" "$version" timeout 600 "$script" "$make" --no-print-directory "$target"
+        contract "$name" "$version" timeout 1800 "${script[@]}" env ROWLOCK_TEST_TIMEOUT=1200 "$make" \
+            --no-print-directory "$target"
     else
         not_tested "$name" "this account may not make a network namespace"
     fi
@@ -203,6 +206,21 @@ group_replication() {
     MYSQL_BASEDIR=$root/usr TESTS=cluster/test_ cluster "Group Replication" "3 nodes, Oracle MySQL" tests/more/with-group.sh
 }
 
+mariadb_replicas() {
+    cluster "MariaDB, asynchronous" "a primary and 2 replicas" tests/more/with-replicas.sh
+    cluster "MariaDB, semi-sync" "a primary and 2 replicas" "tests/more/with-replicas.sh --semi"
+}
+
+mysql_replicas() {
+    local root=$cache/mysql-sid
+    if ! fetch mysql-sid tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev; then
+        not_tested "MySQL, replicas" "it could not be fetched"
+        return
+    fi
+    MYSQL_BASEDIR=$root/usr cluster "MySQL, asynchronous" "a primary and 2 replicas" tests/more/with-replicas.sh
+    MYSQL_BASEDIR=$root/usr cluster "MySQL, semi-sync" "a primary and 2 replicas" "tests/more/with-replicas.sh --semi"
+}
+
 soak() {
     local result=passed
     printf '\n=== soak: 20 s\n'
@@ -210,7 +228,7 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-for server in soak postgres_cluster galera group_replication postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pool pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in soak postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pool pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done

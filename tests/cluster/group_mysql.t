@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Three members of MySQL Group Replication: killed, frozen, cut off, without a majority; with one primary that is
+# switched, and with three.
+set -u
+# shellcheck source=tests/cluster/nodes.sh
+. "$(dirname "$0")/nodes.sh"
+
+cluster_is group
+
+all_online() {
+    local number
+    for number in 1 2 3; do
+        says "$number" "SELECT COUNT(*) FROM performance_schema.replication_group_members
+            WHERE member_state = 'ONLINE'" 3 || return 1
+    done
+}
+whole() { ok "$1: all members are together again" until_true 90 all_online; }
+
+primary() {
+    node sql "$1" "SELECT RIGHT(member_host, 1) FROM performance_schema.replication_group_members
+        WHERE member_role = 'PRIMARY'"
+}
+is_primary() { [ "$(primary "$1")" = "$1" ]; }
+
+switch_to() {
+    node sql "$1" "SELECT group_replication_set_as_primary(@@server_uuid)" >/dev/null
+}
+
+killed() {
+    node crash 1
+    load_mark killed
+    load_goes_on "$what: locks are granted again"
+    node start 1
+    whole "$what"
+    load_mark back
+    load_goes_on "$what: all go on with the member back"
+}
+
+frozen() {
+    node freeze 1
+    load_mark frozen
+    sleep $OUTAGE_S
+    load_goes_on "$what: locks are granted again"
+    node thaw 1
+    load_mark thawed
+    load_goes_on "$what: and when it wakes up"
+    whole "$what"
+    load_goes_on "$what: and when it has joined"
+}
+
+# Clients reach the member, but the other members do not.
+cut_off() {
+    node cut 1
+    load_mark cut_off
+    sleep $OUTAGE_S
+    load_goes_on "$what: locks are granted again"
+    node heal
+    load_mark healed
+    whole "$what"
+    load_goes_on "$what: all go on with the member back"
+}
+
+# Each member is alone. They stay in the group if it does not last longer than a few seconds.
+no_majority() {
+    node cut 1
+    node cut 2
+    load_mark cut
+    sleep $OUTAGE_S
+    load_mark back
+    node heal
+    load_mark healed
+    whole "$what"
+    load_goes_on "$what: locks are granted again"
+}
+
+switched() {
+    local number
+    for number in 2 3 1; do
+        load_mark "switch_to_$number"
+        switch_to "$number"
+        load_mark switched
+        load_goes_on "$what: locks are granted by member $number"
+    done
+}
+
+single_primary() {
+    node sql 1 "SELECT group_replication_switch_to_single_primary_mode(@@server_uuid)" >/dev/null
+    ok "one member is the primary" until_true 30 is_primary 1
+}
+
+# Before each fault it is member 1.
+primary_is() {
+    what=$1
+    switch_to 1
+    ok "$what: member 1 is the primary" until_true 30 is_primary 1
+    under_load "$@"
+}
+
+tried() {
+    what=$1
+    under_load "$@"
+}
+
+LOAD_URLS=$(hosts 1 2 3)
+LOAD_INSTALL_URL=${nodes[0]}
+export LOAD_URLS LOAD_INSTALL_URL
+load_install
+LOAD_URLS="$(hosts 1 2 3) $(hosts 2 3 1)"
+tried "two writers, one is killed" killed
+tried "two writers, one is frozen" frozen
+tried "two writers, one is cut off" cut_off
+LOAD_URLS=$(hosts 1 2 3)
+single_primary
+primary_is "the primary is killed" killed
+primary_is "the primary is frozen" frozen
+primary_is "the primary is cut off from the others" cut_off
+primary_is "the primary is switched" switched
+primary_is "no majority" no_majority
+done_testing
