@@ -21,6 +21,8 @@
  *     host run at the same rate within 1/1000.
  *   - With three members, one that is down, frozen or cut off costs no grant and no renewal. With
  *     two of them gone nothing is granted, and holders are LOST in time.
+ *   - While only a bare majority has the row, the state of a lock with a keeper is JEOPARDY: one
+ *     more loss ends it. The keeper gives the row to members that lack it.
  *
  * WHAT IT DOES NOT PROMISE
  *

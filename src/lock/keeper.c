@@ -253,7 +253,7 @@ static void take_answer(rowlock_keeper *k, struct rlk_entry *p, const struct rlk
         return;
     struct rlk_deadline *deadline = &p->lock->deadline;
     p->in_flight = false;
-    p->failed = fate == FAILED;
+    p->failed = fate == FAILED || lease->barely;
     if (fate == GONE)
         deadline->over = true;
     if (fate == RENEWED) {

@@ -8,6 +8,8 @@
 
 struct tally {
     size_t found, missing, failed, pending;
+    /* Members that were away at the last round, or still have earlier ones to do. */
+    size_t behind;
 };
 
 /* Cells of rows: when the lease expires, how long it had lapsed (not in VERIFY), the clock. */
@@ -28,6 +30,7 @@ static struct tally count(struct rlk_round *round)
         bool done = answer->came && answer->class == RLK_DONE;
         bool found = done && (answer->has_row || answer->changed > 0);
         t.pending += !answer->came;
+        t.behind += !answer->came && (quorum->member[i].away || quorum->member[i].waiting > 1);
         t.failed += answer->came && !done;
         t.found += found;
         t.missing += done && !found;
@@ -173,6 +176,7 @@ static enum rlk_class renew(struct rlk_quorum *quorum, struct rlk_call *call,
         return RLK_NOMEM;
     struct tally t = decide(round);
     *found = t.found >= quorum->majority;
+    call->barely = t.missing + t.failed + t.behind >= quorum->count - quorum->majority;
     if (*found) {
         int64_t left_us;
         const rowlock_value *row = ends(round, &left_us, &cells[1]);

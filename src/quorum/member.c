@@ -301,9 +301,12 @@ static void carry_out(struct rlk_member *m, struct rlk_round *round)
 }
 
 /* Returns what the caller had decided before it knew this answer. */
-static enum rlk_verdict tell(struct rlk_round *round, struct rlk_answer *answer)
+static enum rlk_verdict tell(struct rlk_member *m, struct rlk_round *round, bool sent)
 {
+    struct rlk_answer *answer = &round->answer[m->number];
     pthread_mutex_lock(&round->quorum->mutex);
+    if (sent)
+        m->away = answer->class == RLK_UNSENT || answer->class == RLK_UNCERTAIN;
     enum rlk_verdict verdict = round->verdict;
     answer->came = true;
     if (verdict == RLK_ROUND_OPEN)
@@ -330,7 +333,7 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
         carry_out(m, round);
     else
         answer->class = RLK_UNSENT;
-    enum rlk_verdict verdict = tell(round, answer);
+    enum rlk_verdict verdict = tell(m, round, wanted);
     if (round->step == RLK_STEP_ACQUIRE && wanted)
         catch_up(m, round, verdict);
 }

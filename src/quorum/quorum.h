@@ -107,6 +107,8 @@ struct rlk_member {
     sem_t go;
     struct rlk_job *first, **end;
     size_t waiting;
+    /* It could not be reached the last time. */
+    bool away;
     /* It was read on this connection (db->connections), unless it must be read again. */
     struct rlk_roll roll;
     bool stale;

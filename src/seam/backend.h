@@ -92,6 +92,9 @@ struct rlk_call {
     bool no_routine;
     /* That transaction was rolled back, or can only be rolled back. */
     bool tx_over;
+    /* It was done, but one more loss may undo it: only as many of several databases have it as are
+     * needed. */
+    bool barely;
     /* When it was sent, by rlk_now_us(), if it stood in line before. 0: at once. */
     int64_t sent_us;
     /* out, unless the class is RLK_DONE. rlk_diag_set() and rlk_refuse() set the first three: */

@@ -89,6 +89,8 @@ struct rlk_lease {
     int64_t ttl_us;
     /* out. False: the grant is gone, or another transaction has its row locked. */
     bool renewed;
+    /* As in rlk_call. */
+    bool barely;
 };
 
 /* The key of a row of rowlock_locks. */

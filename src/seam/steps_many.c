@@ -51,6 +51,7 @@ static enum rlk_class renew_each(rowlock_db *db, struct rlk_call *call, void *co
         lease_values(&r->leases[i], m.in);
         class = rlk_many_send(db, call, RLK_STEP_RENEW_ALL, &m, read_renewed, &one);
         r->now_us = one.now_us;
+        r->leases[i].barely = call->barely;
     }
     return class;
 }
