@@ -97,6 +97,13 @@ static int64_t common_moment(int64_t at_us, int64_t step_us)
     return at_us - at_us % step_us;
 }
 
+/* Other transactions were changing the queue all the time. The wait goes on. */
+static int found_crowd(const struct queuing *q)
+{
+    rlk_action(q->a->db, "acquire lock", q->lock->name);
+    return ROWLOCK_BUSY;
+}
+
 /* If the step is sent again after a lost answer, it keeps the ticket of the first sending. */
 static int take_ticket(struct queuing *q)
 {
@@ -111,7 +118,7 @@ static int take_ticket(struct queuing *q)
     rlk_ticket_keep(q->a->db, &q->lock->ticket, q->request->number);
     int result = rlk_do(q->a->db, &step);
     if (result != ROWLOCK_OK)
-        return result;
+        return step.contended && !step.was_uncertain ? found_crowd(q) : result;
     /* Wake-ups before this moment did not reach us. */
     bool wakeable_again = q->unwakeable && position.wakeable;
     q->look = q->look || new_ticket || wakeable_again || position.ticket != q->request->ticket;

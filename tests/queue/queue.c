@@ -347,6 +347,24 @@ static void ticket_removed(const struct contract *c)
     line_ends(&holder, &g, "which he gets");
 }
 
+/* Its request was sent twice: the second sending did not see the first one in flight. Elsewhere than
+ * on PostgreSQL the other ticket stays until its lease is over. */
+static void ticket_twice(const struct contract *c)
+{
+    struct guest holder, g;
+    guests_open(c, "twice", 0, &holder, &g, NULL);
+    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    guest_queue(&g);
+    db_exec(c->raw, c->url,
+            "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, expires, "
+            "host, pid, program, note) SELECT name, ticket + 1, request, permits, owner, since, "
+            "expires, host, pid, program, note FROM rowlock_waiters WHERE name = 'twice'");
+    line_ends(&holder, &g, "to a waiter with two tickets");
+    if (strcmp(c->raw->name, "postgres") == 0)
+        tap_is_int(tickets_of(c, "twice"), 0, "neither of its tickets is left");
+    forget_tickets(c, "twice");
+}
+
 static void what_is_listed(const struct contract *c)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
@@ -501,6 +519,7 @@ void contract_queue(const struct contract *c)
     uncontended(c);
     swept(c);
     ticket_removed(c);
+    ticket_twice(c);
     what_is_listed(c);
     many_are_listed(c);
     adopted(c);

@@ -14,8 +14,8 @@ BEGIN
     IF pg_catalog.current_setting('synchronous_standby_names') = '' THEN
         PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
     END IF;
-    SELECT w.ticket INTO v_ticket FROM rowlock_waiters w WHERE w.name = p_name
-           AND w.request = p_request;
+    SELECT w.ticket INTO v_ticket FROM rowlock_waiters w
+     WHERE w.name = p_name AND w.request = p_request ORDER BY w.ticket LIMIT 1;
     SELECT pg_catalog.count(*) INTO v_ahead FROM rowlock_waiters w
      WHERE w.name = p_name AND w.expires > v_now
        AND (v_ticket IS NULL OR (w.ticket, w.request) < (v_ticket, p_request));
