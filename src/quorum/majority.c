@@ -3,6 +3,8 @@
  * would be free again: of three, at the second of their ends. */
 #include "quorum/quorum.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,36 +66,101 @@ static struct rlk_round *begin(struct rlk_quorum *quorum, struct rlk_call *call,
     return rlk_round_begin(quorum, &like, ~0u);
 }
 
+/* ---- why there is no majority */
+
+static bool is_away(const struct rlk_answer *answer)
+{
+    return !answer->came || answer->class == RLK_UNSENT || answer->class == RLK_UNCERTAIN;
+}
+
+static bool has_failed(const struct rlk_answer *answer)
+{
+    return !answer->came || answer->class != RLK_DONE;
+}
+
+static const char *text_of(const struct rlk_answer *answer)
+{
+    return answer->came ? answer->call.text : "it has not answered in time";
+}
+
+/* It would have voted if others had been there: they are what is wrong. */
+static bool misses_others(const struct rlk_answer *answer)
+{
+    return strcmp(text_of(answer), rlk_roll_too_few) == 0;
+}
+
+static void add(char text[512], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(char text[512], const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, 512 - used, format, arguments);
+    va_end(arguments);
+}
+
+/* "2 of the 3 members of the quorum cannot be reached" */
+static void add_counts(char text[512], const struct rlk_round *round)
+{
+    size_t away = 0, unfit = 0;
+    for (size_t i = 0; i < round->quorum->count; i++) {
+        const struct rlk_answer *answer = &round->answer[i];
+        away += is_away(answer) && !misses_others(answer);
+        unfit += has_failed(answer) && !is_away(answer);
+    }
+    add(text, "%zu of the %zu members of the quorum cannot be %s", away ? away : unfit,
+        round->quorum->count, away ? "reached" : "used");
+    if (away && unfit)
+        add(text, ", and %zu cannot be used", unfit);
+}
+
+/* "member 1: …" or "members 1, 2: …". *told: the members that need no other mention. */
+static void add_reason(char text[512], const struct rlk_round *round, size_t first, unsigned *told)
+{
+    const char *reason = text_of(&round->answer[first]);
+    char numbers[3 * RLK_MEMBERS_MOST] = {(char)('1' + first)};
+    size_t used = 1;
+    for (size_t i = first + 1; i < round->quorum->count; i++) {
+        if (!has_failed(&round->answer[i]) || strcmp(text_of(&round->answer[i]), reason) != 0)
+            continue;
+        used += (size_t)snprintf(numbers + used, sizeof numbers - used, ", %zu", i + 1);
+        *told |= 1u << i;
+    }
+    add(text, "member%s %s: %.170s", used > 1 ? "s" : "", numbers,
+        reason[0] ? reason : "it gave no reason");
+}
+
+static void add_reasons(char text[512], const struct rlk_round *round)
+{
+    const char *between = ": ";
+    unsigned told = 0;
+    for (size_t i = 0; i < round->quorum->count; i++) {
+        const struct rlk_answer *answer = &round->answer[i];
+        if (!has_failed(answer) || misses_others(answer) || told & 1u << i)
+            continue;
+        add(text, "%s", between);
+        add_reason(text, round, i, &told);
+        between = "; ";
+    }
+}
+
 enum rlk_class rlk_quorum_failure(const struct rlk_round *round, struct rlk_call *call)
 {
-    struct rlk_quorum *quorum = round->quorum;
-    const struct rlk_answer *worst = NULL;
-    size_t away = 0;
+    char text[512] = "";
     enum rlk_class class = RLK_UNSENT;
-    pthread_mutex_lock(&quorum->mutex);
-    for (size_t i = 0; i < quorum->count; i++) {
+    pthread_mutex_lock(&round->quorum->mutex);
+    for (size_t i = 0; i < round->quorum->count; i++) {
         const struct rlk_answer *answer = &round->answer[i];
-        bool gone = !answer->came || answer->class == RLK_UNSENT || answer->class == RLK_UNCERTAIN;
-        away += gone;
-        if (gone && (!answer->came || answer->class == RLK_UNCERTAIN))
+        bool unsure = !answer->came || answer->class == RLK_UNCERTAIN;
+        if (unsure && class == RLK_UNSENT)
             class = RLK_UNCERTAIN;
-        if (answer->came && answer->class != RLK_DONE && (!worst || !gone))
-            worst = answer;
-        if (answer->came && answer->class != RLK_DONE && !gone)
+        if (has_failed(answer) && !is_away(answer))
             class = answer->class;
     }
-    int64_t deadline_us = call->deadline_us;
-    enum rlk_where where = call->where;
-    if (worst)
-        *call = worst->call;
-    call->deadline_us = deadline_us;
-    call->where = where;
-    char text[sizeof call->text];
-    rlk_copy_text(text, sizeof text, call->text, strlen(call->text));
-    pthread_mutex_unlock(&quorum->mutex);
-    return rlk_refuse(call, class, "%zu of the %zu members of the quorum %s%s%s", away,
-                      quorum->count, away ? "cannot be reached" : "are away",
-                      text[0] ? "; the last said: " : "", text);
+    add_counts(text, round);
+    add_reasons(text, round);
+    pthread_mutex_unlock(&round->quorum->mutex);
+    return rlk_refuse(call, class, "%s", text);
 }
 
 /* ---- renewing and verifying */
@@ -270,28 +337,53 @@ enum rlk_class rlk_quorum_remove(struct rlk_quorum *quorum, struct rlk_call *cal
 
 /* ---- reading what one member has */
 
+/* The first member may hang. So all are asked for a sign of life before one gets the question. */
+static enum rlk_class find_living(struct rlk_quorum *quorum, struct rlk_call *call,
+                                  bool lives[RLK_MEMBERS_MOST])
+{
+    struct rlk_round *round = begin(quorum, call, RLK_STEP_META, NULL, 0, false);
+    if (!round)
+        return RLK_NOMEM;
+    struct tally t = decide(round);
+    pthread_mutex_lock(&quorum->mutex);
+    for (size_t i = 0; i < quorum->count; i++)
+        lives[i] = round->answer[i].came && round->answer[i].class == RLK_DONE;
+    pthread_mutex_unlock(&quorum->mutex);
+    enum rlk_class class = t.found >= quorum->majority ? RLK_DONE : rlk_quorum_failure(round, call);
+    rlk_round_end(round, RLK_ROUND_OVER);
+    return class;
+}
+
+static enum rlk_class ask_member(struct rlk_quorum *quorum, struct rlk_call *call,
+                                 struct rlk_query *query, size_t member)
+{
+    struct rlk_round like = {
+        .step = query->step, .forward = query, .deadline_us = call->deadline_us};
+    for (const char *at = rlk_steps[query->step].parameters; *at; at++)
+        like.in.count += at[1] == ' ' || at[1] == '\0';
+    memcpy(like.in.value, query->given, like.in.count * sizeof like.in.value[0]);
+    struct rlk_round *round = rlk_round_begin(quorum, &like, 1u << member);
+    if (!round)
+        return RLK_NOMEM;
+    while (rlk_round_wait(round))
+        ;
+    enum rlk_class class = round->answer[member].class;
+    if (class != RLK_DONE)
+        rlk_refuse(call, class, "member %zu: %s", member + 1, round->answer[member].call.text);
+    rlk_round_end(round, RLK_ROUND_OVER);
+    return class;
+}
+
 enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *call,
                                   struct rlk_query *query)
 {
-    enum rlk_class class = RLK_UNSENT;
-    for (size_t i = 0; i < quorum->count; i++) {
-        struct rlk_round like = {
-            .step = query->step, .forward = query, .deadline_us = call->deadline_us};
-        for (const char *at = rlk_steps[query->step].parameters; *at; at++)
-            like.in.count += at[1] == ' ' || at[1] == '\0';
-        memcpy(like.in.value, query->given, like.in.count * sizeof like.in.value[0]);
-        struct rlk_round *round = rlk_round_begin(quorum, &like, 1u << i);
-        if (!round)
-            return RLK_NOMEM;
-        while (rlk_round_wait(round))
-            ;
-        class = round->answer[i].class;
-        bool gone = class == RLK_UNSENT || class == RLK_UNCERTAIN;
-        if (class != RLK_DONE)
-            rlk_refuse(call, class, "%s", round->answer[i].call.text);
-        rlk_round_end(round, RLK_ROUND_OVER);
-        if (!gone)
-            break;
-    }
+    bool lives[RLK_MEMBERS_MOST] = {false};
+    enum rlk_class class = find_living(quorum, call, lives);
+    if (class != RLK_DONE)
+        return class;
+    class = RLK_UNSENT;
+    for (size_t i = 0; i < quorum->count && (class == RLK_UNSENT || class == RLK_UNCERTAIN); i++)
+        if (lives[i])
+            class = ask_member(quorum, call, query, i);
     return class;
 }

@@ -63,6 +63,8 @@ static enum rlk_class send_step(struct rlk_member *m, struct rlk_step_call *step
     enum rlk_class class = rlk_send_once(m->db, step, call, &result);
     if (class == RLK_UNSENT || class == RLK_UNCERTAIN || (class == RLK_READONLY && m->db->several))
         m->db->up = false;
+    if (result == ROWLOCK_OK && class == RLK_SCHEMA)
+        return rlk_refuse(call, class, "%.200s; run `rowlock install` for it", call->text);
     if (result == ROWLOCK_OK)
         return class;
     return rlk_refuse(call, result == ROWLOCK_ESCHEMA ? RLK_SCHEMA : RLK_REFUSED, "%s",
@@ -288,7 +290,7 @@ static void carry_out(struct rlk_member *m, struct rlk_round *round)
     int tries = 0;
     answer->class = may_vote(m, &answer->call, deadline_us);
     if (answer->class == RLK_DONE && !pay(m))
-        answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "a member is still away");
+        answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "it is still away");
     if (answer->class == RLK_DONE)
         send_by(m, &s, deadline_us);
     /* What must be removed is not left to another round: the others have removed it already. */

@@ -166,6 +166,8 @@ enum rlk_class rlk_quorum_give(struct rlk_query *query, const rowlock_value *cel
 void rlk_quorum_leave(struct rlk_quorum *quorum);
 
 /* roll.c */
+/* Why a member does not vote that may do so for all we know. */
+extern const char rlk_roll_too_few[];
 /* Takes a row of the step MEMBERS into a struct rlk_roll. */
 int rlk_roll_take(void *out, const rowlock_value *cells, size_t count);
 /* With the mutex locked. RLK_DONE: this member may vote. RLK_UNSENT: that is not known, since too
@@ -189,7 +191,7 @@ enum rlk_class rlk_quorum_verify(struct rlk_quorum *quorum, struct rlk_call *cal
                                  struct rlk_query *query);
 enum rlk_class rlk_quorum_remove(struct rlk_quorum *quorum, struct rlk_call *call,
                                  struct rlk_query *query);
-/* Sends it to the first member that answers. */
+/* Sends it to the first of the members that answer. */
 enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *call,
                                   struct rlk_query *query);
 /* Of the answers, the class that says why there is no majority. */

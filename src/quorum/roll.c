@@ -10,6 +10,8 @@
 /* By how much the start of a server may seem to move: MySQL counts whole seconds. */
 enum { START_MOVES = 3 };
 
+const char rlk_roll_too_few[] = "too few members can be reached to tell whether it may vote";
+
 enum { MEMBER, MEMBERS, QUORUM, SELF, MARK, STARTED, RUNNING };
 
 int rlk_roll_take(void *out, const rowlock_value *cells, size_t count)
@@ -60,28 +62,23 @@ enum rlk_class rlk_roll_judge(struct rlk_quorum *quorum, size_t i, struct rlk_ca
     for (size_t j = 0; j < quorum->count; j++)
         known += quorum->member[j].roll.known;
     if (!own->self)
-        return rlk_refuse(call, RLK_SCHEMA,
-                          "member %zu is of no quorum yet: run `rowlock quorum-join`", i + 1);
+        return rlk_refuse(call, RLK_SCHEMA, "it is of no quorum yet: run `rowlock quorum-join`");
     if (own->members != quorum->count || own->self != i + 1)
-        return rlk_refuse(call, RLK_SCHEMA,
-                          "the database of URL %zu is member %zu of %zu: give the same URLs in the "
-                          "same order everywhere",
-                          i + 1, own->self, own->members);
+        return rlk_refuse(
+            call, RLK_SCHEMA,
+            "it is member %zu of a quorum of %zu: give the same URLs in the same order "
+            "everywhere",
+            own->self, own->members);
     if (own->restarted)
         return rlk_refuse(call, RLK_SCHEMA,
-                          "member %zu was restarted or restored, and may have lost grants: run "
-                          "`rowlock quorum-join`",
-                          i + 1);
+                          "it was restarted or restored, and may have lost grants: run `rowlock "
+                          "quorum-join`");
     if (witnesses(quorum, i) >= quorum->majority)
         return RLK_DONE;
     if (known < quorum->majority)
-        return rlk_refuse(call, RLK_UNSENT,
-                          "too few members can be reached to tell whether member %zu may vote",
-                          i + 1);
+        return rlk_refuse(call, RLK_UNSENT, "%s", rlk_roll_too_few);
     return rlk_refuse(call, RLK_SCHEMA,
                       is_other_quorum(quorum, own)
-                          ? "member %zu is of another quorum: give the same URLs everywhere"
-                          : "member %zu was restored, and may have lost grants: run `rowlock "
-                            "quorum-join`",
-                      i + 1);
+                          ? "it is of another quorum: give the same URLs everywhere"
+                          : "it was restored, and may have lost grants: run `rowlock quorum-join`");
 }

@@ -66,9 +66,13 @@ static const struct meaning meanings_framed[] = {
     {RLK_UNCERTAIN, ROWLOCK_ECONN, true, "; nothing was done"},
 };
 
-/* A lost race means that others were in the way. A time limit may also mean too much work. */
-static const char *advice_of(const struct meaning *m, const struct rlk_call *call)
+/* A lost race means that others were in the way. A time limit may also mean too much work. Each
+ * member of a quorum gives its own advice about its tables. */
+static const char *advice_of(const rowlock_db *db, const struct meaning *m,
+                             const struct rlk_call *call)
 {
+    if (m->class == RLK_SCHEMA && db->target.quorum)
+        return "";
     if (m->class == RLK_CONTENTION && m->retryable && call->late)
         return "; it took longer than the time limit of a statement: other transactions kept it "
                "busy, or it was too much work for one call";
@@ -97,7 +101,7 @@ int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *
         return rlk_fail(db, ROWLOCK_ESERVER, "%s", call->text);
     /* The advice for RLK_NOMEM is the whole text. */
     const char *text = class == RLK_NOMEM ? "" : call->text;
-    const char *advice = advice_of(m, call);
+    const char *advice = advice_of(db, m, call);
     bool apart = *text && *advice && *advice != ';';
     rlk_fail(db, m->code, "%s%s%s", text, apart ? "; " : "", advice);
     db->error.native = call->native;

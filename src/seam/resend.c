@@ -257,6 +257,11 @@ static bool is_patient(const rowlock_db *db, const struct rlk_step_call *step)
     return step->patient_until_us && db->reconnect_us > 0 && !db->adopted;
 }
 
+static const char *server_of(const rowlock_db *db)
+{
+    return db->target.quorum ? "a majority of the members" : "the server";
+}
+
 /* Logs a warning once for each outage that a waiter waits through. Later failures are DEBUG. */
 static void note_away(rowlock_db *db, const struct rlk_step_call *step, const char *text)
 {
@@ -265,8 +270,8 @@ static void note_away(rowlock_db *db, const struct rlk_step_call *step, const ch
         db->away_us = rlk_now_us();
     if (is_patient(db, step) && !db->away_logged) {
         db->away_logged = true;
-        rlk_log(ROWLOCK_LOG_WARNING, "%s: the server is away; still waiting: %s", db->error.action,
-                text);
+        rlk_log(ROWLOCK_LOG_WARNING, "%s: %s is away; still waiting: %s", db->error.action,
+                server_of(db), text);
     } else {
         rlk_log(known ? ROWLOCK_LOG_DEBUG : ROWLOCK_LOG_INFO, "%s: %s", db->error.action, text);
     }
@@ -283,7 +288,8 @@ static void note_back(rowlock_db *db)
     char away[32];
     seconds_away(db, away);
     if (db->away_logged)
-        rlk_log(ROWLOCK_LOG_WARNING, "%s: the server is back after %s", db->error.action, away);
+        rlk_log(ROWLOCK_LOG_WARNING, "%s: %s is back after %s", db->error.action, server_of(db),
+                away);
     db->away_us = 0;
     db->away_logged = false;
 }
@@ -313,8 +319,8 @@ static void add_outage(rowlock_db *db)
     size_t used = strlen(db->error.text);
     char away[32];
     seconds_away(db, away);
-    snprintf(db->error.text + used, sizeof db->error.text - used,
-             "; the server has been away for %s", away);
+    snprintf(db->error.text + used, sizeof db->error.text - used, "; %s has been away for %s",
+             server_of(db), away);
 }
 
 /* ---- sending again */

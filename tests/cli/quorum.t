@@ -195,10 +195,119 @@ over_files() {
     rivals
 }
 
+# ---- a PostgreSQL, a MySQL and a file
+
+on() { db=$1 server "$2"; }
+
+no_majority() {
+    local url=${ROWLOCK_TEST_MYSQL_URL} pg=${ROWLOCK_TEST_POSTGRES_URL}
+    export ROWLOCK_URL
+    pg=$(private_url "$pg" "nothing_$$_") url=$(private_url "$url" "nothing_$$_")
+    errs "one member without tables costs nothing" 0 "" --url "$pg" --url "$mysql" --url "$file" run -n x true
+    errs "of two the texts say what is missing, and where" 78 "2 of the 3 members of the quorum cannot be used: member 1: " \
+        --url "$pg" --url "$url" --url "$file" run -n x true
+    has "of each of them" "$err" "; member 2: "
+    has "and what to do" "$err" 'run `rowlock install` for it'
+    pg=${postgres/postgres@/stranger@} url=${mysql/root@/stranger@}
+    errs "one member that denies access costs nothing" 0 "" --url "$postgres" --url "$url" --url "$file" run -n x true
+    errs "two that do are told" 77 "2 of the 3 members of the quorum cannot be used: member 1: " \
+        --url "$pg" --url "$url" --url "$file" run -n x true
+    has "with the reason of each" "$err" "; member 2: Access denied"
+    has "which does not show the URL" "${err//$url/}" "stranger"
+}
+
+one_away() {
+    on mysql stop
+    exits "with one of three stopped there are grants" 0 run -n x -- sh -c 'exit 0'
+    exits "and steps: acquire" 0 acquire step --owner me --ttl 60s
+    token=$out
+    exits "verify" 0 verify step --owner me --token "$token"
+    exits "renew" 0 renew step --owner me --token "$token"
+    exits "list" 0 list --json
+    is "shows the grant" "$(json '$d->[0]{token}')" "$token"
+    exits "a rival gets nothing" 75 run -n step true
+    exits "release" 0 release step --owner me --token "$token"
+    errs "check and install say which member is away" 69 "rowlock: member 2: open" check
+    has "and look at the others" "$out" "member 3:"
+}
+
+two_away() {
+    on postgres freeze
+    errs "with two of three away nothing is granted" 69 "2 of the 3 members of the quorum cannot be reached" run -n x true
+    has "which names the one that does not answer" "$err" "member 1: "
+    has "and the one that is not there" "$err" "member 2: Can't connect"
+    begun "$work/bg.err" run x true
+    has "a wait says that it waits for the members" "$(<"$work/bg.err")" \
+        "a majority of the members is away; still waiting"
+    on postgres thaw
+    ends "it ends when a majority is back" 0 "$pid"
+    has "and says so" "$(<"$work/bg.err")" "a majority of the members is back"
+}
+
+# A job writes down the time again and again. Its members go away one after the other.
+tick='while :; do date +%s%6N >"$0.new"; mv "$0.new" "$0"; sleep 0.02; done'
+renewed() { member "$1" show ending --json && [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "$2" ]; }
+expires() {
+    member 3 show ending --json
+    json '$d->{grants}[0]{expires_us}'
+}
+members_go() {
+    local before
+    begun "$work/tick" run --ttl 6s ending -- sh -c "$tick" "$work/tick"
+    on mysql freeze
+    renewed 1 0
+    before=$(json '$d->{grants}[0]{renewals} // 0')
+    ok "a job goes on when one member has gone" until_true 30 renewed 1 "$((before + 1))"
+    on postgres freeze
+    ends "it is ended when the second one has gone" 76 "$pid"
+    has "with the reason" "$(<"$work/bg.err")" "could not be renewed in time"
+    ok "before the lease ended" test "$(<"$work/tick")" -lt "$(expires)"
+    on mysql thaw
+    on postgres thaw
+}
+
+# A restarted server may have lost what it had promised.
+restarted() {
+    on mysql start
+    exits "a restarted member does not vote, and the others go on" 0 run -n x true
+    on postgres stop
+    errs "when another one is away there is no majority" 78 "member 2: it was restarted or restored" run -n x true
+    has "which says what to do" "$err" "quorum-join"
+    errs "quorum-join needs the other members" 69 "member 1 is away, and is needed for this" quorum-join
+    on postgres start
+    exits "then it lets them vote again" 0 quorum-join
+    is "and says so" "$out" "The 3 members vote."
+    rl run x -- sh -c 'echo "$ROWLOCK_TOKEN"'
+    ok "tokens go on above those from before" test "$out" -gt "$token"
+}
+
+over_servers() {
+    postgres=$(private_url "$ROWLOCK_TEST_POSTGRES_URL" "quorum_$$_")
+    mysql=$(private_url "$ROWLOCK_TEST_MYSQL_URL" "quorum_$$_")
+    file=sqlite:$work/mixed.db
+    ROWLOCK_URL="$postgres $mysql $file"
+    exits "three kinds of databases" 0 install
+    exits "make a quorum" 0 quorum-join
+    in_steps
+    names
+    jobs
+    rivals
+    no_majority
+    members_go
+    one_away
+    two_away
+    restarted
+}
+
 if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
     counts_of_urls
     each_member
     over_files
+    if [ -n "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] && [ -n "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
+        over_servers
+    else
+        skip "over a PostgreSQL, a MySQL and a file" "it needs a private server of each"
+    fi
 elif [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
     tap_result 1 "there is an embedded database to test with"
 fi
