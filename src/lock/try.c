@@ -14,7 +14,7 @@ enum {
 };
 
 /* One counted grant alone does not keep out a request of its own kind. */
-static const struct rlk_row *met(const rowlock_lock *lock, int permits)
+const struct rlk_row *rlk_met(const rowlock_lock *lock, int permits)
 {
     bool enough = lock->holder_known && (permits == 0 || lock->holder.slot == 0);
     return enough && !lock->request_open ? &lock->holder : NULL;
@@ -36,7 +36,7 @@ struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_opti
                                 .pid = db->pid,
                                 .program = db->program,
                                 .note = options->note,
-                                .met = met(lock, options->permits),
+                                .met = rlk_met(lock, options->permits),
                                 .met_again = lock->holder_again,
                                 .granted = lock->was_granted};
 }

@@ -25,6 +25,8 @@ struct rlk_acquiring {
 
 /* Returns OK, BUSY, MISMATCH, or an error. */
 int rlk_try(struct rlk_acquiring *a);
+/* The holder that the last try met, if it alone keeps out a request of this kind. Else NULL. */
+const struct rlk_row *rlk_met(const rowlock_lock *lock, int permits);
 struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_options *options);
 void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_us,
                     int64_t margin_us);

@@ -209,8 +209,9 @@ static enum rlk_step kind_of(const struct handle *h, const struct rlk_call *call
 {
     const rowlock_pool *pool = h->pool;
     enum rlk_step many = rlk_many_of(step);
-    bool joins = !h->framed && call->where != RLK_INSIDE &&
-                 (pool->real->packing == RLK_SINGLY || pool->texts.sql[many]);
+    bool has = pool->real->packing == RLK_SINGLY ? !(rlk_steps[step].is & RLK_READS)
+                                                 : pool->texts.sql[many] != NULL;
+    bool joins = has && !h->framed && call->where != RLK_INSIDE;
     return joins ? many : RLK_STEP_NONE;
 }
 

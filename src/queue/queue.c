@@ -123,6 +123,7 @@ static int take_ticket(struct queuing *q)
     bool wakeable_again = q->unwakeable && position.wakeable;
     q->look = q->look || new_ticket || wakeable_again || position.ticket != q->request->ticket;
     q->request->ticket = position.ticket;
+    q->request->met = NULL;
     note_ahead(q, position.ahead);
     q->renew_us = now_us + q->lease_us / 3;
     if (crowd(q))
@@ -271,6 +272,7 @@ static int pause_in_queue(struct queuing *q)
 {
     int64_t until_us = next_look(q, rlk_now_us());
     enum rlk_wakeup wakeup = await(q, until_us);
+    q->request->met = NULL;
     if (wakeup == RLK_WAKEUP) {
         /* If the try is BUSY, we must know our new position. */
         q->renew_us = 0;
@@ -284,6 +286,9 @@ static int pause_in_queue(struct queuing *q)
     if ((wakeup == RLK_NO_WAKEUPS || wakeup == RLK_INTERRUPTED) &&
         !rlk_wait_until(&q->a->db->waiting, until_us))
         return ROWLOCK_CANCELLED;
+    /* Nothing has woken us, so the holder is likely to be there. */
+    if (q->ahead == 0)
+        q->request->met = rlk_met(q->lock, q->request->permits);
     if (q->ahead == 0 || q->request->unfair)
         return ROWLOCK_OK;
     q->renew_us = 0;

@@ -9,6 +9,8 @@ const struct rlk_step_info rlk_steps[RLK_STEP_COUNT] = {RLK_STEPS(STEP_INFO)};
 enum rlk_step rlk_many_of(enum rlk_step step)
 {
     switch (step) {
+    case RLK_STEP_STILL_HELD:
+        return RLK_STEP_STILL_HELD_MANY;
     case RLK_STEP_ACQUIRE_USUAL:
         return RLK_STEP_ACQUIRE_USUAL_MANY;
     case RLK_STEP_ACQUIRE:

@@ -243,7 +243,7 @@ void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk
  *   - ACQUIRE_MET for a lock that was held by the same exclusive grant the last two times, but not
  *     in a pool, where ACQUIRE_USUAL of many handles is one statement;
  *   - ACQUIRE_USUAL for a lock that was free or held exclusively the last time;
- *   - STILL_HELD for a lock that was held the last time;
+ *   - STILL_HELD for a lock that was held the last time; in a pool also while it waits;
  *   - LOOK always, where it costs no round trip. */
 static enum rlk_class ask_first(rowlock_db *db, struct rlk_call *call, struct trying *t)
 {
@@ -258,7 +258,8 @@ static enum rlk_class ask_first(rowlock_db *db, struct rlk_call *call, struct tr
         return try_step(db, call, RLK_STEP_ACQUIRE_MET, t);
     if (usual && sql[RLK_STEP_ACQUIRE_USUAL])
         return try_step(db, call, RLK_STEP_ACQUIRE_USUAL, t);
-    if (plain && request->met && sql[RLK_STEP_STILL_HELD])
+    bool polls = db->target.pool && call->where == RLK_OUTSIDE;
+    if ((plain || polls) && request->met && sql[RLK_STEP_STILL_HELD])
         class = still_held(db, call, t);
     if (class == RLK_DONE && !t->answered && db->backend->local && sql[RLK_STEP_LOOK])
         class = try_step(db, call, RLK_STEP_LOOK, t);

@@ -65,6 +65,8 @@ enum {
     STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \
     /* locks */                                                                                    \
     STEP(STILL_HELD, "still_held", "name slot token", '?', "mmmm", RLK_READS)                      \
+    STEP(STILL_HELD_MANY, "still_held_many", "name slot token ; pack count", '*', "i|mmmm",        \
+         RLK_READS | RLK_WIDE)                                                                     \
     STEP(LOOK, "look", RLK_REQUEST, '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */           \
     STEP(ACQUIRE_MET, "acquire_met", RLK_REQUEST, '1', "mMMMm", 0) /* or still held? */            \
     STEP(ACQUIRE_USUAL, "acquire_usual", RLK_REQUEST, '1', RLK_ANSWER, 0)                          \

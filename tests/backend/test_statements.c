@@ -65,6 +65,7 @@ static bool is_without(const char *dialect, int step)
         {RLK_STEP_LISTEN, "mysql sqlite"},
         {RLK_STEP_LOOK, "postgres mysql"},
         {RLK_STEP_STILL_HELD, "postgres"},
+        {RLK_STEP_STILL_HELD_MANY, "postgres sqlite"},
         {RLK_STEP_SWEEP, "mysql"},
         {RLK_STEP_SWEEP_QUIET, "mysql"},
         {RLK_STEP_SWEEP_END, "postgres mysql"},
