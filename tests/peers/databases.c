@@ -13,24 +13,15 @@
 
 /* ---- rowlock */
 
-const struct locking rowlock_locking = {.open = ours_open,
-                                        .close = ours_close,
-                                        .acquire = ours_wait,
-                                        .try = ours_try,
-                                        .release = ours_release,
-                                        .pair = ours_pair,
-                                        .keep = ours_keep,
-                                        .stop = ours_stop};
+#define OURS(how_to_open)                                                                \
+    {                                                                                    \
+        .open = how_to_open, .close = ours_close, .acquire = ours_wait, .try = ours_try, \
+        .release = ours_release, .pair = ours_pair, .keep = ours_keep, .stop = ours_stop \
+    }
 
+const struct locking rowlock_locking = OURS(ours_open);
 /* All sessions share one pool with two connections. */
-const struct locking pool_locking = {.open = ours_open_pooled,
-                                     .close = ours_close,
-                                     .acquire = ours_wait,
-                                     .try = ours_try,
-                                     .release = ours_release,
-                                     .pair = ours_pair,
-                                     .keep = ours_keep,
-                                     .stop = ours_stop};
+const struct locking pool_locking = OURS(ours_open_pooled);
 
 /* ---- the servers' own locks */
 
