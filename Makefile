@@ -409,7 +409,7 @@ cluster-tests: all $(LOAD) $(filter $(BUILD)/%,$(CLUSTER_TESTS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS),1)
 
 # The table at the end lists what could not be installed.
-## check-more: other versions of the databases, TLS, pgbouncer, clusters whose servers die
+## check-more: contract tests on other versions of the databases, over TLS, through pgbouncer
 check-more:
 	-@tools/install-deps.sh more
 	+@tests/more/run.sh
@@ -501,10 +501,17 @@ all-but-queue       lease.pml OPERATORS=1 CRASHES=1 LOSSES=1 DEATHS=1 CLIENTS=2 
 queue               lease.pml QUEUE=1 DEATHS=1 TOKENS=2
 queue-network       lease.pml QUEUE=1 LOSSES=1 TOKENS=2
 two-nodes           nodes.pml
+quorum              quorum.pml
+quorum-faults       quorum.pml LOSSES=1 LATE=1 DEATHS=1 TOKENS=2
+quorum-three        quorum.pml CLIENTS=3 TOKENS=2
+quorum-no-clocks    quorum.pml CLOCKS=0
+quorum-top-up       quorum.pml TOPS_UP=1
+quorum-all          quorum.pml TOPS_UP=1 LOSSES=1 LATE=1 DEATHS=1 TOKENS=2
 endef
 
 # Mutants are models with a wrong rule. A property must fail for each.
 define MUTANTS
+top-up-over-own-row           quorum.pml TOP_UP_OVER_OWN_ROW TOPS_UP=1 TOKENS=4 AHEAD=1
 plain-select-guard            lease.pml PLAIN_GUARD
 release-by-owner-only         lease.pml RELEASE_BY_OWNER LOSSES=1 DEATHS=1
 fold-without-floor            lease.pml FOLD_WITHOUT_FLOOR OPERATORS=1
@@ -514,10 +521,16 @@ deadline-from-the-answer      lease.pml DEADLINE_FROM_ANSWER
 old-session-goes-on           lease.pml OLD_SESSION_GOES_ON LOSSES=1
 ticket-without-lease          lease.pml TICKET_WITHOUT_LEASE QUEUE=1 DEATHS=1
 share-lock-on-two-nodes       nodes.pml SHARE_LOCK_ON_TWO_NODES
+highest-without-lift          quorum.pml HIGHEST_WITHOUT_LIFT CLOCKS=0
+writes-highest-plus-one       quorum.pml WRITES_HIGHEST_PLUS_ONE CLOCKS=0
+member-that-forgets           quorum.pml MEMBER_FORGETS CLOCKS=0 TOKENS=2
+top-up-without-check          quorum.pml TOP_UP_WITHOUT_CHECK TOPS_UP=1
+top-up-by-comparison          quorum.pml TOP_UP_BY_COMPARISON TOPS_UP=1
+undoes-what-was-renewed       quorum.pml UNDOES_WHAT_WAS_RENEWED LOSSES=1 TOKENS=2
 endef
 
 .PHONY: model run-model
-## model: the protocol in all its states, and mutants that must fail (tests/model); installs spin
+## model: the protocols in all their states, and mutants that must fail; installs spin
 model:
 	@tools/install-deps.sh model
 	@$(MAKE) --no-print-directory run-model

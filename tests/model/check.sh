@@ -22,9 +22,12 @@ give_up() {
 }
 
 spin "${constants[@]}" -a "$file" >spin.log 2>&1 || give_up "spin refuses the model"
-"${CC:-cc}" -O2 -w -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c >cc.log 2>&1 ||
+# Breadth first finds the shortest way.
+flags=(-DSAFETY -DNOREDUCE -DNOFAIR)
+[ "$want" = holds ] || flags+=(-DBFS)
+"${CC:-cc}" -O2 -w "${flags[@]}" -o pan pan.c >cc.log 2>&1 ||
     give_up "the program of spin does not compile"
-./pan -m5000000 >pan.log 2>&1 || true
+./pan -m5000000 -w25 >pan.log 2>&1 || true
 if grep -qE 'max search depth too small|out of memory|table is full' pan.log; then
     give_up "the search was cut short, which proves nothing"
 fi
@@ -35,8 +38,8 @@ case $(grep -o 'errors: [0-9]*' pan.log) in
     'errors: 1')
         # The line of the assert says which property it is.
         spin "${constants[@]}" -t -p "$file" >trail.log 2>&1 || true
-        line=$(sed -n 's/^spin: .*:\([0-9]*\), Error: assertion violated.*/\1/p' trail.log)
-        found=$(sed -n "${line:-1}p" "$file" | grep -o 'P[0-9] \*/' || echo "line $line")
+        line=$(sed -n 's/^spin: .*:\([0-9]*\), Error: assertion .*/\1/p' trail.log | head -n 1)
+        found=$(sed -n "${line:-1}p" "$file" | grep -o '[PQ][0-9] \*/' || echo "line $line")
         found=${found% \*/}
         said="$found fails"
         ;;
