@@ -51,6 +51,12 @@ static int fail(struct joining *j, int code, const char *format, ...)
     return code;
 }
 
+/* Which member it was is not in its own error. */
+static int fail_of(struct joining *j, const struct candidate *c, int code)
+{
+    return fail(j, code, "member %zu: %s", (size_t)(c - j->member) + 1, c->db->error.text);
+}
+
 /* ---- what the members know */
 
 static int take_highest(void *out, const rowlock_value *cells, size_t count)
@@ -77,9 +83,7 @@ static int ask(struct joining *j, struct candidate *c)
 {
     struct rlk_step_call step = {.run = run_ask, .context = c};
     int result = rlk_do(c->db, &step);
-    if (result != ROWLOCK_OK)
-        rlk_error_copy(j->err, &c->db->error);
-    return result;
+    return result == ROWLOCK_OK ? ROWLOCK_OK : fail_of(j, c, result);
 }
 
 static int open_all(struct joining *j, const char *const *urls, const rowlock_db_options *options)
@@ -200,9 +204,7 @@ static int write_down(struct joining *j, size_t i, size_t other)
                         .self = i == other};
     struct rlk_step_call step = {.run = run_write, .context = &w};
     int result = c->db ? rlk_do(c->db, &step) : ROWLOCK_OK;
-    if (result != ROWLOCK_OK)
-        rlk_error_copy(j->err, &c->db->error);
-    return result;
+    return result == ROWLOCK_OK ? ROWLOCK_OK : fail_of(j, c, result);
 }
 
 struct raising {
@@ -220,9 +222,7 @@ static int raise_tokens(struct joining *j, struct candidate *c)
     struct raising r = {.by = highest_token(j) + 1 - c->token};
     struct rlk_step_call step = {.run = run_raise, .context = &r};
     int result = j->is_new ? ROWLOCK_OK : rlk_do(c->db, &step);
-    if (result != ROWLOCK_OK)
-        rlk_error_copy(j->err, &c->db->error);
-    return result;
+    return result == ROWLOCK_OK ? ROWLOCK_OK : fail_of(j, c, result);
 }
 
 /* The others have the new mark before the member itself has it: until then it does not vote. */

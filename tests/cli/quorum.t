@@ -104,6 +104,28 @@ each_member() {
 
 granted_by() { member "$1" list --json && [ "$out" != "[]" ]; }
 
+replaced_member() {
+    local token
+    ROWLOCK_URL=$(files r1 r2 r3)
+    rl install && rl quorum-join && rl run x true
+    rl acquire x --owner me --ttl 1s
+    token=$out
+    rm -f "$work"/r2.db*
+    exits "without one file the others go on" 0 verify x --owner me --token "$token"
+    member 2 install
+    exits "an empty database in its place does not vote" 0 release x --owner me --token "$token"
+    rm -f "$work"/r1.db.away
+    mv "$work/r1.db" "$work/r1.db.away"
+    errs "which is told when it is needed" 78 "member 2: it is of no quorum yet" run -n x true
+    errs "and needs the others to join" 78 "join the quorum: member 1: there is no such file" quorum-join
+    mv "$work/r1.db.away" "$work/r1.db"
+    exits "quorum-join takes it in" 0 quorum-join
+    mv "$work/r3.db" "$work/r3.db.away"
+    exits "then it votes" 0 run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
+    ok "with a higher token" test "$out" -gt "$token"
+    mv "$work/r3.db.away" "$work/r3.db"
+}
+
 in_steps() {
     local token
     exits "acquire prints the token" 0 acquire doc --owner me --note 'over three'
@@ -302,6 +324,7 @@ over_servers() {
 if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
     counts_of_urls
     each_member
+    replaced_member
     over_files
     if [ -n "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] && [ -n "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
         over_servers
