@@ -20,6 +20,8 @@ enum {
     /* One of so many holders works for longer than its first lease. */
     LONG_ONE_IN = 20,
     LONG_MS = TTL_MS + 2000,
+    /* A third of the jobs: they must be ended if no lease can be renewed. */
+    LONG_JOB_MS = 9000,
     /* One of so many holders without a keeper sleeps beyond its lease. */
     SLEEP_ONE_IN = 25,
     WAIT_MS = 3000,
@@ -353,7 +355,8 @@ static pid_t spawn_run(struct client *c)
     pid_t child = 0;
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
         abort();
-    snprintf(ms, sizeof ms, "%d", 100 + (int)(rand_r(&c->seed) % 1500));
+    int works_ms = rand_r(&c->seed) % 3 ? 100 + rand_r(&c->seed) % 1500 : LONG_JOB_MS;
+    snprintf(ms, sizeof ms, "%d", works_ms);
     snprintf(ttl, sizeof ttl, "%dms", TTL_MS);
     /* Some children do not heed SIGTERM, and must be killed. */
     char *deaf = rand_r(&c->seed) % 2 ? "deaf" : "heeds";
