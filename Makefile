@@ -409,7 +409,7 @@ cluster-tests: all $(LOAD) $(filter $(BUILD)/%,$(CLUSTER_TESTS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS),1)
 
 # The table at the end lists what could not be installed.
-## check-more: contract tests on other versions of the databases, over TLS, through pgbouncer
+## check-more: other versions of the databases, TLS, pgbouncer, clusters whose servers die
 check-more:
 	-@tools/install-deps.sh more
 	+@tests/more/run.sh

@@ -420,7 +420,9 @@ static int give_back(struct watch *watch, int status)
     struct lease *lease = &watch->lease;
     lease_look(lease);
     bool stalled = lease_stalled(lease);
-    bool unheard = (lease->in_jeopardy || lease->running_out) && !stalled;
+    /* The lock of a quorum is in jeopardy while others answer. */
+    bool doubtful = lease->in_jeopardy && !is_quorum(cli);
+    bool unheard = (doubtful || lease->running_out) && !stalled;
     if (lease->running_out && !stalled) {
         if (watch->reason != LEASE_ENDING)
             complain("release lock %s: the database does not answer; it ends with its lease",

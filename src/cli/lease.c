@@ -61,7 +61,9 @@ static void say_jeopardy(const struct lease *lease, const struct one_lease *one)
                  rowlock_lock_name(one->lock), text);
     else
         complain("renew lock '%s': %s", rowlock_lock_name(one->lock),
-                 last_warning(why) ? why : "the database has not answered yet");
+                 last_warning(why)       ? why
+                 : is_quorum(lease->cli) ? "only as many members have it as are needed"
+                                         : "the database has not answered yet");
 }
 
 static void note_state(const struct lease *lease, struct one_lease *one, rowlock_state state)
@@ -70,7 +72,8 @@ static void note_state(const struct lease *lease, struct one_lease *one, rowlock
     if (jeopardy && !one->in_jeopardy)
         say_jeopardy(lease, one);
     if (state == ROWLOCK_STATE_HELD && one->in_jeopardy)
-        complain("renew lock '%s': done after all", rowlock_lock_name(one->lock));
+        complain("renew lock '%s': %s", rowlock_lock_name(one->lock),
+                 is_quorum(lease->cli) ? "more members have it again" : "done after all");
     one->in_jeopardy = jeopardy;
     if (state == ROWLOCK_STATE_HELD || jeopardy || one->lost)
         return;

@@ -302,6 +302,21 @@ static void carry_out(struct rlk_member *m, struct rlk_round *round)
         owe(m, round->step, round->in.value, round->in.count, rlk_now_us() + DEBT_US);
 }
 
+/* The others go on without this member. So it is told once, when that begins and when it ends. */
+static void warn(struct rlk_member *m, const struct rlk_answer *answer)
+{
+    bool away = answer->class == RLK_UNSENT || answer->class == RLK_UNCERTAIN;
+    bool fails = away || (answer->class != RLK_DONE && answer->class != RLK_CONTENTION);
+    if (fails == m->fails || strcmp(answer->call.text, rlk_roll_too_few) == 0)
+        return;
+    m->fails = fails;
+    if (fails)
+        rlk_log(ROWLOCK_LOG_WARNING, "member %zu of the quorum cannot be %s: %s", m->number + 1,
+                away ? "reached" : "used", answer->call.text);
+    else
+        rlk_log(ROWLOCK_LOG_INFO, "member %zu of the quorum is back", m->number + 1);
+}
+
 /* Returns what the caller had decided before it knew this answer. */
 static enum rlk_verdict tell(struct rlk_member *m, struct rlk_round *round, bool sent)
 {
@@ -335,6 +350,8 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
         carry_out(m, round);
     else
         answer->class = RLK_UNSENT;
+    if (wanted)
+        warn(m, answer);
     enum rlk_verdict verdict = tell(m, round, wanted);
     if (round->step == RLK_STEP_ACQUIRE && wanted)
         catch_up(m, round, verdict);

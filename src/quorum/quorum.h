@@ -112,7 +112,8 @@ struct rlk_member {
     /* It was read on this connection (db->connections), unless it must be read again. */
     struct rlk_roll roll;
     bool stale;
-    /* Only the member's thread uses what follows. */
+    /* Only the member's thread uses what follows. A warning has told that it cannot be used. */
+    bool fails;
     uint64_t connection;
     int64_t asked_us;
     struct rlk_debt *debts;

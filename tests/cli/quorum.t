@@ -249,6 +249,9 @@ one_away() {
     is "shows the grant" "$(json '$d->[0]{token}')" "$token"
     exits "a rival gets nothing" 75 run -n step true
     exits "release" 0 release step --owner me --token "$token"
+    start run -v x -- sh -c 'for i in $(seq 400); do grep -q "$1" "$0" && exit; sleep 0.05; done; exit 1' \
+        "$work/bg.err" "member 2 of the quorum cannot be reached: Can't connect"
+    ends "-v tells of the member" 0 "$pid"
     errs "check and install say which member is away" 69 "rowlock: member 2: open" check
     has "and look at the others" "$out" "member 3:"
 }
@@ -280,6 +283,7 @@ members_go() {
     renewed 1 0
     before=$(json '$d->{grants}[0]{renewals} // 0')
     ok "a job goes on when one member has gone" until_true 30 renewed 1 "$((before + 1))"
+    ok "which it says" until_true 30 grep -q "renew lock 'ending': only as many" "$work/bg.err"
     on postgres freeze
     ends "it is ended when the second one has gone" 76 "$pid"
     has "with the reason" "$(<"$work/bg.err")" "could not be renewed in time"

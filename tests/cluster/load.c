@@ -23,6 +23,7 @@
  *   LOAD_URLS              URLs, with blanks between them. Clients are shared out among them. One
  *                          URL may name several hosts. The scheme tells which database it is.
  *   LOAD_TICKET_MS         the lease of waiters' tickets: 40000
+ *   ROWLOCK_TEST_POOL      1: clients share a pool for each URL
  *   ROWLOCK_TEST_COMMAND   the command rowlock, for jobs
  *   ROWLOCK_TEST_SLOWDOWN  a call may end so many times 3 s after its deadline
  *

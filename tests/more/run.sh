@@ -168,9 +168,11 @@ client_version() {
     sed -n 's/^libmysqlclient-dev_\([^_]*\)_.*/\1/p' "$1/VERSIONS"
 }
 
-# Each starts a primary and a standby, or pgbouncer before a server.
+# Each starts a primary and a standby, or pgbouncer before a server. Clients of the load may share a pool.
 postgres_cluster() {
     contract "PostgreSQL, cluster" "the one of make check" env TESTS=cluster/postgres_ \
+        "$make" --no-print-directory cluster-tests
+    contract "the same, pool" "the one of make check" env TESTS=cluster/postgres_standby ROWLOCK_TEST_POOL=1 \
         "$make" --no-print-directory cluster-tests
 }
 
