@@ -111,6 +111,21 @@ static bool is_witness(const struct joining *j, size_t i, size_t other)
            strcmp(own->mark[i], its->mark[i]) == 0;
 }
 
+/* One database by two names, or a copy, would have two votes. */
+static int find_twins(struct joining *j)
+{
+    for (size_t i = 0; i < j->count; i++)
+        for (size_t other = 0; other < i; other++) {
+            const rowlock_db *db = j->member[i].db, *twin = j->member[other].db;
+            if (db && twin && strcmp(db->texts.identity, twin->texts.identity) == 0)
+                return fail(j, ROWLOCK_ESCHEMA,
+                            "members %zu and %zu are the same database, or copies of one: each "
+                            "member needs an installation of its own",
+                            other + 1, i + 1);
+        }
+    return ROWLOCK_OK;
+}
+
 /* A database that is another member, or of another quorum, is not taken. */
 static int look(struct joining *j)
 {
@@ -283,8 +298,9 @@ int rowlock_quorum_join(const char *const *urls, size_t count, const rowlock_db_
     if (!urls || (count != 3 && count != RLK_MEMBERS_MOST))
         return fail(&j, ROWLOCK_EINVAL, "a quorum has 3 or %d members", RLK_MEMBERS_MOST);
     int result = open_all(&j, urls, options);
-    if (result == ROWLOCK_OK && (result = look(&j)) == ROWLOCK_OK &&
-        (result = need_others(&j)) == ROWLOCK_OK && j.voters < j.there)
+    if (result == ROWLOCK_OK && (result = find_twins(&j)) == ROWLOCK_OK &&
+        (result = look(&j)) == ROWLOCK_OK && (result = need_others(&j)) == ROWLOCK_OK &&
+        j.voters < j.there)
         result = join(&j);
     for (size_t i = 0; i < count && result == ROWLOCK_OK; i++)
         if (!j.member[i].db)

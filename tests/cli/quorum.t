@@ -104,6 +104,17 @@ each_member() {
 
 granted_by() { member "$1" list --json && [ "$out" != "[]" ]; }
 
+twins() {
+    ROWLOCK_URL="sqlite:$work/t1.db sqlite:$work/./t1.db sqlite:$work/t3.db"
+    rl install
+    errs "one database by two names is no two members" 78 "members 1 and 2 are the same database" quorum-join
+    cp "$work/t1.db" "$work/t2.db"
+    ROWLOCK_URL="sqlite:$work/t3.db sqlite:$work/t1.db sqlite:$work/t2.db"
+    errs "nor are a database and its copy" 78 "members 2 and 3 are the same database, or copies" quorum-join
+    ROWLOCK_URL=$(files 1 2 a)
+    errs "a member of another quorum is refused" 78 "same order" quorum-join
+}
+
 replaced_member() {
     local token
     ROWLOCK_URL=$(files r1 r2 r3)
@@ -328,6 +339,7 @@ over_servers() {
 if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
     counts_of_urls
     each_member
+    twins
     replaced_member
     over_files
     if [ -n "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] && [ -n "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
