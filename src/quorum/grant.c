@@ -25,6 +25,8 @@ struct attempt {
     struct rlk_quorum *quorum;
     struct rlk_round *round;
     size_t granted, refused, failed, pending;
+    /* Of those, members that were away at the last round. */
+    size_t away;
     /* The members that have granted, a bit each. */
     unsigned members;
     int64_t token[RLK_MEMBERS_MOST], highest;
@@ -34,6 +36,8 @@ struct attempt {
     const struct rlk_answer *holder;
     /* How many members say that it is the same holder. */
     size_t agree;
+    /* The first member has said that others are before us, or that the lock is being changed. */
+    const struct rlk_answer *behind;
 };
 
 static int64_t token_of(const struct rlk_answer *answer)
@@ -62,6 +66,8 @@ static bool same_holder(const struct rlk_answer *a, const struct rlk_answer *b)
 static void count_refusal(struct attempt *a, const struct rlk_answer *answer)
 {
     a->refused++;
+    if (answer == &a->round->answer[0] && answer->has_row && !has_holder(answer))
+        a->behind = answer;
     if (!has_holder(answer))
         return;
     size_t agree = 0;
@@ -80,7 +86,7 @@ static void count_refusal(struct attempt *a, const struct rlk_answer *answer)
 static void count_answers(struct attempt *a)
 {
     struct rlk_quorum *quorum = a->quorum;
-    a->granted = a->refused = a->failed = a->pending = 0;
+    a->granted = a->refused = a->failed = a->pending = a->away = 0;
     a->members = 0;
     for (size_t i = 0; i < quorum->count; i++) {
         const struct rlk_answer *answer = &a->round->answer[i];
@@ -88,6 +94,7 @@ static void count_answers(struct attempt *a)
         a->token[i] = token;
         if (!answer->came) {
             a->pending++;
+            a->away += quorum->member[i].away;
         } else if (token > 0) {
             a->granted++;
             a->members |= 1u << i;
@@ -204,20 +211,21 @@ static enum rlk_class give_grant(struct attempt *a, struct rlk_query *query)
 static enum rlk_class refuse(struct attempt *a, struct rlk_call *call, struct rlk_query *query)
 {
     struct rlk_quorum *quorum = a->quorum;
-    const struct rlk_answer *first = &a->round->answer[0];
     if (a->holder && (a->agree >= quorum->majority || a->granted == 0))
         return rlk_quorum_give(query, a->holder->row.value, a->holder->row.count);
-    if (first->came && first->class == RLK_DONE && first->has_row && a->token[0] == 0 &&
-        !has_holder(first))
-        return rlk_quorum_give(query, first->row.value, first->row.count);
+    if (a->behind)
+        return rlk_quorum_give(query, a->behind->row.value, a->behind->row.count);
     if (a->failed + a->pending > quorum->count - quorum->majority)
         return rlk_quorum_failure(a->round, call);
     return rlk_refuse(call, RLK_CONTENTION, "another request took some members of the quorum");
 }
 
+/* Two requests may each have met the other at one member, with the last one away. Both would wait
+ * for that one until their deadlines. */
 static bool may_win(const struct attempt *a)
 {
-    return a->granted < a->quorum->majority && a->granted + a->pending >= a->quorum->majority;
+    size_t pending = a->refused > 0 ? a->pending - a->away : a->pending;
+    return a->granted < a->quorum->majority && a->granted + pending >= a->quorum->majority;
 }
 
 enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *call,

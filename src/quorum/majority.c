@@ -147,19 +147,25 @@ static void add_reasons(char text[512], const struct rlk_round *round)
 enum rlk_class rlk_quorum_failure(const struct rlk_round *round, struct rlk_call *call)
 {
     char text[512] = "";
-    enum rlk_class class = RLK_UNSENT;
-    pthread_mutex_lock(&round->quorum->mutex);
-    for (size_t i = 0; i < round->quorum->count; i++) {
+    struct rlk_quorum *quorum = round->quorum;
+    size_t unfit = 0;
+    enum rlk_class away = RLK_UNSENT, class = RLK_UNSENT;
+    pthread_mutex_lock(&quorum->mutex);
+    for (size_t i = 0; i < quorum->count; i++) {
         const struct rlk_answer *answer = &round->answer[i];
-        bool unsure = !answer->came || answer->class == RLK_UNCERTAIN;
-        if (unsure && class == RLK_UNSENT)
-            class = RLK_UNCERTAIN;
-        if (has_failed(answer) && !is_away(answer))
-            class = answer->class;
+        if (!answer->came || answer->class == RLK_UNCERTAIN)
+            away = RLK_UNCERTAIN;
+        if (!has_failed(answer) || is_away(answer))
+            continue;
+        unfit++;
+        class = answer->class;
     }
     add_counts(text, round);
     add_reasons(text, round);
-    pthread_mutex_unlock(&round->quorum->mutex);
+    pthread_mutex_unlock(&quorum->mutex);
+    /* If those that are away come back, there is a majority. Until then it is an outage. */
+    if (class != RLK_CONTENTION && unfit <= quorum->count - quorum->majority)
+        class = away;
     return rlk_refuse(call, class, "%s", text);
 }
 
@@ -199,33 +205,27 @@ static const rowlock_value *ends(struct rlk_round *round, int64_t *left_us, int6
 /* RENEW and its kin have these values first. */
 enum { NAME, SLOT, OWNER, TOKEN, TTL };
 
-/* The members that have said that they lack the row get it. */
-static void top_up(struct rlk_round *round, int64_t left_us, int64_t ttl_us)
+/* The members that have said that they lack the row get it. Those that say it later see the
+ * verdict. */
+static void have_renewed(struct rlk_round *round, int64_t left_us, int64_t ttl_us)
 {
     struct rlk_quorum *quorum = round->quorum;
-    const rowlock_value *in = round->in.value;
     unsigned lacking = 0;
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++)
         if (round->answer[i].came && round->answer[i].class == RLK_DONE &&
             !round->answer[i].has_row)
             lacking |= 1u << i;
-    int64_t number = (int64_t)((quorum->seed + ++quorum->numbers * 0x9E3779B97F4A7C15u) >> 1);
+    round->until_us = round->sent_us + left_us;
+    round->ttl_us = ttl_us;
+    round->verdict = RLK_ROUND_RENEWED;
     pthread_mutex_unlock(&quorum->mutex);
-    if (!lacking)
-        return;
-    struct rlk_round like = {
-        .step = RLK_STEP_ACQUIRE,
-        .tops_up = true,
-        .token = in[TOKEN].number,
-        .until_us = round->sent_us + left_us,
-        .deadline_us = round->sent_us + left_us,
-        .in = {.value = {in[NAME], rowlock_int(0), in[OWNER], rowlock_int(number),
-                         rowlock_int(rlk_quorum_lease(ttl_us)), rowlock_text(""), rowlock_int(0),
-                         rowlock_text(""), rowlock_text(""), rowlock_int(0), rowlock_int(1),
-                         rowlock_int(0)},
-               .count = 12}};
-    struct rlk_round *adding = rlk_round_begin(quorum, &like, lacking);
+    struct rlk_round like = {.step = RLK_STEP_RENEW,
+                             .tops_up = true,
+                             .until_us = round->until_us,
+                             .ttl_us = ttl_us,
+                             .in = round->in};
+    struct rlk_round *adding = lacking ? rlk_round_begin(quorum, &like, lacking) : NULL;
     if (adding)
         rlk_round_end(adding, RLK_ROUND_OVER);
 }
@@ -249,11 +249,11 @@ static enum rlk_class renew(struct rlk_quorum *quorum, struct rlk_call *call,
         const rowlock_value *row = ends(round, &left_us, &cells[1]);
         cells[2] = row[2].number;
         cells[0] = cells[2] + left_us;
-        top_up(round, left_us, ttl_us ? ttl_us : left_us);
+        have_renewed(round, left_us, ttl_us ? ttl_us : left_us);
     } else if (!is_lost(quorum, &t)) {
         class = rlk_quorum_failure(round, call);
     }
-    rlk_round_end(round, RLK_ROUND_OVER);
+    rlk_round_end(round, *found ? RLK_ROUND_RENEWED : RLK_ROUND_OVER);
     return class;
 }
 

@@ -197,7 +197,8 @@ static bool pay(struct rlk_member *m)
         if (rlk_now_us() < debt->until_us)
             send_by(m, &s, rlk_now_us() + CLEAN_UP_US);
         rlk_free(answer.row.texts);
-        if (answer.class == RLK_UNSENT || answer.class == RLK_UNCERTAIN)
+        if (answer.class == RLK_UNSENT || answer.class == RLK_UNCERTAIN ||
+            answer.class == RLK_CONTENTION || answer.class == RLK_READONLY)
             return false;
         forget_debt(m);
     }
@@ -256,24 +257,39 @@ static void catch_up(struct rlk_member *m, struct rlk_round *round, enum rlk_ver
 /* The holder has a majority, and this member lacks its row. The row may be added if nobody was
  * granted the name here since the lease was known to last: then the counter has grown by our own
  * request alone. Otherwise a later holder may have come and gone. */
-static void top_up(struct rlk_member *m, struct rlk_round *round)
+static void top_up(struct rlk_member *m, const struct rlk_round *round)
 {
-    rowlock_value *request = round->in.value;
+    enum { RENEWS_TOKEN = 3 };
+    struct rlk_quorum *quorum = m->quorum;
+    const rowlock_value *renewed = round->in.value;
     struct rlk_answer granted = {0};
-    struct sending s = {.step = RLK_STEP_ACQUIRE, .in = request, .answer = &granted};
     int64_t before;
-    if (may_vote(m, &granted.call, round->until_us) != RLK_DONE || !pay(m))
+    if (rlk_now_us() >= round->until_us ||
+        may_vote(m, &granted.call, round->until_us) != RLK_DONE || !pay(m))
         return;
-    change(m, RLK_STEP_LAST, request, &before);
+    change(m, RLK_STEP_LAST, renewed, &before);
     if (rlk_now_us() >= round->until_us)
         return;
-    request[5] = rowlock_text(m->db->host);
-    request[6] = rowlock_int(m->db->pid);
-    request[7] = rowlock_text(m->db->program);
+    pthread_mutex_lock(&quorum->mutex);
+    int64_t number = (int64_t)((quorum->seed + ++quorum->numbers * 0x9E3779B97F4A7C15u) >> 1);
+    pthread_mutex_unlock(&quorum->mutex);
+    const rowlock_value request[] = {renewed[NAME],
+                                     rowlock_int(0),
+                                     renewed[OWNER],
+                                     rowlock_int(number),
+                                     rowlock_int(rlk_quorum_lease(round->ttl_us)),
+                                     rowlock_text(m->db->host),
+                                     rowlock_int(m->db->pid),
+                                     rowlock_text(m->db->program),
+                                     rowlock_text(""),
+                                     rowlock_int(0),
+                                     rowlock_int(1),
+                                     rowlock_int(0)};
+    struct sending s = {.step = RLK_STEP_ACQUIRE, .in = request, .answer = &granted};
     send_by(m, &s, round->until_us);
     int64_t token = token_of(&granted);
     if (before > 0 && token == before + 1)
-        lift(m, request, token, round->token);
+        lift(m, request, token, renewed[RENEWS_TOKEN].number);
     else if (token > 0 || granted.class == RLK_UNCERTAIN)
         withdraw(m, request);
     rlk_free(granted.row.texts);
@@ -339,11 +355,11 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
     /* A member that is only slow joins a grant. One with more to do has fallen behind: the next
      * renewal gives it the row. */
     bool joins = round->verdict == RLK_ROUND_GRANTED && m->waiting == 0;
-    bool wanted = round->verdict == RLK_ROUND_OPEN || round->must || joins;
+    bool renews = round->verdict == RLK_ROUND_RENEWED && rlk_now_us() < round->deadline_us;
+    bool wanted = round->verdict == RLK_ROUND_OPEN || round->must || joins || renews;
     pthread_mutex_unlock(&round->quorum->mutex);
     if (round->tops_up) {
-        if (rlk_now_us() < round->until_us)
-            top_up(m, round);
+        top_up(m, round);
         return;
     }
     if (wanted)
@@ -355,6 +371,8 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
     enum rlk_verdict verdict = tell(m, round, wanted);
     if (round->step == RLK_STEP_ACQUIRE && wanted)
         catch_up(m, round, verdict);
+    if (verdict == RLK_ROUND_RENEWED && answer->class == RLK_DONE && !answer->has_row)
+        top_up(m, round);
 }
 
 static struct rlk_job *next_job(struct rlk_member *m)

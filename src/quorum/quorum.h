@@ -44,7 +44,9 @@ enum rlk_verdict {
     /* Acquire: granted with round->token until round->until_us. */
     RLK_ROUND_GRANTED,
     /* Acquire: what a member still grants must go. */
-    RLK_ROUND_REFUSED
+    RLK_ROUND_REFUSED,
+    /* Renew: a majority has the row until round->until_us. Others are still to be renewed. */
+    RLK_ROUND_RENEWED
 };
 
 struct rlk_round;
@@ -73,7 +75,7 @@ struct rlk_round {
     struct rlk_answer answer[RLK_MEMBERS_MOST];
     struct rlk_job job[RLK_MEMBERS_MOST];
     enum rlk_verdict verdict;
-    int64_t token, until_us;
+    int64_t token, until_us, ttl_us;
 };
 
 /* ---- members */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATEMENT_MS = 1500, PATIENCE_MS = 60000 };
+enum { STATEMENT_MS = 1500, PATIENCE_MS = 30000 };
 
 static void make_one(struct members *m, int i, const char *url)
 {

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One member of three is down, frozen, slow or forgetful: it costs no grant and no renewal, and is
+ * brought up to date when it is back. Two of three are gone: nothing is granted. */
+#include "members.h"
+
+#include "each.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TURNS = 3, LONG_MS = 600000, KEPT_MS = 1500, SOON_MS = 1000, SLOW_US = 20000 };
+
+static struct members m;
+
+static void down(int i)
+{
+    faultproxy_refuse(m.proxy[i]);
+    faultproxy_cut(m.proxy[i]);
+}
+
+static void up(int i)
+{
+    faultproxy_accept(m.proxy[i]);
+}
+
+static void freeze(int i)
+{
+    faultproxy_blackhole(m.proxy[i]);
+}
+
+static void thaw(int i)
+{
+    faultproxy_heal(m.proxy[i]);
+}
+
+static void change(int i, const char *before, const char *after)
+{
+    char *url = strdup(m.straight[i]);
+    *strstr(url, "?rowlock_prefix") = '\0';
+    db_exec(m.raw, url, "%s%s%s", before, m.prefix[i], after);
+    free(url);
+}
+
+/* ---- one of three */
+
+/* Grants, renewals and releases. */
+static void count_turns(rowlock_db *db, const char *name, int counts[3])
+{
+    rowlock_lock *lock = must_lock(db, name);
+    counts[0] = counts[1] = counts[2] = 0;
+    for (int i = 0; i < TURNS; i++) {
+        counts[0] += try_lock(lock, LONG_MS) == ROWLOCK_OK;
+        counts[1] += rowlock_renew(lock, 0) == ROWLOCK_OK;
+        counts[2] += rowlock_release(lock) == ROWLOCK_OK;
+        rowlock_forget(lock);
+    }
+    rowlock_lock_close(lock);
+}
+
+static void test_one(const char *what, void (*break_it)(int i), void (*mend_it)(int i))
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        rowlock_db *db = members_open(&m);
+        int counts[3];
+        break_it(i);
+        count_turns(db, "one of three", counts);
+        bool all = tap_ok(counts[0] == TURNS && counts[1] == TURNS && counts[2] == TURNS,
+                          "member %d is %s: no grant, renewal or release fails", i, what);
+        if (!all)
+            tap_note("%d, %d, %d of %d", counts[0], counts[1], counts[2], TURNS);
+        mend_it(i);
+        count_turns(db, "one of three", counts);
+        tap_ok(rows_become(&m, 0, 0, 0), "it is back: no row is left in any member");
+        rowlock_db_close(db);
+    }
+}
+
+/* The lease is much longer than the test. */
+static void test_debts(void)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        rowlock_db *db = members_open(&m);
+        rowlock_lock *lock = must_lock(db, "owed"), *other = must_lock(db, "another");
+        is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
+        tap_ok(rows_become(&m, 1, 1, 1), "in all members");
+        down(i);
+        is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is released without member %d", i);
+        tap_is_int(rows_in_all(&m), 1, "which still has its row");
+        up(i);
+        is_result(db, try_lock(other, LONG_MS), ROWLOCK_OK, "the member is back");
+        is_result(db, rowlock_release(other), ROWLOCK_OK, "for another lock");
+        tap_ok(rows_become(&m, 0, 0, 0), "and the release that it was owed is paid");
+        close_locks(lock, other);
+        rowlock_db_close(db);
+    }
+}
+
+/* ---- late grants */
+
+static void test_late_grant(void)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        rowlock_db *db = members_open(&m);
+        rowlock_lock *lock = must_lock(db, "late");
+        if (try_lock(lock, LONG_MS) != ROWLOCK_OK || rowlock_release(lock) != ROWLOCK_OK)
+            raw_failed("a free lock", why(db));
+        rows_become(&m, 0, 0, 0);
+        change(i, "UPDATE ", "tokens SET token = token + 5 WHERE name = 'late'");
+        faultproxy_slow(m.proxy[i], SLOW_US);
+        is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "granted while member %d is slow", i);
+        bool same = rows_become(&m, 1, 1, 1);
+        for (int k = 0; k < MEMBERS; k++)
+            for (int64_t end = clock_ms() + slow_ms(SOON_MS) * 30; clock_ms() < end; sleep_ms(5))
+                if (members_ask(&m, k, "SELECT token FROM %slocks") == rowlock_lock_token(lock))
+                    break;
+        for (int k = 0; k < MEMBERS; k++)
+            same =
+                same && members_ask(&m, k, "SELECT token FROM %slocks") == rowlock_lock_token(lock);
+        tap_ok(same, "its late grant has the same token as the others");
+        is_result(db, rowlock_release(lock), ROWLOCK_OK, "and is released with them");
+        tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
+        faultproxy_slow(m.proxy[i], 0);
+        close_locks(lock);
+        rowlock_db_close(db);
+    }
+}
+
+static void test_late_refusal(void)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        rowlock_db *db = members_open(&m), *other = members_open(&m);
+        rowlock_lock *held = must_lock(db, "refused"), *wanted = must_lock(other, "refused");
+        is_result(db, try_lock(held, LONG_MS), ROWLOCK_OK, "a lock is held");
+        rows_become(&m, 1, 1, 1);
+        change(i, "DELETE FROM ", "locks");
+        faultproxy_slow(m.proxy[i], SLOW_US);
+        is_result(other, try_lock(wanted, LONG_MS), ROWLOCK_BUSY,
+                  "another client is refused, although member %d is free", i);
+        tap_ok(rows_become(&m, i != 0, i != 1, i != 2), "and its late grant there is removed");
+        faultproxy_slow(m.proxy[i], 0);
+        is_result(db, rowlock_release(held), ROWLOCK_OK, "the holder releases it");
+        rows_become(&m, 0, 0, 0);
+        rowlock_db_close(db);
+        rowlock_db_close(other);
+    }
+}
+
+/* ---- a keeper */
+
+/* A keeper may give a member the row just after the holder has released it. It ends with its
+ * lease. */
+static bool none_outlives_its_lease(void)
+{
+    char live[200];
+    int rows = 1;
+    snprintf(live, sizeof live, "SELECT count(*) FROM %%slocks WHERE expires > %s", m.raw->clock);
+    for (int64_t end = clock_ms() + slow_ms(KEPT_MS) * 10; rows && clock_ms() < end; sleep_ms(20)) {
+        rows = 0;
+        for (int i = 0; i < MEMBERS; i++)
+            rows += (int)members_ask(&m, i, live);
+    }
+    for (int i = 0; i < MEMBERS; i++)
+        change(i, "DELETE FROM ", "locks");
+    return rows == 0;
+}
+
+static rowlock_lock *keep(rowlock_db *db, rowlock_keeper *keeper, const char *name)
+{
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    rowlock_lock *lock = must_lock(db, name);
+    how.ttl_ms = slow_ms(KEPT_MS);
+    how.keeper = keeper;
+    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a keeper has %s", name);
+    return lock;
+}
+
+static void test_top_up(bool slow)
+{
+    rowlock_keeper *keeper = members_keeper(&m);
+    for (int i = 0; i < MEMBERS; i++) {
+        rowlock_db *db = members_open(&m);
+        rowlock_lock *lock = keep(db, keeper, "kept");
+        rows_become(&m, 1, 1, 1);
+        if (slow)
+            faultproxy_slow(m.proxy[i], SLOW_US);
+        change(i, "DELETE FROM ", "locks");
+        tap_ok(rows_become(&m, 1, 1, 1), "a renewal gives %smember %d the row that it lacks",
+               slow ? "the slow " : "", i);
+        faultproxy_slow(m.proxy[i], 0);
+        is_result(db, rowlock_release(lock), ROWLOCK_OK, "and it is released with the others");
+        tap_ok(none_outlives_its_lease(), "no row is left in any member");
+        rowlock_db_close(db);
+    }
+    rowlock_keeper_close(keeper);
+}
+
+/* Renewals that are decided by the other members reach a slow one too. */
+static void test_slow_member(void)
+{
+    enum { LOCKS = 8 };
+    rowlock_keeper *keeper = members_keeper(&m);
+    rowlock_db *db = members_open(&m);
+    rowlock_lock *lock[LOCKS];
+    char name[20];
+    bool renewed = false;
+    faultproxy_slow(m.proxy[2], SLOW_US / 10);
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name, sizeof name, "slow %d", i);
+        lock[i] = keep(db, keeper, name);
+    }
+    rows_become(&m, LOCKS, LOCKS, LOCKS);
+    for (int64_t end = clock_ms() + slow_ms(60000); !renewed && clock_ms() < end; sleep_ms(20))
+        renewed = members_ask(&m, 2, "SELECT min(renewals) FROM %slocks") >= 3;
+    tap_ok(renewed, "each lock of a keeper is renewed in a member that is slower than the others");
+    faultproxy_slow(m.proxy[2], 0);
+    int released = 0;
+    for (int i = 0; i < LOCKS; i++)
+        released += rowlock_release(lock[i]) == ROWLOCK_OK;
+    tap_is_int(released, LOCKS, "and released");
+    tap_ok(none_outlives_its_lease(), "no row is left in any member");
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+}
+
+/* ---- two of three */
+
+static void test_two(const char *what, void (*break_it)(int i), void (*mend_it)(int i))
+{
+    rowlock_keeper *keeper = members_keeper(&m);
+    rowlock_db *db = members_open(&m);
+    rowlock_lock *held = keep(db, keeper, "held"), *wanted = must_lock(db, "wanted");
+    int granted = 0;
+    break_it(1);
+    break_it(2);
+    for (int i = 0; i < 2; i++)
+        granted += try_lock(wanted, LONG_MS) == ROWLOCK_OK;
+    tap_is_int(granted, 0, "members 1 and 2 are %s: nothing is granted", what);
+    sleep_ms(slow_ms(KEPT_MS));
+    tap_ok(rowlock_lock_state(held) == ROWLOCK_STATE_LOST, "a holder knows that its lease is over");
+    mend_it(1);
+    mend_it(2);
+    rowlock_forget(wanted);
+    is_result(db, wait_lock(wanted, LONG_MS, slow_ms(60000)), ROWLOCK_OK,
+              "they are back: it is granted");
+    is_result(db, rowlock_release(wanted), ROWLOCK_OK, "and released");
+    rowlock_forget(held);
+    close_locks(held, wanted);
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+    for (int i = 0; i < MEMBERS; i++)
+        change(i, "DELETE FROM ", "locks");
+}
+
+static void test_close(void)
+{
+    rowlock_db *db = members_open(&m);
+    rowlock_lock *lock = must_lock(db, "closed");
+    freeze(1);
+    is_result(db, try_lock(lock, KEPT_MS), ROWLOCK_OK, "granted while a member hangs");
+    rowlock_db_close(db);
+    tap_ok(true, "a handle is closed while a member hangs");
+    thaw(1);
+    tap_ok(rows_become(&m, 0, 0, 0) || rows_in(&m, 1) == 1, "and its locks are released");
+    change(1, "DELETE FROM ", "locks");
+}
+
+static int run(const struct raw *raw, const char *url)
+{
+    if (strstr(url, "rowlock_pooler="))
+        return tap_skip_all("a pooler hides the members' connections");
+    members_make(&m, raw, url);
+    test_one("down", down, up);
+    test_one("frozen", freeze, thaw);
+    test_debts();
+    test_late_grant();
+    test_late_refusal();
+    test_top_up(false);
+    test_top_up(true);
+    test_slow_member();
+    test_two("down", down, up);
+    test_two("frozen", freeze, thaw);
+    test_close();
+    members_drop(&m);
+    return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
+}
