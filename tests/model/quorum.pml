@@ -313,10 +313,10 @@ end:
         :: HAS(me, token[me], m) && !topped[m] -> got[AT(me, m)] = token[me]
         :: else -> forget_member(me, m)
         fi }
-    /* lock/lift.sql: without an answer. After the grant was returned, the row goes. */
+    /* lock/lift.sql: without an answer */
     :: d_step { LOSSES && MAY_LIFT(me, m) ->
         lift_row(me, false, got[AT(me, m)], token[me], m);
-        if :: phase[me] == HOLDING -> owe(me, m, REQUEST) :: else -> forget_member(me, m) fi }
+        forget_member(me, m) }
     /* lock/withdraw.sql, lock/release.sql: what is owed */
     :: d_step { owner[m] == me && owed[m] != NOTHING ->
         if

@@ -165,7 +165,7 @@ static void hold(struct client *c, rowlock_lock *lock, bool kept)
 {
     long long until = now_us() + rowlock_lock_remaining_ms(lock) * 1000;
     int ms = rand_r(&c->seed) % 8;
-    if (rand_r(&c->seed) % 100 == 0)
+    if (rand_r(&c->seed) % 400 == 0)
         ms = 2 * TTL_MS;
     bool sleeps = ms > 100 && rand_r(&c->seed) % 2;
     for (int64_t end = clock_ms() + ms; clock_ms() < end && !is_over() && works(c, lock, &until);)

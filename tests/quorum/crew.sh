@@ -1,0 +1,158 @@
+# shellcheck shell=bash disable=SC2154
+# What the histories of a quorum share: members, clients (crew.c) and faults; sourced by
+# tests/quorum/*.t.
+#
+#     make_member KIND      a server, or a file of SQLite; the next member
+#     crew_begin NAME       makes the members a quorum, and starts the clients
+#     crew_until N FAULT…   has one of these faults after the other, until there are N grants
+#     crew_end WHAT         ends them, and passes or fails for each sentence of verdict.c
+#
+# Faults are functions. They name members by their place, from 0:
+#
+#     kill_one M            kill -9, restarted, and joined again
+#     freeze_one M          SIGSTOP for a moment
+#     stick_one M           the same for a SQLite file: another writer has it
+#     lose_two M N          both are frozen for longer than a lease
+#
+# CREW_KEEP names a folder in which the histories are kept.
+#
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
+# shellcheck source=tests/lib/server.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/server.sh"
+
+crew=${ROWLOCK_TEST_BUILD:-build}/tests/quorum/crew
+crew_folder=
+crew_pid=
+kinds=()
+dirs=()
+urls=()
+# The longest lease of crew.c.
+lease=1.5
+
+clean_up() {
+    local i
+    trap '' INT TERM HUP
+    [ -z "$crew_folder" ] || touch "$crew_folder/stop"
+    [ -z "$crew_pid" ] || wait "$crew_pid" 2>/dev/null
+    for i in "${!dirs[@]}"; do
+        [ "${kinds[i]}" = sqlite ] || "${kinds[i]}_stop" "${dirs[i]}"
+        rm -rf "${dirs[i]}"
+    done
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+make_postgres() { postgres_make "$1" "$2" -c fsync=off; }
+make_mysql() { mysql_make "$1" "$2" --innodb-flush-log-at-trx-commit=0 --innodb-doublewrite=0; }
+
+# A port that was free a moment ago may be taken.
+serve_member() {
+    local try
+    for try in 1 2 3; do
+        "make_$1" "$2" "$(free_port)" && SERVER_DEATH_SIGNAL=QUIT server_start "$1" "$2" && return
+    done
+    fail "no $1 server after $try tries"
+}
+
+make_member() {
+    local kind=$1 dir
+    dir=$(new_server_dir q)
+    kinds+=("$kind")
+    dirs+=("$dir")
+    case $kind in
+        sqlite)
+            urls+=("sqlite:$dir/member.db")
+            return
+            ;;
+        mysql)
+            serve_member "$kind" "$dir"
+            mysql_shell "$dir" -e 'CREATE DATABASE rowlock'
+            urls+=("mysql://root@127.0.0.1:$(cat "$dir/port")/rowlock")
+            ;;
+        postgres)
+            find_pgbin
+            serve_member "$kind" "$dir"
+            urls+=("postgresql://postgres@127.0.0.1:$(cat "$dir/port")/postgres")
+            ;;
+    esac
+}
+
+crew_begin() {
+    crew_folder=$work/$1
+    mkdir -p "$crew_folder"
+    CREW_URLS=${urls[*]}
+    CREW_FENCE_URL=sqlite:$work/$1/fence.db
+    export CREW_URLS CREW_FENCE_URL
+    ok "$1: the members have tables" "$crew" install "${urls[@]}" "$CREW_FENCE_URL"
+    ok "$1: they are a quorum" "$crew" join
+    "$crew" run "$crew_folder" >"$crew_folder/out" 2>&1 </dev/null 3>&- 4>&- &
+    crew_pid=$!
+}
+
+mark() { "$crew" mark "$crew_folder" "$1"; }
+grants() { "$crew" grants "$crew_folder"; }
+a_while() { sleep "0.$((RANDOM % 9 + 1))"; }
+
+start_again() {
+    SERVER_DEATH_SIGNAL=QUIT server_start "${kinds[$1]}" "${dirs[$1]}" ||
+        fail "member $1 does not start again"
+}
+join_again() { until_true 60 "$crew" join 2>>"$crew_folder/joins" || fail "$(tail -n 1 "$crew_folder/joins")"; }
+
+kill_one() {
+    server_crash "${dirs[$1]}"
+    a_while
+    start_again "$1"
+    join_again
+}
+freeze_one() {
+    server_freeze "${dirs[$1]}"
+    a_while
+    a_while
+    server_thaw "${dirs[$1]}"
+}
+stick_one() { "$crew" stick "${urls[$1]}" $((RANDOM % 1500)); }
+lose_two() {
+    server_freeze "${dirs[$1]}"
+    server_freeze "${dirs[$2]}"
+    mark gone
+    sleep "$lease"
+    a_while
+    mark there
+    server_thaw "${dirs[$1]}"
+    a_while
+    server_thaw "${dirs[$2]}"
+}
+
+crew_until() {
+    local wanted=$1 faults=0 have=0 fault
+    shift
+    while have=$(grants) && [ "$have" -lt "$wanted" ]; do
+        running "$crew_pid" || fail "the clients have ended: $(tail -n 3 "$crew_folder/out")"
+        for fault in "$@"; do
+            a_while
+            $fault
+            faults=$((faults + 1))
+        done
+    done
+    tap_note "$have grants, $faults faults, after $SECONDS s"
+}
+
+crew_end() {
+    local line verdict=$crew_folder/verdict status=0
+    touch "$crew_folder/stop"
+    wait "$crew_pid" || status=$?
+    crew_pid=
+    is "$1: the clients end" "$status" 0
+    [ "$status" = 0 ] || tap_note "$(tail -n 5 "$crew_folder/out")"
+    "$crew" judge "$crew_folder" >"$verdict"
+    while IFS= read -r line; do
+        case $line in
+            "ok - "*) tap_result 0 "$1: ${line#ok - }" ;;
+            "not ok - "*) tap_result 1 "$1: ${line#not ok - }" ;;
+            *) tap_note "$1: ${line#\# }" ;;
+        esac
+    done <"$verdict"
+    [ -z "${CREW_KEEP:-}" ] || cp -r "$crew_folder" "$CREW_KEEP/"
+}
