@@ -308,7 +308,7 @@ restarted() {
     on mysql start
     exits "a restarted member does not vote, and the others go on" 0 run -n x true
     on postgres stop
-    errs "when another one is away there is no majority" 78 "member 2: it was restarted or restored" run -n x true
+    errs "when another one is away there is no majority" 69 "member 2: it was restarted or restored" run -n x true
     has "which says what to do" "$err" "quorum-join"
     errs "quorum-join needs the other members" 69 "member 1 is away, and is needed for this" quorum-join
     on postgres start
