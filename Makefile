@@ -408,6 +408,11 @@ contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%
 cluster-tests: all $(LOAD) $(filter $(BUILD)/%,$(CLUSTER_TESTS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS),1)
 
+# Histories of a quorum, with servers of their own.
+.PHONY: quorum-histories
+quorum-histories: test-programs
+	$(Q)$(TEST_ENV) $(call run_tests,$(filter tests/quorum/%.t,$(TEST_SCRIPTS)),1)
+
 # The table at the end lists what could not be installed.
 ## check-more: other versions of the databases, TLS, pgbouncer, clusters whose servers die
 check-more:

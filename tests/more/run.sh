@@ -223,6 +223,12 @@ mysql_replicas() {
     MYSQL_BASEDIR=$root/usr cluster "MySQL, semi-sync" "a primary and 2 replicas" "tests/more/with-replicas.sh --semi"
 }
 
+# make check stops after some hundred grants.
+quorum() {
+    contract "quorum, histories" "PostgreSQL, MariaDB and SQLite of make check" env ROWLOCK_TEST_GRANTS=100000 \
+        CREW_PAUSE=4 CREW_VIEWS=5000 ROWLOCK_TEST_TIMEOUT=7200 "$make" --no-print-directory quorum-histories
+}
+
 soak() {
     local result=passed
     printf '\n=== soak: 20 s\n'
@@ -230,7 +236,7 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-for server in soak postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pool pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in soak quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pool pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done

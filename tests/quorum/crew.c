@@ -10,11 +10,13 @@
  *   crew grants FOLDER    prints how many grants there are so far
  *   crew judge FOLDER     prints "ok - SENTENCE" or "not ok - SENTENCE" for each sentence of
  *                         verdict.c, and figures after "# "
+ *   crew ask URL SQL      prints what a SQLite file answers
  *   crew stick URL MS     holds the write lock of a SQLite file for so long: a member that is stuck
  *
  *   CREW_URLS             the members, with blanks between them
  *   CREW_FENCE_URL        the database of the fenced register
- *   CREW_VIEWS=1          each process has its own faults on its ways to the members
+ *   CREW_VIEWS=MS         each process has its own faults on its ways to the members, with pauses
+ *                         up to this
  *   CREW_DEATHS=1         processes are killed and stopped
  *
  * A process has a keeper and THREADS clients. Each client has a handle of its own, waits or does
@@ -42,7 +44,7 @@
 enum {
     PROCESSES = 4,
     THREADS = 4,
-    NAMES = 3,
+    NAMES = 6,
     MEMBERS_MOST = 5,
     SHORT_TTL_MS = 600,
     TTL_MS = 1500,
@@ -53,7 +55,7 @@ enum {
     ERROR_PAUSE_MS = 20
 };
 
-static const char *const names[NAMES] = {"crowded", "less", "least"};
+static const char *const names[NAMES] = {"crowded", "b", "c", "d", "e", "f"};
 
 static struct {
     const char *folder;
@@ -192,8 +194,7 @@ static void take_turn(struct client *c)
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     bool kept = rand_r(&c->seed) % 4 == 0;
     /* Most want the first name. */
-    int which = rand_r(&c->seed) % 8;
-    which = which < 4 ? 0 : which < 6 ? 1 : 2;
+    int which = rand_r(&c->seed) % 2 ? 0 : rand_r(&c->seed) % NAMES;
     rowlock_lock *lock = c->lock[which];
     c->name = names[which];
     how.ttl_ms = kept ? TTL_MS : SHORT_TTL_MS;
@@ -287,7 +288,8 @@ static int be_process(void *argument)
     rowlock_db_options options = impatient();
     rowlock_error err = ROWLOCK_ERROR_INIT;
     unsigned seed = *(unsigned *)argument;
-    bool views = getenv("CREW_VIEWS") != NULL;
+    const char *views = getenv("CREW_VIEWS");
+    int pause_ms = views ? atoi(views) : 200;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (views)
         use_proxies();
@@ -299,7 +301,7 @@ static int be_process(void *argument)
         clients[i].thread = helper_start(live, &clients[i]);
     }
     while (!is_over()) {
-        sleep_ms(20 + rand_r(&seed) % 200);
+        sleep_ms(20 + rand_r(&seed) % pause_ms);
         if (views)
             disturb(&seed);
     }
@@ -405,6 +407,15 @@ static void stick(const char *url, int ms)
     raw_sqlite.close(session);
 }
 
+static void ask(const char *url, const char *sql)
+{
+    char out[200] = "";
+    void *session = raw_sqlite.open(url);
+    raw_sqlite.ask(session, sql, out, sizeof out);
+    raw_sqlite.close(session);
+    puts(out);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -423,6 +434,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "stick") == 0 && argc == 4) {
         stick(argv[2], atoi(argv[3]));
+        return 0;
+    }
+    if (strcmp(what, "ask") == 0 && argc == 4) {
+        ask(argv[2], argv[3]);
         return 0;
     }
     if (argc < 3)

@@ -4,7 +4,8 @@
 #
 #     make_member KIND      a server, or a file of SQLite; the next member
 #     crew_begin NAME       makes the members a quorum, and starts the clients
-#     crew_until N FAULT…   has one of these faults after the other, until there are N grants
+#     crew_until N FAULT…   has one of these faults after the other, each at least once, until there are
+#                           N grants
 #     crew_end WHAT         ends them, and passes or fails for each sentence of verdict.c
 #
 # Faults are functions. They name members by their place, from 0:
@@ -14,7 +15,7 @@
 #     stick_one M           the same for a SQLite file: another writer has it
 #     lose_two M N          both are frozen for longer than a lease
 #
-# CREW_KEEP names a folder in which the histories are kept.
+# CREW_PAUSE: seconds between two faults. CREW_KEEP: a folder in which the histories are kept.
 #
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
@@ -128,13 +129,13 @@ lose_two() {
 crew_until() {
     local wanted=$1 faults=0 have=0 fault
     shift
-    while have=$(grants) && [ "$have" -lt "$wanted" ]; do
+    while [ "$have" -lt "$wanted" ] || [ "$faults" -lt $# ]; do
         running "$crew_pid" || fail "the clients have ended: $(tail -n 3 "$crew_folder/out")"
-        for fault in "$@"; do
-            a_while
-            $fault
-            faults=$((faults + 1))
-        done
+        fault=$((faults % $# + 1))
+        sleep "${CREW_PAUSE:-0.5}"
+        ${!fault}
+        faults=$((faults + 1))
+        have=$(grants)
     done
     tap_note "$have grants, $faults faults, after $SECONDS s"
 }
