@@ -120,7 +120,7 @@ static void count(struct attempt *a)
 static void take_back(struct attempt *a)
 {
     const rowlock_value *in = a->round->in.value;
-    struct rlk_round like = {.step = RLK_STEP_WITHDRAW,
+    struct rlk_round like = {.step = RLK_STEP_RETRACT,
                              .must = true,
                              .deadline_us = a->round->deadline_us,
                              .in = {.value = {in[NAME], in[OWNER], in[REQUEST]}, .count = 3}};
@@ -155,8 +155,8 @@ static size_t lift(struct attempt *a)
             .must = true,
             .deadline_us = a->round->deadline_us,
             .in = {.value = {in[NAME], in[OWNER], in[REQUEST], rowlock_int(a->token[i]),
-                             rowlock_int(a->highest)},
-                   .count = 5}};
+                             rowlock_int(a->highest), in[OWNER]},
+                   .count = 6}};
         level += a->token[i] == a->highest;
         if (a->token[i] > 0 && a->token[i] < a->highest)
             round[i] = rlk_round_begin(a->quorum, &like, 1u << i);

@@ -6,6 +6,8 @@
 #include "seam/resend.h"
 #include "seam/seam.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -13,7 +15,7 @@ enum {
     CLEAN_UP_US = 5000000,
     /* How long a release is tried again, whose lease is not known. */
     DEBT_US = 600000000,
-    DEBTS_MOST = 10000
+    DEBTS_MOST = 1000
 };
 
 /* The parameters of an acquire, and the cells of its answer. */
@@ -43,8 +45,8 @@ static int take_row(void *out, const rowlock_value *cells, size_t count)
 static enum rlk_class run(rowlock_db *db, struct rlk_call *call, void *context)
 {
     struct sending *s = context;
-    bool wakes =
-        s->step == RLK_STEP_RELEASE || s->step == RLK_STEP_WITHDRAW || s->step == RLK_STEP_LEAVE;
+    bool wakes = s->step == RLK_STEP_RELEASE || s->step == RLK_STEP_WITHDRAW ||
+                 s->step == RLK_STEP_RETRACT || s->step == RLK_STEP_LEAVE;
     struct rlk_sending one = {.step = s->step,
                               .in = s->in,
                               .wakes = wakes ? s->in[NAME].text : NULL,
@@ -87,15 +89,12 @@ static bool has_changed(const struct rlk_answer *answer)
     return answer->class == RLK_DONE && (answer->has_row || answer->changed > 0);
 }
 
-/* Sends a step whose answer only this thread needs. *number: the first cell of its row, or 0. */
-static bool change(struct rlk_member *m, enum rlk_step step, const rowlock_value *in,
-                   int64_t *number)
+/* Sends a step whose answer only this thread needs. Returns whether it has changed something. */
+static bool change(struct rlk_member *m, enum rlk_step step, const rowlock_value *in)
 {
     struct rlk_answer answer = {0};
     struct sending s = {.step = step, .in = in, .answer = &answer};
     send_by(m, &s, rlk_now_us() + CLEAN_UP_US);
-    if (number)
-        *number = answer.has_row && answer.row.count > 0 ? answer.row.value[0].number : 0;
     rlk_free(answer.row.texts);
     return has_changed(&answer);
 }
@@ -172,8 +171,10 @@ static void owe(struct rlk_member *m, enum rlk_step step, const rowlock_value *i
     }
     debt->step = step;
     debt->until_us = until_us;
-    debt->next = m->debts;
-    m->debts = debt;
+    struct rlk_debt **end = &m->debts;
+    while (*end)
+        end = &(*end)->next;
+    *end = debt;
     m->debt_count++;
 }
 
@@ -219,22 +220,24 @@ static int64_t token_of(const struct rlk_answer *answer)
     return ours ? cell[ROW_TOKEN].number : 0;
 }
 
-static void withdraw(struct rlk_member *m, const rowlock_value *request)
+/* A renewal may have counted the row meanwhile, so that a holder counts on it. It stays then. */
+static void retract(struct rlk_member *m, const rowlock_value *request)
 {
     const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST]};
     struct rlk_answer answer = {0};
-    struct sending s = {.step = RLK_STEP_WITHDRAW, .in = in, .answer = &answer};
+    struct sending s = {.step = RLK_STEP_RETRACT, .in = in, .answer = &answer};
     if (send_by(m, &s, rlk_now_us() + CLEAN_UP_US) != RLK_DONE)
-        owe(m, RLK_STEP_WITHDRAW, in, 3, rlk_now_us() + request[TTL].number);
+        owe(m, RLK_STEP_RETRACT, in, 3, rlk_now_us() + request[TTL].number);
     rlk_free(answer.row.texts);
 }
 
-static void lift(struct rlk_member *m, const rowlock_value *request, int64_t from, int64_t to)
+static void lift(struct rlk_member *m, const rowlock_value *request, int64_t from, int64_t to,
+                 rowlock_value holder)
 {
-    const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST], rowlock_int(from),
-                                rowlock_int(to)};
-    if (from != to && !change(m, RLK_STEP_LIFT, in, NULL))
-        withdraw(m, request);
+    const rowlock_value in[] = {request[NAME],     request[OWNER],  request[REQUEST],
+                                rowlock_int(from), rowlock_int(to), holder};
+    if (!change(m, RLK_STEP_LIFT, in))
+        retract(m, request);
 }
 
 /* The round was decided while this member was busy with it. While the lease lasts, nobody else can
@@ -245,37 +248,36 @@ static void catch_up(struct rlk_member *m, struct rlk_round *round, enum rlk_ver
     const rowlock_value *request = round->in.value;
     int64_t token = token_of(answer);
     if (answer->class == RLK_UNCERTAIN || answer->class == RLK_MISFIT)
-        owe(m, RLK_STEP_WITHDRAW,
-            (rowlock_value[]){request[NAME], request[OWNER], request[REQUEST]}, 3,
-            rlk_now_us() + request[TTL].number);
-    else if (token > 0 && verdict == RLK_ROUND_GRANTED && rlk_now_us() < round->until_us)
-        lift(m, request, token, round->token);
-    else if (token > 0 && verdict != RLK_ROUND_OPEN)
-        withdraw(m, request);
+        owe(m, RLK_STEP_RETRACT, (rowlock_value[]){request[NAME], request[OWNER], request[REQUEST]},
+            3, rlk_now_us() + request[TTL].number);
+    bool in_time = verdict == RLK_ROUND_GRANTED && rlk_now_us() < round->until_us;
+    if (token > 0 && in_time && token != round->token)
+        lift(m, request, token, round->token, request[OWNER]);
+    if (token > 0 && !in_time && verdict != RLK_ROUND_OPEN)
+        retract(m, request);
 }
 
-/* The holder has a majority, and this member lacks its row. The row may be added if nobody was
- * granted the name here since the lease was known to last: then the counter has grown by our own
- * request alone. Otherwise a later holder may have come and gone. */
+/* The holder has a majority, and this member lacks its row. It is claimed by an owner of its own,
+ * so that no live row is taken, not even one of the holder: another connection may be giving it up.
+ * While the lease lasts, nobody else can have had a majority. So a claim that is answered by then
+ * may become the holder's row. */
 static void top_up(struct rlk_member *m, const struct rlk_round *round)
 {
     enum { RENEWS_TOKEN = 3 };
     struct rlk_quorum *quorum = m->quorum;
     const rowlock_value *renewed = round->in.value;
+    char claimer[40];
     struct rlk_answer granted = {0};
-    int64_t before;
     if (rlk_now_us() >= round->until_us ||
         may_vote(m, &granted.call, round->until_us) != RLK_DONE || !pay(m))
-        return;
-    change(m, RLK_STEP_LAST, renewed, &before);
-    if (rlk_now_us() >= round->until_us)
         return;
     pthread_mutex_lock(&quorum->mutex);
     int64_t number = (int64_t)((quorum->seed + ++quorum->numbers * 0x9E3779B97F4A7C15u) >> 1);
     pthread_mutex_unlock(&quorum->mutex);
+    snprintf(claimer, sizeof claimer, "top-up %" PRId64, number);
     const rowlock_value request[] = {renewed[NAME],
                                      rowlock_int(0),
-                                     renewed[OWNER],
+                                     rowlock_text(claimer),
                                      rowlock_int(number),
                                      rowlock_int(rlk_quorum_lease(round->ttl_us)),
                                      rowlock_text(m->db->host),
@@ -288,10 +290,10 @@ static void top_up(struct rlk_member *m, const struct rlk_round *round)
     struct sending s = {.step = RLK_STEP_ACQUIRE, .in = request, .answer = &granted};
     send_by(m, &s, round->until_us);
     int64_t token = token_of(&granted);
-    if (before > 0 && token == before + 1)
-        lift(m, request, token, renewed[RENEWS_TOKEN].number);
+    if (token > 0 && rlk_now_us() < round->until_us)
+        lift(m, request, token, renewed[RENEWS_TOKEN].number, renewed[OWNER]);
     else if (token > 0 || granted.class == RLK_UNCERTAIN)
-        withdraw(m, request);
+        retract(m, request);
     rlk_free(granted.row.texts);
 }
 

@@ -87,7 +87,8 @@ enum {
     STEP(RELEASE_MANY, "release_many", RLK_HOLDER " ; pack count", '*', "i|b", RLK_GROWS)          \
     STEP(WITHDRAW, "withdraw", "name owner request", '?', "b",                                     \
          RLK_COUNTS) /* a grant by its request */                                                  \
-    STEP(LIFT, "lift", "name owner request token target", '?', "b", RLK_COUNTS) /* for a quorum */ \
+    STEP(LIFT, "lift", "name owner request token target holder", '?', "b", RLK_COUNTS)             \
+    STEP(RETRACT, "retract", "name owner request", '?', "b", RLK_COUNTS) /* unless renewed */      \
     STEP(VERIFY, "verify", RLK_HOLDER, '?', "mm", RLK_READS)                                       \
     STEP(GUARD, "guard", RLK_HOLDER " !changes", '?', "Ib", RLK_READS)                             \
     STEP(FENCE, "fence", "resource token", '?', "b", RLK_COUNTS)                                   \

@@ -1,6 +1,7 @@
--- Gives a grant the token of its quorum.
+-- Gives a grant the token of its quorum, and its holder.
 --
 -- {name}  {owner}  {request}  {token}: that the grant has here  {target}: that it gets
+-- {holder}: the owner that it gets
 -- columns: one row if the grant of this request was there, with that token
 --
 -- The counter of the name is {target} at least then, so each later grant has a higher token.
@@ -13,6 +14,6 @@ UPDATE rowlock_tokens SET token = max(token, {target})
    AND EXISTS (SELECT 1 FROM rowlock_locks WHERE name = {name} AND slot = 0 AND owner = {owner}
                   AND request = {request} AND token = {token});
 
-UPDATE rowlock_locks SET token = {target}
+UPDATE rowlock_locks SET token = {target}, owner = {holder}
  WHERE name = {name} AND slot = 0 AND owner = {owner} AND request = {request} AND token = {token}
 RETURNING 1

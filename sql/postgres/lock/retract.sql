@@ -1,0 +1,14 @@
+-- Removes the grant of a request, unless it was renewed: then a holder counts on it.
+--
+-- {name}  {owner}  {request}
+-- columns: one row if there was one. The first in the queue is woken.
+--
+-- Atomic: one DELETE of one row.
+
+/* rowlock:retract */
+WITH gone AS (
+    DELETE FROM rowlock_locks WHERE name = {name}::text AND owner = {owner}::text
+        AND request = {request}::bigint AND renewals = 0
+    RETURNING name
+)
+SELECT rowlock_wake(name) IS NOT NULL FROM gone
