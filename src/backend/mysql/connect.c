@@ -226,10 +226,13 @@ static enum rlk_class name_session(struct conn *c, struct rlk_call *call, char *
     return c->dead ? class : RLK_DONE;
 }
 
-/* Best effort: a missing privilege is no failure. */
+/* Best effort: a missing privilege is no failure.
+ *
+ * A session whose commit waits for a replica (semi-synchronous) stays. KILL would end the wait, and
+ * others of the same group commit would be answered although no replica has them. */
 static enum rlk_class end_session(struct conn *c, struct rlk_call *call, const char *session)
 {
-    char sql[200], found[24] = "";
+    char sql[300], found[24] = "";
     struct rlk_call unheard = {.deadline_us = call->deadline_us};
     char *rest = NULL;
     unsigned long id = strtoul(session, &rest, 10), port = strtoul(rest, NULL, 10);
@@ -237,7 +240,8 @@ static enum rlk_class end_session(struct conn *c, struct rlk_call *call, const c
         return RLK_DONE;
     snprintf(sql, sizeof sql,
              "SELECT id FROM information_schema.processlist WHERE id = %lu AND host LIKE '%%:%lu'"
-             " AND user = SUBSTRING_INDEX(USER(), '@', 1)",
+             " AND user = SUBSTRING_INDEX(USER(), '@', 1)"
+             " AND IFNULL(state, '') NOT LIKE 'Waiting for semi-sync%%'",
              id, port);
     enum rlk_class class = my_ask(c, &unheard, sql, found, sizeof found);
     if (class == RLK_DONE && found[0]) {

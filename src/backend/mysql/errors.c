@@ -45,6 +45,8 @@ static const struct {
     {RLK_READONLY, {ER_CANT_UPDATE_WITH_READLOCK}}, /* FLUSH TABLES WITH READ LOCK */
     {RLK_READONLY, {ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION}}, /* session set READ ONLY */
     {RLK_READONLY, {1881, 3100}}, /* innodb_force_recovery; a group's member cannot commit */
+    /* a group's member has left it, or cannot wait for what the others have committed */
+    {RLK_READONLY, {3796, 3797, 3798, 3799}},
 
     /* While connecting, the first one is RLK_INVALID. */
     {RLK_SCHEMA,
