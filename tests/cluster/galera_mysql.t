@@ -93,30 +93,19 @@ state_transfer() {
 copies() { grep -c 'rsync SST started on joiner' "$(dir 3)/log"; }
 dir() { cut -d ' ' -f "$1" <<<"$ROWLOCK_TEST_NODE_DIRS"; }
 
-tried() {
-    what=$1
-    under_load "$@"
-}
-
 LOAD_URLS=$(hosts 1 2 3)
 LOAD_INSTALL_URL=${nodes[0]}
 export LOAD_URLS LOAD_INSTALL_URL
 load_install
-if [ $# -gt 0 ]; then
-    [ "$1" != two ] || LOAD_URLS="$(hosts 1 2 3) $(hosts 2 3 1)"
-    tried "trial" "$2"
-    done_testing
-    exit
-fi
-tried "the writer is killed" killed
-tried "the writer is frozen" frozen
-tried "the writer is cut off from the others" cut_off
-tried "the writer is unplugged" unplugged
-tried "no quorum" no_quorum
-tried "a state transfer" state_transfer
+under_load "the writer is killed" killed
+under_load "the writer is frozen" frozen
+under_load "the writer is cut off from the others" cut_off
+under_load "the writer is unplugged" unplugged
+under_load "no quorum" no_quorum
+under_load "a state transfer" state_transfer
 LOAD_URLS="$(hosts 1 2 3) $(hosts 2 3 1)"
-tried "two writers, one is killed" killed
-tried "two writers, one is frozen" frozen
-tried "two writers, one is cut off" cut_off
-tried "two writers, no quorum" no_quorum
+under_load "two writers, one is killed" killed
+under_load "two writers, one is frozen" frozen
+under_load "two writers, one is cut off" cut_off
+under_load "two writers, no quorum" no_quorum
 done_testing

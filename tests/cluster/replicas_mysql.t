@@ -9,42 +9,42 @@ cluster_is replicas
 
 # Longer than a lease.
 LEASE_S=5
-case $(node sql 1 'SELECT VERSION()') in *MariaDB*) product=MariaDB ;; *) product=MySQL ;; esac
+twice="no token is granted twice"
+case $(node sql 1 'SELECT VERSION()') in *MariaDB*) product=MariaDB role=master ;; *) product=MySQL role=source ;; esac
 case $(node sql 1 "SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_enabled'") in *ON*) semi=1 ;; *) semi=0 ;; esac
 
-# The lines of docs/OPERATIONS.md for this product, run for node N. The judge is told when programs can connect.
-recipe() {
-    local url
-    url=$(hosts "$1")
+# The client of node N for the recipe. The judge is told when programs can connect.
+make_client() {
+    local place
+    place=$(hosts "$1")
+    place=${place#*@}
     mkdir -p "$work/bin"
     ln -sf "$command" "$work/bin/rowlock"
-    awk -v product="$product:" '$0 == product { here = 1 } /^```$/ && inside { exit }
-        inside { print } here && /^```bash$/ { inside = 1 }' docs/OPERATIONS.md >"$work/recipe.sh"
     cat >"$work/bin/sql" <<SQL
 #!/bin/sh
 case "\$*" in *"GLOBAL read_only = OFF"*) "$load" mark "$load_folder" back ;; esac
-exec mariadb --no-defaults --host=${url#*@} --user=ops --batch --skip-column-names "\$@"
+exec mariadb --no-defaults --host=${place%%:*} --port=$(cat "$(cut -d ' ' -f "$1" <<<"$ROWLOCK_TEST_NODE_DIRS")/port") \
+    --user=$ROWLOCK_TEST_OPERATOR --batch --skip-column-names "\$@"
 SQL
-    sed -i 's|--host=\([^:]*\):\([0-9]*\)/[^ ]*|--host=\1 --port=\2|' "$work/bin/sql"
     chmod +x "$work/bin/sql"
-    sql=sql operator=mysql://ops@${url#*@} lease=$LEASE_S PATH=$work/bin:$PATH bash -u "$work/recipe.sh"
 }
 
-# In plain words: no raise, no wait.
+# The lines of docs/OPERATIONS.md for this product, run for node N; without those that match a pattern.
+recipe() {
+    make_client "$1"
+    awk -v product="$product:" '$0 == product { here = 1 } /^```$/ && inside { exit }
+        inside { print } here && /^```bash$/ { inside = 1 }' docs/OPERATIONS.md | grep -v "${2:-^$}" >"$work/recipe.sh"
+    sql=sql operator=$(hosts "$1" | sed "s/app@/$ROWLOCK_TEST_OPERATOR@/") lease=$LEASE_S PATH=$work/bin:$PATH bash -u "$work/recipe.sh"
+}
+
 open_at_once() {
-    if [ $product = MariaDB ]; then
-        node sql "$1" "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL rpl_semi_sync_master_enabled = OFF"
-    else
-        node sql "$1" "STOP REPLICA; RESET REPLICA ALL"
-        [ $semi = 0 ] || node sql "$1" "SET GLOBAL rpl_semi_sync_source_enabled = OFF"
-    fi
-    load_mark back
-    node sql "$1" "SET GLOBAL read_only = OFF"
+    ok "$what: node $1 is promoted at once" recipe "$1" '^rowlock\|^sleep'
     load_mark open
 }
 
+# shellcheck disable=SC2016 # it is Perl's
 finding() {
-    exits "check is done before" 0 check --json
+    exits "check is done before" 0 check --json --url "$operator"
     same "it sees the replicas" "$(json '(grep { $_->{item} eq "replication" } @{$d->{findings}})[0]{value}')" "$1"
     same "and judges" "$(json '(grep { $_->{item} eq "replication" } @{$d->{findings}})[0]{verdict}')" "$2"
 }
@@ -76,10 +76,6 @@ raised() {
     load_goes_on "$what: programs go on with the new one"
 }
 
-during_the_recipe() {
-    errs "$what: before that programs cannot lock there" 78 "--read-only" acquire -n --url "$(hosts 2)" --owner x new
-}
-
 too_late() {
     lose
     open_at_once 2
@@ -88,20 +84,11 @@ too_late() {
     load_goes_on "$what: and locks are granted" 50
 }
 
-breaks() { # breaks NAME FUNCTION
-    echo "# $1"
-    load_begin "${1// /_}"
-    load_goes_on "$1: locks are granted"
-    "$2"
-    load_breaks "$1: tokens are granted twice" "no token is granted twice"
-}
-
 asynchronous() {
     finding "asynchronous, replicas: 2" warning
-    tried "tokens are raised before programs connect" raised --may-lose
+    under_load "tokens are raised before programs connect" raised --may-lose
     node restore
-    what="tokens are raised too late"
-    breaks "$what" too_late
+    breaks "tokens are raised too late" too_late "$twice"
 }
 
 # ---- semi-synchronous
@@ -113,30 +100,21 @@ one_behind() {
     crash_primary
 }
 
+# Nothing was lost. So neither the raise nor the wait is needed.
 most_received() {
     one_behind
     node thaw 3
     node follow 3 2
-    open_at_once_semi 2
+    open_at_once 2
     load_goes_on "$what: locks are granted again"
 }
 
-# Nothing was lost. So neither the raise nor the wait is needed.
-open_at_once_semi() {
-    if [ $product = MariaDB ]; then
-        node sql "$1" "STOP SLAVE; RESET SLAVE ALL"
-    else
-        node sql "$1" "STOP REPLICA; RESET REPLICA ALL"
-    fi
-    load_mark back
-    node sql "$1" "SET GLOBAL read_only = OFF"
-    load_mark promoted
-}
-
+# The raise waits for the other replica.
 with_recipe() {
     one_behind
     node thaw 3
     node follow 3 2
+    node sql 2 "SET GLOBAL rpl_semi_sync_${role}_enabled = ON"
     ok "$what: the recipe goes through" recipe 2
     load_mark open
     load_goes_on "$what: locks are granted again"
@@ -160,27 +138,19 @@ no_replica() {
     load_goes_on "$what: locks are granted again"
 }
 
-short_timeout() {
-    local name=master
-    [ $product = MariaDB ] || name=source
-    node sql 1 "SET GLOBAL rpl_semi_sync_${name}_timeout = 500"
-}
-
 semi_synchronous() {
-    finding "semi-synchronous, replicas: 2" fine
-    tried "no replica answers" no_replica
+    finding "semi-synchronous, replicas: 2" ok
+    under_load "no replica answers" no_replica
     node restore
-    tried "the replica that has received most is promoted" most_received
+    under_load "the replica that has received most is promoted" most_received
     node restore
-    tried "it is promoted by the recipe" with_recipe
+    under_load "it is promoted by the recipe" with_recipe
     node restore
-    what="a replica that was behind is promoted"
-    breaks "$what" least_received
+    breaks "a replica that was behind is promoted" least_received "$twice"
     node restore
-    short_timeout
+    node sql 1 "SET GLOBAL rpl_semi_sync_${role}_timeout = 500"
     finding "semi-synchronous, replicas: 2 (asynchronous after 500 ms)" warning
-    what="a timeout that is too short"
-    breaks "$what" lost_after_timeout
+    breaks "a timeout that is too short" lost_after_timeout "$twice"
 }
 
 lost_after_timeout() {
@@ -189,14 +159,10 @@ lost_after_timeout() {
     load_goes_on "$what: locks are granted again"
 }
 
-tried() {
-    what=$1
-    under_load "$@"
-}
-
 LOAD_URLS=$(hosts 1 2 3)
 LOAD_INSTALL_URL=$(hosts 1)
 ROWLOCK_URL=$LOAD_URLS
+operator=$(hosts 1 | sed "s/app@/$ROWLOCK_TEST_OPERATOR@/")
 export LOAD_URLS LOAD_INSTALL_URL ROWLOCK_URL
 load_install
 sleep 1

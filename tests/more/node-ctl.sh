@@ -60,8 +60,19 @@ follow_in() { # follow_in DIR NUMBER
     fi
 }
 
-# Node 1 is the primary. Each server is read-only when it starts.
-open_primary() { mysql_shell "${dirs[0]}" -e 'SET GLOBAL read_only = OFF'; }
+# Node 1 is the primary. Each server is read-only when it starts. With semi-synchronous replication its commits wait.
+open_primary() {
+    local role
+    role=$(sed -n 's/.*semi-sync-slave-enabled=ON/master/p; s/.*semi-sync-replica-enabled=ON/source/p' "${dirs[0]}/argv")
+    [ -z "$role" ] || mysql_shell "${dirs[0]}" -e "SET GLOBAL rpl_semi_sync_${role}_enabled = ON"
+    mysql_shell "${dirs[0]}" -e 'SET GLOBAL read_only = OFF'
+}
+
+# The replicas are connected to it.
+all_follow() {
+    local dir
+    for dir in "${dirs[@]:1}"; do replicas_until_joined "$dir"; done
+}
 
 save() {
     local dir
@@ -70,6 +81,7 @@ save() {
         cp -a "$dir/data" "$dir/saved"
         server_start mysql "$dir"
     done
+    all_follow
     open_primary
 }
 
@@ -82,11 +94,13 @@ restore() {
         cp -a "$dir/saved" "$dir/data"
         server_start mysql "$dir"
     done
+    all_follow
     open_primary
 }
 
 case $do in
     heal | save | restore) "$do"; exit ;;
+    open) open_primary; exit ;;
     follow-in) follow_in "$2" "$3"; exit ;;
 esac
 dir=$(dir_of "$number")

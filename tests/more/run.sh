@@ -196,6 +196,7 @@ galera() {
         return
     fi
     TESTS=cluster/test_ cluster Galera "3 nodes, MariaDB of make check" tests/more/with-galera.sh
+    TESTS=cluster/galera_ cluster "Galera, faults" "3 nodes, under a load" tests/more/with-galera.sh
     cluster "Galera, contract" "one node of 3" tests/more/with-galera.sh contract-mysql
 }
 
@@ -205,13 +206,18 @@ group_replication() {
         not_tested "Group Replication" "it could not be fetched"
         return
     fi
-    MYSQL_BASEDIR=$root/usr TESTS=cluster/test_ cluster "Group Replication" "3 nodes, Oracle MySQL" tests/more/with-group.sh
+    local -x MYSQL_BASEDIR=$root/usr
+    TESTS=cluster/test_ cluster "Group Replication" "3 nodes, Oracle MySQL" tests/more/with-group.sh
+    TESTS=cluster/group_ cluster "Group Replication, faults" "3 nodes, under a load" tests/more/with-group.sh
 }
 
-mariadb_replicas() {
-    cluster "MariaDB, asynchronous" "a primary and 2 replicas" tests/more/with-replicas.sh
-    cluster "MariaDB, semi-sync" "a primary and 2 replicas" "tests/more/with-replicas.sh --semi"
+# replicas PRODUCT: a primary and two replicas, under a load.
+replicas() {
+    TESTS=cluster/replicas_ cluster "$1, asynchronous" "a primary and 2 replicas" tests/more/with-replicas.sh
+    TESTS=cluster/replicas_ cluster "$1, semi-sync" "a primary and 2 replicas" "tests/more/with-replicas.sh --semi"
 }
+
+mariadb_replicas() { replicas MariaDB; }
 
 mysql_replicas() {
     local root=$cache/mysql-sid
@@ -219,8 +225,8 @@ mysql_replicas() {
         not_tested "MySQL, replicas" "it could not be fetched"
         return
     fi
-    MYSQL_BASEDIR=$root/usr cluster "MySQL, asynchronous" "a primary and 2 replicas" tests/more/with-replicas.sh
-    MYSQL_BASEDIR=$root/usr cluster "MySQL, semi-sync" "a primary and 2 replicas" "tests/more/with-replicas.sh --semi"
+    local -x MYSQL_BASEDIR=$root/usr
+    replicas MySQL
 }
 
 # make check stops after some hundred grants.

@@ -20,12 +20,12 @@ group_make() {
         --loose-group-replication-start-on-boot=OFF --loose-group-replication-bootstrap-group=OFF \
         --loose-group-replication-local-address="$NETWORK.$number:$((PORT + 100))" \
         --loose-group-replication-group-seeds="$seeds" --loose-group-replication-recovery-get-public-key=ON \
-        --loose-group-replication-member-expel-timeout=0
+        --loose-group-replication-single-primary-mode=OFF --loose-group-replication-member-expel-timeout=0
     sed -i '/^--skip-log-bin$/d' "$dir/argv"
 }
 
-# Users are made on each node by itself: what is in the group's log must be there everywhere. The mode is not an
-# option, since the group can change it. A node that is started again joins by itself.
+# Users are made on each node by itself: what is in the group's log must be there everywhere. A node that is
+# started again joins by itself.
 group_join() {
     local first=
     [ "$2" != 1 ] || first='SET GLOBAL group_replication_bootstrap_group = ON;'
@@ -35,7 +35,6 @@ group_join() {
         RESET BINARY LOGS AND GTIDS;
         CHANGE REPLICATION SOURCE TO SOURCE_USER = 'rpl', SOURCE_PASSWORD = 'rpl'
             FOR CHANNEL 'group_replication_recovery';
-        SET PERSIST group_replication_single_primary_mode = OFF;
         $first START GROUP_REPLICATION; SET GLOBAL group_replication_bootstrap_group = OFF" ||
         fail "node $2 does not join: $(tail -n 5 "$1/log")"
     group_until_joined "$1" || fail "node $2 does not join"
