@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Checks a database. Each finding has a verdict, and says what to do. */
 #include "db/inspect.h"
+#include "quorum/quorum.h"
 #include "seam/resend.h"
+#include "seam/seam.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -195,6 +197,32 @@ static void judge_objects(struct checking *c, const struct rlk_inspection *i)
            i->problem);
 }
 
+static enum rlk_class run_members(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_sending s = {.step = RLK_STEP_MEMBERS, .read = rlk_roll_take, .out = context};
+    return rlk_send(db, call, &s);
+}
+
+/* A restart can be told here. Whether the member was restored, only the others know. */
+static void judge_quorum(rowlock_db *db, struct checking *c)
+{
+    struct rlk_roll roll = {.known = true};
+    struct rlk_step_call step = {.run = run_members, .context = &roll};
+    struct rlk_call call;
+    int result = ROWLOCK_OK;
+    char value[160];
+    if (rlk_send_once(db, &step, &call, &result) != RLK_DONE || result != ROWLOCK_OK ||
+        !roll.members)
+        return;
+    bool votes = roll.self && !roll.restarted;
+    snprintf(value, sizeof value, "member %zu of %zu of %s%s", roll.self, roll.members, roll.quorum,
+             votes       ? ""
+             : roll.self ? "; it does not vote, since its server was restarted"
+                         : "; it does not vote, since quorum-join has not ended");
+    report(c, "quorum", value, votes ? ROWLOCK_FINE : ROWLOCK_BAD,
+           "run `rowlock quorum-join` with the URLs of all members");
+}
+
 int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
                   void *context, rowlock_verdict *worst)
 {
@@ -214,6 +242,7 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     if (may_go_on && result == ROWLOCK_OK) {
         judge_upgrade(&c, &db->meta);
         judge_sweeps(&c, &db->meta);
+        judge_quorum(db, &c);
         i.version = db->meta.version;
         if (i.undecided > 0)
             result = rlk_inspect(db, &i);

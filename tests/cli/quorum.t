@@ -69,6 +69,7 @@ each_member() {
     ROWLOCK_URL=$(files 1 2 3)
     exits "check looks at each member" 0 check
     is "and says at which" "$(grep -c '^member [123]:$' <<<"$out")" 3
+    is "and what it is in the quorum" "$(grep -c '^ok *quorum *member [123] of 3 of ' <<<"$out")" 3
     exits "install --json prints an object for each member" 0 install --json
     is "with its number" "$(tr -d ' \n' <<<"$out")" \
         '{"member":1,"result":"ok"}{"member":2,"result":"ok"}{"member":3,"result":"ok"}'
@@ -307,6 +308,7 @@ members_go() {
 restarted() {
     on mysql start
     exits "a restarted member does not vote, and the others go on" 0 run -n x true
+    prints "check says so" 1 "it does not vote" check
     on postgres stop
     errs "when another one is away there is no majority" 69 "member 2: it was restarted or restored" run -n x true
     has "which says what to do" "$err" "quorum-join"
