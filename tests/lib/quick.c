@@ -3,6 +3,8 @@
  * Short words for tests; see quick.h. Checks are not here. */
 #include "quick.h"
 
+#include <rowlock/quorum.h>
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -80,6 +82,48 @@ static const char *use_pool(const char *url, rowlock_db_options *options)
     return NULL;
 }
 
+/* With ROWLOCK_TEST_QUORUM the database of a test is the first of three members: two more files, or
+ * tables with two other prefixes. */
+enum { MEMBERS = 3 };
+
+static char *member_of(const char *url, int number)
+{
+    char *whole = NULL, own[40];
+    const char *end = strchr(url, '?');
+    int length = end ? (int)(end - url) : (int)strlen(url);
+    if (number == 1)
+        return strdup(url);
+    snprintf(own, sizeof own, "rowlock_prefix=member%d_", number);
+    if (strncmp(url, "sqlite", 6) != 0)
+        return url_with(url, own);
+    if (asprintf(&whole, "%.*s.%d%s", length, url, number, end ? end : "") < 0)
+        abort();
+    return whole;
+}
+
+static rowlock_db *open_quorum(const char *url, const rowlock_db_options *options, bool joins)
+{
+    const char *urls[MEMBERS];
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    for (int i = 0; i < MEMBERS; i++)
+        urls[i] = member_of(url, i + 1);
+    for (int i = 0; i < MEMBERS && joins; i++) {
+        if (rowlock_db_open(urls[i], NULL, &db, &err) != ROWLOCK_OK ||
+            rowlock_install(db) != ROWLOCK_OK)
+            give_up("install a member", &err);
+        rowlock_db_close(db);
+        db = NULL;
+    }
+    if (joins && rowlock_quorum_join(urls, MEMBERS, NULL, &err) != ROWLOCK_OK)
+        give_up("join a quorum", &err);
+    if (!joins && rowlock_db_open_quorum(urls, MEMBERS, options, &db, &err) != ROWLOCK_OK)
+        give_up("open a quorum", &err);
+    for (int i = 0; i < MEMBERS; i++)
+        free((char *)urls[i]);
+    return db;
+}
+
 rowlock_db *must_open_with(const char *url, const rowlock_db_options *options)
 {
     rowlock_db *db = NULL;
@@ -87,6 +131,8 @@ rowlock_db *must_open_with(const char *url, const rowlock_db_options *options)
     rowlock_db_options taken = ROWLOCK_DB_OPTIONS_INIT;
     if (options)
         taken = *options;
+    if (getenv("ROWLOCK_TEST_QUORUM"))
+        return open_quorum(url, &taken, false);
     url = use_pool(url, &taken);
     if (rowlock_db_open(url, &taken, &db, &err) != ROWLOCK_OK)
         give_up("open", &err);
@@ -142,6 +188,10 @@ rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, i
 
 void must_install(const char *url)
 {
+    if (getenv("ROWLOCK_TEST_QUORUM")) {
+        open_quorum(url, NULL, true);
+        return;
+    }
     rowlock_db *db = must_open(url);
     must(db, rowlock_install(db), "install");
     rowlock_db_close(db);
