@@ -138,6 +138,30 @@ replaced_member() {
     mv "$work/r3.db.away" "$work/r3.db"
 }
 
+# A backup that has the newest mark: docs/QUORUM.md says what to do.
+restored_file() {
+    local token
+    if ! command -v sqlite3 >/dev/null; then
+        skip "a restored file" "no sqlite3 to remove its mark with"
+        return
+    fi
+    ROWLOCK_URL=$(files s1 s2 s3)
+    rl install && rl quorum-join
+    cp "$work/s2.db" "$work/s2.backup"
+    mv "$work/s1.db" "$work/s1.away"
+    rl run x true && rl run x -- sh -c 'echo "$ROWLOCK_TOKEN"'
+    token=$out
+    mv "$work/s1.away" "$work/s1.db"
+    rm -f "$work"/s2.db*
+    sqlite3 "$work/s2.backup" 'DELETE FROM rowlock_members'
+    mv "$work/s2.backup" "$work/s2.db"
+    exits "a restored file whose mark was removed joins" 0 quorum-join
+    mv "$work/s3.db" "$work/s3.away"
+    exits "and votes" 0 run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
+    ok "for a token above those that it has forgotten" test "$out" -gt "$token"
+    mv "$work/s3.away" "$work/s3.db"
+}
+
 in_steps() {
     local token
     exits "acquire prints the token" 0 acquire doc --owner me --note 'over three'
@@ -343,6 +367,7 @@ if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
     each_member
     twins
     replaced_member
+    restored_file
     over_files
     if [ -n "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] && [ -n "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
         over_servers
