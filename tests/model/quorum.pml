@@ -273,7 +273,7 @@ end:
         given = (CLOCKS -> 0 : given | (1 << token[me]));
         newest = MAX(newest, token[me]);
         begun[me] = 0 }
-    /* lock/withdraw.sql: the request fails, or takes too long. What was granted is owed. */
+    /* lock/retract.sql: the request fails, or takes too long. What was granted is owed. */
     :: d_step { phase[me] == LIFTING || (phase[me] == ASKING && HIGHEST(me) > 0) ->
         owe(me, 1, REQUEST); owe(me, 2, REQUEST); owe(me, 3, REQUEST);
         ask_anew(me) }
@@ -317,7 +317,7 @@ end:
     :: d_step { LOSSES && MAY_LIFT(me, m) ->
         lift_row(me, false, got[AT(me, m)], token[me], m);
         forget_member(me, m) }
-    /* lock/withdraw.sql, lock/release.sql: what is owed */
+    /* lock/retract.sql, lock/release.sql: what is owed */
     :: d_step { owner[m] == me && owed[m] != NOTHING ->
         if
         :: owed[m] == GRANT || MAY_UNDO(m) -> remove_row(m)
@@ -333,7 +333,7 @@ end:
         :: else -> lasts[AT(me, m)] = false
         fi }
 
-    /* admin/last.sql: a top-up begins, while the lease lasts */
+    /* lock/renew.sql: a top-up begins, while the lease lasts */
     :: d_step { TOPS_UP && me == 1 && HOLDS(me) && top_up[me] == OFF && !HAS(me, token[me], m) &&
                 counter[m] < TOKENS ->
         top_up[me] = READ; top_member[me] = m; top_seen[me] = SEEN(m); top_token[me] = token[me] }
@@ -355,7 +355,7 @@ end:
     :: d_step { LOSSES && top_up[me] == TOOK && top_member[me] == m ->
         lift_row(me, true, row_token[m], top_token[me], m);
         top_up[me] = UNDO }
-    /* lock/withdraw.sql: the row that it has made */
+    /* lock/retract.sql: the row that it has made */
     :: d_step { top_up[me] == UNDO && top_member[me] == m ->
         if :: owner[m] == me && topped[m] && MAY_UNDO(m) -> remove_row(m) :: else fi;
         end_top_up(me) }

@@ -1,6 +1,6 @@
--- See withdraw.sql. Removes the grant of one request.
+-- See withdraw.sql and retract.sql. Removes the grant of one request.
 CREATE PROCEDURE IF NOT EXISTS rowlock_withdraw(p_name VARBINARY(255), p_owner VARBINARY(255),
-                                                p_request BIGINT)
+                                                p_request BIGINT, p_renewed_too INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE v_token, v_slot BIGINT;
@@ -10,6 +10,6 @@ BEGIN
     SELECT slot INTO v_slot FROM rowlock_locks
      WHERE name = p_name AND owner = p_owner AND request = p_request LIMIT 1;
     DELETE FROM rowlock_locks WHERE name = p_name AND slot = v_slot AND owner = p_owner
-        AND request = p_request;
+        AND request = p_request AND (p_renewed_too OR renewals = 0);
     SELECT ROW_COUNT();
 END;

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The two steps that only a quorum sends, on one member: lift and retract. */
+#include "contract.h"
+#include "each.h"
+#include "seam/cells.h"
+#include "seam/resend.h"
+
+static rowlock_db *db;
+
+/* Finds a grant by its request. */
+struct step {
+    enum rlk_step step;
+    const rowlock_value *in;
+    bool done;
+};
+
+static enum rlk_class run_step(rowlock_db *on, struct rlk_call *call, void *context)
+{
+    struct step *s = context;
+    return rlk_send_change(on, call, s->step, s->in, NULL, &s->done);
+}
+
+static bool changes(enum rlk_step step, const rowlock_value *in)
+{
+    struct step s = {.step = step, .in = in};
+    struct rlk_step_call call = {.run = run_step, .context = &s};
+    if (rlk_do(db, &call) != ROWLOCK_OK)
+        tap_note("%s", why(db));
+    return s.done;
+}
+
+static bool retracts(const char *name, const char *owner, int64_t request)
+{
+    const rowlock_value in[] = {rowlock_text(name), rowlock_text(owner), rowlock_int(request)};
+    return changes(RLK_STEP_RETRACT, in);
+}
+
+static bool lifts(const char *name, const char *owner, int64_t request, int64_t from, int64_t to,
+                  const char *holder)
+{
+    const rowlock_value in[] = {rowlock_text(name), rowlock_text(owner), rowlock_int(request),
+                                rowlock_int(from),  rowlock_int(to),     rowlock_text(holder)};
+    return changes(RLK_STEP_LIFT, in);
+}
+
+struct trying {
+    struct rlk_request request;
+    struct rlk_grant grant;
+};
+
+static enum rlk_class run_try(rowlock_db *on, struct rlk_call *call, void *context)
+{
+    struct trying *t = context;
+    return rlk_step_acquire(on, call, &t->request, &t->grant);
+}
+
+/* Returns the token. 0: refused. */
+static int64_t grant(const char *name, const char *owner, int64_t request)
+{
+    struct trying t = {.request = {.name = name,
+                                   .owner = owner,
+                                   .number = request,
+                                   .ttl_us = 60000000,
+                                   .host = "",
+                                   .program = "",
+                                   .note = ""}};
+    struct rlk_step_call call = {.run = run_try, .context = &t};
+    if (rlk_do(db, &call) != ROWLOCK_OK)
+        tap_note("%s", why(db));
+    return t.grant.outcome == RLK_GRANTED ? t.grant.row.token : 0;
+}
+
+static void test_retract(void)
+{
+    tap_is_int(grant("undone", "a", 11), 1, "a request is granted");
+    tap_ok(!retracts("undone", "a", 12), "another request of that owner takes nothing back");
+    tap_ok(!retracts("undone", "b", 11), "nor does another owner");
+    tap_ok(retracts("undone", "a", 11), "the request itself does");
+    tap_is_int(grant("undone", "b", 13), 2, "so that another is granted the lock");
+    rowlock_lock *lock = must_attach(db, "undone", "b", 2);
+    tap_is_int(rowlock_renew(lock, 60000), ROWLOCK_OK, "its lease is renewed");
+    tap_ok(!retracts("undone", "b", 13), "a holder may count on it then, so it stays");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "until it is released");
+    rowlock_lock_close(lock);
+}
+
+static void test_lift(void)
+{
+    tap_is_int(grant("lifted", "a", 21), 1, "a member grants its own token");
+    tap_ok(!lifts("lifted", "a", 21, 2, 9, "a"), "a grant with another token is not lifted");
+    tap_ok(!lifts("lifted", "a", 22, 1, 9, "a"), "nor is that of another request");
+    tap_ok(lifts("lifted", "a", 21, 1, 9, "a"), "the grant of this request is");
+    tap_ok(retracts("lifted", "a", 21), "it is given back");
+    tap_is_int(grant("lifted", "top-up", 23), 10, "the next grant has a higher token");
+    tap_ok(lifts("lifted", "top-up", 23, 10, 5, "a"), "a row that tops up gets the holder's token");
+    rowlock_lock *lock = must_attach(db, "lifted", "a", 5);
+    tap_is_int(rowlock_verify(lock), ROWLOCK_OK, "and is the holder's");
+    tap_ok(!retracts("lifted", "top-up", 23), "who made it cannot take it back");
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "the holder releases it");
+    rowlock_lock_close(lock);
+    tap_is_int(grant("lifted", "b", 24), 11, "and the counter has not gone back");
+}
+
+static int run(const struct raw *raw, const char *url)
+{
+    (void)raw;
+    must_install(url);
+    db = must_open(url);
+    test_retract();
+    test_lift();
+    rowlock_db_close(db);
+    return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
+}
