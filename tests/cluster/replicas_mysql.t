@@ -10,7 +10,7 @@ cluster_is replicas
 # Longer than a lease.
 LEASE_S=5
 twice="no token is granted twice"
-case $(node sql 1 'SELECT VERSION()') in *MariaDB*) product=MariaDB role=master ;; *) product=MySQL role=source ;; esac
+case $(node sql 1 'SELECT VERSION()') in *MariaDB*) product=MariaDB role=master kind=SLAVE ;; *) product=MySQL role=source kind=REPLICA ;; esac
 case $(node sql 1 "SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_enabled'") in *ON*) semi=1 ;; *) semi=0 ;; esac
 
 # The client of node N for the recipe. The judge is told when programs can connect.
@@ -95,7 +95,7 @@ asynchronous() {
 
 # Node 3 gets nothing from here on, and node 2 acknowledges each commit.
 one_behind() {
-    node freeze 3
+    node sql 3 "STOP $kind IO_THREAD"
     load_goes_on "$what: locks are granted with one replica" 200
     crash_primary
 }
@@ -103,7 +103,6 @@ one_behind() {
 # Nothing was lost. So neither the raise nor the wait is needed.
 most_received() {
     one_behind
-    node thaw 3
     node follow 3 2
     open_at_once 2
     load_goes_on "$what: locks are granted again"
@@ -112,7 +111,6 @@ most_received() {
 # The raise waits for the other replica.
 with_recipe() {
     one_behind
-    node thaw 3
     node follow 3 2
     node sql 2 "SET GLOBAL rpl_semi_sync_${role}_enabled = ON"
     ok "$what: the recipe goes through" recipe 2
@@ -122,7 +120,6 @@ with_recipe() {
 
 least_received() {
     one_behind
-    node thaw 3
     open_at_once 3
     load_goes_on "$what: locks are granted again"
 }
