@@ -341,7 +341,7 @@ static enum rlk_verdict tell(struct rlk_member *m, struct rlk_round *round, bool
     struct rlk_answer *answer = &round->answer[m->number];
     pthread_mutex_lock(&round->quorum->mutex);
     if (sent)
-        m->away = answer->class == RLK_UNSENT || answer->class == RLK_UNCERTAIN;
+        m->away = !m->db->up;
     enum rlk_verdict verdict = round->verdict;
     answer->came = true;
     if (verdict == RLK_ROUND_OPEN)
@@ -358,10 +358,14 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
      * renewal gives it the row. */
     bool joins = round->verdict == RLK_ROUND_GRANTED && m->waiting == 0;
     bool renews = round->verdict == RLK_ROUND_RENEWED && rlk_now_us() < round->deadline_us;
-    bool wanted = round->verdict == RLK_ROUND_OPEN || round->must || joins || renews;
+    /* After a close nothing is tried with a member that is away: the program may be ending, and
+     * with it the client library that would connect. */
+    bool ends = round->quorum->closing && m->away;
+    bool wanted = !ends && (round->verdict == RLK_ROUND_OPEN || round->must || joins || renews);
     pthread_mutex_unlock(&round->quorum->mutex);
     if (round->tops_up) {
-        top_up(m, round);
+        if (!ends)
+            top_up(m, round);
         return;
     }
     if (wanted)

@@ -4,7 +4,7 @@
  *
  * usage: main [JSON-FILE]
  *   BENCH          only the parts with this word in their name: pairs network busy renew trips log sweep
- *                  handoff rest batch hotrow heartbeat growth (all)
+ *                  handoff rest batch hotrow heartbeat growth pool quorum (all)
  *   BENCH_WAY  only the ways to wait with this word in their name (all)
  *   and numbers: see settings below
  */
@@ -191,6 +191,35 @@ static void bench_pool(const struct site *site)
     snprintf(title, sizeof title, "the same over a network with %.1f ms round trips",
              2 * delay_us / 1000.0);
     compare_pool("pool over a network", title, &far.ours);
+    faultproxy_stop(proxy);
+}
+
+/* ---- a quorum */
+
+static void *open_quorum(const struct contender *contender, const char *name)
+{
+    return ours_open_quorum(contender->place, name);
+}
+
+/* The three members have one server and one disk, which is not what a quorum is for. Over a network
+ * it matters little. */
+static void bench_quorum(const struct site *site)
+{
+    static const int one[] = {1};
+    struct site far;
+    struct faultproxy *proxy = start_proxy(site, delay_us, &far);
+    char title[200];
+    if (!proxy)
+        return;
+    ours_install_quorum(&far.ours);
+    struct contender contenders[] = {ours(&far.ours, ours_pair), ours(&far.ours, ours_pair)};
+    contenders[0].label = "rowlock's quorum of three";
+    contenders[0].open = open_quorum;
+    snprintf(title, sizeof title,
+             "acquire + release with a quorum over a network with %.1f ms round trips",
+             2 * delay_us / 1000.0);
+    report_section(title);
+    compete("quorum over a network", "pairs/s", contenders, 2, one, 1, false);
     faultproxy_stop(proxy);
 }
 
@@ -508,7 +537,7 @@ static const struct {
     {"renew", bench_renew},    {"trips", bench_trips},      {"log", bench_log},
     {"sweep", bench_sweep},    {"handoff", bench_handoffs}, {"rest", bench_waiters},
     {"batch", bench_batches},  {"hotrow", bench_hot_row},   {"heartbeat", bench_heartbeat},
-    {"growth", bench_growing}, {"pool", bench_pool},
+    {"growth", bench_growing}, {"pool", bench_pool},        {"quorum", bench_quorum},
 };
 
 static void bench_site(const struct hand *hand)

@@ -8,7 +8,7 @@
 
 int main(void)
 {
-    static const char *const subjects[] = {"owners", "fork", "waiting", "start", NULL};
+    static const char *const subjects[] = {"owners", "fork", "waiting", NULL};
     const char *url = getenv(raw_sqlite.url_env);
     const struct contract contract = {
         .database = "sqlite", .raw = &raw_sqlite, .url = url, .only = subjects};
