@@ -20,7 +20,7 @@ all_needs=("${sqlite_needs[@]}" libncurses-dev libpq-dev libmariadb-dev "g++=g++
     setpriv=util-linux script=bsdutils sqlite3=sqlite3 postgresql mariadbd=mariadb-server-core mariadb=mariadb-client-core
     openssl=openssl locales)
 more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer
-    wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2)
+    wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2 faketime=faketime)
 lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
     shellcheck=shellcheck man=man-db)
 valgrind_needs=(valgrind=valgrind libc6-dbg)

@@ -211,13 +211,14 @@ static enum rlk_class quorum_query(void *conn, struct rlk_call *call, struct rlk
     case RLK_STEP_RENEW:
     case RLK_STEP_RENEW_ALL:
         return rlk_quorum_renew(h->quorum, call, query);
+    case RLK_STEP_LAST:
+        return rlk_quorum_last(h->quorum, call, query);
     case RLK_STEP_VERIFY:
         return rlk_quorum_verify(h->quorum, call, query);
     case RLK_STEP_RELEASE:
     case RLK_STEP_WITHDRAW:
         return rlk_quorum_remove(h->quorum, call, query);
     case RLK_STEP_LIST:
-    case RLK_STEP_LAST:
         return rlk_quorum_forward(h->quorum, call, query);
     case RLK_STEP_ENQUEUE:
     case RLK_STEP_LEAVE:

@@ -374,6 +374,32 @@ static enum rlk_class ask_member(struct rlk_quorum *quorum, struct rlk_call *cal
     return class;
 }
 
+/* The highest of a majority: each majority has a member of the newest grant. */
+enum rlk_class rlk_quorum_last(struct rlk_quorum *quorum, struct rlk_call *call,
+                               struct rlk_query *query)
+{
+    struct rlk_round *round = begin(quorum, call, RLK_STEP_LAST, query->given, 1, false);
+    rowlock_value highest[2] = {rowlock_int(0)};
+    enum rlk_class class = RLK_DONE;
+    if (!round)
+        return RLK_NOMEM;
+    struct tally t = count(round);
+    while (t.found + t.missing < quorum->majority && rlk_round_wait(round))
+        t = count(round);
+    if (t.found + t.missing < quorum->majority)
+        class = rlk_quorum_failure(round, call);
+    pthread_mutex_lock(&quorum->mutex);
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct rlk_answer *answer = &round->answer[i];
+        bool has = answer->came && answer->class == RLK_DONE && answer->has_row;
+        if (has && answer->row.value[0].number > highest[0].number)
+            memcpy(highest, answer->row.value, sizeof highest);
+    }
+    pthread_mutex_unlock(&quorum->mutex);
+    rlk_round_end(round, RLK_ROUND_OVER);
+    return class == RLK_DONE && highest[0].number > 0 ? rlk_quorum_give(query, highest, 2) : class;
+}
+
 enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *call,
                                   struct rlk_query *query)
 {

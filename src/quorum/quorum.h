@@ -194,6 +194,8 @@ enum rlk_class rlk_quorum_verify(struct rlk_quorum *quorum, struct rlk_call *cal
                                  struct rlk_query *query);
 enum rlk_class rlk_quorum_remove(struct rlk_quorum *quorum, struct rlk_call *call,
                                  struct rlk_query *query);
+enum rlk_class rlk_quorum_last(struct rlk_quorum *quorum, struct rlk_call *call,
+                               struct rlk_query *query);
 /* Sends it to the first of the members that answer. */
 enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *call,
                                   struct rlk_query *query);

@@ -97,6 +97,28 @@ static void test_debts(void)
     }
 }
 
+/* Which member has missed the newest grant makes no difference. */
+static void test_last(void)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        rowlock_db *db = members_open(&m);
+        rowlock_lock *lock = must_lock(db, "last");
+        int64_t token = 0, newest = 0, when;
+        down(i);
+        for (int k = 0; k < TURNS; k++) {
+            is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "granted without member %d", i);
+            token = rowlock_lock_token(lock);
+            is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
+        }
+        up(i);
+        is_result(db, rowlock_last_grant(db, "last", &newest, &when), ROWLOCK_OK,
+                  "the newest token is asked for");
+        tap_ok(newest >= token, "no lower one is told: %lld, %lld", (long long)newest,
+               (long long)token);
+        rowlock_db_close(db);
+    }
+}
+
 /* ---- late grants */
 
 static void test_late_grant(void)
@@ -274,6 +296,7 @@ static int run(const struct raw *raw, const char *url)
     test_one("down", down, up);
     test_one("frozen", freeze, thaw);
     test_debts();
+    test_last();
     test_late_grant();
     test_late_refusal();
     test_top_up(false);
