@@ -235,6 +235,7 @@ static int live(void *argument)
         c->lock[i] = must_lock(c->db, names[i]);
     while (!is_over())
         take_turn(c);
+    close_each_lock(c->lock, NAMES);
     rowlock_db_close(c->db);
     rowlock_db_close(c->fence);
     return 0;

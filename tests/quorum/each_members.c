@@ -56,6 +56,7 @@ static int take_turns(void *argument)
         rowlock_forget(lock);
         sleep_ms(1);
     }
+    close_locks(lock);
     rowlock_db_close(db);
     return 0;
 }

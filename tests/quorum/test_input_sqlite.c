@@ -70,6 +70,7 @@ static void test_unfit(const char *what, const char *url)
     is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "and grants");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "and renews");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases");
+    close_locks(lock);
     rowlock_db_close(db);
 }
 
@@ -107,6 +108,7 @@ static void test_names(void)
         rowlock_lock *lock = must_lock(db, names[i]);
         is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "a hostile name: %zu", i);
         is_result(db, rowlock_release(lock), ROWLOCK_OK, "is released");
+        close_locks(lock);
     }
     rowlock_lock *lock = must_lock(db, "forked");
     test_unsupported(db, lock);
@@ -114,6 +116,7 @@ static void test_names(void)
     tap_is_int(child_join(child_start(in_child, lock)), 0, "a child cannot use it");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "and it is held still");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
+    close_locks(lock);
     rowlock_db_close(db);
 }
 
