@@ -281,16 +281,20 @@ static void renew_batch(rowlock_keeper *k, size_t count)
     if (result != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_WARNING, "%zu leases could not be renewed: %s", count,
                 k->db->error.text);
+    pthread_mutex_lock(&k->mutex);
+    for (size_t i = 0; i < count; i++)
+        if (result == ROWLOCK_OK && k->leases[i].renewed)
+            take_answer(k, k->batch[i], &k->leases[i], RENEWED, &heartbeat, &step);
+    pthread_mutex_unlock(&k->mutex);
+    /* The questions may take long, so the others come first. */
     int questions = 0;
     for (size_t i = 0; i < count; i++) {
-        enum fate fate = FAILED;
         if (result == ROWLOCK_OK && k->leases[i].renewed)
-            fate = RENEWED;
-        else if (result == ROWLOCK_OK && questions++ < VERIFY_MAX &&
-                 is_gone(k, &k->leases[i].held, not_after_us))
-            fate = GONE;
+            continue;
+        bool gone = result == ROWLOCK_OK && questions++ < VERIFY_MAX &&
+                    is_gone(k, &k->leases[i].held, not_after_us);
         pthread_mutex_lock(&k->mutex);
-        take_answer(k, k->batch[i], &k->leases[i], fate, &heartbeat, &step);
+        take_answer(k, k->batch[i], &k->leases[i], gone ? GONE : FAILED, &heartbeat, &step);
         pthread_mutex_unlock(&k->mutex);
     }
     pthread_mutex_lock(&k->mutex);

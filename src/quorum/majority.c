@@ -46,13 +46,18 @@ static bool is_lost(const struct rlk_quorum *quorum, const struct tally *t)
     return t->missing > quorum->count - quorum->majority;
 }
 
-/* Waits until a majority has the row, or cannot have it. */
+/* Waits until a majority has the row, or cannot have it. It does not wait for members that are
+ * known to hang. */
 static struct tally decide(struct rlk_round *round)
 {
     struct rlk_quorum *quorum = round->quorum;
     struct tally t = count(round);
-    while (t.found < quorum->majority && !is_lost(quorum, &t) && rlk_round_wait(round))
+    bool answered = false;
+    while (t.found < quorum->majority && !is_lost(quorum, &t) && !answered &&
+           rlk_round_wait(round)) {
         t = count(round);
+        answered = t.pending > 0 && t.pending == t.behind;
+    }
     return t;
 }
 
@@ -267,8 +272,12 @@ static enum rlk_class renew_one_of_many(struct rlk_quorum *quorum, struct rlk_ca
     int64_t cells[3];
     bool found = false;
     enum rlk_class class = renew(quorum, call, values, cells, &found);
-    if (class != RLK_DONE || !found)
-        return class;
+    /* One lease that lacks a majority must not cost the others theirs. The keeper asks about it. */
+    if (class != RLK_DONE)
+        rlk_log(ROWLOCK_LOG_WARNING, "a lease of '%s' could not be renewed: %s", values[NAME].text,
+                call->text);
+    if (class == RLK_NOMEM || !found)
+        return class == RLK_NOMEM ? class : RLK_DONE;
     return rlk_quorum_give(query, (rowlock_value[]){rowlock_int(1), rowlock_int(cells[2])}, 2);
 }
 

@@ -15,7 +15,9 @@ enum {
     CLEAN_UP_US = 5000000,
     /* How long a release is tried again, whose lease is not known. */
     DEBT_US = 600000000,
-    DEBTS_MOST = 1000
+    DEBTS_MOST = 1000,
+    /* A member with more jobs than these has fallen behind. */
+    BACKLOG = 16
 };
 
 /* The parameters of an acquire, and the cells of its answer. */
@@ -356,7 +358,8 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
     pthread_mutex_lock(&round->quorum->mutex);
     /* A member that is only slow joins a grant. One with more to do has fallen behind: the next
      * renewal gives it the row. */
-    bool joins = round->verdict == RLK_ROUND_GRANTED && m->waiting == 0;
+    bool joins = round->verdict == RLK_ROUND_GRANTED && m->waiting < BACKLOG &&
+                 rlk_now_us() < round->until_us;
     bool renews = round->verdict == RLK_ROUND_RENEWED && rlk_now_us() < round->deadline_us;
     /* After a close nothing is tried with a member that is away: the program may be ending, and
      * with it the client library that would connect. */

@@ -133,8 +133,8 @@ static void drop_if_there(const struct contract *c, void *session, const char *w
 
 static void drop_all(const struct contract *c, const char *prefix)
 {
-    static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
-                                         "once",  "walks",   "meta"};
+    static const char *const tables[] = {"locks", "waiters", "tokens",  "fences",
+                                         "once",  "walks",   "members", "meta"};
     /* The routines of both servers. A server may lack some. */
     static const char *const routines[] = {"grant", "grant_all", "enqueue", "leave",     "wake",
                                            "guard", "make_room", "renew",   "renew_all", "fence",
