@@ -14,9 +14,13 @@ set_clock() {
     chmod 644 "$clock.new"
     mv "$clock.new" "$clock"
 }
-# Its clock jumps forward by a minute, and back.
+# Its clock jumps forward by a minute, and back. A jump may end its leases, so this member is the
+# one that fails then: a lease that another member lacks must be over before, and after it the new
+# ones.
 jump() {
+    sleep "$lease"
     set_clock "$(printf %+d $((RANDOM % 120 - 60)))"
+    sleep "$lease"
 }
 
 # Only the first server has this clock.
