@@ -9,6 +9,10 @@ libdir ?= $(prefix)/lib
 includedir ?= $(prefix)/include
 mandir ?= $(prefix)/share/man
 pkgconfigdir ?= $(libdir)/pkgconfig
+bashdir ?= $(prefix)/share/bash-completion/completions
+zshdir ?= $(prefix)/share/zsh/site-functions
+fishdir ?= $(prefix)/share/fish/vendor_completions.d
+unitdir ?= $(prefix)/lib/systemd/system
 DESTDIR ?=
 
 CFLAGS ?= -O2 -g
@@ -131,7 +135,7 @@ ALL_LDFLAGS = $(OUR_LDFLAGS) $(LDFLAGS)
 CC_VERSION := $(shell $(CC) --version 2>/dev/null | head -n 1)
 FLAGS_TEXT := $(CC) $(CC_VERSION) $(VERSION) $(ALL_CFLAGS) $(COVERAGE) $(DB_CFLAGS) $(SO_LDFLAGS) $(ALL_LDFLAGS) $(DB_LIBS) \
               $(CLI_CFLAGS) $(CLI_LIBS)
-BUILD := build/$(shell printf '%s' '$(subst ','\'',$(FLAGS_TEXT))' | cksum | cut -d ' ' -f 1)
+BUILD := build/$(shell printf '%s' '$(subst ','\'',$(subst $(CURDIR),.,$(FLAGS_TEXT)))' | cksum | cut -d ' ' -f 1)
 
 # --- Library and command
 
@@ -153,10 +157,15 @@ SQL_FILES := $(filter-out %/grants.sql,$(sort $(wildcard sql/*/*.sql sql/*/*/*.s
 LIB_A := $(BUILD)/librowlock.a
 LIB_SO := $(BUILD)/$(SOFILE)
 COMMAND := $(BUILD)/rowlock
+MAN_PAGES := $(sort $(wildcard docs/man/*.[1-9]))
+# It is newer than all pages.
+MAN_MADE := $(BUILD)/man/made
+COMPLETION := $(BUILD)/completion/rowlock.bash
 
-.PHONY: all lib cli examples
-## all: the library, the command and the examples: build/librowlock.so, .a, build/rowlock
-all: lib cli examples
+.PHONY: all lib cli examples man completion
+## all: the library, the command, the examples, the manual and the completions of shells:
+## build/librowlock.so, .a, build/rowlock, build/man, build/completion
+all: lib cli examples man completion
 
 ## lib: the library only
 lib: $(LIB_A) $(LIB_SO)
@@ -165,6 +174,14 @@ lib: $(LIB_A) $(LIB_SO)
 ## cli: the command only
 cli: $(COMMAND)
 	$(call publish,rowlock)
+
+## man: the manual only: build/man
+man: $(MAN_MADE)
+	$(call publish,man)
+
+## completion: the completions for bash, zsh and fish only: build/completion
+completion: $(COMPLETION)
+	$(call publish,completion)
 
 # Links in build/ lead to the results of a plain make. Builds with sanitizers, coverage or LEVEL do
 # not change them.
@@ -221,6 +238,16 @@ $(COMMAND): $(CLI_OBJS) $(LIB_A)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(CLI_OBJS) $(LIB_A) $(DB_LIBS) $(CLI_LIBS)
 
+$(MAN_MADE): Makefile tools/man-pages tools/man-pages.awk docs/man $(MAN_PAGES) $(HEADERS)
+	@mkdir -p $(@D)
+	$(say) MAN $(@D)
+	$(Q)AWK='$(AWK)' tools/man-pages $(@D) $(VERSION) $(MAN_PAGES) && touch $@
+
+# What the command's help says, for the shells. The rule makes three files.
+$(COMPLETION): $(COMMAND) $(wildcard tools/completion/*)
+	$(say) SHELL $(@D)
+	$(Q)tools/completion/make $(COMMAND) $(@D)
+
 # Reports missing packages once, before the compiler reports them many times.
 .PHONY: libraries-found
 libraries-found:
@@ -254,6 +281,42 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -L$(BUILD) -lrowlock -Wl,-rpath,'$$ORIGIN/..' \
 	    -Wl,--as-needed $(DB_LIBS)
+
+# --- Python
+
+# The binding is built for the python3 of the system, with the cffi and setuptools of its packages.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+PYTHON_HOME := $(BUILD)/python
+PYTHON_SRCS := $(wildcard bindings/python/*.* bindings/python/src/rowlock/*.*)
+
+.PHONY: python python-cdef
+## python: the Python package, against this library, in build/python/site
+python: $(PYTHON_HOME)/built
+	$(call publish,python)
+
+# Against an installed copy of this library, as a user builds it. The copy is in the build's folder.
+$(PYTHON_HOME)/built: $(PYTHON_SRCS) $(LIB_SO) $(LIB_A) $(HEADERS)
+	$(say) PIP bindings/python
+	@rm -rf $(PYTHON_HOME) && mkdir -p $(PYTHON_HOME)/source && cp -R bindings/python/. $(PYTHON_HOME)/source/
+	@$(MAKE) -s --no-print-directory install-lib install-headers install-pc DESTDIR= \
+	    prefix=$(abspath $(PYTHON_HOME))/root >/dev/null
+	$(Q)env -u PYTHONPATH PKG_CONFIG_PATH=$(abspath $(PYTHON_HOME))/root/lib/pkgconfig \
+	    ROWLOCK_RPATH=$(abspath $(PYTHON_HOME))/root/lib $(PYTHON) -m pip --disable-pip-version-check -q \
+	    install --root-user-action=ignore --no-build-isolation --no-deps --no-index --target $(PYTHON_HOME)/site $(PYTHON_HOME)/source
+	@touch $@
+
+# Without Python's packages its tests are skipped, which is a failure in `make check`. setuptools is
+# the first to be imported: it does not work after the distutils that pip may import.
+.PHONY: python-if-possible
+python-if-possible: $(LIB_SO) $(LIB_A)
+	@! $(PYTHON) -c 'import setuptools, cffi, pip, wheel' 2>/dev/null || \
+	    $(MAKE) --no-print-directory $(PYTHON_HOME)/built
+
+## python-cdef: makes bindings/python/cdef.h of the headers
+python-cdef:
+	@mkdir -p $(BUILD)
+	$(Q)$(PYTHON) bindings/python/tools/make-cdef > $(BUILD)/cdef.h
+	$(Q)mv $(BUILD)/cdef.h bindings/python/cdef.h
 
 # --- Tests
 
@@ -294,7 +357,8 @@ CREW := $(if $(filter quorum,$(TEST_DIRS)),$(BUILD)/tests/quorum/crew)
 MAIN_SRCS := tests/contract/main.c tests/cluster/load.c tests/quorum/crew.c $(TEST_SRCS) $(EACH_SRCS) $(SERVED_SRCS)
 TEST_HELPERS := $(filter-out $(MAIN_SRCS) $(call in_tests,test_*.c),$(call in_tests,*.c) $(wildcard tests/lib/*.c))
 TEST_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(call for_backends,$(TEST_HELPERS)))
-TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli upgrade,$(wildcard tests/$(d)/*.t)))
+# The Python package cannot be loaded with a sanitizer's library.
+TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli upgrade $(if $(SANITIZE),,python),$(wildcard tests/$(d)/*.t)))
 TEST_HELPERS_A := $(BUILD)/tests/helpers.a
 
 # Tests may include internal headers and use the databases directly.
@@ -318,10 +382,12 @@ $(CONTRACT): $(BUILD)/tests/contract/main.o
 $(LOAD): $(BUILD)/tests/cluster/load.o
 $(CREW): $(BUILD)/tests/quorum/crew.o
 LINKED_TESTS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT) $(LOAD) $(CREW)
-$(LINKED_TESTS): $(TEST_HELPERS_A) $(LIB_A)
+# TEST_LIB: the archive of an installed package, of the same source.
+TEST_LIB ?= $(LIB_A)
+$(LINKED_TESTS): $(TEST_HELPERS_A) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_HELPERS_A) $(LIB_A) $(DB_LIBS) -ldl -lm
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_HELPERS_A) $(TEST_LIB) $(DB_LIBS) -ldl -lm
 $(CONTRACT_PROGRAMS): $(CONTRACT)
 	@mkdir -p $(@D)
 	$(Q)ln -f $< $@
@@ -340,17 +406,18 @@ level2:
 	@mkdir -p $(BUILD)
 	@$(MAKE) --no-print-directory level-programs LEVEL=2 LINK=$(BUILD)/level2
 
-test-programs: all $(TEST_PROGRAMS) $(LOAD) $(CREW) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2)
+test-programs: all $(TEST_PROGRAMS) $(LOAD) $(CREW) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2 \
+    $(if $(SANITIZE),,python-if-possible))
 
 # TESTS=word runs only the tests with that word in their name. TEST_JOBS=1 runs one at a time. Tests
 # that share a server always run one at a time.
 TESTS ?=
-TEST_JOBS ?= 4
+TEST_JOBS ?= 6
 PROVE ?= prove
 PROVE_FLAGS ?=
 TEST_ENV = HARNESS_RULESFILE=tests/lib/order.yml ROWLOCK_TEST_BUILD=$(CURDIR)/$(BUILD) \
            ROWLOCK_TEST_COMMAND=$(CURDIR)/$(COMMAND) ROWLOCK_TEST_SQLITE_URL='$(SQLITE_URL)' \
-           ROWLOCK_TEST_BACKENDS='$(BACKENDS)' CC='$(CC)' \
+           ROWLOCK_TEST_BACKENDS='$(BACKENDS)' ROWLOCK_TEST_CURSES=$(WITH_CURSES) CC='$(CC)' \
            ROWLOCK_TEST_HARDENED='$(if $(SANITIZE),,protected $(if $(FORTIFY),fortified))'
 SQLITE_URL = $(if $(NO_SQLITE),,$(or $(ROWLOCK_TEST_SQLITE_URL),sqlite:@TMPDIR@/rowlock.db))
 WITH_SERVER_postgres := tests/lib/with-postgres.sh
@@ -364,7 +431,7 @@ chosen = $(if $(TESTS),$(foreach t,$(1),$(if $(findstring $(TESTS),$(t)),$(t))),
 # $(call tests_in,FOLDERS)
 tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TESTS)))
 # $(call tests_of,DATABASE): without those with another database in their name.
-tests_of = $(foreach t,$(call tests_in,contract interleave $(SUBJECTS) cli upgrade),$(if $(strip \
+tests_of = $(foreach t,$(call tests_in,contract interleave $(SUBJECTS) cli upgrade python),$(if $(strip \
            $(foreach b,$(filter-out $(1),postgres mysql sqlite),$(findstring $(b),$(notdir $(t))))),,$(t)))
 run_tests = $(PROVE) $(PROVE_FLAGS) -j$(or $(2),$(TEST_JOBS)) --exec tests/lib/run-test.sh $(call chosen,$(1))
 # Each test of a server gets its own server, unless the user has set the URL of one.
@@ -397,10 +464,13 @@ check-postgres check-mysql: check-%: test-programs
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call tests_of,$*),1)
 
 # Only the contract tests, on one database. check-more runs them on each version.
-.PHONY: contract-postgres contract-mysql
+.PHONY: contract-postgres contract-mysql contract-sqlite
 CONTRACT_TESTS = $(filter $(call tests_in,contract),$(call tests_of,$(1)))
 contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%,$(TEST_PROGRAMS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(WITH_SERVER_$*) $(call run_tests,$(call CONTRACT_TESTS,$*),1)
+
+contract-sqlite: $(filter $(BUILD)/tests/contract/%,$(TEST_PROGRAMS))
+	$(Q)$(TEST_ENV) $(call run_tests,$(call CONTRACT_TESTS,sqlite))
 
 # The tests of several nodes. TESTS=cluster/test_: on the nodes whose URLs are in ROWLOCK_TEST_NODES.
 # TESTS=cluster/postgres_: each starts its own servers.
@@ -422,6 +492,27 @@ check-more:
 ## check-abi: headers in five dialects of C and C++, exported names, layout of the source
 check-abi: test-programs
 	$(Q)$(TEST_ENV) $(call run_tests,$(call tests_in,abi))
+
+# make dist packs the last commit. What is not committed is not tested.
+.PHONY: check-reproducible
+## check-reproducible: make dist and make install give the same bytes in any folder
+check-reproducible:
+	@tools/install-deps.sh all dist
+	$(Q)mkdir -p $(BUILD)
+	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 $(call run_tests,tests/dist/reproducible.t)
+
+.PHONY: check-deb
+## check-deb: make deb, lintian, and the packages unpacked into a folder
+check-deb:
+	@tools/install-deps.sh all check-deb
+	$(Q)mkdir -p $(BUILD)
+	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 ROWLOCK_TEST_TIMEOUT=1200 $(call run_tests,tests/dist/deb.t)
+
+.PHONY: check-abidiff
+## check-abidiff: can programs that were linked with the last release use this library?
+check-abidiff: lib
+	@tools/install-deps.sh all abidiff
+	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 $(call run_tests,tests/dist/abidiff.t)
 
 ## check-asan, check-ubsan, check-tsan: every test under a sanitizer
 # The thread sanitizer does not support the memory layout of some kernels. setarch changes it. A
@@ -641,10 +732,10 @@ demo:
 # --- Lint and format
 
 C_FILES = $(wildcard include/rowlock/*.h src/*/*.[ch] src/*/*/*.[ch] examples/*.[ch] tests/*/*.[ch])
-SHELL_FILES = .ci/run $(wildcard tools/*.sh tests/*/*.sh tests/*/*.t examples/*.sh)
+SHELL_FILES = .ci/run $(wildcard tools/*.sh tools/man-pages tools/completion/make tests/*/*.sh tests/*/*.t examples/*.sh) \
+              $(shell grep -l '^\#!/bin/sh' debian/*.install debian/tests/* 2>/dev/null)
 # A driver, test or example whose database is not built in may lack its headers.
 TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/backend/%/%),$(call for_backends,$(wildcard src/*/*.c src/backend/*/*.c)))
-MAN_PAGES = $(wildcard docs/man/*.[1-9])
 
 .PHONY: lint run-lint lint-c lint-shell lint-man lint-layout format format-check
 ## lint: clang-tidy, cppcheck, shellcheck, warnings of man, tools/check-layout; installs them
@@ -663,13 +754,14 @@ lint-c: $(BUILD)/statements.inc
 	    --enable=warning,performance,portability --suppress=missingIncludeSystem --suppress=ctuuninitvar \
 	    $(filter-out -D_GNU_SOURCE,$(OUR_CPPFLAGS)) -Isrc -I$(BUILD) $(TIDY_FILES)
 
-lint-shell:
-	$(say) SHELL "$(words $(SHELL_FILES)) files"
-	$(Q)shellcheck -x $(SHELL_FILES)
+lint-shell: $(COMPLETION)
+	$(say) SHELL "$(words $(SHELL_FILES) $(COMPLETION)) files"
+	$(Q)shellcheck -x $(SHELL_FILES) $(COMPLETION)
 
-lint-man:
+# groff and mandoc read the pages in different ways, so both check them. tests/abi/manual.t runs mandoc.
+lint-man: $(MAN_MADE)
 	$(say) MAN docs/man
-	@for page in $(MAN_PAGES); do \
+	@for page in $$(grep -L '^\.so ' $(<D)/man?/*); do \
 	    said=$$(LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$$page" 2>&1 >/dev/null); \
 	    if [ -n "$$said" ]; then echo "$$said" >&2; bad=1; fi; \
 	done; [ -z "$$bad" ]
@@ -686,10 +778,10 @@ format-check:
 
 # --- Install
 
-.PHONY: install install-lib install-cli install-headers install-man install-pc uninstall
+.PHONY: install install-lib install-cli install-headers install-man install-completion install-pc install-units uninstall
 ## install, uninstall: below DESTDIR and prefix (PREFIX); also install-lib, -cli, -headers, -man,
-## -pc
-install: install-lib install-cli install-headers install-man install-pc
+## -completion, -pc, -units
+install: install-lib install-cli install-headers install-man install-completion install-pc install-units
 
 install-lib: $(LIB_A) $(LIB_SO)
 	$(INSTALL) -d '$(DESTDIR)$(libdir)'
@@ -706,9 +798,17 @@ install-headers:
 	$(INSTALL) -d '$(DESTDIR)$(includedir)/rowlock'
 	$(INSTALL) -m 644 $(HEADERS) '$(DESTDIR)$(includedir)/rowlock/'
 
-install-man:
-	@$(foreach p,$(MAN_PAGES),$(INSTALL) -d '$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))' && \
-	    $(INSTALL) -m 644 $(p) '$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))' &&) :
+install-man: $(MAN_MADE)
+	@for folder in $(<D)/man?; do \
+	    $(INSTALL) -d '$(DESTDIR)$(mandir)'/"$${folder##*/}" && \
+	    $(INSTALL) -m 644 "$$folder"/* '$(DESTDIR)$(mandir)'/"$${folder##*/}" || exit 1; \
+	done
+
+install-completion: $(COMPLETION)
+	$(INSTALL) -d '$(DESTDIR)$(bashdir)' '$(DESTDIR)$(zshdir)' '$(DESTDIR)$(fishdir)'
+	$(INSTALL) -m 644 $(COMPLETION) '$(DESTDIR)$(bashdir)/rowlock'
+	$(INSTALL) -m 644 $(<D)/_rowlock '$(DESTDIR)$(zshdir)/_rowlock'
+	$(INSTALL) -m 644 $(<D)/rowlock.fish '$(DESTDIR)$(fishdir)/rowlock.fish'
 
 # Escapes a path for the replacement of sed: & | \ have a meaning there.
 in_sed = $(subst |,\|,$(subst &,\&,$(subst \,\\,$(1))))
@@ -725,23 +825,54 @@ install-pc:
 	    src/rowlock.pc.in > '$(DESTDIR)$(pkgconfigdir)/rowlock.pc'
 	chmod 644 '$(DESTDIR)$(pkgconfigdir)/rowlock.pc'
 
-uninstall:
+UNITS := $(notdir $(wildcard packaging/systemd/*))
+
+install-units:
+	$(INSTALL) -d '$(DESTDIR)$(unitdir)'
+	@for unit in $(UNITS); do \
+	    sed 's|/usr/bin/rowlock|$(call in_sed,$(bindir))/rowlock|' packaging/systemd/$$unit >'$(DESTDIR)$(unitdir)'/$$unit && \
+	    chmod 644 '$(DESTDIR)$(unitdir)'/$$unit || exit 1; \
+	done
+
+uninstall: $(MAN_MADE)
 	rm -f '$(DESTDIR)$(libdir)/$(SOFILE)' '$(DESTDIR)$(libdir)/$(SONAME)' \
 	    '$(DESTDIR)$(libdir)/librowlock.so' '$(DESTDIR)$(libdir)/librowlock.a' \
 	    '$(DESTDIR)$(bindir)/rowlock' $(HEADERS:include/rowlock/%='$(DESTDIR)$(includedir)/rowlock/%') \
-	    '$(DESTDIR)$(pkgconfigdir)/rowlock.pc' \
-	    $(foreach p,$(MAN_PAGES),'$(DESTDIR)$(mandir)/man$(lastword $(subst ., ,$(p)))/$(notdir $(p))')
+	    '$(DESTDIR)$(pkgconfigdir)/rowlock.pc' '$(DESTDIR)$(bashdir)/rowlock' \
+	    '$(DESTDIR)$(zshdir)/_rowlock' '$(DESTDIR)$(fishdir)/rowlock.fish' \
+	    $(UNITS:%='$(DESTDIR)$(unitdir)/%')
+	@cd $(<D) && for page in man?/*; do rm -f '$(DESTDIR)$(mandir)'/"$$page" || exit 1; done
 	-rmdir '$(DESTDIR)$(includedir)/rowlock' 2>/dev/null
 
 # --- The rest
 
 .PHONY: dist clean help
-# REF=name packs another commit than the tag of this version.
-REF ?= v$(VERSION)
-## dist: build/rowlock-VERSION.tar.gz of the tag of this version, or of REF
+# REF=name packs another commit. An unpacked tarball packs itself.
+REF ?= HEAD
+PACKED := rowlock-$(VERSION)
+DIST := build/dist/$(PACKED)
+# All times in the tarball are the time of the commit. SOURCE_DATE_EPOCH sets another.
+## dist: build/rowlock-VERSION.tar.gz of the last commit, or of REF; its bytes depend on that alone
 dist:
-	@mkdir -p build
-	git archive --format=tar.gz --prefix=rowlock-$(VERSION)/ -o build/rowlock-$(VERSION).tar.gz $(REF)
+	$(Q)tools/copy-source.sh $(DIST) '$(REF)'
+	$(Q)date=$${SOURCE_DATE_EPOCH:-$$(cat $(DIST)/tools/source-date)}; \
+	    case $$date in *[!0-9]*|'') echo "git did not write tools/source-date: set SOURCE_DATE_EPOCH" >&2; exit 1 ;; esac; \
+	    LC_ALL=C tar -cf build/$(PACKED).tar -C build/dist --format=gnu --sort=name --mtime=@$$date --owner=0 --group=0 \
+	    --numeric-owner --mode=u=rwX,go=rX $(PACKED)
+	$(Q)gzip -9nf build/$(PACKED).tar
+	$(say) TAR build/$(PACKED).tar.gz
+
+# The tree that is packed is the one that is there, also what is not committed.
+DEB := build/deb/$(PACKED)
+.PHONY: deb run-deb
+## deb: Debian packages of the library, its headers and the command, in build/deb/
+deb:
+	@tools/install-deps.sh deb
+	@$(MAKE) --no-print-directory run-deb
+run-deb:
+	$(Q)rm -rf build/deb && tools/copy-source.sh $(DEB)
+	$(Q)cd $(DEB) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL dpkg-buildpackage -us -uc -b
+	@ls build/deb/*.deb
 
 ## clean: removes build/
 clean:

@@ -36,6 +36,9 @@ static int go_on(rowlock_db *db, char **argv)
     if (result == ROWLOCK_OK)
         /* The child's own lease ends a minute from now. */
         result = rowlock_renew(lock, 60000);
+    if (result == ROWLOCK_OK)
+        /* `rowlock list` shows who works now. */
+        result = rowlock_note(lock, "handed over to the child");
     if (result == ROWLOCK_OK) {
         printf("child: works with token %" PRId64 ", %s\n", rowlock_lock_token(lock),
                rowlock_lock_remaining_ms(lock) > 30000 ? "renewed" : "not renewed");

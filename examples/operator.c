@@ -5,6 +5,7 @@
  *     operator URL look             is the database fit? who holds, who waits? is an upgrade due?
  *     operator URL script           the SQL of install, for a DBA
  *     operator URL break NAME       takes the lock away from the holder that `look` shows
+ *     operator URL count GLOB       how much is in the tables, and of the names like GLOB
  *     operator URL sweep            removes what is over
  *     operator URL restored         after a restore: tokens above all old ones, a new identity
  */
@@ -67,6 +68,23 @@ static int look(rowlock_db *db)
     return result;
 }
 
+static int show_name(void *file, const rowlock_name_figures *figures)
+{
+    fprintf(file, "%s: %lld holders, %lld waiters\n", figures->name, (long long)figures->holders,
+            (long long)figures->waiters);
+    return 0;
+}
+
+static int count(rowlock_db *db, const char *glob)
+{
+    rowlock_figures figures = ROWLOCK_FIGURES_INIT;
+    int result = rowlock_measure(db, &figures);
+    if (result == ROWLOCK_OK)
+        printf("%lld exclusive grants, the oldest of all for %lld ms\n",
+               (long long)figures.exclusive, (long long)figures.longest_hold_ms);
+    return result == ROWLOCK_OK ? rowlock_measure_names(db, glob, show_name, stdout) : result;
+}
+
 /* If the lock is granted again in between, this is NONE, and the new holder keeps it. */
 static int take_away(rowlock_db *db, const char *name)
 {
@@ -95,9 +113,17 @@ static int run(rowlock_db *db, const char *verb, const char *name)
         return rowlock_install_script(db, write_text, stdout);
     if (!strcmp(verb, "break") && name)
         return take_away(db, name);
+    if (!strcmp(verb, "count") && name)
+        return count(db, name);
     if (!strcmp(verb, "sweep"))
         return rowlock_sweep(db, NULL, NULL);
     return strcmp(verb, "restored") ? ROWLOCK_EINVAL : restored(db);
+}
+
+static int show_driver(void *file, const char *driver, const char *client)
+{
+    fprintf(file, "%s by %s\n", driver, client);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -105,8 +131,10 @@ int main(int argc, char **argv)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db *db = NULL;
     rowlock_log_set(tell, stderr, ROWLOCK_LOG_INFO);
-    if (argc < 3)
+    if (argc < 3) {
         fprintf(stderr, "rowlock %s\nusage: operator URL VERB [NAME]\n", rowlock_version());
+        (void)!rowlock_list_drivers(show_driver, stderr);
+    }
     int result = argc < 3 ? ROWLOCK_EINVAL : rowlock_db_open(argv[1], NULL, &db, &err);
     if (result == ROWLOCK_OK) {
         result = run(db, argv[2], argc > 3 ? argv[3] : NULL);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * A long job under two locks. A keeper renews both leases. The job looks at both locks before each
- * step, and stops when one of them is lost. Ctrl-C ends the wait for the locks, and the work.
+ * step, and stops when one of them is lost. Ctrl-C ends the wait for the locks, and the work. At
+ * the end it tells what the handle has counted.
  *
  *     pipeline URL FROM TO STEPS         copies from one shelf to the other, a step each 100 ms
  */
-#include <rowlock/rowlock.h>
+#include <rowlock/admin.h>
 
 #include <poll.h>
 #include <signal.h>
@@ -62,6 +63,15 @@ static int work(rowlock_lock *const *locks, int steps)
     return result;
 }
 
+static void tell_stats(void)
+{
+    rowlock_stats stats = ROWLOCK_STATS_INIT;
+    if (rowlock_db_stats(db, &stats) == ROWLOCK_OK)
+        printf("%llu tries, %llu grants, waited %llu ms, %llu round trips\n",
+               (unsigned long long)stats.tries, (unsigned long long)stats.granted,
+               (unsigned long long)stats.waited_us / 1000, (unsigned long long)stats.round_trips);
+}
+
 static int acquire_and_work(rowlock_lock *const *locks, rowlock_keeper *keeper, int steps)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
@@ -99,6 +109,7 @@ int main(int argc, char **argv)
         sigaction(SIGTERM, &action, NULL);
         result = acquire_and_work(locks, keeper, atoi(argv[4]));
         rowlock_db_error(db, &err);
+        tell_stats();
     }
     if (result != ROWLOCK_OK)
         fprintf(stderr, "pipeline: %s %s\n", rowlock_result_name(result), err.text);

@@ -25,6 +25,13 @@ static int install(const char *const *urls, rowlock_error *err)
     return rowlock_quorum_join(urls, MEMBERS, NULL, err);
 }
 
+static int print_finding(void *context, const rowlock_finding *finding)
+{
+    (void)context;
+    fprintf(stderr, "quorum: %s: %s\n", finding->item, finding->value);
+    return 0;
+}
+
 static int work(rowlock_db *db, rowlock_keeper *keeper, rowlock_error *err)
 {
     rowlock_lock *lock = NULL;
@@ -62,6 +69,9 @@ int main(int argc, char **argv)
     if (result == ROWLOCK_OK)
         result = work(db, keeper, &err);
     if (result < 0)
+        fprintf(stderr, "quorum: %s: %s\n", err.action, err.text);
+    if (result < 0 &&
+        rowlock_quorum_check(urls, MEMBERS, NULL, print_finding, NULL, &err) != ROWLOCK_OK)
         fprintf(stderr, "quorum: %s: %s\n", err.action, err.text);
     rowlock_db_close(db);
     rowlock_keeper_close(keeper);

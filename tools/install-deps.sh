@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for building and testing rowlock.
 #
-# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind | fuzz | peers | model]...
+# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind | fuzz | peers | model | dist | deb | check-deb | abidiff]...
 #   sqlite    build with the embedded database only (enough for `make demo`)
 #   all       build with every database, and run `make check` (the default)
 #   more      what `make check-more` also needs
@@ -11,16 +11,24 @@
 #   peers     what `make bench-peers` also needs. Debian starts Redis, memcached and etcd as services
 #             when it installs them. The benchmark does not use these: stop them before you measure.
 #   model     what `make model` needs
+#   dist      what `make check-reproducible` also needs
+#   deb       what `make deb` needs: build-essential and the Build-Depends of debian/control
+#   check-deb what `make check-deb` also needs
+#   abidiff   what `make check-abidiff` also needs
 #
 # A need is written as PACKAGE, or as COMMAND=PACKAGE if any program of that name is enough.
 set -euo pipefail
 
 sqlite_needs=(make=make gcc=gcc libc6-dev pkg-config=pkg-config libsqlite3-dev libjansson-dev)
+# For /usr/bin/python3, which is not what python3 is for everyone.
+python_needs=(python3-cffi python3-dev python3-setuptools python3-wheel python3-pip python3-psycopg python3-psycopg2
+    python3-mysqldb python3-pymysql python3-asyncpg mypy)
 all_needs=("${sqlite_needs[@]}" libncurses-dev libpq-dev libmariadb-dev "g++=g++" nm=binutils prove=perl
     setpriv=util-linux script=bsdutils sqlite3=sqlite3 postgresql mariadbd=mariadb-server-core mariadb=mariadb-client-core
-    openssl=openssl locales)
-more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer
-    wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2 faketime=faketime)
+    openssl=openssl systemd-analyze=systemd locales mandoc=mandoc zsh=zsh fish=fish faketime=faketime tzdata "${python_needs[@]}"
+    python3-prometheus-client)
+more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer postgresql-15-cron
+    wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2 debootstrap autopkgtest)
 lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
     shellcheck=shellcheck man=man-db)
 valgrind_needs=(valgrind=valgrind libc6-dbg)
@@ -28,6 +36,10 @@ fuzz_needs=(clang=clang libclang-rt-14-dev)
 peers_needs=(redis-server=redis-server libhiredis-dev etcd=etcd-server zookeeper libzookeeper-mt-dev
     memcached=memcached libmemcached-dev libcurl4-openssl-dev)
 model_needs=(make=make gcc=gcc libc6-dev spin=spin)
+dist_needs=(faketime=faketime locales)
+deb_needs=(build-essential debhelper libjansson-dev libmariadb-dev libncurses-dev libpq-dev libsqlite3-dev pkgconf)
+check_deb_needs=("${deb_needs[@]}" lintian)
+abidiff_needs=(abidiff=abigail-tools)
 
 needs=()
 for group in "${@:-all}"; do
@@ -40,8 +52,12 @@ for group in "${@:-all}"; do
         fuzz) needs+=("${fuzz_needs[@]}") ;;
         peers) needs+=("${peers_needs[@]}") ;;
         model) needs+=("${model_needs[@]}") ;;
+        dist) needs+=("${dist_needs[@]}") ;;
+        deb) needs+=("${deb_needs[@]}") ;;
+        check-deb) needs+=("${check_deb_needs[@]}") ;;
+        abidiff) needs+=("${abidiff_needs[@]}") ;;
         *)
-            echo "usage: $0 [sqlite | all | more | lint | valgrind | fuzz | peers | model]..." >&2
+            echo "usage: $0 [sqlite | all | more | lint | valgrind | fuzz | peers | model | dist | deb | check-deb | abidiff]..." >&2
             exit 64
             ;;
     esac

@@ -16,6 +16,18 @@
 extern "C" {
 #endif
 
+/* rowlock_list_drivers tells which databases are built in, and which client library of each runs:
+ * "postgres", "libpq 15.3". It needs no handle, and sends nothing.
+ *
+ * Returns
+ *   ROWLOCK_OK
+ *   ROWLOCK_EINVAL     each is NULL
+ * Example      examples/operator.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_list_drivers(int (*each)(void *context, const char *driver, const char *client),
+                     void *context);
+
 /* ---------------------------------------------------------------- our tables */
 
 /* rowlock_install creates rowlock's tables and routines. If the tables are there, it changes
@@ -193,6 +205,136 @@ rowlock_list_waiters(rowlock_db *db, const char *name,
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_break(rowlock_db *db, const char *name, int64_t if_token,
                                                  rowlock_grant *broken);
+
+/* ---------------------------------------------------------------- figures, for monitoring */
+
+/* Counts of what is in rowlock's tables. */
+typedef struct rowlock_figures {
+    /* sizeof(rowlock_figures) */
+    size_t size;
+    /* The database's clock, in microseconds since 1970. */
+    int64_t now_us;
+    /* Grants whose leases run, by kind. */
+    int64_t exclusive;
+    int64_t shared;
+    int64_t counted;
+    /* Grants whose leases are over. Their rows wait for a sweep, or for the next grant. */
+    int64_t expired_exclusive;
+    int64_t expired_shared;
+    int64_t expired_counted;
+    /* Of the oldest grant whose lease runs. 0: there is none. */
+    int64_t longest_hold_ms;
+    int64_t waiters;
+    /* Of the waiter who came first, of all queues. 0: there is none. */
+    int64_t longest_wait_ms;
+    /* Tickets whose waiters are gone. */
+    int64_t expired_tickets;
+    /* Names that have a token counter: those that were granted and not swept since. */
+    int64_t names;
+    /* Once keys: claimed and not completed, claimed too long ago, completed. */
+    int64_t once_claimed;
+    int64_t once_expired;
+    int64_t once_done;
+    /* New names start above it. */
+    int64_t token_floor;
+    /* When a sweep last ended. 0: never. */
+    int64_t swept_us;
+    /* Of the tables. */
+    int64_t version;
+} rowlock_figures;
+
+#define ROWLOCK_FIGURES_INIT                                                          \
+    {                                                                                 \
+        sizeof(rowlock_figures), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+/* rowlock_measure counts what is in the tables. The server counts: only the sums come here.
+ *   - It takes no row lock and waits for no transaction. It reads each row of the tables once.
+ *
+ * Round trips  1
+ * Example      examples/operator.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_measure(rowlock_db *db, rowlock_figures *out);
+
+/* The same of one name. */
+typedef struct rowlock_name_figures {
+    /* sizeof(rowlock_name_figures) */
+    size_t size;
+    /* The highest token ever granted. It grows by one with each grant, by one more if the lock is
+     * broken, and by N if the tokens are raised by N. */
+    int64_t token;
+    /* Grants whose leases run. */
+    int64_t holders;
+    /* Of the oldest of them. 0: there is none. */
+    int64_t held_ms;
+    /* Of the lease that ends first. 0: there is none. */
+    int64_t remaining_ms;
+    /* How long a lease had run out when it was last renewed: the longest. 0: none had. */
+    int64_t lapsed_ms;
+    int64_t waiters;
+    /* Of the waiter who came first. */
+    int64_t waited_ms;
+    char name[256];
+} rowlock_name_figures;
+
+/* rowlock_measure_names reports the figures of names, in the order of their bytes.
+ *   - glob: which names. * stands for any text, ? for any character. All other characters stand for
+ *     themselves.
+ *   - Names without a token counter are left out: never granted, or swept since.
+ *
+ * Round trips  1 for each 500 names
+ * Example      examples/operator.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_measure_names(rowlock_db *db, const char *glob,
+                      int (*each)(void *context, const rowlock_name_figures *figures),
+                      void *context);
+
+/* What a handle has done since it was opened. */
+typedef struct rowlock_stats {
+    /* sizeof(rowlock_stats) */
+    size_t size;
+    /* Tries to get a lock, those of waiters too. rowlock_acquire_all() tries all at once. Re-entry
+     * is no try. */
+    uint64_t tries;
+    /* Grants. */
+    uint64_t granted;
+    /* Tries that found another holder, or waiters before them. The other tries failed. */
+    uint64_t busy;
+    /* Calls that waited in a queue, and for how long in all. */
+    uint64_t waits;
+    uint64_t waited_us;
+    /* Leases of its locks that were renewed, by this handle or by a keeper. */
+    uint64_t renewals;
+    /* Renewals by this handle that came after the lease had run out. */
+    uint64_t lapsed;
+    /* Grants that a call on this handle found gone. */
+    uint64_t lost;
+    /* Statements that were sent again, after a lost race or a lost connection. */
+    uint64_t resent;
+    /* Connections that were made anew. */
+    uint64_t reconnects;
+    /* Statements, and beginnings and ends of transactions. Connecting, installing, checking and
+     * preparing are not counted. */
+    uint64_t round_trips;
+} rowlock_stats;
+
+#define ROWLOCK_STATS_INIT                                     \
+    {                                                          \
+        sizeof(rowlock_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+/* rowlock_db_stats tells what this handle has done. It sends nothing, and leaves rowlock_db_error()
+ * as it is.
+ *   - A keeper has a connection of its own, whose round trips are not counted here.
+ *
+ * Returns
+ *   ROWLOCK_OK
+ *   ROWLOCK_EMISUSE    the handle is closed, is of another process, or a started acquire is under
+ *                      way
+ * Example      examples/pipeline.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_stats(rowlock_db *db, rowlock_stats *out);
 
 /* ---------------------------------------------------------------- keeping the tables small */
 

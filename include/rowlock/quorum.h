@@ -31,14 +31,16 @@
  *     EUNSUPPORTED. Fence by token: rowlock_fence() in the database of the data refuses what is
  *     older than the newest token that has written.
  *   - An order of waiters. The queue is that of the first member, and a hint.
- *   - Shared and counted locks, several locks at once, once keys and versions are EUNSUPPORTED.
+ *   - Shared and counted locks, several locks at once, once keys and versions are EUNSUPPORTED. So
+ *     is what an operator does with the tables, such as rowlock_install(), rowlock_check(),
+ *     rowlock_upgrade(), rowlock_sweep() and rowlock_break(): do it with the URL of each member.
  *   - A member that has lost commits (restored, failed over asynchronously) must not vote. Keep it
  *     out until its tokens were raised above all others (docs/QUORUM.md).
  */
 #ifndef ROWLOCK_QUORUM_H
 #define ROWLOCK_QUORUM_H
 
-#include <rowlock/rowlock.h>
+#include <rowlock/admin.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -91,12 +93,31 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open_quorum(const char *const 
  *                      new quorum all of them are, later all others of three, four of five.
  *   ROWLOCK_ESCHEMA    a database is another member than its place says, or of another quorum
  *   others             as rowlock_db_open_quorum()
- * Blocks       as long as the longest lease, and up to 10 s for a MySQL server just started
+ * Blocks       as long as the longest lease, up to 10 s for a MySQL server just started, and while
+ *              another join is under way
  * Example      examples/quorum.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_join(const char *const *urls, size_t count,
                                                        const rowlock_db_options *options,
                                                        rowlock_error *err);
+
+/* rowlock_quorum_check says which members vote. It changes nothing.
+ *   - Each member in its order is a finding: "member 2" with "votes", or why not and what to do.
+ *   - A member that is away, denies access or has no tables is one that does not vote.
+ *   - each() returns 0 to go on.
+ *   - rowlock_check() examines the server and the tables of a single member.
+ *
+ * Returns
+ *   ROWLOCK_OK         it could look, whatever it found
+ *   ROWLOCK_ESCHEMA    as rowlock_quorum_join()
+ *   others             as rowlock_db_open_quorum()
+ * Round trips  2 to each member that is there, one after the other, after connecting
+ * Example      examples/quorum.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_quorum_check(const char *const *urls, size_t count, const rowlock_db_options *options,
+                     int (*each)(void *context, const rowlock_finding *finding), void *context,
+                     rowlock_error *err);
 
 #ifdef __cplusplus
 }

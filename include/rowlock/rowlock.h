@@ -63,7 +63,6 @@
  *     each failover, before programs connect.
  *   - It is not fast like a mutex. One grant is one commit.
  *   - The queue is fair in the order in which tickets reach the database, not in real time.
- *   - A child of fork() does not inherit a lock. See FORK below.
  *   - Time is the database's time. If its clock jumps forward, leases end early. Then only tokens
  *     and guards protect.
  *
@@ -102,12 +101,12 @@
  *                known. See rowlock_result.
  *   Output       Output parameters come last. After a failure a handle is NULL; everything else is
  *                as it was.
- *   Options      NULL means the defaults. Initialize with ROWLOCK_…_INIT. A member that is 0 has
- *                its default.
+ *   Options      NULL means the defaults. Initialize with ROWLOCK_…_INIT, which sets size to the
+ *                struct's. A member that is 0 has its default.
  *   Names        rowlock_VERB() does something. rowlock_lock_NOUN() tells something about a lock,
- *                without a round trip.
+ *                without a round trip, and leaves rowlock_db_error() as it was.
  *   Threads      A rowlock_db, its locks and its tables belong to one thread at a time. Different
- *                rowlock_db handles are independent. Other threads may call rowlock_cancel() and
+ *                rowlock_db handles are independent. Any thread may call rowlock_cancel() and
  *                rowlock_progress(). These start threads: rowlock_keeper_open(),
  *                rowlock_pool_open(), and rowlock_acquire_start() if there is no pool.
  *   Side effects The library installs no signal handler, prints nothing and never exits.
@@ -117,10 +116,10 @@
  *   Round trips  They are counted for each call, on a connection in use. The first call on a new
  *                connection takes one more, to look at the tables. MySQL and MariaDB: the first
  *                statement of each kind takes one more, to prepare it.
- *   Fork         In a child of fork(), calls on the parent's handles return ROWLOCK_EMISUSE or find
- *                no grant. Closing such a handle frees its memory and does nothing else. The child
- *                must not open a SQLite file that its parent had open at the fork, also not with a
- *                new handle. Open after forking.
+ *   Fork         A child of fork() inherits no lock: calls on the parent's handles return
+ *                ROWLOCK_EMISUSE or find no grant. Closing such a handle only frees its memory. The
+ *                child must not open a SQLite file that its parent had open at the fork, also not
+ *                with a new handle. Open after forking.
  */
 #ifndef ROWLOCK_ROWLOCK_H
 #define ROWLOCK_ROWLOCK_H
@@ -163,7 +162,7 @@ typedef enum rowlock_result {
     /* Another owner still held it when wait_ms was over. */
     ROWLOCK_TIMEOUT = 2,
     /* The grant is no longer in the table: another client took the lock over, or an operator or a
-     * sweep removed the grant. */
+     * sweep removed the grant. Release as often as you acquired, then acquire anew. */
     ROWLOCK_LOST = 3,
     /* You hold the lock, but its lease had run out. Nothing protected the work for a while. No
      * other client was granted the lock. */
@@ -228,9 +227,8 @@ typedef enum rowlock_constraint {
     ROWLOCK_CONSTRAINT_VALUE = 5
 } rowlock_constraint;
 
-/* What went wrong. rowlock_db_error() fills it, and so do the functions that open. */
+/* Why the result was not OK. rowlock_db_error() fills it, and so do the functions that open. */
 typedef struct rowlock_error {
-    /* sizeof(rowlock_error) */
     size_t size;
     /* The result that was returned. */
     int code;
@@ -242,7 +240,7 @@ typedef struct rowlock_error {
     int retryable;
     /* What was being done: "renew lock 'nightly'". */
     char action[300];
-    /* Why it failed, and what to do. One line of UTF-8. */
+    /* Why it failed, and what to do. One line of UTF-8. "" only after OK. */
     char text[700];
     /* 1: your transaction on an adopted connection is over, or can only be rolled back. 0: it can
      * go on as if the call had not been made. */
@@ -273,7 +271,6 @@ typedef struct rowlock_db rowlock_db;
 typedef struct rowlock_pool rowlock_pool;
 
 typedef struct rowlock_db_options {
-    /* sizeof(rowlock_db_options) */
     size_t size;
     /* The owner of the locks of this connection, 1-255 bytes of UTF-8. NULL: 128 random bits for
      * each rowlock_lock.
@@ -308,42 +305,27 @@ typedef struct rowlock_db_options {
 /* rowlock_db_open connects to the database of a URL.
  *
  *   postgresql://user@host:5432/dbname?sslmode=…   all that libpq takes
- *   mysql://user@host:3306/dbname?socket=…         also mariadb://. Parameters: socket, ssl_mode
- *                                                  (disabled, required, verify), ssl_ca, ssl_cert,
- *                                                  ssl_key, default_file, default_group
+ *   mysql://user@host:3306/dbname?ssl_mode=verify  also mariadb://
  *   sqlite:/path/to/file                           rowlock_install() creates the file, mode 0600.
  *                                                  PRAGMA foreign_keys is ON on this connection
  *
- * Passwords belong where the database's clients keep them: .pgpass, service files, option files,
- * PGPASSWORD, MYSQL_PWD.
+ * rowlock-url(7) has the parameters, and what they mean for TLS, passwords and poolers.
  *
  * Returns
  *   ROWLOCK_OK         connected. Close the handle with rowlock_db_close(). rowlock's tables were
  *                      not looked at yet: rowlock_install() may follow.
  *   ROWLOCK_ECONN, EDENIED, EINVAL, EUNSUPPORTED, ENOMEM
- *                      *out is NULL, and *err has the reason. err may be NULL.
+ *                      *err has the reason. err may be NULL.
  * Several hosts        mysql://user@h1,h2:3307,[::1]:3308/db
  *   - They must be copies of one another. A server with another installation of rowlock's tables is
  *     refused once a handle has seen the first.
- *   - They are tried in this order until one takes writes. Each gets its share of the connect
- *     timeout. A host that refuses the user ends the search.
+ *   - They are tried in this order until one takes writes. A host that refuses the user ends the
+ *     search.
  *   - When the server in use stops taking writes, the handle looks for another, for reconnect_ms.
  *     If none takes writes, the result is EREADONLY.
- *   - PostgreSQL: target_session_attrs in the URL may ask for another kind of server.
- *   - MySQL, MariaDB: a server takes no writes if read_only, super_read_only or innodb_read_only is
- *     set.
- * Poolers              PostgreSQL behind a pooler: rowlock assumes that the pooler lends a session
- *                      for one transaction. It prepares nothing, sets nothing and does not LISTEN.
- *                      Add ?rowlock_pooler=session if a session stays with one client.
- * TLS on MySQL URLs
- *   - ssl_mode=required encrypts and trusts any server. ssl_mode=verify also checks the certificate
- *     and the host's name. Neither shows the password to a server without TLS.
- *   - With MariaDB's client library, "required" allows only logins that never show the password:
- *     mysql_native_password, ed25519, GSSAPI, PARSEC. Others, such as caching_sha2_password, are
- *     EDENIED and need "verify".
  * SIGPIPE              MariaDB's client library makes the whole process ignore SIGPIPE. Restore it
  *                      in a child before exec, if the child needs it.
- * Blocks               connect_timeout_ms at most, for all hosts together. MySQL, MariaDB: one
+ * Blocks               connect_timeout_ms at most, which the hosts share. MySQL, MariaDB: one
  *                      second for each host at least.
  * Example              examples/nightly.c
  */
@@ -359,16 +341,24 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(const char *url,
  */
 ROWLOCK_API void rowlock_db_close(rowlock_db *db);
 
-/* rowlock_db_error copies what the last call on this handle, or on one of its locks and tables, has
- * to say. Ask it right after the failure: the next call overwrites it. For calls with a parameter
- * tx, ask tx. No round trip. EMISUSE in a child of fork(), where the handle is the parent's, and
- * while a started acquire is under way. */
+/* rowlock_db_error copies what the last call on this handle, or on one of its locks and tables,
+ * returned, and why. For calls with a parameter tx, ask tx. No round trip.
+ *
+ *   - Ask it right after the failure: the next call overwrites it, unless its handle is NULL or
+ *     closed.
+ *   - EMISUSE in a child of fork(), and while a started acquire is under way. */
 ROWLOCK_API void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
 
 /* rowlock_cancel ends a wait on this handle with ROWLOCK_CANCELLED: the wait that is going on, or
  * else the next one.
  *
- *   - Safe from other threads and from signal handlers. No other call on a rowlock_db is.
+ *   - A wait is a call that acquires with a wait_ms, until it returns. An acquire that was started
+ *     is one until rowlock_acquire_step() has the result. So is a walk, and each pause of
+ *     rowlock_retry() and rowlock_upgrade().
+ *   - A cancel that comes during a wait, but too late to end it, ends no other wait.
+ *   - A cancel that comes after a wait ends the next one, even before its first try. The library
+ *     cannot tell for which of the two it was meant.
+ *   - A signal handler may call it, and no other function.
  *   - During an outage the wait ends when the current attempt to connect has ended.
  * Example      examples/pipeline.c
  */
@@ -437,7 +427,6 @@ typedef struct rowlock_keeper rowlock_keeper;
 #define ROWLOCK_SHARED (-1)
 
 typedef struct rowlock_acquire_options {
-    /* sizeof(rowlock_acquire_options) */
     size_t size;
     /* The lease. 0: 30,000. 100 ms to 366 days. */
     int64_t ttl_ms;
@@ -497,15 +486,14 @@ typedef struct rowlock_acquire_options {
  *                      the database can be reached.
  *   ROWLOCK_CANCELLED  rowlock_cancel() was called. Nothing is held.
  *   ROWLOCK_MISMATCH   others hold it as another kind: shared or counted, or with another number of
- *                      permits. rowlock_lock_holder() tells who. A wait also ends with MISMATCH
- *                      when such a holder gets the lock first.
+ *                      permits. A wait also ends with MISMATCH when such a holder gets the lock
+ *                      first.
  *   ROWLOCK_DEADLOCK   a circle of waiters: you wait for clients that wait, perhaps through others,
  *                      for locks that you hold under the same options.owner. Only the newest waiter
  *                      of the circle gets this result. Release what you hold and begin again. The
  *                      error's text names the circle.
  *   ROWLOCK_LAPSED     re-entry after our lease had run out: it was renewed and is held.
- *   ROWLOCK_LOST       re-entry, but the grant of this handle is gone. Release as often as you
- *                      acquired, then acquire anew.
+ *   ROWLOCK_LOST       re-entry, but the grant of this handle is gone
  *   ROWLOCK_EMISUSE    this handle holds it as another kind. Release it first. There is no upgrade
  *                      from shared to exclusive: two holders would wait for each other without end.
  * Guarantees
@@ -561,7 +549,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_all(rowlock_lock *const *lock
  * Returns
  *   ROWLOCK_OK         renewed in time
  *   ROWLOCK_LAPSED     renewed, but the lease had run out before
- *   ROWLOCK_LOST       the grant is gone. Release as often as you acquired, then acquire anew.
+ *   ROWLOCK_LOST       the grant is gone
  *   ROWLOCK_EUNCERTAIN, ECONN
  *                      the lease may run from the last good renewal only. Trust
  *                      rowlock_lock_remaining_ms().
@@ -571,6 +559,20 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_all(rowlock_lock *const *lock
  * Example      examples/handover.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms);
+
+/* rowlock_note sets the note of a held lock: for people who read the table, or the address at which
+ * other programs find the holder. NULL: none. Up to 255 bytes of UTF-8. The lease stays as it is.
+ *
+ * Returns
+ *   ROWLOCK_OK         the grant stands and has the note
+ *   ROWLOCK_LOST       the grant is gone
+ *   ROWLOCK_EUNCERTAIN the answer was lost. Call again.
+ *   ROWLOCK_EUNSUPPORTED
+ *                      a quorum. Give the note in rowlock_acquire_options.
+ * Round trips  1; 2 if the lock is LOST; MySQL, MariaDB: 2 if the note was the same before
+ * Example      examples/handover.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_note(rowlock_lock *lock, const char *note);
 
 /* rowlock_verify asks the database whether the grant stands. The answer was true when the database
  * looked. It may no longer be true when you read it.
@@ -612,15 +614,12 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_release(rowlock_lock *lock);
 
 /* ---------------------------------------------------------------- what a lock tells */
 
-/* None of these takes a round trip. */
-
 /* rowlock_lock_remaining_ms returns how many milliseconds of the lease are left. It never returns
  * too many: it counts from before the granting or renewing statement was sent, on this machine's
  * clock, which goes on during suspend. 0: the lease is over, was lost, or nothing is held. */
 ROWLOCK_API int64_t rowlock_lock_remaining_ms(const rowlock_lock *lock);
 
-/* rowlock_lock_token returns the token of the grant, or 0 if none is held. For one name, tokens
- * strictly increase in the order of grants. */
+/* rowlock_lock_token returns the token of the grant, or 0 if none is held. */
 ROWLOCK_API int64_t rowlock_lock_token(const rowlock_lock *lock);
 
 /* rowlock_lock_state returns HELD, JEOPARDY, LOST or NONE, by this machine's clock and by what the
@@ -648,7 +647,6 @@ ROWLOCK_API const char *rowlock_lock_owner(const rowlock_lock *lock);
 
 /* A grant as it is in the table. Times are microseconds since 1970 by the database's clock. */
 typedef struct rowlock_grant {
-    /* sizeof(rowlock_grant) */
     size_t size;
     int64_t token;
     int64_t acquired_us;
@@ -716,12 +714,11 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open(const char *url,
 /* rowlock_keeper_close stops the keeper. NULL does nothing.
  *   - Leases that it still renews are not released. They go into JEOPARDY.
  *   - It blocks until the keeper's statement under way has ended.
- *   - Locks may be closed before or after.
- *   - In a child of fork() it frees memory only. */
+ *   - Locks may be closed before or after. */
 ROWLOCK_API void rowlock_keeper_close(rowlock_keeper *keeper);
 
-/* rowlock_progress tells the keeper that the work goes on: see progress_ms. Call it from any
- * thread, while the handle is open. No round trip.
+/* rowlock_progress tells the keeper that the work goes on: see progress_ms. Call it while the
+ * handle is open. No round trip.
  * Example      examples/pipeline.c
  */
 ROWLOCK_API void rowlock_progress(rowlock_lock *lock);

@@ -22,9 +22,10 @@ typedef enum rowlock_kind {
     ROWLOCK_NULL = 0,
     /* number */
     ROWLOCK_INT = 1,
-    /* real: a double. It must be finite. */
+    /* real: a double. PostgreSQL has NaN and infinity, SQLite has infinity, MySQL has neither. */
     ROWLOCK_REAL = 2,
-    /* text and length: exact digits, "19.90". Also for integers above 2^63 - 1 of an unsigned
+    /* text and length: exact digits, "19.90". PostgreSQL also has "NaN", "Infinity" and
+     * "-Infinity". Also for integers above 2^63 - 1 of an unsigned
      * column of MySQL or MariaDB. */
     ROWLOCK_DECIMAL = 3,
     /* text and length: UTF-8 */

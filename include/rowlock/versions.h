@@ -291,6 +291,9 @@ typedef struct rowlock_attempt {
     int32_t lock;
 } rowlock_attempt;
 
+/* What attempt() returns if it has closed the adopted connection of db. */
+#define ROWLOCK_CLOSED (-100)
+
 typedef struct rowlock_retry_options {
     /* sizeof(rowlock_retry_options) */
     size_t size;
@@ -341,6 +344,8 @@ typedef struct rowlock_retry_report {
  *   ROWLOCK_ECONN      if the connection of db was lost: attempt again on a new connection, because
  *                      nothing was committed. If db is adopted, or its connection stands, it is the
  *                      result.
+ *   ROWLOCK_CLOSED     send nothing more on the adopted connection. The result is EMISUSE. db can
+ *                      only be closed.
  *   others             roll back. This is the result. Numbers from 100 are free for you.
  *
  * Returns
@@ -348,6 +353,8 @@ typedef struct rowlock_retry_report {
  *   ROWLOCK_STALE, …   what the last attempt returned, when attempts or deadline_ms were used up
  *   ROWLOCK_VIOLATION  a deferred constraint refused the commit. Nothing was done.
  *   ROWLOCK_CANCELLED  rowlock_cancel() was called during a pause
+ *   ROWLOCK_EMISUSE    attempt() has forked, and this is the child: nothing was ended. Or attempt()
+ *                      has closed the connection. Also as in rowlock.h.
  *   ROWLOCK_EUNCERTAIN the answer to the commit was lost. If the first row that was updated or
  *                      removed proves that nothing was committed, the attempt is repeated instead.
  * Round trips  2 for each attempt, and those of attempt()

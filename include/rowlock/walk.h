@@ -100,6 +100,8 @@ typedef struct rowlock_walk_options {
  *                      another walk runs, or was killed and its lease is not over (ttl_ms)
  *   ROWLOCK_LOST       the lock was lost. Nothing was written after that.
  *   ROWLOCK_CANCELLED  rowlock_cancel() was called. The next walk goes on from here.
+ *   ROWLOCK_EMISUSE    a callback has forked, and this is the child: nothing was ended. Also as in
+ *                      rowlock.h.
  * Round trips  6 for each chunk
  * Example      examples/reprice.c
  */

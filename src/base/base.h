@@ -38,8 +38,6 @@ enum { RLK_INT_TEXT = 24, RLK_REAL_TEXT = 32 };
 const char *rlk_write_int(int64_t number, char out[RLK_INT_TEXT]);
 /* Writes the fewest digits, from 15 on, that read back as the same number. */
 void rlk_write_real(double real, char out[RLK_REAL_TEXT]);
-/* Writes no zero byte. Returns the end of the digits. */
-char *rlk_write_hex(const char *bytes, size_t length, char *out);
 double rlk_read_real(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Numbers and bytes as digits. Reals use the C locale, since the program's may write 0,1. */
+ * Numbers as digits. Reals use the C locale, since the program's may write 0,1. */
 #include "base/base.h"
 
 #include <locale.h>
@@ -21,22 +21,13 @@ const char *rlk_write_int(int64_t number, char out[RLK_INT_TEXT])
     return at;
 }
 
-char *rlk_write_hex(const char *bytes, size_t length, char *out)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < length; i++) {
-        *out++ = digits[(unsigned char)bytes[i] >> 4];
-        *out++ = digits[(unsigned char)bytes[i] & 15];
-    }
-    return out;
-}
-
 void rlk_write_real(double real, char out[RLK_REAL_TEXT])
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t callers = uselocale(plain);
     for (int digits = 15; digits <= 17; digits++) {
-        snprintf(out, RLK_REAL_TEXT, "%.*g", digits, real);
+        /* NaN is written without a sign. */
+        snprintf(out, RLK_REAL_TEXT, "%.*g", digits, isnan(real) ? fabs(real) : real);
         if (strtod(out, NULL) == real)
             break;
     }

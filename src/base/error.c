@@ -90,18 +90,32 @@ void rlk_error_begin(rowlock_error *error, const char *verb, const char *name)
     }
 }
 
-int rlk_error_vset(rowlock_error *error, int code, const char *format, va_list args)
+static void set_code(rowlock_error *error, int code)
 {
-    vsnprintf(error->text, sizeof error->text, format, args);
     error->code = code;
     error->native = 0;
     error->sqlstate[0] = '\0';
-    error->retryable = code == ROWLOCK_ECONN || code == ROWLOCK_ENOMEM;
+    error->retryable = code == ROWLOCK_ECONN || code == ROWLOCK_ENOMEM || code == ROWLOCK_BUSY ||
+                       code == ROWLOCK_TIMEOUT;
     error->transaction_over = 0;
     error->constraint = ROWLOCK_CONSTRAINT_NONE;
     error->answer_lost = 0;
     error->row = -1;
+}
+
+int rlk_error_vset(rowlock_error *error, int code, const char *format, va_list args)
+{
+    vsnprintf(error->text, sizeof error->text, format, args);
+    set_code(error, code);
     return code;
+}
+
+void rlk_error_end(rowlock_error *error, int code)
+{
+    if (error->code == code)
+        return;
+    set_code(error, code);
+    error->text[0] = '\0';
 }
 
 int rlk_error_set(rowlock_error *error, int code, const char *format, ...)

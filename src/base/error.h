@@ -11,6 +11,8 @@ void rlk_error_begin(rowlock_error *error, const char *verb, const char *name);
 int rlk_error_set(rowlock_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int rlk_error_vset(rowlock_error *error, int code, const char *format, va_list args);
+/* The call returned this. What another code was about is cleared; the action stays. */
+void rlk_error_end(rowlock_error *error, int code);
 /* Copies as much as fits into the caller's struct, which begins with its size. */
 void rlk_error_copy(rowlock_error *out, const rowlock_error *in);
 /* For a call that opens something, and was given no place for it. */

@@ -26,6 +26,9 @@ struct rlk_waiting {
     /* Posted when the handle may have something to do. */
     struct rlk_turn turn;
     atomic_bool cancelled;
+    /* The wait is a part of a longer call. A cancel that is too late for the wait is for that
+     * call. */
+    bool longer;
     /* How many handles wait in the same pool, this one among them. 0: it has no pool. */
     size_t crowd;
     /* The state of the random numbers. */

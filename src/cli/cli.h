@@ -34,6 +34,11 @@ struct settings {
     const char *owner;
     const char *note;
     const char *once;
+    const char *at;
+    const char *timezone;
+    const char *match;
+    const char *textfile;
+    const char *metrics;
     bool help;
     bool version;
     bool json;
@@ -47,6 +52,8 @@ struct settings {
     bool shared;
     bool unfair;
     bool waiters;
+    bool watch;
+    bool names;
     int64_t wait_ms;
     int64_t ttl_ms;
     int64_t min_hold_ms;
@@ -57,6 +64,8 @@ struct settings {
     int64_t once_older_than_ms;
     int64_t idle_ms;
     int64_t every_ms;
+    int64_t at_ms;
+    int64_t retry_after_ms;
     int64_t conflict_status;
     int64_t token;
     int64_t if_token;
@@ -87,6 +96,12 @@ enum option_id {
     OPT_OWNER,
     OPT_NOTE,
     OPT_ONCE,
+    /* --every of run. */
+    OPT_PERIOD,
+    OPT_AT,
+    OPT_TIMEZONE,
+    OPT_RETRY_AFTER,
+    OPT_MATCH,
     OPT_ITS_OWNER,
     OPT_ITS_TOKEN,
     OPT_NEW_TTL,
@@ -108,8 +123,13 @@ enum option_id {
     OPT_PERMITS,
     OPT_UNFAIR,
     OPT_WAITERS,
+    OPT_WATCH,
+    OPT_NAMES,
     OPT_INTERVAL,
-    OPT_COUNT
+    OPT_COUNT,
+    OPT_MATCH_NAMES,
+    OPT_TEXTFILE,
+    OPT_METRICS
 };
 
 struct cli;
@@ -164,12 +184,14 @@ struct cli {
     int lock_count;
     /* Their names, as a message shows them: 'a', 'b'. */
     char *title;
-    /* What --once claimed, or found done. May be NULL. */
+    /* What --once or --every claimed, or found done. May be NULL. */
     rowlock_once *once;
     /* Renews the locks. May be NULL. */
     rowlock_keeper *keeper;
     /* Of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a limit. */
     int64_t wait_until_ms;
+    /* SIGUSR1 ends the job and gives the lock to the next in the queue. */
+    bool resigns;
     /* For the lock: the user wants to read warnings now. */
     bool waiting;
     /* How long before the end of its lease a lock counts as lost. 0: the library's default. */
@@ -286,6 +308,11 @@ bool talkative(const struct cli *cli);
 
 /* The age of the grant, by the database's clock. */
 int64_t grant_age_ms(const rowlock_grant *grant);
+
+static inline int64_t within(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
 
 /* Returns memory. NULL ends the process with EXIT_INTERNAL. */
 void *must_have(void *memory);

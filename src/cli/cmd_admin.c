@@ -5,6 +5,7 @@
  */
 #include "commands.h"
 
+#include "findings.h"
 #include "json.h"
 #include "signals.h"
 
@@ -57,85 +58,30 @@ int cmd_install(struct cli *cli)
 
 /* ---------------------------------------------------------------- check */
 
-static const char *verdict_text(rowlock_verdict verdict, bool json)
-{
-    switch (verdict) {
-    case ROWLOCK_FINE:
-        return "ok";
-    case ROWLOCK_WARNING:
-        return json ? "warning" : "WARN";
-    case ROWLOCK_BAD:
-        break;
-    }
-    return json ? "bad" : "BAD";
-}
-
-static int print_finding(void *context, const rowlock_finding *finding)
-{
-    (void)context;
-    char *value = printable(finding->value);
-    printf("%-5s %-18s %s\n", verdict_text(finding->verdict, false), finding->item, value);
-    free(value);
-    if (finding->advice[0]) {
-        char *advice = printable(finding->advice);
-        printf("%-5s %-18s %s\n", "", "", advice);
-        free(advice);
-    }
-    return 0;
-}
-
-static int keep_finding(void *context, const rowlock_finding *finding)
-{
-    json_t *array = context;
-    json_t *object = must_have(json_object());
-    json_put(object, "item", json_of_text(finding->item));
-    json_put(object, "value", json_of_text(finding->value));
-    json_put(object, "verdict", json_of_text(verdict_text(finding->verdict, true)));
-    json_put(object, "advice", json_of_text(finding->advice));
-    if (json_array_append_new(array, object) != 0)
-        must_have(NULL);
-    return 0;
-}
-
 /* Without a file there is only one thing to find. */
-static int find(const struct cli *cli, json_t *findings, rowlock_verdict *worst)
+static int find(const struct cli *cli, struct findings *findings)
 {
     static const rowlock_finding missing = {.item = "tables",
                                             .value = "the embedded database does not exist",
                                             .advice = "run `rowlock install`",
                                             .verdict = ROWLOCK_BAD};
-    int (*each)(void *context, const rowlock_finding *finding) =
-        cli->set.json ? keep_finding : print_finding;
     if (!cli->no_file)
-        return rowlock_check(cli->db, each, findings, worst);
-    *worst = missing.verdict;
-    each(findings, &missing);
+        return rowlock_check(cli->db, findings_add, findings, NULL);
+    findings_add(findings, &missing);
     return ROWLOCK_OK;
 }
 
 int cmd_check(struct cli *cli)
 {
-    rowlock_verdict worst = ROWLOCK_FINE;
+    struct findings findings;
+    char heading[16];
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
-    if (cli->member && !cli->set.json)
-        printf("member %d:\n", cli->member);
-    json_t *findings = must_have(json_array());
-    int result = find(cli, findings, &worst);
-    if (result != ROWLOCK_OK) {
-        json_decref(findings);
-        return report_failure(cli, result);
-    }
-    if (cli->set.json) {
-        json_t *object = json_answer(cli);
-        json_put(object, "worst", json_of_text(verdict_text(worst, true)));
-        json_put(object, "findings", findings);
-        json_print(object, 0);
-    } else {
-        json_decref(findings);
-    }
-    return worst == ROWLOCK_BAD ? EXIT_NOTHING : EXIT_FINE;
+    snprintf(heading, sizeof heading, "member %d", cli->member);
+    findings_begin(&findings, cli, cli->member ? heading : NULL);
+    int result = find(cli, &findings);
+    return findings_end(&findings, result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result));
 }
 
 /* ---------------------------------------------------------------- sweep */

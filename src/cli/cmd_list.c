@@ -10,21 +10,39 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const int json_options[] = {OPT_JSON, OPT_END};
-const int list_options[] = {OPT_WAITERS, OPT_JSON, OPT_END};
+const int list_options[] = {OPT_WAITERS, OPT_NAMES, OPT_JSON, OPT_END};
 
 /* Row by row: there may be more rows than memory. */
 struct listing {
     bool json;
+    bool names;
     bool any;
+    /* With names: the last one. May be NULL. */
+    char *last;
     struct table table;
 };
+
+/* The rows come in the order of names. */
+static void print_name(struct listing *listing, const char *name)
+{
+    if (listing->last && strcmp(listing->last, name) == 0)
+        return;
+    free(listing->last);
+    listing->last = must_have(strdup(name));
+    char *safe = printable(name);
+    puts(safe);
+    free(safe);
+}
 
 static int on_grant(void *context, const rowlock_grant *grant)
 {
     struct listing *listing = context;
-    if (listing->json)
+    if (listing->names)
+        print_name(listing, grant->name);
+    else if (listing->json)
         json_print_element(json_of_grant(grant), !listing->any);
     else
         table_add_grant(&listing->table, grant);
@@ -35,7 +53,9 @@ static int on_grant(void *context, const rowlock_grant *grant)
 static int on_waiter(void *context, const rowlock_waiter *waiter)
 {
     struct listing *listing = context;
-    if (listing->json)
+    if (listing->names)
+        print_name(listing, waiter->name);
+    else if (listing->json)
         json_print_element(json_of_waiter(waiter), !listing->any);
     else
         table_add_waiter(&listing->table, waiter);
@@ -46,8 +66,10 @@ static int on_waiter(void *context, const rowlock_waiter *waiter)
 /* After a failure in the middle, the JSON array is left without an end. */
 int cmd_list(struct cli *cli)
 {
-    struct listing listing = {.json = cli->set.json};
+    struct listing listing = {.json = cli->set.json, .names = cli->set.names};
     int result;
+    if (listing.names && listing.json)
+        return usage_error(cli, "--names and --json exclude each other");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
@@ -60,7 +82,8 @@ int cmd_list(struct cli *cli)
     }
     if (result == ROWLOCK_OK && listing.json)
         json_print_end(!listing.any);
-    if (!listing.json && (result == ROWLOCK_OK || listing.any))
+    free(listing.last);
+    if (!listing.json && !listing.names && (result == ROWLOCK_OK || listing.any))
         table_end(&listing.table);
     return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
 }

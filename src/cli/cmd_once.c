@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * once: lists and forgets the keys of `run --once`. once.c claims them.
+ * once: lists, shows and forgets the keys of `run --once` and `run --every`. once.c claims them.
  */
 #include "commands.h"
 
@@ -8,21 +8,55 @@
 #include "once.h"
 #include "table.h"
 
+#include <fnmatch.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const int once_options[] = {OPT_MATCH, OPT_JSON, OPT_END};
+
+/* ---------------------------------------------------------------- a key */
+
+/* names: NULL for a key of a program. Such a program may claim without a token. */
+static const char *state_of(const rowlock_once_record *record, const char *names)
+{
+    if (record->done)
+        return "done";
+    if (names && once_has_failed(record))
+        return "failed";
+    return record->remaining_ms > 0 ? "in progress" : "given up";
+}
+
+static json_t *object_of(const rowlock_once_record *record, const char *names, const char *key)
+{
+    json_t *object = must_have(json_object());
+    json_put(object, "name", names ? json_of_text(names) : json_null());
+    json_put(object, "key", json_of_text(key));
+    json_put(object, "state", json_of_text(state_of(record, names)));
+    json_put_integer(object, "token", record->token);
+    json_put_time(object, "changed", record->changed_us);
+    json_put_integer(object, "age_ms", record->age_ms);
+    json_put_integer(object, "remaining_ms", record->remaining_ms);
+    return object;
+}
 
 /* ---------------------------------------------------------------- list */
 
 struct keys {
     bool json;
+    /* NULL: all of them. */
+    const char *match;
     long count;
     struct table table;
 };
 
-static const char *state_of(const rowlock_once_record *record)
+/* "NAME KEY", as people write it. A key of a program has no name. */
+static bool matches(const char *pattern, const char *names, const char *key)
 {
-    return record->done ? "done" : record->remaining_ms > 0 ? "in progress" : "given up";
+    char text[900];
+    snprintf(text, sizeof text, "%s%s%s", names ? names : "", names ? " " : "", key);
+    return fnmatch(pattern, text, 0) == 0;
 }
 
 static void add_row(struct keys *keys, const rowlock_once_record *record, const char *names,
@@ -34,24 +68,10 @@ static void add_row(struct keys *keys, const rowlock_once_record *record, const 
     duration_text(record->age_ms, age);
     snprintf(token, sizeof token, "%lld", (long long)record->token);
     *cell++ = printable(names ? names : "-");
-    *cell++ = must_have(strdup(state_of(record)));
+    *cell++ = must_have(strdup(state_of(record, names)));
     *cell++ = must_have(strdup(age));
     *cell++ = must_have(strdup(token));
     *cell++ = printable(key);
-}
-
-static void print_object(struct keys *keys, const rowlock_once_record *record, const char *names,
-                         const char *key)
-{
-    json_t *object = must_have(json_object());
-    json_put(object, "name", names ? json_of_text(names) : json_null());
-    json_put(object, "key", json_of_text(key));
-    json_put(object, "state", json_of_text(state_of(record)));
-    json_put_integer(object, "token", record->token);
-    json_put_time(object, "changed", record->changed_us);
-    json_put_integer(object, "age_ms", record->age_ms);
-    json_put_integer(object, "remaining_ms", record->remaining_ms);
-    json_print_element(object, keys->count == 0);
 }
 
 static int on_key(void *context, const rowlock_once_record *record)
@@ -59,11 +79,12 @@ static int on_key(void *context, const rowlock_once_record *record)
     struct keys *keys = context;
     const char *key = record->key;
     char *names = once_names(record->key, &key);
-    if (keys->json)
-        print_object(keys, record, names, key);
-    else
+    bool wanted = !keys->match || matches(keys->match, names, key);
+    if (wanted && keys->json)
+        json_print_element(object_of(record, names, key), keys->count == 0);
+    else if (wanted)
         add_row(keys, record, names, key);
-    keys->count++;
+    keys->count += wanted;
     free(names);
     return ferror(stdout);
 }
@@ -71,9 +92,11 @@ static int on_key(void *context, const rowlock_once_record *record)
 static int list_keys(struct cli *cli, char **names, int count)
 {
     static const char *const headings[] = {"NAME", "STATE", "SINCE", "TOKEN", "KEY"};
-    struct keys keys = {.json = cli->set.json};
+    struct keys keys = {.json = cli->set.json, .match = cli->set.match};
     char *prefix = count ? once_key(names, count, "") : NULL;
     table_begin(&keys.table, headings, sizeof headings / sizeof headings[0]);
+    /* In the locale "C", fnmatch() would take a byte for a character. */
+    setlocale(LC_CTYPE, "C.UTF-8");
     int result = rowlock_once_list(cli->db, prefix, on_key, &keys);
     free(prefix);
     if (result != ROWLOCK_OK)
@@ -85,11 +108,81 @@ static int list_keys(struct cli *cli, char **names, int count)
     return EXIT_FINE;
 }
 
+/* ---------------------------------------------------------------- show */
+
+static char *whole_key(char **names, int count, const char *key)
+{
+    return count ? once_key(names, count, key) : must_have(strdup(key));
+}
+
+/* The first key that begins with this one is the key itself, if it is there. */
+static int take_first(void *context, const rowlock_once_record *record)
+{
+    *(rowlock_once_record *)context = *record;
+    return 1;
+}
+
+static void print_left(const rowlock_once_record *record, const char *state)
+{
+    char left[DURATION_TEXT_SIZE];
+    duration_text(record->remaining_ms, left);
+    if (record->remaining_ms <= 0)
+        return;
+    if (strcmp(state, "failed") == 0)
+        printf("%-12s %s\n", "repeated in", left);
+    else
+        printf("%-12s %s more\n", "at most", left);
+}
+
+static void print_key(const rowlock_once_record *record)
+{
+    const char *key = record->key;
+    char age[DURATION_TEXT_SIZE];
+    char *names = once_names(record->key, &key);
+    const char *state = state_of(record, names);
+    char *safe_names = printable(names ? names : "-");
+    char *safe_key = printable(key);
+    duration_text(record->age_ms, age);
+    printf("%-12s %s\n%-12s %s\n%-12s %s\n%-12s %s\n", "name", safe_names, "key", safe_key, "state",
+           state, "since", age);
+    print_left(record, state);
+    printf("%-12s %lld\n", "token", (long long)record->token);
+    free(safe_names);
+    free(safe_key);
+    free(names);
+}
+
+static void print_key_json(const rowlock_once_record *record)
+{
+    const char *key = record->key;
+    char *names = once_names(record->key, &key);
+    json_print(object_of(record, names, key), 0);
+    free(names);
+}
+
+static int show_key(struct cli *cli, char **names, int count, const char *key)
+{
+    rowlock_once_record record = {0};
+    char *whole = whole_key(names, count, key);
+    int result = rowlock_once_list(cli->db, whole, take_first, &record);
+    bool found = strcmp(record.key, whole) == 0;
+    free(whole);
+    if (result != ROWLOCK_OK)
+        return report_failure(cli, result);
+    if (!found)
+        complain("once show '%s': there is no such key", key);
+    else if (cli->set.json)
+        print_key_json(&record);
+    else
+        print_key(&record);
+    return found ? EXIT_FINE : EXIT_NOTHING;
+}
+
 /* ---------------------------------------------------------------- forget */
 
 static int forget_key(struct cli *cli, char **names, int count, const char *key)
 {
-    char *whole = count ? once_key(names, count, key) : must_have(strdup(key));
+    char *whole = whole_key(names, count, key);
     int result = rowlock_once_forget(cli->db, whole);
     free(whole);
     if (cli->set.json && result >= 0) {
@@ -104,18 +197,31 @@ static int forget_key(struct cli *cli, char **names, int count, const char *key)
     return status_of(result);
 }
 
+/* ---------------------------------------------------------------- the subcommands */
+
+typedef int one_key(struct cli *cli, char **names, int count, const char *key);
+
+/* NULL: list, or an unknown word. */
+static one_key *subcommand(const char *word)
+{
+    return strcmp(word, "show") == 0 ? show_key : strcmp(word, "forget") == 0 ? forget_key : NULL;
+}
+
 int cmd_once(struct cli *cli)
 {
+    const char *word = cli->arguments[0];
     char **names = cli->arguments + 1;
     int count = cli->argument_count - 1;
-    bool list = strcmp(cli->arguments[0], "list") == 0;
-    if (!list && strcmp(cli->arguments[0], "forget") != 0)
-        return usage_error(cli, "'%s' is not a subcommand; say list or forget", cli->arguments[0]);
-    if (!list && count < 1)
-        return usage_error(cli, "forget needs a key");
+    one_key *with_key = subcommand(word);
+    if (!with_key && strcmp(word, "list") != 0)
+        return usage_error(cli, "'%s' is not a subcommand; say list, show or forget", word);
+    if (with_key && count < 1)
+        return usage_error(cli, "%s needs a key", word);
+    if (with_key && cli->set.match)
+        return usage_error(cli, "--match belongs to list");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
-    return list ? list_keys(cli, names, count)
-                : forget_key(cli, names, count - 1, names[count - 1]);
+    return with_key ? with_key(cli, names, count - 1, names[count - 1])
+                    : list_keys(cli, names, count);
 }

@@ -18,19 +18,6 @@
 
 const int watch_options[] = {OPT_INTERVAL, OPT_COUNT, OPT_JSON, OPT_END};
 
-enum { DEFAULT_INTERVAL_MS = 1000, LEAST_INTERVAL_MS = 50 };
-
-static int settings(struct cli *cli)
-{
-    struct settings *set = &cli->set;
-    if (set->interval_ms == UNSET)
-        set->interval_ms = DEFAULT_INTERVAL_MS;
-    if (set->interval_ms < LEAST_INTERVAL_MS)
-        return usage_error(cli, "--interval: the duration must be at least %dms",
-                           LEAST_INTERVAL_MS);
-    return EXIT_FINE;
-}
-
 static void print_json(const struct view *view)
 {
     json_t *object = must_have(json_object());
@@ -115,12 +102,11 @@ int cmd_watch(struct cli *cli)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     /* Its thread may outlive this call: see looker_stop(). */
     static struct looker looker;
-    int status = settings(cli);
-    if (status != EXIT_FINE)
-        return status;
+    if (cli->set.interval_ms == UNSET)
+        cli->set.interval_ms = DEFAULT_INTERVAL_MS;
     /* The next look tries again soon. */
     options.reconnect_ms = 1000;
-    status = connect_database(cli, &options);
+    int status = connect_database(cli, &options);
     if (status != EXIT_FINE)
         return status;
     /* The empty database in memory would stay empty. */

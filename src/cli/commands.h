@@ -8,6 +8,9 @@
 
 #include "cli.h"
 
+/* Of --interval. */
+#define DEFAULT_INTERVAL_MS 1000
+
 extern const int run_options[];
 extern const int acquire_options[];
 extern const int renew_options[];
@@ -15,7 +18,11 @@ extern const int grant_options[];
 extern const int wait_options[];
 extern const int list_options[];
 extern const int watch_options[];
+extern const int lead_options[];
+extern const int leader_options[];
+extern const int once_options[];
 extern const int json_options[];
+extern const int metrics_options[];
 extern const int sweep_options[];
 extern const int install_options[];
 extern const int upgrade_options[];
@@ -24,6 +31,9 @@ extern const int raise_options[];
 
 /* cmd_run.c */
 int cmd_run(struct cli *cli);
+/* cmd_lead.c, cmd_leader.c */
+int cmd_lead(struct cli *cli);
+int cmd_leader(struct cli *cli);
 /* cmd_lock.c */
 int cmd_acquire(struct cli *cli);
 int cmd_renew(struct cli *cli);
@@ -36,6 +46,8 @@ int cmd_show(struct cli *cli);
 int cmd_wait(struct cli *cli);
 int cmd_watch(struct cli *cli);
 int cmd_once(struct cli *cli);
+/* cmd_metrics.c */
+int cmd_metrics(struct cli *cli);
 /* cmd_upgrade.c */
 int cmd_upgrade(struct cli *cli);
 /* members.c */

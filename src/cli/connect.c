@@ -23,6 +23,9 @@
 /* The bounds of the random pauses between two tries to connect. */
 enum { SHORTEST_RANGE_MS = 50, LONGEST_RANGE_MS = 1000 };
 
+/* How long the library tries to connect, and the shortest time that this is cut to. */
+enum { CONNECT_MS = 5000, SHORTEST_CONNECT_MS = 1000 };
+
 /* ---------------------------------------------------------------- which databases */
 
 #define WHITE_SPACE " \t\r\n"
@@ -146,9 +149,22 @@ static const char *server_of(const struct cli *cli)
     return is_quorum(cli) ? "a majority of the members" : "the server";
 }
 
+/* One server is taken at its word. Of several, another one may be made the primary soon. */
+static bool names_several_hosts(const struct cli *cli)
+{
+    const struct settings *set = &cli->set;
+    const char *url = set->url_count > 0 ? set->urls[cli->member ? cli->member - 1 : 0] : SCHEME;
+    return !is_quorum(cli) && strncmp(url, SCHEME, strlen(SCHEME)) != 0 && strchr(url, ',');
+}
+
+static bool is_away(const struct cli *cli, int result)
+{
+    return result == ROWLOCK_ECONN || (result == ROWLOCK_EREADONLY && names_several_hosts(cli));
+}
+
 bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries)
 {
-    if (result != ROWLOCK_ECONN || now_ms() >= cli->wait_until_ms)
+    if (!is_away(cli, result) || now_ms() >= cli->wait_until_ms)
         return false;
     if (*tries == 0)
         complain("%s: %s is away; still waiting: %s", error->action, server_of(cli), error->text);
@@ -165,13 +181,27 @@ void say_back(const struct cli *cli, int *tries)
     *tries = 0;
 }
 
+/* Connecting takes no longer than what is left of --wait. It may take a second even then: the
+ * connection has the same time when it is made again. */
+static rowlock_db_options within_wait(const struct cli *cli, const rowlock_db_options *options)
+{
+    rowlock_db_options bounded = ROWLOCK_DB_OPTIONS_INIT;
+    int64_t left_ms = cli->wait_until_ms - now_ms();
+    if (options)
+        bounded = *options;
+    if (cli->set.wait_ms > 0 && left_ms < CONNECT_MS)
+        bounded.connect_timeout_ms = left_ms > SHORTEST_CONNECT_MS ? left_ms : SHORTEST_CONNECT_MS;
+    return bounded;
+}
+
 static int open_database(struct cli *cli, const char *url, const rowlock_db_options *options,
                          rowlock_error *error)
 {
+    rowlock_db_options bounded = within_wait(cli, options);
     if (is_quorum(cli))
-        return rowlock_db_open_quorum(cli->set.urls, (size_t)cli->set.url_count, options, &cli->db,
+        return rowlock_db_open_quorum(cli->set.urls, (size_t)cli->set.url_count, &bounded, &cli->db,
                                       error);
-    return rowlock_db_open(url, options, &cli->db, error);
+    return rowlock_db_open(url, &bounded, &cli->db, error);
 }
 
 static int open_keeper(struct cli *cli, const rowlock_db_options *options, rowlock_error *error)
@@ -232,14 +262,28 @@ static int open_empty(struct cli *cli, const char *path, const rowlock_db_option
     return open_url(cli, SCHEME ":memory:", options);
 }
 
-static int open_file(struct cli *cli, char *url, const rowlock_db_options *options)
+/* Cron does not read the user's profile, so a URL may have been forgotten. Then every host runs the
+ * job. It is said only once: cron would send mail each time. */
+static int make_file(struct cli *cli, char *url, const rowlock_db_options *options)
 {
     char *path = url + strlen(SCHEME);
-    int status = EXIT_FINE;
-    if (!cli->command->creates || cli->set.print)
-        status = look_for_file(cli, path);
-    else
-        status = make_folders(path);
+    int status = make_folders(path);
+    if (status != EXIT_FINE)
+        return status;
+    bool is_new = access(path, F_OK) != 0;
+    status = open_url(cli, url, options);
+    if (status == EXIT_FINE && is_new)
+        complain("%s: neither --url nor ROWLOCK_URL is set; made '%s', for this host only",
+                 cli->command->name, path);
+    return status;
+}
+
+static int open_file(struct cli *cli, char *url, const rowlock_db_options *options)
+{
+    if (cli->command->creates && !cli->set.print)
+        return make_file(cli, url, options);
+    char *path = url + strlen(SCHEME);
+    int status = look_for_file(cli, path);
     if (status != EXIT_FINE)
         return status;
     return cli->no_file ? open_empty(cli, path, options) : open_url(cli, url, options);

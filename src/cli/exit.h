@@ -16,7 +16,7 @@ enum exit_status {
     EXIT_UNREACHABLE = 69,
     /* Out of memory, or another failure of the database. */
     EXIT_INTERNAL = 70,
-    /* Standard output cannot be written. */
+    /* Standard output, or a file, cannot be written. */
     EXIT_OUTPUT = 74,
     /* Another client holds the lock or is ahead in the queue, or another transaction won. */
     EXIT_NOT_ACQUIRED = 75,

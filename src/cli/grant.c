@@ -25,8 +25,14 @@ int wait_settings(struct cli *cli)
     if (set->wait_ms > LONGEST_MS)
         return usage_error(cli,
                            "--wait: must be at most 366d; leave it out to wait without a limit");
-    cli->wait_until_ms = set->wait_ms == ROWLOCK_FOREVER ? INT64_MAX : now_ms() + set->wait_ms;
+    wait_begin(cli);
     return EXIT_FINE;
+}
+
+void wait_begin(struct cli *cli)
+{
+    int64_t wait_ms = cli->set.wait_ms;
+    cli->wait_until_ms = wait_ms == ROWLOCK_FOREVER ? INT64_MAX : now_ms() + wait_ms;
 }
 
 /* What a quorum does not grant is refused before a member is asked. */
@@ -39,8 +45,9 @@ static int quorum_settings(const struct cli *cli)
     if (cli->name_count > 1)
         return usage_error(cli, "several URLs: they grant one lock at a time; put one run into "
                                 "another, in the same order everywhere");
-    if (set->once)
-        return usage_error(cli, "several URLs: --once needs one URL; keys are in one database");
+    if (set->once || set->every_ms != UNSET)
+        return usage_error(
+            cli, "several URLs: --once and --every need one URL; keys are in one database");
     return EXIT_FINE;
 }
 
@@ -123,8 +130,8 @@ static void say_obstacle(const struct obstacle *obstacle, const char *name, cons
     }
 }
 
-/* A holder is named only where talkative() says so. If there is neither holder nor waiter, a line
- * is always worth it: something else keeps the lock from being granted. */
+/* A holder is named only where talkative() says so. A line is always worth it if a wait is over and
+ * there is neither holder nor waiter: something else keeps the lock from being granted. */
 static void say_who_holds(const struct cli *cli, size_t missing, const char *then)
 {
     const rowlock_lock *lock = cli->locks[missing];
@@ -155,6 +162,15 @@ static int64_t wait_left_ms(const struct cli *cli)
     return left_ms > 0 ? left_ms : 0;
 }
 
+/* If connecting has used all of the time, the wait is a try, and its end is that of a wait. */
+static int get_in_time(const struct cli *cli, rowlock_acquire_options *options, size_t *missing)
+{
+    options->wait_ms = wait_left_ms(cli);
+    int result = get(cli, options, missing);
+    bool is_over = options->wait_ms == 0 && cli->set.wait_ms != 0;
+    return result == ROWLOCK_BUSY && is_over ? ROWLOCK_TIMEOUT : result;
+}
+
 /* Where talkative() says so, a try comes first, so that a message can name the holder. */
 static int acquire(const struct cli *cli, size_t *missing)
 {
@@ -176,8 +192,7 @@ static int acquire(const struct cli *cli, size_t *missing)
         if (wait_left_ms(cli) == 0)
             return result == ROWLOCK_BUSY ? ROWLOCK_TIMEOUT : result;
     }
-    options.wait_ms = wait_left_ms(cli);
-    return get(cli, &options, missing);
+    return get_in_time(cli, &options, missing);
 }
 
 static int after_signal(struct cli *cli, int result, int signal)
@@ -193,9 +208,10 @@ static int after_signal(struct cli *cli, int result, int signal)
 static int not_acquired(struct cli *cli, int result, size_t missing)
 {
     int status = status_of(result);
-    if (result == ROWLOCK_BUSY || result == ROWLOCK_TIMEOUT)
+    /* Rivals of the same moment lock the rows for each other: a try that is BUSY is no news. */
+    if (result == ROWLOCK_TIMEOUT || (result == ROWLOCK_BUSY && talkative(cli)))
         say_who_holds(cli, missing, "giving up");
-    else
+    else if (result != ROWLOCK_BUSY)
         report_failure(cli, result);
     bool asked = status == EXIT_NOT_ACQUIRED && cli->set.conflict_status != UNSET;
     return asked ? (int)cli->set.conflict_status : status;

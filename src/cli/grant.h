@@ -10,6 +10,8 @@
 /* wait_settings() checks -n and -w, and fills in defaults. grant_settings() does the same for the
  * options of the grant too. Both return EXIT_FINE or EXIT_USAGE. */
 int wait_settings(struct cli *cli);
+/* --wait begins. */
+void wait_begin(struct cli *cli);
 int grant_settings(struct cli *cli);
 
 /* Opens cli->locks on the names and acquires them, all or none. A signal ends the wait. When it

@@ -146,7 +146,7 @@ int job_start(struct job *job, char **argv, int extra)
 {
     int report[2];
     pid_t parent = getpid();
-    memset(job, 0, sizeof *job);
+    *job = (struct job){.terminal = -1};
     if (pipe2(report, O_CLOEXEC) != 0)
         return errno;
     job->terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command that `run` runs: a process group, which gets the terminal if we had it. cmd_run.c
+ * The command that `run` runs: a process group, which gets the terminal if we had it. supervise.c
  * decides when it has to end.
  */
 #ifndef ROWLOCK_CLI_JOB_H

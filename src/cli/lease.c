@@ -57,8 +57,8 @@ static void say_jeopardy(const struct lease *lease, const struct one_lease *one)
     char why[WARNING_SIZE];
     duration_text(now_ms() - lease->progress_ms, text);
     if (lease_stalled(lease))
-        complain("run '%s': the job reported no progress for %s; its lease is not renewed",
-                 rowlock_lock_name(one->lock), text);
+        complain("%s '%s': the job reported no progress for %s; its lease is not renewed",
+                 lease->cli->command->name, rowlock_lock_name(one->lock), text);
     else
         complain("renew lock '%s': %s", rowlock_lock_name(one->lock),
                  last_warning(why)       ? why

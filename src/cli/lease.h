@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The leases of the locks that `run` holds, and the progress that the job reports. This part
- * remembers them and prints messages. cmd_run.c decides what follows.
+ * remembers them and prints messages. supervise.c decides what follows.
  */
 #ifndef ROWLOCK_CLI_LEASE_H
 #define ROWLOCK_CLI_LEASE_H

@@ -5,6 +5,7 @@
  */
 #include "commands.h"
 
+#include "manual.h"
 #include "signals.h"
 
 #include <fcntl.h>
@@ -30,7 +31,11 @@ static const int no_options[] = {OPT_END};
 static const struct command commands[] = {
     {"run", "NAME... [--] COMMAND [ARGUMENT]...", "hold a lock while a command runs",
      "rowlock holds the lock NAME and renews its lease while COMMAND runs. If the lease is lost\n"
-     "or cannot be renewed, COMMAND and its process group are ended before it runs out.\n"
+     "or cannot be renewed, COMMAND and its process group are ended before the lease runs out.\n"
+     "\n"
+     "  rowlock run -n nightly -- ./report.sh            other hosts exit with 75 meanwhile\n"
+     "  rowlock run -w 5m deploy -- ./deploy.sh          wait in the queue, at most 5 minutes\n"
+     "  rowlock run -n report --every 1d -- ./report.sh  once a day, over all hosts\n"
      "\n"
      "- Several locks: all words before the first -- are names. All are acquired, or none.\n"
      "  Without a -- the first word is the name.\n"
@@ -40,10 +45,35 @@ static const struct command commands[] = {
      "  environment.\n"
      "- Exit status: that of COMMAND; 75 not acquired; 76 the lock was lost.\n"
      "- A signal that ends COMMAND or the wait ends rowlock too.\n"
-     "- --once KEY: COMMAND runs only if it has not ended with 0 under this key before. Else\n"
-     "  nothing is run, and the exit status is 0; 64 if the key was used for another command.\n"
-     "- --stall: each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n",
+     "- --once KEY: if COMMAND has ended with 0 under this key before, nothing is run, and the\n"
+     "  exit status is 0. If another command has, it is 64.\n"
+     "- --every DURATION: each period has one success, over all hosts. Call it often, from cron\n"
+     "  for example. If the period is done, nothing is run, and the exit status is 0.\n"
+     "  The database's clock counts. Periods of whole days, and those that divide a day, begin\n"
+     "  at --at of the --timezone. $ROWLOCK_PERIOD is the start of the period.\n"
+     "- --stall: each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n"
+     "- --metrics: DIR/rowlock_NAME.prom tells of the last start, the last success, the exit\n"
+     "  status, the duration, the wait and of losses, on this host.\n",
      run_options, 2, NO_LIMIT, true, QUORUM, cmd_run},
+    {"lead", "NAME [--] COMMAND [ARGUMENT]...", "hold a lock again and again while a command runs",
+     "Like run, but when COMMAND ends, or the lease was lost, rowlock waits for the lock again. "
+     "So\n"
+     "one of several hosts is the leader. Each term has a token: $ROWLOCK_TOKEN.\n"
+     "\n"
+     "- There is a pause before the next term: 1s, then 2s and so on up to 1m. After a term of a\n"
+     "  minute it begins with 1s again.\n"
+     "- --note carries an address: rowlock leader prints it.\n"
+     "- SIGUSR1 resigns: COMMAND is ended, and rowlock goes to the end of the queue.\n"
+     "- SIGTERM, SIGINT and SIGQUIT end COMMAND and rowlock, as they end run.\n"
+     "- Exit status: that of COMMAND, after a signal; 75 not acquired within --wait; 126 or 127\n"
+     "  if COMMAND cannot be executed.\n",
+     lead_options, 2, NO_LIMIT, true, QUORUM, cmd_lead},
+    {"leader", "NAME", "print who holds a lock, with its note",
+     "It prints token, holder and note, or nothing. The token is the number of the term.\n"
+     "With --watch it prints a line at each change, \"-\" for no leader, and goes on through an\n"
+     "outage of the database.\n"
+     "Exit status: 0 there is a leader; 75 there is none.\n",
+     leader_options, 1, 1, false, QUORUM, cmd_leader},
     {"acquire", "NAME", "get a lock and print its token",
      "The grant stays when this command ends, until it is released or its lease runs out.\n"
      "To renew or release it you need its owner. So give --owner, set ROWLOCK_OWNER, or use\n"
@@ -70,17 +100,26 @@ static const struct command commands[] = {
     {"watch", "[NAME]", "show holders and waiters live",
      SCREEN_HELP "With --json it prints one object on one line for each look.\n", watch_options, 0,
      1, false, QUORUM, cmd_watch},
+    {"metrics", "", "print figures for Prometheus",
+     "One line for each number: locks, waiters, once keys, the last sweep, the worst finding of\n"
+     "check. rowlock_up is 0 if the tables could not be read. With several URLs the label member\n"
+     "says which one it is.\n"
+     "- --match: also held, remaining, waiters, grants and so on, with the label name.\n"
+     "- --textfile: the exit status is 0 if FILE is written, also while the database is away.\n"
+     "  Without it the exit status is 0 only if the tables could be read.\n",
+     metrics_options, 0, 0, false, QUORUM, cmd_metrics},
     {"sweep", "", "remove expired grants and old keys",
      "Locks work without it. It keeps the tables small: run it from cron, or with --every.\n"
      "It also forgets idle token counters and old keys of run --once.\n",
      sweep_options, 0, 0, false, EACH_MEMBER, cmd_sweep},
-    {"once", "list [NAME]... | forget [NAME]... KEY", "list or forget the keys of run --once",
+    {"once", "list [NAME]... | show [NAME]... KEY | forget [NAME]... KEY",
+     "list or forget the keys of run --once and --every",
      "With NAME: the keys of that lock. With several: the keys of runs with all of them, in\n"
-     "this order. Without NAME: list shows all keys; forget takes a key that a program has\n"
-     "claimed through the library.\n"
+     "this order. Without NAME: list shows all keys; show and forget take a key that a program\n"
+     "has claimed through the library.\n"
      "forget makes a key free: the next run with it runs its command.\n"
-     "Exit status of forget: 0 forgotten; 1 there is no such key.\n",
-     json_options, 1, ANY_NUMBER, false, ONE_DATABASE, cmd_once},
+     "Exit status of show and forget: 0 found; 1 there is no such key.\n",
+     once_options, 1, ANY_NUMBER, false, ONE_DATABASE, cmd_once},
     {"break", "NAME", "take a lock away from its holder",
      "The holder's token is out of date from now on. The holder learns it at its next renewal.\n"
      "Exit status: 0 taken away; 1 the lock has no holder, or the holder has another token.\n",
@@ -111,7 +150,9 @@ static const struct command commands[] = {
      "others. Locks go on with the other members meanwhile.\n"
      "Exit status: 0 all members vote; 69 a member is away: run it again when it is back.\n",
      json_options, 0, 0, false, QUORUM, cmd_quorum_join},
-    {"help", "[COMMAND]", "explain a command", "", no_options, 0, 1, false, QUORUM, run_help},
+    {"help", "[COMMAND]", "open the manual",
+     "Without a terminal or the manual's page, it prints the same as --help.\n", no_options, 0, 1,
+     false, QUORUM, run_help},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
@@ -124,7 +165,7 @@ static const char *const exit_help =
     "  64  wrong usage, name or URL          78  no tables, read-only, or not supported\n"
     "  69  the database is unreachable      126  run: COMMAND cannot be executed\n"
     "  70  internal or database error       127  run: COMMAND was not found\n"
-    "  74  standard output is not writable\n"
+    "  74  the output is not writable\n"
     "  run exits with the status of COMMAND. If a signal ended COMMAND, run dies of the same\n"
     "  signal; a shell shows that as 128 plus the signal's number.\n";
 
@@ -148,21 +189,25 @@ static void print_global_help(void)
     puts("\nOptions:");
     options_print(global);
     puts(
+        "\nExamples:\n"
+        "  rowlock install                         create the tables, once for all hosts\n"
+        "  rowlock run -n nightly -- ./report.sh   run it on one host; the others exit with 75\n"
+        "  rowlock list                            who holds what\n"
         "\nURLs: postgresql://USER@HOST/DATABASE  mysql://USER@HOST/DATABASE  sqlite:/PATH\n"
         "Durations: 500ms, 1.5 (seconds), 30s, 5m, 2h, 1d\n"
         "Without a URL: ROWLOCK_URL, or else a SQLite file below ~/.local/state/rowlock\n"
         "With 3 or 5 URLs (--url each, or in ROWLOCK_URL with white space between them): one lock\n"
         "over independent databases. It is held while a majority of them has it.\n");
     fputs(exit_help, stdout);
-    puts("\n'rowlock COMMAND --help' explains a command.");
+    puts("\n'rowlock COMMAND --help' explains a command, 'rowlock help COMMAND' opens its manual.");
 }
 
 static void print_help(const struct command *command)
 {
     static const int common[] = {OPT_URL, OPT_HELP, OPT_END};
     bool has_options = command->options[0] != OPT_END;
-    printf("Usage: rowlock %s%s %s\n%c", command->name, has_options ? " [OPTION]..." : "",
-           command->arguments, command->purpose[0] - 'a' + 'A');
+    printf("Usage: rowlock %s%s%s%s\n%c", command->name, has_options ? " [OPTION]..." : "",
+           *command->arguments ? " " : "", command->arguments, command->purpose[0] - 'a' + 'A');
     printf("%s.\n\n%s%sOptions:\n", command->purpose + 1, command->details,
            command->details[0] ? "\n" : "");
     options_print(command->options);
@@ -171,14 +216,15 @@ static void print_help(const struct command *command)
 
 static int run_help(struct cli *cli)
 {
-    if (cli->argument_count == 0) {
+    const char *name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
+    const struct command *command = name ? find_command(name) : NULL;
+    if (name && !command)
+        return usage_error(cli, "unknown command '%s'", name);
+    open_manual(name);
+    if (command)
+        print_help(command);
+    else
         print_global_help();
-        return EXIT_FINE;
-    }
-    const struct command *command = find_command(cli->arguments[0]);
-    if (!command)
-        return usage_error(cli, "unknown command '%s'", cli->arguments[0]);
-    print_help(command);
     return EXIT_FINE;
 }
 
@@ -201,6 +247,20 @@ static int run_command(struct cli *cli, int argc, char **argv)
     return command->run(cli);
 }
 
+static int print_driver(void *context, const char *driver, const char *client)
+{
+    (void)context;
+    printf("%-9s %s\n", driver, client);
+    return 0;
+}
+
+/* The first line is for scripts. */
+static int print_version(void)
+{
+    printf("rowlock %s\n", rowlock_version());
+    return status_of(rowlock_list_drivers(print_driver, NULL));
+}
+
 static int run_cli(struct cli *cli, int argc, char **argv)
 {
     int used = 0;
@@ -211,10 +271,8 @@ static int run_cli(struct cli *cli, int argc, char **argv)
         print_global_help();
         return EXIT_FINE;
     }
-    if (cli->set.version) {
-        printf("rowlock %s\n", rowlock_version());
-        return EXIT_FINE;
-    }
+    if (cli->set.version)
+        return print_version();
     if (used >= argc)
         return usage_error(cli, "which command? rowlock needs one, such as run or list");
     return run_command(cli, argc - used, argv + used);
@@ -244,6 +302,7 @@ int main(int argc, char **argv)
                                      .once_older_than_ms = UNSET,
                                      .idle_ms = UNSET,
                                      .every_ms = UNSET,
+                                     .retry_after_ms = UNSET,
                                      .conflict_status = UNSET,
                                      .token = UNSET,
                                      .if_token = UNSET,

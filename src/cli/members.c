@@ -5,7 +5,7 @@
  */
 #include "commands.h"
 
-#include "json.h"
+#include "findings.h"
 
 #include <rowlock/quorum.h>
 #include <stdio.h>
@@ -33,6 +33,19 @@ static int sum_up(const struct cli *cli, int fine, int worst)
     return enough ? EXIT_FINE : worst;
 }
 
+/* Only the other members know whether a member may vote. */
+static int check_votes(const struct cli *cli)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    struct findings findings;
+    findings_begin(&findings, cli, "quorum");
+    int result = rowlock_quorum_check(cli->set.urls, (size_t)cli->set.url_count, NULL, findings_add,
+                                      &findings, &error);
+    if (result != ROWLOCK_OK)
+        complain("%s: %s", error.action, error.text);
+    return findings_end(&findings, status_of(result));
+}
+
 int run_for_members(struct cli *cli)
 {
     int fine = 0, worst = EXIT_FINE;
@@ -51,6 +64,10 @@ int run_for_members(struct cli *cli)
         fflush(stdout);
     }
     complain_for_member(0);
+    if (cli->command->run == cmd_check && worst != EXIT_USAGE) {
+        status = check_votes(cli);
+        worst = status > worst ? status : worst;
+    }
     return sum_up(cli, fine, worst);
 }
 

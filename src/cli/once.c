@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Claims, completes and gives back the key of `run --once`. The locks are held exclusively. So a
- * claim that is found belongs to a run that is gone: the library sees that by its smaller token.
+ * Claims, completes and gives back the key of `run --once` and `run --every`. The locks are held
+ * exclusively. So a claim that is found belongs to a run that is gone: the library sees that by its
+ * smaller token. For --retry-after a key is claimed without a token: then only its time counts.
  */
 #include "once.h"
 
 #include "json.h"
+#include "period.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,25 +64,33 @@ char *once_names(const char *stored, const char **key)
     return must_have(strdup(text));
 }
 
-int once_settings(const struct cli *cli)
+static int key_length(const struct cli *cli, const char *option, const char *key)
 {
-    const char *key = cli->set.once;
-    if (!key)
-        return EXIT_FINE;
-    if (!*key)
-        return usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
     char *whole = once_key(cli->arguments, cli->name_count, key);
     size_t length = strlen(whole);
     free(whole);
-    if (length > LONGEST_KEY)
-        return usage_error(cli,
-                           "--once: key and name together are too long by %zu bytes; shorten the "
-                           "key",
-                           length - LONGEST_KEY);
-    if (cli->set.shared || cli->set.permits != UNSET)
-        return usage_error(cli,
-                           "--once needs the lock exclusively: leave out --shared and --permits");
-    return EXIT_FINE;
+    if (length <= LONGEST_KEY)
+        return EXIT_FINE;
+    return usage_error(cli, "%s: key and name together are too long by %zu bytes; shorten the %s",
+                       option, length - LONGEST_KEY, cli->set.once ? "key" : "name");
+}
+
+int once_settings(const struct cli *cli)
+{
+    const struct settings *set = &cli->set;
+    const char *option = set->once ? "--once" : "--every";
+    if (!set->once && set->every_ms == UNSET)
+        return set->retry_after_ms == UNSET
+                   ? EXIT_FINE
+                   : usage_error(cli, "--retry-after needs --every or --once");
+    if (set->once && !*set->once)
+        return usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
+    if (set->shared || set->permits != UNSET)
+        return usage_error(cli, "%s needs the lock exclusively: leave out --shared and --permits",
+                           option);
+    if (set->retry_after_ms > LONGEST_RUN_MS)
+        return usage_error(cli, "--retry-after: must be at most 366d");
+    return key_length(cli, option, set->once ? set->once : PERIOD_KEY_LONGEST);
 }
 
 /* ---------------------------------------------------------------- claiming */
@@ -132,22 +142,63 @@ static void say_done(const struct cli *cli)
     json_decref(stored);
 }
 
-static int not_claimed(const struct cli *cli, int result)
+/* A period is done, also if its command has changed since. */
+static int say_mismatch(const struct cli *cli)
+{
+    if (cli->set.every_ms == UNSET) {
+        complain("run %s: the key '%s' was used for another command; choose another key, or free "
+                 "it with `rowlock once forget NAME KEY`",
+                 cli->title, cli->set.once);
+        return EXIT_USAGE;
+    }
+    complain("run %s: '%s' was done before, by another command; nothing is run; if these are two "
+             "jobs, give each its name",
+             cli->title, cli->set.once);
+    return EXIT_FINE;
+}
+
+bool once_has_failed(const rowlock_once_record *record)
+{
+    return !record->done && record->token == 0;
+}
+
+/* The first key with this prefix is the key itself. */
+static int take_record(void *context, const rowlock_once_record *record)
+{
+    *(rowlock_once_record *)context = *record;
+    return 1;
+}
+
+/* -n is silent. Without it, the wait for the lock was in vain. */
+static void say_busy(const struct cli *cli, const char *key)
+{
+    char age[DURATION_TEXT_SIZE], left[DURATION_TEXT_SIZE];
+    rowlock_once_record record = {.token = UNSET};
+    int result = rowlock_once_list(cli->db, key, take_record, &record);
+    if (result != ROWLOCK_OK || !once_has_failed(&record)) {
+        if (talkative(cli) || !cli->set.nonblock)
+            complain("run %s: '%s' is in progress: another run has claimed it", cli->title,
+                     cli->set.once);
+        return;
+    }
+    duration_text(record.age_ms, age);
+    duration_text(record.remaining_ms > 0 ? record.remaining_ms : 0, left);
+    if (talkative(cli))
+        complain("run %s: '%s' failed %s ago; it is not repeated for another %s", cli->title,
+                 cli->set.once, age, left);
+}
+
+static int not_claimed(const struct cli *cli, const char *key, int result)
 {
     if (result == ROWLOCK_DONE) {
         say_done(cli);
         return EXIT_FINE;
     }
-    if (result == ROWLOCK_MISMATCH) {
-        complain(
-            "run %s: the key '%s' was used for another command; choose another key, or free it "
-            "with `rowlock once forget`",
-            cli->title, cli->set.once);
-        return EXIT_USAGE;
-    }
+    if (result == ROWLOCK_MISMATCH)
+        return say_mismatch(cli);
     if (result != ROWLOCK_BUSY)
         return report_failure(cli, result);
-    complain("run %s: '%s' is in progress: another run has claimed it", cli->title, cli->set.once);
+    say_busy(cli, key);
     return cli->set.conflict_status == UNSET ? EXIT_NOT_ACQUIRED : (int)cli->set.conflict_status;
 }
 
@@ -160,29 +211,76 @@ static bool still_held(const struct cli *cli)
     return true;
 }
 
-bool once_claim(struct cli *cli, int *status)
+static int claim(const struct cli *cli, const char *key, int64_t token, int64_t ttl_ms,
+                 rowlock_once **out)
 {
     char fingerprint[FINGERPRINT_SIZE];
     rowlock_once_options options = ROWLOCK_ONCE_OPTIONS_INIT;
-    if (!cli->set.once)
-        return true;
     make_fingerprint(cli, fingerprint);
     options.fingerprint = fingerprint;
-    options.ttl_ms = longest_ms(&cli->set);
-    options.token = rowlock_lock_token(cli->locks[0]);
+    options.ttl_ms = ttl_ms;
+    options.token = token;
+    return rowlock_once_claim(cli->db, key, &options, out);
+}
+
+/* The period is known when the lock is held. */
+static void choose_key(struct cli *cli)
+{
+    static char period[PERIOD_KEY_SIZE];
+    if (cli->set.every_ms == UNSET)
+        return;
+    period_key(cli, period);
+    cli->set.once = period;
+}
+
+static bool give_back(const struct cli *cli)
+{
+    int result = rowlock_once_abandon(cli->once);
+    if (result != ROWLOCK_OK)
+        report_failure(cli, result);
+    return result == ROWLOCK_OK;
+}
+
+static int claim_held(const struct cli *cli, const char *key, rowlock_once **out)
+{
+    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(&cli->set), out);
+}
+
+/* A job has failed, or is gone, and this is another command, such as the repaired one. It has the
+ * key without a pause. The lock keeps all other runs from the key. */
+static int claim_changed(const struct cli *cli, const char *key, rowlock_once **out)
+{
+    rowlock_once_record record = {.token = UNSET};
+    int result = rowlock_once_list(cli->db, key, take_record, &record);
+    if (result == ROWLOCK_OK && record.done)
+        return ROWLOCK_MISMATCH;
+    if (result == ROWLOCK_OK && record.token >= rowlock_lock_token(cli->locks[0]))
+        return ROWLOCK_BUSY;
+    if (result == ROWLOCK_OK)
+        result = rowlock_once_forget(cli->db, key);
+    return result < 0 ? result : claim_held(cli, key, out);
+}
+
+bool once_claim(struct cli *cli, int *status)
+{
+    choose_key(cli);
+    if (!cli->set.once)
+        return true;
     char *key = once_key(cli->arguments, cli->name_count, cli->set.once);
-    int result = rowlock_once_claim(cli->db, key, &options, &cli->once);
+    int result = claim_held(cli, key, &cli->once);
+    if (result == ROWLOCK_MISMATCH)
+        result = claim_changed(cli, key, &cli->once);
+    if (result != ROWLOCK_OK)
+        *status = not_claimed(cli, key, result);
     free(key);
-    if (result != ROWLOCK_OK) {
-        *status = not_claimed(cli, result);
+    if (result != ROWLOCK_OK)
         return false;
-    }
     if (still_held(cli))
         return true;
     complain(
         "run %s: the lease ended before the job could begin; try again, or give a longer --ttl",
         cli->title);
-    once_give_back(cli);
+    give_back(cli);
     *status = EXIT_LOST;
     return false;
 }
@@ -221,9 +319,16 @@ int once_complete(struct cli *cli)
     return status;
 }
 
-void once_give_back(struct cli *cli)
+/* A later holder of the lock may have taken the key over. Then neither step changes it. */
+void once_failed(struct cli *cli)
 {
-    int result = cli->once ? rowlock_once_abandon(cli->once) : ROWLOCK_OK;
-    if (result != ROWLOCK_OK)
+    rowlock_once *pause = NULL;
+    if (!cli->once || !give_back(cli) || cli->set.retry_after_ms == UNSET)
+        return;
+    char *key = once_key(cli->arguments, cli->name_count, cli->set.once);
+    int result = claim(cli, key, 0, cli->set.retry_after_ms, &pause);
+    free(key);
+    rowlock_once_close(pause);
+    if (result < 0)
         report_failure(cli, result);
 }

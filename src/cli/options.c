@@ -24,7 +24,7 @@ struct option_row {
     /* LENGTH is a DURATION above 0. */
     enum kind kind;
     size_t offset;
-    /* For a NUMBER. */
+    /* For a NUMBER. A LENGTH may have a least one too, in milliseconds. */
     int64_t least;
     int64_t most;
 };
@@ -50,16 +50,27 @@ static const struct option_row rows[] = {
     {OPT_GRACE, 0, "grace", "DURATION", "time from SIGTERM to SIGKILL when COMMAND must end (5s)",
      DURATION, AT(grace_ms), 0, 0},
     {OPT_MIN_HOLD, 0, "min-hold", "DURATION",
-     "keep the lock at least this long, even if COMMAND ends", DURATION, AT(min_hold_ms), 0, 0},
-    {OPT_MAX_HOLD, 0, "max-hold", "DURATION", "end COMMAND when it has held the lock this long",
-     LENGTH, AT(max_hold_ms), 0, 0},
-    {OPT_STALL, 0, "stall", "DURATION", "renew only while COMMAND reports progress this often",
-     LENGTH, AT(stall_ms), 0, 0},
-    {OPT_OWNER, 0, "owner", "OWNER", "owner of the lock (run: 128 random bits)", TEXT, AT(owner), 0,
-     0},
+     "keep the lock at least this long, even if COMMAND ends (0)", DURATION, AT(min_hold_ms), 0, 0},
+    {OPT_MAX_HOLD, 0, "max-hold", "DURATION",
+     "end COMMAND when it has held the lock this long (no limit)", LENGTH, AT(max_hold_ms), 0, 0},
+    {OPT_STALL, 0, "stall", "DURATION",
+     "renew only while COMMAND reports progress this often (off)", LENGTH, AT(stall_ms), 0, 0},
+    {OPT_OWNER, 0, "owner", "OWNER",
+     "owner of the lock (run, lead: random; acquire: $ROWLOCK_OWNER)", TEXT, AT(owner), 0, 0},
     {OPT_NOTE, 0, "note", "TEXT", "a remark that list and show print", TEXT, AT(note), 0, 0},
     {OPT_ONCE, 0, "once", "KEY", "run COMMAND only if it was not done under this key", TEXT,
      AT(once), 0, 0},
+    {OPT_PERIOD, 0, "every", "DURATION", "run COMMAND if it was not done in this period yet",
+     LENGTH, AT(every_ms), 0, 0},
+    {OPT_AT, 0, "at", "TIME", "when periods of --every begin: 02:00, 'mon 02:00' (00:00)", TEXT,
+     AT(at), 0, 0},
+    {OPT_TIMEZONE, 0, "timezone", "ZONE", "the time zone of --every and --at (UTC)", TEXT,
+     AT(timezone), 0, 0},
+    {OPT_RETRY_AFTER, 0, "retry-after", "DURATION",
+     "do not repeat a failed COMMAND sooner (default: at the next call)", LENGTH,
+     AT(retry_after_ms), 0, 0},
+    {OPT_MATCH, 0, "match", "GLOB", "only keys whose 'NAME KEY' matches this pattern", TEXT,
+     AT(match), 0, 0},
     {OPT_ITS_OWNER, 0, "owner", "OWNER", "the owner of the grant ($ROWLOCK_OWNER)", TEXT, AT(owner),
      0, 0},
     {OPT_ITS_TOKEN, 0, "token", "N", "the token of the grant ($ROWLOCK_TOKEN)", NUMBER, AT(token),
@@ -91,9 +102,20 @@ static const struct option_row rows[] = {
      AT(new_identity), 0, 0},
     {OPT_WAITERS, 0, "waiters", NULL, "show the waiters instead of the grants", FLAG, AT(waiters),
      0, 0},
+    {OPT_NAMES, 0, "names", NULL, "print only the names of the locks, each once", FLAG, AT(names),
+     0, 0},
+    {OPT_WATCH, 0, "watch", NULL, "print a line at each change, until a signal ends it", FLAG,
+     AT(watch), 0, 0},
     {OPT_INTERVAL, 0, "interval", "DURATION", "time between two looks (1s)", LENGTH,
-     AT(interval_ms), 0, 0},
-    {OPT_COUNT, 0, "count", "N", "end after N looks", NUMBER, AT(count), 1, 1000000000},
+     AT(interval_ms), 50, 0},
+    {OPT_COUNT, 0, "count", "N", "end after N looks (default: no end)", NUMBER, AT(count), 1,
+     1000000000},
+    {OPT_MATCH_NAMES, 0, "match", "GLOB", "also for each name like GLOB; * any text, ? a character",
+     TEXT, AT(match), 0, 0},
+    {OPT_TEXTFILE, 0, "textfile", "FILE", "write FILE, for the node exporter, as a whole", TEXT,
+     AT(textfile), 0, 0},
+    {OPT_METRICS, 0, "metrics", "DIR", "keep a file of metrics in DIR, for the node exporter", TEXT,
+     AT(metrics), 0, 0},
     {OPT_JSON, 0, "json", NULL, "print JSON", FLAG, AT(json), 0, 0},
     {OPT_QUIET, 'q', "quiet", NULL, "print only errors", FLAG, AT(quiet), 0, 0},
     {OPT_VERBOSE, 'v', "verbose", NULL, "explain on standard error what happens", FLAG, AT(verbose),
@@ -101,7 +123,8 @@ static const struct option_row rows[] = {
     {OPT_URL, 0, "url", "URL", "the database (default: $ROWLOCK_URL, or a SQLite file)", URLS,
      AT(urls), 0, 0},
     {OPT_HELP, 'h', "help", NULL, "print this help", FLAG, AT(help), 0, 0},
-    {OPT_VERSION, 'V', "version", NULL, "print the version", FLAG, AT(version), 0, 0},
+    {OPT_VERSION, 'V', "version", NULL, "print the version, and those of the client libraries",
+     FLAG, AT(version), 0, 0},
 };
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
@@ -208,6 +231,9 @@ static int store_duration(struct cli *cli, const struct option_row *row, const c
                            row->name, text);
     if (row->kind != DURATION && *value == 0)
         return usage_error(cli, "--%s: the duration must be more than 0", row->name);
+    if (*value < row->least)
+        return usage_error(cli, "--%s: the duration must be at least %lldms", row->name,
+                           (long long)row->least);
     return EXIT_FINE;
 }
 

@@ -19,6 +19,18 @@ struct outer {
     bool takes_over;
 };
 
+/* Our own additions are of no use: `lead` adds a lock in each of its terms. */
+static const char *held_around(void)
+{
+    static bool noted;
+    static char *held;
+    const char *value = noted ? NULL : getenv("ROWLOCK_HELD");
+    if (value)
+        held = must_have(strdup(value));
+    noted = true;
+    return held;
+}
+
 static void put_digits(FILE *file, const char *text)
 {
     for (; *text; text++)
@@ -71,7 +83,7 @@ static bool refuses(struct outer *outer, const char *name)
 
 int outer_refuses(const struct cli *cli)
 {
-    struct outer outer = {.cli = cli, .held = getenv("ROWLOCK_HELD")};
+    struct outer outer = {.cli = cli, .held = held_around()};
     for (int i = 0; outer.held && i < cli->name_count; i++) {
         if (!refuses(&outer, cli->arguments[i]))
             continue;
@@ -84,21 +96,20 @@ int outer_refuses(const struct cli *cli)
     return EXIT_FINE;
 }
 
-static void add(const rowlock_lock *lock)
-{
-    const char *held = getenv("ROWLOCK_HELD");
-    char *entry =
-        entry_of(rowlock_lock_name(lock), rowlock_lock_owner(lock), rowlock_lock_token(lock));
-    size_t size = (held ? strlen(held) : 0) + strlen(entry) + 1;
-    char *text = must_have(malloc(size));
-    snprintf(text, size, "%s%s", held ? held : "", entry);
-    must_have(setenv("ROWLOCK_HELD", text, 1) == 0 ? text : NULL);
-    free(text);
-    free(entry);
-}
-
 void outer_add(const struct cli *cli)
 {
-    for (int i = 0; i < cli->lock_count; i++)
-        add(cli->locks[i]);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = must_have(open_memstream(&text, &size));
+    fputs(held_around() ? held_around() : "", file);
+    for (int i = 0; i < cli->lock_count; i++) {
+        const rowlock_lock *lock = cli->locks[i];
+        char *entry =
+            entry_of(rowlock_lock_name(lock), rowlock_lock_owner(lock), rowlock_lock_token(lock));
+        fputs(entry, file);
+        free(entry);
+    }
+    must_have(fclose(file) == 0 ? text : NULL);
+    must_have(setenv("ROWLOCK_HELD", text, 1) == 0 ? text : NULL);
+    free(text);
 }

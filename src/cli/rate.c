@@ -24,8 +24,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The names of a snapshot, each with its highest token, in the order of strcmp(). */
-static struct seen *names_of(const struct snapshot *snapshot, int64_t look, int64_t span_ms,
-                             size_t *count)
+static struct seen *names_of(const struct snapshot *snapshot, int64_t look, size_t *count)
 {
     struct seen *names = must_have(calloc(snapshot->grant_count + 1, sizeof *names));
     *count = 0;
@@ -38,21 +37,21 @@ static struct seen *names_of(const struct snapshot *snapshot, int64_t look, int6
             last->look = look;
         }
         last->token = grant->token > last->token ? grant->token : last->token;
-        last->young += grant_age_ms(grant) < span_ms;
+        last->grants++;
     }
     qsort(names, *count, sizeof *names, by_name);
     return names;
 }
 
-/* For a name that was not known, the grants that are younger than the last look count. */
+/* A grant of a name that the last look did not see is younger than that look. */
 static int64_t grants_between(const struct seen *before, const struct seen *now, int64_t span_ms)
 {
     if (!before)
-        return now->young;
+        return now->grants;
     int64_t grants = now->token - before->token;
     /* Roughly. */
     int64_t since_ms = span_ms * (now->look - before->look);
-    return grants < 0 || grants > since_ms * MOST_IN_A_MS ? now->young : grants;
+    return grants < 0 || grants > since_ms * MOST_IN_A_MS ? now->grants : grants;
 }
 
 struct merging {
@@ -94,10 +93,13 @@ static int64_t merge(struct rate *rate, const struct seen *now, size_t now_count
 int64_t rate_note(struct rate *rate, const struct snapshot *snapshot)
 {
     size_t now_count;
-    int64_t span_ms = rate->looks ? snapshot->taken_ms - rate->last_ms : 0;
-    struct seen *now = names_of(snapshot, ++rate->looks, span_ms, &now_count);
+    bool first = rate->looks == 0;
+    int64_t span_ms = first ? 0 : snapshot->taken_ms - rate->last_ms;
+    struct seen *now = names_of(snapshot, ++rate->looks, &now_count);
     int64_t grants = merge(rate, now, now_count, span_ms);
     free(now);
+    if (first)
+        grants = 0;
     rate->grants[rate->looks % RATE_SAMPLES] = grants;
     rate->spans_ms[rate->looks % RATE_SAMPLES] = span_ms;
     rate->last_ms = snapshot->taken_ms;

@@ -14,8 +14,8 @@ struct seen {
     char name[256];
     /* The highest. */
     int64_t token;
-    /* Grants that are younger than the look before. */
-    int64_t young;
+    /* Those in the table. */
+    int64_t grants;
     /* The last look that saw the name. */
     int64_t look;
 };

@@ -36,9 +36,14 @@ static sigset_t kept;
 static rowlock_db *waiting_db;
 static volatile sig_atomic_t caught;
 
+/* SIGUSR1 asks a leader to resign. While there is nothing to resign from it does nothing. */
+static bool can_resign;
+
 static void on_signal(int signal)
 {
     int saved = errno;
+    if (signal == SIGUSR1 && can_resign)
+        return;
     if (!caught)
         caught = signal;
     rowlock_cancel(waiting_db);
@@ -59,23 +64,51 @@ void signals_note(void)
     sigaction(SIGPIPE, NULL, &original_pipe);
 }
 
+static void note_originals(void)
+{
+    static bool noted;
+    if (noted)
+        return;
+    noted = true;
+    pthread_sigmask(SIG_SETMASK, NULL, &original_mask);
+    for (size_t i = 0; i < COUNT(ending); i++)
+        sigaction(ending[i], NULL, &original_ending[i]);
+    sigaction(SIGCHLD, NULL, &original_child);
+}
+
 void signals_cancel(rowlock_db *db)
 {
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
+    note_originals();
     waiting_db = db;
-    pthread_sigmask(SIG_SETMASK, NULL, &original_mask);
+    caught = 0;
     for (size_t i = 0; i < COUNT(ending); i++) {
-        sigaction(ending[i], NULL, &original_ending[i]);
         if (original_ending[i].sa_handler != SIG_IGN)
             sigaction(ending[i], &action, NULL);
     }
+    pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
+}
+
+void signals_start(bool resign)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    note_originals();
+    can_resign = resign;
+    for (size_t i = 0; i < COUNT(ending); i++) {
+        bool ours = ending[i] == SIGUSR1 && resign;
+        sigaction(ending[i], ours ? &action : &original_ending[i], NULL);
+    }
+    sigaction(SIGCHLD, &original_child, NULL);
+    pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
 }
 
 /* A blocked signal is kept even if it is ignored, so ignored signals are left out. */
 int signals_keep(void)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
+    note_originals();
     sigemptyset(&kept);
     for (size_t i = 0; i < COUNT(ending); i++) {
         if (original_ending[i].sa_handler != SIG_IGN)
@@ -85,7 +118,6 @@ int signals_keep(void)
         sigaddset(&kept, others[i]);
     pthread_sigmask(SIG_BLOCK, &kept, NULL);
     /* With an ignored SIGCHLD the kernel would drop the status of our child. */
-    sigaction(SIGCHLD, NULL, &original_child);
     sigaction(SIGCHLD, &action, NULL);
     return caught;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Signals of `run`, `acquire`, `watch` and `sweep --every`. During a wait for a lock a signal ends
- * the wait. Later signals are kept until they are fetched. The callers decide what follows.
+ * Signals of `run`, `lead`, `acquire`, `watch` and `sweep --every`. During a wait for a lock a
+ * signal ends the wait. Later signals are kept until they are fetched. The callers decide what
+ * follows.
  */
 #ifndef ROWLOCK_CLI_SIGNALS_H
 #define ROWLOCK_CLI_SIGNALS_H
@@ -19,6 +20,10 @@ void signals_note(void);
 /* From now on, signals that would end us end waits on db with ROWLOCK_CANCELLED. Signals that our
  * parent made us ignore (nohup, a background job of a script) stay ignored. */
 void signals_cancel(rowlock_db *db);
+
+/* As when this process started. resign: but SIGUSR1 does nothing until signals_keep(), and ends no
+ * wait either. */
+void signals_start(bool resign);
 
 /* From now on, signals are kept. Returns the one that came since signals_cancel(), or 0. */
 int signals_keep(void);

@@ -2,6 +2,7 @@
  * What operators do with locks: list, sweep, raise, break. An acquire runs nothing of this. */
 #include "base/ident.h"
 #include "base/options.h"
+#include "db/db.h"
 #include "lock/lock.h"
 #include "seam/resend.h"
 #include "seam/seam.h"
@@ -171,7 +172,7 @@ int rowlock_last_grant(rowlock_db *db, const char *name, int64_t *token, int64_t
     int64_t when = 0;
     result = rlk_last_grant(db, name, &found, &last, &when);
     if (result != ROWLOCK_OK || !found)
-        return result != ROWLOCK_OK ? result : ROWLOCK_NONE;
+        return rlk_leave(db, result != ROWLOCK_OK ? result : ROWLOCK_NONE);
     if (token)
         *token = last;
     if (granted_us)
@@ -299,7 +300,7 @@ static int note_swept(rowlock_db *db)
 int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
                   rowlock_sweep_report *report)
 {
-    int result = rlk_enter(db, "sweep", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "sweep", NULL));
     if (result != ROWLOCK_OK)
         return result;
     struct sweeping s = {.report = ROWLOCK_SWEEP_REPORT_INIT,
@@ -331,19 +332,24 @@ static enum rlk_class run_raise(rowlock_db *db, struct rlk_call *call, void *con
 }
 
 /* After a lost answer the tokens may be raised twice. That does no harm. */
+int rlk_raise(rowlock_db *db, int64_t by, int64_t *highest)
+{
+    struct raising r = {.by = by};
+    struct rlk_step_call step = {.run = run_raise, .context = &r};
+    int result = rlk_do(db, &step);
+    if (result == ROWLOCK_OK && highest)
+        *highest = r.highest;
+    return result;
+}
+
 int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
 {
-    int result = rlk_enter(db, "raise the tokens", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "raise the tokens", NULL));
     if (result != ROWLOCK_OK)
         return result;
     if (by < 1 || by > INT64_C(1000000000000000))
         return rlk_fail(db, ROWLOCK_EINVAL, "by must be from 1 to 10^15");
-    struct raising r = {.by = by};
-    struct rlk_step_call step = {.run = run_raise, .context = &r};
-    result = rlk_do(db, &step);
-    if (result == ROWLOCK_OK && highest)
-        *highest = r.highest;
-    return result;
+    return rlk_raise(db, by, highest);
 }
 
 /* ---- a new identity */
@@ -363,7 +369,7 @@ static enum rlk_class run_new_identity(rowlock_db *db, struct rlk_call *call, vo
 /* After a lost answer a second identity may replace the first. That does no harm. */
 int rowlock_new_identity(rowlock_db *db)
 {
-    int result = rlk_enter(db, "give a new identity", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "give a new identity", NULL));
     if (result != ROWLOCK_OK)
         return result;
     struct rlk_step_call step = {.run = run_new_identity};
@@ -424,7 +430,7 @@ static int break_holder(rowlock_db *db, struct breaking *b)
 
 int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_grant *broken)
 {
-    int result = rlk_enter(db, "break lock", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "break lock", NULL));
     if (result != ROWLOCK_OK ||
         (result = rlk_check_text(&db->error, "lock's name", name, false)) != ROWLOCK_OK)
         return result;
@@ -434,7 +440,7 @@ int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_gr
     struct breaking b = {.name = name, .token = if_token};
     result = break_holder(db, &b);
     if (result != ROWLOCK_OK || !b.found)
-        return result != ROWLOCK_OK ? result : ROWLOCK_NONE;
+        return rlk_leave(db, result != ROWLOCK_OK ? result : ROWLOCK_NONE);
     if (broken) {
         rowlock_grant grant;
         rlk_grant_from_row(&grant, &b.row);

@@ -38,6 +38,20 @@ static bool among(const char *scheme, const char *const *list)
     return false;
 }
 
+int rowlock_list_drivers(int (*each)(void *context, const char *driver, const char *client),
+                         void *context)
+{
+    int stop = 0;
+    if (!each)
+        return ROWLOCK_EINVAL;
+    for (size_t i = 0; backends[i] && stop == 0; i++) {
+        char client[80];
+        backends[i]->client(client, sizeof client);
+        stop = each(context, backends[i]->name, client);
+    }
+    return ROWLOCK_OK;
+}
+
 const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)
 {
     *known = among(scheme, schemes);

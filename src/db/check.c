@@ -169,15 +169,55 @@ static void judge_upgrade(struct checking *c, const struct rlk_meta *meta)
            "locks work; run `rowlock upgrade` at any time, also while programs use the tables");
 }
 
-static void judge_sweeps(struct checking *c, const struct rlk_meta *meta)
+/* swept_us below 0: never, and at -swept_us the tables were installed. */
+static void judge_sweeps(struct checking *c, int64_t swept_us, int64_t now_us)
 {
-    time_t seconds = (time_t)(meta->swept_us / 1000000);
+    enum { TOLERATED_DAYS = 8, DAY_S = 86400 };
+    int64_t since_us = swept_us < 0 ? -swept_us : swept_us;
+    int64_t days = (now_us - since_us) / 1000000 / DAY_S;
+    time_t seconds = (time_t)(since_us / 1000000);
     struct tm when;
-    char value[64] = "never";
-    if (meta->swept_us > 0 && gmtime_r(&seconds, &when))
-        strftime(value, sizeof value, "%Y-%m-%d %H:%M:%S UTC", &when);
-    report(c, "swept", value, meta->swept_us > 0 ? ROWLOCK_FINE : ROWLOCK_WARNING,
-           "run `rowlock sweep` from cron, so that the tables stay small");
+    char date[40] = "", value[120];
+    if (gmtime_r(&seconds, &when))
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &when);
+    snprintf(value, sizeof value, "%s%s, %" PRId64 " day%s ago",
+             swept_us > 0 ? "" : "never; installed ", date, days, days == 1 ? "" : "s");
+    report(
+        c, "swept", value, days < TOLERATED_DAYS ? ROWLOCK_FINE : ROWLOCK_WARNING,
+        "sweep once a day, from cron, a timer or a scheduler of the database, so that the tables "
+        "stay small (docs/OPERATIONS.md)");
+}
+
+struct event {
+    char value[160], advice[300];
+};
+
+static int take_event(void *out, const rowlock_value *cells, size_t count)
+{
+    struct event *event = out;
+    (void)count;
+    rlk_copy_text(event->value, sizeof event->value, cells[0].text, cells[0].length);
+    if (cells[1].kind != ROWLOCK_NULL)
+        rlk_copy_text(event->advice, sizeof event->advice, cells[1].text, cells[1].length);
+    return 0;
+}
+
+static enum rlk_class run_events(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_sending s = {.step = RLK_STEP_EVENTS, .read = take_event, .out = context};
+    return rlk_send(db, call, &s);
+}
+
+/* Does the database sweep by itself, and does it on this server? */
+static int judge_events(rowlock_db *db, struct checking *c)
+{
+    struct event event = {{0}, {0}};
+    struct rlk_step_call step = {.run = run_events, .context = &event};
+    int result = db->texts.sql[RLK_STEP_EVENTS] ? rlk_do(db, &step) : ROWLOCK_OK;
+    if (event.value[0])
+        report(c, "event", event.value, event.advice[0] ? ROWLOCK_WARNING : ROWLOCK_FINE,
+               event.advice);
+    return result;
 }
 
 static void judge_objects(struct checking *c, const struct rlk_inspection *i)
@@ -197,17 +237,11 @@ static void judge_objects(struct checking *c, const struct rlk_inspection *i)
            i->problem);
 }
 
-static enum rlk_class run_members(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_sending s = {.step = RLK_STEP_MEMBERS, .read = rlk_roll_take, .out = context};
-    return rlk_send(db, call, &s);
-}
-
 /* A restart can be told here. Whether the member was restored, only the others know. */
 static void judge_quorum(rowlock_db *db, struct checking *c)
 {
-    struct rlk_roll roll = {.known = true};
-    struct rlk_step_call step = {.run = run_members, .context = &roll};
+    struct rlk_roll roll = {0};
+    struct rlk_step_call step = {.run = rlk_roll_read, .context = &roll};
     struct rlk_call call;
     int result = ROWLOCK_OK;
     char value[160];
@@ -226,7 +260,7 @@ static void judge_quorum(rowlock_db *db, struct checking *c)
 int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_finding *finding),
                   void *context, rowlock_verdict *worst)
 {
-    int result = rlk_enter(db, "check the database", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "check the database", NULL));
     if (result != ROWLOCK_OK)
         return result;
     struct checking c = {.each = each, .context = context};
@@ -241,7 +275,6 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
         result = judge_tables(db, &c);
     if (may_go_on && result == ROWLOCK_OK) {
         judge_upgrade(&c, &db->meta);
-        judge_sweeps(&c, &db->meta);
         judge_quorum(db, &c);
         i.version = db->meta.version;
         if (i.undecided > 0)
@@ -251,7 +284,12 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     }
     if (may_go_on && result == ROWLOCK_OK) {
         struct rlk_facts facts = {0};
+        int64_t swept_us = db->meta.swept_us;
         result = rlk_examine(db, &facts);
+        if (result == ROWLOCK_OK) {
+            judge_sweeps(&c, swept_us, facts.now_us);
+            result = judge_events(db, &c);
+        }
         if (result == ROWLOCK_OK)
             judge_facts(&c, &facts);
     }
@@ -259,5 +297,5 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
         result = ROWLOCK_OK;
     if (worst && result == ROWLOCK_OK)
         *worst = c.worst;
-    return result;
+    return rlk_leave(db, result);
 }

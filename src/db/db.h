@@ -23,6 +23,15 @@ int rlk_db_finish(rowlock_db **out, rowlock_db *db, int result, rowlock_error *e
 /* Starts a keeper with this handle, which it owns from then on. */
 int rlk_keeper_open_with(rowlock_db *db, rowlock_keeper **out, rowlock_error *err);
 
+/* Gives a new handle its driver. */
+int rlk_db_use(rowlock_db *db, const struct rlk_backend *backend);
+/* Connects it. */
+int rlk_db_connect(rowlock_db *db);
+
+/* admin.c */
+/* Raises the floor of all tokens. *highest: the new floor. */
+int rlk_raise(rowlock_db *db, int64_t by, int64_t *highest);
+
 /* close.c */
 void rlk_db_free(rowlock_db *db);
 

@@ -16,7 +16,7 @@ int rowlock_install_script(rowlock_db *db,
                            int (*write)(void *context, const char *sql, size_t length),
                            void *context)
 {
-    int result = rlk_enter(db, "write the script that installs", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "write the script that installs", NULL));
     if (result == ROWLOCK_OK)
         rlk_write_script(db->backend, db->texts.sql[RLK_STEP_SCHEMA], write, context);
     return result;
@@ -51,7 +51,7 @@ static int look_at_installation(rowlock_db *db)
 int rowlock_install(rowlock_db *db)
 {
     struct rlk_step_call step = {.run = run_install, .without_tables = true};
-    int result = rlk_enter(db, "install the tables", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "install the tables", NULL));
     if (result != ROWLOCK_OK || (result = rlk_refuse_objects(db, 0)) != ROWLOCK_OK)
         return result;
     result = rlk_look_anew(db);
@@ -63,5 +63,5 @@ int rowlock_install(rowlock_db *db)
         (result = rlk_refuse_objects(db, RLK_LEVEL)) != ROWLOCK_OK)
         return result;
     result = rlk_look_anew(db);
-    return result == ROWLOCK_ESCHEMA ? fail_foreign(db) : result;
+    return result == ROWLOCK_ESCHEMA ? fail_foreign(db) : rlk_leave(db, result);
 }

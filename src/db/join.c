@@ -4,168 +4,162 @@
  * A grant had a majority of the members. If one of them has lost it, one of the others of that
  * majority still has its token and its row. So the highest token and the longest lease of the
  * others say what the member must know. That takes all others of three, or four of five. */
-#include "base/error.h"
 #include "base/ident.h"
 #include "db/db.h"
-#include "quorum/quorum.h"
+#include "db/survey.h"
 #include "seam/resend.h"
-#include "seam/seam.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <rowlock/quorum.h>
 #include <string.h>
 
-enum { MARK = 33, OLD_ENOUGH_S = 10 };
+enum { OLD_ENOUGH_S = 10 };
 
-struct candidate {
-    rowlock_db *db;
-    /* Why it cannot be reached. */
-    rowlock_error away;
-    struct rlk_roll roll;
-    int64_t token, lease_us, runs_s;
-    bool votes;
-};
-
-struct joining {
-    struct candidate member[RLK_MEMBERS_MOST];
-    size_t count, majority, voters, there;
-    char quorum[MARK];
-    bool is_new;
-    rowlock_error *err;
-};
-
-static int fail(struct joining *j, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static int fail(struct joining *j, int code, const char *format, ...)
+/* It has no marks, or not the one that another has written down. A member that has only rows about
+ * others never voted: its first join was interrupted. One that is behind was restored, and what it
+ * knows about others is old. */
+static bool has_lost(const struct rlk_survey *j, size_t i)
 {
-    rowlock_error why = ROWLOCK_ERROR_INIT;
-    va_list arguments;
-    rlk_error_begin(&why, "join the quorum", NULL);
-    va_start(arguments, format);
-    vsnprintf(why.text, sizeof why.text, format, arguments);
-    va_end(arguments);
-    why.code = code;
-    rlk_error_copy(j->err, &why);
-    return code;
+    const struct rlk_roll *own = &j->roll[i];
+    bool lost = !own->quorum[0] || rlk_roll_is_behind(j->roll, j->count, i);
+    for (size_t other = 0; other < j->count && own->self; other++)
+        lost = lost || (strcmp(own->quorum, j->roll[other].quorum) == 0 &&
+                        !rlk_roll_is_behind(j->roll, j->count, other) &&
+                        !rlk_roll_is_witness(j->roll, i, other));
+    return own->known && lost;
 }
 
-/* Which member it was is not in its own error. */
-static int fail_of(struct joining *j, const struct candidate *c, int code)
+/* A grant had a majority. If a majority has lost what it knew, no member may know of the grant. */
+static int need_knowledge(struct rlk_survey *j)
 {
-    return fail(j, code, "member %zu: %s", (size_t)(c - j->member) + 1, c->db->error.text);
-}
-
-/* ---- what the members know */
-
-static int take_highest(void *out, const rowlock_value *cells, size_t count)
-{
-    struct candidate *c = out;
-    (void)count;
-    c->token = cells[0].number;
-    c->lease_us = cells[1].number;
-    c->runs_s = cells[2].number;
-    return 0;
-}
-
-static enum rlk_class run_ask(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct candidate *c = context;
-    struct rlk_sending roll = {.step = RLK_STEP_MEMBERS, .read = rlk_roll_take, .out = &c->roll};
-    struct rlk_sending highest = {.step = RLK_STEP_HIGHEST, .read = take_highest, .out = c};
-    c->roll = (struct rlk_roll){.known = true};
-    enum rlk_class class = rlk_send(db, call, &roll);
-    return class == RLK_DONE ? rlk_send(db, call, &highest) : class;
-}
-
-static int ask(struct joining *j, struct candidate *c)
-{
-    struct rlk_step_call step = {.run = run_ask, .context = c};
-    int result = rlk_do(c->db, &step);
-    return result == ROWLOCK_OK ? ROWLOCK_OK : fail_of(j, c, result);
-}
-
-static int open_all(struct joining *j, const char *const *urls, const rowlock_db_options *options)
-{
-    int result = ROWLOCK_OK;
-    for (size_t i = 0; i < j->count && result == ROWLOCK_OK; i++) {
-        struct candidate *c = &j->member[i];
-        c->away = (rowlock_error)ROWLOCK_ERROR_INIT;
-        int opened = rowlock_db_open(urls[i], options, &c->db, &c->away);
-        if (opened == ROWLOCK_OK)
-            result = ask(j, c);
-        else if (opened != ROWLOCK_ECONN)
-            return fail(j, opened, "member %zu: %s", i + 1, c->away.text);
-        j->there += c->db != NULL;
-    }
-    return result;
-}
-
-/* ---- who may vote */
-
-static bool is_witness(const struct joining *j, size_t i, size_t other)
-{
-    const struct rlk_roll *own = &j->member[i].roll, *its = &j->member[other].roll;
-    return its->known && own->self && strcmp(own->quorum, its->quorum) == 0 &&
-           strcmp(own->mark[i], its->mark[i]) == 0;
-}
-
-/* One database by two names, or a copy, would have two votes. */
-static int find_twins(struct joining *j)
-{
+    size_t lost = 0;
     for (size_t i = 0; i < j->count; i++)
-        for (size_t other = 0; other < i; other++) {
-            const rowlock_db *db = j->member[i].db, *twin = j->member[other].db;
-            if (db && twin && strcmp(db->texts.identity, twin->texts.identity) == 0)
-                return fail(j, ROWLOCK_ESCHEMA,
-                            "members %zu and %zu are the same database, or copies of one: each "
-                            "member needs an installation of its own",
-                            other + 1, i + 1);
-        }
-    return ROWLOCK_OK;
+        lost += has_lost(j, i);
+    if (j->is_new || lost < j->majority)
+        return ROWLOCK_OK;
+    return rlk_survey_fail(
+        j, ROWLOCK_ESCHEMA,
+        "%zu of the %zu members have lost what they knew, so grants may be forgotten: if backups "
+        "were put back into fewer, DELETE FROM rowlock_members there and join again; else see "
+        "\"a majority is lost\" in QUORUM.md",
+        lost, j->count);
 }
 
-/* A database that is another member, or of another quorum, is not taken. */
-static int look(struct joining *j)
-{
-    for (size_t i = 0; i < j->count; i++) {
-        struct candidate *c = &j->member[i];
-        size_t witnesses = 0;
-        if (!c->roll.self)
-            continue;
-        if (c->roll.self != i + 1 || c->roll.members != j->count)
-            return fail(j, ROWLOCK_ESCHEMA,
-                        "the database of URL %zu is member %zu of %zu: give the same URLs in the "
-                        "same order",
-                        i + 1, c->roll.self, c->roll.members);
-        for (size_t other = 0; other < j->count; other++)
-            witnesses += is_witness(j, i, other);
-        c->votes = witnesses >= j->majority && !c->roll.restarted;
-        j->voters += c->votes;
-        if (j->quorum[0] && strcmp(j->quorum, c->roll.quorum) != 0)
-            return fail(j, ROWLOCK_ESCHEMA, "member %zu is of another quorum (%s, not %s)", i + 1,
-                        c->roll.quorum, j->quorum);
-        rlk_copy_text(j->quorum, sizeof j->quorum, c->roll.quorum, strlen(c->roll.quorum));
-    }
-    j->is_new = !j->quorum[0];
-    return ROWLOCK_OK;
-}
-
-static int need_others(struct joining *j)
+static int need_others(struct rlk_survey *j)
 {
     if (j->there == j->count || (!j->is_new && j->voters > j->count - j->majority))
         return ROWLOCK_OK;
     for (size_t i = 0; i < j->count; i++)
         if (!j->member[i].db)
-            return fail(j, ROWLOCK_ECONN, "member %zu is away, and is needed for this: %s", i + 1,
-                        j->member[i].away.text);
+            return rlk_survey_fail(j, ROWLOCK_ECONN,
+                                   "member %zu is away, and is needed for this: %s", i + 1,
+                                   j->member[i].away.text);
     return ROWLOCK_OK;
+}
+
+/* ---- one join at a time */
+
+enum { TURN_US = 10000000, LOOK_US = 250000 };
+
+static struct rlk_request request_of(const struct rlk_candidate *c)
+{
+    static const char join[] = "rowlock quorum-join";
+    return (struct rlk_request){.name = join,
+                                .owner = join,
+                                .number = c->request,
+                                .ticket = c->place.ticket,
+                                .host = c->db->host,
+                                .pid = c->db->pid,
+                                .program = c->db->program,
+                                .note = ""};
+}
+
+static enum rlk_class run_enqueue(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_candidate *c = context;
+    const struct rlk_request request = request_of(c);
+    return rlk_step_enqueue(db, call, &request, TURN_US, &c->place);
+}
+
+static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    const struct rlk_request request = request_of(context);
+    bool found;
+    return rlk_step_leave(db, call, &request, &found);
+}
+
+/* The members in an order that is the same for all joins, whatever the order of their URLs.
+ * Members that are away are left out. Returns the number of the others. */
+static size_t put_in_order(struct rlk_survey *j, struct rlk_candidate *order[RLK_MEMBERS_MOST])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < j->count; i++) {
+        struct rlk_candidate *c = &j->member[i];
+        size_t at = count;
+        if (!c->db)
+            continue;
+        for (; at > 0 && strcmp(order[at - 1]->db->texts.identity, c->db->texts.identity) > 0; at--)
+            order[at] = order[at - 1];
+        order[at] = c;
+        count++;
+    }
+    return count;
+}
+
+/* In the queue of each of the first members. Tickets that we have get a new lease. LAPSED: they may
+ * have ended meanwhile, so another join may have its turn. */
+static int take_places(struct rlk_survey *j, size_t members)
+{
+    struct rlk_candidate *order[RLK_MEMBERS_MOST];
+    size_t count = put_in_order(j, order);
+    int64_t now_us = rlk_now_us();
+    if (j->turn_us && now_us - j->turn_us > TURN_US)
+        return ROWLOCK_LAPSED;
+    for (size_t i = 0; i < count && i < members; i++) {
+        struct rlk_step_call step = {.run = run_enqueue, .context = order[i]};
+        if (!order[i]->request)
+            order[i]->request = rlk_next_number(order[i]->db);
+        int result = rlk_do(order[i]->db, &step);
+        if (result != ROWLOCK_OK)
+            return rlk_survey_fail_of(j, order[i], result);
+    }
+    j->turn_us = now_us;
+    return ROWLOCK_OK;
+}
+
+static void leave_places(struct rlk_survey *j)
+{
+    for (size_t i = 0; i < j->count; i++) {
+        struct rlk_candidate *c = &j->member[i];
+        struct rlk_step_call step = {.run = run_leave, .context = c};
+        if (c->place.ticket)
+            rlk_do(c->db, &step);
+        c->request = c->place.ticket = 0;
+    }
+    j->turn_us = 0;
+}
+
+/* Two joins share a member. We are the first in a queue when we have seen that twice: a ticket
+ * before ours may have been on its way. */
+static int wait_for_turn(struct rlk_survey *j)
+{
+    struct rlk_candidate *order[RLK_MEMBERS_MOST];
+    size_t count = put_in_order(j, order);
+    int result = ROWLOCK_OK;
+    for (size_t i = 0; i < count; i++)
+        for (int seen = 0; seen < 2 && result == ROWLOCK_OK; seen++) {
+            result = take_places(j, i + 1);
+            if (result == ROWLOCK_OK && order[i]->place.ahead > 0) {
+                rlk_wait_plain(LOOK_US);
+                seen = -1;
+            }
+        }
+    return result;
 }
 
 /* ---- joining */
 
-static int64_t highest_token(const struct joining *j)
+static int64_t highest_token(const struct rlk_survey *j)
 {
     int64_t token = 0;
     for (size_t i = 0; i < j->count; i++)
@@ -175,13 +169,14 @@ static int64_t highest_token(const struct joining *j)
 }
 
 /* Their leases have ended then, also for those who rely on a lease that was forgotten. */
-static void wait_out(const struct joining *j)
+static int wait_out(struct rlk_survey *j)
 {
+    int result = ROWLOCK_OK;
     int64_t pause_us = 0;
     for (size_t i = 0; i < j->count; i++) {
-        const struct candidate *c = &j->member[i];
+        const struct rlk_candidate *c = &j->member[i];
         int64_t age_us = (OLD_ENOUGH_S - c->runs_s) * 1000000;
-        if (!j->is_new && c->lease_us > pause_us)
+        if (c->lease_us > pause_us)
             pause_us = c->lease_us;
         if (c->db && !c->votes && age_us > pause_us)
             pause_us = age_us;
@@ -189,7 +184,12 @@ static void wait_out(const struct joining *j)
     if (pause_us > 1000000)
         rlk_log(ROWLOCK_LOG_WARNING, "join the quorum: waiting %" PRId64 " s for leases to end",
                 pause_us / 1000000 + 1);
-    rlk_wait_plain(pause_us ? pause_us + pause_us / 1000 + 1000 : 0);
+    int64_t until_us = rlk_now_us() + (pause_us ? pause_us + pause_us / 1000 + 1000 : 0);
+    for (int64_t left_us; result == ROWLOCK_OK && (left_us = until_us - rlk_now_us()) > 0;) {
+        rlk_wait_plain(left_us < TURN_US / 4 ? left_us : TURN_US / 4);
+        result = take_places(j, j->count);
+    }
+    return result;
 }
 
 struct writing {
@@ -209,104 +209,110 @@ static enum rlk_class run_write(rowlock_db *db, struct rlk_call *call, void *con
 }
 
 /* Member `i` writes down the mark of another. */
-static int write_down(struct joining *j, size_t i, size_t other)
+static int write_down(struct rlk_survey *j, size_t i, size_t other)
 {
-    struct candidate *c = &j->member[i];
+    struct rlk_candidate *c = &j->member[i];
     struct writing w = {.member = other,
                         .members = j->count,
                         .quorum = j->quorum,
-                        .mark = j->member[other].roll.mark[other],
+                        .mark = j->roll[other].mark[other],
                         .self = i == other};
     struct rlk_step_call step = {.run = run_write, .context = &w};
     int result = c->db ? rlk_do(c->db, &step) : ROWLOCK_OK;
-    return result == ROWLOCK_OK ? ROWLOCK_OK : fail_of(j, c, result);
+    return result == ROWLOCK_OK ? ROWLOCK_OK : rlk_survey_fail_of(j, c, result);
 }
 
-struct raising {
-    int64_t by, floor;
-};
-
-static enum rlk_class run_raise(rowlock_db *db, struct rlk_call *call, void *context)
+static int raise_tokens(struct rlk_survey *j, struct rlk_candidate *c)
 {
-    struct raising *r = context;
-    return rlk_step_raise(db, call, r->by, &r->floor);
-}
-
-static int raise_tokens(struct joining *j, struct candidate *c)
-{
-    struct raising r = {.by = highest_token(j) + 1 - c->token};
-    struct rlk_step_call step = {.run = run_raise, .context = &r};
-    int result = j->is_new ? ROWLOCK_OK : rlk_do(c->db, &step);
-    return result == ROWLOCK_OK ? ROWLOCK_OK : fail_of(j, c, result);
+    int64_t highest = highest_token(j);
+    int result = highest > 0 ? rlk_raise(c->db, highest + 1 - c->token, NULL) : ROWLOCK_OK;
+    return result == ROWLOCK_OK ? ROWLOCK_OK : rlk_survey_fail_of(j, c, result);
 }
 
 /* The others have the new mark before the member itself has it: until then it does not vote. */
-static int admit(struct joining *j, size_t i)
+static int admit(struct rlk_survey *j, size_t i)
 {
-    struct candidate *c = &j->member[i];
+    struct rlk_candidate *c = &j->member[i];
     int result = raise_tokens(j, c);
     for (size_t other = 0; other < j->count && result == ROWLOCK_OK; other++)
         if (other != i)
             result = write_down(j, other, i);
     for (size_t other = 0; other < j->count && result == ROWLOCK_OK; other++)
-        if (other != i && j->member[other].roll.mark[other][0])
+        if (other != i && j->roll[other].mark[other][0])
             result = write_down(j, i, other);
     return result == ROWLOCK_OK ? write_down(j, i, i) : result;
 }
 
-static int new_mark(struct joining *j, char mark[MARK])
+static int new_mark(struct rlk_survey *j, char mark[RLK_MARK])
 {
-    unsigned char bytes[(MARK - 1) / 2];
-    uint64_t random = 0;
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        if (i % 8 == 0 && rlk_random_seed(&random) != 0)
-            return fail(j, ROWLOCK_ENOMEM, "no random numbers");
-        bytes[i] = (unsigned char)(random >> i % 8 * 8);
-    }
-    *rlk_write_hex((const char *)bytes, sizeof bytes, mark) = '\0';
+    char random[RLK_TEXT_MAX + 1];
+    if (rlk_random_owner(random) != 0)
+        return rlk_survey_fail(j, ROWLOCK_ENOMEM, "no random numbers");
+    rlk_copy_text(mark, RLK_MARK, random, strlen(random));
     return ROWLOCK_OK;
 }
 
-/* Of a member that is away, a voter knows the mark. */
-static void learn_marks(struct joining *j)
+/* A voter knows the mark of a member that is away. */
+static void learn_marks(struct rlk_survey *j)
 {
     for (size_t i = 0; i < j->count; i++)
         for (size_t other = 0; other < j->count && !j->member[i].db; other++)
             if (j->member[other].votes)
-                memcpy(j->member[i].roll.mark[i], j->member[other].roll.mark[i],
-                       sizeof j->member[i].roll.mark[i]);
+                memcpy(j->roll[i].mark[i], j->roll[other].mark[i], sizeof j->roll[i].mark[i]);
 }
 
-static int join(struct joining *j)
+static int join(struct rlk_survey *j)
 {
     int result = j->is_new ? new_mark(j, j->quorum) : ROWLOCK_OK;
-    wait_out(j);
+    if (result == ROWLOCK_OK)
+        result = wait_out(j);
     learn_marks(j);
     for (size_t i = 0; i < j->count && result == ROWLOCK_OK; i++)
         if (j->member[i].db && !j->member[i].votes)
-            result = new_mark(j, j->member[i].roll.mark[i]);
+            result = new_mark(j, j->roll[i].mark[i]);
     for (size_t i = 0; i < j->count && result == ROWLOCK_OK; i++)
-        if (j->member[i].db && !j->member[i].votes)
+        if (j->member[i].db && !j->member[i].votes &&
+            (result = take_places(j, j->count)) == ROWLOCK_OK)
             result = admit(j, i);
+    return result;
+}
+
+static bool all_vote(struct rlk_survey *j)
+{
+    rowlock_error *err = j->err;
+    j->err = NULL;
+    bool fine =
+        rlk_survey_look(j) == ROWLOCK_OK && need_others(j) == ROWLOCK_OK && j->voters == j->there;
+    j->err = err;
+    return fine;
+}
+
+/* What another join has half written looks like a loss. So all is read again. */
+static int take_turn(struct rlk_survey *j)
+{
+    int result = wait_for_turn(j);
+    if (result == ROWLOCK_OK && (result = rlk_survey_anew(j)) == ROWLOCK_OK &&
+        (result = need_others(j)) == ROWLOCK_OK && (result = need_knowledge(j)) == ROWLOCK_OK &&
+        j->voters < j->there)
+        result = join(j);
+    leave_places(j);
     return result;
 }
 
 int rowlock_quorum_join(const char *const *urls, size_t count, const rowlock_db_options *options,
                         rowlock_error *err)
 {
-    struct joining j = {.count = count, .majority = count / 2 + 1, .err = err};
-    if (!urls || (count != 3 && count != RLK_MEMBERS_MOST))
-        return fail(&j, ROWLOCK_EINVAL, "a quorum has 3 or %d members", RLK_MEMBERS_MOST);
-    int result = open_all(&j, urls, options);
-    if (result == ROWLOCK_OK && (result = find_twins(&j)) == ROWLOCK_OK &&
-        (result = look(&j)) == ROWLOCK_OK && (result = need_others(&j)) == ROWLOCK_OK &&
-        j.voters < j.there)
-        result = join(&j);
+    struct rlk_survey j = {.count = count, .action = "join the quorum", .err = err};
+    int result = rlk_survey_open(&j, urls, options);
+    if (result == ROWLOCK_OK && !all_vote(&j))
+        do
+            result = take_turn(&j);
+        while (result == ROWLOCK_LAPSED);
     for (size_t i = 0; i < count && result == ROWLOCK_OK; i++)
         if (!j.member[i].db)
-            result = fail(&j, ROWLOCK_ECONN, "member %zu is away; join again when it is back: %s",
-                          i + 1, j.member[i].away.text);
-    for (size_t i = 0; i < count; i++)
-        rowlock_db_close(j.member[i].db);
+            result = rlk_survey_fail(&j, ROWLOCK_ECONN,
+                                     "member %zu is away; join again when it is back: %s", i + 1,
+                                     j.member[i].away.text);
+    rlk_survey_close(&j);
     return result;
 }

@@ -72,18 +72,31 @@ int rlk_db_finish(rowlock_db **out, rowlock_db *db, int result, rowlock_error *e
     return result;
 }
 
+int rlk_db_use(rowlock_db *db, const struct rlk_backend *backend)
+{
+    db->backend = backend;
+    db->conn = rlk_alloc(backend->conn_size);
+    return db->conn ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+}
+
+int rlk_db_connect(rowlock_db *db)
+{
+    struct rlk_call call = {.deadline_us = rlk_now_us() + db->target.connect_ms * 1000};
+    enum rlk_class class = rlk_connect(db, &call);
+    return class == RLK_DONE ? ROWLOCK_OK : rlk_fail_class(db, class, &call);
+}
+
 static int use_backend(rowlock_db *db, const char *scheme)
 {
     bool known;
-    db->backend = rlk_backend_find(scheme, &known);
-    if (!db->backend && known)
+    const struct rlk_backend *backend = rlk_backend_find(scheme, &known);
+    if (!backend && known)
         return rlk_fail(db, ROWLOCK_EUNSUPPORTED, "this build of rowlock has no driver for %s",
                         scheme);
-    if (!db->backend)
+    if (!backend)
         return rlk_fail(db, ROWLOCK_EINVAL,
                         "the URL must begin with postgresql://, mysql://, mariadb:// or sqlite:");
-    db->conn = rlk_alloc(db->backend->conn_size);
-    return db->conn ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    return rlk_db_use(db, backend);
 }
 
 static int take_url(rowlock_db *db, const char *url)
@@ -131,10 +144,8 @@ static int use_pool(rowlock_db *db, const char *url, const rowlock_db_options *o
         return rlk_fail(db, ROWLOCK_EMISUSE, "the pool is closed, or belongs to another process");
     db->target.pool = pool;
     db->target.waiting = &db->waiting;
-    db->backend = &pool->backend;
     db->texts = pool->texts;
-    db->conn = rlk_alloc(db->backend->conn_size);
-    return db->conn ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    return rlk_db_use(db, &pool->backend);
 }
 
 static int open_db(const char *url, const rowlock_db_options *options, bool later, rowlock_db **out,
@@ -148,12 +159,8 @@ static int open_db(const char *url, const rowlock_db_options *options, bool late
     int result = rlk_db_new(&db, options, &taken, err);
     if (result == ROWLOCK_OK)
         result = taken.pool ? use_pool(db, url, &taken) : take_url(db, url);
-    if (result == ROWLOCK_OK && !later) {
-        struct rlk_call call = {.deadline_us = rlk_now_us() + db->target.connect_ms * 1000};
-        enum rlk_class class = rlk_connect(db, &call);
-        if (class != RLK_DONE)
-            result = rlk_fail_class(db, class, &call);
-    }
+    if (result == ROWLOCK_OK && !later)
+        result = rlk_db_connect(db);
     return rlk_db_finish(out, db, result, err);
 }
 

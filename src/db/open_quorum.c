@@ -52,17 +52,15 @@ static int use_quorum(rowlock_db *db, const char *const *urls, size_t count,
         close_all(dbs, count < RLK_MEMBERS_MOST ? count + 1 : RLK_MEMBERS_MOST + 1);
         return result;
     }
-    db->backend = &rlk_quorum_driver;
     rlk_quorum_texts(&db->texts);
-    db->conn = rlk_alloc(db->backend->conn_size);
-    return db->conn ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    return rlk_db_use(db, &rlk_quorum_driver);
 }
 
 int rowlock_db_open_quorum(const char *const *urls, size_t count, const rowlock_db_options *options,
                            rowlock_db **out, rowlock_error *err)
 {
     if (!out)
-        return ROWLOCK_EINVAL;
+        return rlk_error_no_out(err, "open");
     *out = NULL;
     rowlock_db *db = NULL;
     rowlock_db_options taken;
@@ -71,12 +69,8 @@ int rowlock_db_open_quorum(const char *const *urls, size_t count, const rowlock_
         result = rlk_fail(db, ROWLOCK_EINVAL, "a quorum has no pool");
     if (result == ROWLOCK_OK)
         result = use_quorum(db, urls, count, options);
-    if (result == ROWLOCK_OK) {
-        struct rlk_call call = {.deadline_us = rlk_now_us() + db->target.connect_ms * 1000};
-        enum rlk_class class = rlk_connect(db, &call);
-        if (class != RLK_DONE)
-            result = rlk_fail_class(db, class, &call);
-    }
+    if (result == ROWLOCK_OK)
+        result = rlk_db_connect(db);
     return rlk_db_finish(out, db, result, err);
 }
 
@@ -85,7 +79,7 @@ int rowlock_keeper_open_quorum(const char *const *urls, size_t count,
                                rowlock_error *err)
 {
     if (!out)
-        return ROWLOCK_EINVAL;
+        return rlk_error_no_out(err, "open keeper");
     *out = NULL;
     rowlock_db *db = NULL;
     int result = rowlock_db_open_quorum(urls, count, options, &db, err);

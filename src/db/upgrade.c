@@ -257,6 +257,8 @@ static bool has_word(const struct rlk_buffer *words, const char *word, size_t le
 
 /* A routine of ours: "schema"."name" with its parameters right behind it. */
 struct routine {
+    /* FUNCTION or PROCEDURE on PostgreSQL. Other dialects do not use it. */
+    const char *kind;
     const char *whole, *name, *rest;
     size_t name_length;
 };
@@ -272,6 +274,9 @@ static bool find_routine(const char *sql, size_t length, char quote, struct rout
     while (out->name[-1] != quote)
         out->name--;
     out->name_length = (size_t)(end - 1 - out->name);
+    out->kind = out->whole - 1;
+    while (in_word(out->kind[-1]))
+        out->kind--;
     return true;
 }
 
@@ -286,17 +291,22 @@ static bool is_wanted(const rowlock_db *db, const struct upgrading *u, const str
 static void compose_block(const rowlock_db *db, struct block *b, const struct routine *r,
                           const char *end)
 {
-    static const char name[] = "{name}", rest[] = "{rest}\n";
+    const struct {
+        const char *word, *from, *end;
+    } pieces[] = {{"{kind}", r->kind, r->whole - 1},
+                  {"{name}", r->whole, r->rest},
+                  {"{rest}\n", r->rest, end}};
     const char *text = db->texts.sql[RLK_STEP_REMAKE];
     clear_block(b);
     rlk_buffer_text(&b->what, "make routine ");
     rlk_buffer_add(&b->what, r->name, r->name_length);
     for (const char *at = strchr(text, '{'); at; at = strchr(text, '{')) {
-        bool is_name = strncmp(at, name, strlen(name)) == 0;
+        size_t i = 0;
+        while (i < 2 && at[1] != pieces[i].word[1])
+            i++;
         rlk_buffer_add(&b->sql, text, (size_t)(at - text));
-        rlk_buffer_add(&b->sql, is_name ? r->whole : r->rest,
-                       (size_t)((is_name ? r->rest : end) - (is_name ? r->whole : r->rest)));
-        text = at + strlen(is_name ? name : rest);
+        rlk_buffer_add(&b->sql, pieces[i].from, (size_t)(pieces[i].end - pieces[i].from));
+        text = at + strlen(pieces[i].word);
     }
     rlk_buffer_text(&b->sql, text);
 }
@@ -360,7 +370,7 @@ static int end_upgrade(rowlock_db *db, struct upgrading *u, int result)
 int rowlock_upgrade(rowlock_db *db, const rowlock_upgrade_options *options)
 {
     struct upgrading u = {.retries = 0};
-    int result = rlk_enter(db, "upgrade the tables", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "upgrade the tables", NULL));
     if (result != ROWLOCK_OK)
         return result;
     if ((result = rlk_take_upgrade_options(&db->error, &u.options, options)) != ROWLOCK_OK)
@@ -373,5 +383,5 @@ int rowlock_upgrade(rowlock_db *db, const rowlock_upgrade_options *options)
     if ((result = rlk_refuse_objects(db, 0)) != ROWLOCK_OK ||
         (result = rlk_look_anew(db)) != ROWLOCK_OK)
         return result;
-    return end_upgrade(db, &u, run_blocks(db, &u));
+    return rlk_leave(db, end_upgrade(db, &u, run_blocks(db, &u)));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A lock that is held: what each answer of the database means for it, and what its holder can ask
  * of its lease. try.c acquires a lock. seam/resend.c sends the steps. */
+#include "base/ident.h"
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "lock/lock.h"
@@ -82,6 +83,7 @@ static int found_lost(rowlock_lock *lock)
 {
     rlk_entry_stop(lock);
     lock->state = RLK_GONE;
+    lock->db->stats.lost++;
     lock->deadline.over = true;
     rlk_deadline_arm(&lock->deadline);
     rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' with token %" PRId64 " is lost", lock->name,
@@ -145,6 +147,8 @@ int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us)
     lock->deadline.over = false;
     rlk_deadline_set(&lock->deadline, &term);
     rlk_entry_leave(lock);
+    atomic_fetch_add_explicit(&lock->db->renewals, 1, memory_order_relaxed);
+    lock->db->stats.lapsed += h.renewal.lapsed_us > 0;
     return h.renewal.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
 }
 
@@ -163,7 +167,7 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
         return result;
     if (ttl_ms != 0 && (result = rlk_check_ttl(&lock->db->error, ttl_ms)) != ROWLOCK_OK)
         return result;
-    return rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock), 0);
+    return rlk_leave(lock->db, rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock), 0));
 }
 
 int rowlock_verify(rowlock_lock *lock)
@@ -180,7 +184,48 @@ int rowlock_verify(rowlock_lock *lock)
         return rlk_try_other_slot(lock) ? rowlock_verify(lock) : found_lost(lock);
     lock->slot_known = true;
     lock->unproven = false;
-    return verified.expires_us <= verified.now_us ? ROWLOCK_LAPSED : ROWLOCK_OK;
+    bool lapsed = verified.expires_us <= verified.now_us;
+    return rlk_leave(lock->db, lapsed ? ROWLOCK_LAPSED : ROWLOCK_OK);
+}
+
+struct noting {
+    struct rlk_held held;
+    const char *text;
+    bool changed;
+};
+
+static enum rlk_class run_note(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct noting *n = context;
+    return rlk_step_note(db, call, &n->held, n->text, &n->changed);
+}
+
+/* A database may report no change if the note was the same before. The grant may also be gone. */
+static int set_note(rowlock_lock *lock, const char *text)
+{
+    struct noting n = {.held = rlk_held_of(lock), .text = text};
+    struct rlk_step_call step = {.run = run_note, .context = &n};
+    struct rlk_verified verified = {0};
+    int result = rlk_do(lock->db, &step);
+    if (result == ROWLOCK_OK && !n.changed)
+        result = rlk_verify(lock->db, &n.held, RLK_OUTSIDE, 0, &verified);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!n.changed && !verified.found)
+        return rlk_try_other_slot(lock) ? set_note(lock, text) : found_lost(lock);
+    lock->slot_known = true;
+    lock->unproven = false;
+    return ROWLOCK_OK;
+}
+
+int rowlock_note(rowlock_lock *lock, const char *note)
+{
+    int result = enter(lock, "set the note of lock");
+    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
+        return result;
+    const char *text = note ? note : "";
+    result = rlk_check_text(&lock->db->error, "note", text, true);
+    return result == ROWLOCK_OK ? set_note(lock, text) : result;
 }
 
 static enum rlk_class run_release(rowlock_db *db, struct rlk_call *call, void *context)

@@ -4,8 +4,8 @@
  *
  * The keeper's mutex guards the list of entries, the entries, and the deadlines of their locks. It
  * is unlocked while a statement is in flight or a callback runs, so no caller waits for the server
- * here. Only the keeper's thread frees an entry, since it may be about to use it. After the keeper
- * has been closed, a lock that quits frees its entry. */
+ * here. Only the keeper's thread frees an entry that had a lease, since it may be about to use it.
+ * A lock that quits frees an entry that had none, and any after the keeper has been closed. */
 #include "lock/keeper.h"
 #include "base/thread.h"
 #include "seam/resend.h"
@@ -262,6 +262,7 @@ static void take_answer(rowlock_keeper *k, struct rlk_entry *p, const struct rlk
                                 .deadline_us = step->sent_us + lease->ttl_us};
         rlk_deadline_limit(deadline, &term);
         rlk_deadline_set(deadline, &term);
+        atomic_fetch_add_explicit(&p->lock->db->renewals, 1, memory_order_relaxed);
     }
     p->due_us = fate == RENEWED ? next_due(k->db, deadline) : retry_due(k, deadline);
 }
@@ -318,8 +319,7 @@ static void free_quitters(rowlock_keeper *k)
 static void *keep(void *context)
 {
     rowlock_keeper *k = context;
-    if (k->db->backend->enter_thread)
-        k->db->backend->enter_thread();
+    rlk_use_in_thread(k->db->backend, true);
     pthread_mutex_lock(&k->mutex);
     while (!k->stop) {
         free_quitters(k);
@@ -336,8 +336,7 @@ static void *keep(void *context)
         k->wake_us = 0;
     }
     pthread_mutex_unlock(&k->mutex);
-    if (k->db->backend->leave_thread)
-        k->db->backend->leave_thread();
+    rlk_use_in_thread(k->db->backend, false);
     return NULL;
 }
 
@@ -489,6 +488,16 @@ static void free_keeper(rowlock_keeper *k)
     rlk_free(k);
 }
 
+/* Of an acquire that was refused: it never had a lease, so the thread does not use it. */
+static void free_unused(rowlock_keeper *k, struct rlk_entry *entry)
+{
+    struct rlk_entry **at = &k->entries;
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
+    rlk_free(entry);
+}
+
 void rlk_entry_quit(rowlock_lock *lock)
 {
     struct rlk_entry *entry = lock->entry;
@@ -499,6 +508,8 @@ void rlk_entry_quit(rowlock_lock *lock)
     pthread_mutex_lock(&k->mutex);
     entry->lock = NULL;
     lock->entry = NULL;
+    if (entry->token == 0)
+        free_unused(k, entry);
     if (k->closed)
         free_quitters(k);
     bool last = k->closed && !k->entries;

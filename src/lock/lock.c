@@ -60,20 +60,14 @@ static int new_lock(rowlock_db *db, const char *name, const char *owner, rowlock
 
 int rowlock_lock_open(rowlock_db *db, const char *name, rowlock_lock **out)
 {
-    if (!out)
-        return ROWLOCK_EINVAL;
-    *out = NULL;
-    int result = rlk_enter(db, "open lock", NULL);
+    int result = rlk_enter_open(db, "open lock", NULL, out);
     return result == ROWLOCK_OK ? new_lock(db, name, db->owner[0] ? db->owner : NULL, out) : result;
 }
 
 int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int64_t token,
                         rowlock_lock **out)
 {
-    if (!out)
-        return ROWLOCK_EINVAL;
-    *out = NULL;
-    int result = rlk_enter(db, "attach to lock", NULL);
+    int result = rlk_enter_open(db, "attach to lock", NULL, out);
     if (result != ROWLOCK_OK)
         return result;
     if (!owner || token <= 0)

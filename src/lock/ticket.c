@@ -16,7 +16,10 @@ void rlk_leave_queue(rowlock_lock *lock, int64_t not_after_us)
 {
     rowlock_db *db = lock->db;
     rowlock_error why = db->error;
-    struct rlk_step_call step = {.run = run_leave, .context = lock, .not_after_us = not_after_us};
+    struct rlk_step_call step = {.run = run_leave,
+                                 .context = lock,
+                                 .not_after_us = not_after_us,
+                                 .worth_until_us = rlk_now_us() + lock->ticket.lease_us};
     if (lock->ticket.request && rlk_do(db, &step) != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_WARNING,
                 "the ticket for lock '%s' could not be removed and stays until its lease ends: %s",

@@ -77,6 +77,7 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
     rlk_deadline_begin(&lock->deadline, margin_us);
     rlk_deadline_set(&lock->deadline, &term);
     lock->was_granted = true;
+    lock->db->stats.granted++;
     lock->holder_known = lock->request_open = lock->release_open = false;
     lock->unproven = false;
     /* The step that granted the lock has removed the ticket. */
@@ -94,13 +95,12 @@ static int found_mismatch(rowlock_lock *lock, const struct rlk_row *row)
                     row->permits);
 }
 
-/* BUSY is not an error, so errors on the way to it are cleared. A request whose answer was lost
- * stays open: its first sending may still be in flight, and be granted later. */
+/* A request whose answer was lost stays open: its first sending may still be in flight, and be
+ * granted later. */
 int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permits)
 {
-    if (lock->db->error.code != ROWLOCK_OK)
-        rlk_action(lock->db, "acquire lock", lock->name);
     bool held = grant && grant->outcome == RLK_HELD;
+    lock->db->stats.busy++;
     lock->was_granted = false;
     lock->holder_again = held && lock->holder_known && lock->holder.token == grant->row.token;
     lock->holder_known = held;
@@ -206,8 +206,10 @@ int rlk_try(struct rlk_acquiring *a)
                                    .context = a,
                                    .contention_us = TRY_CONTENTION_US,
                                    .patient_until_us = a->until_us,
-                                   .heeds_cancel = a->options.wait_ms != 0};
+                                   .heeds_cancel = a->options.wait_ms != 0,
+                                   .grants = true};
     size_t before = a->which;
+    a->db->stats.tries++;
     int result = rlk_do(a->db, step);
     const struct rlk_grant *grant = &a->grants[a->which];
     if (step->contended && !step->was_uncertain) {

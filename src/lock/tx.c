@@ -14,14 +14,19 @@
 /* Errors of the following steps are set in tx. */
 static int enter_tx(rowlock_lock *lock, rowlock_db *tx, const char *verb)
 {
-    if (!lock || lock->tag != RLK_LOCK_TAG || !lock->db || !rlk_is_ours(lock->db))
+    if (!lock || lock->tag != RLK_LOCK_TAG)
         return ROWLOCK_EMISUSE;
     int result = rlk_enter(tx, verb, lock->name);
     if (result != ROWLOCK_OK)
         return result;
+    if (!lock->db || !rlk_is_ours(lock->db))
+        return rlk_fail(tx, ROWLOCK_EMISUSE,
+                        "the rowlock_db of the lock is closed, of another process, or acquiring");
     if (!tx->adopted && !tx->in_tx)
         return rlk_fail(tx, ROWLOCK_EMISUSE,
                         "this call is a part of your own transaction: adopt its connection");
+    if (lock->db->backend->no_guard)
+        return rlk_fail(tx, ROWLOCK_EUNSUPPORTED, "%s", lock->db->backend->no_guard);
     return rlk_same_tables(tx, RLK_INSIDE, lock->db);
 }
 
@@ -129,7 +134,9 @@ int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire
         return result;
     rlk_entry_quit(lock);
     struct joining j = {.request = rlk_request_of(lock, &o)};
-    struct rlk_step_call step = {.run = run_acquire, .context = &j, .where = RLK_INSIDE};
+    struct rlk_step_call step = {
+        .run = run_acquire, .context = &j, .where = RLK_INSIDE, .grants = true};
+    lock->db->stats.tries++;
     result = rlk_do(tx, &step);
     if (result != ROWLOCK_OK)
         return result;
@@ -138,7 +145,7 @@ int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire
     if (result == ROWLOCK_MISMATCH)
         rlk_fail(tx, result, "%s", lock->db->error.text);
     if (result != ROWLOCK_OK)
-        return result;
+        return rlk_leave(tx, result);
     rlk_take_grant(lock, &j.grant.row, step.sent_us, o.margin_ms * 1000);
     lock->unproven = true;
     return ROWLOCK_OK;

@@ -59,7 +59,7 @@ static void collect(struct batch *batch, struct rlk_slot *first)
     batch->kind = first->kind;
     for (struct rlk_slot *slot = first; slot; slot = slot->next)
         batch->slot[batch->count++] = slot;
-    qsort(batch->slot, batch->count, sizeof batch->slot[0], by_name);
+    qsort(batch->slot, batch->count, sizeof(struct rlk_slot *), by_name);
 }
 
 /* The first cell is the number of a slot. Of a negative number nothing was changed, since another

@@ -401,7 +401,7 @@ void rlk_pool_operations(rowlock_pool *pool)
     struct rlk_backend *b = &pool->backend;
     *b = *pool->real;
     b->conn_size = sizeof(struct handle);
-    b->fibers = true;
+    b->fibers = b->gathers = true;
     b->open = pool_open;
     b->adopt = pool_adopt;
     b->close = pool_close;

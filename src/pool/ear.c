@@ -91,8 +91,7 @@ static void *hear(void *context)
 {
     rowlock_pool *pool = context;
     rowlock_db *db = pool->ear.db;
-    if (pool->real->enter_thread)
-        pool->real->enter_thread();
+    rlk_use_in_thread(pool->real, true);
     while (!must_stop(pool)) {
         if (!begin_to_listen(pool, rlk_now_us() + db->target.connect_ms * 1000))
             rlk_wait_until(&db->waiting, rlk_now_us() + rlk_jitter(&db->waiting, RETRY_US));
@@ -100,8 +99,7 @@ static void *hear(void *context)
             break;
         set_address(pool, (char[RLK_ADDRESS]){""});
     }
-    if (pool->real->leave_thread)
-        pool->real->leave_thread();
+    rlk_use_in_thread(pool->real, false);
     return NULL;
 }
 

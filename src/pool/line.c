@@ -311,8 +311,7 @@ static void *work(void *context)
 {
     struct rlk_pooled *conn = context;
     rowlock_pool *pool = conn->pool;
-    if (pool->real->enter_thread)
-        pool->real->enter_thread();
+    rlk_use_in_thread(pool->real, true);
     for (bool stop = false; !stop;) {
         while (sem_wait(&conn->go) != 0)
             ;
@@ -333,8 +332,7 @@ static void *work(void *context)
         }
         pthread_mutex_unlock(&pool->mutex);
     }
-    if (pool->real->leave_thread)
-        pool->real->leave_thread();
+    rlk_use_in_thread(pool->real, false);
     return NULL;
 }
 

@@ -16,6 +16,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
+#include "seam/copies.h"
 #include "seam/many.h"
 
 #define RLK_POOL_TAG 0x726C706Cu /* "rlpl" */
@@ -27,7 +28,6 @@ enum { RLK_ADDRESS = 64 };
 
 enum {
     RLK_SLOT_VALUES = RLK_MANY_COLUMNS,
-    RLK_SLOT_CELLS = 24,
     /* Texts of a step's values: at most five of RLK_TEXT_MAX, and an address. */
     RLK_SLOT_TEXTS = 6 * (RLK_TEXT_MAX + 1)
 };
@@ -74,10 +74,7 @@ struct rlk_slot {
     struct rlk_call call;
     int64_t changed;
     bool counted, has_row;
-    rowlock_value cells[RLK_SLOT_CELLS];
-    size_t cell_count;
-    /* The texts of the cells. */
-    char *cell_texts;
+    struct rlk_copies row;
     /* Without a step: the connection of its own. Or what the connection's thread does in place of a
      * fiber. */
     struct rlk_pooled *got;

@@ -18,14 +18,8 @@ void rlk_slot_free(struct rlk_slot *slot)
     if (!slot)
         return;
     sem_destroy(&slot->answered.posted);
-    rlk_free(slot->cell_texts);
+    rlk_copies_clear(&slot->row);
     rlk_free(slot);
-}
-
-static bool has_bytes(const rowlock_value *value)
-{
-    return value->kind == ROWLOCK_TEXT || value->kind == ROWLOCK_BYTES ||
-           value->kind == ROWLOCK_DECIMAL || value->kind == ROWLOCK_TIME;
 }
 
 /* The parameters of a step for many handles, without those of its packing. */
@@ -53,7 +47,7 @@ bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
         rowlock_value value = query->given[i];
         if (value.kind == ROWLOCK_NULL && wakeup)
             value = rowlock_text(wakeup);
-        if (has_bytes(&value)) {
+        if (rlk_has_bytes(&value)) {
             if (value.length >= (size_t)(slot->texts + sizeof slot->texts - at))
                 return false;
             memcpy(at, value.text, value.length);
@@ -68,36 +62,18 @@ bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
     slot->call = *call;
     slot->changed = 0;
     slot->counted = slot->has_row = false;
-    slot->cell_count = 0;
-    rlk_free(slot->cell_texts);
-    slot->cell_texts = NULL;
+    rlk_copies_clear(&slot->row);
     return true;
 }
 
 int rlk_slot_take_row(struct rlk_slot *slot, const rowlock_value *cells, size_t count)
 {
-    size_t length = 0;
-    if (slot->has_row || count > RLK_SLOT_CELLS)
+    if (slot->has_row || count > RLK_COPIES_MOST)
         return -1;
-    for (size_t i = 0; i < count; i++)
-        length += has_bytes(&cells[i]) ? cells[i].length + 1 : 0;
-    slot->cell_texts = length > 0 ? rlk_alloc(length) : NULL;
-    if (length > 0 && !slot->cell_texts) {
-        /* It is done, and its handle asks again what became of it. */
+    slot->has_row = rlk_copies_take(&slot->row, cells, count);
+    /* It is done, and its handle asks again what became of it. */
+    if (!slot->has_row)
         slot->class = RLK_UNCERTAIN;
-        return 0;
-    }
-    char *at = slot->cell_texts;
-    for (size_t i = 0; i < count; i++) {
-        slot->cells[i] = cells[i];
-        if (!has_bytes(&cells[i]))
-            continue;
-        memcpy(at, cells[i].text, cells[i].length);
-        slot->cells[i].text = at;
-        at += cells[i].length + 1;
-    }
-    slot->cell_count = count;
-    slot->has_row = true;
     return 0;
 }
 
@@ -111,6 +87,6 @@ enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call,
     query->changed = slot->changed;
     query->counted = slot->counted;
     if (slot->class == RLK_DONE && slot->has_row && query->each)
-        query->each(query->context, slot->cells, slot->cell_count);
+        query->each(query->context, slot->row.value, slot->row.count);
     return slot->class;
 }

@@ -28,7 +28,7 @@ static int join_keeper(struct rlk_acquiring *a)
     return result;
 }
 
-static int acquire_all(struct rlk_acquiring *a)
+static int try_and_wait(struct rlk_acquiring *a)
 {
     int result = join_keeper(a);
     if (result != ROWLOCK_OK)
@@ -45,6 +45,20 @@ static int acquire_all(struct rlk_acquiring *a)
     for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++)
         rlk_entry_start(a->locks[i]);
     return result;
+}
+
+/* A cancel that came before a wait ends it. A cancel that comes during a wait, but too late to end
+ * it, must not end the next one. */
+static int acquire_all(struct rlk_acquiring *a)
+{
+    struct rlk_waiting *waiting = &a->db->waiting;
+    bool waits = a->options.wait_ms != 0;
+    if (waits && rlk_take_cancel(waiting))
+        return rlk_leave(a->db, ROWLOCK_CANCELLED);
+    int result = try_and_wait(a);
+    if (waits && !waiting->longer)
+        rlk_take_cancel(waiting);
+    return rlk_leave(a->db, result);
 }
 
 static int acquire_one(rowlock_lock *lock, const rowlock_acquire_options *options)
@@ -75,7 +89,7 @@ static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *option
                                                      : rlk_renew(lock, lock->deadline.ttl_us, 0);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         lock->depth++;
-    return result;
+    return rlk_leave(lock->db, result);
 }
 
 static int check_unattached(rowlock_lock *lock)

@@ -97,13 +97,6 @@ static int64_t common_moment(int64_t at_us, int64_t step_us)
     return at_us - at_us % step_us;
 }
 
-/* Other transactions were changing the queue all the time. The wait goes on. */
-static int found_crowd(const struct queuing *q)
-{
-    rlk_action(q->a->db, "acquire lock", q->lock->name);
-    return ROWLOCK_BUSY;
-}
-
 /* If the step is sent again after a lost answer, it keeps the ticket of the first sending. */
 static int take_ticket(struct queuing *q)
 {
@@ -116,9 +109,11 @@ static int take_ticket(struct queuing *q)
     int64_t now_us = rlk_now_us();
     bool new_ticket = q->request->ticket == 0;
     rlk_ticket_keep(q->a->db, &q->lock->ticket, q->request->number);
+    q->lock->ticket.lease_us = q->lease_us;
     int result = rlk_do(q->a->db, &step);
+    /* Other transactions were changing the queue all the time. The wait goes on. */
     if (result != ROWLOCK_OK)
-        return step.contended && !step.was_uncertain ? found_crowd(q) : result;
+        return step.contended && !step.was_uncertain ? ROWLOCK_BUSY : result;
     /* Wake-ups before this moment did not reach us. */
     bool wakeable_again = q->unwakeable && position.wakeable;
     q->look = q->look || new_ticket || wakeable_again || position.ticket != q->request->ticket;
@@ -326,7 +321,7 @@ static bool is_over(const struct rlk_acquiring *a)
     return rlk_now_us() >= a->until_us && a->db->up;
 }
 
-int rlk_wait_in_queue(struct rlk_acquiring *a)
+static int wait_in_queue(struct rlk_acquiring *a)
 {
     struct queuing q = {.a = a, .lease_us = a->options.ticket_ms * 1000, .since_us = rlk_now_us()};
     int result = ROWLOCK_BUSY;
@@ -352,5 +347,14 @@ int rlk_wait_in_queue(struct rlk_acquiring *a)
     if (q.lock && result != ROWLOCK_OK && !cut_off)
         leave_queue(&q);
     a->db->standing = NULL;
+    return result;
+}
+
+int rlk_wait_in_queue(struct rlk_acquiring *a)
+{
+    int64_t since_us = rlk_now_us();
+    int result = wait_in_queue(a);
+    a->db->stats.waits++;
+    a->db->stats.waited_us += (uint64_t)(rlk_now_us() - since_us);
     return result;
 }

@@ -22,6 +22,8 @@ struct rlk_started {
     /* A pipe: the thread writes to it when it has ended. */
     int done[2];
     int result;
+    /* It is no re-entry, and may wait. */
+    bool waits;
 };
 
 static void *work(void *context)
@@ -31,12 +33,10 @@ static void *work(void *context)
     /* Wait until open_thread() has set db->worker. */
     pthread_mutex_lock(&db->starting);
     pthread_mutex_unlock(&db->starting);
-    if (db->backend->enter_thread)
-        db->backend->enter_thread();
+    rlk_use_in_thread(db->backend, true);
     rlk_action(db, "acquire lock", s->lock->name);
     s->result = rlk_acquire(s->lock, &s->options);
-    if (db->backend->leave_thread)
-        db->backend->leave_thread();
+    rlk_use_in_thread(db->backend, false);
     /* Closing the pipe would not be enough: a forked child may have it open. */
     ssize_t ignored = write(s->done[1], "", 1);
     (void)ignored;
@@ -89,6 +89,7 @@ static int start(rowlock_lock *lock, const rowlock_acquire_options *options)
         return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
     s->lock = lock;
     s->options = *options;
+    s->waits = options->wait_ms != 0 && lock->state == RLK_IDLE;
     memcpy(s->note, options->note, strlen(options->note) + 1);
     s->options.note = s->note;
     s->done[0] = s->done[1] = -1;
@@ -161,6 +162,9 @@ static int finish(struct rlk_started *s)
     if (db->working)
         join(db);
     int result = s->result;
+    /* A cancel may have come between the end of the wait and this step. */
+    if (s->waits && !db->waiting.longer)
+        rlk_take_cancel(&db->waiting);
     db->started = NULL;
     s->lock->started = false;
     for (int i = 0; i < 2; i++)
@@ -170,11 +174,20 @@ static int finish(struct rlk_started *s)
     return result;
 }
 
+static int refuse_step(const rowlock_lock *lock)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG)
+        return ROWLOCK_EMISUSE;
+    int result = rlk_enter(lock->db, "step to acquire lock", lock->name);
+    return result == ROWLOCK_OK ? rlk_fail(lock->db, ROWLOCK_EMISUSE, "no acquire was started")
+                                : result;
+}
+
 int rowlock_acquire_step(rowlock_lock *lock)
 {
     struct rlk_started *s = started_for(lock);
     if (!s)
-        return ROWLOCK_EMISUSE;
+        return refuse_step(lock);
     return has_ended(s) ? finish(s) : ROWLOCK_PENDING;
 }
 

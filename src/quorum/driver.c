@@ -25,7 +25,7 @@ static size_t count_voters(struct rlk_quorum *quorum)
     size_t voters = 0;
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++)
-        voters += rlk_roll_judge(quorum, i, &ignored) == RLK_DONE;
+        voters += rlk_roll_judge(quorum->roll, quorum->count, i, &ignored) == RLK_DONE;
     pthread_mutex_unlock(&quorum->mutex);
     return voters;
 }
@@ -35,8 +35,8 @@ static void take_identity(struct handle *h)
     struct rlk_call ignored = {0};
     pthread_mutex_lock(&h->quorum->mutex);
     for (size_t i = 0; i < h->quorum->count; i++)
-        if (rlk_roll_judge(h->quorum, i, &ignored) == RLK_DONE)
-            memcpy(h->identity, h->quorum->member[i].roll.quorum, sizeof h->identity);
+        if (rlk_roll_judge(h->quorum->roll, h->quorum->count, i, &ignored) == RLK_DONE)
+            memcpy(h->identity, h->quorum->roll[i].quorum, sizeof h->identity);
     pthread_mutex_unlock(&h->quorum->mutex);
 }
 
@@ -82,25 +82,17 @@ static void quorum_close(void *conn, bool in_child)
 
 /* ---- what a quorum does not do */
 
-static enum rlk_class each_member(struct rlk_call *call)
-{
-    return rlk_refuse(call, RLK_UNSUPPORTED,
-                      "a quorum does not do this; do it with each member's own URL");
-}
-
-static enum rlk_class quorum_script(void *conn, struct rlk_call *call, const char *sql)
-{
-    (void)conn;
-    (void)sql;
-    return each_member(call);
-}
-
-static enum rlk_class quorum_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
-{
-    (void)conn;
-    (void)out;
-    return each_member(call);
-}
+static const char only_locks[] =
+    "a quorum has locks only: do this with the URL of each member, or of the database that has the "
+    "data";
+static const char one_lock[] =
+    "a quorum grants one lock at a time: acquire them one after the other, in the same order "
+    "everywhere";
+static const char no_note[] =
+    "a quorum does not change notes: give the note in rowlock_acquire_options";
+static const char no_guard[] =
+    "one member's transaction proves nothing about a majority; fence by token in the database of "
+    "the data (rowlock_fence())";
 
 /* Core renews many leases in what it takes for a transaction. Each is renewed by itself. */
 static enum rlk_class quorum_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
@@ -110,18 +102,12 @@ static enum rlk_class quorum_frame(void *conn, struct rlk_call *call, enum rlk_f
     if (what == RLK_LOOK)
         return RLK_DONE;
     if (what != RLK_BEGIN && what != RLK_COMMIT && what != RLK_ROLLBACK)
-        return each_member(call);
+        return rlk_refuse(call, RLK_UNSUPPORTED, "%s", only_locks);
     h->framed = what == RLK_BEGIN;
     return RLK_DONE;
 }
 
 /* ---- the queue, on the first member */
-
-static int take_row(void *out, const rowlock_value *cells, size_t count)
-{
-    struct rlk_query *query = out;
-    return query->each ? query->each(query->context, cells, count) : 0;
-}
 
 static enum rlk_class run_hint(rowlock_db *db, struct rlk_call *call, void *context)
 {
@@ -129,7 +115,7 @@ static enum rlk_class run_hint(rowlock_db *db, struct rlk_call *call, void *cont
     struct rlk_sending s = {.step = query->step,
                             .in = query->given,
                             .wakes = query->wakes,
-                            .read = take_row,
+                            .read = rlk_quorum_take_row,
                             .out = query};
     enum rlk_class class = rlk_send(db, call, &s);
     query->changed = s.changed;
@@ -193,9 +179,10 @@ static enum rlk_class quorum_await(void *conn, struct rlk_call *call,
 /* The members check their own tables. Of the quorum only this is known. */
 static enum rlk_class give_meta(const struct handle *h, struct rlk_query *query)
 {
-    const rowlock_value cells[] = {rowlock_int(RLK_LEVEL),    rowlock_int(1), rowlock_int(RLK_CODE),
-                                   rowlock_text(h->identity), rowlock_int(0), rowlock_int(0)};
-    return rlk_quorum_give(query, cells, 6);
+    const rowlock_value cells[] = {
+        rowlock_int(RLK_LEVEL), rowlock_int(1), rowlock_int(RLK_CODE), rowlock_text(h->identity),
+        rowlock_int(0),         rowlock_int(0), rowlock_int(0)};
+    return rlk_quorum_give(query, cells, 7);
 }
 
 static enum rlk_class quorum_query(void *conn, struct rlk_call *call, struct rlk_query *query)
@@ -225,13 +212,15 @@ static enum rlk_class quorum_query(void *conn, struct rlk_call *call, struct rlk
     case RLK_STEP_CYCLE:
     case RLK_STEP_WAITERS:
         return send_hint(h, query);
-    case RLK_STEP_GUARD:
     case RLK_STEP_FENCE:
-        return rlk_refuse(call, RLK_UNSUPPORTED,
-                          "one member's transaction proves nothing about a majority; fence by "
-                          "token in the database of the data (rowlock_fence())");
+        return rlk_refuse(call, RLK_UNSUPPORTED, "%s", no_guard);
+    /* The first step of an acquire of several. */
+    case RLK_STEP_LOOK:
+        return rlk_refuse(call, RLK_UNSUPPORTED, "%s", one_lock);
+    case RLK_STEP_NOTE:
+        return rlk_refuse(call, RLK_UNSUPPORTED, "%s", no_note);
     default:
-        return each_member(call);
+        return rlk_refuse(call, RLK_UNSUPPORTED, "%s", only_locks);
     }
 }
 
@@ -239,11 +228,10 @@ void rlk_quorum_texts(struct rlk_texts *texts)
 {
     static char there[] = "a round of the quorum";
     static const enum rlk_step steps[] = {
-        RLK_STEP_META,    RLK_STEP_ACQUIRE,  RLK_STEP_RENEW,   RLK_STEP_RENEW_ALL, RLK_STEP_VERIFY,
-        RLK_STEP_RELEASE, RLK_STEP_WITHDRAW, RLK_STEP_LIST,    RLK_STEP_LAST,      RLK_STEP_ENQUEUE,
-        RLK_STEP_LEAVE,   RLK_STEP_CYCLE,    RLK_STEP_WAITERS, RLK_STEP_GUARD,     RLK_STEP_FENCE,
-        RLK_STEP_BREAK,   RLK_STEP_RAISE,    RLK_STEP_EXPIRED, RLK_STEP_SWEEP,     RLK_STEP_FOLD,
-        RLK_STEP_SCHEMA,  RLK_STEP_DROP};
+        RLK_STEP_META,    RLK_STEP_ACQUIRE, RLK_STEP_RENEW,    RLK_STEP_RENEW_ALL,
+        RLK_STEP_VERIFY,  RLK_STEP_RELEASE, RLK_STEP_WITHDRAW, RLK_STEP_LIST,
+        RLK_STEP_LAST,    RLK_STEP_ENQUEUE, RLK_STEP_LEAVE,    RLK_STEP_CYCLE,
+        RLK_STEP_WAITERS, RLK_STEP_FENCE,   RLK_STEP_NOTE,     RLK_STEP_LOOK};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         texts->sql[steps[i]] = there;
     texts->shared = true;
@@ -255,11 +243,13 @@ const struct rlk_backend rlk_quorum_driver = {.name = "quorum",
                                               .quote = '"',
                                               .marker = '?',
                                               .packing = RLK_SINGLY,
+                                              .advises = true,
+                                              .called = "a majority of the members",
+                                              .no_guard = no_guard,
+                                              .only_locks = only_locks,
                                               .open = quorum_open,
                                               .adopt = quorum_adopt,
                                               .close = quorum_close,
-                                              .script = quorum_script,
-                                              .facts = quorum_facts,
                                               .note = quorum_note,
                                               .await = quorum_await,
                                               .query = quorum_query,

@@ -4,29 +4,21 @@
  * token: members below it are lifted, by our own request's row only. Two grants share a member. So
  * no two have the same token, and one that begins after another was returned has a higher one. This
  * needs no clock. */
+#include "quorum/cells.h"
 #include "quorum/quorum.h"
 
 #include <string.h>
-
-enum { NAME, PERMITS, OWNER, REQUEST, TTL, TICKET = 9, VALUES = 12 };
-enum {
-    TOKEN,
-    OURS,
-    SETTLING,
-    BEHIND,
-    NOW,
-    ROW,
-    ROW_OWNER = ROW + 3,
-    ROW_TOKEN,
-    ROW_EXPIRES = ROW + 6
-};
 
 struct attempt {
     struct rlk_quorum *quorum;
     struct rlk_round *round;
     size_t granted, refused, failed, pending;
-    /* Of those, members that were away at the last round. */
-    size_t away;
+    /* A member has refused, or could not decide: another request may be on its way. */
+    bool contended;
+    /* Of those that are pending: members that were away at the last round, or hang. */
+    size_t hanging;
+    /* When the next of them counts as one that hangs. */
+    int64_t hangs_us;
     /* The members that have granted, a bit each. */
     unsigned members;
     int64_t token[RLK_MEMBERS_MOST], highest;
@@ -39,17 +31,6 @@ struct attempt {
     /* The first member has said that others are before us, or that the lock is being changed. */
     const struct rlk_answer *behind;
 };
-
-static int64_t token_of(const struct rlk_answer *answer)
-{
-    const rowlock_value *cell = answer->row.value;
-    if (!answer->has_row)
-        return 0;
-    if (cell[TOKEN].kind != ROWLOCK_NULL)
-        return cell[TOKEN].number;
-    bool ours = answer->row.count > ROW && cell[OURS].kind != ROWLOCK_NULL && cell[OURS].number;
-    return ours ? cell[ROW_TOKEN].number : 0;
-}
 
 static bool has_holder(const struct rlk_answer *answer)
 {
@@ -73,8 +54,8 @@ static void count_refusal(struct attempt *a, const struct rlk_answer *answer)
     size_t agree = 0;
     for (size_t i = 0; i < a->quorum->count; i++) {
         const struct rlk_answer *other = &a->round->answer[i];
-        agree += other->came && other->class == RLK_DONE && token_of(other) == 0 &&
-                 has_holder(other) && same_holder(other, answer);
+        agree += rlk_answer_done(other) && rlk_answer_token(other) == 0 && has_holder(other) &&
+                 same_holder(other, answer);
     }
     if (!a->holder || agree > a->agree) {
         a->holder = answer;
@@ -82,19 +63,30 @@ static void count_refusal(struct attempt *a, const struct rlk_answer *answer)
     }
 }
 
+static void count_pending(struct attempt *a, const struct rlk_member *m)
+{
+    enum { HANGS_US = 1000000 };
+    int64_t hangs_us = (m->began_us ? m->began_us : a->round->sent_us) + HANGS_US;
+    a->pending++;
+    if (m->away || hangs_us <= rlk_now_us())
+        a->hanging++;
+    else if (hangs_us < a->hangs_us)
+        a->hangs_us = hangs_us;
+}
+
 /* With the mutex locked. */
 static void count_answers(struct attempt *a)
 {
     struct rlk_quorum *quorum = a->quorum;
-    a->granted = a->refused = a->failed = a->pending = a->away = 0;
+    a->granted = a->refused = a->failed = a->pending = a->hanging = 0;
     a->members = 0;
+    a->hangs_us = INT64_MAX;
     for (size_t i = 0; i < quorum->count; i++) {
         const struct rlk_answer *answer = &a->round->answer[i];
-        int64_t token = answer->came && answer->class == RLK_DONE ? token_of(answer) : 0;
+        int64_t token = rlk_answer_done(answer) ? rlk_answer_token(answer) : 0;
         a->token[i] = token;
         if (!answer->came) {
-            a->pending++;
-            a->away += quorum->member[i].away;
+            count_pending(a, &quorum->member[i]);
         } else if (token > 0) {
             a->granted++;
             a->members |= 1u << i;
@@ -105,8 +97,10 @@ static void count_answers(struct attempt *a)
             count_refusal(a, answer);
         } else {
             a->failed++;
+            a->contended = a->contended || answer->class == RLK_CONTENTION;
         }
     }
+    a->contended = a->contended || a->refused > 0;
 }
 
 static void count(struct attempt *a)
@@ -143,37 +137,44 @@ static void leave_queue(struct attempt *a)
         rlk_round_end(round, RLK_ROUND_OVER);
 }
 
+static struct rlk_round *begin_lift(struct attempt *a, size_t i)
+{
+    const rowlock_value *in = a->round->in.value;
+    struct rlk_round like = {
+        .step = RLK_STEP_LIFT,
+        .must = true,
+        .deadline_us = a->round->deadline_us,
+        .in = {.value = {in[NAME], in[OWNER], in[REQUEST], rowlock_int(a->token[i]),
+                         rowlock_int(a->highest), in[OWNER]},
+               .count = 6}};
+    return rlk_round_begin(a->quorum, &like, 1u << i);
+}
+
+static bool end_lift(struct attempt *a, size_t i, struct rlk_round *round, bool waits)
+{
+    while (waits && rlk_round_wait(round))
+        ;
+    pthread_mutex_lock(&a->quorum->mutex);
+    const struct rlk_answer *answer = &round->answer[i];
+    bool lifted = rlk_answer_done(answer) && rlk_answer_found(answer);
+    pthread_mutex_unlock(&a->quorum->mutex);
+    rlk_round_end(round, RLK_ROUND_OVER);
+    return lifted;
+}
+
 /* Members of the majority whose token is lower get the highest. Returns how many have it then. */
 static size_t lift(struct attempt *a)
 {
-    const rowlock_value *in = a->round->in.value;
     struct rlk_round *round[RLK_MEMBERS_MOST] = {NULL};
     size_t level = 0;
     for (size_t i = 0; i < a->quorum->count; i++) {
-        struct rlk_round like = {
-            .step = RLK_STEP_LIFT,
-            .must = true,
-            .deadline_us = a->round->deadline_us,
-            .in = {.value = {in[NAME], in[OWNER], in[REQUEST], rowlock_int(a->token[i]),
-                             rowlock_int(a->highest), in[OWNER]},
-                   .count = 6}};
         level += a->token[i] == a->highest;
         if (a->token[i] > 0 && a->token[i] < a->highest)
-            round[i] = rlk_round_begin(a->quorum, &like, 1u << i);
+            round[i] = begin_lift(a, i);
     }
-    for (size_t i = 0; i < a->quorum->count; i++) {
-        if (!round[i])
-            continue;
-        if (level < a->quorum->majority)
-            while (rlk_round_wait(round[i]))
-                ;
-        pthread_mutex_lock(&a->quorum->mutex);
-        const struct rlk_answer *answer = &round[i]->answer[i];
-        level +=
-            answer->came && answer->class == RLK_DONE && (answer->has_row || answer->changed > 0);
-        pthread_mutex_unlock(&a->quorum->mutex);
-        rlk_round_end(round[i], RLK_ROUND_OVER);
-    }
+    for (size_t i = 0; i < a->quorum->count; i++)
+        if (round[i])
+            level += end_lift(a, i, round[i], level < a->quorum->majority);
     return level;
 }
 
@@ -191,7 +192,7 @@ static void set_verdict(struct attempt *a, enum rlk_verdict verdict, int64_t ttl
 /* The answer is that of one database: a new grant, or one that an earlier sending has made. */
 static enum rlk_class give_grant(struct attempt *a, struct rlk_query *query)
 {
-    rowlock_value cells[RLK_ROUND_CELLS];
+    rowlock_value cells[RLK_COPIES_MOST];
     size_t count = NOW + 1;
     if (a->found) {
         count = a->found->row.count;
@@ -207,7 +208,7 @@ static enum rlk_class give_grant(struct attempt *a, struct rlk_query *query)
     return rlk_quorum_give(query, cells, count);
 }
 
-/* Nobody has a majority: two requests met. Each tries again after a random pause. */
+/* No request has a majority: two of them met. Each tries again after a random pause. */
 static enum rlk_class refuse(struct attempt *a, struct rlk_call *call, struct rlk_query *query)
 {
     struct rlk_quorum *quorum = a->quorum;
@@ -224,8 +225,17 @@ static enum rlk_class refuse(struct attempt *a, struct rlk_call *call, struct rl
  * for that one until their deadlines. */
 static bool may_win(const struct attempt *a)
 {
-    size_t pending = a->refused > 0 ? a->pending - a->away : a->pending;
+    size_t pending = a->contended ? a->pending - a->hanging : a->pending;
     return a->granted < a->quorum->majority && a->granted + pending >= a->quorum->majority;
+}
+
+/* Waits for another answer, or until a member counts as one that hangs. False: the deadline has
+ * passed. */
+static bool wait_on(const struct attempt *a)
+{
+    struct rlk_round *round = a->round;
+    bool looks = a->contended && a->hangs_us < round->deadline_us;
+    return rlk_round_wait_until(round, looks ? a->hangs_us : round->deadline_us) || looks;
 }
 
 enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *call,
@@ -235,13 +245,15 @@ enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *ca
     struct rlk_round like = {.step = RLK_STEP_ACQUIRE, .deadline_us = call->deadline_us};
     int64_t ttl_us = query->given[TTL].number;
     if (query->given[PERMITS].number != 0)
-        return rlk_refuse(call, RLK_UNSUPPORTED, "a quorum grants exclusive locks only");
+        return rlk_refuse(
+            call, RLK_UNSUPPORTED,
+            "a quorum grants exclusive locks only: use the URL of one database for others");
     memcpy(like.in.value, query->given, VALUES * sizeof like.in.value[0]);
     like.in.value[TTL] = rowlock_int(rlk_quorum_lease(ttl_us));
     like.in.count = VALUES;
     if (!(a.round = rlk_round_begin(quorum, &like, ~0u)))
         return RLK_NOMEM;
-    for (count(&a); may_win(&a) && rlk_round_wait(a.round);)
+    for (count(&a); may_win(&a) && wait_on(&a);)
         count(&a);
     bool wins = a.granted >= quorum->majority;
     set_verdict(&a, wins ? RLK_ROUND_GRANTED : RLK_ROUND_REFUSED, ttl_us);

@@ -12,6 +12,8 @@ struct tally {
     size_t found, missing, failed, pending;
     /* Members that were away at the last round, or still have earlier ones to do. */
     size_t behind;
+    /* Other ones that could not be used the last time. */
+    size_t doubtful;
 };
 
 /* Cells of rows: when the lease expires, how long it had lapsed (not in VERIFY), the clock. */
@@ -29,10 +31,14 @@ static struct tally count(struct rlk_round *round)
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++) {
         const struct rlk_answer *answer = &round->answer[i];
-        bool done = answer->came && answer->class == RLK_DONE;
-        bool found = done && (answer->has_row || answer->changed > 0);
-        t.pending += !answer->came;
-        t.behind += !answer->came && (quorum->member[i].away || quorum->member[i].waiting > 1);
+        bool removed = round->step == RLK_STEP_RELEASE && quorum->releasing.removed & 1u << i;
+        bool done = rlk_answer_done(answer) || removed;
+        bool found = removed || (done && rlk_answer_found(answer));
+        const struct rlk_member *m = &quorum->member[i];
+        bool pending = !answer->came && !removed, behind = m->away || m->waiting > 1;
+        t.pending += pending;
+        t.behind += pending && behind;
+        t.doubtful += pending && !behind && m->fails;
         t.failed += answer->came && !done;
         t.found += found;
         t.missing += done && !found;
@@ -80,7 +86,7 @@ static bool is_away(const struct rlk_answer *answer)
 
 static bool has_failed(const struct rlk_answer *answer)
 {
-    return !answer->came || answer->class != RLK_DONE;
+    return !rlk_answer_done(answer);
 }
 
 static const char *text_of(const struct rlk_answer *answer)
@@ -154,6 +160,7 @@ enum rlk_class rlk_quorum_failure(const struct rlk_round *round, struct rlk_call
     char text[512] = "";
     struct rlk_quorum *quorum = round->quorum;
     size_t unfit = 0;
+    bool contended = false;
     enum rlk_class away = RLK_UNSENT, class = RLK_UNSENT;
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++) {
@@ -162,15 +169,20 @@ enum rlk_class rlk_quorum_failure(const struct rlk_round *round, struct rlk_call
             away = RLK_UNCERTAIN;
         if (!has_failed(answer) || is_away(answer))
             continue;
+        if (answer->class == RLK_CONTENTION) {
+            contended = true;
+            continue;
+        }
         unfit++;
         class = answer->class;
     }
     add_counts(text, round);
     add_reasons(text, round);
     pthread_mutex_unlock(&quorum->mutex);
-    /* If those that are away come back, there is a majority. Until then it is an outage. */
-    if (class != RLK_CONTENTION && unfit <= quorum->count - quorum->majority)
-        class = away;
+    /* If those that are away come back, there is a majority. Until then it is an outage. What is in
+     * the way of others passes. */
+    if (unfit <= quorum->count - quorum->majority)
+        class = contended ? RLK_CONTENTION : away;
     return rlk_refuse(call, class, "%s", text);
 }
 
@@ -193,7 +205,7 @@ static const rowlock_value *ends(struct rlk_round *round, int64_t *left_us, int6
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++) {
         const struct rlk_answer *answer = &round->answer[i];
-        if (!answer->came || answer->class != RLK_DONE || !answer->has_row)
+        if (!rlk_answer_done(answer) || !answer->has_row)
             continue;
         row = answer->row.value;
         left[i] = left_of(answer);
@@ -218,8 +230,7 @@ static void have_renewed(struct rlk_round *round, int64_t left_us, int64_t ttl_u
     unsigned lacking = 0;
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++)
-        if (round->answer[i].came && round->answer[i].class == RLK_DONE &&
-            !round->answer[i].has_row)
+        if (rlk_answer_done(&round->answer[i]) && !round->answer[i].has_row)
             lacking |= 1u << i;
     round->until_us = round->sent_us + left_us;
     round->ttl_us = ttl_us;
@@ -248,7 +259,7 @@ static enum rlk_class renew(struct rlk_quorum *quorum, struct rlk_call *call,
         return RLK_NOMEM;
     struct tally t = decide(round);
     *found = t.found >= quorum->majority;
-    call->barely = t.missing + t.failed + t.behind >= quorum->count - quorum->majority;
+    call->barely = t.missing + t.failed + t.behind + t.doubtful >= quorum->count - quorum->majority;
     if (*found) {
         int64_t left_us;
         const rowlock_value *row = ends(round, &left_us, &cells[1]);
@@ -318,11 +329,31 @@ enum rlk_class rlk_quorum_verify(struct rlk_quorum *quorum, struct rlk_call *cal
 
 /* ---- removing */
 
+/* What members have removed at an earlier sending of this release counts. */
+static void begin_release(struct rlk_quorum *quorum, const rowlock_value *in)
+{
+    struct rlk_releasing *r = &quorum->releasing;
+    pthread_mutex_lock(&quorum->mutex);
+    if (r->token != in[TOKEN].number || strcmp(r->name, in[NAME].text) != 0)
+        *r = (struct rlk_releasing){.token = in[TOKEN].number};
+    rlk_copy_text(r->name, sizeof r->name, in[NAME].text, in[NAME].length);
+    pthread_mutex_unlock(&quorum->mutex);
+}
+
+static void end_release(struct rlk_quorum *quorum)
+{
+    pthread_mutex_lock(&quorum->mutex);
+    quorum->releasing.token = 0;
+    pthread_mutex_unlock(&quorum->mutex);
+}
+
 /* RELEASE and WITHDRAW. Any row of a request counts, since less than a majority may have had it. */
 enum rlk_class rlk_quorum_remove(struct rlk_quorum *quorum, struct rlk_call *call,
                                  struct rlk_query *query)
 {
     bool withdraws = query->step == RLK_STEP_WITHDRAW;
+    if (!withdraws)
+        begin_release(quorum, query->given);
     struct rlk_round *round =
         begin(quorum, call, query->step, query->given, withdraws ? 3 : 5, true);
     enum rlk_class class = RLK_DONE;
@@ -333,6 +364,8 @@ enum rlk_class rlk_quorum_remove(struct rlk_quorum *quorum, struct rlk_call *cal
         t = count(round);
     bool enough = withdraws ? t.found + t.missing >= quorum->majority
                             : t.found >= quorum->majority || is_lost(quorum, &t);
+    if (enough && !withdraws)
+        end_release(quorum);
     /* Some members have removed it, and the others owe it. */
     if (!enough) {
         rlk_quorum_failure(round, call);
@@ -356,7 +389,7 @@ static enum rlk_class find_living(struct rlk_quorum *quorum, struct rlk_call *ca
     struct tally t = decide(round);
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++)
-        lives[i] = round->answer[i].came && round->answer[i].class == RLK_DONE;
+        lives[i] = rlk_answer_done(&round->answer[i]);
     pthread_mutex_unlock(&quorum->mutex);
     enum rlk_class class = t.found >= quorum->majority ? RLK_DONE : rlk_quorum_failure(round, call);
     rlk_round_end(round, RLK_ROUND_OVER);
@@ -400,7 +433,7 @@ enum rlk_class rlk_quorum_last(struct rlk_quorum *quorum, struct rlk_call *call,
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++) {
         const struct rlk_answer *answer = &round->answer[i];
-        bool has = answer->came && answer->class == RLK_DONE && answer->has_row;
+        bool has = rlk_answer_done(answer) && answer->has_row;
         if (has && answer->row.value[0].number > highest[0].number)
             memcpy(highest, answer->row.value, sizeof highest);
     }

@@ -2,6 +2,7 @@
  * A member of a quorum: a thread that carries out the jobs of one database, in their order. It also
  * does what comes after a decision: it lifts or removes a grant that came late, removes what it
  * could not remove before, and gives a member that lacks the row of a holder that row. */
+#include "quorum/cells.h"
 #include "quorum/quorum.h"
 #include "seam/resend.h"
 #include "seam/seam.h"
@@ -20,10 +21,6 @@ enum {
     BACKLOG = 16
 };
 
-/* The parameters of an acquire, and the cells of its answer. */
-enum { NAME, PERMITS, OWNER, REQUEST, TTL };
-enum { TOKEN, OURS, ROW = 5, ROW_TOKEN = ROW + 4 };
-
 /* ---- one statement */
 
 struct sending {
@@ -37,10 +34,10 @@ static int take_row(void *out, const rowlock_value *cells, size_t count)
 {
     struct sending *s = out;
     if (s->forward)
-        return s->forward->each ? s->forward->each(s->forward->context, cells, count) : 0;
-    s->answer->has_row = true;
-    if (!s->answer->row.texts && !rlk_copy_values(&s->answer->row, cells, count))
+        return rlk_quorum_take_row(s->forward, cells, count);
+    if (!s->answer->has_row && !rlk_copies_take(&s->answer->row, cells, count))
         s->answer->class = RLK_NOMEM;
+    s->answer->has_row = true;
     return 0;
 }
 
@@ -75,6 +72,18 @@ static enum rlk_class send_step(struct rlk_member *m, struct rlk_step_call *step
                       m->db->error.text);
 }
 
+static void note_removed(struct rlk_member *m, const struct sending *s)
+{
+    enum { RELEASES_TOKEN = 3 };
+    struct rlk_releasing *r = &m->quorum->releasing;
+    if (s->step != RLK_STEP_RELEASE || !rlk_answer_found(s->answer))
+        return;
+    pthread_mutex_lock(&m->quorum->mutex);
+    if (r->token == s->in[RELEASES_TOKEN].number && strcmp(r->name, s->in[NAME].text) == 0)
+        r->removed |= 1u << m->number;
+    pthread_mutex_unlock(&m->quorum->mutex);
+}
+
 static enum rlk_class send_by(struct rlk_member *m, struct sending *s, int64_t deadline_us)
 {
     struct rlk_answer *answer = s->answer;
@@ -83,12 +92,8 @@ static enum rlk_class send_by(struct rlk_member *m, struct sending *s, int64_t d
     if (class == RLK_DONE && answer->class == RLK_NOMEM)
         class = RLK_NOMEM;
     answer->class = class;
+    note_removed(m, s);
     return class;
-}
-
-static bool has_changed(const struct rlk_answer *answer)
-{
-    return answer->class == RLK_DONE && (answer->has_row || answer->changed > 0);
 }
 
 /* Sends a step whose answer only this thread needs. Returns whether it has changed something. */
@@ -97,68 +102,122 @@ static bool change(struct rlk_member *m, enum rlk_step step, const rowlock_value
     struct rlk_answer answer = {0};
     struct sending s = {.step = step, .in = in, .answer = &answer};
     send_by(m, &s, rlk_now_us() + CLEAN_UP_US);
-    rlk_free(answer.row.texts);
-    return has_changed(&answer);
+    rlk_copies_clear(&answer.row);
+    return rlk_answer_found(&answer);
 }
 
 /* ---- may it vote? */
 
-enum { ASK_AGAIN_US = 250000 };
-
-static enum rlk_class run_members(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_sending s = {.step = RLK_STEP_MEMBERS, .read = rlk_roll_take, .out = context};
-    return rlk_send(db, call, &s);
-}
+enum {
+    /* A member that may not vote is asked again. */
+    ASK_AGAIN_US = 250000,
+    /* One that votes may be restored meanwhile. */
+    LOOK_AGAIN_US = 30000000
+};
 
 /* On each new connection, since the server may have been restarted before it. */
 static enum rlk_class read_roll(struct rlk_member *m, struct rlk_call *call, int64_t deadline_us)
 {
-    struct rlk_roll roll = {.known = true};
-    struct rlk_step_call step = {.run = run_members, .context = &roll, .not_after_us = deadline_us};
+    struct rlk_roll roll = {0};
+    struct rlk_step_call step = {
+        .run = rlk_roll_read, .context = &roll, .not_after_us = deadline_us};
     enum rlk_class class = send_step(m, &step, call);
     m->connection = m->db->connections;
     m->asked_us = rlk_now_us();
     pthread_mutex_lock(&m->quorum->mutex);
-    m->roll = class == RLK_DONE ? roll : (struct rlk_roll){0};
+    m->quorum->roll[m->number] = class == RLK_DONE ? roll : (struct rlk_roll){0};
     m->stale = false;
     pthread_mutex_unlock(&m->quorum->mutex);
     return class;
 }
 
-static enum rlk_class judge(struct rlk_member *m, struct rlk_call *call)
+/* *sure: no other member knows a newer move of its mark. */
+static enum rlk_class judge(struct rlk_member *m, struct rlk_call *call, bool *sure)
 {
-    pthread_mutex_lock(&m->quorum->mutex);
-    enum rlk_class class = rlk_roll_judge(m->quorum, m->number, call);
-    pthread_mutex_unlock(&m->quorum->mutex);
+    struct rlk_quorum *quorum = m->quorum;
+    pthread_mutex_lock(&quorum->mutex);
+    enum rlk_class class = rlk_roll_judge(quorum->roll, quorum->count, m->number, call);
+    *sure = !rlk_roll_is_behind(quorum->roll, quorum->count, m->number);
+    pthread_mutex_unlock(&quorum->mutex);
     return class;
 }
 
-/* The others may have written down a newer mark than we have read. */
-static void doubt_others(struct rlk_member *m)
+/* A mark may be newer than the one that we have read, in any of the members. */
+static void doubt_all(struct rlk_member *m)
 {
     pthread_mutex_lock(&m->quorum->mutex);
     for (size_t i = 0; i < m->quorum->count; i++)
-        m->quorum->member[i].stale = i != m->number;
+        m->quorum->member[i].stale = true;
     pthread_mutex_unlock(&m->quorum->mutex);
+}
+
+/* Only the member's own thread changes its roll. */
+static bool is_known(const struct rlk_member *m)
+{
+    return m->quorum->roll[m->number].known;
+}
+
+static bool must_read(struct rlk_member *m)
+{
+    struct rlk_quorum *quorum = m->quorum;
+    pthread_mutex_lock(&quorum->mutex);
+    bool read =
+        is_known(m) && !m->stale && !rlk_roll_is_behind(quorum->roll, quorum->count, m->number);
+    pthread_mutex_unlock(&quorum->mutex);
+    bool fresh = rlk_now_us() - m->asked_us < LOOK_AGAIN_US;
+    return !read || !fresh || !m->db->up || m->connection != m->db->connections;
+}
+
+/* Its mark may move while the members are read, so it is read again then. */
+static enum rlk_class look(struct rlk_member *m, struct rlk_call *call, int64_t deadline_us)
+{
+    enum { READINGS = 4 };
+    enum rlk_class class = RLK_DONE;
+    bool sure = false;
+    for (int i = 0; i < READINGS && class == RLK_DONE && !sure; i++) {
+        if (must_read(m))
+            class = read_roll(m, call, deadline_us);
+        if (class == RLK_DONE)
+            class = judge(m, call, &sure);
+    }
+    return class == RLK_DONE && !sure ? rlk_refuse(call, RLK_UNSENT, "%s", rlk_roll_too_few)
+                                      : class;
 }
 
 static enum rlk_class may_vote(struct rlk_member *m, struct rlk_call *call, int64_t deadline_us)
 {
-    pthread_mutex_lock(&m->quorum->mutex);
-    bool read = m->roll.known && !m->stale;
-    pthread_mutex_unlock(&m->quorum->mutex);
-    enum rlk_class class = RLK_DONE;
-    if (!read || !m->db->up || m->connection != m->db->connections)
-        class = read_roll(m, call, deadline_us);
-    if (class != RLK_DONE || (class = judge(m, call)) == RLK_DONE)
-        return class;
-    if (rlk_now_us() - m->asked_us < ASK_AGAIN_US)
+    enum rlk_class class = look(m, call, deadline_us);
+    if (class == RLK_DONE || !is_known(m) || rlk_now_us() - m->asked_us < ASK_AGAIN_US)
         return class;
     /* It may have joined meanwhile. */
-    doubt_others(m);
-    class = read_roll(m, call, deadline_us);
-    return class == RLK_DONE ? judge(m, call) : class;
+    doubt_all(m);
+    return look(m, call, deadline_us);
+}
+
+/* A backup of before is older than what the others know from now on. It is not urgent: what fails
+ * is tried again after the next reading. */
+static void move_mark(struct rlk_member *m, size_t i)
+{
+    struct rlk_move move;
+    pthread_mutex_lock(&m->quorum->mutex);
+    bool moves = rlk_roll_move(m, i, &move);
+    m->moving = moves && i == m->number;
+    pthread_mutex_unlock(&m->quorum->mutex);
+    if (!moves)
+        return;
+    const rowlock_value in[] = {rowlock_int((int64_t)i + 1), rowlock_text(move.mark),
+                                rowlock_int(move.from), rowlock_int(move.to)};
+    bool moved = change(m, RLK_STEP_MOVE, in);
+    pthread_mutex_lock(&m->quorum->mutex);
+    m->moving = false;
+    if (i == m->number) {
+        m->moved_us = rlk_now_us();
+        m->stale = m->stale || !moved;
+    }
+    /* Of another member it is true, whether it could be written down or not. */
+    if (moved || i != m->number)
+        m->quorum->roll[m->number].moved[i] = move.to;
+    pthread_mutex_unlock(&m->quorum->mutex);
 }
 
 /* ---- what a member owes */
@@ -167,7 +226,7 @@ static void owe(struct rlk_member *m, enum rlk_step step, const rowlock_value *i
                 int64_t until_us)
 {
     struct rlk_debt *debt = m->debt_count < DEBTS_MOST ? rlk_alloc(sizeof *debt) : NULL;
-    if (!debt || !rlk_copy_values(&debt->in, in, count)) {
+    if (!debt || !rlk_copies_take(&debt->in, in, count)) {
         rlk_free(debt);
         return;
     }
@@ -185,7 +244,7 @@ static void forget_debt(struct rlk_member *m)
     struct rlk_debt *debt = m->debts;
     m->debts = debt->next;
     m->debt_count--;
-    rlk_free(debt->in.texts);
+    rlk_copies_clear(&debt->in);
     rlk_free(debt);
 }
 
@@ -199,7 +258,7 @@ static bool pay(struct rlk_member *m)
         struct sending s = {.step = debt->step, .in = debt->in.value, .answer = &answer};
         if (rlk_now_us() < debt->until_us)
             send_by(m, &s, rlk_now_us() + CLEAN_UP_US);
-        rlk_free(answer.row.texts);
+        rlk_copies_clear(&answer.row);
         if (answer.class == RLK_UNSENT || answer.class == RLK_UNCERTAIN ||
             answer.class == RLK_CONTENTION || answer.class == RLK_READONLY)
             return false;
@@ -210,18 +269,6 @@ static bool pay(struct rlk_member *m)
 
 /* ---- a grant of this member */
 
-static int64_t token_of(const struct rlk_answer *answer)
-{
-    const rowlock_value *cell = answer->row.value;
-    if (answer->class != RLK_DONE || !answer->has_row)
-        return 0;
-    if (cell[TOKEN].kind != ROWLOCK_NULL)
-        return cell[TOKEN].number;
-    bool ours =
-        answer->row.count > ROW_TOKEN && cell[OURS].kind != ROWLOCK_NULL && cell[OURS].number != 0;
-    return ours ? cell[ROW_TOKEN].number : 0;
-}
-
 /* A renewal may have counted the row meanwhile, so that a holder counts on it. It stays then. */
 static void retract(struct rlk_member *m, const rowlock_value *request)
 {
@@ -230,7 +277,7 @@ static void retract(struct rlk_member *m, const rowlock_value *request)
     struct sending s = {.step = RLK_STEP_RETRACT, .in = in, .answer = &answer};
     if (send_by(m, &s, rlk_now_us() + CLEAN_UP_US) != RLK_DONE)
         owe(m, RLK_STEP_RETRACT, in, 3, rlk_now_us() + request[TTL].number);
-    rlk_free(answer.row.texts);
+    rlk_copies_clear(&answer.row);
 }
 
 static void lift(struct rlk_member *m, const rowlock_value *request, int64_t from, int64_t to,
@@ -242,13 +289,13 @@ static void lift(struct rlk_member *m, const rowlock_value *request, int64_t fro
         retract(m, request);
 }
 
-/* The round was decided while this member was busy with it. While the lease lasts, nobody else can
- * have had a majority, so the late row may join the grant. */
+/* The round was decided while this member was busy with it. While the lease lasts, no other request
+ * can have had a majority. So the late row may join the grant. */
 static void catch_up(struct rlk_member *m, struct rlk_round *round, enum rlk_verdict verdict)
 {
     struct rlk_answer *answer = &round->answer[m->number];
     const rowlock_value *request = round->in.value;
-    int64_t token = token_of(answer);
+    int64_t token = rlk_answer_token(answer);
     if (answer->class == RLK_UNCERTAIN || answer->class == RLK_MISFIT)
         owe(m, RLK_STEP_RETRACT, (rowlock_value[]){request[NAME], request[OWNER], request[REQUEST]},
             3, rlk_now_us() + request[TTL].number);
@@ -261,21 +308,18 @@ static void catch_up(struct rlk_member *m, struct rlk_round *round, enum rlk_ver
 
 /* The holder has a majority, and this member lacks its row. It is claimed by an owner of its own,
  * so that no live row is taken, not even one of the holder: another connection may be giving it up.
- * While the lease lasts, nobody else can have had a majority. So a claim that is answered by then
- * may become the holder's row. */
+ * While the lease lasts, no other request can have had a majority. So a claim that is answered by
+ * then may become the holder's row. */
 static void top_up(struct rlk_member *m, const struct rlk_round *round)
 {
     enum { RENEWS_TOKEN = 3 };
-    struct rlk_quorum *quorum = m->quorum;
     const rowlock_value *renewed = round->in.value;
     char claimer[40];
     struct rlk_answer granted = {0};
     if (rlk_now_us() >= round->until_us ||
         may_vote(m, &granted.call, round->until_us) != RLK_DONE || !pay(m))
         return;
-    pthread_mutex_lock(&quorum->mutex);
-    int64_t number = (int64_t)((quorum->seed + ++quorum->numbers * 0x9E3779B97F4A7C15u) >> 1);
-    pthread_mutex_unlock(&quorum->mutex);
+    int64_t number = rlk_next_number(m->db);
     snprintf(claimer, sizeof claimer, "top-up %" PRId64, number);
     const rowlock_value request[] = {renewed[NAME],
                                      rowlock_int(0),
@@ -291,12 +335,12 @@ static void top_up(struct rlk_member *m, const struct rlk_round *round)
                                      rowlock_int(0)};
     struct sending s = {.step = RLK_STEP_ACQUIRE, .in = request, .answer = &granted};
     send_by(m, &s, round->until_us);
-    int64_t token = token_of(&granted);
+    int64_t token = rlk_answer_token(&granted);
     if (token > 0 && rlk_now_us() < round->until_us)
         lift(m, request, token, renewed[RENEWS_TOKEN].number, renewed[OWNER]);
     else if (token > 0 || granted.class == RLK_UNCERTAIN)
         retract(m, request);
-    rlk_free(granted.row.texts);
+    rlk_copies_clear(&granted.row);
 }
 
 /* ---- jobs */
@@ -329,7 +373,9 @@ static void warn(struct rlk_member *m, const struct rlk_answer *answer)
     bool fails = away || (answer->class != RLK_DONE && answer->class != RLK_CONTENTION);
     if (fails == m->fails || strcmp(answer->call.text, rlk_roll_too_few) == 0)
         return;
+    pthread_mutex_lock(&m->quorum->mutex);
     m->fails = fails;
+    pthread_mutex_unlock(&m->quorum->mutex);
     if (fails)
         rlk_log(ROWLOCK_LOG_WARNING, "member %zu of the quorum cannot be %s: %s", m->number + 1,
                 away ? "reached" : "used", answer->call.text);
@@ -382,6 +428,8 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
         catch_up(m, round, verdict);
     if (verdict == RLK_ROUND_RENEWED && answer->class == RLK_DONE && !answer->has_row)
         top_up(m, round);
+    for (size_t i = 0; i < m->quorum->count && answer->class == RLK_DONE; i++)
+        move_mark(m, i);
 }
 
 static struct rlk_job *next_job(struct rlk_member *m)
@@ -400,14 +448,13 @@ void *rlk_member_work(void *context)
 {
     struct rlk_member *m = context;
     struct rlk_quorum *quorum = m->quorum;
-    const struct rlk_backend *backend = m->db->backend;
-    if (backend->enter_thread)
-        backend->enter_thread();
+    rlk_use_in_thread(m->db->backend, true);
     for (bool stop = false; !stop;) {
         while (sem_wait(&m->go) != 0)
             ;
         pthread_mutex_lock(&quorum->mutex);
         struct rlk_job *job = next_job(m);
+        m->began_us = job ? rlk_now_us() : 0;
         stop = !job && quorum->closing;
         pthread_mutex_unlock(&quorum->mutex);
         if (!job)
@@ -415,13 +462,16 @@ void *rlk_member_work(void *context)
         struct rlk_round *round = job->round;
         work_on(m, round);
         pthread_mutex_lock(&quorum->mutex);
+        m->began_us = 0;
         rlk_round_leave(round);
         pthread_mutex_unlock(&quorum->mutex);
     }
+    /* A mark may have moved on since our last job. */
+    for (size_t i = 0; i < quorum->count && m->db->up; i++)
+        move_mark(m, i);
     while (m->debts)
         forget_debt(m);
-    if (backend->leave_thread)
-        backend->leave_thread();
+    rlk_use_in_thread(m->db->backend, false);
     rlk_quorum_leave(quorum);
     return NULL;
 }

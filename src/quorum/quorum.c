@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A quorum's beginning and its end. */
 #include "quorum/quorum.h"
-#include "base/ident.h"
 #include "base/thread.h"
-
-#include <unistd.h>
 
 /* How long a close waits for the threads. */
 enum { CLOSE_US = 250000 };
@@ -12,10 +9,9 @@ enum { CLOSE_US = 250000 };
 static void begin(struct rlk_quorum *quorum, rowlock_db *const *dbs, size_t count)
 {
     quorum->count = count;
-    quorum->majority = count / 2 + 1;
+    quorum->majority = rlk_majority(count);
     quorum->queue = dbs[count];
     quorum->users = 1;
-    rlk_random_seed(&quorum->seed);
     pthread_mutex_init(&quorum->mutex, NULL);
     for (size_t i = 0; i < count; i++) {
         struct rlk_member *m = &quorum->member[i];
@@ -30,10 +26,10 @@ static bool start_threads(struct rlk_quorum *quorum)
     bool started = true;
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count && started; i++) {
-        struct rlk_member *m = &quorum->member[i];
-        started = rlk_thread_start(&m->thread, rlk_member_work, m);
+        pthread_t thread;
+        started = rlk_thread_start(&thread, rlk_member_work, &quorum->member[i]);
         if (started)
-            pthread_detach(m->thread);
+            pthread_detach(thread);
         quorum->users += started;
     }
     pthread_mutex_unlock(&quorum->mutex);
@@ -55,9 +51,23 @@ struct rlk_quorum *rlk_quorum_new(rowlock_db *const *dbs, size_t count,
     return NULL;
 }
 
+static bool is_moving(struct rlk_quorum *quorum)
+{
+    bool moving = false;
+    pthread_mutex_lock(&quorum->mutex);
+    quorum->leaving = true;
+    for (size_t i = 0; i < quorum->count; i++)
+        moving = moving || quorum->member[i].moving;
+    pthread_mutex_unlock(&quorum->mutex);
+    return moving;
+}
+
+/* A mark that has moved on in its member is written down by the others before they stop. */
 void rlk_quorum_close(struct rlk_quorum *quorum)
 {
     int64_t until_us = rlk_now_us() + CLOSE_US;
+    while (is_moving(quorum) && rlk_now_us() < until_us)
+        rlk_wait_plain(1000);
     pthread_mutex_lock(&quorum->mutex);
     quorum->closing = true;
     for (size_t i = 0; i < quorum->count; i++)

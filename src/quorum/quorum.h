@@ -13,16 +13,15 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "seam/copies.h"
 #include "seam/db.h"
 
-enum { RLK_MEMBERS_MOST = 5, RLK_ROUND_CELLS = 20 };
+enum { RLK_MEMBERS_MOST = 5 };
 
-/* Copies of values, with their texts. */
-struct rlk_copies {
-    rowlock_value value[RLK_ROUND_CELLS];
-    size_t count;
-    char *texts;
-};
+static inline size_t rlk_majority(size_t members)
+{
+    return members / 2 + 1;
+}
 
 /* ---- rounds */
 
@@ -75,7 +74,12 @@ struct rlk_round {
     struct rlk_answer answer[RLK_MEMBERS_MOST];
     struct rlk_job job[RLK_MEMBERS_MOST];
     enum rlk_verdict verdict;
-    int64_t token, until_us, ttl_us;
+    /* Of GRANTED: the token that all rows of the grant get. */
+    int64_t token;
+    /* Of GRANTED and RENEWED: until then no other request can have a majority, by our clock. */
+    int64_t until_us;
+    /* Of RENEWED: the lease of a row that is given to a member. */
+    int64_t ttl_us;
 };
 
 /* ---- members */
@@ -94,6 +98,12 @@ struct rlk_roll {
     bool known;
     char quorum[64];
     char mark[RLK_MEMBERS_MOST][64];
+    /* When each mark last moved on, by the clock of its member. */
+    int64_t moved[RLK_MEMBERS_MOST];
+    /* This member's clock when it was read. */
+    int64_t now_us;
+    /* When the reading began and ended, by our clock. */
+    int64_t begun_us, read_us;
     size_t members;
     /* Which member it is itself, from 1. 0: none. */
     size_t self;
@@ -105,37 +115,54 @@ struct rlk_member {
     struct rlk_quorum *quorum;
     size_t number;
     rowlock_db *db;
-    pthread_t thread;
     sem_t go;
     struct rlk_job *first, **end;
     size_t waiting;
+    /* When it began the job that it is at. 0: none. */
+    int64_t began_us;
     /* It could not be reached the last time. */
     bool away;
-    /* It was read on this connection (db->connections), unless it must be read again. */
-    struct rlk_roll roll;
-    bool stale;
-    /* Only the member's thread uses what follows. A warning has told that it cannot be used. */
+    /* Its mark is being moved on. */
+    bool moving;
+    /* It could not be used the last time. A warning has told so. */
     bool fails;
+    /* Its roll was read on this connection (db->connections), unless it must be read again. */
+    bool stale;
+    /* Only the member's thread uses what follows. */
     uint64_t connection;
     int64_t asked_us;
+    /* When we last moved its mark on. */
+    int64_t moved_us;
     struct rlk_debt *debts;
     size_t debt_count;
+};
+
+/* The release under way. It may be sent again, but a member finds the row only once. */
+struct rlk_releasing {
+    char name[RLK_TEXT_MAX + 1];
+    /* 0: none. */
+    int64_t token;
+    /* The members that have removed the row, a bit each. */
+    unsigned removed;
 };
 
 struct rlk_quorum {
     pthread_mutex_t mutex;
     struct rlk_member member[RLK_MEMBERS_MOST];
+    /* What each member knew when it was last read. */
+    struct rlk_roll roll[RLK_MEMBERS_MOST];
     size_t count, majority;
+    struct rlk_releasing releasing;
     /* The waiters' queue is on the first member. This is a second connection to it. */
     rowlock_db *queue;
     /* The last ticket is in that queue. */
     bool queued;
     /* Threads that run, and the handle. */
     unsigned users;
+    /* No mark begins to move: the others could not write it down any more. */
+    bool leaving;
     bool closing;
     void (*free_db)(rowlock_db *db);
-    /* The random numbers of requests that top up. */
-    uint64_t seed, numbers;
 };
 
 /* quorum.c */
@@ -147,7 +174,6 @@ struct rlk_quorum *rlk_quorum_new(rowlock_db *const *dbs, size_t count,
 void rlk_quorum_close(struct rlk_quorum *quorum);
 
 /* round.c */
-bool rlk_copy_values(struct rlk_copies *out, const rowlock_value *values, size_t count);
 /* A lease of a member is longer than what its holder relies on: clocks may run at different rates.
  */
 int64_t rlk_quorum_lease(int64_t ttl_us);
@@ -159,10 +185,20 @@ struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ro
 /* Waits for another answer than those it has returned for. False: there is none, or the deadline
  * has passed. */
 bool rlk_round_wait(struct rlk_round *round);
+/* At most until then. */
+bool rlk_round_wait_until(struct rlk_round *round, int64_t until_us);
 /* Ends the caller's part. The answers are not valid after it. */
 void rlk_round_end(struct rlk_round *round, enum rlk_verdict verdict);
 /* With the mutex locked. One user less. */
 void rlk_round_leave(struct rlk_round *round);
+/* With the mutex locked. The member has answered, and the step was done. */
+bool rlk_answer_done(const struct rlk_answer *answer);
+/* The step was done, and has found or changed a row. */
+bool rlk_answer_found(const struct rlk_answer *answer);
+/* Of an answer to ACQUIRE: the token of the request's grant. 0: it has none. */
+int64_t rlk_answer_token(const struct rlk_answer *answer);
+/* Gives a struct rlk_query a row. */
+int rlk_quorum_take_row(void *query, const rowlock_value *cells, size_t count);
 /* Gives a query the row that is its answer. */
 enum rlk_class rlk_quorum_give(struct rlk_query *query, const rowlock_value *cells, size_t count);
 /* One user of the quorum less. The last one closes the handles. */
@@ -171,14 +207,30 @@ void rlk_quorum_leave(struct rlk_quorum *quorum);
 /* roll.c */
 /* Why a member does not vote that may do so for all we know. */
 extern const char rlk_roll_too_few[];
-/* Takes a row of the step MEMBERS into a struct rlk_roll. */
-int rlk_roll_take(void *out, const rowlock_value *cells, size_t count);
-/* With the mutex locked. RLK_DONE: this member may vote. RLK_UNSENT: that is not known, since too
- * few are reached. */
-enum rlk_class rlk_roll_judge(struct rlk_quorum *quorum, size_t i, struct rlk_call *call);
+/* Reads what a database knows about its quorum into a struct rlk_roll. */
+enum rlk_class rlk_roll_read(rowlock_db *db, struct rlk_call *call, void *roll);
+/* rolls: of all members. RLK_DONE: member i may vote. RLK_UNSENT: that is not known, since too few
+ * are reached. Otherwise call->text says why it may not. */
+enum rlk_class rlk_roll_judge(const struct rlk_roll *rolls, size_t count, size_t i,
+                              struct rlk_call *call);
+/* `by` has written down the mark that member i has. */
+bool rlk_roll_is_witness(const struct rlk_roll *rolls, size_t i, size_t by);
+/* One of the others knows a newer move of its mark than the member itself does: it has lost
+ * commits, or its mark moved after it was read. */
+bool rlk_roll_is_behind(const struct rlk_roll *rolls, size_t count, size_t i);
+/* A mark that is to move on. */
+struct rlk_move {
+    size_t member;
+    char mark[64];
+    int64_t from, to;
+};
+/* With the mutex locked. Whether `by` should write down a move of the mark of member i: of its own,
+ * if the last one is old, or of another's that has moved. */
+bool rlk_roll_move(const struct rlk_member *by, size_t i, struct rlk_move *out);
 
 /* member.c */
-void *rlk_member_work(void *member);
+/* context: struct rlk_member. */
+void *rlk_member_work(void *context);
 
 /* driver.c */
 extern const struct rlk_backend rlk_quorum_driver;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * Which members may vote. Each has the marks of all members written down. A member that was
- * restored, or has failed over, has lost its own mark, or has an older one than the others know. A
- * restart of the server loses it too, since nobody can tell what was lost with it. `rowlock
- * quorum-join` makes a new mark. */
+ * restored, or has failed over, has lost its own mark, or has an older one than the others know.
+ * After a restart of its server the mark does not count: grants may have been lost with that.
+ * `rowlock quorum-join` makes a new mark. */
 #include "quorum/quorum.h"
+#include "seam/seam.h"
 
 #include <string.h>
 
 /* By how much the start of a server may seem to move: MySQL counts whole seconds. */
 enum { START_MOVES = 3 };
+/* A mark that is older moves on. */
+enum { MARK_AGE_US = 30000000 };
 
 const char rlk_roll_too_few[] = "too few members can be reached to tell whether it may vote";
 
-enum { MEMBER, MEMBERS, QUORUM, SELF, MARK, STARTED, RUNNING };
+enum { MEMBER, MEMBERS, QUORUM, SELF, MARK, STARTED, RUNNING, MOVED, NOW };
 
-int rlk_roll_take(void *out, const rowlock_value *cells, size_t count)
+static int take_row(void *out, const rowlock_value *cells, size_t count)
 {
     struct rlk_roll *roll = out;
     int64_t member = cells[MEMBER].number;
@@ -24,6 +27,8 @@ int rlk_roll_take(void *out, const rowlock_value *cells, size_t count)
     rlk_copy_text(roll->mark[member - 1], sizeof roll->mark[0], cells[MARK].text,
                   cells[MARK].length);
     rlk_copy_text(roll->quorum, sizeof roll->quorum, cells[QUORUM].text, cells[QUORUM].length);
+    roll->moved[member - 1] = cells[MOVED].number;
+    roll->now_us = cells[NOW].number;
     roll->members = (size_t)cells[MEMBERS].number;
     if (!cells[SELF].number)
         return 0;
@@ -33,37 +38,79 @@ int rlk_roll_take(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* How many members have written down the mark that this one has. */
-static size_t witnesses(const struct rlk_quorum *quorum, size_t i)
+enum rlk_class rlk_roll_read(rowlock_db *db, struct rlk_call *call, void *roll)
 {
-    const struct rlk_roll *own = &quorum->member[i].roll;
-    size_t count = 0;
-    for (size_t j = 0; j < quorum->count; j++) {
-        const struct rlk_roll *other = &quorum->member[j].roll;
-        count += other->known && strcmp(other->quorum, own->quorum) == 0 &&
-                 strcmp(other->mark[i], own->mark[i]) == 0;
+    struct rlk_sending s = {.step = RLK_STEP_MEMBERS, .read = take_row, .out = roll};
+    struct rlk_roll *out = roll;
+    *out = (struct rlk_roll){.known = true, .begun_us = rlk_now_us()};
+    enum rlk_class class = rlk_send(db, call, &s);
+    out->read_us = rlk_now_us();
+    return class;
+}
+
+bool rlk_roll_is_witness(const struct rlk_roll *rolls, size_t i, size_t by)
+{
+    const struct rlk_roll *own = &rolls[i], *its = &rolls[by];
+    return its->known && strcmp(its->quorum, own->quorum) == 0 &&
+           strcmp(its->mark[i], own->mark[i]) == 0;
+}
+
+static size_t witnesses(const struct rlk_roll *rolls, size_t count, size_t i)
+{
+    size_t found = 0;
+    for (size_t by = 0; by < count; by++)
+        found += rlk_roll_is_witness(rolls, i, by);
+    return found;
+}
+
+static bool is_other_quorum(const struct rlk_roll *rolls, size_t count, const struct rlk_roll *own)
+{
+    size_t same = 0, others = 0;
+    for (size_t j = 0; j < count; j++)
+        if (strcmp(rolls[j].quorum, own->quorum) == 0)
+            same++;
+        else
+            others += rolls[j].quorum[0] != '\0';
+    return others > 0 && same < rlk_majority(count);
+}
+
+/* The other one knows a newer move of its mark. */
+static bool is_older(const struct rlk_roll *own, const struct rlk_roll *other)
+{
+    size_t i = own->self ? own->self - 1 : 0;
+    return own->self && other->known && strcmp(own->quorum, other->quorum) == 0 &&
+           strcmp(own->mark[i], other->mark[i]) == 0 && own->moved[i] < other->moved[i];
+}
+
+bool rlk_roll_is_behind(const struct rlk_roll *rolls, size_t count, size_t i)
+{
+    for (size_t j = 0; j < count; j++)
+        if (is_older(&rolls[i], &rolls[j]))
+            return true;
+    return false;
+}
+
+/* A move that we read before our reading of the member began was known to it then. */
+static bool has_forgotten(const struct rlk_roll *rolls, size_t count, const struct rlk_roll *own)
+{
+    for (size_t j = 0; j < count; j++) {
+        const struct rlk_roll *other = &rolls[j];
+        if (is_older(own, other) && own->begun_us > other->read_us)
+            return true;
     }
-    return count;
+    return false;
 }
 
-static bool is_other_quorum(const struct rlk_quorum *quorum, const struct rlk_roll *own)
+enum rlk_class rlk_roll_judge(const struct rlk_roll *rolls, size_t count, size_t i,
+                              struct rlk_call *call)
 {
-    size_t same = 0;
-    for (size_t j = 0; j < quorum->count; j++)
-        same +=
-            quorum->member[j].roll.known && strcmp(quorum->member[j].roll.quorum, own->quorum) == 0;
-    return same < quorum->majority;
-}
-
-enum rlk_class rlk_roll_judge(struct rlk_quorum *quorum, size_t i, struct rlk_call *call)
-{
-    const struct rlk_roll *own = &quorum->member[i].roll;
+    const struct rlk_roll *own = &rolls[i];
     size_t known = 0;
-    for (size_t j = 0; j < quorum->count; j++)
-        known += quorum->member[j].roll.known;
+    for (size_t j = 0; j < count; j++)
+        known += rolls[j].known;
     if (!own->self)
         return rlk_refuse(call, RLK_SCHEMA, "it is of no quorum yet: run `rowlock quorum-join`");
-    if (own->members != quorum->count || own->self != i + 1)
+    if (own->members != count || own->self != i + 1)
         return rlk_refuse(
             call, RLK_SCHEMA,
             "it is member %zu of a quorum of %zu: give the same URLs in the same order "
@@ -73,12 +120,39 @@ enum rlk_class rlk_roll_judge(struct rlk_quorum *quorum, size_t i, struct rlk_ca
         return rlk_refuse(call, RLK_SCHEMA,
                           "it was restarted or restored, and may have lost grants: run `rowlock "
                           "quorum-join`");
-    if (witnesses(quorum, i) >= quorum->majority)
+    bool forgot = has_forgotten(rolls, count, own);
+    if (!forgot && witnesses(rolls, count, i) >= rlk_majority(count))
         return RLK_DONE;
-    if (known < quorum->majority)
+    if (!forgot && known < rlk_majority(count))
         return rlk_refuse(call, RLK_UNSENT, "%s", rlk_roll_too_few);
     return rlk_refuse(call, RLK_SCHEMA,
-                      is_other_quorum(quorum, own)
+                      is_other_quorum(rolls, count, own)
                           ? "it is of another quorum: give the same URLs everywhere"
                           : "it was restored, and may have lost grants: run `rowlock quorum-join`");
+}
+
+/* ---- marks move on */
+
+/* Its clock may have jumped back. */
+static int64_t next_move(const struct rlk_member *m)
+{
+    const struct rlk_roll *roll = &m->quorum->roll[m->number];
+    int64_t last_us = roll->moved[m->number];
+    int64_t now_us = roll->now_us + rlk_now_us() - m->asked_us;
+    bool young = now_us >= last_us && now_us - last_us < MARK_AGE_US;
+    if (young || rlk_now_us() - m->moved_us < MARK_AGE_US)
+        return last_us;
+    return now_us > last_us ? now_us : last_us + 1;
+}
+
+bool rlk_roll_move(const struct rlk_member *by, size_t i, struct rlk_move *out)
+{
+    const struct rlk_roll *rolls = by->quorum->roll;
+    const struct rlk_roll *own = &rolls[by->number], *its = &rolls[i];
+    bool same = own->known && its->known && strcmp(own->mark[i], its->mark[i]) == 0;
+    *out = (struct rlk_move){.member = i, .from = own->moved[i], .to = its->moved[i]};
+    memcpy(out->mark, own->mark[i], sizeof out->mark);
+    if (i == by->number)
+        out->to = by->quorum->leaving ? out->from : next_move(by);
+    return same && out->to > out->from;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A round: one step on its way to all members, and their answers. */
 #include "base/fiber.h"
+#include "quorum/cells.h"
 #include "quorum/quorum.h"
-
-#include <string.h>
 
 /* So many jobs wait for one member at most. One that hangs gets no more. */
 enum { JOBS_MOST = 4096 };
@@ -18,39 +17,13 @@ int64_t rlk_quorum_reliable(int64_t left_us)
     return left_us > 1000 ? (left_us - 1000) / 1001 * 1000 : 0;
 }
 
-static bool has_bytes(const rowlock_value *value)
-{
-    return value->kind == ROWLOCK_TEXT || value->kind == ROWLOCK_BYTES ||
-           value->kind == ROWLOCK_DECIMAL || value->kind == ROWLOCK_TIME;
-}
-
-bool rlk_copy_values(struct rlk_copies *out, const rowlock_value *values, size_t count)
-{
-    size_t length = 1;
-    if (count > RLK_ROUND_CELLS)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        length += has_bytes(&values[i]) ? values[i].length + 1 : 0;
-    char *at = out->texts = rlk_alloc(length);
-    out->count = at ? count : 0;
-    for (size_t i = 0; i < out->count; i++) {
-        out->value[i] = values[i];
-        if (!has_bytes(&values[i]))
-            continue;
-        memcpy(at, values[i].text, values[i].length);
-        out->value[i].text = at;
-        at += values[i].length + 1;
-    }
-    return at != NULL;
-}
-
 void rlk_round_leave(struct rlk_round *round)
 {
     if (--round->users > 0)
         return;
     for (size_t i = 0; i < round->quorum->count; i++)
-        rlk_free(round->answer[i].row.texts);
-    rlk_free(round->in.texts);
+        rlk_copies_clear(&round->answer[i].row);
+    rlk_copies_clear(&round->in);
     sem_destroy(&round->came.posted);
     rlk_free(round);
 }
@@ -81,7 +54,7 @@ struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ro
     *round = *like;
     round->quorum = quorum;
     round->users = 1;
-    if (!rlk_copy_values(&round->in, like->in.value, like->in.count)) {
+    if (!rlk_copies_take(&round->in, like->in.value, like->in.count)) {
         rlk_free(round);
         return NULL;
     }
@@ -110,7 +83,11 @@ static size_t count_answers(struct rlk_round *round)
 
 bool rlk_round_wait(struct rlk_round *round)
 {
-    int64_t until_us = round->forward ? INT64_MAX : round->deadline_us;
+    return rlk_round_wait_until(round, round->forward ? INT64_MAX : round->deadline_us);
+}
+
+bool rlk_round_wait_until(struct rlk_round *round, int64_t until_us)
+{
     size_t before = round->seen;
     for (;;) {
         round->seen = count_answers(round);
@@ -130,10 +107,38 @@ void rlk_round_end(struct rlk_round *round, enum rlk_verdict verdict)
     pthread_mutex_unlock(&quorum->mutex);
 }
 
+/* ---- answers */
+
+bool rlk_answer_done(const struct rlk_answer *answer)
+{
+    return answer->came && answer->class == RLK_DONE;
+}
+
+bool rlk_answer_found(const struct rlk_answer *answer)
+{
+    return answer->class == RLK_DONE && (answer->has_row || answer->changed > 0);
+}
+
+int64_t rlk_answer_token(const struct rlk_answer *answer)
+{
+    const rowlock_value *cell = answer->row.value;
+    if (answer->class != RLK_DONE || !answer->has_row)
+        return 0;
+    if (cell[TOKEN].kind != ROWLOCK_NULL)
+        return cell[TOKEN].number;
+    bool ours = answer->row.count > ROW && cell[OURS].kind != ROWLOCK_NULL && cell[OURS].number;
+    return ours ? cell[ROW_TOKEN].number : 0;
+}
+
+int rlk_quorum_take_row(void *query, const rowlock_value *cells, size_t count)
+{
+    const struct rlk_query *q = query;
+    return q->each ? q->each(q->context, cells, count) : 0;
+}
+
 enum rlk_class rlk_quorum_give(struct rlk_query *query, const rowlock_value *cells, size_t count)
 {
-    int stop = query->each ? query->each(query->context, cells, count) : 0;
-    return stop < 0 ? RLK_MISFIT : RLK_DONE;
+    return rlk_quorum_take_row(query, cells, count) < 0 ? RLK_MISFIT : RLK_DONE;
 }
 
 /* ---- the end */

@@ -7,6 +7,7 @@ static enum rlk_class run_query(rowlock_db *db, struct rlk_call *call, void *con
     struct rlk_asking *asking = context;
     if (asking->restart)
         asking->restart(asking->query.context);
+    db->stats.round_trips++;
     return db->backend->query(db->conn, call, &asking->query);
 }
 

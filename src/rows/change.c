@@ -407,7 +407,7 @@ int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t
     rlk_free(b.order);
     rlk_free(b.kinds);
     rlk_free(b.marks);
-    return result;
+    return rlk_leave(t->db, result);
 }
 
 int rowlock_update(rowlock_table *table, rowlock_change *changes, size_t count,

@@ -43,19 +43,32 @@ static char *copy_cell(struct looking *l, const rowlock_value *cell)
     return copy;
 }
 
-static rowlock_kind read_category(const rowlock_value *cell)
+/* sql/README.md has the list. A name that is not here is of any kind. */
+static struct rlk_column read_category(const rowlock_value *cell)
 {
     static const struct {
         const char *name;
-        rowlock_kind kind;
-    } categories[] = {{"int", ROWLOCK_INT},         {"wide", ROWLOCK_INT},  {"real", ROWLOCK_REAL},
-                      {"decimal", ROWLOCK_DECIMAL}, {"text", ROWLOCK_TEXT}, {"bool", ROWLOCK_BOOL},
-                      {"bytes", ROWLOCK_BYTES},     {"time", ROWLOCK_TIME}};
+        struct rlk_column is;
+    } categories[] = {{"int", {.kind = ROWLOCK_INT}},
+                      {"wide", {.kind = ROWLOCK_INT, .is_wide = true}},
+                      {"real", {.kind = ROWLOCK_REAL}},
+                      {"endless", {.kind = ROWLOCK_REAL, .has_infinity = true}},
+                      {"float", {.kind = ROWLOCK_REAL, .has_infinity = true, .has_nan = true}},
+                      {"decimal", {.kind = ROWLOCK_DECIMAL}},
+                      {"rough", {.kind = ROWLOCK_DECIMAL, .is_rough = true}},
+                      {"numeric", {.kind = ROWLOCK_DECIMAL, .has_infinity = true, .has_nan = true}},
+                      {"text", {.kind = ROWLOCK_TEXT}},
+                      {"bool", {.kind = ROWLOCK_BOOL}},
+                      {"bytes", {.kind = ROWLOCK_BYTES}},
+                      {"time", {.kind = ROWLOCK_TIME}},
+                      {"local", {.kind = ROWLOCK_TIME, .is_local = true}},
+                      {"dated", {.kind = ROWLOCK_TIME, .is_local = true, .is_dated = true}},
+                      {"any", {.has_infinity = true}}};
     for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
         if (cell->length == strlen(categories[i].name) &&
             memcmp(cell->text, categories[i].name, cell->length) == 0)
-            return categories[i].kind;
-    return ROWLOCK_NULL;
+            return categories[i].is;
+    return (struct rlk_column){.kind = ROWLOCK_NULL};
 }
 
 /* Reads a number or a boolean. Its type depends on the dialect. */
@@ -72,8 +85,9 @@ static int64_t read_number(const rowlock_value *cell)
 
 static void read_column(struct looking *l, struct rlk_column *column, const rowlock_value *cells)
 {
-    column->kind = read_category(&cells[CATEGORY]);
-    column->is_wide = cells[CATEGORY].length == 4 && memcmp(cells[CATEGORY].text, "wide", 4) == 0;
+    char *name = column->name;
+    *column = read_category(&cells[CATEGORY]);
+    column->name = name;
     column->not_null = read_number(&cells[NOT_NULL]) != 0;
     column->most = read_number(&cells[MOST]);
     column->wire = copy_cell(l, &cells[WIRE]);
@@ -92,7 +106,7 @@ static int take_column(void *context, const rowlock_value *cells, size_t count)
     if (l->misfit)
         return 1;
     if (cells[NAME].kind == ROWLOCK_NULL) {
-        struct rlk_column *kind = &l->t->kind[read_category(&cells[CATEGORY])];
+        struct rlk_column *kind = &l->t->kind[read_category(&cells[CATEGORY]).kind];
         if (!kind->wire)
             read_column(l, kind, cells);
         return 0;

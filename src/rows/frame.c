@@ -2,8 +2,11 @@
  * Transactions that rowlock begins, and savepoints inside open ones. */
 #include "rows/rows.h"
 
+#include <unistd.h>
+
 static enum rlk_class run_frame(rowlock_db *db, struct rlk_call *call, void *context)
 {
+    db->stats.round_trips++;
     return db->backend->frame(db->conn, call, *(const enum rlk_frame *)context);
 }
 
@@ -65,6 +68,9 @@ static int try_once(rowlock_db *db, bool inside, int (*work)(void *context), voi
     if (result != ROWLOCK_OK)
         return result;
     result = work(context);
+    /* A callback in work() has forked, and this is the child. The transaction is its parent's. */
+    if (db->pid != getpid())
+        return ROWLOCK_EMISUSE;
     if (result == ROWLOCK_OK) {
         result = rlk_frame(db, inside ? RLK_KEEP : RLK_COMMIT);
         if (result == ROWLOCK_OK || !inside)

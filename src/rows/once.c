@@ -139,11 +139,8 @@ static int claim(rowlock_once *once, const rowlock_once_options *o)
 int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_options *options,
                        rowlock_once **out)
 {
-    if (!out)
-        return ROWLOCK_EINVAL;
-    *out = NULL;
     rowlock_once_options o;
-    int result = rlk_enter(db, "claim once", NULL);
+    int result = rlk_need_database(db, rlk_enter_open(db, "claim once", NULL, out));
     if (result != ROWLOCK_OK ||
         (result = rlk_check_text(&db->error, "key", key, false)) != ROWLOCK_OK)
         return result;
@@ -163,7 +160,7 @@ int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_optio
         *out = once;
     else
         rowlock_once_close(once);
-    return result;
+    return rlk_leave(db, result);
 }
 
 /* ---- afterwards */
@@ -253,7 +250,7 @@ void rowlock_once_close(rowlock_once *once)
 
 int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t *removed)
 {
-    int result = rlk_enter(db, "sweep once keys", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "sweep once keys", NULL));
     int64_t rows = batch ? batch : SWEEP_BATCH, all = 0, changed = 0;
     int64_t until_us = rlk_now_us() + RLK_SWEEP_US;
     if (result != ROWLOCK_OK)
@@ -316,7 +313,7 @@ static int give_record(void *context, const rowlock_value *cells, size_t count)
 int rowlock_once_list(rowlock_db *db, const char *prefix,
                       int (*each)(void *context, const rowlock_once_record *record), void *context)
 {
-    int result = rlk_enter(db, "list once keys", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "list once keys", NULL));
     struct listing l = {.prefix = prefix ? prefix : "", .each = each, .context = context};
     if (result == ROWLOCK_OK && !each)
         return rlk_fail(db, ROWLOCK_EINVAL, "the callback must not be NULL");
@@ -340,7 +337,7 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
 /* After a lost answer the first sending may have removed the key. */
 int rowlock_once_forget(rowlock_db *db, const char *key)
 {
-    int result = rlk_enter(db, "forget key", NULL);
+    int result = rlk_need_database(db, rlk_enter(db, "forget key", NULL));
     if (result != ROWLOCK_OK ||
         (result = rlk_check_text(&db->error, "key", key, false)) != ROWLOCK_OK)
         return result;
@@ -349,5 +346,5 @@ int rowlock_once_forget(rowlock_db *db, const char *key)
     struct rlk_asking_ours asking = {.sending = {.step = RLK_STEP_ONCE_FORGET, .in = &value}};
     result = rlk_ask_ours(db, &asking);
     bool gone = asking.sending.changed > 0 || asking.was_uncertain;
-    return result == ROWLOCK_OK && !gone ? ROWLOCK_NONE : result;
+    return rlk_leave(db, result == ROWLOCK_OK && !gone ? ROWLOCK_NONE : result);
 }

@@ -4,7 +4,9 @@
 #include "base/ident.h"
 #include "rows/rows.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +52,35 @@ static bool takes(const struct rlk_column *column, rowlock_kind kind)
     }
 }
 
+/* Numbers that are no digits, as PostgreSQL spells them. */
+static bool is_endless(const char *text, size_t length)
+{
+    static const char *const names[] = {"NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (length == strlen(names[i]) && memcmp(text, names[i], length) == 0)
+            return true;
+    return false;
+}
+
+/* A zone comes after the minutes: +02, -03:30 or Z. */
+static bool has_zone(const char *text, size_t length)
+{
+    const char *end = text + length, *at = length > 0 ? memchr(text, ':', length) : NULL;
+    while (at && at < end && !strchr("+-Zz", *at))
+        at++;
+    return at && at < end;
+}
+
+/* An interval or a time of day: [+-] digits : */
+static bool has_no_date(const char *text, size_t length)
+{
+    const char *at = text, *end = text + length;
+    at += at < end && (*at == '-' || *at == '+');
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    return at < end && *at == ':';
+}
+
 /* [+-] digits [. digits] [e [+-] digits] */
 static bool is_decimal(const char *text, size_t length)
 {
@@ -82,7 +113,7 @@ static bool is_wide_number(const char *text, size_t length)
                                 (length == sizeof most - 1 && memcmp(text, most, length) <= 0));
 }
 
-enum { REAL_DIGITS = 400 };
+enum { REAL_DIGITS = 400, EXACT_DIGITS = 15 };
 
 static double read_real(const rowlock_value *decimal)
 {
@@ -91,19 +122,61 @@ static double read_real(const rowlock_value *decimal)
     return rlk_read_real(digits);
 }
 
+/* Digits from the first to the last that is not 0. */
+static size_t count_digits(const rowlock_value *decimal)
+{
+    size_t count = 0, zeros = 0;
+    for (size_t i = 0; i < decimal->length && !strchr("eE", decimal->text[i]); i++) {
+        if (decimal->text[i] >= '1' && decimal->text[i] <= '9') {
+            count += zeros + 1;
+            zeros = 0;
+        } else if (decimal->text[i] == '0' && count > 0) {
+            zeros++;
+        }
+    }
+    return count;
+}
+
+static bool is_beyond_64_bits(const rowlock_value *decimal)
+{
+    char digits[REAL_DIGITS];
+    rlk_copy_text(digits, sizeof digits, decimal->text, decimal->length);
+    errno = 0;
+    long long number = strtoll(digits, NULL, 10);
+    return (number == LLONG_MAX || number == LLONG_MIN) && errno == ERANGE;
+}
+
+/* A decimal for a column of floating point numbers. */
+static const char *find_real_flaw(const struct rlk_column *column, const rowlock_value *decimal)
+{
+    double real = decimal->length < REAL_DIGITS ? read_real(decimal) : INFINITY;
+    size_t digits = count_digits(decimal);
+    if (!isfinite(real) || (real == 0 && digits > 0))
+        return "is too large, too small or too long for a floating point number";
+    if (column->is_rough && digits > EXACT_DIGITS && is_beyond_64_bits(decimal))
+        return "has more than 64 bits and more than 15 digits, which the column would round";
+    return NULL;
+}
+
 static const char *find_flaw(const struct rlk_column *column, const rowlock_value *value)
 {
     if ((unsigned)value->kind >= RLK_KINDS)
         return "has an unknown kind";
     if (!value->text && value->length > 0 && (is_text(value->kind) || value->kind == ROWLOCK_BYTES))
         return "has a length but no text";
-    if (value->kind == ROWLOCK_REAL && !isfinite(value->real))
-        return "is not finite";
-    if (value->kind == ROWLOCK_DECIMAL && !is_decimal(value->text, value->length))
+    if (value->kind == ROWLOCK_REAL && isnan(value->real) && !column->has_nan)
+        return "is NaN, which the column cannot hold";
+    if (value->kind == ROWLOCK_REAL && isinf(value->real) && !column->has_infinity)
+        return "is infinite, which the column cannot hold";
+    if (value->kind == ROWLOCK_DECIMAL && !is_decimal(value->text, value->length) &&
+        !(column->kind == ROWLOCK_DECIMAL && column->has_nan &&
+          is_endless(value->text, value->length)))
         return "is not a decimal number such as 19.90";
-    if (value->kind == ROWLOCK_DECIMAL && column->kind == ROWLOCK_REAL &&
-        (value->length >= REAL_DIGITS || !isfinite(read_real(value))))
-        return "is too large, or too long, for a real";
+    if (value->kind == ROWLOCK_REAL && value->real == 0 && signbit(value->real) && !column->has_nan)
+        return "is -0.0, which the column cannot hold; give 0.0";
+    if (value->kind == ROWLOCK_DECIMAL && (column->kind == ROWLOCK_REAL || column->is_rough) &&
+        find_real_flaw(column, value))
+        return find_real_flaw(column, value);
     if (value->kind == ROWLOCK_DECIMAL && column->is_wide &&
         !is_wide_number(value->text, value->length))
         return "is not a whole number from 0 to 18446744073709551615";
@@ -111,6 +184,10 @@ static const char *find_flaw(const struct rlk_column *column, const rowlock_valu
         return "has a zero byte in it; give it as bytes";
     if (is_text(value->kind) && !rlk_is_utf8(value->text, value->length))
         return "is not valid UTF-8; give it as bytes";
+    if (value->kind == ROWLOCK_TIME && column->is_local && has_zone(value->text, value->length))
+        return "has a time zone, and the column has none; convert it, and give it without one";
+    if (value->kind == ROWLOCK_TIME && column->is_dated && has_no_date(value->text, value->length))
+        return "has no date, and the column has one: an interval or a time of day is for TIME";
     if (column->kind == ROWLOCK_BOOL && value->kind == ROWLOCK_INT &&
         (value->number < 0 || value->number > 1))
         return "is neither 0 nor 1";
@@ -172,71 +249,26 @@ rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *valu
 
 /* ---- writing */
 
-static void add_real(struct rlk_buffer *b, double real)
-{
-    char text[RLK_REAL_TEXT];
-    rlk_write_real(real, text);
-    rlk_buffer_text(b, text);
-}
-
-static void add_hex(struct rlk_buffer *b, const char *bytes, size_t length)
-{
-    char pairs[512];
-    while (length > 0) {
-        size_t some = length < sizeof pairs / 2 ? length : sizeof pairs / 2;
-        rlk_buffer_add(b, pairs, (size_t)(rlk_write_hex(bytes, some, pairs) - pairs));
-        bytes += some;
-        length -= some;
-    }
-}
-
-/* Escapes the two characters that are special within quotes. */
-static void add_escaped(struct rlk_buffer *b, const char *text, size_t length)
-{
-    const char *end = text + length;
-    for (const char *at = text; at < end;) {
-        const char *special = at;
-        while (special < end && *special != '"' && *special != '\\')
-            special++;
-        rlk_buffer_add(b, at, (size_t)(special - at));
-        if (special < end) {
-            rlk_buffer_text(b, "\\");
-            rlk_buffer_add(b, special++, 1);
-        }
-        at = special;
-    }
-}
-
 static void add_scalar(struct rlk_buffer *b, const rowlock_value *value)
 {
     if (value->kind == ROWLOCK_REAL)
-        add_real(b, value->real);
+        rlk_buffer_real(b, value->real);
     else
         rlk_buffer_number(b, value->number);
 }
 
 static void add_element(struct rlk_buffer *b, const rowlock_value *value)
 {
-    switch (value->kind) {
-    case ROWLOCK_NULL:
+    if (value->kind == ROWLOCK_NULL) {
         rlk_buffer_text(b, "NULL");
-        break;
-    case ROWLOCK_INT:
-    case ROWLOCK_REAL:
-        add_scalar(b, value);
-        break;
-    case ROWLOCK_BOOL:
-        rlk_buffer_text(b, value->number ? "t" : "f");
-        break;
-    case ROWLOCK_BYTES:
-        rlk_buffer_text(b, "\"\\\\x");
-        add_hex(b, value->text, value->length);
+    } else if (is_text(value->kind)) {
+        rlk_buffer_quoted(b, value->text, value->length);
+    } else if (value->kind == ROWLOCK_BYTES) {
+        rlk_buffer_text(b, "\"\\");
+        rlk_buffer_value(b, value);
         rlk_buffer_text(b, "\"");
-        break;
-    default:
-        rlk_buffer_text(b, "\"");
-        add_escaped(b, value->text, value->length);
-        rlk_buffer_text(b, "\"");
+    } else {
+        rlk_buffer_value(b, value);
     }
 }
 
@@ -278,13 +310,13 @@ static void add_json(struct rlk_buffer *b, const struct rlk_column *column,
         rlk_buffer_text(b, "\"");
     } else if (as_number && !is_scalar(value->kind)) {
         /* A decimal for a column of reals. */
-        add_real(b, read_real(value));
+        rlk_buffer_real(b, read_real(value));
     } else {
         rlk_buffer_text(b, as_number ? "" : "\"");
         if (is_scalar(value->kind))
             add_scalar(b, value);
         else if (value->kind == ROWLOCK_BYTES)
-            add_hex(b, value->text, value->length);
+            rlk_buffer_hex(b, value->text, value->length);
         else
             add_json_text(b, value->text, value->length);
         rlk_buffer_text(b, as_number ? "" : "\"");

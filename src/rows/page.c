@@ -90,9 +90,6 @@ static void spell_decimal(struct rlk_page *page, rowlock_value *cell)
         text = rlk_write_int(cell->number, digits);
     else
         rlk_write_real(cell->real, digits);
-    /* A number with an exponent stays a real. */
-    if (strchr(text, 'e'))
-        return;
     *cell = (rowlock_value){.kind = ROWLOCK_DECIMAL,
                             .number = (int64_t)page->texts.length,
                             .text = "",

@@ -3,6 +3,8 @@
 #include "base/options.h"
 #include "rows/rows.h"
 
+#include <unistd.h>
+
 /* Reads the witness under a row lock. The lock waits for the end of the transaction whose commit
  * got no answer. */
 static bool proves_undone(rowlock_db *db, struct rlk_witness *w)
@@ -38,6 +40,15 @@ static int commit(struct retrying *r, struct rlk_witness *w)
     return result;
 }
 
+/* attempt() has closed the adopted connection. On SQLite it stays open, with its transaction, until
+ * our statements are freed. */
+static int abandon(rowlock_db *db)
+{
+    rlk_disconnect(db, false);
+    db->in_tx = false;
+    return rlk_fail(db, ROWLOCK_EMISUSE, "attempt() has closed the adopted connection");
+}
+
 static bool locks(const struct retrying *r)
 {
     return r->options.lock_after >= 0 && r->report.conflicts >= r->options.lock_after;
@@ -54,7 +65,12 @@ static int attempt_once(struct retrying *r)
     r->db->witness = &witness;
     result = r->attempt(r->context, &attempt);
     r->db->witness = NULL;
-    if (result == ROWLOCK_OK) {
+    /* attempt() has forked, and this is the child. The transaction is its parent's. */
+    if (r->db->pid != getpid()) {
+        result = ROWLOCK_EMISUSE;
+    } else if (result == ROWLOCK_CLOSED && r->db->adopted) {
+        result = abandon(r->db);
+    } else if (result == ROWLOCK_OK) {
         result = commit(r, &witness);
     } else {
         rowlock_error error = r->db->error;
@@ -130,5 +146,5 @@ int rowlock_retry(rowlock_db *db, int (*attempt)(void *context, const rowlock_at
     db->error.transaction_over = 0;
     if (report)
         rlk_give_struct(report, &r.report, sizeof r.report);
-    return result;
+    return rlk_leave(db, result);
 }

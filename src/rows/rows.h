@@ -29,6 +29,14 @@ struct rlk_column {
     bool not_null;
     /* An unsigned integer of 64 bits. A number above INT64_MAX is given as a decimal. */
     bool is_wide;
+    /* What its numbers may be besides finite. A real that may be NaN may also be -0.0. */
+    bool has_infinity, has_nan;
+    /* Keeps decimals as floating point numbers, and integers of 64 bits. */
+    bool is_rough;
+    /* A time without a zone. A zone that is given would be dropped. */
+    bool is_local;
+    /* A time with a date. MySQL would read an interval as one: 01:00:00 is 2001-00-00. */
+    bool is_dated;
     /* The highest integer that it holds. 0: not an integer. Below 0: only the database sets it. */
     int64_t most;
     /* Its type within a pack. */

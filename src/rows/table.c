@@ -256,10 +256,8 @@ static int fill(rowlock_table *t, const rowlock_table_options *o)
 
 int rowlock_table_open(rowlock_db *db, const rowlock_table_options *options, rowlock_table **out)
 {
-    if (!out)
-        return ROWLOCK_EINVAL;
-    *out = NULL;
-    int result = rlk_enter(db, "open table", options ? options->name : NULL);
+    const char *name = options ? options->name : NULL;
+    int result = rlk_need_database(db, rlk_enter_open(db, "open table", name, out));
     rowlock_table_options o;
     if (result != ROWLOCK_OK ||
         (result = rlk_take_table_options(&db->error, &o, options)) != ROWLOCK_OK ||

@@ -7,6 +7,7 @@
 
 #include <rowlock/tx.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { COUNT_LIMIT = 10000001, LATE_CHUNK = 100, COMMITS = 3 };
 
@@ -81,6 +82,12 @@ static int read_rows(struct walk *w)
 
 /* ---- computing */
 
+/* A callback has forked, and this is the child. The connection and the lock are its parent's. */
+static bool is_child(const struct walk *w)
+{
+    return w->db->pid != getpid();
+}
+
 /* Asks each() about a row. The texts it gives belong to it, so they are copied at once. */
 static int compute_row(struct walk *w, size_t row)
 {
@@ -90,6 +97,8 @@ static int compute_row(struct walk *w, size_t row)
     for (size_t i = 0; i < columns; i++)
         cells[i] = now.values[i];
     int answer = w->options.each(w->options.context, &now, cells);
+    if (is_child(w))
+        return ROWLOCK_EMISUSE;
     if (answer < 0) {
         w->stopped_with = answer;
         return ROWLOCK_CANCELLED;
@@ -380,15 +389,23 @@ static void say_progress(struct walk *w, bool aloud)
         w->options.progress(w->options.context, r);
 }
 
+static int heed_cancel(struct walk *w)
+{
+    if (!rlk_take_cancel(&w->db->waiting))
+        return ROWLOCK_OK;
+    return rlk_fail(w->db, ROWLOCK_CANCELLED, "cancelled; the next walk goes on from here");
+}
+
 /* Between two chunks. */
 static int pause_here(struct walk *w)
 {
     say_progress(w, true);
-    if (rlk_take_cancel(&w->db->waiting))
-        return rlk_fail(w->db, ROWLOCK_CANCELLED, "cancelled; the next walk goes on from here");
+    int result = is_child(w) ? ROWLOCK_EMISUSE : heed_cancel(w);
+    if (result != ROWLOCK_OK)
+        return result;
     if (rowlock_lock_remaining_ms(w->lock) > w->options.ttl_ms * 2 / 3)
         return ROWLOCK_OK;
-    int result = rowlock_renew(w->lock, 0);
+    result = rowlock_renew(w->lock, 0);
     /* LAPSED is fine: the guard of each chunk proves that no other owner was granted the lock. */
     if (result != ROWLOCK_OK && result != ROWLOCK_LAPSED)
         return result;
@@ -459,7 +476,9 @@ static int walk_locked(struct walk *w)
     how.ttl_ms = w->options.ttl_ms;
     how.wait_ms = w->options.wait_ms;
     how.note = "walk";
-    int result = rowlock_lock_open(w->db, w->options.name, &w->lock);
+    int result = heed_cancel(w);
+    if (result == ROWLOCK_OK)
+        result = rowlock_lock_open(w->db, w->options.name, &w->lock);
     if (result == ROWLOCK_OK)
         result = rowlock_acquire(w->lock, &how);
     if (result != ROWLOCK_OK)
@@ -508,17 +527,22 @@ int rowlock_walk(rowlock_table *t, const rowlock_walk_options *options, rowlock_
     w.changes = rlk_alloc(chunk * sizeof *w.changes);
     w.row_of = rlk_alloc(chunk * sizeof *w.row_of);
     w.failed = rlk_alloc(chunk * sizeof *w.failed);
+    w.db->waiting.longer = true;
     if (w.changes && w.row_of && w.failed)
         result = walk_locked(&w);
     else
         result = rlk_fail(w.db, ROWLOCK_ENOMEM, "out of memory");
     if (w.stopped_with != 0)
         result = w.stopped_with;
+    /* A cancel that came too late for this walk must not end the next wait. */
+    w.db->waiting.longer = false;
+    if (!is_child(&w))
+        rlk_take_cancel(&w.db->waiting);
     say_progress(&w, false);
     rowlock_error error = w.db->error;
     clear(&w);
     w.db->error = error;
     if (report)
         rlk_give_struct(report, &w.report, sizeof w.report);
-    return result;
+    return rlk_leave(w.db, result);
 }

@@ -129,6 +129,8 @@ struct rlk_texts {
     char prefix[34];
     /* Of the installation that this handle first met. "": none yet. */
     char identity[64];
+    /* Which member of a quorum the installation is, from 1. 0: none. */
+    int64_t member;
     /* The texts are those for tables of the version before. */
     bool before;
     /* The texts are those of a pool, and do not change. */
@@ -387,6 +389,19 @@ struct rlk_backend {
     bool fibers;
     /* A call ends by target->timeout_ms, and not by an earlier deadline of its own. */
     bool overruns;
+    /* Many handles send their steps through it. Those of one kind go as one statement. */
+    bool gathers;
+    /* Its texts about our tables say what to do. So core adds no advice to them. */
+    bool advises;
+    /* What core calls it when it is away. NULL: "the server". */
+    const char *called;
+    /* Why no transaction can prove a grant that it made. NULL: one in the same database can. */
+    const char *no_guard;
+    /* Why its handles do nothing but lock. NULL: they do all. */
+    const char *only_locks;
+
+    /* Names the client library that runs, with its version: "libpq 15.3". Needs no connection. */
+    void (*client)(char *out, size_t cap);
 
     /* Connects. Any number of round trips. close() is called once, for each class. texts outlives
      * the connection. hello->schema is a part of texts, so core fills texts after the first open()
@@ -399,10 +414,9 @@ struct rlk_backend {
      * server and no open transaction. */
     enum rlk_class (*adopt)(void *conn, struct rlk_call *call, void *vendor,
                             const struct rlk_texts *texts, struct rlk_hello *hello);
-    /* A thread of ours calls these before and after its use of a connection that another thread has
+    /* A thread of ours calls it before and after its use of a connection that another thread has
      * opened. May be NULL. */
-    void (*enter_thread)(void);
-    void (*leave_thread)(void);
+    void (*use_in_thread)(bool begins);
     /* Closes the connection without blocking for long. Core also calls it after an open() that
      * failed half-way, and when the connection is lost. An open transaction is rolled back. An
      * adopted connection stays open. in_child: after fork, free memory only, and leave the shared
@@ -476,17 +490,26 @@ enum rlk_class rlk_refuse(struct rlk_call *call, enum rlk_class class, const cha
 enum rlk_class rlk_try_servers(struct rlk_call *call, size_t count,
                                enum rlk_class (*try)(void *context, size_t number), void *context);
 
-/* The statements about the caller's own tables that a connection has prepared. id 0: the position
- * is free. */
-enum { RLK_PREPARED_MAX = 32 };
-struct rlk_prepared {
+/* Where a connection keeps its prepared statements. Each step has a place. Statements about the
+ * caller's own tables share those after the steps, and the newest replace the others. The place of
+ * RLK_STEP_NONE is for a statement that is not kept. */
+enum { RLK_PREPARED_MAX = 32, RLK_PLACES = RLK_STEP_COUNT + RLK_PREPARED_MAX };
+struct rlk_places {
+    /* 0: no statement had this place yet. */
     uint64_t id[RLK_PREPARED_MAX];
-    /* The position that is used next when none is free. */
     unsigned next;
 };
-/* The position of id. If id is not there, the position where the driver may put it: one that is
- * free, or the one of another statement. */
-unsigned rlk_find_prepared(struct rlk_prepared *prepared, uint64_t id);
+/* Gives the statement a place. *same: it had the place already. */
+unsigned rlk_find_place(struct rlk_places *places, const struct rlk_query *query, bool *same);
+
+/* Memory that a connection keeps for its next statements. Zeros are an empty one. */
+struct rlk_room {
+    void *memory;
+    size_t size;
+};
+/* Returns room for this many bytes. Their content is undefined. NULL: out of memory. */
+void *rlk_room_for(struct rlk_room *room, size_t size);
+void rlk_room_free(struct rlk_room *room);
 
 /* The shape of an answer is a letter for each column:
  *

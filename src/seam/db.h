@@ -19,6 +19,8 @@ struct rlk_ticket {
     const char *name, *owner;
     /* The number of the request that it belongs to. 0: there is no ticket. */
     int64_t request;
+    /* Its lease. 0: not known. */
+    int64_t lease_us;
 };
 
 /* The row of rowlock_meta when it was last looked at. */
@@ -33,8 +35,11 @@ struct rlk_meta {
     int64_t code;
     char identity[64];
     int64_t token_floor;
-    /* When a sweep last ended, by the database's clock. 0: never. */
+    /* When a sweep last ended, by the database's clock. Below 0: never, and the tables were
+     * installed at -swept_us. */
     int64_t swept_us;
+    /* Which member of a quorum the database is, from 1. 0: none. */
+    int64_t member;
 };
 
 struct rowlock_db {
@@ -70,6 +75,10 @@ struct rowlock_db {
 
     /* Connections made so far. */
     uint64_t connections;
+    /* What rowlock_db_stats() gives, without the next one. */
+    rowlock_stats stats;
+    /* Renewals of its locks, by this handle and by keepers. */
+    _Atomic uint64_t renewals;
     /* Of this connection, as in rlk_hello. */
     char session[64];
     /* The session before, if a statement of ours may still be in flight to it. "": none. */
@@ -108,9 +117,18 @@ struct rowlock_db {
 /* handle.c */
 /* True in the process that opened it. While a started acquire runs, only in its thread. */
 bool rlk_is_ours(const rowlock_db *db);
+/* A thread of ours begins or ends to use a connection that another thread has opened. */
+void rlk_use_in_thread(const struct rlk_backend *backend, bool begins);
 /* Each public call begins here. It sets the action of the error. EMISUSE: the handle is not valid,
  * or rlk_is_ours() is false. */
 int rlk_enter(rowlock_db *db, const char *verb, const char *name);
+/* The same for a call that makes a handle. out: the pointer to it, which becomes NULL. EINVAL: it
+ * is missing. */
+int rlk_enter_open(rowlock_db *db, const char *verb, const char *name, void *out);
+/* After one of these, for a call that a handle of several databases does not do. */
+int rlk_need_database(rowlock_db *db, int entered);
+/* Ends a call that may return something else than the last rlk_fail(). Returns the result. */
+int rlk_leave(rowlock_db *db, int result);
 /* The number of a new request. */
 int64_t rlk_next_number(rowlock_db *db);
 

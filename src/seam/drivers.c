@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What all drivers need: setting an error, trying the servers of a URL, and finding prepared
- * statements. */
+ * What all drivers need: setting an error, trying the servers of a URL, the places of prepared
+ * statements, and memory. */
 #include "seam/backend.h"
 
 #include <stdarg.h>
@@ -67,14 +67,33 @@ enum rlk_class rlk_try_servers(struct rlk_call *call, size_t count,
     return read_only ? RLK_READONLY : RLK_UNSENT;
 }
 
-unsigned rlk_find_prepared(struct rlk_prepared *prepared, uint64_t id)
+unsigned rlk_find_place(struct rlk_places *places, const struct rlk_query *query, bool *same)
 {
-    unsigned empty = RLK_PREPARED_MAX;
-    for (unsigned i = 0; i < RLK_PREPARED_MAX; i++) {
-        if (prepared->id[i] == id)
-            return i;
-        if (!prepared->id[i] && empty == RLK_PREPARED_MAX)
-            empty = i;
+    unsigned i = 0;
+    *same = true;
+    if (query->step != RLK_STEP_NONE || query->id == 0)
+        return query->step;
+    while (i < RLK_PREPARED_MAX && places->id[i] && places->id[i] != query->id)
+        i++;
+    if (i == RLK_PREPARED_MAX)
+        i = places->next++ % RLK_PREPARED_MAX;
+    *same = places->id[i] == query->id;
+    places->id[i] = query->id;
+    return RLK_STEP_COUNT + i;
+}
+
+void *rlk_room_for(struct rlk_room *room, size_t size)
+{
+    if (size > room->size || !room->memory) {
+        rlk_free(room->memory);
+        room->memory = rlk_alloc(size + size / 8 + 1);
+        room->size = room->memory ? size + size / 8 : 0;
     }
-    return empty < RLK_PREPARED_MAX ? empty : prepared->next++ % RLK_PREPARED_MAX;
+    return room->memory;
+}
+
+void rlk_room_free(struct rlk_room *room)
+{
+    rlk_free(room->memory);
+    *room = (struct rlk_room){0};
 }

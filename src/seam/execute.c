@@ -57,6 +57,7 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sendin
     if (!query.sql)
         return rlk_refuse(call, RLK_UNSUPPORTED, "this database has no such step");
     arrange(&db->texts, s->step, s->in, values);
+    db->stats.round_trips++;
     enum rlk_class class = db->backend->query(db->conn, call, &query);
     s->changed = query.changed;
     /* A step that only reads has changed nothing, unless it locks in the caller's transaction. */
@@ -68,12 +69,18 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sendin
     return class;
 }
 
+static enum rlk_class frame(rowlock_db *db, struct rlk_call *call, enum rlk_frame what)
+{
+    db->stats.round_trips++;
+    return db->backend->frame(db->conn, call, what);
+}
+
 /* A call of its own, since the given one has the error that led here. */
 static void roll_back(rowlock_db *db, const struct rlk_call *call, enum rlk_class class)
 {
     struct rlk_call ignored = {.deadline_us = call->deadline_us};
     if (class != RLK_UNSENT && class != RLK_UNCERTAIN)
-        db->backend->frame(db->conn, &ignored, RLK_ROLLBACK);
+        frame(db, &ignored, RLK_ROLLBACK);
 }
 
 enum rlk_class rlk_in_transaction(rowlock_db *db, struct rlk_call *call,
@@ -83,13 +90,13 @@ enum rlk_class rlk_in_transaction(rowlock_db *db, struct rlk_call *call,
 {
     if (call->where != RLK_OUTSIDE || db->in_tx)
         return run(db, call, context);
-    enum rlk_class class = db->backend->frame(db->conn, call, RLK_BEGIN);
+    enum rlk_class class = frame(db, call, RLK_BEGIN);
     if (class != RLK_DONE)
         return class;
     call->where = RLK_INSIDE;
     class = run(db, call, context);
     if (class == RLK_DONE)
-        class = db->backend->frame(db->conn, call, RLK_COMMIT);
+        class = frame(db, call, RLK_COMMIT);
     else
         roll_back(db, call, class);
     call->where = RLK_OUTSIDE;

@@ -58,7 +58,7 @@ static const struct meaning meanings_inside[] = {
     {RLK_UNCERTAIN, ROWLOCK_ECONN, false, "; your transaction is lost: close the connection"},
 };
 
-/* For a step inside a transaction of ours. The caller need not roll it back. */
+/* For a step inside a transaction that core began. The caller need not roll it back. */
 static const struct meaning meanings_framed[] = {
     {RLK_CONTENTION, ROWLOCK_CONFLICT, true, "; other transactions kept it busy: try again"},
     {RLK_MISFIT, ROWLOCK_ESCHEMA, false, "; nothing was done"},
@@ -66,12 +66,11 @@ static const struct meaning meanings_framed[] = {
     {RLK_UNCERTAIN, ROWLOCK_ECONN, true, "; nothing was done"},
 };
 
-/* A lost race means that others were in the way. A time limit may also mean too much work. Each
- * member of a quorum gives its own advice about its tables. */
+/* A lost race means that others were in the way. A time limit may also mean too much work. */
 static const char *advice_of(const rowlock_db *db, const struct meaning *m,
                              const struct rlk_call *call)
 {
-    if (m->class == RLK_SCHEMA && db->target.quorum)
+    if (m->class == RLK_SCHEMA && db->backend->advises)
         return "";
     if (m->class == RLK_CONTENTION && m->retryable && call->late)
         return "; it took longer than the time limit of a statement: other transactions kept it "

@@ -4,27 +4,10 @@
 
 #include <string.h>
 
-static void add_quoted(struct rlk_buffer *b, const char *text, size_t length)
+static void add_hex(struct rlk_buffer *b, const rowlock_value *text)
 {
     rlk_buffer_text(b, "\"");
-    for (const char *end = text + length; text < end;) {
-        size_t plain = strcspn(text, "\"\\");
-        rlk_buffer_add(b, text, plain);
-        text += plain;
-        if (text < end) {
-            rlk_buffer_text(b, "\\");
-            rlk_buffer_add(b, text++, 1);
-        }
-    }
-    rlk_buffer_text(b, "\"");
-}
-
-static void add_hex(struct rlk_buffer *b, const char *text, size_t length)
-{
-    char pairs[2 * RLK_TEXT_MAX];
-    char *end = rlk_write_hex(text, length < RLK_TEXT_MAX ? length : RLK_TEXT_MAX, pairs);
-    rlk_buffer_text(b, "\"");
-    rlk_buffer_add(b, pairs, (size_t)(end - pairs));
+    rlk_buffer_hex(b, text->text, text->length);
     rlk_buffer_text(b, "\"");
 }
 
@@ -42,9 +25,9 @@ void rlk_many_add(struct rlk_many *m, const rowlock_value *row, enum rlk_packing
         if (row[i].kind != ROWLOCK_TEXT)
             rlk_buffer_number(b, row[i].number);
         else if (json)
-            add_hex(b, row[i].text, row[i].length);
+            add_hex(b, &row[i]);
         else
-            add_quoted(b, row[i].text, row[i].length);
+            rlk_buffer_quoted(b, row[i].text, row[i].length);
     }
     if (json)
         rlk_buffer_text(&m->part[0], "]");

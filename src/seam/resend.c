@@ -73,6 +73,7 @@ static int check_tables(rowlock_db *db, struct rlk_call *call, bool anew, enum r
     if (*class != RLK_DONE)
         return ROWLOCK_OK;
     memcpy(db->texts.identity, meta->identity, sizeof db->texts.identity);
+    db->texts.member = meta->member;
     db->texts_chosen = db->schema_ok = true;
     db->driver_looked = false;
     return ROWLOCK_OK;
@@ -103,6 +104,7 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     db->opened = true;
     db->connections++;
     db->target.lingering = db->lingering;
+    bool again = db->target.known;
     enum rlk_class class = db->backend->open(db->conn, call, &db->target, &db->texts, &hello);
     db->several = hello.several;
     /* Connecting changes nothing, so its end is never uncertain. */
@@ -113,6 +115,7 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     db->up = class == RLK_DONE;
     db->schema_ok = db->driver_looked = db->up && hello.looked;
     db->target.known = db->target.known || db->up;
+    db->stats.reconnects += db->up && again;
     if (db->up) {
         memcpy(db->session, hello.session, sizeof db->session);
         db->lingering[0] = '\0';
@@ -127,9 +130,18 @@ static bool is_connection_gone(enum rlk_class class)
     return class == RLK_UNSENT || class == RLK_UNCERTAIN;
 }
 
+/* Reconnecting ends in time, also if the connect timeout is longer. An attempt that begins at its
+ * very end has this long. */
+enum { LAST_ATTEMPT_US = 1000000 };
+
 static int64_t end_of(const struct rlk_step_call *step, int64_t from_us, int64_t after_us)
 {
+    int64_t last_us = from_us + LAST_ATTEMPT_US;
+    if (step->away_until_us > last_us)
+        last_us = step->away_until_us;
     int64_t end_us = from_us + after_us;
+    if (step->away_until_us && last_us < end_us)
+        end_us = last_us;
     return step->not_after_us && step->not_after_us < end_us ? step->not_after_us : end_us;
 }
 
@@ -218,6 +230,18 @@ static void start_clock(const rowlock_db *db, struct rlk_step_call *step, struct
     call->deadline_us = end_of(step, step->sent_us, db->statement_us);
 }
 
+/* The quorum would not see a grant that one of its members gives alone. */
+static int check_alone(rowlock_db *db)
+{
+    if (!db->texts.member)
+        return ROWLOCK_OK;
+    return rlk_fail(db, ROWLOCK_ESCHEMA,
+                    "the database is member %" PRId64
+                    " of a quorum and grants no lock alone: give the URLs of all its members. If "
+                    "the quorum is given up, DELETE FROM rowlock_members",
+                    db->texts.member);
+}
+
 enum rlk_class rlk_send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
                              int *result)
 {
@@ -230,6 +254,8 @@ enum rlk_class rlk_send_once(rowlock_db *db, struct rlk_step_call *step, struct 
             return class;
         start_clock(db, step, call);
     }
+    if (step->grants && (*result = check_alone(db)) != ROWLOCK_OK)
+        return RLK_DONE;
     class = step->run(db, call, step->context);
     if (call->sent_us > step->sent_us)
         step->sent_us = call->sent_us;
@@ -259,7 +285,7 @@ static bool is_patient(const rowlock_db *db, const struct rlk_step_call *step)
 
 static const char *server_of(const rowlock_db *db)
 {
-    return db->target.quorum ? "a majority of the members" : "the server";
+    return db->backend->called ? db->backend->called : "the server";
 }
 
 /* Logs a warning once for each outage that a waiter waits through. Later failures are DEBUG. */
@@ -302,16 +328,6 @@ static int64_t reconnect_end(const rowlock_db *db, const struct rlk_step_call *s
         return 0;
     return is_patient(db, step) && step->patient_until_us > until_us ? step->patient_until_us
                                                                      : until_us;
-}
-
-/* The end of sending again after a lost race. A waiter whose answer was lost waits on: what is in
- * the way may be its first sending, or transactions that wait for a standby. */
-static int64_t contention_end(const rowlock_db *db, const struct rlk_step_call *step,
-                              int64_t contention_us)
-{
-    int64_t until_us = end_of(step, step->sent_us, contention_us);
-    bool waits = step->was_uncertain && is_patient(db, step);
-    return waits && step->patient_until_us > until_us ? step->patient_until_us : until_us;
 }
 
 static void add_outage(rowlock_db *db)
@@ -360,64 +376,108 @@ static int64_t pause_to_resend(rowlock_db *db, const struct rlk_step_call *step,
     return pause_us > 0 && pause_us < left_us ? pause_us : 0;
 }
 
-int rlk_do(rowlock_db *db, struct rlk_step_call *step)
+/* What a step remembers while it is sent again and again. */
+struct resending {
+    /* Set when a race is first lost. */
+    int64_t contention_until;
+    /* Set when the connection is first lost. */
+    int64_t reconnect_until;
+    int64_t attempts_until;
+    int tries;
+};
+
+/* A step inside a transaction is not sent again, since its failure may have ended the transaction.
+ * Says so in the call, for the meaning of the failure. */
+static bool is_inside(const rowlock_db *db, const struct rlk_step_call *step, enum rlk_class class,
+                      struct rlk_call *call)
+{
+    /* It was inside until the connection was lost. */
+    if ((step->where == RLK_INSIDE || db->in_tx) && is_connection_gone(class))
+        call->inside = true;
+    /* After contention the transaction was rolled back. Otherwise its end is unknown. */
+    if (step->ends_transaction)
+        call->inside = class == RLK_CONTENTION;
+    return call->inside || step->ends_transaction;
+}
+
+/* The end of sending again after a lost race. A waiter whose answer was lost waits on: what is in
+ * the way may be its first sending, or transactions that wait for a standby. */
+static int64_t contention_end(const rowlock_db *db, const struct rlk_step_call *step,
+                              const struct rlk_call *call)
 {
     bool sooner = step->contention_us && step->contention_us < db->statement_us;
-    int64_t contention_us = sooner ? step->contention_us : db->statement_us;
-    /* Set when a race is first lost. */
-    int64_t contention_until = 0;
-    /* Set when the connection is first lost. */
-    int64_t reconnect_until = 0;
-    int tries = 0;
-    for (;;) {
+    int64_t after_us = sooner ? step->contention_us : db->statement_us;
+    int64_t until_us = end_of(step, step->sent_us, call->no_routine ? REMADE_US : after_us);
+    bool waits = step->was_uncertain && is_patient(db, step);
+    return waits && step->patient_until_us > until_us ? step->patient_until_us : until_us;
+}
+
+/* Until when the step is sent again after this failure. 0: it is not. */
+static int64_t resend_end(rowlock_db *db, const struct rlk_step_call *step, enum rlk_class class,
+                          const struct rlk_call *call, struct resending *r)
+{
+    if (is_away(db, class)) {
+        db->up = false;
+        /* Time spent reconnecting does not count as contention. */
+        r->contention_until = 0;
+        if (!r->reconnect_until) {
+            r->reconnect_until = reconnect_end(db, step);
+            r->attempts_until = step->sent_us + db->statement_us + db->reconnect_us;
+            if (r->attempts_until < r->reconnect_until)
+                r->attempts_until = r->reconnect_until;
+        }
+        note_away(db, step, call->text);
+        return r->reconnect_until;
+    }
+    if (class != RLK_CONTENTION && !call->no_routine)
+        return 0;
+    if (!r->contention_until)
+        r->contention_until = contention_end(db, step, call);
+    rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call->text);
+    return r->contention_until;
+}
+
+/* False: cancelled. */
+static bool wait_to_resend(rowlock_db *db, const struct rlk_step_call *step, int64_t pause_us)
+{
+    if (step->heeds_cancel)
+        return rlk_wait_until(&db->waiting, rlk_now_us() + pause_us);
+    rlk_wait_plain(pause_us);
+    return true;
+}
+
+int rlk_do(rowlock_db *db, struct rlk_step_call *step)
+{
+    struct resending r = {0};
+    /* A callback has forked, and this is the child. The connection is its parent's. */
+    if (db->pid != getpid())
+        return rlk_fail(db, ROWLOCK_EMISUSE, "a callback has forked; open another handle here");
+    for (;; db->stats.resent++) {
         struct rlk_call call;
         int result = ROWLOCK_OK;
         enum rlk_class class = rlk_send_once(db, step, &call, &result);
+        step->away_until_us = 0;
+        /* The tables are wrong. An earlier sending may have been carried out all the same. */
         if (result != ROWLOCK_OK)
             return db->error.code = step->was_uncertain ? ROWLOCK_EUNCERTAIN : result;
         if (db->away_us && !is_away(db, class))
             note_back(db);
         if (class == RLK_DONE)
             return ROWLOCK_OK;
-
-        /* The step was inside a transaction until the connection was lost. */
-        if ((step->where == RLK_INSIDE || db->in_tx) && is_connection_gone(class))
-            call.inside = true;
-        /* After contention the transaction was rolled back. Otherwise its end is unknown. */
-        if (step->ends_transaction) {
-            call.inside = class == RLK_CONTENTION;
+        if (is_inside(db, step, class, &call))
             return give_up(db, step, class, &call);
-        }
-        if (call.inside)
-            return give_up(db, step, class, &call);
-        int64_t until;
-        if (is_away(db, class)) {
-            db->up = false;
-            /* Time spent reconnecting does not count as contention. */
-            contention_until = 0;
-            if (!reconnect_until)
-                reconnect_until = reconnect_end(db, step);
-            until = reconnect_until;
-            note_away(db, step, call.text);
-        } else if (class == RLK_CONTENTION || call.no_routine) {
-            if (!contention_until)
-                contention_until =
-                    contention_end(db, step, call.no_routine ? REMADE_US : contention_us);
-            until = contention_until;
-            rlk_log(ROWLOCK_LOG_INFO, "%s: %s", db->error.action, call.text);
-        } else if (class == RLK_SCHEMA && db->driver_looked) {
-            /* The step is sent again if our own look finds nothing wrong. */
+        /* Only the driver has looked at the tables. If our own look finds nothing wrong, the step
+         * is sent again at once. */
+        if (class == RLK_SCHEMA && db->driver_looked && !call.no_routine) {
             db->driver_looked = false;
             continue;
-        } else {
-            return give_up(db, step, class, &call);
         }
-        int64_t pause = pause_to_resend(db, step, until, &tries);
-        if (!pause)
+        int64_t until_us = resend_end(db, step, class, &call, &r);
+        step->away_until_us = is_away(db, class) ? r.attempts_until : 0;
+        int64_t pause_us = pause_to_resend(db, step, until_us, &r.tries);
+        if (!pause_us)
             return give_up(db, step, class, &call);
-        if (!step->heeds_cancel)
-            rlk_wait_plain(pause);
-        else if (!rlk_wait_until(&db->waiting, rlk_now_us() + pause))
+        if (!wait_to_resend(db, step, pause_us))
             return step->was_uncertain ? give_up(db, step, class, &call) : ROWLOCK_CANCELLED;
     }
 }

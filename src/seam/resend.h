@@ -30,10 +30,14 @@ struct rlk_step_call {
     bool heeds_cancel;
     /* The step does not need our tables. */
     bool without_tables;
+    /* The step grants locks. A member of a quorum does not do that for one handle alone. */
+    bool grants;
     /* The step ends a transaction. After a lost answer the outcome of that is unknown. */
     bool ends_transaction;
     /* A step inside the caller's transaction is not sent again. */
     enum rlk_where where;
+    /* Set by rlk_do() while the server is away: an attempt ends then. 0: it is not away. */
+    int64_t away_until_us;
     /* out */
     /* Gave up after lost races. Nothing was changed. */
     bool contended;

@@ -72,6 +72,7 @@ struct rlk_waiter {
 };
 typedef int rlk_row_fn(void *context, const struct rlk_row *row);
 typedef int rlk_waiter_fn(void *context, const struct rlk_waiter *waiter);
+typedef int rlk_name_fn(void *context, const rowlock_name_figures *figures);
 
 /* The grant after a renewal, or as a read has found it. */
 struct rlk_verified {
@@ -188,6 +189,8 @@ enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct 
 /* Removes the grant, and wakes the first in the queue. May be RLK_INSIDE. */
 enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                                 bool *found);
+enum rlk_class rlk_step_note(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
+                             const char *text, bool *changed);
 enum rlk_class rlk_step_verify(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
                                struct rlk_verified *out);
 /* Only with RLK_INSIDE. It takes a shared lock on the counter of the name, and reads its token.
@@ -229,6 +232,12 @@ enum rlk_class rlk_step_list(rowlock_db *db, struct rlk_call *call, const char *
 /* *found: the name has a counter. Only then token and granted_us are set. */
 enum rlk_class rlk_step_last(rowlock_db *db, struct rlk_call *call, const char *name, bool *found,
                              int64_t *token, int64_t *granted_us);
+enum rlk_class rlk_step_measure(rowlock_db *db, struct rlk_call *call, rowlock_figures *out);
+/* At most limit names behind this one, in the order of their bytes. All rows are read before the
+ * first callback. A callback that returns non-zero stops. */
+enum rlk_class rlk_step_measure_names(rowlock_db *db, struct rlk_call *call, const char *glob,
+                                      const char *after, int limit, rlk_name_fn *each,
+                                      void *context);
 /* Removes one batch of expired rows. A dry run only finds them. It skips rows that others have
  * locked. each gets the rows that were removed. NULL: not needed, which is cheaper. A batch
  * is one transaction. */

@@ -3,6 +3,8 @@
  *   - Each name of ours gets its schema and prefix, quoted. In the body of a routine it gets only
  *     the prefix if the dialect has local_bodies, so that a copy of the schema uses its own tables.
  *   - A word in braces becomes the text of another file, or the marker of a parameter (steps.h).
+ *   - In a routine it may be a step. The parameters of that step are variables of the routine:
+ *     {limit} becomes v_limit.
  * Values never become a part of the text. */
 #include "seam/statements.h"
 
@@ -141,6 +143,23 @@ static const char *find_piece(const struct rlk_dialect *dialect, const struct rl
     return given || find_common(word, length) >= 0 ? NULL : find_text(dialect, word, length);
 }
 
+/* In a routine the piece is a step, which begins with its name in a comment. */
+static bool is_step(const struct rlk_step_info *step, const char *piece)
+{
+    return step == &rlk_steps[RLK_STEP_SCHEMA] && strncmp(piece, "/*", 2) == 0;
+}
+
+/* Lines of a step in a routine stand further to the right. A line at the left edge would end it. */
+enum { INDENT = 12 };
+
+static size_t count_lines(const char *text)
+{
+    size_t lines = 0;
+    for (const char *at = strchr(text, '\n'); at; at = strchr(at + 1, '\n'))
+        lines++;
+    return lines;
+}
+
 /* An upper bound for the text with the texts of other files. */
 static size_t room_for(const struct rlk_dialect *dialect, const struct rlk_step_info *step,
                        const char *text)
@@ -149,8 +168,28 @@ static size_t room_for(const struct rlk_dialect *dialect, const struct rlk_step_
     for (const char *word = next_word(text, &length); word; word = next_word(word, &length)) {
         const char *piece = find_piece(dialect, step, word, length);
         room += piece ? room_for(dialect, step, piece) : 0;
+        room += piece && is_step(step, piece) ? count_lines(piece) * INDENT : 0;
     }
     return room;
+}
+
+/* Fits the text of a step into a routine, in place. Returns the end. */
+static char *fit(char *text, char *end)
+{
+    size_t length = 0;
+    *end = '\0';
+    for (const char *word = next_word(text, &length); word; word = next_word(word, &length)) {
+        char *brace = text + (word - 1 - text);
+        memmove(brace + 2, word, length);
+        brace[0] = 'v';
+        brace[1] = '_';
+    }
+    for (char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
+        memmove(line + 1 + INDENT, line + 1, (size_t)(end - line));
+        memset(line + 1, ' ', INDENT);
+        end += INDENT;
+    }
+    return end;
 }
 
 /* Inserts the texts of other files, without their last newline. Returns the end. */
@@ -164,9 +203,13 @@ static char *include(const struct rlk_dialect *dialect, const struct rlk_step_in
         if (!piece)
             continue;
         out = append(out, from, (size_t)(word - 1 - from));
-        out = include(dialect, step, piece, out);
+        char *begin = out;
+        bool fits = is_step(step, piece);
+        out = include(dialect, step, fits ? strchr(piece, '\n') + 1 : piece, out);
         while (out[-1] == '\n')
             out--;
+        if (fits)
+            out = fit(begin, out);
         from = word + length + 1;
     }
     out = append(out, from, strlen(from));

@@ -69,7 +69,7 @@ static bool note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
 
 static int read_meta(void *out, const rowlock_value *cells, size_t count)
 {
-    enum { VERSION, COMPAT, CODE, IDENTITY, FLOOR, SWEPT };
+    enum { VERSION, COMPAT, CODE, IDENTITY, FLOOR, SWEPT, MEMBER };
     struct rlk_meta *meta = out;
     (void)count;
     meta->found = true;
@@ -79,6 +79,7 @@ static int read_meta(void *out, const rowlock_value *cells, size_t count)
     COPY(&cells[IDENTITY], meta->identity);
     meta->token_floor = cells[FLOOR].number;
     meta->swept_us = cells[SWEPT].number;
+    meta->member = cells[MEMBER].number;
     return 0;
 }
 
@@ -253,12 +254,12 @@ static enum rlk_class ask_first(rowlock_db *db, struct rlk_call *call, struct tr
     bool exclusive = request->met && request->met->slot == 0;
     bool usual = plain && request->permits == 0 && (request->granted || exclusive);
     enum rlk_class class = RLK_DONE;
-    bool again = usual && exclusive && request->met_again && !db->target.pool;
+    bool again = usual && exclusive && request->met_again && !db->backend->gathers;
     if (again && sql[RLK_STEP_ACQUIRE_MET])
         return try_step(db, call, RLK_STEP_ACQUIRE_MET, t);
     if (usual && sql[RLK_STEP_ACQUIRE_USUAL])
         return try_step(db, call, RLK_STEP_ACQUIRE_USUAL, t);
-    bool polls = db->target.pool && call->where == RLK_OUTSIDE;
+    bool polls = db->backend->gathers && call->where == RLK_OUTSIDE;
     if ((plain || polls) && request->met && sql[RLK_STEP_STILL_HELD])
         class = still_held(db, call, t);
     if (class == RLK_DONE && !t->answered && db->backend->local && sql[RLK_STEP_LOOK])
@@ -328,6 +329,15 @@ enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const str
     held_values(held, in);
     in[HELD_VALUES] = rowlock_bool(call->where == RLK_INSIDE);
     return rlk_send_change(db, call, RLK_STEP_RELEASE, in, held->name, found);
+}
+
+enum rlk_class rlk_step_note(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
+                             const char *text, bool *changed)
+{
+    rowlock_value in[HELD_VALUES + 1];
+    held_values(held, in);
+    in[HELD_VALUES] = rowlock_text(text);
+    return rlk_send_change(db, call, RLK_STEP_NOTE, in, NULL, changed);
 }
 
 void rlk_note_gone(rowlock_db *db, struct rlk_call *call, const char *name, int64_t token)

@@ -61,7 +61,7 @@ enum {
     STEP(UPGRADE, "upgrade", "", '-', "", 0) /* blocks: see db/upgrade.c */                        \
     STEP(REMAKE, "remake", "", '-', "", RLK_TEMPLATE) /* a routine made again */                   \
     STEP(BLOCKERS, "blockers", "", '?', "t", RLK_READS) /* who has our tables locked */            \
-    STEP(META, "meta", "", '?', "iiitii", RLK_READS) /* the row of rowlock_meta */                 \
+    STEP(META, "meta", "", '?', "iiitiii", RLK_READS) /* the row of rowlock_meta */                \
     STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \
     /* locks */                                                                                    \
     STEP(STILL_HELD, "still_held", "name slot token", '?', "mmmm", RLK_READS)                      \
@@ -89,6 +89,7 @@ enum {
          RLK_COUNTS) /* a grant by its request */                                                  \
     STEP(LIFT, "lift", "name owner request token target holder", '?', "b", RLK_COUNTS)             \
     STEP(RETRACT, "retract", "name owner request", '?', "b", RLK_COUNTS) /* unless renewed */      \
+    STEP(NOTE, "note", RLK_HOLDER " note", '-', "", 0) /* for people who read the table */         \
     STEP(VERIFY, "verify", RLK_HOLDER, '?', "mm", RLK_READS)                                       \
     STEP(GUARD, "guard", RLK_HOLDER " !changes", '?', "Ib", RLK_READS)                             \
     STEP(FENCE, "fence", "resource token", '?', "b", RLK_COUNTS)                                   \
@@ -105,6 +106,9 @@ enum {
     /* operators */                                                                                \
     STEP(LIST, "list", "name after slot limit", '*', RLK_ROW "m", RLK_READS | RLK_WIDE)            \
     STEP(LAST, "last", "name", '?', "im", RLK_READS) /* highest token granted for a name */        \
+    STEP(MEASURE, "measure", "", '1', "mmmmmmmMmMmmmmmimi", RLK_READS | RLK_WIDE)                  \
+    STEP(MEASURE_NAMES, "measure_names", "glob after limit", '*', "timMMmmMm",                     \
+         RLK_READS | RLK_WIDE)                                                                     \
     STEP(EXPIRED, "expired", "after slot limit older", '*', RLK_ROW "m", RLK_READS | RLK_WIDE)     \
     STEP(SWEEP, "sweep", RLK_BATCH, '*', RLK_ROW "m", 0) /* removes a batch and reports it */      \
     STEP(SWEEP_QUIET, "sweep_quiet", RLK_BATCH, '?', "mti", RLK_COUNTS) /* only how many */        \
@@ -114,8 +118,10 @@ enum {
     STEP(FOLD, "fold", "idle limit dry", '?', "m", RLK_WIDE | RLK_COUNTS) /* into the floor */     \
     STEP(SWEPT, "swept", "", '-', "", 0) /* a sweep has ended */                                   \
     STEP(BREAK, "break", "name token", '?', RLK_ROW "m", 0)                                        \
-    STEP(MEMBERS, "members", "", '*', "nntbtmm", RLK_READS) /* of a quorum */                      \
+    STEP(EVENTS, "events", "", '?', "tT", RLK_READS) /* that sweep, where a server has events */   \
+    STEP(MEMBERS, "members", "", '*', "nntbtmmmm", RLK_READS) /* of a quorum */                    \
     STEP(MEMBER, "member", "member members quorum self mark", '-', "", 0)                          \
+    STEP(MOVE, "move", "member mark from to", '-', "", 0) /* a mark, on */                         \
     STEP(HIGHEST, "highest", "", '1', "mmm", RLK_READS | RLK_WIDE) /* token, longest lease */      \
     STEP(RAISE, "raise", "by", '1', "i", RLK_WIDE) /* floor and counters, after a failover */      \
     /* keys claimed once, and walks */                                                             \

@@ -162,6 +162,82 @@ enum rlk_class rlk_step_list(rowlock_db *db, struct rlk_call *call, const char *
     return class;
 }
 
+/* ---- figures */
+
+/* How long ago, in milliseconds. NULL: there is no such time. */
+static int64_t ms_since(const rowlock_value *cell, int64_t now_us)
+{
+    return is_null(cell) || cell->number > now_us ? 0 : (now_us - cell->number) / 1000;
+}
+
+static int read_figures(void *out, const rowlock_value *cells, size_t count)
+{
+    enum { NOW, EXCLUSIVE, SHARED, COUNTED, EXPIRED_EXCLUSIVE, EXPIRED_SHARED, EXPIRED_COUNTED };
+    enum { OLDEST = EXPIRED_COUNTED + 1, WAITERS, SINCE, EXPIRED_TICKETS, NAMES };
+    enum { CLAIMED = NAMES + 1, EXPIRED_CLAIMS, DONE, FLOOR, SWEPT, VERSION };
+    int64_t now_us = cells[NOW].number;
+    (void)count;
+    *(rowlock_figures *)out =
+        (rowlock_figures){.size = sizeof(rowlock_figures),
+                          .now_us = now_us,
+                          .exclusive = cells[EXCLUSIVE].number,
+                          .shared = cells[SHARED].number,
+                          .counted = cells[COUNTED].number,
+                          .expired_exclusive = cells[EXPIRED_EXCLUSIVE].number,
+                          .expired_shared = cells[EXPIRED_SHARED].number,
+                          .expired_counted = cells[EXPIRED_COUNTED].number,
+                          .longest_hold_ms = ms_since(&cells[OLDEST], now_us),
+                          .waiters = cells[WAITERS].number,
+                          .longest_wait_ms = ms_since(&cells[SINCE], now_us),
+                          .expired_tickets = cells[EXPIRED_TICKETS].number,
+                          .names = cells[NAMES].number,
+                          .once_claimed = cells[CLAIMED].number,
+                          .once_expired = cells[EXPIRED_CLAIMS].number,
+                          .once_done = cells[DONE].number,
+                          .token_floor = cells[FLOOR].number,
+                          .swept_us = cells[SWEPT].number,
+                          .version = cells[VERSION].number};
+    return 0;
+}
+
+enum rlk_class rlk_step_measure(rowlock_db *db, struct rlk_call *call, rowlock_figures *out)
+{
+    return send(db, call, RLK_STEP_MEASURE, NULL, read_figures, out);
+}
+
+static void read_name(const rowlock_value *cells, void *item)
+{
+    enum { NAME, TOKEN, HOLDERS, ACQUIRED, EXPIRES, LAPSED, WAITERS, SINCE, NOW };
+    int64_t now_us = cells[NOW].number;
+    rowlock_name_figures *out = item;
+    *out = (rowlock_name_figures){
+        .size = sizeof *out,
+        .token = cells[TOKEN].number,
+        .holders = cells[HOLDERS].number,
+        .held_ms = ms_since(&cells[ACQUIRED], now_us),
+        .remaining_ms = is_null(&cells[EXPIRES]) ? 0 : (cells[EXPIRES].number - now_us) / 1000,
+        .lapsed_ms = cells[LAPSED].number / 1000,
+        .waiters = cells[WAITERS].number,
+        .waited_ms = ms_since(&cells[SINCE], now_us)};
+    COPY(&cells[NAME], out->name);
+}
+
+enum rlk_class rlk_step_measure_names(rowlock_db *db, struct rlk_call *call, const char *glob,
+                                      const char *after, int limit, rlk_name_fn *each,
+                                      void *context)
+{
+    const rowlock_value in[] = {rowlock_text(glob), rowlock_text(after), rowlock_int(limit)};
+    struct page page = {.size = sizeof(rowlock_name_figures), .read = read_name};
+    enum rlk_class class = read_page(db, call, RLK_STEP_MEASURE_NAMES, in, &page);
+    for (size_t i = 0; class == RLK_DONE && i < page.count; i++)
+        if (each(context, item_of(&page, i)) != 0)
+            break;
+    rlk_free(page.items);
+    return class;
+}
+
+/* ---- the last grant */
+
 struct last_grant {
     bool found;
     int64_t token, granted_us;

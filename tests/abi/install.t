@@ -16,9 +16,13 @@ install_to() {
 
 ok "make install succeeds" install_to install
 for file in lib/librowlock.so lib/librowlock.a bin/rowlock include/rowlock/rowlock.h \
-    lib/pkgconfig/rowlock.pc $(ls include/rowlock/*.h); do
+    lib/pkgconfig/rowlock.pc $(ls include/rowlock/*.h) share/man/man1/rowlock.1 \
+    share/man/man1/rowlock-release.1 share/bash-completion/completions/rowlock \
+    share/zsh/site-functions/_rowlock share/fish/vendor_completions.d/rowlock.fish; do
     ok "it lays down $file" test -e "$root/opt/rl/$file"
 done
+ok "the units call the installed command" \
+    grep -q '^ExecStart=/opt/rl/bin/rowlock sweep ' "$root/opt/rl/lib/systemd/system/rowlock-sweep.service"
 is "nothing in the pkg-config file is left to fill in" "$(grep '@' "$root/opt/rl/lib/pkgconfig/rowlock.pc")" ""
 is "no installed file names the source folder" \
     "$(grep -rlF "$PWD" "$root/opt/rl/lib" "$root/opt/rl/include" 2>/dev/null)" ""
@@ -39,6 +43,7 @@ ok "a program builds with the flags of pkg-config" \
 ok "it runs with the installed library" env LD_LIBRARY_PATH="$root/opt/rl/lib" "$work/user"
 
 is "the library may be read by all and run by none" "$(stat -L -c %a "$root/opt/rl/lib/librowlock.so")" 644
+is "so may the manual and the completions" "$(find "$root/opt/rl/share" -type f ! -perm 644)" ""
 # Where only rowlock is installed: the databases' own .pc files are not found.
 ok "its flags need no package of a database" \
     env PKG_CONFIG_LIBDIR="$PKG_CONFIG_PATH" pkg-config --cflags --libs rowlock

@@ -347,16 +347,27 @@ static void swept(const struct contract *c)
 {
     char *url = fresh_tables(c, "swept_");
     rowlock_db *db = must_open(url);
+    const long long day_us = INT64_C(86400000000);
     struct found f = check_item(db, "swept");
-    tap_ok(f.verdict == ROWLOCK_WARNING && strcmp(f.value, "never") == 0,
-           "check warns of tables that were never swept");
+    tap_ok(f.verdict == ROWLOCK_FINE && strncmp(f.value, "never; installed ", 17) == 0 &&
+               strstr(f.value, " UTC, 0 days ago"),
+           "check is content with new tables that were never swept: %s", f.value);
+    db_exec(c->raw, c->url, "UPDATE swept_meta SET swept = swept + %lld", 10 * day_us);
     rowlock_sweep_options dry = ROWLOCK_SWEEP_OPTIONS_INIT;
     dry.dry_run = 1;
     is_result(db, rowlock_sweep(db, &dry, NULL), ROWLOCK_OK, "a dry run");
-    tap_is_int(check_item(db, "swept").verdict, ROWLOCK_WARNING, "is no sweep");
+    f = check_item(db, "swept");
+    tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.value, "never") &&
+               strstr(f.value, " 10 days ago"),
+           "is no sweep, and check warns of old tables without one: %s", f.value);
     is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep");
     f = check_item(db, "swept");
-    tap_ok(f.verdict == ROWLOCK_FINE && strstr(f.value, "UTC"), "is noted: %s", f.value);
+    tap_ok(f.verdict == ROWLOCK_FINE && strstr(f.value, "UTC") && !strstr(f.value, "never"),
+           "is noted: %s", f.value);
+    db_exec(c->raw, c->url, "UPDATE swept_meta SET swept = swept - %lld", 9 * day_us);
+    f = check_item(db, "swept");
+    tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.value, " 9 days ago"),
+           "check warns when no sweep came for more than a week: %s", f.value);
     rowlock_db_close(db);
     drop_tables(c, "swept_", url);
 }

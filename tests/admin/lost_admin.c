@@ -303,6 +303,6 @@ const struct operation lost_admin_operations[] = {
     {.what = "fold", .lose = lose_fold, .reconnects = true, .pools = true},
     {.what = "fence", .lose = lose_fence, .reconnects = true, .pools = true},
     {.what = "raise", .lose = lose_raise, .reconnects = true, .pools = true},
-    {.what = "install", .lose = lose_install, .reconnects = true, .many = true},
+    {.what = "install", .lose = lose_install, .reconnects = true, .many = true, .alike = true},
     {.lose = NULL},
 };

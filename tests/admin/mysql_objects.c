@@ -170,6 +170,46 @@ static void remade_under_load(const struct contract *c)
     drop_tables(c, "obj_", url);
 }
 
+/* ---- events */
+
+static void event_is(rowlock_db *db, rowlock_verdict verdict, const char *value, const char *advice,
+                     const char *what)
+{
+    struct found f = check_item(db, "event");
+    tap_ok(f.verdict == verdict && strstr(f.value, value) && strstr(f.advice, advice), "%s: %s: %s",
+           what, f.value, f.advice);
+}
+
+/* DISABLE ON SLAVE is how a replica has the event of its primary. */
+static void events(const struct contract *c)
+{
+    char *url = fresh_tables(c, "evt_");
+    char scheduler[20] = "OFF";
+    rowlock_db *db = must_open(url);
+    void *session = c->raw->open(c->url);
+    c->raw->ask(session, "SELECT @@global.event_scheduler", scheduler, sizeof scheduler);
+    event_is(db, ROWLOCK_FINE, "", "", "without an event check says nothing of events");
+    raw_run(c->raw, session,
+            "CREATE EVENT evt_nightly ON SCHEDULE EVERY 1 DAY DO CALL evt_housekeeping(30, 30)");
+    raw_run(c->raw, session, "SET GLOBAL event_scheduler = OFF");
+    event_is(db, ROWLOCK_WARNING, "scheduler is off", "event_scheduler = ON",
+             "an event that calls the procedure is seen, and that none runs");
+    raw_run(c->raw, session, "SET GLOBAL event_scheduler = ON");
+    event_is(db, ROWLOCK_FINE, "evt_nightly, every 1 day", "", "when they run, it is fine");
+    raw_run(c->raw, session, "ALTER EVENT evt_nightly DISABLE ON SLAVE");
+    event_is(db, ROWLOCK_WARNING, "evt_nightly, disabled on this server",
+             "EVENT evt_nightly ENABLE",
+             "one that a replica has got from its primary is disabled after a promotion");
+    raw_run(c->raw, session, "ALTER EVENT evt_nightly DISABLE");
+    event_is(db, ROWLOCK_WARNING, "evt_nightly, disabled on this server", "ENABLE",
+             "and so is another");
+    raw_run(c->raw, session, "DROP EVENT evt_nightly");
+    raw_run(c->raw, session, "SET GLOBAL event_scheduler = %s", scheduler);
+    c->raw->close(session);
+    rowlock_db_close(db);
+    drop_tables(c, "evt_", url);
+}
+
 /* ---- somebody else's */
 
 static void refused(const char *url, const char *what)
@@ -236,4 +276,5 @@ void contract_mysql_objects(const struct contract *c)
     drifted(c);
     planted_procedures(c);
     planted_tables(c);
+    events(c);
 }

@@ -67,6 +67,11 @@ static const struct {
     {"ALTER FUNCTION obj_wake(text) SET search_path = public", NULL,
      "function obj_wake(p_name text)", "not what this version makes"},
     {"DROP FUNCTION obj_guard", NULL, "function", "missing"},
+    {"DROP PROCEDURE obj_housekeeping", NULL, "procedure", "missing"},
+    {"ALTER PROCEDURE obj_housekeeping SECURITY DEFINER", NULL, "procedure obj_housekeeping",
+     "not what this version makes"},
+    {"CREATE FUNCTION obj_housekeeping(text) RETURNS boolean " WAKE_BODY,
+     "DROP FUNCTION obj_housekeeping(text)", "procedure obj_housekeeping(text)", "is none"},
 };
 
 static struct found look(rowlock_db *db)

@@ -65,6 +65,16 @@ wrong_servers() {
     exits "where none takes writes, none will do" 78 list
     has "and the error says so" "$err" "none of the URL's 2 servers takes writes"
     has "and why" "$err" "read_only set"
+    exits "a run that may not wait is told so" 78 run -n waits true
+    exits "and so is one whose wait is over" 78 run -w 300ms waits true
+    has "which said first that it waits" "$err" "the server is away; still waiting: none of the URL's 2 servers"
+    start run waits -- touch "$work/waited"
+    until_true 20 grep -q "still waiting" "$work/bg.err"
+    read_only "$primary" 0
+    ends "a run that begins while none takes writes waits until one does" 0 "$pid"
+    ok "and runs then" test -e "$work/waited"
+    has "which it says" "$(<"$work/bg.err")" "the server is back"
+    read_only "$primary" 1
     exits "but a URL with one host only is taken at its word" 0 list --url "mysql://app@$(address "$standby")/rowlock"
     read_only "$primary" 0
     exits "a socket and several hosts do not go together" 64 list --url "$ROWLOCK_URL?socket=$primary/s.sock"

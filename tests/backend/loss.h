@@ -43,6 +43,7 @@ struct loss {
     void *session; /* straight */
     rowlock_db *others; /* straight, to our tables: of whoever else wants something */
     struct faultproxy *proxy;
+    int number; /* of the worker */
     int serial;
     int explained; /* rows that stand although nobody holds them, each for a reason that was checked */
 
@@ -63,6 +64,7 @@ struct operation {
     bool connects; /* also with a connection that is gone, in all ways and not only by cuts */
     bool pools; /* also where the old session cannot be ended */
     bool many; /* requests: waiting for each of them is done in one mode only */
+    bool alike; /* are its requests after the first ones */
     bool once; /* not a matter of requests: in one way and mode, for nth 1 */
 };
 extern const struct operation lost_lock_operations[], lost_admin_operations[], lost_tx_operations[],
@@ -71,11 +73,12 @@ extern const struct operation lost_lock_operations[], lost_admin_operations[], l
 /* A worker's surroundings. False if the URL has no host and port. */
 bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int number);
 void loss_check_rest(struct loss *l); /* nothing is in its tables but what was explained */
+void loss_clean(struct loss *l); /* removes what a case has left that is begun anew */
 void loss_tear_down(struct loss *l);
 
 /* How long a lease runs that nobody renews; and one that is never over before the case is. */
 int64_t loss_ttl_ms(void);
-enum { LONG_TTL_MS = 600000, OPENINGS = 5 };
+enum { LONG_TTL_MS = 600000, OPENING_MS = 60000 };
 
 /* Of a statement and of connecting; and after how long what is late arrives. */
 int64_t loss_deadline_ms(const struct loss *l);

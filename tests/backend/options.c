@@ -120,19 +120,19 @@ static void sizes(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
     } holder;
     memset(&holder, 0x55, sizeof holder);
     holder.known.size = offsetof(rowlock_grant, expires_us);
-    is_result(other, rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "and by whom");
+    tap_is_int(rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "and by whom");
     tap_is_int(holder.known.token, rowlock_lock_token(lock), "an older grant struct is filled");
     tap_is_int(holder.known.expires_us, 0x5555555555555555, "as far as it reaches");
     tap_is_int((long long)holder.known.size, (long long)offsetof(rowlock_grant, expires_us),
                "and keeps its size");
     holder.known.size = sizeof holder;
-    is_result(other, rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "a newer one");
+    tap_is_int(rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "a newer one");
     tap_ok(holder.known.expires_us != holder.beyond && holder.beyond == 0x5555555555555555,
            "gets what we know");
     tap_is_int((long long)holder.known.size, (long long)sizeof holder, "and keeps its size");
     holder.known.size = 0;
     holder.known.token = 44;
-    is_result(other, rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "one without a size");
+    tap_is_int(rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "one without a size");
     tap_is_int(holder.known.token, 44, "gets nothing");
     rowlock_lock_close(rival);
     rowlock_db_close(other);
@@ -206,7 +206,7 @@ void contract_fork(const struct contract *c)
         tap_is_int(child_join(child_start(use_in_child, &i)), 0,
                    "in a forked child every call says EMISUSE, and why; closing is harmless");
     tap_ok(!strstr(why(i.db), "forked this one"), "of which the parent's error knows nothing");
-    tap_is_int(rows_of(c, "forked"), 1, "the child has released nothing");
+    is_rows(c, "forked", 1, "the child has released nothing");
     is_result(i.db, rowlock_renew(i.held, 0), ROWLOCK_OK, "the parent's connection still works");
     is_result(i.db, try_lock(i.idle, TTL_MS), ROWLOCK_OK, "for everything");
     is_result(i.db, rowlock_release(i.held), ROWLOCK_OK, "and its lock is still its own");

@@ -4,6 +4,7 @@
  * goes on when they are back. Only a private server is touched, by server-ctl.sh.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -339,6 +340,36 @@ static void test_short_freeze(void)
     rowlock_db_close(db);
 }
 
+static atomic_bool told;
+
+/* Thaws it after the reconnect time, and long before the connect timeout. */
+static int thaw_late(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 100 && !told; i++)
+        sleep_ms(slow_ms(100));
+    control("thaw");
+    return 0;
+}
+
+static void test_reconnect_limit(void)
+{
+    rowlock_db_options options = patience();
+    options.connect_timeout_ms = slow_ms(60000);
+    rowlock_db *db = must_open_with(url, &options);
+    rowlock_lock *lock = must_lock(db, "held");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
+    control("freeze");
+    struct helper *helper = helper_start(thaw_late, NULL);
+    int said = rowlock_verify(lock);
+    told = true;
+    tap_ok(is_unreachable(said), "reconnecting ends before the connect timeout: %d", said);
+    helper_join(helper);
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
 static int run(const struct raw *database, const char *given)
 {
     raw = database;
@@ -355,6 +386,7 @@ static int run(const struct raw *database, const char *given)
     test_close_without_server();
     test_freeze();
     test_short_freeze();
+    test_reconnect_limit();
     free(url);
     return tap_done();
 }

@@ -224,10 +224,13 @@ static void test_round_trips(void)
     tap_is_int(faultproxy_round_trips(proxy), 0, "which is told once");
     tap_ok(goes_on(one, "again") && goes_on(other, "too"), "two more, on two connections,");
     tap_is_int(faultproxy_round_trips(proxy), 2, "are two");
+    faultproxy_slowest_us(proxy);
     say(one, ".first");
     hears(".first");
+    sleep_ms(QUIET_MS);
     tap_ok(goes_on(one, "second"), "to speak twice before the server does");
     tap_is_int(faultproxy_round_trips(proxy), 1, "is one");
+    tap_ok(faultproxy_slowest_us(proxy) >= QUIET_MS * 1000, "for whose answer it took long");
     faultproxy_slow(proxy, 50000);
     int64_t began = clock_ms();
     tap_ok(goes_on(one, "slow") && clock_ms() - began >= 100, "a slow network takes its time");

@@ -324,7 +324,7 @@ static void test_locked(const char *begin)
                begin);
     int64_t took = clock_ms() - began;
     tap_ok(took < 1000 + slow_ms(1000), "within a bound: %lld ms", (long long)took);
-    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_NONE, "by nobody who can be named");
+    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_NONE, "and no holder can be named");
     unlock_file(&keeper);
     tap_is_int(wait_lock(lock, TTL_MS, slow_ms(10000)), ROWLOCK_OK,
                "when it is let go it is granted");

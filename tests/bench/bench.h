@@ -63,9 +63,10 @@ bool ours_wait_unfair(void *session);
 void ours_keep(void *session); /* acquire, and have a keeper renew the lease */
 void ours_stop(void *session); /* from another thread: the wait ends */
 void *ours_open_pooled(const struct place *place, const char *name);
-/* A quorum of three members in the place's server. */
-void ours_install_quorum(const struct place *place);
-void *ours_open_quorum(const struct place *place, const char *name);
+enum { MEMBERS = 3 };
+/* places: an array of MEMBERS, which become a quorum. */
+void ours_install_quorum(const struct place *places);
+void *ours_open_quorum(const struct place *places, const char *name);
 void *ours_open_adopted(const struct place *place, const char *name);
 rowlock_db *ours_connect(const struct place *place);
 

@@ -78,47 +78,33 @@ void *ours_open_adopted(const struct place *place, const char *name)
     return s;
 }
 
-/* Three members in one server, with tables of their own. */
-enum { MEMBERS = 3 };
-
-static void member_urls(const struct place *place, char urls[MEMBERS][700],
-                        const char *pointers[MEMBERS])
+static void member_urls(const struct place *places, const char *urls[MEMBERS])
 {
-    for (int i = 0; i < MEMBERS; i++) {
-        snprintf(urls[i], sizeof urls[i], "%s%crowlock_prefix=member%d_", place->url,
-                 strchr(place->url, '?') ? '&' : '?', i + 1);
-        pointers[i] = urls[i];
-    }
+    for (int i = 0; i < MEMBERS; i++)
+        urls[i] = places[i].url;
 }
 
-void ours_install_quorum(const struct place *place)
+void ours_install_quorum(const struct place *places)
 {
-    char texts[MEMBERS][700];
     const char *urls[MEMBERS];
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = place->schema;
-    member_urls(place, texts, urls);
-    for (int i = 0; i < MEMBERS; i++) {
-        rowlock_db *db = NULL;
-        if (rowlock_db_open(urls[i], &options, &db, &err) != ROWLOCK_OK)
-            die("%s: %s", err.action, err.text);
-        must(db, rowlock_install(db), ROWLOCK_OK);
-        rowlock_db_close(db);
-    }
+    options.schema = places->schema;
+    for (int i = 0; i < MEMBERS; i++)
+        ours_install(&places[i]);
+    member_urls(places, urls);
     if (rowlock_quorum_join(urls, MEMBERS, &options, &err) != ROWLOCK_OK)
         die("%s: %s", err.action, err.text);
 }
 
-void *ours_open_quorum(const struct place *place, const char *name)
+void *ours_open_quorum(const struct place *places, const char *name)
 {
-    char texts[MEMBERS][700];
     const char *urls[MEMBERS];
-    struct our_session *s = new_session(place);
+    struct our_session *s = new_session(places);
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = place->schema;
-    member_urls(place, texts, urls);
+    options.schema = places->schema;
+    member_urls(places, urls);
     if (rowlock_db_open_quorum(urls, MEMBERS, &options, &s->db, &err) != ROWLOCK_OK)
         die("%s: %s", err.action, err.text);
     must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);

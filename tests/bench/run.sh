@@ -9,7 +9,7 @@
 set -euo pipefail
 
 json=${ROWLOCK_TEST_BUILD:?}/bench.json
-program=$ROWLOCK_TEST_BUILD/tests/bench/main
+program=("$ROWLOCK_TEST_BUILD/tests/bench/main")
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/rowlock-bench.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
@@ -17,10 +17,19 @@ case " ${ROWLOCK_TEST_BACKENDS:-sqlite} " in
     *" sqlite "*) export ROWLOCK_TEST_SQLITE_URL=sqlite:$dir/rowlock.db ;;
 esac
 
+# The other members of a quorum have servers of their own.
+part=quorum
+if [[ $part == *"${BENCH:-}"* ]]; then
+    for kind in postgres mysql; do
+        url=ROWLOCK_TEST_${kind^^}_URL member=("$(dirname "$0")/with-member.sh" "$kind")
+        [ -z "${!url:-}" ] || program=("${member[@]}" "${member[@]}" "${program[@]}")
+    done
+fi
+
 if [ "${1:-}" = --json ]; then
-    "$program" "$json" >&2
+    "${program[@]}" "$json" >&2
     cat "$json"
 else
-    "$program" "$json"
+    "${program[@]}" "$json"
     printf '\nThe same as JSON: %s\n' "$json"
 fi

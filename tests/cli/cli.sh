@@ -94,7 +94,7 @@ can_do() {
         tap_result 1 "$(about "$name")"
         tap_note "root cannot run this: give it CAP_SYS_ADMIN, or run the tests as another user: $*"
     else
-        skip "$(about "$name")" "this user cannot run: $*"
+        cannot "$(about "$name")" "this user cannot run: $*"
     fi
     return 1
 }

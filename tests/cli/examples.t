@@ -260,6 +260,8 @@ operating() {
     has "and a waiter" "$out" "waiter for taken: patient"
     has "and a finding" "$out" "isolation is "
     has "and its verdict" "$(tail -n 1 <<<"$out")" "fit for locks"
+    example operator "$ROWLOCK_URL" count 'take?'
+    has "operator counts" "$status $out" "taken: 1 holders, 1 waiters"
     example operator "$ROWLOCK_URL" break taken
     same "operator breaks a grant by its token" "$status $out" "0 somebody had it, with token $token"
     finished "$pid"
@@ -279,7 +281,7 @@ operating() {
     example operator "$ROWLOCK_URL" script
     has "operator prints the script" "$status $out" "CREATE TABLE"
     example operator "$ROWLOCK_URL"
-    has "without a verb it tells its version and its usage" "$status $err" "1 rowlock $("$command" --version | grep -oE '[0-9.]+$')"
+    has "without a verb it tells its version and its usage" "$status $err" "1 rowlock $("$command" --version | sed -n '1s/.* //p')"
 }
 
 handing_over() {
@@ -306,7 +308,8 @@ pipeline() {
 piping() {
     pipeline left right 3
     finished "$pid"
-    same "pipeline does its steps" "$status $(tail -n 1 "$work/pipe")" "0 3 of 3 steps done"
+    same "pipeline does its steps" "$status $(grep done "$work/pipe")" "0 3 of 3 steps done"
+    has "and tells what it has counted" "$(tail -n 1 "$work/pipe")" "1 tries, 2 grants, waited 0 ms, "
     rl acquire right --owner somebody --ttl 1h
     pipeline left right 3
     until_true 20 grep -q waiting "$work/pipe"
@@ -318,7 +321,7 @@ piping() {
     until_true 20 grep -q waiting "$work/pipe"
     rl break right
     finished "$pid"
-    same "it goes on when the holder is gone" "$status $(tail -n 1 "$work/pipe")" "0 3 of 3 steps done"
+    same "it goes on when the holder is gone" "$status $(grep done "$work/pipe")" "0 3 of 3 steps done"
     pipeline left right 100000
     until_true 20 grep -q ours "$work/pipe"
     rl break left

@@ -34,6 +34,12 @@ guarding() {
     until_true 20 lapsed typed
     exits "an expired lock is not taken over while a transaction guards it" 75 \
         acquire typed --owner rival -n
+    silent "which a run that may not wait does not speak of" 75 run -n typed true
+    silent "nor with a status of its own" 0 run -n -E 0 typed true
+    errs "unless it is asked to" 75 "another transaction is changing it" run -n -v typed true
+    errs "after a wait it is said: no holder is in the way" 75 "another transaction is changing it" \
+        run -w 100ms typed true
+    errs "also if connecting took longer than the wait" 75 "another transaction is changing it" run -w 1ms typed true
     say "COMMIT"
     exits "after its end it is" 0 acquire typed --owner rival -n
     holds "with a greater token" test "$out" -gt "$token"

@@ -93,6 +93,8 @@ listing() {
         "NAME TOKEN KIND HELD BY SINCE LEASE LEFT NOTE"
     same "and goes on in the order of names" "$(grep -o '^list-[ab]' <<<"$out" | tr '\n' ' ')" "list-a list-b "
     has "what a terminal would obey is escaped" "$out" 'wakeup\x07, line\x0abreak, \x1b[31mred'
+    exits "list --names prints only the names" 0 list --names
+    same "in the same order" "$(grep '^list-' <<<"$out")" "list-a"$'\n'"list-b"
     exits "list --json is an array in the same order" 0 list --json
     same "of objects" "$(json 'join " ", grep { /^list-/ } map { $_->{name} } @$d')" "list-a list-b"
     same "with exact texts" "$(json '(grep { $_->{name} eq "list-b" } @$d)[0]{note}')" \
@@ -266,6 +268,7 @@ unreachable() {
         esac
         exits "${url%%:*}: a database that is not there is unreachable" 69 list --url "$url"
         has "${url%%:*}: which the error says" "$err" "rowlock: "
+        [[ $url == mysql* ]] || has "${url%%:*}: and why" "$err" "Connection refused"
         exits "${url%%:*}: a password does not show in the error" 69 \
             list --url "${url/:\/\//:\/\/somebody:hush@}"
         case $err in *hush*) tap_result 1 "not even in part" ;; *) tap_result 0 "not even in part" ;; esac

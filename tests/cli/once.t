@@ -146,6 +146,11 @@ interruptions() {
     same "that was the second time, too" "$(ran dead)" 2
     exits "and the last" 0 run -n dead --once k8 -- sh -c "$stay" "$work/dead"
     same "for it is done" "$(ran dead)" 2
+    begin changed k14
+    killed "rowlock is killed with a command" KILL 137 "$pid"
+    rl break changed
+    exits "that is changed: the key is free for the new one" 0 run -n changed --once k14 -- true
+    errs "and done by it" 64 "rowlock once forget NAME KEY" run -n changed --once k14 -- sh -c "$stay" "$work/changed"
 }
 
 # Jobs that wait for each other's file. The lock is taken from the first, and the second takes over the key.
@@ -194,6 +199,23 @@ not_taken_down() {
     same "does it again" "$(ran untold)" 2
 }
 
+# A claim of a higher token: of a program that uses the library, for example.
+claimed_elsewhere() {
+    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
+        skip "$(about "a claim of another program")" "there is no sqlite3 to make one with"
+        return
+    fi
+    begin elsewhere k13
+    killed "a run is killed" KILL 137 "$pid"
+    rl break elsewhere
+    echo "UPDATE cli_$$_once SET token = 1000000 WHERE name = '9:elsewhere:k13'" | sql_client
+    silent "a key that another program has claimed: -n says nothing" 75 run -n elsewhere --once k13 -- \
+        sh -c "$stay" "$work/elsewhere"
+    errs "with -v it does" 75 "is in progress" run -nv elsewhere --once k13 -- sh -c "$stay" "$work/elsewhere"
+    errs "and so does a run that would have waited for the lock" 75 "is in progress" run elsewhere --once k13 -- \
+        sh -c "$stay" "$work/elsewhere"
+}
+
 at_once() {
     local i jobs=()
     for i in 1 2 3 4 5 6; do
@@ -234,6 +256,7 @@ all() {
     lost
     content
     not_taken_down
+    claimed_elsewhere
     at_once
     sweeping
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the roles of sql/postgres/install/grants.sql may do, each by itself: reader, user, operator.
+# What the roles of sql/postgres/install/grants.sql may do, each by itself: reader, user, operator, sweeper.
 set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -24,7 +24,7 @@ drop() {
     psql -qX "$url" 2>/dev/null <<SQL
 SET client_min_messages = warning;
 DROP DATABASE IF EXISTS $base;
-DROP ROLE IF EXISTS rowlock_test_reader, rowlock_test_user, rowlock_test_operator;
+DROP ROLE IF EXISTS rowlock_test_reader, rowlock_test_user, rowlock_test_operator, rowlock_test_sweeper;
 SQL
 }
 
@@ -33,6 +33,7 @@ psql -qX "$url" <<SQL
 CREATE ROLE rowlock_test_reader LOGIN;
 CREATE ROLE rowlock_test_user LOGIN;
 CREATE ROLE rowlock_test_operator LOGIN;
+CREATE ROLE rowlock_test_sweeper LOGIN;
 CREATE DATABASE $base;
 SQL
 as reader
@@ -42,7 +43,7 @@ holds "a DBA runs it in psql" psql -qX -v ON_ERROR_STOP=1 -c 'SET search_path = 
 prints "the tables are fit for locks, as if the library had made them" 0 "as rowlock makes them" check --url "$whole"
 exits "install has nothing to do" 0 install --url "$whole"
 holds "grants.sql runs" psql -qX -v ON_ERROR_STOP=1 -v reader=rowlock_test_reader -v user=rowlock_test_user \
-    -v operator=rowlock_test_operator -f sql/postgres/install/grants.sql "$whole"
+    -v operator=rowlock_test_operator -v sweeper=rowlock_test_sweeper -f sql/postgres/install/grants.sql "$whole"
 
 for role in user operator; do
     as $role
@@ -62,6 +63,7 @@ as reader
 prints "reader: list, reader: sees the locks" 0 "kept by user" list
 exits "reader: show" 0 show "kept by user"
 exits "reader: list waiters" 0 list --waiters
+prints "reader: metrics" 0 'rowlock_lock_held{name="kept by user"} 1' metrics --match 'kept*'
 prints "reader: check finds nothing bad, reader: and warns that this role may only read" 0 "may only read" check
 exits "reader: acquire is denied" 77 acquire x --owner me
 exits "reader: break is denied" 77 break "kept by user"
@@ -88,5 +90,21 @@ as operator
 exits "operator: break" 0 break "kept by user"
 exits "operator: raise-tokens" 0 raise-tokens
 exits "operator: sweep, with counters and keys" 0 sweep --older-than 0 --idle 1ms --once-older-than 1ms
+
+keep_house() { psql -qX -v ON_ERROR_STOP=1 -c 'CALL rowlock_housekeeping(1, 1)' "$ROWLOCK_URL" 2>"$work/err"; }
+rl acquire "over soon" --ttl 1s --owner me
+rl run --once "an old key" "an old job" -- true
+psql -qX "$whole" -c "UPDATE rowlock_once SET changed = 1"
+sleep 1.1
+for role in reader user; do
+    as $role
+    holds "$role: housekeeping is denied" eval '! keep_house'
+    has "$role: by its privileges" "$(<"$work/err")" "permission denied"
+done
+as sweeper
+holds "sweeper: housekeeping" keep_house
+has "sweeper: it has removed all kinds of rows" "$(<"$work/err")" "removed 1 locks, 0 tickets of dead waiters, 1 once keys"
+exits "sweeper: acquire is denied" 77 acquire x --owner me
+exits "sweeper: break is denied" 77 break "over soon"
 drop
 done_testing

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The three roles of sql/mysql/install/grants.sql: each verb goes well for those who may, and is refused to all others.
+# The roles of sql/mysql/install/grants.sql: each verb goes well for those who may, and is refused to all others.
 set -u
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
@@ -9,7 +9,7 @@ if [ -z "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
 fi
 command=$ROWLOCK_TEST_COMMAND
 admin() { "$(command -v mariadb || command -v mysql)" --no-defaults --socket="$ROWLOCK_TEST_MYSQL_DIR/s.sock" --user=root "$@"; }
-users="'roles_watch'@'%', 'roles_app'@'%', 'roles_ops'@'%'"
+users="'roles_watch'@'%', 'roles_app'@'%', 'roles_ops'@'%', 'roles_sweep'@'localhost'"
 cleanup() { admin -e "DROP DATABASE IF EXISTS roles_db; DROP USER IF EXISTS $users"; }
 trap cleanup EXIT
 cleanup
@@ -31,7 +31,7 @@ admin -e "REVOKE SELECT ON roles_db.* FROM 'roles_watch'@'%'"
 found=$("$command" --url "${ROWLOCK_TEST_MYSQL_URL%/*}/roles_db" check)
 is "the tables are fit for locks" $? 0
 is "as if the library had made them" "$(grep -c '^ok *objects *as rowlock makes them' <<<"$found")" 1
-sed "s/appdb/roles_db/; s/'watch'/'roles_watch'/; s/'app'/'roles_app'/; s/'ops'/'roles_ops'/" sql/mysql/install/grants.sql | admin
+sed "s/appdb/roles_db/; s/'watch'/'roles_watch'/; s/'app'/'roles_app'/; s/'ops'/'roles_ops'/; s/'sweep'/'roles_sweep'/" sql/mysql/install/grants.sql | admin
 
 denied=77
 
@@ -65,4 +65,16 @@ is "an operator sweeps" "$(as ops sweep --idle 1ms)" 0
 is "finds nothing to break" "$(as ops break x --if-token 1)" 1
 is "raises tokens" "$(as ops raise-tokens --new-identity)" 0
 is "and takes locks" "$(as ops run x -- true)" 0
+keep_house() { # keep_house ROLE: how many keys it has removed
+    rl ops run x --once "$1" -- true
+    admin -e "UPDATE roles_db.rowlock_once SET changed = 1"
+    "$(command -v mariadb || command -v mysql)" --no-defaults --socket="$ROWLOCK_TEST_MYSQL_DIR/s.sock" \
+        --user="roles_$1" -N -e "CALL rowlock_housekeeping(1, 1)" roles_db 2>&1 | cut -f 3
+}
+is "an operator keeps house in the database" "$(keep_house ops)" 2
+is "a sweeper too" "$(keep_house sweep)" 1
+for role in watch app; do
+    has=$(keep_house $role)
+    is "$role may not" "${has#*execute command denied}" " to user 'roles_$role'@'%' for routine 'roles_db.rowlock_housekeeping'"
+done
 done_testing

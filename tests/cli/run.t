@@ -139,10 +139,9 @@ holding() {
     timeout 1 cat /dev/zero 8<>"$work/full" >&8
     ends "also when nobody reads what is said about it" 76 $pid
 
-    begin renewed --ttl 600ms
-    sleep 2
+    begin renewed --ttl 3s
+    until_true 20 renewed_since renewed 2
     holds "a lease is renewed for as long as the command runs" kill -0 "$pid"
-    rl show renewed --json
     holds "as its renewals tell" test "$(json '$d->{grants}[0]{renewals}')" -ge 3
     holds "and it has not run out" test "$(json '$d->{grants}[0]{remaining_ms}')" -gt 0
     killed "it ends when told" TERM 143 "$pid"
@@ -194,6 +193,13 @@ renewed_since() {
     [ "$(json '$d->{grants}[0]{renewals}')" -gt "$2" ]
 }
 
+# freeze_after_renewal NAME: of a lease of 6 s, and before the next renewal. Sets $expires.
+freeze_after_renewal() {
+    just_renewed "$1"
+    server freeze
+    [ "$(date +%s%6N)" -lt $((expires - 4000000)) ] || ! server thaw
+}
+
 # A server that hangs: it takes connections and statements, and never answers. What it was sent it may
 # carry out when it is thawed, so the end of the lease is read before it is frozen.
 hanging() {
@@ -211,17 +217,31 @@ hanging() {
 
     sign=$work/hanging
     rm -f "$sign"
-    start run hanging --ttl 4s --grace 300ms -- sh -c \
+    start run hanging --ttl 6s --grace 300ms -- sh -c \
         'trap "" TERM; while :; do date +%s%6N >"$0.new"; mv "$0.new" "$0"; sleep 0.02; done' "$sign"
     until_true 20 test -s "$sign"
-    just_renewed hanging
-    server freeze
+    until_true 60 freeze_after_renewal hanging
     ends "when the server hangs, the job is ended" 76 "$pid"
     ended=$(cat "$sign")
     server thaw
     has "with the reason" "$(cat "$work/bg.err")" "could not be renewed in time"
     holds "it was dead before its lease ended by the database's clock" test "$ended" -lt "$expires"
     rl sweep
+
+    # A try connects for five seconds.
+    server freeze
+    start run -n patient true
+    exits "a wait of a second ends while the server hangs" 69 run -w 1s hurried true
+    ended=later
+    for _ in 1 2 3; do
+        ! kill -0 "$pid" || ended=before
+        finished "$pid"
+        [ $ended = later ] || break
+        start run -n patient true
+        rl run -w 1s hurried true
+    done
+    same "before a try that began earlier" $ended before
+    server thaw
 }
 
 # The database's clock jumps while a job runs: in a database of its own, a function of ours stands in for it.
@@ -256,11 +276,11 @@ stalling() {
     local tells='tell() { echo >&"$ROWLOCK_PROGRESS_FD"; sleep 0.1; }
         tells() { for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do tell; done; }'
     exits "without --stall there is nothing to tell progress to" 0 run stall -- sh -c 'exit ${ROWLOCK_PROGRESS_FD:-0}'
-    exits "a job that tells progress goes on" 7 run --stall 1s --ttl 3s --grace 300ms stall -- \
+    exits "a job that tells progress goes on" 7 run --stall 3s --ttl 9s --grace 300ms stall -- \
         sh -c "$tells; tells; exit 7"
     same "and nothing is said" "$err" ""
     errs "one that stops telling is ended, with the reason" 76 "the job reported no progress for" \
-        run --stall 1s --ttl 1500ms --grace 300ms stall -- sh -c "$tells; tells; exec sleep 300"
+        run --stall 1s --ttl 3s --grace 300ms stall -- sh -c "$tells; exec sleep 300"
     exits "its lock is released" 0 run -n stall true
     exits "so is one that cannot tell" 76 run --stall 500ms --ttl 1s --grace 200ms stall -- \
         sh -c 'eval "exec $ROWLOCK_PROGRESS_FD>&-"; exec sleep 300'

@@ -4,7 +4,7 @@ set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
-commands="run acquire renew release verify wait list show watch sweep break raise-tokens install upgrade check quorum-join help"
+commands="run acquire renew release verify wait list show watch metrics sweep break raise-tokens install upgrade check quorum-join help"
 
 help() {
     local name
@@ -22,8 +22,45 @@ help() {
     has "which is that of the header" "$out" "rowlock $(awk '
         $2 ~ /^ROWLOCK_VERSION_(MAJOR|MINOR|PATCH)$/ { v = v sep $3; sep = "." } END { print v }' \
         include/rowlock/rowlock.h)"
+    for name in ${ROWLOCK_TEST_BACKENDS:-sqlite postgres mysql}; do
+        ok "and the client library of $name" grep -qE "^$name +[A-Za-z/ ]+ [0-9]+\\.[0-9]+" <<<"$out"
+    done
+    is "one line for each" "$(wc -l <<<"$out")" $((1 + $(wc -w <<<"${ROWLOCK_TEST_BACKENDS:-sqlite postgres mysql}")))
     exits "--help works beside arguments that are wrong otherwise" 0 run --help
     is "help goes to standard output only" "$err" ""
+}
+
+# on_terminal WORD…: runs `help WORD…` on a terminal; sets $out.
+on_terminal() {
+    out=$(PATH=$work/bin:$PATH SHELL=/bin/sh timeout 60 script -qec "$command help $*" /dev/null </dev/null)
+}
+
+# It has the page of run only.
+fake_man() {
+    mkdir -p "$work/bin"
+    cat >"$work/bin/man" <<'END'
+#!/bin/sh
+case "$*" in
+    "-w 1 rowlock-run" | "-w 1 rowlock") echo "/usr/share/man/man1/$3.1" ;;
+    "-w "*) echo "No manual entry" >&2 && exit 16 ;;
+    *) echo "man was asked for $*" ;;
+esac
+END
+    chmod +x "$work/bin/man"
+}
+
+manual() {
+    fake_man
+    on_terminal run
+    has "on a terminal, help opens the page of the command with man" "$out" "man was asked for 1 rowlock-run"
+    on_terminal
+    has "or that of the whole" "$out" "man was asked for 1 rowlock"
+    on_terminal list
+    has "without the page it prints the text of --help" "$out" "Usage: rowlock list"
+    printf '#!/bin/sh\necho "No manual here"\n' >"$work/bin/man"
+    on_terminal run
+    has "also if man has no pages at all" "$out" "Usage: rowlock run"
+    PATH=$work/bin:$PATH prints "without a terminal it prints that text too" 0 "Usage: rowlock run" help run
 }
 
 # refused "what holds" TEXT ARGUMENT…: with 64, a line that holds TEXT, and where to read more.
@@ -67,6 +104,7 @@ refusals() {
     refused "--every 0" "must be more than 0" sweep --every 0
     refused "-q together with --json" "exclude each other" sweep -q --json
     refused "--print together with --json" "exclude each other" install --print --json
+    refused "--names together with --json" "exclude each other" list --names --json
     refused "--sql together with --json" "exclude each other" upgrade --sql --json
     refused "acquire without an owner" "say --owner or set ROWLOCK_OWNER" acquire x
     refused "release without an owner" "say --owner" release x --token 1
@@ -177,6 +215,21 @@ no_database() {
     ok "it is there, too" test -s "$XDG_STATE_HOME/rowlock/locks.db"
 }
 
+# The examples of --help are tried as they stand.
+examples_of_help() {
+    local example count=0
+    mkdir -p "$work/bin"
+    ln -sf "$command" "$work/bin/rowlock"
+    ln -sf "$(type -P true)" "$work/report.sh"
+    ln -sf report.sh "$work/deploy.sh"
+    while IFS= read -r example; do
+        count=$((count + 1))
+        ok "an example of --help works: $example" \
+            env -C "$work" PATH="$work/bin:$PATH" ROWLOCK_URL="sqlite:$work/help.db" bash -c "$example"
+    done < <({ "$command" --help; "$command" run --help; } | sed -nE 's/^  (rowlock .*[^ ])  +.*/\1/p')
+    is "there are examples" "$count" 6
+}
+
 embedded() {
     unset ROWLOCK_URL
     no_database
@@ -187,6 +240,9 @@ embedded() {
     exits "then there is a list" 0 list
     is "and no message" "$err" ""
     (umask 0; XDG_STATE_HOME=relative HOME=$TMPDIR/home "$command" run first -- true)
+    XDG_STATE_HOME=$TMPDIR/said errs "who makes it is told where: a URL may have been forgotten" 0 \
+        "run: neither --url nor ROWLOCK_URL is set; made '$TMPDIR/said/rowlock/locks.db', for this host only" run first -- true
+    XDG_STATE_HOME=$TMPDIR/said silent "once, so that cron does not send mail each time" 0 run first -- true
     ok "a relative XDG_STATE_HOME is ignored for the one below HOME" \
         test -f "$TMPDIR/home/.local/state/rowlock/locks.db"
     ok "and no relative folder is made" test ! -e relative
@@ -228,6 +284,7 @@ options_and_jobs() {
 }
 
 help
+manual
 refusals
 durations
 if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
@@ -236,6 +293,7 @@ if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
     "$command" install >/dev/null
     leases
     options_and_jobs
+    examples_of_help
     embedded
 elif [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
     tap_result 1 "there is an embedded database to test with"

@@ -6,14 +6,11 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <fcntl.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -37,47 +34,7 @@ enum {
 
 extern char **environ;
 
-/* ---- the history */
-
-static int file = -1;
-
-void tell_open(const char *folder)
-{
-    char path[400];
-    snprintf(path, sizeof path, "%s/history", folder);
-    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (file < 0)
-        abort();
-}
-
-void tell(const char *format, ...)
-{
-    char line[400];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(line, sizeof line - 1, format, arguments);
-    va_end(arguments);
-    if (length > (int)sizeof line - 2)
-        length = (int)sizeof line - 2;
-    line[length++] = '\n';
-    if (write(file, line, (size_t)length) != length)
-        abort();
-}
-
-long long now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 /* ---- calls */
-
-static bool is_outage(int result)
-{
-    return result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_ESERVER ||
-           result == ROWLOCK_EREADONLY;
-}
 
 int heard(const struct client *c, const char *call, long long began_us, int64_t bound_ms,
           int result)
@@ -86,8 +43,7 @@ int heard(const struct client *c, const char *call, long long began_us, int64_t 
          (long long)bound_ms);
     if (result < 0)
         tell("# %s %d: %s", c->name, c->number, why(c->db));
-    if (result < 0 && !is_outage(result))
-        tell("O %s %s", call, rowlock_result_name(result));
+    tell_odd(call, result);
     return result;
 }
 
@@ -96,27 +52,14 @@ int acquire(struct client *c, const rowlock_acquire_options *options)
     long long asked = now_us();
     int result =
         heard(c, "acquire", asked, CALL_MS + options->wait_ms, rowlock_acquire(c->lock, options));
-    long long answered = now_us();
     if (result == ROWLOCK_OK)
-        tell("G %s %lld %lld %lld %lld", c->name, (long long)rowlock_lock_token(c->lock), asked,
-             answered, answered + rowlock_lock_remaining_ms(c->lock) * 1000);
+        tell_grant(c->name, c->lock, asked);
     return result;
 }
 
-/* The end of the lease is that of the last look, since LOST leaves none. */
 static bool holds_still(struct client *c, long long *until)
 {
-    long long at = now_us(), token = rowlock_lock_token(c->lock);
-    rowlock_state state = rowlock_lock_state(c->lock);
-    long long remaining_us = rowlock_lock_remaining_ms(c->lock) * 1000;
-    if (state == ROWLOCK_STATE_HELD || state == ROWLOCK_STATE_JEOPARDY) {
-        *until = at + remaining_us;
-        tell("H %s %lld %lld %lld", c->name, token, at, *until);
-        return true;
-    }
-    if (*until - at > MARGIN_MS * 1000)
-        tell("L %s %lld %lld %lld", c->name, token, at, *until);
-    return false;
+    return tell_holding(c->name, c->lock, MARGIN_MS, until);
 }
 
 bool hold(struct client *c, int64_t ms)

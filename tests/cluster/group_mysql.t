@@ -6,16 +6,15 @@ set -u
 . "$(dirname "$0")/nodes.sh"
 
 cluster_is group
+word=member
 
-all_online() {
+all_together() {
     local number
     for number in 1 2 3; do
         says "$number" "SELECT COUNT(*) FROM performance_schema.replication_group_members
             WHERE member_state = 'ONLINE'" 3 || return 1
     done
 }
-whole() { ok "$1: all members are together again" until_true 60 all_online; }
-
 primary() {
     node sql "$1" "SELECT RIGHT(member_host, 1) FROM performance_schema.replication_group_members
         WHERE member_role = 'PRIMARY'"
@@ -26,28 +25,6 @@ switch_to() {
     node sql "$1" "SELECT group_replication_set_as_primary(@@server_uuid)" >/dev/null
 }
 
-killed() {
-    node crash 1
-    load_mark killed
-    load_goes_on "$what: locks are granted again"
-    node start 1
-    whole "$what"
-    load_mark member_back
-    load_goes_on "$what: all go on with the member back"
-}
-
-frozen() {
-    node freeze 1
-    load_mark frozen
-    sleep $OUTAGE_S
-    load_goes_on "$what: locks are granted again"
-    node thaw 1
-    load_mark thawed
-    load_goes_on "$what: and when it wakes up"
-    whole "$what"
-    load_goes_on "$what: and when it has joined"
-}
-
 # Clients reach the member, but the other members do not.
 cut_off() {
     node cut 1
@@ -56,21 +33,8 @@ cut_off() {
     load_goes_on "$what: locks are granted again"
     node heal
     load_mark healed
-    whole "$what"
+    whole
     load_goes_on "$what: all go on with the member back"
-}
-
-# Each member is alone. They stay in the group if it does not last longer than a few seconds.
-no_majority() {
-    node cut 1
-    node cut 2
-    load_mark cut
-    sleep $OUTAGE_S
-    load_mark back
-    node heal
-    load_mark healed
-    whole "$what"
-    load_goes_on "$what: locks are granted again"
 }
 
 switched() {
@@ -121,5 +85,6 @@ primary_is "the primary is killed" killed
 primary_is "the primary is frozen" frozen
 primary_is "the primary is cut off from the others" cut_off
 primary_is "the primary is switched" switched
-primary_is "no majority" no_majority
+# They stay in the group if it does not last longer than a few seconds.
+primary_is "no majority" apart
 done_testing

@@ -86,13 +86,6 @@ static void install(const char *url)
 
 /* ---- load run */
 
-static const char *path_of(const char *folder, const char *name)
-{
-    static char path[400];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 static void read_urls(struct load *load)
 {
     static char text[2000];
@@ -151,24 +144,18 @@ static void tell_accounts(rowlock_db *db, char kind)
 }
 
 /* The transfers that the history knows of. */
-static long long *transfers_of(const char *folder, size_t *count)
+static long long *transfers_of(size_t *count)
 {
-    char line[400];
-    size_t room = 1000;
-    long long *ids = malloc(room * sizeof *ids);
-    FILE *file = fopen(path_of(folder, "history"), "r");
+    int lines;
+    struct line *line = history_lines(history_path("history"), &lines);
+    long long *ids = calloc((size_t)lines + 1, sizeof *ids);
     *count = 0;
-    while (ids && file && fgets(line, sizeof line, file)) {
-        if (line[0] != 'T')
-            continue;
-        if (*count == room)
-            ids = realloc(ids, (room *= 2) * sizeof *ids);
-        if (ids)
-            ids[(*count)++] = strtoll(line + 1, NULL, 10);
-    }
-    if (!ids || !file)
-        die("reading the history", "out of memory, or no file");
-    fclose(file);
+    if (!ids)
+        die("reading the history", "out of memory");
+    for (int i = 0; i < lines; i++)
+        if (line[i].kind == 'T')
+            ids[(*count)++] = line[i].n[0];
+    free(line);
     return ids;
 }
 
@@ -198,7 +185,7 @@ static void collect(const struct load *load)
         sleep_ms(100);
     }
     tell_accounts(db, 'B');
-    long long *ids = transfers_of(load->folder, &count);
+    long long *ids = transfers_of(&count);
     rowlock_table *journal = open_journal(db), *accounts = open_accounts(db);
     if (!tell_rows(journal, 'J', ids, count) || rowlock_read(accounts, &key, 0, &row) != ROWLOCK_OK)
         die("the journal", why(db));
@@ -228,7 +215,6 @@ static void run(const char *folder)
     /* The load ends with its script. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     read_urls(&load);
-    tell_open(folder);
     tell("P %d", TTL_MS);
     rowlock_db *db = load_open(load.urls[0]);
     tell_accounts(db, 'b');
@@ -236,7 +222,7 @@ static void run(const char *folder)
     open_keepers(&load);
     clients_start(&load);
     queue_start(&load, 100);
-    while (access(path_of(folder, "stop"), F_OK) != 0)
+    while (access(history_path("stop"), F_OK) != 0)
         sleep_ms(TICK_MS);
     load.over = true;
     clients_end();
@@ -251,13 +237,12 @@ static void run(const char *folder)
 static void child(char **argv)
 {
     const char *token = getenv("ROWLOCK_TOKEN");
-    if (strcmp(argv[3], "deaf") == 0)
+    if (strcmp(argv[2], "deaf") == 0)
         signal(SIGTERM, SIG_IGN);
-    tell_open(argv[0]);
-    tell("S %s %s %lld", argv[1], token ? token : "0", now_us());
-    for (int64_t end = clock_ms() + atoi(argv[2]); clock_ms() < end;) {
+    tell("S %s %s %lld", argv[0], token ? token : "0", now_us());
+    for (int64_t end = clock_ms() + atoi(argv[1]); clock_ms() < end;) {
         sleep_ms(TICK_MS);
-        tell("t %s %s %lld", argv[1], token ? token : "0", now_us());
+        tell("t %s %s %lld", argv[0], token ? token : "0", now_us());
     }
 }
 
@@ -269,34 +254,16 @@ static void print_mark(void *context, const char *what, long long next_grant_ms)
     printf("# %s: next grant after %lld ms\n", what, next_grant_ms);
 }
 
-static void print_verdict(const char *folder, bool may_lose)
+static void print_verdict(bool may_lose)
 {
     static struct judgement j;
-    judge(path_of(folder, "history"), (int)slow_ms(SLACK_MS), &j);
-    for (int i = 0; i < CHARGES; i++) {
-        bool forgiven = may_lose && charge_of_loss[i];
-        printf("%sok - %s\n", j.faults[i] == 0 || forgiven ? "" : "not ", charge_sentences[i]);
-        if (j.faults[i] > 0)
-            printf("# %s%d times not so: %s: %s\n", forgiven ? "lost: " : "", j.faults[i],
-                   charge_sentences[i], j.first[i]);
-    }
+    judge(history_path("history"), (int)slow_ms(SLACK_MS), &j);
+    print_sentences(&j, cluster_sentences, may_lose);
     printf("# judged: %d grants, %d children, %d transfers, %d writes, %d waits in %d queues\n",
            j.grants, j.children, j.transfers, j.writes, j.waits, j.rounds);
     printf("# %d calls, %d of them errors; the longest took %lld ms\n", j.calls, j.errors,
            j.longest_call_ms);
-    judge_marks(path_of(folder, "history"), print_mark, NULL);
-}
-
-static int count_grants(const char *folder)
-{
-    char line[400];
-    int count = 0;
-    FILE *file = fopen(path_of(folder, "history"), "r");
-    while (file && fgets(line, sizeof line, file))
-        count += line[0] == 'G' || line[0] == 'S';
-    if (file)
-        fclose(file);
-    return count;
+    judge_marks(history_path("history"), print_mark, NULL);
 }
 
 int main(int argc, char **argv)
@@ -307,19 +274,22 @@ int main(int argc, char **argv)
     if (strcmp(what, "install") == 0) {
         read_urls(&load);
         install(getenv("LOAD_INSTALL_URL") ? getenv("LOAD_INSTALL_URL") : load.urls[0]);
-    } else if (strcmp(what, "run") == 0 && folder) {
-        run(folder);
-    } else if (strcmp(what, "child") == 0 && argc == 6) {
-        child(argv + 2);
-    } else if (strcmp(what, "mark") == 0 && argc == 4) {
-        tell_open(folder);
-        tell("M %lld %s", now_us(), argv[3]);
-    } else if (strcmp(what, "grants") == 0 && folder) {
-        printf("%d\n", count_grants(folder));
-    } else if (strcmp(what, "judge") == 0 && folder) {
-        print_verdict(folder, argc > 3 && strcmp(argv[3], "--may-lose") == 0);
-    } else {
-        die("usage", "load install|run|mark|grants|judge, see load.c");
+        return 0;
     }
+    if (!folder)
+        die("usage", "load install|run|mark|grants|judge, see load.c");
+    history_open(folder);
+    if (strcmp(what, "run") == 0)
+        run(folder);
+    else if (strcmp(what, "child") == 0 && argc == 6)
+        child(argv + 3);
+    else if (strcmp(what, "mark") == 0 && argc == 4)
+        tell("M %lld %s", now_us(), argv[3]);
+    else if (strcmp(what, "grants") == 0)
+        printf("%d\n", history_count("GS"));
+    else if (strcmp(what, "judge") == 0)
+        print_verdict(argc > 3 && strcmp(argv[3], "--may-lose") == 0);
+    else
+        die("usage", "load install|run|mark|grants|judge, see load.c");
     return 0;
 }

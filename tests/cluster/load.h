@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * The load on a cluster: what its clients share. load.c has the commands, clients.c and queue.c the
- * clients. The history that they write is described in judge.h. */
+ * clients. The history that they write is described in history.h. */
 #ifndef CLUSTER_LOAD_H
 #define CLUSTER_LOAD_H
 
-#include "public.h"
+#include "history.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -51,13 +51,6 @@ struct client {
     /* For transfers and the register: the table of the accounts, and the journal. */
     rowlock_table *accounts, *journal;
 };
-
-/* ---- the history */
-
-void tell_open(const char *folder);
-/* Writes one line at once. */
-void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-long long now_us(void);
 
 /* ---- clients.c */
 

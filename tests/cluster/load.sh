@@ -45,20 +45,13 @@ load_goes_on() {
 }
 
 load_end() {
-    local what=$1 line verdict=$load_folder/verdict
+    local what=$1
     shift
     touch "$load_folder/stop"
     finished "$load_pid"
     is "$what: the load ends, and its history is complete" "$status" 0
     [ "$status" = 0 ] || tap_note "$(tail -n 5 "$load_folder/out")"
-    "$load" judge "$load_folder" "$@" >"$verdict"
-    while IFS= read -r line; do
-        case $line in
-            "ok - "*) tap_result 0 "$what: ${line#ok - }" ;;
-            "not ok - "*) tap_result 1 "$what: ${line#not ok - }" ;;
-            *) tap_note "$what: ${line#\# }" ;;
-        esac
-    done <"$verdict"
+    passes_on "$what" < <("$load" judge "$load_folder" "$@")
     [ -z "${LOAD_KEEP:-}" ] || cp -r "$load_folder" "$LOAD_KEEP/"
 }
 

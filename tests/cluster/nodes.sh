@@ -10,6 +10,13 @@
 #     breaks NAME FUNCTION SENTENCE
 #                               the same, and the judge must find that SENTENCE does not hold
 #
+# Faults for under_load. They call all_together, the test's own, and say $word: node or member.
+#
+#     killed                    node 1 dies, and comes back
+#     frozen                    node 1 stands still, wakes up and joins
+#     apart                     each node is alone
+#     whole                     passes when all_together does
+#
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
 # shellcheck source=tests/lib/server.sh
@@ -21,6 +28,7 @@
 # shellcheck disable=SC2034 # read by the tests
 OUTAGE_S=7
 what=
+word=node
 
 cluster_is() {
     [ "${ROWLOCK_TEST_CLUSTER:-}" = "$1" ] || skip_all "no cluster of this kind: see tests/more/run.sh"
@@ -58,4 +66,44 @@ breaks() {
     begin_load "$1"
     "$2"
     load_breaks "$what: it is not so that $3" "$3"
+}
+
+whole() { ok "$what: all ${word}s are together again" until_true 60 all_together; }
+
+comes_back() {
+    node start "$1"
+    whole
+    load_mark "${word}_back"
+    load_goes_on "$what: all go on with the $word back"
+}
+
+killed() {
+    node crash 1
+    load_mark killed
+    load_goes_on "$what: locks are granted again"
+    comes_back 1
+}
+
+frozen() {
+    node freeze 1
+    load_mark frozen
+    sleep $OUTAGE_S
+    load_goes_on "$what: locks are granted again"
+    node thaw 1
+    load_mark thawed
+    load_goes_on "$what: and when it wakes up"
+    whole
+    load_goes_on "$what: and when it has joined"
+}
+
+apart() {
+    node cut 1
+    node cut 2
+    load_mark cut
+    sleep $OUTAGE_S
+    load_mark back
+    node heal
+    load_mark healed
+    whole
+    load_goes_on "$what: locks are granted again"
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge of loads finds each kind of fault in a history that was spoiled with it, and none in
- * one that was not. */
+ * The judge finds each kind of fault in a history that was spoiled with it, and none in one that was
+ * not: in the history of a cluster's load, and in that of a quorum's. */
 #include "judge.h"
 
 #include "tap.h"
@@ -13,7 +13,7 @@
 enum { SLACK_MS = 1000 };
 
 /* Two grants of a lock, a child, two transfers, a queue, an outage: nothing is wrong. */
-static const char good[] =
+static const char cluster_good[] =
     "P 4000\n"
     "b 1 1000\nb 2 1000\n"
     "G a 1 0 1000 4000000\nH a 1 2000 4001000\nE a 1 3000\n"
@@ -29,12 +29,14 @@ static const char good[] =
     "B 1 970\nB 2 1030\nJ 71 1 2 30 1\nN a 2\nN job 2\nR register 5\n"
     "G a 3 12";
 
-static const struct spoiled {
+struct spoiled {
     enum charge charge;
     const char *how;
-    /* Added at the end, or put in the place of this. */
+    /* Put in the place of this. NULL: before the first line. */
     const char *instead_of, *lines;
-} spoiled[] = {
+};
+
+static const struct spoiled cluster_spoiled[] = {
     {TOKEN_TWICE, "a token again", NULL, "G a 2 9100000 9200000 9300000\n"},
     {TOKEN_TWICE, "a child's token again", NULL, "S job 2 9100000\n"},
     {TOKENS_OUT_OF_ORDER, "an older token later", NULL,
@@ -65,10 +67,40 @@ static const struct spoiled {
     {ODD_ANSWER, "an answer that is a mistake", NULL, "O acquire ROWLOCK_EMISUSE\n"},
 };
 
+/* Two names; an outage; a holder that wrote late; the last line was not finished. */
+static const char quorum_good[] =
+    "P 1000\n"
+    "G a 5 0 1000 600000\nH a 5 2000 601000\nE a 5 3000\n"
+    "G b 1 0 1000 600000\nE b 1 500000\n"
+    "G a 7 2500 4000 604000\nE a 7 9000000\n"
+    "W a 7 ROWLOCK_OK 0 5000\nW a 5 ROWLOCK_STALE 0 6000\n"
+    "M 1000000 cut\nH c 9 1500000 2000000\nM 3000000 back\n"
+    "G a 8 1500000 3100000 3500000\nE a 8 3200000\n"
+    "X d 1\n"
+    "G d 1 5800000 5900000 6500000\nE d 1 6020000\nL d 1 6020000 6500000\n"
+    "G d 2 5990000 6010000 6600000\nE d 2 6030000\n"
+    "G a 9 12";
+
+static const struct spoiled quorum_spoiled[] = {
+    {TOKEN_TWICE, "a token again", NULL, "G a 7 9100000 9200000 9300000\n"},
+    {TOKEN_NOT_HIGHER, "9, then 7", "G a 8", "G a 6"},
+    {TOKEN_NOT_HIGHER, "the same again", "G a 8", "G a 7"},
+    {TOKEN_NOT_HIGHER, "a lower one, of another request", NULL, "G a 4 3200000 3300000 3300000\n"},
+    {TWO_HOLDERS, "a holder that goes on", "E a 5 3000", "E a 5 5000"},
+    {TWO_HOLDERS, "a grant within a long one", NULL,
+     "G b 2 200000 200500 900000\nE b 2 300000\nG b 3 400000 400500 900000\nE b 3 450000\n"},
+    {TWO_HOLDERS, "a clock that jumps when all have the row", "X d 1", "X d 2"},
+    {OUTAGE_GRANT, "a grant in an outage", NULL, "G b 9 1100000 1200000 1300000\n"},
+    {LEASE_OVERRUN, "a holder in an outage", "H c 9 1500000", "H c 9 2100000"},
+    {GRANT_LOST, "LOST in the middle of a lease", NULL, "L a 7 5000 200000\n"},
+    {NEWEST_REFUSED, "STALE for the newest", NULL, "W a 8 ROWLOCK_STALE 0 7000\n"},
+    {ODD_ANSWER, "an answer that is a mistake", NULL, "O acquire ROWLOCK_EMISUSE\n"},
+};
+
 static char path[300];
 
 /* The good history with the change. */
-static void write_history(const struct spoiled *s)
+static void write_history(const char *good, const struct spoiled *s)
 {
     FILE *file = fopen(path, "w");
     const char *at = s && s->instead_of ? strstr(good, s->instead_of) : NULL;
@@ -77,7 +109,7 @@ static void write_history(const struct spoiled *s)
     if (at)
         fprintf(file, "%.*s%s%s", (int)(at - good), good, s->lines, at + strlen(s->instead_of));
     else
-        fprintf(file, "%s%s\n", s ? s->lines : "", good);
+        fprintf(file, "%s%s", s ? s->lines : "", good);
     fclose(file);
 }
 
@@ -87,30 +119,50 @@ static void count_mark(void *context, const char *what, long long next_grant_ms)
         *(long long *)context = next_grant_ms;
 }
 
+static void test_good(const char *good, const struct sentence *sentences, const char *whose,
+                      int grants)
+{
+    struct judgement j;
+    int faults = 0;
+    write_history(good, NULL);
+    judge(path, SLACK_MS, &j);
+    for (const struct sentence *s = sentences; s->text; s++) {
+        faults += j.faults[s->charge];
+        if (j.faults[s->charge])
+            tap_note("%s: %s", s->text, j.first[s->charge]);
+    }
+    tap_is_int(faults, 0, "a good history of a %s has no fault", whose);
+    tap_is_int(j.grants, grants, "and each whole grant counts");
+    tap_is_int(j.outages, 1, "and the outage");
+}
+
+static void test_spoiled(const char *good, const struct sentence *sentences,
+                         const struct spoiled *spoiled, size_t count)
+{
+    struct judgement j;
+    for (size_t i = 0; i < count; i++) {
+        const struct sentence *s = sentences;
+        while (s->text && s->charge != spoiled[i].charge)
+            s++;
+        write_history(good, &spoiled[i]);
+        judge(path, SLACK_MS, &j);
+        tap_ok(s->text && j.faults[s->charge] > 0, "%s: %s", s->text, spoiled[i].how);
+    }
+}
+
 int main(void)
 {
     const char *tmp = getenv("TMPDIR");
-    struct judgement j;
-    int faults = 0;
     long long next = 0;
     snprintf(path, sizeof path, "%s/spoiled-history", tmp ? tmp : "/tmp");
-    write_history(NULL);
-    judge(path, SLACK_MS, &j);
-    for (int i = 0; i < CHARGES; i++) {
-        faults += j.faults[i];
-        if (j.faults[i])
-            tap_note("%s: %s", charge_sentences[i], j.first[i]);
-    }
-    tap_is_int(faults, 0, "a good history has no fault");
-    tap_is_int(j.grants, 4, "and each whole line counts");
+    test_good(cluster_good, cluster_sentences, "cluster", 4);
     judge_marks(path, count_mark, &next);
     tap_is_int(next, 1990, "the time from a fault to the next grant is measured");
-    for (size_t i = 0; i < sizeof spoiled / sizeof spoiled[0]; i++) {
-        write_history(&spoiled[i]);
-        judge(path, SLACK_MS, &j);
-        tap_ok(j.faults[spoiled[i].charge] > 0, "%s: %s", charge_sentences[spoiled[i].charge],
-               spoiled[i].how);
-    }
+    test_good(quorum_good, quorum_sentences, "quorum", 6);
+    test_spoiled(cluster_good, cluster_sentences, cluster_spoiled,
+                 sizeof cluster_spoiled / sizeof cluster_spoiled[0]);
+    test_spoiled(quorum_good, quorum_sentences, quorum_spoiled,
+                 sizeof quorum_spoiled / sizeof quorum_spoiled[0]);
     remove(path);
     return tap_done();
 }

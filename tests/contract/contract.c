@@ -26,7 +26,9 @@ static const struct {
     {"lock", "owners", contract_owners},
     {"lock", "tokens", contract_tokens},
     {"lock", "sweep", contract_sweep},
+    {"lock", "housekeeping", contract_housekeeping},
     {"lock", "list", contract_list},
+    {"lock", "measure", contract_measure},
     {"lock", "adopt", contract_adopt},
     {"lock", "keeper", contract_keeper},
     {"lock", "errors", contract_errors},
@@ -34,6 +36,7 @@ static const struct {
     {"lock", "fork", contract_fork},
     {"lock", "stalls", contract_stalls},
     {"lock", "costs", contract_costs},
+    {"lock", "stats", contract_stats},
     {"lock", "shared", contract_shared},
     {"lock", "counted", contract_counted},
     {"queue", "waiting", contract_waiting},
@@ -93,11 +96,22 @@ int contract_run(const struct contract *contract)
 
 int rows_of(const struct contract *c, const char *name)
 {
+    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM rowlock_locks WHERE name = '%s'",
+                       name);
+}
+
+void is_rows(const struct contract *c, const char *name, int wanted, const char *text)
+{
     /* A quorum answers before the last member has. */
     if (getenv("ROWLOCK_TEST_QUORUM"))
         sleep_ms(slow_ms(50));
-    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM rowlock_locks WHERE name = '%s'",
-                       name);
+    int rows = rows_of(c, name);
+    if (getenv("ROWLOCK_TEST_QUORUM"))
+        for (int64_t end_ms = clock_ms() + slow_ms(20000); rows != wanted && clock_ms() < end_ms;) {
+            sleep_ms(10);
+            rows = rows_of(c, name);
+        }
+    tap_is_int(rows, wanted, "%s", text);
 }
 
 bool is_sqlite(const struct contract *c)
@@ -181,6 +195,19 @@ void refuse_rows(const struct contract *c, const char *prefix, const char *table
             prefix, prefix, table, body);
 }
 
+/* rowlock_db_error() says what the call returned, and why. After rowlock_acquire_start() it says
+ * that the acquire is under way. */
+static void check_error(const rowlock_db *db, int got, const char *what)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    bool started = got == ROWLOCK_OK && err.code == ROWLOCK_EMISUSE;
+    bool reasoned = got == ROWLOCK_OK || err.text[0];
+    if ((err.code != got && !started) || !reasoned)
+        tap_ok(false, "%s: rowlock_db_error() says %s: '%s'", what, rowlock_result_name(err.code),
+               err.text);
+}
+
 bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)
 {
     char text[500];
@@ -191,5 +218,6 @@ bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)
     bool passed = tap_is_str(rowlock_result_name(got), rowlock_result_name(want), "%s", text);
     if (!passed && got != ROWLOCK_OK)
         tap_note("%s", why(db));
+    check_error(db, got, text);
     return passed;
 }

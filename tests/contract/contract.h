@@ -52,7 +52,9 @@ void contract_leases(const struct contract *c);
 void contract_owners(const struct contract *c);
 void contract_tokens(const struct contract *c);
 void contract_sweep(const struct contract *c);
+void contract_housekeeping(const struct contract *c);
 void contract_list(const struct contract *c);
+void contract_measure(const struct contract *c);
 void contract_install(const struct contract *c);
 void contract_adopt(const struct contract *c);
 void contract_transaction(const struct contract *c);
@@ -73,6 +75,7 @@ void contract_postgres_first(const struct contract *c);
 void contract_postgres_objects(const struct contract *c);
 void contract_costs(const struct contract *c);
 void contract_queue(const struct contract *c);
+void contract_stats(const struct contract *c);
 void contract_shared(const struct contract *c);
 void contract_counted(const struct contract *c);
 void contract_many(const struct contract *c);
@@ -95,6 +98,8 @@ void contract_interleave(const struct contract *c);
 
 /* How many rows rowlock_locks has for a name. */
 int rows_of(const struct contract *c, const char *name);
+/* A check of it. It waits for the last member of a quorum. */
+void is_rows(const struct contract *c, const char *name, int wanted, const char *text);
 bool is_sqlite(const struct contract *c);
 bool is_postgres(const struct contract *c);
 bool is_mysql(const struct contract *c);

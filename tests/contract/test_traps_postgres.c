@@ -147,6 +147,7 @@ static void operators(const struct contract *c)
     is_result(db, rowlock_raise_tokens(db, 1000, &highest), ROWLOCK_OK, "tokens are raised");
     is_result(db, rowlock_sweep(db, &all, NULL), ROWLOCK_OK, "swept and folded");
     is_result(db, rowlock_once_sweep(db, 0, 0, NULL), ROWLOCK_OK, "keys too");
+    db_exec(c->raw, c->url, "CALL public.rowlock_housekeeping(1, 1)");
     rowlock_db_close(db);
 }
 

@@ -361,17 +361,13 @@ static void script_backend_close(void *conn, bool in_child)
     leave();
 }
 
-static void script_enter_thread(void)
+static void script_use_in_thread(bool begins)
 {
     enter();
-    script.threads_entered++;
-    leave();
-}
-
-static void script_leave_thread(void)
-{
-    enter();
-    script.threads_left++;
+    if (begins)
+        script.threads_entered++;
+    else
+        script.threads_left++;
     leave();
 }
 
@@ -659,7 +655,7 @@ static void note_question(const struct rlk_query *query)
         CELL(note), CELL(now), CELL(none), CELL(ours), CELL(settling), CELL(behind),           \
         CELL(ordinal), CELL(lapsed), CELL(version), CELL(identity), CELL(floor), CELL(stands), \
         CELL(rows), CELL(raised), CELL(words), CELL(ticket), CELL(request), CELL(ahead),       \
-        CELL(wakeup), CELL(since)
+        CELL(wakeup), CELL(since), CELL(swept)
 #define MEMBER(name) name
 #define FIND(name)                          \
     {                                       \
@@ -675,7 +671,7 @@ static const struct {
     enum script_op op;
     const char *columns;
 } answers[] = {
-    {OP_META, "version version version identity floor now"},
+    {OP_META, "version version version identity floor swept floor"},
     {OP_ACQUIRE, "none ours settling behind now " ROW},
     {OP_ACQUIRE_ALL, "ordinal token now"},
     {OP_RENEW, "expires lapsed now"},
@@ -733,6 +729,13 @@ static rowlock_value or_else(int64_t value, int64_t otherwise)
     return rowlock_int(value ? value : otherwise);
 }
 
+static int64_t wall_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 /* The cells of the grant that the step names. A rival's grant has the same form. */
 static struct cells cells_for(const struct rlk_query *query, const struct script_answer *answer)
 {
@@ -770,6 +773,7 @@ static struct cells cells_for(const struct rlk_query *query, const struct script
         .ticket = or_else(answer->ticket, state.ticket),
         .ahead = rowlock_int(answer->ahead),
         .wakeup = rowlock_bool(!answer->no_wakeup),
+        .swept = rowlock_int(wall_clock()),
     };
 }
 
@@ -851,11 +855,9 @@ static void give_rows(const struct rlk_query *query, const struct script_answer 
 
 static void give_facts(const struct rlk_query *query, const struct script_answer *answer)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     const rowlock_value cells[] = {
         rowlock_text("Script 1"),
-        rowlock_int((int64_t)now.tv_sec * 1000000 + answer->left_us),
+        rowlock_int(wall_clock() + answer->left_us),
         /* read_only */
         rowlock_bool(answer->missing),
         rowlock_text("read committed"),
@@ -1077,8 +1079,7 @@ static struct rlk_backend backend = {
     .conn_size = sizeof(struct connection),
     .open = script_backend_open,
     .adopt = script_backend_adopt,
-    .enter_thread = script_enter_thread,
-    .leave_thread = script_leave_thread,
+    .use_in_thread = script_use_in_thread,
     .close = script_backend_close,
     .script = script_script,
     .facts = script_facts,

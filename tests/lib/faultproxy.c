@@ -58,6 +58,9 @@ struct link {
     struct way up, down;
     /* since the client last sent, or neither has sent yet */
     bool server_spoke;
+    /* since when the client waits for an answer; 0: it does not, or a fault has struck */
+    int64_t asked_us;
+    bool struck;
     /* the order whose fault is for the next answer; 0: none */
     int answer_fault;
     /* it swallows everything; it has swallowed something */
@@ -83,6 +86,7 @@ struct faultproxy {
     struct pollfd fds[2 + 2 * LINKS_MAX];
     char buffer[BUFFER_BYTES];
     atomic_int round_trips, delay_us;
+    atomic_llong slowest_us;
     /* of the following members */
     pthread_mutex_t guard;
     pthread_cond_t obeyed;
@@ -255,7 +259,8 @@ static void accept_one(struct faultproxy *proxy)
                           .up = {.from = client, .to = server},
                           .down = {.from = server, .to = client},
                           .holed = proxy->black,
-                          .server_spoke = true};
+                          .server_spoke = true,
+                          .asked_us = clock_us()};
     proxy->links = link;
     proxy->count++;
 }
@@ -266,6 +271,8 @@ static void strike(struct link *link, struct fault fault)
 {
     struct way *way = fault.side == ON_REQUEST ? &link->up : &link->down;
     int64_t now = clock_us();
+    link->struck = true;
+    link->asked_us = 0;
     switch (fault.kind) {
     case FAULT_CUT:
         link->reset = fault.side == ON_REQUEST;
@@ -281,11 +288,21 @@ static void strike(struct link *link, struct fault fault)
     }
 }
 
+/* The answer has come, or the client waits no longer. */
+static void note_answer(struct faultproxy *proxy, struct link *link)
+{
+    int64_t took_us = link->asked_us ? clock_us() - link->asked_us : 0;
+    link->asked_us = 0;
+    if (took_us > proxy->slowest_us)
+        proxy->slowest_us = took_us;
+}
+
 static void hear_client(struct faultproxy *proxy, struct link *link)
 {
     if (!link->server_spoke)
         return;
     link->server_spoke = false;
+    link->asked_us = link->struck ? 0 : clock_us();
     proxy->round_trips++;
     pthread_mutex_lock(&proxy->guard);
     bool chosen = proxy->requests_left > 0 && --proxy->requests_left == 0;
@@ -301,6 +318,7 @@ static void hear_client(struct faultproxy *proxy, struct link *link)
 static void hear_server(struct faultproxy *proxy, struct link *link)
 {
     link->server_spoke = true;
+    note_answer(proxy, link);
     if (link->cut_at_us)
         link->cut_at_us = clock_us() + SILENCE_US;
     if (!link->answer_fault)
@@ -322,12 +340,14 @@ static void take(struct faultproxy *proxy, struct link *link, struct way *way)
     ssize_t length = read(way->from, proxy->buffer, sizeof proxy->buffer);
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (length <= 0)
+    if (length <= 0) {
         way->ended = true;
-    else if (way == &link->up)
+        note_answer(proxy, link);
+    } else if (way == &link->up) {
         hear_client(proxy, link);
-    else
+    } else {
         hear_server(proxy, link);
+    }
     if (is_black(proxy, link)) {
         link->holed = true;
     } else if (length > 0 && !way->closed && !link->cut_at_us) {
@@ -609,6 +629,11 @@ bool faultproxy_fired(struct faultproxy *proxy)
     bool fired = proxy->fired;
     pthread_mutex_unlock(&proxy->guard);
     return fired;
+}
+
+int64_t faultproxy_slowest_us(struct faultproxy *proxy)
+{
+    return atomic_exchange(&proxy->slowest_us, 0);
 }
 
 void faultproxy_cut(struct faultproxy *proxy)

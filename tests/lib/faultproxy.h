@@ -7,6 +7,7 @@
 #define FAULTPROXY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct faultproxy;
 
@@ -49,6 +50,10 @@ void faultproxy_arm(struct faultproxy *proxy, int nth, struct fault fault);
 
 /* Has the armed fault happened? ON_ANSWER: has the server answered? */
 bool faultproxy_fired(struct faultproxy *proxy);
+
+/* How long the server took at most to answer since the last call, in microseconds. Connections with
+ * a fault do not count. */
+int64_t faultproxy_slowest_us(struct faultproxy *proxy);
 
 /* Cuts every connection now. */
 void faultproxy_cut(struct faultproxy *proxy);

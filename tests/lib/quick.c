@@ -83,12 +83,24 @@ static const char *use_pool(const char *url, rowlock_db_options *options)
 }
 
 /* With ROWLOCK_TEST_QUORUM the database of a test is the first of three members: two more files, or
- * tables with two other prefixes. */
+ * tables with two other prefixes. "mixed": the others are databases of the two other kinds. */
 enum { MEMBERS = 3 };
 
-static char *member_of(const char *url, int number)
+static const char *other_kind(const char *url, int number)
+{
+    static const char *const kinds[MEMBERS] = {"ROWLOCK_TEST_POSTGRES_URL",
+                                               "ROWLOCK_TEST_MYSQL_URL", "ROWLOCK_TEST_SQLITE_URL"};
+    if (number == 1 || strcmp(getenv("ROWLOCK_TEST_QUORUM"), "mixed") != 0)
+        return url;
+    int own = strncmp(url, "sqlite", 6) == 0 ? 2 : strncmp(url, "mysql", 5) == 0 ? 1 : 0;
+    const char *other = getenv(kinds[(own + number - 1) % MEMBERS]);
+    return other && *other ? other : url;
+}
+
+static char *member_of(const char *first, int number)
 {
     char *whole = NULL, own[40];
+    const char *url = other_kind(first, number);
     const char *end = strchr(url, '?');
     int length = end ? (int)(end - url) : (int)strlen(url);
     if (number == 1)

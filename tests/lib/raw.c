@@ -74,15 +74,16 @@ long long raw_int(const struct raw *raw, void *session, const char *format, ...)
 static struct {
     pthread_mutex_t guard;
     pid_t process;
+    const struct raw *raw;
     char *url;
     void *session;
 } spare = {.guard = PTHREAD_MUTEX_INITIALIZER};
 
-static void give_up_spare(const struct raw *raw)
+static void give_up_spare(void)
 {
     /* otherwise it is the parent's */
     if (spare.session && spare.process == getpid())
-        raw->close(spare.session);
+        spare.raw->close(spare.session);
     spare.session = NULL;
     free(spare.url);
     spare.url = NULL;
@@ -94,8 +95,9 @@ static bool take_spare(const struct raw *raw, const char *url)
     if (strcmp(raw->name, "sqlite") == 0 || pthread_mutex_trylock(&spare.guard) != 0)
         return false;
     if (spare.process != getpid() || !spare.url || strcmp(spare.url, url) != 0) {
-        give_up_spare(raw);
+        give_up_spare();
         spare.process = getpid();
+        spare.raw = raw;
         spare.session = raw->open(url);
         spare.url = strdup(url);
     }
@@ -104,10 +106,10 @@ static bool take_spare(const struct raw *raw, const char *url)
 
 /* The session may have been killed, or its server restarted. Then a new session shows the error, if
  * any. */
-static void give_back_spare(const struct raw *raw, bool worked)
+static void give_back_spare(bool worked)
 {
     if (!worked)
-        give_up_spare(raw);
+        give_up_spare();
     pthread_mutex_unlock(&spare.guard);
 }
 
@@ -121,7 +123,7 @@ void db_exec(const struct raw *raw, const char *url, const char *format, ...)
     va_end(arguments);
     if (take_spare(raw, url)) {
         done = raw->run(spare.session, sql, ignored, sizeof ignored);
-        give_back_spare(raw, done);
+        give_back_spare(done);
     }
     if (done) {
         free(sql);
@@ -143,7 +145,7 @@ long long db_int(const struct raw *raw, const char *url, const char *format, ...
     if (take_spare(raw, url)) {
         if (raw->ask(spare.session, sql, text, sizeof text))
             number = strtoll(text, &end, 10);
-        give_back_spare(raw, end > text);
+        give_back_spare(end > text);
     }
     if (end > text) {
         free(sql);

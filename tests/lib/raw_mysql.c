@@ -93,10 +93,16 @@ static bool run(void *session, const char *sql, char *why, size_t cap)
         snprintf(why, cap, "%u %s", mysql_errno(session), mysql_error(session));
         return false;
     }
-    MYSQL_RES *rows = mysql_store_result(session);
-    if (rows)
-        mysql_free_result(rows);
-    return true;
+    /* A procedure answers several results. */
+    int next;
+    do {
+        MYSQL_RES *rows = mysql_store_result(session);
+        if (rows)
+            mysql_free_result(rows);
+    } while ((next = mysql_next_result(session)) == 0);
+    if (next > 0)
+        snprintf(why, cap, "%u %s", mysql_errno(session), mysql_error(session));
+    return next < 0;
 }
 
 static bool ask(void *session, const char *sql, char *out, size_t cap)

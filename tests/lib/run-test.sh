@@ -4,30 +4,34 @@
 # usage: run-test.sh PROGRAM
 #   TMPDIR                   becomes a private folder, removed afterwards
 #   ROWLOCK_TEST_SQLITE_URL  @TMPDIR@ in it becomes that folder
-#   ROWLOCK_TEST_TIMEOUT     seconds until the program and its children are ended (300)
+#   ROWLOCK_TEST_TIMEOUT     seconds until the program and its children are ended (900)
 #   ROWLOCK_TEST_WRAPPER     a command to put before a compiled program, such as valgrind
-#   ROWLOCK_TEST_OWN_SERVERS=1  a program with a server in its name gets a new server, except those
-#                            in cli/ and fuzz/
-#   SKIPS_AS_FAILS=1         a program that skips all its tests has failed: its server is missing
+#   ROWLOCK_TEST_OWN_SERVERS=1  a program with a server in its name gets a new server, or two, except
+#                            those in cli/ and fuzz/
+#   SKIPS_AS_FAILS=1         a program that skips all its tests has failed: its server is missing. So has
+#                            what a script skips with skip of tap.sh
 set -u
 
 program=$1
 
 # With servers of their own, programs that count statements or restart the server can run in
-# parallel.
+# parallel. One with both names gets both.
 if [ "${ROWLOCK_TEST_OWN_SERVERS:-0}" = 1 ]; then
+    servers=()
     for kind in postgres mysql; do
         case $program in
             */cli/* | */fuzz/*) ;;
             */*"$kind"*)
-                unset ROWLOCK_TEST_OWN_SERVERS "ROWLOCK_TEST_${kind^^}_URL" "ROWLOCK_TEST_${kind^^}_DIR"
-                exec "$(dirname "$0")/with-$kind.sh" "$0" "$program"
+                unset "ROWLOCK_TEST_${kind^^}_URL" "ROWLOCK_TEST_${kind^^}_DIR"
+                servers+=("$(dirname "$0")/with-$kind.sh")
                 ;;
         esac
     done
+    unset ROWLOCK_TEST_OWN_SERVERS
+    [ "${#servers[@]}" = 0 ] || exec "${servers[@]}" "$0" "$program"
 fi
 
-limit=${ROWLOCK_TEST_TIMEOUT:-300}
+limit=${ROWLOCK_TEST_TIMEOUT:-900}
 read -ra command <<<"${ROWLOCK_TEST_WRAPPER:-}"
 case $program in *.t) command=() ;; esac
 command+=("$program")

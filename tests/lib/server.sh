@@ -145,13 +145,16 @@ server_crash() {
     wait_gone 30 "$pid" "${children[@]}" && : >"$1/pid" && rm -f "$1/s.sock.lock"
 }
 
+# A thread may still answer for a moment after kill.
+has_stopped() { ! grep -qsv ') [TtZX] ' "/proc/$1/task/"*/stat; }
+
 # server_freeze DIR, server_thaw DIR: stop the server and its children, and let them go on.
 server_freeze() {
     local pid
-    pid=$(cat "$1/pid")
-    kill -STOP "$pid"
-    # shellcheck disable=SC2046 # a list of numbers
-    kill -STOP $(children_of "$pid") 2>/dev/null || true
+    for pid in $(cat "$1/pid") $(children_of "$(cat "$1/pid")"); do
+        kill -STOP "$pid" 2>/dev/null || continue
+        while ! has_stopped "$pid"; do sleep 0.01; done
+    done
 }
 
 server_thaw() {
@@ -274,7 +277,7 @@ mysql_make() {
     esac
     echo "$port" >"$dir/port"
     printf '%s\n' "$MYSQLD" "${base[@]}" --socket="$dir/s.sock" --pid-file="$dir/mysqld.pid" \
-        --bind-address=127.0.0.1 --port="$port" --tmpdir="$dir" --skip-name-resolve --max-connections=300 \
+        --bind-address=127.0.0.1 --port="$port" --tmpdir="$dir" --skip-name-resolve --max-connections=1000 \
         --innodb-buffer-pool-size=64M "${more[@]}" "$@" >"$dir/argv"
 }
 

@@ -22,11 +22,31 @@ static void flatten(char *text)
             *text = ' ';
 }
 
-static bool report(bool passed, const char *format, va_list arguments, const char *difference)
+struct held {
+    struct held *next;
+    char *name, *difference;
+    bool passed;
+};
+static _Thread_local struct {
+    bool on, failed;
+    struct held *first, **end;
+} hold;
+
+static void hold_back(bool passed, const char *name, const char *difference)
 {
-    char name[LINE_MAX_BYTES];
-    vsnprintf(name, sizeof name, format, arguments);
-    flatten(name);
+    struct held *held = malloc(sizeof *held);
+    if (!held)
+        abort();
+    *held = (struct held){.name = strdup(name),
+                          .difference = difference ? strdup(difference) : NULL,
+                          .passed = passed};
+    *hold.end = held;
+    hold.end = &held->next;
+    hold.failed |= !passed;
+}
+
+static void print(bool passed, const char *name, const char *difference)
+{
     pthread_mutex_lock(&guard);
     checks++;
     failures += !passed;
@@ -39,7 +59,54 @@ static bool report(bool passed, const char *format, va_list arguments, const cha
         fflush(stderr);
     }
     pthread_mutex_unlock(&guard);
+}
+
+static bool report(bool passed, const char *format, va_list arguments, const char *difference)
+{
+    char name[LINE_MAX_BYTES];
+    vsnprintf(name, sizeof name, format, arguments);
+    flatten(name);
+    if (hold.on)
+        hold_back(passed, name, difference);
+    else
+        print(passed, name, difference);
     return passed;
+}
+
+void tap_hold(void)
+{
+    hold.on = true;
+    hold.failed = false;
+    hold.end = &hold.first;
+}
+
+bool tap_held_failed(void)
+{
+    return hold.failed;
+}
+
+static void end_hold(bool keep)
+{
+    hold.on = false;
+    while (hold.first) {
+        struct held *held = hold.first;
+        hold.first = held->next;
+        if (keep)
+            print(held->passed, held->name, held->difference);
+        free(held->name);
+        free(held->difference);
+        free(held);
+    }
+}
+
+void tap_keep(void)
+{
+    end_hold(true);
+}
+
+void tap_drop(void)
+{
+    end_hold(false);
 }
 
 bool tap_ok(bool passed, const char *format, ...)

@@ -22,6 +22,13 @@ bool tap_ok(bool passed, const char *format, ...) TAP_PRINTF(2, 3);
 bool tap_is_int(long long got, long long want, const char *format, ...) TAP_PRINTF(3, 4);
 bool tap_is_str(const char *got, const char *want, const char *format, ...) TAP_PRINTF(3, 4);
 
+/* Keeps this thread's checks back. tap_keep() counts and prints them. tap_drop() does as if they had
+ * not been made: it is for a machine that was too slow for what they check. */
+void tap_hold(void);
+bool tap_held_failed(void);
+void tap_keep(void);
+void tap_drop(void);
+
 /* Counts checks that cannot be made here as passed, and says why. */
 void tap_skip(int count, const char *why);
 

@@ -4,7 +4,10 @@
 #
 #     ok "what should hold" COMMAND…        passes if COMMAND succeeds; otherwise shows its output
 #     is "what should hold" GOT EXPECTED    passes if the two texts are equal
-#     skip "what should hold" REASON        counts as passed, and done_testing names it
+#     skip "what should hold" REASON        counts as passed, and done_testing names it. With
+#                                           SKIPS_AS_FAILS=1 it has failed: a program is missing
+#     cannot "what should hold" REASON      the same, but never fails: this user may not do it
+#     passes_on "what was judged"           reads "ok - SENTENCE", "not ok - SENTENCE" and notes
 #     skip_all REASON                       ends a script that cannot run here
 #     done_testing                          comes last
 
@@ -44,7 +47,27 @@ is() {
     [ "$status" = 0 ] || tap_note "got      $2" "expected $3"
 }
 
-skip() { tap_result 0 "$1 # SKIP $2"; }
+cannot() { tap_result 0 "$1 # SKIP $2"; }
+
+skip() {
+    if [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
+        tap_result 1 "$1"
+        tap_note "skipped: $2"
+    else
+        cannot "$1" "$2"
+    fi
+}
+
+passes_on() {
+    local line
+    while IFS= read -r line; do
+        case $line in
+            "ok - "*) tap_result 0 "$1: ${line#ok - }" ;;
+            "not ok - "*) tap_result 1 "$1: ${line#not ok - }" ;;
+            *) tap_note "$1: ${line#\# }" ;;
+        esac
+    done
+}
 
 skip_all() {
     echo "1..0 # SKIP $*"

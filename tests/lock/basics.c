@@ -53,13 +53,13 @@ static void busy_tells_the_holder(const struct contract *c)
     how.ttl_ms = TTL_MS;
     how.note = "for the report";
 
-    is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
-              "before any try nobody is known to hold a lock");
+    tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
+               "before any try no holder is known");
     is_result(one, rowlock_acquire(held, &how), ROWLOCK_OK, "one gets the lock");
     for (int i = 0; i < 3; i++)
         is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_BUSY, "another is told BUSY, try %d", i);
     tap_is_int(rowlock_lock_token(wanted), 0, "who was told BUSY has no token");
-    is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "and is told who holds it");
+    tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "and is told who holds it");
     tap_is_str(holder.name, "held", "the holder's grant has the name");
     tap_is_str(holder.owner, "the holder", "the holder's owner");
     tap_is_str(holder.program, "holding program", "the holder's program");
@@ -78,7 +78,7 @@ static void busy_tells_the_holder(const struct contract *c)
 
     is_result(one, rowlock_renew(held, 2 * TTL_MS), ROWLOCK_OK, "the holder renews its lease");
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_BUSY, "the other is told BUSY again");
-    is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "by the same holder");
+    tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "by the same holder");
     tap_is_str(holder.note, "for the report", "whose note is known");
     tap_is_int(holder.renewals, 1, "as the renewal is");
     tap_is_int(holder.ttl_ms, 2 * TTL_MS, "its ttl");
@@ -87,8 +87,8 @@ static void busy_tells_the_holder(const struct contract *c)
     tap_is_int(rows_of(c, "held"), 1, "busy tries leave one row");
     is_result(one, rowlock_release(held), ROWLOCK_OK, "the holder releases");
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the other gets the lock");
-    is_result(two, rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
-              "who got the lock meets no holder");
+    tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
+               "who got the lock meets no holder");
     close_locks(held, wanted);
     close_dbs(one, two);
 }
@@ -145,6 +145,72 @@ static void default_options(const struct contract *c)
     tap_ok(true, "closing NULL is harmless");
 }
 
+static int look_at_grant(void *context, const rowlock_grant *grant)
+{
+    *(rowlock_grant *)context = *grant;
+    return 1;
+}
+
+static void note_is(rowlock_db *db, const char *name, const char *note, const char *what)
+{
+    rowlock_grant grant = ROWLOCK_GRANT_INIT;
+    is_result(db, rowlock_list(db, name, look_at_grant, &grant), ROWLOCK_OK, "the lock is listed");
+    tap_is_str(grant.note, note, "%s", what);
+}
+
+static void noted(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "noted"), *late = NULL;
+    char longest[257];
+    memset(longest, 'x', 256);
+    longest[256] = '\0';
+    is_result(db, rowlock_note(lock, "x"), ROWLOCK_EMISUSE, "a lock that is not held has no note");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
+    int64_t expires_us = rowlock_lock_expires_us(lock);
+    for (int i = 0; i < 2; i++) {
+        is_result(db, rowlock_note(lock, "db1:5432, \xc3\xa9"), ROWLOCK_OK, "its note is set");
+        note_is(db, "noted", "db1:5432, \xc3\xa9", "and read");
+    }
+    tap_ok(rowlock_lock_expires_us(lock) == expires_us, "the lease is as before");
+    is_result(db, rowlock_note(lock, longest), ROWLOCK_EINVAL, "256 bytes are too many");
+    is_result(db, rowlock_note(lock, longest + 1), ROWLOCK_OK, "255 are not");
+    is_result(db, rowlock_note(lock, NULL), ROWLOCK_OK, "it is removed");
+    note_is(db, "noted", "", "and no longer there");
+    is_result(
+        db,
+        rowlock_lock_attach(db, "noted", rowlock_lock_owner(lock), rowlock_lock_token(lock), &late),
+        ROWLOCK_OK, "another handle knows owner and token");
+    is_result(db, rowlock_note(late, "late"), ROWLOCK_OK, "it can set the note too");
+    note_is(db, "noted", "late", "as is read");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock is released");
+    is_result(db, rowlock_note(late, "later"), ROWLOCK_LOST, "a note of a grant that is gone");
+    tap_ok(rowlock_lock_state(late) == ROWLOCK_STATE_LOST, "which the handle knows then");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a later grant");
+    note_is(db, "noted", "", "has no note");
+    close_locks(late, lock, NULL);
+    rowlock_db_close(db);
+}
+
+/* The row of a shared grant has another key. An attached handle does not know the kind. */
+static void noted_shared(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "noted shared"), *late = NULL;
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.permits = ROWLOCK_SHARED;
+    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a shared lock is held");
+    is_result(db,
+              rowlock_lock_attach(db, "noted shared", rowlock_lock_owner(lock),
+                                  rowlock_lock_token(lock), &late),
+              ROWLOCK_OK, "another handle attaches to it");
+    is_result(db, rowlock_note(late, "shared"), ROWLOCK_OK, "it can set the note");
+    note_is(db, "noted shared", "shared", "as is read");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock is released");
+    close_locks(late, lock, NULL);
+    rowlock_db_close(db);
+}
+
 void contract_basics(const struct contract *c)
 {
     granted_and_released(c);
@@ -152,4 +218,6 @@ void contract_basics(const struct contract *c)
     two_handles_are_rivals(c);
     entered_again(c);
     default_options(c);
+    noted(c);
+    noted_shared(c);
 }

@@ -17,6 +17,7 @@ static void use_every_step(rowlock_db *db, rowlock_lock *lock)
     int64_t number = 0, token = rowlock_lock_token(lock);
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "every step is used once:");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "verify,");
+    is_result(db, rowlock_note(lock, "first"), ROWLOCK_OK, "note,");
     is_result(db, rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_OK, "list,");
     is_result(db, rowlock_last_grant(db, "round trips", &number, &number), ROWLOCK_OK, "last,");
     is_result(db, rowlock_break(db, "round trips", token + 1, NULL), ROWLOCK_NONE, "break,");
@@ -47,6 +48,7 @@ static void round_trips(const struct contract *c, struct faultproxy *proxy, cons
     faultproxy_round_trips(proxy);
     costs(proxy, 1, db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal takes one");
     costs(proxy, 1, db, rowlock_verify(lock), ROWLOCK_OK, "verify takes one");
+    costs(proxy, 1, db, rowlock_note(lock, "x"), ROWLOCK_OK, "a new note takes one");
     costs(proxy, 0, db, try_lock(lock, TTL_MS), ROWLOCK_OK, "re-entry takes none");
     costs(proxy, 0, db, rowlock_release(lock), ROWLOCK_OK, "nor does leaving again");
     tap_ok(rowlock_lock_remaining_ms(lock) > 0 && rowlock_lock_token(lock) > 0,
@@ -94,14 +96,14 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "and a third time");
     is_result(other, rowlock_renew(rival, 2 * TTL_MS), ROWLOCK_OK, "the rival renews it");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "we are told so");
-    is_result(db, rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
+    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
     tap_is_int(holder.renewals, 1, "who has renewed it");
     tap_is_int(holder.ttl_ms, 2 * TTL_MS, "for longer");
     tap_is_str(holder.owner, rowlock_lock_owner(rival), "and who is the rival");
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "the rival is done");
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "and takes it again");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "we are told that it is held");
-    is_result(db, rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
+    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
     tap_is_int(holder.token, rowlock_lock_token(rival), "whose grant is the new one");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "again");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "and again");
@@ -111,7 +113,7 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "and takes it again");
     int64_t token = rowlock_lock_token(rival);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "we are told that it is held");
-    is_result(db, rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
+    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
     tap_is_int(holder.token, token, "whose grant is the new one");
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "the rival is done");
     is_result(other, rowlock_acquire(rival, &reader), ROWLOCK_OK, "and comes as a reader");
@@ -124,7 +126,7 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and free");
     is_result(other, rowlock_acquire(rival, &reader), ROWLOCK_OK, "a reader comes");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "and keeps out who was granted it before");
-    is_result(db, rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
+    tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
     tap_is_int(holder.permits, ROWLOCK_SHARED, "who is the reader");
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "the reader goes");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the lock is ours");

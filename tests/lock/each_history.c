@@ -309,8 +309,12 @@ static void judge(const struct life *life)
     tap_note("%d grants, %d confirmations, %d lost, %d stops, %d kills", history.count,
              history.kept, history.lost, crew.stops, crew.kills);
 
-    /* The same history with one lie in it, so that the above is known to show something. */
-    struct past lie = history.past[history.count / 2];
+    /* The same history with one lie in it, so that the above is known to show something. A grant
+     * may be over as soon as it begins, so it is about the longest. */
+    struct past lie = history.past[0];
+    for (int i = 1; i < history.count; i++)
+        if (history.past[i].end - history.past[i].start > lie.end - lie.start)
+            lie = history.past[i];
     lie.permits = lie.permits == 0 ? HISTORY_PERMITS : 0;
     lie.told = lie.start;
     lie.witnessed = false;

@@ -32,7 +32,8 @@ static struct kept keep(struct loss *l)
     rowlock_acquire_options acquire = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int said = ROWLOCK_ECONN;
-    for (int i = 0; i < OPENINGS && said != ROWLOCK_OK; i++)
+    int64_t end_ms = clock_ms() + OPENING_MS;
+    while (said != ROWLOCK_OK && clock_ms() < end_ms)
         said = rowlock_keeper_open(l->via, &options, &k.keeper, &err);
     if (said != ROWLOCK_OK)
         raw_failed("keeper", err.text);

@@ -383,6 +383,19 @@ static bool lose_verify(struct loss *l)
     return fired;
 }
 
+static int note_address(rowlock_lock *lock)
+{
+    return rowlock_note(lock, "here");
+}
+
+static bool lose_note(struct loss *l)
+{
+    struct losing r = hold_and_lose(l, LONG_TTL_MS, note_address);
+    loss_result(l, r.p.db, note_address(r.p.lock), ROWLOCK_OK, "the same note is set again");
+    loss_result(l, r.p.db, rowlock_release(r.p.lock), ROWLOCK_OK, "the lock is released");
+    return end_losing(&r);
+}
+
 /* ---- release */
 
 /* What a release leaves that ended in a failure. */
@@ -475,6 +488,7 @@ const struct operation lost_lock_operations[] = {
      .lose = lose_renewal_of_released,
      .reconnects = true,
      .pools = true},
+    {.what = "note", .lose = lose_note, .reconnects = true, .pools = true},
     {.what = "verify", .lose = lose_verify, .reconnects = true},
     {.what = "release", .lose = lose_release, .reconnects = true, .pools = true, .connects = true},
     {.what = "release to a rival", .lose = lose_release_to_rival},

@@ -19,7 +19,7 @@ static void comes_back(const struct contract *c)
     int64_t token = rowlock_lock_token(old);
     is_result(after, try_lock(new, TTL_MS), ROWLOCK_OK, "the same owner takes it over elsewhere");
     tap_ok(rowlock_lock_token(new) > token, "with a new token");
-    tap_is_int(rows_of(c, "comes back"), 1, "there is still one row");
+    is_rows(c, "comes back", 1, "there is still one row");
     is_result(before, rowlock_renew(old, 0), ROWLOCK_LOST, "the older handle cannot renew");
     is_result(before, rowlock_release(old), ROWLOCK_LOST, "nor release");
     is_result(after, rowlock_verify(new), ROWLOCK_OK, "the newer one holds it");

@@ -741,6 +741,22 @@ static void test_memory(void)
     tap_is_int(fail_alloc_live(), 0, "all of it is given back");
 }
 
+/* The keeper's thread has nothing to renew, so it sleeps all the while. */
+static void test_memory_of_refused(void)
+{
+    running();
+    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
+    int live = fail_alloc_live(), refused = 0;
+    for (int i = 0; i < MANY; i++) {
+        rowlock_lock *other = must_lock(story.db, "held by another");
+        refused += keep(other) == ROWLOCK_BUSY;
+        rowlock_lock_close(other);
+    }
+    tap_is_int(refused, MANY, "ten thousand acquires with a keeper are refused");
+    tap_is_int(fail_alloc_live(), live, "and leave no memory behind");
+    story_end();
+}
+
 /* ---- fork */
 
 static int call_in_child(void *argument)
@@ -812,6 +828,7 @@ int main(void)
     test_opening_fails();
     test_options();
     test_memory();
+    test_memory_of_refused();
     test_fork();
     return tap_done();
 }

@@ -212,6 +212,14 @@ static enum rlk_class renew(const struct running *r)
     return give(r, cells, 3);
 }
 
+static enum rlk_class note(const struct running *r)
+{
+    struct lock *lock = held(r->v);
+    if (lock)
+        COPY(lock->row.note, r->v[4]);
+    return counts(r, lock != NULL);
+}
+
 static enum rlk_class release(const struct running *r)
 {
     struct lock *lock = held(r->v);
@@ -341,8 +349,9 @@ static enum rlk_class leave(const struct running *r)
 static enum rlk_class meta(const struct running *r)
 {
     const rowlock_value cells[] = {rowlock_int(1),         rowlock_int(1), rowlock_int(1),
-                                   rowlock_text("memory"), rowlock_int(0), rowlock_int(0)};
-    return database.installed ? give(r, cells, 6) : RLK_SCHEMA;
+                                   rowlock_text("memory"), rowlock_int(0), rowlock_int(0),
+                                   rowlock_int(0)};
+    return database.installed ? give(r, cells, 7) : RLK_SCHEMA;
 }
 
 /* ---- the operations */
@@ -353,7 +362,7 @@ static const struct {
 } verbs[] = {
     {"acquire", acquire}, {"renew", renew},        {"release", release}, {"withdraw", withdraw},
     {"verify", verify},   {"last", last},          {"enqueue", enqueue}, {"leave", leave},
-    {"list", list},       {"break", end_by_force}, {"meta", meta},
+    {"list", list},       {"break", end_by_force}, {"meta", meta},       {"note", note},
 };
 
 static enum rlk_class memory_query(void *conn, struct rlk_call *call, struct rlk_query *query)
@@ -438,6 +447,11 @@ int memory_rows(const char *name)
     return count;
 }
 
+static void memory_client(char *out, size_t cap)
+{
+    snprintf(out, cap, "memory");
+}
+
 static const char *const schemes[] = {"memory", NULL};
 
 const struct rlk_backend rlk_backend_memory = {
@@ -449,6 +463,7 @@ const struct rlk_backend rlk_backend_memory = {
     .numbered = true,
     .local = true,
     .packing = RLK_SINGLY,
+    .client = memory_client,
     .open = memory_open,
     .adopt = memory_adopt,
     .close = memory_close,

@@ -3,6 +3,8 @@
 #
 # usage: node-ctl.sh crash|freeze|thaw|stop|start|forget N   forget: what it has; when it starts it gets all from another
 #        node-ctl.sh join N         waits until the node has joined the others
+#        node-ctl.sh position N     the last transaction that a crashed node of Galera has
+#        node-ctl.sh bootstrap N    after position: starts it as the first node of the cluster
 #        node-ctl.sh cut N          no packet passes between it and the other nodes; clients reach it
 #        node-ctl.sh unplug N       nothing reaches it
 #        node-ctl.sh heal           all networks are as at first
@@ -78,6 +80,7 @@ save() {
     local dir
     for dir in "${dirs[@]}"; do
         mysql_stop "$dir"
+        rm -rf "$dir/saved"
         cp -a "$dir/data" "$dir/saved"
         server_start mysql "$dir"
     done
@@ -98,6 +101,27 @@ restore() {
     open_primary
 }
 
+# recovered DIR: the cluster's identity, a colon and the number of the last transaction
+recovered() { sed -n 's/.*WSREP: Recovered position: //p' "$1/recovered.err"; }
+
+position() {
+    local argv=()
+    mapfile -t argv <"$1/argv"
+    rm -f "$1/recovered.err"
+    (unset TMPDIR; SERVER_NETWORK=$(network_of "$1"); as_server "${argv[@]}" --wsrep-recover \
+        --log-error="$1/recovered.err") >/dev/null 2>&1 </dev/null
+    recovered "$1" | sed 's/[^:]*:\([0-9]*\).*/\1/'
+}
+
+# After position.
+bootstrap() {
+    sed -i 's/^safe_to_bootstrap: 0$/safe_to_bootstrap: 1/' "$1/data/grastate.dat"
+    cp "$1/argv" "$1/argv.joins"
+    printf '%s\n' --wsrep-new-cluster "--wsrep-start-position=$(recovered "$1")" >>"$1/argv"
+    server_start mysql "$1"
+    mv "$1/argv.joins" "$1/argv"
+}
+
 case $do in
     heal | save | restore) "$do"; exit ;;
     open) open_primary; exit ;;
@@ -111,10 +135,11 @@ case $do in
     stop) mysql_stop "$dir" ;;
     start) server_start mysql "$dir" ;;
     forget) rm -f "$dir/data/grastate.dat" ;;
+    position | bootstrap) "$do" "$dir" ;;
     join) "$(cat "$dir/kind")_until_joined" "$dir" ;;
     cut) cut "$number" ;;
     unplug) ip link set "node$number" down ;;
     follow) follow_in "$dir" "$3" ;;
     sql) mysql_shell "$dir" -e "$3" ;;
-    *) fail "crash, freeze, thaw, stop, start, forget, join, cut, unplug, heal, follow or sql?" ;;
+    *) fail "crash, freeze, thaw, stop, start, forget, join, position, bootstrap, cut, unplug, heal, follow or sql?" ;;
 esac

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the contract tests on versions of the databases that Debian stable does not have, over TLS, and through
-# pgbouncer, on clusters, and in every order of steps, a short soak, and ends with a table of what was tested. `make check-more` calls it.
+# pgbouncer, on clusters, and in every order of steps, a short soak, the tarball, packages. A table of what was tested comes last.
+# `make check-more` calls it.
 #
 # usage: tests/more/run.sh [WORD…]     only the servers with one of the words in their name
 #   ALLOW_MISSING=1   a server that could not be had does not fail the run (it still counts as not tested)
@@ -98,6 +99,21 @@ through_pgbouncer() { # through_pgbouncer NAME [OPTION]
         tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory contract-postgres
     contract "$name, pool" "$(pgbouncer --version | head -n 1)" tests/lib/with-postgres.sh \
         tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory check-postgres "${pooled[@]}" POOLED=postgres
+}
+
+# make check loses only some of the requests of an install where each costs a deadline.
+every_request() {
+    contract "every request lost" "the one of make check" env ROWLOCK_TEST_EVERY_REQUEST=1 ROWLOCK_TEST_TIMEOUT=1200 \
+        "$make" --no-print-directory check-mysql TESTS=backend/test_lost_mysql
+}
+
+pg_cron() {
+    if [ -z "$(find /usr/share/postgresql -name pg_cron.control 2>/dev/null)" ]; then
+        not_tested pg_cron "postgresql-15-cron is not installed"
+        return
+    fi
+    contract pg_cron "$(dpkg-query -W -f '${Version}' postgresql-15-cron)" \
+        tests/lib/with-postgres.sh prove --exec tests/lib/run-test.sh tests/more/pg_cron.t
 }
 
 # make check runs only some parts of the contract with handles of a pool.
@@ -233,7 +249,57 @@ mysql_replicas() {
 quorum() {
     contract "quorum, histories" "PostgreSQL, MariaDB and SQLite of make check" env ROWLOCK_TEST_GRANTS=100000 \
         CREW_PAUSE=4 CREW_VIEWS=5000 ROWLOCK_TEST_TIMEOUT=7200 "$make" --no-print-directory quorum-histories
+    # It takes as long as two joins wait for one that has ended.
+    contract "quorum, stalled join" "SQLite of make check" prove --exec tests/lib/run-test.sh tests/more/stalled_join.t
 }
+
+# make check has one fault in its night.
+night() {
+    local database
+    for database in postgres mysql sqlite; do
+        contract "a night, $database" "the one of make check" env ROWLOCK_TEST_NIGHT=10 ROWLOCK_TEST_TIMEOUT=1800 \
+            "$make" --no-print-directory "check-$database" TESTS=cli/night
+    done
+}
+
+# In make check there is no time for it: it builds twice.
+reproducible() {
+    contract reproducible "make dist, make install" "$make" --no-print-directory check-reproducible
+}
+
+# Without a release planted changes are found, and nothing else is compared.
+abidiff() {
+    contract "abidiff, planted" "$(command abidiff --version)" "$make" --no-print-directory check-abidiff
+    [ -e tests/abi/released.abi.gz ] || printf '\n*** the library was NOT COMPARED: there is no release yet\n' >&2
+}
+
+deb() {
+    contract "Debian packages" "$(debian_version)" "$make" --no-print-directory check-deb
+}
+
+# The tests in debian/tests, in a new Debian of the suite of this one.
+autopkgtest() {
+    local suite log=$logs/autopkgtest status=0
+    suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null || ! unshare --mount true 2>/dev/null; then
+        not_tested autopkgtest "this account may not make a chroot, or debootstrap is missing"
+        return
+    fi
+    printf '\n=== autopkgtest: %s\n' "$suite"
+    mkdir -p "$cache"
+    "$make" --no-print-directory deb DEB_BUILD_OPTIONS=nocheck >"$log" 2>&1 &&
+        tests/more/autopkgtest.sh "$suite" "$cache/chroot-$suite" >"$log" 2>&1 || status=$?
+    grep -E '^[a-z-]+ +(PASS|FAIL|SKIP)' "$log" | sort -u
+    if [ $status = 0 ]; then
+        row autopkgtest "$suite, in a chroot" "passed ($(grep -E '^[a-z-]+ +PASS' "$log" | sort -u | wc -l) tests)"
+    else
+        tail -n 40 "$log" >&2
+        row autopkgtest "$suite, in a chroot" FAILED
+        failed=$((failed + 1))
+    fi
+}
+
+debian_version() { sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release; }
 
 soak() {
     local result=passed
@@ -242,7 +308,7 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-for server in soak quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders pool pgbouncer_transaction pgbouncer_session mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in soak night reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders every_request pool pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done

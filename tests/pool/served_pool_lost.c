@@ -197,8 +197,9 @@ static void short_limit(int (*act)(struct member *m), const char *what, int want
     pthread_mutex_lock(&s.pool->mutex);
     size_t busy = s.pool->busy;
     pthread_mutex_unlock(&s.pool->mutex);
-    /* On PostgreSQL the connection may be busy with the next step already. */
-    tap_ok(raw == &raw_postgres || busy == 1, "it ends by the handle's own limit");
+    /* On PostgreSQL nothing can be told from it: the connection may work for the next step. */
+    if (raw != &raw_postgres)
+        tap_is_int((long long)busy, 1, "it ends by the handle's own limit");
     faultproxy_heal(proxy);
     swarm_close(&s);
     tap_is_int(rows(), 0, "and the lock is released all the same");

@@ -53,21 +53,44 @@ static void free_lock(const struct contract *c)
     struct guest g;
     guest_open(&g, c, "started", 0);
     tap_is_int(rowlock_acquire_fd(g.lock), -1, "nothing started, nothing to poll");
-    tap_is_int(rowlock_acquire_step(g.lock), ROWLOCK_EMISUSE, "nor to step");
+    is_result(g.db, rowlock_acquire_step(g.lock), ROWLOCK_EMISUSE, "nor to step");
     is_result(g.db, begin(&g), ROWLOCK_OK, "start to acquire");
     tap_ok(rowlock_acquire_fd(g.lock) >= 0, "that can be polled");
-    tap_is_int(finish(&g), ROWLOCK_OK, "and is done after some steps");
+    is_result(g.db, finish(&g), ROWLOCK_OK, "and is done after some steps");
     tap_is_int(rowlock_acquire_fd(g.lock), -1, "then there is nothing to poll");
-    tap_is_int(rowlock_acquire_step(g.lock), ROWLOCK_EMISUSE, "nor to step");
+    is_result(g.db, rowlock_acquire_step(g.lock), ROWLOCK_EMISUSE, "nor to step");
     tap_ok(rowlock_lock_token(g.lock) > 0, "it is held");
     is_result(g.db, begin(&g), ROWLOCK_OK, "start to enter again");
-    tap_is_int(finish(&g), ROWLOCK_OK, "it is entered");
+    is_result(g.db, finish(&g), ROWLOCK_OK, "it is entered");
     guest_releases(&g, ROWLOCK_OK, "left");
     guest_releases(&g, ROWLOCK_OK, "and released");
     g.how.ttl_ms = 1;
     is_result(g.db, begin(&g), ROWLOCK_EINVAL, "what is not acceptable is not started");
     tap_is_int(rowlock_acquire_fd(g.lock), -1, "so there is nothing to poll");
     guest_close(&g);
+}
+
+/* The wait has ended when the cancel comes. */
+static void cancelled_too_late(const struct contract *c)
+{
+    struct guest holder, g;
+    guests_open(c, "cancelled too late", 0, &holder, &g, NULL);
+    is_result(g.db, begin(&g), ROWLOCK_OK, "a free lock, started");
+    struct pollfd fd = {.fd = rowlock_acquire_fd(g.lock), .events = POLLIN};
+    tap_ok(poll(&fd, 1, (int)slow_ms(LONG_MS)) == 1, "there is something to step for");
+    rowlock_cancel(g.db);
+    int result = finish(&g);
+    tap_ok(result == ROWLOCK_OK || result == ROWLOCK_CANCELLED, "it ends, one way or the other");
+    if (result == ROWLOCK_OK)
+        guest_releases(&g, ROWLOCK_OK, "released");
+    guest_tries(&holder, ROWLOCK_OK, "another holds it");
+    g.how.wait_ms = 50;
+    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_TIMEOUT,
+              "the cancel does not end the next wait");
+    rowlock_cancel(g.db);
+    is_result(g.db, begin(&g), ROWLOCK_OK, "started after a cancel");
+    is_result(g.db, finish(&g), ROWLOCK_CANCELLED, "which ends it");
+    guests_close(&g, &holder, NULL);
 }
 
 static bool both_stand(void *context)
@@ -134,17 +157,17 @@ static void belongs_to_it(const struct contract *c)
     tap_is_int(rowlock_acquire_step(other), ROWLOCK_EMISUSE, "another handle steps nothing");
     tap_is_int(rowlock_acquire_step(g.lock), ROWLOCK_PENDING, "this one waits");
     rowlock_cancel(g.db);
-    tap_is_int(finish(&g), ROWLOCK_CANCELLED, "until it is cancelled");
+    is_result(g.db, finish(&g), ROWLOCK_CANCELLED, "until it is cancelled");
     tap_is_int(ticket_of(&g), 0, "no ticket is left");
     is_result(g.db, try_lock(other, HELD_MS), ROWLOCK_OK, "then the handle is free again");
     g.how.wait_ms = 200;
     is_result(g.db, begin(&g), ROWLOCK_OK, "a wait that is started");
-    tap_is_int(finish(&g), ROWLOCK_TIMEOUT, "may be over");
+    is_result(g.db, finish(&g), ROWLOCK_TIMEOUT, "may be over");
     g.how.wait_ms = 0;
     is_result(g.db, begin(&g), ROWLOCK_OK, "a try that is started");
-    tap_is_int(finish(&g), ROWLOCK_BUSY, "may be busy");
+    is_result(g.db, finish(&g), ROWLOCK_BUSY, "may be busy");
     rowlock_grant met = ROWLOCK_GRANT_INIT;
-    is_result(g.db, rowlock_lock_holder(g.lock, &met), ROWLOCK_OK, "and it is known");
+    tap_is_int(rowlock_lock_holder(g.lock, &met), ROWLOCK_OK, "and it is known");
     tap_is_int(met.token, rowlock_lock_token(holder.lock), "by whom");
     rowlock_lock_close(other);
     guests_close(&g, &holder, NULL);
@@ -183,9 +206,9 @@ static void options_are_copied(const struct contract *c)
     memset(&g.how, 'x', sizeof g.how);
     tap_ok(comes_true(stands, &g), "and stands in line");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
-    tap_is_int(finish(&g), ROWLOCK_OK, "and granted");
+    is_result(g.db, finish(&g), ROWLOCK_OK, "and granted");
     guest_tries(&holder, ROWLOCK_BUSY, "whom one meets");
-    is_result(holder.db, rowlock_lock_holder(holder.lock, &met), ROWLOCK_OK, "has");
+    tap_is_int(rowlock_lock_holder(holder.lock, &met), ROWLOCK_OK, "has");
     tap_is_str(met.note, "a note that is copied", "the note that it was started with");
     guests_close(&g, &holder, NULL);
 }
@@ -198,4 +221,5 @@ void contract_start(const struct contract *c)
     closed_meanwhile(c, true);
     closed_meanwhile(c, false);
     options_are_copied(c);
+    cancelled_too_late(c);
 }

@@ -57,7 +57,7 @@ static void test_timeout(bool unwakeable)
     int64_t took_us = rlk_now_us() - began_us;
     tap_ok(took_us >= 1500000 && took_us < 1510000, "is waited for as long as asked: %d us",
            (int)took_us);
-    tap_is_int(error_code(db), 0, "to have waited in vain is no error");
+    tap_is_int(error_code(db), ROWLOCK_TIMEOUT, "and the handle says so");
     bool same = true;
     for (int i = 1; i < script.request_count; i++)
         same = same && script.requests[i] == script.requests[0];
@@ -176,7 +176,7 @@ static void test_cancel_after(void)
     tap_is_int(rowlock_release(lock), ROWLOCK_OK,
                "a hundred thousand cancels after it do not block, and touch no release");
     tap_is_int(wait_lock(lock, TTL_MS, 1000), ROWLOCK_CANCELLED, "but the next wait");
-    tap_is_int(error_code(db), 0, "to be cancelled is no error");
+    tap_is_int(error_code(db), ROWLOCK_CANCELLED, "and the handle says so");
     tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT, "and that one only");
     rowlock_cancel(NULL);
     end();
@@ -188,6 +188,24 @@ static void cancel_now(enum script_op op)
 {
     if (op == cancelled_at)
         rowlock_cancel(db);
+}
+
+static void test_cancel_before_free(void)
+{
+    begin_jumping(false);
+    script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
+    rowlock_cancel(db);
+    script_calls();
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+               "a cancel ends the next wait even if the lock is free");
+    tap_is_str(script_calls(), "", "nothing is sent for it");
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "the wait after it is not");
+    rowlock_cancel(db);
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "re-entry is no wait");
+    tap_is_int(rowlock_release(lock) + rowlock_release(lock), ROWLOCK_OK, "released");
+    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+               "and leaves the cancel to the next one");
+    end();
 }
 
 /* Whatever step is under way then, none is broken off, and the wait is not begun. */
@@ -213,6 +231,10 @@ static void test_cancel_while_asking(void)
     script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
                "but a grant that came all the same is given");
+    script_hook(NULL);
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "and released");
+    tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT,
+               "the cancel that came too late for it does not end the next wait");
     end();
 }
 
@@ -226,6 +248,7 @@ int main(void)
         test_cancel_before(unwakeable);
     }
     test_cancel_after();
+    test_cancel_before_free();
     test_cancel_while_asking();
     return tap_done();
 }

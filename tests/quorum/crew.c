@@ -6,10 +6,10 @@
  *   crew install URL…     makes rowlock's tables in each
  *   crew join             makes CREW_URLS a quorum, or lets its members vote again
  *   crew run FOLDER       runs until FOLDER/stop is there. Exits with 0 then.
- *   crew mark FOLDER WHAT writes down what the script did. See verdict.h.
+ *   crew mark FOLDER WHAT writes down what the script did. See history.h.
  *   crew grants FOLDER    prints how many grants there are so far
  *   crew judge FOLDER     prints "ok - SENTENCE" or "not ok - SENTENCE" for each sentence of
- *                         verdict.c, and figures after "# "
+ *                         judge.c for quorums, and figures after "# "
  *   crew ask URL SQL      prints what a SQLite file answers
  *   crew stick URL MS     holds the write lock of a SQLite file for so long: a member that is stuck
  *
@@ -18,27 +18,26 @@
  *   CREW_VIEWS=MS         each process has its own faults on its ways to the members, with pauses
  *                         up to this
  *   CREW_DEATHS=1         processes are killed and stopped
+ *   FOLDER/calm           while it is there, no process has a fault of its own, and all hold their
+ *                         locks for long
  *
  * A process has a keeper and THREADS clients. Each client has a handle of its own, waits or does
  * not, holds a lock for a moment, and shows its token to the register. Some sleep beyond their
  * leases. */
-#include "verdict.h"
-
 #include "faultproxy.h"
+#include "history.h"
+#include "judge.h"
 #include "quick.h"
 #include "raw.h"
 
 #include <rowlock/quorum.h>
 
-#include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -58,7 +57,6 @@ enum {
 static const char *const names[NAMES] = {"crowded", "b", "c", "d", "e", "f"};
 
 static struct {
-    const char *folder;
     const char *urls[MEMBERS_MOST];
     int count;
     struct faultproxy *proxy[MEMBERS_MOST];
@@ -74,83 +72,29 @@ struct client {
     struct helper *thread;
 };
 
-/* ---- the history */
-
-static int file = -1;
-
-static const char *path_of(const char *name)
+static bool is_there(const char *file)
 {
-    static _Thread_local char path[400];
-    snprintf(path, sizeof path, "%s/%s", crew.folder, name);
-    return path;
-}
-
-static void open_history(const char *folder)
-{
-    crew.folder = folder;
-    file = open(path_of("history"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (file < 0)
-        abort();
-}
-
-static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void tell(const char *format, ...)
-{
-    char line[300];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(line, sizeof line - 1, format, arguments);
-    va_end(arguments);
-    if (length > (int)sizeof line - 2)
-        length = (int)sizeof line - 2;
-    line[length++] = '\n';
-    if (write(file, line, (size_t)length) != length)
-        abort();
-}
-
-static long long now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    return access(history_path(file), F_OK) == 0;
 }
 
 static bool is_over(void)
 {
-    return access(path_of("stop"), F_OK) == 0;
+    return is_there("stop");
 }
 
 /* ---- a client */
-
-static bool is_outage(int result)
-{
-    return result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_ESERVER ||
-           result == ROWLOCK_EREADONLY;
-}
 
 static int heard(const struct client *c, const char *call, int result)
 {
     if (result < 0)
         tell("# %s: %s", call, why(c->db));
-    if (result < 0 && !is_outage(result))
-        tell("O %s %s", call, rowlock_result_name(result));
+    tell_odd(call, result);
     return result;
 }
 
 static bool works(const struct client *c, rowlock_lock *lock, long long *until)
 {
-    long long at = now_us(), token = rowlock_lock_token(lock);
-    rowlock_state state = rowlock_lock_state(lock);
-    long long left_us = rowlock_lock_remaining_ms(lock) * 1000;
-    if (state == ROWLOCK_STATE_HELD || state == ROWLOCK_STATE_JEOPARDY) {
-        *until = at + left_us;
-        tell("H %s %lld %lld %lld", c->name, token, at, *until);
-        return true;
-    }
-    if (state == ROWLOCK_STATE_LOST && *until - at > MARGIN_MS * 1000)
-        tell("L %s %lld %lld %lld", c->name, token, at, *until);
-    return false;
+    return tell_holding(c->name, lock, MARGIN_MS, until);
 }
 
 static void show_token(struct client *c, rowlock_lock *lock)
@@ -158,7 +102,8 @@ static void show_token(struct client *c, rowlock_lock *lock)
     int64_t token = rowlock_lock_token(lock);
     int result = rowlock_fence(c->fence, c->name, token);
     if (result == ROWLOCK_OK || result == ROWLOCK_STALE)
-        tell("W %s %lld %s", c->name, (long long)token, rowlock_result_name(result));
+        tell("W %s %lld %s 0 %lld", c->name, (long long)token, rowlock_result_name(result),
+             now_us());
     else
         tell("# fence: %s", why(c->fence));
 }
@@ -167,7 +112,7 @@ static void hold(struct client *c, rowlock_lock *lock, bool kept)
 {
     long long until = now_us() + rowlock_lock_remaining_ms(lock) * 1000;
     int ms = rand_r(&c->seed) % 8;
-    if (rand_r(&c->seed) % 400 == 0)
+    if (rand_r(&c->seed) % 400 == 0 || is_there("calm"))
         ms = 2 * TTL_MS;
     bool sleeps = ms > 100 && rand_r(&c->seed) % 2;
     for (int64_t end = clock_ms() + ms; clock_ms() < end && !is_over() && works(c, lock, &until);)
@@ -202,10 +147,8 @@ static void take_turn(struct client *c)
     how.wait_ms = rand_r(&c->seed) % 3 ? WAIT_MS : 0;
     long long asked = now_us();
     int result = heard(c, "acquire", rowlock_acquire(lock, &how));
-    long long answered = now_us();
     if (result == ROWLOCK_OK) {
-        tell("G %s %lld %lld %lld %lld", c->name, (long long)rowlock_lock_token(lock), asked,
-             answered, answered + rowlock_lock_remaining_ms(lock) * 1000);
+        tell_grant(c->name, lock, asked);
         hold(c, lock, kept);
         release(c, lock);
     }
@@ -303,7 +246,7 @@ static int be_process(void *argument)
     }
     while (!is_over()) {
         sleep_ms(20 + rand_r(&seed) % pause_ms);
-        if (views)
+        if (views && !is_there("calm"))
             disturb(&seed);
     }
     for (int i = 0; i < THREADS; i++)
@@ -366,7 +309,7 @@ static int run(void)
     }
     while (!is_over()) {
         sleep_ms(100 + rand_r(&seed) % 900);
-        if (deaths && !is_over())
+        if (deaths && !is_over() && !is_there("calm"))
             strike(&children[rand_r(&seed) % PROCESSES], &seed);
     }
     for (int i = 0; i < PROCESSES; i++)
@@ -374,29 +317,13 @@ static int run(void)
     return failed ? 1 : 0;
 }
 
-static int count_grants(void)
-{
-    char line[400];
-    int count = 0;
-    FILE *history = fopen(path_of("history"), "r");
-    while (history && fgets(line, sizeof line, history))
-        count += line[0] == 'G';
-    if (history)
-        fclose(history);
-    return count;
-}
-
 static void print_verdict(void)
 {
-    static struct verdict v;
-    reach_verdict(path_of("history"), &v);
-    for (int i = 0; i < RULES; i++) {
-        printf("%sok - %s\n", v.broken[i] ? "not " : "", rule_sentences[i]);
-        if (v.broken[i])
-            printf("# %d times not so: %s: %s\n", v.broken[i], rule_sentences[i], v.first[i]);
-    }
-    printf("# judged: %d grants, %d writes, %d refused, %d outages\n", v.grants, v.writes,
-           v.refusals, v.outages);
+    static struct judgement j;
+    judge(history_path("history"), 0, &j);
+    print_sentences(&j, quorum_sentences, false);
+    printf("# judged: %d grants, %d writes, %d refused, %d outages\n", j.grants, j.writes,
+           j.refusals, j.outages);
 }
 
 static void stick(const char *url, int ms)
@@ -443,13 +370,13 @@ int main(int argc, char **argv)
     }
     if (argc < 3)
         die("usage", "see crew.c");
-    open_history(argv[2]);
+    history_open(argv[2]);
     if (strcmp(what, "run") == 0)
         return run();
     if (strcmp(what, "mark") == 0 && argc == 4)
         tell("M %lld %s", now_us(), argv[3]);
     else if (strcmp(what, "grants") == 0)
-        printf("%d\n", count_grants());
+        printf("%d\n", history_count("G"));
     else if (strcmp(what, "judge") == 0)
         print_verdict();
     else

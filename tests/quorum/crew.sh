@@ -6,7 +6,7 @@
 #     crew_begin NAME       makes the members a quorum, and starts the clients
 #     crew_until N FAULT…   has one of these faults after the other, each at least once, until there are
 #                           N grants
-#     crew_end WHAT         ends them, and passes or fails for each sentence of verdict.c
+#     crew_end WHAT         ends them, and passes or fails for each sentence of judge.c
 #
 # Faults are functions. They name members by their place, from 0:
 #
@@ -117,10 +117,10 @@ stick_one() { "$crew" stick "${urls[$1]}" $((RANDOM % 1500)); }
 lose_two() {
     server_freeze "${dirs[$1]}"
     server_freeze "${dirs[$2]}"
-    mark gone
+    mark cut
     sleep "$lease"
     a_while
-    mark there
+    mark back
     server_thaw "${dirs[$1]}"
     a_while
     server_thaw "${dirs[$2]}"
@@ -141,19 +141,12 @@ crew_until() {
 }
 
 crew_end() {
-    local line verdict=$crew_folder/verdict status=0
+    local status=0
     touch "$crew_folder/stop"
     wait "$crew_pid" || status=$?
     crew_pid=
     is "$1: the clients end" "$status" 0
     [ "$status" = 0 ] || tap_note "$(tail -n 5 "$crew_folder/out")"
-    "$crew" judge "$crew_folder" >"$verdict"
-    while IFS= read -r line; do
-        case $line in
-            "ok - "*) tap_result 0 "$1: ${line#ok - }" ;;
-            "not ok - "*) tap_result 1 "$1: ${line#not ok - }" ;;
-            *) tap_note "$1: ${line#\# }" ;;
-        esac
-    done <"$verdict"
+    passes_on "$1" < <("$crew" judge "$crew_folder")
     [ -z "${CREW_KEEP:-}" ] || cp -r "$crew_folder" "$CREW_KEEP/"
 }

@@ -34,6 +34,155 @@ static void test_alone(void)
     rowlock_db_close(db);
 }
 
+/* One old URL in a crontab would be enough for two holders. */
+static void test_lone_member(void)
+{
+    rowlock_db *db = must_open(members.straight[1]);
+    rowlock_lock *lock = must_lock(db, "lone");
+    rowlock_lock *both[] = {lock, must_lock(db, "another")};
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_ESCHEMA, "a member grants nothing by itself");
+    tap_ok(strstr(why(db), "member 2 of a quorum") != NULL, "and says that it is one");
+    is_result(db, rowlock_acquire_all(both, 2, &how, NULL), ROWLOCK_ESCHEMA, "nor two locks");
+    is_result(db, wait_lock(lock, TTL_MS, 60000), ROWLOCK_ESCHEMA, "nor to one that waits");
+    tap_is_int(rows_in_all(&members), 0, "no row is left in any member");
+    tap_is_int(members_ask(&members, 1, "SELECT count(*) FROM %swaiters"), 0, "and no ticket");
+    close_locks(lock, both[1]);
+    rowlock_db_close(db);
+}
+
+/* ---- a backup that is younger than the last join */
+
+static int64_t grant_once(const char *name, int rows)
+{
+    rowlock_db *db = members_open(&members);
+    rowlock_lock *lock = must_lock(db, name);
+    int64_t token = try_lock(lock, TTL_MS) == ROWLOCK_OK ? rowlock_lock_token(lock) : 0;
+    if (rows >= 0)
+        tap_ok(rows_become(&members, rows, 1, 1), "member 1 %s", rows ? "votes" : "does not vote");
+    if (token && rowlock_release(lock) != ROWLOCK_OK)
+        tap_note("%s", why(db));
+    close_locks(lock);
+    rowlock_db_close(db);
+    return token;
+}
+
+/* Each mark is known, as it is now, to so many of the other members. */
+static bool marks_are_known_to(int others)
+{
+    static const char *const of[] = {"SELECT moved FROM %smembers WHERE member = 1",
+                                     "SELECT moved FROM %smembers WHERE member = 2",
+                                     "SELECT moved FROM %smembers WHERE member = 3"};
+    bool known = true;
+    for (int i = 0; i < MEMBERS; i++) {
+        long long now = members_ask(&members, i, of[i]);
+        int same = -1;
+        for (int other = 0; other < MEMBERS; other++)
+            same += now > 0 && members_ask(&members, other, of[i]) == now;
+        known = known && same >= others;
+    }
+    return known;
+}
+
+static bool marks_are_known(void)
+{
+    return marks_are_known_to(MEMBERS - 1);
+}
+
+static void test_backup(void)
+{
+    for (int i = 0; i < 3 && !marks_are_known(); i++)
+        grant_once("backup", -1);
+    tap_ok(marks_are_known(), "the marks have moved on, and the members have told each other");
+    /* An hour passes. */
+    for (int i = 0; i < MEMBERS; i++)
+        members_change(&members, i, "UPDATE %smembers SET moved = moved - %lld", 3600000000);
+    long long then = members_ask(&members, 0, "SELECT moved FROM %smembers WHERE self");
+    int64_t before = grant_once("backup", 1);
+    for (int i = 0; i < 3 && !marks_are_known(); i++)
+        before = grant_once("backup", -1);
+    tap_ok(marks_are_known(), "the marks move on again with the next grants");
+    /* What a backup of an hour ago has. */
+    members_change(&members, 0, "UPDATE %smembers SET moved = %lld WHERE self", then);
+    members_change(&members, 0, "DELETE FROM %stokens", 0);
+    int64_t after = grant_once("backup", 0);
+    tap_ok(after > before, "the others grant on");
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    tap_is_int(rowlock_quorum_join((const char *const *)members.straight, MEMBERS, NULL, &err),
+               ROWLOCK_OK, "it joins again");
+    tap_note("%s", err.text);
+    tap_ok(grant_once("backup", 1) > after, "and its tokens go on");
+}
+
+/* A program may end before it has reached the third member. */
+static void test_half_told(void)
+{
+    enum { PROGRAMS = 20 };
+    int told = 0;
+    for (int i = 0; i < 3 && !marks_are_known(); i++)
+        grant_once("told", -1);
+    for (int i = 0; i < PROGRAMS; i++) {
+        for (int k = 0; k < MEMBERS; k++)
+            members_change(&members, k, "UPDATE %smembers SET moved = moved - %lld", 3600000000);
+        rowlock_db_close(members_open(&members));
+        /* A close waits a quarter of a second at most. */
+        for (int64_t end = clock_ms() + slow_ms(3000); !marks_are_known_to(1) && clock_ms() < end;)
+            sleep_ms(20);
+        if (!marks_are_known_to(1))
+            break;
+        told++;
+    }
+    tap_is_int(told, PROGRAMS, "short programs tell one member that the mark of another has moved");
+}
+
+/* ---- joins at once */
+
+enum { JOINS = 4, ROUNDS = 4 };
+
+static atomic_int joined;
+
+static int join_once(void *unused)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    (void)unused;
+    if (rowlock_quorum_join((const char *const *)members.straight, MEMBERS, NULL, &err) ==
+        ROWLOCK_OK)
+        joined++;
+    else
+        tap_note("%s", err.text);
+    return 0;
+}
+
+static int count_vote(void *votes, const rowlock_finding *finding)
+{
+    *(int *)votes += finding->verdict == ROWLOCK_FINE;
+    return 0;
+}
+
+static void test_joins(int forget, const char *what)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    struct helper *helper[JOINS];
+    int votes = 0;
+    joined = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < forget; i++)
+            members_change(&members, i, "DELETE FROM %smembers", 0);
+        for (int i = 0; i < JOINS; i++)
+            helper[i] = helper_start(join_once, NULL);
+        for (int i = 0; i < JOINS; i++)
+            helper_join(helper[i]);
+        if (rowlock_quorum_check((const char *const *)members.straight, MEMBERS, NULL, count_vote,
+                                 &votes, &err) != ROWLOCK_OK)
+            tap_note("%s", err.text);
+    }
+    tap_is_int(joined, ROUNDS * JOINS, "no join of several at once fails: %s", what);
+    tap_is_int(votes, ROUNDS * MEMBERS, "and all members vote then");
+    for (int i = 0; i < MEMBERS; i++)
+        votes -= (int)members_ask(&members, i, "SELECT count(*) FROM %swaiters");
+    tap_is_int(votes, ROUNDS * MEMBERS, "none has left a ticket");
+}
+
 /* ---- several */
 
 static atomic_int holders, together, turns;
@@ -77,6 +226,11 @@ static int run(const struct raw *raw, const char *url)
 {
     members_make(&members, raw, url);
     test_alone();
+    test_lone_member();
+    test_backup();
+    test_half_told();
+    test_joins(1, "a member that was restored");
+    test_joins(MEMBERS, "a new quorum");
     test_together();
     members_drop(&members);
     return tap_done();

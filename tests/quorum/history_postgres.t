@@ -14,13 +14,20 @@ set_clock() {
     chmod 644 "$clock.new"
     mv "$clock.new" "$clock"
 }
+# name and token of each row of a member
+rows_of() { postgres_shell "${dirs[$1]}" "SELECT name || ' ' || token FROM rowlock_locks" | sort; }
+
 # Its clock jumps forward by a minute, and back. A jump may end its leases, so this member is the
-# one that fails then: a lease that another member lacks must be over before, and after it the new
-# ones.
+# one that fails then, for all clients: a lease that another member lacks must be over before, and
+# after it the new ones. Among rivals a member may lack the row of a grant until its next renewal.
+# The judge is told of these grants.
 jump() {
+    touch "$crew_folder/calm"
     sleep "$lease"
     set_clock "$(printf %+d $((RANDOM % 120 - 60)))"
+    comm -3 <(rows_of 1) <(rows_of 2) | sed 's/^\t*/X /' >>"$crew_folder/history"
     sleep "$lease"
+    rm "$crew_folder/calm"
 }
 
 # Only the first server has this clock.

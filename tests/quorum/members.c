@@ -77,21 +77,42 @@ rowlock_keeper *members_keeper(const struct members *m)
     return keeper;
 }
 
-long long members_ask(const struct members *m, int member, const char *format)
+/* The client library does not know our parameter. */
+static char *plain_url(const struct members *m, int member)
 {
-    char sql[300];
     char *url = strdup(m->straight[member]);
-    /* The client library does not know our parameter. */
     char *own = strstr(url, "rowlock_prefix=");
     if (own)
         own[-1] = '\0';
+    return url;
+}
+
+static void write_sql(char sql[300], const struct members *m, int member, const char *format,
+                      long long number)
+{
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(sql, sizeof sql, format, m->prefix[member]);
+    snprintf(sql, 300, format, m->prefix[member], number);
 #pragma GCC diagnostic pop
+}
+
+long long members_ask(const struct members *m, int member, const char *format)
+{
+    char sql[300];
+    char *url = plain_url(m, member);
+    write_sql(sql, m, member, format, 0);
     long long number = db_int(m->raw, url, "%s", sql);
     free(url);
     return number;
+}
+
+void members_change(const struct members *m, int member, const char *format, long long number)
+{
+    char sql[300];
+    char *url = plain_url(m, member);
+    write_sql(sql, m, member, format, number);
+    db_exec(m->raw, url, "%s", sql);
+    free(url);
 }
 
 int rows_in(const struct members *m, int member)

@@ -30,6 +30,8 @@ rowlock_db *members_open(const struct members *m);
 rowlock_keeper *members_keeper(const struct members *m);
 /* A number that a member answers. The format has one %s, the prefix of its tables. */
 long long members_ask(const struct members *m, int member, const char *format);
+/* Changes a member by hand. The format may have a %lld after the %s. */
+void members_change(const struct members *m, int member, const char *format, long long number);
 /* How many rows for locks there are in a member, or in all. */
 int rows_in(const struct members *m, int member);
 int rows_in_all(const struct members *m);

@@ -6,6 +6,7 @@
 
 #include "each.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,38 @@ static void test_debts(void)
     }
 }
 
+static int come_back(void *unused)
+{
+    (void)unused;
+    for (int64_t end = clock_ms() + slow_ms(30000); rows_in(&m, 0) && clock_ms() < end;)
+        sleep_ms(1);
+    for (int i = 0; i < MEMBERS; i++)
+        change(i, "UPDATE ", "tokens SET token = token + 1 WHERE name = 'again'");
+    up(1);
+    up(2);
+    return 0;
+}
+
+/* The other members have removed their rows by the time that the newest grant is looked at. */
+static void test_release_again(void)
+{
+    rowlock_db *db = members_open(&m);
+    rowlock_lock *lock = must_lock(db, "again");
+    is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
+    tap_ok(rows_become(&m, 1, 1, 1), "in all members");
+    down(1);
+    down(2);
+    struct helper *helper = helper_start(come_back, NULL);
+    is_result(db, rowlock_release(lock), ROWLOCK_OK,
+              "a release that first reaches one member, and then the others, has come first");
+    helper_join(helper);
+    tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
+    is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "it is held again");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
+    close_locks(lock);
+    rowlock_db_close(db);
+}
+
 /* Which member has missed the newest grant makes no difference. */
 static void test_last(void)
 {
@@ -181,6 +214,56 @@ static void test_late_refusal(void)
     }
 }
 
+/* ---- a try */
+
+struct patient {
+    rowlock_lock *lock;
+    int result;
+    atomic_bool ended;
+};
+
+static int try_patiently(void *argument)
+{
+    struct patient *p = argument;
+    p->result = try_lock(p->lock, LONG_MS);
+    p->ended = true;
+    return 0;
+}
+
+/* One member refuses, one grants, and one hangs much longer than the test waits. */
+static void test_try(bool hangs_before)
+{
+    rowlock_db_options how = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db *db = members_open(&m), *other = NULL;
+    rowlock_lock *held = must_lock(db, "tried");
+    struct patient p = {.result = ROWLOCK_OK};
+    how.statement_timeout_ms = how.connect_timeout_ms = LONG_MS;
+    is_result(db, try_lock(held, LONG_MS), ROWLOCK_OK, "a lock is held");
+    tap_ok(rows_become(&m, 1, 1, 1), "in all members");
+    change(0, "DELETE FROM ", "locks");
+    if (hangs_before)
+        freeze(2);
+    if (rowlock_db_open_quorum(m.urls, MEMBERS, &how, &other, &err) != ROWLOCK_OK)
+        raw_failed("open a quorum", err.text);
+    p.lock = must_lock(other, "tried");
+    if (!hangs_before && rowlock_verify(held) == ROWLOCK_OK)
+        freeze(2);
+    struct helper *helper = helper_start(try_patiently, &p);
+    for (int64_t end = clock_ms() + slow_ms(30000); !p.ended && clock_ms() < end;)
+        sleep_ms(5);
+    tap_ok(p.ended, "a try ends when two have answered, and the third hangs %s",
+           hangs_before ? "since before it was opened" : "from then on");
+    thaw(2);
+    helper_join(helper);
+    is_result(other, p.result, ROWLOCK_BUSY, "the lock is busy");
+    is_result(db, rowlock_release(held), ROWLOCK_OK, "the holder releases it");
+    close_locks(held, p.lock);
+    rowlock_db_close(other);
+    rowlock_db_close(db);
+    tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
+}
+
 /* ---- a keeper */
 
 /* A keeper may give a member the row just after the holder has released it. It ends with its
@@ -208,6 +291,14 @@ static rowlock_lock *keep(rowlock_db *db, rowlock_keeper *keeper, const char *na
     how.keeper = keeper;
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a keeper has %s", name);
     return lock;
+}
+
+static bool becomes(rowlock_lock *lock, rowlock_state state)
+{
+    for (int64_t end = clock_ms() + slow_ms(KEPT_MS) * 10; clock_ms() < end; sleep_ms(5))
+        if (rowlock_lock_state(lock) == state)
+            return true;
+    return false;
 }
 
 static void test_top_up(bool slow)
@@ -258,6 +349,99 @@ static void test_slow_member(void)
     close_each_lock(lock, LOCKS);
     rowlock_db_close(db);
     rowlock_keeper_close(keeper);
+}
+
+/* Only one of the members that answer has a row of the bare lock. */
+static void test_bare_majority(void)
+{
+    enum { OTHERS = 3 };
+    const char *const name[OTHERS] = {"first", "second", "third"};
+    rowlock_keeper *keeper = members_keeper(&m);
+    rowlock_db *db = members_open(&m);
+    rowlock_lock *bare = keep(db, keeper, "bare"), *other[OTHERS];
+    int held = 0, released = 0;
+    for (int i = 0; i < OTHERS; i++)
+        other[i] = keep(db, keeper, name[i]);
+    rows_become(&m, 1 + OTHERS, 1 + OTHERS, 1 + OTHERS);
+    freeze(2);
+    change(0, "DELETE FROM ", "locks WHERE name = 'bare'");
+    for (int64_t end = clock_ms() + slow_ms(KEPT_MS) * 10;
+         rowlock_lock_state(bare) != ROWLOCK_STATE_LOST && clock_ms() < end;)
+        sleep_ms(20);
+    tap_ok(rowlock_lock_state(bare) == ROWLOCK_STATE_LOST,
+           "a keeper loses the lock that only one of the members that answer has");
+    /* All leases from before that are over then. */
+    sleep_ms(slow_ms(KEPT_MS));
+    for (int i = 0; i < OTHERS; i++)
+        held += rowlock_lock_state(other[i]) != ROWLOCK_STATE_LOST;
+    tap_is_int(held, OTHERS, "and no other");
+    thaw(2);
+    rowlock_forget(bare);
+    for (int i = 0; i < OTHERS; i++)
+        released += rowlock_release(other[i]) == ROWLOCK_OK;
+    tap_is_int(released, OTHERS, "which are released");
+    tap_ok(none_outlives_its_lease(), "no row is left in any member");
+    close_each_lock(other, OTHERS);
+    close_locks(bare);
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+}
+
+/* It answers after the others have decided. */
+static void test_late_refusals(void)
+{
+    rowlock_keeper *keeper = members_keeper(&m);
+    rowlock_db *db = members_open(&m);
+    rowlock_lock *lock = keep(db, keeper, "late refusals");
+    rows_become(&m, 1, 1, 1);
+    faultproxy_slow(m.proxy[2], SLOW_US);
+    change(2, "ALTER TABLE ", "locks RENAME TO hidden");
+    tap_ok(becomes(lock, ROWLOCK_STATE_JEOPARDY),
+           "a keeper tells that a slow member refuses its renewals");
+    change(2, "ALTER TABLE hidden RENAME TO ", "locks");
+    faultproxy_slow(m.proxy[2], 0);
+    tap_ok(becomes(lock, ROWLOCK_STATE_HELD), "and that it has the row again");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is released");
+    tap_ok(none_outlives_its_lease(), "no row is left in any member");
+    close_locks(lock);
+    rowlock_db_close(db);
+    rowlock_keeper_close(keeper);
+}
+
+/* ---- a check */
+
+static int note_vote(void *votes, const rowlock_finding *finding)
+{
+    strcat(votes, finding->verdict == ROWLOCK_FINE ? "v" : "-");
+    return 0;
+}
+
+/* At each of its requests, until a check needs no more of them. The last one says goodbye. */
+static void test_check(void)
+{
+    enum { REQUESTS = 3, REQUESTS_MOST = 30 };
+    for (int i = 0; i < MEMBERS; i++) {
+        rowlock_db_options how = ROWLOCK_DB_OPTIONS_INIT;
+        const char want[] = {i ? 'v' : '-', i == 1 ? '-' : 'v', i == 2 ? '-' : 'v', '\0'};
+        int lost = 0, odd = 0;
+        bool fired = true;
+        how.reconnect_ms = -1;
+        for (int n = 1; fired && odd == 0 && n < REQUESTS_MOST; n++) {
+            rowlock_error err = ROWLOCK_ERROR_INIT;
+            char votes[MEMBERS + 1] = "";
+            faultproxy_arm(m.proxy[i], n, (struct fault){FAULT_CUT, ON_REQUEST, 0});
+            int result = rowlock_quorum_check(m.urls, MEMBERS, &how, note_vote, votes, &err);
+            fired = faultproxy_fired(m.proxy[i]);
+            bool told = result == ROWLOCK_OK && strcmp(votes, want) == 0;
+            lost += told;
+            odd += !told && (result != ROWLOCK_OK || strcmp(votes, "vvv") != 0);
+            if (odd)
+                tap_note("request %d: %s %s", n, votes, err.text);
+        }
+        faultproxy_arm(m.proxy[i], 0, (struct fault){FAULT_CUT, ON_REQUEST, 0});
+        tap_ok(odd == 0 && lost >= REQUESTS,
+               "member %d is lost while it is checked: it does not vote, the others do", i);
+    }
 }
 
 /* ---- two of three */
@@ -311,12 +495,18 @@ static int run(const struct raw *raw, const char *url)
     test_one("down", down, up);
     test_one("frozen", freeze, thaw);
     test_debts();
+    test_release_again();
     test_last();
     test_late_grant();
     test_late_refusal();
+    test_try(false);
+    test_try(true);
     test_top_up(false);
     test_top_up(true);
     test_slow_member();
+    test_bare_majority();
+    test_late_refusals();
+    test_check();
     test_two("down", down, up);
     test_two("frozen", freeze, thaw);
     test_close();

@@ -5,8 +5,12 @@
 #include "contract.h"
 
 #include <rowlock/admin.h>
+#include <rowlock/once.h>
 #include <rowlock/quorum.h>
+#include <rowlock/tx.h>
+#include <rowlock/versions.h>
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +52,14 @@ static void test_refused(void)
     refused(ROWLOCK_EINVAL, "not", "more members than there can be", urls, (size_t)-1);
     refused(ROWLOCK_EINVAL, "NULL", "no list", NULL, 3);
     REFUSED(ROWLOCK_ESCHEMA, "same order", "members in another order", second, first, third);
-    tap_is_int(rowlock_db_open_quorum(urls, 3, NULL, NULL, NULL), ROWLOCK_EINVAL,
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    tap_is_int(rowlock_db_open_quorum(urls, 3, NULL, NULL, &err), ROWLOCK_EINVAL,
                "no place for the handle");
+    tap_is_str(err.text, "the place for the new handle is NULL", "which it says");
+    err = (rowlock_error)ROWLOCK_ERROR_INIT;
+    tap_is_int(rowlock_keeper_open_quorum(urls, 3, NULL, NULL, &err), ROWLOCK_EINVAL,
+               "no place for the keeper");
+    tap_is_str(err.text, "the place for the new handle is NULL", "which it says, too");
     tap_is_int(rowlock_db_open_quorum(urls, 3, NULL, &db, NULL), ROWLOCK_OK, "no place for errors");
     rowlock_db_close(db);
 }
@@ -82,17 +92,114 @@ static int in_child(void *argument)
     return result == ROWLOCK_EMISUSE ? 0 : 1;
 }
 
-static void test_unsupported(rowlock_db *db, rowlock_lock *lock)
+static void unsupported(rowlock_db *db, int result, const char *advice, const char *what)
 {
-    is_result(db, rowlock_install(db), ROWLOCK_EUNSUPPORTED, "it installs nothing");
-    is_result(db, rowlock_fence(db, "register", 1), ROWLOCK_EUNSUPPORTED, "and has no fence");
-    tap_ok(strstr(why(db), "rowlock_fence()") != NULL, "but says where that belongs");
+    is_result(db, result, ROWLOCK_EUNSUPPORTED, "not with a quorum: %s", what);
+    bool said = tap_ok(strstr(why(db), advice) != NULL, "it says what to do");
+    if (!said)
+        tap_note("%s", why(db));
+}
+
+static int write_nothing(void *context, const char *sql, size_t length)
+{
+    (void)context;
+    (void)sql;
+    return length > 0;
+}
+
+static int find(void *count, const rowlock_finding *finding)
+{
+    (void)finding;
+    return ++*(int *)count;
+}
+
+static int take_names(void *context, const rowlock_name_figures *figures)
+{
+    (void)context;
+    return figures != NULL;
+}
+
+static int take_record(void *context, const rowlock_once_record *record)
+{
+    (void)context;
+    return record != NULL;
+}
+
+static void test_tables(rowlock_db *db)
+{
+    static const char each[] = "the URL of each member";
+    rowlock_figures figures = ROWLOCK_FIGURES_INIT;
+    int64_t number;
+    int found = 0;
+    unsupported(db, rowlock_install(db), each, "installing");
+    unsupported(db, rowlock_install_script(db, write_nothing, NULL), each, "a script");
+    unsupported(db, rowlock_upgrade(db, NULL), each, "upgrading");
+    unsupported(db, rowlock_check(db, find, &found, NULL), each, "checking");
+    tap_is_int(found, 0, "nothing is found then");
+    unsupported(db, rowlock_measure(db, &figures), each, "figures");
+    unsupported(db, rowlock_measure_names(db, "*", take_names, NULL), each, "figures of names");
+    unsupported(db, rowlock_sweep(db, NULL, NULL), each, "sweeping");
+    unsupported(db, rowlock_raise_tokens(db, 1, &number), each, "raising tokens");
+    unsupported(db, rowlock_new_identity(db), each, "a new identity");
+    unsupported(db, rowlock_break(db, "free", 0, NULL), each, "breaking a lock");
+    unsupported(db, rowlock_break(db, "free", 1, NULL), each, "breaking a grant");
+}
+
+static void test_data(rowlock_db *db)
+{
+    static const char data[] = "the database that has the data";
+    const char *const key[] = {"id", NULL}, *const columns[] = {"name", NULL};
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    rowlock_table *table = NULL;
+    rowlock_once *once = NULL;
+    about.name = "people";
+    about.key = key;
+    about.columns = columns;
+    unsupported(db, rowlock_table_open(db, &about, &table), data, "a table");
+    unsupported(db, rowlock_once_claim(db, "key", NULL, &once), data, "a once key");
+    tap_ok(!table && !once, "there is no handle then");
+    unsupported(db, rowlock_once_list(db, NULL, take_record, NULL), data, "a list of once keys");
+    unsupported(db, rowlock_once_forget(db, "key"), data, "forgetting a once key");
+    unsupported(db, rowlock_once_sweep(db, 1000, 1, NULL), data, "sweeping once keys");
+    unsupported(db, rowlock_fence(db, "register", 1), "rowlock_fence()", "a fence");
+}
+
+static void test_kinds(rowlock_db *db, rowlock_lock *lock)
+{
+    static const char one[] = "the URL of one database";
+    rowlock_lock *other = must_lock(db, "other"), *both[] = {lock, other};
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.permits = ROWLOCK_SHARED;
+    size_t which;
     how.ttl_ms = 1000;
-    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_EUNSUPPORTED, "nor shared locks");
+    unsupported(db, rowlock_acquire_all(both, 2, &how, &which), "one after the other",
+                "two locks at once");
+    how.permits = ROWLOCK_SHARED;
+    unsupported(db, rowlock_acquire(lock, &how), one, "a shared lock");
+    unsupported(db, rowlock_acquire_all(both, 1, &how, &which), one, "a shared lock of several");
     how.permits = 2;
-    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_EUNSUPPORTED, "nor counted ones");
+    how.wait_ms = 60000;
+    unsupported(db, rowlock_acquire(lock, &how), one, "waiting for a counted lock");
+    close_locks(other);
+}
+
+/* A guard takes a transaction of one database. */
+static void test_transaction(rowlock_lock *lock)
+{
+    sqlite3 *connection = NULL;
+    rowlock_db *tx = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (sqlite3_open(first + strlen("sqlite:"), &connection) != SQLITE_OK ||
+        rowlock_db_adopt_sqlite(connection, NULL, &tx, &err) != ROWLOCK_OK)
+        raw_failed("adopt a connection", err.text);
+    sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
+    unsupported(tx, rowlock_guard(lock, tx), "rowlock_fence()", "a guard in a member");
+    unsupported(tx, rowlock_tx_acquire(lock, tx, NULL), "rowlock_fence()",
+                "acquiring in a transaction");
+    unsupported(tx, rowlock_tx_release(lock, tx), "rowlock_fence()", "releasing in a transaction");
+    tap_is_int(sqlite3_exec(connection, "COMMIT", NULL, NULL, NULL), SQLITE_OK,
+               "the transaction goes on");
+    rowlock_db_close(tx);
+    sqlite3_close(connection);
 }
 
 static void test_names(void)
@@ -111,11 +218,18 @@ static void test_names(void)
         close_locks(lock);
     }
     rowlock_lock *lock = must_lock(db, "forked");
-    test_unsupported(db, lock);
+    test_tables(db);
+    test_data(db);
+    test_kinds(db, lock);
     is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "a lock is held");
     tap_is_int(child_join(child_start(in_child, lock)), 0, "a child cannot use it");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "and it is held still");
+    unsupported(db, rowlock_note(lock, "x"), "rowlock_acquire_options", "a new note");
+    test_transaction(lock);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
+    rowlock_stats stats = ROWLOCK_STATS_INIT;
+    tap_is_int(rowlock_db_stats(db, &stats), ROWLOCK_OK, "the handle counts");
+    tap_is_int((long long)stats.granted, 5, "one grant for each lock, not for each member");
     close_locks(lock);
     rowlock_db_close(db);
 }

@@ -88,10 +88,39 @@ static void test_one_member(void)
     end(round);
 }
 
+/* ---- why there is no majority */
+
+static void test_failures(void)
+{
+    static const struct {
+        const char *what;
+        enum rlk_class class[MEMBERS], want;
+    } rows[] = {
+        {"two that are away", {RLK_UNSENT, RLK_DONE, RLK_UNSENT}, RLK_UNSENT},
+        {"two without tables", {RLK_SCHEMA, RLK_UNSENT, RLK_SCHEMA}, RLK_SCHEMA},
+        {"one of them is away", {RLK_SCHEMA, RLK_UNSENT, RLK_DONE}, RLK_UNSENT},
+        {"one is busy", {RLK_CONTENTION, RLK_DONE, RLK_SCHEMA}, RLK_CONTENTION},
+        {"in another order", {RLK_SCHEMA, RLK_DONE, RLK_CONTENTION}, RLK_CONTENTION},
+        {"one is busy, one away", {RLK_CONTENTION, RLK_UNSENT, RLK_DONE}, RLK_CONTENTION},
+        {"two without tables, one busy", {RLK_SCHEMA, RLK_SCHEMA, RLK_CONTENTION}, RLK_SCHEMA},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rlk_round *round = begin_round(~0u);
+        struct rlk_call call = {0};
+        for (size_t k = 0; k < MEMBERS; k++) {
+            round->answer[k].class = rows[i].class[k];
+            answer(round, k);
+        }
+        tap_is_int(rlk_quorum_failure(round, &call), rows[i].want, "%s", rows[i].what);
+        end(round);
+    }
+}
+
 int main(void)
 {
     begin_quorum();
     test_answers_before_the_wait();
+    test_failures();
     test_deadline();
     test_one_member();
     return tap_done();

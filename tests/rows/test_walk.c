@@ -146,6 +146,7 @@ static int walk(rowlock_walk_report *report)
     how.name = "reprice";
     how.each = each;
     how.chunk = 3;
+    how.wait_ms = 1000;
     return rowlock_walk(table, &how, report);
 }
 
@@ -284,6 +285,50 @@ static void test_carried_on(void)
     end();
 }
 
+/* ---- cancels */
+
+static enum script_op cancelled_at;
+
+static void cancel_now(enum script_op op)
+{
+    if (op == cancelled_at)
+        rowlock_cancel(db);
+}
+
+static void begin_cancelled_at(enum script_op op)
+{
+    begin();
+    cancelled_at = op;
+    script_hook(cancel_now);
+}
+
+static void waits(const char *what)
+{
+    rowlock_lock *lock = must_lock(db, "another");
+    script_hook(NULL);
+    tap_is_int(wait_lock(lock, 30000, 1000), ROWLOCK_OK, "%s", what);
+    rowlock_lock_close(lock);
+}
+
+static void test_cancelled(void)
+{
+    begin();
+    rowlock_cancel(db);
+    tap_is_int(walk(NULL), ROWLOCK_CANCELLED, "a walk that was cancelled before it");
+    tap_is_int(script_count(OP_ACQUIRE), 0, "asks for no lock");
+    end();
+    begin_cancelled_at(OP_ACQUIRE);
+    tap_is_int(walk(NULL), ROWLOCK_CANCELLED, "a cancel while its lock is granted is not lost");
+    tap_is_int(script_count(OP_ROW_UPDATE), 3, "it ends after the first chunk");
+    waits("and only this walk");
+    end();
+    begin_cancelled_at(OP_RELEASE);
+    tap_is_int(walk(NULL), ROWLOCK_OK, "a cancel when all is written comes too late");
+    is_written();
+    waits("it does not end the next wait");
+    end();
+}
+
 int main(void)
 {
     script_home("sqlite");
@@ -294,5 +339,6 @@ int main(void)
     test_other_shapes();
     test_stopping_late();
     test_carried_on();
+    test_cancelled();
     return tap_done();
 }

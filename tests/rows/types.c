@@ -270,9 +270,11 @@ static void try_column(const struct site *s, const struct trial *trial)
 #define WRONG_TIMES                                                                     \
     "text not a date", "time 2023-02-29 00:00:00", "time 2024-13-01 00:00:00", "time ", \
         "int 20240229"
+#define ZONES "time " MOMENT "+02", "time " MOMENT "-03:30", "time 2024-02-29T12:34Z"
+#define INTERVALS "time 26:00:00", "time -01:00:00", "time 01:00:00", "time 12:34:56.789012"
 #define WRONG_DECIMALS                                                                            \
     "decimal 12a", "decimal ", "decimal 1e", "decimal .", "decimal  1", "decimal 0x10", "text 1", \
-        "real 1.5", "decimal NaN"
+        "real 1.5", "decimal nan", "decimal inf"
 
 #define ANY_TEXT                                                              \
     HOSTILE, "text gr\xc3\xbc\xc3\x9f \xe2\x82\xac", FOX " \xf0\x9f\x94\x92", \
@@ -312,12 +314,22 @@ static const struct trial trials[] = {
            LIST("int 32768", "int -32769", "int 9223372036854775807")),
     COLUMN(MY | BY_SET, "INT UNSIGNED", LIST("int 0", "int 4294967295"),
            LIST("int -1", "int 4294967296")),
-    COLUMN(ALL, "DOUBLE PRECISION",
-           LIST("real 0.1", "real 0x1.5555555555555p-2", "null", "real 1.7976931348623157e308",
-                "real 2.2250738585072014e-308", "real -1.7976931348623157e308", "real 5e-300",
-                "real 1e22", "real -2.5", "real 123456789.012", "int 7 => real 7",
-                "decimal 0.25 => real 0.25", "real 0x1.0000000000001p0"),
-           LIST("text 1.5", "real inf", "real -inf", "real nan", "bytes 1", "bool 1")),
+    COLUMN(
+        ALL, "DOUBLE PRECISION",
+        LIST("real 0.1", "real 0x1.5555555555555p-2", "null", "real 1.7976931348623157e308",
+             "real 2.2250738585072014e-308", "real -1.7976931348623157e308", "real 5e-300",
+             "real 1e22", "real -2.5", "real 123456789.012", "int 7 => real 7",
+             "decimal 0.25 => real 0.25", "real 0x1.0000000000001p0"),
+        LIST("text 1.5", "decimal NaN", "bytes 1", "bool 1", "decimal 1e400", "decimal -1e-400")),
+    COLUMN(PG | BY_SET, "DOUBLE PRECISION", LIST("real nan", "real inf", "real -inf", "real -0"),
+           NONE),
+    COLUMN(PG | BY_SET, "REAL", LIST("real nan", "real inf", "real -inf", "real -0"), NONE),
+    COLUMN(MY | BY_SET, "DOUBLE", LIST("real 1"),
+           LIST("real nan", "real inf", "real -inf", "real -0")),
+    COLUMN(LITE | BY_SET, "DOUBLE", LIST("real inf", "real -inf"), LIST("real nan", "real -0")),
+    COLUMN(LITE, "", LIST("real inf", "real -inf"), LIST("real nan", "real -0")),
+    COLUMN(PG | BY_SET, "NUMERIC", LIST("decimal NaN"),
+           LIST("decimal -NaN", "decimal nan", "real nan")),
     COLUMN(ALL | BY_SET, "DOUBLE PRECISION",
            LIST("real 0.1", "real 1.7976931348623157e308", "real 0x1.5555555555555p-2"), NONE),
     COLUMN(SERVERS, "NUMERIC(40,10)",
@@ -340,8 +352,14 @@ static const struct trial trials[] = {
     COLUMN(LITE, "TEXT", LIST("decimal " DIGITS " => text " DIGITS, "decimal 19.90 => text 19.90"),
            NONE),
     COLUMN(LITE, "NUMERIC(10,2)",
-           LIST("decimal 19.90 => decimal 19.9", "decimal 20", "decimal -0.5"),
+           LIST("decimal 19.90 => decimal 19.9", "decimal 20", "decimal -0.5", "decimal 1e+300",
+                "decimal -2.5e-07", "decimal 1e22 => decimal 1e+22"),
            LIST(WRONG_DECIMALS)),
+    COLUMN(LITE, "NUMERIC",
+           LIST("decimal 9223372036854775807",
+                "decimal 123456789012345000000 => decimal 1.23456789012345e+20"),
+           LIST("decimal 1e400", "decimal -1e400", "decimal 1e-400", "decimal 9223372036854775808",
+                "decimal -18446744073709551616")),
     COLUMN(PG | LITE, "BOOLEAN", LIST("bool 1", "bool 0", "null"),
            LIST("text t", "real 1", "int 2")),
     COLUMN(MY, "BOOLEAN", LIST("bool 1 => int 1", "bool 0 => int 0", "null"),
@@ -366,9 +384,19 @@ static const struct trial trials[] = {
     COLUMN(LITE, "BLOB", LIST(BYTES), LIST("text a", "int 1", "decimal 1")),
     /* times */
     COLUMN(LITE, "DATETIME", LIST(TIMES), LIST("int 1", "bytes 2024-02-29", "decimal 1")),
-    COLUMN(PG, "TIMESTAMP", LIST(TIMES), LIST(WRONG_TIMES)),
-    COLUMN(MY, "DATETIME(6)", LIST(TIMES), LIST(WRONG_TIMES)),
-    COLUMN(MY, "TIMESTAMP(6)", LIST(TIMES), LIST(WRONG_TIMES)),
+    COLUMN(LITE, "TIMESTAMP", LIST("time " MOMENT "+02"), NONE),
+    COLUMN(PG, "TIMESTAMP", LIST(TIMES), LIST(WRONG_TIMES, ZONES)),
+    COLUMN(MY, "DATETIME(6)", LIST(TIMES), LIST(WRONG_TIMES, ZONES)),
+    COLUMN(MY, "TIMESTAMP(6)", LIST(TIMES), LIST(WRONG_TIMES, ZONES)),
+    COLUMN(MY, "DATETIME(6)", LIST(TIMES), LIST(INTERVALS)),
+    COLUMN(MY, "TIMESTAMP(6)", LIST(TIMES), LIST(INTERVALS)),
+    COLUMN(MY, "DATE", LIST("time 2024-02-29"), LIST(INTERVALS)),
+    COLUMN(SERVERS, "DATE", LIST("time 2024-02-29"), LIST(ZONES)),
+    COLUMN(PG, "TIME", LIST("time 12:34:56"), LIST("time 12:34:56+02", "time 12:34:56-00:30")),
+    COLUMN(PG, "TIMETZ", LIST("time 12:34:56+02", "time 12:34:56-00:30"), NONE),
+    COLUMN(PG, "INTERVAL", LIST("time -26:00:00", "time 00:00:01"), NONE),
+    COLUMN(MY, "TIME", LIST("time -26:00:00", "time 00:00:01"),
+           LIST("time 12:34:56+02", "time 2024-02-29")),
     COLUMN(SERVERS | BY_SET, "DATE", LIST("time 2024-02-29", "time 1999-01-01"), LIST(WRONG_TIMES)),
     COLUMN(PG, "TIME", LIST("time 12:34:56.789012", "time 00:00:00.000001"), NONE),
     COLUMN(MY, "TIME(6)", LIST("time 12:34:56.789012", "time 00:00:00.000001"), NONE),

@@ -7,10 +7,14 @@
 #include "tables.h"
 
 #include <inttypes.h>
+#include <poll.h>
+#include <rowlock/async.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { MANY = 10000, SOME = 3000, CHUNK = 250, FEW = 1000, STOPPED = -42 };
 
@@ -26,11 +30,12 @@ struct tour {
     int (*hook)(struct tour *tour, int64_t id, int64_t n);
     int calls; /* of each() */
     int late; /* of those, for rows that met a conflict */
+    int children; /* which callbacks have forked, and which got EMISUSE */
     int64_t furthest; /* id */
     int chunks; /* calls of progress() */
     bool consistent; /* what they told */
     int64_t rows_told;
-    int stop_at, die_at, cancel_at; /* calls, calls, chunks; 0: never */
+    int stop_at, die_at, cancel_at, fork_at; /* calls, calls, chunks, chunks; 0: never */
     bool die_late; /* die_at counts late calls */
     int failures, failed_as; /* calls of failed(), and what they said last */
     int64_t failed_sum; /* of the ids */
@@ -63,6 +68,16 @@ static int each(void *context, const rowlock_row *row, rowlock_value *values)
     return answer;
 }
 
+/* The child says whether its walk ended with EMISUSE. */
+static void fork_child(struct tour *tour)
+{
+    pid_t child = fork();
+    int status = -1;
+    if (child > 0)
+        waitpid(child, &status, 0);
+    tour->children += child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 static void on_progress(void *context, const rowlock_walk_report *so_far)
 {
     struct tour *tour = context;
@@ -71,6 +86,8 @@ static void on_progress(void *context, const rowlock_walk_report *so_far)
                        so_far->written + so_far->left + so_far->failed <= so_far->rows &&
                        so_far->elapsed_ms >= 0 && so_far->rate >= 0 && so_far->left_ms >= -1;
     tour->rows_told = so_far->rows;
+    if (tour->chunks == tour->fork_at)
+        fork_child(tour);
     if (tour->chunks == tour->cancel_at)
         rowlock_cancel(tour->site.db);
 }
@@ -297,6 +314,25 @@ static int break_lock(struct tour *tour, int64_t id, int64_t n)
     return 0;
 }
 
+/* A lock is acquired in steps. The walk is cancelled between its grant and the last step. */
+static int cancel_inside(struct tour *tour, int64_t id, int64_t n)
+{
+    rowlock_db *db = tour->site.db;
+    (void)n;
+    if (id != 300)
+        return 0;
+    rowlock_lock *lock = must_lock(db, "inside of a walk");
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.wait_ms = 1000;
+    is_result(db, rowlock_acquire_start(lock, &how), ROWLOCK_OK, "another lock is started");
+    struct pollfd ended = {.fd = rowlock_acquire_fd(lock), .events = POLLIN};
+    poll(&ended, 1, -1);
+    rowlock_cancel(db);
+    is_result(db, rowlock_acquire_step(lock), ROWLOCK_OK, "and is held");
+    rowlock_lock_close(lock);
+    return 0;
+}
+
 /* ---- walks from the first row to the last */
 
 static const struct trip {
@@ -454,9 +490,12 @@ static const struct cut {
     int (*hook)(struct tour *tour, int64_t id, int64_t n);
     int rows; /* written until then */
     bool restart;
+    bool in_thread; /* the steps of a pool leave no moment between a grant and their end */
     int calls; /* until the end of the next walk */
 } cuts[] = {
     {"a walk that is cancelled", ROWLOCK_CANCELLED, .cancel_at = 3, .rows = 300, .calls = FEW},
+    {"a walk that is cancelled inside of each()", ROWLOCK_CANCELLED, .hook = cancel_inside,
+     .rows = 300, .calls = FEW, .in_thread = true},
     {"each() ends it with a result of its own", STOPPED, .stop_at = 250, .rows = 200,
      .calls = FEW + 50},
     {"and then it is begun anew", STOPPED, .stop_at = 250, .rows = 200, .restart = true,
@@ -635,6 +674,37 @@ static void composite_keys(const struct contract *c)
     site_close(&s);
 }
 
+/* ---- a child that a callback forks */
+
+/* For the first row, and for one that met a conflict, which is computed inside a transaction. */
+static int fork_here(struct tour *tour, int64_t id, int64_t n)
+{
+    interfere(tour, id, n);
+    if (id != 1 && tour->late != 1)
+        return 0;
+    fork_child(tour);
+    tour->late += id != 1;
+    return 0;
+}
+
+static void forked(const struct contract *c)
+{
+    pid_t parent = getpid();
+    make_rows(c, FEW);
+    struct tour tour = tour_open(c);
+    tour.hook = fork_here;
+    tour.fork_at = FEW / CHUNK + 1; /* the last */
+    int result = go(&tour);
+    if (getpid() != parent)
+        _exit(result != ROWLOCK_EMISUSE);
+    is_result(tour.site.db, result, ROWLOCK_OK, "a walk whose callbacks fork");
+    tap_is_int(tour.children, 3, "the children get EMISUSE, in a transaction and outside of one");
+    tap_is_int(tour.report.resumed, 0, "and end nothing of their parent");
+    tap_is_int(tour.report.conflicts, FEW / 10, "nor begin its work again");
+    each_once(c, FEW);
+    tour_ends(&tour);
+}
+
 /* In the order of the database, which need not be that of the bytes. */
 static const char *const words[] = {"a",
                                     "B",
@@ -783,9 +853,11 @@ void contract_walk(const struct contract *c)
     texts(c);
     misuse(c);
     for (int i = 0; i < COUNT(cuts); i++)
-        cut_short(c, &cuts[i]);
+        if (!cuts[i].in_thread || !getenv("ROWLOCK_TEST_POOL"))
+            cut_short(c, &cuts[i]);
     another_table(c);
     killed(c);
+    forked(c);
     keys_of_all_kinds(c);
     db_exec(c->raw, c->url, "DROP TABLE walk_rows");
     db_exec(c->raw, c->url, "DROP TABLE walk_keys");

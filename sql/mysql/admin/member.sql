@@ -6,11 +6,11 @@
 -- Atomic: one statement.
 
 /* rowlock:member */
-INSERT INTO rowlock_members (member, members, quorum, self, mark, started)
+INSERT INTO rowlock_members (member, members, quorum, self, mark, started, moved)
 VALUES ({member}, {members}, {quorum}, {self}, {mark},
         UNIX_TIMESTAMP() - (SELECT CAST(VARIABLE_VALUE AS SIGNED)
                         FROM /*!80000 performance_schema.global_status */
                              /*M! information_schema.GLOBAL_STATUS */
-                       WHERE VARIABLE_NAME = 'Uptime'))
+                       WHERE VARIABLE_NAME = 'Uptime'), 0)
 ON DUPLICATE KEY UPDATE members = VALUES(members), quorum = VALUES(quorum), self = VALUES(self),
-    mark = VALUES(mark), started = VALUES(started)
+    mark = VALUES(mark), started = VALUES(started), moved = 0

@@ -1,6 +1,7 @@
 -- Asks for the version of our tables, and whether each table has all of its columns.
 --
--- columns: version, compat, code, identity, token_floor, swept
+-- columns: version, compat, code, identity, token_floor, swept; which member of a quorum this
+-- database is, 0 if none
 -- - No row: an installation was cut short.
 -- - An error about a table or a column: it is missing, or the table is another program's.
 --
@@ -8,7 +9,8 @@
 -- subqueries find nothing. They only make the server look up the columns that they name.
 
 /* rowlock:meta */
-SELECT version, compat, code, identity, token_floor, swept
+SELECT version, compat, code, identity, token_floor, swept,
+       COALESCE((SELECT m.member FROM rowlock_members m WHERE m.self), 0)
   FROM rowlock_meta
  WHERE id = 1
    AND NOT EXISTS (

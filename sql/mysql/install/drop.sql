@@ -29,7 +29,10 @@ DROP PROCEDURE IF EXISTS rowlock_renew;
 DROP PROCEDURE IF EXISTS rowlock_renew_all;
 DROP PROCEDURE IF EXISTS rowlock_break;
 DROP PROCEDURE IF EXISTS rowlock_fold;
+DROP PROCEDURE IF EXISTS rowlock_fold_batch;
 DROP PROCEDURE IF EXISTS rowlock_fence;
 DROP PROCEDURE IF EXISTS rowlock_raise;
+DROP PROCEDURE IF EXISTS rowlock_sweep_batch;
+DROP PROCEDURE IF EXISTS rowlock_housekeeping;
 DROP TABLE IF EXISTS rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once,
     rowlock_walks, rowlock_members, rowlock_meta;

@@ -5,6 +5,8 @@
 -- - reader ('watch'): list, show, check
 -- - user ('app'): takes locks, waits, guards, fences, claims keys, walks
 -- - operator ('ops'): all that a user does, and sweeps, breaks, raises tokens
+-- - sweeper ('sweep'): only an event that calls rowlock_housekeeping. Lock the account, so that no
+--   program logs in as it: CREATE USER 'sweep'@'localhost' ACCOUNT LOCK
 --
 -- Procedures have the rights of their caller, so a user could do by hand what break does. The roles
 -- protect programs from accidents, not from each other.
@@ -28,7 +30,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_tokens TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'app'@'%';
-GRANT SELECT ON appdb.rowlock_members TO 'app'@'%';
+GRANT SELECT, UPDATE (moved) ON appdb.rowlock_members TO 'app'@'%';
 -- MySQL 8 needs UPDATE on the floor to share-lock it when a new name gets its counter.
 GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant TO 'app'@'%';
@@ -91,3 +93,16 @@ GRANT EXECUTE ON PROCEDURE appdb.rowlock_fence TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_break TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_fold TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_raise TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_fold_batch TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_sweep_batch TO 'ops'@'%';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_housekeeping TO 'ops'@'%';
+
+GRANT EVENT ON appdb.* TO 'sweep'@'localhost';
+GRANT SELECT, DELETE ON appdb.rowlock_locks TO 'sweep'@'localhost';
+GRANT SELECT, DELETE ON appdb.rowlock_waiters TO 'sweep'@'localhost';
+GRANT SELECT, DELETE ON appdb.rowlock_tokens TO 'sweep'@'localhost';
+GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'sweep'@'localhost';
+GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'sweep'@'localhost';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_fold_batch TO 'sweep'@'localhost';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_sweep_batch TO 'sweep'@'localhost';
+GRANT EXECUTE ON PROCEDURE appdb.rowlock_housekeeping TO 'sweep'@'localhost';

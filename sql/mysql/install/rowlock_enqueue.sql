@@ -49,7 +49,7 @@ BEGIN
             SELECT name, ticket, request FROM rowlock_waiters
              WHERE name = p_name AND ticket < v_ticket AND expires <= v_now LIMIT 1000000
                FOR UPDATE SKIP LOCKED) o
-          STRAIGHT_JOIN rowlock_waiters w
+          STRAIGHT_JOIN rowlock_waiters w FORCE INDEX (PRIMARY)
              ON w.name = o.name AND w.ticket = o.ticket AND w.request = o.request;
     END IF;
     IF v_wakeup IS NOT NULL THEN

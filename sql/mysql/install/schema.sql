@@ -31,8 +31,11 @@
 {rowlock_renew_all}
 {rowlock_fence}
 {rowlock_break}
+{rowlock_fold_batch}
 {rowlock_fold}
 {rowlock_raise}
-INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor)
-VALUES (1, 1, 1, 1, REPLACE(UUID(), '-', ''), 0)
+{rowlock_sweep_batch}
+{rowlock_housekeeping}
+INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor, swept)
+VALUES (1, 1, 1, 1, REPLACE(UUID(), '-', ''), 0, -{clock})
 ON DUPLICATE KEY UPDATE id = rowlock_meta.id;

@@ -78,14 +78,16 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
 
 -- A quorum that this database is a member of: a row for each member. self: it is this database.
 -- mark: the newest mark of that member that was written down here. started: of self, when the
--- server had been started at that time.
+-- server had been started at that time. moved: when that mark last moved on, as
+-- far as this database knows.
 CREATE TABLE IF NOT EXISTS rowlock_members (
     member  INT NOT NULL PRIMARY KEY,
     members INT NOT NULL,
     quorum  VARBINARY(64) NOT NULL,
     self    TINYINT NOT NULL,
     mark    VARBINARY(64) NOT NULL,
-    started BIGINT NOT NULL
+    started BIGINT NOT NULL,
+    moved   BIGINT NOT NULL
 ) ENGINE = InnoDB;
 
 -- The checkpoints of walks. position: the table, and the last key walked by. pending: keys of rows

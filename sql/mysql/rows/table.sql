@@ -28,7 +28,8 @@ SELECT CAST(CONVERT(c.COLUMN_NAME USING utf8mb4) AS BINARY),
               THEN 'int'
             WHEN c.DATA_TYPE IN ('float', 'double') THEN 'real'
             WHEN c.DATA_TYPE = 'decimal' THEN 'decimal'
-            WHEN c.DATA_TYPE IN ('date', 'datetime', 'timestamp', 'time') THEN 'time'
+            WHEN c.DATA_TYPE IN ('date', 'datetime', 'timestamp') THEN 'dated'
+            WHEN c.DATA_TYPE = 'time' THEN 'local'
             WHEN c.DATA_TYPE IN ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob',
                                  'longblob', 'bit') THEN 'bytes'
             ELSE 'text' END,
@@ -97,7 +98,7 @@ UNION ALL SELECT NULL, 'decimal', 0, 0,
 UNION ALL SELECT NULL, 'text', 0, 0,
     'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%',
     'CONVERT(% USING utf8mb4)', '', '', NULL, NULL, NULL
-UNION ALL SELECT NULL, 'time', 0, 0,
+UNION ALL SELECT NULL, 'local', 0, 0,
     'LONGTEXT /*M! CHARACTER SET utf8mb4 */ /*!80031 CHARACTER SET utf8mb4 */', '%',
     'CONVERT(% USING utf8mb4)', '', '', NULL, NULL, NULL
 UNION ALL SELECT NULL, 'bytes', 0, 0,

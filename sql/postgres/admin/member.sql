@@ -6,9 +6,10 @@
 -- Atomic: one statement.
 
 /* rowlock:member */
-INSERT INTO rowlock_members (member, members, quorum, self, mark, started)
+INSERT INTO rowlock_members (member, members, quorum, self, mark, started, moved)
 VALUES ({member}::integer, {members}::integer, {quorum}::text, {self}::boolean, {mark}::text,
         (1000 * pg_catalog.date_part('epoch'::text,
-                                    pg_catalog.pg_postmaster_start_time()))::bigint)
+                                    pg_catalog.pg_postmaster_start_time()))::bigint, 0)
 ON CONFLICT (member) DO UPDATE SET members = excluded.members, quorum = excluded.quorum,
-    self = excluded.self, mark = excluded.mark, started = excluded.started
+    self = excluded.self, mark = excluded.mark, started = excluded.started,
+    moved = 0

@@ -45,23 +45,28 @@ WITH RECURSIVE mine (oid) AS (
            c.relrowsecurity OR c.relforcerowsecurity AS secured
       FROM named JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(named.name)::oid
 ), made AS (
-    SELECT pg_catalog.split_part(p.part, '"('::text, 1) || '"' AS name,
+    SELECT pg_catalog.split_part(
+               pg_catalog.substr(p.part, pg_catalog.strpos(p.part, ' '::text) + 1),
+               '"('::text, 1) || '"' AS name,
            pg_catalog.btrim(pg_catalog.regexp_replace(
                                 pg_catalog.split_part(pg_catalog.split_part(p.part, '"('::text, 2),
                                                       ')'::text, 1),
                                 '\s+'::text, ' '::text, 'g'::text), ' '::text) AS arguments,
-           pg_catalog.split_part(p.part, '$$'::text, 2) AS body
+           pg_catalog.split_part(p.part, '$$'::text, 2) AS body,
+           pg_catalog.lower(pg_catalog.split_part(p.part, ' '::text, 1)) AS kind
       FROM ROWS FROM (pg_catalog.unnest(pg_catalog.string_to_array(
-               {text}::text, 'CREATE OR REPLACE FUNCTION '::text)))
+               {text}::text, 'CREATE OR REPLACE '::text)))
            WITH ORDINALITY AS p (part, n)
      WHERE p.n > 1
 ), functions AS (
-    SELECT p.oid, m.name, p.proname::text || '('
+    SELECT p.oid, m.kind, m.name, p.proname::text || '('
            || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')' AS shown,
            p.proowner AS owner,
-           pg_catalog.pg_get_function_identity_arguments(p.oid) = m.arguments AS expected,
+           p.prokind::text = pg_catalog.left(m.kind, 1) AND pg_catalog.regexp_replace(
+               pg_catalog.pg_get_function_identity_arguments(p.oid), '\mIN '::text, ''::text,
+               'g'::text) = m.arguments AS expected,
            p.prosrc = m.body AS same,
-           p.prokind = 'f' AND NOT p.prosecdef AND p.proconfig IS NULL AND p.provolatile = 'v'
+           NOT p.prosecdef AND p.proconfig IS NULL AND p.provolatile = 'v'
                AND l.lanname = 'plpgsql' AS tidy
       FROM made m JOIN pg_catalog.pg_namespace n ON true
       JOIN pg_catalog.pg_proc p ON p.pronamespace = n.oid
@@ -105,9 +110,9 @@ SELECT 'table ' || t.name, 'it belongs to role ' || r.rolname::text
   FROM tables t JOIN pg_catalog.pg_roles r ON r.oid = t.owner
       WHERE t.owner NOT IN (SELECT trusted.oid FROM trusted)
 UNION ALL
-SELECT 'function ' || f.shown, 'it belongs to role ' || r.rolname::text
+SELECT f.kind || ' ' || f.shown, 'it belongs to role ' || r.rolname::text
        || ', who may change what it does: if you trust that role, give '
-       'the function to one that is trusted (ALTER FUNCTION ... OWNER TO); if not, drop it, and '
+       'it to one that is trusted (ALTER ROUTINE ... OWNER TO); if not, drop it, and '
        'run `rowlock upgrade`', false, 0
   FROM functions f JOIN pg_catalog.pg_roles r ON r.oid = f.owner
       WHERE f.owner NOT IN (SELECT trusted.oid FROM trusted)
@@ -152,17 +157,17 @@ SELECT DISTINCT 'table ' || n.name,
        'not the server''s own: drop or rename the table, and install', false, 0
   FROM needs n
 UNION ALL
-SELECT 'function ' || f.shown,
-       'it has the name of a function of rowlock''s and other parameters: drop it, and run '
-       '`rowlock upgrade`', false, 0
+SELECT f.kind || ' ' || f.shown,
+       'it has the name of a ' || f.kind || ' of rowlock''s, and is none or has other parameters: '
+       'drop it, and run `rowlock upgrade`', false, 0
   FROM functions f WHERE NOT f.expected
 UNION ALL
-SELECT 'function ' || f.shown,
+SELECT f.kind || ' ' || f.shown,
        'it is not what this version makes, or was made for another schema or prefix: run `rowlock '
        'upgrade`', true, 0
   FROM functions f WHERE f.expected AND NOT (f.tidy AND f.same)
 UNION ALL
-SELECT 'function ' || m.name, 'it is missing: run `rowlock upgrade`', true, -1
+SELECT m.kind || ' ' || m.name, 'it is missing: run `rowlock upgrade`', true, -1
   FROM made m, home WHERE NOT EXISTS (SELECT FROM functions f WHERE f.name = m.name AND f.expected)
 UNION ALL
 SELECT 'schema ' || h.nspname::text, 'others may create in it ('

@@ -26,5 +26,6 @@ DROP FUNCTION IF EXISTS rowlock_wake_many(text[]);
 DROP FUNCTION IF EXISTS rowlock_wake(text);
 DROP FUNCTION IF EXISTS rowlock_raise(bigint);
 DROP FUNCTION IF EXISTS rowlock_break(text, bigint);
+DROP PROCEDURE IF EXISTS rowlock_housekeeping(integer, integer);
 DROP TABLE IF EXISTS rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once,
     rowlock_walks, rowlock_members, rowlock_meta;

@@ -30,9 +30,10 @@ SET LOCAL client_min_messages = warning;
 {rowlock_grant_all}
 {rowlock_break}
 {rowlock_raise}
-INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor)
+{rowlock_housekeeping}
+INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor, swept)
 VALUES (1, 1, 1, 1,
         pg_catalog.md5(pg_catalog.random()::text || pg_catalog.clock_timestamp()::text
-                       || pg_catalog.pg_backend_pid()::text), 0)
+                       || pg_catalog.pg_backend_pid()::text), 0, -{clock})
 ON CONFLICT (id) DO NOTHING;
 COMMIT;

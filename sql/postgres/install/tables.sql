@@ -95,14 +95,16 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
 
 -- A quorum that this database is a member of: a row for each member. self: it is this database.
 -- mark: the newest mark of that member that was written down here. started: of self, when the
--- server had been started at that time.
+-- server had been started at that time. moved: when that mark last moved on, as
+-- far as this database knows.
 CREATE TABLE IF NOT EXISTS rowlock_members (
     member  integer PRIMARY KEY,
     members integer NOT NULL,
     quorum  text COLLATE "C" NOT NULL,
     self    boolean NOT NULL,
     mark    text COLLATE "C" NOT NULL,
-    started bigint NOT NULL
+    started bigint NOT NULL,
+    moved   bigint NOT NULL
 );
 
 -- The checkpoints of walks. position: the table, and the last key walked by. pending: keys of rows

@@ -22,10 +22,11 @@
 /* rowlock:table */
 SELECT a.attname::text,
        CASE WHEN y.oid IN (20::oid, 21::oid, 23::oid) THEN 'int'
-            WHEN y.oid IN (700::oid, 701::oid) THEN 'real'
-            WHEN y.oid = 1700::oid THEN 'decimal' WHEN y.oid = 16::oid THEN 'bool'
+            WHEN y.oid IN (700::oid, 701::oid) THEN 'float'
+            WHEN y.oid = 1700::oid THEN 'numeric' WHEN y.oid = 16::oid THEN 'bool'
             WHEN y.oid = 17::oid THEN 'bytes'
             WHEN y.typcategory = 'S' AND y.typtype = 'b' THEN 'text'
+            WHEN y.oid IN (1082::oid, 1083::oid, 1114::oid) THEN 'local'
             WHEN y.typcategory IN ('D', 'T') THEN 'time'
             ELSE 'other' END,
        a.attnotnull OR d.typnotnull,
@@ -64,6 +65,6 @@ SELECT a.attname::text,
    AND a.attnum > 0 AND NOT a.attisdropped
 UNION ALL
 SELECT NULL, k.kind, false, 0, k.type, '%', '%::' || k.type, '', '', NULL, NULL, NULL
-  FROM (VALUES ('int', 'bigint'), ('real', 'double precision'), ('decimal', 'numeric'),
+  FROM (VALUES ('int', 'bigint'), ('float', 'double precision'), ('numeric', 'numeric'),
                ('text', 'text'), ('bytes', 'bytea'), ('bool', 'boolean'),
                ('time', 'timestamptz')) AS k (kind, type)

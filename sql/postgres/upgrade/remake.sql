@@ -1,4 +1,5 @@
--- Makes a function again. {name} is its name, {rest} all that comes behind the name in its file.
+-- Makes a function or procedure again. {kind} says which, {name} is its name, {rest} all that comes
+-- behind the name in its file.
 --
 -- The lock lets one session make functions at a time: if two replace a function at the same moment,
 -- one fails. Acquire, renew and release do not wait for this lock. The wait for it is short,
@@ -8,5 +9,5 @@
 BEGIN;
 SET LOCAL lock_timeout = '200ms';
 LOCK TABLE rowlock_meta IN SHARE ROW EXCLUSIVE MODE;
-CREATE OR REPLACE FUNCTION {name}{rest}
+CREATE OR REPLACE {kind} {name}{rest}
 COMMIT;

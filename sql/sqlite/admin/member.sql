@@ -6,7 +6,7 @@
 -- Atomic: one statement.
 
 /* rowlock:member */
-INSERT INTO rowlock_members (member, members, quorum, self, mark, started)
-VALUES ({member}, {members}, {quorum}, {self}, {mark}, 0)
+INSERT INTO rowlock_members (member, members, quorum, self, mark, started, moved)
+VALUES ({member}, {members}, {quorum}, {self}, {mark}, 0, 0)
 ON CONFLICT (member) DO UPDATE SET members = excluded.members, quorum = excluded.quorum,
-    self = excluded.self, mark = excluded.mark, started = excluded.started
+    self = excluded.self, mark = excluded.mark, started = excluded.started, moved = 0

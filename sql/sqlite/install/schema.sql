@@ -6,7 +6,7 @@
 /* rowlock:schema */
 BEGIN IMMEDIATE;
 {tables}
-INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor)
-VALUES (1, 1, 1, 1, lower(hex(randomblob(16))), 0)
+INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor, swept)
+VALUES (1, 1, 1, 1, lower(hex(randomblob(16))), 0, -{clock})
 ON CONFLICT (id) DO NOTHING;
 COMMIT;

@@ -72,14 +72,15 @@ CREATE TABLE IF NOT EXISTS rowlock_once (
 
 -- A quorum that this database is a member of: a row for each member. self: it is this database.
 -- mark: the newest mark of that member that was written down here. started: 0, since a
--- file has no server.
+-- file has no server. moved: when that mark last moved on, as far as this database knows.
 CREATE TABLE IF NOT EXISTS rowlock_members (
     member  INTEGER PRIMARY KEY,
     members INTEGER NOT NULL,
     quorum  TEXT COLLATE BINARY NOT NULL,
     self    INTEGER NOT NULL,
     mark    TEXT COLLATE BINARY NOT NULL,
-    started INTEGER NOT NULL
+    started INTEGER NOT NULL,
+    moved   INTEGER NOT NULL
 );
 
 -- The checkpoints of walks. position: the table, and the last key walked by. pending: keys of rows

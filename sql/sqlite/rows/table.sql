@@ -22,11 +22,11 @@ SELECT c.name,
                 OR upper(c.type) LIKE '%TEXT%' THEN 'text'
             WHEN upper(c.type) LIKE '%BLOB%' THEN 'bytes'
             WHEN upper(c.type) LIKE '%REAL%' OR upper(c.type) LIKE '%FLOA%'
-                OR upper(c.type) LIKE '%DOUB%' THEN 'real'
+                OR upper(c.type) LIKE '%DOUB%' THEN 'endless'
             WHEN upper(c.type) LIKE '%BOOL%' THEN 'bool'
-            WHEN upper(c.type) LIKE '%DEC%' OR upper(c.type) LIKE '%NUM%' THEN 'decimal'
+            WHEN upper(c.type) LIKE '%DEC%' OR upper(c.type) LIKE '%NUM%' THEN 'rough'
             WHEN upper(c.type) LIKE '%DATE%' OR upper(c.type) LIKE '%TIME%' THEN 'time'
-            ELSE 'other' END,
+            ELSE 'any' END,
        c."notnull" OR (c.pk > 0 AND upper(c.type) = 'INTEGER'),
        CASE WHEN upper(c.type) LIKE '%INT%' THEN 9223372036854775807 ELSE 0 END,
        '', '%', '%', '%', '%',
@@ -45,4 +45,4 @@ SELECT c.name,
   FROM pragma_table_info({name}, coalesce({schema}, 'main')) AS c
 UNION ALL
 SELECT NULL, k.column1, 0, 0, '', '%', '%', '', '', NULL, NULL, NULL
-  FROM (VALUES ('int'), ('bool'), ('real'), ('decimal'), ('text'), ('time'), ('bytes')) AS k
+  FROM (VALUES ('int'), ('bool'), ('endless'), ('decimal'), ('text'), ('time'), ('bytes')) AS k

@@ -209,14 +209,10 @@ rowlock_kind my_kind_of(const MYSQL_FIELD *field)
 
 MYSQL_BIND *my_bind_values(struct conn *c, const struct rlk_query *q)
 {
-    if (q->count >= c->values_room) {
-        rlk_free(c->values);
-        c->values = rlk_alloc((q->count + RLK_MARKERS) * sizeof *c->values);
-        c->values_room = c->values ? q->count + RLK_MARKERS : 0;
-    }
-    for (size_t i = 0; c->values && i < q->count; i++)
-        bind_value(&c->values[i], &q->values[i]);
-    return c->values;
+    MYSQL_BIND *values = rlk_room_for(&c->values, q->count * sizeof *values);
+    for (size_t i = 0; values && i < q->count; i++)
+        bind_value(&values[i], &q->values[i]);
+    return values;
 }
 
 bool my_make_cells(struct prepared *p, unsigned room)

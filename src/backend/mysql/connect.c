@@ -259,12 +259,12 @@ static enum rlk_class set_up_session(struct conn *c, struct rlk_call *call,
 {
     unsigned wait = whole_seconds(target->timeout_ms / 2);
     char sql[240];
-    int length = snprintf(
+    snprintf(
         sql, sizeof sql,
         "SET autocommit = 1, innodb_lock_wait_timeout = %u, lock_wait_timeout = %u,"
         " sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_TRANS_TABLES'), NAMES utf8mb4",
         wait, wait);
-    return my_send(c, call, sql, (size_t)length);
+    return my_command(c, call, sql);
 }
 
 static enum rlk_class try_host(const struct opening *o, size_t number)
@@ -368,14 +368,12 @@ enum rlk_class my_adopt(void *conn, struct rlk_call *call, void *vendor,
 }
 
 /* Both client libraries keep memory for each thread. */
-void my_enter_thread(void)
+void my_use_in_thread(bool begins)
 {
-    mysql_thread_init();
-}
-
-void my_leave_thread(void)
-{
-    mysql_thread_end();
+    if (begins)
+        mysql_thread_init();
+    else
+        mysql_thread_end();
 }
 
 /* Our own connection is closed before its statements, so that closing those sends nothing. An

@@ -12,6 +12,8 @@
  * connection the caller chose the timeouts, and may have chosen none. */
 #include "driver.h"
 
+#include <stdio.h>
+
 static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query *q)
 {
     struct conn *c = conn;
@@ -37,6 +39,15 @@ static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query 
     }
 }
 
+static void client(char *out, size_t cap)
+{
+#ifdef MARIADB_PACKAGE_VERSION_ID
+    snprintf(out, cap, "MariaDB Connector/C %s", mysql_get_client_info());
+#else
+    snprintf(out, cap, "libmysqlclient %s", mysql_get_client_info());
+#endif
+}
+
 static const char *const schemes[] = {"mysql", "mariadb", NULL};
 
 extern const struct rlk_backend rlk_backend_mysql;
@@ -50,10 +61,10 @@ const struct rlk_backend rlk_backend_mysql = {
     .backslash_escapes = true,
     .tells_no_rows = true,
     .overruns = true,
+    .client = client,
     .open = my_open,
     .adopt = my_adopt,
-    .enter_thread = my_enter_thread,
-    .leave_thread = my_leave_thread,
+    .use_in_thread = my_use_in_thread,
     .close = my_close,
     .script = my_script,
     .facts = my_facts,

@@ -31,7 +31,7 @@ struct wakeup {
 };
 
 struct prepared {
-    /* NULL: this entry is free */
+    /* NULL: this place is free */
     MYSQL_STMT *stmt;
     /* the cells below have room for this many columns */
     unsigned room;
@@ -58,13 +58,10 @@ struct sending {
 
 struct conn {
     MYSQL *mysql;
-    /* One for each step. The one of RLK_STEP_NONE is for statements that are not kept. */
-    struct prepared steps[RLK_STEP_COUNT];
-    struct prepared prepared[RLK_PREPARED_MAX];
-    struct rlk_prepared prepared_ids;
+    struct prepared prepared[RLK_PLACES];
+    struct rlk_places places;
     /* of the statement sent last */
-    MYSQL_BIND *values;
-    size_t values_room;
+    struct rlk_room values;
     const struct rlk_texts *texts;
     /* how the names of our wake-ups begin; "": this connection keeps none */
     char wakeups[WAKEUP_NAME - 16];
@@ -177,8 +174,7 @@ enum rlk_class my_open(void *conn, struct rlk_call *call, const struct rlk_targe
                        const struct rlk_texts *texts, struct rlk_hello *hello);
 enum rlk_class my_adopt(void *conn, struct rlk_call *call, void *vendor,
                         const struct rlk_texts *texts, struct rlk_hello *hello);
-void my_enter_thread(void);
-void my_leave_thread(void);
+void my_use_in_thread(bool begins);
 void my_close(void *conn, bool in_child);
 
 #endif

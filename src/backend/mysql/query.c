@@ -18,13 +18,11 @@ static void forget(struct prepared *p)
 
 static struct prepared *find_statement(struct conn *c, const struct rlk_query *q)
 {
-    if (q->step != RLK_STEP_NONE || q->id == 0)
-        return &c->steps[q->step];
-    unsigned index = rlk_find_prepared(&c->prepared_ids, q->id);
-    if (c->prepared_ids.id[index] != q->id)
-        forget(&c->prepared[index]);
-    c->prepared_ids.id[index] = q->id;
-    return &c->prepared[index];
+    bool same;
+    struct prepared *p = &c->prepared[rlk_find_place(&c->places, q, &same)];
+    if (!same)
+        forget(p);
+    return p;
 }
 
 static bool is_theirs(const struct sending *s)
@@ -323,7 +321,7 @@ static enum rlk_class run_usual(struct conn *c, struct rlk_call *call, enum rlk_
     *clock = 0;
     enum rlk_class class = c->adopted ? RLK_DONE : run(c, call, &q);
     if (class == RLK_DONE && q.changed == rows)
-        *clock = (int64_t)mysql_stmt_insert_id(c->steps[step].stmt);
+        *clock = (int64_t)mysql_stmt_insert_id(c->prepared[step].stmt);
     return class;
 }
 
@@ -365,17 +363,13 @@ enum rlk_class my_renew_all(struct conn *c, struct rlk_call *call, struct rlk_qu
 enum rlk_class my_prepare(struct conn *c, struct rlk_call *call, enum rlk_step step)
 {
     struct rlk_query q = {.step = step, .sql = c->texts->sql[step]};
-    const struct sending s = {.c = c, .call = call, .p = &c->steps[step], .q = &q};
+    const struct sending s = {.c = c, .call = call, .p = &c->prepared[step], .q = &q};
     return prepare(&s);
 }
 
 void my_forget_statements(struct conn *c)
 {
-    for (int step = 0; step < RLK_STEP_COUNT; step++)
-        forget(&c->steps[step]);
-    for (int i = 0; i < RLK_PREPARED_MAX; i++)
+    for (int i = 0; i < RLK_PLACES; i++)
         forget(&c->prepared[i]);
-    rlk_free(c->values);
-    c->values = NULL;
-    c->values_room = 0;
+    rlk_room_free(&c->values);
 }

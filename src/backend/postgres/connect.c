@@ -136,13 +136,13 @@ static enum rlk_class fail_login(struct conn *p, struct rlk_call *call)
 
 /* Has the server sent an answer other than an error, and is it still listening? libpq reports a
  * server that goes away and an answer that libpq refuses (no TLS, a certificate) in the same
- * way. */
+ * way. A socket with an error is left alone: recv() would take the reason away from libpq. */
 static bool has_answered(const struct conn *p)
 {
-    struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLRDHUP};
+    struct pollfd fd = {.fd = PQsocket(p->conn), .events = POLLIN | POLLRDHUP};
     char first = 'E';
-    return recv(fd.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first != 'E' &&
-           poll(&fd, 1, 0) == 0;
+    return poll(&fd, 1, 0) == 1 && fd.revents == POLLIN &&
+           recv(fd.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first != 'E';
 }
 
 /* libpq knows the server's version when the login is done. It checks target_session_attrs after
@@ -292,8 +292,9 @@ static enum rlk_class start_login(struct opening *o)
 void pg_close(void *conn, bool in_child)
 {
     struct conn *p = conn;
-    rlk_free(p->cells);
-    p->cells = NULL;
+    rlk_room_free(&p->cells);
+    rlk_room_free(&p->values);
+    rlk_buffer_clear(&p->written);
     if (!p->conn || p->adopted)
         return;
     /* PQfinish ends the session at the server. A forked child closes its copy of the socket first,

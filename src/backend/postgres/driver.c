@@ -4,6 +4,15 @@
  * SQL of the steps is in sql/postgres/. */
 #include "driver.h"
 
+#include <stdio.h>
+
+/* 90603 was 9.6.3. Since 10 there are two numbers: 150003 is 15.3. */
+static void client(char *out, size_t cap)
+{
+    int version = PQlibVersion();
+    snprintf(out, cap, "libpq %d.%d", version / 10000, version % 10000);
+}
+
 static const char *const schemes[] = {"postgresql", "postgres", NULL};
 
 extern const struct rlk_backend rlk_backend_postgres;
@@ -17,6 +26,7 @@ const struct rlk_backend rlk_backend_postgres = {
     .packing = RLK_ARRAYS,
     .has_policies = true,
     .locks_rows_first = true,
+    .client = client,
     .open = pg_open,
     .adopt = pg_adopt,
     .close = pg_close,

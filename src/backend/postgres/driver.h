@@ -12,11 +12,21 @@
 
 #include <libpq-fe.h>
 
+#include "base/buffer.h"
 #include "base/wait.h"
 #include "seam/backend.h"
 
 /* the limit of the server */
 enum { MOST_COLUMNS = 1664 };
+
+struct prepared {
+    /* the server has a statement with this name */
+    bool exists;
+    /* it is the one of this place, and its tables were not altered since */
+    bool current;
+    /* when a step with RLK_GROWS was prepared */
+    int64_t since_us;
+};
 
 struct conn {
     PGconn *conn;
@@ -28,14 +38,8 @@ struct conn {
     bool whole;
     /* the session has the settings of plan_once */
     bool plans_once;
-    bool prepared[RLK_STEP_COUNT];
-    /* When a step with RLK_GROWS was prepared. */
-    int64_t prepared_us[RLK_STEP_COUNT];
-    /* on the server in a form from before its tables were altered */
-    bool outdated[RLK_STEP_COUNT];
-    struct rlk_prepared named;
-    /* the server has a statement with the name of this entry */
-    bool on_server[RLK_PREPARED_MAX];
+    struct prepared prepared[RLK_PLACES];
+    struct rlk_places places;
     /* a transaction of ours begins with the next statement */
     bool begin_waits;
     /* savepoints of ours in the transaction */
@@ -44,10 +48,11 @@ struct conn {
     int succeeded;
     /* the server has warned that a standby may lack what the last packet committed */
     bool unreplicated;
+    /* the texts of the last statement's values, and where each begins */
+    struct rlk_buffer written;
+    struct rlk_room values;
     /* the cells of one row: MOST_COLUMNS */
-    rowlock_value *cells;
-    /* kinds of the columns of the last result */
-    unsigned char kinds[MOST_COLUMNS];
+    struct rlk_room cells;
     /* the connection listens to this channel while it is in the queue */
     char channel[32];
     bool listening;

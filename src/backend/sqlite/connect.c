@@ -135,13 +135,13 @@ enum rlk_class lite_open_file(struct conn *conn, struct rlk_call *call, bool cre
 /* ---- before a step */
 
 /* A read transaction of the caller counts as a transaction: a step inside it would see old data. */
-static enum rlk_class check_where(struct conn *conn, struct rlk_call *call, enum rlk_where where)
+static enum rlk_class check_where(struct conn *conn, struct rlk_call *call)
 {
-    bool inside = !sqlite3_get_autocommit(conn->db);
-    call->inside = inside && where != RLK_OUTSIDE;
-    if (where == RLK_INSIDE && !inside)
+    bool inside = !sqlite3_get_autocommit(conn->db), outside = call->where == RLK_OUTSIDE;
+    call->inside = inside && !outside;
+    if (call->where == RLK_INSIDE && !inside)
         return RLK_NO_TX;
-    if (where == RLK_OUTSIDE && (inside || sqlite3_txn_state(conn->db, "main") != SQLITE_TXN_NONE))
+    if (outside && (inside || sqlite3_txn_state(conn->db, "main") != SQLITE_TXN_NONE))
         return RLK_IN_TX;
     return RLK_DONE;
 }
@@ -158,16 +158,15 @@ enum rlk_class lite_check_file(struct conn *conn, struct rlk_call *call)
 
 /* Opens the file if it is not open. Checks the transaction and, if checks is set, that the file was
  * not moved. */
-enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, enum rlk_where where,
-                          bool checks)
+enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, bool checks)
 {
     enum rlk_class class = RLK_DONE;
     call->inside = false;
     /* No transaction can be open in a file that is not open. */
     if (!conn->db)
-        class = where == RLK_INSIDE ? RLK_NO_TX : lite_open_file(conn, call, false);
+        class = call->where == RLK_INSIDE ? RLK_NO_TX : lite_open_file(conn, call, false);
     if (class == RLK_DONE)
-        class = check_where(conn, call, where);
+        class = check_where(conn, call);
     if (class == RLK_DONE && !conn->adopted)
         conn->deadline_us = call->deadline_us;
     return class == RLK_DONE && checks ? lite_check_file(conn, call) : class;
@@ -248,8 +247,8 @@ void lite_close(void *state, bool in_child)
     lite_end_turn(conn);
     if (!conn->db || in_child)
         return;
-    lite_forget(conn);
-    rlk_free(conn->cells);
+    lite_forget_all(conn);
+    rlk_room_free(&conn->cells);
     if (!conn->adopted)
         sqlite3_close_v2(conn->db);
     conn->db = NULL;

@@ -13,6 +13,13 @@
  * handlers. */
 #include "driver.h"
 
+#include <stdio.h>
+
+static void client(char *out, size_t cap)
+{
+    snprintf(out, cap, "SQLite %s", sqlite3_libversion());
+}
+
 static const char *const schemes[] = {"sqlite", NULL};
 
 extern const struct rlk_backend rlk_backend_sqlite;
@@ -25,6 +32,7 @@ const struct rlk_backend rlk_backend_sqlite = {
     .numbered = true,
     .local = true,
     .packing = RLK_SINGLY,
+    .client = client,
     .open = lite_open,
     .adopt = lite_adopt,
     .close = lite_close,

@@ -13,8 +13,8 @@
 enum {
     /* most statements in the text of one step */
     STATEMENTS_MAX = 6,
-    /* the steps, then BEGIN and the other frames */
-    TEXTS = RLK_STEP_COUNT + RLK_LOOK,
+    /* the places of statements, then those of BEGIN and the other frames */
+    TEXTS = RLK_PLACES + RLK_LOOK,
     /* how old a check of the file may be for a look */
     CHECK_VALID_US = 10000,
     PATH_ROOM = 4096,
@@ -51,13 +51,9 @@ struct conn {
     int64_t passed_us, paused_us;
     /* each is prepared at its first use */
     sqlite3_stmt *prepared[TEXTS][STATEMENTS_MAX];
-    /* statements about the caller's own tables */
-    sqlite3_stmt *queries[RLK_PREPARED_MAX];
-    struct rlk_prepared query_ids;
+    struct rlk_places places;
     /* the cells of one row */
-    rowlock_value *cells;
-    /* how many cells there is room for */
-    int room;
+    struct rlk_room cells;
     /* the last statement returned a row */
     bool answered;
     /* a transaction of ours is open; these are woken after its commit */
@@ -98,7 +94,8 @@ void lite_pass_turn(struct conn *conn);
 void lite_let_pass(struct conn *conn);
 
 /* send.c */
-void lite_forget(struct conn *conn);
+void lite_forget(sqlite3_stmt **statements);
+void lite_forget_all(struct conn *conn);
 enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which);
 enum rlk_class lite_send_frame(struct conn *conn, struct rlk_call *call, enum rlk_frame what);
 enum rlk_class lite_begin(struct conn *conn, struct rlk_call *call);
@@ -109,8 +106,7 @@ enum rlk_class lite_run(struct conn *conn, struct rlk_call *call, sqlite3_stmt *
 /* connect.c */
 enum rlk_class lite_open_file(struct conn *conn, struct rlk_call *call, bool create);
 enum rlk_class lite_check_file(struct conn *conn, struct rlk_call *call);
-enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, enum rlk_where where,
-                          bool checks);
+enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, bool checks);
 enum rlk_class lite_open(void *state, struct rlk_call *call, const struct rlk_target *target,
                          const struct rlk_texts *texts, struct rlk_hello *hello);
 enum rlk_class lite_adopt(void *state, struct rlk_call *call, void *vendor,

@@ -13,25 +13,15 @@ static enum rlk_class prepare_query(struct conn *conn, struct rlk_call *call,
                                     const struct rlk_query *query, sqlite3_stmt **out)
 {
     const char *rest = "";
-    unsigned index = rlk_find_prepared(&conn->query_ids, query->id);
-    if (query->id && conn->query_ids.id[index] == query->id) {
-        *out = conn->queries[index];
-        return RLK_DONE;
-    }
     unsigned int flags = query->id ? SQLITE_PREPARE_PERSISTENT : 0;
+    if (*out)
+        return RLK_DONE;
     if (sqlite3_prepare_v3(conn->db, query->sql, -1, flags, out, &rest) != SQLITE_OK)
         return lite_failed(conn, call);
-    if (!*out || rest[strspn(rest, " \t\r\n")] != '\0') {
-        sqlite3_finalize(*out);
-        *out = NULL;
-        return rlk_refuse(call, RLK_INVALID, "the SQL text is not exactly one statement");
-    }
-    if (query->id) {
-        sqlite3_finalize(conn->queries[index]);
-        conn->query_ids.id[index] = query->id;
-        conn->queries[index] = *out;
-    }
-    return RLK_DONE;
+    if (*out && rest[strspn(rest, " \t\r\n")] == '\0')
+        return RLK_DONE;
+    lite_forget(out);
+    return rlk_refuse(call, RLK_INVALID, "the SQL text is not exactly one statement");
 }
 
 /* The caller's own SQL is a part of the text. A comment or an apostrophe in it may hide a
@@ -69,16 +59,19 @@ static enum rlk_class run_query(struct conn *conn, struct rlk_call *call, sqlite
 /* Inside a transaction the file is not checked: it ends in the file that it began in. */
 static enum rlk_class run_theirs(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
-    sqlite3_stmt *statement = NULL;
-    enum rlk_class class = lite_ready(conn, call, call->where, false);
+    bool same;
+    sqlite3_stmt **statement = conn->prepared[rlk_find_place(&conn->places, query, &same)];
+    if (!same)
+        lite_forget(statement);
+    enum rlk_class class = lite_ready(conn, call, false);
     if (class == RLK_DONE && !call->inside)
         class = lite_check_file(conn, call);
     if (class == RLK_DONE)
-        class = prepare_query(conn, call, query, &statement);
+        class = prepare_query(conn, call, query, statement);
     if (class == RLK_DONE)
-        class = run_query(conn, call, statement, query);
+        class = run_query(conn, call, *statement, query);
     if (!query->id)
-        sqlite3_finalize(statement);
+        lite_forget(statement);
     return lite_class_for_caller(call, class);
 }
 
@@ -155,7 +148,7 @@ static bool is_recent_enough(const struct conn *conn, enum rlk_step step)
 static enum rlk_class run_step(struct conn *conn, struct rlk_call *call, struct rlk_query *query)
 {
     bool checks = !is_recent_enough(conn, query->step);
-    enum rlk_class class = lite_ready(conn, call, call->where, checks);
+    enum rlk_class class = lite_ready(conn, call, checks);
     if (class == RLK_DONE)
         class = lite_prepare(conn, call, (int)query->step);
     if (class != RLK_DONE)
@@ -190,8 +183,8 @@ enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame wha
     call->inside = conn->db && !sqlite3_get_autocommit(conn->db);
     if (what == RLK_LOOK)
         return RLK_DONE;
-    enum rlk_where where = what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE;
-    enum rlk_class class = lite_ready(conn, call, where, !gives_up);
+    call->where = what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE;
+    enum rlk_class class = lite_ready(conn, call, !gives_up);
     if (class == RLK_DONE)
         class = lite_send_frame(conn, call, what);
     class = lite_class_for_caller(call, class);

@@ -70,20 +70,16 @@ static enum rlk_class give_row(struct conn *conn, struct rlk_call *call, sqlite3
                                const struct rlk_query *query, bool *stopped)
 {
     int count = sqlite3_column_count(statement);
-    if (count > conn->room) {
-        rlk_free(conn->cells);
-        conn->cells = rlk_alloc((size_t)count * sizeof *conn->cells);
-        conn->room = conn->cells ? count : 0;
-    }
-    bool ok = conn->cells != NULL;
+    rowlock_value *cells = rlk_room_for(&conn->cells, (size_t)count * sizeof *cells);
+    bool ok = cells != NULL;
     sqlite3_mutex *mutex = sqlite3_db_mutex(conn->db);
     sqlite3_mutex_enter(mutex);
     for (int i = 0; i < count && ok; i++)
-        ok = get_cell(sqlite3_column_value(statement, i), &conn->cells[i]);
+        ok = get_cell(sqlite3_column_value(statement, i), &cells[i]);
     sqlite3_mutex_leave(mutex);
     if (!ok)
         return RLK_NOMEM;
-    int answer = query->each(query->context, conn->cells, (size_t)count);
+    int answer = query->each(query->context, cells, (size_t)count);
     *stopped = answer != 0;
     if (answer >= 0)
         return RLK_DONE;
@@ -144,7 +140,7 @@ enum rlk_class lite_run(struct conn *conn, struct rlk_call *call, sqlite3_stmt *
 
 /* ---- texts that are kept prepared */
 
-static void forget(sqlite3_stmt **statements)
+void lite_forget(sqlite3_stmt **statements)
 {
     for (int i = 0; i < STATEMENTS_MAX; i++) {
         sqlite3_finalize(statements[i]);
@@ -158,14 +154,13 @@ enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
     sqlite3_stmt **prepared = conn->prepared[which];
     if (prepared[0])
         return RLK_DONE;
-    const char *rest =
-        which < RLK_STEP_COUNT ? conn->texts->sql[which] : frames[which - RLK_STEP_COUNT];
+    const char *rest = which < RLK_PLACES ? conn->texts->sql[which] : frames[which - RLK_PLACES];
     for (int i = 0; i < STATEMENTS_MAX && *rest; i++) {
         int code =
             sqlite3_prepare_v3(conn->db, rest, -1, SQLITE_PREPARE_PERSISTENT, &prepared[i], &rest);
         if (code != SQLITE_OK) {
             enum rlk_class class = lite_failed(conn, call);
-            forget(prepared);
+            lite_forget(prepared);
             /* The text is correct, so our tables do not fit it. */
             return (code & 0xFF) == SQLITE_ERROR ? RLK_SCHEMA : class;
         }
@@ -173,20 +168,18 @@ enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
     return RLK_DONE;
 }
 
-void lite_forget(struct conn *conn)
+void lite_forget_all(struct conn *conn)
 {
     for (int which = 0; which < TEXTS; which++)
-        forget(conn->prepared[which]);
-    for (int i = 0; i < RLK_PREPARED_MAX; i++)
-        sqlite3_finalize(conn->queries[i]);
+        lite_forget(conn->prepared[which]);
 }
 
 /* ---- transactions */
 
 enum rlk_class lite_send_frame(struct conn *conn, struct rlk_call *call, enum rlk_frame what)
 {
-    sqlite3_stmt **prepared = conn->prepared[RLK_STEP_COUNT + what];
-    enum rlk_class class = lite_prepare(conn, call, RLK_STEP_COUNT + (int)what);
+    sqlite3_stmt **prepared = conn->prepared[RLK_PLACES + what];
+    enum rlk_class class = lite_prepare(conn, call, RLK_PLACES + (int)what);
     conn->ending = true;
     if (what == RLK_BEGIN)
         lite_let_pass(conn);

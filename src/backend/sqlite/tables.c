@@ -23,7 +23,7 @@ enum rlk_class lite_script(void *state, struct rlk_call *call, const char *sql)
     struct conn *conn = state;
     enum rlk_class class = conn->db ? RLK_DONE : lite_open_file(conn, call, true);
     if (class == RLK_DONE)
-        class = lite_ready(conn, call, call->where, true);
+        class = lite_ready(conn, call, true);
     if (class == RLK_DONE)
         class = choose_journal(conn, call);
     if (class != RLK_DONE)

@@ -1,58 +1,59 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads and judges the history of a load; see judge.h. Nothing here speaks to a database. */
+ * Judges the history of a load; see judge.h. Nothing here speaks to a database. */
 #include "judge.h"
 
+#include "history.h"
+
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const charge_sentences[CHARGES] = {
-    [TOKEN_TWICE] = "no token is granted twice",
-    [TOKENS_OUT_OF_ORDER] = "tokens increase in the order of grants",
-    [TWO_HOLDERS] = "no two holders at once",
-    [LEASE_OVERRUN] = "while no lease can be renewed, no holder and no child outlives its lease",
-    [GRANT_LOST] = "no grant is lost before its lease ends",
-    [GRANT_FORGOTTEN] = "the newest token of each name is still known",
-    [MONEY] = "the money is exact to the cent",
-    [COMMIT_MISSING] = "no answered commit is missing",
-    [COMMIT_UNASKED] = "nothing is committed of what failed",
-    [NEWEST_REFUSED] = "the register never refuses the newest holder",
-    [REGISTER_BACK] = "the register never goes back to an older token",
-    [WAITER_LOST] = "no waiter is lost: each gets its turn",
-    [QUEUE_ORDER] = "waiters get their turns in the order of the queue",
-    [CALL_LATE] = "no call goes on beyond its deadline",
-    [ODD_ANSWER] = "no client gets an answer that it should not get",
+const struct sentence cluster_sentences[] = {
+    {"no token is granted twice", TOKEN_TWICE, false},
+    {"tokens increase in the order of grants", TOKENS_OUT_OF_ORDER, false},
+    {"no two holders at once", TWO_HOLDERS, false},
+    {"while no lease can be renewed, no holder and no child outlives its lease", LEASE_OVERRUN,
+     false},
+    {"no grant is lost before its lease ends", GRANT_LOST, true},
+    {"the newest token of each name is still known", GRANT_FORGOTTEN, false},
+    {"the money is exact to the cent", MONEY, false},
+    {"no answered commit is missing", COMMIT_MISSING, true},
+    {"nothing is committed of what failed", COMMIT_UNASKED, false},
+    {"the register never refuses the newest holder", NEWEST_REFUSED, false},
+    {"the register never goes back to an older token", REGISTER_BACK, false},
+    {"no waiter is lost: each gets its turn", WAITER_LOST, false},
+    {"waiters get their turns in the order of the queue", QUEUE_ORDER, true},
+    {"no call goes on beyond its deadline", CALL_LATE, false},
+    {"no client gets an answer that it should not get", ODD_ANSWER, false},
+    {NULL, CHARGES, false},
 };
 
-const bool charge_of_loss[CHARGES] = {
-    [GRANT_LOST] = true,
-    [COMMIT_MISSING] = true,
-    [QUEUE_ORDER] = true,
-};
-
-enum { WORD = 40, NUMBERS = 5 };
-
-/* A line: its words, and its numbers in their order. */
-struct line {
-    char kind;
-    char name[WORD], word[WORD];
-    long long n[NUMBERS];
+const struct sentence quorum_sentences[] = {
+    {"no token is granted twice", TOKEN_TWICE, false},
+    {"a grant asked for after another was returned has a higher token", TOKEN_NOT_HIGHER, false},
+    {"no two holders while leases hold", TWO_HOLDERS, false},
+    {"nothing is granted while two members are gone", OUTAGE_GRANT, false},
+    {"and holders know of it before their leases end", LEASE_OVERRUN, false},
+    {"no grant is lost before its lease ends", GRANT_LOST, false},
+    {"the fenced register never refuses the newest holder", NEWEST_REFUSED, false},
+    {"no client gets an answer that it should not get", ODD_ANSWER, false},
+    {NULL, CHARGES, false},
 };
 
 /* Someone believes, from start to end, that it alone has the name. */
 struct holding {
-    char name[WORD];
-    long long token, start, end, until;
+    char name[HISTORY_WORD];
+    long long token, asked, start, end, until;
     bool child;
 };
 
 struct past {
     struct line *lines;
     struct holding *holdings;
-    int count, held, room;
-    long long ttl_us;
+    int count, held;
     struct judgement *out;
 };
 
@@ -71,62 +72,12 @@ static void charge(struct past *p, enum charge kind, const char *format, ...)
 
 /* ---- reading */
 
-/* What follows the letter: n a number, s the name, w another word. */
-static const char *shape_of(char kind)
+static void *room_for(int count, size_t size)
 {
-    static const char *const shapes[128] = {
-        ['P'] = "n",    ['G'] = "snnnn", ['H'] = "snnn", ['E'] = "snn",   ['L'] = "snnn",
-        ['S'] = "snn",  ['t'] = "snn",   ['C'] = "swnn", ['O'] = "sw",    ['T'] = "nnnnn",
-        ['Y'] = "n",    ['U'] = "n",     ['F'] = "n",    ['W'] = "snwnn", ['Q'] = "nnn",
-        ['w'] = "nnwn", ['M'] = "ns",    ['b'] = "nn",   ['B'] = "nn",    ['J'] = "nnnnn",
-        ['N'] = "sn",   ['R'] = "sn",
-    };
-    return kind > 0 ? shapes[(int)kind] : NULL;
-}
-
-/* false: the line is not whole. The process that wrote it was killed. */
-static bool parse(char *text, struct line *out)
-{
-    const char *shape = shape_of(text[0]);
-    char *rest = NULL, *from = text + 1, *word;
-    int numbers = 0;
-    memset(out, 0, sizeof *out);
-    out->kind = text[0];
-    for (; shape && *shape; shape++) {
-        word = strtok_r(from, " \n", &rest);
-        from = NULL;
-        if (!word)
-            return false;
-        if (*shape == 'n')
-            out->n[numbers++] = strtoll(word, NULL, 10);
-        else
-            snprintf(*shape == 's' ? out->name : out->word, WORD, "%s", word);
-    }
-    return shape != NULL;
-}
-
-static void *grown(void *array, int room, size_t size)
-{
-    void *bigger = realloc(array, (size_t)room * size);
-    if (!bigger)
+    void *array = calloc((size_t)count + 1, size);
+    if (!array)
         abort();
-    return bigger;
-}
-
-static void read_lines(struct past *p, const char *path)
-{
-    char text[400];
-    FILE *file = fopen(path, "r");
-    while (file && fgets(text, sizeof text, file)) {
-        if (p->count == p->room) {
-            p->room = 2 * p->room + 1000;
-            p->lines = grown(p->lines, p->room, sizeof *p->lines);
-            p->holdings = grown(p->holdings, p->room, sizeof *p->holdings);
-        }
-        p->count += parse(text, &p->lines[p->count]);
-    }
-    if (file)
-        fclose(file);
+    return array;
 }
 
 static struct holding *holding_of(struct past *p, const struct line *l)
@@ -141,8 +92,9 @@ static void begin_holding(struct past *p, const struct line *l)
 {
     struct holding *h = &p->holdings[p->held++];
     h->child = l->kind == 'S';
-    memcpy(h->name, l->name, WORD);
+    memcpy(h->name, l->name, sizeof h->name);
     h->token = l->n[0];
+    h->asked = l->n[1];
     h->start = h->end = h->child ? l->n[1] : l->n[2];
     h->until = l->n[3];
     p->out->grants += !h->child;
@@ -150,8 +102,10 @@ static void begin_holding(struct past *p, const struct line *l)
 }
 
 /* A holder that has let go did so before its lease was over, or believed nothing since. */
-static void build_holdings(struct past *p)
+static void read_past(struct past *p, const char *path)
 {
+    p->lines = history_lines(path, &p->count);
+    p->holdings = room_for(p->count, sizeof *p->holdings);
     for (int i = 0; i < p->count; i++) {
         const struct line *l = &p->lines[i];
         struct holding *h =
@@ -167,18 +121,33 @@ static void build_holdings(struct past *p)
 
 /* ---- tokens and holders */
 
+static int compare(const char *name, long long a, const char *other, long long b)
+{
+    int names = strcmp(name, other);
+    return names ? names : a < b ? -1 : a > b;
+}
+
 static int by_token(const void *left, const void *right)
 {
     const struct holding *a = left, *b = right;
-    int names = strcmp(a->name, b->name);
-    return names ? names : a->token < b->token ? -1 : a->token > b->token;
+    return compare(a->name, a->token, b->name, b->token);
 }
 
 static int by_start(const void *left, const void *right)
 {
     const struct holding *a = left, *b = right;
-    int names = strcmp(a->name, b->name);
-    return names ? names : a->start < b->start ? -1 : a->start > b->start;
+    return compare(a->name, a->start, b->name, b->start);
+}
+
+static int by_asking(const void *left, const void *right)
+{
+    const struct holding *const *a = left, *const *b = right;
+    return compare((*a)->name, (*a)->asked, (*b)->name, (*b)->asked);
+}
+
+static bool same_name(const struct holding *a, const struct holding *b)
+{
+    return a && strcmp(a->name, b->name) == 0;
 }
 
 /* A grant whose lease was over when its answer came was held by nobody. */
@@ -193,30 +162,67 @@ static void judge_tokens(struct past *p)
     const struct holding *before = NULL;
     for (int i = 0; i < p->held; i++) {
         const struct holding *h = &p->holdings[i];
-        if (i > 0 && strcmp(h[-1].name, h->name) == 0 && h[-1].token == h->token)
+        if (i > 0 && same_name(h - 1, h) && h[-1].token == h->token)
             charge(p, TOKEN_TWICE, "%s: token %lld", h->name, h->token);
         if (!was_held(h))
             continue;
-        if (before && strcmp(before->name, h->name) == 0 && before->start > h->start)
+        if (same_name(before, h) && before->start > h->start)
             charge(p, TOKENS_OUT_OF_ORDER, "%s: %lld was held before %lld", h->name, h->token,
                    before->token);
         before = h;
     }
 }
 
+/* The holdings are in the order of their starts. Those without a holder count too. */
+static void judge_order(struct past *p)
+{
+    struct holding **asked = room_for(p->held, sizeof *asked);
+    const struct holding *highest = NULL;
+    int started = 0;
+    for (int i = 0; i < p->held; i++)
+        asked[i] = &p->holdings[i];
+    qsort(asked, (size_t)p->held, sizeof *asked, by_asking);
+    for (int i = 0; i < p->held; i++) {
+        const struct holding *h = asked[i];
+        for (; started < p->held; started++) {
+            const struct holding *before = &p->holdings[started];
+            if (compare(before->name, before->start, h->name, h->asked) >= 0)
+                break;
+            if (!same_name(highest, before) || before->token > highest->token)
+                highest = before;
+        }
+        if (same_name(highest, h) && highest->token >= h->token)
+            charge(p, TOKEN_NOT_HIGHER,
+                   "%s: %lld was returned, and %lld ms later %lld was asked for", h->name,
+                   highest->token, (h->asked - highest->start) / 1000, h->token);
+    }
+    free(asked);
+}
+
+/* A grant needs a majority only. Where the last member has no row of it yet, or has refused it, a
+ * clock that jumps is one failure too many. */
+static bool was_bare(const struct past *p, const char *name, long long token)
+{
+    for (int i = 0; i < p->count; i++) {
+        const struct line *l = &p->lines[i];
+        if (l->kind == 'X' && l->n[0] == token && strcmp(l->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* In the order of their starts, too. */
 static void judge_holders(struct past *p)
 {
-    qsort(p->holdings, (size_t)p->held, sizeof *p->holdings, by_start);
     const struct holding *last = NULL;
     for (int i = 0; i < p->held; i++) {
         const struct holding *h = &p->holdings[i];
         if (!was_held(h))
             continue;
-        bool same = last && strcmp(last->name, h->name) == 0;
-        if (same && last->end > h->start)
+        if (same_name(last, h) && last->end > h->start && !was_bare(p, last->name, last->token))
             charge(p, TWO_HOLDERS, "%s: %lld until %lld, %lld from %lld", h->name, last->token,
                    last->end, h->token, h->start);
-        if (!same || h->end > last->end)
+        if (!same_name(last, h) || h->end > last->end)
             last = h;
     }
 }
@@ -234,7 +240,7 @@ static void judge_names(struct past *p)
 {
     for (int i = 0; i < p->count; i++) {
         const struct line *l = &p->lines[i];
-        if (l->kind == 'L')
+        if (l->kind == 'L' && !was_bare(p, l->name, l->n[0]))
             charge(p, GRANT_LOST, "%s: %lld was lost %lld ms early", l->name, l->n[0],
                    (l->n[2] - l->n[1]) / 1000);
         if (l->kind == 'N' && l->n[0] < newest_token(p, l->name))
@@ -243,22 +249,39 @@ static void judge_names(struct past *p)
     }
 }
 
-/* Between cut and back no renewal can reach the database. */
-static void judge_outages(struct past *p)
+static void judge_outage(struct past *p, long long cut, long long back, long long ttl_us)
 {
-    long long end = 0;
+    long long end = cut + ttl_us;
+    p->out->outages++;
+    for (int i = 0; i < p->held; i++)
+        if (p->holdings[i].asked >= cut && p->holdings[i].start <= back)
+            charge(p, OUTAGE_GRANT, "%s: token %lld, %lld ms after the cut", p->holdings[i].name,
+                   p->holdings[i].token, (p->holdings[i].start - cut) / 1000);
     for (int i = 0; i < p->count; i++) {
         const struct line *l = &p->lines[i];
-        if (l->kind == 'P')
-            p->ttl_us = l->n[0] * 1000;
-        if (l->kind == 'M' && strcmp(l->name, "cut") == 0)
-            end = l->n[0] + p->ttl_us;
-        if (l->kind == 'M' && strcmp(l->name, "back") == 0)
-            end = 0;
-        if (end > 0 && (l->kind == 'H' || l->kind == 't') && l->n[1] > end)
+        if ((l->kind == 'H' || l->kind == 't') && l->n[1] > end && l->n[1] < back)
             charge(p, LEASE_OVERRUN, "%s: %lld lives %lld ms after its lease", l->name, l->n[0],
                    (l->n[1] - end) / 1000);
     }
+}
+
+/* Between cut and back no renewal can reach the database. */
+static void judge_outages(struct past *p)
+{
+    long long cut = 0, ttl_us = 0;
+    for (int i = 0; i < p->count; i++) {
+        const struct line *l = &p->lines[i];
+        if (l->kind == 'P')
+            ttl_us = l->n[0] * 1000;
+        if (l->kind == 'M' && strcmp(l->name, "cut") == 0)
+            cut = l->n[0];
+        if (l->kind != 'M' || strcmp(l->name, "back") != 0 || !cut)
+            continue;
+        judge_outage(p, cut, l->n[0], ttl_us);
+        cut = 0;
+    }
+    if (cut)
+        judge_outage(p, cut, LLONG_MAX, ttl_us);
 }
 
 /* ---- money and the register */
@@ -308,7 +331,7 @@ static int by_id(const void *left, const void *right)
 
 static void judge_transfers(struct past *p)
 {
-    const struct line **journal = grown(NULL, p->count + 1, sizeof *journal);
+    const struct line **journal = room_for(p->count, sizeof *journal);
     size_t count = 0;
     for (int i = 0; i < p->count; i++)
         if (p->lines[i].kind == 'J')
@@ -339,8 +362,9 @@ static void judge_register(struct past *p)
             charge(p, REGISTER_BACK, "from %lld to %lld", l->n[1], l->n[0]);
         if (wrote && l->n[0] > newest)
             newest = l->n[0];
-        if (l->kind == 'W' && strcmp(l->word, "ROWLOCK_STALE") == 0 &&
-            newest_token(p, l->name) <= l->n[0])
+        bool refused = l->kind == 'W' && strcmp(l->word, "ROWLOCK_STALE") == 0;
+        p->out->refusals += refused;
+        if (refused && newest_token(p, l->name) <= l->n[0])
             charge(p, NEWEST_REFUSED, "%s: %lld", l->name, l->n[0]);
         if (l->kind == 'R' && l->n[0] < newest)
             charge(p, COMMIT_MISSING, "the register has %lld, not %lld", l->n[0], newest);
@@ -407,9 +431,10 @@ void judge(const char *path, int slack_ms, struct judgement *out)
 {
     struct past p = {.out = out};
     memset(out, 0, sizeof *out);
-    read_lines(&p, path);
-    build_holdings(&p);
+    read_past(&p, path);
     judge_tokens(&p);
+    qsort(p.holdings, (size_t)p.held, sizeof *p.holdings, by_start);
+    judge_order(&p);
     judge_holders(&p);
     judge_names(&p);
     judge_outages(&p);
@@ -422,6 +447,18 @@ void judge(const char *path, int slack_ms, struct judgement *out)
     free(p.holdings);
 }
 
+void print_sentences(const struct judgement *j, const struct sentence *sentences, bool may_lose)
+{
+    for (const struct sentence *s = sentences; s->text; s++) {
+        int faults = j->faults[s->charge];
+        bool forgiven = may_lose && s->of_loss;
+        printf("%sok - %s\n", faults == 0 || forgiven ? "" : "not ", s->text);
+        if (faults > 0)
+            printf("# %s%d times not so: %s: %s\n", forgiven ? "lost: " : "", faults, s->text,
+                   j->first[s->charge]);
+    }
+}
+
 void judge_marks(const char *path,
                  void (*each)(void *context, const char *what, long long next_grant_ms),
                  void *context)
@@ -429,8 +466,7 @@ void judge_marks(const char *path,
     struct judgement ignored;
     struct past p = {.out = &ignored};
     memset(&ignored, 0, sizeof ignored);
-    read_lines(&p, path);
-    build_holdings(&p);
+    read_past(&p, path);
     for (int i = 0; i < p.count; i++) {
         const struct line *mark = &p.lines[i];
         long long next = -1;

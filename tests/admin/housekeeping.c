@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rowlock_housekeeping, the procedure that sweeps within the database. Its calls beside live traffic are in
+ * lock/each_exclusion.c.
+ */
+#include "admin.h"
+
+#include "crowd.h"
+#include "scene.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char PREFIX[] = "keeping_";
+static const char KEY[] = "rowlock.housekeeping";
+static const int64_t DAY_US = INT64_C(86400000000);
+
+static const char *const TABLES[] = {"locks", "waiters", "once", "tokens"};
+enum { LOCKS, WAITERS, ONCE, TOKENS, KINDS };
+
+static int rows(const struct contract *c, const char *prefix, int kind)
+{
+    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM %s%s", prefix, TABLES[kind]);
+}
+
+/* Rows of each kind that are over. Every fourth row is not. */
+static void leave_rows(const struct contract *c, const char *prefix, int count)
+{
+    void *session = c->raw->open(c->url);
+    int64_t now = wall_clock_us();
+    raw_run(c->raw, session, "%s", c->begin);
+    for (int i = 0; i < count; i++) {
+        int64_t end = i % 4 ? now - 40 * DAY_US : now + 40 * DAY_US;
+        raw_run(c->raw, session,
+                "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, "
+                "expires, ttl) "
+                "VALUES ('lock %d', 0, 0, 'gone', %d, 1, 1, %lld, 1)",
+                prefix, i, i + 1, (long long)end);
+        raw_run(c->raw, session,
+                "INSERT INTO %swaiters (name, ticket, request, permits, owner, since, expires) "
+                "VALUES ('lock %d', %d, 1, 0, 'gone', 1, %lld)",
+                prefix, i, i + 1, (long long)end);
+        raw_run(c->raw, session,
+                "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
+                "VALUES ('key %d', '', 1, 0, 1, %s, %lld)",
+                prefix, i, i % 2 ? "true" : "false", (long long)end);
+        raw_run(c->raw, session,
+                "INSERT INTO %stokens (name, token, granted) VALUES ('name %d', %d, %lld)", prefix,
+                i, i + 1, (long long)end);
+    }
+    raw_run(c->raw, session, "COMMIT");
+    c->raw->close(session);
+}
+
+static void keep_house(const struct contract *c, const char *prefix, const char *days)
+{
+    db_exec(c->raw, c->url, "CALL %shousekeeping(%s, %s)", prefix, days, days);
+}
+
+static long long meta(const struct contract *c, const char *prefix, const char *column)
+{
+    return db_int(c->raw, c->url, "SELECT %s FROM %smeta", column, prefix);
+}
+
+static bool was_noted(const struct contract *c)
+{
+    return meta(c, PREFIX, "swept") > 0;
+}
+
+static int all_rows(const struct contract *c, const char *prefix)
+{
+    int count = 0;
+    for (int i = 0; i < KINDS; i++)
+        count += rows(c, prefix, i);
+    return count;
+}
+
+static void empty(const struct contract *c)
+{
+    for (int i = 0; i < KINDS; i++)
+        db_exec(c->raw, c->url, "DELETE FROM %s%s", PREFIX, TABLES[i]);
+    db_exec(c->raw, c->url, "UPDATE %smeta SET swept = 0", PREFIX);
+}
+
+/* More than a batch of each kind. */
+static void does_what_a_sweep_does(const struct contract *c)
+{
+    enum { ROWS = 1400, LIVE = ROWS / 4 };
+    static const char other[] = "swept_too_";
+    char *url = fresh_tables(c, other);
+    rowlock_db *db = must_open(url);
+    int64_t keys = 0;
+    leave_rows(c, PREFIX, ROWS);
+    leave_rows(c, other, ROWS);
+    keep_house(c, PREFIX, "30");
+    is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep of other tables");
+    is_result(db, rowlock_once_sweep(db, 30 * INT64_C(86400000), 0, &keys), ROWLOCK_OK,
+              "and of their keys");
+    for (int i = 0; i < KINDS; i++) {
+        tap_is_int(rows(c, PREFIX, i), LIVE, "the procedure leaves what is not over in %s",
+                   TABLES[i]);
+        tap_is_int(rows(c, other, i), LIVE, "and so does a sweep");
+        tap_is_int(db_int(c->raw, c->url,
+                          "SELECT count(*) FROM %s%s a JOIN %s%s b ON a.name = b.name", PREFIX,
+                          TABLES[i], other, TABLES[i]),
+                   LIVE, "they are the same rows");
+    }
+    tap_is_int(meta(c, PREFIX, "token_floor"), meta(c, other, "token_floor"),
+               "the floor is the same");
+    tap_ok(meta(c, PREFIX, "token_floor") > LIVE, "and has been raised");
+    tap_ok(was_noted(c), "the time is noted");
+    rowlock_db_close(db);
+    drop_tables(c, other, url);
+    empty(c);
+}
+
+static void never(const struct contract *c)
+{
+    leave_rows(c, PREFIX, 4);
+    keep_house(c, PREFIX, "NULL");
+    tap_is_int(rows(c, PREFIX, LOCKS), 1, "with NULL for both ages, expired locks go");
+    tap_is_int(rows(c, PREFIX, WAITERS), 1, "and tickets of dead waiters");
+    tap_is_int(rows(c, PREFIX, ONCE), 4, "no once key");
+    tap_is_int(rows(c, PREFIX, TOKENS), 4, "and no counter");
+    empty(c);
+}
+
+/* An age of 0 or below would take all that is done. */
+static void refuses_wrong_ages(const struct contract *c)
+{
+    static const char *const ages[] = {"0, 30",  "30, 0",     "-30, NULL",     "NULL, -30",
+                                       "-30, 0", "30, 36501", "2147483647, 30"};
+    void *session = c->raw->open(c->url);
+    leave_rows(c, PREFIX, 4);
+    for (int i = 0; i < (int)(sizeof ages / sizeof *ages); i++) {
+        char call[100], why[300];
+        snprintf(call, sizeof call, "CALL %shousekeeping(%s)", PREFIX, ages[i]);
+        tap_ok(!c->raw->run(session, call, why, sizeof why) && strstr(why, "1 to 36500 days"),
+               "(%s) is refused: %s", ages[i], why);
+    }
+    tap_is_int(all_rows(c, PREFIX), KINDS * 4, "and nothing has been removed");
+    keep_house(c, PREFIX, "36500");
+    tap_is_int(rows(c, PREFIX, ONCE), 4, "with the highest ages no key is old enough");
+    tap_is_int(rows(c, PREFIX, TOKENS), 4, "and no counter");
+    c->raw->close(session);
+    empty(c);
+}
+
+struct run {
+    const struct contract *c;
+    struct helper *helper;
+    atomic_bool ended;
+};
+
+static int run_in_thread(void *argument)
+{
+    struct run *run = argument;
+    keep_house(run->c, PREFIX, "30");
+    run->ended = true;
+    return 0;
+}
+
+static void start_run(struct run *run, const struct contract *c)
+{
+    *run = (struct run){.c = c};
+    run->helper = helper_start(run_in_thread, run);
+}
+
+static bool has_ended(void *context)
+{
+    struct run *run = context;
+    return run->ended;
+}
+
+static void passes_over(const struct contract *c)
+{
+    static const char *const names[] = {"lock 1", "lock 1", "key 1", "name 1"};
+    struct run run;
+    void *session = c->raw->open(c->url);
+    leave_rows(c, PREFIX, 4);
+    raw_run(c->raw, session, "%s", c->begin);
+    for (int i = 0; i < KINDS; i++)
+        raw_run(c->raw, session, "SELECT name FROM %s%s WHERE name = '%s' FOR UPDATE", PREFIX,
+                TABLES[i], names[i]);
+    start_run(&run, c);
+    tap_ok(comes_true(has_ended, &run), "it waits for no row that another transaction has locked");
+    for (int i = 0; i < KINDS; i++)
+        tap_is_int(rows(c, PREFIX, i), 2, "a row of %s that is locked stays", TABLES[i]);
+    raw_run(c->raw, session, "COMMIT");
+    helper_join(run.helper);
+    keep_house(c, PREFIX, "30");
+    tap_is_int(all_rows(c, PREFIX), KINDS, "the next run takes them");
+    c->raw->close(session);
+    empty(c);
+}
+
+static void claim_key(const struct contract *c, int64_t expires_us)
+{
+    db_exec(c->raw, c->url,
+            "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
+            "VALUES ('%s', '', 7, 0, %lld, false, 1)",
+            PREFIX, KEY, (long long)expires_us);
+}
+
+static int keys_of_others(const struct contract *c)
+{
+    return (int)db_int(c->raw, c->url,
+                       "SELECT count(*) FROM %sonce WHERE name = '%s' AND claim = 7", PREFIX, KEY);
+}
+
+static void one_at_a_time(const struct contract *c)
+{
+    leave_rows(c, PREFIX, 4);
+    claim_key(c, wall_clock_us() + DAY_US);
+    keep_house(c, PREFIX, "30");
+    tap_is_int(all_rows(c, PREFIX), KINDS * 4 + 1,
+               "while another run has the claim, it removes nothing");
+    tap_ok(!was_noted(c), "and notes nothing");
+    tap_is_int(keys_of_others(c), 1, "the claim of the other stands");
+    db_exec(c->raw, c->url, "UPDATE %sonce SET expires = 1 WHERE name = '%s'", PREFIX, KEY);
+    keep_house(c, PREFIX, "30");
+    tap_is_int(all_rows(c, PREFIX), KINDS,
+               "a run that was killed is in the way only until its claim is over");
+    tap_ok(was_noted(c), "then the time is noted");
+    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %sonce WHERE name = '%s'", PREFIX, KEY),
+               0, "and no claim is left");
+    empty(c);
+}
+
+static bool has_swept_keys(void *context)
+{
+    return rows(context, PREFIX, ONCE) == 2;
+}
+
+/* A run is held up as it wants to fold: the row of the floor is locked. */
+static void loses_its_claim(const struct contract *c)
+{
+    struct run run;
+    void *session = c->raw->open(c->url);
+    leave_rows(c, PREFIX, 4);
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
+    start_run(&run, c);
+    tap_ok(comes_true(has_swept_keys, (void *)(intptr_t)c), "a run is under way");
+    db_exec(
+        c->raw, c->url,
+        "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, expires, ttl) "
+        "VALUES ('late', 0, 0, 'gone', 1, 1, 1, 1, 1)",
+        PREFIX);
+    keep_house(c, PREFIX, "30");
+    tap_is_int(rows(c, PREFIX, LOCKS), 2, "meanwhile a second run does nothing");
+    db_exec(c->raw, c->url, "UPDATE %sonce SET claim = 7 WHERE name = '%s'", PREFIX, KEY);
+    raw_run(c->raw, session, "COMMIT");
+    helper_join(run.helper);
+    tap_ok(!was_noted(c), "a run whose claim another has taken ends before its next batch");
+    tap_is_int(keys_of_others(c), 1, "and leaves the claim of the other");
+    c->raw->close(session);
+    empty(c);
+}
+
+struct victim {
+    const struct contract *c;
+    void *session;
+};
+
+static int run_to_be_killed(void *argument)
+{
+    struct victim *victim = argument;
+    char call[100], why[300];
+    snprintf(call, sizeof call, "CALL %shousekeeping(30, 30)", PREFIX);
+    return victim->c->raw->run(victim->session, call, why, sizeof why);
+}
+
+/* Its session is ended while it waits for the row of the floor. */
+static void killed(const struct contract *c)
+{
+    struct victim victim = {.c = c, .session = c->raw->open(c->url)};
+    void *session = c->raw->open(c->url);
+    long long id = raw_int(c->raw, victim.session, "SELECT %s",
+                           is_postgres(c) ? "pg_backend_pid()" : "CONNECTION_ID()");
+    leave_rows(c, PREFIX, 4);
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
+    struct helper *helper = helper_start(run_to_be_killed, &victim);
+    tap_ok(comes_true(has_swept_keys, (void *)(intptr_t)c), "a run is under way");
+    db_exec(c->raw, c->url, is_postgres(c) ? "SELECT pg_terminate_backend(%lld)" : "KILL %lld", id);
+    tap_ok(!helper_join(helper), "its session is killed");
+    raw_run(c->raw, session, "COMMIT");
+    tap_is_int(rows(c, PREFIX, LOCKS), 1, "the batches that it has committed stay");
+    tap_is_int(rows(c, PREFIX, TOKENS), 4, "the one that it was at is undone");
+    tap_ok(db_int(c->raw, c->url, "SELECT expires FROM %sonce WHERE name = '%s'", PREFIX, KEY) <=
+               wall_clock_us() + 60 * 1000000,
+           "its claim is over in a minute");
+    db_exec(c->raw, c->url, "UPDATE %sonce SET expires = 1 WHERE name = '%s'", PREFIX, KEY);
+    keep_house(c, PREFIX, "30");
+    tap_is_int(all_rows(c, PREFIX), KINDS, "then the next run goes to the end");
+    c->raw->close(victim.session);
+    c->raw->close(session);
+    empty(c);
+}
+
+/* Its own commits would end the transaction of the caller. */
+static void refuses_a_transaction(const struct contract *c)
+{
+    char why[300], call[100];
+    void *session = c->raw->open(c->url);
+    leave_rows(c, PREFIX, 4);
+    snprintf(call, sizeof call, "CALL %shousekeeping(30, 30)", PREFIX);
+    raw_run(c->raw, session, "BEGIN");
+    tap_ok(!c->raw->run(session, call, why, sizeof why), "inside a transaction it fails");
+    raw_run(c->raw, session, "ROLLBACK");
+    tap_is_int(all_rows(c, PREFIX), KINDS * 4, "and has done nothing");
+    raw_run(c->raw, session, "SET default_transaction_isolation = 'serializable'");
+    raw_run(c->raw, session, "%s", call);
+    tap_is_int(all_rows(c, PREFIX), KINDS, "the isolation of the session does not matter");
+    c->raw->close(session);
+    empty(c);
+}
+
+/* The row of the floor is locked for longer than the session waits. */
+static void gives_its_claim_back(const struct contract *c)
+{
+    char why[300], call[100];
+    void *session = c->raw->open(c->url), *other = c->raw->open(c->url);
+    snprintf(call, sizeof call, "CALL %shousekeeping(30, 30)", PREFIX);
+    raw_run(c->raw, other, "%s", c->begin);
+    raw_run(c->raw, other, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
+    raw_run(c->raw, session, "SET innodb_lock_wait_timeout = 1");
+    tap_ok(!c->raw->run(session, call, why, sizeof why) && strstr(why, "1205"),
+           "a failure is reported: %s", why);
+    tap_is_int(rows(c, PREFIX, ONCE), 0, "and its claim is given back");
+    raw_run(c->raw, other, "COMMIT");
+    c->raw->close(other);
+    c->raw->close(session);
+}
+
+void contract_housekeeping(const struct contract *c)
+{
+    if (!c->has_server) {
+        tap_note("a file has no procedures");
+        return;
+    }
+    char *url = fresh_tables(c, PREFIX);
+    does_what_a_sweep_does(c);
+    never(c);
+    refuses_wrong_ages(c);
+    passes_over(c);
+    one_at_a_time(c);
+    loses_its_claim(c);
+    if (!c->pooled)
+        killed(c);
+    if (is_postgres(c))
+        refuses_a_transaction(c);
+    if (is_mysql(c))
+        gives_its_claim_back(c);
+    drop_tables(c, PREFIX, url);
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Runs a command with one more private server, which ends with the command.
+#
+# usage: with-member.sh postgres|mysql COMMAND…     a server of this kind is there already
+#   adds its URL to BENCH_MEMBERS, in which spaces stand between them
+set -euo pipefail
+
+kind=$1
+shift
+name=ROWLOCK_TEST_${kind^^}_URL
+# shellcheck disable=SC2016
+exec env -u "$name" "$(dirname "$0")/../lib/with-$kind.sh" --durable bash -c '
+    name=$0 first=$1
+    shift
+    export BENCH_MEMBERS="${BENCH_MEMBERS:+$BENCH_MEMBERS }${!name}" "$name=$first"
+    exec "$@"' "$name" "${!name}" "$@"

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# A night of `rowlock run --every`, with short periods: two hosts call it again and again, while hosts die and freeze,
+# and the database freezes and restarts. No period has two successes. When all is back, each has one. On each database.
+# ROWLOCK_TEST_NIGHT: how often all faults come. Without it there is one fault, as make check has no time for more.
+# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's
+set -u
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+
+period=2
+job='echo "$ROWLOCK_PERIOD" >"$0"; sleep 0.3'
+
+# host WHO: calls until the morning comes. A line of WHO.runs is what a run that began ended with, and its period. A
+# line of told is a period that another run was told to be done.
+host() {
+    local status
+    while [ ! -e "$work/morning" ]; do
+        rm -f "$work/$1.job"
+        "$command" run night -n -v --ttl 2s --every ${period}s -- sh -c "$job" "$work/$1.job" 2>"$work/$1.err" &
+        echo $! >"$work/$1.pid"
+        wait $! 2>/dev/null
+        status=$?
+        if [ -s "$work/$1.job" ]; then
+            echo "$status $(<"$work/$1.job")" >>"$work/$1.runs"
+        elif [ $status = 0 ]; then
+            sed -n "s/.*: '\(2[^']*Z\)' was done before.*/\1/p" "$work/$1.err" >>"$work/told"
+        fi
+        sleep 0.1
+    done
+}
+
+successes() { cat "$work"/*.runs 2>/dev/null | sed -n 's/^0 //p' | sort; }
+
+# begun_by WHO: a run of that host, in the middle of its job. Sets $run.
+begun_by() {
+    rm -f "$work/$1.job"
+    until_true 60 test -s "$work/$1.job"
+    run=$(<"$work/$1.pid")
+}
+
+# Two periods in a row had a success, and both began after $since.
+quiet() {
+    successes | uniq | date -u -f - +%s | awk -v since="$since" -v period=$period '
+        $1 > since && $1 == last + period { found = 1 }
+        $1 > since { last = $1 }
+        END { exit !found }'
+}
+
+now() {
+    rl run now --every ${period}s -- printenv ROWLOCK_PERIOD
+    [ -n "$out" ] && since=$(date -u -d "$out" +%s)
+}
+
+# back "what had happened": the periods after it have a success each.
+back() {
+    until_true 60 now
+    holds "after $1 each period has a success" until_true 120 quiet
+}
+
+host_dies() {
+    begun_by one
+    kill -KILL "$run"
+    back "a host that died"
+}
+
+host_freezes() {
+    begun_by two
+    kill -STOP "$run"
+    sleep 3
+    kill -CONT "$run"
+    back "a host that froze"
+}
+
+database_freezes() {
+    server freeze
+    sleep 4
+    server thaw
+    back "a database that froze"
+}
+
+database_restarts() {
+    begun_by one
+    server stop
+    sleep 1
+    server start
+    back "a database that restarted"
+}
+
+# Another program has the file locked.
+file_locked() {
+    { echo "BEGIN EXCLUSIVE;"; sleep 4; echo "COMMIT;"; } | sql_client
+    back "a file that was locked"
+}
+
+# A host dies while the database restarts.
+one_fault() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR
+    begun_by one
+    kill -KILL "$run"
+    if [ -n "${!dir:-}" ]; then
+        server stop
+        server start
+    fi
+    back "a fault"
+}
+
+faults() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR
+    host_dies
+    host_freezes
+    if [ "$db" = sqlite ]; then
+        file_locked
+    elif [ -n "${!dir:-}" ]; then
+        database_freezes
+        database_restarts
+    fi
+}
+
+night() {
+    local hosts=() i since=0 run
+    rl install
+    : >"$work/told"
+    for i in one two; do
+        host $i &
+        hosts+=($!)
+    done
+    [ -n "${ROWLOCK_TEST_NIGHT:-}" ] || one_fault
+    for ((i = 0; i < ${ROWLOCK_TEST_NIGHT:-0}; i++)); do faults; done
+    touch "$work/morning"
+    wait "${hosts[@]}"
+    same "no period had two successes" "$(successes | uniq -d)" ""
+    same "no period is told as done that nobody has done" \
+        "$(comm -23 <(sort -u "$work/told") <(cut -d ' ' -f 2 "$work"/*.runs | sort -u))" ""
+    rl once list night --json
+    same "the keys that are done are the successes, and those whose answer was lost" \
+        "$(comm -23 <(successes) <(json 'join "\n", map { $_->{key} } grep { $_->{state} eq "done" } @$d' | sort))" ""
+    rl list --json
+    same "and no lock is held" "$(json 'scalar grep { $_->{name} eq "night" && !$_->{expired} } @$d')" 0
+}
+
+for_each_database night
+done_testing

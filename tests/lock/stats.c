@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a handle counts: the numbers after calls whose course is known.
+ */
+#include "contract.h"
+
+#include "faultproxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TTL_MS = 30000, SHORT_TTL_MS = 100 };
+
+static rowlock_stats stats_of(rowlock_db *db)
+{
+    rowlock_stats stats = ROWLOCK_STATS_INIT;
+    tap_is_int(rowlock_db_stats(db, &stats), ROWLOCK_OK, "the counters are read");
+    return stats;
+}
+
+/* How much has been counted between two looks. */
+struct counted {
+    int tries, granted, busy, waits, renewals, lapsed, lost, resent, reconnects;
+};
+
+static void counts(rowlock_db *db, rowlock_stats *before, struct counted want, const char *what)
+{
+    rowlock_stats now = stats_of(db);
+    tap_is_int((long long)(now.tries - before->tries), want.tries, "%s: tries", what);
+    tap_is_int((long long)(now.granted - before->granted), want.granted, "%s: grants", what);
+    tap_is_int((long long)(now.busy - before->busy), want.busy, "%s: busy tries", what);
+    tap_is_int((long long)(now.waits - before->waits), want.waits, "%s: waits", what);
+    tap_is_int((long long)(now.renewals - before->renewals), want.renewals, "%s: renewals", what);
+    tap_is_int((long long)(now.lapsed - before->lapsed), want.lapsed, "%s: lapsed", what);
+    tap_is_int((long long)(now.lost - before->lost), want.lost, "%s: lost", what);
+    tap_is_int((long long)(now.resent - before->resent), want.resent, "%s: resent", what);
+    tap_is_int((long long)(now.reconnects - before->reconnects), want.reconnects, "%s: reconnects",
+               what);
+    *before = now;
+}
+
+static void use_once(rowlock_db *db, rowlock_lock *lock)
+{
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire,");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "enter again,");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "renew,");
+    is_result(db, rowlock_verify(lock), ROWLOCK_OK, "verify,");
+    is_result(db, rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_OK, "list,");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "leave,");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and release");
+}
+
+/* The first round is not the same on all databases, since it prepares statements. */
+static void usual(const struct contract *c, const char *url, struct faultproxy *proxy)
+{
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "counted");
+    rowlock_stats before = stats_of(db);
+    tap_ok(before.tries + before.granted + before.busy + before.waits + before.waited_us +
+                   before.renewals + before.lapsed + before.lost + before.resent +
+                   before.reconnects + before.round_trips ==
+               0,
+           "a new handle has counted nothing");
+    use_once(db, lock);
+    counts(db, &before, (struct counted){.tries = 1, .granted = 1, .renewals = 1},
+           "of one use of a lock");
+    if (proxy)
+        faultproxy_round_trips(proxy);
+    uint64_t trips = before.round_trips;
+    use_once(db, lock);
+    counts(db, &before, (struct counted){.tries = 1, .granted = 1, .renewals = 1}, "of another");
+    /* SQLite looks before it tries. */
+    tap_is_int((long long)(before.round_trips - trips), is_sqlite(c) ? 6 : 5,
+               "five statements were sent, on SQLite six");
+    if (proxy)
+        tap_is_int(faultproxy_round_trips(proxy), (long long)(before.round_trips - trips),
+                   "each was a round trip");
+    tap_is_int((long long)before.waited_us, 0, "nothing was waited for");
+    close_locks(lock);
+    close_dbs(db);
+}
+
+static void rivals(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url), *other = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "rivals"), *rival = must_lock(other, "rivals");
+    rowlock_stats before = stats_of(db);
+    is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "a rival holds the lock");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a try");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "another");
+    counts(db, &before, (struct counted){.tries = 2, .busy = 2}, "of a lock that is held");
+    is_result(db, wait_lock(lock, TTL_MS, 50), ROWLOCK_TIMEOUT, "a wait in vain");
+    rowlock_stats now = stats_of(db);
+    tap_is_int((long long)(now.waits - before.waits), 1, "is one wait");
+    tap_ok(now.waited_us > 0, "of %lld us", (long long)now.waited_us);
+    tap_ok(now.tries > before.tries && now.tries - before.tries == now.busy - before.busy,
+           "all of whose tries were busy");
+    before = now;
+    is_result(other, rowlock_release(rival), ROWLOCK_OK, "the rival is done");
+    is_result(db, wait_lock(lock, TTL_MS, 50), ROWLOCK_OK,
+              "an acquire that may wait, and need not");
+    counts(db, &before, (struct counted){.tries = 1, .granted = 1}, "of one that did not wait");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
+    close_locks(lock, rival);
+    close_dbs(db, other);
+}
+
+static void leases(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "leases");
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_stats before = stats_of(db);
+    is_result(db, try_lock(lock, SHORT_TTL_MS), ROWLOCK_OK, "a short lease");
+    sleep_ms(SHORT_TTL_MS + 20);
+    is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_LAPSED, "is renewed too late");
+    counts(db, &before, (struct counted){.tries = 1, .granted = 1, .renewals = 1, .lapsed = 1},
+           "of a lease that lapsed");
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'leases'");
+    is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_LOST, "a grant that is gone");
+    before = stats_of(db);
+    rowlock_db_error(db, &err);
+    tap_is_int(err.code, ROWLOCK_LOST, "the error is still there when the counters were read");
+    is_result(db, rowlock_release(lock), ROWLOCK_LOST, "is released");
+    counts(db, &before, (struct counted){0}, "of what was known");
+    tap_is_int((long long)before.lost, 1, "it is counted once");
+    tap_is_int(rowlock_db_stats(db, NULL), ROWLOCK_EMISUSE, "an output is needed");
+    tap_is_int(rowlock_db_stats(NULL, &before), ROWLOCK_EMISUSE, "and a handle");
+    close_locks(lock);
+    close_dbs(db);
+}
+
+static void kept(const struct contract *c)
+{
+    rowlock_db *db = must_open(c->url);
+    rowlock_lock *lock = must_lock(db, "kept");
+    rowlock_keeper *keeper = NULL;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    int result = rowlock_keeper_open(c->url, NULL, &keeper, &err);
+    tap_is_int(result, ROWLOCK_OK, "a keeper %s", err.text);
+    options.keeper = keeper;
+    options.ttl_ms = slow_ms(900);
+    is_result(db, rowlock_acquire(lock, &options), ROWLOCK_OK, "renews a lease");
+    uint64_t trips = stats_of(db).round_trips;
+    int64_t end = clock_ms() + slow_ms(20000);
+    while (stats_of(db).renewals == 0 && clock_ms() < end)
+        sleep_ms(20);
+    rowlock_stats now = stats_of(db);
+    tap_ok(now.renewals > 0, "which is counted where the lock is");
+    tap_is_int((long long)(now.round_trips - trips), 0, "the keeper's round trips are its own");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
+    close_locks(lock);
+    rowlock_keeper_close(keeper);
+    close_dbs(db);
+}
+
+static void cut(const char *url, struct faultproxy *proxy)
+{
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "cut");
+    const struct fault lost_answer = {.kind = FAULT_CUT, .side = ON_ANSWER};
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
+    rowlock_stats before = stats_of(db);
+    faultproxy_arm(proxy, 1, lost_answer);
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal whose answer was lost");
+    counts(db, &before, (struct counted){.renewals = 1, .resent = 1, .reconnects = 1},
+           "of a lost answer");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
+    close_locks(lock);
+    close_dbs(db);
+}
+
+void contract_stats(const struct contract *c)
+{
+    char *through = NULL;
+    struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &through) : NULL;
+    usual(c, proxy ? through : c->url, proxy);
+    rivals(c);
+    leases(c);
+    kept(c);
+    if (proxy) {
+        cut(through, proxy);
+        faultproxy_stop(proxy);
+    }
+    free(through);
+}

@@ -1,0 +1,4 @@
+-- Set the note of a grant.
+
+/* rowlock:note */
+note {name} {slot} {owner} {token} {note}
