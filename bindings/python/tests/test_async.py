@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""Locks of tasks."""
+import asyncio
+import os
+import random
+import resource
+import threading
+import unittest
+from unittest import mock
+
+import rowlock
+from common import LONG, URL, Case, until
+
+TASKS = 1000
+
+
+class Tasks(Case):
+    pool = True
+
+    def setUp(self):
+        super().setUp()
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    def test_held(self):
+        """an async with holds the lock, and gives it back at its end"""
+
+        async def main():
+            async with self.db.alock(self.name, ttl=20) as held:
+                (grant,) = self.db.grants(self.name)
+                self.assertEqual((grant.token, held.state), (held.token, rowlock.State.HELD))
+                self.assertTrue(0 < held.remaining <= 20)
+                held.check()
+                await held.renew()
+                await held.verify()
+                with self.assertRaises(rowlock.Busy):
+                    await self.db.alock(self.name).acquire()
+                with self.assertRaises(rowlock.Timeout):
+                    await self.db.alock(self.name, wait=0.1).acquire()
+
+        asyncio.run(main())
+        self.assert_free()
+
+    def test_lost(self):
+        """a lock that was broken tells each task that waits for it, and is LockLost at the end"""
+
+        async def main():
+            with self.assertRaises(rowlock.LockLost):
+                async with self.db.alock(self.name, ttl=0.5) as held:
+                    waits = [asyncio.create_task(held.lost.wait()) for _ in range(3)]
+                    await asyncio.sleep(0)
+                    self.db.break_lock(self.name)
+                    self.assertEqual(await asyncio.gather(*waits), [True] * 3)
+                    self.assertRaises(rowlock.LockLost, held.check)
+
+        asyncio.run(main())
+
+    def test_closed_inside(self):
+        """an async with whose database is closed inside ends well"""
+
+        async def main():
+            db = self.other()
+            async with db.alock(self.name):
+                db.close()
+
+        asyncio.run(main())
+        self.assert_free()
+
+    def test_closed_waits(self):
+        """a wait ends when its database is closed, in another thread too, also a cancelled one"""
+
+        async def main(db, close):
+            waits = [asyncio.create_task(db.alock(self.name, wait=None).acquire()) for _ in "ab"]
+            while len(self.db.waiters(self.name)) < 2:
+                await asyncio.sleep(0.01)
+            await close()
+            waits[0].cancel()
+            ends = await asyncio.gather(*waits, return_exceptions=True)
+            self.assertEqual([type(end) for end in ends], [cancelled, rowlock.Misuse])
+
+        async def here():
+            db.close()
+
+        with self.db.lock(self.name):
+            for pool in (False, True):
+                db = self.other(pool=pool)
+                cancelled = asyncio.CancelledError
+                asyncio.run(main(db, here))
+                db = self.other(pool=pool)
+                cancelled = rowlock.Misuse
+                asyncio.run(main(db, lambda: asyncio.to_thread(db.close)))
+            self.assertEqual(self.db.waiters(self.name), [])
+
+    def test_cancelled_at_its_end(self):
+        """a loss that a cancel would hide is logged"""
+
+        async def main():
+            entered = asyncio.Event()
+
+            async def work():
+                async with self.db.alock(self.name):
+                    self.db.break_lock(self.name)
+                    entered.set()
+
+            task = asyncio.create_task(work())
+            await entered.wait()
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        with self.assertLogs("rowlock") as logged:
+            asyncio.run(main())
+        self.assertIn(self.name, logged.output[-1])
+
+    def test_body(self):
+        """an exception of the body is not replaced by the loss"""
+
+        async def main():
+            async with self.db.alock(self.name):
+                self.db.break_lock(self.name)
+                raise KeyError("mine")
+
+        with self.assertLogs("rowlock"), self.assertRaises(KeyError):
+            asyncio.run(main())
+
+    def test_in_turn(self):
+        """tasks get a lock one after the other, and the loop goes on meanwhile"""
+        inside, tokens, beats = [], [], []
+
+        async def work():
+            async with self.db.alock(self.name, wait=None) as held:
+                inside.append(1)
+                self.assertEqual(len(inside), 1)
+                tokens.append(held.token)
+                await asyncio.sleep(0)
+                inside.pop()
+
+        async def beat():
+            while True:
+                beats.append(1)
+                await asyncio.sleep(0.001)
+
+        async def main():
+            beating = asyncio.create_task(beat())
+            await asyncio.gather(*(work() for _ in range(30)))
+            beating.cancel()
+
+        asyncio.run(main())
+        self.assertEqual(len(tokens), 30)
+        self.assertEqual(tokens, sorted(set(tokens)))
+        self.assertGreater(len(beats), 30)
+
+    def test_many_at_once(self):
+        """many that begin at once let the loop go on between them"""
+        rounds, started = [0], []
+        start = rowlock.Lock._start
+
+        def counted(lock, acquiring):
+            started.append(rounds[0])
+            start(lock, acquiring)
+
+        async def count():
+            while True:
+                rounds[0] += 1
+                await asyncio.sleep(0)
+
+        async def work(number):
+            async with self.db.alock(f"{self.name} {number}"):
+                pass
+
+        async def main():
+            counting = asyncio.create_task(count())
+            await work(0)
+            await asyncio.gather(*(work(number) for number in range(200)))
+            counting.cancel()
+
+        with mock.patch.object(rowlock.Lock, "_start", counted):
+            asyncio.run(main())
+        self.assertEqual(len(started), 201)
+        self.assertLess(max(started.count(one) for one in set(started)), 50)
+
+    def test_without_pool(self):
+        """without a pool each has a connection, and a cancelled one leaves no thread"""
+        db = self.other()
+
+        async def main():
+            async with db.alock(self.name) as held:
+                task = asyncio.create_task(db.alock(self.name, wait=None).acquire())
+                while not await asyncio.to_thread(self.db.waiters, self.name):
+                    await asyncio.sleep(0.01)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+                self.assertEqual(self.db.waiters(self.name), [])
+                held.check()
+
+        asyncio.run(main())
+        db.close()
+        until(lambda: "rowlock" not in " ".join(one.name for one in threading.enumerate()))
+        self.assert_free()
+
+    def test_cancelled(self):
+        """1,000 tasks that are cancelled at random leave no grant, no ticket and no thread"""
+        db = self.other(pool=True)
+        done = {"held": 0, "cancelled": 0}
+
+        async def work(number):
+            name = f"{self.name} {number % (TASKS // 10)}"
+            try:
+                async with db.alock(name, wait=None, ttl=LONG) as held:
+                    held.check()
+                    await asyncio.sleep(random.random() * 0.02)
+                    done["held"] += 1
+            except asyncio.CancelledError:
+                done["cancelled"] += 1
+                raise
+
+        async def cancel(task):
+            await asyncio.sleep(random.random())
+            task.cancel()
+
+        async def main():
+            running = [asyncio.create_task(work(number)) for number in range(TASKS)]
+            await asyncio.gather(*(cancel(task) for task in running if random.random() < 0.7))
+            ends = await asyncio.gather(*running, return_exceptions=True)
+            for end in ends:
+                self.assertTrue(end is None or isinstance(end, asyncio.CancelledError), end)
+
+        # The debug mode of -X dev keeps a traceback for each task and handle.
+        asyncio.run(main(), debug=False)
+        self.assertGreater(done["held"], 0)
+        self.assertGreater(done["cancelled"], 0)
+        self.assertEqual(self.db.grants(), [])
+        self.assertEqual(self.db.waiters(), [])
+        db.close()
+        until(lambda: not [one for one in threading.enumerate() if one.name.startswith("rowlock")])
+        with self.other(pool=True) as again:
+            for number in range(TASKS // 10):
+                with again.lock(f"{self.name} {number}"):
+                    pass
+
+
+if __name__ == "__main__":
+    unittest.main()

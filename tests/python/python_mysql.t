@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# The Python package on MariaDB or MySQL.
+exec "$(dirname "$0")/run.sh" mysql
