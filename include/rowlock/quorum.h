@@ -53,7 +53,9 @@ extern "C" {
  * options      as for rowlock_db_open(), for each member; its pool must be NULL
  * Returns
  *   ROWLOCK_OK         open. Close it with rowlock_db_close().
- *   ROWLOCK_EINVAL     not 3 or 5 members, the same URL twice, or as rowlock_db_open()
+ *   ROWLOCK_EINVAL     not 3 or 5 members, the same URL twice, or as rowlock_db_open(). One member
+ *                      whose URL has an unknown parameter is only a member that cannot be used: the
+ *                      log says so, and rowlock_quorum_check()
  *   ROWLOCK_ECONN, EDENIED, ESCHEMA, EUNSUPPORTED, ENOMEM
  *                      as rowlock_db_open(); no majority can be used
  * Threads      The handle has a thread for each member. A member that hangs at rowlock_db_close()
