@@ -148,13 +148,18 @@ server_crash() {
 # A thread may still answer for a moment after kill.
 has_stopped() { ! grep -qsv ') [TtZX] ' "/proc/$1/task/"*/stat; }
 
-# server_freeze DIR, server_thaw DIR: stop the server and its children, and let them go on.
+freeze_process() {
+    kill -STOP "$1" 2>/dev/null || return 0
+    while ! has_stopped "$1"; do sleep 0.01; done
+}
+
+# server_freeze DIR, server_thaw DIR: stop the server and its children, and let them go on. The
+# server comes first, since it may start another child until it has stopped.
 server_freeze() {
-    local pid
-    for pid in $(cat "$1/pid") $(children_of "$(cat "$1/pid")"); do
-        kill -STOP "$pid" 2>/dev/null || continue
-        while ! has_stopped "$pid"; do sleep 0.01; done
-    done
+    local server pid
+    server=$(cat "$1/pid")
+    freeze_process "$server"
+    for pid in $(children_of "$server"); do freeze_process "$pid"; done
 }
 
 server_thaw() {

@@ -345,6 +345,8 @@ static void stopped_holder(const char *url)
 
 /* ---- a sweep beside live traffic */
 
+enum { TRAFFIC_MS = 4000 };
+
 struct traffic {
     const struct raw *raw;
     const char *url;
@@ -384,7 +386,7 @@ static int drive(void *argument)
             traffic->last_token[which] = token;
             result = rowlock_release(lock);
         } else if (result == ROWLOCK_OK) {
-            sleep_ms(110);
+            sleep_ms(150);
             result = rowlock_release(lock);
             if (result == ROWLOCK_LOST)
                 result = ROWLOCK_OK;
@@ -418,10 +420,11 @@ static int sweep(void *argument)
     return swept > 0 && folded > 0 ? 0 : 1;
 }
 
-/* Two of these run at the same time. */
+/* Two of these run at the same time. Before, the sweeper alone finds something. */
 static int keep_house(void *argument)
 {
     struct traffic *traffic = argument;
+    sleep_ms(slow_ms(TRAFFIC_MS / 2));
     void *session = traffic->raw->open(traffic->url);
     while (clock_ms() < traffic->until) {
         char why[300];
@@ -440,7 +443,7 @@ static void beside_a_sweep(const struct raw *raw, const char *url)
 {
     enum { DRIVERS = 6 };
     const bool has_procedures = strcmp(raw->name, "sqlite") != 0;
-    struct traffic traffic = {.raw = raw, .url = url, .until = clock_ms() + slow_ms(4000)};
+    struct traffic traffic = {.raw = raw, .url = url, .until = clock_ms() + slow_ms(TRAFFIC_MS)};
     struct driver drivers[DRIVERS];
     struct helper *helpers[DRIVERS];
     for (int i = 0; i < DRIVERS; i++) {
