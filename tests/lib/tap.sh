@@ -25,6 +25,7 @@ tap_result() { # tap_result STATUS NAME
     else
         echo "not ok $tap_count - $2"
         tap_failed=$((tap_failed + 1))
+        tap_note "failed: $2"
     fi
 }
 
