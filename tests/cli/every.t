@@ -84,7 +84,7 @@ failing() {
     every "which they do then" 75 3 fails --every $long --retry-after 1h
     same "without a word, so that cron sends no mail" "$out$err" ""
     every "with the status of --conflict-exit-code" 0 3 fails --every $long --retry-after 1h -E 0 -v
-    has "-v says why" "$err" "failed 0"
+    has "-v says why" "$err" "Z' failed "
     has "and for how long" "$err" "it is not repeated for another 59m"
     every "that is for all hosts, also without the option" 75 3 fails --every $long
     rl once list fails --json
