@@ -31,6 +31,7 @@ stop_following() {
 }
 read_only() { mysql_shell "$1" -e "SET GLOBAL read_only = $2"; }
 
+has_user() { [ "$(mysql_shell "$1" -e "SELECT user FROM mysql.user WHERE user = 'app'")" = app ]; }
 has_tables() { mysql_shell "$1" -e 'SELECT * FROM rowlock.rowlock_meta'; }
 renewals() { mysql_shell "$1" -e "SELECT renewals FROM rowlock.rowlock_locks WHERE name = 'job'"; }
 renewed() { [ "$(renewals "$standby")" -gt "$1" ]; }
@@ -50,6 +51,7 @@ two_servers() {
     start_server "$standby" make_standby
     mysql_shell "$primary" -e "CREATE DATABASE rowlock; CREATE USER app@'127.0.0.1'; GRANT ALL ON rowlock.* TO app@'127.0.0.1'"
     follow
+    until_true 30 has_user "$standby" || fail "the replica does not get the user"
     read_only "$standby" 1
     ROWLOCK_URL=mysql://app@$(address "$primary"),$(address "$standby")/rowlock
     backwards=mysql://app@$(address "$standby"),$(address "$primary")/rowlock
