@@ -136,7 +136,7 @@ static char *path_of(const char *folder, const char *name)
     size_t size = 0;
     FILE *out = must_have(open_memstream(&path, &size));
     fprintf(out, "%s/rowlock_", folder);
-    for (int i = 0; name[i] && i < LONGEST; i++)
+    for (int i = 0; i < LONGEST && name[i]; i++)
         fputc(strchr(safe, name[i]) ? name[i] : '_', out);
     if (!fits)
         fprintf(out, "~%016llx", (unsigned long long)hash_of(name));

@@ -149,12 +149,11 @@ void lite_forget(sqlite3_stmt **statements)
 }
 
 /* Prepares all statements of a text. */
-enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
+static enum rlk_class prepare(struct conn *conn, struct rlk_call *call, const char *rest,
+                              sqlite3_stmt **prepared)
 {
-    sqlite3_stmt **prepared = conn->prepared[which];
     if (prepared[0])
         return RLK_DONE;
-    const char *rest = which < RLK_PLACES ? conn->texts->sql[which] : frames[which - RLK_PLACES];
     for (int i = 0; i < STATEMENTS_MAX && *rest; i++) {
         int code =
             sqlite3_prepare_v3(conn->db, rest, -1, SQLITE_PREPARE_PERSISTENT, &prepared[i], &rest);
@@ -168,6 +167,11 @@ enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
     return RLK_DONE;
 }
 
+enum rlk_class lite_prepare(struct conn *conn, struct rlk_call *call, int which)
+{
+    return prepare(conn, call, conn->texts->sql[which], conn->prepared[which]);
+}
+
 void lite_forget_all(struct conn *conn)
 {
     for (int which = 0; which < TEXTS; which++)
@@ -179,7 +183,7 @@ void lite_forget_all(struct conn *conn)
 enum rlk_class lite_send_frame(struct conn *conn, struct rlk_call *call, enum rlk_frame what)
 {
     sqlite3_stmt **prepared = conn->prepared[RLK_PLACES + what];
-    enum rlk_class class = lite_prepare(conn, call, RLK_PLACES + (int)what);
+    enum rlk_class class = prepare(conn, call, frames[what], prepared);
     conn->ending = true;
     if (what == RLK_BEGIN)
         lite_let_pass(conn);
