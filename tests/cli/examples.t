@@ -308,7 +308,7 @@ pipeline() {
 piping() {
     pipeline left right 3
     finished "$pid"
-    same "pipeline does its steps" "$status $(grep done "$work/pipe")" "0 3 of 3 steps done"
+    same "pipeline does its steps" "$status $(grep "done" "$work/pipe")" "0 3 of 3 steps done"
     has "and tells what it has counted" "$(tail -n 1 "$work/pipe")" "1 tries, 2 grants, waited 0 ms, "
     rl acquire right --owner somebody --ttl 1h
     pipeline left right 3
@@ -321,7 +321,7 @@ piping() {
     until_true 20 grep -q waiting "$work/pipe"
     rl break right
     finished "$pid"
-    same "it goes on when the holder is gone" "$status $(grep done "$work/pipe")" "0 3 of 3 steps done"
+    same "it goes on when the holder is gone" "$status $(grep "done" "$work/pipe")" "0 3 of 3 steps done"
     pipeline left right 100000
     until_true 20 grep -q ours "$work/pipe"
     rl break left
