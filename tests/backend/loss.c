@@ -77,16 +77,21 @@ rowlock_db_options loss_options(const struct loss *l)
     return options;
 }
 
+/* A busy machine may miss so short a deadline, and even a longer one while all workers open. */
+static rowlock_db *open_patiently(const char *url, const rowlock_db_options *options)
+{
+    rowlock_db *db = NULL;
+    int64_t end_ms = clock_ms() + OPENING_MS;
+    while (!db && clock_ms() < end_ms)
+        if (rowlock_db_open(url, options, &db, NULL) != ROWLOCK_OK)
+            db = NULL;
+    return db ? db : must_open_with(url, options);
+}
+
 rowlock_db *loss_open(struct loss *l)
 {
     rowlock_db_options options = loss_options(l);
-    rowlock_db *db = NULL;
-    int64_t end_ms = clock_ms() + OPENING_MS;
-    while (!db && clock_ms() < end_ms) /* a busy machine may miss so short a deadline */
-        if (rowlock_db_open(l->via, &options, &db, NULL) != ROWLOCK_OK)
-            db = NULL;
-    if (!db)
-        db = must_open_with(l->via, &options);
+    rowlock_db *db = open_patiently(l->via, &options);
     if (l->way == REQUEST_LATE_POOLED)
         db->session[0] = '\0';
     return db;
@@ -314,8 +319,8 @@ bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int num
     l->via = url_with(l->through, parameter);
     l->session = l->raw->open(l->url);
     drop_tables(l);
-    must_install(l->ours);
-    l->others = must_open(l->ours);
+    l->others = open_patiently(l->ours, NULL);
+    loss_result(l, l->others, rowlock_install(l->others), ROWLOCK_OK, "there are tables");
     return true;
 }
 

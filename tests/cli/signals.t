@@ -146,7 +146,7 @@ typed() {
 }
 
 terminal() {
-    local shell
+    local shell job
     command -v script >/dev/null || {
         skip "$(about terminal)" "there is no script(1)"
         return
@@ -160,7 +160,9 @@ terminal() {
         typed '\003' $shell -c '"$0" run tty -- sh -c "echo ready; sleep 300"; echo next line' "$command"
         same "and the script that called it ($shell)" "${out/next line/}" "$out"
     done
-    typed '\032\003' "$command" run tty -- sh -c 'trap "echo interrupted; exit 5" INT; echo ready; while :; do sleep 0.1; done'
+    # It starts nothing: a shell that is about to start a command cannot stop, and does not say so.
+    job='$SIG{INT} = sub { print "interrupted\n"; exit 5 }; print "ready\n"; sleep 1 while 1'
+    typed '\032\003' "$command" run tty -- perl -e "\$| = 1; $job"
     has "Ctrl-Z does not suspend it" "$out" "not suspended"
     has "it goes on and can be interrupted" "$out" "interrupted"
     same "with its own status" "$status" 5

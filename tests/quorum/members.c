@@ -57,12 +57,16 @@ static rowlock_db_options impatient(void)
     return options;
 }
 
+/* A busy machine may miss so short a time limit. */
 rowlock_db *members_open(const struct members *m)
 {
     rowlock_db_options options = impatient();
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db *db = NULL;
-    if (rowlock_db_open_quorum(m->urls, MEMBERS, &options, &db, &err) != ROWLOCK_OK)
+    int result = ROWLOCK_ECONN;
+    for (int64_t end = clock_ms() + PATIENCE_MS; result == ROWLOCK_ECONN && clock_ms() < end;)
+        result = rowlock_db_open_quorum(m->urls, MEMBERS, &options, &db, &err);
+    if (result != ROWLOCK_OK)
         raw_failed("open a quorum", err.text);
     return db;
 }
@@ -72,7 +76,10 @@ rowlock_keeper *members_keeper(const struct members *m)
     rowlock_db_options options = impatient();
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_keeper *keeper = NULL;
-    if (rowlock_keeper_open_quorum(m->urls, MEMBERS, &options, &keeper, &err) != ROWLOCK_OK)
+    int result = ROWLOCK_ECONN;
+    for (int64_t end = clock_ms() + PATIENCE_MS; result == ROWLOCK_ECONN && clock_ms() < end;)
+        result = rowlock_keeper_open_quorum(m->urls, MEMBERS, &options, &keeper, &err);
+    if (result != ROWLOCK_OK)
         raw_failed("open a keeper of a quorum", err.text);
     return keeper;
 }
