@@ -130,10 +130,10 @@ sweeping() {
     start sweep --every 200ms --json
     rl acquire swept-3 --owner me --ttl 100ms
     holds "--every sweeps again and again" until_true 10 grep -q swept-3 "$work/bg.out"
-    killed "and a signal is its orderly end" TERM 0 "$pid"
-    holds "each sweep is a JSON value of its own" perl -MJSON::PP -e '
+    holds "each sweep is a JSON value of its own" until_true 10 perl -MJSON::PP -e '
         my @all = JSON::PP->new->incr_parse(do { local (@ARGV, $/) = shift; <> }); exit(@all < 2)' \
         "$work/bg.out"
+    killed "and a signal is its orderly end" TERM 0 "$pid"
 }
 
 breaking() {
