@@ -300,6 +300,30 @@ static void folds_many(const struct contract *c, rowlock_db *db)
 /* ---- a counter sweep beside grants */
 
 enum { ROUNDS = 300 };
+
+/* The only counter becomes idle at any moment of a sweep, also between two of its statements. */
+static void folds_at_once(const struct contract *c, rowlock_db *db)
+{
+    rowlock_lock *lock = must_lock(db, "at once");
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    int64_t last = 0;
+    int wrong = 0, lower = 0;
+    how.idle_ms = 1;
+    db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
+    for (int i = 0; i < ROUNDS; i++) {
+        rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+        wrong += try_lock(lock, 30000) != ROWLOCK_OK;
+        lower += rowlock_lock_token(lock) <= last;
+        last = rowlock_lock_token(lock);
+        wrong += rowlock_release(lock) != ROWLOCK_OK;
+        while (report.counters == 0 && wrong == 0)
+            wrong += rowlock_sweep(db, &how, &report) != ROWLOCK_OK;
+    }
+    tap_is_int(wrong, 0, "a counter is folded as soon as it is idle: %s", why(db));
+    tap_is_int(lower, 0, "and its next token is higher all the same");
+    rowlock_lock_close(lock);
+}
+
 struct folder {
     const struct contract *c;
     rowlock_db *db;
@@ -433,6 +457,7 @@ void contract_sweep(const struct contract *c)
     }
     folds(c, db);
     folds_many(c, db);
+    folds_at_once(c, db);
     folds_beside(url, db);
     if (c->has_server)
         granted_meanwhile(c, url);

@@ -6,7 +6,8 @@
 --
 -- Atomic: these three are one IMMEDIATE transaction, so all see the same counters. A row of the
 -- first is the answer. The clock moves on between them, and a counter may become idle only for the
--- third. So the floor is raised to the highest counter of all.
+-- third. So the floor is raised to the highest counter of all, and no counter above it goes: if
+-- none was idle for the second, the floor was not raised.
 
 /* rowlock:fold */
 SELECT n FROM (
@@ -27,5 +28,6 @@ UPDATE rowlock_meta SET token_floor = max(token_floor,
 DELETE FROM rowlock_tokens WHERE name IN (
     SELECT t.name FROM rowlock_tokens t
      WHERE t.granted <= {clock} - {idle}
+       AND t.token <= (SELECT token_floor FROM rowlock_meta WHERE id = 1)
        AND NOT EXISTS (SELECT 1 FROM rowlock_locks l WHERE l.name = t.name)
      ORDER BY t.name LIMIT {limit})
