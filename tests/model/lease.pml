@@ -41,6 +41,8 @@
  *   - a client that connects again and does not end the session that it has lost. It may lack the
  *     privilege, or be behind a transaction pooler. P5 fails then: a release gets no answer, the
  *     client renews, and the release still comes. P1 to P4 hold: OLD_SESSION_GOES_ON, P5=0.
+ *   - a clock that moves on between the statements of one transaction of SQLite:
+ *     tests/admin/sweep.c
  *   - failover that loses commits: rowlock raise-tokens */
 
 #ifndef CLIENTS
