@@ -18,7 +18,7 @@ enum { GRACE_MS = 3000 };
 
 /* ---- one case */
 
-/* A slow machine shall not call late what is not, but a test has 900 seconds. */
+/* Time limits are longer on a slow machine, but a test has 900 seconds. */
 static int64_t stretched(int64_t ms)
 {
     return ms * (slowdown() > 3 ? 3 : slowdown());

@@ -53,7 +53,8 @@ static void rounds(const struct contract *c)
         metronome_look(&m);
     }
     tap_is_int(granted, ROUNDS, "the next is granted");
-    tap_ok(m.heartbeats < ROUNDS, "and mostly woken (%d heartbeats)", m.heartbeats);
+    /* Without wake-ups it is one each time, or nearly. */
+    tap_ok(m.heartbeats <= ROUNDS / 2, "and mostly woken (%d heartbeats)", m.heartbeats);
     metronome_stop(&m);
     for (int i = 0; i < 2; i++)
         guest_close(&guests[i]);
