@@ -418,7 +418,8 @@ PROVE_FLAGS ?=
 TEST_ENV = HARNESS_RULESFILE=tests/lib/order.yml ROWLOCK_TEST_BUILD=$(CURDIR)/$(BUILD) \
            ROWLOCK_TEST_COMMAND=$(CURDIR)/$(COMMAND) ROWLOCK_TEST_SQLITE_URL='$(SQLITE_URL)' \
            ROWLOCK_TEST_BACKENDS='$(BACKENDS)' ROWLOCK_TEST_CURSES=$(WITH_CURSES) CC='$(CC)' \
-           ROWLOCK_TEST_HARDENED='$(if $(SANITIZE),,protected $(if $(FORTIFY),fortified))'
+           ROWLOCK_TEST_HARDENED='$(if $(SANITIZE),,protected $(if $(FORTIFY),fortified))' \
+           tests/lib/run-tests.sh env
 SQLITE_URL = $(if $(NO_SQLITE),,$(or $(ROWLOCK_TEST_SQLITE_URL),sqlite:@TMPDIR@/rowlock.db))
 WITH_SERVER_postgres := tests/lib/with-postgres.sh
 WITH_SERVER_mysql := tests/lib/with-mysql.sh

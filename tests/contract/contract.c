@@ -204,18 +204,18 @@ static void check_error(const rowlock_db *db, int got, const char *what)
     bool started = got == ROWLOCK_OK && err.code == ROWLOCK_EMISUSE;
     bool reasoned = got == ROWLOCK_OK || err.text[0];
     if ((err.code != got && !started) || !reasoned)
-        tap_ok(false, "%s: rowlock_db_error() says %s: '%s'", what, rowlock_result_name(err.code),
+        (tap_ok)(false, "%s: rowlock_db_error() says %s: '%s'", what, rowlock_result_name(err.code),
                err.text);
 }
 
-bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)
+bool(is_result)(const rowlock_db *db, int got, int want, const char *format, ...)
 {
     char text[500];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    bool passed = tap_is_str(rowlock_result_name(got), rowlock_result_name(want), "%s", text);
+    bool passed = (tap_is_str)(rowlock_result_name(got), rowlock_result_name(want), "%s", text);
     if (!passed && got != ROWLOCK_OK)
         tap_note("%s", why(db));
     check_error(db, got, text);

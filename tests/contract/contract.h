@@ -118,5 +118,6 @@ void refuse_rows(const struct contract *c, const char *prefix, const char *table
 /* Checks that got is want. If not, prints the library's error text. */
 bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+#define is_result(...) (TAP_HERE, is_result(__VA_ARGS__))
 
 #endif

@@ -8,6 +8,7 @@
 #   ROWLOCK_TEST_WRAPPER     a command to put before a compiled program, such as valgrind
 #   ROWLOCK_TEST_OWN_SERVERS=1  a program with a server in its name gets a new server, or two, except
 #                            those in cli/ and fuzz/
+#   ROWLOCK_TEST_RUN         a folder whose file "failed" gets the failed checks (run-tests.sh)
 #   SKIPS_AS_FAILS=1         a program that skips all its tests has failed: its server is missing. So has
 #                            what a script skips with skip of tap.sh
 set -u
@@ -39,7 +40,7 @@ command+=("$program")
 # shellcheck source=tests/lib/scratch.sh
 . "$(dirname "$0")/scratch.sh"
 TMPDIR=$(mktemp -d "$(scratch_base)/rowlock-test.XXXXXX") || exit 1
-trap 'rm -rf "$TMPDIR"' EXIT
+trap 'rm -rf "$TMPDIR" "$TMPDIR.failed"' EXIT
 # A server that a test starts under another account must be able to enter.
 chmod 711 "$TMPDIR"
 export TMPDIR
@@ -51,12 +52,31 @@ if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
     export ROWLOCK_TEST_SQLITE_URL=${ROWLOCK_TEST_SQLITE_URL//@TMPDIR@/$TMPDIR}
 fi
 
-filter=
+# The output goes through a filter, which keeps the lines of failed checks and their places.
+skips=
 if [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
-    exec 4>&1
-    exec > >(sed -u 's/^1\.\.0 *# *[Ss][Kk][Ii][Pp]\(.*\)/1..1\nnot ok 1 - skipped:\1/' >&4)
-    filter=$!
+    skips='s/^1\.\.0 *# *[Ss][Kk][Ii][Pp]\(.*\)/1..1\nnot ok 1 - skipped:\1/'
 fi
+failed=$TMPDIR.failed
+exec 4>&1
+exec > >(sed -u -e "$skips" -e "/^not ok /w $failed" -e "/^# tests\/.*:[0-9]*\$/w $failed" >&4)
+filter=$!
+
+# tell_failed STATUS: a line for each failed check, and the command that runs its program alone.
+tell_failed() {
+    local name=${program#"${ROWLOCK_TEST_BUILD:-build}/"}
+    name=${name#tests/}
+    {
+        awk -v name="$name" -v status="$1" '
+            /^not ok/ { sub(/^not ok [0-9]+ (- )?/, ""); lines[++n] = $0; next }
+            n && lines[n] !~ /\(tests\// { lines[n] = lines[n] " (" $2 ")" }
+            END {
+                print "  " name ", which ended with status " status
+                for (i = 1; i <= n; i++) print "      " lines[i]
+                print "      alone: make check TESTS=" name
+            }' "$failed"
+    } >>"$ROWLOCK_TEST_RUN/failed"
+}
 
 # The program runs in the background, so that a signal to this script is passed on at once. A shell
 # makes background jobs ignore INT and QUIT. Tests of signals must not inherit that.
@@ -72,8 +92,7 @@ done
 if [ "$status" = 124 ]; then
     echo "# $program was stopped after $limit seconds" >&2
 fi
-if [ -n "$filter" ]; then
-    exec >&4
-    wait "$filter"
-fi
+exec >&4
+wait "$filter"
+[ "$status" = 0 ] || [ -z "${ROWLOCK_TEST_RUN:-}" ] || tell_failed "$status"
 exit "$status"

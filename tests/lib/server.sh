@@ -169,6 +169,22 @@ server_thaw() {
     kill -CONT $(children_of "$pid") "$pid" 2>/dev/null || true
 }
 
+# make_data DIR PROGRAM COMMAND…: DIR/data as COMMAND makes it, unless it is there. In a run of tests
+# (run-tests.sh) PROGRAM's data are made once and copied then.
+make_data() {
+    local dir=$1 kept=${ROWLOCK_TEST_RUN:+$ROWLOCK_TEST_RUN/data${2//\//-}}
+    shift 2
+    if [ -d "$dir/data" ]; then return 0; fi
+    if [ -n "$kept" ] && [ -d "$kept" ]; then
+        cp -a "$kept" "$dir/data"
+        return
+    fi
+    "$@" || return 1
+    if [ -n "$kept" ]; then
+        cp -a "$dir/data" "$kept.$$" && { mv -T "$kept.$$" "$kept" 2>/dev/null || rm -rf "$kept.$$"; }
+    fi
+}
+
 # --- PostgreSQL: PGBIN is the folder of its programs (default: the newest version installed).
 
 find_pgbin() {
@@ -186,16 +202,18 @@ postgres_make() {
     local dir=$1 port=$2
     shift 2
     find_pgbin
-    if [ ! -d "$dir/data" ]; then
-        (as_server "$PGBIN/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C -N) \
-            >"$dir/initdb.log" 2>&1 </dev/null || {
-            cat "$dir/initdb.log" >&2
-            return 1
-        }
-    fi
+    make_data "$dir" "$PGBIN" postgres_init "$dir" || return 1
     echo "$port" >"$dir/port"
     printf '%s\n' "$PGBIN/postgres" -D "$dir/data" -p "$port" -k "$dir" \
         -c listen_addresses=127.0.0.1 -c max_connections=200 -c shared_buffers=64MB "$@" >"$dir/argv"
+}
+
+postgres_init() {
+    (as_server "$PGBIN/initdb" -D "$1/data" -U postgres -A trust -E UTF8 --locale=C -N) \
+        >"$1/initdb.log" 2>&1 </dev/null || {
+        cat "$1/initdb.log" >&2
+        return 1
+    }
 }
 
 # Ready if postmaster.pid says so and names this process. After a crash an old file stays behind.
@@ -266,8 +284,8 @@ mysql_make() {
     case $("$MYSQLD" --no-defaults --version) in
         *MariaDB*)
             base=(--no-defaults ${MYSQL_BASEDIR:+--basedir="$MYSQL_BASEDIR"} --datadir="$dir/data")
-            more=(--innodb-log-file-size=64M)
-            [ -d "$dir/data" ] || mariadb_init "$dir" "${base[@]}" || return 1
+            more=(--innodb-log-file-size=32M)
+            make_data "$dir" "$MYSQLD" mariadb_init "$dir" "${base[@]}" "${more[@]}" || return 1
             ;;
         *)
             base=(--no-defaults --datadir="$dir/data" --secure-file-priv=)
@@ -277,7 +295,7 @@ mysql_make() {
                     --character-sets-dir="$MYSQL_BASEDIR/share/mysql/charsets")
             fi
             more=(--mysqlx=OFF --skip-log-bin --innodb-redo-log-capacity=64M)
-            [ -d "$dir/data" ] || oracle_init "$dir" "${base[@]}" || return 1
+            make_data "$dir" "$MYSQLD" oracle_init "$dir" "${base[@]}" || return 1
             ;;
     esac
     echo "$port" >"$dir/port"

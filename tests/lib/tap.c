@@ -11,6 +11,11 @@
 
 enum { LINE_MAX_BYTES = 1024 };
 
+static _Thread_local struct place {
+    const char *file;
+    int line;
+} here;
+
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static int checks, failures;
 
@@ -24,6 +29,7 @@ static void flatten(char *text)
 
 struct held {
     struct held *next;
+    struct place place;
     char *name, *difference;
     bool passed;
 };
@@ -37,7 +43,8 @@ static void hold_back(bool passed, const char *name, const char *difference)
     struct held *held = malloc(sizeof *held);
     if (!held)
         abort();
-    *held = (struct held){.name = strdup(name),
+    *held = (struct held){.place = here,
+                          .name = strdup(name),
                           .difference = difference ? strdup(difference) : NULL,
                           .passed = passed};
     *hold.end = held;
@@ -45,15 +52,17 @@ static void hold_back(bool passed, const char *name, const char *difference)
     hold.failed |= !passed;
 }
 
-static void print(bool passed, const char *name, const char *difference)
+static void print(bool passed, const char *name, const char *difference, struct place place)
 {
     pthread_mutex_lock(&guard);
     checks++;
     failures += !passed;
     printf("%s %d - %s\n", passed ? "ok" : "not ok", checks, name);
+    if (!passed && place.file)
+        printf("# %s:%d\n", place.file, place.line);
     fflush(stdout);
     if (!passed) {
-        fprintf(stderr, "#   failed: %s\n", name);
+        fprintf(stderr, "#   failed: %s (%s:%d)\n", name, place.file, place.line);
         if (difference)
             fprintf(stderr, "#   %s\n", difference);
         fflush(stderr);
@@ -69,8 +78,13 @@ static bool report(bool passed, const char *format, va_list arguments, const cha
     if (hold.on)
         hold_back(passed, name, difference);
     else
-        print(passed, name, difference);
+        print(passed, name, difference, here);
     return passed;
+}
+
+void tap_here(const char *file, int line)
+{
+    here = (struct place){file, line};
 }
 
 void tap_hold(void)
@@ -92,7 +106,7 @@ static void end_hold(bool keep)
         struct held *held = hold.first;
         hold.first = held->next;
         if (keep)
-            print(held->passed, held->name, held->difference);
+            print(held->passed, held->name, held->difference, held->place);
         free(held->name);
         free(held->difference);
         free(held);
@@ -109,7 +123,7 @@ void tap_drop(void)
     end_hold(false);
 }
 
-bool tap_ok(bool passed, const char *format, ...)
+bool (tap_ok)(bool passed, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -118,7 +132,7 @@ bool tap_ok(bool passed, const char *format, ...)
     return passed;
 }
 
-bool tap_is_int(long long got, long long want, const char *format, ...)
+bool (tap_is_int)(long long got, long long want, const char *format, ...)
 {
     char difference[100];
     snprintf(difference, sizeof difference, "got %lld, wanted %lld", got, want);
@@ -129,7 +143,7 @@ bool tap_is_int(long long got, long long want, const char *format, ...)
     return got == want;
 }
 
-bool tap_is_str(const char *got, const char *want, const char *format, ...)
+bool (tap_is_str)(const char *got, const char *want, const char *format, ...)
 {
     char difference[LINE_MAX_BYTES];
     bool same = got && want ? strcmp(got, want) == 0 : got == want;

@@ -22,6 +22,14 @@ bool tap_ok(bool passed, const char *format, ...) TAP_PRINTF(2, 3);
 bool tap_is_int(long long got, long long want, const char *format, ...) TAP_PRINTF(3, 4);
 bool tap_is_str(const char *got, const char *want, const char *format, ...) TAP_PRINTF(3, 4);
 
+/* A failed check prints the place of its call in the source. A helper that checks for its caller has
+ * such a macro too. Its function calls (tap_ok)(…) and keeps the caller's place. */
+void tap_here(const char *file, int line);
+#define TAP_HERE tap_here(__FILE__, __LINE__)
+#define tap_ok(...) (TAP_HERE, tap_ok(__VA_ARGS__))
+#define tap_is_int(...) (TAP_HERE, tap_is_int(__VA_ARGS__))
+#define tap_is_str(...) (TAP_HERE, tap_is_str(__VA_ARGS__))
+
 /* Keeps this thread's checks back. tap_keep() counts and prints them. tap_drop() does as if they had
  * not been made: it is for a machine that was too slow for what they check. */
 void tap_hold(void);
