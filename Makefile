@@ -28,9 +28,6 @@ WITH_SQLITE ?= 1
 WITH_CURSES ?= 1
 $(foreach w,WITH_POSTGRES WITH_MYSQL WITH_SQLITE WITH_CURSES,$(if $(filter 0 1,$($(w))),,$(error $(w) must be 0 or 1)))
 
-# 2 builds a stand-in for the next release, for tests. tests/upgrade/make-level2 makes its SQL.
-LEVEL ?= 1
-
 # Set by the check-asan, check-ubsan, check-tsan, coverage and fuzz targets.
 SANITIZE ?=
 COVERAGE ?= 0
@@ -101,7 +98,7 @@ DB_OTHER_LIBS := $(foreach b,$(BACKENDS),$(if $($(call upper,$(b))_REQUIRES),,$(
 
 # --- Flags. The user's CFLAGS, CPPFLAGS and LDFLAGS come last, so that they have priority.
 
-OUR_CPPFLAGS := -Iinclude -D_GNU_SOURCE $(if $(filter-out 1,$(LEVEL)),-DRLK_LEVEL=$(LEVEL)) $(foreach b,$(BACKENDS),-DRLK_WITH_$(call upper,$(b))=1) \
+OUR_CPPFLAGS := -Iinclude -D_GNU_SOURCE $(foreach b,$(BACKENDS),-DRLK_WITH_$(call upper,$(b))=1) \
                 $(foreach b,$(NO_BACKENDS),-DRLK_WITH_$(call upper,$(b))=0)
 OUR_CFLAGS := -std=c11 -fPIC -fvisibility=hidden -pthread -ffile-prefix-map=$(CURDIR)=. \
               -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
@@ -151,7 +148,6 @@ $(LIB_OBJS): OUR_CPPFLAGS += -Isrc
 CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c)))
 # Files of GRANT examples are for people. All others are steps of the protocol.
 SQL_DIRS := $(wildcard sql/*/ sql/*/*/)
-LEVEL2 := $(if $(filter-out 1,$(LEVEL)),tests/upgrade/make-level2)
 SQL_FILES := $(filter-out %/grants.sql,$(sort $(wildcard sql/*/*.sql sql/*/*/*.sql)))
 
 LIB_A := $(BUILD)/librowlock.a
@@ -183,9 +179,9 @@ man: $(MAN_MADE)
 completion: $(COMPLETION)
 	$(call publish,completion)
 
-# Links in build/ lead to the results of a plain make. Builds with sanitizers, coverage or LEVEL do
-# not change them.
-ifeq ($(SANITIZE)$(filter 1,$(COVERAGE))$(LEVEL2),)
+# Links in build/ lead to the results of a plain make. Builds with sanitizers or coverage do not
+# change them.
+ifeq ($(SANITIZE)$(filter 1,$(COVERAGE)),)
 publish = @for name in $(1); do \
 	    [ ! -e "$(BUILD)/$$name" ] || [ "build/$$name" -ef "$(BUILD)/$$name" ] || \
 	    { rm -rf "build/$$name" && ln -s "$(notdir $(BUILD))/$$name" "build/$$name"; } || exit 1; \
@@ -210,17 +206,10 @@ $(CLI_OBJS): OBJ_CFLAGS = $(CLI_CFLAGS)
 
 # The folders are prerequisites too, so that a deleted file is noticed. So is this file, which
 # chooses the files.
-$(BUILD)/statements.inc: Makefile tools/embed-sql.awk $(SQL_FILES) $(SQL_DIRS) $(LEVEL2)
+$(BUILD)/statements.inc: Makefile tools/embed-sql.awk $(SQL_FILES) $(SQL_DIRS)
 	@mkdir -p $(@D)
 	$(say) SQL $@
-ifeq ($(LEVEL2),)
 	$(Q)$(AWK) -f tools/embed-sql.awk $(SQL_FILES) > $@
-else
-	$(Q)$(LEVEL2) $(@D)/level2
-	$(Q)cd $(@D)/level2 && $(AWK) -f $(CURDIR)/tools/embed-sql.awk $$(ls sql/*/*.sql sql/*/*/*.sql | \
-	    grep -v '/grants.sql$$' | LC_ALL=C sort) > statements.inc
-	$(Q)mv $(@D)/level2/statements.inc $@
-endif
 
 $(LIB_A): $(LIB_OBJS)
 	$(say) AR $@
@@ -392,21 +381,37 @@ $(CONTRACT_PROGRAMS): $(CONTRACT)
 	@mkdir -p $(@D)
 	$(Q)ln -f $< $@
 
-# For tests/upgrade: a client of this release, and a client and the command of the next one.
-LEVEL_CLIENT := $(BUILD)/tests/upgrade/client
-$(LEVEL_CLIENT): $(LEVEL_CLIENT).o $(LIB_A)
+# For tests/upgrade: a client of this release, and a client and the command of a stand-in for the
+# next one. Only these files know the level. make-level2 makes the SQL.
+NEXT := $(BUILD)/level2
+NEXT_OBJS := $(patsubst %.c,$(NEXT)/%.o,src/seam/dialects.c $(shell grep -lE 'RLK_(LEVEL|CODE)' src/*/*.c))
+NEXT_A := $(NEXT)/librowlock.a
+LEVEL_PROGRAMS := $(BUILD)/tests/upgrade/client $(NEXT)/tests/upgrade/client $(NEXT)/rowlock
+
+$(NEXT)/statements.inc: tests/upgrade/make-level2 $(BUILD)/statements.inc
+	@mkdir -p $(@D)
+	$(Q)$< $(@D)/source
+	$(Q)cd $(@D)/source && $(AWK) -f $(CURDIR)/tools/embed-sql.awk $$(ls sql/*/*.sql sql/*/*/*.sql | \
+	    grep -v '/grants.sql$$' | LC_ALL=C sort) > ../statements.inc
+
+$(NEXT)/%.o: %.c $(NEXT)/statements.inc | libraries-found
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -DRLK_LEVEL=2 -Isrc -I$(NEXT) -Wno-overlength-strings -MMD -MP -c -o $@ $<
+
+$(NEXT_A): $(NEXT_OBJS) $(LIB_OBJS)
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(NEXT_OBJS) $(filter-out $(NEXT_OBJS:$(NEXT)/%=$(BUILD)/%),$(LIB_OBJS))
+
+$(BUILD)/tests/upgrade/client: $(LIB_A)
+$(NEXT)/tests/upgrade/client $(NEXT)/rowlock: $(NEXT_A)
+$(NEXT)/rowlock: $(CLI_OBJS)
+$(BUILD)/tests/upgrade/client $(NEXT)/tests/upgrade/client: $(BUILD)/tests/upgrade/client.o
+$(LEVEL_PROGRAMS):
+	@mkdir -p $(@D)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(LIB_A) $(DB_LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DB_LIBS) $(CLI_LIBS)
 
-.PHONY: test-programs level-programs level2
-level-programs: cli $(LEVEL_CLIENT)
-	$(Q)ln -sfn ../$(notdir $(BUILD)) $(LINK)
-
-level2:
-	@mkdir -p $(BUILD)
-	@$(MAKE) --no-print-directory level-programs LEVEL=2 LINK=$(BUILD)/level2
-
-test-programs: all $(TEST_PROGRAMS) $(LOAD) $(CREW) $(if $(LEVEL2)$(filter 1,$(FUZZING)),,$(LEVEL_CLIENT) level2 \
+.PHONY: test-programs
+test-programs: all $(TEST_PROGRAMS) $(LOAD) $(CREW) $(if $(filter 1,$(FUZZING)),,$(LEVEL_PROGRAMS) \
     $(if $(SANITIZE),,python-if-possible))
 
 # TESTS=word runs only the tests with that word in their name. TEST_JOBS=1 runs one at a time. Tests
@@ -887,6 +892,6 @@ help:
 	@echo 'Settings: CC, CFLAGS, LDFLAGS, prefix, DESTDIR, WITH_POSTGRES=0, WITH_MYSQL=0, WITH_SQLITE=0, WITH_CURSES=0,'
 	@echo '          WERROR=0, V=1 (show the commands), TESTS=word (only tests with it in their name)'
 
--include $(patsubst %.o,%.d,$(LIB_OBJS) $(CLI_OBJS) $(TEST_HELPER_OBJS) $(BENCH_HELPER_OBJS))
+-include $(patsubst %.o,%.d,$(LIB_OBJS) $(NEXT_OBJS) $(CLI_OBJS) $(TEST_HELPER_OBJS) $(BENCH_HELPER_OBJS))
 -include $(PEERS_OBJS:.o=.d)
 -include $(addsuffix .d,$(EXAMPLES) $(BENCH_PROGRAMS)) $(MAIN_SRCS:%.c=$(BUILD)/%.d)

@@ -6,7 +6,7 @@
 #include "seam/db.h"
 
 /* The level of this library. It can use tables whose compat is at most RLK_LEVEL, and whose version
- * is at least RLK_LEVEL - 1. `make LEVEL=2` builds a stand-in for the next release, for tests. */
+ * is at least RLK_LEVEL - 1. For tests the Makefile builds a stand-in for the next release. */
 #ifndef RLK_LEVEL
 #define RLK_LEVEL 1
 #endif
