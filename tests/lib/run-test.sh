@@ -64,18 +64,15 @@ filter=$!
 
 # tell_failed STATUS: a line for each failed check, and the command that runs its program alone.
 tell_failed() {
-    local name=${program#"${ROWLOCK_TEST_BUILD:-build}/"}
-    name=${name#tests/}
-    {
-        awk -v name="$name" -v status="$1" '
-            /^not ok/ { sub(/^not ok [0-9]+ (- )?/, ""); lines[++n] = $0; next }
-            n && lines[n] !~ /\(tests\// { lines[n] = lines[n] " (" $2 ")" }
-            END {
-                print "  " name ", which ended with status " status
-                for (i = 1; i <= n; i++) print "      " lines[i]
-                print "      alone: make check TESTS=" name
-            }' "$failed"
-    } >>"$ROWLOCK_TEST_RUN/failed"
+    local name=${program##*tests/}
+    awk -v name="$name" -v status="$1" '
+        /^not ok/ { sub(/^not ok [0-9]+ (- )?/, ""); lines[++n] = $0; next }
+        n && lines[n] !~ /\(tests\// { lines[n] = lines[n] " (" $2 ")" }
+        END {
+            print "  " name ", which ended with status " status
+            for (i = 1; i <= n; i++) print "      " lines[i]
+            print "      alone: make check TESTS=" name
+        }' "$failed" >>"$ROWLOCK_TEST_RUN/failed"
 }
 
 # The program runs in the background, so that a signal to this script is passed on at once. A shell
