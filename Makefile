@@ -496,6 +496,11 @@ check-more:
 	-@tools/install-deps.sh more
 	+@tests/more/run.sh
 
+.PHONY: check-often
+## check-often: make check, RUNS times (20); BUSY=8 beside busy processes, CPUS=0 on one processor
+check-often:
+	@tests/more/often.sh
+
 ## check-abi: headers in five dialects of C and C++, exported names, layout of the source
 check-abi: test-programs
 	$(Q)$(TEST_ENV) $(call run_tests,$(call tests_in,abi))
