@@ -236,7 +236,9 @@ typedef struct rowlock_error {
     int native;
     /* Five characters if the database gave them, else "". */
     char sqlstate[8];
-    /* 1: the same call may succeed later, with nothing changed. */
+    /* 1: the same call may succeed later, with nothing changed. After EUNCERTAIN it is 1 only if a
+     * second call does no harm: acquire and release find out what the first one did, and renew does
+     * the same again. It is 0 for changes of rows and for rowlock_retry(). */
     int retryable;
     /* What was being done: "renew lock 'nightly'". */
     char action[300];

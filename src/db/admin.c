@@ -225,7 +225,7 @@ static int sweep_locks(rowlock_db *db, struct sweeping *s)
                                   .dry_run = s->options.dry_run != 0,
                                   .last = RLK_BEFORE_ALL};
     do {
-        struct rlk_step_call step = {.run = run_sweep, .context = s};
+        struct rlk_step_call step = {.run = run_sweep, .context = s, .finds_out = true};
         s->batch.after = s->batch.last;
         int result = rlk_do(db, &step);
         if (result != ROWLOCK_OK)
@@ -247,7 +247,7 @@ static int fold_counters(rowlock_db *db, struct sweeping *s)
                             .dry_run = s->options.dry_run != 0};
     do {
         fold.folded = 0;
-        struct rlk_step_call step = {.run = run_fold, .context = &fold};
+        struct rlk_step_call step = {.run = run_fold, .context = &fold, .finds_out = true};
         int result = rlk_do(db, &step);
         if (result != ROWLOCK_OK)
             return result;
@@ -273,7 +273,7 @@ static int sweep_waiters(rowlock_db *db, struct sweeping *s)
     struct sweeping_waiters w = {.batch = s->options.batch};
     do {
         w.removed = 0;
-        struct rlk_step_call step = {.run = run_sweep_waiters, .context = &w};
+        struct rlk_step_call step = {.run = run_sweep_waiters, .context = &w, .finds_out = true};
         int result = rlk_do(db, &step);
         if (result != ROWLOCK_OK)
             return result;
@@ -415,13 +415,14 @@ static int break_holder(rowlock_db *db, struct breaking *b)
 {
     struct listing l = {.name = b->name, .each = note_token, .context = b, .last = RLK_BEFORE_ALL};
     struct rlk_step_call look = {.run = run_list, .context = &l};
-    int result = b->token ? ROWLOCK_OK : rlk_do(db, &look);
+    bool named = b->token != 0;
+    int result = named ? ROWLOCK_OK : rlk_do(db, &look);
     if (result != ROWLOCK_OK || !b->token)
         return result;
     if (b->holders > 1)
         return rlk_fail(db, ROWLOCK_EINVAL, "the lock has %d holders: give the token of one",
                         b->holders);
-    struct rlk_step_call step = {.run = run_break, .context = b};
+    struct rlk_step_call step = {.run = run_break, .context = b, .finds_out = named};
     result = rlk_do(db, &step);
     if (result == ROWLOCK_OK && !b->found && step.was_uncertain)
         return rlk_fail(db, ROWLOCK_EUNCERTAIN, "the answer was lost; there is no such grant now");

@@ -50,7 +50,7 @@ static int look_at_installation(rowlock_db *db)
 
 int rowlock_install(rowlock_db *db)
 {
-    struct rlk_step_call step = {.run = run_install, .without_tables = true};
+    struct rlk_step_call step = {.run = run_install, .without_tables = true, .finds_out = true};
     int result = rlk_need_database(db, rlk_enter(db, "install the tables", NULL));
     if (result != ROWLOCK_OK || (result = rlk_refuse_objects(db, 0)) != ROWLOCK_OK)
         return result;

@@ -184,8 +184,11 @@ static int do_block(rowlock_db *db, struct upgrading *u)
         return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
     u->blocker[0] = '\0';
     for (u->retries = 0;;) {
-        struct rlk_step_call step = {
-            .run = run_block, .context = u, .without_tables = true, .contention_us = 1};
+        struct rlk_step_call step = {.run = run_block,
+                                     .context = u,
+                                     .without_tables = true,
+                                     .contention_us = 1,
+                                     .finds_out = true};
         int result = rlk_do(db, &step);
         if (result == ROWLOCK_OK)
             return u->was_done ? ROWLOCK_OK : tell(db, u, !u->options.dry_run);

@@ -126,7 +126,8 @@ int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us)
     struct rlk_step_call step = {.run = run_renew,
                                  .context = &h,
                                  .patient_until_us = patient_until_us,
-                                 .heeds_cancel = patient_until_us != 0};
+                                 .heeds_cancel = patient_until_us != 0,
+                                 .finds_out = true};
     int64_t asked_us = rlk_now_us();
     uint64_t serial = rlk_entry_serial(lock);
     int result = rlk_do(lock->db, &step);
@@ -204,7 +205,7 @@ static enum rlk_class run_note(rowlock_db *db, struct rlk_call *call, void *cont
 static int set_note(rowlock_lock *lock, const char *text)
 {
     struct noting n = {.held = rlk_held_of(lock), .text = text};
-    struct rlk_step_call step = {.run = run_note, .context = &n};
+    struct rlk_step_call step = {.run = run_note, .context = &n, .finds_out = true};
     struct rlk_verified verified = {0};
     int result = rlk_do(lock->db, &step);
     if (result == ROWLOCK_OK && !n.changed)
@@ -276,7 +277,7 @@ static int release_grant(rowlock_lock *lock, int64_t worth_until_us)
     rlk_entry_stop(lock);
     struct holding h = {.held = rlk_held_of(lock)};
     struct rlk_step_call step = {
-        .run = run_release, .context = &h, .worth_until_us = worth_until_us};
+        .run = run_release, .context = &h, .worth_until_us = worth_until_us, .finds_out = true};
     int result = rlk_do(lock->db, &step);
     if (step.was_uncertain)
         doubt_grant(lock);

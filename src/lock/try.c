@@ -207,6 +207,7 @@ int rlk_try(struct rlk_acquiring *a)
                                    .contention_us = TRY_CONTENTION_US,
                                    .patient_until_us = a->until_us,
                                    .heeds_cancel = a->options.wait_ms != 0,
+                                   .finds_out = true,
                                    .grants = true};
     size_t before = a->which;
     a->db->stats.tries++;

@@ -105,7 +105,8 @@ static int take_ticket(struct queuing *q)
     struct rlk_step_call step = {.run = run_enqueue,
                                  .context = &e,
                                  .patient_until_us = q->a->until_us,
-                                 .heeds_cancel = true};
+                                 .heeds_cancel = true,
+                                 .finds_out = true};
     int64_t now_us = rlk_now_us();
     bool new_ticket = q->request->ticket == 0;
     rlk_ticket_keep(q->a->db, &q->lock->ticket, q->request->number);

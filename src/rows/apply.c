@@ -432,7 +432,7 @@ static int look_after_rows(struct batch *b, bool inside)
     if (b->unnamed && !inside && b->t->db->connections != connection)
         return look_again(b, inside);
     if (result != ROWLOCK_OK && b->unnamed && !inside)
-        return b->t->db->error.code = ROWLOCK_EUNCERTAIN;
+        return rlk_fail_unknown(b->t->db);
     for (size_t i = 0; result == ROWLOCK_OK && i < b->n; i++) {
         rowlock_change *change = &b->changes[b->rows[i]];
         if (change->result == UNKNOWN && !explain(b, change, false, 0, b->uncertain))
@@ -449,7 +449,7 @@ static int look_again(struct batch *b, bool inside)
     b->unnamed = false;
     b->uncertain = true;
     int result = look_after_rows(b, inside);
-    return result == ROWLOCK_OK ? result : (b->t->db->error.code = ROWLOCK_EUNCERTAIN);
+    return result == ROWLOCK_OK ? result : rlk_fail_unknown(b->t->db);
 }
 
 /* Locks the rows in the order of their keys first. In the caller's transaction we cannot choose the

@@ -104,7 +104,7 @@ static int give_back(rowlock_once *once, int result)
     once->db->error = error;
     if (given == ROWLOCK_OK || error.transaction_over || result != ROWLOCK_ECONN)
         return result;
-    return once->db->error.code = ROWLOCK_EUNCERTAIN;
+    return rlk_fail_unknown(once->db);
 }
 
 /* The first step claims the key, takes it over, or changes nothing. The second step reads the

@@ -29,7 +29,7 @@ struct meaning {
 static const struct meaning meanings[] = {
     {RLK_CONTENTION, ROWLOCK_ESERVER, true, "; other transactions kept it busy: try again"},
     {RLK_UNSENT, ROWLOCK_ECONN, true, ""},
-    {RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN, true,
+    {RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN, false,
      "; the answer was lost, so it may or may not have been done"},
     {RLK_READONLY, ROWLOCK_EREADONLY, true, "; use a server that takes writes"},
     {RLK_SCHEMA, ROWLOCK_ESCHEMA, false,
@@ -85,6 +85,12 @@ static const struct meaning *find_meaning(const struct meaning *table, size_t co
         if (table[i].class == class)
             return &table[i];
     return NULL;
+}
+
+int rlk_fail_unknown(rowlock_db *db)
+{
+    db->error.retryable = 0;
+    return db->error.code = ROWLOCK_EUNCERTAIN;
 }
 
 int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *call)

@@ -355,6 +355,8 @@ static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class cl
         class = RLK_UNCERTAIN;
     step->contended = class == RLK_CONTENTION;
     int result = rlk_fail_class(db, class, call);
+    if (class == RLK_UNCERTAIN && result == ROWLOCK_EUNCERTAIN)
+        db->error.retryable = step->finds_out;
     if (outage)
         add_outage(db);
     return result;
@@ -459,7 +461,7 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         step->away_until_us = 0;
         /* The tables are wrong. An earlier sending may have been carried out all the same. */
         if (result != ROWLOCK_OK)
-            return db->error.code = step->was_uncertain ? ROWLOCK_EUNCERTAIN : result;
+            return step->was_uncertain ? rlk_fail_unknown(db) : result;
         if (db->away_us && !is_away(db, class))
             note_back(db);
         if (class == RLK_DONE)

@@ -34,6 +34,8 @@ struct rlk_step_call {
     bool grants;
     /* The step ends a transaction. After a lost answer the outcome of that is unknown. */
     bool ends_transaction;
+    /* The same call finds out later what a lost answer was about, or does the same again. */
+    bool finds_out;
     /* A step inside the caller's transaction is not sent again. */
     enum rlk_where where;
     /* Set by rlk_do() while the server is away: an attempt ends then. 0: it is not away. */

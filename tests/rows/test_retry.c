@@ -266,6 +266,8 @@ static void test_failure(const struct failure *f)
         tap_is_str(script_calls(), f->calls, "as the calls say");
     if (f->want < 0)
         tap_is_int(error_code(db), f->want, "the handle says the same");
+    if (f->want == ROWLOCK_EUNCERTAIN)
+        tap_is_int(db->error.retryable, 0, "what was perhaps done is not done again");
     if (f->want == ROWLOCK_OK)
         tap_is_int(report.conflicts, report.attempts - 1,
                    "each attempt but the last is a conflict");

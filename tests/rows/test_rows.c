@@ -238,6 +238,9 @@ static void perform(const struct play *play)
         used += snprintf(got + used, sizeof got - (size_t)used, "%s %s %lld", i ? "," : "",
                          short_name(changes[i].result), (long long)changes[i].current);
     tap_is_str(got, play->want, "%s", play->what);
+    if (strncmp(got, "EUNCERTAIN:", 11) == 0)
+        tap_is_int(db->error.retryable, 0, "%s: what was perhaps done is not done again",
+                   play->what);
     if (all)
         tap_is_str(script_calls(), sent, "%s: what is sent", play->what);
     if (play->says) {
