@@ -315,8 +315,40 @@ static int do_all(void *context)
     return result == ROWLOCK_OK ? say_first(b) : result;
 }
 
+static bool has_texts(const rowlock_table *t, const rowlock_change *change)
+{
+    for (size_t i = 0; i < t->keys; i++)
+        if (change->key[i].kind == ROWLOCK_TEXT)
+            return true;
+    return false;
+}
+
+static void read_current(struct batch *b, rowlock_change *change)
+{
+    struct rlk_page page = {0};
+    rowlock_error error = b->t->db->error;
+    int result = rlk_read_row(b->t, change->key, RLK_LOCK_NONE, &page);
+    change->current = result == ROWLOCK_OK ? page.versions[0] : 0;
+    rlk_page_clear(&page);
+    b->t->db->error = error;
+}
+
+/* Two texts may be the same key by the table's collation. The second change then found the version
+ * that the first one wrote, which is undone now. written: the lowest and the highest of these. */
+static void read_undone(struct batch *b, const int64_t written[2])
+{
+    for (size_t i = 0; i < b->count; i++) {
+        rowlock_change *change = &b->changes[i];
+        bool told = change->result == ROWLOCK_STALE || change->result == ROWLOCK_EXISTS;
+        if (told && change->current >= written[0] && change->current <= written[1] &&
+            has_texts(b->t, change))
+            read_current(b, change);
+    }
+}
+
 static void undo_all(struct batch *b, int result)
 {
+    int64_t written[2] = {INT64_MAX, INT64_MIN};
     for (size_t i = 0; i < b->count; i++) {
         rowlock_change *change = &b->changes[i];
         if (result == ROWLOCK_EUNCERTAIN)
@@ -326,10 +358,16 @@ static void undo_all(struct batch *b, int result)
                                        .result = ROWLOCK_EUNCERTAIN};
         else if (change->result == ROWLOCK_OK ||
                  (result == ROWLOCK_VIOLATION && change->result == ROWLOCK_CANCELLED)) {
+            if (change->result == ROWLOCK_OK) {
+                written[0] = change->current < written[0] ? change->current : written[0];
+                written[1] = change->current > written[1] ? change->current : written[1];
+            }
             change->result = ROWLOCK_UNDONE;
             change->current = b->op == RLK_INSERT ? 0 : change->version;
         }
     }
+    if (result != ROWLOCK_EUNCERTAIN)
+        read_undone(b, written);
 }
 
 /* Chooses a first version that an earlier row with the same key has not had. */

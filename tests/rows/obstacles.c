@@ -302,6 +302,37 @@ static void timed_out(const struct contract *c, const char *limit)
     site_close(&s);
 }
 
+/* ---- two keys that the table's collation takes for one */
+
+static void equal_keys(const struct site *s)
+{
+    const char *type = is_mysql(s->c)    ? "VARCHAR(20) COLLATE utf8mb4_general_ci"
+                       : is_sqlite(s->c) ? "TEXT COLLATE NOCASE"
+                                         : "text COLLATE obs_nocase";
+    rowlock_value keys[] = {rowlock_text("a"), rowlock_text("A")};
+    rowlock_value values[] = {rowlock_int(5), rowlock_int(6)};
+    rowlock_change changes[2];
+    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
+    char columns[200];
+    how.all_or_nothing = 1;
+    if (is_postgres(s->c))
+        site_run(s, "CREATE COLLATION obs_nocase (provider = icu, locale = 'und-u-ks-level2', "
+                    "deterministic = false)");
+    snprintf(columns, sizeof columns, "id %s PRIMARY KEY, n BIGINT, version BIGINT NOT NULL", type);
+    site_table(s, "obs_rows", columns);
+    site_run(s, "INSERT INTO obs_rows VALUES ('a', 0, 7)");
+    rowlock_table *t = open_rows(s);
+    for (int i = 0; i < 2; i++)
+        changes[i] = (rowlock_change){.key = &keys[i], .values = &values[i], .version = 7};
+    is_result(s->db, rowlock_update(t, changes, 2, &how), ROWLOCK_STALE,
+              "a row under two keys, all or nothing");
+    for (int i = 0; i < 2; i++)
+        tap_is_int(changes[i].current, 7, "key %d is told the version that the row has", i);
+    close_rows(s, t);
+    if (is_postgres(s->c))
+        site_run(s, "DROP COLLATION obs_nocase");
+}
+
 void contract_obstacles(const struct contract *c)
 {
     char version[100];
@@ -317,6 +348,7 @@ void contract_obstacles(const struct contract *c)
         session_limit(c);
     }
     own_locked(c);
+    equal_keys(&s);
     bool maria = is_mysql(c) && c->raw->ask(s.look, "SELECT version()", version, sizeof version) &&
                  strstr(version, "MariaDB");
     if (maria)
