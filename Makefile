@@ -410,13 +410,15 @@ $(LEVEL_PROGRAMS):
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DB_LIBS) $(CLI_LIBS)
 
+# TESTS=word builds and runs only the tests with that word in their name.
+TESTS ?=
+chosen = $(if $(TESTS),$(foreach t,$(1),$(if $(findstring $(TESTS),$(t)),$(t))),$(1))
+
 .PHONY: test-programs
-test-programs: all $(TEST_PROGRAMS) $(LOAD) $(CREW) $(if $(filter 1,$(FUZZING)),,$(LEVEL_PROGRAMS) \
+test-programs: all $(call chosen,$(TEST_PROGRAMS)) $(LOAD) $(CREW) $(if $(filter 1,$(FUZZING)),,$(LEVEL_PROGRAMS) \
     $(if $(SANITIZE),,python-if-possible))
 
-# TESTS=word runs only the tests with that word in their name. TEST_JOBS=1 runs one at a time. Tests
-# that share a server always run one at a time.
-TESTS ?=
+# TEST_JOBS=1 runs one at a time. Tests that share a server always run one at a time.
 TEST_JOBS ?= 6
 PROVE ?= prove
 PROVE_FLAGS ?=
@@ -433,7 +435,6 @@ SERVERS = $(foreach b,$(BACKENDS),$(WITH_SERVER_$(b)))
 # Tests in cluster/ need several servers. check-more starts these.
 CLUSTER_TESTS := $(filter $(BUILD)/tests/cluster/% tests/cluster/%,$(TEST_PROGRAMS) $(TEST_SCRIPTS))
 ALL_TESTS := $(filter-out $(CLUSTER_TESTS),$(TEST_PROGRAMS) $(TEST_SCRIPTS))
-chosen = $(if $(TESTS),$(foreach t,$(1),$(if $(findstring $(TESTS),$(t)),$(t))),$(1))
 # $(call tests_in,FOLDERS)
 tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TESTS)))
 # $(call tests_of,DATABASE): without those with another database in their name.
@@ -658,7 +659,7 @@ BENCH_HELPER_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(BENCH_MAINS),$(B
 BENCH_PROGRAMS := $(BENCH_MAINS:%.c=$(BUILD)/%)
 
 # Compiled with the tests, so that a change of the header is noticed here too.
-test-programs: $(BENCH_PROGRAMS)
+test-programs: $(if $(TESTS),,$(BENCH_PROGRAMS))
 
 $(BENCH_PROGRAMS): %: %.o $(BENCH_HELPER_OBJS) $(LIB_A)
 	$(say) LINK $@
@@ -715,7 +716,7 @@ $(BUILD)/tests/soak/%.o: OBJ_CFLAGS = -Itests/lib -Itests/bench
 $(SOAK_PROGRAM): $(SOAK_OBJS) $(BENCH_HELPER_OBJS) $(LIB_A)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(DB_LIBS) $(JANSSON_LIBS) -lm
-test-programs: $(SOAK_PROGRAM)
+test-programs: $(if $(TESTS),,$(SOAK_PROGRAM))
 
 # MINUTES: how long it takes in all. soak-short takes 20 s.
 MINUTES ?= 10
