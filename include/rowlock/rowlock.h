@@ -113,6 +113,9 @@
  *   Blocking     A call ends within statement_timeout_ms, plus reconnect_ms if the connection was
  *                lost, plus wait_ms if it is rowlock_acquire(). MySQL and MariaDB: the timeout of a
  *                statement is rounded up to a whole second.
+ *   Callbacks    A callback returns. It is not left by longjmp() or by an exception of C++: catch
+ *                exceptions inside. After such a jump the only safe call is to close the handle.
+ *                That rolls back a transaction that the library had begun.
  *   Round trips  They are counted for each call, on a connection in use. The first call on a new
  *                connection takes one more, to look at the tables. MySQL and MariaDB: the first
  *                statement of each kind takes one more, to prepare it.

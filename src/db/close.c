@@ -39,6 +39,7 @@ void rlk_db_free(rowlock_db *db)
     rlk_fiber_free(db->fiber);
     rlk_wake_close(&db->waiting);
     rlk_texts_clear(&db->texts);
+    rlk_witness_free(db);
     rlk_free(db->conn);
     rlk_free(db->url);
     pthread_mutex_destroy(&db->starting);

@@ -54,16 +54,25 @@ static bool locks(const struct retrying *r)
     return r->options.lock_after >= 0 && r->report.conflicts >= r->options.lock_after;
 }
 
+/* The witness belongs to the handle. attempt() may leave by a jump, and this frame is gone then. */
+static int call_witness(rowlock_db *db)
+{
+    rlk_witness_free(db);
+    db->witness = rlk_alloc(sizeof *db->witness);
+    return db->witness ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+}
+
 static int attempt_once(struct retrying *r)
 {
-    struct rlk_witness witness = {0};
     int result = rlk_frame(r->db, RLK_BEGIN);
     if (result != ROWLOCK_OK)
         return result;
     r->report.attempts++;
     rowlock_attempt attempt = {.number = r->report.attempts, .lock = locks(r)};
-    r->db->witness = &witness;
-    result = r->attempt(r->context, &attempt);
+    result = call_witness(r->db);
+    if (result == ROWLOCK_OK)
+        result = r->attempt(r->context, &attempt);
+    struct rlk_witness *witness = r->db->witness;
     r->db->witness = NULL;
     /* attempt() has forked, and this is the child. The transaction is its parent's. */
     if (r->db->pid != getpid()) {
@@ -71,13 +80,14 @@ static int attempt_once(struct retrying *r)
     } else if (result == ROWLOCK_CLOSED && r->db->adopted) {
         result = abandon(r->db);
     } else if (result == ROWLOCK_OK) {
-        result = commit(r, &witness);
+        result = commit(r, witness);
     } else {
         rowlock_error error = r->db->error;
         rlk_frame(r->db, RLK_ROLLBACK);
         r->db->error = error;
     }
-    rlk_page_clear(&witness.row);
+    r->db->witness = witness;
+    rlk_witness_free(r->db);
     return result;
 }
 

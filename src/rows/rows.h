@@ -258,6 +258,7 @@ struct rlk_witness {
     struct rlk_page row;
 };
 void rlk_witness_row(rowlock_table *t, const rowlock_change *change);
+void rlk_witness_free(rowlock_db *db);
 void rlk_witness_forget(const rowlock_table *t);
 
 /* retry.c */

@@ -18,6 +18,14 @@ void rlk_witness_row(rowlock_table *t, const rowlock_change *change)
         w->t = t;
 }
 
+void rlk_witness_free(rowlock_db *db)
+{
+    if (db->witness)
+        rlk_page_clear(&db->witness->row);
+    rlk_free(db->witness);
+    db->witness = NULL;
+}
+
 void rlk_witness_forget(const rowlock_table *t)
 {
     if (t->db->witness && t->db->witness->t == t)

@@ -4,10 +4,12 @@
  * answer that fails at an exact point. After which results, and beside whom, is in retry.c.
  */
 #include "backend_script.h"
+#include "fail_alloc.h"
 #include "seam/db.h"
 #include "quick.h"
 #include "tap.h"
 
+#include <setjmp.h>
 #include <string.h>
 
 enum { ATTEMPTS_MAX = 64, MINE = 117 };
@@ -276,6 +278,39 @@ static void test_failure(const struct failure *f)
     end();
 }
 
+/* ---- an attempt that is left by a jump */
+
+static jmp_buf outside;
+
+static int jump_out(void *context, const rowlock_attempt *a)
+{
+    rowlock_value id = rowlock_int(1), price = rowlock_null();
+    rowlock_change row = {.key = &id, .values = &price, .version = 7};
+    (void)context;
+    (void)a;
+    tap_is_int(rowlock_update(table, &row, 1, NULL), ROWLOCK_OK, "an attempt changes a row");
+    longjmp(outside, 1);
+}
+
+static int retry_in_a_frame_of_its_own(void)
+{
+    return setjmp(outside) == 0 ? rowlock_retry(db, jump_out, NULL, NULL, NULL) : MINE;
+}
+
+/* A caller must not do this. What the handle keeps must not be in a frame that is gone: the address
+ * sanitizer would tell. */
+static void test_jump(void)
+{
+    begin(false);
+    tap_is_int(retry_in_a_frame_of_its_own(), MINE, "and is left by a jump");
+    tap_ok(db->witness != NULL, "its witness belongs to the handle");
+    tap_ok((char *)db->witness < (char *)__builtin_frame_address(0) - 65536 ||
+               (char *)db->witness > (char *)__builtin_frame_address(0) + 65536,
+           "and is not on the stack");
+    end();
+    tap_is_int(fail_alloc_live(), 0, "closing the handle frees it");
+}
+
 int main(void)
 {
     script_home("sqlite");
@@ -284,5 +319,7 @@ int main(void)
     test_deadline();
     for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
         test_failure(&failures[i]);
+    fail_alloc_at(0);
+    test_jump();
     return tap_done();
 }
