@@ -97,8 +97,9 @@ typedef struct rowlock_table_options {
  *
  * Returns
  *   ROWLOCK_OK
- *   ROWLOCK_EINVAL     the table, a column or a unique key of these columns is missing; the version
- *                      column is no integer, is generated, may be NULL or cannot hold
+ *   ROWLOCK_EINVAL     the table, a column or a unique key of these columns is missing; other
+ *                      tables inherit from this one, so the key does not cover all rows; the
+ *                      version column is no integer, is generated, may be NULL or cannot hold
  *                      first_version; set is empty, or a comment in it does not end
  * Round trips  1
  */

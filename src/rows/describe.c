@@ -194,8 +194,8 @@ static int judge(const struct looking *l)
                             t->all[i].name);
     if (!is_unique(t))
         return rlk_fail(db, ROWLOCK_EINVAL,
-                        "the table has no unique key of exactly these key columns; add one, or "
-                        "name other columns");
+                        "the table has no unique key of exactly these key columns, or other tables "
+                        "inherit from it; add a key, or name other columns or another table");
     if (version->kind != ROWLOCK_INT || version->most == 0)
         return rlk_fail(db, ROWLOCK_EINVAL, "the version column %s must be an integer",
                         version->name);

@@ -607,6 +607,9 @@ static void wrong_keys(const struct site *s)
         refused(s, about, "unique key");
         site_run(s, "CREATE UNIQUE INDEX ver_bad_more ON ver_bad (id) INCLUDE (other)");
         rowlock_table_close(must_describe(s, about));
+        site_run(s, "CREATE TABLE ver_child (UNIQUE (id)) INHERITS (ver_bad)");
+        refused(s, about, "inherit");
+        site_run(s, "DROP TABLE ver_child");
     }
     site_run(s, "CREATE INDEX ver_bad_plain ON ver_bad (id)");
     site_run(s, "CREATE UNIQUE INDEX ver_bad_good ON ver_bad (id)");

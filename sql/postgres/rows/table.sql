@@ -8,7 +8,8 @@
 -- - the highest value of an integer, else 0, and -1 if it is generated
 -- - element type of an array of it
 -- - four patterns: how % is unpacked, given, compared and shown
--- - the unique keys it is in, each as id/number of columns
+-- - the unique keys it is in, each as id/number of columns; none if other tables inherit from this
+--   one, since a key does not cover their rows
 -- - the schema where the table was found
 -- - how a comparison with % is written
 -- Then a row without a column name for each kind that a parameter of the caller's own SQL may have.
@@ -40,7 +41,10 @@ SELECT a.attname::text,
           FROM pg_catalog.pg_index i
          WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indimmediate
            AND i.indpred IS NULL AND 0 <> ALL (i.indkey::int2[])
-           AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])),
+           AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+           AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_inherits h
+                             JOIN pg_catalog.pg_class k ON k.oid = h.inhrelid
+                            WHERE h.inhparent = a.attrelid AND NOT k.relispartition)),
        (SELECT n.nspname::text FROM pg_catalog.pg_class c
           JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = a.attrelid),
        coalesce((SELECT '#::' || pg_catalog.quote_ident(m.nspname::text) || '.'
