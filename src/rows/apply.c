@@ -107,6 +107,7 @@ static int send_row(struct batch *b, const struct rlk_shape *shape, rowlock_chan
                                           .context = &returned},
                                 .restart = forget_version};
     int result = rlk_ask(b->t->db, &asking);
+    b->refused = result != ROWLOCK_OK;
     rlk_free(values);
     *was_applied = returned.any || asking.query.changed > 0;
     *uncertain = *uncertain || asking.was_uncertain;
@@ -278,6 +279,7 @@ static int send_pack(struct batch *b, const struct rlk_shape *shape, rlk_cells_f
                                            .each = each,
                                            .context = b};
         result = rlk_ask(t->db, asking);
+        b->refused = result != ROWLOCK_OK;
     }
     if (result == ROWLOCK_OK && b->misfit)
         result = rlk_fail_misfit(t->db, each == take_applied);
@@ -373,6 +375,7 @@ static int ask_for_marks(struct batch *b)
                                           .context = b}};
     b->misfit = false;
     int result = rlk_ask(b->t->db, &asking);
+    b->refused = result != ROWLOCK_OK;
     if (result == ROWLOCK_OK && b->misfit)
         result = rlk_fail_misfit(b->t->db, true);
     for (size_t i = 0; result == ROWLOCK_OK && b->marked && i < b->n; i++)

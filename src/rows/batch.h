@@ -44,6 +44,8 @@ struct batch {
     bool marked;
     /* This look takes no row locks. It comes after a look with locks that missed some rows. */
     bool unlocked;
+    /* The last statement about the rows failed. */
+    bool refused;
     /* A row has a version that is not an integer of 64 bits. */
     bool bad_version;
     /* The answer does not fit the question. */

@@ -169,22 +169,55 @@ static int send_chunk(void *context)
     return rlk_framed(b->t->db, change_singly, b);
 }
 
-/* Halves a chunk that broke a constraint, until the row is found. The failed chunk has changed
- * nothing. There are two exceptions:
+/* May one row be to blame? A constraint, a trigger or a policy of the table refused it. The server
+ * has said so: an answer of a wrong shape has no code. */
+static bool blames_row(const struct batch *b, int result)
+{
+    const rowlock_error *error = &b->t->db->error;
+    bool by_server = error->sqlstate[0] || error->native;
+    bool refused = result == ROWLOCK_ESERVER && !error->retryable && by_server;
+    bool blames =
+        result == ROWLOCK_VIOLATION || (b->refused && (result == ROWLOCK_EDENIED || refused));
+    return blames && !error->transaction_over;
+}
+
+static bool has_changed(const struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->changes[b->rows[i]].result == ROWLOCK_OK)
+            return true;
+    return false;
+}
+
+/* The chunk is one row. After a broken constraint the others go on. Another refusal may be meant
+ * for all rows, so it ends the call and names this one. */
+static int blame(struct batch *b, int result)
+{
+    if (result == ROWLOCK_VIOLATION)
+        return ROWLOCK_OK;
+    if (result == ROWLOCK_ESERVER)
+        b->changes[b->rows[0]].result = result;
+    b->t->db->error.row = (int64_t)b->rows[0];
+    return result;
+}
+
+/* Halves a chunk that was refused, until the row is found. There are three exceptions:
+ *   - The chunk has changed rows.
  *   - The failure has ended the transaction.
  *   - The batch is all or nothing. run_batch() then runs it again with careful set. */
 static int do_chunk(struct batch *b)
 {
     rowlock_db *db = b->t->db;
     const size_t *rows = b->rows, n = b->n;
+    b->refused = false;
     int result = b->careful ? rlk_framed(db, send_chunk, b) : send_chunk(b);
     if (result != ROWLOCK_OK)
         mark_failed(b, result, db->backend->packing != RLK_SINGLY);
     bool looks = !b->options.all_or_nothing || b->careful;
-    if (result != ROWLOCK_VIOLATION || db->error.transaction_over || !looks)
+    if (result == ROWLOCK_OK || !blames_row(b, result) || !looks || has_changed(b))
         return result;
     if (n == 1)
-        return ROWLOCK_OK;
+        return blame(b, result);
     b->n = n / 2;
     result = do_chunk(b);
     b->rows = rows + n / 2;
@@ -403,9 +436,9 @@ static int run_batch(struct batch *b)
     if (!b->options.all_or_nothing)
         return do_all(b);
     result = rlk_framed(b->t->db, do_all, b);
-    bool unnamed = result == ROWLOCK_VIOLATION && b->violation.row < 0;
+    bool named = b->t->db->error.row >= 0 || b->violation.row >= 0;
     /* Runs again to find the row. */
-    if (unnamed && !b->t->db->error.transaction_over) {
+    if (!named && blames_row(b, result)) {
         b->careful = true;
         result = rlk_framed(b->t->db, do_all, b);
     }

@@ -189,7 +189,7 @@ static bool is_outcome(int result)
 /* The table refused the change, and would refuse it again. */
 static bool is_refused(const rowlock_db *db, int result)
 {
-    return result == ROWLOCK_EINVAL || result == ROWLOCK_VIOLATION ||
+    return result == ROWLOCK_EINVAL || result == ROWLOCK_VIOLATION || result == ROWLOCK_EDENIED ||
            (result == ROWLOCK_ESERVER && !db->error.retryable);
 }
 
@@ -200,11 +200,13 @@ static int change_one(void *context)
     return is_outcome(result) ? ROWLOCK_OK : result;
 }
 
-/* Writes the rows one by one, to find those that the table refuses. */
+/* Writes the rows one by one, to find those that the table refuses. EDENIED for all of them before
+ * a row was ever written means that this user may not write the table. */
 static int write_singly(struct walk *w)
 {
     rowlock_change *all = w->changes;
     int result = ROWLOCK_OK;
+    size_t denied = 0;
     for (size_t i = 0; i < w->count && result == ROWLOCK_OK; i++) {
         w->changes = &all[i];
         result = rlk_framed(w->db, change_one, w);
@@ -212,7 +214,9 @@ static int write_singly(struct walk *w)
             rowlock_row row = rlk_page_row(w->t, &w->rows, w->row_of[i]);
             note_failed(w, &row, result, w->db->error.text);
             all[i].result = result;
-            result = ROWLOCK_OK;
+            denied += result == ROWLOCK_EDENIED;
+            bool always = denied == w->count && w->report.written == 0;
+            result = always ? ROWLOCK_EDENIED : ROWLOCK_OK;
         }
     }
     w->changes = all;

@@ -302,6 +302,104 @@ static void timed_out(const struct contract *c, const char *limit)
     site_close(&s);
 }
 
+/* ---- a row that the table refuses by a trigger or a policy */
+
+/* Row 2 cannot be changed. as_reader: as a user for whom a policy refuses it. */
+static void make_refusal(const struct site *s, bool as_reader)
+{
+    make_rows(s, "BIGINT");
+    if (as_reader) {
+        site_run(s, "CREATE ROLE obs_writer LOGIN");
+        site_run(s, "ALTER TABLE obs_rows ENABLE ROW LEVEL SECURITY");
+        site_run(s, "CREATE POLICY obs_all ON obs_rows USING (true) WITH CHECK (id <> 2)");
+        site_run(s, "GRANT ALL ON ALL TABLES IN SCHEMA public TO obs_writer");
+    } else if (is_postgres(s->c)) {
+        trigger_postgres(s, "UPDATE",
+                         "IF NEW.id = 2 THEN RAISE EXCEPTION 'not two'; END IF; RETURN NEW;");
+    } else if (is_mysql(s->c)) {
+        site_run(s, "CREATE TRIGGER obs BEFORE UPDATE ON obs_rows FOR EACH ROW BEGIN IF NEW.id = 2 "
+                    "THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not two'; END IF; END");
+    } else {
+        site_run(s, "CREATE TRIGGER obs BEFORE UPDATE ON obs_rows WHEN NEW.id = 2 BEGIN "
+                    "SELECT RAISE(ABORT, 'not two'); END");
+    }
+}
+
+static int add_one(void *context, const rowlock_row *row, rowlock_value *values)
+{
+    (void)context;
+    values[0] = rowlock_int(row->values[0].number + 1);
+    return ROWLOCK_OK;
+}
+
+static void note_key(void *context, const rowlock_row *row, int result, const char *text)
+{
+    (void)result;
+    tap_note("%s", text);
+    *(int64_t *)context = *(int64_t *)context * 10 + row->key[0].number;
+}
+
+static void refused_row(const struct contract *c, const char *url, bool as_reader)
+{
+    struct few f;
+    int64_t failed = 0;
+    int want = as_reader ? ROWLOCK_EDENIED : ROWLOCK_ESERVER;
+    rowlock_change_options whole = ROWLOCK_CHANGE_OPTIONS_INIT;
+    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
+    rowlock_walk_report report = ROWLOCK_WALK_REPORT_INIT;
+    struct site s = site_open(c);
+    struct site theirs = s;
+    make_refusal(&s, as_reader);
+    theirs.db = must_open(url);
+    rowlock_table *t = open_rows(&theirs);
+    is_result(theirs.db, rowlock_update(t, few_from(&f, 1, 1), ROWS, NULL), want,
+              "the table refuses a row");
+    tap_is_int(error_of(theirs.db).row, 1, "which is named");
+    rows_say(f.changes, ROWS, as_reader ? "OK, CANCELLED, CANCELLED" : "OK, ESERVER, UNDONE",
+             "and the rows say");
+    whole.all_or_nothing = 1;
+    f.changes[0].version = 2;
+    is_result(theirs.db, rowlock_update(t, f.changes, ROWS, &whole), want, "all or nothing");
+    tap_is_int(error_of(theirs.db).row, 1, "the row is named too");
+    rows_say(f.changes, ROWS,
+             as_reader ? "UNDONE, CANCELLED, CANCELLED" : "UNDONE, ESERVER, UNDONE",
+             "the others are as they were");
+    how.name = "obstacles";
+    how.each = add_one;
+    how.failed = note_key;
+    how.context = &failed;
+    is_result(theirs.db, rowlock_walk(t, &how, &report), ROWLOCK_OK, "a walk goes on");
+    tap_is_int(failed, 2, "and tells which row it could not write");
+    tap_is_int(report.written, ROWS - 1, "the others are written");
+    if (as_reader) {
+        site_run(&s, "CREATE POLICY obs_none ON obs_rows AS RESTRICTIVE USING (true) "
+                     "WITH CHECK (false)");
+        is_result(theirs.db, rowlock_walk(t, &how, &report), ROWLOCK_EDENIED,
+                  "a walk that may write no row ends");
+    }
+    rowlock_table_close(t);
+    rowlock_db_close(theirs.db);
+    close_rows(&s, must_describe(&s, TABLE(.name = "obs_rows", .key = NAMES("id"))));
+    site_run(&s, "DELETE FROM rowlock_walks");
+    if (as_reader)
+        site_run(&s, "DROP OWNED BY obs_writer");
+    if (as_reader)
+        site_run(&s, "DROP ROLE obs_writer");
+    site_close(&s);
+}
+
+/* The private server lets everybody in without a password. */
+static void refused_rows(const struct contract *c)
+{
+    char url[300];
+    const char *at = strstr(c->url, "://postgres@");
+    refused_row(c, c->url, false);
+    if (!is_postgres(c) || !at || !raw_is_ours(c->raw))
+        return;
+    snprintf(url, sizeof url, "postgresql://obs_writer@%s", at + strlen("://postgres@"));
+    refused_row(c, url, true);
+}
+
 /* ---- two keys that the table's collation takes for one */
 
 static void equal_keys(const struct site *s)
@@ -349,6 +447,7 @@ void contract_obstacles(const struct contract *c)
     }
     own_locked(c);
     equal_keys(&s);
+    refused_rows(c);
     bool maria = is_mysql(c) && c->raw->ask(s.look, "SELECT version()", version, sizeof version) &&
                  strstr(version, "MariaDB");
     if (maria)
