@@ -160,6 +160,21 @@ bool somebody_waits(const struct contract *c)
     return true;
 }
 
+void kill_session(const struct contract *c, void *session)
+{
+    bool mysql = is_mysql(c);
+    int64_t until = clock_ms() + slow_ms(60000);
+    long long id =
+        raw_int(c->raw, session, mysql ? "SELECT CONNECTION_ID()" : "SELECT pg_backend_pid()");
+    db_exec(c->raw, c->url, mysql ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
+    while (db_int(c->raw, c->url,
+                  mysql ? "SELECT count(*) FROM information_schema.processlist WHERE id = %lld"
+                        : "SELECT count(*) FROM pg_stat_activity WHERE pid = %lld",
+                  id) != 0 &&
+           clock_ms() < until)
+        sleep_ms(2);
+}
+
 bool is_sqlite(const struct contract *c)
 {
     return strcmp(c->raw->name, "sqlite") == 0;

@@ -108,6 +108,8 @@ void end_lease(const struct contract *c, const rowlock_lock *lock);
 /* Waits a long time until a session of the server waits for what another has locked. A file does
  * not show it: there the other only gets time to begin. */
 bool somebody_waits(const struct contract *c);
+/* The server ends the connection. */
+void kill_session(const struct contract *c, void *session);
 bool is_sqlite(const struct contract *c);
 bool is_postgres(const struct contract *c);
 bool is_mysql(const struct contract *c);

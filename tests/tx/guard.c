@@ -279,12 +279,9 @@ static void lost_connection(const struct contract *c)
 {
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx gone", false);
     scene_hold(&s);
-    long long id = raw_int(c->raw, s.session,
-                           is_mysql(c) ? "SELECT CONNECTION_ID()" : "SELECT pg_backend_pid()");
     scene_begin(&s);
     scene_work(&s);
-    db_exec(c->raw, c->url, is_mysql(c) ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
-    sleep_ms(200);
+    kill_session(c, s.session);
     scene_guard(&s, ROWLOCK_ECONN, "a lost connection");
     tap_is_int(error_of(s.tx).transaction_over, 1, "takes the transaction with it");
     scene_work_stands(&s, 0, "and the work");
