@@ -25,31 +25,46 @@ static int rows(const struct contract *c, const char *prefix, int kind)
     return (int)db_int(c->raw, c->url, "SELECT count(*) FROM %s%s", prefix, TABLES[kind]);
 }
 
-/* Rows of each kind that are over. Every fourth row is not. */
+static int one_row(char *out, size_t cap, int kind, bool more, int i, int64_t end)
+{
+    const char *comma = more ? ", " : "";
+    long long at = end;
+    switch (kind) {
+    case LOCKS:
+        return snprintf(out, cap, "%s('lock %d', 0, 0, 'gone', %d, 1, 1, %lld, 1)", comma, i, i + 1,
+                        at);
+    case WAITERS:
+        return snprintf(out, cap, "%s('lock %d', %d, 1, 0, 'gone', 1, %lld)", comma, i, i + 1, at);
+    case ONCE:
+        return snprintf(out, cap, "%s('key %d', '', 1, 0, 1, %s, %lld)", comma, i,
+                        i % 2 ? "true" : "false", at);
+    default:
+        return snprintf(out, cap, "%s('name %d', %d, %lld)", comma, i, i + 1, at);
+    }
+}
+
+/* Rows of each kind that are over, 100 a statement. Every fourth row is not. */
 static void leave_rows(const struct contract *c, const char *prefix, int count)
 {
+    static const char *const columns[] = {
+        "name, slot, permits, owner, token, request, acquired, expires, ttl",
+        "name, ticket, request, permits, owner, since, expires",
+        "name, fingerprint, claim, token, expires, done, changed",
+        "name, token, granted",
+    };
     void *session = c->raw->open(c->url);
     int64_t now = wall_clock_us();
+    char sql[20000];
     raw_run(c->raw, session, "%s", c->begin);
-    for (int i = 0; i < count; i++) {
-        int64_t end = i % 4 ? now - 40 * DAY_US : now + 40 * DAY_US;
-        raw_run(c->raw, session,
-                "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, "
-                "expires, ttl) "
-                "VALUES ('lock %d', 0, 0, 'gone', %d, 1, 1, %lld, 1)",
-                prefix, i, i + 1, (long long)end);
-        raw_run(c->raw, session,
-                "INSERT INTO %swaiters (name, ticket, request, permits, owner, since, expires) "
-                "VALUES ('lock %d', %d, 1, 0, 'gone', 1, %lld)",
-                prefix, i, i + 1, (long long)end);
-        raw_run(c->raw, session,
-                "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
-                "VALUES ('key %d', '', 1, 0, 1, %s, %lld)",
-                prefix, i, i % 2 ? "true" : "false", (long long)end);
-        raw_run(c->raw, session,
-                "INSERT INTO %stokens (name, token, granted) VALUES ('name %d', %d, %lld)", prefix,
-                i, i + 1, (long long)end);
-    }
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int i = 0; i < count;) {
+            int length = snprintf(sql, sizeof sql, "INSERT INTO %s%s (%s) VALUES ", prefix,
+                                  TABLES[kind], columns[kind]);
+            for (int k = 0; k < 100 && i < count; k++, i++)
+                length += one_row(sql + length, sizeof sql - (size_t)length, kind, k > 0, i,
+                                  i % 4 ? now - 40 * DAY_US : now + 40 * DAY_US);
+            raw_run(c->raw, session, "%s", sql);
+        }
     raw_run(c->raw, session, "COMMIT");
     c->raw->close(session);
 }

@@ -51,12 +51,11 @@ static int install_in_child(void *argument)
 
 static void ten_at_once(const struct contract *c)
 {
-    char *url = fresh_tables(c, "atonce_");
+    char *url = url_with(c->url, "rowlock_prefix=atonce_");
     int good = 0;
     pid_t children[PROCESSES];
     struct installer installers[PROCESSES];
-    drop_tables(c, "atonce_", url);
-    url = url_with(c->url, "rowlock_prefix=atonce_");
+    drop_tables(c, "atonce_", NULL);
     for (int i = 0; i < PROCESSES; i++) {
         installers[i] = (struct installer){.url = url, .number = i};
         children[i] = child_start(install_in_child, &installers[i]);
@@ -79,9 +78,8 @@ static void speaks_of_install(rowlock_db *db, int result, const char *call)
 
 static void missing(const struct contract *c)
 {
-    char *url = fresh_tables(c, "missing_");
-    drop_tables(c, "missing_", url);
-    url = url_with(c->url, "rowlock_prefix=missing_");
+    char *url = url_with(c->url, "rowlock_prefix=missing_");
+    drop_tables(c, "missing_", NULL);
     rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_lock(db, "x"), *other = must_attach(db, "x", "y", 1);
     int64_t token = 4711, when = 4711;
@@ -194,9 +192,8 @@ static void other_versions(const struct contract *c)
 
 static void foreign_tables(const struct contract *c)
 {
-    char *url = fresh_tables(c, "foreign_");
-    drop_tables(c, "foreign_", url);
-    url = url_with(c->url, "rowlock_prefix=foreign_");
+    char *url = url_with(c->url, "rowlock_prefix=foreign_");
+    drop_tables(c, "foreign_", NULL);
     db_exec(c->raw, c->url, "CREATE TABLE foreign_meta (id INTEGER PRIMARY KEY, colour CHAR(9))");
     db_exec(c->raw, c->url, "INSERT INTO foreign_meta VALUES (1, 'blue')");
     tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "somebody else's tables are refused");

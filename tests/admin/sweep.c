@@ -108,8 +108,8 @@ static void bad_options(rowlock_db *db)
 static void holder_finds_out(const struct contract *c, rowlock_db *db)
 {
     rowlock_lock *lock = must_lock(db, "swept");
-    is_result(db, try_lock(lock, 100), ROWLOCK_OK, "hold a lock for a moment");
-    sleep_ms(150);
+    is_result(db, try_lock(lock, 30000), ROWLOCK_OK, "hold a lock for a moment");
+    db_exec(c->raw, c->url, "UPDATE %slocks SET expires = 1", PREFIX);
     is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "sweep");
     tap_is_int(rows(c), 0, "the row is gone");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_LOST, "its holder finds itself LOST");
@@ -144,7 +144,7 @@ static void renewed_meanwhile(const struct contract *c, const char *url)
             PREFIX, (long long)(wall_clock_us() + HOUR_US));
     struct sweeper sweeper = {.url = url};
     struct helper *helper = helper_start(sweep_in_thread, &sweeper);
-    sleep_ms(400);
+    sleep_ms(50); /* A sweep that begins later ends the same. */
     raw_run(c->raw, session, "COMMIT");
     c->raw->close(session);
     tap_is_int(helper_join(helper), ROWLOCK_OK, "a sweep beside a renewal goes well");
@@ -228,9 +228,7 @@ static void counts_counters(rowlock_db *db, int64_t idle_ms, bool dry, bool some
         how.idle_ms = idle_ms;
     how.dry_run = dry;
     is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep %s", what);
-    /* On a slow machine the late name may have become idle too. */
-    tap_ok(some ? report.counters == 1 || report.counters == 2 : report.counters == 0,
-           "%s: %lld counters", what, (long long)report.counters);
+    tap_is_int(report.counters, some, "%s: counters", what);
 }
 
 static int64_t use_often(rowlock_db *db, rowlock_lock *lock, int times)
@@ -247,6 +245,8 @@ static int64_t use_often(rowlock_db *db, rowlock_lock *lock, int times)
 }
 
 /* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
+enum { IDLE_MS = 1200 * 1000, IDLE_SINCE_US = 1800 * 1000 * 1000 };
+
 static void folds(const struct contract *c, rowlock_db *db)
 {
     rowlock_lock *idle = must_lock(db, "idle"), *held = must_lock(db, "held");
@@ -256,14 +256,15 @@ static void folds(const struct contract *c, rowlock_db *db)
     int64_t highest = use_often(db, idle, 20);
     is_result(db, try_lock(held, 30000), ROWLOCK_OK, "a lock is held");
     int64_t held_token = rowlock_lock_token(held);
-    sleep_ms(150);
+    db_exec(c->raw, c->url, "UPDATE %stokens SET granted = granted - %lld", PREFIX,
+            (long long)IDLE_SINCE_US);
     use_often(db, late, 1);
     counts_counters(db, 0, false, false, "as usual, which keeps counters for 30 days");
     counts_counters(db, -1, false, false, "with idle_ms < 0, which keeps them for ever");
     counts_counters(db, 3600 * 1000, false, false, "what was idle for an hour");
-    counts_counters(db, 100, true, true, "idle counters dry");
+    counts_counters(db, IDLE_MS, true, true, "idle counters dry");
     is_result(db, rowlock_last_grant(db, "idle", &token, &when), ROWLOCK_OK, "and leaves them");
-    counts_counters(db, 100, false, true, "idle counters");
+    counts_counters(db, IDLE_MS, false, true, "idle counters");
     is_result(db, rowlock_last_grant(db, "idle", &token, &when), ROWLOCK_NONE,
               "a folded counter is forgotten");
     is_result(db, rowlock_last_grant(db, "held", &token, &when), ROWLOCK_OK,
@@ -299,7 +300,10 @@ static void folds_many(const struct contract *c, rowlock_db *db)
 
 /* ---- a counter sweep beside grants */
 
-enum { ROUNDS = 300 };
+static int rounds(void)
+{
+    return is_long_run() ? 300 : 60;
+}
 
 /* The only counter becomes idle at any moment of a sweep, also between two of its statements. */
 static void folds_at_once(const struct contract *c, rowlock_db *db)
@@ -310,7 +314,7 @@ static void folds_at_once(const struct contract *c, rowlock_db *db)
     int wrong = 0, lower = 0;
     how.idle_ms = 1;
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = rounds(); i > 0; i--) {
         rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
         wrong += try_lock(lock, 30000) != ROWLOCK_OK;
         lower += rowlock_lock_token(lock) <= last;
@@ -352,7 +356,7 @@ static void folds_beside(const char *url, rowlock_db *db)
     how.ttl_ms = 30000;
     how.wait_ms = ROWLOCK_FOREVER;
     struct helper *helper = helper_start(fold, &f);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = rounds(); i > 0; i--) {
         int64_t token = 0, when = 0;
         wrong += rowlock_acquire(lock, &how) != ROWLOCK_OK;
         wrong += rowlock_last_grant(db, "beside", &token, &when) != ROWLOCK_OK;

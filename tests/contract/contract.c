@@ -15,51 +15,58 @@ static void run_own(const struct contract *c)
         c->own(c);
 }
 
+/* A pool changes how statements reach a connection: who gets one, when it is made anew, and what is
+ * batched. The subjects marked PLAIN prove what is decided before that, or what a keeper, a child
+ * or an adopted session does on a connection without a pool. They run with handles of a pool only
+ * in the long run, or where they are asked for by name. */
+enum pooling { POOLED, PLAIN };
+
 static const struct {
     const char *part, *name;
     void (*run)(const struct contract *c);
+    enum pooling pooling;
 } subjects[] = {
-    {"lock", "install", contract_install},
-    {"lock", "basics", contract_basics},
-    {"lock", "names", contract_names},
-    {"lock", "leases", contract_leases},
-    {"lock", "owners", contract_owners},
-    {"lock", "tokens", contract_tokens},
-    {"lock", "sweep", contract_sweep},
-    {"lock", "housekeeping", contract_housekeeping},
-    {"lock", "list", contract_list},
-    {"lock", "measure", contract_measure},
-    {"lock", "adopt", contract_adopt},
-    {"lock", "keeper", contract_keeper},
-    {"lock", "errors", contract_errors},
-    {"lock", "options", contract_options},
-    {"lock", "fork", contract_fork},
-    {"lock", "stalls", contract_stalls},
-    {"lock", "costs", contract_costs},
-    {"lock", "stats", contract_stats},
-    {"lock", "shared", contract_shared},
-    {"lock", "counted", contract_counted},
-    {"queue", "waiting", contract_waiting},
-    {"queue", "queue", contract_queue},
-    {"queue", "many", contract_many},
-    {"queue", "cycle", contract_cycle},
-    {"queue", "start", contract_start},
-    {"queue", "wakeup", contract_wakeup},
-    {"tx", "transaction", contract_transaction},
-    {"tx", "within", contract_within},
-    {"rows", "query", contract_query},
-    {"rows", "versions", contract_versions},
-    {"rows", "read_many", contract_read_many},
-    {"rows", "triggers", contract_triggers},
-    {"rows", "batches", contract_batches},
-    {"rows", "once", contract_once},
-    {"rows", "types", contract_types},
-    {"rows", "retry", contract_retry},
-    {"rows", "walk", contract_walk},
-    {"rows", "obstacles", contract_obstacles},
-    {"rows", "misfit", contract_misfit},
-    {"rows", "interleave", contract_interleave},
-    {"rows", "own", run_own},
+    {"lock", "install", contract_install, PLAIN},
+    {"lock", "basics", contract_basics, POOLED},
+    {"lock", "names", contract_names, PLAIN},
+    {"lock", "leases", contract_leases, POOLED},
+    {"lock", "owners", contract_owners, POOLED},
+    {"lock", "tokens", contract_tokens, POOLED},
+    {"lock", "sweep", contract_sweep, POOLED},
+    {"lock", "housekeeping", contract_housekeeping, PLAIN},
+    {"lock", "list", contract_list, POOLED},
+    {"lock", "measure", contract_measure, PLAIN},
+    {"lock", "adopt", contract_adopt, PLAIN},
+    {"lock", "keeper", contract_keeper, PLAIN},
+    {"lock", "errors", contract_errors, PLAIN},
+    {"lock", "options", contract_options, PLAIN},
+    {"lock", "fork", contract_fork, PLAIN},
+    {"lock", "stalls", contract_stalls, PLAIN},
+    {"lock", "costs", contract_costs, POOLED},
+    {"lock", "stats", contract_stats, POOLED},
+    {"lock", "shared", contract_shared, POOLED},
+    {"lock", "counted", contract_counted, POOLED},
+    {"queue", "waiting", contract_waiting, POOLED},
+    {"queue", "queue", contract_queue, POOLED},
+    {"queue", "many", contract_many, POOLED},
+    {"queue", "cycle", contract_cycle, POOLED},
+    {"queue", "start", contract_start, POOLED},
+    {"queue", "wakeup", contract_wakeup, POOLED},
+    {"tx", "transaction", contract_transaction, PLAIN},
+    {"tx", "within", contract_within, POOLED},
+    {"rows", "query", contract_query, POOLED},
+    {"rows", "versions", contract_versions, POOLED},
+    {"rows", "read_many", contract_read_many, POOLED},
+    {"rows", "triggers", contract_triggers, PLAIN},
+    {"rows", "batches", contract_batches, POOLED},
+    {"rows", "once", contract_once, POOLED},
+    {"rows", "types", contract_types, PLAIN},
+    {"rows", "retry", contract_retry, POOLED},
+    {"rows", "walk", contract_walk, POOLED},
+    {"rows", "obstacles", contract_obstacles, PLAIN},
+    {"rows", "misfit", contract_misfit, PLAIN},
+    {"rows", "interleave", contract_interleave, PLAIN},
+    {"rows", "own", run_own, PLAIN},
 };
 
 static bool is_among(const char *const *names, const char *name)
@@ -67,6 +74,17 @@ static bool is_among(const char *const *names, const char *name)
     while (*names && strcmp(*names, name) != 0)
         names++;
     return *names != NULL;
+}
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value && strcmp(value, "0") != 0;
+}
+
+bool is_long_run(void)
+{
+    return is_set("ROWLOCK_TEST_LONG");
 }
 
 int contract_run(const struct contract *contract)
@@ -78,6 +96,7 @@ int contract_run(const struct contract *contract)
         c.raw->close(session);
     }
     const char *only = getenv("ROWLOCK_TEST_SUBJECT");
+    bool all = only || !is_set("ROWLOCK_TEST_POOL") || is_long_run();
     must_install(c.url);
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
         if (only ? strcmp(only, subjects[i].name) != 0
@@ -86,6 +105,8 @@ int contract_run(const struct contract *contract)
         if (only && c.part && strcmp(c.part, subjects[i].part) != 0)
             return tap_skip_all("the subject is in another part");
         if (c.only && !is_among(c.only, subjects[i].name))
+            continue;
+        if (!all && subjects[i].pooling == PLAIN)
             continue;
         int64_t begin = clock_ms();
         subjects[i].run(&c);
@@ -112,6 +133,46 @@ void is_rows(const struct contract *c, const char *name, int wanted, const char 
             rows = rows_of(c, name);
         }
     tap_is_int(rows, wanted, "%s", text);
+}
+
+void end_lease(const struct contract *c, const rowlock_lock *lock)
+{
+    db_exec(c->raw, c->url,
+            "UPDATE rowlock_locks SET expires = 1 WHERE name = '%s' AND token = %lld",
+            rowlock_lock_name(lock), (long long)rowlock_lock_token(lock));
+}
+
+/* InnoDB's list is not made anew while somebody looks at it ten times a second. */
+bool somebody_waits(const struct contract *c)
+{
+    static const char *const waits[] = {
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+        "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+    };
+    int64_t until = clock_ms() + slow_ms(60000);
+    if (!c->has_server)
+        sleep_ms(50);
+    while (c->has_server && db_int(c->raw, c->url, "%s", waits[is_mysql(c)]) == 0) {
+        if (clock_ms() > until)
+            return false;
+        sleep_ms(is_mysql(c) ? 110 : 5);
+    }
+    return true;
+}
+
+void kill_session(const struct contract *c, void *session)
+{
+    bool mysql = is_mysql(c);
+    int64_t until = clock_ms() + slow_ms(60000);
+    long long id =
+        raw_int(c->raw, session, mysql ? "SELECT CONNECTION_ID()" : "SELECT pg_backend_pid()");
+    db_exec(c->raw, c->url, mysql ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
+    while (db_int(c->raw, c->url,
+                  mysql ? "SELECT count(*) FROM information_schema.processlist WHERE id = %lld"
+                        : "SELECT count(*) FROM pg_stat_activity WHERE pid = %lld",
+                  id) != 0 &&
+           clock_ms() < until)
+        sleep_ms(2);
 }
 
 bool is_sqlite(const struct contract *c)
@@ -153,11 +214,12 @@ static void drop_all(const struct contract *c, const char *prefix)
     static const char *const routines[] = {"grant", "grant_all", "enqueue", "leave",     "wake",
                                            "guard", "make_room", "renew",   "renew_all", "fence",
                                            "break", "fold",      "raise",   "look",      "refuse"};
+    const char *routine = is_postgres(c) ? "FUNCTION" : "PROCEDURE";
     void *session = c->raw->open(c->url);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         drop_if_there(c, session, "TABLE", prefix, tables[i]);
     for (size_t i = 0; c->has_server && i < sizeof routines / sizeof routines[0]; i++)
-        drop_if_there(c, session, is_postgres(c) ? "FUNCTION" : "PROCEDURE", prefix, routines[i]);
+        drop_if_there(c, session, routine, prefix, routines[i]);
     c->raw->close(session);
 }
 

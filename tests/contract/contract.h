@@ -96,10 +96,20 @@ void contract_obstacles(const struct contract *c);
 void contract_misfit(const struct contract *c);
 void contract_interleave(const struct contract *c);
 
+/* ROWLOCK_TEST_LONG=1, in check-more: what takes long is done in full. */
+bool is_long_run(void);
 /* How many rows rowlock_locks has for a name. */
 int rows_of(const struct contract *c, const char *name);
 /* A check of it. It waits for the last member of a quorum. */
 void is_rows(const struct contract *c, const char *name, int wanted, const char *text);
+/* The lease of the grant that a handle has is over by the database's clock. The handle is not
+ * told. */
+void end_lease(const struct contract *c, const rowlock_lock *lock);
+/* Waits a long time until a session of the server waits for what another has locked. A file does
+ * not show it: there the other only gets time to begin. */
+bool somebody_waits(const struct contract *c);
+/* The server ends the connection. */
+void kill_session(const struct contract *c, void *session);
 bool is_sqlite(const struct contract *c);
 bool is_postgres(const struct contract *c);
 bool is_mysql(const struct contract *c);

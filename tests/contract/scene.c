@@ -51,7 +51,7 @@ struct scene scene_open(const struct contract *c, const char *isolation, const c
     s.session = c->raw->open(c->url);
     s.tx = adopt_with(c, s.session, NULL);
     s.own = shared ? s.tx : must_open(c->url);
-    s.rival = open_impatient(c, c->url);
+    s.rival = c->has_server ? must_open(c->url) : open_impatient(c, c->url);
     s.lock = must_lock(s.own, name);
     s.wanted = must_lock(s.rival, name);
     return s;
@@ -137,15 +137,17 @@ void scene_rival_tries(const struct scene *s, int want, const char *what)
         tap_ok(took < slow_ms(AT_ONCE_MS), "at once (%lld ms)", (long long)took);
 }
 
-int64_t scene_hold(const struct scene *s, int64_t ttl_ms)
+int64_t scene_hold(const struct scene *s)
 {
-    is_result(s->own, try_lock(s->lock, ttl_ms), ROWLOCK_OK, "%s: a lock is held", s->isolation);
+    is_result(s->own, try_lock(s->lock, TTL_MS), ROWLOCK_OK, "%s: a lock is held", s->isolation);
     return rowlock_lock_token(s->lock);
 }
 
-void let_expire(void)
+int64_t scene_held_too_long(const struct scene *s)
 {
-    sleep_ms(SHORT_MS + 50);
+    int64_t token = scene_hold(s);
+    end_lease(s->c, s->lock);
+    return token;
 }
 
 void scene_taken_over(const struct scene *s, int64_t token)

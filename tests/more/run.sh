@@ -97,7 +97,7 @@ through_pgbouncer() { # through_pgbouncer NAME [OPTION]
     fi
     contract "$name" "$(pgbouncer --version | head -n 1)" tests/lib/with-postgres.sh \
         tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory contract-postgres
-    contract "$name, pool" "$(pgbouncer --version | head -n 1)" tests/lib/with-postgres.sh \
+    contract "$name, pool" "$(pgbouncer --version | head -n 1)" env ROWLOCK_TEST_LONG=1 tests/lib/with-postgres.sh \
         tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory check-postgres "${pooled[@]}" POOLED=postgres
 }
 
@@ -116,12 +116,12 @@ pg_cron() {
         tests/lib/with-postgres.sh prove --exec tests/lib/run-test.sh tests/more/pg_cron.t
 }
 
-# make check runs only some parts of the contract with handles of a pool.
+# make check runs only some subjects of the contract with handles of a pool.
 pooled=(TESTS=tests/pool/ POOLED_PARTS='lock queue tx rows')
 pool() {
     local database
     for database in postgres mysql sqlite; do
-        contract "pool, $database" "the one of make check" "$make" --no-print-directory \
+        contract "pool, $database" "the one of make check" env ROWLOCK_TEST_LONG=1 "$make" --no-print-directory \
             "check-$database" "${pooled[@]}" "POOLED=$database"
     done
 }

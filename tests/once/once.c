@@ -92,25 +92,6 @@ static int claim_and_wait(void *argument)
     return result;
 }
 
-static const char *count_waiters(const struct contract *c)
-{
-    return is_postgres(c) ? "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-                            "AND query LIKE '%rowlock_once%'"
-                          : "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = "
-                            "'LOCK WAIT'";
-}
-
-/* What InnoDB says of its transactions stays the same for a tenth of a second after each look. */
-static bool somebody_waits(const struct site *s)
-{
-    for (int i = 0; i < 100; i++) {
-        if (raw_int(s->c->raw, s->look, "%s", count_waiters(s->c)) > 0)
-            return true;
-        sleep_ms(slow_ms(120));
-    }
-    return false;
-}
-
 static void begin_repeatable(const struct contract *c, const struct site *app)
 {
     if (is_mysql(c))
@@ -146,7 +127,7 @@ struct step {
     int64_t token, ttl_ms;
     int want; /* result, or number of rows */
     bool may_be_seen; /* but not on PostgreSQL: what came after the snapshot, and so no conflict */
-    bool late; /* before: a claim of SHORT_MS is over */
+    bool late; /* before: the time of all claims is over */
     bool snapshot; /* before: APP begins a transaction that sees what was there by now */
     const char *before, *after; /* SQL of APP */
 };
@@ -225,7 +206,7 @@ static void play_act(struct asking *a, const struct step *s)
         break;
     case ASK:
         a->helper = helper_start(claim_and_wait, a);
-        tap_ok(!a->site.c->has_server || somebody_waits(&a->site), "%s", s->what);
+        tap_ok(!a->site.c->has_server || somebody_waits(a->site.c), "%s", s->what);
         break;
     case TOLD:
         tap_is_str(rowlock_result_name(helper_join(a->helper)), rowlock_result_name(s->want), "%s",
@@ -243,7 +224,7 @@ static void play(const struct contract *c, const struct step *s)
     struct asking a = ask_open(c);
     for (; s->what; s++) {
         if (s->late)
-            let_expire();
+            site_run(&a.site, "UPDATE rowlock_once SET expires = 1");
         if (s->snapshot)
             begin_repeatable(c, &a.app);
         if (s->before)
@@ -299,7 +280,7 @@ static const struct step plays[] = {
     {"is not a capital one", ONE, CLAIM, .key = "Key"},
     {"nor is a blank nothing", ONE, CLAIM, .key = "key "},
     {0},
-    {"a claim of short time", ONE, CLAIM, .h = 1, .as = "x", .ttl_ms = SHORT_MS},
+    {"a claim of short time", ONE, CLAIM, .h = 1, .as = "x"},
     {"it is still no other's", TWO, CLAIM, .as = "y", .want = OTHER, .late = true},
     {"its time is over: taken over", TWO, CLAIM, .h = 2, .as = "x"},
     {"the first cannot complete it", ONE, COMPLETE, .h = 1, .result = "1", .want = LOST},
@@ -310,7 +291,7 @@ static const struct step plays[] = {
      .want = DONE},
     {0},
     /* Who is late, but whose claim nobody wanted, has not lost it. */
-    {"a claim of short time", ONE, CLAIM, .h = 1, .as = "x", .ttl_ms = SHORT_MS},
+    {"a claim of short time", ONE, CLAIM, .h = 1, .as = "x"},
     {"late, but nobody else came", ONE, COMPLETE, .h = 1, .result = "1", .late = true},
     {"it is done", TWO, CLAIM, .as = "x", .result = "1", .want = DONE},
     {0},

@@ -157,10 +157,7 @@ static void lost_connection(const struct contract *c)
     rowlock_db *db = must_adopt(c, session);
     rowlock_lock *lock = must_lock(db, "adopted lost");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
-    long long id = raw_int(c->raw, session,
-                           is_mysql(c) ? "SELECT CONNECTION_ID()" : "SELECT pg_backend_pid()");
-    db_exec(c->raw, c->url, is_mysql(c) ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
-    sleep_ms(200);
+    kill_session(c, session);
     int result = rowlock_renew(lock, TTL_MS);
     tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN,
            "a lost connection is told (%s)", rowlock_result_name(result));

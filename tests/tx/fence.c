@@ -81,8 +81,7 @@ static void fences_wait(const struct contract *c, int64_t token, int want)
     scene_begin(&s);
     is_result(s.tx, rowlock_fence(s.tx, "tx order", 10), ROWLOCK_OK, "10 is seen");
     struct helper *helper = helper_start(fence_in_thread, &fencing);
-    sleep_ms(300);
-    tap_ok(!fencing.over, "%lld has to wait", (long long)token);
+    tap_ok(somebody_waits(c) && !fencing.over, "%lld has to wait", (long long)token);
     scene_run(&s, "COMMIT");
     is_result(db, helper_join(helper), want, "and is judged after the commit");
     rowlock_db_close(db);
@@ -97,9 +96,8 @@ static void fence_column(const struct contract *c)
     char value[20] = "";
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx column", false);
     scene_run(&s, "INSERT INTO tx_data VALUES (1, 'empty', 0)");
-    long long token = scene_hold(&s, SHORT_MS);
+    long long token = scene_held_too_long(&s);
     raw_run(c->raw, s.session, update, "first", token, token);
-    let_expire();
     scene_taken_over(&s, token);
     long long newer = rowlock_lock_token(s.wanted);
     raw_run(c->raw, s.session, update, "second", newer, newer);
@@ -179,16 +177,18 @@ static void no_tokens_left(const struct contract *c, const char *url)
 static void raised_above_guards(const struct contract *c, const char *url)
 {
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
-    rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = open_impatient(c, url);
+    rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
+    rowlock_db *hasty = open_impatient(c, url);
     rowlock_lock *lock = must_lock(db, "guarded");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a grant stands");
     scene_begin(&s);
     is_result(tx, rowlock_guard(lock, tx), ROWLOCK_OK, "and guards a transaction");
     int64_t start = clock_ms();
-    int result = rowlock_raise_tokens(db, 1, NULL);
+    int result = rowlock_raise_tokens(hasty, 1, NULL);
     tap_ok(result < 0 && clock_ms() - start >= patience_ms(c) / 2, "which raising waits for (%s)",
            rowlock_result_name(result));
     scene_run(&s, "COMMIT");
+    rowlock_db_close(hasty);
     is_result(db, rowlock_raise_tokens(db, 1, NULL), ROWLOCK_OK, "then they are raised");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the grant goes on");
     scene_begin(&s);
@@ -220,7 +220,7 @@ static void raised_above_new_names(const struct contract *c, const char *url)
     scene_begin(&s);
     is_result(tx, rowlock_tx_acquire(born, tx, NULL), ROWLOCK_OK, "a name's first grant");
     struct helper *helper = helper_start(raise_in_thread, &raiser);
-    sleep_ms(SHORT_MS); /* it waits by now, or it does not matter */
+    tap_ok(somebody_waits(c), "tokens are being raised");
     scene_run(&s, "COMMIT");
     tap_is_int(helper_join(helper), ROWLOCK_OK, "tokens are raised meanwhile");
     is_result(tx, rowlock_release(born), ROWLOCK_OK, "the grant was committed");
@@ -237,7 +237,7 @@ static void other_tables(const struct contract *c)
 {
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx tables", false);
     rowlock_db *tx = adopt_with(c, s.session, RAISED);
-    scene_hold(&s, TTL_MS);
+    scene_hold(&s);
     scene_begin(&s);
     is_result(tx, rowlock_guard(s.lock, tx), ROWLOCK_ESCHEMA, "a lock of another installation");
     scene_goes_on(&s, tx, "ESCHEMA");

@@ -284,25 +284,6 @@ static int other_wants_ours(void *argument)
     return 0;
 }
 
-static const char *const waits[] = {
-    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-    "AND query LIKE 'UPDATE win_rows SET n = 50%'",
-    "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' "
-    "AND trx_query LIKE 'UPDATE win_rows SET n = 50%'",
-    NULL,
-};
-
-static void until_other_waits(const struct contract *c)
-{
-    void *watcher = c->raw->open(c->url);
-    char number[100] = "0";
-    while (atoi(number) == 0) {
-        sleep_ms(is_mysql(c) ? 110 : 5); /* InnoDB's list is not made anew more often */
-        ask_any(c, watcher, waits, number, sizeof number);
-    }
-    c->raw->close(watcher);
-}
-
 /* Who is to lose is arranged: PostgreSQL ends the one that has looked for a deadlock first, InnoDB the one
  * that has changed less. */
 static void deadlocked(const struct contract *c, const struct sort *sort)
@@ -323,7 +304,7 @@ static void deadlocked(const struct contract *c, const struct sort *sort)
         site_run(&in.s, "INSERT INTO win_log VALUES ('weight')");
     site_run(&in.s, "UPDATE win_rows SET n = 50 WHERE id IN (2, 3)");
     struct helper *other = helper_start(other_wants_ours, &in);
-    until_other_waits(c);
+    tap_ok(somebody_waits(c), "another wants what we have");
     row_becomes(&in.s, in.t, UPDATE, 2, number(5), FIRST, ROWLOCK_CONFLICT, 0, "a deadlock");
     tap_is_int(error_of(in.s.db).transaction_over, 1, "and the transaction is over");
     try_to_run(&in, "COMMIT");
