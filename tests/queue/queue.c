@@ -154,9 +154,10 @@ struct looking {
 
 static long long expires_of(const struct guest *g)
 {
-    return db_int(g->c->raw, g->c->url,
-                  "SELECT expires FROM rowlock_waiters WHERE name = '%s' AND owner = '%s'",
-                  rowlock_lock_name(g->lock), rowlock_lock_owner(g->lock));
+    return db_int(
+        g->c->raw, g->c->url,
+        "SELECT coalesce(max(expires), 0) FROM rowlock_waiters WHERE name = '%s' AND owner = '%s'",
+        rowlock_lock_name(g->lock), rowlock_lock_owner(g->lock));
 }
 
 static bool has_looked(void *context)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * No wake-up is lost on SQLite: the lock is released before and after each statement that a waiter's
- * connection runs until he sleeps. What servers need for that is in wakeup.c.
+ * connection runs until it sleeps, and no waiter polls meanwhile. What servers need for that is in wakeup.c.
  */
 #include "crowd.h"
 

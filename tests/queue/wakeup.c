@@ -200,9 +200,9 @@ static void let_in(struct entry *e, bool own)
     }
 }
 
-/* All that lets a waiter in wakes it. The release in a transaction comes before the ticket: its notification, if there
- * is one, must wait for the commit. MySQL and MariaDB: a break wakes no waiter, and adopted
- * connections do not. */
+/* All that lets a waiter in wakes it. A release in a transaction comes before the ticket: its
+ * notification, if there is one, must wait for the commit. MySQL and MariaDB: a break wakes no
+ * waiter, and an adopted connection wakes none. */
 static void other_ways(const struct contract *c, enum way way)
 {
     struct entry e = {.c = c, .way = way, .session = c->raw->open(c->url)};
