@@ -305,16 +305,19 @@ static void dies(const struct contract *c, struct faultproxy *proxy, const char 
     first.lock = must_lock(first.db, "dead");
     first.how = second.how;
     first.how.ticket_ms = HELD_MS;
-    set_polls(OFTEN);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    /* It sleeps when it is cut off: a try under way may be granted after the release. With a handle
+     * of a pool it learns of the loss by its next poll. */
+    set_polls(getenv("ROWLOCK_TEST_POOL") ? 200 : ONLY_WAKEUPS);
     guest_queue(&first);
-    guest_queue(&second);
     faultproxy_refuse(proxy);
     faultproxy_cut(proxy);
     int result = guest_join(&first);
     tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN, "a waiter is cut off (%s)",
            rowlock_result_name(result));
     tap_ok(ticket_of(&first) != 0, "his ticket stays");
+    set_polls(OFTEN);
+    guest_queue(&second);
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
     granted_after(&second, ticket_of(&first), "the next one passes him by");
     is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
