@@ -25,6 +25,8 @@ enum {
     CROWD_US = 250
 };
 
+int64_t rlk_poll_pause_us;
+
 struct queuing {
     struct rlk_acquiring *a;
     /* The lock in whose queue we are. NULL: in none. */
@@ -206,6 +208,8 @@ static int64_t look_at(struct queuing *q, int64_t now_us)
 {
     const struct rlk_grant *grant = &q->a->grants[q->a->which];
     int64_t pause_us = q->unwakeable ? pause_unwoken(q, now_us) : SAFETY_US * (1 + q->ahead);
+    if (rlk_poll_pause_us)
+        pause_us = rlk_poll_pause_us;
     bool settling = grant->settling || (grant->outcome == RLK_IN_FLIGHT && q->a->count == 1);
     if (!settling)
         q->settling = 0;

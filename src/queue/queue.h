@@ -11,6 +11,9 @@ int rlk_acquire(rowlock_lock *lock, const rowlock_acquire_options *options);
 /* queue.c: call it after a BUSY try. It tries again until the result is another one. Returns
  * TIMEOUT, CANCELLED, DEADLOCK, or what rlk_try() returns. */
 int rlk_wait_in_queue(struct rlk_acquiring *a);
+/* Tests set the pause between two polls. If it is very long, only a wake-up ends a wait. 0: the
+ * pause is computed. */
+extern int64_t rlk_poll_pause_us;
 
 /* start.c */
 /* Cancels a started acquire, and waits for its thread. */

@@ -4,8 +4,11 @@
  * subjects. */
 #include "crowd.h"
 
+#include "queue/queue.h"
+
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -100,8 +103,15 @@ void guest_queue(struct guest *g)
         tap_ok(false, "%s: a waiter is in the queue", rowlock_lock_name(g->lock));
 }
 
+static bool has_ended(void *context)
+{
+    return ((struct guest *)context)->ended;
+}
+
 int guest_join(struct guest *g)
 {
+    if (!comes_true(has_ended, g))
+        rowlock_cancel(g->db);
     return helper_join(g->thread);
 }
 
@@ -179,36 +189,28 @@ bool comes_true(bool (*is_so)(void *context), void *context)
     return so;
 }
 
-/* ---- the metronome */
+/* ---- wake-ups */
 
-static long long kept_until(const struct metronome *m)
+void set_polls(int64_t pause_ms)
 {
-    return db_int(m->waiter.c->raw, m->waiter.c->url,
-                  "SELECT max(expires) FROM rowlock_waiters WHERE name = 'metronome'");
+    rlk_poll_pause_us = pause_ms * 1000;
 }
 
-void metronome_start(struct metronome *m, const struct contract *c)
+bool can_wake(const struct contract *c)
 {
-    guest_open(&m->holder, c, "metronome", 0);
-    guest_open(&m->waiter, c, "metronome", 0);
-    m->holder.how.ttl_ms = 10 * HELD_MS;
-    m->waiter.how.ticket_ms = 1000;
-    guest_tries(&m->holder, ROWLOCK_OK, "a metronome is wound up");
-    guest_queue(&m->waiter);
-    m->last = kept_until(m);
-    m->heartbeats = 0;
+    return !c->pooled && (is_postgres(c) || !getenv("ROWLOCK_TEST_POOL"));
 }
 
-void metronome_look(struct metronome *m)
+void guest_holds(struct guest *g, struct guest *first)
 {
-    long long now = kept_until(m);
-    m->heartbeats += now != m->last;
-    m->last = now;
-}
-
-void metronome_stop(struct metronome *m)
-{
-    is_result(m->waiter.db, guest_cancel(&m->waiter), ROWLOCK_CANCELLED, "the metronome stops");
-    guest_close(&m->waiter);
-    guest_close(&m->holder);
+    if (!is_mysql(g->c) || !can_wake(g->c)) {
+        guest_tries(g, ROWLOCK_OK, "a lock is held");
+        return;
+    }
+    set_polls(OFTEN);
+    guest_tries(first, ROWLOCK_OK, "a lock is held");
+    guest_queue(g);
+    guest_releases(first, ROWLOCK_OK, "released");
+    guest_gets(g, "and held by a waiter");
+    set_polls(0);
 }

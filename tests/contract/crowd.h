@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Words for tests in which several clients want one lock. Guests try or wait in the queue, each on
- * its own connection. Other words show what the tables say of the queue. A metronome tells a
- * wake-up from a poll, and asserts no time. */
+ * its own connection. Other words show what the tables say of the queue. */
 #ifndef CROWD_H
 #define CROWD_H
 
@@ -10,7 +9,7 @@
 
 #include <stdatomic.h>
 
-enum { HELD_MS = 60000 };
+enum { HELD_MS = 600000 };
 
 /* A client in a thread while it waits. Other threads do not use its handles meanwhile. */
 struct guest {
@@ -42,7 +41,7 @@ int guest_try(struct guest *g);
  * that does not happen. */
 void guest_start(struct guest *g);
 void guest_queue(struct guest *g);
-/* waits for its result */
+/* Waits long for its result, then cancels the wait. */
 int guest_join(struct guest *g);
 int guest_cancel(struct guest *g);
 /* releases */
@@ -67,16 +66,15 @@ long long wall_clock_us(void);
 /* waits a long time for it */
 bool comes_true(bool (*is_so)(void *context), void *context);
 
-/* A waiter whose ticket is renewed three times a second while it waits in vain. It sends at least
- * two heartbeats in the time after which the first in the queue polls without a wake-up. */
-struct metronome {
-    struct guest holder, waiter;
-    long long last;
-    int heartbeats;
-};
-void metronome_start(struct metronome *m, const struct contract *c);
-/* counts one heartbeat at most */
-void metronome_look(struct metronome *m);
-void metronome_stop(struct metronome *m);
+/* The pause between two polls of every waiter of this program, from its next pause on. 0: as usual.
+ * ONLY_WAKEUPS: a waiter whose lease and ticket last HELD_MS looks again only when it is woken. A
+ * lost wake-up is a wait that does not end, and guest_join() cancels it. */
+enum { OFTEN = 5, ONLY_WAKEUPS = 3600000 };
+void set_polls(int64_t pause_ms);
+/* Can a release on one connection wake a waiter on another? PostgreSQL alone wakes a pool. */
+bool can_wake(const struct contract *c);
+/* Gets the lock so that its release wakes the next waiter. MySQL and MariaDB: only a holder that has
+ * waited wakes others. So it waits for first, which tries and releases. */
+void guest_holds(struct guest *g, struct guest *first);
 
 #endif

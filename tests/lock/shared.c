@@ -107,7 +107,6 @@ static void writer_not_starved(const struct contract *c)
 static void writer_gives_up(const struct contract *c, bool by_himself)
 {
     struct guest readers[READERS], writer;
-    struct metronome m;
     open_all(readers, READERS, c, "given up", ROWLOCK_SHARED);
     guest_open(&writer, c, "given up", 0);
     guest_tries(&readers[0], ROWLOCK_OK, "one reads");
@@ -115,15 +114,10 @@ static void writer_gives_up(const struct contract *c, bool by_himself)
     guest_queue(&writer);
     for (int i = 1; i < READERS; i++)
         guest_queue(&readers[i]);
-    metronome_start(&m, c);
     is_result(writer.db, by_himself ? guest_join(&writer) : guest_cancel(&writer),
               by_himself ? ROWLOCK_TIMEOUT : ROWLOCK_CANCELLED, "the writer gives up");
-    for (int i = 1; i < READERS; i++) {
+    for (int i = 1; i < READERS; i++)
         guest_gets(&readers[i], "a reader behind him comes in");
-        metronome_look(&m);
-    }
-    tap_note("%d heartbeats until %d readers had come in", m.heartbeats, READERS - 1);
-    metronome_stop(&m);
     close_all(readers, READERS);
     guest_close(&writer);
 }

@@ -9,6 +9,7 @@
 #include "pool/pool.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { GUESTS = 3, FAR_TOO_OFTEN = 1000 };
@@ -139,12 +140,14 @@ static void feast(struct feast *f)
 
 static int starve(const struct raw *this, const char *given)
 {
-    int nth = 1;
+    /* The lines of C are the same for each database but in the driver (each_memory.c). So all fail
+     * in turn with a file, and on servers only if the tests may take long. */
+    int nth = 1, stride = has_server(this) && !getenv("ROWLOCK_TEST_LONG") ? 9 : 1;
     raw = this;
     url = given;
     fail_alloc_at(0);
     must_install(url);
-    for (; nth < FAR_TOO_OFTEN; nth++) {
+    for (; nth < FAR_TOO_OFTEN; nth += stride) {
         struct feast f = {.nth = nth, .good = true};
         fail_alloc_at(nth);
         feast(&f);
@@ -155,7 +158,8 @@ static int starve(const struct raw *this, const char *given)
         if (fail_alloc_asked() < nth)
             break;
     }
-    tap_ok(nth > 15 && nth < FAR_TOO_OFTEN, "which were all pieces: %d", nth - 1);
+    tap_ok(nth > 15 && nth < FAR_TOO_OFTEN, "which were all pieces, or each ninth on a server: %d",
+           (nth - 1) / stride);
     return tap_done();
 }
 

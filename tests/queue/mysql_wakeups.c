@@ -34,30 +34,22 @@ static void applications_locks(const struct contract *c)
  * wait for it. */
 static void rounds(const struct contract *c)
 {
-    enum { ROUNDS = 6 };
-    struct guest guests[2];
-    struct metronome m;
-    int granted = 0;
-    for (int i = 0; i < 2; i++)
-        guest_open(&guests[i], c, "wakeups in turn", 0);
-    guest_tries(&guests[0], ROWLOCK_OK, "one holds a lock");
-    metronome_start(&m, c);
+    enum { ROUNDS = 4 };
+    struct guest guests[2], first;
+    guests_open(c, "wakeups in turn", 0, &guests[0], &guests[1], &first, NULL);
+    guest_holds(&guests[0], &first);
+    set_polls(ONLY_WAKEUPS);
     for (int i = 0; i < ROUNDS; i++) {
         struct guest *holds = &guests[i % 2], *waits = &guests[(i + 1) % 2];
+        waits->how.ticket_ms = HELD_MS;
         guest_queue(waits);
         is_result(waits->db, guest_cancel(waits), ROWLOCK_CANCELLED, "a wait is cancelled");
         guest_queue(waits);
-        sleep_ms(5); /* so that he is asleep, mostly */
         guest_leave(holds);
-        granted += guest_join(waits) == ROWLOCK_OK;
-        metronome_look(&m);
+        guest_gets(waits, "the next is woken, and granted it");
     }
-    tap_is_int(granted, ROUNDS, "the next is granted");
-    /* Without wake-ups it is one each time, or nearly. */
-    tap_ok(m.heartbeats <= ROUNDS / 2, "and mostly woken (%d heartbeats)", m.heartbeats);
-    metronome_stop(&m);
-    for (int i = 0; i < 2; i++)
-        guest_close(&guests[i]);
+    set_polls(0);
+    guests_close(&guests[0], &guests[1], &first, NULL);
 }
 
 void contract_mysql_only(const struct contract *c)

@@ -130,7 +130,7 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
         tap_is_int(rowlock_lock_holder(g.lock, &holder), ROWLOCK_NONE, "it has no holder");
     }
     g.how.permits = 0;
-    waits_in_vain(&g, 200, "they stand behind him");
+    waits_in_vain(&g, 50, "they stand behind him");
     tap_is_int(tickets_of(c, name), 1, "and leave no ticket when they give up");
     for (int permits = -1; permits < 3; permits++) {
         g.how.permits = permits;
@@ -147,20 +147,44 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
     forget_tickets(c, name);
 }
 
-static long long end_of(const struct contract *c, const char *name, long long ticket)
+struct looking {
+    const struct guest *g;
+    long long expires;
+};
+
+static long long expires_of(const struct guest *g)
 {
-    return db_int(c->raw, c->url,
-                  "SELECT expires FROM rowlock_waiters WHERE name = '%s' AND ticket = %lld", name,
-                  ticket);
+    return db_int(
+        g->c->raw, g->c->url,
+        "SELECT coalesce(max(expires), 0) FROM rowlock_waiters WHERE name = '%s' AND owner = '%s'",
+        rowlock_lock_name(g->lock), rowlock_lock_owner(g->lock));
 }
 
-/* Whose ticket it was has died. */
-static void granted_after(const struct guest *g, long long over)
+static bool has_looked(void *context)
 {
+    const struct looking *l = context;
+    return l->g->ended || expires_of(l->g) != l->expires;
+}
+
+/* The lock is free, but the ticket of a dead waiter is before g. The ticket ends when the waiter has
+ * looked again, which renewed its own ticket. */
+static void granted_after(struct guest *g, long long dead, const char *what)
+{
+    const struct contract *c = g->c;
+    const char *name = rowlock_lock_name(g->lock);
     int64_t token = 0, when = 0;
-    is_result(g->db, rowlock_last_grant(g->db, rowlock_lock_name(g->lock), &token, &when),
-              ROWLOCK_OK, "that grant");
+    struct looking looking = {g, expires_of(g)};
+    tap_ok(comes_true(has_looked, &looking), "it looks");
+    long long over = db_int(c->raw, c->url, "SELECT %s", c->raw->clock);
+    /* A try of the dead waiter may have been under way, and granted. */
+    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = '%s'", name);
+    db_exec(c->raw, c->url,
+            "UPDATE rowlock_waiters SET expires = %lld WHERE name = '%s' AND ticket = %lld", over,
+            name, dead);
+    guest_gets(g, what);
+    is_result(g->db, rowlock_last_grant(g->db, name, &token, &when), ROWLOCK_OK, "that grant");
     tap_ok(when >= over, "came when the dead one's ticket was over, not before");
+    set_polls(0);
 }
 
 /* Who is before us by his ticket may have come after us: the number counts. */
@@ -169,13 +193,12 @@ static void tickets_decide(const struct contract *c)
     struct guest holder, one;
     guests_open(c, "tickets", 0, &holder, &one, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
-    leave_ticket(c, "tickets", 1, wall_clock_us() + 1500000);
+    leave_ticket(c, "tickets", 1, in_an_hour());
+    set_polls(OFTEN);
     guest_queue(&one);
     tap_ok(ticket_of(&one) > 1, "a later ticket");
-    long long over = end_of(c, "tickets", 1);
     guest_releases(&holder, ROWLOCK_OK, "it is released");
-    guest_gets(&one, "who stands behind the dead is granted it");
-    granted_after(&one, over);
+    granted_after(&one, 1, "who stands behind the dead is granted it");
     guests_close(&one, &holder, NULL);
     forget_tickets(c, "tickets");
 }
@@ -187,7 +210,7 @@ static void nothing_left(const struct contract *c)
     struct guest holder, g, behind;
     guests_open(c, "left", 0, &holder, &g, &behind, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
-    waits_in_vain(&g, 300, "a wait is over");
+    waits_in_vain(&g, 50, "a wait is over");
     tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
     g.how.wait_ms = ROWLOCK_FOREVER;
     guest_queue(&g);
@@ -222,7 +245,7 @@ static void uncontended(const struct contract *c)
     tap_is_int(granted, 9, "who finds a lock free takes no ticket, even if he would wait");
     guest_tries(&g, ROWLOCK_OK, "a lock is held");
     guest_tries(&other, ROWLOCK_BUSY, "nor does who only tries");
-    other.how.wait_ms = 500;
+    other.how.wait_ms = slow_ms(60000);
     is_result(other.db, rowlock_acquire(other.lock, &other.how), ROWLOCK_ESERVER,
               "who must wait does");
     guests_close(&g, &other, NULL);
@@ -243,7 +266,7 @@ static void waits_quietly(const struct contract *c, struct faultproxy *proxy, co
     else
         leave_ticket(c, "quiet", 1, in_an_hour());
     faultproxy_round_trips(proxy);
-    waits_in_vain(&g, 750, held ? "waiting behind a holder" : "waiting behind a dead waiter");
+    waits_in_vain(&g, 300, held ? "waiting behind a holder" : "waiting behind a dead waiter");
     int trips = faultproxy_round_trips(proxy);
     tap_ok(trips < 150, "asks seldom (%d round trips)", trips);
     guests_close(&g, &holder, NULL);
@@ -283,20 +306,21 @@ static void dies(const struct contract *c, struct faultproxy *proxy, const char 
     first.db = must_open_with(url, &options);
     first.lock = must_lock(first.db, "dead");
     first.how = second.how;
-    first.how.ticket_ms = slow_ms(1000);
+    first.how.ticket_ms = HELD_MS;
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    /* It learns of the loss by its next poll, if not before. */
+    set_polls(200);
     guest_queue(&first);
-    guest_queue(&second);
     faultproxy_refuse(proxy);
     faultproxy_cut(proxy);
     int result = guest_join(&first);
     tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN, "a waiter is cut off (%s)",
            rowlock_result_name(result));
     tap_ok(ticket_of(&first) != 0, "his ticket stays");
-    long long over = end_of(c, "dead", ticket_of(&first));
+    set_polls(OFTEN);
+    guest_queue(&second);
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
-    guest_gets(&second, "the next one passes him by");
-    granted_after(&second, over);
+    granted_after(&second, ticket_of(&first), "the next one passes him by");
     is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
     tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if nobody did before");
     faultproxy_accept(proxy);
@@ -341,10 +365,12 @@ static void ticket_removed(const struct contract *c)
     guests_open(c, "robbed", 0, &holder, &g, NULL);
     g.how.ticket_ms = 1000;
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
+    set_polls(OFTEN);
     guest_queue(&g);
     forget_tickets(c, "robbed");
     tap_ok(comes_true(has_ticket, &g), "a waiter whose ticket is gone takes another");
     line_ends(&holder, &g, "which he gets");
+    set_polls(0);
 }
 
 /* Its request was sent twice: the second sending did not see the first one in flight. Elsewhere than
@@ -396,7 +422,7 @@ static void what_is_listed(const struct contract *c)
     tap_is_int(w->permits, ROWLOCK_SHARED, "what he waits for");
     tap_is_int(w->ticket, ticket_of(&g), "his ticket");
     tap_ok(w->remaining_ms > 0 && w->remaining_ms <= 15000, "how long it lives, 15 s by default");
-    tap_ok(w->since_us > 0 && w->waited_ms >= 0 && w->waited_ms < slow_ms(10000), "since when");
+    tap_ok(w->since_us > 0 && w->waited_ms >= 0, "since when");
     is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "he leaves");
     guests_close(&g, &holder, NULL);
     forget_tickets(c, "listed line");
@@ -406,17 +432,22 @@ static void many_are_listed(const struct contract *c)
 {
     enum { NAMES = 3, EACH = 401 };
     static const char *const names[NAMES] = {"list z", "list a", "list ä"};
+    char *text;
+    size_t length;
+    FILE *sql = open_memstream(&text, &length);
     struct seen seen = {0};
     rowlock_db *db = must_open(c->url);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "DELETE FROM rowlock_waiters");
-    raw_run(c->raw, session, "%s", c->begin);
     for (int i = 0; i < NAMES * EACH; i++)
-        raw_run(c->raw, session,
-                "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, "
-                "expires) VALUES ('%s', %d, %d, 0, 'x', 1, %s)",
+        fprintf(sql, "%s ('%s', %d, %d, 0, 'x', 1, %s)",
+                i ? ","
+                  : "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, "
+                    "expires) VALUES",
                 names[i % NAMES], i, i, i % 2 ? "1" : "9000000000000000");
-    raw_run(c->raw, session, "COMMIT");
+    fclose(sql);
+    raw_run(c->raw, session, "%s", text);
+    free(text);
     is_result(db, rowlock_list_waiters(db, NULL, see, &seen), ROWLOCK_OK, "lines are listed");
     tap_is_int(seen.count, NAMES * EACH, "over several pages, everybody");
     tap_is_int(seen.out_of_order, 0, "in the order of names and tickets");
@@ -453,10 +484,10 @@ static void adopted(const struct contract *c)
     guest_tries(&holder, ROWLOCK_OK, "it is held again");
     guest_queue(&g);
     is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "the next wait is cancelled");
-    waits_in_vain(&g, 100, "and one times out");
+    waits_in_vain(&g, 50, "and one times out");
     guests_close(&g, &holder, NULL);
     /* A server ends the holder's session, and what that has prepared, a moment after it is closed. */
-    for (int64_t end = clock_ms() + slow_ms(5000); clock_ms() < end; sleep_ms(10)) {
+    for (int64_t end = clock_ms() + slow_ms(60000); clock_ms() < end; sleep_ms(10)) {
         ask_any(c, session, c->settings, after, sizeof after);
         if (strcmp(after, before) == 0)
             break;

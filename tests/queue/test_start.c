@@ -19,7 +19,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { TTL_MS = 10000 };
+enum { TTL_MS = 600000 };
 #define HOUR_US INT64_C(3600000000)
 
 static rowlock_db *db;
@@ -125,7 +125,7 @@ static void grant_and_wake(void)
 static bool becomes_readable(int fd)
 {
     struct pollfd it = {.fd = fd, .events = POLLIN};
-    return poll(&it, 1, (int)slow_ms(20000)) == 1;
+    return poll(&it, 1, (int)slow_ms(60000)) == 1;
 }
 
 static int finish(rowlock_lock *which)
@@ -544,7 +544,7 @@ static int in_child(void *argument)
 {
     (void)argument;
     char byte;
-    alarm((unsigned)slow_ms(20000) / 1000); /* whoever hangs is ended */
+    alarm((unsigned)slow_ms(120000) / 1000); /* whoever hangs is ended */
     close(pipe_to_child[1]);
     int wrong = misused(lock) != CALLS || rowlock_acquire_fd(lock) != -1 ||
                 rowlock_acquire_step(lock) != ROWLOCK_EMISUSE;
@@ -565,7 +565,7 @@ static void test_fork(void)
     close(pipe_to_child[0]);
     grant_and_wake();
     struct pollfd it = {.fd = rowlock_acquire_fd(lock), .events = POLLIN};
-    tap_is_int(poll(&it, 1, (int)slow_ms(3000)), 1, "beside a child the descriptor gets readable");
+    tap_is_int(poll(&it, 1, (int)slow_ms(60000)), 1, "beside a child the descriptor gets readable");
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_OK, "and the parent is granted the lock");
     close(pipe_to_child[1]);
     tap_is_int(child_join(child), 0, "in a child nothing is started, and the handles are useless");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * No wake-up is lost: the lock is released at every point between "found it held" and "asleep", by holding
- * up each request of the waiter, before the server sees it and after it has carried it out; and the
- * release itself is held up while the waiter comes. SQLite has no requests: sqlite_steps.c.
+ * No wake-up is lost: the lock is released at every point between "found it held" and "asleep", by
+ * holding up each request of the waiter, before the server sees it and after it has carried it out.
+ * The release itself is held up while the waiter comes. Meanwhile no waiter polls: only a wake-up
+ * lets it in. SQLite has no requests: sqlite_steps.c.
  */
 #include "crowd.h"
 
@@ -10,23 +11,25 @@
 
 #include <stdlib.h>
 
-enum { REPEATS = 4, DELAY_MS = 60, REQUESTS_MAX = 8 };
+enum { REPEATS = 2, DELAY_MS = 60, SURE = 3, REQUESTS_MAX = 8 };
 
-/* A waiter and a holder; one of them goes through the proxy. */
+/* A waiter and a holder; one of them goes through the proxy. first: for guest_holds(). */
 struct stage {
     const struct contract *c;
     struct faultproxy *proxy;
-    struct guest holder, waiter;
-    struct metronome m;
+    struct guest holder, waiter, first;
+    bool wakes;
 };
 
 static void stage_open(struct stage *s, const struct contract *c, struct faultproxy *proxy,
                        const char *waiters_url, const char *holders_url, int permits)
 {
     *s = (struct stage){.c = c, .proxy = proxy};
+    s->wakes = can_wake(c) && (permits == 0 || !is_mysql(c));
     guest_open_as(&s->holder, c, holders_url, NULL, "wake up", permits);
     guest_open_as(&s->waiter, c, waiters_url, NULL, "wake up", 0);
-    metronome_start(&s->m, c);
+    guest_open(&s->first, c, "wake up", 0);
+    s->waiter.how.ticket_ms = HELD_MS;
     /* Each statement has been used once, so that no preparing comes in between. */
     guest_tries(&s->holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&s->waiter);
@@ -37,8 +40,15 @@ static void stage_open(struct stage *s, const struct contract *c, struct faultpr
 
 static void stage_close(struct stage *s)
 {
-    metronome_stop(&s->m);
-    guests_close(&s->waiter, &s->holder, NULL);
+    set_polls(0);
+    guests_close(&s->waiter, &s->holder, &s->first, NULL);
+}
+
+/* From now on only a wake-up ends a wait, where there are wake-ups. */
+static void stage_hold(struct stage *s)
+{
+    guest_holds(&s->holder, &s->first);
+    set_polls(s->wakes ? ONLY_WAKEUPS : OFTEN);
 }
 
 static struct fault delay(enum fault_side side)
@@ -46,44 +56,36 @@ static struct fault delay(enum fault_side side)
     return (struct fault){.kind = FAULT_DELAY, .side = side, .delay_ms = DELAY_MS};
 }
 
-/* Until the nth request is held up; or the waiter is asleep for want of another one. */
-static bool held_up(const struct stage *s, int64_t patience_ms)
+static bool fired(void *context)
 {
-    int64_t until = clock_ms() + slow_ms(patience_ms);
-    while (!faultproxy_fired(s->proxy) && !s->waiter.ended && clock_ms() < until)
+    const struct stage *s = context;
+    return faultproxy_fired(s->proxy) || s->waiter.ended;
+}
+
+/* Until the nth request is held up. A waiter that is asleep sends none. */
+static bool held_up(struct stage *s, int nth)
+{
+    if (nth <= SURE)
+        return comes_true(fired, s);
+    for (int64_t end = clock_ms() + 100; !fired(s) && clock_ms() < end;)
         sleep_ms(1);
     return faultproxy_fired(s->proxy);
 }
 
-/* If every one of these had to wait for the waiter's own look, the metronome would heartbeat each time. */
-static void judge(int granted, int heartbeats, const char *when, int nth)
-{
-    tap_is_int(granted, REPEATS, "released while %s %d of the waiter is held up, he gets it", when,
-               nth);
-    tap_ok(heartbeats < REPEATS, "and has not overslept (%d heartbeats)", heartbeats);
-}
-
-/* False if the waiter does not come to the nth request before he sleeps. */
+/* False if the waiter does not come to the nth request before it sleeps. */
 static bool release_at(struct stage *s, int nth, enum fault_side side)
 {
-    int granted = 0, reached = 0, overslept = 0;
-    for (int i = 0; i < REPEATS; i++) {
-        guest_try(&s->holder);
-        faultproxy_arm(s->proxy, nth, delay(side));
-        guest_start(&s->waiter);
-        /* If it had no such request at first, it seldom has one later. */
-        reached += held_up(s, i == 0 || reached ? 300 : 50);
-        metronome_look(&s->m);
-        int before = s->m.heartbeats;
-        guest_leave(&s->holder);
-        granted += guest_join(&s->waiter) == ROWLOCK_OK;
-        metronome_look(&s->m);
-        overslept += s->m.heartbeats - before;
-        guest_leave(&s->waiter);
-    }
+    stage_hold(s);
+    faultproxy_arm(s->proxy, nth, delay(side));
+    guest_start(&s->waiter);
+    bool reached = held_up(s, nth);
+    guest_leave(&s->holder);
+    is_result(s->waiter.db, guest_join(&s->waiter), ROWLOCK_OK,
+              "released while %s %d of the waiter is held up, it gets the lock%s",
+              side == ON_REQUEST ? "request" : "answer", nth, s->wakes ? ", woken" : "");
     faultproxy_arm(s->proxy, 0, delay(side));
-    judge(granted, overslept, side == ON_REQUEST ? "request" : "answer", nth);
-    return reached > 0;
+    guest_leave(&s->waiter);
+    return reached;
 }
 
 static void waiter_is_held_up(const struct contract *c, struct faultproxy *proxy, const char *url,
@@ -95,7 +97,7 @@ static void waiter_is_held_up(const struct contract *c, struct faultproxy *proxy
         stage_open(&s, c, proxy, url, c->url, permits);
         while (nth < REQUESTS_MAX && release_at(&s, nth, (enum fault_side)side))
             nth++;
-        tap_ok(nth > 3, "a try, a ticket, and another try at least, %d in all", nth - 1);
+        tap_ok(nth > SURE, "a try, a ticket, and another try at least, %d in all", nth - 1);
         stage_close(&s);
     }
 }
@@ -108,26 +110,20 @@ static int release(void *argument)
 static void release_is_held_up(const struct contract *c, struct faultproxy *proxy, const char *url,
                                enum fault_side side)
 {
+    const char *what = side == ON_REQUEST ? "request" : "answer";
     struct stage s;
-    int granted = 0, released = 0, before;
     stage_open(&s, c, proxy, c->url, url, 0);
-    before = s.m.heartbeats;
     for (int i = 0; i < REPEATS; i++) {
-        guest_try(&s.holder);
+        stage_hold(&s);
         faultproxy_arm(proxy, 1, delay(side));
+        s.waiter.ended = false;
         struct helper *helper = helper_start(release, &s.holder);
-        int64_t until = clock_ms() + slow_ms(2000);
-        while (!faultproxy_fired(proxy) && clock_ms() < until)
-            sleep_ms(1);
+        tap_ok(comes_true(fired, &s), "while the %s of a release is on its way", what);
         guest_start(&s.waiter);
-        granted += guest_join(&s.waiter) == ROWLOCK_OK;
-        released += helper_join(helper) == ROWLOCK_OK;
-        metronome_look(&s.m);
+        guest_gets(&s.waiter, "a waiter comes, and gets the lock");
+        is_result(s.holder.db, helper_join(helper), ROWLOCK_OK, "that is released");
         guest_leave(&s.waiter);
     }
-    tap_is_int(released, REPEATS, "while the %s of a release is on its way",
-               side == ON_REQUEST ? "request" : "answer");
-    judge(granted, s.m.heartbeats - before, "a release and not a request", 0);
     stage_close(&s);
 }
 
@@ -142,59 +138,94 @@ static bool has_ticket(void *context)
     return ticket_of(context) != 0;
 }
 
-static void begin_release(const struct contract *c, struct guest *holder, void *session)
+struct entry {
+    const struct contract *c;
+    enum way way;
+    struct guest holder, waiter, first;
+    void *session;
+    bool started;
+};
+
+static void waiter_comes(struct entry *e)
 {
-    raw_run(c->raw, session, "%s", c->begin);
+    if (!e->started)
+        guest_start(&e->waiter);
+    e->started = true;
+    /* A file has one writer: beside it nobody takes a ticket. */
+    if ((e->way != COMMITS || e->c->has_server) && !comes_true(has_ticket, &e->waiter))
+        tap_ok(false, "a waiter stands in the queue before %s", ways[e->way]);
+    sleep_ms(10); /* so that it is asleep, mostly */
+}
+
+static void begin_release(const struct guest *holder)
+{
     is_result(holder->db, rowlock_tx_release(holder->lock, holder->db), ROWLOCK_OK,
               "a release in a transaction");
 }
 
-static void let_in(const struct contract *c, enum way way, struct guest *holder, void *session)
+static int release_within(void *context, const rowlock_attempt *attempt)
 {
-    if (way == BREAKS) {
+    struct entry *e = context;
+    (void)attempt;
+    begin_release(&e->holder);
+    waiter_comes(e);
+    return ROWLOCK_OK;
+}
+
+static void let_in(struct entry *e, bool own)
+{
+    const struct contract *c = e->c;
+    struct guest *holder = &e->holder;
+    if (e->way == COMMITS && own) {
+        is_result(holder->db, rowlock_retry(holder->db, release_within, e, NULL, NULL), ROWLOCK_OK,
+                  "it commits");
+        rowlock_forget(holder->lock);
+        return;
+    }
+    if (e->way == COMMITS) {
+        raw_run(c->raw, e->session, "%s", c->begin);
+        begin_release(holder);
+    }
+    waiter_comes(e);
+    if (e->way == BREAKS) {
         rowlock_db *breaker = must_open(c->url);
         is_result(breaker, rowlock_break(breaker, "wake up else", 0, NULL), ROWLOCK_OK, "a break");
         rowlock_db_close(breaker);
-    } else if (way == CLOSES) {
+    } else if (e->way == CLOSES) {
         rowlock_lock_close(holder->lock);
         holder->lock = must_lock(holder->db, "wake up else");
     } else {
-        raw_run(c->raw, session, "COMMIT");
+        raw_run(c->raw, e->session, "COMMIT");
         rowlock_forget(holder->lock);
     }
 }
 
-/* All that lets a waiter in wakes it. The release in a transaction comes before the ticket: its notification, if there
- * is one, must wait for the commit. */
+/* All that lets a waiter in wakes it. A release in a transaction comes before the ticket: its
+ * notification, if there is one, must wait for the commit. MySQL and MariaDB: a break wakes no
+ * waiter, and an adopted connection wakes none. */
 static void other_ways(const struct contract *c, enum way way)
 {
-    struct guest holder, waiter;
-    struct metronome m;
-    int granted = 0;
-    void *session = c->raw->open(c->url);
-    guest_adopt(&holder, c, session, "wake up else");
-    guest_open(&waiter, c, "wake up else", 0);
-    metronome_start(&m, c);
+    struct entry e = {.c = c, .way = way, .session = c->raw->open(c->url)};
+    bool own = is_mysql(c) && can_wake(c), wakes = can_wake(c) && (!own || way != BREAKS);
+    if (own)
+        guest_open(&e.holder, c, "wake up else", 0);
+    else
+        guest_adopt(&e.holder, c, e.session, "wake up else");
+    guests_open(c, "wake up else", 0, &e.waiter, &e.first, NULL);
+    e.waiter.how.ticket_ms = HELD_MS;
     for (int i = 0; i < REPEATS; i++) {
-        guest_try(&holder);
-        if (way == COMMITS)
-            begin_release(c, &holder, session);
-        guest_start(&waiter);
-        /* A file has one writer: beside it nobody takes a ticket. */
-        if ((way != COMMITS || c->has_server) && !comes_true(has_ticket, &waiter))
-            tap_ok(false, "a waiter stands in the queue before %s", ways[way]);
-        sleep_ms(10); /* so that it is asleep, mostly */
-        let_in(c, way, &holder, session);
-        granted += guest_join(&waiter) == ROWLOCK_OK;
-        metronome_look(&m);
-        guest_leave(&waiter);
-        guest_leave(&holder);
+        guest_holds(&e.holder, &e.first);
+        set_polls(wakes ? ONLY_WAKEUPS : OFTEN);
+        e.started = false;
+        let_in(&e, own);
+        is_result(e.waiter.db, guest_join(&e.waiter), ROWLOCK_OK, "%s lets the next one in%s",
+                  ways[way], wakes ? ", and wakes it" : "");
+        guest_leave(&e.waiter);
+        guest_leave(&e.holder);
     }
-    tap_is_int(granted, REPEATS, "%s lets the next one in", ways[way]);
-    tap_ok(m.heartbeats < REPEATS, "and wakes him (%d heartbeats)", m.heartbeats);
-    metronome_stop(&m);
-    guests_close(&waiter, &holder, NULL);
-    c->raw->close(session);
+    set_polls(0);
+    guests_close(&e.waiter, &e.first, &e.holder, NULL);
+    c->raw->close(e.session);
 }
 
 void contract_wakeup(const struct contract *c)
