@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static bool is_long(void)
+bool load_is_long(void)
 {
     const char *text = getenv("ROWLOCK_TEST_LONG");
     return text && *text && *text != '0';
@@ -20,14 +20,14 @@ static bool is_long(void)
 
 int load_count(int brief, int whole, int least)
 {
-    int count = (int)((is_long() ? whole : brief) / slowdown());
+    int count = (int)((load_is_long() ? whole : brief) / slowdown());
     return count > least ? count : least;
 }
 
 int64_t load_ms(int64_t whole)
 {
     const char *seconds = getenv("ROWLOCK_TEST_SECONDS");
-    return !is_long() ? 0 : seconds ? strtoll(seconds, NULL, 10) * 1000 : whole;
+    return !load_is_long() ? 0 : seconds ? strtoll(seconds, NULL, 10) * 1000 : whole;
 }
 
 bool load_has_lasted(int64_t began_ms, int64_t whole)

@@ -16,6 +16,7 @@
 /* A load in which nothing more happens for this reason has failed. */
 enum { LOAD_GIVE_UP_MS = 180000 };
 
+bool load_is_long(void);
 /* How many are enough. A slow build has a share of them, but least. */
 int load_count(int brief, int whole, int least);
 /* How long it lasts at least: 0 in the brief form. */
