@@ -6,6 +6,7 @@
 
 #include "each.h"
 #include "faultproxy.h"
+#include "loads.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,9 +14,14 @@
 
 enum {
     CROWD = 2000,
+    BRIEF = 600,
     CHUNK = 500,
-    COUNTED_MS = 3000,
+    COUNTED_MS = 1000,
+    WHOLE_COUNTED_MS = 3000,
     TIMES = 8,
+    /* Round trips. */
+    ENOUGH = 8,
+    /* Statements of the whole crowd. */
     MOST_A_SECOND = 100,
     STACK = 256 * 1024
 };
@@ -105,7 +111,8 @@ static int run(const struct raw *this, const char *given)
     int done = 0;
     raw = this;
     url = given;
-    count = CROWD / (int)slowdown();
+    count = load_count(BRIEF, CROWD, 100);
+    int counted_ms = load_is_long() ? WHOLE_COUNTED_MS : COUNTED_MS;
     struct faultproxy *proxy = faultproxy_start(url, &through);
     if (!proxy)
         return tap_skip_all("the server's URL has no host and port");
@@ -134,8 +141,11 @@ static int run(const struct raw *this, const char *given)
         long long earlier = procedures_called();
         int64_t begin_ms = clock_ms();
         faultproxy_round_trips(proxy);
-        sleep_ms(COUNTED_MS);
-        trips = faultproxy_round_trips(proxy);
+        trips = 0;
+        while (trips < ENOUGH && clock_ms() - begin_ms < LOAD_GIVE_UP_MS) {
+            sleep_ms(counted_ms);
+            trips += faultproxy_round_trips(proxy);
+        }
         took_ms = clock_ms() - begin_ms;
         called = procedures_called() - earlier;
     }
