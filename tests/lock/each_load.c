@@ -65,13 +65,13 @@ static struct mode disturbed = {.who = "disturbed processes",
                                 .clients = 8,
                                 .ttl_ms = LEASE_MS,
                                 .disturbed = true,
-                                .grants = 60,
+                                .grants = 40,
                                 .whole_grants = 300,
                                 .whole_ms = 7000,
                                 .mishaps = 2,
                                 .whole_mishaps = 8};
 static struct mode many = {
-    .who = "32 processes", .clients = 32, .ttl_ms = CALM_MS, .grants = 400, .whole_grants = 6400};
+    .who = "32 processes", .clients = 32, .ttl_ms = CALM_MS, .grants = 320, .whole_grants = 6400};
 static struct mode adopted = {.who = "adopted connections",
                               .clients = 8,
                               .ttl_ms = CALM_MS,
@@ -90,13 +90,12 @@ static struct mode swept = {.who = "beside sweeps",
                             .ttl_ms = LEASE_MS,
                             .threads = true,
                             .swept = true,
-                            .grants = 60,
+                            .grants = 40,
                             .whole_grants = 300,
                             .whole_ms = 4000,
                             .mishaps = 3,
                             .whole_mishaps = 20};
 static struct mode pooled = {.who = "a disturbed pool",
-                             .clients = SWARM_MAX,
                              .ttl_ms = POOLED_LEASE_MS,
                              .threads = true,
                              .pooled = true,
@@ -746,6 +745,7 @@ static void on_a_pool(unsigned seed)
         return;
     }
     load->pool = must_pool(through, 2, NULL);
+    pooled.clients = load_count(24, CLIENTS_MAX, 24);
     run_load(&pooled, seed);
     rowlock_pool_close(load->pool);
     sleep_ms(TICKET_MS);

@@ -61,7 +61,7 @@ enum {
     START_CENTS = 1000000,
     LEASE_MS = 150,
     WHOLE_MS = 12000,
-    BRIEF_TRANSFERS = 150,
+    BRIEF_TRANSFERS = 100,
     ATTEMPTS = 10, /* of one transaction, when it loses against others */
     SLEEPS_ONE_IN = 30,
     DOZES_ONE_IN = 60, /* in the middle of the transaction */
