@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 /* A load in which nothing more happens for this reason has failed. */
-enum { LOAD_GIVE_UP_MS = 180000 };
+enum { LOAD_GIVE_UP_MS = 300000 };
 
 bool load_is_long(void);
 /* How many are enough. A slow build has a share of them, but least. */
