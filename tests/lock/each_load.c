@@ -74,9 +74,9 @@ struct mode {
 
 static const struct mode disturbed = {
     "disturbed processes", DISTURBED, 8, LEASE_MS, 40, 300, 2, 8, 7000};
-static const struct mode many = {"32 processes", 0, 32, CALM_MS, 200, 6400, 0, 0, 0};
-static const struct mode adopted = {"adopted connections", ADOPTED, 8, CALM_MS, 100, 400, 0, 0, 0};
-static const struct mode threads = {"threads", THREADS, 8, CALM_MS, 100, 800, 0, 0, 0};
+static const struct mode many = {"32 processes", 0, 32, CALM_MS, 200, 12800, 0, 0, 0};
+static const struct mode adopted = {"adopted connections", ADOPTED, 8, CALM_MS, 100, 800, 0, 0, 0};
+static const struct mode threads = {"threads", THREADS, 8, CALM_MS, 100, 1600, 0, 0, 0};
 /* Pitfalls 18, 19 and 57. */
 static const struct mode cleaned = {
     "beside sweeps", THREADS | CLEANING, 6, LEASE_MS, 40, 300, 3, 20, 4000};
