@@ -490,16 +490,16 @@ static bool is_enough(void)
            (is_calm() || most_beside() > 1);
 }
 
-/* The same history with lies in it: a writer and three counted holders that had their locks all the
- * time, and a reader that was told an old token. */
+/* The same history with lies in it: a writer and as many counted holders as may be had the lock all
+ * the time, and at the end a writer is told an old token. There are true counted grants. */
 static void lie(const char *who)
 {
     static struct judgement j;
     const long long end = 4000000000000000000;
-    tell("g readers 0 1 %lld 1 0", end);
+    tell("g counted 0 1 %lld 1 0", end);
     for (int i = 0; i < PERMITS; i++)
         tell("g counted %d 1 %lld 1 %d", -i, end, PERMITS);
-    tell("g readers 1 %lld %lld %lld -1", end, end + 1, end + 1);
+    tell("g counted 1 %lld %lld %lld 0", end, end + 1, end + 1);
     judge(history_path("history"), 0, &j);
     tap_ok(j.faults[TWO_HOLDERS] > 0 && j.faults[TOO_MANY_HOLDERS] > 0 &&
                j.faults[TOKEN_NOT_HIGHER] > 0,
