@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * rowlock_housekeeping, the procedure that sweeps within the database. Its calls beside live traffic are in
- * lock/each_exclusion.c.
+ * lock/each_load.c.
  */
 #include "admin.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a sweep removes and what it leaves, and how counters of idle names go into the floor. Sweeps
- * beside live traffic are in lock/each_exclusion.c.
+ * beside live traffic are in lock/each_load.c.
  */
 #include "admin.h"
 

@@ -31,6 +31,12 @@ void history_open(const char *name)
         abort();
 }
 
+void history_clear(void)
+{
+    if (ftruncate(file, 0) != 0)
+        abort();
+}
+
 void tell(const char *format, ...)
 {
     char line[400];
@@ -88,11 +94,12 @@ void tell_odd(const char *call, int result)
 static const char *shape_of(char kind)
 {
     static const char *const shapes[128] = {
-        ['P'] = "n",    ['G'] = "snnnn", ['H'] = "snnn", ['E'] = "snn",   ['L'] = "snnn",
-        ['S'] = "snn",  ['t'] = "snn",   ['C'] = "swnn", ['O'] = "sw",    ['T'] = "nnnnn",
-        ['Y'] = "n",    ['U'] = "n",     ['F'] = "n",    ['W'] = "snwnn", ['Q'] = "nnn",
-        ['w'] = "nnwn", ['M'] = "ns",    ['b'] = "nn",   ['B'] = "nn",    ['J'] = "nnnnn",
-        ['N'] = "sn",   ['R'] = "sn",    ['X'] = "sn",
+        ['P'] = "n",    ['G'] = "snnnn", ['H'] = "snnn", ['E'] = "snn",    ['L'] = "snnn",
+        ['S'] = "snn",  ['t'] = "snn",   ['C'] = "swnn", ['O'] = "sw",     ['T'] = "nnnnn",
+        ['Y'] = "n",    ['U'] = "n",     ['F'] = "n",    ['W'] = "snwnn",  ['Q'] = "nnn",
+        ['w'] = "nnwn", ['M'] = "ns",    ['b'] = "nn",   ['B'] = "nn",     ['J'] = "nnnnn",
+        ['N'] = "sn",   ['R'] = "sn",    ['X'] = "sn",   ['g'] = "snnnnn", ['r'] = "snn",
+        ['k'] = "snn",  ['e'] = "snn",   ['l'] = "sn",
     };
     return kind > 0 ? shapes[(int)kind] : NULL;
 }

@@ -27,6 +27,16 @@
  *   N name token                        the newest token of the name at the end
  *   R name token                        the token in the register at the end
  *
+ * Where clients are stopped and killed at any moment, grants are told by the database's clock. From
+ * is the earliest, told the latest moment at which the grant can have been made.
+ *
+ *   g name token from until told permits
+ *                                       a grant, whose lease ends at until
+ *   r name token until                  it is renewed
+ *   k name token at                     it stood then, whatever its lease
+ *   e name token at                     from then on it may be released
+ *   l name token                        it was told LOST
+ *
  * Lines that begin with # are for people. */
 #ifndef HISTORY_H
 #define HISTORY_H
@@ -47,6 +57,8 @@ struct line {
 /* ---- writing */
 
 void history_open(const char *folder);
+/* Begins again, with an empty file. */
+void history_clear(void);
 /* A file of that folder. The next call by this thread overwrites it. */
 const char *history_path(const char *name);
 /* Writes one line at once. */

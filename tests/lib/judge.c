@@ -4,6 +4,7 @@
 #include "judge.h"
 
 #include "history.h"
+#include "tap.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -43,10 +44,31 @@ const struct sentence quorum_sentences[] = {
     {NULL, CHARGES, false},
 };
 
-/* Someone believes, from start to end, that it alone has the name. */
+const struct sentence lock_sentences[] = {
+    {"no token is granted twice", TOKEN_TWICE, false},
+    {"tokens increase strictly in the order of grants", TOKEN_NOT_HIGHER, false},
+    {"never a writer with a reader, or with another writer", TWO_HOLDERS, false},
+    {"never more holders than the permits", TOO_MANY_HOLDERS, false},
+    {"no client gets an answer that it should not get", ODD_ANSWER, false},
+    {NULL, CHARGES, false},
+};
+
+const struct sentence queue_sentences[] = {
+    {"each waiter that lives gets its turn", WAITER_LOST, false},
+    {"in the order of tickets", QUEUE_ORDER, false},
+    {NULL, CHARGES, false},
+};
+
+/* Someone has the name from start to end: by its own clock, which it believes, or by the
+ * database's. */
 struct holding {
     char name[HISTORY_WORD];
     long long token, asked, start, end, until;
+    /* Its holder knew of the grant. */
+    long long told;
+    int permits;
+    /* The end is not that of a lease. The holder has seen it. */
+    bool witnessed;
     bool child;
 };
 
@@ -95,10 +117,27 @@ static void begin_holding(struct past *p, const struct line *l)
     memcpy(h->name, l->name, sizeof h->name);
     h->token = l->n[0];
     h->asked = l->n[1];
-    h->start = h->end = h->child ? l->n[1] : l->n[2];
+    h->start = h->end = h->told = h->child ? l->n[1] : l->n[2];
     h->until = l->n[3];
+    if (l->kind == 'g') {
+        h->start = l->n[1];
+        h->end = l->n[2];
+        h->told = l->n[3];
+        h->permits = (int)l->n[4];
+    }
     p->out->grants += !h->child;
     p->out->children += h->child;
+}
+
+/* A grant whose row is still there was never another's, even if its lease was over. */
+static void look_by_database(struct holding *h, const struct line *l)
+{
+    long long at = l->n[1];
+    bool ends = l->kind == 'e' && at < h->end, lasts = l->kind != 'e' && at > h->end;
+    if (ends || lasts) {
+        h->end = at;
+        h->witnessed = l->kind != 'r';
+    }
 }
 
 /* A holder that has let go did so before its lease was over, or believed nothing since. */
@@ -108,13 +147,16 @@ static void read_past(struct past *p, const char *path)
     p->holdings = room_for(p->count, sizeof *p->holdings);
     for (int i = 0; i < p->count; i++) {
         const struct line *l = &p->lines[i];
-        struct holding *h =
-            l->kind == 'H' || l->kind == 'E' || l->kind == 't' ? holding_of(p, l) : NULL;
-        if (l->kind == 'G' || l->kind == 'S')
+        struct holding *h = strchr("HEtrke", l->kind) ? holding_of(p, l) : NULL;
+        if (strchr("GSg", l->kind))
             begin_holding(p, l);
+        p->out->confirmed += l->kind == 'k';
+        p->out->lost += l->kind == 'l';
         if (h && l->kind == 'H')
             h->until = l->n[2];
-        if (h)
+        if (h && strchr("rke", l->kind))
+            look_by_database(h, l);
+        else if (h)
             h->end = l->kind == 'E' && l->n[1] > h->until ? h->until : l->n[1];
     }
 }
@@ -133,10 +175,10 @@ static int by_token(const void *left, const void *right)
     return compare(a->name, a->token, b->name, b->token);
 }
 
-static int by_start(const void *left, const void *right)
+static int by_told(const void *left, const void *right)
 {
     const struct holding *a = left, *b = right;
-    return compare(a->name, a->start, b->name, b->start);
+    return compare(a->name, a->told, b->name, b->told);
 }
 
 static int by_asking(const void *left, const void *right)
@@ -173,11 +215,32 @@ static void judge_tokens(struct past *p)
     }
 }
 
-/* The holdings are in the order of their starts. Those without a holder count too. */
+/* The highest exclusive grant and the highest other one, as far as that. */
+struct highest {
+    const struct holding *alone, *beside;
+};
+
+static void raise_highest(struct highest *highest, const struct holding *h)
+{
+    const struct holding **which = h->permits == 0 ? &highest->alone : &highest->beside;
+    if (!same_name(*which, h) || h->token > (*which)->token)
+        *which = h;
+}
+
+static void judge_asked(struct past *p, const struct holding *highest, const struct holding *h)
+{
+    if (same_name(highest, h) && highest->token >= h->token)
+        charge(p, TOKEN_NOT_HIGHER, "%s: %lld was returned, and %lld ms later %lld was asked for",
+               h->name, highest->token, (h->asked - highest->told) / 1000, h->token);
+}
+
+/* The holdings are in the order in which they were told. Those without a holder count too. Of
+ * grants that may stand side by side only the database knows which was first: it reads its clock
+ * before it counts. */
 static void judge_order(struct past *p)
 {
     struct holding **asked = room_for(p->held, sizeof *asked);
-    const struct holding *highest = NULL;
+    struct highest highest = {NULL, NULL};
     int started = 0;
     for (int i = 0; i < p->held; i++)
         asked[i] = &p->holdings[i];
@@ -186,15 +249,13 @@ static void judge_order(struct past *p)
         const struct holding *h = asked[i];
         for (; started < p->held; started++) {
             const struct holding *before = &p->holdings[started];
-            if (compare(before->name, before->start, h->name, h->asked) >= 0)
+            if (compare(before->name, before->told, h->name, h->asked) >= 0)
                 break;
-            if (!same_name(highest, before) || before->token > highest->token)
-                highest = before;
+            raise_highest(&highest, before);
         }
-        if (same_name(highest, h) && highest->token >= h->token)
-            charge(p, TOKEN_NOT_HIGHER,
-                   "%s: %lld was returned, and %lld ms later %lld was asked for", h->name,
-                   highest->token, (h->asked - highest->start) / 1000, h->token);
+        judge_asked(p, highest.alone, h);
+        if (h->permits == 0)
+            judge_asked(p, highest.beside, h);
     }
     free(asked);
 }
@@ -211,20 +272,62 @@ static bool was_bare(const struct past *p, const char *name, long long token)
     return false;
 }
 
-/* In the order of their starts, too. */
+static bool exclude_each_other(const struct holding *a, const struct holding *b)
+{
+    return a->permits == 0 || b->permits == 0 || a->permits != b->permits;
+}
+
+/* Was the one over when the other was granted? A lease ends by the clock of the other's grant. What
+ * its holder has seen may be a little later than that grant's clock: a server reads the clock when
+ * a statement begins, and then stands still. But the other was told still later. */
+static bool is_over(const struct holding *one, const struct holding *other)
+{
+    return one->end <= (one->witnessed ? other->told : other->start);
+}
+
+/* Those before it have lower tokens. The start of all later ones is not below the earliest. */
+static void judge_holding(struct past *p, const struct holding **before, int *count,
+                          const struct holding *h, long long earliest)
+{
+    int kept = 0, beside = 1;
+    for (int i = 0; i < *count; i++) {
+        const struct holding *other = before[i];
+        if (!same_name(other, h) || other->end <= earliest)
+            continue;
+        before[kept++] = other;
+        if (is_over(other, h))
+            continue;
+        if (!exclude_each_other(other, h))
+            beside++;
+        else if (!is_over(h, other) && !was_bare(p, other->name, other->token))
+            charge(p, TWO_HOLDERS, "%s: %lld until %lld, %lld from %lld", h->name, other->token,
+                   other->end, h->token, h->start);
+    }
+    before[kept] = h;
+    *count = kept + 1;
+    if (h->permits > 0 && beside > p->out->most_beside)
+        p->out->most_beside = beside;
+    if (h->permits > 0 && beside > h->permits)
+        charge(p, TOO_MANY_HOLDERS, "%s: %d when %lld was granted", h->name, beside, h->token);
+}
+
+/* The holdings are in the order of tokens. That is the order of grants, and their starts are not:
+ * a server reads the clock before it decides. */
 static void judge_holders(struct past *p)
 {
-    const struct holding *last = NULL;
-    for (int i = 0; i < p->held; i++) {
+    long long *earliest = room_for(p->held, sizeof *earliest);
+    const struct holding **before = room_for(p->held, sizeof(struct holding *));
+    int count = 0;
+    for (int i = p->held - 1; i >= 0; i--) {
         const struct holding *h = &p->holdings[i];
-        if (!was_held(h))
-            continue;
-        if (same_name(last, h) && last->end > h->start && !was_bare(p, last->name, last->token))
-            charge(p, TWO_HOLDERS, "%s: %lld until %lld, %lld from %lld", h->name, last->token,
-                   last->end, h->token, h->start);
-        if (!same_name(last, h) || h->end > last->end)
-            last = h;
+        bool last = i == p->held - 1 || !same_name(h, h + 1);
+        earliest[i] = last || h->start < earliest[i + 1] ? h->start : earliest[i + 1];
     }
+    for (int i = 0; i < p->held; i++)
+        if (was_held(&p->holdings[i]))
+            judge_holding(p, before, &count, &p->holdings[i], earliest[i]);
+    free(before);
+    free(earliest);
 }
 
 static long long newest_token(const struct past *p, const char *name)
@@ -433,9 +536,9 @@ void judge(const char *path, int slack_ms, struct judgement *out)
     memset(out, 0, sizeof *out);
     read_past(&p, path);
     judge_tokens(&p);
-    qsort(p.holdings, (size_t)p.held, sizeof *p.holdings, by_start);
-    judge_order(&p);
     judge_holders(&p);
+    qsort(p.holdings, (size_t)p.held, sizeof *p.holdings, by_told);
+    judge_order(&p);
     judge_names(&p);
     judge_outages(&p);
     judge_money(&p);
@@ -457,6 +560,17 @@ void print_sentences(const struct judgement *j, const struct sentence *sentences
             printf("# %s%d times not so: %s: %s\n", forgiven ? "lost: " : "", faults, s->text,
                    j->first[s->charge]);
     }
+}
+
+int tap_sentences(const struct judgement *j, const struct sentence *sentences, const char *who)
+{
+    int faults = 0;
+    for (const struct sentence *s = sentences; s->text; s++) {
+        if (!tap_is_int(j->faults[s->charge], 0, "%s: %s", who, s->text))
+            tap_note("%s", j->first[s->charge]);
+        faults += j->faults[s->charge];
+    }
+    return faults;
 }
 
 void judge_marks(const char *path,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the history of a load (history.h) proves. The loads of clusters and of quorums have the same
- * judge. Each has its own sentences. */
+ * What the history of a load (history.h) proves. The loads of locks, clusters and quorums have the
+ * same judge. Each has its own sentences. */
 #ifndef JUDGE_H
 #define JUDGE_H
 
@@ -12,6 +12,7 @@ enum charge {
     TOKENS_OUT_OF_ORDER,
     TOKEN_NOT_HIGHER,
     TWO_HOLDERS,
+    TOO_MANY_HOLDERS,
     OUTAGE_GRANT,
     LEASE_OVERRUN,
     GRANT_LOST,
@@ -37,7 +38,8 @@ struct sentence {
 };
 
 /* The last one has no text. */
-extern const struct sentence cluster_sentences[], quorum_sentences[];
+extern const struct sentence cluster_sentences[], quorum_sentences[], lock_sentences[],
+    queue_sentences[];
 
 struct judgement {
     /* How many faults of each kind, and the first ones in words. */
@@ -46,6 +48,9 @@ struct judgement {
     /* What was judged. */
     int grants, children, transfers, writes, refusals, outages, rounds, waits, calls, errors;
     long long longest_call_ms;
+    /* Of grants by the database's clock: how often a look found one, or LOST, and the highest number
+     * of counted holders at once. */
+    int confirmed, lost, most_beside;
 };
 
 /* slack_ms: a call may end so long after its deadline, because the machine is busy. */
@@ -53,6 +58,9 @@ void judge(const char *path, int slack_ms, struct judgement *out);
 
 /* Prints "ok - SENTENCE" or "not ok - SENTENCE" for each, and the first fault after "# ". */
 void print_sentences(const struct judgement *j, const struct sentence *sentences, bool may_lose);
+
+/* The same as checks of tap.h, which begin with who. Returns the number of faults. */
+int tap_sentences(const struct judgement *j, const struct sentence *sentences, const char *who);
 
 /* Calls each for every mark: the milliseconds until the next grant was answered, or -1. */
 void judge_marks(const char *path,

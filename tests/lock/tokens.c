@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Fencing tokens: strictly increasing for a name, whatever became of the grant before; and break,
- * which exists to fence a holder out. Many clients drawing tokens at once are in each_exclusion.c, counters
+ * which exists to fence a holder out. Many clients drawing tokens at once are in each_load.c, counters
  * that are folded in sweep.c.
  */
 #include "contract.h"

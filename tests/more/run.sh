@@ -253,6 +253,19 @@ quorum() {
     contract "quorum, stalled join" "SQLite of make check" prove --exec tests/lib/run-test.sh tests/more/stalled_join.t
 }
 
+# In make check each random load ends when every mishap has happened a few times.
+loads() {
+    local database load
+    for database in postgres mysql sqlite; do
+        for load in lock/test_load tx/test_bank rows/test_crowded queue/test_line pool/test_pool_crowd; do
+            [ "$database $load" != "sqlite pool/test_pool_crowd" ] || continue
+            contract "$load, $database" "the one of make check" env ROWLOCK_TEST_LONG=1 \
+                ROWLOCK_TEST_SECONDS="${ROWLOCK_TEST_SECONDS:-20}" ROWLOCK_TEST_TIMEOUT=1800 \
+                "$make" --no-print-directory "check-$database" "TESTS=${load}_"
+        done
+    done
+}
+
 # make check has one fault in its night.
 night() {
     local database
@@ -308,7 +321,7 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-for server in soak night reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders every_request pool pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in soak loads night reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders every_request pool pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done

@@ -1,63 +1,63 @@
 /* SPDX-License-Identifier: MIT
  *
- * A line of 64 processes: in which order they are granted the lock, and what becomes of the others when every
- * third of them is killed while he waits, and a few while they hold it. Everybody writes his number and token into a file while he holds the
- * lock: that is the order of grants. The order of tickets is told by the table before the first of them.
- * Leases are long enough for a disk that hangs for seconds; that of who dies holding the lock is ended by us.
- */
+ * A queue of many processes: in which order they are granted the lock, and what becomes of the others
+ * when every third is killed while it waits, and a few while they hold it. Each writes down the token
+ * that it is granted. The order of tickets is in the table before the first of them is granted.
+ * Leases are long enough for a disk that hangs. The test ends those of the dead. */
 #include "each.h"
+#include "history.h"
+#include "judge.h"
+#include "loads.h"
 #include "quick.h"
 #include "tap.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { PEOPLE = 64, HELD_MS = 240000, TICKET_MS = 12000, WATCHDOG_S = 150 };
+enum { BRIEF = 24, WHOLE = 64, LEASE_MS = 600000 };
 
-struct line {
+struct queue {
     const struct raw *raw;
     const char *url;
-    char path[300];
-    bool deadly; /* every third is killed while he waits, and a few kill themselves */
-    pid_t holder, pids[PEOPLE];
+    bool deadly; /* every third is killed while it waits, and a few kill themselves */
+    pid_t holder, pids[WHOLE];
     int go[2]; /* pipe: the holder releases when it is closed */
-    int order[PEOPLE]; /* by their tickets */
-    int count;
+    int size, listed;
+    long long token; /* of the name, before */
 };
 
 struct place {
-    const struct line *line;
+    const struct queue *queue;
     int number;
 };
 
-static const char NAME[] = "line of many";
+static const char NAME[] = "line";
 
-static bool is_killed(const struct line *line, int number)
+static bool is_killed(const struct queue *queue, int number)
 {
-    return line->deadly && number % 3 == 1;
+    return queue->deadly && number % 3 == 1;
 }
 
-static bool kills_himself(const struct line *line, int number)
+static bool kills_itself(const struct queue *queue, int number)
 {
-    return line->deadly && number % 24 == 2;
+    return queue->deadly && number % 24 == 2;
 }
 
 /* ---- in their processes */
 
 static int hold(void *argument)
 {
-    const struct line *line = argument;
+    const struct queue *queue = argument;
     char byte;
-    close(line->go[1]);
-    rowlock_db *db = must_open(line->url);
+    child_of_load();
+    close(queue->go[1]);
+    rowlock_db *db = must_open(queue->url);
     rowlock_lock *lock = must_lock(db, NAME);
-    int result = wait_lock(lock, HELD_MS, 20000);
-    ssize_t ignored = read(line->go[0], &byte, 1);
+    int result = wait_lock(lock, LEASE_MS, LEASE_MS);
+    ssize_t ignored = read(queue->go[0], &byte, 1);
     (void)ignored;
     if (result == ROWLOCK_OK)
         result = rowlock_release(lock);
@@ -66,36 +66,25 @@ static int hold(void *argument)
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
-static void sign(const struct line *line, int number, int64_t token)
-{
-    char text[60];
-    int length = snprintf(text, sizeof text, "%d %lld\n", number, (long long)token);
-    int fd = open(line->path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (fd < 0 || write(fd, text, (size_t)length) != length)
-        abort();
-    close(fd);
-}
-
 static int stand(void *argument)
 {
     const struct place *place = argument;
-    const struct line *line = place->line;
+    const struct queue *queue = place->queue;
     char owner[30];
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     snprintf(owner, sizeof owner, "%d", place->number);
-    signal(SIGALRM, SIG_DFL);
-    alarm(WATCHDOG_S);
-    close(line->go[0]);
-    close(line->go[1]);
-    rowlock_db *db = must_open_as(line->url, owner);
+    child_of_load();
+    close(queue->go[0]);
+    close(queue->go[1]);
+    rowlock_db *db = must_open_as(queue->url, owner);
     rowlock_lock *lock = must_lock(db, NAME);
     how.wait_ms = ROWLOCK_FOREVER;
-    how.ttl_ms = HELD_MS;
-    how.ticket_ms = TICKET_MS;
+    how.ttl_ms = LEASE_MS;
+    how.ticket_ms = LEASE_MS;
     int result = rowlock_acquire(lock, &how);
-    if (result == ROWLOCK_OK)
-        sign(line, place->number, rowlock_lock_token(lock));
-    if (kills_himself(line, place->number))
+    tell("w %d %d %s %lld", queue->deadly, place->number, rowlock_result_name(result),
+         (long long)rowlock_lock_token(lock));
+    if (kills_itself(queue, place->number))
         kill(getpid(), SIGKILL);
     if (result == ROWLOCK_OK)
         result = rowlock_release(lock);
@@ -108,161 +97,139 @@ static int stand(void *argument)
 
 /* ---- in ours */
 
-static struct line *watched;
-
-static void watchdog(int signal)
+static long long count(const struct queue *queue, const char *table)
 {
-    static const char text[] = "Bail out! the line never came to an end\n";
-    (void)signal;
-    for (int i = 0; i < PEOPLE; i++)
-        if (watched->pids[i] > 0)
-            kill(watched->pids[i], SIGKILL);
-    if (watched->holder > 0)
-        kill(watched->holder, SIGKILL);
-    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0)
-        _exit(2);
-    _exit(1);
+    return db_int(queue->raw, queue->url, "SELECT count(*) FROM rowlock_%s WHERE name = '%s'",
+                  table, NAME);
 }
 
-static long long count(const struct line *line, const char *table)
+static long long newest_token(const struct queue *queue)
 {
-    return db_int(line->raw, line->url, "SELECT count(*) FROM rowlock_%s WHERE name = '%s'", table,
-                  NAME);
+    return db_int(queue->raw, queue->url,
+                  "SELECT coalesce(max(token), 0) FROM rowlock_tokens WHERE name = '%s'", NAME);
 }
 
-static bool comes_to(const struct line *line, const char *table, int wanted)
+static bool comes_to(const struct queue *queue, const char *table, int wanted)
 {
-    int64_t until = clock_ms() + slow_ms(60000);
-    while (count(line, table) < wanted && clock_ms() < until)
+    int64_t until = clock_ms() + slow_ms(LOAD_GIVE_UP_MS);
+    while (count(queue, table) < wanted && clock_ms() < until)
         sleep_ms(20);
-    return count(line, table) == wanted;
+    return count(queue, table) == wanted;
 }
 
+/* The judge expects nothing of those who are to die. */
 static int take_position(void *context, const rowlock_waiter *waiter)
 {
-    struct line *line = context;
-    if (line->count < PEOPLE)
-        line->order[line->count] = atoi(waiter->owner);
-    line->count++;
+    struct queue *queue = context;
+    queue->listed++;
+    if (!is_killed(queue, atoi(waiter->owner)))
+        tell("Q %d %d %s", queue->deadly, queue->listed, waiter->owner);
     return 0;
 }
 
-/* Everybody comes at once. No handle of ours is open while they are started. */
-static bool line_up(struct line *line, struct place *places)
+/* All come at once. No handle of ours is open while they are started. */
+static bool line_up(struct queue *queue, struct place *places)
 {
-    if (pipe(line->go) != 0)
+    if (pipe(queue->go) != 0)
         abort();
-    line->holder = child_start(hold, line);
-    close(line->go[0]);
-    bool held = comes_to(line, "locks", 1);
-    for (int i = 0; i < PEOPLE; i++) {
-        places[i] = (struct place){.line = line, .number = i};
-        line->pids[i] = child_start(stand, &places[i]);
+    queue->holder = child_start(hold, queue);
+    close(queue->go[0]);
+    bool held = comes_to(queue, "locks", 1);
+    for (int i = 0; i < queue->size; i++) {
+        places[i] = (struct place){.queue = queue, .number = i};
+        queue->pids[i] = child_start(stand, &places[i]);
     }
-    return tap_ok(held && comes_to(line, "waiters", PEOPLE), "%d processes stand in line", PEOPLE);
+    return tap_ok(held && comes_to(queue, "waiters", queue->size),
+                  "%d processes stand in the queue", queue->size);
 }
 
-static void look_at(struct line *line)
+static void look_at(struct queue *queue)
 {
-    rowlock_db *db = must_open(line->url);
-    if (rowlock_list_waiters(db, NAME, take_position, line) != ROWLOCK_OK)
-        tap_ok(false, "the line is listed: %s", why(db));
+    rowlock_db *db = must_open(queue->url);
+    if (rowlock_list_waiters(db, NAME, take_position, queue) != ROWLOCK_OK)
+        tap_ok(false, "the queue is listed: %s", why(db));
     rowlock_db_close(db);
 }
 
-static int number_of(const struct line *line, pid_t pid)
+static int number_of(const struct queue *queue, pid_t pid)
 {
     int number = 0;
-    while (number < PEOPLE - 1 && line->pids[number] != pid)
+    while (number < queue->size - 1 && queue->pids[number] != pid)
         number++;
     return number;
 }
 
-/* After one who died holding the lock comes the next when his lease is over: now. */
-static int ended_as_they_should(struct line *line)
+/* What the dead have left is over: now. In the brief form this is before the lock is released, so
+ * that no other waits until it looks by itself. */
+static void bury(const struct queue *queue, const char *table, int number)
 {
-    int good = 0;
-    for (int i = 0; i < PEOPLE; i++) {
-        pid_t child = -1;
-        int ending = child_join_any(&child), number = number_of(line, child);
-        bool killed = is_killed(line, number) || kills_himself(line, number);
-        good += ending == (killed ? 256 + SIGKILL : 0);
-        line->pids[number] = 0;
-        if (kills_himself(line, number))
-            db_exec(line->raw, line->url,
-                    "UPDATE rowlock_locks SET expires = 5 WHERE name = '%s' AND owner = '%d'", NAME,
-                    number);
-    }
-    return good;
+    db_exec(queue->raw, queue->url,
+            "UPDATE rowlock_%s SET expires = 5 WHERE name = '%s' AND owner = '%d'", table, NAME,
+            number);
 }
 
-static void judge(const struct line *line)
+static bool ended_as_it_should(struct queue *queue)
 {
-    int number = 0, granted = 0, misplaced = 0, unordered = 0, next = 0, expected = 0;
-    long long token = 0, before = 0;
-    FILE *file = fopen(line->path, "r");
-    while (file && fscanf(file, "%d %lld", &number, &token) == 2) {
-        while (next < PEOPLE && is_killed(line, line->order[next]))
-            next++;
-        misplaced += next >= PEOPLE || line->order[next] != number;
-        unordered += before != 0 && token != before + 1;
-        before = token;
-        granted++;
-        next++;
-    }
-    if (file)
-        fclose(file);
-    for (int i = 0; i < PEOPLE; i++)
-        expected += !is_killed(line, i);
-    tap_is_int(granted, expected, "everybody who lives gets his turn, once");
-    tap_is_int(misplaced, 0, "in the order of tickets");
-    tap_is_int(unordered, 0, "with one token after the other");
+    pid_t child = -1;
+    int ending = child_join_any(&child), number = number_of(queue, child);
+    bool waits = is_killed(queue, number), killed = waits || kills_itself(queue, number);
+    queue->pids[number] = 0;
+    if (killed)
+        bury(queue, waits ? "waiters" : "locks", number);
+    return ending == (killed ? 256 + SIGKILL : 0);
 }
 
-static void new_file(struct line *line)
+static void judge_line(const struct queue *queue)
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(line->path, sizeof line->path, "%s/line", tmp ? tmp : "/tmp");
-    int fd = open(line->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        abort();
-    close(fd);
+    struct judgement j;
+    int expected = 0;
+    judge(history_path("history"), 0, &j);
+    tap_sentences(&j, queue_sentences, queue->deadly ? "with deaths" : "without deaths");
+    for (int i = 0; i < queue->size; i++)
+        expected += !is_killed(queue, i);
+    tap_is_int(j.waits, expected, "each that lives gets its turn, once");
+    tap_is_int(newest_token(queue), queue->token + 1 + expected, "with one token after the other");
 }
 
 static void run_line(const struct raw *raw, const char *url, bool deadly)
 {
-    struct place places[PEOPLE];
-    struct line line = {.raw = raw, .url = url, .deadly = deadly};
-    watched = &line;
-    new_file(&line);
-    alarm(WATCHDOG_S);
-    line_up(&line, places);
-    look_at(&line);
-    tap_is_int(line.count, PEOPLE, "each has a ticket of his own");
-    for (int i = 0; i < PEOPLE; i++)
-        if (is_killed(&line, i))
-            kill(line.pids[i], SIGKILL);
+    struct place places[WHOLE];
+    int killed = 0, ended = 0;
+    struct queue queue = {.raw = raw, .url = url, .deadly = deadly};
+    queue.size = load_count(BRIEF, WHOLE, BRIEF);
+    queue.token = newest_token(&queue);
+    history_clear();
+    line_up(&queue, places);
+    look_at(&queue);
+    tap_is_int(queue.listed, queue.size, "each has a ticket of its own");
+    for (int i = 0; i < queue.size; i++)
+        if (is_killed(&queue, i)) {
+            kill(queue.pids[i], SIGKILL);
+            if (!load_is_long())
+                ended += ended_as_it_should(&queue);
+            killed++;
+        }
     int64_t begin = clock_ms();
-    close(line.go[1]);
-    tap_is_int(child_join(line.holder), 0, "the lock is released");
-    line.holder = 0;
-    tap_is_int(ended_as_they_should(&line), PEOPLE,
-               deadly ? "killed are those who should be, and nobody else fails" : "nobody fails");
-    alarm(0);
-    judge(&line);
+    close(queue.go[1]);
+    tap_is_int(child_join(queue.holder), 0, "the lock is released");
+    for (int i = load_is_long() ? 0 : killed; i < queue.size; i++)
+        ended += ended_as_it_should(&queue);
+    tap_is_int(ended, queue.size,
+               deadly ? "killed are those who should be, and no other fails" : "none fails");
+    judge_line(&queue);
     tap_note("%s: %lld ms for all", deadly ? "with deaths" : "without deaths",
              (long long)(clock_ms() - begin));
-    tap_is_int(deadly ? 0 : count(&line, "locks") + count(&line, "waiters"), 0,
+    tap_is_int(deadly ? 0 : count(&queue, "locks") + count(&queue, "waiters"), 0,
                "nothing is left behind");
     db_exec(raw, url, "DELETE FROM rowlock_locks WHERE name = '%s'", NAME);
     db_exec(raw, url, "DELETE FROM rowlock_waiters WHERE name = '%s'", NAME);
-    unlink(line.path);
 }
 
 static int run(const struct raw *raw, const char *url)
 {
-    signal(SIGALRM, watchdog);
+    const char *tmp = getenv("TMPDIR");
     must_install(url);
+    history_open(tmp ? tmp : "/tmp");
     run_line(raw, url, false);
     run_line(raw, url, true);
     return tap_done();

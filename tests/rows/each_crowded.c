@@ -11,6 +11,7 @@
  * deadlock each time, as retry.c shows.
  */
 #include "each.h"
+#include "loads.h"
 #include "quick.h"
 #include "tap.h"
 
@@ -23,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* How one who has a connection of his own begins transactions. */
@@ -39,8 +39,10 @@ struct crowded {
     const char *const conflicts[4]; /* in the text of an error of the database's; ends with NULL */
     const char *prepare, *restore; /* SQL around all of it, or NULL */
     const char *begin_to_write; /* that no other can come between reading and writing */
-    int rows; /* of the table */
-    int rounds; /* of each process that sends batches */
+    /* Of the table. */
+    int brief_rows, whole_rows;
+    /* Of each process that sends batches. */
+    int brief_rounds, whole_rounds;
 };
 
 #define LEVEL "SET SESSION TRANSACTION ISOLATION LEVEL "
@@ -54,8 +56,10 @@ static struct crowded crowds[] = {
         .prepare = "ALTER ROLE CURRENT_USER SET deadlock_timeout = '20ms'",
         .restore = "ALTER ROLE CURRENT_USER RESET deadlock_timeout",
         .begin_to_write = "BEGIN",
-        .rows = 100000,
-        .rounds = 30,
+        .brief_rows = 10000,
+        .whole_rows = 100000,
+        .brief_rounds = 4,
+        .whole_rounds = 30,
     },
     /* A deadlock, a lock timeout, and a row newer than the snapshot where the server minds that. */
     {
@@ -63,8 +67,10 @@ static struct crowded crowds[] = {
         .ways = {{LEVEL "REPEATABLE READ", "BEGIN"}, {LEVEL "READ COMMITTED", "BEGIN"}},
         .conflicts = {"1213 ", "1205 ", "1020 "},
         .begin_to_write = "BEGIN",
-        .rows = 100000,
-        .rounds = 20,
+        .brief_rows = 10000,
+        .whole_rows = 100000,
+        .brief_rounds = 4,
+        .whole_rounds = 20,
     },
     /* Fewer rows: a file has one writer at a time, who sends them one by one. All others wait for him. */
     {
@@ -72,8 +78,10 @@ static struct crowded crowds[] = {
         .ways = {{NULL, "BEGIN"}, {NULL, "BEGIN IMMEDIATE"}},
         .conflicts = {"database is locked"},
         .begin_to_write = "BEGIN IMMEDIATE",
-        .rows = 10000,
-        .rounds = 15,
+        .brief_rows = 4000,
+        .whole_rows = 10000,
+        .brief_rounds = 4,
+        .whole_rounds = 15,
     },
 };
 
@@ -90,17 +98,18 @@ enum {
     WALK_AMOUNT = 1000000,
     WALK_CHUNKS = 200,
     WALK_TTL_MS = 300,
-    KILLS = 6,
-    FEW = 50, /* rows of the two */
-    ROUNDS = 1000, /* of theirs */
-    INSIDE_ROUNDS = 200 /* the same in transactions of their own */
+    BRIEF_KILLS = 2,
+    WHOLE_KILLS = 6,
+    PATIENCE = 1000, /* rounds */
+    FEW = 50 /* rows of the two */
 };
 
 /* What all processes see. Versions are as somebody was told last, and may be old. */
 struct crowd {
     const struct crowded *how;
     const char *url;
-    int rows, rounds;
+    int rows, rounds, kills;
+    int64_t began_ms;
     atomic_int odd; /* answers that nobody should get */
     atomic_int applied, stale, gone, undone, conflicts, victims, attempts, hindered;
     atomic_int chunks; /* that the walk has done, in all its lives */
@@ -467,16 +476,25 @@ static void take_turn(struct person *p)
     }
 }
 
+/* All rounds, and then until rows were named in each way. */
+static bool goes_on(const struct crowd *crowd, int round)
+{
+    bool named = crowd->stale > 0 && crowd->gone > 0 && crowd->undone > 0;
+    return crowd->odd == 0 && (round < crowd->rounds || !load_has_lasted(crowd->began_ms, 0) ||
+                               (!named && round < PATIENCE));
+}
+
 static int live(void *argument)
 {
     struct person *p = argument;
+    child_of_load();
     const struct crowded_way *ways = p->crowd->how->ways;
     p->kind = p->number < 4 ? BY_HAND : (enum kind)(p->number % 4);
     p->way = ways;
     for (int i = 0; i < p->number / 4; i++)
         p->way = p->way[1].begin ? p->way + 1 : ways;
     come_in(p);
-    for (int i = 0; i < p->crowd->rounds && p->crowd->odd == 0; i++)
+    for (int round = 0; goes_on(p->crowd, round); round++)
         take_turn(p);
     go_home(p);
     return 0;
@@ -537,7 +555,8 @@ static struct {
 /* Each time some chunks later than the time before, and at any moment of a chunk. */
 static void kill_walk(struct crowd *crowd, unsigned *seed)
 {
-    for (int next = 5; all.kills < KILLS && crowd->odd == 0; next += WALK_CHUNKS / KILLS - 5) {
+    for (int next = 5; all.kills < crowd->kills && crowd->odd == 0;
+         next += WALK_CHUNKS / crowd->kills - 5) {
         crowd->gate = next + 8; /* a fast one would be through before it was killed so often */
         while (crowd->chunks < next && !crowd->walked && crowd->odd == 0)
             sleep_ms(1);
@@ -636,7 +655,7 @@ static void judge_people(const struct crowd *crowd)
 {
     tap_is_int(crowd->odd, 0, "nobody is told of a deadlock, or what else he should not be");
     tap_is_int(all.ended_badly, 0, "everybody who is not killed comes to his end");
-    tap_is_int(all.kills, KILLS, "the walk was killed %d times", KILLS);
+    tap_is_int(all.kills, crowd->kills, "the walk was killed %d times", crowd->kills);
     tap_ok(crowd->report.resumed == 1, "and has gone on where it was");
     tap_is_int(crowd->report.rows, crowd->rows, "until it was through");
     tap_is_int(crowd->report.written, crowd->rows, "and counts every row as written");
@@ -645,25 +664,16 @@ static void judge_people(const struct crowd *crowd)
            "rows were named as stale (%d), gone (%d), undone (%d)", crowd->stale, crowd->gone,
            crowd->undone);
     tap_note("%d changes applied; %d batches hindered, %d transactions in conflict, %d victims "
-             "among those by hand, %d attempts for %d sums; the walk met %lld conflicts",
+             "among those by hand, %d attempts for %d sums or more; the walk met %lld conflicts",
              crowd->applied, crowd->hindered, crowd->conflicts, crowd->victims, crowd->attempts,
              crowd->rounds * ROW_ROUNDS * 3, (long long)crowd->report.conflicts);
 }
 
 /* ---- the whole */
 
-static unsigned first_seed(void)
-{
-    const char *text = getenv("ROWLOCK_TEST_SEED");
-    return text ? (unsigned)strtoul(text, NULL, 10) : (unsigned)getpid();
-}
-
 static struct crowd *new_crowd(const struct crowded *how, const char *url, int rows, int rounds)
 {
-    struct crowd *crowd =
-        mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (crowd == MAP_FAILED)
-        abort();
+    struct crowd *crowd = load_memory(sizeof *crowd);
     crowd->how = how;
     crowd->url = url;
     crowd->rows = rows;
@@ -676,19 +686,20 @@ static struct crowd *new_crowd(const struct crowded *how, const char *url, int r
 
 static void run_crowd(const struct crowded *how, const char *url)
 {
-    unsigned seed = first_seed();
-    int rounds = (int)(how->rounds / slowdown() > 3 ? how->rounds / slowdown() : 3);
-    struct crowd *crowd = new_crowd(how, url, how->rows, rounds);
-    int64_t begin = clock_ms();
-    tap_note("seed %u", seed);
+    unsigned seed = load_seed();
+    int rows = load_count(how->brief_rows, how->whole_rows, how->brief_rows);
+    int rounds = load_count(how->brief_rounds, how->whole_rounds, 3);
+    struct crowd *crowd = new_crowd(how, url, rows, rounds);
+    crowd->began_ms = clock_ms();
+    crowd->kills = load_count(BRIEF_KILLS, WHOLE_KILLS, BRIEF_KILLS);
     store(crowd, "crowded");
     run_all(crowd, seed);
     judge_people(crowd);
     judge(crowd);
-    tap_note("%d rows, %d people: %lld ms", crowd->rows, PEOPLE, (long long)(clock_ms() - begin));
+    tap_note("%d rows, %d people: %lld ms", crowd->rows, PEOPLE,
+             (long long)(clock_ms() - crowd->began_ms));
     db_exec(how->raw, url, "DROP TABLE crowded");
     db_exec(how->raw, url, "DROP TABLE crowded_ledger");
-    munmap(crowd, sizeof *crowd);
 }
 
 /* ---- two in opposite order */
@@ -738,8 +749,7 @@ static void run_two(const struct crowded *how, const char *url, bool inside, int
 {
     static const struct crowded_way as_it_is;
     const char *who = inside ? "in transactions of their own" : "in opposite order";
-    struct crowd *crowd =
-        new_crowd(how, url, FEW, (int)(rounds / slowdown() > 20 ? rounds / slowdown() : 20));
+    struct crowd *crowd = new_crowd(how, url, FEW, rounds);
     struct person two[2];
     pid_t pids[2];
     pthread_barrierattr_t shared;
@@ -763,7 +773,6 @@ static void run_two(const struct crowded *how, const char *url, bool inside, int
                       1 + crowd->rounds, crowd->rounds),
                FEW, "%s: each row was changed once in every round", who);
     db_exec(how->raw, url, "DROP TABLE crowded");
-    munmap(crowd, sizeof *crowd);
 }
 
 static int run(const struct raw *raw, const char *url)
@@ -777,8 +786,8 @@ static int run(const struct raw *raw, const char *url)
     if (how->prepare)
         db_exec(how->raw, url, "%s", how->prepare);
     run_crowd(how, url);
-    run_two(how, url, false, ROUNDS);
-    run_two(how, url, true, INSIDE_ROUNDS);
+    run_two(how, url, false, load_count(100, 1000, 20));
+    run_two(how, url, true, load_count(40, 200, 20));
     if (how->restore)
         db_exec(how->raw, url, "%s", how->restore);
     return tap_done();

@@ -8,15 +8,14 @@
  * tells what the balances should be.
  */
 #include "each.h"
+#include "loads.h"
 #include "quick.h"
 #include "tap.h"
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* How a clerk begins transactions: at one isolation or another. */
@@ -29,7 +28,8 @@ struct bank {
     const char *database;
     const struct manner manners[4]; /* taken in turn by the clerks; ends with a NULL begin */
     const char *const conflicts[4]; /* in the text of an error after which one tries again */
-    int transfers; /* how many must succeed, at least */
+    /* How many must succeed in the whole form. */
+    int transfers;
     const struct raw *raw;
 };
 
@@ -60,13 +60,14 @@ enum {
     ACCOUNTS = 4, /* of each branch, numbered from BRANCH * ACCOUNTS */
     START_CENTS = 1000000,
     LEASE_MS = 150,
-    RUN_MS = 12000,
-    GIVE_UP_MS = 100000,
-    WATCHDOG_S = 150,
+    WHOLE_MS = 12000,
+    BRIEF_TRANSFERS = 100,
     ATTEMPTS = 10, /* of one transaction, when it loses against others */
-    SLEEPS_ONE_IN = 60,
-    DOZES_ONE_IN = 100, /* in the middle of the transaction */
-    WANTED = 5 /* times that a clerk was overtaken, of either kind */
+    SLEEPS_ONE_IN = 30,
+    DOZES_ONE_IN = 60, /* in the middle of the transaction */
+    /* Times that a clerk was overtaken, of either kind. */
+    BRIEF_OVERTAKEN = 2,
+    WHOLE_OVERTAKEN = 5
 };
 
 /* What all processes see. */
@@ -75,7 +76,7 @@ struct day {
     const char *url;
     bool guarded;
     atomic_bool over;
-    atomic_int committed, conflicts, stops;
+    atomic_int committed, conflicts;
     atomic_int slept, stopped; /* overtaken: after falling asleep, after being stopped */
     atomic_bool busy[CLERKS]; /* thinks, writes or releases */
 };
@@ -287,8 +288,7 @@ static int work(void *argument)
 {
     struct clerk *clerk = argument;
     bool good = true;
-    signal(SIGALRM, SIG_DFL);
-    alarm(WATCHDOG_S);
+    child_of_load();
     come_in(clerk);
     while (good && !clerk->day->over)
         good = serve_customer(clerk);
@@ -300,71 +300,46 @@ static int work(void *argument)
 
 /* ---- the manager's */
 
-static pid_t clerks[CLERKS];
-
-static void watchdog(int signal)
+static int wanted_transfers(const struct day *day)
 {
-    static const char text[] = "Bail out! the clerks never came to an end\n";
-    (void)signal;
-    for (int i = 0; i < CLERKS; i++)
-        if (clerks[i] > 0)
-            kill(clerks[i], SIGKILL);
-    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0)
-        _exit(2);
-    _exit(1);
+    return load_count(BRIEF_TRANSFERS, day->bank->transfers, 20);
 }
 
-static bool enough(const struct day *day, int64_t ms)
+static bool were_overtaken(const struct day *day)
 {
-    if (day->over || ms > GIVE_UP_MS)
+    int wanted = load_count(BRIEF_OVERTAKEN, WHOLE_OVERTAKEN, 1);
+    return day->slept >= wanted && day->stopped >= wanted;
+}
+
+static int wrong_accounts(const struct day *day);
+
+static bool enough(const struct day *day, int64_t began_ms)
+{
+    if (day->over || load_is_hopeless(began_ms, WHOLE_MS))
         return true;
-    bool overtaken = day->slept >= WANTED && day->stopped >= WANTED;
+    if (!were_overtaken(day))
+        return false;
     if (!day->guarded)
-        return overtaken;
-    return overtaken && ms > RUN_MS && day->committed >= day->bank->transfers / slowdown();
+        return wrong_accounts(day) > 0;
+    return load_has_lasted(began_ms, WHOLE_MS) && day->committed >= wanted_transfers(day);
 }
 
 /* Whatever they are doing, but more often those who do something. */
-static void disturb(struct day *day)
+static void disturb(struct day *day, struct children *clerks)
 {
-    int64_t begin = clock_ms(), next = begin, until[CLERKS] = {0};
-    while (!enough(day, clock_ms() - begin)) {
+    int64_t began_ms = clock_ms(), next = began_ms;
+    while (!enough(day, began_ms)) {
         int victim = rand() % CLERKS;
         bool chosen = day->busy[victim] || rand() % 20 == 0;
-        if (chosen && clock_ms() >= next && until[victim] == 0) {
-            kill(clerks[victim], SIGSTOP);
-            day->stops++;
-            until[victim] = clock_ms() + LEASE_MS + 20 + rand() % 200;
-            next = clock_ms() + 80 + rand() % 120;
+        if (chosen && clock_ms() >= next) {
+            children_stop(clerks, victim, LEASE_MS + 20 + rand() % 200);
+            next = clock_ms() + 50 + rand() % 100;
         }
         sleep_ms(2);
-        for (int i = 0; i < CLERKS; i++)
-            if (until[i] != 0 && clock_ms() >= until[i]) {
-                kill(clerks[i], SIGCONT);
-                until[i] = 0;
-            }
+        children_wake(clerks);
     }
     day->over = true;
-    for (int i = 0; i < CLERKS; i++)
-        kill(clerks[i], SIGCONT);
-}
-
-static int run_day(struct day *day)
-{
-    struct clerk staff[CLERKS];
-    int good = 0;
-    alarm(WATCHDOG_S);
-    for (int i = 0; i < CLERKS; i++) {
-        staff[i] = (struct clerk){.day = day, .number = i};
-        clerks[i] = child_start(work, &staff[i]);
-    }
-    disturb(day);
-    for (int i = 0; i < CLERKS; i++) {
-        good += child_join(clerks[i]) == 0;
-        clerks[i] = 0;
-    }
-    alarm(0);
-    return good;
+    children_join(clerks);
 }
 
 /* ---- the books */
@@ -397,24 +372,29 @@ static int wrong_accounts(const struct day *day)
         START_CENTS);
 }
 
-static void judge_staff(struct day *day, int good)
+static void run_day(struct day *day)
 {
     const char *how = day->guarded ? "guarded" : "not guarded";
-    tap_is_int(good, CLERKS, "%s: every clerk gets through the day", how);
+    struct clerk staff[CLERKS];
+    struct children clerks = {0};
+    for (int i = 0; i < CLERKS; i++) {
+        staff[i] = (struct clerk){.day = day, .number = i};
+        clerks.pid[i] = child_start(work, &staff[i]);
+    }
+    disturb(day, &clerks);
+    tap_is_int(clerks.ended_badly, 0, "%s: every clerk gets through the day", how);
     tap_is_int(db_int(day->bank->raw, day->url, "SELECT COUNT(*) FROM bank_journal"),
                day->committed, "%s: what was committed is in the journal, and nothing else", how);
-    tap_ok(day->slept >= WANTED, "%s: clerks who fell asleep were overtaken (%d)", how, day->slept);
-    tap_ok(day->stopped >= WANTED, "%s: so were clerks who were stopped (%d)", how, day->stopped);
+    tap_ok(were_overtaken(day),
+           "%s: clerks who fell asleep were overtaken (%d), and clerks who were stopped (%d)", how,
+           day->slept, day->stopped);
     tap_note("%s: %d transfers, %d overtaken, %d conflicts, %d stops", how, day->committed,
-             day->slept + day->stopped, day->conflicts, day->stops);
+             day->slept + day->stopped, day->conflicts, clerks.stops);
 }
 
 static struct day *new_day(const struct bank *bank, const char *url, bool guarded)
 {
-    struct day *day =
-        mmap(NULL, sizeof *day, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (day == MAP_FAILED)
-        abort();
+    struct day *day = load_memory(sizeof *day);
     day->bank = bank;
     day->url = url;
     day->guarded = guarded;
@@ -425,24 +405,22 @@ static struct day *new_day(const struct bank *bank, const char *url, bool guarde
 static void with_guard(const struct bank *bank, const char *url)
 {
     struct day *day = new_day(bank, url, true);
-    judge_staff(day, run_day(day));
-    tap_ok(day->committed >= bank->transfers / slowdown(), "guarded: %d transfers or more",
-           bank->transfers);
+    run_day(day);
+    tap_ok(day->committed >= wanted_transfers(day), "guarded: %d transfers or more",
+           wanted_transfers(day));
     tap_is_int(money_made(day), 0, "guarded: the sum of money is right to the cent");
     tap_is_int(wrong_accounts(day), 0, "guarded: every balance is what the journal says");
-    munmap(day, sizeof *day);
 }
 
 /* The same people without a guard, so that the above is known to show something. */
 static void without_guard(const struct bank *bank, const char *url)
 {
     struct day *day = new_day(bank, url, false);
-    judge_staff(day, run_day(day));
+    run_day(day);
     int wrong = wrong_accounts(day);
     tap_ok(wrong > 0, "not guarded: balances are not what the journal says (%d of %d)", wrong,
            BRANCHES * ACCOUNTS);
     tap_note("not guarded: the sum is off by %lld cents", money_made(day));
-    munmap(day, sizeof *day);
 }
 
 static int run(const struct raw *raw, const char *url)
@@ -451,7 +429,6 @@ static int run(const struct raw *raw, const char *url)
     while (strcmp(bank->database, raw->name) != 0)
         bank++;
     bank->raw = raw;
-    signal(SIGALRM, watchdog);
     must_install(url);
     with_guard(bank, url);
     without_guard(bank, url);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the random loads share; see loads.h. */
+#include "loads.h"
+
+#include "quick.h"
+#include "tap.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+bool load_is_long(void)
+{
+    const char *text = getenv("ROWLOCK_TEST_LONG");
+    return text && *text && *text != '0';
+}
+
+int load_count(int brief, int whole, int least)
+{
+    int count = (int)((load_is_long() ? whole : brief) / slowdown());
+    return count > least ? count : least;
+}
+
+int64_t load_ms(int64_t whole)
+{
+    const char *seconds = getenv("ROWLOCK_TEST_SECONDS");
+    return !load_is_long() ? 0 : seconds ? strtoll(seconds, NULL, 10) * 1000 : whole;
+}
+
+bool load_has_lasted(int64_t began_ms, int64_t whole)
+{
+    return clock_ms() - began_ms >= load_ms(whole);
+}
+
+bool load_is_hopeless(int64_t began_ms, int64_t whole)
+{
+    return clock_ms() - began_ms >= load_ms(whole) + slow_ms(LOAD_GIVE_UP_MS);
+}
+
+unsigned load_seed(void)
+{
+    const char *text = getenv("ROWLOCK_TEST_SEED");
+    unsigned seed = text ? (unsigned)strtoul(text, NULL, 10) : (unsigned)getpid();
+    tap_note("seed %u", seed);
+    return seed;
+}
+
+void *load_memory(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        abort();
+    return memory;
+}
+
+void child_of_load(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+void children_stop(struct children *c, int i, int64_t ms)
+{
+    if (c->stopped_until[i])
+        return;
+    kill(c->pid[i], SIGSTOP);
+    c->stops++;
+    c->stopped_until[i] = clock_ms() + ms;
+}
+
+void children_kill(struct children *c, int i)
+{
+    kill(c->pid[i], SIGKILL);
+    c->ended_badly += child_join(c->pid[i]) != 256 + SIGKILL;
+    c->kills++;
+    c->pid[i] = 0;
+    c->stopped_until[i] = 0;
+}
+
+static void go_on(struct children *c, int i)
+{
+    if (c->stopped_until[i])
+        kill(c->pid[i], SIGCONT);
+    c->stopped_until[i] = 0;
+}
+
+void children_wake(struct children *c)
+{
+    for (int i = 0; i < CHILDREN_MAX; i++)
+        if (clock_ms() >= c->stopped_until[i])
+            go_on(c, i);
+}
+
+void children_join(struct children *c)
+{
+    for (int i = 0; i < CHILDREN_MAX; i++)
+        go_on(c, i);
+    for (int i = 0; i < CHILDREN_MAX; i++)
+        if (c->pid[i])
+            c->ended_badly += child_join(c->pid[i]) != 0;
+}

@@ -1,0 +1,781 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Readers, writers and counted holders at random, in every way in which programs use locks: in
+ * processes that are stopped and killed, at each isolation, on connections of the application, in
+ * threads beside sweeps, on a pool whose connections are cut. They write down what they are told,
+ * and lib/judge.c judges it. The second evidence is a counter in a file that each writer reads, adds
+ * one to and writes back. */
+#include "each.h"
+#include "faultproxy.h"
+#include "history.h"
+#include "judge.h"
+#include "loads.h"
+#include "quick.h"
+#include "tap.h"
+
+#include "../pool/swarm.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    CLIENTS_MAX = 64,
+    NAMES = 3,
+    PERMITS = 3,
+    /* A lease that no machine outlives. */
+    CALM_MS = 600000,
+    LEASE_MS = 150,
+    POOLED_LEASE_MS = 250,
+    TICKET_MS = 1000,
+    SWEEPERS = 3,
+    /* Mistakes that are told. */
+    TOLD = 5
+};
+
+/* The last one is exclusive only. */
+static const char *const names[NAMES] = {"readers", "counted", "writers"};
+
+/* What must happen, and how often it has. */
+enum event { KILLED, STOPPED, LOST, CUT, ENDED, FROZEN, SWEPT, FOLDED, CLEANED, EVENTS };
+static const char *const events[EVENTS] = {
+    "processes are killed",   "processes are stopped",    "grants are lost",
+    "connections are cut",    "sessions are killed",      "the server stands still",
+    "a sweep removes grants", "a sweep removes counters", "the server cleans up, twice at once"};
+
+enum kind {
+    THREADS = 1,
+    /* The locks are on connections of the application. */
+    ADOPTED = 2,
+    /* Processes are stopped and killed. */
+    DISTURBED = 4,
+    /* Threads beside sweeps. */
+    CLEANING = 8,
+    /* Threads on a pool of two connections, through a proxy that cuts them, to a server that stands
+     * still. */
+    POOLED = 16
+};
+
+struct mode {
+    const char *who;
+    unsigned kind;
+    int clients;
+    int64_t ttl_ms;
+    /* How many grants are enough, and how many of each event. */
+    int grants, whole_grants, times, whole_times;
+    int64_t whole_ms;
+};
+
+static const struct mode disturbed = {
+    "disturbed processes", DISTURBED, 8, LEASE_MS, 40, 300, 2, 8, 7000};
+static const struct mode many = {"32 processes", 0, 32, CALM_MS, 200, 12800, 0, 0, 0};
+static const struct mode adopted = {"adopted connections", ADOPTED, 8, CALM_MS, 100, 800, 0, 0, 0};
+static const struct mode threads = {"threads", THREADS, 8, CALM_MS, 100, 1600, 0, 0, 0};
+/* Pitfalls 18, 19 and 57. */
+static const struct mode cleaned = {
+    "beside sweeps", THREADS | CLEANING, 6, LEASE_MS, 40, 300, 3, 20, 4000};
+static const struct mode pooled = {
+    "a disturbed pool", THREADS | POOLED, CLIENTS_MAX, POOLED_LEASE_MS, 50, 400, 2, 8, 6000};
+
+/* What all clients see. */
+static struct load {
+    const struct raw *raw;
+    const char *url;
+    const struct mode *mode;
+    rowlock_pool *pool;
+    struct faultproxy *proxy;
+    int64_t began_ms;
+    atomic_bool over;
+    atomic_int odd, granted, added;
+    atomic_int times[EVENTS];
+    atomic_bool holds[CLIENTS_MAX];
+} * load;
+
+struct client {
+    int number;
+    unsigned seed;
+    /* Straight to the server. tx has adopted it. */
+    void *session;
+    rowlock_db *db, *tx;
+    rowlock_lock *locks[NAMES];
+    struct helper *thread;
+};
+
+static struct client clients[CLIENTS_MAX];
+static struct children children;
+
+static int at_random(struct client *c, int below)
+{
+    return (int)((unsigned)rand_r(&c->seed) % (unsigned)below);
+}
+
+static bool is(enum kind kind)
+{
+    return load->mode->kind & kind;
+}
+
+static bool is_calm(void)
+{
+    return load->mode->ttl_ms == CALM_MS;
+}
+
+/* Those of a pool wait for each other most of the time. */
+static int number_of_clients(void)
+{
+    return is(POOLED) ? load_count(24, load->mode->clients, 24) : load->mode->clients;
+}
+
+/* In a pool, each answer that a lost connection gives. */
+static void hear(const rowlock_db *db, const char *call, int result)
+{
+    bool outage =
+        result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_ESERVER;
+    if (is(POOLED) && outage)
+        return;
+    if (load->odd++ < TOLD)
+        tap_note("%s: %s: %s", call, rowlock_result_name(result), why(db));
+    tell("O %s %s", call, rowlock_result_name(result));
+}
+
+static long long server_us(const struct client *c)
+{
+    return raw_int(load->raw, c->session, "SELECT %s", load->raw->clock);
+}
+
+/* ---- the counters */
+
+static long long read_counter(int which, long long *token)
+{
+    long long count = 0;
+    char text[60] = "";
+    int fd = open(history_path(names[which]), O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || read(fd, text, sizeof text - 1) < 0)
+        abort();
+    close(fd);
+    *token = 0;
+    sscanf(text, "%lld %lld", &count, token);
+    return count;
+}
+
+/* As careless as can be: without the lock additions would be lost, and tokens out of order. */
+static void add_one(int which, long long token)
+{
+    char text[60];
+    long long before, count = read_counter(which, &before);
+    sched_yield();
+    int length = snprintf(text, sizeof text, "%lld %lld\n", count + 1, token);
+    int fd = open(history_path(names[which]), O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, text, (size_t)length) != length)
+        abort();
+    close(fd);
+    load->added++;
+    if (before >= token) {
+        load->odd++;
+        tap_note("%s: token %lld comes after %lld", names[which], token, before);
+    }
+}
+
+static void clear_counters(void)
+{
+    for (int i = 0; i < NAMES; i++)
+        unlink(history_path(names[i]));
+}
+
+static long long sum_of_counters(void)
+{
+    long long sum = 0, token;
+    for (int i = 0; i < NAMES; i++)
+        sum += read_counter(i, &token);
+    return sum;
+}
+
+/* ---- one turn */
+
+/* The clock is read under the guard: until then, at least, no other client had the lock. */
+static bool guard(struct client *c, int which)
+{
+    rowlock_lock *lock = c->locks[which];
+    char ignored[200];
+    raw_run(load->raw, c->session, "BEGIN");
+    int result = rowlock_guard(lock, c->tx);
+    if (result == ROWLOCK_OK) {
+        long long at = server_us(c);
+        if (at_random(c, 4) == 0)
+            sleep_ms(at_random(c, LEASE_MS)); /* a moment in which to be stopped */
+        tell("k %s %lld %lld", names[which], (long long)rowlock_lock_token(lock), at);
+    }
+    load->raw->run(c->session, result == ROWLOCK_OK ? "COMMIT" : "ROLLBACK", ignored,
+                   sizeof ignored);
+    if (result != ROWLOCK_OK && result != ROWLOCK_LOST && result != ROWLOCK_CONFLICT)
+        hear(c->tx, "guard", result);
+    return result != ROWLOCK_LOST;
+}
+
+static bool renew(struct client *c, int which)
+{
+    rowlock_lock *lock = c->locks[which];
+    int result = rowlock_renew(lock, 0);
+    if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
+        tell("r %s %lld %lld", names[which], (long long)rowlock_lock_token(lock),
+             (long long)rowlock_lock_expires_us(lock));
+    else if (result != ROWLOCK_LOST)
+        hear(c->db, "renew", result);
+    return result != ROWLOCK_LOST;
+}
+
+static void let_go(struct client *c, int which)
+{
+    rowlock_lock *lock = c->locks[which];
+    long long token = rowlock_lock_token(lock), at = server_us(c);
+    tell("e %s %lld %lld", names[which], token, at);
+    int result = rowlock_release(lock);
+    if (result == ROWLOCK_OK)
+        tell("k %s %lld %lld", names[which], token, at);
+    else if (result == ROWLOCK_LOST && !is_calm())
+        tell("l %s %lld", names[which], token);
+    else
+        hear(c->db, "release", result);
+    load->times[LOST] += result == ROWLOCK_LOST;
+    rowlock_forget(lock);
+}
+
+static void work(struct client *c, int which)
+{
+    bool mine = true;
+    for (int i = at_random(c, 4); i > 0 && mine; i--) {
+        switch (at_random(c, 8)) {
+        case 0:
+            sleep_ms(load->mode->ttl_ms + 10);
+            break;
+        case 1:
+        case 2:
+            mine = !c->tx || guard(c, which);
+            break;
+        case 3:
+        case 4:
+            mine = renew(c, which);
+            break;
+        default:
+            sleep_ms(at_random(c, 20));
+        }
+    }
+}
+
+static void hold(struct client *c, int which, int permits)
+{
+    rowlock_lock *lock = c->locks[which];
+    long long expires = rowlock_lock_expires_us(lock), token = rowlock_lock_token(lock);
+    tell("g %s %lld %lld %lld %lld %d", names[which], token,
+         expires - load->mode->ttl_ms * 1000 - load->raw->tick_us, expires, server_us(c), permits);
+    load->granted++;
+    load->holds[c->number] = true;
+    if (!is_calm())
+        work(c, which);
+    else if (permits == 0)
+        add_one(which, token);
+    let_go(c, which);
+    load->holds[c->number] = false;
+}
+
+/* Most of those who ask for the first lock read it. Most who ask for the second count. */
+static void take_turn(struct client *c)
+{
+    int which = at_random(c, NAMES);
+    bool alone = which > 1 || at_random(c, 4) == 0, waits = at_random(c, 4) > 0;
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    how.permits = alone ? 0 : which == 0 ? ROWLOCK_SHARED : PERMITS;
+    how.ttl_ms = load->mode->ttl_ms;
+    how.wait_ms = !waits ? 0 : is_calm() ? CALM_MS : 200 + at_random(c, 2000);
+    how.ticket_ms = is_calm() ? CALM_MS : TICKET_MS;
+    how.unfair = at_random(c, 8) == 0;
+    int result = rowlock_acquire(c->locks[which], &how);
+    if (result == ROWLOCK_OK)
+        hold(c, which, how.permits);
+    else if (result == ROWLOCK_BUSY)
+        sleep_ms(at_random(c, 3));
+    else if (result != ROWLOCK_TIMEOUT)
+        hear(c->db, "acquire", result);
+}
+
+static void adopt(struct client *c, rowlock_db **out)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (load->raw->adopt(out, c->session, NULL, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+}
+
+static int live(void *argument)
+{
+    struct client *c = argument;
+    if (!is(THREADS))
+        child_of_load();
+    c->session = load->raw->open(load->url);
+    if (is(ADOPTED))
+        adopt(c, &c->db);
+    else
+        c->db = load->pool ? must_join(load->pool, slow_ms(1000), 0) : must_open(load->url);
+    /* The session of a guard would be killed like those of the pool. */
+    if (!is_calm() && !load->pool)
+        adopt(c, &c->tx);
+    for (int i = 0; i < NAMES; i++)
+        c->locks[i] = must_lock(c->db, names[i]);
+    while (!load->over)
+        take_turn(c);
+    close_each_lock(c->locks, NAMES);
+    close_dbs(c->db, c->tx);
+    load->raw->close(c->session);
+    return 0;
+}
+
+/* ---- beside them */
+
+static int sweep(void *argument)
+{
+    (void)argument;
+    rowlock_db *db = must_open(load->url);
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    how.idle_ms = 1;
+    how.batch = 2;
+    while (!load->over) {
+        int result = rowlock_sweep(db, &how, &report);
+        if (result != ROWLOCK_OK)
+            hear(db, "sweep", result);
+        load->times[SWEPT] += (int)report.locks;
+        load->times[FOLDED] += (int)report.counters;
+        sleep_ms(2);
+    }
+    rowlock_db_close(db);
+    return 0;
+}
+
+/* Two run at the same time. Before, the sweeper alone finds something. */
+static int keep_house(void *argument)
+{
+    (void)argument;
+    void *session = load->raw->open(load->url);
+    while (!load->over) {
+        char text[300] = "";
+        sleep_ms(2);
+        if (load->times[SWEPT] < load->mode->times || load->times[FOLDED] < load->mode->times)
+            continue;
+        if (load->raw->run(session, "CALL rowlock_housekeeping(1, 1)", text, sizeof text)) {
+            load->times[CLEANED]++;
+        } else {
+            load->odd++;
+            tell("O housekeeping failed");
+            tap_note("housekeeping: %s", text);
+        }
+    }
+    load->raw->close(session);
+    return 0;
+}
+
+/* Any connection of the pool that is at work. */
+static void kill_session(void)
+{
+    bool postgres = strcmp(load->raw->name, "postgres") == 0;
+    char sql[100], id[40], ignored[300];
+    void *session = load->raw->open(load->url);
+    if (load->raw->ask(session,
+                       postgres ? "SELECT pid FROM pg_stat_activity "
+                                  "WHERE application_name LIKE '%swarm%' LIMIT 1"
+                                : "SELECT id FROM information_schema.processlist "
+                                  "WHERE id <> connection_id() AND info LIKE '%rowlock_%' LIMIT 1",
+                       id, sizeof id)) {
+        snprintf(sql, sizeof sql, postgres ? "SELECT pg_terminate_backend(%s)" : "KILL %s", id);
+        load->times[ENDED] += load->raw->run(session, sql, ignored, sizeof ignored);
+    }
+    load->raw->close(session);
+}
+
+static void cut(unsigned *seed)
+{
+    struct fault fault = {.kind = FAULT_CUT, .side = rand_r(seed) % 3 ? ON_ANSWER : ON_REQUEST};
+    if (rand_r(seed) % 3)
+        faultproxy_arm(load->proxy, 1 + rand_r(seed) % 5, fault);
+    else
+        faultproxy_cut(load->proxy);
+    load->times[CUT]++;
+}
+
+/* One kind after the other. A session that has ended by itself is not killed: then another. */
+static void disturb_pool(unsigned *seed)
+{
+    int what = load->times[CUT] + load->times[ENDED] + load->times[FROZEN];
+    sleep_ms(20 + rand_r(seed) % 80);
+    switch (what % (raw_is_ours(load->raw) ? 3 : 2)) {
+    case 0:
+        cut(seed);
+        break;
+    case 1:
+        kill_session();
+        break;
+    default:
+        raw_control(load->raw, "freeze");
+        sleep_ms(rand_r(seed) % (2 * POOLED_LEASE_MS));
+        raw_control(load->raw, "thaw");
+        load->times[FROZEN]++;
+    }
+}
+
+static void start_client(int i, unsigned seed)
+{
+    clients[i] = (struct client){.number = i, .seed = seed};
+    if (is(THREADS))
+        clients[i].thread = helper_start(live, &clients[i]);
+    else
+        children.pid[i] = child_start(live, &clients[i]);
+}
+
+/* Holders most of all. Another one comes in the place of one that is killed. Few are: the next in
+ * the queue waits until the ticket of a dead one is over. */
+static void disturb_processes(unsigned *seed)
+{
+    int i = rand_r(seed) % load->mode->clients;
+    sleep_ms(rand_r(seed) % 20);
+    children_wake(&children);
+    load->times[KILLED] = children.kills;
+    load->times[STOPPED] = children.stops;
+    if (!load->holds[i] && rand_r(seed) % 32 > 0)
+        return;
+    if (children.kills * 4 < children.stops) {
+        children_kill(&children, i);
+        load->holds[i] = false;
+        start_client(i, (unsigned)rand_r(seed));
+    } else {
+        children_stop(&children, i, LEASE_MS + 50 + rand_r(seed) % 200);
+    }
+}
+
+/* ---- the whole */
+
+static int wanted_grants(void)
+{
+    return load_count(load->mode->grants, load->mode->whole_grants, 20);
+}
+
+/* How often it must happen. A server that is not ours does not stand still. A file has no
+ * procedures. */
+static int wanted_times(enum event e)
+{
+    static const enum kind kind_of[EVENTS] = {DISTURBED, DISTURBED, DISTURBED, POOLED,  POOLED,
+                                              POOLED,    CLEANING,  CLEANING,  CLEANING};
+    if (!is(kind_of[e]) || (e == FROZEN && !raw_is_ours(load->raw)) ||
+        (e == CLEANED && strcmp(load->raw->name, "sqlite") == 0))
+        return 0;
+    return load_count(load->mode->times, load->mode->whole_times, 1);
+}
+
+static int most_beside(void)
+{
+    static struct judgement j;
+    judge(history_path("history"), 0, &j);
+    return j.most_beside;
+}
+
+static bool is_enough(void)
+{
+    for (enum event e = 0; e < EVENTS; e++)
+        if (load->times[e] < wanted_times(e))
+            return false;
+    return load->granted >= wanted_grants() &&
+           load_has_lasted(load->began_ms, load->mode->whole_ms) &&
+           (is_calm() || most_beside() > 1);
+}
+
+/* The same history with lies in it: a writer and as many counted holders as may be had the lock all
+ * the time, and at the end a writer is told an old token. There are true counted grants. */
+static void lie(const char *who)
+{
+    static struct judgement j;
+    const long long end = 4000000000000000000;
+    tell("g counted 0 1 %lld 1 0", end);
+    for (int i = 0; i < PERMITS; i++)
+        tell("g counted %d 1 %lld 1 %d", -i, end, PERMITS);
+    tell("g counted 1 %lld %lld %lld 0", end, end + 1, end + 1);
+    judge(history_path("history"), 0, &j);
+    tap_ok(j.faults[TWO_HOLDERS] > 0 && j.faults[TOO_MANY_HOLDERS] > 0 &&
+               j.faults[TOKEN_NOT_HIGHER] > 0,
+           "%s: a lie in it would be found", who);
+}
+
+static void judge_load(void)
+{
+    static struct judgement j;
+    const char *who = load->mode->who;
+    judge(history_path("history"), 0, &j);
+    tap_sentences(&j, lock_sentences, who);
+    tap_is_int(children.ended_badly, 0, "%s: each process that is not killed comes to its end",
+               who);
+    tap_ok(j.grants >= load->granted && j.grants >= wanted_grants(),
+           "%s: all grants are in the history: %d", who, j.grants);
+    if (is_calm())
+        tap_is_int(sum_of_counters(), load->added, "%s: no addition to a counter is lost", who);
+    else
+        tap_ok(j.most_beside > 1, "%s: and more than one at a time: %d", who, j.most_beside);
+    tap_is_int(load->odd, 0, "%s: nothing else is wrong", who);
+    for (enum event e = 0; e < EVENTS; e++)
+        if (wanted_times(e) > 0)
+            tap_ok(load->times[e] >= wanted_times(e), "%s: %s: %d times", who, events[e],
+                   load->times[e]);
+    tap_note("%s: %d grants, %d confirmations, %d lost, %lld ms", who, j.grants, j.confirmed,
+             j.lost, (long long)(clock_ms() - load->began_ms));
+}
+
+static void start_load(const struct mode *mode)
+{
+    *load = (struct load){.raw = load->raw,
+                          .url = load->url,
+                          .pool = load->pool,
+                          .proxy = load->proxy,
+                          .mode = mode,
+                          .began_ms = clock_ms()};
+    children = (struct children){0};
+    history_clear();
+    clear_counters();
+}
+
+static void run_load(const struct mode *mode, unsigned seed)
+{
+    struct helper *beside[SWEEPERS] = {NULL};
+    start_load(mode);
+    for (int i = 0; i < number_of_clients(); i++)
+        start_client(i, (unsigned)rand_r(&seed));
+    for (int i = 0; i < SWEEPERS && is(CLEANING); i++)
+        if (i == 0 || strcmp(load->raw->name, "sqlite") != 0)
+            beside[i] = helper_start(i == 0 ? sweep : keep_house, NULL);
+    while (!is_enough() && load->odd == 0 && !load_is_hopeless(load->began_ms, mode->whole_ms)) {
+        if (is(DISTURBED))
+            disturb_processes(&seed);
+        else if (is(POOLED))
+            disturb_pool(&seed);
+        else
+            sleep_ms(5);
+    }
+    load->over = true;
+    children_join(&children);
+    for (int i = 0; i < number_of_clients() && is(THREADS); i++)
+        helper_join(clients[i].thread);
+    for (int i = 0; i < SWEEPERS; i++)
+        if (beside[i])
+            helper_join(beside[i]);
+    judge_load();
+}
+
+/* ---- isolations */
+
+/* A way to set the isolation that connections begin with, and back. */
+struct isolation {
+    const char *database, *name;
+    const char *set, *reset;
+    /* SQL: 1 if this server can do it. NULL: it can. */
+    const char *if_true;
+};
+
+#define ROLE "ALTER ROLE CURRENT_USER SET default_transaction_isolation = "
+#define RESET_ROLE "ALTER ROLE CURRENT_USER RESET default_transaction_isolation"
+#define GLOBAL "SET GLOBAL TRANSACTION ISOLATION LEVEL "
+
+static const struct isolation isolations[] = {
+    {"postgres", "serializable by default", ROLE "'serializable'", RESET_ROLE, NULL},
+    {"postgres", "repeatable read by default", ROLE "'repeatable read'", RESET_ROLE, NULL},
+    {"mysql", "read committed", GLOBAL "READ COMMITTED", GLOBAL "REPEATABLE READ", NULL},
+    {"mysql", "repeatable read", GLOBAL "REPEATABLE READ", GLOBAL "REPEATABLE READ", NULL},
+    {"mysql", "serializable", GLOBAL "SERIALIZABLE", GLOBAL "REPEATABLE READ", NULL},
+    {"mysql", "snapshot isolation", "SET GLOBAL innodb_snapshot_isolation = ON",
+     "SET GLOBAL innodb_snapshot_isolation = DEFAULT",
+     "SELECT COUNT(*) FROM information_schema.global_variables "
+     "WHERE variable_name = 'INNODB_SNAPSHOT_ISOLATION'"},
+};
+
+static bool can_do(const struct isolation *isolation)
+{
+    return !isolation->if_true || db_int(load->raw, load->url, "%s", isolation->if_true) == 1;
+}
+
+/* Pitfalls 2, 3, 6 and 31: whatever isolation a connection begins with. */
+static void under_isolations(unsigned seed)
+{
+    const struct isolation *end = isolations + sizeof isolations / sizeof isolations[0];
+    for (const struct isolation *i = isolations; i < end; i++) {
+        if (strcmp(i->database, load->raw->name) != 0)
+            continue;
+        if (!can_do(i)) {
+            tap_note("%s: not on this server", i->name);
+            continue;
+        }
+        char who[100];
+        struct mode mode = adopted;
+        mode.who = i->name;
+        mode.kind = 0;
+        mode.grants = 50;
+        db_exec(load->raw, load->url, "%s", i->set);
+        run_load(&mode, seed);
+        snprintf(who, sizeof who, "%s, adopted", i->name);
+        mode.who = who;
+        mode.kind = ADOPTED;
+        run_load(&mode, seed);
+        db_exec(load->raw, load->url, "%s", i->reset);
+    }
+}
+
+/* ---- a holder that dies, a holder that stands still */
+
+enum { VICTIM_MS = 300, WOKEN = 42 };
+
+/* It stops when it has the lock. Then it is killed, or woken when another has had the lock. */
+static int hold_and_stop(void *argument)
+{
+    int64_t *expires = argument;
+    child_of_load();
+    rowlock_db *db = must_open(load->url);
+    rowlock_lock *lock = must_lock(db, "victim");
+    if (wait_lock(lock, VICTIM_MS, CALM_MS) == ROWLOCK_OK)
+        *expires = rowlock_lock_expires_us(lock);
+    raise(SIGSTOP);
+    int result = rowlock_renew(lock, 0);
+    if (result != ROWLOCK_LOST)
+        tap_note("the sleeper was told %s", rowlock_result_name(result));
+    result = result == ROWLOCK_LOST ? rowlock_release(lock) : ROWLOCK_OK;
+    close_locks(lock);
+    rowlock_db_close(db);
+    return result == ROWLOCK_LOST ? WOKEN : 1;
+}
+
+static pid_t start_victim(int64_t *expires)
+{
+    int status = 0;
+    *expires = 0;
+    pid_t child = child_start(hold_and_stop, expires);
+    waitpid(child, &status, WUNTRACED);
+    tap_ok(WIFSTOPPED(status) && *expires > 0, "a process holds a lock");
+    return child;
+}
+
+/* Looks again and again, so that a grant before its time would be noticed. The process ends with
+ * the lock in hand: its row shows when it was granted. */
+static int take_over(void *argument)
+{
+    (void)argument;
+    rowlock_db *db = must_open(load->url);
+    rowlock_lock *lock = must_lock(db, "victim");
+    int result = ROWLOCK_BUSY;
+    for (int64_t began = clock_ms();
+         result == ROWLOCK_BUSY && clock_ms() < began + slow_ms(LOAD_GIVE_UP_MS); sleep_ms(2))
+        result = try_lock(lock, VICTIM_MS);
+    if (result != ROWLOCK_OK)
+        tap_note("taking over: %s", why(db));
+    return result == ROWLOCK_OK ? 0 : 1;
+}
+
+static int64_t granted_us(void)
+{
+    int64_t token = 0, when = 0;
+    rowlock_db *db = must_open(load->url);
+    if (rowlock_last_grant(db, "victim", &token, &when) != ROWLOCK_OK)
+        when = 0;
+    rowlock_db_close(db);
+    return when;
+}
+
+/* Another process takes over from the victim. Returns when, by the database's clock. */
+static int64_t succeed(int64_t expires)
+{
+    tap_is_int(child_join(child_start(take_over, NULL)), 0, "another one gets the lock");
+    int64_t granted = granted_us();
+    tap_ok(granted >= expires, "not before the lease has ended");
+    tap_note("%lld ms after it", (long long)(granted - expires) / 1000);
+    return granted;
+}
+
+static void killed_holder(int64_t *expires)
+{
+    pid_t child = start_victim(expires);
+    kill(child, SIGKILL);
+    tap_is_int(child_join(child), 256 + SIGKILL, "and is killed");
+    succeed(*expires);
+}
+
+static void stopped_holder(int64_t *expires)
+{
+    pid_t child = start_victim(expires);
+    int64_t granted = succeed(*expires);
+    kill(child, SIGCONT);
+    tap_is_int(child_join(child), WOKEN, "when a stopped holder goes on it finds itself LOST");
+    tap_is_int(granted_us(), granted, "and has changed nothing");
+}
+
+/* ---- a pool */
+
+static int left(const char *table)
+{
+    return (int)db_int(load->raw, load->url, "SELECT count(*) FROM %s WHERE expires > %s", table,
+                       load->raw->clock);
+}
+
+static void on_a_pool(unsigned seed)
+{
+    char *through = NULL;
+    if (strcmp(load->raw->name, "sqlite") == 0)
+        return;
+    if (strstr(load->url, "rowlock_pooler=")) {
+        tap_skip(1, "a pooler gives our own session the name of those that are killed");
+        return;
+    }
+    if (!(load->proxy = faultproxy_start(load->url, &through))) {
+        tap_skip(1, "the server's URL has no host and port");
+        return;
+    }
+    load->pool = must_pool(through, 2, NULL);
+    run_load(&pooled, seed);
+    rowlock_pool_close(load->pool);
+    for (int64_t began_ms = clock_ms();
+         left("rowlock_locks") + left("rowlock_waiters") > 0 && !load_is_hopeless(began_ms, 0);)
+        sleep_ms(20);
+    tap_is_int(left("rowlock_locks"), 0, "no grant is left beyond its lease");
+    tap_is_int(left("rowlock_waiters"), 0, "nor a ticket");
+    lie("a disturbed pool");
+    faultproxy_stop(load->proxy);
+    free(through);
+}
+
+static int run(const struct raw *raw, const char *url)
+{
+    const char *tmp = getenv("TMPDIR");
+    int64_t *expires = load_memory(sizeof *expires);
+    unsigned seed = load_seed();
+    must_install(url);
+    history_open(tmp ? tmp : "/tmp");
+    load = load_memory(sizeof *load);
+    load->raw = raw;
+    load->url = url;
+    /* Processes come first, and threads have ended before others are started: see child_start(). */
+    run_load(&disturbed, seed);
+    lie("disturbed processes");
+    db_exec(raw, url, "DELETE FROM rowlock_locks");
+    db_exec(raw, url, "DELETE FROM rowlock_waiters");
+    run_load(&many, seed);
+    run_load(&adopted, seed);
+    under_isolations(seed);
+    killed_holder(expires);
+    stopped_holder(expires);
+    run_load(&threads, seed);
+    run_load(&cleaned, seed);
+    on_a_pool(seed);
+    clear_counters();
+    unlink(history_path("history"));
+    return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
+}
