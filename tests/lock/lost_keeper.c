@@ -125,8 +125,6 @@ static bool lose_last_heartbeat(struct loss *l)
 
 static bool lose_for_a_while(struct loss *l)
 {
-    if (l->nth > 1)
-        return false;
     struct kept k = keep(l);
     faultproxy_blackhole(l->proxy);
     bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 7 / 10, NULL, 0);
@@ -141,8 +139,6 @@ static bool lose_for_a_while(struct loss *l)
 
 static bool lose_for_good(struct loss *l)
 {
-    if (l->nth > 1)
-        return false;
     struct kept k = keep(l);
     faultproxy_blackhole(l->proxy);
     bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 13 / 10, NULL, 0);
@@ -158,8 +154,12 @@ static bool lose_for_good(struct loss *l)
 }
 
 const struct operation lost_keeper_operations[] = {
-    {.what = "keep", .lose = lose_heartbeat, .reconnects = true},
-    {.what = "keep and release", .lose = lose_last_heartbeat, .reconnects = true},
+    {.what = "keep", .lose = lose_heartbeat, .reconnects = true, .varies = true},
+    {.what = "keep and release",
+     .lose = lose_last_heartbeat,
+     .reconnects = true,
+     .varies = true,
+     .most = 2},
     {.what = "keep, silence", .lose = lose_for_a_while, .once = true},
     {.what = "keep, long silence", .lose = lose_for_good, .once = true},
     {.lose = NULL},
