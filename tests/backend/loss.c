@@ -27,7 +27,7 @@ static int64_t stretched(const struct loss *l, int64_t ms)
 /* MySQL's client libraries know whole seconds only. */
 int64_t loss_deadline_ms(const struct loss *l)
 {
-    return stretched(l, strcmp(l->raw->name, "mysql") == 0 ? 1000 : 600);
+    return stretched(l, strcmp(l->raw->name, "mysql") == 0 ? 1000 : 500);
 }
 
 int64_t loss_delay_ms(const struct loss *l)

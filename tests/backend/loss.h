@@ -67,6 +67,7 @@ struct operation {
     bool pools; /* also where the old session cannot be ended */
     bool many; /* requests: waiting for each of them is done in one mode only */
     bool varies; /* how many requests it makes depends on the time */
+    bool alike; /* are its requests */
     int most; /* requests that differ; 0: all do */
     bool once; /* not a matter of requests: in one way and mode */
 };

@@ -7,8 +7,8 @@
 #include "lock/lock.h"
 #include "quick.h"
 
-/* Between two looks. Many look at the same time, and what they watch shall not be late for that. */
-enum { LOOK_MS = 40, LOOK_CLOSELY_MS = 10 };
+/* Between two looks. Many look at the same time, and what they watch must not be late for that. */
+enum { LOOK_MS = 70, LOOK_CLOSELY_MS = 20 };
 
 struct kept {
     rowlock_keeper *keeper;
@@ -154,12 +154,12 @@ static bool lose_for_good(struct loss *l)
 }
 
 const struct operation lost_keeper_operations[] = {
-    {.what = "keep", .lose = lose_heartbeat, .reconnects = true, .varies = true},
+    {.what = "keep", .lose = lose_heartbeat, .reconnects = true, .varies = true, .alike = true},
     {.what = "keep and release",
      .lose = lose_last_heartbeat,
      .reconnects = true,
      .varies = true,
-     .most = 2},
+     .alike = true},
     {.what = "keep, silence", .lose = lose_for_a_while, .once = true},
     {.what = "keep, long silence", .lose = lose_for_good, .once = true},
     {.lose = NULL},
