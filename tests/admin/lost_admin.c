@@ -274,7 +274,7 @@ static bool lose_install(struct loss *l)
     snprintf(other.prefix, sizeof other.prefix, "%.10sx_", l->prefix);
     rowlock_db_options options = loss_options(l);
     options.prefix = other.prefix;
-    rowlock_db *db = must_open_with(l->through, &options);
+    rowlock_db *db = loss_open_at(l->through, &options);
     bool fired;
     int said;
     do {

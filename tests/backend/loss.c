@@ -72,7 +72,7 @@ rowlock_db_options loss_options(const struct loss *l)
 }
 
 /* A busy machine may miss so short a deadline, and even a longer one while all workers open. */
-static rowlock_db *open_patiently(const char *url, const rowlock_db_options *options)
+rowlock_db *loss_open_at(const char *url, const rowlock_db_options *options)
 {
     rowlock_db *db = NULL;
     int64_t end_ms = clock_ms() + OPENING_MS;
@@ -85,7 +85,7 @@ static rowlock_db *open_patiently(const char *url, const rowlock_db_options *opt
 rowlock_db *loss_open(struct loss *l)
 {
     rowlock_db_options options = loss_options(l);
-    rowlock_db *db = open_patiently(l->via, &options);
+    rowlock_db *db = loss_open_at(l->via, &options);
     if (l->way == REQUEST_LATE_POOLED)
         db->session[0] = '\0';
     return db;
@@ -316,7 +316,7 @@ bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int num
     l->via = url_with(l->through, parameter);
     l->session = l->raw->open(l->url);
     drop_tables(l);
-    l->others = open_patiently(l->ours, NULL);
+    l->others = loss_open_at(l->ours, NULL);
     loss_result(l, l->others, rowlock_install(l->others), ROWLOCK_OK, "there are tables");
     return true;
 }
@@ -338,7 +338,7 @@ void loss_check_rest(struct loss *l)
 void loss_clean(struct loss *l)
 {
     static const char *const tables[] = {"locks", "waiters"};
-    must_install(l->ours);
+    loss_result(l, l->others, rowlock_install(l->others), ROWLOCK_OK, "there are tables");
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         raw_run(l->raw, l->session, "DELETE FROM %s%s WHERE name = '%s'", l->prefix, tables[t],
                 l->name);

@@ -89,6 +89,8 @@ int64_t loss_delay_ms(const struct loss *l);
 struct fault loss_fault(const struct loss *l);
 
 rowlock_db_options loss_options(const struct loss *l);
+/* A slow machine may miss a deadline of these options, and tries again. */
+rowlock_db *loss_open_at(const char *url, const rowlock_db_options *options);
 rowlock_db *loss_open(struct loss *l); /* through the proxy */
 rowlock_lock *loss_hold(struct loss *l, rowlock_db *db); /* the case's lock, for LONG_TTL_MS */
 

@@ -27,7 +27,7 @@ static int64_t lease_ms(const struct loss *l)
 
 static struct kept keep(struct loss *l)
 {
-    struct kept k = {.db = must_open(l->ours), .ttl_ms = lease_ms(l)};
+    struct kept k = {.db = loss_open_at(l->ours, NULL), .ttl_ms = lease_ms(l)};
     rowlock_db_options options = loss_options(l);
     rowlock_acquire_options acquire = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
