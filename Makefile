@@ -370,6 +370,14 @@ $(PLAIN_PROGRAMS): %: %.o
 $(CONTRACT): $(BUILD)/tests/contract/main.o
 $(LOAD): $(BUILD)/tests/cluster/load.o
 $(CREW): $(BUILD)/tests/quorum/crew.o
+# tests/lib/fail_alloc.h: what a server's driver asks of these functions is told from all else.
+DRIVER_ASKS := rlk_alloc rlk_buffer_add rlk_buffer_value rlk_room_for rlk_url_split
+define tell_driver
+$(BUILD)/tests/driver_$(1).o: $(call driver_objs,$(1))
+	$(Q)mkdir -p $$(@D) && $(LD) -r -o $$@ $$^ && objcopy $(foreach f,$(DRIVER_ASKS),--redefine-sym $(f)=driver_$(f)) $$@
+$(BUILD)/tests/backend/test_memory_$(1): $(BUILD)/tests/driver_$(1).o
+endef
+$(foreach b,$(filter-out sqlite,$(BACKENDS)),$(eval $(call tell_driver,$(b))))
 LINKED_TESTS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT) $(LOAD) $(CREW)
 # TEST_LIB: the archive of an installed package, of the same source.
 TEST_LIB ?= $(LIB_A)

@@ -5,6 +5,7 @@
 #     two_dirs KIND             folders for two servers: sets $primary and $standby
 #     start_server DIR MAKE     makes a server with MAKE PORT, and starts it
 #     listen_silently           a socket where nobody ever answers: sets $hung_port
+#     within MS STATUS URL      a list of URL is done in time
 #     replication KEY           what the findings in $out say about replication
 #
 # shellcheck source=tests/cli/cli.sh
@@ -53,12 +54,20 @@ listen_silently() {
         print $s->sockport, "\n";
         sleep 600' >"$work/hung.port" &
     hung=$!
-    until_true 5 test -s "$work/hung.port" || fail "no socket to hang on"
+    until_true 60 test -s "$work/hung.port" || fail "no socket to hang on"
     # shellcheck disable=SC2034 # read by the tests
     hung_port=$(<"$work/hung.port")
 }
 
 now_ms() { date +%s%3N; }
+
+# within MS STATUS URL: is a list of URL done in so many milliseconds, with this exit code? A slow machine tries again.
+within() {
+    local began
+    began=$(now_ms)
+    rl list --url "$3"
+    [ "$status" = "$2" ] && [ $(($(now_ms) - began)) -lt "$1" ]
+}
 
 # shellcheck disable=SC2016 # it is Perl's
 replication() { json '(grep { $_->{item} eq "replication" } @{$d->{findings}})[0]{'"$1"'}'; }

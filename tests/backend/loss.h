@@ -50,13 +50,15 @@ struct loss {
     const char *what;
     enum loss_way way;
     enum loss_mode mode;
-    int nth; /* request from when it is armed */
+    int nth; /* request from when it is armed; 0: nothing is lost */
+    int requests; /* that were made while it was armed */
+    int patience; /* time limits are that many times as long; 0: once */
     int64_t armed_ms;
     char text[120]; /* all of that, for people */
     char name[60]; /* of a lock that nobody has used before */
 };
 
-/* An operation loses what the case says, and checks. False if it did not come to the nth request. */
+/* An operation loses what the case says, and checks. False if nothing was lost. */
 struct operation {
     const char *what;
     bool (*lose)(struct loss *l);
@@ -64,8 +66,10 @@ struct operation {
     bool connects; /* also with a connection that is gone, in all ways and not only by cuts */
     bool pools; /* also where the old session cannot be ended */
     bool many; /* requests: waiting for each of them is done in one mode only */
-    bool alike; /* are its requests after the first ones */
-    bool once; /* not a matter of requests: in one way and mode, for nth 1 */
+    bool varies; /* how many requests it makes depends on the time */
+    bool alike; /* are its requests */
+    int most; /* requests that differ; 0: all do */
+    bool once; /* not a matter of requests: in one way and mode */
 };
 extern const struct operation lost_lock_operations[], lost_admin_operations[], lost_tx_operations[],
     lost_keeper_operations[]; /* each ends with .lose NULL */
@@ -76,9 +80,8 @@ void loss_check_rest(struct loss *l); /* nothing is in its tables but what was e
 void loss_clean(struct loss *l); /* removes what a case has left that is begun anew */
 void loss_tear_down(struct loss *l);
 
-/* How long a lease runs that nobody renews; and one that is never over before the case is. */
-int64_t loss_ttl_ms(void);
-enum { LONG_TTL_MS = 600000, OPENING_MS = 60000 };
+/* Two leases that are never over before the case is. */
+enum { TTL_MS = 120000, LONG_TTL_MS = 600000, OPENING_MS = 60000 };
 
 /* Of a statement and of connecting; and after how long what is late arrives. */
 int64_t loss_deadline_ms(const struct loss *l);
@@ -86,6 +89,8 @@ int64_t loss_delay_ms(const struct loss *l);
 struct fault loss_fault(const struct loss *l);
 
 rowlock_db_options loss_options(const struct loss *l);
+/* A slow machine may miss a deadline of these options, and tries again. */
+rowlock_db *loss_open_at(const char *url, const rowlock_db_options *options);
 rowlock_db *loss_open(struct loss *l); /* through the proxy */
 rowlock_lock *loss_hold(struct loss *l, rowlock_db *db); /* the case's lock, for LONG_TTL_MS */
 

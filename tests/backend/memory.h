@@ -6,7 +6,13 @@
 #ifndef MEMORY_H
 #define MEMORY_H
 
+#include <stdbool.h>
+
 #include "raw.h"
+
+/* Walks until no piece is left that could fail. Each walk is a check. */
+typedef bool walk_fn(const struct raw *raw, const char *url, int nth, bool adopted);
+void starve(const char *what, walk_fn *walk, const struct raw *raw, const char *url, bool adopted);
 
 /* memory_rows.c: the same of calls about rows, as checks of its own. */
 void starve_rows(const struct raw *raw, const char *url, bool adopted);

@@ -18,9 +18,9 @@
 #include "quick.h"
 #include "tap.h"
 
-enum { WORKERS_MAX = 60, REQUESTS_MAX = 60, JOBS_MAX = 1000, FIRST = 6, EVERY = 4 };
+enum { WORKERS_MAX = 50, REQUESTS_MAX = 60, JOBS_MAX = 4000 };
 /* Of a slow machine. */
-enum { TRIES = 6, LEAST = 8, FEWER = 2, MOMENT_MS = 10, STALL_MS = 200 };
+enum { TRIES = 6, LEAST = 8, FEWER = 2, MOMENT_MS = 10, STALL_MS = 50 };
 
 static const char *const way_texts[LOSS_WAYS] = {
     [REQUEST_CUT] = "request %d cut",
@@ -38,32 +38,27 @@ static const char *const mode_texts[LOSS_MODES] = {
     [CONNECTING] = "on a new connection",
 };
 
-/* ---- jobs: one operation, way and mode, for each request */
+/* ---- jobs: one operation, way and mode, and the request that is lost */
 
 struct job {
     const struct operation *operation;
     enum loss_way way;
     enum loss_mode mode;
+    int nth;
+    int requests; /* of a job that loses nothing: it has made them */
 };
 
 static struct {
     struct job jobs[JOBS_MAX];
     int count;
+    int end; /* of the jobs that are to be done now */
+    int workers;
     /* crowd: how many workers go on */
     atomic_int next, cases, crowd;
     atomic_llong stalled_ms;
     atomic_bool over;
     const struct raw *raw;
-    const char *url;
 } all;
-
-/* If the requests are alike, and each costs a deadline, only some of those after the first ones are
- * lost. ROWLOCK_TEST_EVERY_REQUEST=1: all of them. */
-static int next_request(const struct job *job, int nth)
-{
-    bool some = job->operation->alike && !loss_is_cut(job->way) && nth >= FIRST;
-    return nth + (some && !getenv("ROWLOCK_TEST_EVERY_REQUEST") ? EVERY : 1);
-}
 
 /* Notes when a thread that slept for a moment did not go on in time. */
 static int watch_machine(void *unused)
@@ -79,11 +74,11 @@ static int watch_machine(void *unused)
 }
 
 /* The machine had no time for the case: a thread stood still, or a statement that was not lost took
- * half of a deadline. The case is begun anew then, if a check has failed. */
+ * a quarter of a deadline. If a check has failed then, the case is begun anew with longer deadlines. */
 static bool was_slow(struct loss *l, int64_t begin_ms)
 {
     return all.stalled_ms >= begin_ms ||
-           faultproxy_slowest_us(l->proxy) > loss_deadline_ms(l) * 1000 / 2;
+           faultproxy_slowest_us(l->proxy) > loss_deadline_ms(l) * 1000 / 4;
 }
 
 /* Fewer cases at a time from now on. */
@@ -95,7 +90,8 @@ static void crowd_less(void)
 
 static bool lose(struct loss *l, const struct job *job)
 {
-    for (int tries = 1;; tries++) {
+    l->patience = 1;
+    for (int tries = 1;; tries++, l->patience *= 2) {
         int explained = l->explained;
         int64_t begin_ms = clock_ms();
         snprintf(l->name, sizeof l->name, "%s%s %d", l->prefix, l->what, ++l->serial);
@@ -116,23 +112,33 @@ static bool lose(struct loss *l, const struct job *job)
     }
 }
 
-static void walk(struct loss *l, const struct job *job)
+static bool do_case(struct loss *l, const struct job *job)
 {
-    int lost = 0;
+    char place[60] = "nothing lost";
+    if (l->nth > 0)
+        snprintf(place, sizeof place, way_texts[l->way], l->nth);
+    snprintf(l->text, sizeof l->text, "%s, %s, %s", l->what, place, mode_texts[l->mode]);
+    atomic_fetch_add(&all.cases, 1);
+    return lose(l, job);
+}
+
+/* How many requests were counted depends on the time, for a waiter or on a slow machine: then the last one
+ * is lost that is made. */
+static void do_job(struct loss *l, struct job *job)
+{
     l->what = job->operation->what;
     l->way = job->way;
     l->mode = job->mode;
-    for (l->nth = 1; l->nth < REQUESTS_MAX; l->nth = next_request(job, l->nth)) {
-        char place[60];
-        snprintf(place, sizeof place, way_texts[l->way], l->nth);
-        snprintf(l->text, sizeof l->text, "%s, %s, %s", l->what, place, mode_texts[l->mode]);
-        bool fired = lose(l, job);
-        atomic_fetch_add(&all.cases, 1);
-        if (!fired)
-            break;
-        lost++;
-    }
-    loss_ok(l, lost >= 1 && l->nth < REQUESTS_MAX, "each request in turn, %d in all", lost);
+    l->nth = job->nth;
+    bool fired;
+    while (!(fired = do_case(l, job)) && l->nth > 1)
+        l->nth--;
+    job->requests = l->requests;
+    if (job->nth == 0)
+        loss_ok(l, l->requests >= 1 && l->requests < REQUESTS_MAX, "it makes requests, %d in all",
+                l->requests);
+    else
+        loss_ok(l, fired, "that came to pass");
 }
 
 /* What cuts show on a new connection is enough for most. When a call has reconnected, the old session has
@@ -156,20 +162,45 @@ static bool is_wanted(const struct operation *o, enum loss_way way, enum loss_mo
            (mode == RECONNECTING || cut || o->connects);
 }
 
-/* Those that wait for many deadlines, or the others. */
-static void add_jobs(const struct operation *operations, bool waits_often)
+static void add_job(struct job job)
 {
-    for (const struct operation *o = operations; o->lose; o++)
-        for (int way = 0; way < LOSS_WAYS; way++)
-            for (int mode = 0; mode < LOSS_MODES; mode++) {
-                struct job job = {o, (enum loss_way)way, (enum loss_mode)mode};
-                if ((o->many && !loss_is_cut(job.way)) == waits_often &&
-                    is_wanted(o, job.way, job.mode) && all.count < JOBS_MAX)
-                    all.jobs[all.count++] = job;
-            }
+    if (all.count == JOBS_MAX)
+        raw_failed("jobs", "there are too many");
+    all.jobs[all.count++] = job;
 }
 
-/* Always into the same order. */
+/* How many requests each operation makes in each mode. */
+static void count_requests(const struct operation *operations)
+{
+    for (const struct operation *o = operations; o->lose; o++)
+        for (int mode = 0; mode < LOSS_MODES; mode++) {
+            bool wanted = false;
+            for (int way = 0; way < LOSS_WAYS; way++)
+                wanted |= is_wanted(o, (enum loss_way)way, (enum loss_mode)mode);
+            if (wanted && !o->once)
+                add_job((struct job){.operation = o, .mode = (enum loss_mode)mode});
+        }
+}
+
+/* On a new connection the last request is the operation's own, else it is the first. Of the others one is
+ * lost, another one in each way and mode. ROWLOCK_TEST_LONG=1: each request is lost. */
+static void add_losses(const struct job *counted)
+{
+    static int others;
+    const struct operation *o = counted->operation;
+    int last = o->most && o->most < counted->requests ? o->most : counted->requests;
+    int own = counted->mode == CONNECTING && !o->varies ? last : 1;
+    for (int way = 0; way < LOSS_WAYS; way++) {
+        int other = last > 1 ? 1 + (own + others++ % (last - 1)) % last : own;
+        for (int nth = 1; nth <= last; nth++)
+            if (is_wanted(o, (enum loss_way)way, counted->mode) &&
+                (nth == own || (nth == other && !o->alike) || getenv("ROWLOCK_TEST_LONG")))
+                add_job((struct job){o, (enum loss_way)way, counted->mode, nth, 0});
+    }
+}
+
+/* Some wait for deadlines, and cuts make the server work without a pause: they go side by side, so that no
+ * deadline passes for want of a processor. Always into the same order. */
 static void mix_jobs(int from)
 {
     unsigned seed = 1;
@@ -181,60 +212,73 @@ static void mix_jobs(int from)
     }
 }
 
-/* What takes longest comes first. Of the rest some wait for deadlines, and cuts make the server work without
- * a pause: that goes side by side, so that no deadline passes for want of a processor. */
-static void collect_jobs(void)
-{
-    add_jobs(lost_keeper_operations, false);
-    add_jobs(lost_admin_operations, true);
-    add_jobs(lost_lock_operations, true);
-    int longest = all.count;
-    add_jobs(lost_lock_operations, false);
-    add_jobs(lost_tx_operations, false);
-    add_jobs(lost_admin_operations, false);
-    mix_jobs(longest);
-}
-
 /* ---- workers */
 
 static int work(void *argument)
 {
     struct loss *l = argument;
-    for (int at; l->number < all.crowd && (at = atomic_fetch_add(&all.next, 1)) < all.count;)
-        walk(l, &all.jobs[at]);
-    snprintf(l->text, sizeof l->text, "tables %s", l->prefix);
-    loss_check_rest(l);
+    for (int at; l->number < all.crowd && (at = atomic_fetch_add(&all.next, 1)) < all.end;)
+        do_job(l, &all.jobs[at]);
     return 0;
+}
+
+/* All jobs that are not done yet. */
+static void do_jobs(struct loss *workers, int from)
+{
+    struct helper *helpers[WORKERS_MAX];
+    all.next = from;
+    all.end = all.count;
+    for (int i = 0; i < all.workers; i++)
+        helpers[i] = helper_start(work, &workers[i]);
+    for (int i = 0; i < all.workers; i++)
+        helper_join(helpers[i]);
+}
+
+/* What takes longest comes first. */
+static void lose_all(struct loss *workers)
+{
+    static const struct operation *const operations[] = {
+        lost_keeper_operations, lost_lock_operations, lost_tx_operations, lost_admin_operations};
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
+        count_requests(operations[i]);
+    do_jobs(workers, 0);
+    int counted = all.count, longest = counted;
+    for (const struct operation *o = lost_keeper_operations; o->lose; o++)
+        if (o->once)
+            add_job((struct job){o, REQUEST_SWALLOWED, NOT_RECONNECTING, 1, 0});
+    for (int i = 0; i < counted; i++) {
+        add_losses(&all.jobs[i]);
+        if (all.jobs[i].operation->lose == lost_keeper_operations[1].lose)
+            longest = all.count;
+    }
+    mix_jobs(longest);
+    do_jobs(workers, counted);
 }
 
 static int run(const struct raw *raw, const char *url)
 {
     all.raw = raw;
-    all.url = url;
-    collect_jobs();
     /* A server takes some hundred connections, each worker up to four. */
-    const int count = strcmp(raw->name, "mysql") == 0 ? WORKERS_MAX : 30;
-    all.crowd = count;
+    all.crowd = all.workers = strcmp(raw->name, "mysql") == 0 ? WORKERS_MAX : 30;
     static struct loss workers[WORKERS_MAX];
-    for (int i = 0; i < count; i++)
+    int64_t began_ms = clock_ms();
+    for (int i = 0; i < all.workers; i++)
         if (!loss_set_up(&workers[i], raw, url, i))
             return tap_skip_all("the server's URL has no host and port");
-    struct helper *helpers[WORKERS_MAX];
-    int64_t began_ms = clock_ms();
-    for (int i = 0; i < count; i++)
-        helpers[i] = helper_start(work, &workers[i]);
+    tap_note("%d workers in %lld ms", all.workers, (long long)(clock_ms() - began_ms));
     struct helper *watch = helper_start(watch_machine, NULL);
-    int explained = 0;
-    for (int i = 0; i < count; i++) {
-        helper_join(helpers[i]);
-        explained += workers[i].explained;
-    }
+    lose_all(workers);
     all.over = true;
     helper_join(watch);
+    int explained = 0;
+    for (int i = 0; i < all.workers; i++) {
+        explained += workers[i].explained;
+        snprintf(workers[i].text, sizeof workers[i].text, "tables %s", workers[i].prefix);
+        loss_check_rest(&workers[i]);
+        loss_tear_down(&workers[i]);
+    }
     tap_note("%d cases in %lld ms; %d rows were left behind and explained", all.cases,
              (long long)(clock_ms() - began_ms), explained);
-    for (int i = 0; i < count; i++)
-        loss_tear_down(&workers[i]);
     return tap_done();
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every order of the steps of two or three sessions on PostgreSQL, by its own isolationtester: see sessions.pl.
 #
-#   ROWLOCK_TEST_ORDERS=all   three sessions of up to 7 steps together; else each 16th of those of up to 6
+#   ROWLOCK_TEST_ORDERS=all   each order, of three sessions up to 7 steps together; else each 8th of two sessions, and
+#                             each 64th of three with up to 6 steps
 set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
@@ -33,11 +34,11 @@ orders() {
     return $wrong
 }
 
-steps=6 parts=16
-[ "${ROWLOCK_TEST_ORDERS:-}" != all ] || { steps=7 parts=1; }
+steps=6 parts=(8 64) each=("each 8th" "each 64th")
+[ "${ROWLOCK_TEST_ORDERS:-}" != all ] || { steps=7 parts=(1 1) each=(each each); }
 for isolation in "read committed" "repeatable read" serializable; do
-    ok "two sessions, each order, $isolation" orders 2 8 1 "$isolation"
-    ok "three sessions, each order, $isolation" orders 3 $steps $parts "$isolation"
+    ok "two sessions, ${each[0]} order, $isolation" orders 2 8 "${parts[0]}" "$isolation"
+    ok "three sessions, ${each[1]} order, $isolation" orders 3 $steps "${parts[1]}" "$isolation"
 done
 for met in grants guards waits; do
     ok "$met were met" grep -q "[1-9][0-9]* $met" "$work/counts"

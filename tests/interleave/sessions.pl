@@ -2,8 +2,8 @@
 # Every order of the steps of two or three sessions, made of our own SQL files, and judged by invariants.
 #
 # usage: sessions.pl spec FOLDER SIZE STEPS PARTS ISOLATION
-#            writes specifications for PostgreSQL's isolationtester: of SIZE sessions with at most STEPS steps
-#            together, and of these each PARTS-th
+#            writes specifications for PostgreSQL's isolationtester, one for each beginning: each PARTS-th order of
+#            SIZE sessions with at most STEPS steps together
 #        sessions.pl judge FOLDER
 #            reads what isolationtester printed for each of them, in a file with .log for .spec
 #
@@ -16,11 +16,12 @@
 use strict;
 use warnings;
 
-# What each session does in turn. An upper-case step opens or ends a transaction of its own.
+# What each session does in turn. An upper-case step opens or ends a transaction of its own. A step's second time in
+# a script has a number.
 my %scripts = (
     lock    => [qw(acquire release)],
     again   => [qw(acquire renew)],
-    twice   => [qw(BEGIN acquire COMMIT acquire)],
+    twice   => [qw(BEGIN acquire COMMIT acquire2)],
     guard   => [qw(BEGIN guard COMMIT)],
     inside  => [qw(BEGIN acquire COMMIT)],
     leave   => [qw(BEGIN guard release COMMIT)],
@@ -51,13 +52,11 @@ for my $step (qw(acquire release renew guard break raise sweep fold enqueue)) {
     $text{$step} = { sql => $sql =~ s{;$}{}r, names => \@names };
 }
 
-my $requests = 0;
-
 sub arguments {
-    my ($step, $session) = @_;
+    my ($step, $session, $request) = @_;
     my $token = "coalesce(nullif(current_setting('rl.token', true), ''), '0')::bigint";
     my %value = (
-        name => "'n'", permits => 0, owner => "'$session'", request => ++$requests, ttl => 60000000,
+        name => "'n'", permits => 0, owner => "'$session'", request => $request, ttl => 60000000,
         host => "'h'", pid => 1, program => "'p'", note => "''", ticket => 0, unfair => 'false', slot => 0,
         token => $token, by => 1000, idle => 0, limit => 100, dry => 'false', older => 0, after => "''",
         lease => 60000000, wakeup => "''", joins => 'false',
@@ -77,10 +76,14 @@ sub arguments {
 }
 
 sub step_sql {
-    my ($step, $session, $isolation) = @_;
+    my ($name, $session, $isolation) = @_;
+    my ($step, $time) = $name =~ /^([A-Za-z]+)(\d?)$/;
     return "BEGIN ISOLATION LEVEL $isolation;" if $step eq 'BEGIN';
     return 'COMMIT;' if $step eq 'COMMIT';
-    my $sql = "EXECUTE $step(" . arguments($step, $session) . ');';
+    # A waiter's ticket and its grant are of one request.
+    my $sql = "EXECUTE $step(" . arguments($step, $session, 10 * ord($session) + ($time || 1)) . ');';
+    # Tokens are raised at this level only: a snapshot would hide new names.
+    $sql = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; $sql" if $step eq 'raise';
     if ($step eq 'acquire') {
         $sql .= " SELECT set_config('rl.token', l.token::text, false) FROM rowlock_locks l"
               . " WHERE l.name = 'n' AND l.owner = '$session';";
@@ -91,44 +94,46 @@ sub step_sql {
     return $sql;
 }
 
+# Statements are parsed and planned once for all orders.
 sub session_sql {
-    my ($session, $steps, $isolation, $beginning) = @_;
-    my %used = map { $_ => 1 } grep { /^[a-z]/ } @$steps;
-    # Tokens are raised at this level only: a snapshot would hide new names.
-    $isolation = 'read committed' if $used{raise};
-    my $grants = $session eq 'a' && $beginning =~ /held|expired/;
-    $used{acquire} = 1 if $grants;
+    my ($session, $isolation, $beginning) = @_;
     my @setup = (
-        'DEALLOCATE ALL;', "SET client_min_messages = warning;", "SET lock_timeout = '60ms';",
+        'SET client_min_messages = warning;', "SET lock_timeout = '60ms';", "SET plan_cache_mode = force_generic_plan;",
         "SET default_transaction_isolation = '$isolation';", "SET rl.token = '';", "SET rl.ticket = '';",
-        map { "PREPARE $_ AS $text{$_}{sql};" } sort keys %used
+        'DO $do$ BEGIN IF NOT EXISTS (SELECT FROM pg_prepared_statements) THEN',
+        (map { "EXECUTE \$sql\$PREPARE $_ AS $text{$_}{sql}\$sql\$;" } sort keys %text), 'END IF; END $do$;'
     );
-    if ($grants) {
-        push @setup, step_sql('acquire', 'a', $isolation);
+    if ($session eq 'a' && $beginning =~ /held|expired/) {
+        push @setup, step_sql('acquire9', 'a', $isolation);
         push @setup, 'UPDATE rowlock_locks SET expires = 1;' if $beginning eq 'expired';
     }
-    my $out = "session $session\nsetup { @setup }\n";
-    my $n = 0;
-    for my $step (@$steps) {
-        $n++;
-        my $sql = step_sql($step, $session, $isolation);
-        $out .= "step ${session}${n}_$step { $sql }\n";
-    }
-    return $out;
+    my %step = map { $_ => 1 } map { @$_ } values %scripts;
+    return "session $session\nsetup { @setup }\n",
+        map { "step ${session}_$_ { " . step_sql($_, $session, $isolation) . " }\n" } sort keys %step;
 }
 
 sub specification {
-    my ($names, $isolation, $beginning) = @_;
-    $requests = 0;
+    my ($size, $isolation, $beginning, @orders) = @_;
     my $out = "setup {\n"
         . " DELETE FROM rowlock_locks; DELETE FROM rowlock_tokens; DELETE FROM rowlock_waiters;\n"
         . " UPDATE rowlock_meta SET token_floor = 0;\n";
     $out .= " INSERT INTO rowlock_tokens (name, token, granted) VALUES ('n', 5, 1);\n" if $beginning ne 'new';
     $out .= "}\nteardown { SELECT 'final', l.owner, l.token FROM rowlock_locks l"
           . " WHERE l.expires > 1; }\n";
-    my $session = 'a';
-    $out .= session_sql($session++, $scripts{$_}, $isolation, $beginning) for @$names;
-    return $out;
+    return join '', $out, (map { session_sql($_, $isolation, $beginning) } ('a' .. 'c')[0 .. $size - 1]),
+        map { "permutation $_\n" } @orders;
+}
+
+# Each order in which these lists can be merged.
+sub merged {
+    my @lists = grep { @$_ } @_;
+    return '' unless @lists;
+    return map {
+        my ($first, @rest) = @{ $lists[$_] };
+        my @others = @lists;
+        $others[$_] = \@rest;
+        map { "$first $_" } merged(@others);
+    } 0 .. $#lists;
 }
 
 # All ways to choose SIZE scripts, in their order where that makes a difference: session a begins with the grant.
@@ -156,11 +161,15 @@ sub write_specifications {
     my ($folder, $size, $steps, $parts, $isolation) = @_;
     my $n = 0;
     for my $beginning (@beginnings) {
+        my @orders;
         for my $names (grep { makes_sense($beginning, @$_) } choices($size)) {
-            next if grep({ $_ } map { @{ $scripts{$_} } } @$names) > $steps || $n++ % $parts;
-            open my $file, '>', "$folder/$beginning, @$names, $isolation.spec" or die "$folder: $!";
-            print $file specification($names, $isolation, $beginning);
+            next if grep({ $_ } map { @{ $scripts{$_} } } @$names) > $steps;
+            my $session = 'a';
+            my @lists = map { my $prefix = $session++ . '_'; [map { $prefix . $_ } @{ $scripts{$_} }] } @$names;
+            push @orders, grep { $n++ % $parts == 0 } merged(@lists);
         }
+        open my $file, '>', "$folder/$beginning, $size, $isolation.spec" or die "$folder: $!";
+        print $file specification($size, $isolation, $beginning, @orders);
     }
 }
 
@@ -310,10 +319,10 @@ sub judge_one {
                 $highest = 6;
             }
             $highest = 5 if $name =~ /^free/;
-        } elsif (/^step ([abc])\d_(\w+): .*<waiting \.\.\.>$/) {
+        } elsif (/^step ([abc])_([A-Za-z]+)\d?: .*<waiting \.\.\.>$/) {
             $finish_step->();
             $count{waits}++;
-        } elsif (/^step ([abc])\d_(\w+):/) {
+        } elsif (/^step ([abc])_([A-Za-z]+)\d?:/) {
             $finish_step->();
             ($session, $step) = ($1, $2);
             $reading = 0;

@@ -8,6 +8,10 @@
 /* Counts from here on. The nth allocation fails. 0: none does. */
 void fail_alloc_at(int nth);
 
+/* From now on only what a driver's own files ask for is counted, and fails. The Makefile says which
+ * programs can tell. In all others nothing is counted then. */
+void fail_alloc_of_drivers(void);
+
 /* Allocations since then, with the failed one. */
 int fail_alloc_asked(void);
 

@@ -66,20 +66,28 @@ static void parse(const char *url, struct address *out)
     out->port = port ? (unsigned int)atoi(port) : 0;
 }
 
+enum { TRIES = 20 };
+
+/* With a time limit of its own a slow machine may need several tries. */
 static void *open_session(const char *url)
 {
     struct address address;
     parse(url, &address);
-    MYSQL *conn = mysql_init(NULL);
-    mysql_options(conn, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    if (address.read_timeout)
-        mysql_options(conn, MYSQL_OPT_READ_TIMEOUT, &address.read_timeout);
-    if (address.ssl_ca)
-        mysql_options(conn, MYSQL_OPT_SSL_CA, address.ssl_ca);
-    if (!mysql_real_connect(conn, address.host, address.user, address.password, address.database,
-                            address.port, address.socket, address.flags))
-        raw_failed("MySQL", mysql_error(conn));
-    return conn;
+    for (int tries = address.read_timeout ? 1 : TRIES; tries <= TRIES; tries++) {
+        MYSQL *conn = mysql_init(NULL);
+        mysql_options(conn, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+        if (address.read_timeout)
+            mysql_options(conn, MYSQL_OPT_READ_TIMEOUT, &address.read_timeout);
+        if (address.ssl_ca)
+            mysql_options(conn, MYSQL_OPT_SSL_CA, address.ssl_ca);
+        if (mysql_real_connect(conn, address.host, address.user, address.password, address.database,
+                               address.port, address.socket, address.flags))
+            return conn;
+        if (tries == TRIES)
+            raw_failed("MySQL", mysql_error(conn));
+        mysql_close(conn);
+    }
+    return NULL;
 }
 
 static void close_session(void *session)

@@ -7,8 +7,8 @@
 #include "lock/lock.h"
 #include "quick.h"
 
-/* Between two looks. Many look at the same time, and what they watch shall not be late for that. */
-enum { LOOK_MS = 40, LOOK_CLOSELY_MS = 10 };
+/* Between two looks. Many look at the same time, and what they watch must not be late for that. */
+enum { LOOK_MS = 70, LOOK_CLOSELY_MS = 20 };
 
 struct kept {
     rowlock_keeper *keeper;
@@ -27,7 +27,7 @@ static int64_t lease_ms(const struct loss *l)
 
 static struct kept keep(struct loss *l)
 {
-    struct kept k = {.db = must_open(l->ours), .ttl_ms = lease_ms(l)};
+    struct kept k = {.db = loss_open_at(l->ours, NULL), .ttl_ms = lease_ms(l)};
     rowlock_db_options options = loss_options(l);
     rowlock_acquire_options acquire = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
@@ -125,8 +125,6 @@ static bool lose_last_heartbeat(struct loss *l)
 
 static bool lose_for_a_while(struct loss *l)
 {
-    if (l->nth > 1)
-        return false;
     struct kept k = keep(l);
     faultproxy_blackhole(l->proxy);
     bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 7 / 10, NULL, 0);
@@ -141,8 +139,6 @@ static bool lose_for_a_while(struct loss *l)
 
 static bool lose_for_good(struct loss *l)
 {
-    if (l->nth > 1)
-        return false;
     struct kept k = keep(l);
     faultproxy_blackhole(l->proxy);
     bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 13 / 10, NULL, 0);
@@ -158,8 +154,12 @@ static bool lose_for_good(struct loss *l)
 }
 
 const struct operation lost_keeper_operations[] = {
-    {.what = "keep", .lose = lose_heartbeat, .reconnects = true},
-    {.what = "keep and release", .lose = lose_last_heartbeat, .reconnects = true},
+    {.what = "keep", .lose = lose_heartbeat, .reconnects = true, .varies = true, .alike = true},
+    {.what = "keep and release",
+     .lose = lose_last_heartbeat,
+     .reconnects = true,
+     .varies = true,
+     .alike = true},
     {.what = "keep, silence", .lose = lose_for_a_while, .once = true},
     {.what = "keep, long silence", .lose = lose_for_good, .once = true},
     {.lose = NULL},

@@ -101,10 +101,22 @@ through_pgbouncer() { # through_pgbouncer NAME [OPTION]
         tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory check-postgres "${pooled[@]}" POOLED=postgres
 }
 
-# make check loses only some of the requests of an install where each costs a deadline.
-every_request() {
-    contract "every request lost" "the one of make check" env ROWLOCK_TEST_EVERY_REQUEST=1 ROWLOCK_TEST_TIMEOUT=1200 \
-        "$make" --no-print-directory check-mysql TESTS=backend/test_lost_mysql
+# In make check some requests are lost and some allocations fail. Here each one does.
+each_failure() {
+    local database test
+    for database in postgres mysql sqlite; do
+        for test in backend/test_lost_$database backend/test_memory_$database backend/test_clientmemory_$database; do
+            case $test in */test_lost_sqlite | */test_clientmemory_mysql) continue ;; esac
+            contract "each failure" "${test#*/}" env ROWLOCK_TEST_LONG=1 ROWLOCK_TEST_TIMEOUT=1800 \
+                "$make" --no-print-directory "check-$database" "TESTS=$test"
+        done
+    done
+}
+
+# make check leaves out what waits and what takes many steps beside planted operators.
+traps() {
+    contract "PostgreSQL, traps" "the one of make check" env ROWLOCK_TEST_LONG=1 "$make" --no-print-directory \
+        check-postgres TESTS=contract/test_traps
 }
 
 pg_cron() {
@@ -139,7 +151,7 @@ postgres_tls() {
         "$make" --no-print-directory contract-postgres
 }
 
-# Every order of the steps of three sessions takes 20 minutes: make check tries a sixteenth of the shorter ones.
+# Every order of the steps of three sessions takes a quarter of an hour: make check tries some of the shorter ones.
 postgres_orders() {
     contract "PostgreSQL, all orders" "the one of make check" env ROWLOCK_TEST_ORDERS=all ROWLOCK_TEST_TIMEOUT=7200 \
         "$make" --no-print-directory check-postgres TESTS=interleave/postgres
@@ -321,7 +333,7 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-for server in soak loads night reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders every_request pool pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in soak loads night reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure traps pool pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done
