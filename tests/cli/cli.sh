@@ -240,7 +240,7 @@ server() {
 
 # All databases at the same time, since a test of leases mostly waits. The lines of one stay together.
 for_each_database() {
-    local tests=$1 line last tested=()
+    local tests=$1 line last place tested=()
     for db in ${ROWLOCK_TEST_BACKENDS:-sqlite postgres mysql}; do
         if [ -n "$(url_of "$db")" ]; then
             (test_database "$tests") >"$TMPDIR/$db.tap" 2>&1 &
@@ -256,7 +256,10 @@ for_each_database() {
             last=$line
             case $line in
                 "ok "*) tap_result 0 "${line#*- }" ;;
-                "not ok "*) tap_result 1 "${line#*- }" ;;
+                "not ok "*)
+                    IFS= read -r place
+                    tap_result 1 "${line#*- }" "${place#\# }"
+                    ;;
                 # tap_result says it again.
                 "#   failed: "*) ;;
                 "#   "*) echo "$line" >&2 ;;
