@@ -97,7 +97,7 @@ scopes() {
     exits "forget wants a key" 64 once forget
     once k3 progress
     start run progress --once k4 --ttl 1h -- sh -c 'echo >"$0.began"; exec sleep 300' "$work/progress"
-    until_true 20 test -s "$work/progress.began"
+    until_true test -s "$work/progress.began"
     rl once list progress --json
     same "a key in progress is listed as that" "$(json 'join "|", map { $_->{state} } @$d')" "done|in progress"
     kill -TERM "$pid"
@@ -158,11 +158,11 @@ lost() {
     local first second wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
     start run lost --once k9 --ttl 1h -- sh -c "$wait_for" "$work/lost"
     first=$pid
-    until_true 20 test -s "$work/lost"
+    until_true test -s "$work/lost"
     rl break lost
     "$command" run lost --once k9 -- sh -c "$wait_for" "$work/lost" 2>"$work/second.err" &
     second=$!
-    until_true 20 grep -qz 'ran.ran' "$work/lost"
+    until_true grep -qz 'ran.ran' "$work/lost"
     touch "$work/lost.go"
     ends "who has lost the lock, and so the key, is told" 76 "$first"
     has "in words" "$(<"$work/bg.err")" "'k9' was done, but another run may have done it as well"
@@ -175,7 +175,7 @@ lost() {
 # A job that is told to end, and says that all is well, is taken at its word.
 content() {
     start run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' "$work/content"
-    until_true 20 test -s "$work/content"
+    until_true test -s "$work/content"
     killed "a job that makes 0 of a signal" TERM 0 "$pid"
     exits "is done" 0 run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' \
         "$work/content"
