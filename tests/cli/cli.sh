@@ -121,6 +121,22 @@ json() {
     printf '%s' "$value"
 }
 
+# free NAME, queued NAME [N], renewed NAME [N]: does nobody hold it, wait N clients (1) for it, was it renewed more
+# often than that (0)?
+free() {
+    rl list --names
+    ! grep -qxF -- "$1" <<<"$out"
+}
+queued() {
+    rl list --waiters --json
+    [ "$(json "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d")" = "${2:-1}" ]
+}
+# shellcheck disable=SC2016 # Perl's
+renewed() {
+    rl show "$1" --json
+    [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "${2:-0}" ]
+}
+
 # A twentieth of a second, without starting a program. After a read with a limit a shell may ignore SIGINT, so a
 # subshell reads.
 pause() {
@@ -164,6 +180,22 @@ begun() {
     shift
     start "$@"
     until_true test -s "$file" || tap_note "nothing in $file: $(cat "$work/${as:-bg}.err")"
+}
+
+# ran NAME: how often $job has, which leaves a line each time in a file of the name's.
+ran() { grep -c . "$work/$1" 2>/dev/null; }
+
+# race "what holds" OPTION…: six runs of that job at once.
+# shellcheck disable=SC2154 # $job is the test's
+race() {
+    local i racing=() failed=
+    for i in 1 2 3 4 5 6; do
+        "$command" run race "${@:2}" -- sh -c "$job" "$work/race" &
+        racing+=($!)
+    done
+    for i in "${racing[@]}"; do wait "$i" || failed+=" $?"; done
+    same "$1" "$(ran race)" 1
+    same "and all are content" "$failed" ""
 }
 
 # finished PID: waits for it, and sets $status.

@@ -21,8 +21,6 @@ every() {
     [ "$status $(ran "$name")" = "$expected" ] || tap_note "$out" "$err"
 }
 
-ran() { grep -c . "$work/$1" 2>/dev/null; }
-
 # As another host whose clock is wrong by so much. A sanitizer wants to be the first of the libraries.
 elsewhere() {
     ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 faketime -f "$@"
@@ -158,19 +156,6 @@ keys() {
     exits "only list has it" 64 once forget --match x seen "$key"
     exits "a key is forgotten" 0 once forget seen "$key"
     exits "once" 1 once forget seen "$key"
-}
-
-at_once() {
-    local i jobs=()
-    for i in 1 2 3 4 5 6; do
-        "$command" run race --every $long -- sh -c "$job" "$work/race" &
-        jobs+=($!)
-    done
-    for i in "${jobs[@]}"; do
-        wait "$i" || echo "status $?" >>"$work/race.failed"
-    done
-    same "several hosts at once: it is run once" "$(ran race)" 1
-    holds "and all are content" test ! -e "$work/race.failed"
 }
 
 # A server's clock counts, whatever that of the host says.
@@ -327,7 +312,7 @@ all() {
     repaired
     interrupted
     keys
-    at_once
+    race "several hosts at once: it is run once" --every $long
     clocks
     refused
     [ "$db" = sqlite ] || return

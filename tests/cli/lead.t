@@ -26,11 +26,6 @@ leader_is() {
     [ "$(json '$d->{leader} ? $d->{leader}{note} : "none"')" = "$2" ]
 }
 
-queue_is() {
-    rl list --waiters --json
-    [ "$(json "scalar grep { \$_->{name} eq '$1' } @\$d")" = "$2" ]
-}
-
 changes() {
     local one other
     errs "before anybody leads there is no leader" 75 "there is none" leader throne
@@ -42,12 +37,12 @@ changes() {
     has "and the number of its term" "$out" "$(<"$work/one") sh[$one]@"
     leads other throne --note other:5432
     other=$pid
-    until_true queue_is throne 1
+    until_true queued throne 1
     kill -USR1 "$other"
     kill -USR1 "$one"
     until_true has_terms other 1
     holds "SIGUSR1 makes the leader resign, and the next in the queue leads" leader_is throne other:5432
-    holds "who resigns waits again" until_true queue_is throne 1
+    holds "who resigns waits again" until_true queued throne 1
     has "and says so" "$(<"$work/one.err")" "SIGUSR1 asks to resign; ending the job"
     holds "a signal to resign means nothing to who waits" gone_not "$other"
     killed "SIGTERM ends the leader, as it ends run" TERM 143 "$other"
@@ -115,7 +110,7 @@ ended() {
     until_true has_terms holder 1
     exits "--wait limits the wait" 75 lead -w 100ms waits -- true
     start lead waits -- true
-    until_true queue_is waits 1
+    until_true queued waits 1
     killed "a signal ends the wait" TERM 143 "$pid"
     kill -TERM "$holder"
     finished "$holder"

@@ -26,12 +26,7 @@ let_go() {
     finished "${pids[$1]}"
 }
 
-# in_line NAME N: do so many stand in line for it, in so short a time as that takes?
-count_line() {
-    rl list --waiters --json
-    [ "$(json "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d")" = "$2" ]
-}
-in_line() { until_true count_line "$1" "$2"; }
+in_line() { until_true queued "$1" "$2"; }
 
 sharing() {
     hold reader1 -s doc
@@ -102,7 +97,7 @@ counting() {
 # A waiter of a busy machine may renew its ticket late.
 exact_times() {
     rl list --waiters --json
-    [ "$(json 'my $w = $d->[0]; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" = 1 ]
+    [ "$(json 'my ($w) = grep { $_->{name} eq "queue" } @$d; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" = 1 ]
 }
 
 ordering() {
@@ -130,7 +125,7 @@ ordering() {
     let_go first
     wait "${all[@]}"
     same "they are served in the order of their coming" "$(tr '\n' ' ' <"$work/order")" "1 2 3 "
-    holds "and the line is gone" count_line queue 0
+    holds "and the line is gone" queued queue 0
 }
 
 several() {
@@ -185,14 +180,14 @@ cancelling() {
         start $words
         holds "$words stands in line" in_line busy 1
         killed "Ctrl-C ends the waiting" INT 130 "$pid"
-        holds "and leaves no ticket" count_line busy 0
+        holds "and leaves no ticket" queued busy 0
     done
     start run busy true
     in_line busy 1
     killed "so does SIGTERM" TERM 143 "$pid"
-    holds "without a ticket as well" count_line busy 0
+    holds "without a ticket as well" queued busy 0
     exits "nor does a wait leave one that is over" 75 run -w 300ms busy true
-    holds "in the line" count_line busy 0
+    holds "in the line" queued busy 0
     let_go holder
 }
 

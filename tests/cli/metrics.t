@@ -67,7 +67,7 @@ locks() {
     exits "whose end is waited for" 0 wait ended
     start run held -- true
     waiter=$pid
-    until_true eval '"$command" list --waiters | grep -q held'
+    until_true queued held
     # The smallest unit of the figures is a millisecond.
     sleep 0.05
     measures "metrics"

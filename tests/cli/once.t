@@ -24,13 +24,6 @@ once_ran() {
     same "$name" "$status $(ran "$2")" "$expected"
 }
 
-ran() { grep -c . "$work/$1" 2>/dev/null; }
-
-free() {
-    rl list --json
-    [ "$(json "scalar grep { \$_->{name} eq '$1' } @\$d")" = 0 ]
-}
-
 done_once() {
     once_ran "a new key: the job runs" 0 1 k1 daily
     same "and nothing is said" "$out$err" ""
@@ -216,19 +209,6 @@ claimed_elsewhere() {
         sh -c "$stay" "$work/elsewhere"
 }
 
-at_once() {
-    local i jobs=()
-    for i in 1 2 3 4 5 6; do
-        "$command" run race --once k10 -- sh -c "$job" "$work/race" &
-        jobs+=($!)
-    done
-    for i in "${jobs[@]}"; do
-        wait "$i" || echo "status $?" >>"$work/race.failed"
-    done
-    same "several at once: it is run once" "$(ran race)" 1
-    holds "and all are content" test ! -e "$work/race.failed"
-}
-
 sweeping() {
     rl sweep --json
     same "keys are kept for long" "$(json '$d->{once}')" 0
@@ -257,7 +237,7 @@ all() {
     content
     not_taken_down
     claimed_elsewhere
-    at_once
+    race "several at once: it is run once" --once k10
     sweeping
 }
 

@@ -7,11 +7,6 @@ set -u
 . "$(dirname "$0")/cli.sh"
 own_servers
 
-free() {
-    rl list --names
-    ! grep -qx "$1" <<<"$out"
-}
-
 # A job that notes the time again and again, under a lease of 6 s, for which a machine must not stand still.
 start_noting() {
     rm -f "$work/hanging"
@@ -25,38 +20,36 @@ freeze_after_renewal() {
     local before
     ! gone "$hanging" || start_noting
     rl show hanging --json
-    before=$(json '$d->{grants}[0]{renewals}')
+    before=$(json '$d->{grants}[0]{renewals} // 0')
     until_true renewed_or_gone "$before"
     expires=$(json '$d->{grants}[0]{expires_us}')
     server freeze
     [ "$(date +%s%6N)" -lt $((expires - 4300000)) ] || ! server thaw
 }
 
-renewed_or_gone() {
-    rl show hanging --json
-    gone "$hanging" || [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "$1" ]
-}
+renewed_or_gone() { renewed hanging "$1" || gone "$hanging"; }
 
 # A server that hangs: it takes connections and statements, and never answers. What it was sent it may
 # carry out when it is thawed, so the end of the lease is read before it is frozen.
 hanging() {
-    local ended expires hanging silent try
+    local ended expires hanging hurried silent
     as=silent begun "$work/silent" run silent --ttl 20s --grace 300ms -- sh -c 'echo >"$0"; exec sleep 300' "$work/silent"
     silent=$pid
     start_noting
     until_true freeze_after_renewal
     # A try connects for five seconds. A machine may stand still.
-    for try in 1 2 3; do
+    for _ in 1 2 3; do
         ended=later
         start run -n patient true
         rl run -w 1s hurried true
         ! kill -0 "$pid" || ended=before
-        [ $try != 1 ] || same "a wait of a second ends while the server hangs" "$status" 69
+        hurried=$status
         finished "$pid"
         [ $ended = later ] || break
     done
+    same "a wait of a second ends while the server hangs" "$hurried" 69
     same "before a try that began earlier" $ended before
-    as=hanging ends "when the server hangs, the job is ended" 76 "$hanging"
+    ends "when the server hangs, the job is ended" 76 "$hanging"
     ended=$(cat "$work/hanging")
     has "with the reason" "$(cat "$work/hanging.err")" "could not be renewed in time"
     holds "it was dead before its lease ended by the database's clock" test "$ended" -lt "$expires"
@@ -64,7 +57,7 @@ hanging() {
     server thaw
     holds "and when it is over" until_true grep -q "renew lock 'silent': done after all" "$work/silent.err"
     same "each of it once" "$(grep -c '^rowlock:' "$work/silent.err")" 2
-    as=silent killed "the job has gone on" TERM 143 "$silent"
+    killed "the job has gone on" TERM 143 "$silent"
     exits "and its lock is released" 0 run -n silent true
     rl sweep
 }
@@ -88,8 +81,6 @@ restarting() {
     expire orphaned
     exits "after which others get it" 0 run -n orphaned true
 }
-
-queued() { rl list --waiters --names && [ "$out" = "$1" ]; }
 
 # Three that wait while the server goes away and comes back: in the queue, for the first connection, and by looks.
 patience() {

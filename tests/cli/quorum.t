@@ -336,18 +336,18 @@ two_away() {
 
 # A job writes down the time again and again. Its members go away one after the other.
 tick='while :; do date +%s%6N >"$0.new"; mv "$0.new" "$0"; sleep 0.02; done'
-renewed() { member "$1" show ending --json && [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "$2" ]; }
+member_renewed() { member "$1" show ending --json && [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "$2" ]; }
 expires() {
     member 3 show ending --json
     json '$d->{grants}[0]{expires_us}'
 }
 members_go() {
     local before
-    begun "$work/tick" run --ttl 12s --grace 300ms ending -- sh -c "$tick" "$work/tick"
+    begun "$work/tick" run --ttl 9s --grace 300ms ending -- sh -c "$tick" "$work/tick"
     on mysql freeze
-    renewed 1 0
+    member_renewed 1 0
     before=$(json '$d->{grants}[0]{renewals} // 0')
-    ok "a job goes on when one member has gone" until_true renewed 1 "$((before + 1))"
+    ok "a job goes on when one member has gone" until_true member_renewed 1 "$((before + 1))"
     ok "which it says" until_true grep -q "renew lock 'ending': only as many" "$work/bg.err"
     on postgres freeze
     ends "it is ended when the second one has gone" 76 "$pid"

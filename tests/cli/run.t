@@ -17,13 +17,6 @@ begin() {
     begun "$sign" run "$@" "$name" -- sh -c "$stay" "$sign"
 }
 
-held() {
-    rl list --names
-    grep -qx "$1" <<<"$out"
-}
-
-free() { ! held "$1"; }
-
 statuses() {
     silent "the status of the command is passed on: 0, and nothing is printed" 0 run st true
     exits "the status of the command is passed on: 1" 1 run st false
@@ -84,8 +77,6 @@ files() {
     same "a closed standard output stays closed, and is no error" $? 0
 }
 
-queued() { rl list --waiters --names && [ "$out" = "$1" ]; }
-
 rivals() {
     local i jobs=() times=3
     [ -z "${ROWLOCK_TEST_LONG:-}" ] || times=10
@@ -123,7 +114,7 @@ holding() {
     pid=$!
     until_true test -s "$work/min2"
     until_true gone "$(cat "$work/min2")"
-    holds "and is held meanwhile" held min2
+    exits "and is held meanwhile" 75 run -n min2 true
     killed "a signal ends that" TERM 143 $pid
     holds "and the lock is free" free min2
     errs "with --max-hold a command is ended, and told why" 76 "--max-hold" run --max-hold 300ms max -- sleep 300
@@ -140,7 +131,7 @@ holding() {
 
 # What began first: a lease of 20 s is renewed after a third of it, and the silence of 10 s would have been told.
 staying() {
-    until_true renewed_since renewed 0
+    until_true renewed renewed
     holds "a lease is renewed for as long as the command runs" kill -0 "$renewed"
     holds "as its renewals tell" test "$(json '$d->{grants}[0]{renewals}')" -ge 1
     holds "and it has not run out" test "$(json '$d->{grants}[0]{remaining_ms}')" -gt 0
@@ -165,7 +156,7 @@ losing() {
     done
 
     # A renewal finds out.
-    as=lost ends "a job whose lock was broken is ended" 76 "$lost"
+    ends "a job whose lock was broken is ended" 76 "$lost"
     has "with the reason" "$(cat "$work/lost.err")" "the lock was lost"
     holds "the command is gone" gone "$(cat "$work/lost.pid")"
     holds "and so is its child" until_true gone "$(cat "$work/lost.child")"
@@ -181,11 +172,6 @@ losing() {
     exits "a lock that is found lost at the end is 76, whatever the command said" 76 run late -- \
         sh -c '"$0" break late >/dev/null; exit 5' "$command"
     has "which is said together with that" "$err" "exit status 5"
-}
-
-renewed_since() {
-    rl show "$1" --json
-    [ "$(json '$d->{grants}[0]{renewals}')" -gt "$2" ]
 }
 
 # The database's clock jumps while a job runs: in a database of its own, a function of ours stands in for it.
@@ -210,7 +196,7 @@ END
         until_true grep -q "the lease had run out" "$work/bg.err"
     psql -qAtX "$url" -c "UPDATE clock SET ahead = '0'"
     rl show jumping --json
-    until_true renewed_since jumping "$(json '$d->{grants}[0]{renewals}')"
+    until_true renewed jumping "$(json '$d->{grants}[0]{renewals}')"
     same "once" "$(grep -c '^rowlock:' "$work/bg.err")" 1
     killed "and the job goes on" TERM 143 "$pid"
     psql -qAtX "$base" -c "DROP DATABASE clock_$$"

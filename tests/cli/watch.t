@@ -13,7 +13,7 @@ printing() {
     same "once in an interval, as often as --count says" "$(grep -c ' held, .* waiting, .* grants/s$' <<<"$out")" 2
     rl acquire printed --owner me --ttl 1h --note 'a note'
     start acquire printed --owner other
-    until_true someone_waits
+    until_true queued printed
     exits "it prints holders and the line" 0 watch --count 1
     same "in numbers" "$(head -n 1 <<<"$out")" "1 held, 1 waiting, 0.0 grants/s"
     has "a row for the holder" "$(grep -c '^printed .* exclusive .* a note$' <<<"$out")" 1
@@ -33,11 +33,6 @@ printing() {
     killed "or by a signal" INT 130 "$pid"
     exits "a database without tables is the end of it, too" 78 watch --url "$(private_url "$(url_of "$db")" elsewhere_)"
     exits "a name that is not acceptable is 64" 64 watch ""
-}
-
-someone_waits() {
-    rl list --waiters --json
-    [ "$(json 'scalar @$d')" = 1 ]
 }
 
 granted() { perl -MJSON::PP -ne '$sum += decode_json($_)->{granted}; END { print $sum }' "$work/bg.out"; }
@@ -148,7 +143,7 @@ screen() {
     long=$(printf 'x%.0s' {1..255})
     rl acquire shown --owner me --ttl 1h --note 'a note'
     start acquire shown --owner other
-    until_true someone_waits
+    until_true queued shown
     local waiter=$pid
     open_screen 24 80
     seen "on a terminal there is a screen" '^rowlock: 1 held, 1 waiting, .* grants/s *$'
