@@ -204,6 +204,12 @@ finished() {
     status=$?
 }
 
+# end PID: ends it, and sets $status.
+end() {
+    kill "$1"
+    finished "$1"
+}
+
 # ends "what holds" N PID
 ends() {
     finished "$3"

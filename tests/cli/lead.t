@@ -112,8 +112,7 @@ ended() {
     start lead waits -- true
     until_true queued waits 1
     killed "a signal ends the wait" TERM 143 "$pid"
-    kill -TERM "$holder"
-    finished "$holder"
+    end "$holder"
     errs "each lock has a leader of its own" 64 "one name" lead a b -- true
     exits "there is no lead without a wait" 64 lead -n a -- true
 }
@@ -141,14 +140,11 @@ watching() {
     until_true seen_lines 4
     same "and goes: --watch prints a line at each change, and no more" \
         "$(sed 's/^[0-9]* .* \(here\|there\)$/\1/' "$work/seen" | tr '\n' ' ')" "- here - there "
-    kill -TERM "$watcher"
-    finished "$watcher"
+    end "$watcher"
     exits "--interval needs --watch" 64 leader seen --interval 1s
-    start leader seen --watch --json
-    until_true test -s "$work/bg.out"
+    begun "$work/bg.out" leader seen --watch --json
     same "with --json it is an object a line" "$(json '$d->{leader}{note}' "$(<"$work/bg.out")")" there
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
 }
 
 # The database goes away under a leader.

@@ -150,7 +150,7 @@ several() {
     exits "while one is held none is got" 75 run -n n1 n2 -- true
     exits "not even the free one" 0 run -n n1 true
     errs "-v says which is missing, and who holds it" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
-    hold more --ttl 15s n1 n2
+    hold more --ttl 60s n1 n2
     holds "who waits for several" in_line n2 1
     # At the moment at which he looks at both he may be in the way.
     holds "holds none of them meanwhile" until_true "$command" run -n n1 true
@@ -198,8 +198,7 @@ circling() {
     holds "one waits for the other" in_line fork 1
     errs "who would wait for the one is told of the circle, in words" 75 "would never end" acquire knife --owner B
     answers "in JSON, too, by its name" 75 '$d->{result}' "deadlock" acquire knife --owner B --json
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
     rl break knife
     rl break fork
 }

@@ -38,10 +38,8 @@ statuses() {
     rl break status
     rl run -n status false
     same "a held lock is told from a command that fails" "$held $status" "75 1"
-    start run status -- sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
-    until_true test -s "$work/job"
-    kill "$pid"
-    finished "$pid"
+    begun "$work/job" run status -- sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
+    end "$pid"
     holds "TERM ends the command too" gone "$(cat "$work/job")"
     exits "and the lock is free" 0 run -n status true
 }
@@ -62,10 +60,8 @@ wrappers() {
     printf '#!/bin/sh\noutput=$("$@" 2>&1) || { echo "$output"; exit 1; }\n' >"$work/wrapper"
     chmod +x "$work/wrapper"
     rm -f "$work/job"
-    start run wrapped -- "$work/wrapper" sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
-    until_true test -s "$work/job"
-    kill "$pid"
-    finished "$pid"
+    begun "$work/job" run wrapped -- "$work/wrapper" sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
+    end "$pid"
     holds "a wrapper in between does not keep TERM from the job" until_true gone "$(cat "$work/job")"
     rl acquire chronic --owner another --ttl 1h
     same "a wrapper outside is quiet on the host that does not run" \
@@ -146,8 +142,7 @@ session_locks() {
     [ "$db" = postgres ] || of_user="user = 'rowlock_cut_$$'"
     make_user
     ROWLOCK_URL=$(sed -E "s|//[^@/]*@|//rowlock_cut_$$@|" <<<"$url")
-    start run kept -- sh -c 'echo begun >"$0"; until [ -e "$0.go" ]; do sleep 0.05; done' "$work/kept"
-    until_true test -s "$work/kept"
+    begun "$work/kept" run kept -- sh -c 'echo begun >"$0"; until [ -e "$0.go" ]; do sleep 0.05; done' "$work/kept"
     holds "a holder has connections" test "$(sessions "$of_user")" -gt 0
     cut "$of_user"
     exits "a holder whose connections are cut keeps its lock" 75 run -n kept true

@@ -89,12 +89,10 @@ scopes() {
     exits "list and forget are all there is" 64 once remember x
     exits "forget wants a key" 64 once forget
     once k3 progress
-    start run progress --once k4 --ttl 1h -- sh -c 'echo >"$0.began"; exec sleep 300' "$work/progress"
-    until_true test -s "$work/progress.began"
+    begun "$work/progress.began" run progress --once k4 --ttl 1h -- sh -c 'echo >"$0.began"; exec sleep 300' "$work/progress"
     rl once list progress --json
     same "a key in progress is listed as that" "$(json 'join "|", map { $_->{state} } @$d')" "done|in progress"
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
 }
 
 failures() {
@@ -167,8 +165,7 @@ lost() {
 
 # A job that is told to end, and says that all is well, is taken at its word.
 content() {
-    start run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' "$work/content"
-    until_true test -s "$work/content"
+    begun "$work/content" run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' "$work/content"
     killed "a job that makes 0 of a signal" TERM 0 "$pid"
     exits "is done" 0 run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' \
         "$work/content"

@@ -31,8 +31,7 @@ waiting() {
     pid=$!
     until_true grep -q waiting "$work/nohup.err"
     killed "a SIGHUP that nohup has ignored is ignored" HUP 75 $pid
-    kill -TERM "$holder"
-    finished "$holder"
+    end "$holder"
     exits "nothing of all that is left behind" 0 run -n held true
     rl list --json
     same "in the table, either" "$(json 'scalar grep { $_->{name} ne "stopper" } @$d')" 0
@@ -191,7 +190,7 @@ terminal() {
 
 all() {
     rl install
-    as=stopper start run stopper --ttl 12s --grace 300ms -- sh -c 'kill -STOP $$; exit 4'
+    as=stopper start run stopper --ttl 60s -- sh -c 'kill -STOP $$; exit 4'
     stopper=$pid
     waiting
     any_moment

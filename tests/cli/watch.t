@@ -24,8 +24,7 @@ printing() {
     same "and nothing else" "$(wc -l <<<"$out")" 3
     same "an object" "$(json '"$d->{result} $d->{grants}[0]{name} $d->{waiters}[0]{position} $d->{granted}"' \
         "$(tail -n 1 <<<"$out")")" "ok printed 1 0"
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
     rl break printed
     "$command" watch --interval 50ms 2>/dev/null | head -n 1 >/dev/null
     holds "it ends when nobody reads it any more" test "${PIPESTATUS[0]}" != 0
@@ -49,8 +48,7 @@ counting() {
     rl acquire counted --owner me --ttl 1h
     holds "tokens that were raised are no grants" until_true granted_is 5
     [ "$db" != postgres ] || between_queries
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
     rl break counted
     rl break fresh
 }
@@ -191,8 +189,7 @@ screen() {
     close_screen
     same "q ends it" "$status" 0
     same "and the terminal is as it was" "$(cat "$work/after")" "$(cat "$work/before")"
-    kill -TERM "$waiter"
-    finished "$waiter"
+    end "$waiter"
 }
 
 ending() {
@@ -243,8 +240,7 @@ failing() {
     holds "JSON tells of it as well" until_true grep -q '"error": "' "$work/bg.out"
     server start
     holds "and goes on" until_true tail_is_ok
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
 }
 
 tail_is_ok() { [ "$(tail -n 1 "$work/bg.out" | perl -MJSON::PP -ne 'print decode_json($_)->{result}')" = ok ]; }
