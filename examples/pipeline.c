@@ -77,7 +77,7 @@ static int acquire_and_work(rowlock_lock *const *locks, rowlock_keeper *keeper, 
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     size_t which = 0;
-    options.ttl_ms = 3000;
+    options.ttl_ms = 15000;
     options.progress_ms = 10000;
     options.keeper = keeper;
     options.on_state = tell_state;

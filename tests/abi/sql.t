@@ -31,18 +31,14 @@ for step in rows_update rows_insert rows_remove rows_read rows_find; do
     is "$step is one on the servers" "$(echo sql/*/rows/$step.sql)" "sql/mysql/rows/$step.sql sql/postgres/rows/$step.sql"
 done
 
-unnamed=
-uncommented=
-for file in sql/*/*.sql sql/*/*/*.sql; do
-    name=$(basename "$file" .sql)
-    case $(head -n 1 "$file") in --*) ;; *) uncommented+=" $file" ;; esac
-    case $name in grants | clock | tables | rowlock_*) continue ;; esac
-    # The first line that is no comment is what a DBA sees in the process list.
-    first=$(grep -vE '^[[:space:]]*(--|$)|^DELIMITER' "$file" | head -n 1)
-    case $first in "/* rowlock:$name */"*) ;; *) unnamed+=" $file" ;; esac
-done
+# The first line that is no comment is what a DBA sees in the process list.
+unnamed=$(awk 'function told() { if (before !~ /\/(grants|clock|tables|rowlock_[a-z0-9_]*)\.sql$/ && !named) print before }
+    FNR == 1 { if (before) told(); before = FILENAME; named = met = 0 }
+    met || /^[[:space:]]*(--|$)|^DELIMITER/ { next }
+    { met = 1; name = FILENAME; gsub(/.*\/|\.sql$/, "", name); named = index($0, "/* rowlock:" name " */") == 1 }
+    END { told() }' sql/*/*.sql sql/*/*/*.sql)
 is "each statement begins with its step's name" "$unnamed" ""
-is "each file begins with a comment on its step" "$uncommented" ""
+is "each file begins with a comment on its step" "$(awk 'FNR == 1 && !/^--/ { print FILENAME }' sql/*/*.sql sql/*/*/*.sql)" ""
 
 is "no line is longer than 100 columns" "$(awk 'length > 100 { print FILENAME; nextfile }' sql/*/*.sql sql/*/*/*.sql)" ""
 
@@ -59,8 +55,7 @@ misnamed=
 forgotten=
 long=
 for file in sql/*/install/rowlock_*.sql; do
-    name=$(basename "$file" .sql)
-    folder=$(dirname "$file")
+    folder=${file%/*} name=${file##*/} name=${name%.sql}
     made=$(grep -oE '^CREATE (OR REPLACE (FUNCTION|PROCEDURE)|PROCEDURE IF NOT EXISTS) rowlock_[a-z0-9_]+' "$file")
     if [ "${made##* }" != "$name" ]; then misnamed+=" $file"; fi
     for list in "schema.sql {$name}" "drop.sql EXISTS ${name}[(;]" "grants.sql ${name}[, ;]"; do
@@ -83,11 +78,9 @@ for word in $known 'lock:A\|B'; do
     grep -qF "\`{$word}\`" sql/README.md || undescribed+=" $word"
 done
 is "sql/README.md describes each of them" "$undescribed" ""
-missing=
-for file in sql/*/*.sql sql/*/*/*.sql; do
-    case $file in */install/rowlock_*) continue ;; esac
-    grep -qE "^\\|.*\`$(basename "$file" .sql)\`.*\\|" sql/README.md || missing+=" $file"
-done
-is "and each step" "$missing" ""
+# shellcheck disable=SC2016 # quotes of Markdown
+named=$(grep '^|' sql/README.md | grep -oE '`[a-z0-9_]+`' | tr -d '\`' | sort -u)
+is "and each step" "$(comm -23 <(printf '%s\n' sql/*/*.sql sql/*/*/*.sql | grep -v '/install/rowlock_' |
+    sed 's|.*/||; s|\.sql$||' | sort -u) <(echo "$named"))" ""
 
 done_testing

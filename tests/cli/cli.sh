@@ -10,8 +10,11 @@
 #     has "what holds" TEXT PART      passes when PART is in TEXT
 #     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
 #     can_do "what holds" COMMAND…    whether COMMAND succeeds; if not, root has failed and others skip
-#     until_true SECONDS COMMAND…     tries again until COMMAND succeeds
+#     until_true COMMAND…             tries again until COMMAND succeeds
+#     pause                           a twentieth of a second
 #     for_each_database FUNCTION      calls it with ROWLOCK_URL set, and $db the database's name
+#     expire NAME [END]               ends the lease of a lock, in the table of $db
+#     own_servers                     comes first in a script that stops servers
 #     server freeze|thaw|stop|start   the server of $db, if it is a private one
 #     start_client, say SQL, stop_client   a client of $db that stays connected; say sets $said
 #
@@ -108,21 +111,46 @@ holds() {
 }
 
 json() {
-    printf '%s' "${2-$out}" | perl -MJSON::PP -e '
-        my $d = JSON::PP->new->utf8->decode(do { local $/; <STDIN> });
-        my $value = eval $ARGV[0];
-        die $@ if $@;
-        utf8::encode($value) if defined $value;
-        print $value // "null";' "$1"
+    local value
+    if [ ! -p "$work/json" ]; then
+        mkfifo "$work/json.answer" "$work/json"
+        (tests/lib/json.pl "$work/json" $$ </dev/null >/dev/null 2>&1 &)
+    fi
+    printf '%s\0%s' "$1" "${2-$out}" >"$work/json"
+    IFS= read -rd '' value <"$work/json.answer"
+    printf '%s' "$value"
 }
 
-# Bounds are for machines that are busy; what is waited for comes much earlier.
+# free NAME, queued NAME [N], renewed NAME [N]: does nobody hold it, wait N clients (1) for it, was it renewed more
+# often than that (0)?
+free() {
+    rl list --names
+    ! grep -qxF -- "$1" <<<"$out"
+}
+queued() {
+    rl list --waiters --json
+    [ "$(json "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d")" = "${2:-1}" ]
+}
+# shellcheck disable=SC2016 # Perl's
+renewed() {
+    rl show "$1" --json
+    [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "${2:-0}" ]
+}
+
+# A twentieth of a second, without starting a program. After a read with a limit a shell may ignore SIGINT, so a
+# subshell reads.
+pause() {
+    [ -p "$TMPDIR/never" ] || mkfifo "$TMPDIR/never"
+    (read -rt 0.05 <>"$TMPDIR/never") || true
+}
+
+# The limit is for machines that are busy or stand still. What is waited for comes much earlier.
 until_true() {
-    local end=$((SECONDS + $1 * slow + 1))
-    shift
+    local end=$((SECONDS + 120 * slow))
+    [[ $1 != [0-9]* ]] || shift
     until "$@" >/dev/null 2>&1; do
-        [ $SECONDS -lt $end ] || return 1
-        sleep 0.05
+        [ $SECONDS -lt $end ] || { tap_note "waited in vain: $*"; return 1; }
+        pause
     done
 }
 
@@ -134,13 +162,15 @@ gone() {
     return 1
 }
 
-# A shell has its background jobs ignore the keyboard's signals, which this undoes. Sets $pid.
+# A shell has its background jobs ignore the keyboard's signals, which this undoes. Sets $pid. What it says is in
+# $work/bg.out and $work/bg.err, or in files named by $as.
 # shellcheck disable=SC2034 # read by the tests
 start() {
+    local as=${as:-bg}
     # Now, since the background job may take its time to do so, and the old ones would be read.
-    : >"$work/bg.out"
-    : >"$work/bg.err"
-    env --default-signal=INT,QUIT "$command" "$@" >"$work/bg.out" 2>"$work/bg.err" </dev/null &
+    : >"$work/$as.out"
+    : >"$work/$as.err"
+    env --default-signal=INT,QUIT "$command" "$@" >"$work/$as.out" 2>"$work/$as.err" </dev/null &
     pid=$!
 }
 
@@ -149,13 +179,35 @@ begun() {
     local file=$1
     shift
     start "$@"
-    until_true 20 test -s "$file" || tap_note "nothing in $file: $(cat "$work/bg.err")"
+    until_true test -s "$file" || tap_note "nothing in $file: $(cat "$work/${as:-bg}.err")"
+}
+
+# ran NAME: how often $job has, which leaves a line each time in a file of the name's.
+ran() { grep -c . "$work/$1" 2>/dev/null; }
+
+# race "what holds" OPTION…: six runs of that job at once.
+# shellcheck disable=SC2154 # $job is the test's
+race() {
+    local i racing=() failed=
+    for i in 1 2 3 4 5 6; do
+        "$command" run race "${@:2}" -- sh -c "$job" "$work/race" &
+        racing+=($!)
+    done
+    for i in "${racing[@]}"; do wait "$i" || failed+=" $?"; done
+    same "$1" "$(ran race)" 1
+    same "and all are content" "$failed" ""
 }
 
 # finished PID: waits for it, and sets $status.
 finished() {
     wait "$1" 2>/dev/null
     status=$?
+}
+
+# end PID: ends it, and sets $status.
+end() {
+    kill "$1"
+    finished "$1"
 }
 
 # ends "what holds" N PID
@@ -231,6 +283,23 @@ test_database() {
     echo "# all of $db"
 }
 
+# expire NAME [END]: its lease ended as soon as it was granted, or ends then, in microseconds since 1970.
+expire() { sql_client <<<"UPDATE ${ROWLOCK_URL##*rowlock_prefix=}locks SET expires = ${2:-acquired + 1} WHERE name = '$1';"; }
+
+# own_servers: the script runs anew, with servers that it may stop while other tests use the shared ones.
+own_servers() {
+    local kind with=()
+    [ -z "${CLI_OWN_SERVERS:-}" ] || return 0
+    export CLI_OWN_SERVERS=1
+    for kind in postgres mysql; do
+        local dir=ROWLOCK_TEST_${kind^^}_DIR
+        [ -n "${!dir:-}" ] || continue
+        unset "ROWLOCK_TEST_${kind^^}_URL" "$dir"
+        with+=("tests/lib/with-$kind.sh")
+    done
+    [ ${#with[@]} = 0 ] || exec "${with[@]}" "$0"
+}
+
 # server WHAT: freeze, thaw, stop or start the server under test. A started one outlives this test, so
 # it must inherit neither our private folder nor the pipe that our results go through.
 server() {
@@ -240,7 +309,7 @@ server() {
 
 # All databases at the same time, since a test of leases mostly waits. The lines of one stay together.
 for_each_database() {
-    local tests=$1 line last tested=()
+    local tests=$1 line last place tested=()
     for db in ${ROWLOCK_TEST_BACKENDS:-sqlite postgres mysql}; do
         if [ -n "$(url_of "$db")" ]; then
             (test_database "$tests") >"$TMPDIR/$db.tap" 2>&1 &
@@ -256,7 +325,10 @@ for_each_database() {
             last=$line
             case $line in
                 "ok "*) tap_result 0 "${line#*- }" ;;
-                "not ok "*) tap_result 1 "${line#*- }" ;;
+                "not ok "*)
+                    IFS= read -r place
+                    tap_result 1 "${line#*- }" "${place#\# }"
+                    ;;
                 # tap_result says it again.
                 "#   failed: "*) ;;
                 "#   "*) echo "$line" >&2 ;;

@@ -23,38 +23,46 @@ export ROWLOCK_URL=sqlite:$work/locks.db
 rl install
 for name in import:stock importer 'two words'; do rl acquire "$name" --owner o; done
 
-# in_bash TYPED, in_zsh TYPED: the line after those keys. In TYPED, \t is TAB.
-# A key prints the line and ends the shell.
-in_bash() {
-    cat >"$work/bashrc" <<END
+# A key prints the line, and empties it.
+cat >"$work/bashrc" <<END
 PS1=; unset HISTFILE; cd $work/empty
 . $made/rowlock.bash
-show() { printf %s "\$READLINE_LINE" >$work/line; exit; }
+show() { printf %s "\$READLINE_LINE" >$work/line; READLINE_LINE=; : >$work/shown; }
 bind -x '"\C-g": show' 2>/dev/null
 bind 'set bell-style none' 'set enable-bracketed-paste off'
-echo ready >$work/ready
+: >$work/ready
 END
-    rm -f "$work/ready" "$work/line"
-    { until_true 20 test -e "$work/ready"; printf '%b\a' "$1"; until_true 20 test -e "$work/line"; } |
-        SHELL=/bin/bash TERM=dumb timeout 60 script -qec "bash --noprofile --rcfile $work/bashrc -i" "$work/screen" >/dev/null 2>&1
-    cat "$work/line"
+cat >"$work/.zshrc" <<END
+PS1=; cd $work/empty
+fpath=($made \$fpath); autoload -U compinit; compinit -u -D
+show() { print -rn -- \$BUFFER >$work/line; BUFFER=; : >$work/shown }
+zle -N show; bindkey '^G' show
+setopt no_auto_list no_beep; bindkey '^I' complete-word
+: >$work/ready
+END
+declare -A started_by=([bash]="bash --noprofile --rcfile $work/bashrc -i" [zsh]="env ZDOTDIR=$work zsh -d -i")
+
+# open_shell SHELL: on a terminal. What is typed goes to file descriptor 7.
+open_shell() {
+    rm -f "$work/ready" "$work/keys"
+    mkfifo "$work/keys"
+    SHELL=/bin/bash TERM=dumb script -qec "${started_by[$1]}" "$work/screen" <"$work/keys" >/dev/null 2>&1 &
+    pid=$!
+    exec 7>"$work/keys"
+    until_true test -e "$work/ready"
 }
 
-in_zsh() {
-    cat >"$work/zsh" <<'END'
-zmodload zsh/zpty
-work=$1 made=$2
-zpty -b shell "TERM=dumb PS1= zsh -f -i"
-zpty -w shell "cd $work/empty; fpath=($made \$fpath); autoload -U compinit; compinit -u -D"
-zpty -w shell "show() { print -rn -- \$BUFFER >$work/line; exit }; zle -N show; bindkey '^G' show; setopt no_auto_list no_beep; bindkey '^I' complete-word"
-zpty -w shell "print ready >$work/ready"
-for i in {1..400}; do [[ -e $work/ready ]] && break; sleep 0.05; done
-zpty -w -n shell "$3"$'\a'
-for i in {1..400}; do [[ -s $work/line ]] && break; sleep 0.05; done
-zpty -d shell
-END
-    rm -f "$work/ready" "$work/line"
-    timeout 60 zsh -f "$work/zsh" "$work" "$made" "$(printf '%b' "$1")" >/dev/null 2>&1
+close_shell() {
+    printf 'exit\n' >&7
+    exec 7>&-
+    finished "$pid"
+}
+
+# typed KEYS: the line after them. In KEYS, \t is TAB.
+typed() {
+    rm -f "$work/shown"
+    printf '%b\a' "$1" >&7
+    until_true test -e "$work/shown"
     cat "$work/line"
 }
 
@@ -72,9 +80,10 @@ bash_offers() {
 }
 
 # becomes SHELL TYPED LINE
-becomes() { is "$1: '$2' becomes '$3'" "$("in_$1" "$2" | sed 's/ *$//')" "$3"; }
+becomes() { is "$1: '$2' becomes '$3'" "$(typed "$2" | sed 's/ *$//')" "$3"; }
 
 for shell in bash zsh; do
+    open_shell $shell
     rm -f "$work/limited"
     becomes $shell 'rowlock quo\t' 'rowlock quorum-join'
     becomes $shell 'rowlock run --min\t' 'rowlock run --min-hold'
@@ -88,15 +97,20 @@ for shell in bash zsh; do
     becomes $shell 'rowlock help quo\t' 'rowlock help quorum-join'
     is "$shell: the database had a second for the names" "$(sort -u "$work/limited")" "20 rowlock list --names"
     becomes $shell 'rowlock --url sqlite:x show impor\t' 'rowlock --url sqlite:x show impor'
+    [ $shell = zsh ] || becomes bash "rowlock show 'two\\t" "rowlock show 'two words'"
+    close_shell
 done
-becomes bash "rowlock show 'two\\t" "rowlock show 'two words'"
 
 every_option() { "$command" "$1" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--.*' | sort; }
-for name in $("$command" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z-]+) .*/\1/p'); do
-    is "bash: every option of $name" "$(bash_offers rowlock "$name" -- | sort)" "$(every_option "$name")"
-    is "fish: every option of $name" "$(fish_offers "rowlock $name --" | sort)" "$(every_option "$name")"
+commands=$("$command" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z-]+) .*/\1/p' | tr '\n' ' ')
+(cd "$work/empty" && timeout 60 fish --no-config -c "source $made/rowlock.fish
+    for name in $commands; complete -C \"rowlock \$name --\" >$work/fish.\$name; end")
+for name in $commands; do
+    expected=$(every_option "$name")
+    is "bash: every option of $name" "$(bash_offers rowlock "$name" -- | sort)" "$expected"
+    is "fish: every option of $name" "$(cut -f 1 "$work/fish.$name" | sort)" "$expected"
     is "zsh: every option of $name" "$(zsh -fc '_describe() { :; }; _arguments() { [[ $1 == -C ]] && state=argument || print -rl -- $@ }; words=($2); CURRENT=2
-        source $1' - "$made/_rowlock" "$name" | grep -oE -- '--[a-z-]+(\[|,|\})' | tr -d '[,}' | sort -u)" "$(every_option "$name")"
+        source $1' - "$made/_rowlock" "$name" | grep -oE -- '--[a-z-]+(\[|,|\})' | tr -d '[,}' | sort -u)" "$expected"
 done
 
 # A name with control characters is listed with \xNN, which is another name. One with a dash is an option.
@@ -114,11 +128,13 @@ is "fish: names that it can insert, and no others" "$(fish_offers 'rowlock show 
 is "zsh: names that it can insert, and no others" "$(zsh -fc 'compadd() { print -rl -- $names }; _wanted() { shift 3; "$@" }
     _arguments() { _rowlock_name; exit }; BUFFER="rowlock show "; source $1' - "$made/_rowlock" | LC_ALL=C sort)" "$expected"
 for shell in bash zsh; do
+    open_shell $shell
     for name in '$(touch made)' "q'u\"o" 'st*r' 'back\slash'; do
         printf -v typed %q "${name:0:1}"
-        is "$shell: '$name' is inserted as itself" "$(eval "printf '%s ' $("in_$shell" "rowlock show ${typed/\\/\\\\}\t")")" \
+        is "$shell: '$name' is inserted as itself" "$(eval "printf '%s ' $(typed "rowlock show ${typed/\\/\\\\}\t")")" \
             "rowlock show $name "
     done
+    close_shell
 done
 ok "no name is run as a command" test ! -e made -a ! -e "$work/empty/made"
 ROWLOCK_URL=$home_url

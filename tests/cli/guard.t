@@ -17,7 +17,7 @@ guard_sql() {
 expired() {
     rl acquire "$1" --owner "$2" --ttl 0.3 -n
     token=$out
-    until_true 20 lapsed "$1"
+    until_true lapsed "$1"
 }
 lapsed() {
     rl show "$1" --json
@@ -31,7 +31,7 @@ guarding() {
     say "$(guard_sql typed)"
     same "the guard answers with our token" "$said" "$token"
     exits "the lease can be renewed meanwhile" 0 renew typed --owner me --token "$token" --ttl 0.3
-    until_true 20 lapsed typed
+    until_true lapsed typed
     exits "an expired lock is not taken over while a transaction guards it" 75 \
         acquire typed --owner rival -n
     silent "which a run that may not wait does not speak of" 75 run -n typed true

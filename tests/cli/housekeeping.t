@@ -13,7 +13,7 @@ block() { awk -v begin="\`\`\`${1:-}" '/^```/ { if (inside) exit; inside = $0 ==
 # As a program that ended without releasing leaves it.
 leave_lock() {
     rl acquire "left behind" --ttl 100ms --owner gone
-    sleep 0.2
+    rl wait "left behind"
 }
 
 locks_left() {
@@ -98,7 +98,7 @@ by_event() {
     } >"$work/event.sql"
     leave_lock
     holds "the recipe goes through" admin $base -e "source $work/event.sql"
-    holds "the event sweeps" until_true 20 was_swept
+    holds "the event sweeps" until_true was_swept
     same "with the rights of its definer" "$(locks_left)" 0
     same "check knows of it" "$(event)" "rowlock_housekeeping, every 1 second"
     # As a replica has the event of its primary.
@@ -109,7 +109,7 @@ by_event() {
     same "what enables it again leaves the definer" \
         "$(admin -e "SELECT definer, status FROM information_schema.events WHERE event_schema = '$base'")" \
         "sweep@localhost	ENABLED"
-    holds "and it sweeps again" until_true 20 was_swept
+    holds "and it sweeps again" until_true was_swept
     same "the definer may take no lock" "$(admin -e "SHOW GRANTS FOR sweep@localhost" | grep -cE 'rowlock_grant|ALL PRIV')" 0
     drop_event
 }

@@ -5,6 +5,7 @@
 set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
+own_servers
 
 # A job that leaves the number of its term, and stays.
 stay='echo "$ROWLOCK_TOKEN" >>"$0"; exec sleep 300'
@@ -16,7 +17,7 @@ has_terms() { [ "$(terms "$1")" -ge "$2" ]; }
 leads() {
     local who=$1
     shift
-    "$command" lead --ttl 6s "$@" -- sh -c "$stay" "$work/$who" 2>"$work/$who.err" </dev/null &
+    "$command" lead --ttl 15s "$@" -- sh -c "$stay" "$work/$who" 2>"$work/$who.err" </dev/null &
     pid=$!
 }
 
@@ -25,36 +26,31 @@ leader_is() {
     [ "$(json '$d->{leader} ? $d->{leader}{note} : "none"')" = "$2" ]
 }
 
-queue_is() {
-    rl list --waiters --json
-    [ "$(json "scalar grep { \$_->{name} eq '$1' } @\$d")" = "$2" ]
-}
-
 changes() {
     local one other
     errs "before anybody leads there is no leader" 75 "there is none" leader throne
     answers "which JSON says, too" 75 'defined $d->{leader} ? 1 : 0' 0 leader throne --json
     leads one throne --note one:5432
     one=$pid
-    until_true 20 has_terms one 1
+    until_true has_terms one 1
     prints "the leader is told, with its note" 0 " one:5432" leader throne
     has "and the number of its term" "$out" "$(<"$work/one") sh[$one]@"
     leads other throne --note other:5432
     other=$pid
-    until_true 20 queue_is throne 1
+    until_true queued throne 1
     kill -USR1 "$other"
     kill -USR1 "$one"
-    until_true 20 has_terms other 1
+    until_true has_terms other 1
     holds "SIGUSR1 makes the leader resign, and the next in the queue leads" leader_is throne other:5432
-    holds "who resigns waits again" until_true 20 queue_is throne 1
+    holds "who resigns waits again" until_true queued throne 1
     has "and says so" "$(<"$work/one.err")" "SIGUSR1 asks to resign; ending the job"
     holds "a signal to resign means nothing to who waits" gone_not "$other"
     killed "SIGTERM ends the leader, as it ends run" TERM 143 "$other"
-    until_true 20 has_terms one 2
+    until_true has_terms one 2
     holds "then the first leads again" leader_is throne one:5432
     holds "in a later term" test "$(tail -n 1 "$work/one")" -gt "$(tail -n 1 "$work/other")"
     rl break throne
-    until_true 20 has_terms one 3
+    until_true has_terms one 3
     has "who loses the lock ends the job" "$(<"$work/one.err")" "the lock was lost; ending the job"
     same "and leads again later" "$(terms one)" 3
     killed "until it is ended" TERM 143 "$one"
@@ -67,7 +63,7 @@ gone_not() { ! gone "$1"; }
 again() {
     local held='printf "%s\n" "$ROWLOCK_HELD" | tr -cd "(" | wc -c >>"$0.held"; echo "$ROWLOCK_TOKEN" >>"$0"; exit 5'
     start lead brief -- sh -c "$held" "$work/brief"
-    until_true 20 has_terms brief 3
+    until_true has_terms brief 3
     same "a job that ends is started again" "$(sort -n -u "$work/brief" | head -n 3 | wc -l)" 3
     same "in one lock each time" "$(sort -u "$work/brief.held" | tr -d ' ')" 1
     has "after a pause that grows" "$(<"$work/bg.err")" "exit status 5); back to the queue in 1.0s"
@@ -76,7 +72,7 @@ again() {
     exits "and nothing is held" 75 leader brief
     exits "a command that is not there ends it" 127 lead brief -- "$work/absent"
     start lead signals -- sh -c 'kill -USR1 $$; echo not ended >"$0"' "$work/signals"
-    until_true 20 grep -q 'exit status 138' "$work/bg.err"
+    until_true grep -q 'exit status 138' "$work/bg.err"
     holds "the job has the signals of any other program" test ! -e "$work/signals"
     killed "until that is ended" INT 130 "$pid"
 }
@@ -91,33 +87,32 @@ ended() {
     content='trap "echo reloaded >>\"$0.reload\"" HUP; echo "$ROWLOCK_TOKEN" >>"$0"; while :; do sleep 0.1; done'
     begun "$work/reload" lead reload -- bash -c "$content" "$work/reload"
     kill -HUP "$pid"
-    until_true 20 test -s "$work/reload.reload"
+    until_true test -s "$work/reload.reload"
     holds "and else it is for the job alone" leader_is reload ""
     killed "which goes on" TERM 143 "$pid"
     rm "$work/content"
-    content='trap "" HUP; trap "touch \"$0.told\"; until [ -e \"$0.go\" ]; do sleep 0.1; done; exit 0" TERM; echo >"$0"
+    content='trap "touch \"$0.hup\"" HUP; trap "touch \"$0.told\"; until [ -e \"$0.go\" ]; do sleep 0.1; done; exit 0" TERM; echo >"$0"
         while :; do sleep 0.1; done'
     begun "$work/content" lead --grace 10s content -- bash -c "$content" "$work/content"
     kill -TERM "$pid"
-    until_true 20 test -e "$work/content.told"
+    until_true test -e "$work/content.told"
     kill -HUP "$pid"
-    sleep 0.3
+    until_true test -e "$work/content.hup"
     touch "$work/content.go"
     ends "a signal that comes after SIGTERM does not make up for it" 0 "$pid"
     # The job's child stays until the grace is over.
     begun "$work/child" lead --grace 2s child -- sh -c '(trap "" TERM; exec sleep 300) & echo $$ >"$0"; wait' "$work/child"
     kill -USR1 "$pid"
-    until_true 20 gone "$(<"$work/child")"
+    until_true gone "$(<"$work/child")"
     killed "SIGTERM ends a leader that is about to resign" TERM 143 "$pid"
     leads holder waits
     local holder=$pid
-    until_true 20 has_terms holder 1
+    until_true has_terms holder 1
     exits "--wait limits the wait" 75 lead -w 100ms waits -- true
     start lead waits -- true
-    until_true 20 queue_is waits 1
+    until_true queued waits 1
     killed "a signal ends the wait" TERM 143 "$pid"
-    kill -TERM "$holder"
-    finished "$holder"
+    end "$holder"
     errs "each lock has a leader of its own" 64 "one name" lead a b -- true
     exits "there is no lead without a wait" 64 lead -n a -- true
 }
@@ -136,23 +131,20 @@ seen_lines() { [ "$(wc -l <"$work/seen")" -ge "$1" ]; }
 watching() {
     "$command" leader seen --watch --interval 50ms >"$work/seen" 2>"$work/seen.err" </dev/null &
     local watcher=$!
-    until_true 20 grep -qx -- - "$work/seen"
+    until_true grep -qx -- - "$work/seen"
     leads seen1 seen --note here
-    until_true 20 grep -q ' here$' "$work/seen"
+    until_true grep -q ' here$' "$work/seen"
     killed "a leader comes" TERM 143 "$pid"
-    until_true 20 seen_lines 3
-    sleep 0.2
-    same "and goes: --watch prints a line at each change, and no more" \
-        "$(sed 's/^[0-9]* sh.* here$/here/' "$work/seen" | tr '\n' ' ')" "- here - "
-    kill -TERM "$watcher"
-    finished "$watcher"
-    exits "--interval needs --watch" 64 leader seen --interval 1s
+    until_true seen_lines 3
     rl acquire seen --owner me --ttl 1h --note there
-    start leader seen --watch --json
-    until_true 20 test -s "$work/bg.out"
+    until_true seen_lines 4
+    same "and goes: --watch prints a line at each change, and no more" \
+        "$(sed 's/^[0-9]* .* \(here\|there\)$/\1/' "$work/seen" | tr '\n' ' ')" "- here - there "
+    end "$watcher"
+    exits "--interval needs --watch" 64 leader seen --interval 1s
+    begun "$work/bg.out" leader seen --watch --json
     same "with --json it is an object a line" "$(json '$d->{leader}{note}' "$(<"$work/bg.out")")" there
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
 }
 
 # The database goes away under a leader.
@@ -161,12 +153,12 @@ outage() {
     [ -n "${!dir:-}" ] || return 0
     begun "$work/away" lead --ttl 2s away -- sh -c "$stay" "$work/away"
     server stop
-    until_true 20 grep -q "back to the queue" "$work/bg.err"
+    until_true grep -q "back to the queue" "$work/bg.err"
     has "the job is ended before its lease is over" "$(<"$work/bg.err")" "could not be renewed in time; ending the job"
-    until_true 20 grep -q "still waiting" "$work/bg.err"
+    until_true grep -q "still waiting" "$work/bg.err"
     has "the leader waits for the database" "$(<"$work/bg.err")" "the server is away; still waiting"
     server start
-    until_true 30 has_terms away 2
+    until_true has_terms away 2
     holds "and leads again, in a later term" test "$(tail -n 1 "$work/away")" -gt "$(head -n 1 "$work/away")"
     killed "until it is ended" TERM 143 "$pid"
 }

@@ -19,19 +19,14 @@ hold() {
     pids[$tag]=$!
 }
 
-began() { until_true 20 test -s "$work/$1" || tap_note "no job: $(cat "$work/$1.err")"; }
+began() { until_true test -s "$work/$1" || tap_note "no job: $(cat "$work/$1.err")"; }
 
 let_go() {
     touch "$work/$1.go"
     finished "${pids[$1]}"
 }
 
-# in_line NAME N: do so many stand in line for it, in so short a time as that takes?
-count_line() {
-    rl list --waiters --json
-    [ "$(json "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d")" = "$2" ]
-}
-in_line() { until_true 20 count_line "$1" "$2"; }
+in_line() { until_true queued "$1" "$2"; }
 
 sharing() {
     hold reader1 -s doc
@@ -92,7 +87,7 @@ counting() {
     has "and names the one" "$err" "--if-token ${tokens% *}: 2 permits"
     has "and the other" "$err" "--if-token ${tokens#* }: 2 permits"
     exits "of which it takes one" 0 break pool --if-token "${tokens% *}"
-    exits "so there is room for another" 0 run -w 20 --permits 2 pool true
+    exits "so there is room for another" 0 run -w 60 --permits 2 pool true
     let_go permit2
     same "while the other one's job goes on" "$status" 7
     let_go permit1 # has been ended, or is now: its lock was lost either way
@@ -102,7 +97,7 @@ counting() {
 # A waiter of a busy machine may renew its ticket late.
 exact_times() {
     rl list --waiters --json
-    [ "$(json 'my $w = $d->[0]; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" = 1 ]
+    [ "$(json 'my ($w) = grep { $_->{name} eq "queue" } @$d; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" = 1 ]
 }
 
 ordering() {
@@ -125,12 +120,12 @@ ordering() {
         "$(json 'my @w = grep { $_->{name} eq "queue" } @$d; my @t = map { $_->{ticket} } @w;
             join(" ", map { $_->{position} } @w) . ($t[0] < $t[1] && $t[1] < $t[2] ? " rising" : " not rising")')" "1 2 3 rising"
     same "whose processes are ours" "$(json 'join " ", map { $_->{pid} } grep { $_->{name} eq "queue" } @$d')" "${all[*]}"
-    holds "with exact times" until_true 20 exact_times
+    holds "with exact times" until_true exact_times
     errs "who is in the way is told with the line, and its length" 75 "(3 in the queue)" run -n -v queue true
     let_go first
     wait "${all[@]}"
     same "they are served in the order of their coming" "$(tr '\n' ' ' <"$work/order")" "1 2 3 "
-    holds "and the line is gone" count_line queue 0
+    holds "and the line is gone" queued queue 0
 }
 
 several() {
@@ -155,10 +150,10 @@ several() {
     exits "while one is held none is got" 75 run -n n1 n2 -- true
     exits "not even the free one" 0 run -n n1 true
     errs "-v says which is missing, and who holds it" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
-    hold more n1 n2
+    hold more --ttl 60s n1 n2
     holds "who waits for several" in_line n2 1
     # At the moment at which he looks at both he may be in the way.
-    holds "holds none of them meanwhile" until_true 5 "$command" run -n n1 true
+    holds "holds none of them meanwhile" until_true "$command" run -n n1 true
     let_go some
     began more
     holds "until all are free" test -s "$work/more"
@@ -185,14 +180,14 @@ cancelling() {
         start $words
         holds "$words stands in line" in_line busy 1
         killed "Ctrl-C ends the waiting" INT 130 "$pid"
-        holds "and leaves no ticket" count_line busy 0
+        holds "and leaves no ticket" queued busy 0
     done
     start run busy true
     in_line busy 1
     killed "so does SIGTERM" TERM 143 "$pid"
-    holds "without a ticket as well" count_line busy 0
+    holds "without a ticket as well" queued busy 0
     exits "nor does a wait leave one that is over" 75 run -w 300ms busy true
-    holds "in the line" count_line busy 0
+    holds "in the line" queued busy 0
     let_go holder
 }
 
@@ -203,8 +198,7 @@ circling() {
     holds "one waits for the other" in_line fork 1
     errs "who would wait for the one is told of the circle, in words" 75 "would never end" acquire knife --owner B
     answers "in JSON, too, by its name" 75 '$d->{result}' "deadlock" acquire knife --owner B --json
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
     rl break knife
     rl break fork
 }
@@ -218,7 +212,7 @@ waiting() {
     exits "-E changes that status" 5 wait -w 0 -E 5 house
     errs "-v says who holds it, with process and lease" 75 "'house' is held by sh[" wait -v -n house
     start wait -v house
-    until_true 20 grep -q waiting "$work/bg.err"
+    until_true grep -q waiting "$work/bg.err"
     exits "it takes no ticket" 0 list --waiters
     same "as the list shows" "$(grep -c '^house ' <<<"$out")" 0
     let_go holder
@@ -228,7 +222,7 @@ waiting() {
     exits "a lease that runs out is the end as well" 0 wait -w 60 house
     rl acquire house --owner alive --ttl 1h
     start wait -v house
-    until_true 20 grep -q waiting "$work/bg.err"
+    until_true grep -q waiting "$work/bg.err"
     killed "Ctrl-C ends it" INT 130 "$pid"
     exits "a name that is not acceptable is 64" 64 wait ""
     rl break house
@@ -262,8 +256,8 @@ none_is_left() {
 
 burying() {
     exits "the lock goes to the next when a dead one's ticket is over" 0 run -w 60 grave true
-    holds "a ticket that nobody comes after is swept" until_true 30 sweep_finds_tickets
-    holds "and in the end none is left" until_true 30 none_is_left
+    holds "a ticket that nobody comes after is swept" until_true sweep_finds_tickets
+    holds "and in the end none is left" until_true none_is_left
     prints "a sweep speaks of tickets, in words, too" 0 ", 0 tickets of dead waiters" sweep
 }
 

@@ -5,6 +5,7 @@
 set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
+own_servers
 
 for python in python3 /usr/bin/python3 ''; do
     [ -n "$python" ] || { skip "metrics are parsed" "no python3-prometheus-client"; done_testing; exit; }
@@ -21,12 +22,12 @@ samples() {
 # measures "what holds" ARGUMENT…: sets $figures.
 measures() {
     exits "$1" 0 metrics "${@:2}"
-    holds "$1: Prometheus can read it" samples
-    figures=$(samples)
+    figures=$(samples 2>"$work/err")
+    same "$1: Prometheus can read it" "$? $(<"$work/err")" "0 "
 }
 
 # figure "what holds" LINE: it is among them.
-figure() { holds "$1: $2" grep -qxF -- "$2" <<<"$figures"; }
+figure() { has "$1: $2" $'\n'"$figures"$'\n' $'\n'"$2"$'\n'; }
 
 # between "what holds" PREFIX LEAST MOST: the value of the only line that begins so.
 between() {
@@ -66,7 +67,7 @@ locks() {
     exits "whose end is waited for" 0 wait ended
     start run held -- true
     waiter=$pid
-    until_true 20 eval '"$command" list --waiters | grep -q held'
+    until_true queued held
     # The smallest unit of the figures is a millisecond.
     sleep 0.05
     measures "metrics"
@@ -122,7 +123,7 @@ files() {
 # job "what holds" N NAME COMMAND…: a run with --metrics. Sets $figures.
 job() {
     local file
-    exits "$1" "$2" run --metrics "$jobs" --ttl 3s "${@:3}"
+    exits "$1" "$2" run --metrics "$jobs" "${@:3}"
     file=$jobs/rowlock_$3.prom
     figures=$([ ! -e "$file" ] || samples "$file")
 }
@@ -150,7 +151,7 @@ jobs_of_a_host() {
     figure "as a shell shows it" "rowlock_job_exit_code gauge name='nightly' 127.0"
     same "others may read the file" "$(stat -c %a "$jobs/rowlock_nightly.prom")" 644
 
-    begun "$work/begun" run --metrics "$jobs" --ttl 3s nightly -- sh -c 'echo >"$0"; exec sleep 60' "$work/begun"
+    begun "$work/begun" run --metrics "$jobs" --ttl 15s nightly -- sh -c 'echo >"$0"; exec sleep 60' "$work/begun"
     before=$(cat "$jobs/rowlock_nightly.prom")
     exits "another run does not get the lock" 75 run --metrics "$jobs" -n nightly true
     same "which changes nothing" "$(cat "$jobs/rowlock_nightly.prom")" "$before"
@@ -162,11 +163,12 @@ jobs_of_a_host() {
     figure "six runs" "rowlock_job_runs_total counter name='nightly' 6.0"
 
     rm "$work/begun"
-    begun "$work/begun" run --metrics "$jobs" --ttl 1s nightly -- sh -c 'echo >"$0"; exec sleep 60' "$work/begun"
+    begun "$work/begun" run --metrics "$jobs" --ttl 60s nightly -- sh -c 'echo >"$0"; exec sleep 60' "$work/begun"
     before=$(cat "$jobs/rowlock_nightly.prom")
     kill -KILL "$pid"
     wait "$pid" 2>/dev/null
     same "a run that is killed leaves the old file" "$(cat "$jobs/rowlock_nightly.prom")" "$before"
+    expire nightly $(($(date +%s%6N) + 1000000))
     job "the next one waits for the lease" 0 nightly true
     between "and says how long" "rowlock_job_wait_seconds gauge name='nightly'" 0.001 3600
     same "no other file is left" "$(ls -A "$jobs")" rowlock_nightly.prom
@@ -200,7 +202,7 @@ jobs_with_names() {
     same "a success to come is none" "$(grep -c last_success <<<"$figures")" 0
     mkfifo "$jobs/rowlock_pipe.prom"
     "$command" run --metrics "$jobs" pipe true 2>"$work/pipe.err" </dev/null &
-    holds "a FIFO in the file's place is not waited for" until_true 20 gone $!
+    holds "a FIFO in the file's place is not waited for" until_true gone $!
     has "nor is it replaced" "$(<"$work/pipe.err")" "not a regular file"
     rm "$jobs/rowlock_pipe.prom"
     echo 'rowlock_job_runs_total{name="a_b"} what' >"$jobs/rowlock_a_b.prom"
@@ -228,7 +230,8 @@ rules() {
 }
 
 database_away() {
-    [ "$db" != sqlite ] || return
+    local dir=ROWLOCK_TEST_${db^^}_DIR
+    [ -n "${!dir:-}" ] || return 0
     server stop
     errs "without the server, metrics say so" 69 "rowlock: " metrics
     figures=$(samples)

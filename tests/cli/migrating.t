@@ -22,7 +22,7 @@ background_process() {
 statuses() {
     flock "$work/file" sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job" &
     pid=$!
-    until_true 20 test -s "$work/job"
+    until_true test -s "$work/job"
     flock -n "$work/file" true
     same "flock: a held lock is 1, like a command that fails" "$?" "$(flock -n "$work/other" false; echo $?)"
     kill "$pid"
@@ -38,10 +38,8 @@ statuses() {
     rl break status
     rl run -n status false
     same "a held lock is told from a command that fails" "$held $status" "75 1"
-    start run status -- sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
-    until_true 20 test -s "$work/job"
-    kill "$pid"
-    finished "$pid"
+    begun "$work/job" run status -- sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
+    end "$pid"
     holds "TERM ends the command too" gone "$(cat "$work/job")"
     exits "and the lock is free" 0 run -n status true
 }
@@ -62,16 +60,14 @@ wrappers() {
     printf '#!/bin/sh\noutput=$("$@" 2>&1) || { echo "$output"; exit 1; }\n' >"$work/wrapper"
     chmod +x "$work/wrapper"
     rm -f "$work/job"
-    start run wrapped -- "$work/wrapper" sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
-    until_true 20 test -s "$work/job"
-    kill "$pid"
-    finished "$pid"
-    holds "a wrapper in between does not keep TERM from the job" until_true 5 gone "$(cat "$work/job")"
+    begun "$work/job" run wrapped -- "$work/wrapper" sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
+    end "$pid"
+    holds "a wrapper in between does not keep TERM from the job" until_true gone "$(cat "$work/job")"
     rl acquire chronic --owner another --ttl 1h
     same "a wrapper outside is quiet on the host that does not run" \
         "$(chronically "$command" run -n -E 0 chronic true; echo $?)" 0
     rl break chronic
-    out=$(chronically "$command" run chronic -- sh -c '"$0" break chronic; sleep 300' "$command")
+    out=$(chronically "$command" run --ttl 15s chronic -- sh -c '"$0" break chronic; sleep 300' "$command")
     same "a wrapper outside passes 76 on" "$?" 76
     has "and tells of a lock that was lost" "$out" "the lock was lost"
 }
@@ -108,7 +104,7 @@ session_lock() {
     say "SELECT $1"
     same "$1: another does not get it" "$(sql_client <<<"SELECT $2")" "$3"
     cut "$id"
-    holds "$1: but as soon as the connection is cut" until_true 20 taken_by_another "$2" "$4"
+    holds "$1: but as soon as the connection is cut" until_true taken_by_another "$2" "$4"
     kill "$CLIENT_PID" 2>/dev/null
     wait "$CLIENT_PID" 2>/dev/null
 }
@@ -146,8 +142,7 @@ session_locks() {
     [ "$db" = postgres ] || of_user="user = 'rowlock_cut_$$'"
     make_user
     ROWLOCK_URL=$(sed -E "s|//[^@/]*@|//rowlock_cut_$$@|" <<<"$url")
-    start run kept -- sh -c 'echo begun >"$0"; until [ -e "$0.go" ]; do sleep 0.05; done' "$work/kept"
-    until_true 20 test -s "$work/kept"
+    begun "$work/kept" run kept -- sh -c 'echo begun >"$0"; until [ -e "$0.go" ]; do sleep 0.05; done' "$work/kept"
     holds "a holder has connections" test "$(sessions "$of_user")" -gt 0
     cut "$of_user"
     exits "a holder whose connections are cut keeps its lock" 75 run -n kept true

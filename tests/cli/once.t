@@ -24,13 +24,6 @@ once_ran() {
     same "$name" "$status $(ran "$2")" "$expected"
 }
 
-ran() { grep -c . "$work/$1" 2>/dev/null; }
-
-free() {
-    rl list --json
-    [ "$(json "scalar grep { \$_->{name} eq '$1' } @\$d")" = 0 ]
-}
-
 done_once() {
     once_ran "a new key: the job runs" 0 1 k1 daily
     same "and nothing is said" "$out$err" ""
@@ -96,12 +89,10 @@ scopes() {
     exits "list and forget are all there is" 64 once remember x
     exits "forget wants a key" 64 once forget
     once k3 progress
-    start run progress --once k4 --ttl 1h -- sh -c 'echo >"$0.began"; exec sleep 300' "$work/progress"
-    until_true 20 test -s "$work/progress.began"
+    begun "$work/progress.began" run progress --once k4 --ttl 1h -- sh -c 'echo >"$0.began"; exec sleep 300' "$work/progress"
     rl once list progress --json
     same "a key in progress is listed as that" "$(json 'join "|", map { $_->{state} } @$d')" "done|in progress"
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
 }
 
 failures() {
@@ -158,11 +149,11 @@ lost() {
     local first second wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
     start run lost --once k9 --ttl 1h -- sh -c "$wait_for" "$work/lost"
     first=$pid
-    until_true 20 test -s "$work/lost"
+    until_true test -s "$work/lost"
     rl break lost
     "$command" run lost --once k9 -- sh -c "$wait_for" "$work/lost" 2>"$work/second.err" &
     second=$!
-    until_true 20 grep -qz 'ran.ran' "$work/lost"
+    until_true grep -qz 'ran.ran' "$work/lost"
     touch "$work/lost.go"
     ends "who has lost the lock, and so the key, is told" 76 "$first"
     has "in words" "$(<"$work/bg.err")" "'k9' was done, but another run may have done it as well"
@@ -174,8 +165,7 @@ lost() {
 
 # A job that is told to end, and says that all is well, is taken at its word.
 content() {
-    start run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' "$work/content"
-    until_true 20 test -s "$work/content"
+    begun "$work/content" run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' "$work/content"
     killed "a job that makes 0 of a signal" TERM 0 "$pid"
     exits "is done" 0 run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' \
         "$work/content"
@@ -216,19 +206,6 @@ claimed_elsewhere() {
         sh -c "$stay" "$work/elsewhere"
 }
 
-at_once() {
-    local i jobs=()
-    for i in 1 2 3 4 5 6; do
-        "$command" run race --once k10 -- sh -c "$job" "$work/race" &
-        jobs+=($!)
-    done
-    for i in "${jobs[@]}"; do
-        wait "$i" || echo "status $?" >>"$work/race.failed"
-    done
-    same "several at once: it is run once" "$(ran race)" 1
-    holds "and all are content" test ! -e "$work/race.failed"
-}
-
 sweeping() {
     rl sweep --json
     same "keys are kept for long" "$(json '$d->{once}')" 0
@@ -257,7 +234,7 @@ all() {
     content
     not_taken_down
     claimed_elsewhere
-    at_once
+    race "several at once: it is run once" --once k10
     sweeping
 }
 

@@ -5,6 +5,7 @@
 set -u
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
+own_servers
 export LC_ALL=C.UTF-8
 
 printing() {
@@ -12,7 +13,7 @@ printing() {
     same "once in an interval, as often as --count says" "$(grep -c ' held, .* waiting, .* grants/s$' <<<"$out")" 2
     rl acquire printed --owner me --ttl 1h --note 'a note'
     start acquire printed --owner other
-    until_true 20 someone_waits
+    until_true queued printed
     exits "it prints holders and the line" 0 watch --count 1
     same "in numbers" "$(head -n 1 <<<"$out")" "1 held, 1 waiting, 0.0 grants/s"
     has "a row for the holder" "$(grep -c '^printed .* exclusive .* a note$' <<<"$out")" 1
@@ -23,8 +24,7 @@ printing() {
     same "and nothing else" "$(wc -l <<<"$out")" 3
     same "an object" "$(json '"$d->{result} $d->{grants}[0]{name} $d->{waiters}[0]{position} $d->{granted}"' \
         "$(tail -n 1 <<<"$out")")" "ok printed 1 0"
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
     rl break printed
     "$command" watch --interval 50ms 2>/dev/null | head -n 1 >/dev/null
     holds "it ends when nobody reads it any more" test "${PIPESTATUS[0]}" != 0
@@ -34,11 +34,6 @@ printing() {
     exits "a name that is not acceptable is 64" 64 watch ""
 }
 
-someone_waits() {
-    rl list --waiters --json
-    [ "$(json 'scalar @$d')" = 1 ]
-}
-
 granted() { perl -MJSON::PP -ne '$sum += decode_json($_)->{granted}; END { print $sum }' "$work/bg.out"; }
 granted_is() { [ "$(granted)" = "$1" ]; }
 
@@ -46,15 +41,14 @@ counting() {
     rl acquire counted --owner me --ttl 1h
     begun "$work/bg.out" watch --json --interval 100ms
     for _ in 1 2 3; do rl acquire counted --owner me --ttl 1h; done
-    holds "grants are counted by their tokens" until_true 10 granted_is 3
+    holds "grants are counted by their tokens" until_true granted_is 3
     rl acquire fresh --owner me --ttl 1h
-    holds "and those of names that were not seen before" until_true 10 granted_is 4
+    holds "and those of names that were not seen before" until_true granted_is 4
     rl raise-tokens --by 1000000
     rl acquire counted --owner me --ttl 1h
-    holds "tokens that were raised are no grants" until_true 10 granted_is 5
+    holds "tokens that were raised are no grants" until_true granted_is 5
     [ "$db" != postgres ] || between_queries
-    kill -TERM "$pid"
-    finished "$pid"
+    end "$pid"
     rl break counted
     rl break fresh
 }
@@ -64,14 +58,14 @@ between_queries() {
     start_client
     say "BEGIN"
     say "LOCK TABLE rowlock_waiters IN ACCESS EXCLUSIVE MODE"
-    until_true 10 a_look_waits
+    until_true a_look_waits
     say "INSERT INTO rowlock_locks
         SELECT 'between', slot, permits, owner, 1, 1, floor(extract(epoch FROM clock_timestamp()) * 1000000), expires, ttl
         FROM rowlock_locks WHERE name = 'counted'"
     say "SELECT pg_sleep(0.1)"
     say "COMMIT"
     stop_client
-    holds "a grant between the two queries of a look is not forgotten" until_true 10 granted_is 6
+    holds "a grant between the two queries of a look is not forgotten" until_true granted_is 6
     rl break between
 }
 
@@ -97,7 +91,7 @@ open_screen() {
     pid=$!
     exec 9>"$work/keys"
     begun=0 size="$rows $columns"
-    until_true 20 test -s "$work/tty"
+    until_true test -s "$work/tty"
 }
 
 # Everything is drawn anew then, so what was sent before does not count.
@@ -119,8 +113,10 @@ shows() {
 
 # seen "what holds" PATTERN
 seen() {
-    holds "$1" until_true 15 shows "$2"
-    shows "$2" || tap_note "$shown"
+    local status=0
+    until_true shows "$2" || status=1
+    tap_result $status "$(about "$1")"
+    [ $status = 0 ] || tap_note "$shown"
 }
 
 close_screen() {
@@ -145,7 +141,7 @@ screen() {
     long=$(printf 'x%.0s' {1..255})
     rl acquire shown --owner me --ttl 1h --note 'a note'
     start acquire shown --owner other
-    until_true 20 someone_waits
+    until_true queued shown
     local waiter=$pid
     open_screen 24 80
     seen "on a terminal there is a screen" '^rowlock: 1 held, 1 waiting, .* grants/s *$'
@@ -153,8 +149,9 @@ screen() {
     seen "with the holder" '^shown +holds +exclusive +rowlock\[[0-9]+\]@.* (59m|60m)'
     seen "and who waits" '^shown +1\. +exclusive +rowlock\['
     seen "and how to go on" '^q quit'
-    rl acquire appears --owner me --ttl 500ms
+    rl acquire appears --owner me --ttl 1h
     seen "what comes is shown" '^appears +holds '
+    expire appears
     seen "and that its lease is over" '^appears +expired .* -[0-9.]+s'
     rl sweep
     for name in $'new\nline \e[2J\a' '漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字' "$long" $'z\u0300\u0301\u0302\u0303\u0304algo' \
@@ -192,8 +189,7 @@ screen() {
     close_screen
     same "q ends it" "$status" 0
     same "and the terminal is as it was" "$(cat "$work/after")" "$(cat "$work/before")"
-    kill -TERM "$waiter"
-    finished "$waiter"
+    end "$waiter"
 }
 
 ending() {
@@ -241,11 +237,10 @@ failing() {
     same "and ends well" "$status" 0
     begun "$work/bg.out" watch --json --interval 200ms
     server stop
-    holds "JSON tells of it as well" until_true 20 grep -q '"error": "' "$work/bg.out"
+    holds "JSON tells of it as well" until_true grep -q '"error": "' "$work/bg.out"
     server start
-    holds "and goes on" until_true 20 tail_is_ok
-    kill -TERM "$pid"
-    finished "$pid"
+    holds "and goes on" until_true tail_is_ok
+    end "$pid"
 }
 
 tail_is_ok() { [ "$(tail -n 1 "$work/bg.out" | perl -MJSON::PP -ne 'print decode_json($_)->{result}')" = ok ]; }

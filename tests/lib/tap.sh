@@ -17,16 +17,24 @@ tap_skipped=()
 : "${TMPDIR:=/tmp}"
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
-tap_result() { # tap_result STATUS NAME
+tap_result() { # tap_result STATUS NAME [PLACE]
+    local place=${3:-}
     tap_count=$((tap_count + 1))
     if [ "$1" = 0 ]; then
         echo "ok $tap_count - $2"
         case $2 in *" # SKIP "*) tap_skipped+=("$2") ;; esac
     else
-        echo "not ok $tap_count - $2"
+        printf 'not ok %d - %s\n# %s\n' $tap_count "$2" "${place:=$(tap_place)}"
         tap_failed=$((tap_failed + 1))
-        tap_note "failed: $2"
+        tap_note "failed: $2 ($place)"
     fi
+}
+
+# The line of the script that asked for a check: FILE:LINE.
+tap_place() {
+    local i=1
+    while [[ ${BASH_SOURCE[i]} != *.t && -n ${BASH_SOURCE[i + 1]:-} ]]; do i=$((i + 1)); done
+    echo "${BASH_SOURCE[i]}:${BASH_LINENO[i - 1]}"
 }
 
 tap_note() {

@@ -33,10 +33,11 @@ counts() { tail -n +"$(($2 + 1))" "$1" | awk '$1 == "B" { n[$3]++ } END { print 
 lines() { wc -l <"$history"; }
 
 # Both levels have had grants behind line N.
+enough=$([ -z "${ROWLOCK_TEST_LONG:-}" ] && echo 5 || echo 20)
 both_since() {
     local one two
     read -r one two <<<"$(counts "$history" "$1")"
-    [ "$one" -ge 20 ] && [ "$two" -ge 20 ]
+    [ "$one" -ge "$enough" ] && [ "$two" -ge "$enough" ]
 }
 
 # Clients that stay, and commands that come and go.
@@ -82,18 +83,18 @@ together() {
     : >"$work/crowd.err"
     exits "this release installs" 0 install
     start_crowd
-    holds "both releases lock, before the upgrade" until_true 60 both_since 0
+    holds "both releases lock, before the upgrade" until_true both_since 0
     next upgrade
     same "upgrade, while they do" "$status$err" 0
     has "adds the column" "$out" "done: add column"
     has "and then sets the version" "$out" "done: set version 2"
     at=$(lines)
-    holds "both lock after it" until_true 60 both_since "$at"
+    holds "both lock after it" until_true both_since "$at"
     exits "this release installs, and upgrades" 0 install
     exits "and changes nothing" 0 upgrade
     has "which it says" "$out" "There is nothing to do"
     at=$(lines)
-    holds "both lock after that" until_true 60 both_since "$at"
+    holds "both lock after that" until_true both_since "$at"
     stop_crowd
     same "never two at once, and tokens only grow" "$(judge "$history")" ""
     # The same history with one lie in it, so that this is known to show something.
@@ -110,7 +111,7 @@ written_alone() {
     local pid status=0
     "$next_client" "$ROWLOCK_URL" alone "$work/alone" 2 &
     pid=$!
-    until_true 30 has_extra || status=1
+    until_true has_extra || status=1
     kill $pid
     wait $pid && return $status
 }
@@ -156,13 +157,13 @@ blocked() {
     say BEGIN
     say "SELECT token FROM rowlock_tokens WHERE name = 'guarded' LIMIT 1 $([ "$db" = mysql ] && echo LOCK IN SHARE MODE || echo FOR SHARE)"
     command=$build/level2/rowlock start upgrade
-    holds "upgrade says who is in its way" until_true 30 says 1
+    holds "upgrade says who is in its way" until_true says 1
     : >"$history"
     "$client" "$ROWLOCK_URL" mine "$history" 1 2>"$work/client.err" &
     pids=($!)
     "$next_client" "$ROWLOCK_URL" yours "$history" 2 2>>"$work/client.err" &
     pids+=($!)
-    holds "it tries again and again" until_true 60 says 4
+    holds "it tries again and again" until_true says 4
     kill "${pids[@]}"
     wait "${pids[@]}"
     same "others of both releases go on meanwhile" "$(cat "$work/client.err")" ""
