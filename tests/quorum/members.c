@@ -73,24 +73,25 @@ void members_drop(struct members *m)
     }
 }
 
-static rowlock_db_options within(int64_t ms)
+/* A busy machine may miss a short time limit. */
+static void open_within(const struct members *m, int64_t ms, rowlock_db **db,
+                        rowlock_keeper **keeper)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = options.connect_timeout_ms = options.reconnect_ms = ms;
-    return options;
-}
-
-/* A busy machine may miss a short time limit. */
-rowlock_db *members_open_within(const struct members *m, int64_t ms)
-{
-    rowlock_db_options options = within(ms);
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = NULL;
     int result = ROWLOCK_ECONN;
+    options.statement_timeout_ms = options.connect_timeout_ms = options.reconnect_ms = ms;
     for (int64_t end = clock_ms() + PATIENCE_MS; result == ROWLOCK_ECONN && clock_ms() < end;)
-        result = rowlock_db_open_quorum(m->urls, MEMBERS, &options, &db, &err);
+        result = db ? rowlock_db_open_quorum(m->urls, MEMBERS, &options, db, &err)
+                    : rowlock_keeper_open_quorum(m->urls, MEMBERS, &options, keeper, &err);
     if (result != ROWLOCK_OK)
         raw_failed("open a quorum", err.text);
+}
+
+rowlock_db *members_open_within(const struct members *m, int64_t ms)
+{
+    rowlock_db *db = NULL;
+    open_within(m, ms, &db, NULL);
     return db;
 }
 
@@ -101,14 +102,8 @@ rowlock_db *members_open(const struct members *m)
 
 rowlock_keeper *members_keeper(const struct members *m, int64_t ms)
 {
-    rowlock_db_options options = within(ms);
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_keeper *keeper = NULL;
-    int result = ROWLOCK_ECONN;
-    for (int64_t end = clock_ms() + PATIENCE_MS; result == ROWLOCK_ECONN && clock_ms() < end;)
-        result = rowlock_keeper_open_quorum(m->urls, MEMBERS, &options, &keeper, &err);
-    if (result != ROWLOCK_OK)
-        raw_failed("open a keeper of a quorum", err.text);
+    open_within(m, ms, NULL, &keeper);
     return keeper;
 }
 
