@@ -259,7 +259,7 @@ mysql_replicas() {
 
 # make check stops after some hundred grants.
 quorum() {
-    contract "quorum, histories" "PostgreSQL, MariaDB and SQLite of make check" env ROWLOCK_TEST_GRANTS=100000 \
+    contract "quorum, histories" "PostgreSQL, MariaDB and SQLite of make check" env ROWLOCK_TEST_GRANTS=100000 ROWLOCK_TEST_LONG=1 \
         CREW_PAUSE=4 CREW_VIEWS=5000 ROWLOCK_TEST_TIMEOUT=7200 "$make" --no-print-directory quorum-histories
     # It takes as long as two joins wait for one that has ended.
     contract "quorum, stalled join" "SQLite of make check" prove --exec tests/lib/run-test.sh tests/more/stalled_join.t

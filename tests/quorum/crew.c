@@ -4,6 +4,7 @@
  * scripts through crew.sh.
  *
  *   crew install URL…     makes rowlock's tables in each
+ *   crew vote             makes CREW_URLS a quorum at once, by hand
  *   crew join             makes CREW_URLS a quorum, or lets its members vote again
  *   crew run FOLDER       runs until FOLDER/stop is there. Exits with 0 then.
  *   crew mark FOLDER WHAT writes down what the script did. See history.h.
@@ -21,12 +22,15 @@
  *   FOLDER/calm           while it is there, no process has a fault of its own, and all hold their
  *                         locks for long
  *
- * A process has a keeper and THREADS clients. Each client has a handle of its own, waits or does
+ *   ROWLOCK_TEST_LONG=1   four processes with four clients each, not three with two
+ *
+ * A process has a keeper and some clients. Each client has a handle of its own, waits or does
  * not, holds a lock for a moment, and shows its token to the register. Some sleep beyond their
  * leases. */
 #include "faultproxy.h"
 #include "history.h"
 #include "judge.h"
+#include "members.h"
 #include "quick.h"
 #include "raw.h"
 
@@ -41,8 +45,8 @@
 #include <unistd.h>
 
 enum {
-    PROCESSES = 4,
-    THREADS = 4,
+    PROCESSES_MOST = 4,
+    THREADS_MOST = 4,
     NAMES = 6,
     MEMBERS_MOST = 5,
     SHORT_TTL_MS = 600,
@@ -71,6 +75,11 @@ struct client {
     const char *name;
     struct helper *thread;
 };
+
+static int much(int everyday, int most)
+{
+    return getenv("ROWLOCK_TEST_LONG") ? most : everyday;
+}
 
 static bool is_there(const char *file)
 {
@@ -228,7 +237,8 @@ static void use_proxies(void)
 
 static int be_process(void *argument)
 {
-    struct client clients[THREADS] = {{0}};
+    struct client clients[THREADS_MOST] = {{0}};
+    int threads = much(2, THREADS_MOST);
     rowlock_db_options options = impatient();
     rowlock_error err = ROWLOCK_ERROR_INIT;
     unsigned seed = *(unsigned *)argument;
@@ -240,7 +250,7 @@ static int be_process(void *argument)
     while (!is_over() && rowlock_keeper_open_quorum(crew.urls, (size_t)crew.count, &options,
                                                     &crew.keeper, &err) != ROWLOCK_OK)
         sleep_ms(ERROR_PAUSE_MS);
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < threads; i++) {
         clients[i].seed = seed + (unsigned)i * 7919;
         clients[i].thread = helper_start(live, &clients[i]);
     }
@@ -249,7 +259,7 @@ static int be_process(void *argument)
         if (views && !is_there("calm"))
             disturb(&seed);
     }
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < threads; i++)
         helper_join(clients[i].thread);
     rowlock_keeper_close(crew.keeper);
     for (int i = 0; i < crew.count; i++)
@@ -294,7 +304,8 @@ static void strike(pid_t *child, unsigned *seed)
 
 static int run(void)
 {
-    pid_t children[PROCESSES];
+    pid_t children[PROCESSES_MOST];
+    int processes = much(3, PROCESSES_MOST);
     const char *seed_text = getenv("ROWLOCK_TEST_SEED");
     unsigned seed = seed_text ? (unsigned)strtoul(seed_text, NULL, 10) : (unsigned)getpid();
     bool deaths = getenv("CREW_DEATHS") != NULL;
@@ -303,16 +314,16 @@ static int run(void)
     read_urls();
     tell("# seed %u", seed);
     tell("P %d", TTL_MS);
-    for (int i = 0; i < PROCESSES; i++) {
+    for (int i = 0; i < processes; i++) {
         rand_r(&seed);
         children[i] = child_start(be_process, &seed);
     }
     while (!is_over()) {
         sleep_ms(100 + rand_r(&seed) % 900);
         if (deaths && !is_over() && !is_there("calm"))
-            strike(&children[rand_r(&seed) % PROCESSES], &seed);
+            strike(&children[rand_r(&seed) % processes], &seed);
     }
-    for (int i = 0; i < PROCESSES; i++)
+    for (int i = 0; i < processes; i++)
         failed += child_join(children[i]) != 0;
     return failed ? 1 : 0;
 }
@@ -358,6 +369,11 @@ int main(int argc, char **argv)
         read_urls();
         if (rowlock_quorum_join(crew.urls, (size_t)crew.count, NULL, &err) != ROWLOCK_OK)
             die("join", err.text);
+        return 0;
+    }
+    if (strcmp(what, "vote") == 0) {
+        read_urls();
+        members_vote(crew.urls);
         return 0;
     }
     if (strcmp(what, "stick") == 0 && argc == 4) {

@@ -7,6 +7,8 @@
 #     crew_until N FAULT…   has one of these faults after the other, each at least once, until there are
 #                           N grants
 #     crew_end WHAT         ends them, and passes or fails for each sentence of judge.c
+#     rows_of M             the name and the token of each row of a member
+#     drop_members          ends the members
 #
 # Faults are functions. They name members by their place, from 0:
 #
@@ -31,15 +33,19 @@ urls=()
 # The longest lease of crew.c.
 lease=1.5
 
-clean_up() {
+drop_members() {
     local i
+    for i in "${!dirs[@]}"; do
+        [ "${kinds[i]}" = sqlite ] || server_crash "${dirs[i]}"
+        rm -rf "${dirs[i]}"
+    done
+    kinds=() dirs=() urls=()
+}
+clean_up() {
     trap '' INT TERM HUP
     [ -z "$crew_folder" ] || touch "$crew_folder/stop"
     [ -z "$crew_pid" ] || wait "$crew_pid" 2>/dev/null
-    for i in "${!dirs[@]}"; do
-        [ "${kinds[i]}" = sqlite ] || "${kinds[i]}_stop" "${dirs[i]}"
-        rm -rf "${dirs[i]}"
-    done
+    drop_members
 }
 trap clean_up EXIT
 trap 'exit 1' INT TERM HUP
@@ -86,7 +92,7 @@ crew_begin() {
     CREW_FENCE_URL=sqlite:$work/$1/fence.db
     export CREW_URLS CREW_FENCE_URL
     ok "$1: the members have tables" "$crew" install "${urls[@]}" "$CREW_FENCE_URL"
-    ok "$1: they are a quorum" "$crew" join
+    ok "$1: they are a quorum" "$crew" vote
     "$crew" run "$crew_folder" >"$crew_folder/out" 2>&1 </dev/null 3>&- 4>&- &
     crew_pid=$!
 }
@@ -124,6 +130,15 @@ lose_two() {
     server_thaw "${dirs[$1]}"
     a_while
     server_thaw "${dirs[$2]}"
+}
+
+rows_of() {
+    local sql="SELECT name, token FROM rowlock_locks"
+    case ${kinds[$1]} in
+        postgres) postgres_shell "${dirs[$1]}" "$sql" ;;
+        mysql) mysql_shell "${dirs[$1]}" rowlock -e "$sql" ;;
+        sqlite) sqlite3 -cmd '.timeout 60000' "${dirs[$1]}/member.db" "$sql" ;;
+    esac | tr '|\t' '  ' | sort
 }
 
 crew_until() {

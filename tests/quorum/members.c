@@ -3,11 +3,14 @@
  * Three members of a quorum; see members.h. Checks are not here. */
 #include "members.h"
 
+#include "seam/cells.h"
+#include "seam/resend.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATEMENT_MS = 1500, PATIENCE_MS = 30000 };
+enum { PATIENCE_MS = 60000 };
 
 static void make_one(struct members *m, int i, const char *url)
 {
@@ -25,17 +28,38 @@ static void make_one(struct members *m, int i, const char *url)
             raw_failed("no proxy", url);
         m->urls[i] = through;
     }
-    must_install(m->straight[i]);
+}
+
+static enum rlk_class run_write(rowlock_db *db, struct rlk_call *call, void *in)
+{
+    struct rlk_sending s = {.step = RLK_STEP_MEMBER, .in = in};
+    return rlk_send(db, call, &s);
+}
+
+void members_vote(const char *const *urls)
+{
+    static const char *const mark[MEMBERS] = {"mark 1", "mark 2", "mark 3"};
+    for (int64_t i = 0; i < MEMBERS; i++) {
+        rowlock_db *db = must_open(urls[i]);
+        if (rowlock_install(db) != ROWLOCK_OK)
+            raw_failed("install", why(db));
+        for (int64_t k = 0; k < MEMBERS; k++) {
+            rowlock_value in[] = {rowlock_int(k + 1), rowlock_int(MEMBERS), rowlock_text("by hand"),
+                                  rowlock_int(i == k), rowlock_text(mark[k])};
+            struct rlk_step_call step = {.run = run_write, .context = in};
+            if (rlk_do(db, &step) != ROWLOCK_OK)
+                raw_failed("write down a member", why(db));
+        }
+        rowlock_db_close(db);
+    }
 }
 
 void members_make(struct members *m, const struct raw *raw, const char *url)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     *m = (struct members){.raw = raw};
     for (int i = 0; i < MEMBERS; i++)
         make_one(m, i, url);
-    if (rowlock_quorum_join((const char *const *)m->straight, MEMBERS, NULL, &err) != ROWLOCK_OK)
-        raw_failed("join a quorum", err.text);
+    members_vote((const char *const *)m->straight);
 }
 
 void members_drop(struct members *m)
@@ -49,38 +73,37 @@ void members_drop(struct members *m)
     }
 }
 
-static rowlock_db_options impatient(void)
+/* A busy machine may miss a short time limit. */
+static void open_within(const struct members *m, int64_t ms, rowlock_db **db,
+                        rowlock_keeper **keeper)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = options.connect_timeout_ms = options.reconnect_ms =
-        slow_ms(STATEMENT_MS);
-    return options;
-}
-
-/* A busy machine may miss so short a time limit. */
-rowlock_db *members_open(const struct members *m)
-{
-    rowlock_db_options options = impatient();
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = NULL;
     int result = ROWLOCK_ECONN;
+    options.statement_timeout_ms = options.connect_timeout_ms = options.reconnect_ms = ms;
     for (int64_t end = clock_ms() + PATIENCE_MS; result == ROWLOCK_ECONN && clock_ms() < end;)
-        result = rowlock_db_open_quorum(m->urls, MEMBERS, &options, &db, &err);
+        result = db ? rowlock_db_open_quorum(m->urls, MEMBERS, &options, db, &err)
+                    : rowlock_keeper_open_quorum(m->urls, MEMBERS, &options, keeper, &err);
     if (result != ROWLOCK_OK)
         raw_failed("open a quorum", err.text);
+}
+
+rowlock_db *members_open_within(const struct members *m, int64_t ms)
+{
+    rowlock_db *db = NULL;
+    open_within(m, ms, &db, NULL);
     return db;
 }
 
-rowlock_keeper *members_keeper(const struct members *m)
+rowlock_db *members_open(const struct members *m)
 {
-    rowlock_db_options options = impatient();
-    rowlock_error err = ROWLOCK_ERROR_INIT;
+    return members_open_within(m, PATIENCE_MS);
+}
+
+rowlock_keeper *members_keeper(const struct members *m, int64_t ms)
+{
     rowlock_keeper *keeper = NULL;
-    int result = ROWLOCK_ECONN;
-    for (int64_t end = clock_ms() + PATIENCE_MS; result == ROWLOCK_ECONN && clock_ms() < end;)
-        result = rowlock_keeper_open_quorum(m->urls, MEMBERS, &options, &keeper, &err);
-    if (result != ROWLOCK_OK)
-        raw_failed("open a keeper of a quorum", err.text);
+    open_within(m, ms, NULL, &keeper);
     return keeper;
 }
 
@@ -94,31 +117,31 @@ static char *plain_url(const struct members *m, int member)
     return url;
 }
 
-static void write_sql(char sql[300], const struct members *m, int member, const char *format,
-                      long long number)
+static char *sql_of(const struct members *m, int member, const char *format, long long number)
 {
+    char *sql = NULL;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(sql, 300, format, m->prefix[member], number);
+    if (asprintf(&sql, format, m->prefix[member], number) < 0)
+        abort();
 #pragma GCC diagnostic pop
+    return sql;
 }
 
 long long members_ask(const struct members *m, int member, const char *format)
 {
-    char sql[300];
-    char *url = plain_url(m, member);
-    write_sql(sql, m, member, format, 0);
+    char *url = plain_url(m, member), *sql = sql_of(m, member, format, 0);
     long long number = db_int(m->raw, url, "%s", sql);
+    free(sql);
     free(url);
     return number;
 }
 
 void members_change(const struct members *m, int member, const char *format, long long number)
 {
-    char sql[300];
-    char *url = plain_url(m, member);
-    write_sql(sql, m, member, format, number);
+    char *url = plain_url(m, member), *sql = sql_of(m, member, format, number);
     db_exec(m->raw, url, "%s", sql);
+    free(sql);
     free(url);
 }
 

@@ -25,9 +25,13 @@ struct members {
 void members_make(struct members *m, const struct raw *raw, const char *url);
 /* The tables stay. */
 void members_drop(struct members *m);
-/* Short time limits. */
+/* Makes them a quorum at once. A join waits until a MySQL that was just started has run for 10 s. */
+void members_vote(const char *const *urls);
+/* Statements, connecting and reconnecting may take so long. */
+rowlock_db *members_open_within(const struct members *m, int64_t ms);
+/* Much longer than a machine stands still. */
 rowlock_db *members_open(const struct members *m);
-rowlock_keeper *members_keeper(const struct members *m);
+rowlock_keeper *members_keeper(const struct members *m, int64_t ms);
 /* A number that a member answers. The format has one %s, the prefix of its tables. */
 long long members_ask(const struct members *m, int member, const char *format);
 /* Changes a member by hand. The format may have a %lld after the %s. */
