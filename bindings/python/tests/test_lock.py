@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Locks, their results, and what interrupts them."""
+import copy
 import datetime
 import functools
 import gc
@@ -150,6 +151,21 @@ class Locks(Case):
         self.assertRaises(rowlock.Misuse, held.release)
         self.assertRaises(rowlock.Misuse, held.check)
         self.assertEqual((held.state, held.remaining), (rowlock.State.NONE, 0))
+
+    def test_released_with(self):
+        """a with needs a lock that is held, and is its only one: else it is a Misuse"""
+        lock = self.db.lock(self.name).acquire()
+        for _ in range(3):
+            if lock.state == rowlock.State.HELD:
+                with lock:
+                    self.assertRaises(rowlock.Misuse, lock.__enter__)
+                    lock.check()
+            else:
+                self.assertRaises(rowlock.Misuse, lock.__enter__)
+        with self.db.lock(self.name) as held:
+            self.assertRaises(rowlock.Misuse, held.__enter__)
+            held.check()
+        self.assert_free()
 
     def test_reused(self):
         """a Lock object is for one with at a time, and can be used again"""
@@ -330,7 +346,7 @@ class Anywhere(Case):
             sys.settrace(None)
         return True
 
-    def check_each_step(self, pool, make, use, after=lambda made: None):
+    def check_each_step(self, pool, make, use):
         db = self.other(pool=pool)
         with db.lock("other than it"):
             pass
@@ -338,7 +354,6 @@ class Anywhere(Case):
         while not ended:
             made = make(db)
             ended = self.ended(Steps(step), use, made)
-            after(made)
             del made
             step += 1
             until(lambda: not self.db.grants(self.name))
@@ -365,8 +380,16 @@ class Anywhere(Case):
 
     def test_acquire(self):
         """after an interrupt of acquire(), release() of the lock object leaves no grant"""
+
+        def use(lock):
+            try:
+                lock.acquire()
+            finally:
+                sys.settrace(None)
+                lock.release()
+
         for pool in (False, True):
-            self.check_each_step(pool, self.lock_of, rowlock.Lock.acquire, rowlock.Lock.release)
+            self.check_each_step(pool, self.lock_of, use)
 
     def test_exclusive(self):
         """an interrupt of a decorated function leaves no grant"""
@@ -444,8 +467,8 @@ class Anywhere(Case):
         """a database is not closed inside of its own retry"""
         self.assertRaisesRegex(rowlock.Misuse, "inside", self.db.retry, lambda _: self.db.close())
 
-    def test_refused(self):
-        """an acquire that was refused leaves no memory behind"""
+    def test_memory(self):
+        """an acquire leaves no memory behind: one that was refused, and one that was released"""
         process = script(
             """
             import ctypes
@@ -464,17 +487,24 @@ class Anywhere(Case):
                     except rowlock.Busy:
                         pass
 
-            db = rowlock.connect(url, pool=True)
-            refused(200)
-            before = info().used
-            refused(1000)
-            print((info().used - before) // 1000 < 300)
-            db.close()
+            def released(times):
+                # Its keeper sleeps for a third of the lease.
+                for _ in range(times):
+                    db.lock(arguments[0] + " free", ttl=86400).acquire().release()
+
+            for pool in (True, False):
+                db = rowlock.connect(url, pool=pool)
+                for use in (refused, released):
+                    use(200)
+                    before = info().used
+                    use(1000)
+                    print((info().used - before) // 1000 < 300)
+                db.close()
             """,
             self.name,
         )
         with self.db.lock(self.name):
-            self.assertEqual(self.finished(process), "True\n")
+            self.assertEqual(self.finished(process), "True\n" * 4)
 
 
 class Errors(Case):
@@ -638,6 +668,21 @@ class Errors(Case):
             )
         self.assertEqual(ran.returncode, 1)
         self.assertRegex(ran.stderr.splitlines()[-1], "^ImportError: .*upgrade librowlock")
+
+    def test_copied(self):
+        """what has a connection is neither copied nor pickled, and goes on as before"""
+        lock = self.db.lock(self.name)
+        with lock as held:
+            alock = self.db.alock(self.name)
+            once, table = self.db.once(self.name), self.db.table("none", "id")
+            walk = self.db.walk(table, self.name)
+            for one in (self.db, lock, held, held.lost, alock, once, table, walk):
+                for copy_of in (copy.copy, copy.deepcopy, pickle.dumps):
+                    with self.assertRaisesRegex(TypeError, "cannot be copied or pickled"):
+                        copy_of(one)
+            gc.collect()
+            self.assertEqual(len(self.db.grants(self.name)), 1)
+            held.verify()
 
     def test_names(self):
         """names and notes are any UTF-8"""

@@ -323,7 +323,7 @@ class Decorators(Case):
         self.assertEqual(calls, [1])
 
     def test_default(self):
-        """without a database they use ROWLOCK_URL, or the embedded database"""
+        """without a database they use ROWLOCK_URL, and nothing else"""
         text = """
             @rowlock.exclusive(arguments[0])
             def work():
@@ -334,7 +334,10 @@ class Decorators(Case):
         self.addCleanup(os.environ.pop, "ROWLOCK_URL", None)
         self.assertEqual(self.finished(script(text, self.name)), f"{KIND}\n")
         del os.environ["ROWLOCK_URL"]
-        self.assertEqual(self.finished(script(text, self.name)), "sqlite\n")
+        with self.assertRaisesRegex(rowlock.Invalid, "Set ROWLOCK_URL, or give db="):
+            rowlock.exclusive(self.name)(print)()
+        with self.assertRaisesRegex(rowlock.Invalid, "Set ROWLOCK_URL, or give db="):
+            rowlock.once(self.name)(print)()
 
 
 if __name__ == "__main__":
