@@ -337,14 +337,14 @@ class Rows(Case):
                 return 4
 
         execute("DROP TABLE IF EXISTS lengths", f"CREATE TABLE lengths (id INTEGER PRIMARY KEY,"
-                f" some {BYTES}, note VARCHAR(9), version BIGINT NOT NULL){ENGINE}")  # fmt: skip
-        table = self.db.table("lengths", "id", ["some", "note"], first_version=1)
+                f" data {BYTES}, note VARCHAR(9), version BIGINT NOT NULL){ENGINE}")  # fmt: skip
+        table = self.db.table("lengths", "id", ["data", "note"], first_version=1)
         rows = [(1, Long(b"x"), Text("n")), (2, b"y", "m"), (3, None, None)]
         table.insert(rows).check()
         for row in self.db.walk(table, self.name):
             if row["id"] == 3:
-                row.update(some=Long(b"z"), note=Text("k"))
-        found = [(row["some"], row["note"]) for row in table.read_many([1, 2, 3])]
+                row.update(data=Long(b"z"), note=Text("k"))
+        found = [(row["data"], row["note"]) for row in table.read_many([1, 2, 3])]
         self.assertEqual(found, [(b"x", "n"), (b"y", "m"), (b"z", "k")])
         self.assertRaises(rowlock.Invalid, table.update, [Row((1, b"x"))])
         with self.db.once(self.name) as claim:
