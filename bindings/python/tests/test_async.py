@@ -109,6 +109,32 @@ class Tasks(Case):
 
         asyncio.run(main())
 
+    def test_own(self):
+        """a task does not wait for itself without end; another task waits, and blocks nothing"""
+
+        async def main():
+            lock = self.db.alock(self.name, wait=None)
+            self.assertEqual(repr(lock), f"<AsyncLock {self.name!r}>")
+            async with lock as held:
+                self.assertEqual(repr(held), f"<AsyncHeld {self.name!r} token {held.token}>")
+                self.assertTrue(await lock.locked())
+                for again in (lock.acquire(), self.db.alock(self.name).acquire(blocking=True)):
+                    with self.assertRaisesRegex(rowlock.Deadlock, "this task"):
+                        await again
+                for blocks in (self.db.lock(self.name, wait=None), self.db.lock(self.name)):
+                    with self.assertRaisesRegex(rowlock.Deadlock, "this thread"):
+                        blocks.acquire(blocking=True)
+                for end in ({"blocking": False}, {"timeout": 0.1}):
+                    with self.assertRaisesRegex(rowlock.Busy, "this task holds it"):
+                        await lock.acquire(**end)
+                waits = asyncio.create_task(lock.acquire())
+                while not self.db.waiters(self.name):
+                    await asyncio.sleep(0.01)
+            await (await waits).release()
+            self.assertFalse(await lock.locked())
+
+        asyncio.run(main())
+
     def test_closed_loop(self):
         """a task whose loop is closed waits no more, gets no lock, and its database is closed"""
         for pool in (False, True):

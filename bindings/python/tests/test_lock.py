@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Locks, their results, and what interrupts them."""
+import concurrent.futures
 import copy
 import datetime
 import functools
@@ -8,6 +9,7 @@ import linecache
 import logging
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -175,6 +177,113 @@ class Locks(Case):
         with lock as held:
             held.check()
         self.assert_free()
+
+    def test_own(self):
+        """a thread does not wait for itself without end, and is told that it holds the lock"""
+        lock = self.db.lock(self.name, wait=None)
+        other = self.db.lock(self.name, wait=None)
+        shared = self.db.lock(self.name, shared=True, wait=None)
+        with lock as held:
+            for one in (lock, other, shared):
+                with self.assertRaisesRegex(rowlock.Deadlock, f"this thread.* {held.token},"):
+                    one.acquire()
+            self.assertRaises(rowlock.Deadlock, other.__enter__)
+            for end in ({"blocking": False}, {"timeout": 0.1}):
+                with self.assertRaisesRegex(rowlock.Busy, "this thread holds it"):
+                    other.acquire(**end)
+            self.assertEqual(self.in_thread(other.acquire, blocking=False), "this program")
+        with shared, self.db.lock(self.name, shared=True, wait=None):
+            self.assertRaises(rowlock.Deadlock, lock.acquire)
+        counted = functools.partial(self.db.lock, self.name, permits=2, wait=None)
+        with counted(), counted():
+            self.assertRaises(rowlock.Deadlock, counted().acquire)
+        held = lock.acquire()
+        self.assertRaises(rowlock.Deadlock, lock.acquire)
+        held.release()
+        self.assertEqual((self.db._holds.by_key, self.db._holds.by_token), ({}, {}))
+
+    def in_thread(self, call, **arguments):
+        """Who holds the lock, as the error says in another thread."""
+        with concurrent.futures.ThreadPoolExecutor(1) as executor:
+            with self.assertRaises(rowlock.Busy) as caught:
+                executor.submit(call, **arguments).result()
+        return re.search(": (.*) holds it", str(caught.exception))[1]
+
+    def test_handed_over(self):
+        """what a thread of an executor acquired may be for others, so that it may wait for it"""
+        lock = self.db.lock(self.name, wait=None)
+        with concurrent.futures.ThreadPoolExecutor(1) as executor:
+            held = executor.submit(lock.acquire).result()
+            waits = executor.submit(lock.acquire)
+            until(lambda: self.db.waiters(self.name))
+            held.release()
+            waits.result().release()
+
+            def twice():
+                with lock:
+                    lock.acquire()
+
+            with self.assertRaises(rowlock.Deadlock):
+                executor.submit(twice).result()
+        self.assert_free()
+
+    def test_own_that_ends(self):
+        """a lock that ends by itself, or was lost, is waited for"""
+        with self.db.lock(self.name, ttl=0.2, renew=False, on_lost="log"):
+            self.db.lock(self.name, wait=None).acquire().release()
+        with self.db.lock(self.name, on_lost="log") as held:
+            self.db.break_lock(self.name)
+            self.assertRaises(rowlock.LockLost, held.verify)
+            self.db.lock(self.name, wait=None).acquire().release()
+
+    def test_acquire(self):
+        """acquire() takes blocking and timeout in place of wait"""
+        lock = self.db.lock(self.name)
+        for wrong in ({"blocking": False, "timeout": 1}, {"blocking": 1}, {"timeout": -2}):
+            self.assertRaises(rowlock.Invalid, lock.acquire, **wrong)
+        for given in ((), (False,), (True,), (True, 5), (None, 5), (None, -1), (None, 0)):
+            with self.subTest(given):
+                lock.acquire(*given)
+                lock.release()
+        held = self.db.lock(self.name).acquire()
+        for given in ((True,), (None, -1), (True, LONG)):
+            with concurrent.futures.ThreadPoolExecutor(1) as executor:
+                waits = executor.submit(lock.acquire, *given)
+                until(lambda: self.db.waiters(self.name))
+                held.release()
+                held = waits.result()
+        held.release()
+
+    def test_locked(self):
+        """locked() asks the database, and repr() has the name"""
+        lock = self.db.lock(self.name)
+        self.assertFalse(lock.locked())
+        with self.other().lock(self.name):
+            self.assertTrue(lock.locked())
+        with self.db.lock(self.name, ttl=0.1, renew=False, on_lost="log") as held:
+            held.lost.wait()
+            until(lambda: not lock.locked())
+        self.assertEqual(repr(lock), f"<Lock {self.name!r}>")
+
+    def test_release_of_nothing(self):
+        """release() without any acquire() is a Misuse; in a finally it hides no exception"""
+        lock = self.db.lock(self.name)
+        self.assertRaises(rowlock.Misuse, lock.release)
+        with self.assertRaises(KeyError):
+            try:
+                raise KeyError
+            finally:
+                lock.release()
+        lock.acquire()
+        lock.release()
+        lock.release()
+
+    def test_remaining(self):
+        """what is left of a lease is never more than all of it"""
+        from rowlock._rowlock import ffi
+
+        told = ffi.new("rowlock_grant *", {"remaining_ms": 1001, "ttl_ms": 1000})
+        self.assertEqual(rowlock.Grant(told).remaining, 1)
 
     def test_progress(self):
         """without progress the keeper stops renewing"""

@@ -16,6 +16,7 @@ from . import guard as guards
 from .errors import Misuse
 from .functions import is_coroutine_function
 from .handle import Single, check_pid
+from .holds import this_task
 from .lock import (
     ABANDON_S, LOOK_UP_MS, Acquiring, Held, Lock, State, abandon_in_thread, ending, in_daemon, log,
 )  # fmt: skip
@@ -273,7 +274,7 @@ class AsyncLock(Single):
         assert result is not None
         if result == 0:
             return AsyncHeld(Held(self._lock, acquiring))
-        raise await finished(self._database, acquiring.failed, result)
+        raise await finished(self._database, acquiring.failed, result, this_task())
 
     async def locked(self) -> bool:
         """As Lock.locked()."""

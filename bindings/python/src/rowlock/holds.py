@@ -117,10 +117,11 @@ class Holds:
                 action=f"acquire lock '{lock.name}'",
             )
 
-    def whose(self, name: str, token: int) -> Optional[str]:
-        """Who of this process holds it, in words."""
+    def whose(self, name: str, token: int, task: Any) -> str:
+        """Who holds it, in words for this task, or else for this thread."""
         hold = self.by_token.get((name, token))
         if hold is None:
-            return None
-        here = {(name, this_thread()), (name, this_task())}
-        return "this thread" if here.intersection(hold.keys) else "this program"
+            return "another owner"
+        if (name, task or this_thread()) in hold.keys:
+            return "this task" if task else "this thread"
+        return "this program"

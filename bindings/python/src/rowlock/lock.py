@@ -134,7 +134,7 @@ class Acquiring(Single):
                 self.handle.spent = False
         self.database._give(self.handle, self)
 
-    def failed(self, result: int) -> Error:
+    def failed(self, result: int, task: Any = None) -> Error:
         """The exception for a result that is not OK. It closes the lock."""
         with self.handle.mutex:
             error = error_of(result, self.handle.use())
@@ -146,8 +146,10 @@ class Acquiring(Single):
         self.end(result)
         if isinstance(error, Busy):
             # The library's own text does not name the holder.
-            whose = holder and self.database._holds.whose(self.name, holder.token)
-            said = f"{whose or 'another owner'} holds it: {holder}" if holder else NO_HOLDER
+            said = NO_HOLDER
+            if holder is not None:
+                whose = self.database._holds.whose(self.name, holder.token, task)
+                said = f"{whose} holds it: {holder}"
             waited = f"timed out after {self.wait_ms / 1000:g} s: "
             error.say(waited + said if isinstance(error, Timeout) else said)
         return error
