@@ -37,6 +37,13 @@ def pkg_config(*words: str) -> "list[str]":
     return shlex.split(said)
 
 
+def folder_to_know() -> "str | None":
+    """Where the library is, if the loader of programs does not look there without ldconfig."""
+    libdir = "".join(pkg_config("--variable=libdir"))
+    known = re.fullmatch(r"/(usr/)?lib(32|64)?(/[^/]+-linux-[^/]+)?/?", libdir)
+    return None if known else libdir
+
+
 def initializers(cdef: str) -> str:
     names = re.findall(r"^(\w+) \1_init\(void\);$", cdef, flags=re.M)
     return "".join(
@@ -58,8 +65,7 @@ def make() -> FFI:
     includes = "".join(f"#include <rowlock/{name}>\n" for name in headers)
     ffi = FFI()
     ffi.cdef(cdef + glue_declarations(glue) + CALLBACKS)
-    # A library that is not in the linker's path, as in a build tree. Tests use it.
-    rpath = os.environ.get("ROWLOCK_RPATH")
+    rpath = os.environ.get("ROWLOCK_RPATH") or folder_to_know()
     ffi.set_source(
         "rowlock._rowlock",
         includes + initializers(cdef) + glue,

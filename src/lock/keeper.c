@@ -4,8 +4,8 @@
  *
  * The keeper's mutex guards the list of entries, the entries, and the deadlines of their locks. It
  * is unlocked while a statement is in flight or a callback runs, so no caller waits for the server
- * here. Only the keeper's thread frees an entry that had a lease, since it may be about to use it.
- * A lock that quits frees an entry that had none, and any after the keeper has been closed. */
+ * here. While the keeper's thread is awake, only that thread frees an entry that had a lease, since
+ * it may be about to use it. Otherwise the lock that quits frees its entry. */
 #include "lock/keeper.h"
 #include "base/thread.h"
 #include "seam/resend.h"
@@ -31,6 +31,8 @@ enum {
 struct rlk_entry {
     rowlock_keeper *keeper;
     struct rlk_entry *next;
+    /* The pointer in the list that points here. */
+    struct rlk_entry **at;
     /* NULL: the lock has quit. */
     rowlock_lock *lock;
     char name[RLK_TEXT_MAX + 1];
@@ -303,16 +305,25 @@ static void renew_batch(rowlock_keeper *k, size_t count)
 
 /* ---- the thread */
 
+static void link_entry(struct rlk_entry **at, struct rlk_entry *entry)
+{
+    *at = entry;
+    if (entry)
+        entry->at = at;
+}
+
+static void free_entry(struct rlk_entry *entry)
+{
+    link_entry(entry->at, entry->next);
+    rlk_free(entry);
+}
+
 static void free_quitters(rowlock_keeper *k)
 {
-    for (struct rlk_entry **at = &k->entries; *at;) {
-        struct rlk_entry *entry = *at;
-        if (entry->lock) {
-            at = &entry->next;
-            continue;
-        }
-        *at = entry->next;
-        rlk_free(entry);
+    for (struct rlk_entry *entry = k->entries, *next; entry; entry = next) {
+        next = entry->next;
+        if (!entry->lock)
+            free_entry(entry);
     }
 }
 
@@ -386,8 +397,8 @@ int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options)
         memcpy(entry->name, lock->name, sizeof entry->name);
         memcpy(entry->owner, lock->owner, sizeof entry->owner);
         pthread_mutex_lock(&k->mutex);
-        entry->next = k->entries;
-        k->entries = entry;
+        link_entry(&entry->next, k->entries);
+        link_entry(&k->entries, entry);
         pthread_mutex_unlock(&k->mutex);
         lock->entry = entry;
     }
@@ -488,16 +499,6 @@ static void free_keeper(rowlock_keeper *k)
     rlk_free(k);
 }
 
-/* Of an acquire that was refused: it never had a lease, so the thread does not use it. */
-static void free_unused(rowlock_keeper *k, struct rlk_entry *entry)
-{
-    struct rlk_entry **at = &k->entries;
-    while (*at != entry)
-        at = &(*at)->next;
-    *at = entry->next;
-    rlk_free(entry);
-}
-
 void rlk_entry_quit(rowlock_lock *lock)
 {
     struct rlk_entry *entry = lock->entry;
@@ -508,8 +509,9 @@ void rlk_entry_quit(rowlock_lock *lock)
     pthread_mutex_lock(&k->mutex);
     entry->lock = NULL;
     lock->entry = NULL;
-    if (entry->token == 0)
-        free_unused(k, entry);
+    /* The thread may sleep as long as the lease. An entry that never had one it does not use. */
+    if (entry->token == 0 || k->wake_us != 0)
+        free_entry(entry);
     if (k->closed)
         free_quitters(k);
     bool last = k->closed && !k->entries;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the tests share: the database that they run on, its drivers, and other processes."""
+import importlib.util
 import os
 import pathlib
 import re
@@ -71,6 +72,17 @@ DRIVERS = {
     "sqlite": [connect_sqlite3],
     "static": [],
 }[KIND]
+
+
+def needs(module, package):
+    """Skips this test aloud without the module. In `make check` that is a failure."""
+    if importlib.util.find_spec(module):
+        return
+    missing = f"{package} is missing: tools/install-deps.sh installs it"
+    print(f"# SKIPPED: {missing}", file=sys.stderr)
+    if os.environ.get("SKIPS_AS_FAILS") == "1":
+        raise AssertionError(missing)
+    raise unittest.SkipTest(missing)
 
 
 def driver():

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The package without a database."""
 import ast
+import os
 import pathlib
 import pydoc
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,9 +25,9 @@ PUBLIC = sorted(
 SOURCES = sorted((PACKAGE / "src" / "rowlock").glob("*.py"))
 
 
-def run(*command):
+def run(*command, env=None):
     return subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=PACKAGE
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=PACKAGE, env=env
     )
 
 
@@ -80,6 +82,28 @@ class Package(unittest.TestCase):
         self.assertNotIn("int added;", made)
         self.assertIn("int added;", other)
         self.assertTrue(other.endswith("int rowlock_new(void);\n"))
+
+    def test_installed(self):
+        """a library outside of the loader's folders is found; later its absence is explained"""
+        installed = pathlib.Path(rowlock.__file__).parents[2] / "root"
+        with tempfile.TemporaryDirectory() as folder:
+            made = pathlib.Path(folder, "rowlock")
+            shutil.copytree(PACKAGE / "src" / "rowlock", made)
+            shutil.copytree(installed / "lib", pathlib.Path(folder, "lib"), symlinks=True)
+            about = pathlib.Path(folder, "lib", "pkgconfig", "rowlock.pc")
+            text = about.read_text(encoding="utf-8")
+            about.write_text(re.sub("^libdir=.*", f"libdir={folder}/lib", text, flags=re.M))
+            environ = {**os.environ, "PKG_CONFIG_PATH": str(about.parent), "CFLAGS": "-O0"}
+            environ.pop("ROWLOCK_RPATH", None)
+            build = f"import build_rowlock; build_rowlock.ffi.compile(tmpdir={folder!r})"
+            built = run(sys.executable, "-c", build, env=environ)
+            self.assertEqual(built.returncode, 0, built.stdout)
+            environ["PYTHONPATH"] = folder
+            use = (sys.executable, "-c", "import rowlock; print(rowlock.__file__)")
+            self.assertEqual(run(*use, env=environ).stdout, f"{made}/__init__.py\n")
+            shutil.rmtree(about.parents[1])
+            said = run(*use, env=environ).stdout
+            self.assertRegex(said.splitlines()[-1], "^ImportError: .* run ldconfig as root")
 
     def test_results(self):
         """the results are those of the header"""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Locks of tasks."""
 import asyncio
+import gc
 import os
 import random
 import resource
@@ -9,6 +10,7 @@ import unittest
 from unittest import mock
 
 import rowlock
+from rowlock import aio
 from common import LONG, URL, Case, until
 
 TASKS = 1000
@@ -90,6 +92,82 @@ class Tasks(Case):
                 cancelled = rowlock.Misuse
                 asyncio.run(main(db, lambda: asyncio.to_thread(db.close)))
             self.assertEqual(self.db.waiters(self.name), [])
+
+    def test_released_with(self):
+        """an async with needs a lock that is held, and is its only one: else it is a Misuse"""
+
+        async def main():
+            held = await self.db.alock(self.name).acquire()
+            async with held:
+                with self.assertRaises(rowlock.Misuse):
+                    async with held:
+                        self.fail("it is held by the outer with")
+                held.check()
+            with self.assertRaises(rowlock.Misuse):
+                async with held:
+                    self.fail("it was released")
+
+        asyncio.run(main())
+
+    def test_own(self):
+        """a task does not wait for itself without end; another task waits, and blocks nothing"""
+
+        async def main():
+            lock = self.db.alock(self.name, wait=None)
+            self.assertEqual(repr(lock), f"<AsyncLock {self.name!r}>")
+            async with lock as held:
+                self.assertEqual(repr(held), f"<AsyncHeld {self.name!r} token {held.token}>")
+                self.assertTrue(await lock.locked())
+                for again in (lock.acquire(), self.db.alock(self.name).acquire(blocking=True)):
+                    with self.assertRaisesRegex(rowlock.Deadlock, "this task"):
+                        await again
+                for blocks in (self.db.lock(self.name, wait=None), self.db.lock(self.name)):
+                    with self.assertRaisesRegex(rowlock.Deadlock, "this thread"):
+                        blocks.acquire(blocking=True)
+                for end in ({"blocking": False}, {"timeout": 0.1}):
+                    with self.assertRaisesRegex(rowlock.Busy, "this task holds it"):
+                        await lock.acquire(**end)
+                waits = asyncio.create_task(lock.acquire())
+                while not self.db.waiters(self.name):
+                    await asyncio.sleep(0.01)
+            await (await waits).release()
+            self.assertFalse(await lock.locked())
+
+        asyncio.run(main())
+
+    def test_closed_loop(self):
+        """a task whose loop is closed waits no more, gets no lock, and its database is closed"""
+        for pool in (False, True):
+            for granted in (False, True):
+                with self.subTest(pool=pool, granted=granted):
+                    self.closed_loop(pool, granted)
+
+    def closed_loop(self, pool, granted):
+        db = self.other(pool=pool)
+        loop = asyncio.new_event_loop()
+        held = self.db.lock(self.name).acquire()
+        # What the program keeps, garbage collection does not end.
+        task = loop.create_task(db.alock(self.name, wait=None).acquire())
+        while not self.db.waiters(self.name):
+            loop.run_until_complete(asyncio.sleep(0.01))
+        if granted:
+            held.release()
+            # The library's part is done, and the task has not seen it.
+            (acquiring,) = aio.requests[loop]().open
+            until(lambda: acquiring.step() == 0)
+            del acquiring
+        loop.close()
+        until(lambda: not self.db.waiters(self.name))
+        if not granted:
+            held.release()
+        with self.other().lock(self.name, wait=LONG):
+            pass
+        db.close()
+        with self.assertLogs("asyncio") as logged:
+            del task
+            gc.collect()
+        self.assertIn("destroyed but it is pending", logged.output[0])
+        self.assert_free()
 
     def test_cancelled_at_its_end(self):
         """a loss that a cancel would hide is logged"""

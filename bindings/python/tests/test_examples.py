@@ -13,11 +13,22 @@ import wsgiref.util
 import wsgiref.validate
 
 import rowlock
-from common import KIND, URL, Case, execute
+from common import KIND, URL, Case, execute, needs
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "python"
 ENGINE = " ENGINE = InnoDB" if KIND == "mysql" else ""
+
+
+# What the blocks import that are not of this package.
+RECIPE = "^(from|import) (django|sqlalchemy|celery)"
+# How SQLAlchemy connects to the test's database.
+ENGINE_OF_DOCUMENT = '"postgresql+psycopg2://app@db1/prod"'
+ENGINES = {
+    "postgres": '"postgresql+psycopg2://", creator=common.connect_psycopg2',
+    "mysql": '"mysql+mysqldb://", creator=common.connect_mysqlclient',
+    "sqlite": '"sqlite://", creator=common.connect_sqlite3',
+}
 
 
 def begin(program, *arguments):
@@ -102,9 +113,49 @@ class Examples(Case):
         head = (ROOT / "bindings" / "python" / "tests" / "document.py").read_text(encoding="utf-8")
         head = re.sub(r"\bURL\b", repr(URL), head)
         blocks = [block.replace('"postgresql://app@db1/prod"', repr(URL)) for block in blocks]
+        blocks = [block for block in blocks if not re.search(RECIPE, block, re.M)]
         # The first makes a database of its own. The others have one, and follow one another.
         self.run_program(head.replace("db.install()", "db.close()", 1) + blocks[0])
         self.run_program("\n".join([head, *map(in_function, blocks[1:])]))
+
+    def recipe(self, module, package, before, after):
+        """Runs the block of docs/PYTHON.md that imports this module, between before and after."""
+        needs(module, package)
+        text = (ROOT / "docs" / "PYTHON.md").read_text(encoding="utf-8")
+        text = text.replace('"postgresql://app@db1/prod"', repr(URL))
+        blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+        (locks,) = (block for block in blocks if "def locks()" in block)
+        (block,) = (one for one in blocks if re.search(rf"^(from|import) {module}", one, re.M))
+        head = (ROOT / "bindings" / "python" / "tests" / "document.py").read_text(encoding="utf-8")
+        program = "\n".join([re.sub(r"\bURL\b", repr(URL), head), before, locks, block, after])
+        program = program.replace(ENGINE_OF_DOCUMENT, ENGINES[KIND])
+        return self.run_program(f"import warnings\nwarnings.simplefilter('ignore')\n{program}")
+
+    def stock(self):
+        return execute("SELECT n FROM stock WHERE id = 1")
+
+    def test_django(self):
+        """the recipe for Django of docs/PYTHON.md runs"""
+        before = f"os.environ['ROWLOCK_TEST_KIND'] = {KIND!r}\nimport test_django\n"
+        self.recipe("django", "python3-django", before + "test_django.configure()", "")
+        self.assertEqual(self.stock(), [(11,)])
+
+    def test_sqlalchemy(self):
+        """the recipe for SQLAlchemy of docs/PYTHON.md runs"""
+        self.recipe("sqlalchemy", "python3-sqlalchemy", "", "engine.dispose()")
+        self.assertEqual(self.stock(), [(11,)])
+
+    def test_celery(self):
+        """the recipe for Celery of docs/PYTHON.md runs, is done once, and is tried again if busy"""
+        after = """
+with rowlock.connect(URL) as other, other.lock("restock"):
+    said = restock.apply(args=[1], throw=False)
+    print(said.state)
+print(restock.apply(args=[2]).get(), restock.apply(args=[2]).get())
+"""
+        after = after.replace("URL", repr(URL))
+        out = self.recipe("celery", "python3-celery", "", "restock.max_retries = 0" + after)
+        self.assertEqual(out, "FAILURE\nreceipt 2 receipt 2\n")
 
     def test_help(self):
         """the lines of help(rowlock) run"""

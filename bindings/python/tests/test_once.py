@@ -136,6 +136,53 @@ class Decorators(Case):
                 with self.assertRaisesRegex(TypeError, rf'@rowlock.{decorator.__name__}\("name"\)'):
                     call()
 
+    def test_names(self):
+        """a name that the function's arguments cannot make is refused where it is written"""
+        for decorator in (rowlock.exclusive, rowlock.once):
+            for name in ("a{x}", "a{}", "a{0}", "a{x.y}", "a{day"):
+                with self.assertRaisesRegex(rowlock.Invalid, "name 'a"):
+                    decorator(name, db=self.db)(lambda day: None)
+            for name in ("a{day}", "a{day[0]}", "a{{x}}", "a}"):
+                decorator(name, db=self.db)(lambda day: None)
+
+    def test_class(self):
+        """a class is refused, and stays a class"""
+
+        class Report:
+            pass
+
+        lock = self.db.lock(self.name)
+        for decorate in (*self.decorators(), lock, self.db.alock(self.name)):
+            self.assertRaises(TypeError, decorate, Report)
+
+    def test_lock(self):
+        """a lock decorates functions and coroutine functions, each call with a lock of its own"""
+        lock, alock = self.db.lock(self.name), self.db.alock(self.name, wait=None)
+
+        @lock
+        def count(deep=False):
+            "what it does"
+            if deep:
+                self.assertRaises(rowlock.Busy, count)
+            return len(self.db.grants(self.name))
+
+        @lock
+        async def acount():
+            return count.__wrapped__()
+
+        @alock
+        async def wait():
+            await asyncio.sleep(0)
+            return count.__wrapped__()
+
+        async def main():
+            return await asyncio.gather(*(wait() for _ in range(5)))
+
+        self.assertEqual((count(), count(True), count.__doc__), (1, 1, "what it does"))
+        self.assertEqual((asyncio.run(acount()), asyncio.run(main())), (1, [1] * 5))
+        self.assertRaisesRegex(TypeError, "coroutine", alock, print)
+        self.assert_free()
+
     def test_exclusive_busy(self):
         """it raises Busy, or is skipped"""
         calls = []
@@ -323,7 +370,7 @@ class Decorators(Case):
         self.assertEqual(calls, [1])
 
     def test_default(self):
-        """without a database they use ROWLOCK_URL, or the embedded database"""
+        """without a database they use ROWLOCK_URL, and nothing else"""
         text = """
             @rowlock.exclusive(arguments[0])
             def work():
@@ -334,7 +381,10 @@ class Decorators(Case):
         self.addCleanup(os.environ.pop, "ROWLOCK_URL", None)
         self.assertEqual(self.finished(script(text, self.name)), f"{KIND}\n")
         del os.environ["ROWLOCK_URL"]
-        self.assertEqual(self.finished(script(text, self.name)), "sqlite\n")
+        with self.assertRaisesRegex(rowlock.Invalid, "Set ROWLOCK_URL, or give db="):
+            rowlock.exclusive(self.name)(print)()
+        with self.assertRaisesRegex(rowlock.Invalid, "Set ROWLOCK_URL, or give db="):
+            rowlock.once(self.name)(print)()
 
 
 if __name__ == "__main__":

@@ -318,6 +318,39 @@ class Rows(Case):
         table.insert([(key, 2**70)]).check()
         self.assertEqual(int(table.read(key)["n"]), 2**70)
 
+    def test_length(self):
+        """a value is as long as it is, whatever its class tells"""
+
+        class Long(bytes):
+            def __len__(self):
+                return 100000
+
+            def __bytes__(self):
+                return self
+
+        class Text(str):
+            def encode(self, *_):
+                return Long(b"text")
+
+        class Row(tuple):
+            def __len__(self):
+                return 4
+
+        execute("DROP TABLE IF EXISTS lengths", f"CREATE TABLE lengths (id INTEGER PRIMARY KEY,"
+                f" data {BYTES}, note VARCHAR(9), version BIGINT NOT NULL){ENGINE}")  # fmt: skip
+        table = self.db.table("lengths", "id", ["data", "note"], first_version=1)
+        rows = [(1, Long(b"x"), Text("n")), (2, b"y", "m"), (3, None, None)]
+        table.insert(rows).check()
+        for row in self.db.walk(table, self.name):
+            if row["id"] == 3:
+                row.update(data=Long(b"z"), note=Text("k"))
+        found = [(row["data"], row["note"]) for row in table.read_many([1, 2, 3])]
+        self.assertEqual(found, [(b"x", "n"), (b"y", "m"), (b"z", "k")])
+        self.assertRaises(rowlock.Invalid, table.update, [Row((1, b"x"))])
+        with self.db.once(self.name) as claim:
+            claim.complete(Long(b"x"))
+        self.assertEqual(self.db.once(self.name).claim().result, b"x")
+
     def test_defined_again(self):
         """a table that is described again and again is opened once"""
         before = sum(len(handle.tables) for handle in self.db._all)

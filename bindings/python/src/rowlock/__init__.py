@@ -31,15 +31,20 @@ from ._version import __version__ as __version__
 try:
     from . import _rowlock
 except ImportError as error:
-    # The loader says so of a library that lacks a function, and names the function.
-    if "undefined symbol" not in str(error):
+    # The loader says so of a library that it does not find, and of one that lacks a function.
+    if "librowlock.so" in str(error) and "cannot open" in str(error):
+        _advice = (
+            "librowlock was not found: install it, and run ldconfig as root; or build this package "
+            "again, since the library may have moved"
+        )
+    elif "undefined symbol" in str(error):
+        _advice = (
+            f"the librowlock that is installed is older than this package, {__version__}: "
+            "upgrade librowlock"
+        )
+    else:
         raise
-    raise ImportError(
-        f"the librowlock that is installed is older than this package, {__version__}: "
-        f"upgrade librowlock ({error})",
-        name=error.name,
-        path=error.path,
-    ) from error
+    raise ImportError(f"{_advice} ({error})", name=error.name, path=error.path) from error
 
 from .aio import AsyncHeld as AsyncHeld, AsyncLock as AsyncLock, AsyncLost as AsyncLost
 from .claims import Once as Once

@@ -10,19 +10,22 @@ import os
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Deque, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, List, Optional, Tuple, TypeVar
 
 from . import guard as guards
 from .errors import Misuse
-from .handle import check_pid
+from .functions import is_coroutine_function
+from .handle import Single, check_pid
+from .holds import this_task
 from .lock import (
-    ABANDON_S, LOOK_UP_MS, Acquiring, Held, Lock, State, abandon_in_thread, log,
+    ABANDON_S, LOOK_UP_MS, Acquiring, Held, Lock, State, abandon_in_thread, ending, in_daemon, log,
 )  # fmt: skip
 
 if TYPE_CHECKING:
     from .database import Database
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 async def settled(
@@ -48,6 +51,9 @@ def in_thread(database: Database, work: Callable[..., T], *args: Any) -> "asynci
 
 async def finished(database: Database, work: Callable[..., T], *args: Any) -> T:
     """Runs work in a thread and to its end, also when the task is cancelled."""
+    if asyncio._get_running_loop() is None:
+        # The loop was closed before the task had ended, and the task is dropped.
+        return work(*args)
     try:
         future = in_thread(database, work, *args)
     except (Misuse, RuntimeError):
@@ -99,6 +105,48 @@ class Turns:
 turns: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]" = weakref.WeakKeyDictionary()
 
 
+class Requests:
+    """The acquires of one loop whose tasks have no result yet.
+
+    The loop alone has a reference to this object, as the reader of a pipe. A loop that is closed
+    drops its readers: then no task gets these results any more.
+    """
+
+    def __init__(self) -> None:
+        self.open: Dict[Acquiring, None] = {}
+        self.pid = os.getpid()
+        self.ends: Tuple[int, ...] = ()
+        self.ends = os.pipe()
+        asyncio.get_running_loop().add_reader(self.ends[0], self)
+
+    def __call__(self) -> None:
+        """Nothing is written into the pipe."""
+
+    def __del__(self) -> None:
+        for fd in self.ends:
+            os.close(fd)
+        if self.open and self.pid == os.getpid() and not ending.is_set():
+            in_daemon(functools.partial(abandon_all, list(self.open)), 0)
+
+
+def abandon_all(orphans: List[Acquiring]) -> None:
+    for acquiring in orphans:
+        acquiring.abandon()
+
+
+requests: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Any]" = weakref.WeakKeyDictionary()
+
+
+def requests_of_loop() -> Dict[Acquiring, None]:
+    loop = asyncio.get_running_loop()
+    found = requests.get(loop)
+    known: Optional[Requests] = found and found()
+    if known is None:
+        known = Requests()
+        requests[loop] = weakref.ref(known)
+    return known.open
+
+
 async def take_turn() -> None:
     await turns.setdefault(asyncio.get_running_loop(), Turns()).take()
 
@@ -141,6 +189,8 @@ class Waiting:
 
     def close(self) -> None:
         """By Database.close(), before the descriptor is closed: another file may get its number."""
+        if self.loop.is_closed():
+            return
         if threading.get_ident() == self.thread:
             self.end(None)
             return
@@ -154,7 +204,7 @@ class Waiting:
         ended.wait(ABANDON_S)
 
 
-class AsyncLock:
+class AsyncLock(Single):
     """What Database.alock() returns: `async with` it, or await acquire()."""
 
     def __init__(self, lock: Lock) -> None:
@@ -175,21 +225,38 @@ class AsyncLock:
             database._give(future.result())
         raise cancelled
 
-    async def acquire(self) -> AsyncHeld:
-        """Gets the lock. A cancelled task leaves no grant, no ticket and no thread behind."""
-        database = self._database
-        ttl_ms = self._lock.options["ttl_ms"]
+    async def acquire(
+        self, blocking: Optional[bool] = None, timeout: Optional[float] = None
+    ) -> AsyncHeld:
+        """Gets the lock. A cancelled task leaves no grant, no ticket and no thread behind.
+
+        blocking and timeout are those of Lock.acquire(). The loop is never blocked.
+        """
+        database, lock = self._database, self._lock._again(blocking, timeout)
+        ttl_ms = lock.options["ttl_ms"]
+        database._holds.check(lock, True)
         await take_turn()
-        if self._lock.renew and not database._has_keeper(ttl_ms):
+        if lock.renew and not database._has_keeper(ttl_ms):
             await finished(database, database._keeper, ttl_ms)
-        acquiring = Acquiring(database, await self._handle(), self._lock.name)
+        open_requests = requests_of_loop()
+        acquiring = Acquiring(database, await self._handle(), lock.name)
+        open_requests[acquiring] = None
         try:
-            self._lock._start(acquiring)
+            lock._start(acquiring)
             waiting = Waiting(acquiring)
         except BaseException:
+            del open_requests[acquiring]
             acquiring.abandon()
             raise
-        return await self._wait(acquiring, waiting)
+        try:
+            return await self._wait(acquiring, waiting)
+        except GeneratorExit:
+            # The task was dropped before its end.
+            waiting.close()
+            in_daemon(acquiring.abandon, 0)
+            raise
+        finally:
+            del open_requests[acquiring]
 
     async def _wait(self, acquiring: Acquiring, waiting: Waiting) -> AsyncHeld:
         try:
@@ -207,12 +274,26 @@ class AsyncLock:
         assert result is not None
         if result == 0:
             return AsyncHeld(Held(self._lock, acquiring))
-        raise await finished(self._database, acquiring.failed, result)
+        raise await finished(self._database, acquiring.failed, result, this_task())
+
+    async def locked(self) -> bool:
+        """As Lock.locked()."""
+        return await finished(self._database, self._lock.locked)
+
+    def __call__(self, function: F) -> F:
+        """Decorates a coroutine function: each call of it holds the lock."""
+        if not is_coroutine_function(function):
+            raise TypeError(f"{function!r} is no coroutine function: decorate it with db.lock(…)")
+        return self._lock(function)
+
+    def __repr__(self) -> str:
+        return f"<AsyncLock {self._lock.name!r}>"
 
     async def __aenter__(self) -> AsyncHeld:
         if self._held is not None:
             raise Misuse("this lock object is in use; make another one for each with")
         self._held = await self.acquire()
+        self._held.held._entered = True
         return self._held
 
     async def __aexit__(self, kind: object, error: Optional[BaseException], trace: object) -> None:
@@ -226,7 +307,7 @@ def finish(future: "asyncio.Future[None]") -> None:
         future.set_result(None)
 
 
-class AsyncLost:
+class AsyncLost(Single):
     """Like an asyncio.Event that is set when the lock is lost."""
 
     def __init__(self, held: Held) -> None:
@@ -251,12 +332,13 @@ class AsyncLost:
             try:
                 await asyncio.wait([changed], timeout=LOOK_UP_MS / 1000)
             finally:
-                loop.remove_reader(mine)
+                if not loop.is_closed():
+                    loop.remove_reader(mine)
                 os.close(mine)
         return self._held.state == State.LOST
 
 
-class AsyncHeld:
+class AsyncHeld(Single):
     """A lock that is held by a task. Properties and check() take no round trip."""
 
     def __init__(self, held: Held) -> None:
@@ -306,10 +388,11 @@ class AsyncHeld:
         await finished(self.held._database, self.held._leave, body)
 
     async def __aenter__(self) -> AsyncHeld:
+        self.held._enter()
         return self
 
     async def __aexit__(self, kind: object, error: Optional[BaseException], trace: object) -> None:
         await self._leave(error)
 
     def __repr__(self) -> str:
-        return repr(self.held)
+        return f"<AsyncHeld {self.name!r} token {self.token}>"

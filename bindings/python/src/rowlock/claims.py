@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from ._rowlock import ffi, lib
 from .aio import finished
 from .errors import Invalid, Misuse, Result, error_of
-from .handle import Handle, Options, check_pid, to_bytes, utf8
+from .handle import Handle, Options, Single, check_pid, exact_bytes, to_bytes, utf8
 from .lock import finish_soon, in_daemon, when_dropped
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def stored_form(result: Union[bytes, str]) -> bytes:
     if isinstance(result, str):
         return utf8(result, "the result")
     if isinstance(result, (bytes, bytearray, memoryview)):
-        return bytes(result)
+        return exact_bytes(result)
     raise Invalid(
         f"the result is bytes or a str, and not of type {type(result).__qualname__}: give "
         "json.dumps(result), for example",
@@ -50,7 +50,7 @@ def stored_form(result: Union[bytes, str]) -> bytes:
     )
 
 
-class Once:
+class Once(Single):
     """A key that says what was asked for: `with db.once("order 1234") as claim`.
 
     done    it was done before. result has what was stored then.

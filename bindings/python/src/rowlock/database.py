@@ -22,8 +22,10 @@ from .errors import Invalid, Misuse, Unsupported
 from .grants import Collector, Grant, Waiter
 from .guard import Transaction
 from .handle import (
-    Handle, Target, check_pid, flag, milliseconds, must_be_free, to_bytes, wait_milliseconds, whole,
+    Handle, Single, Target, check_pid, flag, milliseconds, must_be_free, to_bytes,
+    wait_milliseconds, whole,
 )  # fmt: skip
+from .holds import Holds
 from .lock import Acquiring, Lock, ending
 from .claims import Once
 from .retry import Attempt, Walk, WalkReport, retry
@@ -144,7 +146,7 @@ class Names:
         return ".".join(quote + part.replace(quote, quote * 2) + quote for part in parts)
 
 
-class Database:
+class Database(Single):
     """A database with locks. It may be used by any number of threads and tasks."""
 
     _closed = True
@@ -168,6 +170,7 @@ class Database:
         self._several_write: Optional[bool] = None
         # The handle of the retry or the walk that this thread or task is in.
         self._within = threading.local()
+        self._holds = Holds()
         try:
             target.open_pool()
             first = first or target.open_handle()

@@ -6,7 +6,9 @@ import functools
 import inspect
 import json
 import os
+import re
 import threading
+from string import Formatter
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -19,12 +21,13 @@ from typing import (
     overload,
 )
 
-from .aio import finished
+from .aio import AsyncLock, finished
 from .claims import Once
 from .database import Database, connect
 from .errors import Busy, Error, Invalid
 from .functions import ended, is_coroutine_function
 from .handle import flag, must_be_free
+from .lock import Lock
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -35,8 +38,15 @@ _default: Optional[Database] = None
 
 
 def default_database() -> Database:
-    """What decorators use without db: connect(), once for each process."""
+    """What decorators use without db: the database of ROWLOCK_URL, once for each process."""
     global _default
+    if not os.environ.get("ROWLOCK_URL"):
+        raise Invalid(
+            "which database? Set ROWLOCK_URL, or give db=rowlock.connect(…). A lock in a file of "
+            "this user excludes no other user and no other host: rowlock.connect() without a URL "
+            "uses one",
+            action="use a decorator without db",
+        )
     with must_be_free(_rlock):
         if _default is None or _default._closed or _default._pid != os.getpid():
             _default = connect()
@@ -45,9 +55,32 @@ def default_database() -> Database:
 
 def check_use(decorator: str, name: Any, function: Any = len) -> None:
     """Without parentheses the function comes as the name."""
-    if (isinstance(name, str) or callable(name)) and callable(function):
+    if inspect.isclass(function):
+        raise TypeError(
+            f"{function!r} is a class: decorate its methods, since a call of the class only makes "
+            "an object"
+        )
+    if not ((isinstance(name, str) or callable(name)) and callable(function)):
+        raise TypeError(f'write @rowlock.{decorator}("name") above the function')
+
+
+def check_name(name: Name, function: Callable[..., Any]) -> None:
+    """What the name has in braces must be arguments of the function."""
+    if callable(name) or "{" not in name:
         return
-    raise TypeError(f'write @rowlock.{decorator}("name") above the function')
+    try:
+        fields = [field for _, field, *_ in Formatter().parse(name) if field is not None]
+        known = list(inspect.signature(function).parameters)
+    except ValueError as error:
+        raise Invalid(
+            f"the name {name!r} cannot be made of the arguments of {function!r}: {error}"
+        ) from None
+    for field in fields:
+        if re.split(r"[.\[]", field)[0] not in known:
+            raise Invalid(
+                f"the name {name!r} has {{{field}}}, and the arguments of {function!r} are "
+                f"({', '.join(known)}): name one of them, or write {{{{ for a brace"
+            )
 
 
 def name_for(name: Name, function: Callable[..., Any], args: Any, kwargs: Any) -> str:
@@ -140,42 +173,58 @@ def exclusive(
 
     def decorate(function: F = None) -> F:  # type: ignore[assignment]
         check_use("exclusive", name, function)
-        asynchronous = is_coroutine_function(function)
+        check_name(name, function)
 
-        def more(held: Any) -> Any:
-            return {"held": held} if pass_held else {}
+        def lock_for(args: Any, kwargs: Any) -> Lock:
+            given = {**kwargs, "held": None} if pass_held else kwargs
+            named = name_for(name, function, args, given)
+            return (db or default_database()).lock(named, **options)
 
-        def lock_name(args: Any, kwargs: Any) -> str:
-            return name_for(name, function, args, {**kwargs, **more(None)})
-
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            lock = (db or default_database()).lock(lock_name(args, kwargs), **options)
-            entered = False
-            try:
-                with lock as held:
-                    entered = True
-                    return ended(function(*args, **kwargs, **more(held)))
-            except Busy:
-                if on_busy == "skip" and not entered:
-                    return None
-                raise
-
-        @functools.wraps(function)
-        async def async_wrapper(*args: Any, **kwargs: Any) -> Any:
-            lock = (db or default_database()).alock(lock_name(args, kwargs), **options)
-            try:
-                held = await lock.acquire()
-            except Busy:
-                if on_busy == "skip":
-                    return None
-                raise
-            async with held:
-                return ended(await function(*args, **kwargs, **more(held)))
-
-        return cast(F, async_wrapper if asynchronous else wrapper)
+        return under(function, "exclusive", lock_for, on_busy, pass_held)
 
     return decorate
+
+
+def under(
+    function: F,
+    decorator: str,
+    lock_for: Callable[[Any, Any], Lock],
+    on_busy: str = "raise",
+    pass_held: bool = False,
+) -> F:
+    """The function, whose calls hold the lock for their arguments."""
+    check_use(decorator, "", function)
+    asynchronous = is_coroutine_function(function)
+
+    def more(held: Any) -> Any:
+        return {"held": held} if pass_held else {}
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        lock = lock_for(args, kwargs)
+        entered = False
+        try:
+            with lock as held:
+                entered = True
+                return ended(function(*args, **kwargs, **more(held)))
+        except Busy:
+            if on_busy == "skip" and not entered:
+                return None
+            raise
+
+    @functools.wraps(function)
+    async def async_wrapper(*args: Any, **kwargs: Any) -> Any:
+        lock = AsyncLock(lock_for(args, kwargs))
+        try:
+            held = await lock.acquire()
+        except Busy:
+            if on_busy == "skip":
+                return None
+            raise
+        async with held:
+            return ended(await function(*args, **kwargs, **more(held)))
+
+    return cast(F, async_wrapper if asynchronous else wrapper)
 
 
 def conclude(claimed: Once, value: Any) -> None:
@@ -218,6 +267,7 @@ def once(
 
     def decorate(function: F = None) -> F:  # type: ignore[assignment]
         check_use("once", key, function)
+        check_name(key, function)
         asynchronous = is_coroutine_function(function)
 
         def claim(args: Any, kwargs: Any) -> Any:

@@ -27,7 +27,8 @@ class Grant:
         self.renewals: int = grant.renewals
         self.acquired: float = grant.acquired_us / 1e6
         self.expires: float = grant.expires_us / 1e6
-        self.remaining: float = grant.remaining_ms / 1e3
+        # The database's clock may have gone back since, or tells whole milliseconds.
+        self.remaining: float = min(grant.remaining_ms, grant.ttl_ms) / 1e3
         self.ttl: float = grant.ttl_ms / 1e3
 
     def __repr__(self) -> str:

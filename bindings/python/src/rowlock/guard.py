@@ -231,11 +231,16 @@ def check_sqlite(cursor: Any) -> None:
 # ---------------------------------------------------------------- is it the lock's database?
 
 
+# Django wraps a cursor of MySQLdb twice.
+WRAPPED_AT_MOST = 4
+
+
 def modules_of(cursor: Any) -> Iterator[str]:
-    """The first part of each module of its class, and of the cursor that it wraps."""
-    for one in (cursor, getattr(cursor, "cursor", None)):
-        for base in type(one).__mro__:
+    """The first part of each module of its class, and of the cursors that it wraps."""
+    for _ in range(WRAPPED_AT_MOST):
+        for base in type(cursor).__mro__:
             yield base.__module__.split(".", 1)[0]
+        cursor = getattr(cursor, "cursor", None)
 
 
 def check_kind(grant: Guarded, one: Any) -> None:
@@ -279,7 +284,11 @@ def paramstyle_of(cursor: Any, given: Optional[str]) -> str:
     """As the cursor's module tells it (PEP 249), or the module of the cursor that it wraps."""
     if given is not None:
         return given
-    for root in modules_of(cursor):
+    roots = list(modules_of(cursor))
+    if "django" in roots:
+        # Of every database, and its debug cursor formats the statement by itself.
+        return "format"
+    for root in roots:
         if root == "asyncpg":
             return DOLLAR
         style = getattr(sys.modules.get(root), "paramstyle", None)

@@ -104,9 +104,14 @@ def to_bytes(text: str, what: str) -> bytes:
     return utf8(text, what)
 
 
+def exact_bytes(value: Any) -> bytes:
+    """A copy whose length is true. The methods of a subclass may tell anything."""
+    return memoryview(value).tobytes()
+
+
 def utf8(text: str, what: str) -> bytes:
     try:
-        return text.encode("utf-8")
+        return str.encode(text, "utf-8")
     except UnicodeEncodeError:
         raise Invalid(f"{what} has a surrogate, which is no character: {text!r}") from None
 
@@ -124,7 +129,19 @@ def must_be_free(mutex: Any) -> Any:
     return mutex
 
 
-class Handle:
+class Single:
+    """An object that is neither copied nor pickled. A copy would close what the original uses."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"{type(self).__qualname__} cannot be copied or pickled: pass the object itself to "
+            "other threads, and connect in each process"
+        )
+
+
+class Handle(Single):
     """One rowlock_db. The mutex makes sure that it is used by one thread at a time."""
 
     __slots__ = ("out", "rlock", "pid", "tables", "lock", "spent", "is_open", "dropped",
@@ -215,7 +232,7 @@ def opened(kind: str, call: Callable[[Any, Any], int], make: Callable[[Any], T])
         raise
 
 
-class Target:
+class Target(Single):
     """Where handles and keepers are opened: one URL, the members of a quorum, or a pool."""
 
     def __init__(self, urls: Sequence[str], limits: Dict[str, Any], pool: int) -> None:

@@ -7,21 +7,26 @@ import functools
 import logging
 import os
 import select
+import sys
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple, TypeVar
 
 from . import guard as guards
 from ._rowlock import ffi, lib
-from .errors import Busy, Error, LockLost, Mismatch, Misuse, Timeout, error_of, text_of
+from .errors import Busy, Error, Invalid, LockLost, Mismatch, Misuse, Timeout, error_of, text_of
 from .grants import Grant
-from .handle import Handle, Options, check_pid, milliseconds, to_bytes, wait_milliseconds
+from .handle import (
+    Handle, Options, Single, check_pid, flag, milliseconds, to_bytes, wait_milliseconds,
+)  # fmt: skip
+from .holds import Hold
 
 if TYPE_CHECKING:
     from .database import Database
 
 log = logging.getLogger("rowlock")
+F = TypeVar("F", bound=Callable[..., Any])
 
 # A wait looks up so often, in case its descriptor was closed by another thread.
 LOOK_UP_MS = 1000
@@ -48,7 +53,7 @@ class State(enum.IntEnum):
     LOST = 3
 
 
-class Acquiring:
+class Acquiring(Single):
     """An acquire that was started. Its owner polls fd() and calls step()."""
 
     def __init__(self, database: Database, handle: Handle, name: str) -> None:
@@ -62,6 +67,8 @@ class Acquiring:
         self.over = False
         # A thread gives it back.
         self.left = False
+        # Who got the lock.
+        self.hold: Optional[Hold] = None
 
     def start(self, options: Dict[str, Any]) -> None:
         """A signal handler may raise after each step: until the end the handle counts as spent."""
@@ -107,6 +114,7 @@ class Acquiring:
 
     def abandon(self) -> None:
         """Leaves no ticket and no grant, whatever was done. It may take a round trip."""
+        self.database._holds.remove(self)
         if not self.over:
             self.database._give(self.handle, self)
 
@@ -119,13 +127,14 @@ class Acquiring:
 
     def close(self) -> None:
         """Closes the lock. The handle is good for another one."""
+        self.database._holds.remove(self)
         with self.handle.mutex:
             if self.handle.db is not None:
                 lib.rowlock_py_close_lock(self.out)
                 self.handle.spent = False
         self.database._give(self.handle, self)
 
-    def failed(self, result: int) -> Error:
+    def failed(self, result: int, task: Any = None) -> Error:
         """The exception for a result that is not OK. It closes the lock."""
         with self.handle.mutex:
             error = error_of(result, self.handle.use())
@@ -137,7 +146,10 @@ class Acquiring:
         self.end(result)
         if isinstance(error, Busy):
             # The library's own text does not name the holder.
-            said = f"another owner holds it: {holder}" if holder else NO_HOLDER
+            said = NO_HOLDER
+            if holder is not None:
+                whose = self.database._holds.whose(self.name, holder.token, task)
+                said = f"{whose} holds it: {holder}"
             waited = f"timed out after {self.wait_ms / 1000:g} s: "
             error.say(waited + said if isinstance(error, Timeout) else said)
         return error
@@ -185,6 +197,7 @@ def finish_soon(work: Callable[[], None]) -> None:
 
 
 def abandon_in_thread(acquiring: Acquiring, longest_s: float = ABANDON_S) -> None:
+    acquiring.database._holds.remove(acquiring)
     in_daemon(acquiring.abandon, longest_s)
     acquiring.left = True
 
@@ -211,7 +224,7 @@ def when_dropped(handle: Handle, user: Any, work: Callable[[], None]) -> None:
     handle.dropped = weakref.ref(user, dropped)
 
 
-class Lock:
+class Lock(Single):
     """What Database.lock() returns: `with` it, or acquire() it. It can be used again."""
 
     def __init__(
@@ -223,8 +236,9 @@ class Lock:
         self.renew = renew
         self.on_lost = on_lost
         self._held: Optional[Held] = None
-        # Of acquire().
+        # Of acquire(), and whether that was called.
         self._acquired: Optional[Held] = None
+        self._asked = False
 
     def _start(self, acquiring: Acquiring) -> None:
         options = dict(self.options)
@@ -246,30 +260,76 @@ class Lock:
             abandon_soon(acquiring)
             raise
 
-    def acquire(self) -> Held:
+    def _again(self, blocking: Optional[bool] = None, timeout: Optional[float] = None) -> Lock:
+        """The same lock, as another object that waits so long."""
+        options = dict(self.options)
+        if blocking is not None and not flag("blocking", blocking):
+            if timeout is not None:
+                raise Invalid("timeout goes without blocking=False")
+            options["wait_ms"] = 0
+        elif timeout is not None and timeout != -1:
+            options["wait_ms"] = wait_milliseconds("timeout", timeout)
+        elif timeout is not None or blocking:
+            options["wait_ms"] = wait_milliseconds("timeout", None)
+        return Lock(self.database, self.name, options, self.renew, self.on_lost)
+
+    def acquire(self, blocking: Optional[bool] = None, timeout: Optional[float] = None) -> Held:
         """Gets the lock. Raises Busy, Timeout and others, as rowlock_acquire().
 
-        A signal handler may raise before you have the result: release() of this object knows it.
+        Without arguments it waits as the argument wait of Database.lock() says. A signal handler
+        may raise before you have the result: release() of this object knows it.
+
+        blocking  False: try once. True: wait until timeout.
+        timeout   wait so many seconds. -1, or None with blocking=True: without end.
         """
+        self._asked = True
+        asked = self._again(blocking, timeout)
+        self.database._holds.check(asked, False)
         acquiring = Acquiring(self.database, self.database._take(), self.name)
         try:
-            self._acquired = self._acquire(acquiring)
+            self._acquired = asked._acquire(acquiring)
             return self._acquired
         except BaseException:
             abandon_soon(acquiring)
             raise
 
     def release(self) -> None:
-        """Gives back what the last acquire() of this object got, if it is still held."""
+        """Gives back what the last acquire() of this object got, if it is still held.
+
+        Misuse: acquire() was never called. It is not raised while another exception is handled.
+        """
         if self._acquired is not None and self._acquired._is_open():
             self._acquired.release()
+        elif not self._asked and sys.exc_info()[0] is None:
+            raise Misuse(
+                f"acquire() of this object was never called, so lock '{self.name}' has nothing to "
+                "release; the end of a with releases by itself"
+            )
+
+    def locked(self) -> bool:
+        """Asks the database whether anybody holds the lock. The answer may be old at once."""
+        return any(grant.remaining > 0 for grant in self.database.grants(self.name))
+
+    def __call__(self, function: F) -> F:
+        """Decorates a function, or a coroutine function: each call of it holds the lock.
+
+        The function and its calls are as under rowlock.exclusive().
+        """
+        from .decorators import under
+
+        return under(function, "lock", lambda args, kwargs: self._again())
+
+    def __repr__(self) -> str:
+        return f"<Lock {self.name!r}>"
 
     def __enter__(self) -> Held:
         if self._held is not None:
             raise Misuse("this Lock object is in use; make another one for each with")
+        self.database._holds.check(self, False)
         acquiring = Acquiring(self.database, self.database._take(), self.name)
         try:
             self._held = self._acquire(acquiring)
+            self._held._entered = True
             when_dropped(acquiring.handle, self, acquiring.abandon)
             return self._held
         except BaseException:
@@ -290,7 +350,7 @@ class Lock:
                 self._held = None
 
 
-class Lost:
+class Lost(Single):
     """Like an Event that is set when the lock is lost: also while the server hangs."""
 
     def __init__(self, held: Held) -> None:
@@ -313,7 +373,7 @@ class Lost:
             wait_readable(self._held._fd(), min(left, LOOK_UP_MS))
 
 
-class Held:
+class Held(Single):
     """A lock that is held. Its properties take no round trip. Any thread may use it."""
 
     def __init__(self, lock: Lock, acquiring: Acquiring) -> None:
@@ -327,11 +387,14 @@ class Held:
         self._pid = os.getpid()
         self._was_lost = False
         self._open = True
+        # A with will release it.
+        self._entered = False
         self._expires = 0.0
         self.token: int = lib.rowlock_lock_token(self._lock)
         self.owner: str = text_of(lib.rowlock_lock_owner(self._lock))
         self.lost = Lost(self)
         self._see_expires()
+        lock.database._holds.add(acquiring, Hold(self, lock))
 
     def _is_open(self) -> bool:
         return self._open and self._handle.db is not None
@@ -514,9 +577,17 @@ class Held:
         if body is not None and hasattr(body, "add_note"):
             body.add_note(f"rowlock: {error}")
 
+    def _enter(self) -> None:
+        """The body must not run without the lock: neither later nor to its end."""
+        self._check_pid()
+        if self._entered and self._is_open():
+            raise Misuse(f"lock '{self.name}' is in a with already, which will release it")
+        self._use()
+        self._entered = True
+
     def __enter__(self) -> Held:
-        if self._is_open():
-            when_dropped(self._handle, self, self._acquiring.abandon)
+        self._enter()
+        when_dropped(self._handle, self, self._acquiring.abandon)
         return self
 
     def __exit__(self, kind: object, error: Optional[BaseException], trace: object) -> None:

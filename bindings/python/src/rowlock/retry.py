@@ -23,7 +23,7 @@ from ._rowlock import ffi, lib
 from .callbacks import Call, callback
 from .errors import Error, Invalid, Misuse, Result, error_of, text_of
 from .functions import ended, is_coroutine_function
-from .handle import Handle, Options, check_pid
+from .handle import Handle, Options, Single, check_pid
 from .values import write_value
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def report_of(report: Any) -> WalkReport:
     )
 
 
-class Walk:
+class Walk(Single):
     """A walk through a table: Database.walk(). Loop over it once.
 
     report    the newest WalkReport

@@ -20,7 +20,7 @@ from typing import (
 from ._rowlock import ffi, lib
 from .callbacks import Call, callback
 from .errors import Error, Invalid, Result, error_of
-from .handle import Handle, Options, flag, to_bytes, whole
+from .handle import Handle, Options, Single, flag, to_bytes, whole
 from .values import Values, read_value
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def names_of(what: str, names: Sequence[str]) -> Tuple[str, ...]:
     return made
 
 
-class Table:
+class Table(Single):
     """One of your tables: Database.table(). It holds nothing, and need not be closed."""
 
     def __init__(
@@ -163,6 +163,8 @@ class Table:
         parts = key if isinstance(key, (tuple, list)) else (key,)
         if isinstance(key, Mapping):
             parts = [key[name] for name in self.key if name in key]
+        # The length that a subclass tells may be another.
+        parts = tuple(parts)
         if len(parts) != len(self.key):
             raise Invalid(
                 f"a key has the columns {', '.join(self.key)}, and not {key!r}",
@@ -344,15 +346,23 @@ def by_column(rows: Sequence[Row], names: Sequence[str]) -> List[Sequence[Any]]:
         if all(isinstance(row, dict) for row in rows):
             return [[row[name] for row in rows] for name in names]  # type: ignore[call-overload]
         tuples = [
-            [row[name] for name in names] if isinstance(row, Mapping) else row for row in rows
+            tuple(row[name] for name in names) if isinstance(row, Mapping) else exact_row(row)
+            for row in rows
         ]
-        if all(len(row) == len(names) and not isinstance(row, (str, bytes)) for row in tuples):
+        if all(len(row) == len(names) for row in tuples):
             return list(zip(*tuples))
     except (KeyError, TypeError):
         pass
     for index, row in enumerate(rows):
         check_row(index, row, names)
     raise Invalid("rows are dicts or tuples")
+
+
+def exact_row(row: Any) -> Sequence[Any]:
+    """A copy whose length is true. The methods of a subclass may tell anything."""
+    if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
+        raise TypeError
+    return tuple(row)
 
 
 def check_row(index: int, row: Any, names: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from ._rowlock import ffi, lib
 from .errors import Invalid
+from .handle import exact_bytes
 
 NULL, INT, REAL, DECIMAL, TEXT, BYTES, BOOL, TIME = range(8)
 SECOND = datetime.timedelta(seconds=1)
@@ -32,17 +33,17 @@ def parts_of(value: Any) -> Parts:
     if isinstance(value, decimal.Decimal):
         return DECIMAL, 0, 0.0, digits(value)
     if isinstance(value, str):
-        return TEXT, 0, 0.0, value.encode()
+        return TEXT, 0, 0.0, str.encode(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return BYTES, 0, 0.0, bytes(value)
+        return BYTES, 0, 0.0, exact_bytes(value)
     if isinstance(value, uuid.UUID):
-        return TEXT, 0, 0.0, str(value).encode()
-    return TIME, 0, 0.0, time_text(value).encode()
+        return TEXT, 0, 0.0, str.encode(str(value))
+    return TIME, 0, 0.0, str.encode(time_text(value))
 
 
 def digits(value: decimal.Decimal) -> bytes:
     """The library knows which columns can hold NaN and Infinity."""
-    return format(value, "f").encode()
+    return str.encode(format(value, "f"))
 
 
 def time_text(value: Any) -> str:
