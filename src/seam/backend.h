@@ -88,6 +88,8 @@ struct rlk_call {
     bool inside;
     /* The server ended the step by a time limit or a cancel. */
     bool late;
+    /* The answer was none that such a server gives. The connection is of no more use. */
+    bool garbled;
     /* A routine of ours was missing. An upgrade may be creating it at this moment. */
     bool no_routine;
     /* That transaction was rolled back, or can only be rolled back. */

@@ -345,8 +345,21 @@ static void add_outage(rowlock_db *db)
  * sent again for so long. */
 enum { REMADE_US = 500000 };
 
+/* A server that is away does not answer. One that answers so often, and never what we can read, does
+ * not come back. */
+enum { GARBLED_MOST = 3 };
+
+static void add_garbled(rowlock_db *db)
+{
+    size_t used = strlen(db->error.text);
+    snprintf(db->error.text + used, sizeof db->error.text - used,
+             "; %d answers in a row could not be read: look at the server, and at what stands "
+             "before it",
+             GARBLED_MOST);
+}
+
 static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class class,
-                   const struct rlk_call *call)
+                   const struct rlk_call *call, int garbled)
 {
     bool outage = is_patient(db, step) && is_connection_gone(class);
     if ((call->inside || step->ends_transaction) && is_connection_gone(class))
@@ -357,7 +370,9 @@ static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class cl
     int result = rlk_fail_class(db, class, call);
     if (class == RLK_UNCERTAIN && result == ROWLOCK_EUNCERTAIN)
         db->error.retryable = step->finds_out;
-    if (outage)
+    if (garbled >= GARBLED_MOST)
+        add_garbled(db);
+    else if (outage)
         add_outage(db);
     return result;
 }
@@ -386,6 +401,8 @@ struct resending {
     int64_t reconnect_until;
     int64_t attempts_until;
     int tries;
+    /* So many answers in a row could not be read. */
+    int garbled;
 };
 
 /* A step inside a transaction is not sent again, since its failure may have ended the transaction.
@@ -428,6 +445,9 @@ static int64_t resend_end(rowlock_db *db, const struct rlk_step_call *step, enum
             if (r->attempts_until < r->reconnect_until)
                 r->attempts_until = r->reconnect_until;
         }
+        r->garbled = call->garbled ? r->garbled + 1 : 0;
+        if (r->garbled == GARBLED_MOST)
+            return 0;
         note_away(db, step, call->text);
         return r->reconnect_until;
     }
@@ -467,7 +487,7 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         if (class == RLK_DONE)
             return ROWLOCK_OK;
         if (is_inside(db, step, class, &call))
-            return give_up(db, step, class, &call);
+            return give_up(db, step, class, &call, r.garbled);
         /* Only the driver has looked at the tables. If our own look finds nothing wrong, the step
          * is sent again at once. */
         if (class == RLK_SCHEMA && db->driver_looked && !call.no_routine) {
@@ -478,9 +498,10 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         step->away_until_us = is_away(db, class) ? r.attempts_until : 0;
         int64_t pause_us = pause_to_resend(db, step, until_us, &r.tries);
         if (!pause_us)
-            return give_up(db, step, class, &call);
+            return give_up(db, step, class, &call, r.garbled);
         if (!wait_to_resend(db, step, pause_us))
-            return step->was_uncertain ? give_up(db, step, class, &call) : ROWLOCK_CANCELLED;
+            return step->was_uncertain ? give_up(db, step, class, &call, r.garbled)
+                                       : ROWLOCK_CANCELLED;
     }
 }
 

@@ -39,6 +39,7 @@ static const char *const odd[] = {"",
 enum { ODD = sizeof odd / sizeof odd[0] };
 
 _Atomic int64_t fake_attempt;
+_Atomic char fake_garbles;
 
 /* What a server that does not lie would say: | between cells, ; between rows, ~ for NULL, N for the time now, E for
  * the end of a lease, A for fake_attempt, t and f for what is true or not. Of several truths of one step the first is
@@ -130,6 +131,12 @@ uint64_t fake_draw(struct fake_link *l, uint64_t below)
 {
     l->state = l->state * 6364136223846793005u + 1442695040888963407u;
     return (l->state >> 33) % below;
+}
+
+char fake_garbled(const struct fake_link *l)
+{
+    bool begins = !l->step[0] || strcmp(l->step, "hello") == 0 || strcmp(l->step, "meta") == 0;
+    return begins ? 0 : fake_garbles;
 }
 
 void fake_find_step(struct fake_link *l, const char *sql)

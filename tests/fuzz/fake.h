@@ -25,6 +25,10 @@ struct fake_table {
     char text[4000], now[24], expires[24], attempt[24], far[400]; /* what cells point to */
 };
 
+/* What comes in the place of an answer to a step, but those that a connection begins with: G, H or W,
+ * a COPY of PostgreSQL; ? no message of the protocol. 0: the answer. */
+extern _Atomic char fake_garbles;
+
 struct fake_link {
     int fd;
     uint64_t seed, state;
@@ -37,6 +41,8 @@ struct fake_link {
 uint64_t fake_draw(struct fake_link *l, uint64_t below);
 /* The step that a text of ours is; "": it is none. */
 void fake_find_step(struct fake_link *l, const char *sql);
+/* Of this step, by fake_garbles. 0: none. */
+char fake_garbled(const struct fake_link *l);
 /* Does it lie about this step? Seldom about the first ones of a connection. */
 bool fake_lies(struct fake_link *l);
 /* The answer to the step, of 'p' PostgreSQL or 'm' MySQL; false: there are no rows to tell. letters:

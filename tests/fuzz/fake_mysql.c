@@ -93,6 +93,17 @@ static void put_error(struct fake_link *l)
 
 /* ---- rows */
 
+/* One column, whose description ends within itself. */
+static void put_garbled(struct fake_link *l)
+{
+    size_t from = begin(l);
+    put_number(l, 1, 1);
+    end(l, from);
+    from = begin(l);
+    put_number(l, 0xFAFAFA, 3);
+    end(l, from);
+}
+
 static unsigned char type_of(char letter)
 {
     static const unsigned char types[] = {8, 8, 2, 5, 246, 253, 245, 252, 12, 6, 200};
@@ -255,7 +266,9 @@ static void execute(struct fake_link *l, const char *sql)
     struct fake_table t;
     fake_find_step(l, sql);
     bool lies = fake_lies(l);
-    if (l->seed && fake_draw(l, 40) == 0)
+    if (fake_garbled(l))
+        put_garbled(l);
+    else if (l->seed && fake_draw(l, 40) == 0)
         put_error(l);
     else if (!fake_answer(l, 'm', letters, lies, &t))
         put_changed(l, lies);

@@ -112,6 +112,13 @@ static void put_error(struct fake_link *l)
         tx = 'E';
 }
 
+static void put_garbled(struct fake_link *l, char how)
+{
+    size_t from = begin(l, how);
+    put_number(l, 0, 3);
+    end(l, from);
+}
+
 static bool begins(const char *word)
 {
     return strncmp(sql, word, strlen(word)) == 0;
@@ -129,7 +136,9 @@ static void execute(struct fake_link *l)
     if (begins("COMMIT") || (begins("ROLLBACK") && !begins("ROLLBACK TO")))
         tx = 'I';
     l->cut = l->cut || (l->seed && fake_draw(l, 100) == 0);
-    if (l->step[0] && l->seed && fake_draw(l, 40) == 0)
+    if (fake_garbled(l))
+        put_garbled(l, fake_garbled(l));
+    else if (l->step[0] && l->seed && fake_draw(l, 40) == 0)
         put_error(l);
     else if (fake_answer(l, 'p', "tibdy", lies, &t))
         put_table(l, &t);

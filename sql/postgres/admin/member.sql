@@ -8,7 +8,7 @@
 /* rowlock:member */
 INSERT INTO rowlock_members (member, members, quorum, self, mark, started, moved)
 VALUES ({member}::integer, {members}::integer, {quorum}::text, {self}::boolean, {mark}::text,
-        (1000 * pg_catalog.date_part('epoch'::text,
+        (1000::double precision * pg_catalog.date_part('epoch'::text,
                                     pg_catalog.pg_postmaster_start_time()))::bigint, 0)
 ON CONFLICT (member) DO UPDATE SET members = excluded.members, quorum = excluded.quorum,
     self = excluded.self, mark = excluded.mark, started = excluded.started,

@@ -9,7 +9,7 @@
 
 /* rowlock:members */
 SELECT m.member, m.members, m.quorum, m.self, m.mark, m.started,
-       (1000 * pg_catalog.date_part('epoch'::text,
+       (1000::double precision * pg_catalog.date_part('epoch'::text,
                                     pg_catalog.pg_postmaster_start_time()))::bigint,
        m.moved, {clock}
   FROM rowlock_members m ORDER BY m.member

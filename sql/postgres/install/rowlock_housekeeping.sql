@@ -1,5 +1,6 @@
 -- Does what `rowlock sweep` does, within the database. For pg_cron and for people:
---     CALL rowlock_housekeeping(30, 30);
+--     CALL public.rowlock_housekeeping(30::integer, 30::integer);
+-- Name the schema and the types. Otherwise a procedure of another user may fit better.
 -- p_idle_days, p_once_days: as the options --idle and --once-older-than, 1 to 36500. NULL: never.
 --
 -- A word in braces is the step with this name. Its parameters are the variables here. Each turn of

@@ -137,6 +137,10 @@ static enum rowlock_constraint constraint_of(unsigned code)
     return ROWLOCK_CONSTRAINT_NONE;
 }
 
+/* The client library could not read the answer. */
+static const unsigned short garbled[] = {CR_MALFORMED_PACKET, CR_SERVER_HANDSHAKE_ERR,
+                                         CR_UNKNOWN_ERROR, ER_NET_PACKETS_OUT_OF_ORDER};
+
 /* The statement was killed, or a time limit ended it. */
 static bool is_ended_early(unsigned code)
 {
@@ -208,6 +212,7 @@ static enum rlk_class note(struct conn *c, struct rlk_call *call, enum rlk_class
         class = RLK_CONTENTION;
     rlk_diag_set(call, (int)code, sqlstate, text);
     call->late = is_ended_early(code);
+    call->garbled = is_among(code, garbled, COUNT(garbled));
     call->no_routine = code == ER_SP_DOES_NOT_EXIST;
     abandon(c, call, code, class);
     return class;

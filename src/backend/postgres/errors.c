@@ -74,7 +74,8 @@ enum rlk_class pg_fail_connection(struct conn *p, struct rlk_call *call, enum rl
 }
 
 /* The detail of these violations names a key. Other details show the whole row, which must not be
- * logged. An error without a SQLSTATE comes from libpq: the connection broke. */
+ * logged. An error without a SQLSTATE comes from libpq, which could not read the
+ * answer. That the connection was lost is no result: see await_result(). */
 enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -89,6 +90,7 @@ enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result)
     }
     rlk_diag_set(call, 0, state, text ? text : PQresultErrorMessage(result));
     call->late = begins(call->sqlstate, "57014");
+    call->garbled = !state;
     return state ? pg_class_of(state) : RLK_UNCERTAIN;
 }
 

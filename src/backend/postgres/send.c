@@ -25,6 +25,11 @@ static enum rlk_class await_result(struct conn *p, struct rlk_call *call)
     }
 }
 
+static bool is_copy(ExecStatusType status)
+{
+    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
 /* Keeps the last result with rows or a number of rows. Of several errors the first counts. */
 static enum rlk_class collect(struct conn *p, struct rlk_call *call, PGresult **out)
 {
@@ -41,6 +46,13 @@ static enum rlk_class collect(struct conn *p, struct rlk_call *call, PGresult **
         if (!result && in_pipeline)
             /* NULL separates the results of a pipeline. */
             continue;
+        if (is_copy(status)) {
+            /* libpq gives this result again and again until the data is taken. */
+            PQclear(result);
+            call->garbled = true;
+            return rlk_refuse(call, RLK_UNCERTAIN,
+                              "the server began a COPY, which no statement of rowlock asks for");
+        }
         if (result && status == PGRES_FATAL_ERROR && class == RLK_DONE)
             class = pg_fail_result(call, result);
         if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {

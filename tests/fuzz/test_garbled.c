@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A server that logs us in, and then answers with what is no answer. A call ends soon, also one that
+ * may wait for an hour: such a server is not away. */
+#include "fake.h"
+#include "quick.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *fails(int result)
+{
+    return result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_ECONN ? "it fails"
+                                                                   : rowlock_result_name(result);
+}
+
+static void on(const char *url, const char *garbles)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    fake_garbles = 0;
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_attach(db, "nightly", "ownerx", 7);
+    rowlock_lock *other = must_lock(db, "other");
+    fake_garbles = *garbles;
+    tap_is_str(fails(rowlock_list(db, NULL, ignore_grant, NULL)), "it fails", "%s to list",
+               garbles);
+    tap_is_str(fails(rowlock_renew(lock, 0)), "it fails", "to renew");
+    tap_is_str(fails(rowlock_sweep(db, NULL, NULL)), "it fails", "to sweep");
+    how.wait_ms = 3600000;
+    tap_is_str(fails(rowlock_acquire(other, &how)), "it fails", "to wait for a lock");
+    rowlock_db_error(db, &err);
+    tap_ok(strstr(err.text, "3 answers in a row could not be read") != NULL, "and says why");
+    tap_note("%s", err.text);
+    rowlock_lock_close(other);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    fake_garbles = 0;
+}
+
+int main(void)
+{
+    char url[200];
+    /* A call that does not end ends the test. */
+    alarm((unsigned)slow_ms(120));
+    if (RLK_WITH_POSTGRES) {
+        snprintf(url, sizeof url,
+                 "postgresql://app@127.0.0.1:%d/0?sslmode=disable&gssencmode=disable",
+                 fake_postgres_start());
+        for (const char *garbles = "GHW?"; *garbles; garbles++)
+            on(url, (const char[]){*garbles, 0});
+    }
+    if (RLK_WITH_MYSQL) {
+        snprintf(url, sizeof url, "mysql://app@127.0.0.1:%d/0?ssl_mode=disabled",
+                 fake_mysql_start());
+        on(url, "?");
+    }
+    return tap_done();
+}
