@@ -98,6 +98,8 @@ static bool lose(struct loss *l, const struct job *job)
         tap_hold();
         faultproxy_slowest_us(l->proxy);
         bool fired = job->operation->lose(l);
+        if (l->nth == 1)
+            loss_ok(l, fired, "that came to pass");
         loss_pass(l);
         faultproxy_cut(l->proxy);
         if (tries == TRIES || !tap_held_failed() || !was_slow(l, begin_ms)) {
@@ -130,15 +132,12 @@ static void do_job(struct loss *l, struct job *job)
     l->way = job->way;
     l->mode = job->mode;
     l->nth = job->nth;
-    bool fired;
-    while (!(fired = do_case(l, job)) && l->nth > 1)
+    while (!do_case(l, job) && l->nth > 1)
         l->nth--;
     job->requests = l->requests;
     if (job->nth == 0)
         loss_ok(l, l->requests >= 1 && l->requests < REQUESTS_MAX, "it makes requests, %d in all",
                 l->requests);
-    else
-        loss_ok(l, fired, "that came to pass");
 }
 
 /* What cuts show on a new connection is enough for most. When a call has reconnected, the old session has
