@@ -245,7 +245,7 @@ static void keeper(const struct contract *c)
 static void transaction(const struct contract *c, const char *isolation)
 {
     struct scene s = scene_open(c, isolation, "traps", true);
-    scene_hold(&s, TTL_MS);
+    scene_hold(&s);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "a guard");
     is_result(s.tx, rowlock_fence(s.tx, "resource", 1), ROWLOCK_OK, "a fence");
