@@ -378,7 +378,7 @@ static int keep_house(void *argument)
 }
 
 /* Any connection of the pool that is at work. */
-static void kill_session(void)
+static void kill_one_session(void)
 {
     bool postgres = strcmp(load->raw->name, "postgres") == 0;
     char sql[100], id[40], ignored[300];
@@ -415,7 +415,7 @@ static void disturb_pool(unsigned *seed)
         cut(seed);
         break;
     case 1:
-        kill_session();
+        kill_one_session();
         break;
     default:
         raw_control(load->raw, "freeze");
