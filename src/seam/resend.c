@@ -345,8 +345,8 @@ static void add_outage(rowlock_db *db)
  * sent again for so long. */
 enum { REMADE_US = 500000 };
 
-/* A server that is away does not answer. One that answers so often, and never what we can read, does
- * not come back. */
+/* A server that is away does not answer. One that answers so often, and never what we can read,
+ * does not come back. */
 enum { GARBLED_MOST = 3 };
 
 static void add_garbled(rowlock_db *db)
