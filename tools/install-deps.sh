@@ -26,7 +26,7 @@ python_needs=(python3-cffi python3-dev python3-setuptools python3-wheel python3-
 all_needs=("${sqlite_needs[@]}" libncurses-dev libpq-dev libmariadb-dev "g++=g++" nm=binutils prove=perl
     setpriv=util-linux script=bsdutils sqlite3=sqlite3 postgresql mariadbd=mariadb-server-core mariadb=mariadb-client-core
     openssl=openssl systemd-analyze=systemd locales mandoc=mandoc zsh=zsh fish=fish faketime=faketime tzdata "${python_needs[@]}"
-    python3-prometheus-client)
+    python3-prometheus-client python3-django python3-sqlalchemy python3-celery)
 more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer postgresql-15-cron
     wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2 debootstrap autopkgtest)
 lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
