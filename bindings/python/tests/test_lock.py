@@ -334,7 +334,8 @@ class Locks(Case):
         self.assertIsInstance(ended[0], rowlock.Error)
         self.assertRaises(rowlock.Misuse, held.check)
         self.assertEqual((held.remaining, held.expires > 0), (0, True))
-        self.assertRaises(rowlock.Misuse, db.lock(self.name).acquire)
+        for wait in (0, None):
+            self.assertRaises(rowlock.Misuse, db.lock(self.name, wait=wait).acquire)
         self.assert_free()
 
     def test_closed_leaks_nothing(self):
