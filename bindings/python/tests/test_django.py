@@ -89,6 +89,27 @@ class Django(Case):
         self.for_each_cursor(work)
         self.assertEqual(execute("SELECT n FROM django"), [])
 
+    @unittest.skipIf(KIND != "sqlite", "it is about a file with one writer")
+    def test_guard_first(self):
+        """Django: a guard that is first keeps others from writing; a later one may be refused"""
+        other = self.db.lock(f"{self.name} other")
+
+        def work(cursor):
+            with self.db.lock(self.name) as held:
+                with self.assertRaisesRegex(self.django.OperationalError, "locked"):
+                    with self.django.transaction.atomic():
+                        cursor.execute("SELECT * FROM django").fetchall()
+                        other.acquire().release()
+                        held.guard(cursor)
+                with self.django.transaction.atomic():
+                    held.guard(cursor)
+                    self.assertRaises(rowlock.Error, other.acquire)
+                    cursor.execute("SELECT * FROM django").fetchall()
+                    cursor.execute("INSERT INTO django VALUES (1)")
+
+        self.for_each_cursor(work)
+        self.assertEqual(execute("SELECT n FROM django"), [(1,)] * 2)
+
     def test_autocommit(self):
         """Django: outside of atomic() it is a Misuse"""
 

@@ -334,7 +334,8 @@ class Locks(Case):
         self.assertIsInstance(ended[0], rowlock.Error)
         self.assertRaises(rowlock.Misuse, held.check)
         self.assertEqual((held.remaining, held.expires > 0), (0, True))
-        self.assertRaises(rowlock.Misuse, db.lock(self.name).acquire)
+        for wait in (0, None):
+            self.assertRaises(rowlock.Misuse, db.lock(self.name, wait=wait).acquire)
         self.assert_free()
 
     def test_closed_leaks_nothing(self):
@@ -440,16 +441,16 @@ class Steps:
         self.handler = handler
 
     @classmethod
-    def between(cls, run):
+    def between(cls, run, tries=20):
         """How far apart the steps are that a test tries, of all that run(steps) goes through.
 
-        With ROWLOCK_TEST_LONG=1 each of them is tried, otherwise about twenty.
+        With ROWLOCK_TEST_LONG=1 each of them is tried, otherwise about so many.
         """
         most = cls(sys.maxsize)
         run(most)
         count = sys.maxsize - most.left
         assert count > 30, count
-        return 1 if os.environ.get("ROWLOCK_TEST_LONG") == "1" else max(1, count // 20)
+        return 1 if os.environ.get("ROWLOCK_TEST_LONG") == "1" else max(1, count // tries)
 
     def trace(self, frame, event, _):
         code = frame.f_code
@@ -591,7 +592,7 @@ class Anywhere(Case):
             for handler in handlers:
                 for pool in (False, True):
                     at = functools.partial(self.handle_at, pool=pool, use=use, handler=handler)
-                    step, stride = 1, Steps.between(at)
+                    step, stride = 1, Steps.between(at, tries=8)
                     while at(Steps(step)):
                         step += stride
 

@@ -99,6 +99,7 @@ class Holds:
         its own a client is granted what it holds.
         """
         database, permits = lock.database, lock.options["permits"]
+        database._check()
         if lock.options["wait_ms"] != FOREVER or database._target.limits["owner"] is not None:
             return
         who = this_task() if of_task else this_thread()
