@@ -439,8 +439,8 @@ static void test_bare_majority(void)
     rowlock_keeper_close(keeper);
 }
 
-/* It answers after the others have decided. A machine that stands still ends the lease. Then a longer
- * one is tried. */
+/* It answers after the others have decided. A machine that stands still ends the lease. Then a
+ * longer one is tried. */
 static void test_late_refusals(void)
 {
     enum { TRIES = 12 };
