@@ -2,7 +2,8 @@
  *
  * A lock over three databases. One of them may be away.
  *
- *     quorum URL URL URL      else three files of its own */
+ *     quorum URL URL URL      else three files of its own
+ *     quorum URL URL URL 2    a new database takes the place of member 2 */
 #include <rowlock/admin.h>
 #include <rowlock/quorum.h>
 
@@ -12,7 +13,7 @@
 enum { MEMBERS = 3 };
 
 /* Once, by an operator: each member has tables of its own, and knows that it is a member. */
-static int install(const char *const *urls, rowlock_error *err)
+static int install(const char *const *urls, size_t replaced, rowlock_error *err)
 {
     for (int i = 0; i < MEMBERS; i++) {
         rowlock_db *member = NULL;
@@ -22,7 +23,8 @@ static int install(const char *const *urls, rowlock_error *err)
             fprintf(stderr, "quorum: %s has no tables\n", urls[i]);
         rowlock_db_close(member);
     }
-    return rowlock_quorum_join(urls, MEMBERS, NULL, err);
+    return replaced ? rowlock_quorum_replace(urls, MEMBERS, replaced, NULL, err)
+                    : rowlock_quorum_join(urls, MEMBERS, NULL, err);
 }
 
 static int print_finding(void *context, const rowlock_finding *finding)
@@ -61,7 +63,8 @@ int main(int argc, char **argv)
     rowlock_db *db = NULL;
     rowlock_keeper *keeper = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    int result = install(urls, &err);
+    size_t replaced = argc > MEMBERS + 1 ? (size_t)atoi(argv[MEMBERS + 1]) : 0;
+    int result = install(urls, replaced, &err);
     if (result == ROWLOCK_OK || result == ROWLOCK_ECONN)
         result = rowlock_db_open_quorum(urls, MEMBERS, NULL, &db, &err);
     if (result == ROWLOCK_OK)

@@ -334,6 +334,7 @@ rowlock_sweep_report rowlock_sweep_report_init(void);
 int rowlock_db_open_quorum(const char *const *urls, size_t count, const rowlock_db_options *options, rowlock_db **out, rowlock_error *err);
 int rowlock_keeper_open_quorum(const char *const *urls, size_t count, const rowlock_db_options *options, rowlock_keeper **out, rowlock_error *err);
 int rowlock_quorum_join(const char *const *urls, size_t count, const rowlock_db_options *options, rowlock_error *err);
+int rowlock_quorum_replace(const char *const *urls, size_t count, size_t member, const rowlock_db_options *options, rowlock_error *err);
 int rowlock_quorum_check(const char *const *urls, size_t count, const rowlock_db_options *options, int (*each)(void *context, const rowlock_finding *finding), void *context, rowlock_error *err);
 
 /* versions.h */

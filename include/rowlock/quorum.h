@@ -93,7 +93,9 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open_quorum(const char *const 
  *   ROWLOCK_OK         each of the databases may vote
  *   ROWLOCK_ECONN      a member is away. The others may vote, unless it is needed for that: for a
  *                      new quorum all of them are, later all others of three, four of five.
- *   ROWLOCK_ESCHEMA    a database is another member than its place says, or of another quorum
+ *   ROWLOCK_ESCHEMA    a database is another member than its place says, of another quorum, or not
+ *                      the one that joined in this place: rowlock_quorum_replace(). Or a majority
+ *                      has lost what it knew
  *   others             as rowlock_db_open_quorum()
  * Blocks       as long as the longest lease, up to 10 s for a MySQL server just started, and while
  *              another join is under way
@@ -102,6 +104,22 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open_quorum(const char *const 
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_join(const char *const *urls, size_t count,
                                                        const rowlock_db_options *options,
                                                        rowlock_error *err);
+
+/* rowlock_quorum_replace is rowlock_quorum_join(), and lets another database take the place of one
+ * member that is lost for good: `rowlock quorum-join --replace 2`. A backup of the member itself
+ * needs rowlock_quorum_join() only.
+ *
+ * member       its number in the list, from 1
+ * Returns
+ *   ROWLOCK_EINVAL     there is no such member
+ *   others             as rowlock_quorum_join()
+ * Blocks       as rowlock_quorum_join()
+ * Example      examples/quorum.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_replace(const char *const *urls, size_t count,
+                                                          size_t member,
+                                                          const rowlock_db_options *options,
+                                                          rowlock_error *err);
 
 /* rowlock_quorum_check says which members vote. It changes nothing.
  *   - Each member in its order is a finding: "member 2" with "votes", or why not and what to do.

@@ -69,6 +69,7 @@ struct settings {
     int64_t conflict_status;
     int64_t token;
     int64_t if_token;
+    int64_t replace;
     int64_t batch;
     int64_t by;
     int64_t permits;
@@ -117,6 +118,7 @@ enum option_id {
     OPT_EVERY,
     OPT_QUIET,
     OPT_IF_TOKEN,
+    OPT_REPLACE,
     OPT_BY,
     OPT_NEW_IDENTITY,
     OPT_SHARED,

@@ -22,6 +22,7 @@ extern const int lead_options[];
 extern const int leader_options[];
 extern const int once_options[];
 extern const int json_options[];
+extern const int quorum_join_options[];
 extern const int metrics_options[];
 extern const int sweep_options[];
 extern const int install_options[];

@@ -148,8 +148,9 @@ static const struct command commands[] = {
      "restarted, restored or failed over: until then that member does not vote. It waits until\n"
      "the leases are over that the member may have forgotten, and raises its tokens above all\n"
      "others. Locks go on with the other members meanwhile.\n"
+     "Another database in the place of a member is refused. --replace N takes it.\n"
      "Exit status: 0 all members vote; 69 a member is away: run it again when it is back.\n",
-     json_options, 0, 0, false, QUORUM, cmd_quorum_join},
+     quorum_join_options, 0, 0, false, QUORUM, cmd_quorum_join},
     {"help", "[COMMAND]", "open the manual",
      "Without a terminal or the manual's page, it prints the same as --help.\n", no_options, 0, 1,
      false, QUORUM, run_help},
@@ -306,6 +307,7 @@ int main(int argc, char **argv)
                                      .conflict_status = UNSET,
                                      .token = UNSET,
                                      .if_token = UNSET,
+                                     .replace = UNSET,
                                      .batch = UNSET,
                                      .by = UNSET,
                                      .permits = UNSET,

@@ -73,6 +73,8 @@ int run_for_members(struct cli *cli)
 
 /* ---------------------------------------------------------------- quorum-join */
 
+const int quorum_join_options[] = {OPT_REPLACE, OPT_JSON, OPT_END};
+
 int cmd_quorum_join(struct cli *cli)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
@@ -84,7 +86,11 @@ int cmd_quorum_join(struct cli *cli)
     listen_to_library(cli);
     /* It may take as long as a lease. */
     cli->waiting = true;
-    int result = rowlock_quorum_join(cli->set.urls, (size_t)cli->set.url_count, NULL, &error);
+    size_t count = (size_t)cli->set.url_count;
+    int result =
+        cli->set.replace == UNSET
+            ? rowlock_quorum_join(cli->set.urls, count, NULL, &error)
+            : rowlock_quorum_replace(cli->set.urls, count, (size_t)cli->set.replace, NULL, &error);
     if (result != ROWLOCK_OK) {
         complain("%s: %s", error.action, error.text);
         return status_of(result);

@@ -96,6 +96,8 @@ static const struct option_row rows[] = {
      AT(every_ms), 0, 0},
     {OPT_IF_TOKEN, 0, "if-token", "N", "only if the grant has this token", NUMBER, AT(if_token), 1,
      INT64_MAX},
+    {OPT_REPLACE, 0, "replace", "N", "another database takes the place of member N", NUMBER,
+     AT(replace), 1, URLS_MOST},
     {OPT_BY, 0, "by", "N", "how far above the highest token (1000000)", NUMBER, AT(by), 1,
      INT64_C(1000000000000000)},
     {OPT_NEW_IDENTITY, 0, "new-identity", NULL, "also give a restored copy a new identity", FLAG,

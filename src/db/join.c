@@ -15,17 +15,19 @@
 
 enum { OLD_ENOUGH_S = 10 };
 
-/* It has no marks, or not the one that another has written down. A member that has only rows about
- * others never voted: its first join was interrupted. One that is behind was restored, and what it
- * knows about others is old. */
+/* It has no marks, or another has written down a newer one. A member that has only rows about
+ * others never voted: its first join was interrupted. One that knows an older mark of another was
+ * restored, or was away: that says nothing about the other. */
 static bool has_lost(const struct rlk_survey *j, size_t i)
 {
     const struct rlk_roll *own = &j->roll[i];
     bool lost = !own->quorum[0] || rlk_roll_is_behind(j->roll, j->count, i);
     for (size_t other = 0; other < j->count && own->self; other++)
-        lost = lost || (strcmp(own->quorum, j->roll[other].quorum) == 0 &&
-                        !rlk_roll_is_behind(j->roll, j->count, other) &&
-                        !rlk_roll_is_witness(j->roll, i, other));
+        lost = lost ||
+               (strcmp(own->quorum, j->roll[other].quorum) == 0 &&
+                rlk_mark_generation(j->roll[other].mark[i]) == rlk_mark_generation(own->mark[i]) &&
+                !rlk_roll_is_behind(j->roll, j->count, other) &&
+                !rlk_roll_is_witness(j->roll, i, other));
     return own->known && lost;
 }
 
@@ -55,6 +57,33 @@ static int need_others(struct rlk_survey *j)
                                    "member %zu is away, and is needed for this: %s", i + 1,
                                    j->member[i].away.text);
     return ROWLOCK_OK;
+}
+
+/* Another database in the place of a member would cost the quorum the true one, and all programs
+ * that use the other one alone. So an operator must say that it is meant. */
+static int refuse_strangers(struct rlk_survey *j)
+{
+    for (size_t i = 0; i < j->count; i++) {
+        const char *mark = j->member[i].votes ? NULL : rlk_survey_stranger(j, i);
+        if (mark && j->replaces != i + 1)
+            return rlk_survey_fail(
+                j, ROWLOCK_ESCHEMA,
+                "the database of URL %zu is not the one that joined as member %zu: its "
+                "installation is %.16s, not %.16s. Is the URL right? To replace the member, run "
+                "`rowlock quorum-join --replace %zu`",
+                i + 1, i + 1, j->member[i].db->texts.identity, mark, i + 1);
+    }
+    return ROWLOCK_OK;
+}
+
+static void tell_replaced(const struct rlk_survey *j)
+{
+    size_t i = j->replaces - 1;
+    const char *mark = j->replaces ? rlk_survey_stranger(j, i) : NULL;
+    if (mark)
+        rlk_log(ROWLOCK_LOG_WARNING,
+                "join the quorum: installation %.16s takes the place of %.16s as member %zu",
+                j->member[i].db->texts.identity, mark, i + 1);
 }
 
 /* ---- one join at a time */
@@ -243,13 +272,34 @@ static int admit(struct rlk_survey *j, size_t i)
     return result == ROWLOCK_OK ? write_down(j, i, i) : result;
 }
 
-static int new_mark(struct rlk_survey *j, char mark[RLK_MARK])
+static int draw(struct rlk_survey *j, char random[RLK_TEXT_MAX + 1])
+{
+    return rlk_random_owner(random) == 0 ? ROWLOCK_OK
+                                         : rlk_survey_fail(j, ROWLOCK_ENOMEM, "no random numbers");
+}
+
+static int name_quorum(struct rlk_survey *j)
 {
     char random[RLK_TEXT_MAX + 1];
-    if (rlk_random_owner(random) != 0)
-        return rlk_survey_fail(j, ROWLOCK_ENOMEM, "no random numbers");
-    rlk_copy_text(mark, RLK_MARK, random, strlen(random));
-    return ROWLOCK_OK;
+    int result = draw(j, random);
+    if (result == ROWLOCK_OK)
+        rlk_copy_text(j->quorum, sizeof j->quorum, random, strlen(random));
+    return result;
+}
+
+/* It is newer than each mark of this member that is known. */
+static int new_mark(struct rlk_survey *j, size_t i)
+{
+    char random[RLK_TEXT_MAX + 1];
+    uint32_t newest = 0;
+    int result = draw(j, random);
+    for (size_t by = 0; by < j->count; by++) {
+        uint32_t generation = rlk_mark_generation(j->roll[by].mark[i]);
+        newest = generation > newest ? generation : newest;
+    }
+    if (result == ROWLOCK_OK)
+        rlk_mark_write(j->roll[i].mark[i], j->member[i].db->texts.identity, newest + 1, random);
+    return result;
 }
 
 /* A voter knows the mark of a member that is away. */
@@ -263,13 +313,14 @@ static void learn_marks(struct rlk_survey *j)
 
 static int join(struct rlk_survey *j)
 {
-    int result = j->is_new ? new_mark(j, j->quorum) : ROWLOCK_OK;
+    int result = j->is_new ? name_quorum(j) : ROWLOCK_OK;
     if (result == ROWLOCK_OK)
         result = wait_out(j);
     learn_marks(j);
+    tell_replaced(j);
     for (size_t i = 0; i < j->count && result == ROWLOCK_OK; i++)
         if (j->member[i].db && !j->member[i].votes)
-            result = new_mark(j, j->roll[i].mark[i]);
+            result = new_mark(j, i);
     for (size_t i = 0; i < j->count && result == ROWLOCK_OK; i++)
         if (j->member[i].db && !j->member[i].votes &&
             (result = take_places(j, j->count)) == ROWLOCK_OK)
@@ -292,19 +343,21 @@ static int take_turn(struct rlk_survey *j)
 {
     int result = wait_for_turn(j);
     if (result == ROWLOCK_OK && (result = rlk_survey_anew(j)) == ROWLOCK_OK &&
-        (result = need_others(j)) == ROWLOCK_OK && (result = need_knowledge(j)) == ROWLOCK_OK &&
-        j->voters < j->there)
+        (result = refuse_strangers(j)) == ROWLOCK_OK && (result = need_others(j)) == ROWLOCK_OK &&
+        (result = need_knowledge(j)) == ROWLOCK_OK && j->voters < j->there)
         result = join(j);
     leave_places(j);
     return result;
 }
 
-int rowlock_quorum_join(const char *const *urls, size_t count, const rowlock_db_options *options,
-                        rowlock_error *err)
+static int join_all(const char *const *urls, size_t count, size_t replaces,
+                    const rowlock_db_options *options, rowlock_error *err)
 {
-    struct rlk_survey j = {.count = count, .action = "join the quorum", .err = err};
+    struct rlk_survey j = {
+        .count = count, .replaces = replaces, .action = "join the quorum", .err = err};
     int result = rlk_survey_open(&j, urls, options);
-    if (result == ROWLOCK_OK && !all_vote(&j))
+    /* No ticket goes to a stranger. */
+    if (result == ROWLOCK_OK && !all_vote(&j) && (result = refuse_strangers(&j)) == ROWLOCK_OK)
         do
             result = take_turn(&j);
         while (result == ROWLOCK_LAPSED);
@@ -315,4 +368,20 @@ int rowlock_quorum_join(const char *const *urls, size_t count, const rowlock_db_
                                      j.member[i].away.text);
     rlk_survey_close(&j);
     return result;
+}
+
+int rowlock_quorum_join(const char *const *urls, size_t count, const rowlock_db_options *options,
+                        rowlock_error *err)
+{
+    return join_all(urls, count, 0, options, err);
+}
+
+int rowlock_quorum_replace(const char *const *urls, size_t count, size_t member,
+                           const rowlock_db_options *options, rowlock_error *err)
+{
+    struct rlk_survey j = {.count = count, .action = "join the quorum", .err = err};
+    if (member < 1 || member > count)
+        return rlk_survey_fail(&j, ROWLOCK_EINVAL, "there is no member %zu: members are 1 to %zu",
+                               member, count);
+    return join_all(urls, count, member, options, err);
 }

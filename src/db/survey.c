@@ -130,6 +130,34 @@ static bool may_vote(struct rlk_survey *s, size_t i)
     return !is_behind(s, i);
 }
 
+const char *rlk_survey_stranger(const struct rlk_survey *s, size_t i)
+{
+    const rowlock_db *db = s->member[i].db;
+    const struct rlk_roll *own = &s->roll[i];
+    const char *newest = NULL;
+    bool elsewhere = (own->quorum[0] && strcmp(own->quorum, s->quorum) != 0) ||
+                     (own->self && own->self != i + 1);
+    for (size_t by = 0; by < s->count && s->quorum[0]; by++) {
+        const struct rlk_roll *roll = &s->roll[by];
+        uint32_t generation = rlk_mark_generation(roll->mark[i]);
+        if (by != i && strcmp(roll->quorum, s->quorum) == 0 &&
+            generation > (newest ? rlk_mark_generation(newest) : 0))
+            newest = roll->mark[i];
+    }
+    return db && !elsewhere && newest && !rlk_mark_is_of(newest, db->texts.identity) ? newest
+                                                                                     : NULL;
+}
+
+static void doubt_strangers(struct rlk_survey *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->member[i].votes && rlk_survey_stranger(s, i))
+            rlk_refuse(&s->member[i].why, RLK_SCHEMA,
+                       "it is not the database that joined: is its URL right? If it takes the "
+                       "place of a lost one, run `rowlock quorum-join --replace %zu`",
+                       i + 1);
+}
+
 /* A database that is another member, or of another quorum, is not taken. */
 static int look(struct rlk_survey *s)
 {
@@ -153,6 +181,7 @@ static int look(struct rlk_survey *s)
         rlk_copy_text(s->quorum, sizeof s->quorum, roll->quorum, strlen(roll->quorum));
     }
     s->is_new = !s->quorum[0];
+    doubt_strangers(s);
     return ROWLOCK_OK;
 }
 

@@ -6,8 +6,6 @@
 #include "quorum/quorum.h"
 #include "seam/seam.h"
 
-enum { RLK_MARK = 33 };
-
 /* A member, or what may become one. */
 struct rlk_candidate {
     rowlock_db *db;
@@ -33,6 +31,8 @@ struct rlk_survey {
     /* "": no member knows of one. */
     char quorum[RLK_MARK];
     bool is_new;
+    /* The member whose place another database may take, from 1. 0: none. */
+    size_t replaces;
     /* A member that cannot be used is as one that is away. */
     bool only_looks;
     /* When our tickets among the joins were last renewed. 0: we have none. */
@@ -46,6 +46,9 @@ int rlk_survey_open(struct rlk_survey *survey, const char *const *urls,
                     const rowlock_db_options *options);
 /* Judges who votes, by what was read. A member whose mark moves is read again. */
 int rlk_survey_look(struct rlk_survey *survey);
+/* The newest mark of a member that the others know, if another database is in its place. NULL: it
+ * is the same one, or of another place or quorum, or no other member knows. */
+const char *rlk_survey_stranger(const struct rlk_survey *survey, size_t i);
 /* Reads all members again first. */
 int rlk_survey_anew(struct rlk_survey *survey);
 void rlk_survey_close(struct rlk_survey *survey);

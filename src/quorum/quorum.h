@@ -111,6 +111,15 @@ struct rlk_roll {
     bool restarted;
 };
 
+/* A mark is the beginning of its database's identity, how many marks the member had before, and
+ * random digits. */
+enum { RLK_MARK = 33 };
+void rlk_mark_write(char mark[RLK_MARK], const char *identity, uint32_t generation,
+                    const char *random);
+/* 0: it is no such mark. */
+uint32_t rlk_mark_generation(const char *mark);
+bool rlk_mark_is_of(const char *mark, const char *identity);
+
 struct rlk_member {
     struct rlk_quorum *quorum;
     size_t number;

@@ -6,6 +6,9 @@
 #include "quorum/quorum.h"
 #include "seam/seam.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* By how much the start of a server may seem to move: MySQL counts whole seconds. */
@@ -14,6 +17,32 @@ enum { START_MOVES = 3 };
 enum { MARK_AGE_US = 30000000 };
 
 const char rlk_roll_too_few[] = "too few members can be reached to tell whether it may vote";
+
+/* ---- marks */
+
+enum { OF_IDENTITY = 16, OF_GENERATION = 8 };
+
+void rlk_mark_write(char mark[RLK_MARK], const char *identity, uint32_t generation,
+                    const char *random)
+{
+    snprintf(mark, RLK_MARK, "%-16.16s%08" PRIx32 "%.8s", identity, generation, random);
+}
+
+uint32_t rlk_mark_generation(const char *mark)
+{
+    char digits[OF_GENERATION + 1];
+    if (strlen(mark) != RLK_MARK - 1)
+        return 0;
+    rlk_copy_text(digits, sizeof digits, mark + OF_IDENTITY, OF_GENERATION);
+    return (uint32_t)strtoul(digits, NULL, 16);
+}
+
+bool rlk_mark_is_of(const char *mark, const char *identity)
+{
+    return strncmp(mark, identity, OF_IDENTITY) == 0;
+}
+
+/* ---- what a member has written down */
 
 enum { MEMBER, MEMBERS, QUORUM, SELF, MARK, STARTED, RUNNING, MOVED, NOW };
 
@@ -74,12 +103,15 @@ static bool is_other_quorum(const struct rlk_roll *rolls, size_t count, const st
     return others > 0 && same < rlk_majority(count);
 }
 
-/* The other one knows a newer move of its mark. */
+/* The other one knows a newer mark of it, or a newer move of its mark. */
 static bool is_older(const struct rlk_roll *own, const struct rlk_roll *other)
 {
     size_t i = own->self ? own->self - 1 : 0;
-    return own->self && other->known && strcmp(own->quorum, other->quorum) == 0 &&
-           strcmp(own->mark[i], other->mark[i]) == 0 && own->moved[i] < other->moved[i];
+    if (!own->self || !other->known || strcmp(own->quorum, other->quorum) != 0)
+        return false;
+    if (strcmp(own->mark[i], other->mark[i]) == 0)
+        return own->moved[i] < other->moved[i];
+    return rlk_mark_generation(own->mark[i]) < rlk_mark_generation(other->mark[i]);
 }
 
 bool rlk_roll_is_behind(const struct rlk_roll *rolls, size_t count, size_t i)

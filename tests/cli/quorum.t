@@ -145,12 +145,14 @@ twins() {
     errs "a member of another quorum is refused" 78 "same order" quorum-join
 }
 
+identity() { sqlite3 "$work/$1.db" "SELECT substr(identity, 1, 16) FROM rowlock_meta"; }
 replaced_member() {
-    local token
+    local token was
     ROWLOCK_URL=$(files r1 r2 r3)
     rl install && rl quorum-join && rl run x true
     rl acquire x --owner me
     token=$out
+    was=$(identity r2)
     rm -f "$work"/r2.db*
     exits "without one file the others go on" 0 verify x --owner me --token "$token"
     member 2 install
@@ -160,7 +162,15 @@ replaced_member() {
     errs "which is told when it is needed" 78 "member 2: it is of no quorum yet" run -n x true
     errs "and needs the others to join" 78 "join the quorum: member 1: there is no such file" quorum-join
     mv "$work/r1.db.away" "$work/r1.db"
-    exits "quorum-join takes it in" 0 quorum-join
+    errs "it is not the database that has joined there" 78 "is not the one that joined as member 2" quorum-join
+    has "which the error names" "$err" "its installation is $(identity r2), not $was"
+    errs "the word must be about that member" 78 "quorum-join --replace 2" quorum-join --replace 3
+    exits "there must be such a member" 64 quorum-join --replace 4
+    prints "check says what to do" 1 "it is not the database that joined" check
+    exits "nothing has changed: it works alone" 0 run --url "sqlite:$work/r2.db" x true
+    errs "quorum-join --replace takes it in" 0 "installation $(identity r2) takes the place of $was as member 2" \
+        quorum-join --replace 2
+    exits "and then it is the member" 0 quorum-join
     mv "$work/r3.db" "$work/r3.db.away"
     exits "then it votes" 0 run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
     ok "with a higher token" test "$out" -gt "$token"

@@ -25,7 +25,8 @@ struct members {
 void members_make(struct members *m, const struct raw *raw, const char *url);
 /* The tables stay. */
 void members_drop(struct members *m);
-/* Makes them a quorum at once. A join waits until a MySQL that was just started has run for 10 s. */
+/* Makes them a quorum at once. A join waits until a MySQL that was just started has run for
+ * 10 s. */
 void members_vote(const char *const *urls);
 /* Statements, connecting and reconnecting may take so long. */
 rowlock_db *members_open_within(const struct members *m, int64_t ms);

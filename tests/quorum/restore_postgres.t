@@ -19,9 +19,6 @@ export CREW_URLS CREW_FENCE_URL ROWLOCK_URL
 ok "the members have tables" "$crew" install "${urls[@]}" "$CREW_FENCE_URL"
 ok "they are a quorum" "$crew" join
 
-# %d of some awks ends at 2^31, after half an hour.
-us() { awk '{ printf "%.0f", $1 * 1000000 }' /proc/uptime; }
-
 # claims OWNER: a grant with a long lease, written down. status: 0, if there was one.
 claims() {
     local asked answered

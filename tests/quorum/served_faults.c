@@ -348,8 +348,8 @@ static void test_top_up(bool slow)
 static bool renewals_become(int member, const char *name, int wanted)
 {
     char least[200];
-    snprintf(least, sizeof least, "SELECT min(renewals) FROM %%slocks WHERE name LIKE '%s%%%%'",
-             name);
+    snprintf(least, sizeof least,
+             "SELECT coalesce(min(renewals), -1) FROM %%slocks WHERE name LIKE '%s%%%%'", name);
     for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(20))
         if (members_ask(&m, member, least) >= wanted)
             return true;
@@ -421,8 +421,8 @@ static void test_bare_majority(void)
     change(0, "DELETE FROM %slocks WHERE name = 'bare'");
     tap_ok(becomes(bare, ROWLOCK_STATE_LOST),
            "a keeper loses the lock that only one of the members that answer has");
-    long long before =
-        members_ask(&m, 0, "SELECT max(renewals) FROM %slocks WHERE name LIKE 'other %%'");
+    long long before = members_ask(
+        &m, 0, "SELECT coalesce(max(renewals), 0) FROM %slocks WHERE name LIKE 'other %%'");
     renewals_become(0, "other ", (int)before + 1);
     for (int i = 0; i < OTHERS; i++)
         held += rowlock_lock_state(other[i]) != ROWLOCK_STATE_LOST;
@@ -439,8 +439,8 @@ static void test_bare_majority(void)
     rowlock_keeper_close(keeper);
 }
 
-/* It answers after the others have decided. A machine that stands still ends the lease. Then a longer
- * one is tried. */
+/* It answers after the others have decided. A machine that stands still ends the lease. Then a
+ * longer one is tried. */
 static void test_late_refusals(void)
 {
     enum { TRIES = 12 };
