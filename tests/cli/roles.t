@@ -113,7 +113,7 @@ may_not() { # may_not ROLE WHAT SQL
     psql -qX -v ON_ERROR_STOP=1 -c "$3" "$ROWLOCK_URL" 2>"$work/err"
     holds "$1: cannot $2 by hand" grep -qE 'permission denied|check constraint' "$work/err"
 }
-for change in compat=99 version=99 identity="'x'" token_floor=0 id=2; do
+for change in compat=99 version=99 identity=identity token_floor=0 id=2; do
     may_not user "set $change" "UPDATE rowlock_meta SET $change"
     [ $change = token_floor=0 ] || may_not sweeper "set $change" "UPDATE rowlock_meta SET $change"
 done
