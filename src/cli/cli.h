@@ -283,13 +283,16 @@ int report_failure(const struct cli *cli, int result);
 /* Ends standard output: EXIT_OUTPUT if status is EXIT_FINE and not everything could be written. */
 int finish_output(int status);
 
-/* A copy of text with control characters as \xNN. Free it. Never NULL. */
+/* The number of bytes at text that a terminal may obey, or not show: 0 for what is shown. */
+size_t dangerous_bytes(const char *text);
+
+/* A copy of text with such characters as \xNN. Free it. Never NULL. */
 char *printable(const char *text);
 
 /* The columns of a printable() text, roughly: one for each code point. */
 int columns_of(const char *text);
 
-/* "4.2s", "42s", "3m12s", "2h05m", "3d04h" */
+/* "4.2s", "42s", "3m12s", "2h05m", "3d04h". Below 0 is 0. */
 #define DURATION_TEXT_SIZE 32
 void duration_text(int64_t ms, char text[DURATION_TEXT_SIZE]);
 

@@ -22,15 +22,21 @@ void metrics_begin(FILE *out, const char *metric, const char *type, const char *
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, type);
 }
 
+/* Somebody may read this on a terminal, so what that could obey becomes \xNN, as in a list. */
 static void print_escaped(FILE *out, const char *text)
 {
-    for (; *text; text++) {
+    for (size_t escaped = 0; *text; text++) {
+        if (escaped == 0)
+            escaped = dangerous_bytes(text);
         if (*text == '\n')
             fputs("\\n", out);
+        else if (escaped > 0)
+            fprintf(out, "\\\\x%02x", (unsigned char)*text);
         else if (*text == '\\' || *text == '"')
             fprintf(out, "\\%c", *text);
         else
             fputc(*text, out);
+        escaped -= escaped > 0;
     }
 }
 

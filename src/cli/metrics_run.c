@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,12 +88,26 @@ static void read_line(char *line, int64_t *values)
             values[i] = value_of(value + 1, about[i].unit);
 }
 
-/* Without a file all values stay 0. A FIFO is not waited for: it will not be replaced either. */
+/* Ours have some kilobytes. */
+enum { FILE_MOST = 1000000 };
+
+static bool is_ours(int fd)
+{
+    struct stat there;
+    return fstat(fd, &there) == 0 && S_ISREG(there.st_mode) && there.st_size <= FILE_MOST;
+}
+
+/* Without a file all values stay 0. So they do if it is none of ours: a FIFO, or too large. */
 static void read_file(const char *path, int64_t *values)
 {
     char *line = NULL;
     size_t room = 0;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && !is_ours(fd)) {
+        complain("'%s' is no file of this command, so its counters begin at 0", path);
+        close(fd);
+        return;
+    }
     FILE *file = fd < 0 ? NULL : must_have(fdopen(fd, "r"));
     while (file && getline(&line, &room, file) > 0) {
         line[strcspn(line, "\n")] = '\0';

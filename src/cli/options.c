@@ -143,18 +143,33 @@ static const struct option_row *row_of(int id)
     return NULL;
 }
 
+/* A URL in the wrong place may contain a password. */
+static const char *hide_url(char *text)
+{
+    char *url = strstr(text, "://");
+    char *end = url ? strrchr(url, '\'') : NULL;
+    if (!url)
+        return "";
+    if (end)
+        memmove(url + 6, end, strlen(end) + 1);
+    memcpy(url + 3, end ? "..." : "...'", end ? 3 : 5);
+    return "; a URL stands after --url, or in ROWLOCK_URL";
+}
+
 int usage_error(const struct cli *cli, const char *format, ...)
 {
     const char *command = cli->command ? cli->command->name : NULL;
-    char text[600];
+    /* With room for what hide_url() writes. */
+    char text[600 + 8];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(text, sizeof text - 8, format, arguments);
     va_end(arguments);
+    const char *advice = hide_url(text);
     if (command)
-        complain("%s: %s", command, text);
+        complain("%s: %s%s", command, text, advice);
     else
-        complain("%s", text);
+        complain("%s%s", text, advice);
     fprintf(stderr, "Try 'rowlock %s%s--help'.\n", command ? command : "", command ? " " : "");
     return EXIT_USAGE;
 }

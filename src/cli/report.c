@@ -135,19 +135,33 @@ int finish_output(int status)
 
 /* ---------------------------------------------------------------- texts for a terminal */
 
-/* The number of bytes at text that a terminal may obey instead of showing them: old and new control
- * characters, and marks that turn the direction of writing. */
-static size_t dangerous_bytes(const unsigned char *text)
+/* Control characters, new and old; marks that turn the direction of writing; separators of lines;
+ * what has no width, so that two names look alike. The joiners U+200C and U+200D are not here:
+ * some scripts need them. */
+static const struct {
+    unsigned char first[4], last[4];
+} dangerous[] = {
+    {"\x01", "\x1f"},
+    {"\x7f", "\x7f"},
+    {"\xc2\x80", "\xc2\x9f"},
+    {"\xc2\xad", "\xc2\xad"},
+    {"\xd8\x9c", "\xd8\x9c"},
+    {"\xe2\x80\x8b", "\xe2\x80\x8b"},
+    {"\xe2\x80\x8e", "\xe2\x80\x8f"},
+    {"\xe2\x80\xa8", "\xe2\x80\xae"},
+    {"\xe2\x81\xa0", "\xe2\x81\xaf"},
+    {"\xef\xbb\xbf", "\xef\xbb\xbf"},
+};
+
+size_t dangerous_bytes(const char *text)
 {
-    if (text[0] < 0x20 || text[0] == 0x7f)
-        return 1;
-    if (text[0] == 0xc2 && text[1] >= 0x80 && text[1] <= 0x9f)
-        return 2;
-    if (text[0] != 0xe2)
-        return 0;
-    bool turns = (text[1] == 0x80 && text[2] >= 0xaa && text[2] <= 0xae) ||
-                 (text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9);
-    return turns ? 3 : 0;
+    for (size_t i = 0; i < sizeof dangerous / sizeof dangerous[0]; i++) {
+        size_t bytes = strlen((const char *)dangerous[i].first);
+        if (strnlen(text, bytes) == bytes && memcmp(text, dangerous[i].first, bytes) >= 0 &&
+            memcmp(text, dangerous[i].last, bytes) <= 0)
+            return bytes;
+    }
+    return 0;
 }
 
 /* The number of bytes of the UTF-8 character at text. 0: there is none. */
@@ -173,7 +187,7 @@ char *printable(const char *text)
     char *end = safe;
     const unsigned char *c = (const unsigned char *)text;
     while (*c) {
-        size_t escaped = dangerous_bytes(c);
+        size_t escaped = dangerous_bytes((const char *)c);
         size_t kept = escaped ? 0 : character_bytes(c);
         if (!escaped && !kept)
             escaped = 1;
@@ -197,6 +211,9 @@ int columns_of(const char *text)
 
 void duration_text(int64_t ms, char text[DURATION_TEXT_SIZE])
 {
+    /* The clock of the server has gone back since. */
+    if (ms < 0)
+        ms = 0;
     long long s = ms / 1000;
     if (s < 10)
         snprintf(text, DURATION_TEXT_SIZE, "%lld.%llds", s, (long long)(ms % 1000) / 100);

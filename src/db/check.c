@@ -47,14 +47,17 @@ static void judge_access(struct checking *c, const struct rlk_facts *f)
     if (!f->access[0])
         return;
     const char *advice = "a user who may read the file can block all writers: chmod 600";
+    if (f->others_beside)
+        advice = "every user of this machine may put files beside the file, such as a journal that "
+                 "changes it: move it to a folder that only its users may write";
     if (f->others_write)
         advice =
             "every user of this machine may write or replace the file: chmod 600 the file, and "
             "chmod o-w the folder";
     report(c, "access", f->access,
-           f->others_write  ? ROWLOCK_BAD
-           : f->others_read ? ROWLOCK_WARNING
-                            : ROWLOCK_FINE,
+           f->others_write                      ? ROWLOCK_BAD
+           : f->others_read || f->others_beside ? ROWLOCK_WARNING
+                                                : ROWLOCK_FINE,
            advice);
 }
 

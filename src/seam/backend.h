@@ -268,6 +268,8 @@ struct rlk_facts {
     bool others_read;
     /* Any user of the machine may write or replace the file. */
     bool others_write;
+    /* Any user of the machine may make a file beside it. */
+    bool others_beside;
     /* The server's clock. */
     int64_t now_us;
     /* The clock of this machine, halfway through the question. Core sets it. */

@@ -58,7 +58,7 @@ for file in sql/*/install/rowlock_*.sql; do
     folder=${file%/*} name=${file##*/} name=${name%.sql}
     made=$(grep -oE '^CREATE (OR REPLACE (FUNCTION|PROCEDURE)|PROCEDURE IF NOT EXISTS) rowlock_[a-z0-9_]+' "$file")
     if [ "${made##* }" != "$name" ]; then misnamed+=" $file"; fi
-    for list in "schema.sql {$name}" "drop.sql EXISTS ${name}[(;]" "grants.sql ${name}[, ;]"; do
+    for list in "schema.sql {$name}" "drop.sql EXISTS ${name}[(;]" "grants.sql (${name}[, ;]|:\"${name#rowlock_}\")"; do
         grep -qE -- "${list#* }" "$folder/${list%% *}" || forgotten+=" $name in $folder/${list%% *}"
     done
     if [ "$(sed '1,/^CREATE /d' "$file" | wc -l)" -ge 60 ]; then long+=" $file"; fi

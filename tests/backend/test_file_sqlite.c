@@ -161,6 +161,63 @@ static void test_forbidden(void)
     free(url);
 }
 
+/* ---- a folder that all may write */
+
+static int see_access(void *context, const rowlock_finding *finding)
+{
+    if (strcmp(finding->item, "access") == 0)
+        *(rowlock_verdict *)context = finding->verdict;
+    return 0;
+}
+
+/* What another user could have put in the place of the journal, before and after the file is
+ * opened. alarm() ends a test that hangs. */
+static void test_open_folder(void)
+{
+    enum { PIPE, LINK, FOREIGN, KINDS };
+    static const char *const kinds[] = {"a pipe", "a link", "another user's file"};
+    char sticky[300], journal[400], *url = NULL;
+    rowlock_verdict access = ROWLOCK_FINE;
+    snprintf(sticky, sizeof sticky, "%s/sticky", folder);
+    if (mkdir(sticky, 0755) != 0 || chmod(sticky, 01777) != 0 ||
+        asprintf(&url, "sqlite:%s/locks.db", sticky) < 0)
+        abort();
+    snprintf(journal, sizeof journal, "%s-journal", path_of(url));
+    must_install(url);
+    alarm((unsigned)slow_ms(60));
+    for (int kind = PIPE; kind < KINDS; kind++) {
+        rowlock_error err = ROWLOCK_ERROR_INIT;
+        rowlock_db *db = must_open(url), *late = NULL;
+        rowlock_lock *lock = must_lock(db, "x");
+        tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock in a folder that all may write");
+        if (kind == PIPE ? mkfifo(journal, 0666)
+                         : symlink(kind == LINK ? "/dev/null" : "none", journal))
+            abort();
+        if (kind == FOREIGN) {
+            unlink(journal);
+            close(open(journal, O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+            if (chown(journal, NOBODY, NOBODY) != 0)
+                kind = KINDS;
+        }
+        if (kind < KINDS) {
+            tap_is_int(rowlock_release(lock), ROWLOCK_EDENIED, "%s for a journal is refused: %s",
+                       kinds[kind], why(db));
+            tap_is_int(rowlock_db_open(url, NULL, &late, &err), ROWLOCK_EDENIED,
+                       "by a new handle too: %s", err.text);
+        }
+        unlink(journal);
+        tap_is_int(rowlock_release(lock), ROWLOCK_OK, "without it all goes on");
+        close_locks(lock);
+        close_dbs(db, late);
+    }
+    alarm(0);
+    rowlock_db *db = must_open(url);
+    tap_is_int(rowlock_check(db, see_access, &access, NULL), ROWLOCK_OK, "check");
+    tap_is_int(access, ROWLOCK_WARNING, "warns of the folder");
+    close_dbs(db);
+    free(url);
+}
+
 /* ---- a full disk: a small one of our own, which only the superuser can have */
 
 static bool have_small_disk(const char *at)
@@ -376,6 +433,7 @@ int main(void)
     test_read_only("DELETE");
     test_read_only_folder();
     test_forbidden();
+    test_open_folder();
     test_disk(on_full_disk, "a full disk is EREADONLY, and all goes on with room again");
     test_disk(on_disk_full_before,
               "a disk that is full when a file is opened is EREADONLY, and says so");

@@ -66,6 +66,21 @@ typed() {
     cat "$work/line"
 }
 
+in_fish() {
+    cat >"$work/fish" <<END
+set -g fish_greeting; cd $work/empty
+function fish_prompt; end
+source $made/rowlock.fish
+function show; commandline >$work/line; kill \$fish_pid; end
+bind \cg show
+echo ready >$work/ready
+END
+    rm -f "$work/ready" "$work/line"
+    { until_true 20 test -e "$work/ready"; printf '%b\a' "$1"; until_true 20 test -s "$work/line"; } |
+        TERM=dumb timeout 60 script -qec "fish --no-config --init-command 'source $work/fish'" "$work/screen" >/dev/null 2>&1
+    cat "$work/line"
+}
+
 # What fish offers for a line, one on a line.
 fish_offers() {
     (cd "$work/empty" && timeout 60 fish --no-config -c "source $made/rowlock.fish; complete -C '$1'" | cut -f 1)
@@ -135,6 +150,19 @@ for shell in bash zsh; do
             "rowlock show $name "
     done
     close_shell
+done
+# Inside a quote too. A shell may insert nothing there.
+for name in '1$(touch made)`touch made`\x' "2'; touch made; 'x" '3"; touch made; "x!x'; do
+    rl acquire --owner o -- "$name"
+    for shell in bash zsh fish; do
+        for quote in "'" '"'; do
+            line=$(in_$shell "rowlock show $quote${name:0:1}\t")
+            cut=${line#"rowlock show $quote${name:0:1}"}
+            [ -n "${cut//[ \'\"]/}" ] || continue
+            case $line in *"$quote" | *"$quote ") ;; *) line+=$quote ;; esac
+            is "$shell: '$name' in $quote is inserted as itself" "$(cd "$work/empty" && $shell -c "printf '%s ' $line")" "rowlock show $name "
+        done
+    done
 done
 ok "no name is run as a command" test ! -e made -a ! -e "$work/empty/made"
 ROWLOCK_URL=$home_url

@@ -205,6 +205,10 @@ jobs_with_names() {
     holds "a FIFO in the file's place is not waited for" until_true gone $!
     has "nor is it replaced" "$(<"$work/pipe.err")" "not a regular file"
     rm "$jobs/rowlock_pipe.prom"
+    truncate -s 3G "$jobs/rowlock_huge.prom"
+    job "a file is larger than any of ours" 0 huge true
+    has "it is not read" "$err" "is no file of this command"
+    figure "but written anew" "rowlock_job_runs_total counter name='huge' 1.0"
     echo 'rowlock_job_runs_total{name="a_b"} what' >"$jobs/rowlock_a_b.prom"
     job "a file of something else is written anew" 0 a_b true
     figure "from 0" "rowlock_job_runs_total counter name='a_b' 1.0"
@@ -400,4 +404,11 @@ left_behind
 several_writers
 members
 no_file
+terminal() {
+    rl acquire $'esc\e[31m\u0085\u202e' --owner o
+    rl metrics --match 'esc*'
+    has "what a terminal would obey is escaped" "$out" 'name="esc\\x1b[31m\\xc2\\x85\\xe2\\x80\\xae"'
+    same "and not printed" "$(grep -c $'\e' <<<"$out")" 0
+}
+terminal
 done_testing

@@ -201,6 +201,9 @@ claimed_elsewhere() {
     echo "UPDATE cli_$$_once SET token = 1000000 WHERE name = '9:elsewhere:k13'" | sql_client
     silent "a key that another program has claimed: -n says nothing" 75 run -n elsewhere --once k13 -- \
         sh -c "$stay" "$work/elsewhere"
+    echo "UPDATE cli_$$_once SET changed = 2400000000000000 WHERE name = '9:elsewhere:k13'" | sql_client
+    rl once list elsewhere
+    has "a key of the future was changed now" "$out" "0.0s"
     errs "with -v it does" 75 "is in progress" run -nv elsewhere --once k13 -- sh -c "$stay" "$work/elsewhere"
     errs "and so does a run that would have waited for the lock" 75 "is in progress" run elsewhere --once k13 -- \
         sh -c "$stay" "$work/elsewhere"

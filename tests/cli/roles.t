@@ -105,5 +105,35 @@ holds "sweeper: housekeeping" keep_house
 has "sweeper: it has removed all kinds of rows" "$(<"$work/err")" "removed 1 locks, 0 tickets of dead waiters, 1 once keys"
 exits "sweeper: acquire is denied" 77 acquire x --owner me
 exits "sweeper: break is denied" 77 break "over soon"
+
+# What a role could do by hand. Only the columns that its statements need.
+may_not() { # may_not ROLE WHAT SQL
+    as "$1"
+    psql -qX -v ON_ERROR_STOP=1 -c "$3" "$ROWLOCK_URL" 2>"$work/err"
+    holds "$1: cannot $2 by hand" grep -qE 'permission denied|check constraint' "$work/err"
+}
+for change in compat=99 version=99 identity=identity token_floor=0 id=2; do
+    may_not user "set $change" "UPDATE rowlock_meta SET $change"
+    [ $change = token_floor=0 ] || may_not sweeper "set $change" "UPDATE rowlock_meta SET $change"
+done
+may_not operator "stop everybody" "UPDATE rowlock_meta SET compat = 99"
+for change in "owner = 'me'" "token = 99" "expires = 0" "name = 'x'"; do
+    may_not sweeper "set $change of a lock" "UPDATE rowlock_locks SET $change"
+done
+may_not sweeper "take a lock" "INSERT INTO rowlock_locks (name) VALUES ('x')"
+may_not sweeper "set a token back" "UPDATE rowlock_tokens SET token = 0"
+
+# Another schema and another prefix.
+whole+="?rowlock_schema=locks&rowlock_prefix=job_"
+psql -qX "${whole%%\?*}" -c 'CREATE SCHEMA locks'
+exits "install in a schema, with a prefix" 0 install --url "$whole"
+holds "grants.sql runs there" psql -qX -v ON_ERROR_STOP=1 -v schema=locks -v prefix=job_ -v user=rowlock_test_user \
+    -v reader=rowlock_test_reader -v operator=rowlock_test_operator -v sweeper=rowlock_test_sweeper \
+    -f sql/postgres/install/grants.sql "${whole%%\?*}"
+as user
+exits "user: takes a lock there" 0 run "of a schema" -- true
+as reader
+exits "reader: lists there" 0 list
+exits "reader: takes none there" 77 run "of a schema" -- true
 drop
 done_testing

@@ -77,4 +77,14 @@ for role in watch app; do
     has=$(keep_house $role)
     is "$role may not" "${has#*execute command denied}" " to user 'roles_$role'@'%' for routine 'roles_db.rowlock_housekeeping'"
 done
+
+# Only the columns that its statements need.
+by_hand() { "$(command -v mariadb || command -v mysql)" --no-defaults --socket="$ROWLOCK_TEST_MYSQL_DIR/s.sock" --user="roles_$1" -e "$2" roles_db 2>&1; }
+for role in app sweep; do
+    for change in compat=99 version=99 identity=identity id=2; do
+        ok "$role cannot set $change by hand" grep -q 'UPDATE command denied' <<<"$(by_hand $role "UPDATE rowlock_meta SET $change")"
+    done
+done
+ok "an operator cannot stop everybody" grep -q 'UPDATE command denied' <<<"$(by_hand ops "UPDATE rowlock_meta SET compat = 99")"
+ok "a sweeper cannot change a lock" grep -q 'UPDATE command denied' <<<"$(by_hand sweep "UPDATE rowlock_locks SET owner = 'me'")"
 done_testing

@@ -121,6 +121,11 @@ refusals() {
     refused "a name with a line break among several" "line break" run x $'y\nz' -- true
     refused "an option of the command's before --" "the first -- has to stand before that" \
         run x sh -c true -- y
+    for words in "list URL" "URL list" "sweep --batch URL" "list --URL"; do
+        # shellcheck disable=SC2086 # words
+        refused "a URL in the wrong place ($words)" "a URL stands after --url" ${words/URL/postgresql:\/\/app:secret@db/prod}
+        is "it is not printed" "$(grep -c secret <<<"$err")" 0
+    done
     refused "two names to acquire" "unexpected argument 'y'" acquire x y --owner o
     refused "two names to wait for" "unexpected argument 'y'" wait x y
     refused "wait without a name" "too few arguments" wait

@@ -24,13 +24,32 @@ _rowlock_join() {
     done
 }
 
+# _rowlock_quote QUOTE: makes candidate a word that the shell takes as it is, behind QUOTE if that is not empty. Fails
+# if there is none: nothing makes an exclamation mark literal in double quotes.
+_rowlock_quote() {
+    local i char quoted=
+    case $1 in
+        '') printf -v candidate %q "$candidate" ;;
+        \') candidate=${candidate//\'/"'\\''"} ;;
+        *)
+            [[ $candidate != *!* ]] || return 1
+            for ((i = 0; i < ${#candidate}; i++)); do
+                char=${candidate:i:1}
+                [[ $char != [\$\`\"\\] ]] || quoted+=\\
+                quoted+=$char
+            done
+            candidate=$quoted
+            ;;
+    esac
+}
+
 # _rowlock_offer CURRENT CANDIDATE...: offers those that begin so.
 _rowlock_offer() {
     local current=$1 candidate quote=
     [[ $current != [\'\"]* ]] || quote=${current:0:1}
     shift
     for candidate; do
-        [ -n "$quote" ] || printf -v candidate %q "$candidate"
+        _rowlock_quote "$quote" || continue
         [[ $quote$candidate != "$current"* ]] || COMPREPLY+=("$quote$candidate")
     done
 }

@@ -1,6 +1,6 @@
 -- Grants each kind of role the least privileges that it needs. For a DBA, after schema.sql, and
 -- after each `rowlock upgrade` that has made procedures. Replace the names of the database and the
--- users, and leave out the roles that you do not have.
+-- users, and `rowlock_` if the URL has a rowlock_prefix. Leave out the roles that you do not have.
 --
 -- - reader ('watch'): list, show, check
 -- - user ('app'): takes locks, waits, guards, fences, claims keys, walks
@@ -9,7 +9,8 @@
 --   program logs in as it: CREATE USER 'sweep'@'localhost' ACCOUNT LOCK
 --
 -- Procedures have the rights of their caller, so a user could do by hand what break does. The roles
--- protect programs from accidents, not from each other.
+-- protect programs from accidents, not from each other. docs/OPERATIONS.md says what each can do to
+-- others.
 
 GRANT SELECT ON appdb.rowlock_locks TO 'watch'@'%';
 GRANT SELECT ON appdb.rowlock_waiters TO 'watch'@'%';
@@ -31,8 +32,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_tokens TO 'app'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'app'@'%';
 GRANT SELECT, UPDATE (moved) ON appdb.rowlock_members TO 'app'@'%';
--- MySQL 8 needs UPDATE on the floor to share-lock it when a new name gets its counter.
-GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'app'@'%';
+-- MySQL 8 needs UPDATE on a column of the floor's row to share-lock it when a new name gets its
+-- counter. This column decides nothing.
+GRANT SELECT, UPDATE (swept) ON appdb.rowlock_meta TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_decide TO 'app'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_look_beside TO 'app'@'%';
@@ -65,7 +67,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_walks TO 'ops'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_tokens TO 'ops'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_fences TO 'ops'@'%';
 GRANT SELECT, INSERT, UPDATE ON appdb.rowlock_members TO 'ops'@'%';
-GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'ops'@'%';
+GRANT SELECT, UPDATE (token_floor, swept, identity) ON appdb.rowlock_meta TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_grant TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_decide TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_look_beside TO 'ops'@'%';
@@ -102,7 +104,7 @@ GRANT SELECT, DELETE ON appdb.rowlock_locks TO 'sweep'@'localhost';
 GRANT SELECT, DELETE ON appdb.rowlock_waiters TO 'sweep'@'localhost';
 GRANT SELECT, DELETE ON appdb.rowlock_tokens TO 'sweep'@'localhost';
 GRANT SELECT, INSERT, UPDATE, DELETE ON appdb.rowlock_once TO 'sweep'@'localhost';
-GRANT SELECT, UPDATE ON appdb.rowlock_meta TO 'sweep'@'localhost';
+GRANT SELECT, UPDATE (token_floor, swept) ON appdb.rowlock_meta TO 'sweep'@'localhost';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_fold_batch TO 'sweep'@'localhost';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_sweep_batch TO 'sweep'@'localhost';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_housekeeping TO 'sweep'@'localhost';

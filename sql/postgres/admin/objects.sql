@@ -51,7 +51,7 @@ WITH RECURSIVE mine (oid) AS (
            pg_catalog.btrim(pg_catalog.regexp_replace(
                                 pg_catalog.split_part(pg_catalog.split_part(p.part, '"('::text, 2),
                                                       ')'::text, 1),
-                                '\s+'::text, ' '::text, 'g'::text), ' '::text) AS arguments,
+                                E'\\s+'::text, ' '::text, 'g'::text), ' '::text) AS arguments,
            pg_catalog.split_part(p.part, '$$'::text, 2) AS body,
            pg_catalog.lower(pg_catalog.split_part(p.part, ' '::text, 1)) AS kind
       FROM ROWS FROM (pg_catalog.unnest(pg_catalog.string_to_array(
@@ -63,7 +63,7 @@ WITH RECURSIVE mine (oid) AS (
            || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')' AS shown,
            p.proowner AS owner,
            p.prokind::text = pg_catalog.left(m.kind, 1) AND pg_catalog.regexp_replace(
-               pg_catalog.pg_get_function_identity_arguments(p.oid), '\mIN '::text, ''::text,
+               pg_catalog.pg_get_function_identity_arguments(p.oid), E'\\mIN '::text, ''::text,
                'g'::text) = m.arguments AS expected,
            p.prosrc = m.body AS same,
            NOT p.prosecdef AND p.proconfig IS NULL AND p.provolatile = 'v'

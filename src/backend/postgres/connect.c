@@ -28,7 +28,9 @@ static const char HELLO[] =
     " CASE WHEN h.ours THEN"
     " pg_catalog.set_config('default_transaction_isolation', 'read committed', false) ||"
     " pg_catalog.set_config('statement_timeout', $2::text, false) ||"
-    " pg_catalog.set_config('lock_timeout', $3::text, false) END"
+    " pg_catalog.set_config('lock_timeout', $3::text, false) ||"
+    " pg_catalog.set_config('standard_conforming_strings', 'on', false) ||"
+    " pg_catalog.set_config('quote_all_identifiers', 'off', false) END"
     " FROM (SELECT pg_catalog.pg_backend_pid() = $1::int OR $4::boolean AS ours OFFSET 0) h";
 
 /* Another session may have the same pid by now, so the start time is compared too. A pooler in

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     OLDEST_VERSION = 3035000,
@@ -67,6 +68,47 @@ static enum rlk_class check_path(const char *path, struct rlk_call *call, bool c
                       S_ISDIR(file.st_mode) ? "a folder" : "not a regular file");
 }
 
+/* ---- what others put beside the file */
+
+static bool may_all_write(const char *path)
+{
+    char folder[PATH_ROOM];
+    struct stat there;
+    lite_folder_of(path, folder);
+    return strchr(path, '/') && stat(folder, &there) == 0 && (there.st_mode & S_IWOTH);
+}
+
+/* SQLite gives the files beside a database the same owner. Another user may make some if the
+ * database is open to that user. */
+static bool is_foreign(const struct stat *file, const struct stat *beside)
+{
+    bool shared = file->st_mode & (S_IWGRP | S_IWOTH);
+    bool known = shared || beside->st_uid == file->st_uid || beside->st_uid == 0 ||
+                 beside->st_uid == geteuid();
+    return !S_ISREG(beside->st_mode) || beside->st_nlink > 1 || !known;
+}
+
+/* SQLite would wait for a pipe in the place of its journal without end, and would write another
+ * user's journal into the database. We look before each step, because SQLite does. */
+static enum rlk_class check_beside(struct conn *conn, struct rlk_call *call)
+{
+    static const char *const suffix[] = {"-journal", "-wal", "-shm"};
+    char path[PATH_ROOM + 10];
+    struct stat file, beside;
+    if (!conn->open_folder || stat(conn->path, &file) != 0)
+        return RLK_DONE;
+    for (size_t i = 0; i < sizeof suffix / sizeof suffix[0]; i++) {
+        snprintf(path, sizeof path, "%s%s", conn->path, suffix[i]);
+        if (lstat(path, &beside) == 0 && is_foreign(&file, &beside))
+            return rlk_refuse(call, RLK_DENIED,
+                              "%.400s is not of this database: another user may have made it. "
+                              "Remove it, and move the database to a folder that only its users "
+                              "may write",
+                              path);
+    }
+    return RLK_DONE;
+}
+
 /* ---- opening it */
 
 /* SQLite's busy handler, and the only wait for the file. Returns whether to ask for the file again.
@@ -114,6 +156,9 @@ static int set_up(struct conn *conn)
 enum rlk_class lite_open_file(struct conn *conn, struct rlk_call *call, bool create)
 {
     enum rlk_class class = check_path(conn->path, call, create);
+    conn->open_folder = may_all_write(conn->path);
+    if (class == RLK_DONE)
+        class = check_beside(conn, call);
     if (class != RLK_DONE)
         return class;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -167,8 +212,10 @@ enum rlk_class lite_ready(struct conn *conn, struct rlk_call *call, bool checks)
         class = call->where == RLK_INSIDE ? RLK_NO_TX : lite_open_file(conn, call, false);
     if (class == RLK_DONE)
         class = check_where(conn, call);
-    if (class == RLK_DONE && !conn->adopted)
+    if (class == RLK_DONE && !conn->adopted) {
         conn->deadline_us = call->deadline_us;
+        class = check_beside(conn, call);
+    }
     return class == RLK_DONE && checks ? lite_check_file(conn, call) : class;
 }
 

@@ -30,6 +30,8 @@ struct conn {
     const struct rlk_texts *texts;
     bool adopted;
     char path[PATH_ROOM];
+    /* All users may make files in its folder. */
+    bool open_folder;
     /* when the call must end, and since when the busy handler waits for the file */
     int64_t deadline_us, waits_since_us;
     /* when the file was last checked */

@@ -37,7 +37,7 @@ enum rlk_class lite_script(void *state, struct rlk_call *call, const char *sql)
 /* ---- facts */
 
 /* Describes users outside the file's group, if they can enter its folder. In a folder with the
- * sticky bit only the owner can replace a file. */
+ * sticky bit only the owner can replace a file, but all can make a journal for it. */
 static void describe_access(struct conn *conn, struct rlk_facts *out)
 {
     char folder_path[PATH_ROOM];
@@ -53,6 +53,7 @@ static void describe_access(struct conn *conn, struct rlk_facts *out)
     bool replace = (folder.st_mode & S_IWOTH) && !(folder.st_mode & S_ISVTX);
     out->others_read = may_enter && (file.st_mode & S_IROTH);
     out->others_write = may_enter && ((file.st_mode & S_IWOTH) || replace);
+    out->others_beside = may_enter && (folder.st_mode & S_IWOTH);
     snprintf(out->access, sizeof out->access, "file %04o, folder %04o", file.st_mode & 07777,
              folder.st_mode & 07777);
 }

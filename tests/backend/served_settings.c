@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Settings of a role or a server under which texts, names and updates mean something else: rowlock
+ * sets what it needs in its own sessions. */
+#include "contract.h"
+#include "each.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *raw, *set, *reset;
+} settings[] = {
+    {"postgres", "ALTER ROLE ALL SET standard_conforming_strings = off",
+     "ALTER ROLE ALL RESET standard_conforming_strings"},
+    {"postgres", "ALTER ROLE ALL SET quote_all_identifiers = on",
+     "ALTER ROLE ALL RESET quote_all_identifiers"},
+    {"mysql", "SET GLOBAL sql_mode = 'ORACLE'", "SET GLOBAL sql_mode = DEFAULT"},
+    {"mysql", "SET GLOBAL sql_mode = 'EMPTY_STRING_IS_NULL,SIMULTANEOUS_ASSIGNMENT'",
+     "SET GLOBAL sql_mode = DEFAULT"},
+    {"mysql", "SET GLOBAL sql_mode = 'ANSI'", "SET GLOBAL sql_mode = DEFAULT"},
+    {"mysql", "SET GLOBAL sql_safe_updates = 1", "SET GLOBAL sql_safe_updates = 0"},
+};
+
+/* On tables that were there before, and on new ones. */
+static void use(const char *url)
+{
+    rowlock_verdict worst = ROWLOCK_BAD;
+    rowlock_figures figures = ROWLOCK_FIGURES_INIT;
+    rowlock_sweep_options sweep = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_once *once = NULL;
+    rowlock_db *db = must_open(url);
+    rowlock_lock *lock = must_lock(db, "nightly");
+    is_result(db, rowlock_install(db), ROWLOCK_OK, "install");
+    is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
+    tap_ok(worst < ROWLOCK_BAD, "finds nothing wrong");
+    is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_OK, "upgrade");
+    is_result(db, rowlock_measure(db, &figures), ROWLOCK_OK, "metrics");
+    is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "acquire");
+    is_result(db, rowlock_renew(lock, 60000), ROWLOCK_OK, "renew");
+    is_result(db, rowlock_once_claim(db, "key", NULL, &once), ROWLOCK_OK, "claim a key");
+    is_result(db, rowlock_once_abandon(once), ROWLOCK_OK, "give it back");
+    is_result(db, rowlock_once_forget(db, "key"), ROWLOCK_NONE, "it is gone");
+    is_result(db, rowlock_once_sweep(db, 0, 0, NULL), ROWLOCK_OK, "sweep keys");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
+    is_result(db, rowlock_sweep(db, &sweep, NULL), ROWLOCK_OK, "sweep");
+    rowlock_once_close(once);
+    close_locks(lock);
+    close_dbs(db);
+}
+
+static int run(const struct raw *raw, const char *url)
+{
+    char *fresh = url_with(url, "rowlock_prefix=fresh_");
+    char why[300];
+    must_install(url);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        void *session = raw->open(url);
+        bool ours = strcmp(settings[i].raw, raw->name) == 0;
+        if (ours && raw->run(session, settings[i].set, why, sizeof why)) {
+            tap_note("%s", settings[i].set);
+            use(url);
+            use(fresh);
+            raw_run(raw, session, "%s", settings[i].reset);
+        } else if (ours) {
+            tap_note("%s: %s", settings[i].set, why);
+        }
+        raw->close(session);
+    }
+    free(fresh);
+    return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    return each_main(argv, run);
+}
