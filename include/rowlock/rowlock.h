@@ -489,7 +489,8 @@ typedef struct rowlock_acquire_options {
  *                      how long.
  *   ROWLOCK_EUNCERTAIN the answer was lost. A grant may be in the table until its lease ends. Call
  *                      again: the same handle finds its own grant. Closing the handle removes it if
- *                      the database can be reached.
+ *                      the database can be reached. A wait that is cancelled after a lost answer
+ *                      ends so, too.
  *   ROWLOCK_CANCELLED  rowlock_cancel() was called. Nothing is held.
  *   ROWLOCK_MISMATCH   others hold it as another kind: shared or counted, or with another number of
  *                      permits. A wait also ends with MISMATCH when such a holder gets the lock
@@ -603,10 +604,10 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_verify(rowlock_lock *lock);
  * After LOST the handle holds nothing. After EUNCERTAIN, ECONN and every other result below 0 it
  * still counts as the holder:
  *   - rowlock_lock_token() keeps its token. The keeper has stopped renewing.
- *   - Call rowlock_release() again to settle it. OK: the row was there, or our first release
- *     removed it. LOST: another client got the lock after this token, or it was broken. After
- *     EUNCERTAIN our first release may have come before that. Other holders of a shared or counted
- *     lock count as such clients.
+ *   - Call rowlock_release() again to settle it. OK: the row was there, or our first release, or
+ *     one by another handle of this grant, removed it. LOST: another client got the lock after
+ *     this token, or it was broken. After EUNCERTAIN our first release may have come before that.
+ *     Other holders of a shared or counted lock count as such clients.
  *   - Closing the handle calls it once more, unless the handle is attached.
  *   - After EUNCERTAIN rowlock_lock_remaining_ms() is 0 and the state is LOST, until
  *     rowlock_renew() finds the grant.

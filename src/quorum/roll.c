@@ -153,9 +153,11 @@ enum rlk_class rlk_roll_judge(const struct rlk_roll *rolls, size_t count, size_t
                           "it was restarted or restored, and may have lost grants: run `rowlock "
                           "quorum-join`");
     bool forgot = has_forgotten(rolls, count, own);
-    if (!forgot && witnesses(rolls, count, i) >= rlk_majority(count))
+    size_t found = witnesses(rolls, count, i);
+    if (!forgot && found >= rlk_majority(count))
         return RLK_DONE;
-    if (!forgot && known < rlk_majority(count))
+    /* A member that could be read has other marks. It may be the old one. */
+    if (!forgot && found + count - known >= rlk_majority(count))
         return rlk_refuse(call, RLK_UNSENT, "%s", rlk_roll_too_few);
     return rlk_refuse(call, RLK_SCHEMA,
                       is_other_quorum(rolls, count, own)

@@ -137,6 +137,85 @@ static void test_release_again(void)
     rowlock_db_close(db);
 }
 
+struct handed {
+    rowlock_lock *lock;
+    int result;
+};
+
+static int release_it(void *argument)
+{
+    struct handed *h = argument;
+    h->result = rowlock_release(h->lock);
+    return 0;
+}
+
+/* The first release has one row removed, and does not know of the others. The second one removes
+ * these. Nobody else was granted the lock, so the first one takes them for its own. */
+static void test_release_twice(void)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db *db = members_open(&m), *other = NULL;
+    struct handed own = {.lock = must_lock(db, "twice")};
+    is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "a lock is held");
+    tap_ok(rows_become(&m, 1, 1, 1), "in all members");
+    if (rowlock_db_open_quorum((const char *const *)m.straight, MEMBERS, NULL, &other, &err) !=
+        ROWLOCK_OK)
+        raw_failed("open a quorum", err.text);
+    rowlock_lock *attached =
+        must_attach(other, "twice", rowlock_lock_owner(own.lock), rowlock_lock_token(own.lock));
+    down(1);
+    down(2);
+    struct helper *helper = helper_start(release_it, &own);
+    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); rows_in(&m, 0) && clock_ms() < end;)
+        sleep_ms(1);
+    is_result(other, rowlock_release(attached), ROWLOCK_OK,
+              "while a release reaches one member, another handle of the grant releases it");
+    up(1);
+    up(2);
+    helper_join(helper);
+    is_result(db, own.result, ROWLOCK_OK, "the first one is told OK as well: it was no rival");
+    tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
+    close_locks(own.lock, attached);
+    close_dbs(db, other);
+}
+
+/* ---- a wait that is cancelled */
+
+static int wait_long(void *argument)
+{
+    struct handed *h = argument;
+    h->result = wait_lock(h->lock, LONG_MS, LONG_MS);
+    return 0;
+}
+
+/* One member is away, and the answer of another is lost: it may have granted the lock. */
+static void test_cancelled(void)
+{
+    rowlock_db *db = members_open(&m);
+    struct handed own = {.lock = must_lock(db, "cancelled")};
+    is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "a lock is free");
+    is_result(db, rowlock_release(own.lock), ROWLOCK_OK, "and released");
+    rows_become(&m, 0, 0, 0);
+    down(2);
+    faultproxy_arm(m.proxy[1], 1, (struct fault){FAULT_CUT, ON_ANSWER, 0});
+    faultproxy_refuse(m.proxy[1]);
+    struct helper *helper = helper_start(wait_long, &own);
+    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS);
+         !faultproxy_fired(m.proxy[1]) && clock_ms() < end;)
+        sleep_ms(5);
+    rowlock_cancel(db);
+    helper_join(helper);
+    is_result(db, own.result, ROWLOCK_EUNCERTAIN,
+              "a wait that is cancelled after a lost answer is uncertain");
+    up(1);
+    up(2);
+    is_result(db, wait_lock(own.lock, LONG_MS, LONG_MS), ROWLOCK_OK, "the same handle acquires it");
+    is_result(db, rowlock_release(own.lock), ROWLOCK_OK, "and releases it");
+    tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
+    close_locks(own.lock);
+    rowlock_db_close(db);
+}
+
 /* Which member has missed the newest grant makes no difference. */
 static void test_last(void)
 {
@@ -557,6 +636,8 @@ static int run(const struct raw *raw, const char *url)
     test_one("frozen", freeze, thaw);
     test_debts();
     test_release_again();
+    test_release_twice();
+    test_cancelled();
     test_last();
     test_late_grant();
     test_late_refusal();

@@ -116,6 +116,26 @@ static void test_failures(void)
     }
 }
 
+/* ---- who may vote */
+
+/* Member 1 is an old copy. */
+static void test_votes(void)
+{
+    struct rlk_roll rolls[MEMBERS] = {{.self = 1, .known = true, .mark = {"a0", "b0", "c0"}},
+                                      {.self = 2, .known = true, .mark = {"a1", "b1", "c1"}},
+                                      {.self = 3, .mark = {"a1", "b1", "c1"}}};
+    struct rlk_call call = {0};
+    for (size_t i = 0; i < MEMBERS; i++) {
+        rolls[i].members = MEMBERS;
+        rlk_copy_text(rolls[i].quorum, sizeof rolls[i].quorum, "q", 1);
+    }
+    tap_is_int(rlk_roll_judge(rolls, MEMBERS, 1, &call), RLK_UNSENT,
+               "before member 3 is read, nobody can tell whether member 2 or member 1 is old");
+    rolls[2].known = true;
+    tap_is_int(rlk_roll_judge(rolls, MEMBERS, 1, &call), RLK_DONE, "with it member 2 votes");
+    tap_is_int(rlk_roll_judge(rolls, MEMBERS, 0, &call), RLK_SCHEMA, "and member 1 does not");
+}
+
 int main(void)
 {
     begin_quorum();
@@ -123,5 +143,6 @@ int main(void)
     test_failures();
     test_deadline();
     test_one_member();
+    test_votes();
     return tap_done();
 }
