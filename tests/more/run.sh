@@ -113,12 +113,6 @@ each_failure() {
     done
 }
 
-# make check leaves out what waits and what takes many steps beside planted operators.
-traps() {
-    contract "PostgreSQL, traps" "the one of make check" env ROWLOCK_TEST_LONG=1 "$make" --no-print-directory \
-        check-postgres TESTS=contract/test_traps
-}
-
 pg_cron() {
     if [ -z "$(find /usr/share/postgresql -name pg_cron.control 2>/dev/null)" ]; then
         not_tested pg_cron "postgresql-15-cron is not installed"
@@ -343,7 +337,7 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-for server in soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure traps pool pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle; do
+for server in soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure pool pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle; do
     if [ $# -gt 0 ]; then
         wanted=0
         for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done
