@@ -99,6 +99,7 @@ crew_begin() {
 
 mark() { "$crew" mark "$crew_folder" "$1"; }
 grants() { "$crew" grants "$crew_folder"; }
+# Time: faults last for a moment, of any length. The judge allows all.
 a_while() { sleep "0.$((RANDOM % 9 + 1))"; }
 
 start_again() {
@@ -124,6 +125,7 @@ lose_two() {
     server_freeze "${dirs[$1]}"
     server_freeze "${dirs[$2]}"
     mark cut
+    # Time: what was granted before the outage ends by the real clock. More changes nothing.
     sleep "$lease"
     a_while
     mark back

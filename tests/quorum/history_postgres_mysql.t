@@ -24,9 +24,11 @@ set_clock() {
 # The judge is told of these grants.
 jump() {
     touch "$crew_folder/calm"
+    # Time: leases from before the jump end by the real clock. More changes nothing.
     sleep "$lease"
     set_clock "$(printf %+d $((RANDOM % 120 - 60)))"
     comm -3 <(rows_of 1) <(rows_of 2) | sed 's/^\t*/X /' >>"$crew_folder/history"
+    # Time: the same, of those from after it.
     sleep "$lease"
     rm "$crew_folder/calm"
 }
