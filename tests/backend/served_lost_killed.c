@@ -301,15 +301,18 @@ struct hammer {
     long long last;
     atomic_int grants;
     int failures;
+    char failure[300]; /* the last one */
     bool rising;
     atomic_bool healthy, stop;
 };
 
-static int until_done(int (*call)(rowlock_lock *lock), rowlock_lock *lock, int *failures)
+static int until_done(struct hammer *h, rowlock_db *db, int (*call)(rowlock_lock *lock),
+                      rowlock_lock *lock)
 {
     int said = call(lock);
     for (int i = 0; i < 1000 && said != ROWLOCK_OK && said != ROWLOCK_EMISUSE; i++) {
-        ++*failures;
+        h->failures++;
+        snprintf(h->failure, sizeof h->failure, "%s", why(db));
         said = call(lock);
     }
     return said;
@@ -328,13 +331,13 @@ static int swing(void *argument)
     rowlock_db *db = must_open_with(h->l->ours, &options);
     while (!h->stop && h->healthy) {
         rowlock_lock *lock = must_lock(db, h->l->name);
-        h->healthy = until_done(acquire, lock, &h->failures) == ROWLOCK_OK;
+        h->healthy = until_done(h, db, acquire, lock) == ROWLOCK_OK;
         h->rising = h->rising && rowlock_lock_token(lock) > h->last;
         h->last = rowlock_lock_token(lock);
-        h->healthy = h->healthy && until_done(rowlock_release, lock, &h->failures) == ROWLOCK_OK;
+        h->healthy = h->healthy && until_done(h, db, rowlock_release, lock) == ROWLOCK_OK;
         h->grants += h->healthy;
         if (!h->healthy)
-            tap_note("%s: %s", h->l->text, why(db));
+            tap_note("%s: %s; the last failure: %s", h->l->text, why(db), h->failure);
         rowlock_lock_close(lock);
     }
     rowlock_db_close(db);
