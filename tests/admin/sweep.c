@@ -144,7 +144,8 @@ static void renewed_meanwhile(const struct contract *c, const char *url)
             PREFIX, (long long)(wall_clock_us() + HOUR_US));
     struct sweeper sweeper = {.url = url};
     struct helper *helper = helper_start(sweep_in_thread, &sweeper);
-    sleep_ms(50); /* A sweep that begins later ends the same. */
+    /* Time: the sweep mostly waits for the row by then. A later one ends the same. */
+    sleep_ms(50);
     raw_run(c->raw, session, "COMMIT");
     c->raw->close(session);
     tap_is_int(helper_join(helper), ROWLOCK_OK, "a sweep beside a renewal goes well");
@@ -420,6 +421,8 @@ static void granted_meanwhile(const struct contract *c, const char *url)
     close_gate(&f);
     raw_run(c->raw, session, "%s", c->begin);
     is_result(db, rowlock_tx_acquire(lock, db, NULL), ROWLOCK_OK, "a lock is granted");
+    /* Time: the sweep takes counters that are idle for 1 ms of the real clock. More time changes
+     * nothing. */
     sleep_ms(20);
     struct helper *helper = helper_start(fold, &f);
     tap_ok(comes_true(is_held_up, &f), "a counter sweep has looked");

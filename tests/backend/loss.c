@@ -115,14 +115,15 @@ bool loss_disarm(struct loss *l)
     return fired;
 }
 
-/* Delayed since some moment between arming and now. On a machine that is not called slow, a
- * statement takes half of a deadline at most. */
+/* Time: the proxy delays by the real clock, since some moment between arming and now. On a machine
+ * that is not called slow, a statement takes half of a deadline at most. */
 void loss_pass(const struct loss *l)
 {
     int64_t longest_ms = clock_ms() - l->armed_ms, half_ms = loss_deadline_ms(l) / 2;
     if (longest_ms > half_ms)
         longest_ms = half_ms;
     int64_t until_ms = l->armed_ms + longest_ms + loss_delay_ms(l) + half_ms;
+    /* Time: see above. What has not arrived by then arrives later, and the calls that follow allow it. */
     if (loss_is_late(l) && until_ms > clock_ms())
         sleep_ms(until_ms - clock_ms());
 }

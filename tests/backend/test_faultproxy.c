@@ -227,6 +227,7 @@ static void test_round_trips(void)
     faultproxy_slowest_us(proxy);
     say(one, ".first");
     hears(".first");
+    /* Time: the proxy measures by the real clock. A longer pause is above the bound, too. */
     sleep_ms(QUIET_MS);
     tap_ok(goes_on(one, "second"), "to speak twice before the server does");
     tap_is_int(faultproxy_round_trips(proxy), 1, "is one");

@@ -17,6 +17,8 @@ has_terms() { [ "$(terms "$1")" -ge "$2" ]; }
 leads() {
     local who=$1
     shift
+    # Time: a loss is found by the next renewal, after a third of the lease. A machine may stand still
+    # for the other two thirds.
     "$command" lead --ttl 15s "$@" -- sh -c "$stay" "$work/$who" 2>"$work/$who.err" </dev/null &
     pid=$!
 }

@@ -68,7 +68,8 @@ locks() {
     start run held -- true
     waiter=$pid
     until_true queued held
-    # The smallest unit of the figures is a millisecond.
+    # Time: the smallest unit of the figures is a millisecond. A longer wait makes them larger
+    # only.
     sleep 0.05
     measures "metrics"
     figure "exclusive" "rowlock_locks gauge kind='exclusive' state='held' 2.0"
@@ -151,6 +152,8 @@ jobs_of_a_host() {
     figure "as a shell shows it" "rowlock_job_exit_code gauge name='nightly' 127.0"
     same "others may read the file" "$(stat -c %a "$jobs/rowlock_nightly.prom")" 644
 
+    # Time: the loss is found by the next renewal, after a third of the lease. A machine may stand still
+    # for the other two thirds.
     begun "$work/begun" run --metrics "$jobs" --ttl 15s nightly -- sh -c 'echo >"$0"; exec sleep 60' "$work/begun"
     before=$(cat "$jobs/rowlock_nightly.prom")
     exits "another run does not get the lock" 75 run --metrics "$jobs" -n nightly true
@@ -337,6 +340,7 @@ several_writers() {
 ssize_t write(int fd, const void *text, size_t size)
 {
     size_t half = size > 1000 ? size / 2 : size;
+    /* Time: a slow writer. The slower, the more do others come between. */
     ssize_t written = ((ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write"))(fd, text, half);
     usleep(half < size ? 20000 : 0);
     return written;

@@ -67,6 +67,8 @@ wrappers() {
     same "a wrapper outside is quiet on the host that does not run" \
         "$(chronically "$command" run -n -E 0 chronic true; echo $?)" 0
     rl break chronic
+    # Time: the loss is found by the next renewal, after a third of the lease. A machine may stand still
+    # for the other two thirds.
     out=$(chronically "$command" run --ttl 15s chronic -- sh -c '"$0" break chronic; sleep 300' "$command")
     same "a wrapper outside passes 76 on" "$?" 76
     has "and tells of a lock that was lost" "$out" "the lock was lost"

@@ -9,6 +9,7 @@ set -u
 own_servers
 
 period=2
+# Time: a job takes a moment, in which faults come. No check depends on how long it takes.
 job='echo "$ROWLOCK_PERIOD" >"$0"; sleep 0.3'
 
 # host WHO: calls until the morning comes. A line of WHO.runs is what a run that began ended with, and its period. A
@@ -26,6 +27,7 @@ host() {
         elif [ $status = 0 ]; then
             sed -n "s/.*: '\(2[^']*Z\)' was done before.*/\1/p" "$work/$1.err" >>"$work/told"
         fi
+        # Time: a pause between two calls, of any length.
         sleep 0.1
     done
 }
@@ -67,6 +69,7 @@ host_dies() {
 host_freezes() {
     begun_by two
     kill -STOP "$run"
+    # Time: longer than the lease, by the real clock of the host. More changes nothing.
     sleep 3
     kill -CONT "$run"
     back "a host that froze"
@@ -74,6 +77,7 @@ host_freezes() {
 
 database_freezes() {
     server freeze
+    # Time: longer than the lease, by the real clock of the server. More changes nothing.
     sleep 4
     server thaw
     back "a database that froze"
@@ -82,6 +86,8 @@ database_freezes() {
 database_restarts() {
     begun_by one
     server stop
+    # Time: the hosts mostly find no server meanwhile. What holds after it holds without that,
+    # too.
     sleep 1
     server start
     back "a database that restarted"
@@ -89,6 +95,7 @@ database_restarts() {
 
 # Another program has the file locked.
 file_locked() {
+    # Time: longer than the lease. More changes nothing.
     { echo "BEGIN EXCLUSIVE;"; sleep 4; echo "COMMIT;"; } | sql_client
     back "a file that was locked"
 }

@@ -220,6 +220,7 @@ sweeping() {
     rl sweep --once-older-than 1ms --json
     holds "a sweep tells how many it forgets" test "$(json '$d->{once}')" -gt 5
     once_ran "what is forgotten is done again" 0 4 k1 daily
+    # Time: the key must be older than 1 ms by the real clock. More changes nothing.
     sleep 0.05
     rl sweep --once-older-than 1ms
     has "as it says to people" "$out" ", 1 once key"

@@ -353,7 +353,7 @@ expires() {
 }
 members_go() {
     local before
-    begun "$work/tick" run --ttl 9s --grace 300ms ending -- sh -c "$tick" "$work/tick"
+    begun "$work/tick" run --ttl 15s --grace 300ms ending -- sh -c "$tick" "$work/tick"
     on mysql freeze
     member_renewed 1 0
     before=$(json '$d->{grants}[0]{renewals} // 0')

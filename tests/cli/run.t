@@ -184,7 +184,9 @@ CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VO
 END
     local -x ROWLOCK_URL=$url
     rl install
-    begin jumping --ttl 9s --grace 300ms
+    # Time: the jump is found by the next renewal, after a third of the lease. A machine may stand
+    # still for the other two thirds.
+    begin jumping --ttl 15s --grace 300ms
     psql -qAtX "$url" -c "UPDATE clock SET ahead = '1 hour'"
     holds "a lease that ran out because the database's clock jumped is told" \
         until_true grep -q "the lease had run out" "$work/bg.err"
@@ -217,6 +219,7 @@ stalling() {
 first_process() {
     local alone=(unshare --pid --fork --mount-proc --kill-child)
     can_do "run as process number 1" "${alone[@]}" true || return
+    # Time: orphans that end later. The job waits until the last one has gone.
     out=$("${alone[@]}" "$command" run first -- timeout 60 sh -c 'sh -c "sleep 0.1 & sleep 0.2 &"
         while cat /proc/[0-9]*/stat 2>/dev/null | grep -q "(sleep) "; do sleep 0.1; done; echo "none is left"' 2>"$work/err")
     same "process number 1 ends with its command" $? 0

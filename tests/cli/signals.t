@@ -169,6 +169,7 @@ terminal() {
     same "with its own status" "$status" 5
     typed 'typed\n' sh -c '"$0" run tty true; echo ready; read line; echo "read: $line"' "$command"
     has "afterwards the terminal is the caller's again" "$out" "read: typed"
+    # Time: the run is mostly stopped by then. One that fg finds earlier reads all the same.
     typed 'hello\n' bash -c 'set -m; "$0" run tty -- sh -c "echo ready; read line; echo read: \$line" & sleep 0.5; fg' "$command"
     has "a command in the background that was stopped for the terminal goes on with fg" "$out" "read: hello"
     rl acquire tty --owner somebody

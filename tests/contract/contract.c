@@ -123,7 +123,8 @@ int rows_of(const struct contract *c, const char *name)
 
 void is_rows(const struct contract *c, const char *name, int wanted, const char *text)
 {
-    /* A quorum answers before the last member has. */
+    /* Time: a quorum answers before the last member has. What it does then must not change the
+     * rows. Without this wait a fault may be missed, and none is reported. */
     if (getenv("ROWLOCK_TEST_QUORUM"))
         sleep_ms(slow_ms(50));
     int rows = rows_of(c, name);
@@ -267,7 +268,7 @@ static void check_error(const rowlock_db *db, int got, const char *what)
     bool reasoned = got == ROWLOCK_OK || err.text[0];
     if ((err.code != got && !started) || !reasoned)
         (tap_ok)(false, "%s: rowlock_db_error() says %s: '%s'", what, rowlock_result_name(err.code),
-               err.text);
+                 err.text);
 }
 
 bool(is_result)(const rowlock_db *db, int got, int want, const char *format, ...)

@@ -134,6 +134,7 @@ struct race {
 /* After its lease has ended a grant may be had again as long as nobody came. */
 static int come_back(struct race *race, struct guest *g, unsigned *seed)
 {
+    /* Time: leases end by the database's clock, before or after this. Both are right. */
     sleep_ms(90 + rand_r(seed) % 30);
     int result = rowlock_renew(g->lock, 100 + rand_r(seed) % 20);
     race->lapsed += result == ROWLOCK_LAPSED;
@@ -186,6 +187,7 @@ static void never_more(const struct contract *c)
                                 c->raw->clock);
         most = now > most ? now : most;
         looks++;
+        /* Time: until the next look. */
         sleep_ms(1);
     }
     race.over = true;

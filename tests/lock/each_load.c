@@ -206,8 +206,9 @@ static bool guard(struct client *c, int which)
     int result = rowlock_guard(lock, c->tx);
     if (result == ROWLOCK_OK) {
         long long at = server_us(c);
+        /* Time: a moment in which to be stopped, of any length. */
         if (at_random(c, 4) == 0)
-            sleep_ms(at_random(c, LEASE_MS)); /* a moment in which to be stopped */
+            sleep_ms(at_random(c, LEASE_MS));
         tell("k %s %lld %lld", names[which], (long long)rowlock_lock_token(lock), at);
     }
     load->raw->run(c->session, result == ROWLOCK_OK ? "COMMIT" : "ROLLBACK", ignored,
@@ -251,6 +252,7 @@ static void work(struct client *c, int which)
     for (int i = at_random(c, 4); i > 0 && mine; i--) {
         switch (at_random(c, 8)) {
         case 0:
+            /* Time: the lease ends by the database's clock. The judge allows any length. */
             sleep_ms(load->mode->ttl_ms + 10);
             break;
         case 1:
@@ -262,6 +264,7 @@ static void work(struct client *c, int which)
             mine = renew(c, which);
             break;
         default:
+            /* Time: holders do something for a moment, of any length. */
             sleep_ms(at_random(c, 20));
         }
     }
@@ -297,6 +300,7 @@ static void take_turn(struct client *c)
     int result = rowlock_acquire(c->locks[which], &how);
     if (result == ROWLOCK_OK)
         hold(c, which, how.permits);
+    /* Time: a pause before the next try, of any length. */
     else if (result == ROWLOCK_BUSY)
         sleep_ms(at_random(c, 3));
     else if (result != ROWLOCK_TIMEOUT)
@@ -349,6 +353,7 @@ static int sweep(void *argument)
             hear(db, "sweep", result);
         load->times[SWEPT] += (int)report.locks;
         load->times[FOLDED] += (int)report.counters;
+        /* Time: a pause between two sweeps, of any length. */
         sleep_ms(2);
     }
     rowlock_db_close(db);
@@ -409,6 +414,7 @@ static void cut(unsigned *seed)
 static void disturb_pool(unsigned *seed)
 {
     int what = load->times[CUT] + load->times[ENDED] + load->times[FROZEN];
+    /* Time: a pause between two faults, of any length. */
     sleep_ms(20 + rand_r(seed) % 80);
     switch (what % (raw_is_ours(load->raw) ? 3 : 2)) {
     case 0:
@@ -419,6 +425,7 @@ static void disturb_pool(unsigned *seed)
         break;
     default:
         raw_control(load->raw, "freeze");
+        /* Time: shorter or longer than the leases, by the real clock. The judge allows both. */
         sleep_ms(rand_r(seed) % (2 * POOLED_LEASE_MS));
         raw_control(load->raw, "thaw");
         load->times[FROZEN]++;
@@ -557,6 +564,7 @@ static void run_load(const struct mode *mode, unsigned seed)
         else if (is(POOLED))
             disturb_pool(&seed);
         else
+            /* Time: until the next look. The load ends when it has done enough. */
             sleep_ms(5);
     }
     load->over = true;

@@ -30,6 +30,7 @@ static void renewed_in_time(const struct contract *c)
     rowlock_lock *lock = must_lock(db, "renewed");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
     int64_t token = rowlock_lock_token(lock), expires = rowlock_lock_expires_us(lock);
+    /* Time: the database's clock goes on by a tick. More changes nothing. */
     sleep_ms(5);
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "a lease is renewed in time");
     tap_ok(rowlock_lock_expires_us(lock) > expires, "and ends later");
@@ -103,6 +104,7 @@ static void lapsed(const struct contract *c)
     rowlock_lock *lock = must_lock(db, "lapsed");
     is_result(db, try_lock(lock, LAPSE_MS), ROWLOCK_OK, "acquire for a short time");
     int64_t token = rowlock_lock_token(lock);
+    /* Time: the lease ends by the real clock. More changes nothing. */
     sleep_ms(LAPSE_MS + 50);
     tap_is_int(rowlock_lock_remaining_ms(lock), 0, "no time remains of a lease that is over");
     is_result(db, rowlock_verify(lock), ROWLOCK_LAPSED, "verify says that it ran out");
@@ -111,6 +113,7 @@ static void lapsed(const struct contract *c)
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "then it stands again");
     is_result(db, rowlock_renew(lock, LAPSE_MS), ROWLOCK_OK, "the next renewal is in time again");
     tap_is_int(rowlock_lock_token(lock), token, "all with one token");
+    /* Time: the lease ends by the real clock. More changes nothing. */
     sleep_ms(LAPSE_MS + 50);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_LAPSED, "re-entry after the end says LAPSED");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "and has renewed it");
@@ -243,6 +246,8 @@ static int commit_later(void *argument)
     const struct contract *c = late->c;
     tap_ok(somebody_waits(c), "a renewal is under way");
     late->waiting_ms = clock_ms();
+    /* Time: the renewal counts from before it waited. All checks are bounds that hold for a
+     * longer wait, too. */
     sleep_ms(WAITS_MS);
     late->free_us = raw_int(c->raw, late->session, "SELECT %s", c->raw->clock);
     raw_run(c->raw, late->session, "COMMIT");

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { READERS = 3, THREE = 3, LEASE_MS = 9000 };
+enum { READERS = 3, THREE = 3, LEASE_MS = 9000, LONGEST_MS = 60000 };
 
 static const int kinds[] = {ROWLOCK_SHARED, THREE};
 
@@ -103,6 +103,30 @@ static void writer_not_starved(const struct contract *c)
     guest_close(&writer);
 }
 
+static bool stands_or_ended(void *context)
+{
+    const struct guest *g = context;
+    return g->ended || ticket_of(g) != 0;
+}
+
+/* The writer, and all readers but the first behind it. False: it gave up before they all were there. */
+static bool all_queue(struct guest *writer, struct guest *readers)
+{
+    guest_start(writer);
+    comes_true(stands_or_ended, writer);
+    for (int i = 1; i < READERS; i++) {
+        guest_start(&readers[i]);
+        comes_true(stands_or_ended, &readers[i]);
+    }
+    if (!writer->ended)
+        return true;
+    guest_join(writer);
+    for (int i = 1; i < READERS; i++)
+        if (guest_join(&readers[i]) == ROWLOCK_OK)
+            guest_leave(&readers[i]);
+    return false;
+}
+
 /* Whoever waited only because of somebody's place in line is let in when that one leaves it. */
 static void writer_gives_up(const struct contract *c, bool by_himself)
 {
@@ -111,9 +135,8 @@ static void writer_gives_up(const struct contract *c, bool by_himself)
     guest_open(&writer, c, "given up", 0);
     guest_tries(&readers[0], ROWLOCK_OK, "one reads");
     writer.how.wait_ms = by_himself ? 300 : ROWLOCK_FOREVER;
-    guest_queue(&writer);
-    for (int i = 1; i < READERS; i++)
-        guest_queue(&readers[i]);
+    while (!all_queue(&writer, readers) && writer.how.wait_ms < LONGEST_MS)
+        writer.how.wait_ms *= 6;
     is_result(writer.db, by_himself ? guest_join(&writer) : guest_cancel(&writer),
               by_himself ? ROWLOCK_TIMEOUT : ROWLOCK_CANCELLED, "the writer gives up");
     for (int i = 1; i < READERS; i++)

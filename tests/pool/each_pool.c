@@ -95,6 +95,8 @@ static void one_is_in_the_way(const struct raw *raw, const char *url, const char
         /* A server ends the transaction some time after the connection was closed. */
         raw_run(raw, session, "ROLLBACK");
     } else {
+        /* Time: the call that is in the way is mostly tried again by then. Later it is tried
+         * again as well. */
         sleep_ms(50);
         is_result(s.plug.db, try_lock(s.plug.lock, SWARM_TTL_MS), ROWLOCK_OK,
                   "and the connection is free for others");

@@ -284,6 +284,7 @@ static void restarted(void)
     is_back = false;
     swarm_open(&s, raw, straight, 2, SWARM_MAX);
     swarm_start(&s, act_through_it);
+    /* Time: the threads mostly work by then. Threads that begin later meet the same server. */
     sleep_ms(100);
     raw_control(raw, "restart");
     is_back = true;

@@ -302,6 +302,7 @@ static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, 
     guest_queue(&second);
     long long ticket = ticket_of(&first);
     faultproxy_cut(proxy);
+    /* Time: the waiter is mostly connected again by then. It keeps its ticket either way. */
     sleep_ms(50);
     faultproxy_cut(proxy);
     tap_is_int(ticket_of(&first), ticket, "a waiter whose connection is lost keeps his ticket");

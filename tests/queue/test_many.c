@@ -259,7 +259,7 @@ static rowlock_keeper *begin_kept(struct script_answer meta)
 
 static bool kept_together(void)
 {
-    int64_t until = clock_ms() + slow_ms(10000);
+    int64_t until = clock_ms() + slow_ms(60000);
     while (script_leases(0) < 0 && clock_ms() < until)
         sleep_ms(1);
     return script_leases(0) == THREE;
@@ -272,6 +272,8 @@ static void test_keeper(void)
     script_next(OP_ACQUIRE_ALL, held(0));
     tap_is_int(get_all_kept(keeper), ROWLOCK_BUSY, "of what is busy");
     script_pass_ms(200);
+    /* Time: the keeper may ask for what is not held. One that does so later is missed, and not
+     * reported. */
     sleep_ms(50);
     tap_is_int(script_count(OP_RENEW_ALL), 0, "keeps nothing");
     tap_is_int(get_all_kept(keeper), ROWLOCK_OK, "three locks with a keeper");

@@ -86,6 +86,7 @@ static void gets_it_when_expired(const struct contract *c)
 
 static int cancel_later(void *argument)
 {
+    /* Time: the wait has mostly begun by then. A cancel before it ends it as well. */
     sleep_ms(50);
     rowlock_cancel(argument);
     return 0;

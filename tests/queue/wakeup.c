@@ -154,7 +154,8 @@ static void waiter_comes(struct entry *e)
     /* A file has one writer: beside it nobody takes a ticket. */
     if ((e->way != COMMITS || e->c->has_server) && !comes_true(has_ticket, &e->waiter))
         tap_ok(false, "a waiter stands in the queue before %s", ways[e->way]);
-    sleep_ms(10); /* so that it is asleep, mostly */
+    /* Time: the waiter is mostly asleep by then. One that is not must notice the same. */
+    sleep_ms(10);
 }
 
 static void begin_release(const struct guest *holder)

@@ -161,6 +161,7 @@ static void take_turn(struct client *c)
         hold(c, lock, kept);
         release(c, lock);
     }
+    /* Time: a pause between two turns, of any length. */
     sleep_ms(result < 0 ? ERROR_PAUSE_MS : rand_r(&c->seed) % 5);
 }
 
@@ -213,12 +214,14 @@ static void disturb(unsigned *seed)
         break;
     case 3:
         faultproxy_blackhole(proxy);
+        /* Time: shorter or longer than a lease, by the real clock. The judge allows both. */
         sleep_ms(rand_r(seed) % (2 * SHORT_TTL_MS));
         faultproxy_heal(proxy);
         break;
     default:
         faultproxy_refuse(proxy);
         faultproxy_cut(proxy);
+        /* Time: the member is away for a moment, of any length. */
         sleep_ms(rand_r(seed) % SHORT_TTL_MS);
         faultproxy_accept(proxy);
     }
@@ -297,6 +300,7 @@ static void strike(pid_t *child, unsigned *seed)
         *child = child_start(be_process, seed);
     } else {
         kill(*child, SIGSTOP);
+        /* Time: longer than the leases, by the real clock. The judge allows any length. */
         sleep_ms(SHORT_TTL_MS + rand_r(seed) % TTL_MS);
         kill(*child, SIGCONT);
     }
@@ -341,6 +345,7 @@ static void stick(const char *url, int ms)
 {
     void *session = raw_sqlite.open(url);
     raw_run(&raw_sqlite, session, "BEGIN IMMEDIATE");
+    /* Time: the file is locked for a moment, of any length. */
     sleep_ms(ms);
     raw_run(&raw_sqlite, session, "ROLLBACK");
     raw_sqlite.close(session);

@@ -101,6 +101,7 @@ crew_begin() {
 us() { awk '{ printf "%.0f", $1 * 1000000 }' /proc/uptime; }
 mark() { "$crew" mark "$crew_folder" "$1"; }
 grants() { "$crew" grants "$crew_folder"; }
+# Time: faults last for a moment, of any length. The judge allows all.
 a_while() { sleep "0.$((RANDOM % 9 + 1))"; }
 
 start_again() {
@@ -126,6 +127,7 @@ lose_two() {
     server_freeze "${dirs[$1]}"
     server_freeze "${dirs[$2]}"
     mark cut
+    # Time: what was granted before the outage ends by the real clock. More changes nothing.
     sleep "$lease"
     a_while
     mark back

@@ -254,6 +254,7 @@ static int take_turns(void *argument)
         if (rowlock_release(lock) != ROWLOCK_OK)
             tap_note("%s", why(db));
         rowlock_forget(lock);
+        /* Time: others come between two turns, mostly. Each turn is checked alone. */
         sleep_ms(1);
     }
     close_locks(lock);

@@ -25,6 +25,7 @@ set_clock() {
 jump() {
     local before after now
     touch "$crew_folder/calm"
+    # Time: leases from before the jump end by the real clock. More changes nothing.
     sleep "$lease"
     before=$(us)
     comm -12 <(rows_of 1) <(rows_of 2) >"$work/safe"
@@ -32,6 +33,7 @@ jump() {
     set_clock "$(printf %+d $((RANDOM % 120 - 60)))"
     tap_note "the clock of the first member jumps by $(($(first_clock) - now)) s"
     after=$(us)
+    # Time: the same, of those from after it.
     sleep "$lease"
     awk -v before="$before" -v after="$after" '
         FILENAME == ARGV[1] { safe[$1 " " $2] = 1; next }

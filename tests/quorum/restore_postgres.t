@@ -26,6 +26,7 @@ claims() {
     rl acquire -n --owner "$1" --ttl 10m forgotten
     [ "$status" = 0 ] || return
     answered=$(us)
+    # Time: the last member has answered by then, mostly. A grant that it lacks is judged as well.
     sleep 0.05
     printf 'G forgotten %s %s %s %s\n' "$out" "$asked" "$answered" $((answered + 600000000)) \
         >>"$crew_folder/history"

@@ -168,6 +168,7 @@ static enum fate transact(const struct clerk *clerk, struct transfer *t)
         fate = guard_first ? guard(clerk, t) : write_down(clerk, t);
     if (fate == DONE && rand() % DOZES_ONE_IN == 0) {
         t->slept = true;
+        /* Time: the lease ends by the real clock. More changes nothing. */
         sleep_ms(LEASE_MS + 100);
     }
     if (fate == DONE)
@@ -197,6 +198,7 @@ static void fall_asleep(const struct clerk *clerk, const struct transfer *t)
 /* A moment in which to be stopped. */
 static void think(void)
 {
+    /* Time: of any length. */
     usleep((useconds_t)(rand() % 5000));
 }
 
@@ -335,6 +337,7 @@ static void disturb(struct day *day, struct children *clerks)
             children_stop(clerks, victim, LEASE_MS + 20 + rand() % 200);
             next = clock_ms() + 50 + rand() % 100;
         }
+        /* Time: until the next look. The day ends when enough is done. */
         sleep_ms(2);
         children_wake(clerks);
     }

@@ -4,6 +4,7 @@
  */
 #include "loss.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +16,22 @@ struct deal {
     void *session;
     rowlock_db *tx;
     rowlock_lock *lock;
+    struct loss *loss;
     struct helper *rescuer;
+    atomic_bool over;
 };
 
+/* Cuts what still waits three deadlines after something was swallowed. */
 static int rescue(void *argument)
 {
-    struct loss *l = argument;
-    sleep_ms(3 * loss_deadline_ms(l));
-    faultproxy_cut(l->proxy);
+    struct deal *d = argument;
+    while (!d->over && !faultproxy_fired(d->loss->proxy))
+        sleep_ms(10);
+    int64_t end_ms = clock_ms() + 3 * loss_deadline_ms(d->loss);
+    while (!d->over && clock_ms() < end_ms)
+        sleep_ms(10);
+    if (!d->over)
+        faultproxy_cut(d->loss->proxy);
     return 0;
 }
 
@@ -39,7 +48,7 @@ static struct deal begin(struct loss *l)
     snprintf(timeout, sizeof timeout, "read_timeout=%d", (int)(loss_deadline_ms(l) / 1000));
     char *url =
         strcmp(l->raw->name, "mysql") == 0 ? url_with(l->through, timeout) : strdup(l->through);
-    struct deal d = {.lock = must_lock(l->others, l->name)};
+    struct deal d = {.lock = must_lock(l->others, l->name), .loss = l};
     rowlock_db_options options = loss_options(l);
     rowlock_error err = ROWLOCK_ERROR_INIT;
     options.prefix = l->prefix;
@@ -60,7 +69,7 @@ static struct deal begin(struct loss *l)
 static void arm(struct loss *l, struct deal *d)
 {
     loss_arm(l);
-    d->rescuer = swallows(l) ? helper_start(rescue, l) : NULL;
+    d->rescuer = swallows(l) ? helper_start(rescue, d) : NULL;
 }
 
 /* A connection that is lost took the transaction along; what the caller can do is close it. */
@@ -78,6 +87,7 @@ static enum outcome end(struct loss *l, struct deal *d, int said, bool *fired)
         loss_is(l, said, ROWLOCK_ECONN, "the transaction went with its connection: %s", err.text);
         loss_is(l, err.transaction_over, 1, "which is told");
     }
+    d->over = true;
     *fired = loss_disarm(l);
     loss_ok(l, *fired || outcome == COMMITTED, "where nothing is lost it is committed");
     rowlock_db_close(d->tx);
