@@ -188,8 +188,8 @@ static int wait_long(void *argument)
     return 0;
 }
 
-/* One member is away, and the answer of another is lost: it may have granted the lock. If it was the
- * answer to another statement, again. */
+/* One member is away, and the answer of another is lost, which may have granted the lock. If it was
+ * the answer to another statement: again. */
 static void test_cancelled(void)
 {
     enum { TRIES = 20 };
