@@ -74,11 +74,46 @@ static int look_at_grant(void *context, const rowlock_grant *grant)
     return outer->takes_over || outer->waits_for_itself;
 }
 
+static bool holds(const struct cli *cli, const char *name, const char *owner, int64_t token)
+{
+    rowlock_lock *lock = NULL;
+    bool held = rowlock_lock_attach(cli->db, name, owner, token, &lock) == ROWLOCK_OK &&
+                rowlock_verify(lock) == ROWLOCK_OK;
+    rowlock_lock_close(lock);
+    return held;
+}
+
+/* The member that a list reads may lack the row. */
+static int ask_majority(struct outer *outer, const char *name)
+{
+    enum { DIGITS_MOST = 510 };
+    const struct settings *set = &outer->cli->set;
+    char *begin = entry_of(name, NULL, 0);
+    for (const char *at = outer->held; (at = strstr(at, begin)); at++) {
+        char digits[DIGITS_MOST + 1], owner[DIGITS_MOST / 2 + 1] = "";
+        long long token;
+        if (sscanf(at + strlen(begin), "%510[0-9a-f]:%lld", digits, &token) != 2)
+            continue;
+        for (size_t i = 0; digits[2 * i] && digits[2 * i + 1]; i++) {
+            owner[i] = (char)strtol((char[]){digits[2 * i], digits[2 * i + 1], '\0'}, NULL, 16);
+            owner[i + 1] = '\0';
+        }
+        if (!holds(outer->cli, name, owner, token))
+            continue;
+        outer->takes_over = set->owner && strcmp(set->owner, owner) == 0;
+        outer->waits_for_itself = !set->nonblock;
+    }
+    free(begin);
+    return ROWLOCK_OK;
+}
+
 static bool refuses(struct outer *outer, const char *name)
 {
-    return has(outer->held, name, NULL, 0) &&
-           rowlock_list(outer->cli->db, name, look_at_grant, outer) == ROWLOCK_OK &&
-           (outer->takes_over || outer->waits_for_itself);
+    if (!has(outer->held, name, NULL, 0))
+        return false;
+    int result = is_quorum(outer->cli) ? ask_majority(outer, name)
+                                       : rowlock_list(outer->cli->db, name, look_at_grant, outer);
+    return result == ROWLOCK_OK && (outer->takes_over || outer->waits_for_itself);
 }
 
 int outer_refuses(const struct cli *cli)
