@@ -45,6 +45,7 @@ struct loss {
     struct faultproxy *proxy;
     int number; /* of the worker */
     int serial;
+    char dropped[8000]; /* SQL: names of cases that were begun anew */
     int explained; /* rows that stand although nobody holds them, each for a reason that was checked */
 
     const char *what;
