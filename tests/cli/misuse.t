@@ -51,7 +51,8 @@ short_waits() {
 
 # In a terminal of its own, the keys come from its other end. script(1) is of util-linux, or bsdutils.
 keys_during_min_hold() {
-    { until_true test -e "$work/done"; printf '\003'; until_true test -e "$work/over"; } | {
+    # The first ones may still go to touch, whose terminal it is.
+    { until_true test -e "$work/done"; until [ -e "$work/over" ]; do printf '\003'; sleep 0.2; done; } | {
         timeout 60 script -qec "$command run --min-hold 1h keys -- touch $work/done" /dev/null >"$work/typescript" 2>&1
         echo $? >"$work/over"
     }
