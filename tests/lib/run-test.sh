@@ -7,7 +7,7 @@
 #   ROWLOCK_TEST_TIMEOUT     seconds until the program and its children are ended (900)
 #   ROWLOCK_TEST_WRAPPER     a command to put before a compiled program, such as valgrind
 #   ROWLOCK_TEST_OWN_SERVERS=1  a program with a server in its name gets a new server, or two, except
-#                            those in cli/ and fuzz/
+#                            those in cli/ and fuzz/, and scripts in quorum/, which start their own
 #   ROWLOCK_TEST_RUN         a folder whose file "failed" gets the failed checks (run-tests.sh)
 #   SKIPS_AS_FAILS=1         a program that skips all its tests has failed: its server is missing. So has
 #                            what a script skips with skip of tap.sh
@@ -21,7 +21,7 @@ if [ "${ROWLOCK_TEST_OWN_SERVERS:-0}" = 1 ]; then
     servers=()
     for kind in postgres mysql; do
         case $program in
-            */cli/* | */fuzz/*) ;;
+            */cli/* | */fuzz/* | */quorum/*.t) ;;
             */*"$kind"*)
                 unset "ROWLOCK_TEST_${kind^^}_URL" "ROWLOCK_TEST_${kind^^}_DIR"
                 servers+=("$(dirname "$0")/with-$kind.sh")
