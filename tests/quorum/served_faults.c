@@ -51,6 +51,22 @@ static void change(int i, const char *format)
     members_change(&m, i, format, 0);
 }
 
+/* A row that came late gets the grant's token a moment later, or with a renewal. */
+static bool is_complete(rowlock_lock *lock)
+{
+    char token[200];
+    snprintf(token, sizeof token, "SELECT coalesce(max(token), 0) FROM %%slocks WHERE name = '%s'",
+             rowlock_lock_name(lock));
+    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(5)) {
+        int level = 0;
+        for (int i = 0; i < MEMBERS; i++)
+            level += members_ask(&m, i, token) == rowlock_lock_token(lock);
+        if (level == MEMBERS || rowlock_renew(lock, 0) != ROWLOCK_OK)
+            return level == MEMBERS;
+    }
+    return false;
+}
+
 /* ---- one of three */
 
 /* Grants, renewals and releases. */
@@ -92,7 +108,7 @@ static void test_debts(void)
         rowlock_db *db = members_open(&m);
         rowlock_lock *lock = must_lock(db, "owed"), *other = must_lock(db, "another");
         is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
-        tap_ok(rows_become(&m, 1, 1, 1), "in all members");
+        tap_ok(is_complete(lock), "in all members");
         down(i);
         is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is released without member %d", i);
         tap_is_int(rows_in_all(&m), 1, "which still has its row");
@@ -123,7 +139,7 @@ static void test_release_again(void)
     rowlock_db *db = members_open(&m);
     rowlock_lock *lock = must_lock(db, "again");
     is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
-    tap_ok(rows_become(&m, 1, 1, 1), "in all members");
+    tap_ok(is_complete(lock), "in all members");
     down(1);
     down(2);
     struct helper *helper = helper_start(come_back, NULL);
@@ -158,7 +174,7 @@ static void test_release_twice(void)
     rowlock_db *db = members_open(&m), *other = NULL;
     struct handed own = {.lock = must_lock(db, "twice")};
     is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "a lock is held");
-    tap_ok(rows_become(&m, 1, 1, 1), "in all members");
+    tap_ok(is_complete(own.lock), "in all members");
     if (rowlock_db_open_quorum((const char *const *)m.straight, MEMBERS, NULL, &other, &err) !=
         ROWLOCK_OK)
         raw_failed("open a quorum", err.text);
@@ -292,7 +308,7 @@ static void test_late_refusal(void)
         rowlock_db *db = members_open(&m), *other = members_open(&m);
         rowlock_lock *held = must_lock(db, "refused"), *wanted = must_lock(other, "refused");
         is_result(db, try_lock(held, LONG_MS), ROWLOCK_OK, "a lock is held");
-        rows_become(&m, 1, 1, 1);
+        is_complete(held);
         change(i, "DELETE FROM %slocks");
         faultproxy_slow(m.proxy[i], SLOW_US);
         is_result(other, try_lock(wanted, LONG_MS), ROWLOCK_BUSY,
@@ -321,22 +337,6 @@ static int try_patiently(void *argument)
     p->result = try_lock(p->lock, LONG_MS);
     p->ended = true;
     return 0;
-}
-
-/* A row that came late gets the grant's token a moment later, or with a renewal. */
-static bool is_complete(rowlock_lock *lock)
-{
-    char token[200];
-    snprintf(token, sizeof token, "SELECT coalesce(max(token), 0) FROM %%slocks WHERE name = '%s'",
-             rowlock_lock_name(lock));
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(5)) {
-        int level = 0;
-        for (int i = 0; i < MEMBERS; i++)
-            level += members_ask(&m, i, token) == rowlock_lock_token(lock);
-        if (level == MEMBERS || rowlock_renew(lock, 0) != ROWLOCK_OK)
-            return level == MEMBERS;
-    }
-    return false;
 }
 
 /* One member refuses, one grants, and one hangs much longer than the test waits. */
