@@ -301,34 +301,41 @@ bool fake_flush(struct fake_link *l)
     return !l->cut;
 }
 
-static int listener;
-static void (*serve_link)(struct fake_link *l);
+/* A program may have one for each database. */
+struct server {
+    int listener;
+    void (*serve)(struct fake_link *l);
+    struct fake_link link;
+};
 
 static void *serve_all(void *context)
 {
-    static struct fake_link link;
+    struct server *server = context;
+    struct fake_link *link = &server->link;
     for (;;) {
-        link.fd = accept(listener, NULL, NULL);
-        link.length = 0;
-        link.cut = false;
-        serve_link(&link);
-        close(link.fd);
+        link->fd = accept(server->listener, NULL, NULL);
+        link->length = 0;
+        link->cut = false;
+        server->serve(link);
+        close(link->fd);
     }
     return context;
 }
 
 int fake_start(void (*serve)(struct fake_link *l))
 {
+    static struct server servers[2], *next = servers;
+    struct server *server = next++;
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
     pthread_t thread;
-    serve_link = serve;
+    server->serve = serve;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) != 0 ||
-        listen(listener, 16) != 0 ||
-        getsockname(listener, (struct sockaddr *)&address, &size) != 0 ||
-        pthread_create(&thread, NULL, serve_all, NULL) != 0)
+    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (server->listener < 0 || bind(server->listener, (struct sockaddr *)&address, size) != 0 ||
+        listen(server->listener, 16) != 0 ||
+        getsockname(server->listener, (struct sockaddr *)&address, &size) != 0 ||
+        pthread_create(&thread, NULL, serve_all, server) != 0)
         return -1;
     pthread_detach(thread);
     return ntohs(address.sin_port);

@@ -59,14 +59,14 @@ if [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
 fi
 failed=$TMPDIR.failed
 exec 4>&1
-exec > >(sed -u -e "$skips" -e "/^not ok /w $failed" -e "/^# tests\/.*:[0-9]*\$/w $failed" >&4)
+exec > >(sed -u -e "$skips" -e "/^not ok /w $failed" -e "/^Bail out!/w $failed" -e "/^# tests\/.*:[0-9]*\$/w $failed" >&4)
 filter=$!
 
 # tell_failed STATUS: a line for each failed check, and the command that runs its program alone.
 tell_failed() {
     local name=${program##*tests/}
     awk -v name="$name" -v status="$1" '
-        /^not ok/ { sub(/^not ok [0-9]+ (- )?/, ""); lines[++n] = $0; next }
+        /^not ok|^Bail out!/ { sub(/^not ok [0-9]+ (- )?/, ""); lines[++n] = $0; next }
         n && lines[n] !~ /\(tests\// { lines[n] = lines[n] " (" $2 ")" }
         END {
             print "  " name ", which ended with status " status
