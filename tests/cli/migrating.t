@@ -40,7 +40,7 @@ statuses() {
     same "a held lock is told from a command that fails" "$held $status" "75 1"
     begun "$work/job" run status -- sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
     end "$pid"
-    holds "TERM ends the command too" gone "$(cat "$work/job")"
+    holds "TERM ends the command too" until_true gone "$(cat "$work/job")"
     exits "and the lock is free" 0 run -n status true
 }
 

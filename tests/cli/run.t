@@ -133,7 +133,7 @@ holding() {
 staying() {
     ends "a job whose lock was broken is ended" 76 "$lost"
     has "with the reason" "$(cat "$work/lost.err")" "the lock was lost"
-    holds "the command is gone" gone "$(cat "$work/lost.pid")"
+    holds "the command is gone" until_true gone "$(cat "$work/lost.pid")"
     holds "and so is its child" until_true gone "$(cat "$work/lost.child")"
     until_true renewed renewed
     holds "a lease is renewed for as long as the command runs" kill -0 "$renewed"
