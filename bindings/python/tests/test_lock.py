@@ -236,6 +236,28 @@ class Locks(Case):
                 executor.submit(twice).result()
         self.assert_free()
 
+    def test_handed_over_at_once(self):
+        """so is what a thread of an executor acquired while the executor still starts it"""
+        lock = self.db.lock(self.name, wait=None)
+        acquired, start = threading.Event(), threading.Thread.start
+
+        def acquire():
+            held = lock.acquire()
+            acquired.set()
+            return held
+
+        def start_and_wait(thread):
+            start(thread)
+            self.assertTrue(acquired.wait(LONG))
+
+        with concurrent.futures.ThreadPoolExecutor(1) as executor:
+            with unittest.mock.patch.object(threading.Thread, "start", start_and_wait):
+                held = executor.submit(acquire).result()
+            waits = executor.submit(lock.acquire)
+            until(lambda: waits.done() or self.db.waiters(self.name))
+            held.release()
+            waits.result().release()
+
     def test_own_that_ends(self):
         """a lock that ends by itself, or was lost, is waited for"""
         with self.db.lock(self.name, ttl=0.2, renew=False, on_lost="log"):

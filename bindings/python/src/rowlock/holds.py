@@ -32,9 +32,12 @@ def this_task() -> Any:
 
 
 def is_executor_thread() -> bool:
-    """Such a thread runs one piece of work after the other, for different callers."""
-    workers = getattr(concurrent.futures.thread, "_threads_queues", ())
-    return threading.current_thread() in workers
+    """Such a thread runs one piece of work after the other, for different callers.
+
+    What it runs tells it. The executor notes its threads only after it has started them.
+    """
+    work = getattr(concurrent.futures.thread, "_worker", None)
+    return work is not None and getattr(threading.current_thread(), "_target", None) is work
 
 
 class Hold:
