@@ -466,9 +466,10 @@ check:
 run-all-tests: test-programs
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 $(call run_on_servers,$(ALL_TESTS))
 
-# check-quick builds only what it runs, so this stands before its rule.
+# check-quick builds only what it runs, so this stands before its rule. No server: no order either.
 QUICK_TESTS := $(call tests_in,unit fuzz memory abi) $(filter $(call tests_in,contract),$(call tests_of,sqlite))
 ## check-quick: unit, fuzz, ABI and SQLite tests; needs no server
+check-quick: PROVE_FLAGS += --rules 'par=**'
 check-quick: all $(filter $(BUILD)/%,$(QUICK_TESTS))
 	$(Q)$(TEST_ENV) $(call run_tests,$(QUICK_TESTS))
 

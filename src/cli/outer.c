@@ -83,22 +83,32 @@ static bool holds(const struct cli *cli, const char *name, const char *owner, in
     return held;
 }
 
+/* The rest of an entry: "owner:token)". */
+static bool read_entry(const char *rest, char *owner, size_t size, int64_t *token)
+{
+    size_t digits = strspn(rest, "0123456789abcdef");
+    if (rest[digits] != ':' || digits / 2 >= size)
+        return false;
+    for (size_t i = 0; i < digits / 2; i++) {
+        char byte[] = {rest[2 * i], rest[2 * i + 1], '\0'};
+        owner[i] = (char)strtol(byte, NULL, 16);
+    }
+    owner[digits / 2] = '\0';
+    char *end = NULL;
+    *token = strtoll(rest + digits + 1, &end, 10);
+    return *end == ')';
+}
+
 /* The member that a list reads may lack the row. */
 static int ask_majority(struct outer *outer, const char *name)
 {
-    enum { DIGITS_MOST = 510 };
     const struct settings *set = &outer->cli->set;
     char *begin = entry_of(name, NULL, 0);
     for (const char *at = outer->held; (at = strstr(at, begin)); at++) {
-        char digits[DIGITS_MOST + 1], owner[DIGITS_MOST / 2 + 1] = "";
-        long long token;
-        if (sscanf(at + strlen(begin), "%510[0-9a-f]:%lld", digits, &token) != 2)
-            continue;
-        for (size_t i = 0; digits[2 * i] && digits[2 * i + 1]; i++) {
-            owner[i] = (char)strtol((char[]){digits[2 * i], digits[2 * i + 1], '\0'}, NULL, 16);
-            owner[i + 1] = '\0';
-        }
-        if (!holds(outer->cli, name, owner, token))
+        char owner[256];
+        int64_t token;
+        if (!read_entry(at + strlen(begin), owner, sizeof(owner), &token) ||
+            !holds(outer->cli, name, owner, token))
             continue;
         outer->takes_over = set->owner && strcmp(set->owner, owner) == 0;
         outer->waits_for_itself = !set->nonblock;

@@ -75,17 +75,9 @@ tell_failed() {
         }' "$failed" >>"$ROWLOCK_TEST_RUN/failed"
 }
 
-# The program runs in the background, so that a signal to this script is passed on at once. A shell
-# makes background jobs ignore INT and QUIT. Tests of signals must not inherit that.
-timeout --kill-after=10 "$limit" env --default-signal=INT,QUIT "${command[@]}" 4>&- &
-child=$!
-trap 'kill -TERM "$child" 2>/dev/null' INT TERM HUP
-wait "$child"
+# The shell makes background jobs ignore INT and QUIT. Tests of signals must not inherit that.
+passing_signals timeout --kill-after=10 "$limit" env --default-signal=INT,QUIT "${command[@]}" 4>&-
 status=$?
-while kill -0 "$child" 2>/dev/null; do
-    wait "$child"
-    status=$?
-done
 if [ "$status" = 124 ]; then
     echo "# $program was stopped after $limit seconds" >&2
 fi

@@ -14,16 +14,8 @@ trap 'rm -rf "$ROWLOCK_TEST_RUN"' EXIT
 # Servers run under another account, and copy from here.
 chmod 711 "$ROWLOCK_TEST_RUN"
 
-# A signal is passed on at once. The shell would otherwise wait for the command first.
-"$@" &
-child=$!
-trap 'kill -TERM "$child" 2>/dev/null' INT TERM HUP
-wait "$child"
+passing_signals "$@"
 status=$?
-while kill -0 "$child" 2>/dev/null; do
-    wait "$child"
-    status=$?
-done
 if [ -s "$ROWLOCK_TEST_RUN/failed" ]; then
     printf '\nFailed:\n' >&2
     cat "$ROWLOCK_TEST_RUN/failed" >&2

@@ -18,7 +18,6 @@ on=()
 load=()
 stop_load() { [ ${#load[@]} = 0 ] || kill "${load[@]}" 2>/dev/null; }
 trap stop_load EXIT
-trap 'exit 130' INT TERM
 for ((i = 0; i < ${BUSY:-0}; i++)); do
     "${on[@]}" sh -c 'while :; do :; done' &
     load+=($!)
@@ -28,11 +27,17 @@ done
 unset MAKEFLAGS MFLAGS MAKELEVEL
 mkdir -p build/often
 failed=0
+# Each run has a process group of its own, which a signal ends as a whole.
+set -m
+child=
+trap '[ -z "$child" ] || kill -TERM -- "-$child"; exit 130' INT TERM
 echo "$runs runs beside ${BUSY:-0} busy processes on processors ${CPUS:-all}"
 for ((run = 1; run <= runs; run++)); do
     log=build/often/$run.log
     begin=$SECONDS
-    if "${on[@]}" "$make" --no-print-directory check >"$log" 2>&1 </dev/null; then
+    "${on[@]}" "$make" --no-print-directory check >"$log" 2>&1 </dev/null &
+    child=$!
+    if wait "$child"; then
         result=$(sed -n 's/^Files=\([0-9]*\), Tests=\([0-9]*\).*/passed, \2 checks in \1 programs/p' "$log")
         rm -f "$log"
     else
