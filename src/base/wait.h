@@ -29,8 +29,11 @@ struct rlk_waiting {
     /* The wait is a part of a longer call. A cancel that is too late for the wait is for that
      * call. */
     bool longer;
-    /* How many handles wait in the same pool, this one among them. 0: it has no pool. */
+    /* How many handles of the same pool wait as the first of theirs in a queue. 0: it has no
+     * pool. */
     size_t crowd;
+    /* Another handle of that pool is before this one in the same queue, and looks for both. */
+    atomic_bool behind;
     /* The state of the random numbers. */
     uint64_t jitter;
 };

@@ -7,8 +7,14 @@
 
 #include <sched.h>
 
-/* The pause before what may be sent later is sent again. */
-enum { AGAIN_US = 100000 };
+enum {
+    /* The pause before what may be sent later is sent again. */
+    AGAIN_US = 100000,
+    /* Tickets in one statement. It must not keep a release waiting for long. */
+    TICKETS_MOST = 64,
+    /* So many others may overtake a ticket. */
+    OVERTAKERS = 1000
+};
 
 /* ---- with the mutex locked */
 
@@ -34,9 +40,11 @@ static bool change(struct rlk_slot *slot, int from, int to)
     return atomic_compare_exchange_strong(&slot->state, &from, to);
 }
 
+/* In a long queue, tickets alone could keep all connections busy. Releases and tries go before
+ * them, so that the queue moves. */
 static void add(rowlock_pool *pool, struct rlk_slot *slot)
 {
-    slot->number = pool->numbers++;
+    slot->number = pool->numbers++ + (slot->kind == RLK_STEP_ENQUEUE_MANY ? OVERTAKERS : 0);
     slot->next = NULL;
     *pool->line[slot->kind].end = slot;
     pool->line[slot->kind].end = &slot->next;
@@ -69,6 +77,8 @@ static struct rlk_slot *take_batch(rowlock_pool *pool, enum rlk_step kind)
 {
     struct rlk_slot *first = pool->line[kind].first, *last = first;
     size_t most = kind == RLK_STEP_NONE ? 1 : pool->batch;
+    if (kind == RLK_STEP_ENQUEUE_MANY && most > TICKETS_MOST)
+        most = TICKETS_MOST;
     change(last, RLK_SLOT_WAITS, RLK_SLOT_TAKEN);
     for (size_t n = 1; n < most && last->next; n++) {
         last = last->next;

@@ -99,14 +99,18 @@ struct rlk_pooled {
     bool stop;
 };
 
-/* A handle that waits for a lock. */
+/* A handle that waits for a lock. Those of one bucket are in the order of their tickets. */
 struct rlk_pool_waiter {
-    struct rlk_pool_waiter *next;
+    struct rlk_pool_waiter *next, *previous;
     char name[RLK_TEXT_MAX + 1];
     /* 0: it does not wait. */
     int64_t request;
     int64_t ticket;
+    /* Its ticket has the ear's address. */
+    bool hears;
     bool woken;
+    /* It has become the first of this pool in its queue. */
+    bool promoted;
     struct rlk_waiting *waiting;
 };
 
@@ -140,8 +144,11 @@ struct rowlock_pool {
     struct rlk_pooled ear;
     char address[RLK_ADDRESS];
     bool ear_begun;
-    size_t waiters;
-    struct rlk_pool_waiter *waiter[RLK_POOL_BUCKETS];
+    /* Handles that wait, and those of them that are the first of the pool in a queue. */
+    size_t waiters, firsts;
+    struct {
+        struct rlk_pool_waiter *first, *last;
+    } waiter[RLK_POOL_BUCKETS];
 };
 
 /* line.c: who gets a connection next. */
@@ -186,9 +193,9 @@ enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call,
 
 /* waiters.c: all with pool->mutex locked, except the last two. */
 void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
-                      const struct rlk_request *request, int64_t ticket);
+                      const struct rlk_request *request, bool hears);
 void rlk_waiter_end(rowlock_pool *pool, struct rlk_pool_waiter *w);
-/* Wakes the first waiter of a name, unless the ear will hear of it. */
+/* Wakes the first waiter of a name, unless the ear wakes it. */
 void rlk_waiter_wake(rowlock_pool *pool, const char *name);
 void rlk_waiter_wake_request(rowlock_pool *pool, int64_t request);
 void rlk_waiter_wake_all(rowlock_pool *pool);

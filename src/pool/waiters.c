@@ -6,41 +6,85 @@
 #include <string.h>
 
 /* FNV-1a */
-static struct rlk_pool_waiter **bucket_of(rowlock_pool *pool, const char *name)
+static size_t bucket_of(const char *name)
 {
     uint64_t hash = 14695981039346656037u;
     for (const char *at = name; *at; at++)
         hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    return &pool->waiter[(hash ^ hash >> 32) % RLK_POOL_BUCKETS];
+    return (hash ^ hash >> 32) % RLK_POOL_BUCKETS;
+}
+
+static struct rlk_pool_waiter *first_of(rowlock_pool *pool, const char *name)
+{
+    struct rlk_pool_waiter *w = pool->waiter[bucket_of(name)].first;
+    while (w && strcmp(w->name, name) != 0)
+        w = w->next;
+    return w;
+}
+
+static void unlink_waiter(rowlock_pool *pool, struct rlk_pool_waiter *w)
+{
+    size_t bucket = bucket_of(w->name);
+    *(w->previous ? &w->previous->next : &pool->waiter[bucket].first) = w->next;
+    *(w->next ? &w->next->previous : &pool->waiter[bucket].last) = w->previous;
+}
+
+static bool is_before(const struct rlk_pool_waiter *a, const struct rlk_pool_waiter *b)
+{
+    return a->ticket != b->ticket ? a->ticket < b->ticket : a->request < b->request;
+}
+
+/* Most tickets are the newest. */
+static void link_waiter(rowlock_pool *pool, struct rlk_pool_waiter *w)
+{
+    size_t bucket = bucket_of(w->name);
+    w->previous = pool->waiter[bucket].last;
+    while (w->previous && is_before(w, w->previous))
+        w->previous = w->previous->previous;
+    w->next = w->previous ? w->previous->next : pool->waiter[bucket].first;
+    *(w->previous ? &w->previous->next : &pool->waiter[bucket].first) = w;
+    *(w->next ? &w->next->previous : &pool->waiter[bucket].last) = w;
+}
+
+/* Only the first looks. If all did, they would keep the connections busy. */
+static void promote(rowlock_pool *pool, struct rlk_pool_waiter *w)
+{
+    if (!w || !w->waiting->behind)
+        return;
+    w->waiting->behind = false;
+    pool->firsts++;
+    w->promoted = true;
+    rlk_turn_post(&w->waiting->turn);
 }
 
 void rlk_waiter_end(rowlock_pool *pool, struct rlk_pool_waiter *w)
 {
-    struct rlk_pool_waiter **at = w->request ? bucket_of(pool, w->name) : NULL;
-    if (!at)
+    if (!w->request)
         return;
-    while (*at != w)
-        at = &(*at)->next;
-    *at = w->next;
+    unlink_waiter(pool, w);
     w->request = 0;
     pool->waiters--;
+    pool->firsts -= !w->waiting->behind;
+    promote(pool, first_of(pool, w->name));
 }
 
 void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
-                      const struct rlk_request *request, int64_t ticket)
+                      const struct rlk_request *request, bool hears)
 {
-    bool same = w->request == request->number && strcmp(w->name, request->name) == 0;
-    w->ticket = ticket;
-    if (same)
+    w->hears = hears;
+    if (w->request == request->number && w->ticket == request->ticket &&
+        strcmp(w->name, request->name) == 0)
         return;
     rlk_waiter_end(pool, w);
     rlk_copy_text(w->name, sizeof w->name, request->name, strlen(request->name));
     w->request = request->number;
-    w->woken = false;
-    struct rlk_pool_waiter **bucket = bucket_of(pool, w->name);
-    w->next = *bucket;
-    *bucket = w;
-    w->waiting->crowd = ++pool->waiters;
+    w->ticket = request->ticket;
+    w->woken = w->promoted = false;
+    link_waiter(pool, w);
+    w->waiting->behind = first_of(pool, w->name) != w;
+    pool->waiters++;
+    pool->firsts += !w->waiting->behind;
+    w->waiting->crowd = pool->firsts;
 }
 
 static void wake(struct rlk_pool_waiter *w)
@@ -49,38 +93,29 @@ static void wake(struct rlk_pool_waiter *w)
     rlk_turn_post(&w->waiting->turn);
 }
 
-/* request 0: all. */
-static void wake_some(rowlock_pool *pool, int64_t request)
-{
-    for (size_t i = 0; i < RLK_POOL_BUCKETS && pool->waiters > 0; i++)
-        for (struct rlk_pool_waiter *w = pool->waiter[i]; w; w = w->next)
-            if (!request || w->request == request)
-                wake(w);
-}
-
 void rlk_waiter_wake_request(rowlock_pool *pool, int64_t request)
 {
-    if (request)
-        wake_some(pool, request);
+    for (size_t i = 0; i < RLK_POOL_BUCKETS && pool->waiters > 0; i++)
+        for (struct rlk_pool_waiter *w = pool->waiter[i].first; w; w = w->next)
+            if (w->request == request) {
+                wake(w);
+                return;
+            }
 }
 
 void rlk_waiter_wake_all(rowlock_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
-    wake_some(pool, 0);
+    for (size_t i = 0; i < RLK_POOL_BUCKETS && pool->waiters > 0; i++)
+        for (struct rlk_pool_waiter *w = pool->waiter[i].first; w; w = w->next)
+            wake(w);
     pthread_mutex_unlock(&pool->mutex);
 }
 
 void rlk_waiter_wake(rowlock_pool *pool, const char *name)
 {
-    struct rlk_pool_waiter *first = NULL;
-    /* The ear hears of it. */
-    if (pool->waiters == 0 || pool->address[0])
-        return;
-    for (struct rlk_pool_waiter *w = *bucket_of(pool, name); w; w = w->next)
-        if (strcmp(w->name, name) == 0 && (!first || w->ticket < first->ticket))
-            first = w;
-    if (first)
+    struct rlk_pool_waiter *first = pool->waiters > 0 ? first_of(pool, name) : NULL;
+    if (first && !(first->hears && pool->address[0]))
         wake(first);
 }
 
@@ -89,15 +124,15 @@ enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, i
     bool posted = true;
     for (;;) {
         pthread_mutex_lock(&pool->mutex);
-        bool woken = w->woken;
-        w->woken = false;
-        w->waiting->crowd = pool->waiters;
+        bool woken = w->woken, promoted = w->promoted;
+        w->woken = w->promoted = false;
+        w->waiting->crowd = pool->firsts;
         pthread_mutex_unlock(&pool->mutex);
         if (atomic_load(&w->waiting->cancelled))
             return RLK_INTERRUPTED;
         if (woken)
             return RLK_WAKEUP;
-        if (!posted)
+        if (!posted || promoted)
             return RLK_SILENT;
         posted = rlk_wait_turn(&w->waiting->turn, until_us);
     }

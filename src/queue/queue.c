@@ -21,7 +21,7 @@ enum {
     SETTLING_MAX = 12,
     /* So long after the end of the holder's lease, one look is enough. */
     LEASE_END_SLACK_US = 2000,
-    /* In a pool, the time between two common looks is at least this for each handle that waits. */
+    /* In a pool, the time between two common looks is at least this for each handle that looks. */
     CROWD_US = 250
 };
 
@@ -87,7 +87,7 @@ static void note_ahead(struct queuing *q, int64_t ahead)
     q->ahead = ahead;
 }
 
-/* Handles that wait in the same pool, this one among them. 0: it has no pool. */
+/* Handles that look in the same pool, this one among them. 0: it has no pool. */
 static int64_t crowd(const struct queuing *q)
 {
     return (int64_t)q->a->db->waiting.crowd;
@@ -181,14 +181,17 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
 
 /* Without wake-ups the first in the queue polls every wait/20 (5 to 250 ms). Others poll when half
  * the queue ahead should be gone. While the queue does not move, waiters poll less and less often,
- * those at the end least often. */
+ * those at the end least often. Those that are too far back to be counted only renew. In a pool
+ * only its first looks, like the first in the queue. */
 static int64_t pause_unwoken(const struct queuing *q, int64_t now_us)
 {
     int64_t stands_us = now_us - q->since_us;
     int64_t pause_us = between(FASTEST_US, stands_us / PATIENCE, SLOWEST_US);
     int64_t half_us = q->step_us * q->ahead / 2;
-    if (q->ahead == 0)
+    if (q->ahead == 0 || crowd(q))
         return pause_us;
+    if (q->ahead >= RLK_AHEAD_MOST)
+        return q->lease_us;
     int64_t most_us = least(pause_us * (1 + q->ahead), SAFETY_US * (1 + q->ahead / FAR));
     return between(FASTEST_US, half_us > stands_us ? half_us : stands_us, most_us);
 }
@@ -208,6 +211,8 @@ static int64_t look_at(struct queuing *q, int64_t now_us)
 {
     const struct rlk_grant *grant = &q->a->grants[q->a->which];
     int64_t pause_us = q->unwakeable ? pause_unwoken(q, now_us) : SAFETY_US * (1 + q->ahead);
+    if (q->a->db->waiting.behind && !q->request->unfair)
+        pause_us = q->lease_us;
     if (rlk_poll_pause_us)
         pause_us = rlk_poll_pause_us;
     bool settling = grant->settling || (grant->outcome == RLK_IN_FLIGHT && q->a->count == 1);
@@ -266,7 +271,7 @@ static enum rlk_wakeup await(struct queuing *q, int64_t until_us)
  *
  * Returns
  *   OK         try now
- *   BUSY       only our position can have changed: renew the ticket to see it
+ *   BUSY       only our position can have changed. The ticket is renewed if that is due
  *   CANCELLED  a cancel has ended the wait */
 static int pause_in_queue(struct queuing *q)
 {
@@ -286,6 +291,11 @@ static int pause_in_queue(struct queuing *q)
     if ((wakeup == RLK_NO_WAKEUPS || wakeup == RLK_INTERRUPTED) &&
         !rlk_wait_until(&q->a->db->waiting, until_us))
         return ROWLOCK_CANCELLED;
+    /* We are the first of our pool now, so the pause is another. */
+    if (crowd(q) && rlk_now_us() < until_us) {
+        q->since_us = rlk_now_us();
+        return ROWLOCK_BUSY;
+    }
     /* Nothing has woken us, so the holder is likely to be there. */
     if (q->ahead == 0)
         q->request->met = rlk_met(q->lock, q->request->permits);

@@ -435,8 +435,10 @@ enum rlk_class rlk_step_enqueue(rowlock_db *db, struct rlk_call *call,
     /* The driver gives this value. */
     in[REQUEST_VALUES + 1] = rowlock_null();
     enum rlk_class class = send(db, call, RLK_STEP_ENQUEUE, in, read_position, &e);
+    struct rlk_request placed = *request;
+    placed.ticket = out->ticket;
     if (class == RLK_DONE)
-        out->wakeable = note(db, call, RLK_ENQUEUED, request, e.third);
+        out->wakeable = note(db, call, RLK_ENQUEUED, &placed, e.third);
     return class;
 }
 

@@ -2,8 +2,8 @@
 --
 -- {pack} requests in the order of names: a JSON array of [name, permits, owner, request, ttl, host,
 -- pid, program, note, ticket, unfair, joins, lease, wakeup], texts in hexadecimal
--- columns: the number of the request, from 1, and the answer of enqueue.sql. The third column is 0,
--- because handles of a pool keep no wake-ups (await.sql).
+-- columns: the number of the request, from 1, and the answer of enqueue.sql. At most 256 tickets
+-- are counted. The third column is 0, because handles of a pool keep no wake-ups (await.sql).
 --
 -- Atomic: the procedure does it in one transaction.
 

@@ -16,8 +16,8 @@ DROP FUNCTION IF EXISTS rowlock_grant(text, integer, text, bigint, bigint, text,
 DROP FUNCTION IF EXISTS rowlock_look(text, integer, text, bigint, bigint, boolean, bigint);
 DROP FUNCTION IF EXISTS rowlock_make_room(text, integer, text, bigint);
 DROP FUNCTION IF EXISTS rowlock_guard(text, bigint, text, bigint);
-DROP FUNCTION IF EXISTS rowlock_enqueue(text, integer, text, bigint, bigint, text, text, bigint,
-                                        text, text, boolean);
+DROP FUNCTION IF EXISTS rowlock_enqueue(text, integer, text, bigint, bigint, bigint, text, text,
+                                        bigint, text, text, boolean);
 DROP FUNCTION IF EXISTS rowlock_listen(text);
 DROP FUNCTION IF EXISTS rowlock_leave(text, bigint, boolean);
 DROP FUNCTION IF EXISTS rowlock_try(

@@ -1,7 +1,7 @@
 -- See enqueue.sql. Takes a ticket, or extends the lease of the ticket that this request has.
 CREATE OR REPLACE FUNCTION rowlock_enqueue(
-    p_name text, p_permits integer, p_owner text, p_request bigint, p_lease bigint, p_wakeup text,
-    p_host text, p_pid bigint, p_program text, p_note text, p_listens boolean)
+    p_name text, p_permits integer, p_owner text, p_request bigint, p_lease bigint, p_ticket bigint,
+    p_wakeup text, p_host text, p_pid bigint, p_program text, p_note text, p_listens boolean)
 RETURNS TABLE (o_ticket bigint, o_ahead bigint, o_woken boolean) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now bigint := {clock};
@@ -14,11 +14,16 @@ BEGIN
     IF pg_catalog.current_setting('synchronous_standby_names') = '' THEN
         PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
     END IF;
+    -- Without p_ticket it looks through the queue: the answer to the first sending may be lost.
     SELECT w.ticket INTO v_ticket FROM rowlock_waiters w
-     WHERE w.name = p_name AND w.request = p_request ORDER BY w.ticket LIMIT 1;
-    SELECT pg_catalog.count(*) INTO v_ahead FROM rowlock_waiters w
-     WHERE w.name = p_name AND w.expires > v_now
-       AND (v_ticket IS NULL OR (w.ticket, w.request) < (v_ticket, p_request));
+     WHERE w.name = p_name AND w.ticket >= p_ticket AND w.request = p_request
+     ORDER BY w.ticket LIMIT 1;
+    -- A count costs as many rows, and each waiter asks again and again.
+    SELECT pg_catalog.count(*) INTO v_ahead FROM (
+        SELECT FROM rowlock_waiters w
+         WHERE w.name = p_name AND w.expires > v_now
+           AND (v_ticket IS NULL OR (w.ticket, w.request) < (v_ticket, p_request))
+         LIMIT 256) before;
     -- Each notification wakes all sessions that listen to anything in this database. So waiters far
     -- back in the queue do not listen yet. One session may listen for many (listen.sql).
     IF v_ahead < 64 OR NOT p_listens THEN
