@@ -19,6 +19,7 @@ DROP PROCEDURE IF EXISTS rowlock_new_counters;
 DROP PROCEDURE IF EXISTS rowlock_release_many;
 DROP PROCEDURE IF EXISTS rowlock_renew_many;
 DROP PROCEDURE IF EXISTS rowlock_enqueue_many;
+DROP PROCEDURE IF EXISTS rowlock_places;
 DROP PROCEDURE IF EXISTS rowlock_clear_queues;
 DROP PROCEDURE IF EXISTS rowlock_enqueue;
 DROP PROCEDURE IF EXISTS rowlock_wakeup_before;

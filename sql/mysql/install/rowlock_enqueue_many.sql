@@ -1,9 +1,9 @@
 -- See enqueue_many.sql. Takes tickets, or extends the leases of those that are there. Tickets of a
 -- batch for one name are in the order of the batch. Removes tickets whose leases are over.
 --
--- Each waiter asks again and again, so the cost must not grow with the queue. Only a request without
--- a ticket looks through it: the answer to its first sending may be lost. At most 256 tickets are
--- counted.
+-- Each waiter asks again and again, so the cost must not grow with the queue. Only a request
+-- without a ticket looks through it: the answer to its first sending may be lost. At most 256
+-- tickets are counted.
 --
 -- A ticket that another transaction has locked keeps its lease. Only its own request and a sweep
 -- lock it.
@@ -48,35 +48,7 @@ BEGIN
                                     WHERE q.name = w.name AND q.request = w.request)
            ELSE NOT EXISTS (SELECT 1 FROM rowlock_waiters q WHERE q.name = w.name
                              AND q.ticket = w.ticket AND q.request = w.request) END;
-    SELECT IF(q.expires = v_now + w.lease OR q.ticket <> w.ticket, w.n, -w.n), IFNULL(q.ticket, 0),
-           CAST(IFNULL(t.ahead, 256) AS SIGNED), 0
-      FROM (SELECT v.*, IFNULL((SELECT q.ticket FROM rowlock_waiters q
-                                 WHERE q.name = v.name AND q.ticket = v.ticket
-                                       AND q.request = v.request),
-                               (SELECT q.ticket FROM rowlock_waiters q
-                                 WHERE q.name = v.name AND q.request = v.request
-                                 ORDER BY q.ticket DESC LIMIT 1)) AS has
-              FROM (SELECT j.n, UNHEX(j.name) AS name, j.request, j.ticket, j.lease
-                      FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                               n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]',
-                               request BIGINT PATH '$[3]', ticket BIGINT PATH '$[9]',
-                               lease BIGINT PATH '$[12]')) j LIMIT 1000000) v LIMIT 1000000) w
-      LEFT JOIN rowlock_waiters q ON q.name = w.name AND q.ticket = w.has AND q.request = w.request
-      LEFT JOIN (
-           SELECT q.name, q.ticket, q.request,
-                  IFNULL(SUM(q.expires > v_now) OVER (
-                      PARTITION BY q.name ORDER BY q.ticket, q.request
-                      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS ahead
-             FROM (SELECT v.name,
-                          (SELECT q.ticket FROM rowlock_waiters q
-                            WHERE q.name = v.name AND q.expires > v_now
-                            ORDER BY q.ticket LIMIT 256, 1) AS far
-                     FROM (SELECT DISTINCT UNHEX(j.name) AS name
-                             FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                                      name VARCHAR(510) PATH '$[0]')) j) v LIMIT 1000000) d
-             STRAIGHT_JOIN rowlock_waiters q FORCE INDEX (PRIMARY)
-                ON q.name = d.name AND (d.far IS NULL OR q.ticket < d.far)) t
-        ON t.name = q.name AND t.ticket = q.ticket AND t.request = q.request;
+    CALL rowlock_places(p_requests, v_now);
     CALL rowlock_clear_queues(p_requests, v_now);
     COMMIT;
 END;

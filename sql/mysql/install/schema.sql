@@ -20,6 +20,7 @@
 {rowlock_new_counters}
 {rowlock_release_many}
 {rowlock_renew_many}
+{rowlock_places}
 {rowlock_enqueue_many}
 {rowlock_clear_queues}
 {rowlock_enqueue}
