@@ -120,7 +120,7 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
  * is held. The next acquire asks for the same grant. */
 static int freshen(rowlock_lock *lock, int64_t patient_until_us)
 {
-    int result = rlk_renew(lock, lock->deadline.ttl_us, patient_until_us);
+    int result = rlk_renew(lock, lock->request_us, patient_until_us);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         return ROWLOCK_OK;
     rlk_hold_nothing(lock);

@@ -740,8 +740,8 @@ static int64_t wall_clock(void)
 static struct cells cells_for(const struct rlk_query *query, const struct script_answer *answer)
 {
     int64_t token = answer->token ? answer->token : state.token, now_us = db_now();
-    int64_t ttl_us =
-        query->step == RLK_STEP_RENEW || number(query, "ttl") ? number(query, "ttl") : 1000000;
+    bool asked = query->step == RLK_STEP_RENEW || number(query, "ttl");
+    int64_t ttl_us = answer->ttl_us ? answer->ttl_us : asked ? number(query, "ttl") : 1000000;
     int64_t expires_us = now_us + (answer->left_us ? answer->left_us : ttl_us);
     bool stands = script.held.slot == 0 ? token == script.held.token : !answer->fallen;
     return (struct cells){

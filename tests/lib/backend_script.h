@@ -82,6 +82,8 @@ struct script_answer {
     int64_t token;
     /* of the lease; 0: all of it */
     int64_t left_us;
+    /* The lease that the row was granted for. 0: the one that is asked for. */
+    int64_t ttl_us;
     /* renew */
     int64_t lapsed_us;
     /* meta; 0: the version that core wants */
