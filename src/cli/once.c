@@ -64,6 +64,14 @@ char *once_names(const char *stored, const char **key)
     return must_have(strdup(text));
 }
 
+bool once_is_under(const char *stored, const char *name)
+{
+    const char *first = strchr(stored, ':');
+    const char *end = first ? past_name(first + 1, strlen(name)) : NULL;
+    return end && strtoul(stored, NULL, 10) == strlen(name) &&
+           strncmp(first + 1, name, strlen(name)) == 0;
+}
+
 static int key_length(const struct cli *cli, const char *option, const char *key)
 {
     char *whole = once_key(cli->arguments, cli->name_count, key);
