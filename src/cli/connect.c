@@ -355,6 +355,7 @@ void listen_to_library(struct cli *cli)
 int connect_database(struct cli *cli, const rowlock_db_options *options)
 {
     listen_to_library(cli);
+    signals_ignore_pipe();
     if (cli->set.url_count == 0)
         return open_embedded(cli, options);
     int status = check_urls(cli);

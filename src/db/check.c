@@ -117,10 +117,14 @@ static void judge_facts(struct checking *c, const struct rlk_facts *f)
 {
     bool isolation_fine = f->any_isolation || strcmp(f->isolation, "read committed") == 0;
     report(c, "server", f->server, ROWLOCK_FINE, "");
-    report(
-        c, "writable", f->read_only ? "no" : "yes", f->read_only ? ROWLOCK_BAD : ROWLOCK_FINE,
-        "it takes no writes: a replica (name the primary in the URL), or a file or folder without "
-        "write permission");
+    report(c, "writable",
+           f->disk_full   ? "no: the disk is full"
+           : f->read_only ? "no"
+                          : "yes",
+           f->disk_full || f->read_only ? ROWLOCK_BAD : ROWLOCK_FINE,
+           f->disk_full ? "make room on the disk of the database file"
+                        : "it takes no writes: a replica (name the primary in the URL), or a file "
+                          "or folder without write permission");
     judge_privileges(c, f);
     report(
         c, "isolation", f->isolation, isolation_fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
@@ -152,7 +156,7 @@ static int judge_tables(rowlock_db *db, struct checking *c)
              db->texts.identity);
     if (result == ROWLOCK_OK)
         report(c, "tables", value, ROWLOCK_FINE, "");
-    else if (result == ROWLOCK_ESCHEMA || result == ROWLOCK_EDENIED)
+    else if (rlk_advise_denied(db, result) == ROWLOCK_ESCHEMA || result == ROWLOCK_EDENIED)
         report(c, "tables",
                result == ROWLOCK_ESCHEMA && !db->meta.found ? "not installed, or not whole"
                                                             : "not usable",
@@ -298,6 +302,7 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     }
     if (c.worst == ROWLOCK_BAD)
         result = ROWLOCK_OK;
+    rlk_advise_denied(db, result);
     if (worst && result == ROWLOCK_OK)
         *worst = c.worst;
     return rlk_leave(db, result);

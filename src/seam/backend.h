@@ -241,6 +241,8 @@ struct rlk_facts {
     /* A commit that was answered survives a crash. */
     bool durable;
     bool read_only;
+    /* Of a file: its file system has no room for another change. */
+    bool disk_full;
     /* Our routines are there, and this user has the privileges for locking. */
     bool may_lock;
     /* This user has no privilege to write, like a reader of grants.sql. */

@@ -163,9 +163,12 @@ lost() {
     until_true grep -qz 'ran.ran' "$work/lost"
     touch "$work/lost.go"
     ends "who has lost the lock, and so the key, is told" 76 "$first"
-    has "in words" "$(<"$work/bg.err")" "'k9' was done, but another run may have done it as well"
+    has "in words" "$(<"$work/bg.err")" "'k9' was done, but its key is gone: another run may do it as well"
     finished "$second"
     same "whoever has taken it over completes it" "$status $(<"$work/second.err")" "0 "
+    errs "a run whose key is forgotten is told by its key" 76 "rowlock: run 'lost': 'k15' was done, but its key is gone" \
+        run lost --once k15 -- "$command" once forget lost k15
+    same "in one line" "$(wc -l <<<"$err")" 1
     exits "and then it is done" 0 run -n lost --once k9 -- sh -c "$wait_for" "$work/lost"
     same "by two, as was said" "$(ran lost)" 2
 }
