@@ -85,6 +85,11 @@ keep_house() { # keep_house ROLE: how many keys it has removed
 }
 is "an operator keeps house in the database" "$(keep_house ops)" 2
 is "a sweeper too" "$(keep_house sweep)" 1
+admin -D roles_db -e "CREATE DEFINER = 'roles_sweep'@'localhost' EVENT rowlock_housekeeping ON SCHEDULE EVERY 1 DAY DISABLE
+    DO CALL rowlock_housekeeping(30, 30)"
+is "an operator's check sees that an event does not run" \
+    "$(rl ops check | grep -o '^WARN *event *rowlock_housekeeping, disabled on this server')" \
+    "WARN  event              rowlock_housekeeping, disabled on this server"
 for role in watch app; do
     has=$(keep_house $role)
     is "$role may not" "${has#*execute command denied}" " to user 'roles_$role'@'%' for routine 'roles_db.rowlock_housekeeping'"
