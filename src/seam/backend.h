@@ -490,6 +490,11 @@ void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const
 enum rlk_class rlk_refuse(struct rlk_call *call, enum rlk_class class, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Names a lost or hanging server, if the client library's text does not. host may be NULL, port may
+ * be 0. Returns the class. */
+enum rlk_class rlk_name_server(struct rlk_call *call, enum rlk_class class, const char *host,
+                               unsigned port);
+
 /* Tries the servers of a URL in their order. They share the time that is left. It skips a server
  * that cannot be reached or takes no writes. Any other failure ends the search, so that the user
  * sees its reason. */

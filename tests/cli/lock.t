@@ -291,6 +291,9 @@ unreachable() {
         esac
         exits "${url%%:*}: a database that is not there is unreachable" 69 list --url "$url"
         has "${url%%:*}: which the error says" "$err" "rowlock: "
+        errs "${url%%:*}: it names the lock that was asked for" 69 "rowlock: acquire 'nightly': open: " \
+            acquire -n nightly --owner me --url "$url"
+        errs "${url%%:*}: and server" 69 127.0.0.1 show nightly --url "$url"
         [[ $url == mysql* ]] || has "${url%%:*}: and why" "$err" "Connection refused"
         exits "${url%%:*}: a password does not show in the error" 69 \
             list --url "${url/:\/\//:\/\/somebody:hush@}"
