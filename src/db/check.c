@@ -61,8 +61,11 @@ static void judge_access(struct checking *c, const struct rlk_facts *f)
            advice);
 }
 
-static const char *advise_on_replication(const struct rlk_facts *f)
+static const char *advise_on_replication(const struct rlk_facts *f, bool missing)
 {
+    if (missing && !f->cut_off)
+        return "if this server is lost, so are all grants and tokens: connect a standby; if there "
+               "is to be none, name one host in the URL, and drop slots and settings of a standby";
     if (f->cut_off)
         return "no lock is granted or renewed until the missing servers are back: start them, or "
                "use a server that has a majority";
@@ -78,14 +81,15 @@ static const char *advise_on_replication(const struct rlk_facts *f)
            "MariaDB: semi-synchronous), or run `rowlock raise-tokens` after each failover";
 }
 
-static void judge_replication(struct checking *c, const struct rlk_facts *f)
+static void judge_replication(struct checking *c, const struct rlk_facts *f, bool several)
 {
-    bool fine = f->replication_known && !f->replicates_late && !f->may_turn_late;
+    bool missing = f->no_standby && (several || f->expects_standby);
+    bool fine = f->replication_known && !f->replicates_late && !f->may_turn_late && !missing;
     report(c, "replication", f->replication[0] ? f->replication : "unknown",
            f->cut_off ? ROWLOCK_BAD
            : fine     ? ROWLOCK_FINE
                       : ROWLOCK_WARNING,
-           advise_on_replication(f));
+           advise_on_replication(f, missing));
 }
 
 static void judge_nodes(struct checking *c, const struct rlk_facts *f)
@@ -113,7 +117,7 @@ static void judge_privileges(struct checking *c, const struct rlk_facts *f)
                "again");
 }
 
-static void judge_facts(struct checking *c, const struct rlk_facts *f)
+static void judge_facts(struct checking *c, const struct rlk_facts *f, bool several)
 {
     bool isolation_fine = f->any_isolation || strcmp(f->isolation, "read committed") == 0;
     report(c, "server", f->server, ROWLOCK_FINE, "");
@@ -137,7 +141,7 @@ static void judge_facts(struct checking *c, const struct rlk_facts *f)
         "names must compare byte by byte, or unrelated locks become one: install the tables anew");
     report(c, "durability", f->durability, f->durable ? ROWLOCK_FINE : ROWLOCK_WARNING,
            "a crash of the server can undo a grant that was answered, and repeat its token");
-    judge_replication(c, f);
+    judge_replication(c, f, several);
     judge_nodes(c, f);
     judge_access(c, f);
     report(c, "pooler", f->pooled ? "one is in between; transaction mode is assumed" : "none seen",
@@ -298,7 +302,7 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
             result = judge_events(db, &c);
         }
         if (result == ROWLOCK_OK)
-            judge_facts(&c, &facts);
+            judge_facts(&c, &facts, db->several);
     }
     if (c.worst == ROWLOCK_BAD)
         result = ROWLOCK_OK;

@@ -259,6 +259,10 @@ struct rlk_facts {
     bool may_turn_late;
     /* No commit is answered at present, since the replicas that it waits for are missing. */
     bool cut_off;
+    /* No replica is connected. */
+    bool no_standby;
+    /* The server was made for one, or has been one. */
+    bool expects_standby;
     /* "1 standby, asynchronous" */
     char replication[128];
     /* If several nodes may take writes: their names, and what their reads wait for. */

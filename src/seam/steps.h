@@ -55,7 +55,7 @@ enum {
 #define RLK_STEPS(STEP)                                                                            \
     STEP(SCHEMA, "schema", "", '-', "", 0) /* create everything; several statements */             \
     STEP(DROP, "drop", "", '-', "", 0) /* remove everything */                                     \
-    STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbb|tbbb", RLK_READS) /* for rowlock_check() */       \
+    STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbb|tbbbbb", RLK_READS) /* for rowlock_check() */     \
     STEP(OBJECTS, "objects", "text", '*', "ttB|i", RLK_READS | RLK_WIDE)                           \
     STEP(ROUTINES, "routines", "", '*', "t", RLK_READS) /* where OBJECTS misses some */            \
     STEP(UPGRADE, "upgrade", "", '-', "", 0) /* blocks: see db/upgrade.c */                        \
