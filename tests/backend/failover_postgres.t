@@ -60,6 +60,8 @@ wrong_servers() {
     same "where none takes writes, none will do" "$status" 78
     has "and the error says so" "$err" "none of the URL's 2 servers takes writes"
     writes off
+    exits "a wait on one host ends at once if that takes no writes" 78 run \
+        --url "postgresql://postgres@$(address "$primary")/postgres" waits true
     start run waits -- touch "$work/waited"
     until_true 60 grep -q "the server is away; still waiting: none of the URL's 2 servers" "$work/bg.err"
     writes on
