@@ -154,7 +154,8 @@ switch_over() {
 
 # The new primary has no replica, and has been one. MySQL shows replicas only to users with a privilege.
 alone() {
-    local url=mysql://root@$(address "$standby")/rowlock
+    local url
+    url=mysql://root@$(address "$standby")/rowlock
     rl check --json --url "$url"
     case $out in
         *MariaDB*)

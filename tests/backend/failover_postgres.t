@@ -150,7 +150,8 @@ missing() {
 is_fine() { missing "$1" && [ "$found" = "ok: no standby is connected" ]; }
 
 alone() {
-    local url=postgresql://postgres@$(address "$standby")/postgres
+    local url
+    url=postgresql://postgres@$(address "$standby")/postgres
     missing "$url"
     same "the new primary has no standby, and has been one: a warning" "$found" \
         "warning: no standby is connected, and this server has been one"

@@ -245,6 +245,7 @@ unread() {
     local what=$1
     shift
     mkfifo "$work/unread"
+    # shellcheck disable=SC2094 # a pipe
     exec 7<>"$work/unread" 8>"$work/unread" 7<&-
     env --default-signal=PIPE "$command" "$@" >&8 2>"$work/err"
     same "$what without a reader ends as other programs do" "$?$(<"$work/err")" 141
