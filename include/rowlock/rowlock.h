@@ -328,7 +328,8 @@ typedef struct rowlock_db_options {
  *   - They are tried in this order until one takes writes. A host that refuses the user ends the
  *     search.
  *   - When the server in use stops taking writes, the handle looks for another, for reconnect_ms.
- *     If none takes writes, the result is EREADONLY.
+ *     If none takes writes, the result is EREADONLY. With one host the handle does not look: it is
+ *     EREADONLY at once.
  * SIGPIPE              MariaDB's client library makes the whole process ignore SIGPIPE. Restore it
  *                      in a child before exec, if the child needs it.
  * Blocks               connect_timeout_ms at most, which the hosts share. MySQL, MariaDB: one
@@ -512,7 +513,10 @@ typedef struct rowlock_acquire_options {
  *     among readers. A waiter that died is skipped when the lease of its ticket is over.
  *   - A waiter waits through an outage and logs one WARNING when it begins and one when it ends. It
  *     keeps its ticket if that still stands. The wait ends at once if the server refuses the user
- *     or lacks the database or the tables.
+ *     or lacks the database or the tables. Of several hosts in the URL, the first one that refuses
+ *     the user ends it.
+ *   - A server that takes no writes counts as an outage if the URL names several hosts. With one
+ *     host the wait ends at once with EREADONLY.
  * Differs
  *   - Servers: a try can also say BUSY of a free lock, at the moment when a sweep takes its idle
  *     counter.

@@ -97,7 +97,6 @@ int cmd_lead(struct cli *cli)
     if (status != EXIT_FINE)
         return status;
     job_note_inherited_files();
-    signals_note();
     complain_without_waiting();
     cli->resigns = true;
     for (;;) {

@@ -41,6 +41,77 @@ static json_t *object_of(const rowlock_once_record *record, const char *names, c
     return object;
 }
 
+/* ---------------------------------------------------------------- runs */
+
+/* A key that is in progress, and whether the lock of its run is still held. A run that was killed
+ * leaves its claim, whose time is that of the longest run. */
+struct run {
+    char *key;
+    int64_t token;
+    bool holds;
+};
+
+struct runs {
+    struct run *each;
+    size_t count;
+};
+
+static int note_run(void *context, const rowlock_once_record *record)
+{
+    struct runs *runs = context;
+    if (record->done || record->token == 0)
+        return 0;
+    runs->each = must_have(realloc(runs->each, (runs->count + 1) * sizeof *runs->each));
+    runs->each[runs->count++] = (struct run){must_have(strdup(record->key)), record->token, false};
+    return 0;
+}
+
+static int note_grant(void *context, const rowlock_grant *grant)
+{
+    struct runs *runs = context;
+    for (size_t i = 0; i < runs->count; i++) {
+        struct run *run = &runs->each[i];
+        if (run->token == grant->token && grant->remaining_ms > 0 &&
+            once_is_under(run->key, grant->name))
+            run->holds = true;
+    }
+    return 0;
+}
+
+static void free_runs(struct runs *runs)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        free(runs->each[i].key);
+    free(runs->each);
+}
+
+/* A run ends its key before its lock. So keys are read, then grants, then keys again: what is in
+ * progress then, as at first, and was not held between, has no run. */
+static int list_with_runs(const struct cli *cli, const char *prefix, struct runs *runs,
+                          int (*each)(void *context, const rowlock_once_record *record),
+                          void *context)
+{
+    int result = rowlock_once_list(cli->db, prefix, note_run, runs);
+    if (result == ROWLOCK_OK && runs->count)
+        result = rowlock_list(cli->db, NULL, note_grant, runs);
+    if (result == ROWLOCK_OK)
+        result = rowlock_once_list(cli->db, prefix, each, context);
+    return result;
+}
+
+/* The time of a claim without a run is over. */
+static rowlock_once_record with_run(const struct runs *runs, const rowlock_once_record *record)
+{
+    rowlock_once_record known = *record;
+    for (size_t i = 0; i < runs->count && !record->done; i++) {
+        const struct run *run = &runs->each[i];
+        if (!run->holds && run->token == record->token && strcmp(run->key, record->key) == 0 &&
+            known.remaining_ms > 0)
+            known.remaining_ms = 0;
+    }
+    return known;
+}
+
 /* ---------------------------------------------------------------- list */
 
 struct keys {
@@ -49,6 +120,7 @@ struct keys {
     const char *match;
     long count;
     struct table table;
+    struct runs runs;
 };
 
 /* "NAME KEY", as people write it. A key of a program has no name. */
@@ -80,10 +152,11 @@ static int on_key(void *context, const rowlock_once_record *record)
     const char *key = record->key;
     char *names = once_names(record->key, &key);
     bool wanted = !keys->match || matches(keys->match, names, key);
+    const rowlock_once_record known = with_run(&keys->runs, record);
     if (wanted && keys->json)
-        json_print_element(object_of(record, names, key), keys->count == 0);
+        json_print_element(object_of(&known, names, key), keys->count == 0);
     else if (wanted)
-        add_row(keys, record, names, key);
+        add_row(keys, &known, names, key);
     keys->count += wanted;
     free(names);
     return ferror(stdout);
@@ -97,7 +170,8 @@ static int list_keys(struct cli *cli, char **names, int count)
     table_begin(&keys.table, headings, sizeof headings / sizeof headings[0]);
     /* In the locale "C", fnmatch() would take a byte for a character. */
     setlocale(LC_CTYPE, "C.UTF-8");
-    int result = rowlock_once_list(cli->db, prefix, on_key, &keys);
+    int result = list_with_runs(cli, prefix, &keys.runs, on_key, &keys);
+    free_runs(&keys.runs);
     free(prefix);
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);
@@ -163,9 +237,12 @@ static void print_key_json(const rowlock_once_record *record)
 static int show_key(struct cli *cli, char **names, int count, const char *key)
 {
     rowlock_once_record record = {0};
+    struct runs runs = {0};
     char *whole = whole_key(names, count, key);
-    int result = rowlock_once_list(cli->db, whole, take_first, &record);
+    int result = list_with_runs(cli, whole, &runs, take_first, &record);
     bool found = strcmp(record.key, whole) == 0;
+    record = with_run(&runs, &record);
+    free_runs(&runs);
     free(whole);
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);

@@ -31,7 +31,6 @@ int cmd_run(struct cli *cli)
     if (status != EXIT_FINE)
         return status;
     job_note_inherited_files();
-    signals_note();
     int failed = cli->set.stall_ms == UNSET ? 0 : progress_open(progress);
     if (failed) {
         complain("make a pipe: %s", strerror(failed));

@@ -194,6 +194,17 @@ static rowlock_db_options within_wait(const struct cli *cli, const rowlock_db_op
     return bounded;
 }
 
+/* Which job is it? In a mail of cron the command line may be missing. */
+static void name_lock(const struct cli *cli, rowlock_error *error)
+{
+    char action[sizeof error->action];
+    if (strncmp(cli->command->arguments, "NAME", 4) != 0)
+        return;
+    snprintf(action, sizeof action, "%s '%.250s': %.20s", cli->command->name, cli->arguments[0],
+             error->action);
+    memcpy(error->action, action, sizeof action);
+}
+
 static int open_database(struct cli *cli, const char *url, const rowlock_db_options *options,
                          rowlock_error *error)
 {
@@ -217,9 +228,10 @@ static int open_url(struct cli *cli, const char *url, const rowlock_db_options *
     rowlock_error error = ROWLOCK_ERROR_INIT;
     int tries = 0;
     int result;
-    do
+    do {
         result = open_database(cli, url, options, &error);
-    while (wait_for_server(cli, result, &error, &tries));
+        name_lock(cli, &error);
+    } while (wait_for_server(cli, result, &error, &tries));
     if (result == ROWLOCK_OK)
         say_back(cli, &tries);
     cli->url = must_have(strdup(url));
@@ -231,9 +243,10 @@ int connect_keeper(struct cli *cli, const rowlock_db_options *options)
     rowlock_error error = ROWLOCK_ERROR_INIT;
     int tries = 0;
     int result;
-    do
+    do {
         result = open_keeper(cli, options, &error);
-    while (wait_for_server(cli, result, &error, &tries));
+        name_lock(cli, &error);
+    } while (wait_for_server(cli, result, &error, &tries));
     if (result == ROWLOCK_OK)
         say_back(cli, &tries);
     return opened(result, &error);
@@ -355,6 +368,7 @@ void listen_to_library(struct cli *cli)
 int connect_database(struct cli *cli, const rowlock_db_options *options)
 {
     listen_to_library(cli);
+    signals_ignore_pipe();
     if (cli->set.url_count == 0)
         return open_embedded(cli, options);
     int status = check_urls(cli);

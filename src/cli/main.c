@@ -69,7 +69,7 @@ static const struct command commands[] = {
      "  if COMMAND cannot be executed.\n",
      lead_options, 2, NO_LIMIT, true, QUORUM, cmd_lead},
     {"leader", "NAME", "print who holds a lock, with its note",
-     "It prints token, holder and note, or nothing. The token is the number of the term.\n"
+     "It prints token, holder and note. The token is the number of the term.\n"
      "With --watch it prints a line at each change, \"-\" for no leader, and goes on through an\n"
      "outage of the database.\n"
      "Exit status: 0 there is a leader; 75 there is none.\n",

@@ -64,6 +64,14 @@ char *once_names(const char *stored, const char **key)
     return must_have(strdup(text));
 }
 
+bool once_is_under(const char *stored, const char *name)
+{
+    const char *first = strchr(stored, ':');
+    const char *end = first ? past_name(first + 1, strlen(name)) : NULL;
+    return end && strtoul(stored, NULL, 10) == strlen(name) &&
+           strncmp(first + 1, name, strlen(name)) == 0;
+}
+
 static int key_length(const struct cli *cli, const char *option, const char *key)
 {
     char *whole = once_key(cli->arguments, cli->name_count, key);
@@ -188,6 +196,16 @@ static void say_busy(const struct cli *cli, const char *key)
                  cli->set.once, age, left);
 }
 
+/* The library names the whole key of the database. */
+static int report_key(const struct cli *cli, const char *verb, int result)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(cli->db, &error);
+    complain("run %s: %s '%s': %s", cli->title, verb, cli->set.once,
+             error.code == result ? error.text : rowlock_result_name(result));
+    return status_of(result);
+}
+
 static int not_claimed(const struct cli *cli, const char *key, int result)
 {
     if (result == ROWLOCK_DONE) {
@@ -197,7 +215,7 @@ static int not_claimed(const struct cli *cli, const char *key, int result)
     if (result == ROWLOCK_MISMATCH)
         return say_mismatch(cli);
     if (result != ROWLOCK_BUSY)
-        return report_failure(cli, result);
+        return report_key(cli, "claim", result);
     say_busy(cli, key);
     return cli->set.conflict_status == UNSET ? EXIT_NOT_ACQUIRED : (int)cli->set.conflict_status;
 }
@@ -237,7 +255,7 @@ static bool give_back(const struct cli *cli)
 {
     int result = rowlock_once_abandon(cli->once);
     if (result != ROWLOCK_OK)
-        report_failure(cli, result);
+        report_key(cli, "give back", result);
     return result == ROWLOCK_OK;
 }
 
@@ -308,15 +326,14 @@ int once_complete(struct cli *cli)
     free(text);
     if (result == ROWLOCK_OK)
         return EXIT_FINE;
-    int status = report_failure(cli, result);
-    if (result == ROWLOCK_LOST)
-        complain("run %s: '%s' was done, but another run may have done it as well", cli->title,
-                 cli->set.once);
-    else
-        complain(
-            "run %s: '%s' was done, but may not be recorded as done: the next run may do it again",
-            cli->title, cli->set.once);
-    return status;
+    if (result == ROWLOCK_LOST) {
+        complain("run %s: '%s' was done, but its key is gone: another run may do it as well",
+                 cli->title, cli->set.once);
+        return status_of(result);
+    }
+    complain("run %s: '%s' was done, but may not be recorded as done: the next run may do it again",
+             cli->title, cli->set.once);
+    return report_key(cli, "complete", result);
 }
 
 /* A later holder of the lock may have taken the key over. Then neither step changes it. */
@@ -330,5 +347,5 @@ void once_failed(struct cli *cli)
     free(key);
     rowlock_once_close(pause);
     if (result < 0)
-        report_failure(cli, result);
+        report_key(cli, "claim", result);
 }

@@ -16,6 +16,9 @@ char *once_key(char *const *names, int count, const char *key);
  * a program that uses the library has claimed this key. */
 char *once_names(const char *stored, const char **key);
 
+/* Is this the name whose token the claim has? It is the first. */
+bool once_is_under(const char *stored, const char *name);
+
 /* Checks the options that belong to --once and --every. Returns EXIT_FINE or EXIT_USAGE. */
 int once_settings(const struct cli *cli);
 

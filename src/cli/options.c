@@ -47,7 +47,7 @@ static const struct option_row rows[] = {
     {OPT_PERMITS, 0, "permits", "N", "at most N holders at once; all must give the same N", NUMBER,
      AT(permits), 1, 1000000},
     {OPT_UNFAIR, 0, "unfair", NULL, "pass the queue if the lock is free", FLAG, AT(unfair), 0, 0},
-    {OPT_GRACE, 0, "grace", "DURATION", "time from SIGTERM to SIGKILL when COMMAND must end (5s)",
+    {OPT_GRACE, 0, "grace", "DURATION", "time from SIGTERM to SIGKILL, also after a stop (5s)",
      DURATION, AT(grace_ms), 0, 0},
     {OPT_MIN_HOLD, 0, "min-hold", "DURATION",
      "keep the lock at least this long, even if COMMAND ends (0)", DURATION, AT(min_hold_ms), 0, 0},

@@ -4,6 +4,8 @@
  */
 #include "cli.h"
 
+#include "signals.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -112,8 +114,15 @@ int report_failure(const struct cli *cli, int result)
     return status_of(result);
 }
 
+static bool nothing_reads(void)
+{
+    struct pollfd file = {.fd = STDOUT_FILENO};
+    return poll(&file, 1, 0) > 0 && (file.revents & POLLERR);
+}
+
 int finish_output(int status)
 {
+    bool unread = nothing_reads();
     /* Closing is part of writing: some file systems report only then that the disk is full. */
     bool failed = ferror(stdout) != 0;
     /* 0: the reason of an earlier failure is not known any more. */
@@ -128,6 +137,8 @@ int finish_output(int status)
     }
     if (!failed)
         return status;
+    if ((unread || reason == EPIPE) && die_of_pipe_later())
+        return EXIT_SIGNAL + SIGPIPE;
     complain("write to standard output: %s",
              reason ? strerror(reason) : "not all of it could be written");
     return status == EXIT_FINE ? EXIT_OUTPUT : status;

@@ -59,9 +59,13 @@ bool signal_ends(int signal)
     return false;
 }
 
-void signals_note(void)
+void signals_ignore_pipe(void)
 {
-    sigaction(SIGPIPE, NULL, &original_pipe);
+    static const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    static bool ignored;
+    if (!ignored)
+        sigaction(SIGPIPE, &ignore, &original_pipe);
+    ignored = true;
 }
 
 static void note_originals(void)
@@ -149,6 +153,14 @@ int die_later(int signal)
 {
     deadly = signal;
     return EXIT_SIGNAL + signal;
+}
+
+bool die_of_pipe_later(void)
+{
+    if (original_pipe.sa_handler == SIG_IGN)
+        return false;
+    die_later(SIGPIPE);
+    return true;
 }
 
 /* A core file would show us, not the job. */

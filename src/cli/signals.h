@@ -13,9 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Call it before a database is opened: MariaDB's client library makes us ignore SIGPIPE, and the
- * job must not. */
-void signals_note(void);
+/* Ignores SIGPIPE, as MariaDB's client library would: a lock is released also if nothing reads our
+ * output. The job gets SIGPIPE as this process found it. */
+void signals_ignore_pipe(void);
+
+/* Nothing reads our output any more. Does such a process die of SIGPIPE here? Then
+ * die_of_signal() will. */
+bool die_of_pipe_later(void);
 
 /* From now on, signals that would end us end waits on db with ROWLOCK_CANCELLED. Signals that our
  * parent made us ignore (nohup, a background job of a script) stay ignored. */

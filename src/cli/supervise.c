@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ends the command before a lease can end. The library renews; lease.c follows the leases by the
- * local clock. job.c has the processes.
+ * Ends the command before a lease can end, and at a stop. The library renews; lease.c follows the
+ * leases by the local clock. job.c has the processes.
  */
 #include "supervise.h"
 
@@ -40,7 +40,8 @@ struct watch {
     /* --max-hold */
     int64_t end_at_ms;
     enum reason reason;
-    /* When the job was told to end. */
+    /* The job was told to end: for that reason, or by a stop from outside. */
+    bool told;
     int64_t told_ms;
     /* SIGKILL has been sent too. */
     bool killed;
@@ -123,11 +124,19 @@ static void wake_and_signal(const struct watch *watch, int signal)
     job_signal(&watch->job, SIGCONT);
 }
 
+/* The grace begins when the job is told for the first time. */
+static void note_told(struct watch *watch)
+{
+    if (!watch->told)
+        watch->told_ms = now_ms();
+    watch->told = true;
+}
+
 static void tell_to_end(struct watch *watch, enum reason reason)
 {
     char text[320];
     watch->reason = reason;
-    watch->told_ms = now_ms();
+    note_told(watch);
     wake_and_signal(watch, SIGTERM);
     reason_text(watch, text, sizeof text);
     complain("%s %s: %s; ending the job", watch->cli->command->name, watch->cli->title, text);
@@ -154,19 +163,25 @@ static enum reason reason_to_end(const struct watch *watch)
 /* Does what is due now. Returns when the next thing will be due. */
 static int64_t look_at_lease(struct watch *watch)
 {
+    int64_t due_ms = NO_END;
     lease_look(&watch->lease);
     if (watch->reason == NO_REASON) {
         enum reason reason = reason_to_end(watch);
         int64_t lost_ms = watch->lease.deadline_ms - watch->cli->margin_ms;
-        if (reason == NO_REASON)
-            return lost_ms < watch->end_at_ms ? lost_ms : watch->end_at_ms;
-        tell_to_end(watch, reason);
+        if (reason != NO_REASON)
+            tell_to_end(watch, reason);
+        else
+            due_ms = lost_ms < watch->end_at_ms ? lost_ms : watch->end_at_ms;
     }
+    if (!watch->told)
+        return due_ms;
     if (watch->killed)
         return NO_END;
     int64_t kill_ms = kill_time(watch);
     if (now_ms() < kill_ms)
-        return kill_ms;
+        return kill_ms < due_ms ? kill_ms : due_ms;
+    complain("%s %s: the job does not end; killing it", watch->cli->command->name,
+             watch->cli->title);
     job_signal(&watch->job, SIGKILL);
     watch->killed = true;
     return NO_END;
@@ -233,6 +248,9 @@ static void pass_on(struct watch *watch, int signal)
     job_signal(&watch->job, signal);
     if (signal_ends(signal))
         job_signal(&watch->job, SIGCONT);
+    /* SIGQUIT is left out: for many programs it is a question, not a stop. */
+    if (signal == SIGTERM || signal == SIGINT)
+        note_told(watch);
 }
 
 static void open_files(struct watch *watch)
@@ -272,10 +290,10 @@ static void watch_job(struct watch *watch)
     }
 }
 
-/* If the job was ended because of the lock, the children that it left behind must end too. */
+/* If the job was told to end, the children that it left behind must end too. */
 static void watch_rest_of_group(struct watch *watch)
 {
-    while (watch->reason != NO_REASON && !watch->killed && job_group_lives(&watch->job)) {
+    while (watch->told && !watch->killed && job_group_lives(&watch->job)) {
         look_at_lease(watch);
         pass_on(watch, signals_next(20));
         /* A child that has ended counts until it is collected. */
@@ -288,7 +306,7 @@ static void watch_rest_of_group(struct watch *watch)
 static int hold_on(struct watch *watch)
 {
     int64_t stall_ms = watch->cli->set.stall_ms;
-    while (watch->reason == NO_REASON && now_ms() < watch->hold_until_ms) {
+    while (!watch->told && now_ms() < watch->hold_until_ms) {
         lease_progress(&watch->lease);
         lease_look(&watch->lease);
         if (watch->lease.lost)

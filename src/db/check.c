@@ -61,8 +61,11 @@ static void judge_access(struct checking *c, const struct rlk_facts *f)
            advice);
 }
 
-static const char *advise_on_replication(const struct rlk_facts *f)
+static const char *advise_on_replication(const struct rlk_facts *f, bool missing)
 {
+    if (missing && !f->cut_off)
+        return "if this server is lost, so are all grants and tokens: connect a standby; if there "
+               "is to be none, name one host in the URL, and drop slots and settings of a standby";
     if (f->cut_off)
         return "no lock is granted or renewed until the missing servers are back: start them, or "
                "use a server that has a majority";
@@ -78,14 +81,15 @@ static const char *advise_on_replication(const struct rlk_facts *f)
            "MariaDB: semi-synchronous), or run `rowlock raise-tokens` after each failover";
 }
 
-static void judge_replication(struct checking *c, const struct rlk_facts *f)
+static void judge_replication(struct checking *c, const struct rlk_facts *f, bool several)
 {
-    bool fine = f->replication_known && !f->replicates_late && !f->may_turn_late;
+    bool missing = f->no_standby && (several || f->expects_standby);
+    bool fine = f->replication_known && !f->replicates_late && !f->may_turn_late && !missing;
     report(c, "replication", f->replication[0] ? f->replication : "unknown",
            f->cut_off ? ROWLOCK_BAD
            : fine     ? ROWLOCK_FINE
                       : ROWLOCK_WARNING,
-           advise_on_replication(f));
+           advise_on_replication(f, missing));
 }
 
 static void judge_nodes(struct checking *c, const struct rlk_facts *f)
@@ -113,14 +117,18 @@ static void judge_privileges(struct checking *c, const struct rlk_facts *f)
                "again");
 }
 
-static void judge_facts(struct checking *c, const struct rlk_facts *f)
+static void judge_facts(struct checking *c, const struct rlk_facts *f, bool several)
 {
     bool isolation_fine = f->any_isolation || strcmp(f->isolation, "read committed") == 0;
     report(c, "server", f->server, ROWLOCK_FINE, "");
-    report(
-        c, "writable", f->read_only ? "no" : "yes", f->read_only ? ROWLOCK_BAD : ROWLOCK_FINE,
-        "it takes no writes: a replica (name the primary in the URL), or a file or folder without "
-        "write permission");
+    report(c, "writable",
+           f->disk_full   ? "no: the disk is full"
+           : f->read_only ? "no"
+                          : "yes",
+           f->disk_full || f->read_only ? ROWLOCK_BAD : ROWLOCK_FINE,
+           f->disk_full ? "make room on the disk of the database file"
+                        : "it takes no writes: a replica (name the primary in the URL), or a file "
+                          "or folder without write permission");
     judge_privileges(c, f);
     report(
         c, "isolation", f->isolation, isolation_fine ? ROWLOCK_FINE : ROWLOCK_WARNING,
@@ -133,7 +141,7 @@ static void judge_facts(struct checking *c, const struct rlk_facts *f)
         "names must compare byte by byte, or unrelated locks become one: install the tables anew");
     report(c, "durability", f->durability, f->durable ? ROWLOCK_FINE : ROWLOCK_WARNING,
            "a crash of the server can undo a grant that was answered, and repeat its token");
-    judge_replication(c, f);
+    judge_replication(c, f, several);
     judge_nodes(c, f);
     judge_access(c, f);
     report(c, "pooler", f->pooled ? "one is in between; transaction mode is assumed" : "none seen",
@@ -152,7 +160,7 @@ static int judge_tables(rowlock_db *db, struct checking *c)
              db->texts.identity);
     if (result == ROWLOCK_OK)
         report(c, "tables", value, ROWLOCK_FINE, "");
-    else if (result == ROWLOCK_ESCHEMA || result == ROWLOCK_EDENIED)
+    else if (rlk_advise_denied(db, result) == ROWLOCK_ESCHEMA || result == ROWLOCK_EDENIED)
         report(c, "tables",
                result == ROWLOCK_ESCHEMA && !db->meta.found ? "not installed, or not whole"
                                                             : "not usable",
@@ -294,10 +302,11 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
             result = judge_events(db, &c);
         }
         if (result == ROWLOCK_OK)
-            judge_facts(&c, &facts);
+            judge_facts(&c, &facts, db->several);
     }
     if (c.worst == ROWLOCK_BAD)
         result = ROWLOCK_OK;
+    rlk_advise_denied(db, result);
     if (worst && result == ROWLOCK_OK)
         *worst = c.worst;
     return rlk_leave(db, result);

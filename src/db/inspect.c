@@ -5,6 +5,8 @@
 #include "seam/resend.h"
 #include "seam/seam.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static void start_inspecting(void *context)
@@ -70,6 +72,16 @@ int rlk_refuse_objects(rowlock_db *db, int64_t version)
     if (result != ROWLOCK_OK || i.found == 0)
         return result;
     return rlk_fail(db, ROWLOCK_ESCHEMA, "%s is not as rowlock makes it: %s", i.object, i.problem);
+}
+
+int rlk_advise_denied(rowlock_db *db, int result)
+{
+    size_t used = strlen(db->error.text);
+    if (result == ROWLOCK_EDENIED && !db->backend->local)
+        snprintf(db->error.text + used, sizeof db->error.text - used,
+                 "; let a DBA run what `rowlock install --print` prints, if the tables are not "
+                 "there, and grant what sql/*/install/grants.sql says");
+    return result;
 }
 
 int rlk_look_anew(rowlock_db *db)

@@ -29,6 +29,9 @@ int rlk_inspect(rowlock_db *db, struct rlk_inspection *i);
 /* ESCHEMA if anything is found. */
 int rlk_refuse_objects(rowlock_db *db, int64_t version);
 
+/* Adds to EDENIED what a user without the privileges can do. Returns the result. */
+int rlk_advise_denied(rowlock_db *db, int result);
+
 /* Looks at the tables again, and returns whether they can be used. */
 int rlk_look_anew(rowlock_db *db);
 

@@ -48,11 +48,11 @@ static int look_at_installation(rowlock_db *db)
         "use it; `rowlock check` says more, and `rowlock upgrade` makes routines again");
 }
 
-int rowlock_install(rowlock_db *db)
+static int install(rowlock_db *db)
 {
     struct rlk_step_call step = {.run = run_install, .without_tables = true, .finds_out = true};
-    int result = rlk_need_database(db, rlk_enter(db, "install the tables", NULL));
-    if (result != ROWLOCK_OK || (result = rlk_refuse_objects(db, 0)) != ROWLOCK_OK)
+    int result = rlk_refuse_objects(db, 0);
+    if (result != ROWLOCK_OK)
         return result;
     result = rlk_look_anew(db);
     if (result == ROWLOCK_OK)
@@ -64,4 +64,10 @@ int rowlock_install(rowlock_db *db)
         return result;
     result = rlk_look_anew(db);
     return result == ROWLOCK_ESCHEMA ? fail_foreign(db) : rlk_leave(db, result);
+}
+
+int rowlock_install(rowlock_db *db)
+{
+    int result = rlk_need_database(db, rlk_enter(db, "install the tables", NULL));
+    return result == ROWLOCK_OK ? rlk_advise_denied(db, install(db)) : result;
 }

@@ -36,6 +36,8 @@ struct upgrading {
     struct rlk_buffer stale;
     /* routines that exist */
     struct rlk_buffer present;
+    /* this user may not make routines, and may not see some that exist */
+    bool blind;
 };
 
 /* ---- a block */
@@ -240,6 +242,9 @@ static enum rlk_class look_at_routines(rowlock_db *db, struct rlk_call *call, vo
     enum rlk_class class = rlk_send(db, call, &objects);
     if (class == RLK_DONE && db->texts.sql[RLK_STEP_ROUTINES])
         class = rlk_send(db, call, &routines);
+    if (class == RLK_DONE && db->texts.sql[RLK_STEP_MAY_REMAKE])
+        u->blind =
+            db->backend->script(db->conn, call, db->texts.sql[RLK_STEP_MAY_REMAKE]) == RLK_DENIED;
     return class == RLK_DONE && (u->stale.no_memory || u->present.no_memory) ? RLK_NOMEM : class;
 }
 
@@ -328,6 +333,11 @@ static int remake_routines(rowlock_db *db, struct upgrading *u)
         length = rlk_statement_length(sql);
         if (!find_routine(sql, length, db->backend->quote, &r) || !is_wanted(db, u, &r))
             continue;
+        if (u->blind)
+            return rlk_fail(db, ROWLOCK_EDENIED,
+                            "the routine %.*s is missing, or this user may not see it: ask as the "
+                            "account that installed, or with its privileges",
+                            (int)r.name_length, r.name);
         compose_block(db, &u->block, &r, sql + length);
         result = do_block(db, u);
     }

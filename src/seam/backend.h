@@ -241,6 +241,8 @@ struct rlk_facts {
     /* A commit that was answered survives a crash. */
     bool durable;
     bool read_only;
+    /* Of a file: its file system has no room for another change. */
+    bool disk_full;
     /* Our routines are there, and this user has the privileges for locking. */
     bool may_lock;
     /* This user has no privilege to write, like a reader of grants.sql. */
@@ -257,6 +259,10 @@ struct rlk_facts {
     bool may_turn_late;
     /* No commit is answered at present, since the replicas that it waits for are missing. */
     bool cut_off;
+    /* No replica is connected. */
+    bool no_standby;
+    /* The server was made for one, or has been one. */
+    bool expects_standby;
     /* "1 standby, asynchronous" */
     char replication[128];
     /* If several nodes may take writes: their names, and what their reads wait for. */
@@ -487,6 +493,11 @@ void rlk_diag_set(struct rlk_call *call, int native, const char *sqlstate, const
 /* Sets an error of the driver itself. Returns the class. */
 enum rlk_class rlk_refuse(struct rlk_call *call, enum rlk_class class, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Names a lost or hanging server, if the client library's text does not. host may be NULL, port may
+ * be 0. Returns the class. */
+enum rlk_class rlk_name_server(struct rlk_call *call, enum rlk_class class, const char *host,
+                               unsigned port);
 
 /* Tries the servers of a URL in their order. They share the time that is left. It skips a server
  * that cannot be reached or takes no writes. Any other failure ends the search, so that the user

@@ -43,6 +43,22 @@ enum rlk_class rlk_refuse(struct rlk_call *call, enum rlk_class class, const cha
     return class;
 }
 
+enum rlk_class rlk_name_server(struct rlk_call *call, enum rlk_class class, const char *host,
+                               unsigned port)
+{
+    char text[2 * sizeof call->text], state[sizeof call->sqlstate], at[20] = "";
+    bool lost = class == RLK_UNSENT || class == RLK_UNCERTAIN;
+    if (!lost || !host || strstr(call->text, host))
+        return class;
+    memcpy(state, call->sqlstate, sizeof state);
+    if (port)
+        snprintf(at, sizeof at, ", port %u", port);
+    snprintf(text, sizeof text, "connection to server at \"%.255s\"%s failed: %s", host, at,
+             call->text);
+    rlk_diag_set(call, call->native, state, text);
+    return class;
+}
+
 enum rlk_class rlk_try_servers(struct rlk_call *call, size_t count,
                                enum rlk_class (*try)(void *context, size_t number), void *context)
 {

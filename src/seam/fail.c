@@ -70,7 +70,9 @@ static const struct meaning meanings_framed[] = {
 static const char *advice_of(const rowlock_db *db, const struct meaning *m,
                              const struct rlk_call *call)
 {
-    if (m->class == RLK_SCHEMA && db->backend->advises)
+    bool needless = (m->class == RLK_SCHEMA && db->backend->advises) ||
+                    (m->class == RLK_READONLY && db->backend->local);
+    if (needless)
         return "";
     if (m->class == RLK_CONTENTION && m->retryable && call->late)
         return "; it took longer than the time limit of a statement: other transactions kept it "

@@ -55,10 +55,11 @@ enum {
 #define RLK_STEPS(STEP)                                                                            \
     STEP(SCHEMA, "schema", "", '-', "", 0) /* create everything; several statements */             \
     STEP(DROP, "drop", "", '-', "", 0) /* remove everything */                                     \
-    STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbb|tbbb", RLK_READS) /* for rowlock_check() */       \
+    STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbb|tbbbbb", RLK_READS) /* for rowlock_check() */     \
     STEP(OBJECTS, "objects", "text", '*', "ttB|i", RLK_READS | RLK_WIDE)                           \
     STEP(ROUTINES, "routines", "", '*', "t", RLK_READS) /* where OBJECTS misses some */            \
     STEP(UPGRADE, "upgrade", "", '-', "", 0) /* blocks: see db/upgrade.c */                        \
+    STEP(MAY_REMAKE, "may_remake", "", '-', "", 0) /* where ROUTINES misses some */                \
     STEP(REMAKE, "remake", "", '-', "", RLK_TEMPLATE) /* a routine made again */                   \
     STEP(BLOCKERS, "blockers", "", '?', "t", RLK_READS) /* who has our tables locked */            \
     STEP(META, "meta", "", '?', "iiitiii", RLK_READS) /* the row of rowlock_meta */                \

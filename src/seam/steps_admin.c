@@ -14,6 +14,7 @@ static int read_facts(void *out, const rowlock_value *cells, size_t count)
     enum { SERVER, NOW, READ_ONLY, ISOLATION, ANY_ISOLATION, ENGINE, CRASH_SAFE, COLLATION };
     enum { BYTEWISE = COLLATION + 1, DURABILITY, DURABLE, MAY_LOCK, READS_ONLY };
     enum { REPLICATION = READS_ONLY + 1, REPLICATION_KNOWN, REPLICATES_LATE, CUT_OFF };
+    enum { NO_STANDBY = CUT_OFF + 1, EXPECTS_STANDBY };
     struct rlk_facts *facts = out;
     COPY(&cells[SERVER], facts->server);
     facts->now_us = cells[NOW].number;
@@ -34,6 +35,8 @@ static int read_facts(void *out, const rowlock_value *cells, size_t count)
     facts->replication_known = cells[REPLICATION_KNOWN].number != 0;
     facts->replicates_late = cells[REPLICATES_LATE].number != 0;
     facts->cut_off = cells[CUT_OFF].number != 0;
+    facts->no_standby = cells[NO_STANDBY].number != 0;
+    facts->expects_standby = cells[EXPECTS_STANDBY].number != 0;
     return 0;
 }
 

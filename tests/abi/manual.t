@@ -44,6 +44,14 @@ for name in $(commands | grep -vx help); do
     is "rowlock-$name(1) names no option that there is not" "$absent" ""
 done
 
+# The exit statuses are in four places. sysexits.h has no EX_ for those below 64 and above 78.
+statuses() { sed -nE 's/^ *EXIT_[A-Z_]+ = ([0-9]+),?$/\1/p' src/cli/exit.h | sed 's/^128$/128+/' | sort -n; }
+is "rowlock(1) has each exit status of the source" \
+    "$(sed -n '/^\.Sh EXIT/,/^\.Sh EXAMPLES/s/^\.It \([0-9]*+\{0,1\}\).*/\1/p' docs/man/rowlock.1 | sort -n)" "$(statuses)"
+is "so has --help" "$("$command" --help | sed -n '/^Exit status:/,/^$/p' | grep -oE '(^|  )  ?[0-9]+  ?[a-z]|as 128' |
+    tr -dc '0-9\n' | sed 's/^128$/128+/' | sort -n)" "$(statuses)"
+is "OPERATIONS has no table of its own" "$(grep -E '^\| *(69|7[0-8])[, |]' docs/OPERATIONS.md)" ""
+
 # statements FILE: SQL without comments and white space, one statement a line.
 statements() { sed 's/ *-- .*//; s/…/.../g' "$1" | tr -d '[:space:]' | tr ';' '\n'; }
 sed -n '/^\.Sh EXAMPLES/q; /^\.Bd/,/^\.Ed/{/^\./d; p}' docs/man/rowlock-sql.7 >"$TMPDIR/page.sql"

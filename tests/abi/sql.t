@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z0-9_]+|await|wake|listen|look|routines|events|remake|blockers|still_held|sweep|sweep_quiet|sweep_end|sweep_keys|acquire_met|acquire_usual|renew_usual|renew_all_usual|acquire_all|[a-z_]+_many|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
+steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z0-9_]+|await|wake|listen|look|routines|events|may_remake|remake|blockers|still_held|sweep|sweep_quiet|sweep_end|sweep_keys|acquire_met|acquire_usual|renew_usual|renew_all_usual|acquire_all|[a-z_]+_many|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
 
 ok "there are statements" test -n "$(steps postgres)"
 is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
@@ -16,6 +16,7 @@ is "acquire_all is one on the servers" "$(echo sql/*/lock/acquire_all.sql)" "sql
 is "once_prove is a statement on postgres alone" "$(echo sql/*/once/once_prove.sql)" sql/postgres/once/once_prove.sql
 is "routines are listed on mysql alone" "$(echo sql/*/admin/routines.sql)" sql/mysql/admin/routines.sql
 is "so are events" "$(echo sql/*/admin/events.sql)" sql/mysql/admin/events.sql
+is "the right to make them is asked there too" "$(echo sql/*/upgrade/may_remake.sql)" sql/mysql/upgrade/may_remake.sql
 is "routines are made again on the servers" "$(echo sql/*/upgrade/remake.sql)" "sql/mysql/upgrade/remake.sql sql/postgres/upgrade/remake.sql"
 is "which tell who is in the way" "$(echo sql/*/upgrade/blockers.sql)" "sql/mysql/upgrade/blockers.sql sql/postgres/upgrade/blockers.sql"
 is "row_lock is a statement on sqlite alone" "$(echo sql/*/rows/row_lock.sql)" sql/sqlite/rows/row_lock.sql

@@ -152,9 +152,29 @@ switch_over() {
     ends "and the job goes on to its end" 0 "$job"
 }
 
+# The new primary has no replica, and has been one. MySQL shows replicas only to users with a privilege.
+alone() {
+    local url
+    url=mysql://root@$(address "$standby")/rowlock
+    rl check --json --url "$url"
+    case $out in
+        *MariaDB*)
+            same "a primary without a replica that has been one is worth a warning" \
+                "$(replication verdict): $(replication value)" "warning: no replica is connected, and this server has been one"
+            mysql_shell "$standby" -e "SET GLOBAL gtid_slave_pos = ''; SET GLOBAL rpl_semi_sync_slave_enabled = 0"
+            rl check --json --url "$url"
+            ;;
+    esac
+    same "without a sign of one all is well" "$(replication verdict): $(replication value)" "ok: no replica is connected"
+    rl check --json --url "mysql://root@$(address "$standby"),127.0.0.1:1/rowlock"
+    same "several hosts are a sign" "$(replication verdict): $(replication value)" "warning: no replica is connected"
+    has "and check says what to do" "$(replication advice)" "connect a standby"
+}
+
 two_servers
 wrong_servers
 dead_and_hanging_servers
 findings
 switch_over
+alone
 done_testing

@@ -60,6 +60,8 @@ wrong_servers() {
     same "where none takes writes, none will do" "$status" 78
     has "and the error says so" "$err" "none of the URL's 2 servers takes writes"
     writes off
+    exits "a wait on one host ends at once if that takes no writes" 78 run \
+        --url "postgresql://postgres@$(address "$primary")/postgres" waits true
     start run waits -- touch "$work/waited"
     until_true 60 grep -q "the server is away; still waiting: none of the URL's 2 servers" "$work/bg.err"
     writes on
@@ -140,9 +142,33 @@ failover() {
     same "clients were refused only while there was no primary" "$(grep -vxE '69|78' "$work/failures")" ""
 }
 
+# missing URL: check is done on the new primary, which has no standby. Sets $found.
+missing() {
+    rl check --json --url "$1"
+    found="$(replication verdict): $(replication value)"
+}
+is_fine() { missing "$1" && [ "$found" = "ok: no standby is connected" ]; }
+
+alone() {
+    local url
+    url=postgresql://postgres@$(address "$standby")/postgres
+    missing "$url"
+    same "the new primary has no standby, and has been one: a warning" "$found" \
+        "warning: no standby is connected, and this server has been one"
+    has "which says what to do" "$(replication advice)" "connect a standby"
+    postgres_shell "$standby" "ALTER SYSTEM RESET primary_conninfo" && postgres_shell "$standby" 'SELECT pg_reload_conf()' >/dev/null
+    holds "without a sign of a standby all is well" until_true is_fine "$url"
+    missing "$ROWLOCK_URL"
+    same "several hosts are a sign" "$found" "warning: no standby is connected"
+    postgres_shell "$standby" "SELECT pg_create_physical_replication_slot('gone')" >/dev/null
+    missing "$url"
+    same "so is a slot that waits" "$found" "warning: no standby is connected, and a replication slot waits for one"
+}
+
 two_servers
 wrong_servers
 hanging_servers
 findings
 failover
+alone
 done_testing

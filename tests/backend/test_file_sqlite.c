@@ -255,6 +255,14 @@ static int on_small_disk(const char *at, char url[300])
     return FINE;
 }
 
+static int see_writable(void *context, const rowlock_finding *finding)
+{
+    bool full = strcmp(finding->value, "no: the disk is full") == 0;
+    if (strcmp(finding->item, "writable") == 0)
+        *(bool *)context = full && finding->verdict == ROWLOCK_BAD;
+    return 0;
+}
+
 /* Fills it first, so that not even the page of another lock fits. */
 static int on_full_disk(void *argument)
 {
@@ -278,7 +286,12 @@ static int on_full_disk(void *argument)
         return 3;
     if (rowlock_verify(held) != ROWLOCK_OK)
         return 4;
+    bool full = false;
+    if (rowlock_check(db, see_writable, &full, NULL) != ROWLOCK_OK || !full)
+        return 7;
     free_disk(at);
+    if (rowlock_check(db, see_writable, &full, NULL) != ROWLOCK_OK || full)
+        return 8;
     int now = rowlock_lock_token(lock) > 0 ? rowlock_release(lock) : try_lock(lock, TTL_MS);
     if (now != ROWLOCK_OK)
         return 5;
@@ -294,7 +307,7 @@ static int on_disk_full_before(void *argument)
     if (on_small_disk(at, url) != FINE)
         return CANNOT_SET_UP;
     fill_disk(at);
-    if (open_and_try(url, "full") != ROWLOCK_EREADONLY)
+    if (open_and_try(url, "full: make room") != ROWLOCK_EREADONLY)
         return 1;
     free_disk(at);
     return open_and_try(url, "") == ROWLOCK_OK ? FINE : 2;

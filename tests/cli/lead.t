@@ -81,7 +81,7 @@ again() {
 
 # A signal that ends the job ends the leader, also when the job makes a status of it.
 ended() {
-    local content='trap "exit 0" TERM; echo "$ROWLOCK_TOKEN" >>"$0"; sleep 300 & wait'
+    local signal content='trap "exit 0" TERM; echo "$ROWLOCK_TOKEN" >>"$0"; sleep 300 & wait'
     begun "$work/content" lead content -- bash -c "$content" "$work/content"
     killed "a job that makes 0 of a signal ends the leader with 0" TERM 0 "$pid"
     begun "$work/hup" lead hup -- sh -c "$stay" "$work/hup"
@@ -95,13 +95,21 @@ ended() {
     rm "$work/content"
     content='trap "touch \"$0.hup\"" HUP; trap "touch \"$0.told\"; until [ -e \"$0.go\" ]; do sleep 0.1; done; exit 0" TERM; echo >"$0"
         while :; do sleep 0.1; done'
-    begun "$work/content" lead --grace 10s content -- bash -c "$content" "$work/content"
+    begun "$work/content" lead --ttl 10m --grace 4m content -- bash -c "$content" "$work/content"
     kill -TERM "$pid"
     until_true test -e "$work/content.told"
     kill -HUP "$pid"
     until_true test -e "$work/content.hup"
     touch "$work/content.go"
     ends "a signal that comes after SIGTERM does not make up for it" 0 "$pid"
+    for signal in TERM INT; do
+        begun "$work/deaf.$signal" lead --grace 200ms deaf -- sh -c 'trap "" TERM INT; sleep 300 & echo $! >"$0"; wait; sleep 300' \
+            "$work/deaf.$signal"
+        killed "SIG$signal ends a job that ignores it, after --grace" $signal 137 "$pid"
+        has "which is said" "$(<"$work/bg.err")" "does not end; killing it"
+        holds "and its children" until_true gone "$(<"$work/deaf.$signal")"
+        exits "and the lock is free" 75 leader deaf
+    done
     # The job's child stays until the grace is over.
     begun "$work/child" lead --grace 2s child -- sh -c '(trap "" TERM; exec sleep 300) & echo $$ >"$0"; wait' "$work/child"
     kill -USR1 "$pid"

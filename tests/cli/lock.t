@@ -240,7 +240,25 @@ full() {
     same "$what with standard output closed is noticed" $? 74
 }
 
+# Its output goes where nothing reads any more, which MariaDB's client library hides from us.
+unread() {
+    local what=$1
+    shift
+    mkfifo "$work/unread"
+    # shellcheck disable=SC2094 # a pipe
+    exec 7<>"$work/unread" 8>"$work/unread" 7<&-
+    env --default-signal=PIPE "$command" "$@" >&8 2>"$work/err"
+    same "$what without a reader ends as other programs do" "$?$(<"$work/err")" 141
+    exec 8>&-
+    rm "$work/unread"
+}
+
 output() {
+    unread "list" list
+    unread "once list" once list --json
+    unread "acquire" acquire unprinted --owner me
+    exits "a lock whose token nothing reads is not left behind" 0 acquire unprinted -n --owner other
+    rl break unprinted
     full "list" list
     full "list --json" list --json
     full "show" show broken
@@ -274,6 +292,9 @@ unreachable() {
         esac
         exits "${url%%:*}: a database that is not there is unreachable" 69 list --url "$url"
         has "${url%%:*}: which the error says" "$err" "rowlock: "
+        errs "${url%%:*}: it names the lock that was asked for" 69 "rowlock: acquire 'nightly': open: " \
+            acquire -n nightly --owner me --url "$url"
+        errs "${url%%:*}: and server" 69 127.0.0.1 show nightly --url "$url"
         [[ $url == mysql* ]] || has "${url%%:*}: and why" "$err" "Connection refused"
         exits "${url%%:*}: a password does not show in the error" 69 \
             list --url "${url/:\/\//:\/\/somebody:hush@}"

@@ -51,7 +51,9 @@ mismatches() {
     exits "what just fits is not" 0 run daily --once "$(printf '%247s' x)" true
     exits "it needs the lock for itself: no -s" 64 run -s daily --once k0 true
     exits "nor --permits" 64 run --permits 2 daily --once k0 true
-    exits "several locks and a key" 0 run a b --once both -- true
+    exits "several locks and a key" 0 run b a --once both -- sh -c '"$0" once list b a --json >"$1"' "$command" "$work/both.json"
+    same "in progress meanwhile" "$(json '$d->[0]{state}' "$(<"$work/both.json")")" "in progress"
+    exits "of several locks in another order" 0 run a b --once both -- true
     exits "are once" 0 run a b --once both -- true
 }
 
@@ -132,6 +134,11 @@ interruptions() {
     touch "$work/dead.short"
     exits "as long as its lease lasts the key is not reached" 75 run -n dead --once k8 -- \
         sh -c "$stay" "$work/dead"
+    answers "and is in progress" 0 '$d->{state}' "in progress" once show dead k8 --json
+    rl break dead
+    answers "its grant is gone, and so is the run" 0 '"$d->{state} $d->{remaining_ms}"' "given up 0" once show dead k8 --json
+    rl acquire dead --owner another --ttl 1h
+    answers "also while another client has the lock" 0 '$d->[0]{state}' "given up" once list dead --json
     rl break dead
     exits "after that the next run takes it over" 0 run -n dead --once k8 -- sh -c "$stay" "$work/dead"
     same "that was the second time, too" "$(ran dead)" 2
@@ -156,9 +163,12 @@ lost() {
     until_true grep -qz 'ran.ran' "$work/lost"
     touch "$work/lost.go"
     ends "who has lost the lock, and so the key, is told" 76 "$first"
-    has "in words" "$(<"$work/bg.err")" "'k9' was done, but another run may have done it as well"
+    has "in words" "$(<"$work/bg.err")" "'k9' was done, but its key is gone: another run may do it as well"
     finished "$second"
     same "whoever has taken it over completes it" "$status $(<"$work/second.err")" "0 "
+    errs "a run whose key is forgotten is told by its key" 76 "rowlock: run 'lost': 'k15' was done, but its key is gone" \
+        run lost --once k15 -- "$command" once forget lost k15
+    same "in one line" "$(wc -l <<<"$err")" 1
     exits "and then it is done" 0 run -n lost --once k9 -- sh -c "$wait_for" "$work/lost"
     same "by two, as was said" "$(ran lost)" 2
 }

@@ -65,6 +65,18 @@ is "an operator sweeps" "$(as ops sweep --idle 1ms)" 0
 is "finds nothing to break" "$(as ops break x --if-token 1)" 1
 is "raises tokens" "$(as ops raise-tokens --new-identity)" 0
 is "and takes locks" "$(as ops run x -- true)" 0
+for role in watch app; do
+    found=$(rl $role upgrade --dry-run 2>&1)
+    is "$role may not make routines, so what an upgrade would make is not told" "$? ${found##*: }" \
+        "$denied ask as the account that installed, or with its privileges"
+done
+is "an operator sees that nothing is missing" "$(rl ops upgrade --dry-run)" "There is nothing to do."
+admin -e "GRANT CREATE ROUTINE, ALTER ROUTINE ON roles_db.* TO 'roles_ops'@'%'"
+is "one who may make routines too" "$(rl ops upgrade --dry-run)" "There is nothing to do."
+admin -e "DROP PROCEDURE roles_db.rowlock_break"
+is "also what is missing" "$(rl ops upgrade --dry-run)" "to do: make routine rowlock_break"
+is "and makes it" "$(rl ops upgrade)" $'done: make routine rowlock_break\nThe tables are upgraded.'
+admin -e "REVOKE CREATE ROUTINE, ALTER ROUTINE ON roles_db.* FROM 'roles_ops'@'%'"
 keep_house() { # keep_house ROLE: how many keys it has removed
     rl ops run x --once "$1" -- true
     admin -e "UPDATE roles_db.rowlock_once SET changed = 1"
@@ -73,6 +85,11 @@ keep_house() { # keep_house ROLE: how many keys it has removed
 }
 is "an operator keeps house in the database" "$(keep_house ops)" 2
 is "a sweeper too" "$(keep_house sweep)" 1
+admin -D roles_db -e "CREATE DEFINER = 'roles_sweep'@'localhost' EVENT rowlock_housekeeping ON SCHEDULE EVERY 1 DAY DISABLE
+    DO CALL rowlock_housekeeping(30, 30)"
+is "an operator's check sees that an event does not run" \
+    "$(rl ops check | grep -o '^WARN *event *rowlock_housekeeping, disabled on this server')" \
+    "WARN  event              rowlock_housekeeping, disabled on this server"
 for role in watch app; do
     has=$(keep_house $role)
     is "$role may not" "${has#*execute command denied}" " to user 'roles_$role'@'%' for routine 'roles_db.rowlock_housekeeping'"

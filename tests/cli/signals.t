@@ -55,7 +55,7 @@ forwarding() {
     local signal got
     got=$work/listener
     rm -f "$got" "$got.got"
-    begun "$got" run listener -- sh -c "$listen" "$got"
+    begun "$got" run --ttl 4h --grace 1h listener -- sh -c "$listen" "$got"
     for signal in HUP INT QUIT TERM USR1 USR2 WINCH; do
         kill -s $signal "$pid"
         holds "SIG$signal is passed on to the command" until_true grep -qx $signal "$got.got"
@@ -66,6 +66,10 @@ forwarding() {
     begun "$got.child" run group -- sh -c 'sleep 300 & echo $! >"$0.child"; echo x >"$0"; wait' "$got"
     killed "a signal ends the command" TERM 143 "$pid"
     holds "and its children, since it is sent to all of the group" until_true gone "$(cat "$got.child")"
+    begun "$got.deaf" run --grace 200ms --min-hold 1h deaf -- sh -c '(trap "" TERM; echo $$ >"$0"; exec sleep 300) & trap "exit 5" TERM; wait' "$got.deaf"
+    killed "a child that ignores SIGTERM is killed after --grace, and the job's status stays" TERM 5 "$pid"
+    holds "and the child is gone" until_true gone "$(cat "$got.deaf")"
+    exits "and the lock is free, in spite of --min-hold" 0 run -n deaf true
 }
 
 # died COMMAND…: the signal that ended it, 0 if it exited; as its parent sees it.

@@ -25,30 +25,42 @@ lose() {
 }
 
 # The recipes of docs/OPERATIONS.md. The first: only who may enter the server's folder can connect.
-close_by_address() {
+by_address() { # by_address EXIT_STATUS: of programs meanwhile
     postgres_make "$standby" "$(cat "$standby/port")" -c fsync=off -c listen_addresses=
     start_standby
-    operator="postgresql:///postgres?host=$standby&port=$(cat "$standby/port")&user=postgres"
-}
-open_by_address() {
+    promote
+    exits "closed by address: meanwhile programs cannot write" "$1" list
+    exits "tokens are raised by the operator" 0 raise-tokens \
+        --url "postgresql:///postgres?host=$standby&port=$(cat "$standby/port")&user=postgres"
+    load_mark raised
+    sleep $LEASE_S
+    load_mark open
     postgres_stop "$standby"
     postgres_make "$standby" "$(cat "$standby/port")" -c fsync=off
     start_standby
 }
 
-# The second: transactions are read-only, unless a session says otherwise.
-is_read_only() { [ "$(postgres_shell "$standby" "SHOW default_transaction_read_only")" = on ]; }
-close_by_setting() {
-    start_standby
-    postgres_shell "$standby" "ALTER SYSTEM SET default_transaction_read_only = on"
-    postgres_shell "$standby" "SELECT pg_reload_conf()" >/dev/null
-    ok "new sessions are read-only" until_true 10 is_read_only
-    operator="postgresql://postgres@$(address "$standby")/postgres?options=-c%20default_transaction_read_only%3Doff"
+# stand_in NAME LINE…: a program that the recipe runs in place of its own.
+stand_in() {
+    printf '%s\n' '#!/bin/bash' "${@:2}" >"$work/bin/$1"
+    chmod +x "$work/bin/$1"
 }
-open_by_setting() {
-    PGOPTIONS='-c default_transaction_read_only=off' \
-        postgres_shell "$standby" "ALTER SYSTEM RESET default_transaction_read_only"
-    postgres_shell "$standby" "SELECT pg_reload_conf()" >/dev/null
+
+# The second is run as it stands there. Its pause tells the judge when tokens are raised, and when programs connect.
+by_setting() {
+    start_standby
+    mkdir -p "$work/bin"
+    ln -sf "$command" "$work/bin/rowlock"
+    stand_in pg_ctl ". tests/lib/server.sh; find_pgbin; '$load' mark '$load_folder' back
+        postgres_promote '$standby' && '$load' mark '$load_folder' promoted"
+    stand_in sleep "PGOPTIONS= rowlock list; echo \$? >'$work/closed'; '$load' mark '$load_folder' raised
+        /bin/sleep $LEASE_S; '$load' mark '$load_folder' open"
+    awk '/^PostgreSQL, by a setting/ { here = 1 } /^```$/ { if (inside) exit; inside = here; next } inside' docs/OPERATIONS.md |
+        sed "s/ -h db2 -d ops / -h 127.0.0.1 -p $(cat "$standby/port") -U postgres -d postgres /
+            s,ops@db2/ops,postgres@$(address "$standby")/postgres,
+            s/^\(psql.* 'SHOW [a-z_]*'\).*/until \1 -tA | grep -qx on; do :; done/" >"$work/recipe.sh"
+    ok "the recipe goes through" env PATH="$work/bin:$PGBIN:$PATH" bash -eu "$work/recipe.sh"
+    is "closed by setting: meanwhile programs cannot write" "$(<"$work/closed")" "$1"
 }
 
 with_recipe() { # with_recipe HOW EXIT_STATUS
@@ -58,14 +70,7 @@ with_recipe() { # with_recipe HOW EXIT_STATUS
     same "and warns" "$(replication verdict)" "warning"
     load_begin "closed_by_$1"
     lose
-    "close_by_$1"
-    promote
-    exits "closed by $1: meanwhile programs cannot write" "$2" list
-    exits "tokens are raised by the operator" 0 raise-tokens --url "$operator"
-    load_mark raised
-    sleep $LEASE_S
-    load_mark open
-    "open_by_$1"
+    "by_$1" "$2"
     load_goes_on "programs connect, and locks are granted again"
     load_end "tokens are raised while the server is closed by $1" --may-lose
     clean_up

@@ -10,21 +10,24 @@ cluster_is replicas
 # Longer than a lease.
 LEASE_S=5
 twice="no token is granted twice"
-case $(node sql 1 'SELECT VERSION()') in *MariaDB*) product=MariaDB role=master kind=SLAVE ;; *) product=MySQL role=source kind=REPLICA ;; esac
+case $(node sql 1 'SELECT VERSION()') in *MariaDB*) product=MariaDB role=master kind=SLAVE change=MASTER ;; *) product=MySQL role=source kind=REPLICA change='REPLICATION SOURCE' ;; esac
 case $(node sql 1 "SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_enabled'") in *ON*) semi=1 ;; *) semi=0 ;; esac
 
-# The client of node N for the recipe. The judge is told when programs can connect.
+# The client of node N for the recipe, with the options that the text names. The judge is told when programs can
+# connect.
 make_client() {
-    local place
+    local place options
     place=$(hosts "$1")
+    # shellcheck disable=SC2016 # the backquotes are the text's
+    options=$(sed -n 's/.*`mariadb -h db2\( -[^`]*\)\{0,1\}`.*/\1/p' docs/OPERATIONS.md)
     place=${place#*@}
     mkdir -p "$work/bin"
     ln -sf "$command" "$work/bin/rowlock"
     cat >"$work/bin/sql" <<SQL
 #!/bin/sh
 case "\$*" in *"GLOBAL read_only = OFF"*) "$load" mark "$load_folder" back ;; esac
-exec mariadb --no-defaults --host=${place%%:*} --port=$(cat "$(cut -d ' ' -f "$1" <<<"$ROWLOCK_TEST_NODE_DIRS")/port") \
-    --user=$ROWLOCK_TEST_OPERATOR --batch --skip-column-names "\$@"
+exec mariadb --no-defaults$options --host=${place%%:*} --port=$(cat "$(cut -d ' ' -f "$1" <<<"$ROWLOCK_TEST_NODE_DIRS")/port") \
+    --user=$ROWLOCK_TEST_OPERATOR "\$@"
 SQL
     chmod +x "$work/bin/sql"
 }
@@ -100,8 +103,10 @@ one_behind() {
     crash_primary
 }
 
-# Nothing was lost. So neither the raise nor the wait is needed.
+# Nothing was lost. So neither the raise nor the wait is needed. What the replica applies late is in its relay log.
 most_received() {
+    node sql 2 "STOP $kind; CHANGE $change TO ${role^^}_DELAY = 5; START $kind"
+    ok "$what: the delayed replica is back" node join 2
     one_behind
     node follow 3 2
     open_at_once 2

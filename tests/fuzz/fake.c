@@ -97,7 +97,7 @@ static const struct truth {
     {"events", "sweep, every 1 hour|~", 'm', NULL},
     {"objects", "", 0, NULL},
     {"objects", "table x|it has a trigger|f", 0, NULL},
-    {"facts", "PostgreSQL 15|N|f|read committed|f|logged|t|C|t|on|t|t|f|none|t|f|f", 'p', NULL},
+    {"facts", "PostgreSQL 15|N|f|read committed|f|logged|t|C|t|on|t|t|f|none|t|f|f|f|f", 'p', NULL},
     {"facts", "MariaDB 10.11.6|N|f|repeatable read|t|InnoDB|t|binary|t|flush 1|t|t|f", 'm', NULL},
     {"table",
      COLUMN("id", "int", LONG, "bigint", "1/1") COLUMN("price", "decimal", "0", "numeric", "~")

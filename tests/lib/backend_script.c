@@ -877,6 +877,9 @@ static void give_facts(const struct rlk_query *query, const struct script_answer
         rowlock_bool(answer->rows < 2),
         /* replicates_late */
         rowlock_bool(answer->rows == 1),
+        /* cut_off, no_standby, expects_standby */
+        rowlock_bool(false),
+        rowlock_bool(false),
         rowlock_bool(false),
     };
     query->each(query->context, cells, sizeof cells / sizeof *cells);

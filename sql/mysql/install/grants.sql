@@ -101,6 +101,10 @@ GRANT EXECUTE ON PROCEDURE appdb.rowlock_fold_batch TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_sweep_batch TO 'ops'@'%';
 GRANT EXECUTE ON PROCEDURE appdb.rowlock_housekeeping TO 'ops'@'%';
 
+-- With it the operator's check sees the event of the sweeper. It covers all events of the database:
+-- leave it out if that is too much.
+GRANT EVENT ON appdb.* TO 'ops'@'%';
+
 GRANT EVENT ON appdb.* TO 'sweep'@'localhost';
 GRANT SELECT, DELETE ON appdb.rowlock_locks TO 'sweep'@'localhost';
 GRANT SELECT, DELETE ON appdb.rowlock_waiters TO 'sweep'@'localhost';

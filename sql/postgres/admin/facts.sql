@@ -5,6 +5,8 @@
 --
 -- - A server counts only the standbys that it sends to itself. A standby does not know of others.
 -- - A logical subscriber is not a standby.
+-- - A server that was promoted keeps its settings of a standby. Not every role may see
+--   primary_conninfo.
 -- - Any role may see the process ids of standbys, but not whether a commit waits for one.
 
 /* rowlock:facts */
@@ -23,7 +25,9 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
        NOT may.one_of_them,
        CASE WHEN r.standbys IS NULL THEN 'unknown: this server is a standby'
             WHEN r.standbys = 0::bigint THEN 'no standby is connected'
-                || CASE WHEN s.waits THEN ', and commits wait for one' ELSE '' END
+                || CASE WHEN s.waits THEN ', and commits wait for one'
+                        WHEN e.slot THEN ', and a replication slot waits for one'
+                        WHEN e.standby THEN ', and this server has been one' ELSE '' END
             WHEN s.waits THEN 'synchronous, standbys: ' || r.standbys::text
                 || CASE WHEN r.one_is_waited_for THEN '' ELSE ', and commits wait for another' END
             ELSE 'asynchronous, standbys: ' || r.standbys::text
@@ -32,7 +36,8 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
        r.standbys IS NOT NULL,
        NOT s.waits AND coalesce(r.standbys <> 0::bigint, true),
        s.waits AND r.standbys IS NOT NULL
-           AND (r.standbys = 0::bigint OR NOT r.one_is_waited_for)
+           AND (r.standbys = 0::bigint OR NOT r.one_is_waited_for),
+       coalesce(r.standbys = 0::bigint, false), e.slot OR e.standby
   FROM (SELECT c.commits, c.fsync, c.names,
                c.names <> ''::text AND c.commits NOT IN ('off'::text, 'local'::text) AS waits
           FROM (SELECT pg_catalog.current_setting('synchronous_commit') AS commits,
@@ -56,6 +61,11 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
                AS standbys,
                coalesce((SELECT pg_catalog.bool_or(p.sync_state IN ('sync', 'quorum'))
                            FROM pg_catalog.pg_stat_replication p), true) AS one_is_waited_for) r,
+       (SELECT EXISTS (SELECT FROM pg_catalog.pg_replication_slots l
+                        WHERE l.slot_type = 'physical'::text) AS slot,
+               EXISTS (SELECT FROM pg_catalog.pg_settings g
+                        WHERE g.name IN ('primary_conninfo'::text, 'primary_slot_name'::text)
+                              AND g.setting <> ''::text) AS standby) e,
        (SELECT pg_catalog.bool_and(h.held) AS all_of_them,
                pg_catalog.bool_or(h.held AND h.privilege <> 'SELECT'::text) AS one_of_them
           FROM (SELECT p.privilege,

@@ -169,7 +169,8 @@ static enum rlk_class connect_to(struct conn *c, const struct opening *o,
 {
     if (!mysql_real_connect(c->mysql, host->name, o->url.user, o->url.password, o->url.path,
                             host->port, o->param[SOCKET], CLIENT_MULTI_RESULTS)) {
-        enum rlk_class class = my_failed(c, o->call, false);
+        enum rlk_class class =
+            rlk_name_server(o->call, my_failed(c, o->call, false), host->name, host->port);
         /* The library's own text names another plugin. */
         if (o->call->native == 5010)
             rlk_diag_set(o->call, 5010, NULL,

@@ -12,7 +12,7 @@ struct replicas {
     /* settings */
     char read_only[16], super_read_only[16], innodb_read_only[16];
     char log_bin[8], galera[8], sync_wait[8], group[48], single_primary[8], consistency[40];
-    char semi_enabled[8], semi_ms[24];
+    char semi_enabled[8], semi_ms[24], semi_replica[8], applied[24];
     /* status */
     char nodes[16], ready[8], count[16], semi[8], semi_count[16];
     /* the state of this member of a group; "": unknown */
@@ -39,6 +39,9 @@ static void take_shown(struct replicas *r, const char *name, const char *value)
         {"rpl_semi_sync_source_enabled", r->semi_enabled, sizeof r->semi_enabled},
         {"rpl_semi_sync_master_timeout", r->semi_ms, sizeof r->semi_ms},
         {"rpl_semi_sync_source_timeout", r->semi_ms, sizeof r->semi_ms},
+        {"rpl_semi_sync_slave_enabled", r->semi_replica, sizeof r->semi_replica},
+        {"rpl_semi_sync_replica_enabled", r->semi_replica, sizeof r->semi_replica},
+        {"gtid_slave_pos", r->applied, sizeof r->applied},
         {"wsrep_cluster_size", r->nodes, sizeof r->nodes},
         {"wsrep_ready", r->ready, sizeof r->ready},
         {"Slaves_connected", r->count, sizeof r->count},
@@ -54,7 +57,7 @@ static void take_shown(struct replicas *r, const char *name, const char *value)
 
 #define SHOW(kind)                                                                  \
     "SHOW GLOBAL " kind " WHERE Variable_name REGEXP '^(super_|innodb_)?read_only$" \
-    "|^log_bin$|^wsrep_|^group_replication_|^rpl_semi_sync_|^slaves_connected$'"
+    "|^log_bin$|^wsrep_|^group_replication_|^rpl_semi_sync_|^slaves_connected$|^gtid_slave_pos$'"
 
 static enum rlk_class show(struct conn *c, struct rlk_call *call, const char *sql,
                            struct replicas *r)
@@ -144,6 +147,7 @@ static void describe_replicas(const struct replicas *r, struct rlk_facts *out)
                                 "performance_schema.replication_group_members",
                  r->member);
     } else if (!is_on(r->log_bin)) {
+        out->no_standby = true;
         snprintf(text, cap, "none, there is no binary log");
     } else if (is_on(r->semi_enabled)) {
         describe_semi(r, out);
@@ -152,9 +156,14 @@ static void describe_replicas(const struct replicas *r, struct rlk_facts *out)
         snprintf(text, cap,
                  "unknown: this user may not see replicas, and none is semi-synchronous");
     } else {
-        out->replicates_late = strcmp(r->count, "0") != 0;
+        out->no_standby = strcmp(r->count, "0") == 0;
+        out->replicates_late = !out->no_standby;
+        /* A replica that was promoted keeps these. */
+        out->expects_standby = is_on(r->semi_replica) || r->applied[0];
         snprintf(text, cap, "%s%s",
-                 out->replicates_late ? "asynchronous, replicas: " : "no replica is connected",
+                 out->replicates_late   ? "asynchronous, replicas: "
+                 : out->expects_standby ? "no replica is connected, and this server has been one"
+                                        : "no replica is connected",
                  out->replicates_late ? r->count : "");
     }
 }

@@ -157,7 +157,10 @@ static enum rlk_class log_in(struct conn *p, struct rlk_call *call)
            next != PGRES_POLLING_FAILED) {
         short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
         if (!rlk_wait_socket(PQsocket(p->conn), events, -1, call->deadline_us))
-            return rlk_refuse(call, RLK_UNSENT, "the login did not end before the connect timeout");
+            return rlk_refuse(call, RLK_UNSENT,
+                              "connection to server at \"%s\", port %s failed: the login did not "
+                              "end before the connect timeout",
+                              PQhost(p->conn), PQport(p->conn));
         answered = has_answered(p);
         next = PQconnectPoll(p->conn);
     }

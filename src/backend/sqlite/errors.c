@@ -83,13 +83,12 @@ enum rlk_class lite_failed(struct conn *conn, struct rlk_call *call)
     int code = sqlite3_extended_errcode(conn->db);
     int why = (code & 0xFF) == SQLITE_IOERR ? sqlite3_system_errno(conn->db) : 0;
     const char *text = sqlite3_errmsg(conn->db);
-    /* SQLITE_FULL is only about SQLite's own writes. */
-    bool full = why == ENOSPC || why == EDQUOT;
+    bool full = why == ENOSPC || why == EDQUOT || (code & 0xFF) == SQLITE_FULL;
     bool too_late = code == SQLITE_INTERRUPT && !conn->adopted;
     if (code == SQLITE_READONLY_DIRECTORY && !conn->adopted)
         return lite_cannot_make(conn->path, call, code);
     rlk_diag_set(call, code, NULL,
-                 full       ? "the disk is full"
+                 full       ? "the disk is full: make room"
                  : too_late ? "the statement took longer than its deadline, and was ended"
                             : text);
     if (code == SQLITE_ERROR && speaks_of_tables(text))

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 /* An empty file is ours, and gets the journal mode WAL: readers and the writer do not wait for each
  * other. The database of another program keeps its mode. If WAL is not possible, the default mode
@@ -58,11 +60,24 @@ static void describe_access(struct conn *conn, struct rlk_facts *out)
              folder.st_mode & 07777);
 }
 
+/* A change needs some pages of the WAL. The superuser may use what is kept for it. */
+static bool is_disk_full(const struct conn *conn)
+{
+    enum { LEAST_ROOM = 65536 };
+    const char *path = sqlite3_db_filename(conn->db, conn->texts->schema);
+    struct statvfs disk;
+    if (!path || statvfs(path, &disk) != 0)
+        return false;
+    uint64_t blocks = geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+    return disk.f_blocks > 0 && blocks * disk.f_frsize < LEAST_ROOM;
+}
+
 enum rlk_class lite_facts(void *state, struct rlk_call *call, struct rlk_facts *out)
 {
     struct conn *conn = state;
     (void)call;
     describe_access(conn, out);
+    out->disk_full = is_disk_full(conn);
     out->read_only = out->read_only || sqlite3_db_readonly(conn->db, "main") == 1;
     return RLK_DONE;
 }
