@@ -75,7 +75,7 @@ int rlk_refuse_objects(rowlock_db *db, int64_t version)
 int rlk_look_anew(rowlock_db *db)
 {
     db->schema_ok = false;
-    return rlk_look_at_tables(db, RLK_OUTSIDE);
+    return rlk_look_at_tables(db, RLK_OUTSIDE, 0);
 }
 
 static int64_t wall_clock_us(void)

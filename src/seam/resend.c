@@ -513,18 +513,21 @@ static enum rlk_class run_nothing(rowlock_db *db, struct rlk_call *call, void *c
     return RLK_DONE;
 }
 
-int rlk_look_at_tables(rowlock_db *db, enum rlk_where where)
+int rlk_look_at_tables(rowlock_db *db, enum rlk_where where, int64_t patient_until_us)
 {
-    struct rlk_step_call nothing = {.run = run_nothing, .where = where};
+    struct rlk_step_call nothing = {.run = run_nothing,
+                                    .where = where,
+                                    .patient_until_us = patient_until_us,
+                                    .heeds_cancel = patient_until_us != 0};
     return db->up && db->schema_ok ? ROWLOCK_OK : rlk_do(db, &nothing);
 }
 
 int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other)
 {
-    int result = rlk_look_at_tables(db, where);
+    int result = rlk_look_at_tables(db, where, 0);
     if (result != ROWLOCK_OK || db == other)
         return result;
-    if (!other->texts.identity[0] && rlk_look_at_tables(other, RLK_OUTSIDE) != ROWLOCK_OK) {
+    if (!other->texts.identity[0] && rlk_look_at_tables(other, RLK_OUTSIDE, 0) != ROWLOCK_OK) {
         rlk_error_copy(&db->error, &other->error);
         return db->error.code;
     }

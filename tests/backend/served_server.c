@@ -256,9 +256,8 @@ static bool is_noticed(void)
 }
 
 /* For longer than other calls try to reconnect, and until a waiter has noticed. */
-static void outage(const char *end)
+static void end_outage(void)
 {
-    control(end);
     /* Time: other calls give up after RECONNECT_MS of the real clock. More changes nothing. */
     sleep_ms(2 * RECONNECT_MS);
     for (int64_t end_ms = clock_ms() + GRACE_MS; !is_noticed() && clock_ms() < end_ms;)
@@ -278,7 +277,8 @@ static void test_outage_under_waiters(const char *end)
     start_to_wait(&second, ROWLOCK_FOREVER, 1);
     /* PostgreSQL commits a ticket without waiting for the disk. A renewal waits, also for what came before. */
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal takes the tickets to the disk");
-    outage(end);
+    control(end);
+    end_outage();
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "after an outage it is released");
     is_result(first.db, helper_join(first.helper), ROWLOCK_OK,
               "the first waiter has waited through it");
@@ -435,6 +435,46 @@ static void test_reconnect_limit(void)
     rowlock_db_close(db);
 }
 
+/* ---- a wait that begins without a server */
+
+struct kept_waiter {
+    rowlock_lock *lock;
+    rowlock_keeper *keeper;
+    int64_t wait_ms;
+};
+
+static int wait_with_keeper(void *argument)
+{
+    const struct kept_waiter *w = argument;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = TTL_MS;
+    options.wait_ms = w->wait_ms;
+    options.keeper = w->keeper;
+    return rowlock_acquire(w->lock, &options);
+}
+
+/* The keeper's tables are compared with the handle's first. */
+static void test_wait_that_begins_in_an_outage(void)
+{
+    rowlock_db *db = open_patiently();
+    struct kept_waiter w = {.lock = must_lock(db, "kept"), .wait_ms = ROWLOCK_FOREVER};
+    tap_is_int(rowlock_keeper_open(url, NULL, &w.keeper, NULL), ROWLOCK_OK, "a keeper is opened");
+    control("crash");
+    hurry(db);
+    tap_ok(is_unreachable(try_lock(w.lock, TTL_MS)), "a handle knows that the server is away");
+    away_lines = 0;
+    rowlock_log_set(count_lines, NULL, ROWLOCK_LOG_WARNING);
+    struct helper *wait = helper_start(wait_with_keeper, &w);
+    end_outage();
+    is_result(db, helper_join(wait), ROWLOCK_OK,
+              "a wait with a keeper that begins then is granted");
+    tap_ok(away_lines > 0, "and has waited for the server");
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    rowlock_lock_close(w.lock);
+    rowlock_keeper_close(w.keeper);
+    rowlock_db_close(db);
+}
+
 static int run(const struct raw *database, const char *given)
 {
     raw = database;
@@ -452,6 +492,7 @@ static int run(const struct raw *database, const char *given)
     test_freeze();
     test_short_freeze();
     test_reconnect_limit();
+    test_wait_that_begins_in_an_outage();
     free(url);
     return tap_done();
 }
