@@ -540,6 +540,8 @@ int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
     k->tag = RLK_KEEPER_TAG;
     k->pid = getpid();
     k->db = db;
+    /* The server took writes, or there would be no leases to renew. */
+    db->takes_writes = true;
     memcpy(k->identity, db->texts.identity, sizeof k->identity);
     pthread_mutex_init(&k->mutex, NULL);
     pthread_cond_init(&k->called, NULL);

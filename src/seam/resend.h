@@ -54,6 +54,9 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step);
 enum rlk_class rlk_send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
                              int *result);
 
+/* The connection is lost, or leads to a server that takes no writes. Another one may do. */
+bool rlk_is_away(enum rlk_class class);
+
 /* Checks our tables, if that was not done on this connection yet. patient_until_us is that of
  * struct rlk_step_call. */
 int rlk_look_at_tables(rowlock_db *db, enum rlk_where where, int64_t patient_until_us);

@@ -435,7 +435,72 @@ static void test_reconnect_limit(void)
     rowlock_db_close(db);
 }
 
-/* ---- a wait that begins without a server */
+/* ---- a server that takes no writes any more */
+
+/* The user of the tests may write to a read-only MySQL. Free it. */
+static char *plain_user(void)
+{
+    const char *user = "root@", *at = strstr(url, user);
+    char *out = strdup(url);
+    if (strcmp(raw->name, "mysql") != 0 || !at)
+        return out;
+    db_exec(raw, url, "CREATE USER IF NOT EXISTS app@'127.0.0.1'");
+    db_exec(raw, url, "GRANT ALL ON rowlock.* TO app@'127.0.0.1'");
+    snprintf(out, strlen(out) + 1, "%.*sapp@%s", (int)(at - url), url, at + strlen(user));
+    return out;
+}
+
+static rowlock_db *open_as_plain_user(rowlock_pool *pool)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    char *plain = pool ? NULL : plain_user();
+    options.pool = pool;
+    options.statement_timeout_ms = pool ? SHORT_MS : LONG_MS;
+    options.reconnect_ms = LONG_MS;
+    rowlock_db *db = must_open_with(plain, &options);
+    free(plain);
+    return db;
+}
+
+static const char *const refusable[] = {"acquire", "renew", "release"};
+enum { REFUSABLE = sizeof refusable / sizeof refusable[0] };
+static atomic_bool refused[REFUSABLE];
+
+static void note_refusal(void *unused, rowlock_log_level level, const char *line)
+{
+    (void)unused;
+    (void)level;
+    for (int i = 0; i < REFUSABLE; i++)
+        if (strncmp(line, refusable[i], strlen(refusable[i])) == 0 && strstr(line, "read-only"))
+            refused[i] = true;
+}
+
+static void listen_for_refusals(void)
+{
+    for (int i = 0; i < REFUSABLE; i++)
+        refused[i] = false;
+    rowlock_log_set(note_refusal, NULL, ROWLOCK_LOG_DEBUG);
+}
+
+static void is_refused(const char *verb)
+{
+    int i = 0;
+    while (strcmp(refusable[i], verb) != 0)
+        i++;
+    for (int64_t end_ms = clock_ms() + GRACE_MS; !refused[i] && clock_ms() < end_ms;)
+        sleep_ms(5);
+    tap_ok(refused[i], "the server takes no writes: %s", verb);
+}
+
+static int renew_it(void *lock)
+{
+    return rowlock_renew(lock, 0);
+}
+
+static int release_it(void *lock)
+{
+    return rowlock_release(lock);
+}
 
 struct kept_waiter {
     rowlock_lock *lock;
@@ -451,6 +516,53 @@ static int wait_with_keeper(void *argument)
     options.wait_ms = w->wait_ms;
     options.keeper = w->keeper;
     return rowlock_acquire(w->lock, &options);
+}
+
+/* It was never seen to take writes, so it may be the wrong server for good. */
+static void test_try_on_standby(void)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db *db = open_as_plain_user(NULL);
+    rowlock_lock *lock = must_lock(db, "tried");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EREADONLY, "a try is told that it takes none");
+    rowlock_db_error(db, &err);
+    tap_ok(err.retryable && strstr(err.text, "use a server that takes writes"), "with what to do");
+    tap_is_int((int)db->connections, 1, "at once");
+    struct kept_waiter ends = {.lock = lock, .wait_ms = 100};
+    is_result(db, wait_with_keeper(&ends), ROWLOCK_EREADONLY, "a wait is told at its end");
+    tap_ok(strstr(why(db), "has been away for") != NULL, "with how long that was");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* The server is the only one of the URL. */
+static void test_standby(void)
+{
+    rowlock_db *renewing = open_as_plain_user(NULL), *releasing = open_as_plain_user(NULL);
+    rowlock_lock *renewed = must_lock(renewing, "renewed"),
+                 *released = must_lock(releasing, "released");
+    tap_is_int(try_lock(renewed, TTL_MS) | try_lock(released, TTL_MS), ROWLOCK_OK, "two are held");
+    control("demote");
+    test_try_on_standby();
+    rowlock_db *waiting = open_as_plain_user(NULL);
+    struct kept_waiter w = {.lock = must_lock(waiting, "waited for"), .wait_ms = ROWLOCK_FOREVER};
+    tap_is_int(rowlock_keeper_open(url, NULL, &w.keeper, NULL), ROWLOCK_OK, "a keeper is opened");
+    listen_for_refusals();
+    struct helper *wait = helper_start(wait_with_keeper, &w);
+    struct helper *renew = helper_start(renew_it, renewed);
+    struct helper *release = helper_start(release_it, released);
+    is_refused("acquire");
+    is_refused("renew");
+    is_refused("release");
+    control("promote");
+    is_result(renewing, helper_join(renew), ROWLOCK_OK, "a renewal finds the server promoted");
+    is_result(releasing, helper_join(release), ROWLOCK_OK, "and a release");
+    is_result(waiting, helper_join(wait), ROWLOCK_OK, "and a wait that has begun on a standby");
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    close_locks(renewed, released, w.lock);
+    rowlock_keeper_close(w.keeper);
+    close_dbs(renewing, releasing, waiting);
+    tap_is_int(table_count(), 0, "nothing is left behind");
 }
 
 /* The keeper's tables are compared with the handle's first. */
@@ -493,6 +605,7 @@ static int run(const struct raw *database, const char *given)
     test_short_freeze();
     test_reconnect_limit();
     test_wait_that_begins_in_an_outage();
+    test_standby();
     free(url);
     return tap_done();
 }
