@@ -565,6 +565,33 @@ static void test_standby(void)
     tap_is_int(table_count(), 0, "nothing is left behind");
 }
 
+static void test_pool_on_standby(void)
+{
+    rowlock_pool *pool = NULL;
+    char *plain = plain_user();
+    tap_is_int(rowlock_pool_open(plain, NULL, &pool, NULL), ROWLOCK_OK, "a pool");
+    free(plain);
+    rowlock_db *closing = open_as_plain_user(pool), *held = open_as_plain_user(pool);
+    rowlock_lock *closed = must_lock(closing, "closed"), *renewed = must_lock(held, "renewed");
+    tap_is_int(try_lock(closed, TTL_MS) | try_lock(renewed, TTL_MS), ROWLOCK_OK, "two are held");
+    control("demote");
+    rowlock_lock_close(closed);
+    rowlock_db_close(closing);
+    listen_for_refusals();
+    struct helper *renew = helper_start(renew_it, renewed);
+    is_refused("renew");
+    control("promote");
+    is_result(held, helper_join(renew), ROWLOCK_OK, "a pool finds the server promoted");
+    for (int64_t end_ms = clock_ms() + GRACE_MS; table_count() > 1 && clock_ms() < end_ms;)
+        sleep_ms(20);
+    tap_is_int(table_count(), 1, "and releases what was closed while it took no writes");
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    tap_is_int(rowlock_release(renewed), ROWLOCK_OK, "the other one is released");
+    rowlock_lock_close(renewed);
+    rowlock_db_close(held);
+    rowlock_pool_close(pool);
+}
+
 /* The keeper's tables are compared with the handle's first. */
 static void test_wait_that_begins_in_an_outage(void)
 {
@@ -606,6 +633,7 @@ static int run(const struct raw *database, const char *given)
     test_reconnect_limit();
     test_wait_that_begins_in_an_outage();
     test_standby();
+    test_pool_on_standby();
     free(url);
     return tap_done();
 }
