@@ -33,8 +33,8 @@
  *     A lease is counted from when the statement is sent. A handle that gives up while its step is
  *     under way gets EUNCERTAIN, as if its connection were lost. If no connection became free in
  *     time, it gets ECONN.
- *   - A handle that is closed while the server hangs leaves its releases to the pool, which sends
- *     them until the leases would be over.
+ *   - A handle that is closed while the server hangs or takes no writes leaves its releases to the
+ *     pool, which sends them until the leases would be over.
  *   - Waits for a lock keep no connection. A release through the same pool wakes the next waiter of
  *     the pool. PostgreSQL tells it of a release elsewhere. On other databases that is found by
  *     looking, at most 250 ms later.

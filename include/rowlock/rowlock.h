@@ -202,7 +202,8 @@ typedef enum rowlock_result {
     /* A name, a URL, an option or a value is not acceptable. Nothing was sent. */
     ROWLOCK_EINVAL = -4,
     ROWLOCK_ENOMEM = -5,
-    /* The server takes no writes: a replica, a full disk, or a locked file. */
+    /* The database takes no writes. rowlock_error.retryable is 1 of a server that may take them
+     * later, such as a replica, and 0 of a full disk, a locked file or a read-only user. */
     ROWLOCK_EREADONLY = -6,
     /* The database refuses this user: the login, the tables, or the statement. */
     ROWLOCK_EDENIED = -7,
@@ -294,8 +295,9 @@ typedef struct rowlock_db_options {
     int64_t connect_timeout_ms;
     /* 0: 10,000 */
     int64_t statement_timeout_ms;
-    /* How long a call tries to reconnect after the connection was lost. 0: 5,000. Below 0: never.
-     * A wait for a lock tries until the wait ends, unless this is below 0. A server whose answers
+    /* How long a call tries to reconnect after the connection was lost, or after the server has
+     * stopped taking writes. 0: 5,000. Below 0: never. A wait for a lock, also one with a keeper,
+     * tries until the wait ends, unless this is below 0. A server whose answers
      * cannot be read, three in a row, is not away: the call fails. */
     int64_t reconnect_ms;
     /* Send the steps through this pool (rowlock/pool.h). The URL, schema and prefix must be NULL
@@ -327,9 +329,16 @@ typedef struct rowlock_db_options {
  *     refused once a handle has seen the first.
  *   - They are tried in this order until one takes writes. A host that refuses the user ends the
  *     search.
- *   - When the server in use stops taking writes, the handle looks for another, for reconnect_ms.
- *     If none takes writes, the result is EREADONLY. With one host the handle does not look: it is
- *     EREADONLY at once.
+ *   - If none takes writes, the result is EREADONLY.
+ * A server without writes   a standby, read_only, a Galera node without quorum. The URL may name
+ *                      one host: a proxy or a name may lead to another server by the next
+ *                      connection.
+ *   - A server that stops taking writes is away. A call connects again for reconnect_ms, a wait
+ *     for a lock until it ends. Then the result is EREADONLY.
+ *   - A handle that has never seen the server take writes is told EREADONLY at once, and the next
+ *     call connects again. These try longer: a wait for a lock, and calls about an attached lock.
+ *   - Told at once, also in a wait: a full disk. PostgreSQL: default_transaction_read_only that
+ *     the URL, the role or the database sets. In the server's own settings it counts as a standby.
  * SIGPIPE              MariaDB's client library makes the whole process ignore SIGPIPE. Restore it
  *                      in a child before exec, if the child needs it.
  * Blocks               connect_timeout_ms at most, which the hosts share. MySQL, MariaDB: one
@@ -488,6 +497,7 @@ typedef struct rowlock_acquire_options {
  *   ROWLOCK_TIMEOUT    not granted within wait_ms. The server was reachable at the end.
  *   ROWLOCK_ECONN      the server could not be reached; after a wait: at its end. The text says for
  *                      how long.
+ *   ROWLOCK_EREADONLY  the server takes no writes: see rowlock_db_open(); after a wait: at its end
  *   ROWLOCK_EUNCERTAIN the answer was lost. A grant may be in the table until its lease ends. Call
  *                      again: the same handle finds its own grant. Closing the handle removes it if
  *                      the database can be reached. A wait that is cancelled after a lost answer

@@ -114,6 +114,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_sqlite(struct sqlite3 *conn,
  *   ROWLOCK_CONFLICT   see above. Above READ COMMITTED on PostgreSQL (and MariaDB with
  *                      innodb_snapshot_isolation): the token changed after your snapshot, perhaps
  *                      by your own grant. Acquire first, then BEGIN.
+ *                      At any level: the server of tx does not have your grant. It is a node that
+ *                      lags, or an old primary. Roll back, and connect again.
  * Guarantees
  *   - It stops takeovers and breaks of the lock until you commit, and other holders of a shared or
  *     counted lock that want to join.

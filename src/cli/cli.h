@@ -276,6 +276,7 @@ void forget_warning(void);
 
 /* The exit status of a result. */
 int status_of(int result);
+int status_of_error(int result, const rowlock_error *error);
 
 /* Prints the error text of the last failure, and returns its exit status. */
 int report_failure(const struct cli *cli, int result);

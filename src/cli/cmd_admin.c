@@ -203,7 +203,8 @@ static bool passes(const struct cli *cli)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
     rowlock_db_error(cli->db, &error);
-    return error.retryable || error.code == ROWLOCK_ECONN || error.code == ROWLOCK_EUNCERTAIN;
+    return error.retryable || error.code == ROWLOCK_ECONN || error.code == ROWLOCK_EUNCERTAIN ||
+           error.code == ROWLOCK_EREADONLY;
 }
 
 static int sweep_every(struct cli *cli)

@@ -71,7 +71,7 @@ static int print_repeatedly(struct looker *looker, struct view *view)
     for (int64_t looks = 1;; looks++) {
         int64_t next_ms = now_ms() + set->interval_ms;
         print(looker->cli, view);
-        status = status_of(view->result);
+        status = view->status;
         view_free(view);
         if (looks == set->count || ferror(stdout))
             return status;
@@ -88,7 +88,7 @@ static int watch(struct looker *looker)
     struct view *first = looker_look(looker);
     if (first->result != ROWLOCK_OK) {
         complain("%s", first->error);
-        status = status_of(first->result);
+        status = first->status;
         view_free(first);
         return status;
     }

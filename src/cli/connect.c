@@ -131,7 +131,7 @@ static int opened(int result, const rowlock_error *error)
 {
     if (result != ROWLOCK_OK)
         complain("%s: %s", error->action, error->text);
-    return status_of(result);
+    return status_of_error(result, error);
 }
 
 /* Random, and longer from try to try: all hosts at once would overrun a server that starts. */
@@ -149,22 +149,10 @@ static const char *server_of(const struct cli *cli)
     return is_quorum(cli) ? "a majority of the members" : "the server";
 }
 
-/* One server is taken at its word. Of several, another one may be made the primary soon. */
-static bool names_several_hosts(const struct cli *cli)
-{
-    const struct settings *set = &cli->set;
-    const char *url = set->url_count > 0 ? set->urls[cli->member ? cli->member - 1 : 0] : SCHEME;
-    return !is_quorum(cli) && strncmp(url, SCHEME, strlen(SCHEME)) != 0 && strchr(url, ',');
-}
-
-static bool is_away(const struct cli *cli, int result)
-{
-    return result == ROWLOCK_ECONN || (result == ROWLOCK_EREADONLY && names_several_hosts(cli));
-}
-
 bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries)
 {
-    if (!is_away(cli, result) || now_ms() >= cli->wait_until_ms)
+    bool is_away = result == ROWLOCK_ECONN || (result == ROWLOCK_EREADONLY && error->retryable);
+    if (!is_away || now_ms() >= cli->wait_until_ms)
         return false;
     if (*tries == 0)
         complain("%s: %s is away; still waiting: %s", error->action, server_of(cli), error->text);

@@ -12,7 +12,7 @@ enum exit_status {
     EXIT_NOTHING = 1,
     /* The command line, a name or a URL is not acceptable. */
     EXIT_USAGE = 64,
-    /* The database cannot be reached, or its answer was lost. */
+    /* The database cannot be reached, or takes no writes at present, or its answer was lost. */
     EXIT_UNREACHABLE = 69,
     /* Out of memory, or another failure of the database. */
     EXIT_INTERNAL = 70,
@@ -24,7 +24,7 @@ enum exit_status {
     EXIT_LOST = 76,
     /* The database refuses this user. */
     EXIT_DENIED = 77,
-    /* No tables, foreign tables, a read-only or unsupported server. */
+    /* No tables, foreign tables, a full disk, a read-only file or user, an unsupported server. */
     EXIT_UNFIT = 78,
     /* run: the command exists but cannot be executed. */
     EXIT_CANNOT_EXECUTE = 126,

@@ -184,7 +184,8 @@ static int acquire(const struct cli *cli, size_t *missing)
     options.unfair = cli->set.unfair;
     if (cli->set.wait_ms != 0 && talkative(cli)) {
         int result = get(cli, &options, missing);
-        bool unreachable = result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN;
+        bool unreachable =
+            result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_EREADONLY;
         if (result != ROWLOCK_BUSY && !unreachable)
             return result;
         if (result == ROWLOCK_BUSY)
@@ -207,7 +208,9 @@ static int after_signal(struct cli *cli, int result, int signal)
 
 static int not_acquired(struct cli *cli, int result, size_t missing)
 {
-    int status = status_of(result);
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(cli->db, &error);
+    int status = status_of_error(result, &error);
     /* Rivals of the same moment lock the rows for each other: a try that is BUSY is no news. */
     if (result == ROWLOCK_TIMEOUT || (result == ROWLOCK_BUSY && talkative(cli)))
         say_who_holds(cli, missing, "giving up");

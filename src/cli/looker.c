@@ -51,6 +51,7 @@ struct view *looker_look(struct looker *looker)
     view->result = snapshot_take(&view->snapshot, looker->cli->db, looker->name);
     if (view->result != ROWLOCK_OK) {
         rowlock_db_error(looker->cli->db, &error);
+        view->status = status_of_error(view->result, &error);
         snprintf(view->error, sizeof view->error, "%s: %s", error.action, error.text);
         return view;
     }

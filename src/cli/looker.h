@@ -22,6 +22,8 @@ struct view {
     /* Grants in 1000 seconds, over some looks. */
     int64_t rate_milli;
     int result;
+    /* The exit status of the result. */
+    int status;
     /* One line, if result is not ROWLOCK_OK. */
     char error[1024];
 };

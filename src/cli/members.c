@@ -43,7 +43,7 @@ static int check_votes(const struct cli *cli)
                                       &findings, &error);
     if (result != ROWLOCK_OK)
         complain("%s: %s", error.action, error.text);
-    return findings_end(&findings, status_of(result));
+    return findings_end(&findings, status_of_error(result, &error));
 }
 
 int run_for_members(struct cli *cli)
@@ -93,7 +93,7 @@ int cmd_quorum_join(struct cli *cli)
             : rowlock_quorum_replace(cli->set.urls, count, (size_t)cli->set.replace, NULL, &error);
     if (result != ROWLOCK_OK) {
         complain("%s: %s", error.action, error.text);
-        return status_of(result);
+        return status_of_error(result, &error);
     }
     if (cli->set.json) {
         json_t *object = json_answer(cli);

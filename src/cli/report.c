@@ -103,6 +103,12 @@ int status_of(int result)
     return EXIT_INTERNAL;
 }
 
+/* A server that takes no writes now may do so later, or another one. */
+int status_of_error(int result, const rowlock_error *error)
+{
+    return result == ROWLOCK_EREADONLY && error->retryable ? EXIT_UNREACHABLE : status_of(result);
+}
+
 int report_failure(const struct cli *cli, int result)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
@@ -111,7 +117,7 @@ int report_failure(const struct cli *cli, int result)
         complain("%s: %s", error.action, error.text);
     else
         complain("%s: %s", cli->command->name, rowlock_result_name(result));
-    return status_of(result);
+    return status_of_error(result, &error);
 }
 
 static bool nothing_reads(void)

@@ -334,7 +334,7 @@ static void arrange(struct screen *s)
 
 static void take_view(struct screen *s, struct view *view)
 {
-    s->status = status_of(view->result);
+    s->status = view->status;
     snprintf(s->error, sizeof s->error, "%s", view->error);
     if (view->result != ROWLOCK_OK) {
         view_free(view);

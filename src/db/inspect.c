@@ -87,7 +87,7 @@ int rlk_advise_denied(rowlock_db *db, int result)
 int rlk_look_anew(rowlock_db *db)
 {
     db->schema_ok = false;
-    return rlk_look_at_tables(db, RLK_OUTSIDE);
+    return rlk_look_at_tables(db, RLK_OUTSIDE, 0);
 }
 
 static int64_t wall_clock_us(void)

@@ -23,7 +23,7 @@ static int open_all(const char *url, const rowlock_db_options *options, rowlock_
     for (size_t i = 1; i < count && result == ROWLOCK_OK; i++)
         result = rlk_db_open_later(url, options, &dbs[i], err);
     if (result == ROWLOCK_OK)
-        (void)rlk_look_at_tables(dbs[0], RLK_OUTSIDE);
+        (void)rlk_look_at_tables(dbs[0], RLK_OUTSIDE, 0);
     return result;
 }
 

@@ -365,12 +365,12 @@ void rlk_entry_leave(const rowlock_lock *lock)
         pthread_mutex_unlock(&lock->entry->keeper->mutex);
 }
 
-static int check_keeper(rowlock_lock *lock, const rowlock_keeper *k)
+static int check_keeper(rowlock_lock *lock, const rowlock_keeper *k, int64_t patient_until_us)
 {
     rowlock_db *db = lock->db;
     if (k->tag != RLK_KEEPER_TAG || k->pid != getpid())
         return rlk_fail(db, ROWLOCK_EMISUSE, "the keeper is closed, or belongs to another process");
-    int result = rlk_look_at_tables(db, RLK_OUTSIDE);
+    int result = rlk_look_at_tables(db, RLK_OUTSIDE, patient_until_us);
     if (result != ROWLOCK_OK)
         return result;
     if (strcmp(k->identity, db->texts.identity) != 0)
@@ -380,10 +380,11 @@ static int check_keeper(rowlock_lock *lock, const rowlock_keeper *k)
     return ROWLOCK_OK;
 }
 
-int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options)
+int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options,
+                   int64_t patient_until_us)
 {
     rowlock_keeper *k = options->keeper;
-    int result = check_keeper(lock, k);
+    int result = check_keeper(lock, k, patient_until_us);
     if (result != ROWLOCK_OK)
         return result;
     if (lock->entry && lock->entry->keeper != k)
@@ -530,7 +531,7 @@ void rowlock_progress(rowlock_lock *lock)
 
 int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
 {
-    int result = rlk_look_at_tables(db, RLK_OUTSIDE);
+    int result = rlk_look_at_tables(db, RLK_OUTSIDE, 0);
     if (result != ROWLOCK_OK)
         return result;
     rowlock_keeper *k = rlk_alloc(sizeof *k);
@@ -539,6 +540,8 @@ int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
     k->tag = RLK_KEEPER_TAG;
     k->pid = getpid();
     k->db = db;
+    /* The server took writes, or there would be no leases to renew. */
+    db->takes_writes = true;
     memcpy(k->identity, db->texts.identity, sizeof k->identity);
     pthread_mutex_init(&k->mutex, NULL);
     pthread_cond_init(&k->called, NULL);

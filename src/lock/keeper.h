@@ -9,8 +9,10 @@
 /* The keeper does not change the lock's deadline between enter and leave. */
 void rlk_entry_enter(const rowlock_lock *lock);
 void rlk_entry_leave(const rowlock_lock *lock);
-/* Makes the entry. Call it before the grant, since it can fail. */
-int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options);
+/* Makes the entry. Call it before the grant, since it can fail. patient_until_us is that of struct
+ * rlk_step_call. */
+int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options,
+                   int64_t patient_until_us);
 /* Begins to renew. */
 void rlk_entry_start(rowlock_lock *lock);
 /* Stops renewing, and waits until no callback runs. Returns whether the lock was renewed. */

@@ -78,6 +78,8 @@ int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int
     if (!lock)
         return result;
     lock->attached = true;
+    /* There is a grant. */
+    db->takes_writes = true;
     lock->state = RLK_HOLDING;
     lock->depth = 1;
     lock->token = token;

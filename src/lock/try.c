@@ -78,6 +78,7 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
     rlk_deadline_set(&lock->deadline, &term);
     lock->was_granted = true;
     lock->db->stats.granted++;
+    lock->db->takes_writes = true;
     lock->holder_known = lock->request_open = lock->release_open = false;
     lock->unproven = false;
     /* The step that granted the lock has removed the ticket. */

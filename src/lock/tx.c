@@ -69,7 +69,7 @@ static int prove_grant(const rowlock_lock *lock, rowlock_db *tx)
                     lock->token);
 }
 
-/* A counter below our token means that the transaction's snapshot is older than our grant. */
+/* A counter below our token means that this server does not have our grant. */
 static int guard(rowlock_lock *lock, rowlock_db *tx)
 {
     int result = prove_grant(lock, tx);
@@ -84,8 +84,8 @@ static int guard(rowlock_lock *lock, rowlock_db *tx)
         return guard(lock, tx);
     if (g.found && g.token < lock->token)
         return rlk_fail(tx, ROWLOCK_CONFLICT,
-                        "your transaction's snapshot is older than the grant: roll back, and begin "
-                        "after acquiring");
+                        "the server of your transaction does not have the grant: it lags, or is an "
+                        "old primary. Roll back, connect again, and begin after acquiring");
     return rlk_fail(tx, ROWLOCK_LOST,
                     "the lock has been granted again, or was broken, since token %" PRId64
                     ": roll back",

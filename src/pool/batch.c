@@ -9,11 +9,6 @@
 
 /* ---- one sending */
 
-static bool is_gone(const rowlock_db *db, enum rlk_class class)
-{
-    return class == RLK_UNSENT || class == RLK_UNCERTAIN || (class == RLK_READONLY && db->several);
-}
-
 enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, bool needs_tables,
                             enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,
                                                   void *context),
@@ -28,7 +23,7 @@ enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, bool
     int result = ROWLOCK_OK;
     rlk_action(db, "use the pool", NULL);
     enum rlk_class class = rlk_send_once(db, &step, call, &result);
-    if (is_gone(db, class))
+    if (rlk_is_away(class))
         db->up = false;
     if (result != ROWLOCK_OK)
         return rlk_refuse(call, result == ROWLOCK_ESCHEMA ? RLK_SCHEMA : RLK_REFUSED, "%s",

@@ -28,7 +28,7 @@ static enum rlk_class pool_open(void *conn, struct rlk_call *call, const struct 
     h->pool = target->pool;
     h->waiting = target->waiting;
     h->waiter.waiting = h->waiting;
-    hello->several = h->pool->several;
+    hello->takes_writes = h->pool->takes_writes;
     hello->looked = h->pool->texts.identity[0] != '\0';
     h->slot = rlk_slot_new();
     return h->slot ? RLK_DONE : RLK_NOMEM;

@@ -4,6 +4,7 @@
 #include "base/fiber.h"
 #include "base/thread.h"
 #include "pool/pool.h"
+#include "seam/resend.h"
 
 #include <sched.h>
 
@@ -264,8 +265,8 @@ static void answer_unlocked(rowlock_pool *pool, struct rlk_slot *slot)
 
 static bool is_worth_again(const struct rlk_slot *slot)
 {
-    return (slot->class == RLK_UNSENT || slot->class == RLK_UNCERTAIN) &&
-           slot->worth_until_us > slot->deadline_us && slot->worth_until_us > rlk_now_us();
+    return rlk_is_away(slot->class) && slot->worth_until_us > slot->deadline_us &&
+           slot->worth_until_us > rlk_now_us();
 }
 
 /* Puts slots in line again. Once the last handle is closed, all that is left is given up. */
@@ -290,7 +291,7 @@ static void send_again(struct rlk_pooled *conn, struct rlk_slot *first)
 
 static bool is_answered(const struct rlk_slot *slot)
 {
-    return slot->step && slot->class != RLK_UNSENT && slot->class != RLK_UNCERTAIN;
+    return slot->step && !rlk_is_away(slot->class);
 }
 
 /* Returns whether the server has answered. */

@@ -11,7 +11,7 @@ static void begin(rowlock_pool *pool, rowlock_db *const *dbs)
     pool->tag = RLK_POOL_TAG;
     pool->pid = getpid();
     pool->real = first->backend;
-    pool->several = first->several;
+    pool->takes_writes = first->takes_writes;
     pool->users = 1;
     pool->most = first->backend->local ? 1 : pool->count;
     pool->texts = first->texts;

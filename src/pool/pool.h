@@ -121,7 +121,7 @@ struct rowlock_pool {
     struct rlk_backend backend;
     const struct rlk_backend *real;
     struct rlk_texts texts;
-    bool several;
+    bool takes_writes;
     size_t batch;
 
     pthread_mutex_t mutex;

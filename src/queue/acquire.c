@@ -23,13 +23,14 @@ static int join_keeper(struct rlk_acquiring *a)
         if (!a->options.keeper)
             rlk_entry_quit(a->locks[i]);
         else
-            result = rlk_entry_join(a->locks[i], &a->options);
+            result = rlk_entry_join(a->locks[i], &a->options, a->until_us);
     }
     return result;
 }
 
 static int try_and_wait(struct rlk_acquiring *a)
 {
+    a->until_us = a->options.wait_ms == 0 ? 0 : rlk_wait_end(a->options.wait_ms);
     int result = join_keeper(a);
     if (result != ROWLOCK_OK)
         return result;
@@ -37,7 +38,6 @@ static int try_and_wait(struct rlk_acquiring *a)
         rlk_leave_queue(a->locks[i], 0);
         a->requests[i] = rlk_request_of(a->locks[i], &a->options);
     }
-    a->until_us = a->options.wait_ms == 0 ? 0 : rlk_wait_end(a->options.wait_ms);
     a->which = 0;
     result = rlk_try(a);
     if (result == ROWLOCK_BUSY && a->options.wait_ms != 0)

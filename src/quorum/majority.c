@@ -2,6 +2,7 @@
  * Steps that a holder sends, decided by a majority. A lease ends when a majority of the members
  * would be free again: of three, at the second of their ends. */
 #include "quorum/quorum.h"
+#include "seam/resend.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,7 +82,7 @@ static struct rlk_round *begin(struct rlk_quorum *quorum, struct rlk_call *call,
 
 static bool is_away(const struct rlk_answer *answer)
 {
-    return !answer->came || answer->class == RLK_UNSENT || answer->class == RLK_UNCERTAIN;
+    return !answer->came || rlk_is_away(answer->class);
 }
 
 static bool has_failed(const struct rlk_answer *answer)
@@ -450,7 +451,7 @@ enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *ca
     if (class != RLK_DONE)
         return class;
     class = RLK_UNSENT;
-    for (size_t i = 0; i < quorum->count && (class == RLK_UNSENT || class == RLK_UNCERTAIN); i++)
+    for (size_t i = 0; i < quorum->count && rlk_is_away(class); i++)
         if (lives[i])
             class = ask_member(quorum, call, query, i);
     return class;

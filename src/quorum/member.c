@@ -62,7 +62,7 @@ static enum rlk_class send_step(struct rlk_member *m, struct rlk_step_call *step
     int result = ROWLOCK_OK;
     rlk_action(m->db, "use the quorum", NULL);
     enum rlk_class class = rlk_send_once(m->db, step, call, &result);
-    if (class == RLK_UNSENT || class == RLK_UNCERTAIN || (class == RLK_READONLY && m->db->several))
+    if (rlk_is_away(class))
         m->db->up = false;
     if (result == ROWLOCK_OK && class == RLK_SCHEMA)
         return rlk_refuse(call, class, "%.200s; run `rowlock install` for it", call->text);
@@ -259,8 +259,8 @@ static bool pay(struct rlk_member *m)
         if (rlk_now_us() < debt->until_us)
             send_by(m, &s, rlk_now_us() + CLEAN_UP_US);
         rlk_copies_clear(&answer.row);
-        if (answer.class == RLK_UNSENT || answer.class == RLK_UNCERTAIN ||
-            answer.class == RLK_CONTENTION || answer.class == RLK_READONLY)
+        if (rlk_is_away(answer.class) || answer.class == RLK_CONTENTION ||
+            answer.class == RLK_READONLY)
             return false;
         forget_debt(m);
     }

@@ -41,7 +41,11 @@ enum rlk_class {
     RLK_UNSENT,
     /* The connection is dead, and the step may have run. */
     RLK_UNCERTAIN,
-    /* The server takes no writes at present: a replica, a read-only server, a full disk. */
+    /* The server takes no writes, and the same address may lead to one that does: a replica, or a
+     * server that was made read-only. Core connects again. */
+    RLK_STANDBY,
+    /* The database takes no writes, and connecting again does not help: a full disk, a setting of
+     * this user. */
     RLK_READONLY,
     /* Our tables or routines are missing, or have another shape. */
     RLK_SCHEMA,
@@ -172,8 +176,8 @@ struct rlk_hello {
     char schema[130];
     /* The server's name for this session. "" if other clients may get it too. */
     char session[64];
-    /* The URL names other servers, so a server that takes no writes is the wrong one. */
-    bool several;
+    /* The server is known to take writes. */
+    bool takes_writes;
     /* The driver looks at our tables before it uses them. So core need not, unless a step says that
      * they are wrong. */
     bool looked;

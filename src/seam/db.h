@@ -67,8 +67,8 @@ struct rowlock_db {
     int64_t away_us;
     /* A waiter has logged that the server is away. */
     bool away_logged;
-    /* The URL names other servers, which may take writes when this one does not. */
-    bool several;
+    /* A server was seen to take writes. So one that takes none has changed, and is away. */
+    bool takes_writes;
     struct rlk_meta meta;
     /* The texts are those for the version of the tables. */
     bool texts_chosen;

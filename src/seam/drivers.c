@@ -70,9 +70,9 @@ enum rlk_class rlk_try_servers(struct rlk_call *call, size_t count,
         int64_t now_us = rlk_now_us();
         call->deadline_us = now_us + (deadline_us - now_us) / (int64_t)(count - i);
         enum rlk_class class = try(context, i);
-        if (class != RLK_UNSENT && class != RLK_UNCERTAIN && class != RLK_READONLY)
+        if (class != RLK_UNSENT && class != RLK_UNCERTAIN && class != RLK_STANDBY)
             return class;
-        read_only = read_only || class == RLK_READONLY;
+        read_only = read_only || class == RLK_STANDBY;
     }
     char text[sizeof call->text + 80];
     char state[sizeof call->sqlstate];
@@ -80,7 +80,7 @@ enum rlk_class rlk_try_servers(struct rlk_call *call, size_t count,
     snprintf(text, sizeof text, "none of the URL's %zu servers %s; the last one: %s", count,
              read_only ? "takes writes" : "can be reached", call->text);
     rlk_diag_set(call, call->native, state, text);
-    return read_only ? RLK_READONLY : RLK_UNSENT;
+    return read_only ? RLK_STANDBY : RLK_UNSENT;
 }
 
 unsigned rlk_find_place(struct rlk_places *places, const struct rlk_query *query, bool *same)

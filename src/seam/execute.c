@@ -60,6 +60,8 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sendin
     db->stats.round_trips++;
     enum rlk_class class = db->backend->query(db->conn, call, &query);
     s->changed = query.changed;
+    db->takes_writes =
+        db->takes_writes || (class == RLK_DONE && query.counted && query.changed > 0);
     /* A step that only reads has changed nothing, unless it locks in the caller's transaction. */
     if (class == RLK_UNCERTAIN && (info->is & RLK_READS) && !call->inside)
         class = RLK_UNSENT;

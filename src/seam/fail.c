@@ -31,7 +31,8 @@ static const struct meaning meanings[] = {
     {RLK_UNSENT, ROWLOCK_ECONN, true, ""},
     {RLK_UNCERTAIN, ROWLOCK_EUNCERTAIN, false,
      "; the answer was lost, so it may or may not have been done"},
-    {RLK_READONLY, ROWLOCK_EREADONLY, true, "; use a server that takes writes"},
+    {RLK_STANDBY, ROWLOCK_EREADONLY, true, "; use a server that takes writes"},
+    {RLK_READONLY, ROWLOCK_EREADONLY, false, ""},
     {RLK_SCHEMA, ROWLOCK_ESCHEMA, false,
      "; run `rowlock install`, or `rowlock upgrade` if the tables are there; or have a DBA run "
      "what "

@@ -106,13 +106,13 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     db->target.lingering = db->lingering;
     bool again = db->target.known;
     enum rlk_class class = db->backend->open(db->conn, call, &db->target, &db->texts, &hello);
-    db->several = hello.several;
     /* Connecting changes nothing, so its end is never uncertain. */
     if (class == RLK_UNCERTAIN)
         class = RLK_UNSENT;
     if (class == RLK_DONE)
         class = rlk_learn_names(db, &hello);
     db->up = class == RLK_DONE;
+    db->takes_writes = db->takes_writes || (db->up && hello.takes_writes);
     db->schema_ok = db->driver_looked = db->up && hello.looked;
     db->target.known = db->target.known || db->up;
     db->stats.reconnects += db->up && again;
@@ -128,6 +128,11 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
 static bool is_connection_gone(enum rlk_class class)
 {
     return class == RLK_UNSENT || class == RLK_UNCERTAIN;
+}
+
+bool rlk_is_away(enum rlk_class class)
+{
+    return is_connection_gone(class) || class == RLK_STANDBY;
 }
 
 /* Reconnecting ends in time, also if the connect timeout is longer. An attempt that begins at its
@@ -190,7 +195,7 @@ static enum rlk_class give_tickets_back(rowlock_db *db, const struct rlk_step_ca
 {
     enum rlk_class class = RLK_DONE;
     struct rlk_ticket *next = NULL;
-    for (struct rlk_ticket *t = db->tickets; t && !is_connection_gone(class); t = next) {
+    for (struct rlk_ticket *t = db->tickets; t && !rlk_is_away(class); t = next) {
         next = t->next;
         if (t == db->standing)
             continue;
@@ -272,11 +277,6 @@ enum rlk_class rlk_send_once(rowlock_db *db, struct rlk_step_call *step, struct 
 
 /* ---- a server that is away */
 
-static bool is_away(const rowlock_db *db, enum rlk_class class)
-{
-    return is_connection_gone(class) || (class == RLK_READONLY && db->several);
-}
-
 /* A waiter has no lease that may end, so it may wait through an outage. */
 static bool is_patient(const rowlock_db *db, const struct rlk_step_call *step)
 {
@@ -320,12 +320,16 @@ static void note_back(rowlock_db *db)
     db->away_logged = false;
 }
 
-/* The end of reconnecting after the first failure. */
-static int64_t reconnect_end(const rowlock_db *db, const struct rlk_step_call *step)
+/* The end of reconnecting after the first failure. A server that was never seen to take writes may
+ * be the wrong one for good, so only a waiter waits for that. */
+static int64_t reconnect_end(const rowlock_db *db, const struct rlk_step_call *step,
+                             enum rlk_class class)
 {
     int64_t until_us = end_of(step, rlk_now_us(), db->reconnect_us);
     if (db->adopted)
         return 0;
+    if (class == RLK_STANDBY && !db->takes_writes)
+        until_us = 0;
     return is_patient(db, step) && step->patient_until_us > until_us ? step->patient_until_us
                                                                      : until_us;
 }
@@ -361,9 +365,7 @@ static void add_garbled(rowlock_db *db)
 static int give_up(rowlock_db *db, struct rlk_step_call *step, enum rlk_class class,
                    const struct rlk_call *call, int garbled)
 {
-    bool outage = is_patient(db, step) && is_connection_gone(class);
-    if ((call->inside || step->ends_transaction) && is_connection_gone(class))
-        db->up = false;
+    bool outage = is_patient(db, step) && rlk_is_away(class);
     if (step->was_uncertain && class != RLK_MISFIT)
         class = RLK_UNCERTAIN;
     step->contended = class == RLK_CONTENTION;
@@ -435,12 +437,11 @@ static int64_t contention_end(const rowlock_db *db, const struct rlk_step_call *
 static int64_t resend_end(rowlock_db *db, const struct rlk_step_call *step, enum rlk_class class,
                           const struct rlk_call *call, struct resending *r)
 {
-    if (is_away(db, class)) {
-        db->up = false;
+    if (rlk_is_away(class)) {
         /* Time spent reconnecting does not count as contention. */
         r->contention_until = 0;
         if (!r->reconnect_until) {
-            r->reconnect_until = reconnect_end(db, step);
+            r->reconnect_until = reconnect_end(db, step, class);
             r->attempts_until = step->sent_us + db->statement_us + db->reconnect_us;
             if (r->attempts_until < r->reconnect_until)
                 r->attempts_until = r->reconnect_until;
@@ -482,7 +483,11 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
         /* The tables are wrong. An earlier sending may have been carried out all the same. */
         if (result != ROWLOCK_OK)
             return step->was_uncertain ? rlk_fail_unknown(db) : result;
-        if (db->away_us && !is_away(db, class))
+        /* To a server that takes no writes we keep an adopted connection, and one whose transaction
+         * must be rolled back. */
+        if (rlk_is_away(class))
+            db->up = class == RLK_STANDBY && (db->adopted || db->in_tx);
+        else if (db->away_us)
             note_back(db);
         if (class == RLK_DONE)
             return ROWLOCK_OK;
@@ -495,7 +500,7 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step)
             continue;
         }
         int64_t until_us = resend_end(db, step, class, &call, &r);
-        step->away_until_us = is_away(db, class) ? r.attempts_until : 0;
+        step->away_until_us = rlk_is_away(class) ? r.attempts_until : 0;
         int64_t pause_us = pause_to_resend(db, step, until_us, &r.tries);
         if (!pause_us)
             return give_up(db, step, class, &call, r.garbled);
@@ -513,18 +518,21 @@ static enum rlk_class run_nothing(rowlock_db *db, struct rlk_call *call, void *c
     return RLK_DONE;
 }
 
-int rlk_look_at_tables(rowlock_db *db, enum rlk_where where)
+int rlk_look_at_tables(rowlock_db *db, enum rlk_where where, int64_t patient_until_us)
 {
-    struct rlk_step_call nothing = {.run = run_nothing, .where = where};
+    struct rlk_step_call nothing = {.run = run_nothing,
+                                    .where = where,
+                                    .patient_until_us = patient_until_us,
+                                    .heeds_cancel = patient_until_us != 0};
     return db->up && db->schema_ok ? ROWLOCK_OK : rlk_do(db, &nothing);
 }
 
 int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other)
 {
-    int result = rlk_look_at_tables(db, where);
+    int result = rlk_look_at_tables(db, where, 0);
     if (result != ROWLOCK_OK || db == other)
         return result;
-    if (!other->texts.identity[0] && rlk_look_at_tables(other, RLK_OUTSIDE) != ROWLOCK_OK) {
+    if (!other->texts.identity[0] && rlk_look_at_tables(other, RLK_OUTSIDE, 0) != ROWLOCK_OK) {
         rlk_error_copy(&db->error, &other->error);
         return db->error.code;
     }

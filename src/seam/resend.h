@@ -54,8 +54,12 @@ int rlk_do(rowlock_db *db, struct rlk_step_call *step);
 enum rlk_class rlk_send_once(rowlock_db *db, struct rlk_step_call *step, struct rlk_call *call,
                              int *result);
 
-/* Checks our tables, if that was not done on this connection yet. */
-int rlk_look_at_tables(rowlock_db *db, enum rlk_where where);
+/* The connection is lost, or leads to a server that takes no writes. Another one may do. */
+bool rlk_is_away(enum rlk_class class);
+
+/* Checks our tables, if that was not done on this connection yet. patient_until_us is that of
+ * struct rlk_step_call. */
+int rlk_look_at_tables(rowlock_db *db, enum rlk_where where, int64_t patient_until_us);
 /* ESCHEMA: the two handles use different installations. It checks their tables first, if that was
  * not done yet. */
 int rlk_same_tables(rowlock_db *db, enum rlk_where where, rowlock_db *other);

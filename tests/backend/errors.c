@@ -172,7 +172,11 @@ static void takes_no_writes(const struct contract *c)
     rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_lock(db, "read-only");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EREADONLY,
-              "a server that takes no writes says so");
+              "a user whose transactions are read-only is told so");
+    is_result(db, wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EREADONLY, "also in a wait");
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    tap_ok(!err.retryable && strstr(err.text, "turn it off"), "with what to do: %s", err.text);
     rowlock_verdict worst = ROWLOCK_FINE;
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check it");
     tap_is_int(worst, ROWLOCK_BAD, "that is bad");

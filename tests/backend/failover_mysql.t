@@ -64,11 +64,11 @@ wrong_servers() {
     exits "a user whom read_only does not stop is stopped all the same" 0 --url "${backwards/app@/root@}" list
     ok "the replica gets the tables from the primary" until_true 60 has_tables "$standby"
     read_only "$primary" 1
-    exits "where none takes writes, none will do" 78 list
+    exits "where none takes writes, none will do" 69 list
     has "and the error says so" "$err" "none of the URL's 2 servers takes writes"
     has "and why" "$err" "read_only set"
-    exits "a run that may not wait is told so" 78 run -n waits true
-    exits "and so is one whose wait is over" 78 run -w 300ms waits true
+    exits "a run that may not wait is told so" 69 run -n waits true
+    exits "and so is one whose wait is over" 69 run -w 300ms waits true
     has "which said first that it waits" "$err" "the server is away; still waiting: none of the URL's 2 servers"
     start run waits -- touch "$work/waited"
     until_true 60 grep -q "still waiting" "$work/bg.err"
@@ -77,8 +77,15 @@ wrong_servers() {
     ok "and runs then" test -e "$work/waited"
     has "which it says" "$(<"$work/bg.err")" "the server is back"
     read_only "$primary" 1
-    exits "but a URL with one host only is taken at its word" 0 list --url "mysql://app@$(address "$standby")/rowlock"
+    local one
+    one=mysql://app@$(address "$primary")/rowlock
+    exits "a URL with one host only is taken at its word by who only reads" 0 list --url "$one"
+    exits "who wants to lock there, and may not wait, is told" 69 run --url "$one" -n waits true
+    has "why" "$err" "--read-only option"
+    start run --url "$one" waits -- true
+    until_true 60 grep -q "the server is away; still waiting: .*--read-only option" "$work/bg.err"
     read_only "$primary" 0
+    ends "and who may wait runs when it takes writes" 0 "$pid"
     exits "a socket and several hosts do not go together" 64 list --url "$ROWLOCK_URL?socket=$primary/s.sock"
     exits "who is refused is told, though there are other hosts" 77 list --url "${ROWLOCK_URL/app@/nobody:x@}"
 }
@@ -92,7 +99,7 @@ dead_and_hanging_servers() {
         until_true 60 within 3000 0 "${ROWLOCK_URL/@/@127.0.0.1:$hung_port,}"
     server_freeze "$primary"
     ok "a frozen server is one that never answers, and takes its half of the time" \
-        until_true 60 within 5000 78 "$ROWLOCK_URL"
+        until_true 60 within 5000 69 "$ROWLOCK_URL"
     server_thaw "$primary"
 }
 

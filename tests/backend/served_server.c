@@ -256,9 +256,8 @@ static bool is_noticed(void)
 }
 
 /* For longer than other calls try to reconnect, and until a waiter has noticed. */
-static void outage(const char *end)
+static void end_outage(void)
 {
-    control(end);
     /* Time: other calls give up after RECONNECT_MS of the real clock. More changes nothing. */
     sleep_ms(2 * RECONNECT_MS);
     for (int64_t end_ms = clock_ms() + GRACE_MS; !is_noticed() && clock_ms() < end_ms;)
@@ -278,7 +277,8 @@ static void test_outage_under_waiters(const char *end)
     start_to_wait(&second, ROWLOCK_FOREVER, 1);
     /* PostgreSQL commits a ticket without waiting for the disk. A renewal waits, also for what came before. */
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal takes the tickets to the disk");
-    outage(end);
+    control(end);
+    end_outage();
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "after an outage it is released");
     is_result(first.db, helper_join(first.helper), ROWLOCK_OK,
               "the first waiter has waited through it");
@@ -435,6 +435,185 @@ static void test_reconnect_limit(void)
     rowlock_db_close(db);
 }
 
+/* ---- a server that takes no writes any more */
+
+/* The user of the tests may write to a read-only MySQL. Free it. */
+static char *plain_user(void)
+{
+    const char *user = "root@", *at = strstr(url, user);
+    char *out = strdup(url);
+    if (strcmp(raw->name, "mysql") != 0 || !at)
+        return out;
+    db_exec(raw, url, "CREATE USER IF NOT EXISTS app@'127.0.0.1'");
+    db_exec(raw, url, "GRANT ALL ON rowlock.* TO app@'127.0.0.1'");
+    snprintf(out, strlen(out) + 1, "%.*sapp@%s", (int)(at - url), url, at + strlen(user));
+    return out;
+}
+
+static rowlock_db *open_as_plain_user(rowlock_pool *pool)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    char *plain = pool ? NULL : plain_user();
+    options.pool = pool;
+    options.statement_timeout_ms = pool ? SHORT_MS : LONG_MS;
+    options.reconnect_ms = LONG_MS;
+    rowlock_db *db = must_open_with(plain, &options);
+    free(plain);
+    return db;
+}
+
+static const char *const refusable[] = {"acquire", "renew", "release"};
+enum { REFUSABLE = sizeof refusable / sizeof refusable[0] };
+static atomic_bool refused[REFUSABLE];
+
+static void note_refusal(void *unused, rowlock_log_level level, const char *line)
+{
+    (void)unused;
+    (void)level;
+    for (int i = 0; i < REFUSABLE; i++)
+        if (strncmp(line, refusable[i], strlen(refusable[i])) == 0 && strstr(line, "read-only"))
+            refused[i] = true;
+}
+
+static void listen_for_refusals(void)
+{
+    for (int i = 0; i < REFUSABLE; i++)
+        refused[i] = false;
+    rowlock_log_set(note_refusal, NULL, ROWLOCK_LOG_DEBUG);
+}
+
+static void is_refused(const char *verb)
+{
+    int i = 0;
+    while (strcmp(refusable[i], verb) != 0)
+        i++;
+    for (int64_t end_ms = clock_ms() + GRACE_MS; !refused[i] && clock_ms() < end_ms;)
+        sleep_ms(5);
+    tap_ok(refused[i], "the server takes no writes: %s", verb);
+}
+
+static int renew_it(void *lock)
+{
+    return rowlock_renew(lock, 0);
+}
+
+static int release_it(void *lock)
+{
+    return rowlock_release(lock);
+}
+
+struct kept_waiter {
+    rowlock_lock *lock;
+    rowlock_keeper *keeper;
+    int64_t wait_ms;
+};
+
+static int wait_with_keeper(void *argument)
+{
+    const struct kept_waiter *w = argument;
+    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    options.ttl_ms = TTL_MS;
+    options.wait_ms = w->wait_ms;
+    options.keeper = w->keeper;
+    return rowlock_acquire(w->lock, &options);
+}
+
+/* It was never seen to take writes, so it may be the wrong server for good. */
+static void test_try_on_standby(void)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db *db = open_as_plain_user(NULL);
+    rowlock_lock *lock = must_lock(db, "tried");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EREADONLY, "a try is told that it takes none");
+    rowlock_db_error(db, &err);
+    tap_ok(err.retryable && strstr(err.text, "use a server that takes writes"), "with what to do");
+    tap_is_int((int)db->connections, 1, "at once");
+    struct kept_waiter ends = {.lock = lock, .wait_ms = 100};
+    is_result(db, wait_with_keeper(&ends), ROWLOCK_EREADONLY, "a wait is told at its end");
+    tap_ok(strstr(why(db), "has been away for") != NULL, "with how long that was");
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+}
+
+/* The server is the only one of the URL. */
+static void test_standby(void)
+{
+    rowlock_db *renewing = open_as_plain_user(NULL), *releasing = open_as_plain_user(NULL);
+    rowlock_lock *renewed = must_lock(renewing, "renewed"),
+                 *released = must_lock(releasing, "released");
+    tap_is_int(try_lock(renewed, TTL_MS) | try_lock(released, TTL_MS), ROWLOCK_OK, "two are held");
+    control("demote");
+    test_try_on_standby();
+    rowlock_db *waiting = open_as_plain_user(NULL);
+    struct kept_waiter w = {.lock = must_lock(waiting, "waited for"), .wait_ms = ROWLOCK_FOREVER};
+    tap_is_int(rowlock_keeper_open(url, NULL, &w.keeper, NULL), ROWLOCK_OK, "a keeper is opened");
+    listen_for_refusals();
+    struct helper *wait = helper_start(wait_with_keeper, &w);
+    struct helper *renew = helper_start(renew_it, renewed);
+    struct helper *release = helper_start(release_it, released);
+    is_refused("acquire");
+    is_refused("renew");
+    is_refused("release");
+    control("promote");
+    is_result(renewing, helper_join(renew), ROWLOCK_OK, "a renewal finds the server promoted");
+    is_result(releasing, helper_join(release), ROWLOCK_OK, "and a release");
+    is_result(waiting, helper_join(wait), ROWLOCK_OK, "and a wait that has begun on a standby");
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    close_locks(renewed, released, w.lock);
+    rowlock_keeper_close(w.keeper);
+    close_dbs(renewing, releasing, waiting);
+    tap_is_int(table_count(), 0, "nothing is left behind");
+}
+
+static void test_pool_on_standby(void)
+{
+    rowlock_pool *pool = NULL;
+    char *plain = plain_user();
+    tap_is_int(rowlock_pool_open(plain, NULL, &pool, NULL), ROWLOCK_OK, "a pool");
+    free(plain);
+    rowlock_db *closing = open_as_plain_user(pool), *held = open_as_plain_user(pool);
+    rowlock_lock *closed = must_lock(closing, "closed"), *renewed = must_lock(held, "renewed");
+    tap_is_int(try_lock(closed, TTL_MS) | try_lock(renewed, TTL_MS), ROWLOCK_OK, "two are held");
+    control("demote");
+    rowlock_lock_close(closed);
+    rowlock_db_close(closing);
+    listen_for_refusals();
+    struct helper *renew = helper_start(renew_it, renewed);
+    is_refused("renew");
+    control("promote");
+    is_result(held, helper_join(renew), ROWLOCK_OK, "a pool finds the server promoted");
+    for (int64_t end_ms = clock_ms() + GRACE_MS; table_count() > 1 && clock_ms() < end_ms;)
+        sleep_ms(20);
+    tap_is_int(table_count(), 1, "and releases what was closed while it took no writes");
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    tap_is_int(rowlock_release(renewed), ROWLOCK_OK, "the other one is released");
+    rowlock_lock_close(renewed);
+    rowlock_db_close(held);
+    rowlock_pool_close(pool);
+}
+
+/* The keeper's tables are compared with the handle's first. */
+static void test_wait_that_begins_in_an_outage(void)
+{
+    rowlock_db *db = open_patiently();
+    struct kept_waiter w = {.lock = must_lock(db, "kept"), .wait_ms = ROWLOCK_FOREVER};
+    tap_is_int(rowlock_keeper_open(url, NULL, &w.keeper, NULL), ROWLOCK_OK, "a keeper is opened");
+    control("crash");
+    hurry(db);
+    tap_ok(is_unreachable(try_lock(w.lock, TTL_MS)), "a handle knows that the server is away");
+    away_lines = 0;
+    rowlock_log_set(count_lines, NULL, ROWLOCK_LOG_WARNING);
+    struct helper *wait = helper_start(wait_with_keeper, &w);
+    end_outage();
+    is_result(db, helper_join(wait), ROWLOCK_OK,
+              "a wait with a keeper that begins then is granted");
+    tap_ok(away_lines > 0, "and has waited for the server");
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    rowlock_lock_close(w.lock);
+    rowlock_keeper_close(w.keeper);
+    rowlock_db_close(db);
+}
+
 static int run(const struct raw *database, const char *given)
 {
     raw = database;
@@ -452,6 +631,9 @@ static int run(const struct raw *database, const char *given)
     test_freeze();
     test_short_freeze();
     test_reconnect_limit();
+    test_wait_that_begins_in_an_outage();
+    test_standby();
+    test_pool_on_standby();
     free(url);
     return tap_done();
 }

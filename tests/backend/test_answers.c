@@ -79,7 +79,8 @@ static const struct {
     {RLK_CONTENTION, "CONTENTION", ROWLOCK_ESERVER, 1, true, "try again"},
     {RLK_UNSENT, "UNSENT", ROWLOCK_ECONN, 1, true, ""},
     {RLK_UNCERTAIN, "UNCERTAIN", ROWLOCK_EUNCERTAIN, 1, true, "may or may not"},
-    {RLK_READONLY, "READONLY", ROWLOCK_EREADONLY, 1, false, "use a server that takes writes"},
+    {RLK_STANDBY, "STANDBY", ROWLOCK_EREADONLY, 1, true, "use a server that takes writes"},
+    {RLK_READONLY, "READONLY", ROWLOCK_EREADONLY, 0, false, ""},
     {RLK_SCHEMA, "SCHEMA", ROWLOCK_ESCHEMA, 0, false, "rowlock install"},
     {RLK_DENIED, "DENIED", ROWLOCK_EDENIED, 0, false, ""},
     {RLK_INVALID, "INVALID", ROWLOCK_EINVAL, 0, false, ""},
@@ -115,6 +116,7 @@ static int expected(size_t call, size_t class)
 static rowlock_db *prepare(size_t call, rowlock_lock **lock)
 {
     script_reset();
+    script.takes_writes = true;
     rowlock_db *db = script_open(NULL);
     *lock = must_lock(db, "nightly");
     other = must_lock(db, "other");

@@ -170,7 +170,7 @@ static void test_long_errors(rowlock_db *db)
     memset(words, 'w', sizeof words);
     words[sizeof words - 1] = '\0';
     rowlock_lock *lock = must_lock(db, name);
-    struct script_answer answer = FAILS(RLK_READONLY);
+    struct script_answer answer = FAILS(RLK_STANDBY);
     answer.text = words;
     script_next(OP_ACQUIRE, answer);
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_EREADONLY, "the longest error");

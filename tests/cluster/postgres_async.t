@@ -25,11 +25,11 @@ lose() {
 }
 
 # The recipes of docs/OPERATIONS.md. The first: only who may enter the server's folder can connect.
-by_address() { # by_address EXIT_STATUS: of programs meanwhile
+by_address() {
     postgres_make "$standby" "$(cat "$standby/port")" -c fsync=off -c listen_addresses=
     start_standby
     promote
-    exits "closed by address: meanwhile programs cannot write" "$1" list
+    exits "closed by address: meanwhile programs cannot write" 69 list
     exits "tokens are raised by the operator" 0 raise-tokens \
         --url "postgresql:///postgres?host=$standby&port=$(cat "$standby/port")&user=postgres"
     load_mark raised
@@ -60,17 +60,17 @@ by_setting() {
             s,ops@db2/ops,postgres@$(address "$standby")/postgres,
             s/^\(psql.* 'SHOW [a-z_]*'\).*/until \1 -tA | grep -qx on; do :; done/" >"$work/recipe.sh"
     ok "the recipe goes through" env PATH="$work/bin:$PGBIN:$PATH" bash -eu "$work/recipe.sh"
-    is "closed by setting: meanwhile programs cannot write" "$(<"$work/closed")" "$1"
+    is "closed by setting: meanwhile programs cannot write" "$(<"$work/closed")" 69
 }
 
-with_recipe() { # with_recipe HOW EXIT_STATUS
+with_recipe() { # with_recipe HOW
     make_pair async
     exits "check is done before" 0 check --json
     has "it sees the standby" "$(replication value)" "asynchronous, standbys: 1"
     same "and warns" "$(replication verdict)" "warning"
     load_begin "closed_by_$1"
     lose
-    "by_$1" "$2"
+    "by_$1"
     load_goes_on "programs connect, and locks are granted again"
     load_end "tokens are raised while the server is closed by $1" --may-lose
     clean_up
@@ -89,7 +89,7 @@ too_late() {
     load_breaks "that is too late: tokens are granted twice" "no token is granted twice"
 }
 
-with_recipe address 69
-with_recipe setting 78
+with_recipe address
+with_recipe setting
 too_late
 done_testing

@@ -74,7 +74,7 @@ raised() {
     load_goes_on "$what: locks are granted again"
     node start 1
     load_mark old_primary_back
-    errs "$what: the old primary comes back and takes no writes" 78 "--read-only" acquire -n --url "$(hosts 1)" \
+    errs "$what: the old primary comes back and takes no writes" 69 "--read-only" acquire -n --url "$(hosts 1)" \
         --owner x exclusive-0
     load_goes_on "$what: programs go on with the new one"
 }

@@ -56,7 +56,7 @@ static const struct truth {
     char only; /* as fake_answer() has them; 0: both databases say so */
     const char *types; /* NULL: as the list of steps has them */
 } truths[] = {
-    {"hello", "150000|t|f|123 1.5|x", 'p', "tbbtt"},
+    {"hello", "150000|t|f|f|123 1.5|x", 'p', "tbbbtt"},
     {"SHOW", "wsrep_on|OFF", 'm', "tt"},
     {"SELECT", "127.0.0.1:1234", 'm', "t"},
     {"meta", "1|1|1|0123456789abcdef0123456789abcdef|0|0|0", 0, NULL},

@@ -108,7 +108,7 @@ static void renew_all(rowlock_db *db)
                                   {.held = {"b", 0, "o", 9}, .ttl_us = TTL_MS * 1000}};
     struct rlk_call call = {.deadline_us = rlk_now_us() + 1000000};
     int64_t now_us = 0;
-    if (rlk_look_at_tables(db, RLK_OUTSIDE) == ROWLOCK_OK &&
+    if (rlk_look_at_tables(db, RLK_OUTSIDE, 0) == ROWLOCK_OK &&
         DO((int)rlk_step_renew_all(db, &call, leases, 2, &now_us)) != RLK_DONE)
         db->up = false;
 }

@@ -335,7 +335,7 @@ static enum rlk_class script_backend_open(void *conn, struct rlk_call *call,
     struct connection *c = conn;
     c->texts = texts;
     (void)target;
-    hello->several = script.several;
+    hello->takes_writes = script.takes_writes;
     snprintf(hello->schema, sizeof hello->schema, "main");
     return take(c, OP_OPEN, call).class;
 }

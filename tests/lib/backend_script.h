@@ -138,8 +138,8 @@ struct script_wait {
 #define FAILS(what) ((struct script_answer){.class = (what), .text = "the server's own words"})
 
 extern struct script {
-    /* the URL names several servers */
-    bool several;
+    /* a new connection says that its server takes writes */
+    bool takes_writes;
     /* ahead of the real clock; frozen: of the clock's start */
     int64_t ahead_us;
     bool frozen;

@@ -223,61 +223,70 @@ static void test_deadline_after_an_outage(void)
     }
 }
 
-/* ---- several servers */
+/* ---- a server that takes no writes */
 
-static void several_opened(void)
+static void writing_opened(void)
 {
     script_reset();
-    script.several = true;
+    script.takes_writes = true;
     story.db = script_open(NULL);
     story.lock = must_lock(story.db, "nightly");
 }
 
-static void several_holding(void)
+static void other_opened(void)
 {
-    holding();
-    story.db->several = true;
-    script.several = true;
+    script_reset();
+    story.db = script_open(NULL);
+    story.lock = must_lock(story.db, "nightly");
 }
 
-static void several_adopted(void)
+static void writing_adopted(void)
 {
     adopted();
-    script.several = true;
+    story.db->takes_writes = true;
 }
 
 static const struct story_row servers[] = {
-    {.begin = several_opened},
-    {"of several servers another one is looked for when one takes no writes", acquires, ROWLOCK_OK,
-     ANSWERS(FAILED(ACQUIRE, READONLY), FAILED(OPEN, READONLY)),
+    {.begin = writing_opened},
+    {"when the server takes no writes any more, another one is looked for", acquires, ROWLOCK_OK,
+     ANSWERS(FAILED(ACQUIRE, STANDBY), FAILED(OPEN, STANDBY)),
      "meta acquire open open meta acquire"},
     {"the wrong ones are left", connections_left, 2},
-    {.begin = several_holding},
-    {"none of several lets us in to write", renews, ROWLOCK_EREADONLY,
-     ANSWERS(ALWAYS_FAILED(RENEW, READONLY), ALWAYS_FAILED(OPEN, READONLY))},
+    {.begin = holding},
+    {"none lets us in to write", renews, ROWLOCK_EREADONLY,
+     ANSWERS(ALWAYS_FAILED(RENEW, STANDBY), ALWAYS_FAILED(OPEN, STANDBY))},
     {"when they are gone it is the connection", renews, ROWLOCK_ECONN,
-     ANSWERS(FAILED(OPEN, READONLY), ALWAYS_FAILED(OPEN, UNSENT))},
+     ANSWERS(FAILED(OPEN, STANDBY), ALWAYS_FAILED(OPEN, UNSENT))},
     {"when one takes writes, all goes on", renews, ROWLOCK_OK,
      ANSWERS(ALWAYS_DONE(OPEN), ALWAYS_DONE(RENEW))},
-    {.begin = several_holding},
+    {.begin = holding},
     {"a lost answer stays uncertain when only servers without writes can be asked", renews,
-     ROWLOCK_EUNCERTAIN, ANSWERS(LOST(RENEW), ALWAYS_FAILED(OPEN, READONLY))},
+     ROWLOCK_EUNCERTAIN, ANSWERS(LOST(RENEW), ALWAYS_FAILED(OPEN, STANDBY))},
     {"when one takes writes, all goes on", renews, ROWLOCK_OK, ANSWERS(ALWAYS_DONE(OPEN))},
+    {.begin = attached},
+    {"an attached grant proves that a server took writes", releases, ROWLOCK_OK,
+     ANSWERS(FAILED(RELEASE, STANDBY)), "meta release open meta release"},
+    {.begin = other_opened},
+    {"a server that was never seen to take writes is told at once", acquires, ROWLOCK_EREADONLY,
+     ANSWERS(FAILED(ACQUIRE, STANDBY)), "meta acquire"},
+    {"and left, so that the next call finds another one", acquires, ROWLOCK_OK,
+     ANSWERS(ALWAYS_DONE(ACQUIRE)), "open meta acquire"},
     {.begin = jumping_holding},
-    {"a single server that takes no writes is told at once, and stays connected", renews,
-     ROWLOCK_EREADONLY, ANSWERS(FAILED(RENEW, READONLY)), "renew"},
-    {.begin = several_adopted},
-    {"so is an adopted connection, which nobody else can be had for", acquires, ROWLOCK_EREADONLY,
-     ANSWERS(FAILED(ACQUIRE, READONLY)), "meta acquire"},
+    {"a full disk is told at once, and the connection stays", renews, ROWLOCK_EREADONLY,
+     ANSWERS(FAILED(RENEW, READONLY)), "renew"},
+    {.begin = writing_adopted},
+    {"an adopted connection is all that we have: it is told at once", acquires, ROWLOCK_EREADONLY,
+     ANSWERS(FAILED(ACQUIRE, STANDBY)), "meta acquire"},
+    {"and stays", acquires, ROWLOCK_OK, ANSWERS(ALWAYS_DONE(ACQUIRE)), "acquire"},
 };
 
 static void test_no_server_takes_writes(void)
 {
-    several_holding();
+    holding();
     script_jump();
-    script_always(OP_RENEW, FAILS(RLK_READONLY));
+    script_always(OP_RENEW, FAILS(RLK_STANDBY));
     int64_t began_us = rlk_now_us();
-    tap_is_int(renews(0), ROWLOCK_EREADONLY, "when none of several takes writes");
+    tap_is_int(renews(0), ROWLOCK_EREADONLY, "when no server takes writes");
     tap_ok(rlk_now_us() - began_us <= SCRIPT_MOMENT_MS * 1000, "that is told within reconnect_ms");
     tap_ok(script_count(OP_OPEN) >= 3, "after some tries: %d", script_count(OP_OPEN));
     story_end();

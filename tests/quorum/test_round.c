@@ -97,6 +97,7 @@ static void test_failures(void)
         enum rlk_class class[MEMBERS], want;
     } rows[] = {
         {"two that are away", {RLK_UNSENT, RLK_DONE, RLK_UNSENT}, RLK_UNSENT},
+        {"two that take no writes", {RLK_STANDBY, RLK_DONE, RLK_STANDBY}, RLK_UNSENT},
         {"two without tables", {RLK_SCHEMA, RLK_UNSENT, RLK_SCHEMA}, RLK_SCHEMA},
         {"one of them is away", {RLK_SCHEMA, RLK_UNSENT, RLK_DONE}, RLK_UNSENT},
         {"one is busy", {RLK_CONTENTION, RLK_DONE, RLK_SCHEMA}, RLK_CONTENTION},

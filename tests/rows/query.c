@@ -145,9 +145,9 @@ static enum rlk_class frame(struct desk *d, enum rlk_frame what)
 static const char *class_name(enum rlk_class class)
 {
     static const char *const names[] = {
-        "DONE",   "CONTENTION", "UNSENT", "UNCERTAIN", "READONLY",
-        "SCHEMA", "MISFIT",     "DENIED", "INVALID",   "UNSUPPORTED",
-        "IN_TX",  "NO_TX",      "NOMEM",  "VIOLATION", "REFUSED",
+        "DONE",   "CONTENTION", "UNSENT",    "UNCERTAIN", "STANDBY",     "READONLY",
+        "SCHEMA", "MISFIT",     "DENIED",    "INVALID",   "UNSUPPORTED", "IN_TX",
+        "NO_TX",  "NOMEM",      "VIOLATION", "REFUSED",
     };
     return names[class];
 }

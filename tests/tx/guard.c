@@ -275,6 +275,28 @@ static void guard_gives_up(const struct contract *c)
     scene_close(&s);
 }
 
+/* As on an old primary, or a node that lags. */
+static void guard_without_the_grant(const struct contract *c)
+{
+    struct scene s = scene_open(c, scene_isolations(c)[0], "tx behind", false);
+    scene_hold(&s);
+    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "released");
+    scene_hold(&s);
+    db_exec(c->raw, c->url, "UPDATE rowlock_tokens SET token = token - 1 WHERE name = '%s'",
+            s.name);
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_CONFLICT, "a server that does not have the grant");
+    tap_ok(strstr(error_of(s.tx).text, "old primary. Roll back, connect again") != NULL,
+           "the text says what to do: %s", error_of(s.tx).text);
+    scene_run(&s, "ROLLBACK");
+    db_exec(c->raw, c->url, "UPDATE rowlock_tokens SET token = token + 1 WHERE name = '%s'",
+            s.name);
+    scene_begin(&s);
+    scene_guard(&s, ROWLOCK_OK, "one that has it");
+    scene_run(&s, "ROLLBACK");
+    scene_close(&s);
+}
+
 static void lost_connection(const struct contract *c)
 {
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx gone", false);
@@ -326,6 +348,7 @@ void transaction_guards_once(const struct contract *c)
     guard_beside_a_grant(c, true);
     guard_beside_a_grant(c, false);
     guard_gives_up(c);
+    guard_without_the_grant(c);
     if (c->has_server && !c->pooled)
         lost_connection(c);
     if (is_mysql(c))

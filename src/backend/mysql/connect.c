@@ -346,7 +346,8 @@ enum rlk_class my_open(void *conn, struct rlk_call *call, const struct rlk_targe
     enum rlk_class class = split == -2   ? RLK_NOMEM
                            : split == -1 ? rlk_refuse(call, RLK_INVALID, "%s", why)
                                          : open_url(&o);
-    hello->several = o.url.hosts > 1;
+    /* Each of several hosts was asked. */
+    hello->takes_writes = o.url.hosts > 1;
     if (class == RLK_DONE)
         rlk_copy_text(hello->schema, sizeof hello->schema, o.url.path, strlen(o.url.path));
     rlk_url_free(&o.url);

@@ -40,13 +40,13 @@ static const struct {
     {RLK_UNCERTAIN, {3169, 3024}}, /* MySQL: session was killed, max_execution_time */
 
     {RLK_READONLY, {3, 1021, ER_ERROR_ON_WRITE, ER_RECORD_FILE_FULL}}, /* disk full */
-    {RLK_READONLY, {ER_OPEN_AS_READONLY, ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE}},
-    {RLK_READONLY, {ER_UNKNOWN_COM_ERROR}}, /* Galera: a node without quorum */
     {RLK_READONLY, {ER_CANT_UPDATE_WITH_READLOCK}}, /* FLUSH TABLES WITH READ LOCK */
-    {RLK_READONLY, {ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION}}, /* session set READ ONLY */
-    {RLK_READONLY, {1881, 3100}}, /* innodb_force_recovery; a group's member cannot commit */
+    {RLK_STANDBY, {ER_OPEN_AS_READONLY, ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE}},
+    {RLK_STANDBY, {ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION}}, /* transaction_read_only */
+    {RLK_STANDBY, {ER_UNKNOWN_COM_ERROR}}, /* Galera: a node without quorum */
+    {RLK_STANDBY, {1881, 3100}}, /* innodb_force_recovery; a group's member cannot commit */
     /* a group's member has left it, or cannot wait for what the others have committed */
-    {RLK_READONLY, {3796, 3797, 3798, 3799}},
+    {RLK_STANDBY, {3796, 3797, 3798, 3799}},
 
     /* While connecting, the first one is RLK_INVALID. */
     {RLK_SCHEMA,
@@ -192,7 +192,7 @@ static void abandon(struct conn *c, struct rlk_call *call, unsigned code, enum r
 {
     if (is_client_error(code) && (class == RLK_UNSENT || class == RLK_UNCERTAIN))
         c->dead = true;
-    else if (class == RLK_READONLY && !c->adopted)
+    else if ((class == RLK_STANDBY || class == RLK_READONLY) && !c->adopted)
         c->dead = my_cut_off(c->mysql) || c->dead;
     else if (class == RLK_UNCERTAIN && c->adopted && (!call->inside || c->ours))
         mysql_rollback(c->mysql);

@@ -236,7 +236,7 @@ enum rlk_class my_check_writable(struct conn *c, struct rlk_call *call)
     if (!why)
         return RLK_DONE;
     rlk_diag_set(call, ER_OPTION_PREVENTS_STATEMENT, NULL, why);
-    return RLK_READONLY;
+    return RLK_STANDBY;
 }
 
 /* Do other nodes take writes too? They do not see our row locks. A group can change its mode, so we

@@ -23,6 +23,10 @@ enum { OLDEST_SERVER = 120000 };
 static const char HELLO[] =
     "/* rowlock:hello */ SELECT pg_catalog.current_setting('server_version_num'),"
     " h.ours, pg_catalog.current_setting('transaction_read_only')::boolean,"
+    " CASE WHEN pg_catalog.current_setting('transaction_read_only')::boolean"
+    " AND NOT pg_catalog.pg_is_in_recovery() THEN (SELECT source IN ('global', 'database', 'user',"
+    " 'database user', 'client', 'session') FROM pg_catalog.pg_settings"
+    " WHERE name = 'default_transaction_read_only') END,"
     " (SELECT pid::text || ' ' || pg_catalog.date_part('epoch', backend_start)::text"
     " FROM pg_catalog.pg_stat_activity WHERE h.ours AND pid = pg_catalog.pg_backend_pid()),"
     " CASE WHEN h.ours THEN"
@@ -48,19 +52,21 @@ static const char END_SESSION[] =
 struct greeting {
     /* 0: the answer was not understood */
     int version;
-    bool ours, read_only;
+    bool ours, read_only, set_read_only;
     struct rlk_hello *hello;
 };
 
 static int read_hello(void *context, const rowlock_value *cells, size_t count)
 {
-    enum { VERSION, OURS, READ_ONLY, SESSION };
+    enum { VERSION, OURS, READ_ONLY, SET_READ_ONLY, SESSION };
     struct greeting *g = context;
-    if (!rlk_cells_fit("tbbTT", cells, count))
+    if (!rlk_cells_fit("tbbBTT", cells, count))
         return 1;
     g->version = (int)strtol(cells[VERSION].text, NULL, 10);
     g->ours = cells[OURS].number != 0;
     g->read_only = cells[READ_ONLY].number != 0;
+    g->set_read_only =
+        cells[SET_READ_ONLY].kind != ROWLOCK_NULL && cells[SET_READ_ONLY].number != 0;
     if (cells[SESSION].kind != ROWLOCK_NULL)
         rlk_copy_text(g->hello->session, sizeof g->hello->session, cells[SESSION].text,
                       cells[SESSION].length);
@@ -76,7 +82,7 @@ static enum rlk_class greet(struct conn *p, struct rlk_call *call, const struct 
                                     rowlock_bool(target && target->session_is_ours)};
     struct greeting greeting = {.hello = hello};
     snprintf(hello->schema, sizeof hello->schema, "public");
-    p->direct = false;
+    p->direct = p->standby = false;
     struct rlk_query query = {
         .sql = HELLO, .values = values, .count = 4, .each = read_hello, .context = &greeting};
     enum rlk_class class = pg_run(p, call, &query);
@@ -84,15 +90,15 @@ static enum rlk_class greet(struct conn *p, struct rlk_call *call, const struct 
         return class;
     p->direct = !p->adopted && greeting.ours;
     p->whole = !p->direct;
+    p->set_read_only = greeting.set_read_only;
+    hello->takes_writes = !greeting.read_only;
     if (greeting.version <= 0)
         return rlk_refuse(call, RLK_UNSUPPORTED,
                           "the server did not report its version; is this PostgreSQL?");
     if (greeting.version < OLDEST_SERVER)
         return rlk_refuse(call, RLK_UNSUPPORTED, "the server is older than PostgreSQL 12");
-    if (to_write && greeting.read_only) {
-        rlk_diag_set(call, 0, "25006", "the server is a standby, or set to be read-only");
-        return RLK_READONLY;
-    }
+    if (to_write && greeting.read_only)
+        return pg_fail_read_only(p, call, "the server is a standby, or set to be read-only");
     return RLK_DONE;
 }
 
@@ -354,7 +360,6 @@ static enum rlk_class open_any(struct opening *o)
     o->ports = find(o->options, "port")->val;
     o->servers = count_servers(o);
     o->many_ports = items_of(o->ports) > 1;
-    o->hello->several = o->servers > 1;
     o->to_write = o->servers > 1 && (!attrs || strcmp(attrs, "read-write") == 0);
     return rlk_try_servers(o->call, o->servers, open_server, o);
 }

@@ -40,6 +40,10 @@ struct conn {
     bool plans_once;
     struct prepared prepared[RLK_PLACES];
     struct rlk_places places;
+    /* the URL, the role or the database has set default_transaction_read_only */
+    bool set_read_only;
+    /* the server takes no writes: our own connection is closed after the transaction */
+    bool standby;
     /* a transaction of ours begins with the next statement */
     bool begin_waits;
     /* savepoints of ours in the transaction */
@@ -81,7 +85,8 @@ struct packet {
 /* errors.c: each function fills in the call's diag and returns the class. */
 enum rlk_class pg_class_of(const char *sqlstate);
 enum rlk_class pg_fail_connection(struct conn *p, struct rlk_call *call, enum rlk_class class);
-enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result);
+enum rlk_class pg_fail_result(struct conn *p, struct rlk_call *call, const PGresult *result);
+enum rlk_class pg_fail_read_only(struct conn *p, struct rlk_call *call, const char *why);
 enum rlk_class pg_class_of_theirs(struct rlk_call *call, enum rlk_class class);
 
 /* send.c: the caller clears *out, also after a failure. On entry *out is NULL or an earlier

@@ -24,7 +24,7 @@ static const struct {
     {"25P03", RLK_UNCERTAIN}, /* the transaction was idle for too long, and the session ended */
     {"25P04", RLK_UNCERTAIN}, /* the transaction took too long, and the session ended */
     {"08", RLK_UNCERTAIN}, /* a pooler lost its server */
-    {"25006", RLK_READONLY}, /* a standby, or default_transaction_read_only */
+    {"25006", RLK_STANDBY}, /* see pg_fail_read_only() */
     {"53", RLK_READONLY}, /* disk full, out of memory at the server */
     {"42P01", RLK_SCHEMA}, /* no such table */
     {"42883", RLK_SCHEMA}, /* no such function */
@@ -73,10 +73,24 @@ enum rlk_class pg_fail_connection(struct conn *p, struct rlk_call *call, enum rl
     return p->conn ? class : RLK_NOMEM;
 }
 
+/* A server does not become writable for a user, database or URL that asks for read-only
+ * transactions. */
+enum rlk_class pg_fail_read_only(struct conn *p, struct rlk_call *call, const char *why)
+{
+    char text[sizeof call->text];
+    snprintf(text, sizeof text, "%.300s%s", why,
+             p->set_read_only ? "; default_transaction_read_only is on for this user, database or "
+                                "URL: turn it off"
+                              : "");
+    rlk_diag_set(call, 0, "25006", text);
+    p->standby = !p->set_read_only && !p->adopted;
+    return p->set_read_only ? RLK_READONLY : RLK_STANDBY;
+}
+
 /* The detail of these violations names a key. Other details show the whole row, which must not be
  * logged. An error without a SQLSTATE comes from libpq, which could not read the
  * answer. That the connection was lost is no result: see await_result(). */
-enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result)
+enum rlk_class pg_fail_result(struct conn *p, struct rlk_call *call, const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -84,6 +98,8 @@ enum rlk_class pg_fail_result(struct rlk_call *call, const PGresult *result)
     char both[2 * sizeof call->text];
     bool names_key =
         state && (begins(state, "23503") || begins(state, "23505") || begins(state, "23P01"));
+    if (state && text && begins(state, "25006"))
+        return pg_fail_read_only(p, call, text);
     if (text && detail && names_key) {
         snprintf(both, sizeof both, "%s: %s", text, detail);
         text = both;

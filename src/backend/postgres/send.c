@@ -54,7 +54,7 @@ static enum rlk_class collect(struct conn *p, struct rlk_call *call, PGresult **
                               "the server began a COPY, which no statement of rowlock asks for");
         }
         if (result && status == PGRES_FATAL_ERROR && class == RLK_DONE)
-            class = pg_fail_result(call, result);
+            class = pg_fail_result(p, call, result);
         if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
             PQclear(*out);
             *out = result;
@@ -118,6 +118,9 @@ static enum rlk_class check_alive(struct conn *p, struct rlk_call *call)
     call->inside = p->begin_waits || status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
     if (!call->inside)
         p->saved = 0;
+    /* The transaction in which the server took no writes was rolled back. */
+    if (p->standby && !call->inside)
+        return rlk_refuse(call, RLK_UNSENT, "the server takes no writes");
     return is_alive(p) ? check_where(p, call) : pg_fail_connection(p, call, RLK_UNSENT);
 }
 

@@ -32,8 +32,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 LOOK_UP_MS = 1000
 # So long an interrupted wait waits until its ticket is given back.
 ABANDON_S = 1.0
-# The server did not answer in all the time that the call had. More time would not help.
-AWAY = (int(lib.ROWLOCK_ECONN), int(lib.ROWLOCK_EUNCERTAIN))
+# The server did not answer, or took no writes, in all the time that the call had. More time would
+# not help.
+AWAY = (int(lib.ROWLOCK_ECONN), int(lib.ROWLOCK_EUNCERTAIN), int(lib.ROWLOCK_EREADONLY))
 
 # Why a lock without a holder is not granted.
 NO_HOLDER = (
