@@ -5,10 +5,6 @@
  */
 #include "admin.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { TTL_MS = 30000, PROCESSES = 10 };
 
 static void again_and_again(const struct contract *c)

@@ -4,10 +4,6 @@
  */
 #include "loss.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "seam/db.h"
 #include "quick.h"
 

@@ -5,10 +5,6 @@
  */
 #include "admin.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { TTL_MS = 30000 };
 
 static rowlock_verdict objects_of(rowlock_db *db)

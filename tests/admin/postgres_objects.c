@@ -5,10 +5,6 @@
  */
 #include "admin.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define ROLE "rowlock_test_mallory"
 #define TRIGGER_FUNCTION                                                                 \
     "CREATE FUNCTION obj_trap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; " \

@@ -4,9 +4,6 @@
  */
 #include "memory.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "fail_alloc.h"
 #include "each.h"
 #include "tap.h"

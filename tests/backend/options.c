@@ -5,11 +5,6 @@
  */
 #include "contract.h"
 
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { TTL_MS = 30000 };
 
 #define DAY_MS INT64_C(86400000)

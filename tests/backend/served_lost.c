@@ -9,9 +9,6 @@
  * tables and a proxy of its own, since some operations concern all names of an installation.
  */
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "each.h"
 #include "loss.h"

@@ -5,9 +5,6 @@
  * loss.h, without losing anything on the way.
  */
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "each.h"
 #include "loss.h"

@@ -5,9 +5,6 @@
 #include "contract.h"
 #include "each.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct {
     const char *raw, *set, *reset;
 } settings[] = {

@@ -6,11 +6,7 @@
 #include "contract.h"
 #include "seam/db.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <sqlite3.h>
 

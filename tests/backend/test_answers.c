@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 static rowlock_lock *other; /* beside the one that most calls are about */
 
 /* The call that takes this step. */

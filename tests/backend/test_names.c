@@ -8,9 +8,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- names */
 
 static int opens(rowlock_db *db, const char *name)

@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 #define DAY_MS INT64_C(86400000)
 
 /* ---- of a connection */

@@ -37,11 +37,7 @@
 #include "raw.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 enum { TICK_MS = 20, COLLECT_MS = 60000, COLLECT_AT_ONCE = 500, SLACK_MS = 3000 };
 

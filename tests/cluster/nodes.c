@@ -4,10 +4,6 @@
  */
 #include "nodes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "quick.h"
 #include "raw.h"
 

@@ -4,10 +4,6 @@
  * lock is local to its node there, so what a transaction promises must show in the rows that it changes.
  * And what a node has not applied yet, a read on it does not see.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "nodes.h"
 #include "quick.h"

@@ -4,9 +4,6 @@
  * one is taken, and check tells. The last one leaves the group in two parts, so nothing comes after it.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "nodes.h"
 #include "quick.h"

@@ -5,9 +5,6 @@
 #include "contract.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void run_own(const struct contract *c)
 {

@@ -7,9 +7,6 @@
 #define CONTRACT_H
 
 #include "public.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "quick.h"
 #include "raw.h"

@@ -5,9 +5,6 @@
 #include "contract.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "each.h"
 

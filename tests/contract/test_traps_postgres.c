@@ -12,10 +12,6 @@
  *   - whether each branch of each routine was run: a statement there is prepared when it is reached */
 #include "crowd.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "scene.h"
 #include "seam/statements.h"
 #include "tables.h"

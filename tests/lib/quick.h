@@ -6,10 +6,6 @@
 #define QUICK_H
 
 #include "public.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 /* --- The library. A failure ends the program with the library's text. */
 

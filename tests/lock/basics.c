@@ -5,9 +5,6 @@
  */
 #include "contract.h"
 
-#include <string.h>
-#include <unistd.h>
-
 enum { TTL_MS = 30000 };
 
 static void granted_and_released(const struct contract *c)

@@ -7,9 +7,6 @@
 
 #include "faultproxy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { TTL_MS = 60000 };
 
 static void use_every_step(rowlock_db *db, rowlock_lock *lock)

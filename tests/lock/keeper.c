@@ -10,8 +10,6 @@
 
 #include <poll.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { LOCKS = 3, LEASE_MS = 9000, WAIT_MS = 60000 };
 

@@ -5,10 +5,6 @@
  */
 #include "scene.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-
 enum { LAPSE_MS = 100 };
 
 static int take_grant(void *context, const rowlock_grant *grant)

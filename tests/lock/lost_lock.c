@@ -4,9 +4,6 @@
  */
 #include "loss.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "lock/lock.h"
 #include "quick.h"
 

@@ -4,9 +4,6 @@
  */
 #include "contract.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { TTL_MS = 30000 };
 
 /* Pitfall 17: collations make some of these equal on one database or another. */

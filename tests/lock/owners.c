@@ -5,8 +5,6 @@
  */
 #include "contract.h"
 
-#include <string.h>
-
 enum { TTL_MS = 30000 };
 
 static void comes_back(const struct contract *c)

@@ -6,8 +6,6 @@
 #include "contract.h"
 #include "scene.h"
 
-#include <stdio.h>
-
 /* The keys that a role could guess that may only connect. */
 static void guessed_keys(const struct contract *c)
 {

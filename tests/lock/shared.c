@@ -7,9 +7,6 @@
 
 #include "crowd.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { READERS = 3, THREE = 3, LEASE_MS = 9000, LONGEST_MS = 60000 };
 
 static const int kinds[] = {ROWLOCK_SHARED, THREE};

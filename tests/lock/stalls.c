@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 enum { TTL_MS = 60000, STALL_MS = 300, AT_ONCE_MS = 10000 };
 

@@ -6,9 +6,6 @@
 
 #include "faultproxy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { TTL_MS = 60000 };
 
 static rowlock_stats stats_of(rowlock_db *db)

@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 static rowlock_db *db;
 static rowlock_once *once;
 

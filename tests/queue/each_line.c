@@ -12,10 +12,6 @@
 #include "tap.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { BRIEF = 24, WHOLE = 64, LEASE_MS = 600000 };
 

@@ -6,10 +6,6 @@
 
 #include "faultproxy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { COUNT = 3, ROUNDS = 10, TWO_NAMES = 2 };
 
 /* Not in the order of their names, which is B, a, b. */

@@ -6,7 +6,6 @@
 #include "contract.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 /* Many, so that they are read back slowly. The last two come last in the order of names too. */
 enum { NAMES = 400, BROKEN = NAMES - 2, NEW = NAMES - 1, HELD_MS = 60000 };

@@ -7,10 +7,6 @@
 
 #include "faultproxy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { GUESTS = 5 };
 static const long long HOUR_US = 3600000000;
 /* Behind everybody: nobody clears away the dead but those behind him, and sweeps. */

@@ -9,9 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 enum { TTL_MS = 10000 };
 

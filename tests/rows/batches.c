@@ -7,10 +7,6 @@
 
 #include "scene.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "faultproxy.h"
 
 enum { UNTOUCHED = -1000, FIRST = 1 };

@@ -8,10 +8,6 @@
 
 #include "scene.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { ROWS = 3, HELD_MS = 300 };
 
 static void make_rows(const struct site *s, const char *version_type)

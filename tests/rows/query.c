@@ -6,10 +6,6 @@
 #include "scene.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "fail_alloc.h"
 #include "seam/seam.h"

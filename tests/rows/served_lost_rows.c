@@ -6,9 +6,6 @@
  */
 #include "public.h"
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "each.h"
 #include "loss.h"

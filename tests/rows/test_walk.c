@@ -8,8 +8,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 enum { ROWS = 7, VERSION = 10 };
 
 /* What a position begins with: of which table it is. */

@@ -6,10 +6,6 @@
  */
 #include "tables.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { DOCUMENT_BYTES = 200000, STATEMENT_BYTES = 2000 };
 
 /* The clock's microseconds since 1970 have been above this since 2001. */

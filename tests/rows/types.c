@@ -5,10 +5,6 @@
  */
 #include "tables.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Databases; and whether a value is also given as a parameter of the application's own SQL. */
 enum { PG = 1, MY = 2, LITE = 4, SERVERS = PG | MY, ALL = SERVERS | LITE, BY_SET = 8 };
 

@@ -6,9 +6,6 @@
  */
 #include "tables.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- outcomes */
 
 static const char *row_text(const struct contract *c)

@@ -13,10 +13,6 @@
 #include "tap.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* How a clerk begins transactions: at one isolation or another. */
 struct manner {

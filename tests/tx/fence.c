@@ -6,7 +6,6 @@
 #include "scene.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 static void tokens_are_fenced(const struct contract *c)
 {

@@ -8,8 +8,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 enum { TTL_MS = 10000 };
 
 static rowlock_db *db, *tx;
