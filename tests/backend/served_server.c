@@ -452,8 +452,4 @@ static int run(const struct raw *database, const char *given)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

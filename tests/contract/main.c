@@ -109,8 +109,4 @@ static int run(const struct raw *raw, const char *url)
     return contract_run(&c);
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)
