@@ -4,7 +4,6 @@
 # usage: server-ctl.sh {postgres|mysql} {start|stop|restart|crash|freeze|thaw}
 # `start` returns when the server answers, `stop` and `crash` when it has ended.
 set -euo pipefail
-# shellcheck source=tests/lib/server.sh
 . "$(dirname "$0")/server.sh"
 
 kind=${1:-}
