@@ -325,7 +325,7 @@ static int swing(void *argument)
     struct hammer *h = argument;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = slow_ms(1000);
-    rowlock_db *db = must_open_with(h->l->ours, &options);
+    OWNED(db) rowlock_db *db = must_open_with(h->l->ours, &options);
     while (!h->stop && h->healthy) {
         rowlock_lock *lock = must_lock(db, h->l->name);
         h->healthy = until_done(h, db, acquire, lock) == ROWLOCK_OK;
@@ -337,7 +337,6 @@ static int swing(void *argument)
             tap_note("%s: %s; the last failure: %s", h->l->text, why(db), h->failure);
         rowlock_lock_close(lock);
     }
-    rowlock_db_close(db);
     return 0;
 }
 

@@ -212,6 +212,17 @@ int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms)
     return rowlock_acquire(lock, &options);
 }
 
+#define OWNED_ENDS(kind, type, close)      \
+    void owned_##kind##_ends(type **owned) \
+    {                                      \
+        close(*owned);                     \
+    }
+OWNED_ENDS(db, rowlock_db, rowlock_db_close)
+OWNED_ENDS(lock, rowlock_lock, rowlock_lock_close)
+OWNED_ENDS(table, rowlock_table, rowlock_table_close)
+OWNED_ENDS(keeper, rowlock_keeper, rowlock_keeper_close)
+OWNED_ENDS(text, char, free)
+
 void close_each_lock(rowlock_lock *const *locks, size_t count)
 {
     for (size_t i = 0; i < count; i++)

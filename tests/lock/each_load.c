@@ -338,7 +338,7 @@ static int live(void *argument)
 static int sweep(void *argument)
 {
     (void)argument;
-    rowlock_db *db = must_open(load->url);
+    OWNED(db) rowlock_db *db = must_open(load->url);
     rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     how.idle_ms = 1;
@@ -352,7 +352,6 @@ static int sweep(void *argument)
         /* Time: a pause between two sweeps, of any length. */
         sleep_ms(2);
     }
-    rowlock_db_close(db);
     return 0;
 }
 
@@ -639,8 +638,8 @@ static int hold_and_stop(void *argument)
 {
     int64_t *expires = argument;
     child_of_load();
-    rowlock_db *db = must_open(load->url);
-    rowlock_lock *lock = must_lock(db, "victim");
+    OWNED(db) rowlock_db *db = must_open(load->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "victim");
     if (wait_lock(lock, VICTIM_MS, CALM_MS) == ROWLOCK_OK)
         *expires = rowlock_lock_expires_us(lock);
     raise(SIGSTOP);
@@ -648,8 +647,6 @@ static int hold_and_stop(void *argument)
     if (result != ROWLOCK_LOST)
         tap_note("the sleeper was told %s", rowlock_result_name(result));
     result = result == ROWLOCK_LOST ? rowlock_release(lock) : ROWLOCK_OK;
-    close_locks(lock);
-    rowlock_db_close(db);
     return result == ROWLOCK_LOST ? WOKEN : 1;
 }
 
@@ -682,10 +679,9 @@ static int take_over(void *argument)
 static int64_t granted_us(void)
 {
     int64_t token = 0, when = 0;
-    rowlock_db *db = must_open(load->url);
+    OWNED(db) rowlock_db *db = must_open(load->url);
     if (rowlock_last_grant(db, "victim", &token, &when) != ROWLOCK_OK)
         when = 0;
-    rowlock_db_close(db);
     return when;
 }
 

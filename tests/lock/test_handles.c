@@ -90,7 +90,7 @@ static void test_db_closed_first(void)
 static void test_locks_in_any_order(void)
 {
     script_reset();
-    rowlock_db *db = script_open(NULL);
+    OWNED(db) rowlock_db *db = script_open(NULL);
     rowlock_lock *one = must_lock(db, "1"), *two = must_lock(db, "2"), *three = must_lock(db, "3");
     close_locks(two, three);
     two = must_lock(db, "2");
@@ -99,7 +99,6 @@ static void test_locks_in_any_order(void)
            "locks are closed in any order and leave the others alone");
     rowlock_lock_close(two);
     tap_ok(db->locks == NULL, "to the last");
-    rowlock_db_close(db);
 }
 
 /* ---- fork */

@@ -406,14 +406,13 @@ static void gone_in_flight(void)
  * renewed with it. */
 static int64_t lands(int64_t unused)
 {
-    rowlock_lock *other = must_lock(story.db, "other");
+    OWNED(lock) rowlock_lock *other = must_lock(story.db, "other");
     int before = script_count(OP_RENEW_ALL);
     blocking = false;
     if (keep(other) != ROWLOCK_OK)
         tap_ok(false, "another lock is kept: %s", why(story.db));
     script_pass_ms(THIRD_MS);
     tap_ok(asked_soon(before + 1), "the keeper goes on with others");
-    rowlock_lock_close(other);
     return script_leases(before) + unused;
 }
 

@@ -31,10 +31,8 @@ static int acquire_group(void *argument)
 static int break_one(void *argument)
 {
     const struct group *g = argument;
-    rowlock_db *db = must_open(g->c->url);
-    int result = rowlock_break(db, rowlock_lock_name(g->locks[BROKEN]), g->next, NULL);
-    rowlock_db_close(db);
-    return result;
+    OWNED(db) rowlock_db *db = must_open(g->c->url);
+    return rowlock_break(db, rowlock_lock_name(g->locks[BROKEN]), g->next, NULL);
 }
 
 /* Somebody waits for a row in a statement like this. */

@@ -596,7 +596,7 @@ static void store(const struct crowd *crowd, const char *table)
     enum { AT_ONCE = 1000, CAP = AT_ONCE * 60 };
     const struct raw *raw = crowd->how->raw;
     void *session = raw->open(crowd->url);
-    char *list = malloc(CAP);
+    OWNED(text) char *list = malloc(CAP);
     if (!list)
         abort();
     raw_run(raw, session, "DROP TABLE IF EXISTS %s", table);
@@ -615,7 +615,6 @@ static void store(const struct crowd *crowd, const char *table)
     }
     raw_run(raw, session, "COMMIT");
     raw->close(session);
-    free(list);
 }
 
 static int wrong_rows(const struct crowd *crowd, const char *what)

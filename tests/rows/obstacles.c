@@ -100,7 +100,7 @@ static void other_keys(const struct site *s, int from, int result, const char *r
 static void restored(const struct contract *c, enum op op, const char *parameter)
 {
     struct few f;
-    char *url = parameter ? url_with(c->url, parameter) : strdup(c->url);
+    OWNED(text) char *url = parameter ? url_with(c->url, parameter) : strdup(c->url);
     struct site s = {.c = c, .session = c->raw->open(url), .look = c->raw->open(c->url)};
     s.db = adopt_with(c, s.session, NULL);
     make_rows(&s, "BIGINT");
@@ -120,7 +120,6 @@ static void restored(const struct contract *c, enum op op, const char *parameter
               "by itself too");
     close_rows(&s, t);
     site_close(&s);
-    free(url);
 }
 
 static void triggers(const struct site *s)

@@ -587,9 +587,8 @@ static int walk_to_death(void *argument)
 /* Nobody waits for the lease of the dead. */
 static void bury(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     is_result(db, rowlock_break(db, NAME, 0, NULL), ROWLOCK_OK, "the dead one's lock is broken");
-    rowlock_db_close(db);
 }
 
 static void ends_well(const struct contract *c, int resumed)
