@@ -342,9 +342,10 @@ static bool pool_note(void *conn, struct rlk_call *call, enum rlk_news news,
 {
     struct handle *h = conn;
     (void)call;
+    (void)number;
     pthread_mutex_lock(&h->pool->mutex);
     if (news == RLK_ENQUEUED)
-        rlk_waiter_begin(h->pool, &h->waiter, request, number);
+        rlk_waiter_begin(h->pool, &h->waiter, request);
     else if (news == RLK_GONE_GRANT)
         rlk_waiter_wake(h->pool, request->name);
     else if (h->waiter.request == request->number)

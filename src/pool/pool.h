@@ -186,7 +186,7 @@ enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call,
 
 /* waiters.c: all with pool->mutex locked, except the last two. */
 void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
-                      const struct rlk_request *request, int64_t ticket);
+                      const struct rlk_request *request);
 void rlk_waiter_end(rowlock_pool *pool, struct rlk_pool_waiter *w);
 /* Wakes the first waiter of a name, unless the ear will hear of it. */
 void rlk_waiter_wake(rowlock_pool *pool, const char *name);

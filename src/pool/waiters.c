@@ -27,10 +27,10 @@ void rlk_waiter_end(rowlock_pool *pool, struct rlk_pool_waiter *w)
 }
 
 void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
-                      const struct rlk_request *request, int64_t ticket)
+                      const struct rlk_request *request)
 {
     bool same = w->request == request->number && strcmp(w->name, request->name) == 0;
-    w->ticket = ticket;
+    w->ticket = request->ticket;
     if (same)
         return;
     rlk_waiter_end(pool, w);

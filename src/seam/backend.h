@@ -318,7 +318,7 @@ struct rlk_query {
 
 /* What became of a request. A driver may need it to wake the next in the queue. */
 enum rlk_news {
-    /* A ticket was taken or renewed. number is the third cell of the answer. */
+    /* request->ticket was taken or renewed. number is the third cell of the answer. */
     RLK_ENQUEUED,
     /* The request was granted. number is its token. */
     RLK_TAKEN,
