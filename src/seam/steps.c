@@ -435,10 +435,11 @@ enum rlk_class rlk_step_enqueue(rowlock_db *db, struct rlk_call *call,
     /* The driver gives this value. */
     in[REQUEST_VALUES + 1] = rowlock_null();
     enum rlk_class class = send(db, call, RLK_STEP_ENQUEUE, in, read_position, &e);
-    struct rlk_request placed = *request;
-    placed.ticket = out->ticket;
-    if (class == RLK_DONE)
-        out->wakeable = note(db, call, RLK_ENQUEUED, &placed, e.third);
+    if (class != RLK_DONE)
+        return class;
+    struct rlk_request queued = *request;
+    queued.ticket = out->ticket;
+    out->wakeable = note(db, call, RLK_ENQUEUED, &queued, e.third);
     return class;
 }
 

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # debian/ agrees with the version, the soname, the exported names and the needs of this source.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 number() { awk -v name="ROWLOCK_VERSION_$1" '$2 == name { print $3 }' include/rowlock/rowlock.h; }

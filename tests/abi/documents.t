@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # The C examples of the documents and of the headers' comments compile. Every public function is in one of them,
 # or in a program of examples/, which tests/cli/examples.t runs.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 flags=(-std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-unused-variable -Iinclude -fsyntax-only)

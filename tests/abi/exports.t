@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # The shared library exports what src/rowlock.map lists, all of it and nothing else, under its soname.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 lib=${ROWLOCK_TEST_BUILD:-build}/librowlock.so

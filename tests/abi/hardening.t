@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # The default build is hardened: stack protector, checked string functions, nothing writable in the relocation tables.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 build=${ROWLOCK_TEST_BUILD:-build}

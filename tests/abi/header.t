@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # Each public header compiles alone, first and twice, in every dialect that callers use.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 flags=(-Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -fsyntax-only)

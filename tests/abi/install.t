@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # What `make install` lays down is enough to compile, link and run a program against, and uninstall takes
 # all of it away again.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Not in TMPDIR, from which nothing may be run on some machines.

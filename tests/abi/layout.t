@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # The rules of tools/check-layout hold for the tree, and the tool reports planted faults.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 ok "comments stand above what they are about, and lines have at most 100 columns" tools/check-layout

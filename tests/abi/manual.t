@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # The manual: its pages are correct mdoc, lead to pages that exist, and say what the command's help says.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 command=${ROWLOCK_TEST_COMMAND:-$PWD/build/rowlock}

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # The models of tests/model name the SQL files that they model. These files are there.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 for model in tests/model/*.pml; do

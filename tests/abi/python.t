@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # What the Python package knows of the headers is what they say.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 python=$(command -v "${PYTHON:-/usr/bin/python3}" || command -v python3) || skip_all "there is no Python"

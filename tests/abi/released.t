@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # A routine that was released stays as it is: clients of that release call it after an upgrade too. A new body gets a new name
 # (CONTRIBUTING.md).
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 # changed RELEASED NOW: lines of RELEASED that NOW does not have.

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # The three dialects in sql/ have the same steps, each under its own name.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
@@ -79,7 +77,6 @@ for word in $known 'lock:A\|B'; do
     grep -qF "\`{$word}\`" sql/README.md || undescribed+=" $word"
 done
 is "sql/README.md describes each of them" "$undescribed" ""
-# shellcheck disable=SC2016 # quotes of Markdown
 named=$(grep '^|' sql/README.md | grep -oE '`[a-z0-9_]+`' | tr -d '\`' | sort -u)
 is "and each step" "$(comm -23 <(printf '%s\n' sql/*/*.sql sql/*/*/*.sql | grep -v '/install/rowlock_' |
     sed 's|.*/||; s|\.sql$||' | sort -u) <(echo "$named"))" ""

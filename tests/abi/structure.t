@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # How the source is built: includes and calls go downward from room to room, no files are in a circle, and
 # nothing is too long. A room is a folder of src/. tools/structure measures; `make structure` prints it all.
-# shellcheck disable=SC2016
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 # A figure that is not yet as wanted may be as bad as its limit and no worse. A limit is only lowered.

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # A failed check of a script is told with its file and line, also from a database's subshell.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 cat >"$TMPDIR/failing.t" <<END

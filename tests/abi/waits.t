@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # A wait for a time stands in a loop that waits for an event, or a comment above it says what needs the
 # real clock (CONTRIBUTING.md, "Time in tests").
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 # fixed_waits FILE…: FILE:LINE of each wait for a time that is in no loop and has no reason. A loop may

@@ -9,9 +9,6 @@
 #include "scene.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char PREFIX[] = "keeping_";
 static const char KEY[] = "rowlock.housekeeping";

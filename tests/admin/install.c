@@ -5,10 +5,6 @@
  */
 #include "admin.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { TTL_MS = 30000, PROCESSES = 10 };
 
 static void again_and_again(const struct contract *c)
@@ -35,17 +31,15 @@ struct installer {
 static int install_in_child(void *argument)
 {
     struct installer *installer = argument;
-    rowlock_db *db = must_open(installer->url);
+    OWNED(db) rowlock_db *db = must_open(installer->url);
     char name[30];
     snprintf(name, sizeof name, "child %d", installer->number);
-    rowlock_lock *lock = must_lock(db, name);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, name);
     int result = rowlock_install(db);
     if (result == ROWLOCK_OK)
         result = wait_lock(lock, TTL_MS, 20000);
     if (result != ROWLOCK_OK)
         tap_note("process %d: %s", installer->number, why(db));
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
@@ -78,9 +72,9 @@ static void speaks_of_install(rowlock_db *db, int result, const char *call)
 
 static void missing(const struct contract *c)
 {
-    char *url = url_with(c->url, "rowlock_prefix=missing_");
+    OWNED(text) char *url = url_with(c->url, "rowlock_prefix=missing_");
     drop_tables(c, "missing_", NULL);
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_lock(db, "x"), *other = must_attach(db, "x", "y", 1);
     int64_t token = 4711, when = 4711;
     rowlock_verdict worst = ROWLOCK_FINE;
@@ -106,8 +100,6 @@ static void missing(const struct contract *c)
     drop_tables(c, "missing_", NULL);
     speaks_of_install(db, try_lock(lock, TTL_MS), "acquire after they were dropped");
     close_locks(lock, other);
-    rowlock_db_close(db);
-    free(url);
 }
 
 static int note_item(void *context, const rowlock_finding *finding)
@@ -132,23 +124,20 @@ struct found check_item(rowlock_db *db, const char *item)
 
 int acquires(const char *url)
 {
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "version");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "version");
     int result = try_lock(lock, TTL_MS);
     if (result < 0)
         tap_note("%s", why(db));
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return result;
 }
 
 static int opens_and(int (*change)(rowlock_db *db), const char *url)
 {
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     int result = change(db);
     if (result < 0)
         tap_note("%s", why(db));
-    rowlock_db_close(db);
     return result;
 }
 
@@ -328,7 +317,7 @@ static void checked(const struct contract *c)
                                         "collation", "engine", "durability", "clock"};
     struct findings findings = {0};
     rowlock_verdict worst = ROWLOCK_BAD;
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     int count = 0;
     is_result(db, rowlock_check(db, find, &findings, &worst), ROWLOCK_OK, "check a sound database");
     tap_ok(worst != ROWLOCK_BAD, "finds nothing bad");
@@ -337,7 +326,6 @@ static void checked(const struct contract *c)
         tap_ok(strstr(findings.items, items[i]) != NULL, "it reports on %s", items[i]);
     is_result(db, rowlock_check(db, find_one, &count, NULL), ROWLOCK_OK, "a callback may stop it");
     tap_is_int(count, 1, "at once");
-    rowlock_db_close(db);
 }
 
 static void swept(const struct contract *c)
@@ -371,15 +359,13 @@ static void swept(const struct contract *c)
 
 static void checked_before_install(const struct contract *c)
 {
-    char *url = url_with(c->url, "rowlock_prefix=nothing_");
-    rowlock_db *db = must_open(url);
+    OWNED(text) char *url = url_with(c->url, "rowlock_prefix=nothing_");
+    OWNED(db) rowlock_db *db = must_open(url);
     struct found f = check_item(db, "tables");
     tap_ok(f.verdict == ROWLOCK_BAD && strstr(f.value, "not installed") &&
                strstr(f.advice, "install"),
            "check before install says that nothing is installed and how to install");
     tap_ok(!f.further, "and no more");
-    rowlock_db_close(db);
-    free(url);
 }
 
 /* Pitfalls 12, 18 and 33. */

@@ -4,9 +4,6 @@
  */
 #include "admin.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { MANY = 1201 };
 
 static const char PREFIX[] = "listing_";

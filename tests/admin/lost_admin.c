@@ -4,10 +4,6 @@
  */
 #include "loss.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "seam/db.h"
 #include "quick.h"
 
@@ -23,32 +19,28 @@ static int count(void *context, const rowlock_grant *grant)
 static bool lose_list(struct loss *l)
 {
     int listed = 0;
-    rowlock_db *db = loss_open(l);
-    rowlock_lock *lock = loss_hold(l, db);
+    OWNED(db) rowlock_db *db = loss_open(l);
+    OWNED(lock) rowlock_lock *lock = loss_hold(l, db);
     loss_arm(l);
     int said = rowlock_list(db, l->name, count, &listed);
     bool fired = loss_disarm(l);
     loss_read_said(l, db, fired, said);
     loss_is(l, listed, said == ROWLOCK_OK, "each row is told once");
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "the lock is still held");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return fired;
 }
 
 static bool lose_last_grant(struct loss *l)
 {
     int64_t token = -1, when = -1;
-    rowlock_db *db = loss_open(l);
-    rowlock_lock *lock = loss_hold(l, db);
+    OWNED(db) rowlock_db *db = loss_open(l);
+    OWNED(lock) rowlock_lock *lock = loss_hold(l, db);
     loss_arm(l);
     int said = rowlock_last_grant(db, l->name, &token, &when);
     bool fired = loss_disarm(l);
     loss_read_said(l, db, fired, said);
     loss_is(l, token, said == ROWLOCK_OK ? rowlock_lock_token(lock) : -1, "the token is told");
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "the lock is still held");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return fired;
 }
 
@@ -71,7 +63,7 @@ static void check_broken(struct loss *l, bool fired, int said)
 
 static bool lose_break(struct loss *l)
 {
-    rowlock_db *db = loss_open(l);
+    OWNED(db) rowlock_db *db = loss_open(l);
     rowlock_lock *victim = loss_hold(l, l->others);
     long long token = rowlock_lock_token(victim);
     loss_arm(l);
@@ -94,7 +86,6 @@ static bool lose_break(struct loss *l)
     loss_granted(l, victim, token + 2);
     loss_is(l, rowlock_release(victim), ROWLOCK_OK, "who is next is not touched");
     rowlock_lock_close(victim);
-    rowlock_db_close(db);
     return fired;
 }
 
@@ -146,8 +137,8 @@ static bool lose_sweep(struct loss *l)
     options.older_than_ms = 86400000; /* not what was explained */
     options.idle_ms = 86400000;
     make_expired(l, 3);
-    rowlock_db *db = loss_open(l);
-    rowlock_lock *live = loss_hold(l, l->others);
+    OWNED(db) rowlock_db *db = loss_open(l);
+    OWNED(lock) rowlock_lock *live = loss_hold(l, l->others);
     loss_arm(l);
     int said = rowlock_sweep(db, &options, &report);
     bool fired = loss_disarm(l);
@@ -161,8 +152,6 @@ static bool lose_sweep(struct loss *l)
     loss_is(l, expired(l), 0, "what was over is gone");
     loss_pass(l);
     loss_is(l, rowlock_release(live), ROWLOCK_OK, "what was not is still there");
-    rowlock_lock_close(live);
-    rowlock_db_close(db);
     return fired;
 }
 
@@ -172,8 +161,8 @@ static bool lose_fold(struct loss *l)
     rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     options.older_than_ms = 86400000;
     options.idle_ms = 86400000;
-    rowlock_db *db = loss_open(l);
-    rowlock_lock *lock = loss_hold(l, l->others);
+    OWNED(db) rowlock_db *db = loss_open(l);
+    OWNED(lock) rowlock_lock *lock = loss_hold(l, l->others);
     long long token = rowlock_lock_token(lock);
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "a name is used, long ago");
     raw_run(l->raw, l->session, "UPDATE %stokens SET granted = 1 WHERE name = '%s'", l->prefix,
@@ -189,8 +178,6 @@ static bool lose_fold(struct loss *l)
     loss_pass(l);
     loss_granted(l, lock, rowlock_lock_token(lock));
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and released");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return fired;
 }
 
@@ -205,7 +192,7 @@ static long long seen(const struct loss *l)
 
 static bool lose_fence(struct loss *l)
 {
-    rowlock_db *db = loss_open(l);
+    OWNED(db) rowlock_db *db = loss_open(l);
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 3), ROWLOCK_OK, "an older token");
     loss_arm(l);
     int said = rowlock_fence(db, l->name, 5);
@@ -224,7 +211,6 @@ static bool lose_fence(struct loss *l)
     loss_pass(l);
     loss_is(l, seen(l), 7, "and the newest stays");
     loss_is(l, rowlock_fence(db, l->name, 5), ROWLOCK_STALE, "ours is stale now");
-    rowlock_db_close(db);
     return fired;
 }
 
@@ -233,8 +219,8 @@ static bool lose_fence(struct loss *l)
 static bool lose_raise(struct loss *l)
 {
     int64_t highest = -1;
-    rowlock_db *db = loss_open(l);
-    rowlock_lock *lock = loss_hold(l, l->others);
+    OWNED(db) rowlock_db *db = loss_open(l);
+    OWNED(lock) rowlock_lock *lock = loss_hold(l, l->others);
     long long before = loss_token(l) > loss_floor(l) ? loss_token(l) : loss_floor(l);
     loss_arm(l);
     int said = rowlock_raise_tokens(db, 1000, &highest);
@@ -256,8 +242,6 @@ static bool lose_raise(struct loss *l)
     loss_is(l, rowlock_verify(lock), ROWLOCK_OK, "the grant goes on");
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and is released");
     loss_rival_gets(l, highest);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return fired;
 }
 

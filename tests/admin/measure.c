@@ -6,10 +6,6 @@
 
 #include "scene.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const char PREFIX[] = "measuring_";
 static const int64_t HOUR_US = INT64_C(3600000000);
 

@@ -8,9 +8,6 @@
 
 #include "public.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define MYSQL_HEAD                                                                                 \
     "CREATE PROCEDURE sh_grant(p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), "     \
     "p_request BIGINT, p_ttl BIGINT, p_host VARBINARY(255), p_pid BIGINT, "                        \
@@ -54,7 +51,7 @@ static void mysql_answers(const struct contract *c, void *session, rowlock_db *d
 static void postgres_answers(const struct contract *c, void *session, const char *url)
 {
     int64_t token, when;
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     raw_run(c->raw, session, "ALTER TABLE sh_tokens ALTER token TYPE text");
     is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA,
               "a text for a number: a read says that the tables are others");
@@ -64,7 +61,6 @@ static void postgres_answers(const struct contract *c, void *session, const char
     raw_run(c->raw, session, "UPDATE sh_tokens SET granted = NULL");
     is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA,
               "NULL for a number: likewise");
-    rowlock_db_close(db);
 }
 
 /* A batch whose table is changed after it was looked at. */

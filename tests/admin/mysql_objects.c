@@ -5,10 +5,6 @@
  */
 #include "admin.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { TTL_MS = 30000 };
 
 static rowlock_verdict objects_of(rowlock_db *db)
@@ -137,8 +133,8 @@ enum { TURNS = 300, REMADE = 12 };
 
 static int goes_on_locking(void *argument)
 {
-    rowlock_db *db = must_open(argument);
-    rowlock_lock *lock = must_lock(db, "busy");
+    OWNED(db) rowlock_db *db = must_open(argument);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "busy");
     int result = ROWLOCK_OK;
     for (int i = 0; i < TURNS && result == ROWLOCK_OK; i++) {
         result = try_lock(lock, TTL_MS);
@@ -149,8 +145,6 @@ static int goes_on_locking(void *argument)
     }
     if (result != ROWLOCK_OK)
         tap_note("%s", why(db));
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
@@ -214,11 +208,10 @@ static void events(const struct contract *c)
 
 static void refused(const char *url, const char *what)
 {
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     tap_is_int(objects_of(db), ROWLOCK_BAD, "check finds %s", what);
     is_result(db, rowlock_install(db), ROWLOCK_ESCHEMA, "install refuses %s", what);
     is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_ESCHEMA, "and so does upgrade");
-    rowlock_db_close(db);
 }
 
 static void planted_procedures(const struct contract *c)

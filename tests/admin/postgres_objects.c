@@ -5,10 +5,6 @@
  */
 #include "admin.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define ROLE "rowlock_test_mallory"
 #define TRIGGER_FUNCTION                                                                 \
     "CREATE FUNCTION obj_trap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; " \
@@ -100,13 +96,12 @@ static void is_trapped(const struct contract *c, rowlock_db *db, int which)
 /* Made before us, and so complete that nothing is missing. */
 static void foreign_installation(const struct contract *c, const char *url)
 {
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     db_exec(c->raw, c->url,
             "DO $$ DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE "
             "tablename LIKE 'obj\\_%%' LOOP EXECUTE 'ALTER TABLE ' || t || ' OWNER TO " ROLE
             "'; END LOOP; END $$");
     is_result(db, rowlock_install(db), ROWLOCK_ESCHEMA, "somebody else's installation is refused");
-    rowlock_db_close(db);
 }
 
 /* A renamed schema, and another by its name: the functions lock in that one. */

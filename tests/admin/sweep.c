@@ -9,9 +9,6 @@
 #include "scene.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char PREFIX[] = "sweeping_";
 static const int64_t HOUR_US = INT64_C(3600000000);
@@ -107,14 +104,13 @@ static void bad_options(rowlock_db *db)
 
 static void holder_finds_out(const struct contract *c, rowlock_db *db)
 {
-    rowlock_lock *lock = must_lock(db, "swept");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "swept");
     is_result(db, try_lock(lock, 30000), ROWLOCK_OK, "hold a lock for a moment");
     db_exec(c->raw, c->url, "UPDATE %slocks SET expires = 1", PREFIX);
     is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "sweep");
     tap_is_int(rows(c), 0, "the row is gone");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_LOST, "its holder finds itself LOST");
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "at release too");
-    rowlock_lock_close(lock);
 }
 
 struct sweeper {
@@ -125,11 +121,10 @@ struct sweeper {
 static int sweep_in_thread(void *argument)
 {
     struct sweeper *sweeper = argument;
-    rowlock_db *db = must_open(sweeper->url);
+    OWNED(db) rowlock_db *db = must_open(sweeper->url);
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     int result = rowlock_sweep(db, NULL, &report);
     sweeper->swept = report.locks;
-    rowlock_db_close(db);
     return result;
 }
 
@@ -250,8 +245,8 @@ enum { IDLE_MS = 1200 * 1000, IDLE_SINCE_US = 1800 * 1000 * 1000 };
 
 static void folds(const struct contract *c, rowlock_db *db)
 {
-    rowlock_lock *idle = must_lock(db, "idle"), *held = must_lock(db, "held");
-    rowlock_lock *fresh = must_lock(db, "fresh"), *late = must_lock(db, "late");
+    OWNED(lock) rowlock_lock *idle = must_lock(db, "idle"), *held = must_lock(db, "held");
+    OWNED(lock) rowlock_lock *fresh = must_lock(db, "fresh"), *late = must_lock(db, "late");
     int64_t token = 0, when = 0;
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
     int64_t highest = use_often(db, idle, 20);
@@ -278,7 +273,6 @@ static void folds(const struct contract *c, rowlock_db *db)
     tap_ok(rowlock_lock_token(fresh) > highest, "starts above the floor");
     is_result(db, try_lock(idle, 30000), ROWLOCK_OK, "the forgotten name");
     tap_ok(rowlock_lock_token(idle) > highest, "repeats no token");
-    close_locks(idle, held, fresh, late);
 }
 
 /* More counters than one batch, and a floor that never sinks. */
@@ -309,7 +303,7 @@ static int rounds(void)
 /* The only counter becomes idle at any moment of a sweep, also between two of its statements. */
 static void folds_at_once(const struct contract *c, rowlock_db *db)
 {
-    rowlock_lock *lock = must_lock(db, "at once");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "at once");
     rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     int64_t last = 0;
     int wrong = 0, lower = 0;
@@ -326,7 +320,6 @@ static void folds_at_once(const struct contract *c, rowlock_db *db)
     }
     tap_is_int(wrong, 0, "a counter is folded as soon as it is idle: %s", why(db));
     tap_is_int(lower, 0, "and its next token is higher all the same");
-    rowlock_lock_close(lock);
 }
 
 struct folder {

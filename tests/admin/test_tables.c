@@ -8,9 +8,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static rowlock_db *db;
 
 static void begin(void)

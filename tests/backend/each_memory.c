@@ -4,9 +4,6 @@
  */
 #include "memory.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "fail_alloc.h"
 #include "each.h"
 #include "tap.h"
@@ -56,8 +53,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -7,11 +7,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { TTL_MS = 30000, CONNECT_MS = 1000 };
 

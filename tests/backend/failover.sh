@@ -8,9 +8,7 @@
 #     within MS STATUS URL      a list of URL is done in time
 #     replication KEY           what the findings in $out say about replication
 #
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
-# shellcheck source=tests/lib/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/server.sh"
 
 kind=
@@ -69,7 +67,6 @@ within() {
     [ "$status" = "$2" ] && [ $(($(now_ms) - began)) -lt "$1" ]
 }
 
-# shellcheck disable=SC2016 # it is Perl's
 replication() { json '(grep { $_->{item} eq "replication" } @{$d->{findings}})[0]{'"$1"'}'; }
 
 longer() { [ "$(wc -c <"$1")" -gt "$2" ]; }

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # A URL with several MySQL or MariaDB hosts: those that are dead, hang or take no writes are passed over, also
 # when the one in use becomes so. Servers are this test's own.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/backend/failover.sh
 . "$(dirname "$0")/failover.sh"
 
 [ -n "${ROWLOCK_TEST_MYSQL_URL:-}" ] || skip_all "no MySQL to test with"

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # A primary that dies, and its synchronous standby that takes its place, seen through a URL that names both.
 # Servers are this test's own.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/backend/failover.sh
 . "$(dirname "$0")/failover.sh"
 
 [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ] || skip_all "no PostgreSQL to test with"

@@ -6,8 +6,6 @@
 #ifndef MEMORY_H
 #define MEMORY_H
 
-#include <stdbool.h>
-
 #include "raw.h"
 
 /* Walks until no piece is left that could fail. Each walk is a check. */

@@ -4,9 +4,6 @@
  */
 #include "memory_walk.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "quick.h"
 #include "tap.h"
 

@@ -6,8 +6,6 @@
 #ifndef WALK_H
 #define WALK_H
 
-#include <stdbool.h>
-
 #include "raw.h"
 
 /* What can fail. */

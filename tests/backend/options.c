@@ -5,11 +5,6 @@
  */
 #include "contract.h"
 
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { TTL_MS = 30000 };
 
 #define DAY_MS INT64_C(86400000)
@@ -155,14 +150,12 @@ static void what_errors_tell(rowlock_db *db, rowlock_lock *lock)
 
 void contract_options(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "options");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "options");
     limits(db, lock);
     notes(db, lock);
     sizes(c, db, lock);
     what_errors_tell(db, lock);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 struct inherited {

@@ -9,9 +9,6 @@
  * tables and a proxy of its own, since some operations concern all names of an installation.
  */
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "each.h"
 #include "loss.h"
@@ -281,8 +278,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

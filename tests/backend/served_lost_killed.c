@@ -5,9 +5,6 @@
  * loss.h, without losing anything on the way.
  */
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "each.h"
 #include "loss.h"
@@ -328,7 +325,7 @@ static int swing(void *argument)
     struct hammer *h = argument;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = slow_ms(1000);
-    rowlock_db *db = must_open_with(h->l->ours, &options);
+    OWNED(db) rowlock_db *db = must_open_with(h->l->ours, &options);
     while (!h->stop && h->healthy) {
         rowlock_lock *lock = must_lock(db, h->l->name);
         h->healthy = until_done(h, db, acquire, lock) == ROWLOCK_OK;
@@ -340,7 +337,6 @@ static int swing(void *argument)
             tap_note("%s: %s; the last failure: %s", h->l->text, why(db), h->failure);
         rowlock_lock_close(lock);
     }
-    rowlock_db_close(db);
     return 0;
 }
 
@@ -422,8 +418,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

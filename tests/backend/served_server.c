@@ -5,10 +5,6 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "each.h"
 #include "seam/db.h"
@@ -171,8 +167,8 @@ static void test_restart_while_asking(void)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.reconnect_ms = 60000;
-    rowlock_db *db = must_open_with(url, &options);
-    rowlock_lock *lock = must_lock(db, "patient");
+    OWNED(db) rowlock_db *db = must_open_with(url, &options);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "patient");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
     control("crash");
     struct helper *helper = helper_start(restart, NULL);
@@ -180,8 +176,6 @@ static void test_restart_while_asking(void)
               "a renewal goes on trying until the server is back");
     helper_join(helper);
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* ---- under waiters */
@@ -393,8 +387,8 @@ static int thaw_soon(void *unused)
 
 static void test_short_freeze(void)
 {
-    rowlock_db *db = open_patiently();
-    rowlock_lock *lock = must_lock(db, "held");
+    OWNED(db) rowlock_db *db = open_patiently();
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "held");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
     control("freeze");
     struct helper *helper = helper_start(thaw_soon, NULL);
@@ -402,8 +396,6 @@ static void test_short_freeze(void)
                "a hiccup shorter than the deadline is no failure");
     helper_join(helper);
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 static atomic_bool told;
@@ -421,7 +413,7 @@ static int thaw_late(void *unused)
 static void test_reconnect_limit(void)
 {
     rowlock_lock *lock;
-    rowlock_db *db = hold_in_a_hurry("held", &lock);
+    OWNED(db) rowlock_db *db = hold_in_a_hurry("held", &lock);
     control("freeze");
     struct helper *helper = helper_start(thaw_late, NULL);
     db->target.connect_ms = LONG_MS;
@@ -432,7 +424,6 @@ static void test_reconnect_limit(void)
     helper_join(helper);
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
     rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* ---- a server that takes no writes any more */
@@ -638,8 +629,4 @@ static int run(const struct raw *database, const char *given)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -5,9 +5,6 @@
 #include "contract.h"
 #include "each.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct {
     const char *raw, *set, *reset;
 } settings[] = {
@@ -29,8 +26,8 @@ static void use(const char *url)
     rowlock_figures figures = ROWLOCK_FIGURES_INIT;
     rowlock_sweep_options sweep = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_once *once = NULL;
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "nightly");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
     is_result(db, rowlock_install(db), ROWLOCK_OK, "install");
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
     tap_ok(worst < ROWLOCK_BAD, "finds nothing wrong");
@@ -45,13 +42,11 @@ static void use(const char *url)
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
     is_result(db, rowlock_sweep(db, &sweep, NULL), ROWLOCK_OK, "sweep");
     rowlock_once_close(once);
-    close_locks(lock);
-    close_dbs(db);
 }
 
 static int run(const struct raw *raw, const char *url)
 {
-    char *fresh = url_with(url, "rowlock_prefix=fresh_");
+    OWNED(text) char *fresh = url_with(url, "rowlock_prefix=fresh_");
     char why[300];
     must_install(url);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
@@ -67,12 +62,7 @@ static int run(const struct raw *raw, const char *url)
         }
         raw->close(session);
     }
-    free(fresh);
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

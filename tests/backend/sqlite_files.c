@@ -6,11 +6,7 @@
 #include "contract.h"
 #include "seam/db.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <sqlite3.h>
 
@@ -75,7 +71,7 @@ static void access_is(rowlock_db *db, rowlock_verdict want, const char *what)
 static void private_file(void)
 {
     mode_t before = umask(0);
-    char *url = file_url("private.db");
+    OWNED(text) char *url = file_url("private.db");
     must_install(url);
     rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_lock(db, "x");
@@ -97,38 +93,33 @@ static void private_file(void)
     rowlock_lock_close(lock);
     rowlock_db_close(db);
     umask(before);
-    free(url);
 }
 
 static void private_by_link(void)
 {
     mode_t before = umask(0);
-    char *link = file_url("link.db"), *url = file_url("behind-link.db");
+    OWNED(text) char *link = file_url("link.db"), *url = file_url("behind-link.db");
     if (symlink("behind-link.db", link + strlen("sqlite:")) != 0)
         abort();
     must_install(link);
     tap_is_int(mode_of(url, ""), 0600, "a file made through a symbolic link is as private");
     umask(before);
-    free(link);
-    free(url);
 }
 
 /* What somebody has put in the place of our tables is not run. */
 static void trap(const char *sql, const char *what)
 {
     rowlock_verdict worst = ROWLOCK_FINE;
-    char *url = file_url("trap.db");
+    OWNED(text) char *url = file_url("trap.db");
     unlink(url + strlen("sqlite:"));
     must_install(url);
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
     tap_ok(worst != ROWLOCK_BAD, "finds our own tables right");
     db_exec(&raw_sqlite, url, "%s", sql);
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
     tap_is_int(worst, ROWLOCK_BAD, "finds %s", what);
     tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "and install refuses it: %s", why(db));
-    rowlock_db_close(db);
-    free(url);
 }
 
 static void traps(void)
@@ -141,7 +132,7 @@ static void traps(void)
 
 static void endless_view(void)
 {
-    char *url = file_url("endless.db");
+    OWNED(text) char *url = file_url("endless.db");
     must_install(url);
     db_exec(&raw_sqlite, url, "DROP TABLE rowlock_locks");
     db_exec(&raw_sqlite, url,
@@ -151,15 +142,12 @@ static void endless_view(void)
             "host, 0 AS pid, '' AS program, '' AS note FROM c WHERE n < 0");
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = 300;
-    rowlock_db *db = must_open_with(url, &options);
+    OWNED(db) rowlock_db *db = must_open_with(url, &options);
     tap_ok(rowlock_list(db, NULL, ignore_grant, NULL) < 0, "a view that never ends is ended: %s",
            why(db));
-    rowlock_lock *lock = must_lock(db, "x");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "x");
     tap_ok(try_lock(lock, TTL_MS) < 0, "also for a try: %s", why(db));
     tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "install refuses it: %s", why(db));
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    free(url);
 }
 
 /* A column takes any value, whatever its type. One that cannot be a time would overflow where the clock is
@@ -167,32 +155,30 @@ static void endless_view(void)
 static void spoiled_grant(rowlock_db *db, const char *url, const char *column, const char *value)
 {
     db_exec(&raw_sqlite, url, "DELETE FROM rowlock_locks");
-    rowlock_lock *holder = must_lock(db, "x"), *other = must_lock(db, "x");
+    OWNED(lock) rowlock_lock *holder = must_lock(db, "x"), *other = must_lock(db, "x");
     is_result(db, try_lock(holder, TTL_MS), ROWLOCK_OK, "a lock is held");
     db_exec(&raw_sqlite, url, "UPDATE rowlock_locks SET %s = %s", column, value);
     is_result(db, rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_ESCHEMA,
               "%s = %s: no list believes it", column, value);
     if (value[0] != '-')
         is_result(db, try_lock(other, TTL_MS), ROWLOCK_ESCHEMA, "nor does a try");
-    close_locks(holder, other);
 }
 
 static void spoiled_lease(rowlock_db *db, const char *url)
 {
-    rowlock_lock *lock = must_lock(db, "y");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "y");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     db_exec(&raw_sqlite, url, "UPDATE rowlock_locks SET expires = -9223372036854775808");
     is_result(db, rowlock_verify(lock), ROWLOCK_ESCHEMA, "a verification does not believe its end");
     db_exec(&raw_sqlite, url, "UPDATE rowlock_locks SET ttl = 9223372036854775807");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_EUNCERTAIN, "nor a renewal its length");
-    rowlock_lock_close(lock);
 }
 
 static void spoiled_rows(void)
 {
     static const char *const columns[] = {"slot",    "permits", "token",    "acquired",
                                           "expires", "ttl",     "renewals", "pid"};
-    char *url = file_url("spoiled.db");
+    OWNED(text) char *url = file_url("spoiled.db");
     int64_t token, when;
     must_install(url);
     rowlock_db *db = must_open(url);
@@ -211,24 +197,20 @@ static void spoiled_rows(void)
     db = must_open(url);
     is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA, "nor the version");
     rowlock_db_close(db);
-    free(url);
 }
 
 /* Locks in a file that nobody else finds exclude nobody. */
 static void deleted_file(void)
 {
-    char *url = file_url("deleted.db");
+    OWNED(text) char *url = file_url("deleted.db");
     must_install(url);
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "deleted");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "deleted");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held in a file");
     unlink(url + strlen("sqlite:"));
     int result = rowlock_renew(lock, 0);
     tap_ok(result == ROWLOCK_ESCHEMA || result == ROWLOCK_LOST,
            "a file that was deleted is not used any more (%s)", rowlock_result_name(result));
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    free(url);
 }
 
 /* A database that is not ours keeps its journal mode; a new file gets WAL. */
@@ -261,11 +243,11 @@ static void journal_modes(const struct contract *c)
 /* Where readers and the writer exclude each other a commit may fail. Then nothing has happened. */
 static void commit_that_fails(const struct contract *c)
 {
-    char *url = file_url("readers.db");
+    OWNED(text) char *url = file_url("readers.db");
     db_exec(c->raw, url, "CREATE TABLE theirs (n)");
     must_install(url);
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "readers");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "readers");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
     int64_t token = rowlock_lock_token(lock);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
@@ -278,9 +260,6 @@ static void commit_that_fails(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "when he has ended it is granted");
     tap_is_int(rowlock_lock_token(lock), token + 1, "with the next token");
     c->raw->close(session);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    free(url);
 }
 
 static int say_no(void *context, int action, const char *a, const char *b, const char *d,
@@ -322,7 +301,7 @@ static void application_is_reading(const struct contract *c, sqlite3 *conn)
 static void full_disk(const struct contract *c, sqlite3 *conn)
 {
     enum { MANY = 200 };
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_lock *locks[MANY];
     int count = 0, result = ROWLOCK_OK;
     if (c->raw->adopt(&db, conn, NULL, NULL) != ROWLOCK_OK)
@@ -341,7 +320,6 @@ static void full_disk(const struct contract *c, sqlite3 *conn)
     is_result(db, rowlock_release(locks[0]), ROWLOCK_OK, "and released");
     while (count-- > 0)
         rowlock_lock_close(locks[count]);
-    rowlock_db_close(db);
 }
 
 /* SQLite makes a plan before it knows the values. */
@@ -360,19 +338,16 @@ static void is_by_key(sqlite3 *conn, const rowlock_db *db, enum rlk_step step, c
 
 static void lists_by_key(void)
 {
-    char *url = file_url("listed.db");
+    OWNED(text) char *url = file_url("listed.db");
     must_install(url);
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "listed");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "listed");
     sqlite3 *conn = NULL;
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
     sqlite3_open(url + strlen("sqlite:"), &conn);
     is_by_key(conn, db, RLK_STEP_LIST, "a list of the grants of a name");
     is_by_key(conn, db, RLK_STEP_WAITERS, "a list of the waiters for a name");
     sqlite3_close(conn);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    free(url);
 }
 
 void contract_sqlite_only(const struct contract *c)
@@ -389,11 +364,10 @@ void contract_sqlite_only(const struct contract *c)
     deleted_file();
     journal_modes(c);
     commit_that_fails(c);
-    char *url = file_url("adopted.db");
+    OWNED(text) char *url = file_url("adopted.db");
     must_install(url);
     sqlite3 *conn = c->raw->open(url);
     application_is_reading(c, conn);
     full_disk(c, conn);
     c->raw->close(conn);
-    free(url);
 }

@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 static rowlock_lock *other; /* beside the one that most calls are about */
 
 /* The call that takes this step. */
@@ -248,8 +246,8 @@ static void test_looking(void)
 static void test_looking_once(void)
 {
     script_reset();
-    rowlock_db *db = script_open(NULL);
-    rowlock_lock *lock = must_lock(db, "nightly");
+    OWNED(db) rowlock_db *db = script_open(NULL);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
     int got = rowlock_acquire(lock, NULL) | rowlock_renew(lock, 0) | rowlock_release(lock);
     tap_is_int(got, ROWLOCK_OK, "acquire, renew, release");
     tap_is_str(script_calls(), "meta acquire renew release",
@@ -259,8 +257,6 @@ static void test_looking_once(void)
     script_calls();
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "they are back");
     tap_is_str(script_calls(), "meta acquire", "they are looked at anew then");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 int main(void)

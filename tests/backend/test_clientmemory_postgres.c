@@ -29,9 +29,6 @@ int main(void)
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "quick.h"
 #include "raw.h"

@@ -6,7 +6,6 @@
 #include <sqlite3.h>
 
 #include <malloc.h>
-#include <stdlib.h>
 
 #include "quick.h"
 #include "raw.h"

@@ -13,12 +13,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { HELD_MS = 400, QUIET_MS = 100, TICK_MS = 5 };
 

@@ -6,12 +6,8 @@
  */
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "quick.h"
 #include "raw.h"
@@ -38,14 +34,12 @@ static const char *path_of(const char *url)
 
 static void cannot_open(const char *name, int want, const char *words, const char *what)
 {
-    char *url = url_of(name);
-    rowlock_db *db = NULL;
+    OWNED(text) char *url = url_of(name);
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     tap_is_int(rowlock_db_open(url, NULL, &db, &err), want, "%s is %s: %s", what,
                rowlock_result_name(want), err.text);
     tap_ok(strstr(err.text, words) != NULL, "and the text says so");
-    rowlock_db_close(db);
-    free(url);
 }
 
 /* Also at a path where install would make the file. */
@@ -63,13 +57,12 @@ static void test_not_a_file(void)
 
 static void test_not_a_database(void)
 {
-    char *url = url_of("letter.txt");
+    OWNED(text) char *url = url_of("letter.txt");
     FILE *file = fopen(path_of(url), "w");
     for (int i = 0; i < 200; i++)
         fprintf(file, "Dear database,\n");
     fclose(file);
     cannot_open("letter.txt", ROWLOCK_EINVAL, "not a database", "a file that is none");
-    free(url);
 }
 
 /* Opens the file and tries a lock: the result, and its words on standard error. A failure has some. */
@@ -118,7 +111,7 @@ static int install_as_nobody(void *argument)
 
 static void test_read_only_folder(void)
 {
-    char *url = url_of("new.db"), *open = url_of("open.db");
+    OWNED(text) char *url = url_of("new.db"), *open = url_of("open.db");
     must_install(open);
     chmod(path_of(open), 0666);
     chmod(folder, 0555);
@@ -127,13 +120,11 @@ static void test_read_only_folder(void)
     tap_is_int(child_join(child_start(as_nobody, open)), -ROWLOCK_EDENIED,
                "also if the file is there and its journal is not");
     chmod(folder, 0755);
-    free(url);
-    free(open);
 }
 
 static void test_read_only(const char *journal)
 {
-    char *url = url_of("readonly.db");
+    OWNED(text) char *url = url_of("readonly.db");
     must_install(url);
     db_exec(&raw_sqlite, url, "PRAGMA journal_mode = %s", journal);
     chmod(path_of(url), 0444);
@@ -148,17 +139,15 @@ static void test_read_only(const char *journal)
     rowlock_lock_close(lock);
     rowlock_db_close(db);
     unlink(path_of(url));
-    free(url);
 }
 
 static void test_forbidden(void)
 {
-    char *url = url_of("forbidden.db");
+    OWNED(text) char *url = url_of("forbidden.db");
     must_install(url);
     chmod(path_of(url), 0000);
     tap_is_int(child_join(child_start(as_nobody, url)), -ROWLOCK_EDENIED,
                "a file that may not be opened is EDENIED");
-    free(url);
 }
 
 /* ---- a folder that all may write */
@@ -381,7 +370,7 @@ static void unlock_file(struct keeper *keeper)
 
 static void test_locked(const char *begin)
 {
-    char *url = url_of("locked.db");
+    OWNED(text) char *url = url_of("locked.db");
     struct keeper keeper = {.url = url, .begin = begin};
     lock_file(&keeper);
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
@@ -401,19 +390,18 @@ static void test_locked(const char *begin)
     rowlock_lock_close(lock);
     rowlock_db_close(db);
     tap_is_int(child_join(keeper.child), 0, "the other process noticed nothing");
-    free(url);
 }
 
 /* Holding a lock needs the file only to say so. */
 static void test_renew_while_locked(void)
 {
-    char *url = url_of("kept.db");
+    OWNED(text) char *url = url_of("kept.db");
     struct keeper keeper = {.url = url, .begin = "BEGIN IMMEDIATE"};
     lock_file(&keeper);
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = 400;
-    rowlock_db *db = must_open_with(url, &options);
-    rowlock_lock *there = must_attach(db, "nightly", "me", 1);
+    OWNED(db) rowlock_db *db = must_open_with(url, &options);
+    OWNED(lock) rowlock_lock *there = must_attach(db, "nightly", "me", 1);
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int64_t began = clock_ms();
     int said = rowlock_renew(there, TTL_MS);
@@ -425,9 +413,6 @@ static void test_renew_while_locked(void)
     unlock_file(&keeper);
     child_join(keeper.child);
     tap_is_int(rowlock_renew(there, TTL_MS), ROWLOCK_LOST, "then it is told the truth");
-    rowlock_lock_close(there);
-    rowlock_db_close(db);
-    free(url);
 }
 
 int main(void)

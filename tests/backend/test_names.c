@@ -8,20 +8,16 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- names */
 
 static int opens(rowlock_db *db, const char *name)
 {
-    rowlock_lock *lock = (rowlock_lock *)db;
+    OWNED(lock) rowlock_lock *lock = (rowlock_lock *)db;
     int result = rowlock_lock_open(db, name, &lock);
     if (result == ROWLOCK_OK ? !lock : lock != NULL)
         tap_ok(false, "there is a handle if and only if it was opened");
     if (result == ROWLOCK_OK && strcmp(rowlock_lock_name(lock), name) != 0)
         tap_ok(false, "a name is kept byte by byte");
-    rowlock_lock_close(lock);
     return result;
 }
 
@@ -169,7 +165,7 @@ static void test_long_errors(rowlock_db *db)
     name[255] = '\0';
     memset(words, 'w', sizeof words);
     words[sizeof words - 1] = '\0';
-    rowlock_lock *lock = must_lock(db, name);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, name);
     struct script_answer answer = FAILS(RLK_STANDBY);
     answer.text = words;
     script_next(OP_ACQUIRE, answer);
@@ -179,7 +175,6 @@ static void test_long_errors(rowlock_db *db)
     tap_ok(strncmp(err.action, "acquire lock 'nnn", 17) == 0 &&
                err.action[strlen(err.action) - 1] == '\'',
            "and names the lock in full");
-    rowlock_lock_close(lock);
 }
 
 /* ---- what things are called */
@@ -251,7 +246,7 @@ static void test_log(rowlock_db *db)
 int main(void)
 {
     script_reset();
-    rowlock_db *db = script_open(NULL);
+    OWNED(db) rowlock_db *db = script_open(NULL);
     test_utf8(db);
     test_utf8_everywhere();
     test_names_elsewhere(db);
@@ -261,6 +256,5 @@ int main(void)
     test_result_names();
     test_version();
     test_log(db);
-    rowlock_db_close(db);
     return tap_done();
 }

@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 #define DAY_MS INT64_C(86400000)
 
 /* ---- of a connection */
@@ -17,18 +15,17 @@ static rowlock_error err;
 
 static int opens(const rowlock_db_options *options)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     err = (rowlock_error)ROWLOCK_ERROR_INIT;
     int result = rowlock_db_open("sqlite:x", options, &db, &err);
     if (result != ROWLOCK_OK && err.text[0] == '\0')
         tap_ok(false, "a refusal has a text");
-    rowlock_db_close(db);
     return result;
 }
 
 static void test_db_defaults(void)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     script_reset();
     tap_is_int(rowlock_db_open("sqlite:x", &options, &db, NULL), ROWLOCK_OK,
@@ -42,7 +39,6 @@ static void test_db_defaults(void)
     tap_is_str(db->owner, "", "owners are each lock's own");
     tap_ok(db->program[0] != '\0' && strstr(db->program, "test_options"),
            "the program is this program: %s", db->program);
-    rowlock_db_close(db);
 }
 
 static void test_db_limits(void)
@@ -173,13 +169,11 @@ static void test_refused_acquire(void)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     script_reset();
-    rowlock_db *db = script_open(NULL);
-    rowlock_lock *lock = must_lock(db, "nightly");
+    OWNED(db) rowlock_db *db = script_open(NULL);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
     options.ttl_ms = 99;
     tap_is_int(rowlock_acquire(lock, &options), ROWLOCK_EINVAL, "a refused acquire");
     tap_is_str(script_calls(), "", "sends nothing");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* ---- of a sweep */
@@ -232,7 +226,7 @@ static void test_sweep_defaults(void)
 {
     rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     script_reset();
-    rowlock_db *db = script_open(NULL);
+    OWNED(db) rowlock_db *db = script_open(NULL);
     tap_is_int(rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep as it comes");
     tap_is_int(script.sweep.batch, 500, "takes 500 rows at a time");
     script_always(OP_SWEEP, ANSWER(.rows = 5));
@@ -248,7 +242,6 @@ static void test_sweep_defaults(void)
     tap_is_int(rowlock_sweep(db, &options, NULL), ROWLOCK_OK, "a dry run that would go on");
     tap_is_str(script_calls(), "sweep fold",
                "asks once: it would be told the same for ever; and removes no tickets");
-    rowlock_db_close(db);
 }
 
 int main(void)

@@ -6,13 +6,9 @@
 #include "tap.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 enum { ENOUGH = 10, ROUNDS = 200, LONGER_THAN_PAUSES_MS = 25 };
 

@@ -8,8 +8,6 @@
 #include "public.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { FILL_AT_ONCE = 1000 };
 

@@ -11,9 +11,6 @@
 
 #include "public.h"
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* Ends the program: something did not work. */
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -7,11 +7,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum { CLIENTS_MAX = 512 };
 

@@ -5,8 +5,6 @@
  * must not grow. */
 #include "hand.h"
 
-#include <stdio.h>
-
 enum { SMALL = 1000, RENEWED = 100, SCANS = 5, GROWTH_ROUNDS = 7 };
 
 /* ---- what is measured in both */

@@ -25,12 +25,7 @@
  */
 #include "hand.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-#include <time.h>
-#include <unistd.h>
 
 #define TEXT_OF(name) #name
 static const char *const parameters[] = {EACH_PARAMETER(TEXT_OF), "TABLE", "-"};

@@ -7,10 +7,6 @@
 #include <mysql.h>
 #include <mysqld_error.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { TEXT_CAP = 256 };
 
 /* mysql://user[:password]@host:port/database */

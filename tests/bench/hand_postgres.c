@@ -7,9 +7,6 @@
 #include <libpq-fe.h>
 
 #include <endian.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { AT_ONCE = 100 };
 

@@ -6,10 +6,7 @@
 
 #include <sqlite3.h>
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PATIENCE_MS = 60000 };
 

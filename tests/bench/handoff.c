@@ -9,8 +9,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { PINGS = 201, HOLDS_A_SECOND = 1000 };
 

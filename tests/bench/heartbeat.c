@@ -7,9 +7,6 @@
 #include "seam/resend.h"
 #include "seam/seam.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct heartbeat {
     rowlock_db *db;
     struct rlk_lease *leases;

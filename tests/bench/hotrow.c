@@ -8,9 +8,6 @@
 #include "public.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CLIENTS_MAX = 32, SCHEMES_MAX = 5, FIGURES = 5, LONGEST_MS = 64 };
 

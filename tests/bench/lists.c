@@ -7,8 +7,6 @@
 
 #include <endian.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { INT8_OID = 20, TEXT_OID = 25 };
 

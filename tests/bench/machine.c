@@ -4,10 +4,7 @@
  */
 #include "bench.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum { FSYNCS = 51 };
 

@@ -11,12 +11,6 @@
 #include "hand.h"
 #include "faultproxy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 enum {
     STEPS_LOGGED = 50,
     STEPS_BEFORE = 10,

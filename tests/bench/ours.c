@@ -6,9 +6,6 @@
 
 #include <rowlock/admin.h>
 #include <rowlock/quorum.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { POOLS_MAX = 4 };
 

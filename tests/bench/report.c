@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 static json_t *figures; /* an array of objects, each one figure */
 static const char *database;

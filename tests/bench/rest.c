@@ -7,11 +7,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* Until all stand there, and PostgreSQL's sessions tell what they did ten seconds later. */
 static const double SETTLE_S = 11;

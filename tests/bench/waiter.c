@@ -4,9 +4,6 @@
  */
 #include "hand.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- trying again and again */
 
 struct poller {

@@ -8,7 +8,6 @@ set -euo pipefail
 kind=$1
 shift
 name=ROWLOCK_TEST_${kind^^}_URL
-# shellcheck disable=SC2016
 exec env -u "$name" "$(dirname "$0")/../lib/with-$kind.sh" --durable bash -c '
     name=$0 first=$1
     shift

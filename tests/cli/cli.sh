@@ -18,7 +18,6 @@
 #     server freeze|thaw|stop|start   the server of $db, if it is a private one
 #     start_client, say SQL, stop_client   a client of $db that stays connected; say sets $said
 #
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 command=${ROWLOCK_TEST_COMMAND:-$PWD/build/rowlock}
@@ -131,7 +130,6 @@ queued() {
     rl list --waiters --json
     [ "$(json "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d")" = "${2:-1}" ]
 }
-# shellcheck disable=SC2016 # Perl's
 renewed() {
     rl show "$1" --json
     [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "${2:-0}" ]

@@ -1,8 +1,5 @@
 #!/usr/bin/env bash
 # The completions in real shells: what TAB makes of a line.
-# shellcheck disable=SC2016 # $ in single quotes is part of a name, or of another shell
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 made=$work/made
@@ -87,7 +84,6 @@ fish_offers() {
 }
 
 # What bash offers.
-# shellcheck disable=SC2016 # of that bash
 bash_offers() {
     timeout 60 bash --noprofile --norc -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_LINE=$*; COMP_POINT=${#COMP_LINE}
         compopt() { :; }
@@ -139,7 +135,6 @@ expected=$(printf '%s\n' "${hostile[@]}" | LC_ALL=C sort)
 is "bash: names that it can insert, and no others" "$(bash_offers rowlock show '' | while IFS= read -r word; do
     eval "printf '%s\n' $word"; done | LC_ALL=C sort)" "$expected"
 is "fish: names that it can insert, and no others" "$(fish_offers 'rowlock show ' | LC_ALL=C sort)" "$expected"
-# shellcheck disable=SC2016 # of zsh
 is "zsh: names that it can insert, and no others" "$(zsh -fc 'compadd() { print -rl -- $names }; _wanted() { shift 3; "$@" }
     _arguments() { _rowlock_name; exit }; BUFFER="rowlock show "; source $1' - "$made/_rowlock" | LC_ALL=C sort)" "$expected"
 for shell in bash zsh; do

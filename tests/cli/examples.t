@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # The examples work, the documented scripts too, and the demo finds everything as it tells it. On each database.
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 programs=${ROWLOCK_TEST_BUILD:-$PWD/build}/examples
@@ -181,7 +179,6 @@ documented() {
     local before
     mkdir -p "$work/bin"
     ln -sf "$command" "$work/bin/rowlock"
-    # shellcheck disable=SC2016 # for the scripts
     printf '#!/bin/sh\nrowlock verify deploy && echo "$0 $ROWLOCK_TOKEN"\n' | tee "$work/build.sh" >"$work/publish.sh"
     chmod +x "$work/build.sh" "$work/publish.sh"
     rl install

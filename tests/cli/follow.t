@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # The first example of rowlock(1), typed in as it stands there, for two hosts: each step succeeds, and the job is done
 # once.
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # block N: lines of that literal block among the examples.
@@ -25,7 +23,6 @@ typed() {
 follow() {
     mkdir -p "$work/bin" "$work/figures"
     ln -s "$command" "$work/bin/rowlock"
-    # shellcheck disable=SC2016 # a variable of the report
     printf '#!/bin/sh\necho "$ROWLOCK_PERIOD" >>%s\n' "$work/reports" >"$work/bin/report.sh"
     chmod +x "$work/bin/report.sh"
     # The servers of tests are not durable, which check calls bad.

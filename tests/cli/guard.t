@@ -1,8 +1,5 @@
 #!/usr/bin/env bash
 # The recipes of docs/GUARDING.md for people without the library, typed into psql and the mysql client.
-# shellcheck disable=SC2016 # Perl's variables are in single quotes all over
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 guard_sql() {

@@ -1,8 +1,5 @@
 #!/usr/bin/env bash
 # The recipes of docs/OPERATIONS.md that sweep: each is run as it stands there, at once instead of at night.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # section HEADING: the lines of docs/OPERATIONS.md below it.

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # Locks that are shared, counted, or several at once; those who stand in line for them; `wait`. On each
 # database.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # hold TAG WORD…: `run WORD…` in the background, with a job that says it has begun and stays until it is

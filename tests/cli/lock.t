@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # Locks in single steps, and what is printed: acquire, renew, release, verify, list, show, sweep, break,
 # raise-tokens, install, check, names of every kind, JSON, full disks. On each database.
-# shellcheck disable=SC2016 # Perl's variables are in single quotes all over
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 installing() {

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # docs/MIGRATING.md: the traps of flock, GET_LOCK and pg_advisory_lock, and what rowlock does in their place. What it
 # names in other tests is there.
-# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # A job that says it has begun, with a process in the background that outlives it.

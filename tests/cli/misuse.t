@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # What people get wrong: empty variables, mistyped paths, passwords in URLs, keys pressed at odd times.
 # No server is used.
-# shellcheck disable=SC2016 # Perl's variables are in single quotes
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 export XDG_STATE_HOME=$work/state

@@ -2,9 +2,6 @@
 # A night of `rowlock run --every`, with short periods: two hosts call it again and again, while hosts die and freeze,
 # and the database freezes and restarts. No period has two successes. When all is back, each has one. On each database.
 # ROWLOCK_TEST_NIGHT: how often all faults come. Without it there is one fault, as make check has no time for more.
-# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 own_servers
 

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # What the roles of sql/postgres/install/grants.sql may do, each by itself: reader, user, operator, sweeper.
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 url=${ROWLOCK_TEST_POSTGRES_URL:-}

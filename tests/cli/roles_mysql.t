@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # The roles of sql/mysql/install/grants.sql: each verb goes well for those who may, and is refused to all others.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 if [ -z "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
     echo "1..0 # SKIP no MySQL server of our own"

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock run` and signals: while it waits, while its command runs, on a terminal, and kill -9 itself.
 # On each database.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # A job that writes down which signals it gets.

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # The command line: help, what is refused and how, durations, the embedded default. No server is used.
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 commands="run acquire renew release verify wait list show watch metrics sweep break raise-tokens install upgrade check quorum-join help"
@@ -148,7 +146,6 @@ durations() {
         "rowlock: sweep: --older-than: '9223372036854775807d' is not a duration such as 500ms, 1.5, 30s, 5m, 2h or 1d"
 }
 
-# shellcheck disable=SC2016 # Perl's variables
 # The duration that was understood, read from the lease that it gave.
 lease_of() {
     rl acquire "lease of $1" --json --ttl "$1"
@@ -179,7 +176,6 @@ reads() {
     ok "$* creates nothing" test ! -e "$XDG_STATE_HOME"
 }
 
-# shellcheck disable=SC2016 # Perl's variables
 no_database() {
     export XDG_STATE_HOME=$TMPDIR/no-state
     reads "list is empty" 0 list

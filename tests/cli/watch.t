@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock watch`: as text, as JSON, and as a screen on a terminal, which is resized, ended in every way, and
 # shown names that want to break it. On each database.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 own_servers
 export LC_ALL=C.UTF-8

@@ -7,11 +7,7 @@
 #include "tap.h"
 
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     /* One of so many holders works for longer than its first lease. */

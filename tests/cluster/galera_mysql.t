@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Three nodes of Galera: killed, killed all at once, frozen, cut off, without quorum, joining by a state transfer; one writer, two
 # writers, three writers.
-set -u
-# shellcheck source=tests/cluster/nodes.sh
 . "$(dirname "$0")/nodes.sh"
 
 cluster_is galera

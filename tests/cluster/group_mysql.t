@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Three members of MySQL Group Replication: killed, frozen, cut off, without a majority; with one primary that is
 # switched, and with three.
-set -u
-# shellcheck source=tests/cluster/nodes.sh
 . "$(dirname "$0")/nodes.sh"
 
 cluster_is group

@@ -37,11 +37,7 @@
 #include "raw.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 enum { TICK_MS = 20, COLLECT_MS = 60000, COLLECT_AT_ONCE = 500, SLACK_MS = 3000 };
 
@@ -135,12 +131,11 @@ static bool tell_rows(rowlock_table *table, char kind, const long long *ids, siz
 static void tell_accounts(rowlock_db *db, char kind)
 {
     long long ids[ACCOUNTS];
-    rowlock_table *accounts = open_accounts(db);
+    OWNED(table) rowlock_table *accounts = open_accounts(db);
     for (int i = 0; i < ACCOUNTS; i++)
         ids[i] = i;
     if (!tell_rows(accounts, kind, ids, ACCOUNTS))
         die("the accounts", why(db));
-    rowlock_table_close(accounts);
 }
 
 /* The transfers that the history knows of. */
@@ -173,7 +168,7 @@ static void tell_tokens(rowlock_db *db)
 /* The end of the history: what the database has. It may take a while until it answers. */
 static void collect(const struct load *load)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_value key = rowlock_int(REGISTER);
     rowlock_row row;
@@ -186,15 +181,12 @@ static void collect(const struct load *load)
     }
     tell_accounts(db, 'B');
     long long *ids = transfers_of(&count);
-    rowlock_table *journal = open_journal(db), *accounts = open_accounts(db);
+    OWNED(table) rowlock_table *journal = open_journal(db), *accounts = open_accounts(db);
     if (!tell_rows(journal, 'J', ids, count) || rowlock_read(accounts, &key, 0, &row) != ROWLOCK_OK)
         die("the journal", why(db));
     tell("R register %lld", (long long)row.values[0].number);
     tell_tokens(db);
     free(ids);
-    rowlock_table_close(journal);
-    rowlock_table_close(accounts);
-    rowlock_db_close(db);
 }
 
 static void open_keepers(struct load *load)

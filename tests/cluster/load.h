@@ -8,7 +8,6 @@
 #include "history.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 enum {
     /* The lease of locks with a keeper, and of jobs. */

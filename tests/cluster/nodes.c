@@ -4,10 +4,6 @@
  */
 #include "nodes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "quick.h"
 #include "raw.h"
 
@@ -45,10 +41,9 @@ static int find(void *context, const rowlock_finding *finding)
 rowlock_verdict finding(const char *url, const char *item, char *value, size_t cap)
 {
     struct found found = {.item = item, .value = value, .cap = cap};
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     *value = '\0';
     if (rowlock_check(db, find, &found, NULL) != ROWLOCK_OK)
         raw_failed("check", why(db));
-    rowlock_db_close(db);
     return found.verdict;
 }

@@ -6,8 +6,6 @@
 #define NODES_H
 
 #include "public.h"
-#include <stdbool.h>
-#include <stddef.h>
 
 extern char node[3][200]; /* URLs */
 

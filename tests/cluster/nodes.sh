@@ -17,11 +17,8 @@
 #     apart                     each node is alone
 #     whole                     passes when all_together does
 #
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
-# shellcheck source=tests/lib/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/server.sh"
-# shellcheck source=tests/cluster/load.sh
 . "$(dirname "${BASH_SOURCE[0]}")/load.sh"
 
 # Longer than a lease of the load.

@@ -5,9 +5,7 @@
 #     follows                   the standby has all, and is synchronous if it should be
 #     promote                   with marks before and after
 #
-# shellcheck source=tests/backend/failover.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../backend/failover.sh"
-# shellcheck source=tests/cluster/load.sh
 . "$(dirname "${BASH_SOURCE[0]}")/load.sh"
 
 find_pgbin

@@ -2,8 +2,6 @@
 # An asynchronous standby of PostgreSQL that was behind is promoted. What is lost is counted. Tokens are
 # raised before programs can connect: then all that is granted later is exact. Raised a moment too late,
 # tokens are granted twice.
-set -u
-# shellcheck source=tests/cluster/postgres.sh
 . "$(dirname "$0")/postgres.sh"
 
 # Longer than a lease.

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Commits wait for a synchronous standby of PostgreSQL that is away, and somebody cancels them. PostgreSQL
 # then answers success, with a warning, although the standby lacks them. Then the primary dies.
-set -u
-# shellcheck source=tests/cluster/postgres.sh
 . "$(dirname "$0")/postgres.sh"
 
 cancel_waits() {

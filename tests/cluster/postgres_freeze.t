@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # The primary of PostgreSQL is frozen, its synchronous standby is promoted, and the old primary wakes up
 # with all its connections. It is the first in the list of hosts.
-set -u
-# shellcheck source=tests/cluster/postgres.sh
 . "$(dirname "$0")/postgres.sh"
 
 make_pair sync

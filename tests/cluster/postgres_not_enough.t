@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Settings of PostgreSQL that make a synchronous standby asynchronous. The standby is away, the primary goes on,
 # and dies; the standby is promoted. The judge must find what docs/CLUSTERS.md says.
-set -u
-# shellcheck source=tests/cluster/postgres.sh
 . "$(dirname "$0")/postgres.sh"
 
 # Tickets that were lost, and those of waiters that had their turn, delay others for so long.

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # pgbouncer, in both modes, is killed, frozen and restarted before a PostgreSQL server that goes on.
-set -u
-# shellcheck source=tests/cluster/postgres.sh
 . "$(dirname "$0")/postgres.sh"
-# shellcheck source=tests/more/pgbouncer.sh
 . "$(dirname "$0")/../more/pgbouncer.sh"
 
 command -v pgbouncer >/dev/null || skip_all "pgbouncer is not installed"

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # The synchronous standby of PostgreSQL is frozen or killed: commits wait. No lock is granted or renewed
 # then, and holders are told before their leases end.
-set -u
-# shellcheck source=tests/cluster/postgres.sh
 . "$(dirname "$0")/postgres.sh"
 
 # Longer than a lease.

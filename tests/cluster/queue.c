@@ -7,9 +7,6 @@
 #include "quick.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     /* LOAD_TICKET_MS: so long may an outage last without costing a waiter its place. */

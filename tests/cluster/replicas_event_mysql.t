@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # The event of docs/OPERATIONS.md on a primary of MariaDB or MySQL and its replicas: only the primary runs it. After a
 # failover check says that it is disabled, and what is written there enables it.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's and sed's
-set -u
-# shellcheck source=tests/cluster/nodes.sh
 . "$(dirname "$0")/nodes.sh"
 
 cluster_is replicas
@@ -13,7 +10,6 @@ section() { awk '/^##/ { inside = $0 == "### An event of MySQL or MariaDB"; next
 status_on() { node sql "$1" "SELECT status FROM information_schema.events WHERE event_name = 'rowlock_housekeeping'"; }
 disabled_on() { [[ $(status_on "$1") == *SIDE_DISABLED ]]; }
 was_swept() { says "$1" "SELECT swept > 0 FROM rowlock.rowlock_meta" 1; }
-# shellcheck disable=SC2016 # $ is Perl's
 event_on() { rl check --json --url "$(hosts "$1")"; json 'join " ", map { "$_->{verdict}: $_->{value}" } grep { $_->{item} eq "event" } @{$d->{findings}}'; }
 
 node save

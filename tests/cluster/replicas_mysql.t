@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # A primary of MariaDB or MySQL is killed, and a replica is promoted by the recipe of docs/OPERATIONS.md. What is lost
 # is counted. Asynchronous, or semi-synchronous with --semi of tests/more/with-replicas.sh.
-set -u
-# shellcheck source=tests/cluster/nodes.sh
 . "$(dirname "$0")/nodes.sh"
 
 cluster_is replicas
@@ -45,7 +43,6 @@ open_at_once() {
     load_mark open
 }
 
-# shellcheck disable=SC2016 # it is Perl's
 finding() {
     exits "check is done before" 0 check --json --url "$operator"
     same "it sees the replicas" "$(json '(grep { $_->{item} eq "replication" } @{$d->{findings}})[0]{value}')" "$1"

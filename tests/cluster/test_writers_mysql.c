@@ -4,10 +4,6 @@
  * lock is local to its node there, so what a transaction promises must show in the rows that it changes.
  * And what a node has not applied yet, a read on it does not see.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "nodes.h"
 #include "quick.h"
@@ -296,18 +292,17 @@ static void wait_for_token(const char *url, int64_t least)
 
 static int64_t raise_on_node_1(void)
 {
-    rowlock_db *db = must_open(node[0]);
+    OWNED(db) rowlock_db *db = must_open(node[0]);
     int64_t highest = 0;
     tap_is_int(rowlock_raise_tokens(db, 1000, &highest), ROWLOCK_OK, "tokens are raised on node 1");
-    rowlock_db_close(db);
     return highest;
 }
 
 /* A raise changes no row that the first grant of a name on another node changes: see OPERATIONS. */
 static void raises(void)
 {
-    rowlock_db *db = must_open(node[1]);
-    rowlock_lock *lock = must_lock(db, "new");
+    OWNED(db) rowlock_db *db = must_open(node[1]);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "new");
     make_lag_behind(node[0]);
     int64_t highest = raise_on_node_1();
     tap_is_int(hold(lock, 0, TTL_MS), ROWLOCK_OK, "a new name is granted on node 2 meanwhile");
@@ -320,8 +315,6 @@ static void raises(void)
                "after a second raise, with nothing on its way, it is granted");
     tap_ok(rowlock_lock_token(lock) > highest, "with a token above");
     let_go(lock);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 static void is_found(rowlock_verdict want, const char *want_value, const char *what)

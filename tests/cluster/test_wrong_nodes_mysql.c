@@ -4,9 +4,6 @@
  * one is taken, and check tells. The last one leaves the group in two parts, so nothing comes after it.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "nodes.h"
 #include "quick.h"
@@ -42,11 +39,10 @@ static void until(const char *sql)
 
 static int granted(rowlock_db *db, const char *name)
 {
-    rowlock_lock *lock = must_lock(db, name);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, name);
     const int result = try_lock(lock, TTL_MS);
     if (result != ROWLOCK_OK)
         tap_note("%s", why(db));
-    rowlock_lock_close(lock);
     return result;
 }
 
@@ -149,8 +145,8 @@ static void not_ready_in_a_transaction(void)
             "CREATE TABLE prices (id INT PRIMARY KEY, version BIGINT NOT NULL, price INT)");
     db_exec(&raw_mysql, node[1], "INSERT INTO prices VALUES (1, 1, 1), (2, 1, 2), (3, 1, 3)");
     sleep_ms(1000);
-    rowlock_db *db = must_open(node[0]);
-    rowlock_table *prices = must_prices(db, "price");
+    OWNED(db) rowlock_db *db = must_open(node[0]);
+    OWNED(table) rowlock_table *prices = must_prices(db, "price");
     tap_is_int(rowlock_retry(db, write_and_be_cut_off, prices, NULL, NULL), ROWLOCK_EREADONLY,
                "in a transaction of ours node 1 becomes not ready");
     bring_back();
@@ -159,8 +155,6 @@ static void not_ready_in_a_transaction(void)
     sleep_ms(1000);
     tap_is_int(price_on_2(3), 103, "what was written is committed");
     tap_is_int(price_on_2(1), 1, "and nothing of that transaction");
-    rowlock_table_close(prices);
-    rowlock_db_close(db);
 }
 
 /* As after a restart of its server, which is not read-only and may not join by itself. */

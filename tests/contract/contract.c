@@ -5,11 +5,8 @@
 #include "contract.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-static void run_own(const struct contract *c)
+void contract_own(const struct contract *c)
 {
     if (c->own)
         c->own(c);
@@ -26,48 +23,8 @@ static const struct {
     void (*run)(const struct contract *c);
     enum pooling pooling;
 } subjects[] = {
-    {"lock", "install", contract_install, PLAIN},
-    {"lock", "basics", contract_basics, POOLED},
-    {"lock", "names", contract_names, PLAIN},
-    {"lock", "leases", contract_leases, POOLED},
-    {"lock", "owners", contract_owners, POOLED},
-    {"lock", "tokens", contract_tokens, POOLED},
-    {"lock", "sweep", contract_sweep, POOLED},
-    {"lock", "housekeeping", contract_housekeeping, PLAIN},
-    {"lock", "list", contract_list, POOLED},
-    {"lock", "measure", contract_measure, PLAIN},
-    {"lock", "adopt", contract_adopt, PLAIN},
-    {"lock", "keeper", contract_keeper, PLAIN},
-    {"lock", "errors", contract_errors, PLAIN},
-    {"lock", "options", contract_options, PLAIN},
-    {"lock", "fork", contract_fork, PLAIN},
-    {"lock", "stalls", contract_stalls, PLAIN},
-    {"lock", "costs", contract_costs, POOLED},
-    {"lock", "stats", contract_stats, POOLED},
-    {"lock", "shared", contract_shared, POOLED},
-    {"lock", "counted", contract_counted, POOLED},
-    {"queue", "waiting", contract_waiting, POOLED},
-    {"queue", "queue", contract_queue, POOLED},
-    {"queue", "many", contract_many, POOLED},
-    {"queue", "cycle", contract_cycle, POOLED},
-    {"queue", "start", contract_start, POOLED},
-    {"queue", "wakeup", contract_wakeup, POOLED},
-    {"tx", "transaction", contract_transaction, PLAIN},
-    {"tx", "within", contract_within, POOLED},
-    {"rows", "query", contract_query, POOLED},
-    {"rows", "versions", contract_versions, POOLED},
-    {"rows", "read_many", contract_read_many, POOLED},
-    {"rows", "triggers", contract_triggers, PLAIN},
-    {"rows", "batches", contract_batches, POOLED},
-    {"rows", "once", contract_once, POOLED},
-    {"rows", "types", contract_types, PLAIN},
-    {"rows", "retry", contract_retry, POOLED},
-    {"rows", "walk", contract_walk, POOLED},
-    {"rows", "obstacles", contract_obstacles, PLAIN},
-    {"rows", "misfit", contract_misfit, PLAIN},
-    {"rows", "interleave", contract_interleave, PLAIN},
-    {"rows", "own", run_own, PLAIN},
-};
+#define ROW(part, name, pooling) {#part, #name, contract_##name, pooling},
+    SUBJECTS(ROW)};
 
 static bool is_among(const char *const *names, const char *name)
 {

@@ -7,9 +7,6 @@
 #define CONTRACT_H
 
 #include "public.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "quick.h"
 #include "raw.h"
@@ -45,24 +42,54 @@ struct contract {
 /* Runs all subjects on raw and url. Returns the program's exit status. */
 int contract_run(const struct contract *contract);
 
-void contract_basics(const struct contract *c);
-void contract_waiting(const struct contract *c);
-void contract_names(const struct contract *c);
-void contract_leases(const struct contract *c);
-void contract_owners(const struct contract *c);
-void contract_tokens(const struct contract *c);
-void contract_sweep(const struct contract *c);
-void contract_housekeeping(const struct contract *c);
-void contract_list(const struct contract *c);
-void contract_measure(const struct contract *c);
-void contract_install(const struct contract *c);
-void contract_adopt(const struct contract *c);
-void contract_transaction(const struct contract *c);
-void contract_keeper(const struct contract *c);
-void contract_errors(const struct contract *c);
-void contract_options(const struct contract *c);
-void contract_fork(const struct contract *c);
-void contract_stalls(const struct contract *c);
+/* The subjects that each database runs, in this order: part, name, and whether also on handles of a
+ * pool (contract.c). */
+#define SUBJECTS(SUBJECT)              \
+    SUBJECT(lock, install, PLAIN)      \
+    SUBJECT(lock, basics, POOLED)      \
+    SUBJECT(lock, names, PLAIN)        \
+    SUBJECT(lock, leases, POOLED)      \
+    SUBJECT(lock, owners, POOLED)      \
+    SUBJECT(lock, tokens, POOLED)      \
+    SUBJECT(lock, sweep, POOLED)       \
+    SUBJECT(lock, housekeeping, PLAIN) \
+    SUBJECT(lock, list, POOLED)        \
+    SUBJECT(lock, measure, PLAIN)      \
+    SUBJECT(lock, adopt, PLAIN)        \
+    SUBJECT(lock, keeper, PLAIN)       \
+    SUBJECT(lock, errors, PLAIN)       \
+    SUBJECT(lock, options, PLAIN)      \
+    SUBJECT(lock, fork, PLAIN)         \
+    SUBJECT(lock, stalls, PLAIN)       \
+    SUBJECT(lock, costs, POOLED)       \
+    SUBJECT(lock, stats, POOLED)       \
+    SUBJECT(lock, shared, POOLED)      \
+    SUBJECT(lock, counted, POOLED)     \
+    SUBJECT(queue, waiting, POOLED)    \
+    SUBJECT(queue, queue, POOLED)      \
+    SUBJECT(queue, many, POOLED)       \
+    SUBJECT(queue, cycle, POOLED)      \
+    SUBJECT(queue, start, POOLED)      \
+    SUBJECT(queue, wakeup, POOLED)     \
+    SUBJECT(tx, transaction, PLAIN)    \
+    SUBJECT(tx, within, POOLED)        \
+    SUBJECT(rows, query, POOLED)       \
+    SUBJECT(rows, versions, POOLED)    \
+    SUBJECT(rows, read_many, POOLED)   \
+    SUBJECT(rows, triggers, PLAIN)     \
+    SUBJECT(rows, batches, POOLED)     \
+    SUBJECT(rows, once, POOLED)        \
+    SUBJECT(rows, types, PLAIN)        \
+    SUBJECT(rows, retry, POOLED)       \
+    SUBJECT(rows, walk, POOLED)        \
+    SUBJECT(rows, obstacles, PLAIN)    \
+    SUBJECT(rows, misfit, PLAIN)       \
+    SUBJECT(rows, interleave, PLAIN)   \
+    SUBJECT(rows, own, PLAIN)
+
+#define DECLARE_SUBJECT(part, name, pooling) void contract_##name(const struct contract *c);
+SUBJECTS(DECLARE_SUBJECT)
+/* Those of one database. */
 void contract_sqlite_only(const struct contract *c);
 void contract_sqlite_steps(const struct contract *c);
 void contract_sqlite_rows(const struct contract *c);
@@ -73,28 +100,6 @@ void contract_mysql_objects(const struct contract *c);
 void contract_mysql_charsets(const struct contract *c);
 void contract_postgres_first(const struct contract *c);
 void contract_postgres_objects(const struct contract *c);
-void contract_costs(const struct contract *c);
-void contract_queue(const struct contract *c);
-void contract_stats(const struct contract *c);
-void contract_shared(const struct contract *c);
-void contract_counted(const struct contract *c);
-void contract_many(const struct contract *c);
-void contract_cycle(const struct contract *c);
-void contract_start(const struct contract *c);
-void contract_wakeup(const struct contract *c);
-void contract_query(const struct contract *c);
-void contract_versions(const struct contract *c);
-void contract_read_many(const struct contract *c);
-void contract_triggers(const struct contract *c);
-void contract_batches(const struct contract *c);
-void contract_once(const struct contract *c);
-void contract_types(const struct contract *c);
-void contract_within(const struct contract *c);
-void contract_retry(const struct contract *c);
-void contract_walk(const struct contract *c);
-void contract_obstacles(const struct contract *c);
-void contract_misfit(const struct contract *c);
-void contract_interleave(const struct contract *c);
 
 /* ROWLOCK_TEST_LONG=1, in check-more: what takes long is done in full. */
 bool is_long_run(void);

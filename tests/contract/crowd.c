@@ -7,10 +7,6 @@
 #include "queue/queue.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum { PATIENCE_MS = 30000 };
 

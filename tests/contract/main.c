@@ -5,9 +5,6 @@
 #include "contract.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "each.h"
 
@@ -112,8 +109,4 @@ static int run(const struct raw *raw, const char *url)
     return contract_run(&c);
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

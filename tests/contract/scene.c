@@ -4,8 +4,6 @@
  * transactions are in tests/tx/. */
 #include "scene.h"
 
-#include <string.h>
-
 void scene_table(const struct contract *c)
 {
     db_exec(c->raw, c->url, "DROP TABLE IF EXISTS tx_data");

@@ -7,9 +7,6 @@
 #include "scene.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const op_names[] = {"update", "touch", "expect", "insert", "remove"};
 

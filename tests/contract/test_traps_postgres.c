@@ -12,10 +12,6 @@
  *   - whether each branch of each routine was run: a statement there is prepared when it is reached */
 #include "crowd.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "scene.h"
 #include "seam/statements.h"
 #include "tables.h"
@@ -122,11 +118,10 @@ static FILE *log_file;
 
 static void open_log(void)
 {
-    char *path = NULL;
+    OWNED(text) char *path = NULL;
     if (asprintf(&path, "%s/log", getenv("ROWLOCK_TEST_POSTGRES_DIR")) < 0 ||
         !(log_file = fopen(path, "r")) || fseek(log_file, 0, SEEK_END) != 0)
         raw_failed("the server's log", path);
-    free(path);
 }
 
 /* Reads on to the end. */
@@ -227,19 +222,16 @@ static bool heartbeats(void *context)
 
 static void keeper(const struct contract *c)
 {
-    rowlock_keeper *keeper = NULL;
+    OWNED(keeper) rowlock_keeper *keeper = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "kept");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
     tap_is_int(rowlock_keeper_open(c->url, NULL, &keeper, &err), ROWLOCK_OK, "a keeper");
     how.keeper = keeper;
     how.ttl_ms = 1500;
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "keeps a lock");
     tap_ok(comes_true(heartbeats, (void *)c), "and renews it");
-    rowlock_lock_close(lock);
-    rowlock_keeper_close(keeper);
-    rowlock_db_close(db);
 }
 
 static void transaction(const struct contract *c, const char *isolation)
@@ -331,12 +323,11 @@ static void operators(const struct contract *c)
 {
     int64_t highest = 0;
     rowlock_sweep_options all = ROWLOCK_SWEEP_OPTIONS_INIT;
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     is_result(db, rowlock_raise_tokens(db, 1000, &highest), ROWLOCK_OK, "tokens are raised");
     is_result(db, rowlock_sweep(db, &all, NULL), ROWLOCK_OK, "swept and folded");
     is_result(db, rowlock_once_sweep(db, 0, 0, NULL), ROWLOCK_OK, "keys too");
     housekeeping(c);
-    rowlock_db_close(db);
 }
 
 /* On an adopted session with temporary tables of our names, which come before all schemas. */
@@ -473,9 +464,8 @@ static void subjects(const struct contract *traps)
 /* An upgrade makes the routines again, without the sequences. */
 static void is_mended(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_OK, "an upgrade");
-    rowlock_db_close(db);
 }
 
 static void none_taken(const struct contract *c)

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # A program that was linked with the last release works with this library: tools/abi.sh compares them. Planted changes
 # are found. `make check-abidiff` runs it.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Not in TMPDIR, from which nothing may be run on some machines.

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # make deb makes packages that lintian accepts, and that are enough to compile and run. `make check-deb` runs it.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Not in TMPDIR, from which nothing may be run on some machines.

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # The tarball and what is built from it depend on the commit alone: not on the folder, the user's mask, time zone,
 # language, home, number of jobs or the time, and git is not needed. `make check-reproducible` runs it.
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 # Not in TMPDIR, from which nothing may be run on some machines.

@@ -8,8 +8,6 @@
 #include "fuzz.h"
 #include "rows/walk.h"
 
-#include <stdio.h>
-
 static const struct script_column described[] = {
     {.name = "id", .category = "int", .most = INT64_MAX, .uniques = "one/1 two/2"},
     {.name = "note", .category = "text", .uniques = "two/2"},

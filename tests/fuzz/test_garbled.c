@@ -6,10 +6,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 static const char *fails(int result)
 {
     return result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_ECONN ? "it fails"

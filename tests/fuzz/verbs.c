@@ -10,13 +10,8 @@
 #include "public.h"
 
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { SEEDS = 300, BLOCK = 50, BLOCK_SECONDS = 60, TTL_MS = 60000 };
 

@@ -3,8 +3,6 @@
 #
 #   ROWLOCK_TEST_ORDERS=all   each order, of three sessions up to 7 steps together; else each 8th of two sessions, and
 #                             each 64th of three with up to 6 steps
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 
 [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ] || skip_all "ROWLOCK_TEST_POSTGRES_URL names no server"

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # A rival takes an expired lock over after release_many has seen the row, and before it deletes it. A trigger holds the
 # statement there.
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 
 [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ] || skip_all "ROWLOCK_TEST_POSTGRES_URL names no server"

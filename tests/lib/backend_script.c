@@ -6,13 +6,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { QUEUE_MAX = 64, CALLS_MAX = 4096 };
 

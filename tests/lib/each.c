@@ -4,10 +4,6 @@
  */
 #include "each.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tap.h"
 
 static const struct raw *const databases[] = {

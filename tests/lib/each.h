@@ -10,5 +10,11 @@
 /* Runs the test on the database in the program's name. Its URL is in the environment. Skips the
  * test without one. Returns the exit status: what run returns. */
 int each_main(char **argv, int (*run)(const struct raw *raw, const char *url));
+#define EACH_MAIN(run)               \
+    int main(int argc, char **argv)  \
+    {                                \
+        (void)argc;                  \
+        return each_main(argv, run); \
+    }
 
 #endif

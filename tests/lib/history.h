@@ -43,8 +43,6 @@
 
 #include "public.h"
 
-#include <stdbool.h>
-
 enum { HISTORY_WORD = 40, HISTORY_NUMBERS = 5 };
 
 /* A line: its words, and its numbers in their order. */

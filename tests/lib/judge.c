@@ -8,9 +8,6 @@
 
 #include <limits.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const struct sentence cluster_sentences[] = {
     {"no token is granted twice", TOKEN_TWICE, false},

@@ -7,10 +7,8 @@
 #include "tap.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 bool load_is_long(void)
 {

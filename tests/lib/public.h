@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * All public headers. */
+ * What each test includes: all public headers, and those of C that most tests need. */
 #ifndef TESTS_PUBLIC_H
 #define TESTS_PUBLIC_H
 
@@ -10,5 +10,15 @@
 #include <rowlock/pool.h>
 #include <rowlock/tx.h>
 #include <rowlock/walk.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
 
 #endif

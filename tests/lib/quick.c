@@ -7,12 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 static void give_up(const char *what, const rowlock_error *err)
 {
@@ -216,6 +211,17 @@ int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms)
     options.wait_ms = wait_ms;
     return rowlock_acquire(lock, &options);
 }
+
+#define OWNED_ENDS(kind, type, close)      \
+    void owned_##kind##_ends(type **owned) \
+    {                                      \
+        close(*owned);                     \
+    }
+OWNED_ENDS(db, rowlock_db, rowlock_db_close)
+OWNED_ENDS(lock, rowlock_lock, rowlock_lock_close)
+OWNED_ENDS(table, rowlock_table, rowlock_table_close)
+OWNED_ENDS(keeper, rowlock_keeper, rowlock_keeper_close)
+OWNED_ENDS(text, char, free)
 
 void close_each_lock(rowlock_lock *const *locks, size_t count)
 {

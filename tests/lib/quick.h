@@ -6,10 +6,6 @@
 #define QUICK_H
 
 #include "public.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 /* --- The library. A failure ends the program with the library's text. */
 
@@ -31,6 +27,15 @@ void must_install(const char *url);
                   sizeof((rowlock_db *const[]){__VA_ARGS__}) / sizeof(rowlock_db *))
 void close_each_lock(rowlock_lock *const *locks, size_t count);
 void close_each_db(rowlock_db *const *dbs, size_t count);
+
+/* "OWNED(db) rowlock_db *one = …": closed at the end of the block, the last first. Of each kind below;
+ * text is freed. */
+#define OWNED(kind) __attribute__((cleanup(owned_##kind##_ends)))
+void owned_db_ends(rowlock_db **db);
+void owned_lock_ends(rowlock_lock **lock);
+void owned_table_ends(rowlock_table **table);
+void owned_keeper_ends(rowlock_keeper **keeper);
+void owned_text_ends(char **text);
 
 /* For rowlock_list() and rowlock_list_waiters(). */
 int ignore_grant(void *context, const rowlock_grant *grant);

@@ -10,8 +10,6 @@
 #define RAW_H
 
 #include "public.h"
-#include <stdbool.h>
-#include <stddef.h>
 
 struct raw {
     /* "postgres" */

@@ -3,10 +3,6 @@
  * Raw sessions on MySQL and MariaDB; see raw.h. rowlock is not used here. */
 #include "raw.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <mysql.h>
 
 struct address {

@@ -4,9 +4,6 @@
 #include "raw.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <libpq-fe.h>
 

@@ -3,9 +3,6 @@
  * Raw sessions on SQLite; see raw.h. rowlock is not used here. */
 #include "raw.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include <sqlite3.h>
 
 enum { BUSY_MS = 5000 };

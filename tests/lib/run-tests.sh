@@ -5,7 +5,6 @@
 #   exports ROWLOCK_TEST_RUN, a folder of this run. run-test.sh writes the failed checks there, and
 #   make_data of server.sh keeps the data of new servers.
 set -u
-# shellcheck source=tests/lib/scratch.sh
 . "$(dirname "$0")/scratch.sh"
 
 ROWLOCK_TEST_RUN=$(mktemp -d "$(scratch_base)/rowlock-run.XXXXXX") || exit 1

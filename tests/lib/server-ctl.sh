@@ -5,7 +5,6 @@
 # `start` returns when the server answers, `stop` and `crash` when it has ended. `demote` makes it a
 # server that takes no writes: PostgreSQL a standby, which needs a restart. `promote` ends that.
 set -euo pipefail
-# shellcheck source=tests/lib/server.sh
 . "$(dirname "$0")/server.sh"
 
 kind=${1:-}

@@ -10,6 +10,7 @@
 #     passes_on "what was judged"           reads "ok - SENTENCE", "not ok - SENTENCE" and notes
 #     skip_all REASON                       ends a script that cannot run here
 #     done_testing                          comes last
+set -u
 
 tap_count=0
 tap_failed=0

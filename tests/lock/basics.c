@@ -5,15 +5,12 @@
  */
 #include "contract.h"
 
-#include <string.h>
-#include <unistd.h>
-
 enum { TTL_MS = 30000 };
 
 static void granted_and_released(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "basic");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "basic");
     tap_is_int(rowlock_lock_token(lock), 0, "a lock that is not held has no token");
     tap_is_int(rowlock_lock_remaining_ms(lock), 0, "nor time remaining");
     is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "nor can it be released");
@@ -37,8 +34,6 @@ static void granted_and_released(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "releasing twice is a mistake");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a released lock is granted again");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released again");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 static void busy_tells_the_holder(const struct contract *c)
@@ -46,8 +41,8 @@ static void busy_tells_the_holder(const struct contract *c)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.owner = "the holder";
     options.program = "holding program";
-    rowlock_db *one = must_open_with(c->url, &options), *two = must_open(c->url);
-    rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
+    OWNED(db) rowlock_db *one = must_open_with(c->url, &options), *two = must_open(c->url);
+    OWNED(lock) rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     how.ttl_ms = TTL_MS;
@@ -89,8 +84,6 @@ static void busy_tells_the_holder(const struct contract *c)
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the other gets the lock");
     tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
                "who got the lock meets no holder");
-    close_locks(held, wanted);
-    close_dbs(one, two);
 }
 
 static void two_handles_are_rivals(const struct contract *c)
@@ -112,8 +105,8 @@ static void two_handles_are_rivals(const struct contract *c)
 
 static void entered_again(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "again");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "again");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "enter a lock");
     int64_t token = rowlock_lock_token(lock), expires = rowlock_lock_expires_us(lock);
     is_result(db, try_lock(lock, 2 * TTL_MS), ROWLOCK_OK, "enter it again");
@@ -126,8 +119,6 @@ static void entered_again(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "leave for good");
     tap_is_int(rows_of(c, "again"), 0, "then it is released");
     is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "once more is once too often");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 static void default_options(const struct contract *c)
@@ -160,7 +151,7 @@ static void note_is(rowlock_db *db, const char *name, const char *note, const ch
 
 static void noted(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "noted"), *late = NULL;
     char longest[257];
     memset(longest, 'x', 256);
@@ -189,13 +180,12 @@ static void noted(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a later grant");
     note_is(db, "noted", "", "has no note");
     close_locks(late, lock, NULL);
-    rowlock_db_close(db);
 }
 
 /* The row of a shared grant has another key. An attached handle does not know the kind. */
 static void noted_shared(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "noted shared"), *late = NULL;
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     how.permits = ROWLOCK_SHARED;
@@ -208,7 +198,6 @@ static void noted_shared(const struct contract *c)
     note_is(db, "noted shared", "shared", "as is read");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock is released");
     close_locks(late, lock, NULL);
-    rowlock_db_close(db);
 }
 
 void contract_basics(const struct contract *c)

@@ -7,9 +7,6 @@
 
 #include "faultproxy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { TTL_MS = 60000 };
 
 static void use_every_step(rowlock_db *db, rowlock_lock *lock)
@@ -34,8 +31,10 @@ static void costs(struct faultproxy *proxy, int trips, const rowlock_db *db, int
 
 static void round_trips(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    rowlock_db *db = must_open(url), *other = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "round trips"), *rival = must_lock(other, "round trips");
+    OWNED(db) rowlock_db *db = must_open(url), *other = must_open(c->url);
+    OWNED(lock)
+    rowlock_lock *lock = must_lock(db, "round trips"),
+                 *rival = must_lock(other, "round trips");
     int64_t token = 0, when = 0;
     int two_once = is_mysql(c) ? 2 : 1;
     faultproxy_round_trips(proxy);
@@ -77,15 +76,15 @@ static void round_trips(const struct contract *c, struct faultproxy *proxy, cons
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "a release that is LOST");
     int trips = faultproxy_round_trips(proxy);
     tap_ok(trips == 1 || (is_mysql(c) && trips == 2), "takes one, on MariaDB two");
-    close_locks(lock, rival);
-    close_dbs(db, other);
 }
 
 /* What a handle remembers of its last try says where to look, never what is so. */
 static void busy_again(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    rowlock_db *db = must_open(url), *other = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "busy again"), *rival = must_lock(other, "busy again");
+    OWNED(db) rowlock_db *db = must_open(url), *other = must_open(c->url);
+    OWNED(lock)
+    rowlock_lock *lock = must_lock(db, "busy again"),
+                 *rival = must_lock(other, "busy again");
     const struct fault lost_answer = {.kind = FAULT_CUT, .side = ON_ANSWER};
     rowlock_acquire_options reader = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
@@ -150,8 +149,6 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
                "the token row was not locked for that");
     db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'busy again'");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "and no longer");
-    close_locks(lock, rival);
-    close_dbs(db, other);
 }
 
 /* A status variable may be told a little late: what counts is what it says when it has come to rest. */
@@ -173,8 +170,8 @@ static long long written(const struct contract *c, void *session)
 static void busy_try_writes_nothing(const struct contract *c)
 {
     enum { TRIES = 100, MOMENTS = 40 };
-    rowlock_db *db = must_open(c->url), *other = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "busy"), *rival = must_lock(other, "busy");
+    OWNED(db) rowlock_db *db = must_open(c->url), *other = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "busy"), *rival = must_lock(other, "busy");
     void *session = c->raw->open(c->url);
     long long before = written(c, session);
     is_result(other, try_lock(rival, 10 * TTL_MS), ROWLOCK_OK, "a rival holds the lock");
@@ -194,8 +191,6 @@ static void busy_try_writes_nothing(const struct contract *c)
     tap_is_int(busy, TRIES * moments, "tries for a held lock are BUSY");
     tap_is_int(least, 0, "and write nothing");
     c->raw->close(session);
-    close_locks(lock, rival);
-    close_dbs(db, other);
 }
 
 void contract_costs(const struct contract *c)

@@ -5,9 +5,6 @@
  */
 #include "crowd.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { PERMITS = 2, GUESTS = 4, HAMMERS = 5, ENOUGH = 20 };
 
 static void open_all(struct guest *guests, const struct contract *c, const char *name)

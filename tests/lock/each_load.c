@@ -19,11 +19,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     CLIENTS_MAX = 64,
@@ -342,7 +338,7 @@ static int live(void *argument)
 static int sweep(void *argument)
 {
     (void)argument;
-    rowlock_db *db = must_open(load->url);
+    OWNED(db) rowlock_db *db = must_open(load->url);
     rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     how.idle_ms = 1;
@@ -356,7 +352,6 @@ static int sweep(void *argument)
         /* Time: a pause between two sweeps, of any length. */
         sleep_ms(2);
     }
-    rowlock_db_close(db);
     return 0;
 }
 
@@ -643,8 +638,8 @@ static int hold_and_stop(void *argument)
 {
     int64_t *expires = argument;
     child_of_load();
-    rowlock_db *db = must_open(load->url);
-    rowlock_lock *lock = must_lock(db, "victim");
+    OWNED(db) rowlock_db *db = must_open(load->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "victim");
     if (wait_lock(lock, VICTIM_MS, CALM_MS) == ROWLOCK_OK)
         *expires = rowlock_lock_expires_us(lock);
     raise(SIGSTOP);
@@ -652,8 +647,6 @@ static int hold_and_stop(void *argument)
     if (result != ROWLOCK_LOST)
         tap_note("the sleeper was told %s", rowlock_result_name(result));
     result = result == ROWLOCK_LOST ? rowlock_release(lock) : ROWLOCK_OK;
-    close_locks(lock);
-    rowlock_db_close(db);
     return result == ROWLOCK_LOST ? WOKEN : 1;
 }
 
@@ -686,10 +679,9 @@ static int take_over(void *argument)
 static int64_t granted_us(void)
 {
     int64_t token = 0, when = 0;
-    rowlock_db *db = must_open(load->url);
+    OWNED(db) rowlock_db *db = must_open(load->url);
     if (rowlock_last_grant(db, "victim", &token, &when) != ROWLOCK_OK)
         when = 0;
-    rowlock_db_close(db);
     return when;
 }
 
@@ -782,8 +774,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -10,8 +10,6 @@
 
 #include <poll.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { LOCKS = 3, LEASE_MS = 9000, WAIT_MS = 60000 };
 
@@ -191,7 +189,7 @@ static int several_handles(void *argument)
 {
     const struct contract *c = argument;
     struct told told = {0};
-    rowlock_keeper *keeper = must_keep(c->url);
+    OWNED(keeper) rowlock_keeper *keeper = must_keep(c->url);
     rowlock_db *dbs[LOCKS];
     rowlock_lock *locks[LOCKS];
     char name[LOCKS][20];
@@ -214,7 +212,6 @@ static int several_handles(void *argument)
     rowlock_db_close(dbs[2]);
     for (int i = 0; i < LOCKS; i++)
         rowlock_lock_close(locks[i]);
-    rowlock_keeper_close(keeper);
     return 0;
 }
 
@@ -231,8 +228,8 @@ static int acquire_and_release(void *argument)
 {
     enum { ROUNDS = 60 };
     struct worker *w = argument;
-    rowlock_db *db = must_open(w->c->url);
-    rowlock_lock *lock = must_lock(db, w->name);
+    OWNED(db) rowlock_db *db = must_open(w->c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, w->name);
     int good = 0;
     for (int i = 0; i < ROUNDS; i++) {
         good += keep(lock, w->keeper, &w->told) == ROWLOCK_OK;
@@ -242,8 +239,6 @@ static int acquire_and_release(void *argument)
     }
     if (good != 3 * ROUNDS)
         tap_note("%s: %s", w->name, why(db));
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return good == 3 * ROUNDS ? 0 : 1;
 }
 
@@ -350,9 +345,9 @@ static void open_killed(struct killed *killed)
 static void keeps_killed(const struct killed *killed)
 {
     struct told told = {0};
-    rowlock_keeper *keeper = killed->keeper;
-    rowlock_db *db = must_open(killed->c->url);
-    rowlock_lock *lock = must_lock(db, "killed");
+    OWNED(keeper) rowlock_keeper *keeper = killed->keeper;
+    OWNED(db) rowlock_db *db = must_open(killed->c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "killed");
     is_result(db, keep(lock, keeper, &told), ROWLOCK_OK, "a lock is kept nevertheless");
     tap_ok(renewed_beyond(db, "killed", 0), "by a new one");
     int64_t renewals = grant_of(db, "killed").renewals;
@@ -360,9 +355,6 @@ static void keeps_killed(const struct killed *killed)
     tap_ok(becomes(lock, ROWLOCK_STATE_HELD), "the lock is HELD");
     tap_is_int(told.lost, 0, "nobody was told of a loss");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and it is released");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
 }
 
 /* ---- a slow or silent network between the keeper and the server */

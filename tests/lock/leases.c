@@ -5,10 +5,6 @@
  */
 #include "scene.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-
 enum { LAPSE_MS = 100 };
 
 static int take_grant(void *context, const rowlock_grant *grant)
@@ -26,8 +22,8 @@ static rowlock_grant listed(rowlock_db *db, const char *name)
 
 static void renewed_in_time(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "renewed");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "renewed");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
     int64_t token = rowlock_lock_token(lock), expires = rowlock_lock_expires_us(lock);
     /* Time: the database's clock goes on by a tick. More changes nothing. */
@@ -46,8 +42,6 @@ static void renewed_in_time(const struct contract *c)
            "the time remaining by the handle is never more than by the database");
     is_result(db, rowlock_renew(lock, 99), ROWLOCK_EINVAL, "a ttl below 100 ms is refused");
     is_result(db, rowlock_renew(lock, -1), ROWLOCK_EINVAL, "a negative ttl is refused");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 static int64_t real_us(void)
@@ -79,8 +73,8 @@ static int64_t most_above(const rowlock_lock *lock)
 static void never_too_many(const struct contract *c)
 {
     enum { GRANTS = 40 };
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "never too many");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "never too many");
     int64_t most_us = INT64_MIN;
     for (int i = 0; i < GRANTS; i++) {
         int result = try_lock(lock, TTL_MS);
@@ -93,15 +87,13 @@ static void never_too_many(const struct contract *c)
     tap_ok(most_us <= 0,
            "the time remaining by the handle is never above the truth: at best %lld us below",
            (long long)-most_us);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* Pitfall 46: a lease that ran out may be renewed, but the caller is told. */
 static void lapsed(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "lapsed");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "lapsed");
     is_result(db, try_lock(lock, LAPSE_MS), ROWLOCK_OK, "acquire for a short time");
     int64_t token = rowlock_lock_token(lock);
     /* Time: the lease ends by the real clock. More changes nothing. */
@@ -121,15 +113,13 @@ static void lapsed(const struct contract *c)
     end_lease(c, lock);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "a lapsed lock that nobody took is released");
     tap_is_int(rows_of(c, "lapsed"), 0, "and gone");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* Pitfalls 44 and 45: what was taken over is LOST to its old holder, whatever he tries. */
 static void lost(const struct contract *c)
 {
-    rowlock_db *one = must_open(c->url), *two = must_open(c->url);
-    rowlock_lock *old = must_lock(one, "lost"), *new = must_lock(two, "lost");
+    OWNED(db) rowlock_db *one = must_open(c->url), *two = must_open(c->url);
+    OWNED(lock) rowlock_lock *old = must_lock(one, "lost"), *new = must_lock(two, "lost");
     is_result(one, try_lock(old, TTL_MS), ROWLOCK_OK, "one holds the lock");
     is_result(one, try_lock(old, TTL_MS), ROWLOCK_OK, "entered twice");
     end_lease(c, old);
@@ -144,27 +134,23 @@ static void lost(const struct contract *c)
     is_result(two, rowlock_verify(new), ROWLOCK_OK, "the new holder has noticed nothing");
     is_result(two, rowlock_release(new), ROWLOCK_OK, "and releases");
     is_result(one, try_lock(old, TTL_MS), ROWLOCK_OK, "the old handle works again");
-    close_locks(old, new);
-    close_dbs(one, two);
 }
 
 static void never_revived(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "deleted");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "deleted");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
     db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'deleted'");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_LOST,
               "a renewal does not bring back a deleted row");
     tap_is_int(rows_of(c, "deleted"), 0, "there is none");
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "and its release says LOST");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 static void attached(const struct contract *c)
 {
-    rowlock_db *one = must_open_as(c->url, "the job"), *two = must_open(c->url);
+    OWNED(db) rowlock_db *one = must_open_as(c->url, "the job"), *two = must_open(c->url);
     rowlock_lock *lock = must_lock(one, "attached");
     is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "a job holds a lock");
     int64_t token = rowlock_lock_token(lock);
@@ -186,14 +172,13 @@ static void attached(const struct contract *c)
     is_result(two, rowlock_release(part), ROWLOCK_OK, "it can release");
     is_result(one, rowlock_verify(lock), ROWLOCK_LOST, "which the first handle finds out");
     close_locks(part, lock);
-    close_dbs(one, two);
 }
 
 /* Pitfall 44: owner and token, or nothing is changed. */
 static void strangers(const struct contract *c)
 {
-    rowlock_db *one = must_open_as(c->url, "rightful"), *two = must_open(c->url);
-    rowlock_lock *lock = must_lock(one, "strangers");
+    OWNED(db) rowlock_db *one = must_open_as(c->url, "rightful"), *two = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(one, "strangers");
     is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     int64_t token = rowlock_lock_token(lock);
     const struct {
@@ -226,8 +211,6 @@ static void strangers(const struct contract *c)
     tap_is_int(after.renewals, before.renewals, "was not renewed");
     tap_is_int(after.token, before.token, "has its token");
     tap_is_str(after.owner, before.owner, "and its owner");
-    rowlock_lock_close(lock);
-    close_dbs(one, two);
 }
 
 /* Pitfalls 14, 29 and 47: what waited is not counted into the lease. */
@@ -256,8 +239,8 @@ static int commit_later(void *argument)
 
 static void renewal_that_waits(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "renewal waits");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "renewal waits");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
     struct late late = {.c = c, .session = c->raw->open(c->url)};
     raw_run(c->raw, late.session, "%s", c->begin);
@@ -278,15 +261,13 @@ static void renewal_that_waits(const struct contract *c)
         tap_ok(grant.expires_us >= late.free_us + 2 * TTL_MS * INT64_C(1000),
                "the database counts from when the row was there");
     c->raw->close(late.session);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* What a release that fails leaves is the same on every database, and the next one settles it. */
 static void release_that_fails(const struct contract *c)
 {
-    rowlock_db *db = open_impatient(c, c->url);
-    rowlock_lock *lock = must_lock(db, "release fails");
+    OWNED(db) rowlock_db *db = open_impatient(c, c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "release fails");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
     int64_t token = rowlock_lock_token(lock);
     void *session = c->raw->open(c->url);
@@ -302,8 +283,6 @@ static void release_that_fails(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "once");
     tap_is_int(rows_of(c, "release fails"), 0, "and gone");
     c->raw->close(session);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 void contract_leases(const struct contract *c)

@@ -4,9 +4,6 @@
  */
 #include "loss.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "lock/lock.h"
 #include "quick.h"
 
@@ -127,7 +124,7 @@ static bool lose_busy(struct loss *l)
     loss_is(l, rowlock_verify(p.rival), ROWLOCK_OK, "the holder is not touched");
     loss_granted(l, p.rival, token);
     loss_is(l, rowlock_release(p.rival), ROWLOCK_OK, "and releases");
-    char *owner = strdup(rowlock_lock_owner(p.lock));
+    OWNED(text) char *owner = strdup(rowlock_lock_owner(p.lock));
     check_undone(l, said, 0);
     loss_pass_before(l);
     close_pair(&p);
@@ -135,7 +132,6 @@ static bool lose_busy(struct loss *l)
         loss_is(l, loss_rows(l), 0, "closing takes back what has been granted since");
     loss_pass(l);
     loss_gone_or_explained(l, owner);
-    free(owner);
     return fired;
 }
 
@@ -266,7 +262,7 @@ static bool lose_acquire_and_close(struct loss *l)
     struct pair p = open_pair(l);
     int said = acquire(l, p.lock, &fired);
     loss_said(l, p.db, fired, said, ROWLOCK_OK);
-    char *owner = strdup(rowlock_lock_owner(p.lock));
+    OWNED(text) char *owner = strdup(rowlock_lock_owner(p.lock));
     check_undone(l, said, 0);
     loss_pass_before(l);
     long long token = loss_token(l);
@@ -276,7 +272,6 @@ static bool lose_acquire_and_close(struct loss *l)
     loss_gone_or_explained(l, owner);
     if (loss_rows(l) == 0)
         loss_rival_gets(l, token);
-    free(owner);
     return fired;
 }
 
@@ -365,16 +360,14 @@ static bool lose_renewal_of_released(struct loss *l)
 
 static bool lose_verify(struct loss *l)
 {
-    rowlock_db *db = loss_open(l);
-    rowlock_lock *lock = loss_hold(l, db);
+    OWNED(db) rowlock_db *db = loss_open(l);
+    OWNED(lock) rowlock_lock *lock = loss_hold(l, db);
     loss_arm(l);
     int said = rowlock_verify(lock);
     bool fired = loss_disarm(l);
     loss_read_said(l, db, fired, said);
     loss_result(l, db, rowlock_verify(lock), ROWLOCK_OK, "it stands");
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and is released");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return fired;
 }
 

@@ -4,9 +4,6 @@
  */
 #include "contract.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { TTL_MS = 30000 };
 
 /* Pitfall 17: collations make some of these equal on one database or another. */
@@ -92,17 +89,16 @@ static void are_all_different(const struct contract *c, const char *const *names
 
 static int opens(rowlock_db *db, const char *name)
 {
-    rowlock_lock *lock = NULL;
+    OWNED(lock) rowlock_lock *lock = NULL;
     int result = rowlock_lock_open(db, name, &lock);
     if ((result == ROWLOCK_OK) != (lock != NULL))
         tap_ok(false, "a refused handle is NULL");
-    rowlock_lock_close(lock);
     return result;
 }
 
 static void lengths(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     char name[300], umlauts[300] = "";
     memset(name, 'n', sizeof name);
     name[256] = '\0';
@@ -119,12 +115,11 @@ static void lengths(const struct contract *c)
     other[254] = 'm';
     const char *const longest[] = {name, other, umlauts};
     are_all_different(c, longest, 3, "names of 255 bytes");
-    rowlock_db_close(db);
 }
 
 static void bad_texts(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "bad texts"), *attached = NULL;
     char long_text[300];
     memset(long_text, 't', sizeof long_text);
@@ -164,7 +159,6 @@ static void bad_texts(const struct contract *c)
               "and a place for the handle");
     tap_is_int(rows_of(c, "bad texts"), 0, "nothing of it has reached the table");
     rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* Hostile texts as owner, program and note, read back from the table. */

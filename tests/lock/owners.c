@@ -5,15 +5,16 @@
  */
 #include "contract.h"
 
-#include <string.h>
-
 enum { TTL_MS = 30000 };
 
 static void comes_back(const struct contract *c)
 {
+    OWNED(db)
     rowlock_db *before = must_open_as(c->url, "worker 7"),
                *after = must_open_as(c->url, "worker 7");
-    rowlock_lock *old = must_lock(before, "comes back"), *new = must_lock(after, "comes back");
+    OWNED(lock)
+    rowlock_lock *old = must_lock(before, "comes back"),
+                 *new = must_lock(after, "comes back");
     tap_is_str(rowlock_lock_owner(old), "worker 7", "a lock has the owner that its db was given");
     is_result(before, try_lock(old, TTL_MS), ROWLOCK_OK, "an owner holds a lock");
     int64_t token = rowlock_lock_token(old);
@@ -24,8 +25,6 @@ static void comes_back(const struct contract *c)
     is_result(before, rowlock_release(old), ROWLOCK_LOST, "nor release");
     is_result(after, rowlock_verify(new), ROWLOCK_OK, "the newer one holds it");
     is_result(after, rowlock_release(new), ROWLOCK_OK, "and releases it");
-    close_locks(old, new);
-    close_dbs(before, after);
 }
 
 static void close_releases_only_its_own(const struct contract *c)
@@ -46,8 +45,8 @@ static void close_releases_only_its_own(const struct contract *c)
 static void owners_are_bytes(const struct contract *c)
 {
     static const char *const owners[] = {"Owner", "owner", "owner ", "öwner", "o'wner", "0wner"};
-    rowlock_db *db = must_open_as(c->url, "owner");
-    rowlock_lock *lock = must_lock(db, "owners");
+    OWNED(db) rowlock_db *db = must_open_as(c->url, "owner");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "owners");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "an owner holds a lock");
     int busy = 0;
     for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++) {
@@ -59,8 +58,6 @@ static void owners_are_bytes(const struct contract *c)
     }
     tap_is_int(busy, 5, "owners that only look like the holder are told BUSY");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the holder has noticed nothing");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 static void long_owner(const struct contract *c)

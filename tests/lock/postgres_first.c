@@ -6,14 +6,12 @@
 #include "contract.h"
 #include "scene.h"
 
-#include <stdio.h>
-
 /* The keys that a role could guess that may only connect. */
 static void guessed_keys(const struct contract *c)
 {
     void *session = c->raw->open(c->url);
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "first guessed");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "first guessed");
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = 'first guessed'");
     raw_run(c->raw, session,
             "SELECT pg_advisory_lock(hashtextextended('rowlock first guessed', 0)), "
@@ -21,8 +19,6 @@ static void guessed_keys(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a first grant beside advisory locks");
     is_result(db, rowlock_install(db), ROWLOCK_OK, "and an installation");
     c->raw->close(session);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* A first grant in a transaction, and one of the same name in other tables of the same database. */

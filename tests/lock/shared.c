@@ -7,9 +7,6 @@
 
 #include "crowd.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { READERS = 3, THREE = 3, LEASE_MS = 9000, LONGEST_MS = 60000 };
 
 static const int kinds[] = {ROWLOCK_SHARED, THREE};
@@ -252,7 +249,7 @@ static int kept(void *argument)
     int permits = k->permits;
     char name[20];
     struct guest readers[2], writer;
-    rowlock_keeper *keeper = NULL;
+    OWNED(keeper) rowlock_keeper *keeper = NULL;
     rowlock_grant grants[READERS];
     if (rowlock_keeper_open(c->url, NULL, &keeper, NULL) != ROWLOCK_OK)
         raw_failed("keeper", "cannot be opened");
@@ -285,7 +282,6 @@ static int kept(void *argument)
     guest_tries(&writer, ROWLOCK_OK, "until they are released");
     is_result(writer.db, rowlock_renew(writer.lock, 0), ROWLOCK_OK, "(renewed)");
     guest_close(&writer);
-    rowlock_keeper_close(keeper);
     return 0;
 }
 

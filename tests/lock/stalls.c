@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 enum { TTL_MS = 60000, STALL_MS = 300, AT_ONCE_MS = 10000 };
 
@@ -65,7 +64,7 @@ static int acquire_slowly(void *argument)
 
 static void stalled_grant(const struct contract *c, const char *url)
 {
-    rowlock_db *slow = must_open_as(url, SLOW), *quick = must_open(url);
+    OWNED(db) rowlock_db *slow = must_open_as(url, SLOW), *quick = must_open(url);
     rowlock_lock *stalled = must_lock(slow, "stalled"), *same = must_lock(quick, "stalled");
     rowlock_lock *other = must_lock(quick, "another");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
@@ -113,14 +112,13 @@ static void stalled_grant(const struct contract *c, const char *url)
     }
     c->raw->close(gate);
     close_locks(stalled, same, other);
-    close_dbs(slow, quick);
 }
 
 static void lease_shorter_than_the_stall(const char *url)
 {
     enum { LEASE_MS = STALL_MS - 100 };
-    rowlock_db *slow = must_open_as(url, SLOW);
-    rowlock_lock *lock = must_lock(slow, "short lease");
+    OWNED(db) rowlock_db *slow = must_open_as(url, SLOW);
+    OWNED(lock) rowlock_lock *lock = must_lock(slow, "short lease");
     is_result(slow, try_lock(lock, LEASE_MS), ROWLOCK_OK,
               "a grant that took longer than its lease is made whole");
     int64_t remaining_ms = rowlock_lock_remaining_ms(lock);
@@ -131,8 +129,6 @@ static void lease_shorter_than_the_stall(const char *url)
         remaining_ms = rowlock_lock_remaining_ms(lock);
     }
     tap_ok(remaining_ms > 0, "so that time remains of it");
-    rowlock_lock_close(lock);
-    rowlock_db_close(slow);
 }
 
 /* Everyone notes the tokens he is given while he holds the lock: that is the order of grants. */
@@ -167,15 +163,13 @@ static int take_turn(struct turns *turns, rowlock_db *db, rowlock_lock *lock)
 static int come_and_go(void *argument)
 {
     struct turns *turns = argument;
-    rowlock_db *db = must_open(turns->url);
-    rowlock_lock *lock = must_lock(db, "turns");
+    OWNED(db) rowlock_db *db = must_open(turns->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "turns");
     int granted = 0;
     while (!turns->over) {
         granted += take_turn(turns, db, lock) == 1;
         sleep_ms(2);
     }
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return granted;
 }
 
@@ -202,8 +196,8 @@ static void tokens_in_order(const char *url)
     static struct turns turns = {.guard = PTHREAD_MUTEX_INITIALIZER};
     struct helper *others[OTHERS];
     turns.url = url;
-    rowlock_db *db = must_open_as(url, SLOW);
-    rowlock_lock *lock = must_lock(db, "turns");
+    OWNED(db) rowlock_db *db = must_open_as(url, SLOW);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "turns");
     for (int i = 0; i < OTHERS; i++)
         others[i] = helper_start(come_and_go, &turns);
     int stalls = 0, granted = 0;
@@ -222,15 +216,13 @@ static void tokens_in_order(const char *url)
     tap_ok(granted >= 2, "and they get theirs (%d)", granted);
     tap_is_int(inversions, 0, "tokens increase strictly in the order of %d grants", turns.count);
     tap_is_int(turns.unexpected, 0, "and nobody sees anything but OK, BUSY and TIMEOUT");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* What another transaction has locked is BUSY, and not waited for. */
 static void locked_rows(const struct contract *c, const char *url)
 {
-    rowlock_db *db = must_open(url), *two = must_open(url);
-    rowlock_lock *lock = must_lock(db, "guarded"), *other = must_lock(two, "guarded");
+    OWNED(db) rowlock_db *db = must_open(url), *two = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "guarded"), *other = must_lock(two, "guarded");
     void *session = c->raw->open(c->url);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a name is granted");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
@@ -270,8 +262,6 @@ static void locked_rows(const struct contract *c, const char *url)
     raw_run(c->raw, session, "ROLLBACK");
     is_result(two, rowlock_verify(other), ROWLOCK_OK, "the release was taken back");
     c->raw->close(session);
-    close_locks(lock, other);
-    close_dbs(db, two);
 }
 
 /* ---- SQLite: one writer at a time, who may take a break */
@@ -299,9 +289,9 @@ static int write_slowly(void *argument)
 
 static void paused_writer(const struct contract *c, const char *url)
 {
-    rowlock_db *one = must_open(url), *two = must_open(url);
-    rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
-    rowlock_lock *free_one = must_lock(two, "free");
+    OWNED(db) rowlock_db *one = must_open(url), *two = must_open(url);
+    OWNED(lock) rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
+    OWNED(lock) rowlock_lock *free_one = must_lock(two, "free");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     struct writer writer = {.c = c, .url = url};
     is_result(one, try_lock(held, TTL_MS), ROWLOCK_OK, "a lock is held");
@@ -331,8 +321,6 @@ static void paused_writer(const struct contract *c, const char *url)
     is_result(one, rowlock_release(held), ROWLOCK_OK, "the holder releases");
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the next grant");
     tap_ok(rowlock_lock_token(wanted) > token, "has a higher token");
-    close_locks(held, wanted, free_one);
-    close_dbs(one, two);
 }
 
 void contract_stalls(const struct contract *c)

@@ -6,9 +6,6 @@
 
 #include "faultproxy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { TTL_MS = 60000 };
 
 static rowlock_stats stats_of(rowlock_db *db)
@@ -53,8 +50,8 @@ static void use_once(rowlock_db *db, rowlock_lock *lock)
 /* The first round is not the same on all databases, since it prepares statements. */
 static void usual(const struct contract *c, const char *url, struct faultproxy *proxy)
 {
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "counted");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "counted");
     rowlock_stats before = stats_of(db);
     tap_ok(before.tries + before.granted + before.busy + before.waits + before.waited_us +
                    before.renewals + before.lapsed + before.lost + before.resent +
@@ -76,14 +73,12 @@ static void usual(const struct contract *c, const char *url, struct faultproxy *
         tap_is_int(faultproxy_round_trips(proxy), (long long)(before.round_trips - trips),
                    "each was a round trip");
     tap_is_int((long long)before.waited_us, 0, "nothing was waited for");
-    close_locks(lock);
-    close_dbs(db);
 }
 
 static void rivals(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url), *other = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "rivals"), *rival = must_lock(other, "rivals");
+    OWNED(db) rowlock_db *db = must_open(c->url), *other = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "rivals"), *rival = must_lock(other, "rivals");
     rowlock_stats before = stats_of(db);
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "a rival holds the lock");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a try");
@@ -101,14 +96,12 @@ static void rivals(const struct contract *c)
               "an acquire that may wait, and need not");
     counts(db, &before, (struct counted){.tries = 1, .granted = 1}, "of one that did not wait");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
-    close_locks(lock, rival);
-    close_dbs(db, other);
 }
 
 static void leases(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "leases");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "leases");
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_stats before = stats_of(db);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a short lease");
@@ -126,14 +119,12 @@ static void leases(const struct contract *c)
     tap_is_int((long long)before.lost, 1, "it is counted once");
     tap_is_int(rowlock_db_stats(db, NULL), ROWLOCK_EMISUSE, "an output is needed");
     tap_is_int(rowlock_db_stats(NULL, &before), ROWLOCK_EMISUSE, "and a handle");
-    close_locks(lock);
-    close_dbs(db);
 }
 
 static void cut(const char *url, struct faultproxy *proxy)
 {
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "cut");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "cut");
     const struct fault lost_answer = {.kind = FAULT_CUT, .side = ON_ANSWER};
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
     rowlock_stats before = stats_of(db);
@@ -142,13 +133,11 @@ static void cut(const char *url, struct faultproxy *proxy)
     counts(db, &before, (struct counted){.renewals = 1, .resent = 1, .reconnects = 1},
            "of a lost answer");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
-    close_locks(lock);
-    close_dbs(db);
 }
 
 void contract_stats(const struct contract *c)
 {
-    char *through = NULL;
+    OWNED(text) char *through = NULL;
     struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &through) : NULL;
     usual(c, proxy ? through : c->url, proxy);
     rivals(c);
@@ -157,5 +146,4 @@ void contract_stats(const struct contract *c)
         cut(through, proxy);
         faultproxy_stop(proxy);
     }
-    free(through);
 }

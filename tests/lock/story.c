@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 struct story story;
 
 /* ---- beginnings */

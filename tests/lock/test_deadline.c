@@ -10,7 +10,6 @@
 
 #include <poll.h>
 #include <stdatomic.h>
-#include <string.h>
 
 enum { LONG_MS = 60000, SHORT_MS = 150, KEPT_MS = 900, PATIENCE_MS = 60000 };
 

@@ -7,9 +7,7 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* Every call on these handles is EMISUSE, or tells of nothing. Returns the first that is not, or NULL. */
 static const char *all_misused(rowlock_db *db, rowlock_lock *lock)
@@ -92,7 +90,7 @@ static void test_db_closed_first(void)
 static void test_locks_in_any_order(void)
 {
     script_reset();
-    rowlock_db *db = script_open(NULL);
+    OWNED(db) rowlock_db *db = script_open(NULL);
     rowlock_lock *one = must_lock(db, "1"), *two = must_lock(db, "2"), *three = must_lock(db, "3");
     close_locks(two, three);
     two = must_lock(db, "2");
@@ -101,7 +99,6 @@ static void test_locks_in_any_order(void)
            "locks are closed in any order and leave the others alone");
     rowlock_lock_close(two);
     tap_ok(db->locks == NULL, "to the last");
-    rowlock_db_close(db);
 }
 
 /* ---- fork */

@@ -12,9 +12,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 /* A third is 200 ms; what will be due within 50 ms is taken along; told lost 30 ms before the end. */
 enum { TTL_MS = 600, THIRD_MS = 200, MARGIN_MS = 30, RETRY_MS = 30, MANY = 10000 };
@@ -409,14 +406,13 @@ static void gone_in_flight(void)
  * renewed with it. */
 static int64_t lands(int64_t unused)
 {
-    rowlock_lock *other = must_lock(story.db, "other");
+    OWNED(lock) rowlock_lock *other = must_lock(story.db, "other");
     int before = script_count(OP_RENEW_ALL);
     blocking = false;
     if (keep(other) != ROWLOCK_OK)
         tap_ok(false, "another lock is kept: %s", why(story.db));
     script_pass_ms(THIRD_MS);
     tap_ok(asked_soon(before + 1), "the keeper goes on with others");
-    rowlock_lock_close(other);
     return script_leases(before) + unused;
 }
 

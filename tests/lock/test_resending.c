@@ -7,8 +7,6 @@
 #include "story.h"
 #include "tap.h"
 
-#include <string.h>
-
 static const char *text_kept(void)
 {
     static rowlock_error err;

@@ -7,8 +7,6 @@
 #include "story.h"
 #include "tap.h"
 
-#include <string.h>
-
 enum { TTL_MS = 600 };
 
 static void holding_for(int32_t permits)

@@ -9,7 +9,6 @@
 #include "tap.h"
 
 #include <limits.h>
-#include <string.h>
 
 enum { TTL_MS = STORY_TTL_MS };
 

@@ -24,8 +24,8 @@ static int64_t next_token(rowlock_db *db, const rowlock_lock *lock, int64_t befo
 
 static void higher_each_time(const struct contract *c)
 {
-    rowlock_db *one = must_open_as(c->url, "token taker"), *two = must_open(c->url);
-    rowlock_lock *lock = must_lock(one, "tokens"), *other = must_lock(two, "tokens");
+    OWNED(db) rowlock_db *one = must_open_as(c->url, "token taker"), *two = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(one, "tokens"), *other = must_lock(two, "tokens");
     int64_t none = 4711;
     is_result(one, rowlock_last_grant(one, "tokens", &none, &none), ROWLOCK_NONE,
               "a name that was never granted has no last grant");
@@ -42,8 +42,8 @@ static void higher_each_time(const struct contract *c)
     is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "takeover of an expired lock");
     token = next_token(one, lock, token, "an expired lease");
 
-    rowlock_db *three = must_open_as(c->url, "token taker");
-    rowlock_lock *again = must_lock(three, "tokens");
+    OWNED(db) rowlock_db *three = must_open_as(c->url, "token taker");
+    OWNED(lock) rowlock_lock *again = must_lock(three, "tokens");
     is_result(three, try_lock(again, TTL_MS), ROWLOCK_OK, "takeover by the same owner");
     token = next_token(three, again, token, "a takeover by the same owner");
     end_lease(c, again);
@@ -52,18 +52,13 @@ static void higher_each_time(const struct contract *c)
     is_result(two, rowlock_release(other), ROWLOCK_LOST, "whose first holder had lost it");
     is_result(two, try_lock(other, TTL_MS), ROWLOCK_OK, "a grant after the sweep");
     next_token(two, other, token, "a sweep");
-
-    rowlock_lock_close(lock);
-    rowlock_lock_close(other);
-    rowlock_lock_close(again);
-    close_dbs(one, two, three);
 }
 
 /* Pitfall 59: whoever breaks a lock fences its holder out. */
 static void broken(const struct contract *c)
 {
-    rowlock_db *one = must_open_as(c->url, "victim"), *two = must_open(c->url);
-    rowlock_lock *lock = must_lock(one, "broken"), *other = must_lock(two, "broken");
+    OWNED(db) rowlock_db *one = must_open_as(c->url, "victim"), *two = must_open(c->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(one, "broken"), *other = must_lock(two, "broken");
     rowlock_grant grant = ROWLOCK_GRANT_INIT;
     int64_t last = 0, when = 0;
     is_result(two, rowlock_break(two, "broken", 0, &grant), ROWLOCK_NONE,
@@ -87,8 +82,6 @@ static void broken(const struct contract *c)
     is_result(one, rowlock_release(lock), ROWLOCK_LOST, "the old holder's release says LOST");
     is_result(two, rowlock_break(two, "broken", 0, NULL), ROWLOCK_OK, "break whoever holds it");
     is_result(two, rowlock_verify(other), ROWLOCK_LOST, "even ourselves");
-    close_locks(lock, other);
-    close_dbs(one, two);
 }
 
 /* A restored copy has its original's identity until it gets one of its own. */

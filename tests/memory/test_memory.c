@@ -6,9 +6,6 @@
 #include "db/db.h"
 #include "seam/statements.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/memory/statements.inc"
 
 /* ---- in the place of src/db/backends.c and src/seam/dialects.c */

@@ -11,7 +11,6 @@
 # COMMAND finds the nodes' URLs in ROWLOCK_TEST_NODES and their folders in ROWLOCK_TEST_NODE_DIRS. node-ctl.sh
 # crashes, freezes and cuts off nodes.
 
-# shellcheck source=tests/lib/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/server.sh"
 
 NODES=(1 2 3)

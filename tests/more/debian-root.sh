@@ -17,7 +17,6 @@ apt_dir=$root/.apt
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # The mirror is the one that this system is set up to use.
-# shellcheck disable=SC2016 # the $ is for apt
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
 if [ -z "$mirror" ]; then
     mirror=$(cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null |

@@ -12,7 +12,6 @@
 #        node-ctl.sh save, restore  of with-replicas.sh: keeps the data of all nodes; all is as it was kept
 #        node-ctl.sh sql N SQL      as root
 set -euo pipefail
-# shellcheck source=tests/more/cluster.sh
 . "$(dirname "$0")/cluster.sh"
 
 read -ra dirs <<<"${ROWLOCK_TEST_NODE_DIRS:-}"

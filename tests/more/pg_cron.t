@@ -2,9 +2,6 @@
 # The recipe of docs/OPERATIONS.md for pg_cron sweeps, each minute instead of each night.
 #
 # usage: with-postgres.sh tests/more/pg_cron.t
-# shellcheck disable=SC2016 # $ in single quotes is Perl's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 
 db=postgres

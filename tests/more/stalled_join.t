@@ -3,8 +3,6 @@
 # on. The first one must not write what it was about to write: the members would not vote then.
 #
 # usage: tests/lib/run-test.sh tests/more/stalled_join.t
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 
 ROWLOCK_URL="sqlite:$work/1.db sqlite:$work/2.db sqlite:$work/3.db"

@@ -3,7 +3,6 @@
 #
 # usage: with-galera.sh COMMAND…
 set -euo pipefail
-# shellcheck source=tests/more/cluster.sh
 . "$(dirname "$0")/cluster.sh"
 
 [ $# -gt 0 ] || fail "which command?"

@@ -3,7 +3,6 @@
 #
 # usage: with-group.sh COMMAND…        MYSQL_BASEDIR names the folder of Oracle's MySQL
 set -euo pipefail
-# shellcheck source=tests/more/cluster.sh
 . "$(dirname "$0")/cluster.sh"
 
 [ $# -gt 0 ] || fail "which command?"

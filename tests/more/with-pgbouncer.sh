@@ -5,9 +5,7 @@
 #
 # usage: with-postgres.sh with-pgbouncer.sh [--session] COMMAND…
 set -euo pipefail
-# shellcheck source=tests/lib/server.sh
 . "$(dirname "$0")/../lib/server.sh"
-# shellcheck source=tests/more/pgbouncer.sh
 . "$(dirname "$0")/pgbouncer.sh"
 
 [ -n "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] || fail "no private PostgreSQL server here"

@@ -6,7 +6,6 @@
 # Every server is read-only when it starts; the primary is made writable afterwards. The URLs are those of an
 # ordinary user, app. The user ops may write to a server with read_only; it is in ROWLOCK_TEST_OPERATOR.
 set -euo pipefail
-# shellcheck source=tests/more/cluster.sh
 . "$(dirname "$0")/cluster.sh"
 
 [ $# -gt 0 ] || fail "which command?"

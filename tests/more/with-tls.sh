@@ -3,7 +3,6 @@
 #
 # usage: with-postgres.sh with-tls.sh COMMAND…      or with-mysql.sh
 set -euo pipefail
-# shellcheck source=tests/lib/server.sh
 . "$(dirname "$0")/../lib/server.sh"
 
 [ -n "${ROWLOCK_TEST_POSTGRES_DIR:-}${ROWLOCK_TEST_MYSQL_DIR:-}" ] || fail "no private server here"

@@ -7,9 +7,6 @@
 #include "tables.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CLAIMS = 4, CONTESTS = 15, RESULT_MAX = 65535, DAY_S = 86400 };
 
@@ -83,12 +80,11 @@ static void result_is(const rowlock_once *once, const void *want, size_t want_le
 static int claim_and_wait(void *argument)
 {
     const struct asking *a = argument;
-    rowlock_db *db = must_open(a->site.c->url);
+    OWNED(db) rowlock_db *db = must_open(a->site.c->url);
     rowlock_once *once;
     rowlock_once_options o = once_about("x", 0);
     int result = rowlock_once_claim(db, "key", &o, &once);
     rowlock_once_close(once);
-    rowlock_db_close(db);
     return result;
 }
 
@@ -465,7 +461,7 @@ struct contest {
 static int contend(void *argument)
 {
     struct contest *contest = argument;
-    rowlock_db *db = must_open(contest->c->url);
+    OWNED(db) rowlock_db *db = must_open(contest->c->url);
     for (int i = 0; i < CONTESTS; i++) {
         char key[30];
         rowlock_once *once;
@@ -475,7 +471,6 @@ static int contend(void *argument)
         contest->busy += result == ROWLOCK_BUSY;
         rowlock_once_close(once);
     }
-    rowlock_db_close(db);
     return 0;
 }
 

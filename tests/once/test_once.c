@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 static rowlock_db *db;
 static rowlock_once *once;
 
@@ -52,12 +50,11 @@ static int complete(void)
 
 static int complete_inside(void)
 {
-    rowlock_db *tx = script_adopt();
+    OWNED(db) rowlock_db *tx = script_adopt();
     script.inside = true;
     int result = rowlock_once_complete(once, tx, "x", 1);
     if (result == ROWLOCK_ECONN)
         tap_is_int(tx->error.transaction_over, 1, "the caller's transaction is over");
-    rowlock_db_close(tx);
     return result;
 }
 

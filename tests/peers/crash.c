@@ -6,8 +6,6 @@
 #include "peers.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static const struct column columns[] = {
     {"lock stands", "stands", 0},

@@ -7,10 +7,6 @@
 #include "peers.h"
 #include "wire.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- rowlock */
 
 #define OURS(how_to_open)                                                                \

@@ -10,11 +10,6 @@
  */
 #include "peers.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 struct run run = {.turn_s = 1, .clients = {1, 8, 64}, .client_counts = 3};
 
 /* ---- which peers */

@@ -6,9 +6,6 @@
 #include "wire.h"
 
 #include <libmemcached/memcached.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct cache {
     memcached_st *conn;

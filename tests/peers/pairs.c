@@ -5,8 +5,6 @@
 #include "peers.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { ROUNDS_OF_PAIRS = 5 };
 

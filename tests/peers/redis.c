@@ -6,9 +6,6 @@
 #include "wire.h"
 
 #include <hiredis/hiredis.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char unlock_script[] =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) "

@@ -4,7 +4,6 @@
 # usage: server-ctl.sh NAME {crash|start}      NAME: postgres, mysql, or one of servers.sh
 # Each returns when it is done.
 set -euo pipefail
-# shellcheck source=tests/peers/servers.sh
 . "$(dirname "$0")/servers.sh"
 
 name=${1:-}

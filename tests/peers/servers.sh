@@ -2,7 +2,6 @@
 # Functions that run throw-away servers of the peers. Sourced by the scripts beside it. They extend
 # tests/lib/server.sh: a server NAME has the folder $ROWLOCK_PEERS_DIR/NAME.
 
-# shellcheck source=tests/lib/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/server.sh"
 
 # What is started, the command that it needs, and the Debian package that has the command.

@@ -5,8 +5,6 @@
 #include "peers.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { ROUNDS_OF_HANDOFFS = 3, WAITERS_AT_REST = 500 };
 

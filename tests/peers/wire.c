@@ -2,11 +2,7 @@
 #include "wire.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static FILE *ask(const struct place *place, const char *request)
 {

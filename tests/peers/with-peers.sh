@@ -7,7 +7,6 @@
 #          them (all)
 #   exports ROWLOCK_PEERS_DIR: a folder for each server, with pid and port
 set -euo pipefail
-# shellcheck source=tests/peers/servers.sh
 . "$(dirname "$0")/servers.sh"
 
 [ $# -gt 0 ] || fail "which command?"

@@ -12,9 +12,6 @@
 #include "wire.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 /* The functions that wait for their answer are in the threaded library. */
 #define THREADED
 #include <zookeeper/zookeeper.h>

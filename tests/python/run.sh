@@ -2,8 +2,6 @@
 # Runs the tests of bindings/python. They need the package in build/python/site (make python).
 #
 # usage: run.sh sqlite|postgres|mysql|static [WORD]…     only tests with a WORD in their names
-set -u
-# shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 site=${ROWLOCK_TEST_BUILD:-$PWD/build}/python/site

@@ -5,9 +5,6 @@
  */
 #include "crowd.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { MOST = 3 };
 
 /* An owner who holds the lock of his number and wants the next one's. */

@@ -12,10 +12,6 @@
 #include "tap.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { BRIEF = 24, WHOLE = 64, LEASE_MS = 600000 };
 
@@ -54,15 +50,13 @@ static int hold(void *argument)
     char byte;
     child_of_load();
     close(queue->go[1]);
-    rowlock_db *db = must_open(queue->url);
-    rowlock_lock *lock = must_lock(db, NAME);
+    OWNED(db) rowlock_db *db = must_open(queue->url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, NAME);
     int result = wait_lock(lock, LEASE_MS, LEASE_MS);
     ssize_t ignored = read(queue->go[0], &byte, 1);
     (void)ignored;
     if (result == ROWLOCK_OK)
         result = rowlock_release(lock);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
@@ -76,8 +70,8 @@ static int stand(void *argument)
     child_of_load();
     close(queue->go[0]);
     close(queue->go[1]);
-    rowlock_db *db = must_open_as(queue->url, owner);
-    rowlock_lock *lock = must_lock(db, NAME);
+    OWNED(db) rowlock_db *db = must_open_as(queue->url, owner);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, NAME);
     how.wait_ms = ROWLOCK_FOREVER;
     how.ttl_ms = LEASE_MS;
     how.ticket_ms = LEASE_MS;
@@ -90,8 +84,6 @@ static int stand(void *argument)
         result = rowlock_release(lock);
     if (result != ROWLOCK_OK)
         tap_note("%d: %s: %s", place->number, rowlock_result_name(result), why(db));
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
@@ -145,10 +137,9 @@ static bool line_up(struct queue *queue, struct place *places)
 
 static void look_at(struct queue *queue)
 {
-    rowlock_db *db = must_open(queue->url);
+    OWNED(db) rowlock_db *db = must_open(queue->url);
     if (rowlock_list_waiters(db, NAME, take_position, queue) != ROWLOCK_OK)
         tap_ok(false, "the queue is listed: %s", why(db));
-    rowlock_db_close(db);
 }
 
 static int number_of(const struct queue *queue, pid_t pid)
@@ -235,8 +226,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

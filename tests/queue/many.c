@@ -6,10 +6,6 @@
 
 #include "faultproxy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { COUNT = 3, ROUNDS = 10, TWO_NAMES = 2 };
 
 /* Not in the order of their names, which is B, a, b. */
@@ -251,8 +247,8 @@ struct opposite {
 static int take_both(void *argument)
 {
     struct opposite *o = argument;
-    rowlock_db *db = must_open_as(o->c->url, o->backwards ? "backwards" : "forwards");
-    rowlock_lock *a = must_lock(db, "many x"), *z = must_lock(db, "many y");
+    OWNED(db) rowlock_db *db = must_open_as(o->c->url, o->backwards ? "backwards" : "forwards");
+    OWNED(lock) rowlock_lock *a = must_lock(db, "many x"), *z = must_lock(db, "many y");
     rowlock_lock *locks[TWO_NAMES] = {o->backwards ? z : a, o->backwards ? a : z};
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     int granted = 0;
@@ -269,8 +265,6 @@ static int take_both(void *argument)
         o->wrong += rowlock_release(locks[i % 2]) != ROWLOCK_OK;
         o->wrong += rowlock_release(locks[1 - i % 2]) != ROWLOCK_OK;
     }
-    close_locks(a, z);
-    rowlock_db_close(db);
     return granted;
 }
 

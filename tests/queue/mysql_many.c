@@ -6,7 +6,6 @@
 #include "contract.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 /* Many, so that they are read back slowly. The last two come last in the order of names too. */
 enum { NAMES = 400, BROKEN = NAMES - 2, NEW = NAMES - 1, HELD_MS = 60000 };
@@ -32,10 +31,8 @@ static int acquire_group(void *argument)
 static int break_one(void *argument)
 {
     const struct group *g = argument;
-    rowlock_db *db = must_open(g->c->url);
-    int result = rowlock_break(db, rowlock_lock_name(g->locks[BROKEN]), g->next, NULL);
-    rowlock_db_close(db);
-    return result;
+    OWNED(db) rowlock_db *db = must_open(g->c->url);
+    return rowlock_break(db, rowlock_lock_name(g->locks[BROKEN]), g->next, NULL);
 }
 
 /* Somebody waits for a row in a statement like this. */

@@ -6,9 +6,6 @@
 
 #include <libpq-fe.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int channels(const struct contract *c, void *session)
 {

@@ -7,10 +7,6 @@
 
 #include "faultproxy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { GUESTS = 5 };
 static const long long HOUR_US = 3600000000;
 /* Behind everybody: nobody clears away the dead but those behind him, and sweeps. */
@@ -453,7 +449,7 @@ static void many_are_listed(const struct contract *c)
     size_t length;
     FILE *sql = open_memstream(&text, &length);
     struct seen seen = {0};
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "DELETE FROM rowlock_waiters");
     for (int i = 0; i < NAMES * EACH; i++)
@@ -480,7 +476,6 @@ static void many_are_listed(const struct contract *c)
     is_result(db, rowlock_list_waiters(db, "", see, &seen), ROWLOCK_EINVAL, "no name is ''");
     raw_run(c->raw, session, "DELETE FROM rowlock_waiters");
     c->raw->close(session);
-    rowlock_db_close(db);
 }
 
 /* ---- adopted connections */

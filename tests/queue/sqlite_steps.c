@@ -6,7 +6,6 @@
 #include "crowd.h"
 
 #include <sqlite3.h>
-#include <stdlib.h>
 
 enum { STEPS_MAX = 40, SURE = 6, LONG_MS = 30000 };
 

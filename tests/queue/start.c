@@ -6,7 +6,6 @@
 #include "crowd.h"
 
 #include <poll.h>
-#include <string.h>
 
 enum { TWO = 2, LONG_MS = 30000 };
 

@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <stdio.h>
-
 enum { TTL_MS = 10000, THREE = 3 };
 #define HOUR_US INT64_C(3600000000)
 #define NOT_TOLD ((size_t)77)

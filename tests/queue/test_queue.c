@@ -8,9 +8,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { TTL_MS = 10000 };
 #define HOUR_US INT64_C(3600000000)
 

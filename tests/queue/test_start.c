@@ -15,9 +15,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum { TTL_MS = 600000 };
 #define HOUR_US INT64_C(3600000000)

@@ -9,9 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 enum { TTL_MS = 10000 };
 
@@ -238,6 +236,44 @@ static void test_cancel_while_asking(void)
     end();
 }
 
+/* Does a wake-up end its wait? It is there already, or it does not come. */
+static int is_woken(rowlock_db *waiter, const struct rlk_request *request)
+{
+    struct rlk_call call = {.deadline_us = rlk_now_us()};
+    enum rlk_wakeup wakeup = RLK_SILENT;
+    if (waiter->backend->await(waiter->conn, &call, request, -1, &wakeup) != RLK_DONE)
+        return -1;
+    return wakeup == RLK_WAKEUP;
+}
+
+static void test_first_of_pool(void)
+{
+    enum { WAITERS = 3 };
+    rowlock_db *dbs[WAITERS] = {NULL};
+    struct rlk_request requests[WAITERS];
+    struct rlk_position position;
+    rowlock_pool *pool = NULL;
+    script_home("sqlite");
+    script_reset();
+    bool ready = rowlock_pool_open("sqlite:x", NULL, &pool, NULL) == ROWLOCK_OK;
+    for (int i = 0; ready && i < WAITERS; i++) {
+        const rowlock_db_options options = {.size = sizeof options, .pool = pool};
+        struct rlk_call call = {.deadline_us = rlk_now_us() + 60000000};
+        requests[i] = (struct rlk_request){
+            .name = "nightly", .number = i + 1, .owner = "me", .host = "", .program = ""};
+        ready = rowlock_db_open(NULL, &options, &dbs[i], NULL) == ROWLOCK_OK &&
+                rlk_step_enqueue(dbs[i], &call, &requests[i], 60000000, &position) == RLK_DONE;
+    }
+    if (tap_ok(ready, "three handles of a pool wait")) {
+        dbs[2]->backend->note(dbs[2]->conn, &(struct rlk_call){0}, RLK_GONE_GRANT, &requests[2], 1);
+        tap_is_int(is_woken(dbs[2], &requests[2]), false, "a release does not wake the last");
+        tap_is_int(is_woken(dbs[1], &requests[1]), false, "nor the second");
+        tap_is_int(is_woken(dbs[0], &requests[0]), true, "but the first in the queue");
+    }
+    close_dbs(dbs[0], dbs[1], dbs[2]);
+    rowlock_pool_close(pool);
+}
+
 int main(void)
 {
     test_retry_pauses();
@@ -250,5 +286,6 @@ int main(void)
     test_cancel_after();
     test_cancel_before_free();
     test_cancel_while_asking();
+    test_first_of_pool();
     return tap_done();
 }

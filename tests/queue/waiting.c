@@ -5,8 +5,6 @@
  */
 #include "contract.h"
 
-#include <stdlib.h>
-
 enum { TTL_MS = 600000 };
 
 struct pair {

@@ -9,8 +9,6 @@
 
 #include "faultproxy.h"
 
-#include <stdlib.h>
-
 enum { REPEATS = 2, DELAY_MS = 60, SURE = 3, REQUESTS_MAX = 8 };
 
 /* A waiter and a holder; one of them goes through the proxy. first: for guest_holds(). */

@@ -7,10 +7,6 @@
 
 #include "scene.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "faultproxy.h"
 
 enum { UNTOUCHED = -1000, FIRST = 1 };
@@ -86,7 +82,7 @@ static void make_table(const struct site *s)
 /* Rows 1 to n of version FIRST. */
 static void fill(const struct site *s, int n)
 {
-    char *sql = NULL;
+    OWNED(text) char *sql = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&sql, &size);
     fprintf(f, "INSERT INTO bat_rows VALUES ");
@@ -95,7 +91,6 @@ static void fill(const struct site *s, int n)
     fclose(f);
     site_run(s, "DELETE FROM bat_rows");
     site_run(s, "%s", sql);
-    free(sql);
 }
 
 /* All that a test could have changed, in a line. */
@@ -643,7 +638,7 @@ static void kinds_of_violations(const struct site *s)
 /* New rows are inserted whose keys are so many digits. */
 static void insert_texts(const struct site *s, size_t rows, int digits)
 {
-    rowlock_table *t = must_open_table(s, "bat_counted", NULL);
+    OWNED(table) rowlock_table *t = must_open_table(s, "bat_counted", NULL);
     struct load l = load_new(rows);
     char texts[200][201];
     for (size_t i = 0; i < rows; i++) {
@@ -652,7 +647,6 @@ static void insert_texts(const struct site *s, size_t rows, int digits)
     }
     is_result(s->db, rowlock_insert(t, l.changes, rows, NULL), ROWLOCK_OK, "new rows are inserted");
     load_free(&l);
-    rowlock_table_close(t);
 }
 
 /* A key whose comparisons the database counts. */

@@ -21,10 +21,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* How one who has a connection of his own begins transactions. */
 struct crowded_way {
@@ -600,7 +596,7 @@ static void store(const struct crowd *crowd, const char *table)
     enum { AT_ONCE = 1000, CAP = AT_ONCE * 60 };
     const struct raw *raw = crowd->how->raw;
     void *session = raw->open(crowd->url);
-    char *list = malloc(CAP);
+    OWNED(text) char *list = malloc(CAP);
     if (!list)
         abort();
     raw_run(raw, session, "DROP TABLE IF EXISTS %s", table);
@@ -619,7 +615,6 @@ static void store(const struct crowd *crowd, const char *table)
     }
     raw_run(raw, session, "COMMIT");
     raw->close(session);
-    free(list);
 }
 
 static int wrong_rows(const struct crowd *crowd, const char *what)
@@ -793,8 +788,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -10,10 +10,6 @@
 #include "scene.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- where: a database, and what is around our call */
 

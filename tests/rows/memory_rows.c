@@ -4,7 +4,6 @@
  * truth, and what was not done goes well when it is done again. See memory.h.
  */
 #include "public.h"
-#include <stdlib.h>
 
 #include "fail_alloc.h"
 #include "memory.h"

@@ -8,10 +8,6 @@
 
 #include "scene.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { ROWS = 3, HELD_MS = 300 };
 
 static void make_rows(const struct site *s, const char *version_type)
@@ -104,7 +100,7 @@ static void other_keys(const struct site *s, int from, int result, const char *r
 static void restored(const struct contract *c, enum op op, const char *parameter)
 {
     struct few f;
-    char *url = parameter ? url_with(c->url, parameter) : strdup(c->url);
+    OWNED(text) char *url = parameter ? url_with(c->url, parameter) : strdup(c->url);
     struct site s = {.c = c, .session = c->raw->open(url), .look = c->raw->open(c->url)};
     s.db = adopt_with(c, s.session, NULL);
     make_rows(&s, "BIGINT");
@@ -124,7 +120,6 @@ static void restored(const struct contract *c, enum op op, const char *parameter
               "by itself too");
     close_rows(&s, t);
     site_close(&s);
-    free(url);
 }
 
 static void triggers(const struct site *s)

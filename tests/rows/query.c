@@ -6,10 +6,6 @@
 #include "scene.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "fail_alloc.h"
 #include "seam/seam.h"
@@ -527,19 +523,18 @@ static char *new_file(const char *name)
 
 static void no_file_yet(const struct contract *c)
 {
-    char *url = new_file("query-nothing.db");
+    OWNED(text) char *url = new_file("query-nothing.db");
     struct desk d = {.c = c, .whose = "no file", .db = must_open(url)};
     play(&d, "nothing is there", "closed begin=INVALID commit=NO_TX bad=INVALID");
     tap_is_str(d.call.text, "there is no such file yet", "and told why");
     tap_ok(access(url + strlen("sqlite:"), F_OK) != 0, "nor was one made");
     close_desk(&d);
-    free(url);
 }
 
 /* Without WAL who reads is in the way of a commit. */
 static void reader_in_the_way(const struct contract *c)
 {
-    char *url = new_file("query-reader.db");
+    OWNED(text) char *url = new_file("query-reader.db");
     struct contract here = *c;
     here.url = url;
     make_rules(&here, 1);
@@ -560,7 +555,6 @@ static void reader_in_the_way(const struct contract *c)
     c->raw->close(reader);
     close_desk(&d);
     unlink(url + strlen("sqlite:"));
-    free(url);
 }
 
 /* Rows cannot be given for want of memory: alone the change is undone, in a transaction all of it is. */

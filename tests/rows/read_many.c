@@ -6,8 +6,6 @@
 #include "tables.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { MANY = 2500 };
 

@@ -7,8 +7,6 @@
 #include "tables.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { CROSSINGS = 3, MINE = 100 };
 

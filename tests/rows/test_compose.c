@@ -7,9 +7,6 @@
 #include "rows/rows.h"
 #include "tap.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { MOST_KEYS = 3 };
 
 static const char *const dialects[] = {"postgres", "mysql", "sqlite"};

@@ -8,8 +8,6 @@
 #include "tap.h"
 
 #include "public.h"
-#include <string.h>
-#include <unistd.h>
 
 enum { TTL_MS = 10000, TOO_LONG = 60 };
 

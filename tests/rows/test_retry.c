@@ -10,7 +10,6 @@
 #include "tap.h"
 
 #include <setjmp.h>
-#include <string.h>
 
 enum { ATTEMPTS_MAX = 64, MINE = 117 };
 

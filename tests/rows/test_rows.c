@@ -7,10 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { ROWS_MAX = 8 };
 
 static rowlock_db *db;

@@ -8,8 +8,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 enum { ROWS = 7, VERSION = 10 };
 
 /* What a position begins with: of which table it is. */
@@ -304,10 +302,9 @@ static void begin_cancelled_at(enum script_op op)
 
 static void waits(const char *what)
 {
-    rowlock_lock *lock = must_lock(db, "another");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "another");
     script_hook(NULL);
     tap_is_int(wait_lock(lock, 30000, 1000), ROWLOCK_OK, "%s", what);
-    rowlock_lock_close(lock);
 }
 
 static void test_cancelled(void)

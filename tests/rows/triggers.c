@@ -6,10 +6,6 @@
  */
 #include "tables.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { DOCUMENT_BYTES = 200000, STATEMENT_BYTES = 2000 };
 
 /* The clock's microseconds since 1970 have been above this since 2001. */
@@ -149,11 +145,10 @@ static void add_column(struct manual *m)
     ask_file_of(m, after, sizeof after);
     tap_is_str(after, before, "adding the column rewrites nothing");
     version_is(m, 42, "1", "and gives a version to the rows that are there");
-    rowlock_table *t = open_prices(m);
+    OWNED(table) rowlock_table *t = open_prices(m);
     site_run(&m->s, "UPDATE prices SET price = 1 WHERE id = 42");
     row_becomes(&m->s, t, UPDATE, 42, price_of("19.90"), 1, ROWLOCK_OK, 2,
                 "what a writer without versions did is not noticed yet, and");
-    rowlock_table_close(t);
 }
 
 /* ---- a trigger for those who do not know it */
@@ -199,7 +194,7 @@ static void with_trigger(struct manual *m)
            "one that puts an old version back moves it on");
     writes(m, 42, "UPDATE prices SET version = 9 WHERE id = 42", "9",
            "one that moves it itself is left alone");
-    rowlock_table *t = open_prices(m);
+    OWNED(table) rowlock_table *t = open_prices(m);
     row_becomes(&m->s, t, UPDATE, 42, price_of("2"), 4, ROWLOCK_STALE, 9, "an old version");
     row_becomes(&m->s, t, UPDATE, 42, price_of("2"), 9, ROWLOCK_OK, 10, "the one it has");
     version_is(m, 42, "10", "which moves by one, not by two");
@@ -208,7 +203,6 @@ static void with_trigger(struct manual *m)
     row_becomes(&m->s, t, INSERT, 42, price_of("2"), 0, ROWLOCK_EXISTS, 12, "a row that is there");
     version_is(m, 42, "12", "which is as it was");
     change_three(m, t, INSERT, is_mysql(m->s.c), "EXISTS, EXISTS, EXISTS", "an insert of three");
-    rowlock_table_close(t);
 }
 
 /* Other connections have asked before; this one has not. */
@@ -261,11 +255,10 @@ static void some_columns(struct manual *m)
     writes(m, 60, "UPDATE prices SET price = 3 WHERE id = 60", "3",
            "a change of these moves the version");
     writes(m, 60, "UPDATE prices SET note = 'x' WHERE id = 60", "4", "as does one from NULL");
-    rowlock_table *t = open_prices(m);
+    OWNED(table) rowlock_table *t = open_prices(m);
     row_becomes(&m->s, t, UPDATE, 60, price_of("4"), 4, ROWLOCK_OK, 5, "a row of that table");
     version_is(m, 60, "5", "moves by one");
     change_three(m, t, INSERT, 0, "EXISTS, EXISTS, EXISTS", "an insert of three");
-    rowlock_table_close(t);
 }
 
 /* ---- first versions */

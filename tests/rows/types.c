@@ -5,10 +5,6 @@
  */
 #include "tables.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Databases; and whether a value is also given as a parameter of the application's own SQL. */
 enum { PG = 1, MY = 2, LITE = 4, SERVERS = PG | MY, ALL = SERVERS | LITE, BY_SET = 8 };
 
@@ -246,13 +242,12 @@ static void try_column(const struct site *s, const struct trial *trial)
     snprintf(columns, sizeof columns, "id INT PRIMARY KEY, v %s NULL, version BIGINT NOT NULL",
              trial->type);
     site_table(s, "typ_values", columns);
-    rowlock_table *t = open_values(s, NULL);
+    OWNED(table) rowlock_table *t = open_values(s, NULL);
     good_values(s, t, trial->type, &all, trial->databases & BY_SET);
     for (int i = 0; trial->bad[i]; i++) {
         rowlock_value bad = value_of(s, trial->bad[i]);
         bad_value(s, t, trial->type, &bad);
     }
-    rowlock_table_close(t);
 }
 
 /* ---- columns */
@@ -571,7 +566,7 @@ static void unknown_characters(const struct site *s)
     site_table(s, "typ_keys",
                "k VARCHAR(20) CHARACTER SET latin1 NOT NULL PRIMARY KEY, version BIGINT NOT NULL");
     site_run(s, "INSERT INTO typ_keys VALUES ('a', 1), ('?', 1)");
-    rowlock_table *t = must_describe(s, TABLE(.name = "typ_keys", .key = NAMES("k")));
+    OWNED(table) rowlock_table *t = must_describe(s, TABLE(.name = "typ_keys", .key = NAMES("k")));
     for (int op = TOUCH; op <= REMOVE; op++) {
         rowlock_change changes[] = {{.key = &unknown, .version = 1}, {.key = &known, .version = 1}};
         if (op == INSERT)
@@ -589,7 +584,6 @@ static void unknown_characters(const struct site *s)
     tap_ok(is_refusal(rowlock_insert(t, changes, 2, NULL)), "by a batch");
     site_finds(s, "0", "whatever it looks like",
                "SELECT count(*) FROM typ_keys WHERE k NOT IN ('a', '?')");
-    rowlock_table_close(t);
 }
 
 static void keys(const struct site *s)

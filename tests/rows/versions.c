@@ -6,9 +6,6 @@
  */
 #include "tables.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- outcomes */
 
 static const char *row_text(const struct contract *c)
@@ -377,13 +374,12 @@ static int insert_first(const struct site *s, int64_t first, int64_t id, int64_t
 {
     rowlock_value key = rowlock_int(id);
     rowlock_change change = {.key = &key};
-    rowlock_table *t = NULL;
+    OWNED(table) rowlock_table *t = NULL;
     int result = rowlock_table_open(
         s->db, TABLE(.name = "ver_width", .key = NAMES("id"), .first_version = first), &t);
     if (result == ROWLOCK_OK)
         result = rowlock_insert(t, &change, 1, NULL);
     *got = change.current;
-    rowlock_table_close(t);
     return result;
 }
 
@@ -450,6 +446,7 @@ struct own_sql {
 
 static void use_set(const struct site *s, const struct own_sql *own)
 {
+    OWNED(table)
     rowlock_table *t = must_describe(s, TABLE(.name = "ver_rows", .key = NAMES("id"),
                                               .columns = NAMES("n", "note"), .set = own->set));
     rowlock_value keys[3] = {rowlock_int(1), rowlock_int(2), rowlock_int(3)};
@@ -463,7 +460,6 @@ static void use_set(const struct site *s, const struct own_sql *own)
     is_result(s->db, rowlock_update(t, &changes[1], 2, NULL), ROWLOCK_OK, "and in a batch");
     row_is(s, 2, own->want, "likewise");
     row_is(s, 3, own->want, "each row");
-    rowlock_table_close(t);
 }
 
 static void own_sql(const struct contract *c)
@@ -523,7 +519,7 @@ static const char LONG_NAME[] =
 
 static void refused(const struct site *s, const rowlock_table_options *about, const char *clue)
 {
-    rowlock_table *t = (rowlock_table *)(uintptr_t)1;
+    OWNED(table) rowlock_table *t = (rowlock_table *)(uintptr_t)1;
     int result = rowlock_table_open(s->db, about, &t);
     is_result(s->db, result, ROWLOCK_EINVAL, "refused: %s", clue);
     tap_ok(t == NULL, "there is no handle");
@@ -531,7 +527,6 @@ static void refused(const struct site *s, const rowlock_table_options *about, co
     tap_ok(told, "and the text says why");
     if (!told)
         tap_note("it says %s", why(s->db));
-    rowlock_table_close(t);
 }
 
 /* Of the table ver_rows, whose key is id. */

@@ -10,11 +10,7 @@
 #include <poll.h>
 #include <rowlock/async.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { MANY = 10000, SOME = 3000, CHUNK = 250, FEW = 1000, STOPPED = -42 };
 
@@ -591,9 +587,8 @@ static int walk_to_death(void *argument)
 /* Nobody waits for the lease of the dead. */
 static void bury(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     is_result(db, rowlock_break(db, NAME, 0, NULL), ROWLOCK_OK, "the dead one's lock is broken");
-    rowlock_db_close(db);
 }
 
 static void ends_well(const struct contract *c, int resumed)

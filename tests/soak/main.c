@@ -8,8 +8,6 @@
 #include "soak.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { SAMPLES = 100 };
 

@@ -7,9 +7,6 @@
 
 #include <dirent.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 enum { SECONDS, PAIRS, TABLES, INDEXES, DEAD, LOG, RSS, FILES, COLUMNS };
 static const struct column columns[COLUMNS] = {

@@ -8,9 +8,6 @@
 
 #include "hand.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 /* ---- the clients: work.c */
 
 /* Starts them on this site. */

@@ -4,9 +4,6 @@
  */
 #include "contract.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { TTL_MS = 30000 };
 
 static rowlock_db *must_adopt(const struct contract *c, void *session)

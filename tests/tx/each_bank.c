@@ -13,10 +13,6 @@
 #include "tap.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* How a clerk begins transactions: at one isolation or another. */
 struct manner {
@@ -440,8 +436,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -6,11 +6,10 @@
 #include "scene.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 static void tokens_are_fenced(const struct contract *c)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     is_result(db, rowlock_fence(db, "tx file", 5), ROWLOCK_OK, "a resource sees token 5");
     is_result(db, rowlock_fence(db, "tx file", 5), ROWLOCK_OK, "again");
     is_result(db, rowlock_fence(db, "tx file", 6), ROWLOCK_OK, "then 6");
@@ -20,7 +19,6 @@ static void tokens_are_fenced(const struct contract *c)
     is_result(db, rowlock_fence(db, "tx file ", 5), ROWLOCK_OK, "nor has that");
     is_result(db, rowlock_fence(db, "tx file", INT64_MAX), ROWLOCK_OK, "the highest");
     is_result(db, rowlock_fence(db, "tx file", INT64_MAX - 1), ROWLOCK_STALE, "leaves no other");
-    rowlock_db_close(db);
 }
 
 static void bad_fences(const struct contract *c)
@@ -119,9 +117,9 @@ struct raiser {
 static void raised_tokens(const char *url)
 {
     int64_t highest = 0, again = 0;
-    rowlock_db *db = must_open(url);
-    rowlock_lock *one = must_lock(db, "one"), *two = must_lock(db, "two");
-    rowlock_lock *fresh = must_lock(db, "fresh");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *one = must_lock(db, "one"), *two = must_lock(db, "two");
+    OWNED(lock) rowlock_lock *fresh = must_lock(db, "fresh");
     for (int i = 0; i < 3; i++) {
         is_result(db, try_lock(one, TTL_MS), ROWLOCK_OK, "a grant");
         is_result(db, rowlock_release(one), ROWLOCK_OK, "and its release");
@@ -143,16 +141,16 @@ static void raised_tokens(const char *url)
     tap_ok(rowlock_lock_token(fresh) > again, "likewise");
     is_result(db, rowlock_renew(two, 0), ROWLOCK_OK, "the grant that stands goes on");
     is_result(db, rowlock_release(two), ROWLOCK_OK, "and is released");
-    close_locks(one, two, fresh);
-    rowlock_db_close(db);
 }
 
 /* After the highest number there is, a grant is refused rather than given a token that is none. */
 static void no_tokens_left(const struct contract *c, const char *url)
 {
     int64_t highest = 0;
-    rowlock_db *db = must_open(url);
-    rowlock_lock *known = must_lock(db, "last known"), *fresh = must_lock(db, "last new");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock)
+    rowlock_lock *known = must_lock(db, "last known"),
+                 *fresh = must_lock(db, "last new");
     is_result(db, try_lock(known, TTL_MS), ROWLOCK_OK, "a name gets a counter");
     is_result(db, rowlock_release(known), ROWLOCK_OK, "and is free");
     db_exec(c->raw, c->url,
@@ -170,8 +168,6 @@ static void no_tokens_left(const struct contract *c, const char *url)
     tap_is_int(
         db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name LIKE 'last%%'", RAISED), 0,
         "no grant is left behind");
-    close_locks(known, fresh);
-    rowlock_db_close(db);
 }
 
 static void raised_above_guards(const struct contract *c, const char *url)
@@ -202,11 +198,10 @@ static void raised_above_guards(const struct contract *c, const char *url)
 static int raise_in_thread(void *argument)
 {
     struct raiser *r = argument;
-    rowlock_db *db = must_open(r->url);
+    OWNED(db) rowlock_db *db = must_open(r->url);
     int result = rowlock_raise_tokens(db, 1000, &r->highest);
     if (result != ROWLOCK_OK)
         tap_note("%s", why(db));
-    rowlock_db_close(db);
     return result;
 }
 

@@ -6,8 +6,6 @@
 #include "scene.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 static void guard_says(const struct contract *c, const char *isolation, bool shared)
 {

@@ -5,9 +5,6 @@
 #include "loss.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "quick.h"
 

@@ -8,8 +8,6 @@
 #include "rows/rows.h"
 #include "tap.h"
 
-#include <string.h>
-
 static rowlock_db *db;
 static rowlock_table *table;
 

@@ -8,8 +8,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <string.h>
-
 enum { TTL_MS = 10000 };
 
 static rowlock_db *db, *tx;
@@ -204,7 +202,7 @@ static void test_acquire_fails(void)
 static void test_acquire_keeper(void)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    rowlock_keeper *keeper = NULL;
+    OWNED(keeper) rowlock_keeper *keeper = NULL;
     begin();
     tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
     tap_is_int(rowlock_guard(lock, tx), ROWLOCK_EMISUSE, "nothing is held");
@@ -217,7 +215,6 @@ static void test_acquire_keeper(void)
     options.keeper = NULL;
     tap_is_int(rowlock_tx_acquire(lock, tx, &options), ROWLOCK_OK, "and then in a transaction");
     end();
-    rowlock_keeper_close(keeper);
 }
 
 /* ---- release */

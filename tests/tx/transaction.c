@@ -7,9 +7,6 @@
 #include "crowd.h"
 #include "scene.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- acquire */
 
 static int tx_try(const struct scene *s)

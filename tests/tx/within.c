@@ -8,10 +8,6 @@
 
 #include "scene.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A sort of session, and of transaction. */
 struct sort {
     const char *isolation;

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Two releases at once on the same tables: this one, and a stand-in for the next (make-level2), before, during
 # and after `rowlock upgrade` of the next. One history of all their grants is judged.
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 
 build=${ROWLOCK_TEST_BUILD:-build}

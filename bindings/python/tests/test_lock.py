@@ -938,6 +938,27 @@ class Interrupts(Case):
         self.assertEqual(self.finished(process), "True\n")
         self.assert_free()
 
+    def test_exit_and_release(self):
+        """what is held is Misuse in a __del__ that runs when the interpreter ends"""
+        process = script(
+            """
+            db = rowlock.connect(url)
+            class Owner:
+                def __init__(self):
+                    self.held = db.lock(arguments[0], ttl=3600).acquire()
+                def __del__(self):
+                    try:
+                        self.held.release()
+                    except rowlock.Misuse as error:
+                        print(error)
+            owner = Owner()
+            """,
+            self.name,
+        )
+        said = f"lock '{self.name}' is no longer held by this object\n"
+        self.assertEqual(self.finished(process), said)
+        self.assert_free()
+
     def test_exit_beside_daemons(self):
         """and so it is while a daemon thread waits"""
         process = script(

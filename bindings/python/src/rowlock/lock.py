@@ -205,6 +205,10 @@ def abandon_in_thread(acquiring: Acquiring, longest_s: float = ABANDON_S) -> Non
 
 def in_daemon(work: Callable[[], None], longest_s: float = ABANDON_S) -> None:
     """Runs what takes a round trip in a thread, and waits at most so long for it."""
+    # A thread that is started now never runs, and start() waits for it (Python before 3.12).
+    if sys.is_finalizing():
+        work()
+        return
     thread = threading.Thread(target=work, name="rowlock", daemon=True)
     try:
         thread.start()
