@@ -164,7 +164,7 @@ static const char *const exit_help =
     "   1  show, break, once: not found;     76  lost: the grant is gone\n"
     "      check: something is bad           77  the database denies access\n"
     "  64  wrong usage, name or URL          78  no tables, disk full, or not supported\n"
-    "  69  unreachable, or takes no writes  126  run: COMMAND cannot be executed\n"
+    "  69  unreachable, or without writes   126  run: COMMAND cannot be executed\n"
     "  70  internal or database error       127  run: COMMAND was not found\n"
     "  74  the output is not writable\n"
     "  run exits with the status of COMMAND. If a signal ended COMMAND, run dies of the same\n"

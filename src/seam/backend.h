@@ -178,6 +178,8 @@ struct rlk_hello {
     char session[64];
     /* The server is known to take writes. */
     bool takes_writes;
+    /* The URL names several servers, so one of them should be a standby. */
+    bool several;
     /* The driver looks at our tables before it uses them. So core need not, unless a step says that
      * they are wrong. */
     bool looked;

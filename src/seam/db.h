@@ -69,6 +69,8 @@ struct rowlock_db {
     bool away_logged;
     /* A server was seen to take writes. So one that takes none has changed, and is away. */
     bool takes_writes;
+    /* The URL names several servers. */
+    bool several;
     struct rlk_meta meta;
     /* The texts are those for the version of the tables. */
     bool texts_chosen;

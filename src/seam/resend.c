@@ -113,6 +113,7 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
         class = rlk_learn_names(db, &hello);
     db->up = class == RLK_DONE;
     db->takes_writes = db->takes_writes || (db->up && hello.takes_writes);
+    db->several = hello.several;
     db->schema_ok = db->driver_looked = db->up && hello.looked;
     db->target.known = db->target.known || db->up;
     db->stats.reconnects += db->up && again;

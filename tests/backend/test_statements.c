@@ -78,6 +78,7 @@ static bool is_without(const char *dialect, int step)
         {RLK_STEP_ROWS_FIND, "sqlite"},
         {RLK_STEP_ROUTINES, "postgres sqlite"},
         {RLK_STEP_EVENTS, "postgres sqlite"},
+        {RLK_STEP_MAY_REMAKE, "postgres sqlite"},
         {RLK_STEP_REMAKE, "sqlite"},
         {RLK_STEP_RENEW_USUAL, "postgres sqlite"},
         {RLK_STEP_RENEW_ALL_USUAL, "postgres sqlite"},

@@ -4,8 +4,7 @@
  *
  * The client libraries use the Unix socket if the host is localhost. If the URL also names a port,
  * we use TCP. Option files are read as the command-line client reads them: the groups [client] and
- * [rowlock]. default_group replaces [rowlock]. Passwords belong in option files or in MYSQL_PWD.
- * Each of several hosts gets at least one second to answer. */
+ * [rowlock]. default_group replaces [rowlock]. Passwords belong in option files or in MYSQL_PWD. */
 #include "driver.h"
 
 #include <fcntl.h>
@@ -347,7 +346,7 @@ enum rlk_class my_open(void *conn, struct rlk_call *call, const struct rlk_targe
                            : split == -1 ? rlk_refuse(call, RLK_INVALID, "%s", why)
                                          : open_url(&o);
     /* Each of several hosts was asked. */
-    hello->takes_writes = o.url.hosts > 1;
+    hello->takes_writes = hello->several = o.url.hosts > 1;
     if (class == RLK_DONE)
         rlk_copy_text(hello->schema, sizeof hello->schema, o.url.path, strlen(o.url.path));
     rlk_url_free(&o.url);
