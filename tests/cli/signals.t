@@ -156,10 +156,11 @@ terminal() {
     typed 'hello\n' "$command" run tty -- sh -c 'echo ready; read line; echo "read: $line"'
     has "the command can read from the terminal" "$out" "read: hello"
     same "and its status is passed on" "$status" 0
-    typed '\003' "$command" run tty -- sh -c 'echo ready; sleep 300'
+    # A shell that has just forked, and gets the signal before its child is there, waits for the child.
+    typed '\003' "$command" run tty -- sh -c 'echo ready; exec sleep 300'
     same "Ctrl-C ends it" "$status" 130
     for shell in sh bash; do
-        typed '\003' $shell -c '"$0" run tty -- sh -c "echo ready; sleep 300"; echo next line' "$command"
+        typed '\003' $shell -c '"$0" run tty -- sh -c "echo ready; exec sleep 300"; echo next line' "$command"
         same "and the script that called it ($shell)" "${out/next line/}" "$out"
     done
     # It starts nothing: a shell that is about to start a command cannot stop, and does not say so.
