@@ -44,6 +44,7 @@
  *   - A transaction of rowlock (rowlock_retry(), rowlock_walk(), all_or_nothing) has a connection
  *     to itself until it ends. One connection is always left for locks, so a pool of n connections
  *     runs n - 1 transactions at a time. Others wait. With one connection they are EUNSUPPORTED.
+ *     rowlock_acquire_all() is no such transaction.
  *     SQLite: a file has one writer, so locks wait while a transaction writes.
  *   - A wait for a row lock of another transaction (rowlock_fence()) keeps a connection busy. A
  *     release or renewal in that state does not: it is tried again until the handle's time limit.

@@ -290,13 +290,13 @@ static enum rlk_class begin(struct handle *h, struct rlk_call *call)
     struct operation o = {.frame = RLK_BEGIN};
     if (h->framed)
         return RLK_IN_TX;
-    if (h->pool->count < 2)
+    if (h->pool->count < 2 && !call->brief)
         return rlk_refuse(call, RLK_UNSUPPORTED,
                           "a transaction needs a pool of two connections or more");
     struct rlk_pooled *conn = take(h, call);
     if (!conn)
         return RLK_UNSENT;
-    bool allowed = rlk_line_frame(h->pool);
+    bool allowed = rlk_line_frame(h->pool, call->brief);
     enum rlk_class class =
         allowed ? run_on(h, conn, call, &o)
                 : rlk_refuse(call, RLK_CONTENTION, "other transactions use the pool's connections");

@@ -149,10 +149,10 @@ void rlk_line_give(rowlock_pool *pool, struct rlk_pooled *conn)
 }
 
 /* The others may go on where only `most` may be busy. */
-bool rlk_line_frame(rowlock_pool *pool)
+bool rlk_line_frame(rowlock_pool *pool, bool brief)
 {
     pthread_mutex_lock(&pool->mutex);
-    bool allowed = pool->framed + 1 < pool->count;
+    bool allowed = brief || pool->framed + 1 < pool->count;
     pool->framed += allowed;
     pool->busy -= allowed;
     struct rlk_pooled *other = allowed && first_in_line(pool) ? idle_connection(pool) : NULL;

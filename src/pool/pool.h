@@ -159,8 +159,9 @@ bool rlk_line_has_idle(rowlock_pool *pool);
 void rlk_line_give(rowlock_pool *pool, struct rlk_pooled *conn);
 /* A connection for one caller. Waits in line until the deadline. NULL: none became free. */
 struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us);
-/* A transaction takes a connection. False: the last one must stay free for steps. */
-bool rlk_line_frame(rowlock_pool *pool);
+/* A transaction takes a connection. False: the last one must stay free for steps, unless the
+ * transaction is brief. */
+bool rlk_line_frame(rowlock_pool *pool, bool brief);
 void rlk_line_unframe(rowlock_pool *pool);
 /* Has the thread of a connection run this, and waits for its end. For fibers: they do not block. */
 void rlk_line_delegate(rowlock_pool *pool, void (*run)(struct rlk_pooled *conn, void *context),

@@ -92,7 +92,9 @@ enum rlk_class rlk_in_transaction(rowlock_db *db, struct rlk_call *call,
 {
     if (call->where != RLK_OUTSIDE || db->in_tx)
         return run(db, call, context);
+    call->brief = true;
     enum rlk_class class = frame(db, call, RLK_BEGIN);
+    call->brief = false;
     if (class != RLK_DONE)
         return class;
     call->where = RLK_INSIDE;

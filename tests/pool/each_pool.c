@@ -499,6 +499,11 @@ static void transactions(const struct raw *raw, const char *url)
     rowlock_db *db = must_join(a.pool, 0, 0);
     is_result(db, rowlock_retry(db, nothing, NULL, NULL, NULL), ROWLOCK_EUNSUPPORTED,
               "a pool of one connection has none for a transaction");
+    rowlock_lock *both[] = {must_lock(db, "one of two"), must_lock(db, "the other")};
+    is_result(db, rowlock_acquire_all(both, 2, NULL, NULL), ROWLOCK_OK,
+              "but two locks together need no other");
+    rowlock_lock_close(both[0]);
+    rowlock_lock_close(both[1]);
     rowlock_db_close(db);
     rowlock_pool_close(a.pool);
     a.pool = must_pool(url, 2, NULL);
