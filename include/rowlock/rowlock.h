@@ -62,7 +62,8 @@
  *     tokens. Use synchronous replication for these tables, or call rowlock_raise_tokens() after
  *     each failover, before programs connect.
  *   - It is not fast like a mutex. One grant is one commit.
- *   - The queue is fair in the order in which tickets reach the database, not in real time.
+ *   - The queue is fair in the order of the tickets that are in the table, not in real time. A
+ *     ticket that is committed a moment too late may find a later one granted.
  *   - Time is the database's time. If its clock jumps forward, leases end early. Then only tokens
  *     and guards protect.
  *
