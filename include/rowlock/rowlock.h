@@ -526,8 +526,7 @@ typedef struct rowlock_acquire_options {
  *     keeps its ticket if that still stands. The wait ends at once if the server refuses the user
  *     or lacks the database or the tables. Of several hosts in the URL, the first one that refuses
  *     the user ends it.
- *   - A server that takes no writes counts as an outage if the URL names several hosts. With one
- *     host the wait ends at once with EREADONLY.
+ *   - A server that takes no writes counts as an outage (rowlock_db_open()).
  * Differs
  *   - Servers: a try can also say BUSY of a free lock, at the moment when a sweep takes its idle
  *     counter.

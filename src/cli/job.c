@@ -147,6 +147,10 @@ int job_start(struct job *job, char **argv, int extra)
     int report[2];
     pid_t parent = getpid();
     *job = (struct job){.terminal = -1};
+#ifdef __linux__
+    /* We collect orphans of the job. Else a dead one may look alive to job_group_lives(). */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+#endif
     if (pipe2(report, O_CLOEXEC) != 0)
         return errno;
     job->terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -177,7 +181,7 @@ static void note_status(struct job *job, int status)
     job->wait_status = status;
 }
 
-/* As process number 1 we get the orphans of others too. */
+/* As process number 1 we get the orphans of others too, and as a subreaper those of the job. */
 void job_look(struct job *job)
 {
     int status;

@@ -15,8 +15,10 @@ enum {
     SLOWEST_US = 250000,
     /* Without wake-ups, the pause is the time waited so far divided by this. */
     PATIENCE = 20,
-    /* Without wake-ups, the longest pause grows by SAFETY_US for each so many ahead. */
+    /* Without wake-ups, the longest pause of those with more than FAR ahead. The queue may have
+     * begun to move. */
     FAR = 64,
+    FAR_US = 2000000,
     /* Quick looks at a row that another transaction is changing. That may take long. */
     SETTLING_MAX = 12,
     /* So long after the end of the holder's lease, one look is enough. */
@@ -181,8 +183,7 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
 
 /* Without wake-ups the first in the queue polls every wait/20 (5 to 250 ms). Others poll when half
  * the queue ahead should be gone. While the queue does not move, waiters poll less and less often,
- * those at the end least often. Those that are too far back to be counted only renew. In a pool
- * only its first looks, like the first in the queue. */
+ * those at the end least often. In a pool only its first looks, like the first in the queue. */
 static int64_t pause_unwoken(const struct queuing *q, int64_t now_us)
 {
     int64_t stands_us = now_us - q->since_us;
@@ -190,9 +191,7 @@ static int64_t pause_unwoken(const struct queuing *q, int64_t now_us)
     int64_t half_us = q->step_us * q->ahead / 2;
     if (q->ahead == 0 || crowd(q))
         return pause_us;
-    if (q->ahead >= RLK_AHEAD_MOST)
-        return q->lease_us;
-    int64_t most_us = least(pause_us * (1 + q->ahead), SAFETY_US * (1 + q->ahead / FAR));
+    int64_t most_us = least(pause_us * (1 + q->ahead), q->ahead > FAR ? FAR_US : SAFETY_US);
     return between(FASTEST_US, half_us > stands_us ? half_us : stands_us, most_us);
 }
 

@@ -51,13 +51,10 @@ struct rlk_grant {
     struct rlk_row row;
 };
 
-/* The SQL counts no more tickets than this (MySQL counts all on a connection of its own). */
-enum { RLK_AHEAD_MOST = 256 };
-
 /* Our position in the queue. */
 struct rlk_position {
     int64_t ticket;
-    /* Live tickets before ours. RLK_AHEAD_MOST: that many, or more. */
+    /* Live tickets before ours. 256: that many, or more. */
     int64_t ahead;
     /* A wake-up can reach us on this connection. */
     bool wakeable;

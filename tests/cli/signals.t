@@ -48,6 +48,12 @@ any_moment() {
     exits "and no grant is left behind" 0 run -n moment true
 }
 
+collector() {
+    timeout 120 python3 -c 'import ctypes, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+sys.exit(subprocess.call(sys.argv[1:]))' "$@"
+}
+
 forwarding() {
     local signal got
     got=$work/listener
@@ -68,6 +74,10 @@ forwarding() {
     killed "a child that ignores SIGTERM is killed after --grace, and the job's status stays" TERM 5 "$pid"
     holds "and the child is gone" until_true gone "$(cat "$got.deaf")"
     exits "and the lock is free, in spite of --min-hold" 0 run -n deaf true
+    # The parent of rowlock gets the orphans, and does not collect them, like process 1 of many containers.
+    collector "$command" run --ttl 4h --grace 1h orphan -- sh -c 'trap "exit 3" TERM; sh -c "echo x >\"\$0\"; exec sleep 300" "$0" &
+        until [ -s "$0" ]; do sleep 0.01; done; kill -TERM $PPID; wait' "$got.orphan"
+    same "an orphan that is dead does not take the --grace" "$?" 3
 }
 
 # died COMMAND…: the signal that ended it, 0 if it exited; as its parent sees it.
