@@ -335,7 +335,7 @@ typedef struct rowlock_db_options {
  *                      one host: a proxy or a name may lead to another server by the next
  *                      connection.
  *   - A server that stops taking writes is away. A call connects again for reconnect_ms, a wait
- *     for a lock until it ends. Then the result is EREADONLY.
+ *     for a lock until it ends if that is later. Then the result is EREADONLY.
  *   - A handle that has never seen the server take writes is told EREADONLY at once, and the next
  *     call connects again. These try longer: a wait for a lock, and calls about an attached lock.
  *   - Told at once, also in a wait: a full disk. PostgreSQL: default_transaction_read_only that
