@@ -29,7 +29,7 @@ struct rlk_waiting {
     /* The wait is a part of a longer call. A cancel that is too late for the wait is for that
      * call. */
     bool longer;
-    /* How many handles of the same pool wait as the first of theirs in a queue. 0: it has no
+    /* How many handles of the same pool look at their locks from time to time. 0: it has no
      * pool. */
     size_t crowd;
     /* Another handle of that pool is before this one in the same queue, and looks for both. */

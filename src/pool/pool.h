@@ -144,8 +144,9 @@ struct rowlock_pool {
     struct rlk_pooled ear;
     char address[RLK_ADDRESS];
     bool ear_begun;
-    /* Handles that wait, and those of them that are the first of the pool in a queue. */
-    size_t waiters, firsts;
+    /* Handles that wait, and those of them that look: the first of the pool in each queue, and
+     * unfair ones. */
+    size_t waiters, lookers;
     struct {
         struct rlk_pool_waiter *first, *last;
     } waiter[RLK_POOL_BUCKETS];

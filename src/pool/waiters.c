@@ -46,13 +46,14 @@ static void link_waiter(rowlock_pool *pool, struct rlk_pool_waiter *w)
     *(w->next ? &w->next->previous : &pool->waiter[bucket].last) = w;
 }
 
-/* Only the first looks. If all did, they would keep the connections busy. */
+/* Only the first looks, and those that may overtake. If all did, they would keep the connections
+ * busy. */
 static void promote(rowlock_pool *pool, struct rlk_pool_waiter *w)
 {
     if (!w || !w->waiting->behind)
         return;
     w->waiting->behind = false;
-    pool->firsts++;
+    pool->lookers++;
     w->promoted = true;
     rlk_turn_post(&w->waiting->turn);
 }
@@ -64,7 +65,7 @@ void rlk_waiter_end(rowlock_pool *pool, struct rlk_pool_waiter *w)
     unlink_waiter(pool, w);
     w->request = 0;
     pool->waiters--;
-    pool->firsts -= !w->waiting->behind;
+    pool->lookers -= !w->waiting->behind;
     promote(pool, first_of(pool, w->name));
 }
 
@@ -81,10 +82,10 @@ void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
     w->ticket = request->ticket;
     w->woken = w->promoted = false;
     link_waiter(pool, w);
-    w->waiting->behind = first_of(pool, w->name) != w;
+    w->waiting->behind = !request->unfair && first_of(pool, w->name) != w;
     pool->waiters++;
-    pool->firsts += !w->waiting->behind;
-    w->waiting->crowd = pool->firsts;
+    pool->lookers += !w->waiting->behind;
+    w->waiting->crowd = pool->lookers;
 }
 
 static void wake(struct rlk_pool_waiter *w)
@@ -126,7 +127,7 @@ enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, i
         pthread_mutex_lock(&pool->mutex);
         bool woken = w->woken, promoted = w->promoted;
         w->woken = w->promoted = false;
-        w->waiting->crowd = pool->firsts;
+        w->waiting->crowd = pool->lookers;
         pthread_mutex_unlock(&pool->mutex);
         if (atomic_load(&w->waiting->cancelled))
             return RLK_INTERRUPTED;

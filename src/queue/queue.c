@@ -210,7 +210,7 @@ static int64_t look_at(struct queuing *q, int64_t now_us)
 {
     const struct rlk_grant *grant = &q->a->grants[q->a->which];
     int64_t pause_us = q->unwakeable ? pause_unwoken(q, now_us) : SAFETY_US * (1 + q->ahead);
-    if (q->a->db->waiting.behind && !q->request->unfair)
+    if (q->a->db->waiting.behind)
         pause_us = q->lease_us;
     if (rlk_poll_pause_us)
         pause_us = rlk_poll_pause_us;

@@ -261,6 +261,7 @@ static void test_first_of_pool(void)
         struct rlk_call call = {.deadline_us = rlk_now_us() + 60000000};
         requests[i] = (struct rlk_request){
             .name = "nightly", .number = i + 1, .owner = "me", .host = "", .program = ""};
+        requests[i].unfair = i == 2;
         ready = rowlock_db_open(NULL, &options, &dbs[i], NULL) == ROWLOCK_OK &&
                 rlk_step_enqueue(dbs[i], &call, &requests[i], 60000000, &position) == RLK_DONE;
     }
@@ -269,6 +270,12 @@ static void test_first_of_pool(void)
         tap_is_int(is_woken(dbs[2], &requests[2]), false, "a release does not wake the last");
         tap_is_int(is_woken(dbs[1], &requests[1]), false, "nor the second");
         tap_is_int(is_woken(dbs[0], &requests[0]), true, "but the first in the queue");
+        tap_is_int(dbs[0]->waiting.behind, false, "the first looks by itself, too");
+        tap_is_int(dbs[1]->waiting.behind, true, "and looks for the second");
+        tap_is_int(dbs[2]->waiting.behind, false, "one that may overtake looks for itself");
+        tap_is_int((int)dbs[2]->waiting.crowd, 2, "so two look");
+        dbs[0]->backend->note(dbs[0]->conn, &(struct rlk_call){0}, RLK_LEFT, &requests[0], 0);
+        tap_is_int(dbs[1]->waiting.behind, false, "when the first has left, the second looks");
     }
     close_dbs(dbs[0], dbs[1], dbs[2]);
     rowlock_pool_close(pool);
