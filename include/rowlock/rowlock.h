@@ -298,8 +298,8 @@ typedef struct rowlock_db_options {
     int64_t statement_timeout_ms;
     /* How long a call tries to reconnect after the connection was lost, or after the server has
      * stopped taking writes. 0: 5,000. Below 0: never. A wait for a lock, also one with a keeper,
-     * tries until the wait ends, unless this is below 0. A server whose answers
-     * cannot be read, three in a row, is not away: the call fails. */
+     * tries until the wait ends, unless this is below 0. A server whose answers cannot be read,
+     * three in a row, is not away: the call fails. */
     int64_t reconnect_ms;
     /* Send the steps through this pool (rowlock/pool.h). The URL, schema and prefix must be NULL
      * then: they are the pool's. NULL: a connection of its own. */

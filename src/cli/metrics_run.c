@@ -97,7 +97,7 @@ static bool is_ours(int fd)
     return fstat(fd, &there) == 0 && S_ISREG(there.st_mode) && there.st_size <= FILE_MOST;
 }
 
-/* Without a file all values stay 0. So they do if it is none of ours: a FIFO, or too large. */
+/* All values stay 0 without a file. They also do if the file is not ours: a FIFO, or too large. */
 static void read_file(const char *path, int64_t *values)
 {
     char *line = NULL;

@@ -87,8 +87,8 @@ struct rlk_call {
     /* The caller does not ask again. The step may be sent until then, also after the caller has
      * given up. 0: no later than the deadline. Only a pool makes use of it. */
     int64_t worth_until_us;
-    /* The transaction that frame() begins is one step of ours. Only a pool makes use of it: inside
-     * such a transaction nothing waits for another connection. */
+    /* frame() begins a transaction for one step of ours. Nothing inside it waits for another
+     * connection. Only a pool makes use of this. */
     bool brief;
     /* out, for each class. All operations except open(), close() and note() set these: */
     /* The step was a part of an open transaction, or should have been. */

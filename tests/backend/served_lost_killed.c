@@ -206,7 +206,7 @@ static int run_and_interrupt(struct kill *k)
         found = find_waiting(l, id, sizeof id);
         sleep_ms(10);
     }
-    /* If the machine stood still, a statement that nobody lets go has timed out by itself. */
+    /* If the machine stood still, a statement that waits for a lock in vain has timed out by itself. */
     loss_ok(l, found || k->how == TIMED_OUT || (k->stays && k->ended), "the statement waits");
     if (found && k->how != TIMED_OUT)
         interrupt_session(l, id, k->how);

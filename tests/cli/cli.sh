@@ -120,7 +120,7 @@ json() {
     printf '%s' "$value"
 }
 
-# free NAME, queued NAME [N], renewed NAME [N]: does nobody hold it, wait N clients (1) for it, was it renewed more
+# free NAME, queued NAME [N], renewed NAME [N]: does no client hold it, wait N clients (1) for it, was it renewed more
 # often than that (0)?
 free() {
     rl list --names

@@ -253,7 +253,7 @@ none_is_left() {
 
 burying() {
     exits "the lock goes to the next when a dead one's ticket is over" 0 run -w 60 grave true
-    holds "a ticket that nobody comes after is swept" until_true sweep_finds_tickets
+    holds "the last ticket of a queue is swept" until_true sweep_finds_tickets
     holds "and in the end none is left" until_true none_is_left
     prints "a sweep speaks of tickets, in words, too" 0 ", 0 tickets of dead waiters" sweep
 }

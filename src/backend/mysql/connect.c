@@ -345,7 +345,7 @@ enum rlk_class my_open(void *conn, struct rlk_call *call, const struct rlk_targe
     enum rlk_class class = split == -2   ? RLK_NOMEM
                            : split == -1 ? rlk_refuse(call, RLK_INVALID, "%s", why)
                                          : open_url(&o);
-    /* Each of several hosts was asked. */
+    /* Each of several hosts was asked, and had a second or more to answer. */
     hello->takes_writes = hello->several = o.url.hosts > 1;
     if (class == RLK_DONE)
         rlk_copy_text(hello->schema, sizeof hello->schema, o.url.path, strlen(o.url.path));

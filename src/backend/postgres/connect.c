@@ -359,8 +359,8 @@ static enum rlk_class open_any(struct opening *o)
     o->addresses = find(o->options, "hostaddr")->val;
     o->ports = find(o->options, "port")->val;
     o->servers = count_servers(o);
-    o->hello->several = o->servers > 1;
     o->many_ports = items_of(o->ports) > 1;
+    o->hello->several = o->servers > 1;
     o->to_write = o->servers > 1 && (!attrs || strcmp(attrs, "read-write") == 0);
     return rlk_try_servers(o->call, o->servers, open_server, o);
 }
