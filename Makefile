@@ -137,11 +137,11 @@ BUILD := build/$(shell printf '%s' '$(subst ','\'',$(subst $(CURDIR),.,$(FLAGS_T
 # --- Library and command
 
 # The rooms of the library, lowest first. Each calls only those before it.
-ROOMS := base seam pool quorum lock queue rows db
+ROOMS := base core pool quorum lock rows api admin
 CORE_SRCS := $(sort $(wildcard $(ROOMS:%=src/%/*.c)))
 CORE_OBJS := $(CORE_SRCS:%.c=$(BUILD)/%.o)
-# A driver is a file src/backend/NAME.c, or a folder src/backend/NAME/.
-driver_objs = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/backend/$(1).c src/backend/$(1)/*.c)))
+# A driver is a file src/drivers/NAME.c, or a folder src/drivers/NAME/.
+driver_objs = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/drivers/$(1).c src/drivers/$(1)/*.c)))
 BACKEND_OBJS := $(foreach b,$(BACKENDS),$(call driver_objs,$(b)))
 LIB_OBJS := $(CORE_OBJS) $(BACKEND_OBJS)
 $(LIB_OBJS): OUR_CPPFLAGS += -Isrc
@@ -200,8 +200,8 @@ $(BUILD)/%.o: %.c | libraries-found
 $(call driver_objs,postgres): OBJ_CFLAGS = $(POSTGRES_CFLAGS)
 $(call driver_objs,mysql): OBJ_CFLAGS = $(MYSQL_CFLAGS)
 $(call driver_objs,sqlite): OBJ_CFLAGS = $(SQLITE_CFLAGS)
-$(BUILD)/src/seam/dialects.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
-$(BUILD)/src/seam/dialects.o: $(BUILD)/statements.inc
+$(BUILD)/src/core/dialects.o: OBJ_CFLAGS = -I$(BUILD) -Wno-overlength-strings
+$(BUILD)/src/core/dialects.o: $(BUILD)/statements.inc
 $(CLI_OBJS): OBJ_CFLAGS = $(CLI_CFLAGS)
 
 # The folders are prerequisites too, so that a deleted file is noticed. So is this file, which
@@ -314,7 +314,7 @@ python-cdef:
 #   each_*.c    a program for each database: each_line.c becomes test_line_sqlite and so on
 #   served_*.c  a program for each database with a server
 # All other files are helpers, like those in lib/, or subjects of the contract.
-SUBJECTS := lock queue tx rows once admin pool backend quorum
+SUBJECTS := lock rows admin pool drivers quorum
 TEST_DIRS := $(if $(filter 1,$(FUZZING)),fuzz,$(SUBJECTS) fuzz memory contract interleave abi cluster)
 in_tests = $(foreach d,$(TEST_DIRS),$(wildcard tests/$(d)/$(1)))
 without_database = $(foreach f,$(1),$(if $(strip $(foreach b,postgres mysql sqlite,$(findstring $(b),$(notdir $(f))))),,$(f)))
@@ -351,7 +351,7 @@ TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli upgrade $(if $(
 TEST_HELPERS_A := $(BUILD)/tests/helpers.a
 
 # Tests may include internal headers and use the databases directly.
-$(BUILD)/tests/%.o: OBJ_CFLAGS = -Isrc -Itests/lib -Itests/contract -Itests/backend $(DB_CFLAGS)
+$(BUILD)/tests/%.o: OBJ_CFLAGS = -Isrc -Itests/lib -Itests/contract -Itests/drivers $(DB_CFLAGS)
 
 # A fourth database has its driver, its SQL and its test in one folder.
 $(BUILD)/tests/memory/test_memory.o: OBJ_CFLAGS = -Isrc -Itests -Itests/lib -I$(BUILD)
@@ -375,7 +375,7 @@ DRIVER_ASKS := rlk_alloc rlk_buffer_add rlk_buffer_value rlk_room_for rlk_url_sp
 define tell_driver
 $(BUILD)/tests/driver_$(1).o: $(call driver_objs,$(1))
 	$(Q)mkdir -p $$(@D) && $(LD) -r -o $$@ $$^ && objcopy $(foreach f,$(DRIVER_ASKS),--redefine-sym $(f)=driver_$(f)) $$@
-$(BUILD)/tests/backend/test_memory_$(1): $(BUILD)/tests/driver_$(1).o
+$(BUILD)/tests/drivers/test_memory_$(1): $(BUILD)/tests/driver_$(1).o
 endef
 $(foreach b,$(filter-out sqlite,$(BACKENDS)),$(eval $(call tell_driver,$(b))))
 LINKED_TESTS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT) $(LOAD) $(CREW)
@@ -392,7 +392,7 @@ $(CONTRACT_PROGRAMS): $(CONTRACT)
 # For tests/upgrade: a client of this release, and a client and the command of a stand-in for the
 # next one. Only these files know the level. make-level2 makes the SQL.
 NEXT := $(BUILD)/level2
-NEXT_OBJS := $(patsubst %.c,$(NEXT)/%.o,src/seam/dialects.c $(shell grep -lE 'RLK_(LEVEL|CODE)' src/*/*.c))
+NEXT_OBJS := $(patsubst %.c,$(NEXT)/%.o,src/core/dialects.c $(shell grep -lE 'RLK_(LEVEL|CODE)' src/*/*.c))
 NEXT_A := $(NEXT)/librowlock.a
 LEVEL_PROGRAMS := $(BUILD)/tests/upgrade/client $(NEXT)/tests/upgrade/client $(NEXT)/rowlock
 
@@ -757,7 +757,7 @@ C_FILES = $(wildcard include/rowlock/*.h src/*/*.[ch] src/*/*/*.[ch] examples/*.
 SHELL_FILES = .ci/run $(wildcard tools/*.sh tools/man-pages tools/completion/make tests/*/*.sh tests/*/*.t examples/*.sh) \
               $(shell grep -l '^\#!/bin/sh' debian/*.install debian/tests/* 2>/dev/null)
 # A driver, test or example whose database is not built in may lack its headers.
-TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/backend/%/%),$(call for_backends,$(wildcard src/*/*.c src/backend/*/*.c)))
+TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/drivers/%/%),$(call for_backends,$(wildcard src/*/*.c src/drivers/*/*.c)))
 
 .PHONY: lint run-lint lint-c lint-shell lint-man lint-layout format format-check
 ## lint: clang-tidy, cppcheck, shellcheck, warnings of man, tools/check-layout; installs them

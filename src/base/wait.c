@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Pauses after failures, with jitter, which a cancel can end. No other file of core sleeps.
- * queue/queue.c decides when a waiter looks at the lock again. */
+ * lock/queue.c decides when a waiter looks at the lock again. */
 #include "base/wait.h"
 #include "base/base.h"
 #include "base/fiber.h"

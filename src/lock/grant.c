@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A grant as it is in the table: its key, its term by the local clock, and whether it is there. */
 #include "lock/lock.h"
-#include "seam/resend.h"
-#include "seam/seam.h"
+#include "core/ask.h"
+#include "core/core.h"
 
 #include <string.h>
 

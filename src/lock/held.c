@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * A lock that is held: what each answer of the database means for it, and what its holder can ask
- * of its lease. try.c acquires a lock. seam/resend.c sends the steps. */
+ * of its lease. try.c acquires a lock. core/ask.c sends the steps. */
 #include "base/ident.h"
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "lock/lock.h"
-#include "seam/resend.h"
-#include "seam/seam.h"
+#include "core/ask.h"
+#include "core/core.h"
 
 #include <inttypes.h>
 #include <limits.h>

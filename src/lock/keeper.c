@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Renewing in the background: one thread, one connection, one statement for all leases that are
- * due. seam/resend.c sends that statement. deadline.c answers what a holder asks.
+ * due. core/ask.c sends that statement. deadline.c answers what a holder asks.
  *
  * The keeper's mutex guards the list of entries, the entries, and the deadlines of their locks. It
  * is unlocked while a statement is in flight or a callback runs, so no caller waits for the server
@@ -8,8 +8,8 @@
  * it may be about to use it. Otherwise the lock that quits frees its entry. */
 #include "lock/keeper.h"
 #include "base/thread.h"
-#include "seam/resend.h"
-#include "seam/seam.h"
+#include "core/ask.h"
+#include "core/core.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "lock/lock.h"
 #include "base/ident.h"
 #include "base/options.h"
-#include "seam/resend.h"
+#include "core/ask.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "lock/deadline.h"
-#include "seam/seam.h"
+#include "core/core.h"
 
 #define RLK_LOCK_TAG 0x726C6C6Bu /* "rllk" */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Giving back the ticket that a lock may have in its queue. queue/queue.c takes tickets. */
+ * Giving back the ticket that a lock may have in its queue. lock/queue.c takes tickets. */
 #include "lock/lock.h"
-#include "seam/resend.h"
+#include "core/ask.h"
 
 /* A new connection may have given it back already. */
 static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *context)

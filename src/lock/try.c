@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * One try for a lock, or for several at once: the request, and what the answer means. */
 #include "lock/try.h"
-#include "seam/seam.h"
+#include "core/core.h"
 
 #include <inttypes.h>
 #include <string.h>

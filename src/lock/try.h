@@ -4,7 +4,7 @@
 #define RLK_TRY_H
 
 #include "lock/lock.h"
-#include "seam/resend.h"
+#include "core/ask.h"
 
 /* Locks that are being acquired. */
 struct rlk_acquiring {

@@ -5,7 +5,7 @@
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "lock/try.h"
-#include "seam/seam.h"
+#include "core/core.h"
 
 #include <rowlock/tx.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  * Many steps in one statement, or in one transaction where the database takes one at a time. One
  * that fails alone concerns only its own handle. */
 #include "pool/pool.h"
-#include "seam/resend.h"
+#include "core/ask.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * often. */
 #include "base/thread.h"
 #include "pool/pool.h"
-#include "seam/resend.h"
+#include "core/ask.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/fiber.h"
 #include "base/thread.h"
 #include "pool/pool.h"
-#include "seam/resend.h"
+#include "core/ask.h"
 
 #include <sched.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A pool's beginning, its users, and its end. */
 #include "pool/pool.h"
-#include "seam/statements.h"
+#include "core/statements.h"
 
 #include <unistd.h>
 

@@ -16,8 +16,8 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-#include "seam/copies.h"
-#include "seam/many.h"
+#include "core/copies.h"
+#include "core/many.h"
 
 #define RLK_POOL_TAG 0x726C706Cu /* "rlpl" */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The operations of a driver, for a handle of a quorum. */
 #include "quorum/quorum.h"
-#include "seam/resend.h"
-#include "seam/seam.h"
+#include "core/ask.h"
+#include "core/core.h"
 
 #include <string.h>
 

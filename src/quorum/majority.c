@@ -2,7 +2,7 @@
  * Steps that a holder sends, decided by a majority. A lease ends when a majority of the members
  * would be free again: of three, at the second of their ends. */
 #include "quorum/quorum.h"
-#include "seam/resend.h"
+#include "core/ask.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * could not remove before, and gives a member that lacks the row of a holder that row. */
 #include "quorum/cells.h"
 #include "quorum/quorum.h"
-#include "seam/resend.h"
-#include "seam/seam.h"
+#include "core/ask.h"
+#include "core/core.h"
 
 #include <inttypes.h>
 #include <stdio.h>

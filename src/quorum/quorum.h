@@ -13,8 +13,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-#include "seam/copies.h"
-#include "seam/db.h"
+#include "core/copies.h"
+#include "core/db.h"
 
 enum { RLK_MEMBERS_MOST = 5 };
 

@@ -4,7 +4,7 @@
  * After a restart of its server the mark does not count: grants may have been lost with that.
  * `rowlock quorum-join` makes a new mark. */
 #include "quorum/quorum.h"
-#include "seam/seam.h"
+#include "core/core.h"
 
 #include <inttypes.h>
 #include <stdio.h>

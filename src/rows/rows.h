@@ -9,8 +9,8 @@
 #include <rowlock/walk.h>
 
 #include "base/buffer.h"
-#include "seam/resend.h"
-#include "seam/seam.h"
+#include "core/ask.h"
+#include "core/core.h"
 
 /* "rltb" */
 #define RLK_TABLE_TAG 0x726C7462u

@@ -13,9 +13,9 @@ undefined() {
         grep -E ": $pattern\$" || true
 }
 
-core=("$build"/src/{base,seam,lock,queue,rows,db}/*.o)
+core=("$build"/src/{base,core,pool,quorum,lock,rows,api,admin}/*.o)
 shopt -s nullglob
-drivers=("$build"/src/backend/*.o "$build"/src/backend/*/*.o)
+drivers=("$build"/src/drivers/*.o "$build"/src/drivers/*/*.o)
 shopt -u nullglob
 postgres='(PQ|pq|lo_)[A-Za-z]+'
 mysql='(mysql|mariadb|ma)_[a-z0-9_]+'
@@ -25,7 +25,7 @@ is "core objects name no vendor's symbol" "$(undefined "($postgres|$mysql|$sqlit
 
 # That no driver calls another is in structure.t.
 for driver in "${drivers[@]}"; do
-    name=${driver#"$build"/src/backend/}
+    name=${driver#"$build"/src/drivers/}
     case $name in
         postgres*) others="$mysql|$sqlite" ;;
         mysql*) others="$postgres|$sqlite" ;;

@@ -67,7 +67,7 @@ is "each routine is made, dropped and granted" "$forgotten" ""
 is "none is longer than 60 lines" "$long" ""
 
 # What stands in braces in templates is completed by src/rows/compose.c, which knows these words and no others. The
-# words of other steps are in the list of steps: tests/backend/test_statements.c.
+# words of other steps are in the list of steps: tests/drivers/test_statements.c.
 words=$(cat sql/*/rows/*.sql | grep -vE '^(--|\\if )' | grep -oE '\{[^}]*\}' | tr -d '{}' | sed 's/:.*//' | grep -vx lock | sort -u)
 known=$(grep -oE 'IS\("[a-z]+"\)' src/rows/compose.c | cut -d '"' -f 2 | sort)
 is "every word in braces is one that is known" "$(comm -23 <(echo "$words") <(echo "$known"))" ""

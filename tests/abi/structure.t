@@ -22,10 +22,10 @@ tools/structure --build "$build" --json >"$figures"
 ok "the tree can be measured" grep -q ^call "$uses"
 
 # The order of rooms stands in docs/ARCHITECTURE.md alone, lowest first.
-rooms=$(grep -oE '`base seam [a-z ]+`' docs/ARCHITECTURE.md | head -n 1 | tr -d '\`')
+rooms=$(grep -oE '`base core [a-z ]+`' docs/ARCHITECTURE.md | head -n 1 | tr -d '\`')
 unplaced=
 for folder in src/*/; do
-    case " $rooms backend " in *" $(basename "$folder") "*) ;; *) unplaced+=" $folder" ;; esac
+    case " $rooms drivers " in *" $(basename "$folder") "*) ;; *) unplaced+=" $folder" ;; esac
 done
 is "docs/ARCHITECTURE.md says where each folder of src/ is in the order" "$unplaced" ""
 
@@ -42,12 +42,12 @@ uses_that() {
         '"$1" "$uses"
 }
 is "nothing includes or calls upward" "$(uses_that 'rank[from] && rank[to] && rank[from] < rank[to]')" ""
-is "a driver uses base and seam alone" \
-    "$(uses_that 'from == "backend" && rank[to] > rank["seam"]')" ""
+is "a driver uses base and core alone" \
+    "$(uses_that 'from == "drivers" && rank[to] > rank["core"]')" ""
 is "no driver uses another" \
-    "$(uses_that 'from == "backend" && to == "backend" && driver($2) != driver($3)')" ""
+    "$(uses_that 'from == "drivers" && to == "drivers" && driver($2) != driver($3)')" ""
 is "only the list of drivers uses a driver" \
-    "$(uses_that 'to == "backend" && from != "backend" && $2 !~ /\/backends\.c$/')" ""
+    "$(uses_that 'to == "drivers" && from != "drivers" && $2 !~ /\/backends\.c$/')" ""
 is "the command uses the public functions alone" \
     "$(uses_that 'from == "cli" && to != "cli" && $4 !~ /^rowlock_/')" ""
 is "no header includes itself through others" \

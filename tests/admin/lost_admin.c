@@ -4,7 +4,7 @@
  */
 #include "loss.h"
 
-#include "seam/db.h"
+#include "core/db.h"
 #include "quick.h"
 
 /* ---- plain reads */

@@ -4,8 +4,8 @@
  * it sends it (src/lock/keeper.c). For this, unlike ours.c, it looks inside.
  */
 #include "bench.h"
-#include "seam/resend.h"
-#include "seam/seam.h"
+#include "core/ask.h"
+#include "core/core.h"
 
 struct heartbeat {
     rowlock_db *db;

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# The load (load.c) for fault scripts; sourced by tests/cluster/*.t after tests/backend/failover.sh or
+# The load (load.c) for fault scripts; sourced by tests/cluster/*.t after tests/drivers/failover.sh or
 # tests/cli/cli.sh, which set $work and $status. LOAD_URLS names the database, and LOAD_INSTALL_URL
 # the server to install on.
 #

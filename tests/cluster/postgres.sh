@@ -5,7 +5,7 @@
 #     follows                   the standby has all, and is synchronous if it should be
 #     promote                   with marks before and after
 #
-. "$(dirname "${BASH_SOURCE[0]}")/../backend/failover.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../drivers/failover.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/load.sh"
 
 find_pgbin

@@ -4,7 +4,7 @@
  * subjects. */
 #include "crowd.h"
 
-#include "queue/queue.h"
+#include "lock/queue.h"
 
 #include <stdarg.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The scene of tests about the application's own transaction; see scene.h. The promises about such
- * transactions are in tests/tx/. */
+ * transactions are in tests/lock/. */
 #include "scene.h"
 
 void scene_table(const struct contract *c)

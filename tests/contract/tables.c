@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Words of the tests about the application's own tables; see tables.h. The promises about those are
- * in tests/rows/ and tests/tx/. */
+ * in tests/rows/ and tests/lock/. */
 #include "tables.h"
 
 #include "scene.h"

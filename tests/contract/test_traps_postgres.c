@@ -13,7 +13,7 @@
 #include "crowd.h"
 
 #include "scene.h"
-#include "seam/statements.h"
+#include "core/statements.h"
 #include "tables.h"
 
 /* pg_catalog has some for exactly the same types. Those are found first and need no trap. */

@@ -2,7 +2,7 @@
  * One thread, one connection after another. */
 #include "fake.h"
 
-#include "seam/steps.h"
+#include "core/steps.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 #include "base/ident.h"
-#include "seam/backend.h"
+#include "core/driver.h"
 
 static size_t length_of(unsigned char first)
 {

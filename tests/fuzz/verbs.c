@@ -3,8 +3,8 @@
 #include "verbs.h"
 
 #include "fake.h"
-#include "seam/resend.h"
-#include "seam/seam.h"
+#include "core/ask.h"
+#include "core/core.h"
 #include "tap.h"
 
 #include "public.h"

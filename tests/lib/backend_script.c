@@ -1065,7 +1065,7 @@ static enum rlk_class script_frame(void *conn, struct rlk_call *call, enum rlk_f
     return answer.class;
 }
 
-/* ---- replaces src/db/backends.c */
+/* ---- replaces src/api/backends.c */
 
 static const char *const schemes[] = {"postgresql", "mysql", "sqlite", NULL};
 

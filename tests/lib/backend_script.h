@@ -10,10 +10,10 @@
 
 #include "public.h"
 
-#include "db/db.h"
+#include "api/api.h"
 #include "lock/lock.h"
-#include "seam/resend.h"
-#include "seam/seam.h"
+#include "core/ask.h"
+#include "core/core.h"
 
 /* The steps, which are queries, and the other operations of a driver. */
 #define SCRIPT_OP_OF_STEP(id, name, parameters, rows, columns, is) OP_##id,

@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "base/buffer.h"
 #include "base/url.h"
-#include "seam/backend.h"
+#include "core/driver.h"
 
 static atomic_int asked, live, failing;
 static bool of_drivers;

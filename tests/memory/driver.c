@@ -4,7 +4,7 @@
  * no tables of the caller's. Core does without, or says that the database has no such step. */
 #include "driver.h"
 
-#include "seam/seam.h"
+#include "core/core.h"
 
 #include <pthread.h>
 #include <stdio.h>

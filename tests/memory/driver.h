@@ -3,7 +3,7 @@
 #ifndef MEMORY_DRIVER_H
 #define MEMORY_DRIVER_H
 
-#include "seam/backend.h"
+#include "core/driver.h"
 
 extern const struct rlk_backend rlk_backend_memory;
 

@@ -3,12 +3,12 @@
  * that need no transaction and no tables of the caller's. */
 #include "contract/contract.h"
 #include "driver.h"
-#include "db/db.h"
-#include "seam/statements.h"
+#include "api/api.h"
+#include "core/statements.h"
 
 #include "tests/memory/statements.inc"
 
-/* ---- in the place of src/db/backends.c and src/seam/dialects.c */
+/* ---- in the place of src/api/backends.c and src/core/dialects.c */
 
 const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)
 {

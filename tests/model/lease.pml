@@ -35,7 +35,7 @@
  *   - shared and counted locks, several names, batches, acquire_usual (it decides less)
  *   - rowlock_tx_acquire() and rowlock_tx_release(): the lock row is never locked between two
  *     transitions. Others that lock it are atomic here: each holds all it needs when it writes.
- *   - wake-ups and the pauses between looks: tests/queue/wakeup.c
+ *   - wake-ups and the pauses between looks: tests/lock/wakeup.c
  *   - leases of different lengths, and a lease that a renewal shortens
  *   - isolation levels above READ COMMITTED: the database refuses there what would differ
  *   - a client that connects again and does not end the session that it has lost. It may lack the
@@ -288,7 +288,7 @@ inline begin_late(c, what, known)
     stage[LATE] = what; client[LATE] = c; late_token = token[c]; late_known = known
 }
 
-/* src/seam/resend.c: a client that connects again first ends the session that it has lost. */
+/* src/core/ask.c: a client that connects again first ends the session that it has lost. */
 inline reconnect(c)
 {
     if :: ENDS_OLD_SESSION && client[LATE] == c && late_known -> end_late() :: else fi

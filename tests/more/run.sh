@@ -105,7 +105,7 @@ through_pgbouncer() { # through_pgbouncer NAME [OPTION]
 each_failure() {
     local database test
     for database in postgres mysql sqlite; do
-        for test in backend/test_lost_$database backend/test_memory_$database backend/test_clientmemory_$database; do
+        for test in drivers/test_lost_$database drivers/test_memory_$database drivers/test_clientmemory_$database; do
             case $test in */test_lost_sqlite | */test_clientmemory_mysql) continue ;; esac
             contract "each failure" "${test#*/}" env ROWLOCK_TEST_LONG=1 ROWLOCK_TEST_TIMEOUT=1800 \
                 "$make" --no-print-directory "check-$database" "TESTS=$test"
@@ -263,7 +263,7 @@ quorum() {
 loads() {
     local database load
     for database in postgres mysql sqlite; do
-        for load in lock/test_load tx/test_bank rows/test_crowded queue/test_line pool/test_pool_crowd; do
+        for load in lock/test_load lock/test_bank rows/test_crowded lock/test_line pool/test_pool_crowd; do
             [ "$database $load" != "sqlite pool/test_pool_crowd" ] || continue
             contract "$load, $database" "the one of make check" env ROWLOCK_TEST_LONG=1 \
                 ROWLOCK_TEST_SECONDS="${ROWLOCK_TEST_SECONDS:-20}" ROWLOCK_TEST_TIMEOUT=1800 \

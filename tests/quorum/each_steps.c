@@ -3,8 +3,8 @@
  * The two steps that only a quorum sends, on one member: lift and retract. */
 #include "contract.h"
 #include "each.h"
-#include "seam/cells.h"
-#include "seam/resend.h"
+#include "core/cells.h"
+#include "core/ask.h"
 
 static rowlock_db *db;
 

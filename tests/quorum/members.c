@@ -3,8 +3,8 @@
  * Three members of a quorum; see members.h. Checks are not here. */
 #include "members.h"
 
-#include "seam/cells.h"
-#include "seam/resend.h"
+#include "core/cells.h"
+#include "core/ask.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * A round of a quorum whose members have no threads: the test gives their answers. */
 #include "quorum/quorum.h"
-#include "seam/seam.h"
+#include "core/core.h"
 #include "tap.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 
 #include "fail_alloc.h"
-#include "seam/seam.h"
+#include "core/core.h"
 
 enum { MANY_TEXTS = 100, DEADLINE_MS = 10000 };
 

@@ -5,7 +5,7 @@
  */
 #include "backend_script.h"
 #include "fail_alloc.h"
-#include "seam/db.h"
+#include "core/db.h"
 #include "quick.h"
 #include "tap.h"
 

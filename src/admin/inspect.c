@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * Asks which tables and routines have our names, and what the server is like. install.c, upgrade.c
+ * and check.c judge the answers. */
+#include "admin/inspect.h"
+#include "core/ask.h"
+#include "core/core.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static void start_inspecting(void *context)
+{
+    struct rlk_inspection *i = context;
+    *i = (struct rlk_inspection){.version = i->version, .mended = true};
+}
+
+/* level above 0: tables of a later version than ours may have this problem. level below 0: tables
+ * of an earlier version may have it. */
+static bool is_left_out(struct rlk_inspection *i, int64_t level, bool mended)
+{
+    bool unknown = i->version == 0 && (level != 0 || mended);
+    i->undecided += unknown;
+    return unknown || (level > 0 && i->version > RLK_LEVEL) ||
+           (level < 0 && i->version < RLK_LEVEL);
+}
+
+static int take_object(void *context, const rowlock_value *cells, size_t count)
+{
+    enum { OBJECT, PROBLEM, MENDED, LEVEL };
+    struct rlk_inspection *i = context;
+    bool warning = cells[MENDED].kind == ROWLOCK_NULL;
+    bool mended = warning || cells[MENDED].number != 0;
+    if (is_left_out(i, count > LEVEL ? cells[LEVEL].number : 0, mended))
+        return 0;
+    if (warning ? i->found + i->warned == 0 : i->found == 0 || (i->mended && !mended)) {
+        rlk_copy_text(i->object, sizeof i->object, cells[OBJECT].text, cells[OBJECT].length);
+        rlk_copy_text(i->problem, sizeof i->problem, cells[PROBLEM].text, cells[PROBLEM].length);
+    }
+    i->mended = i->mended && mended;
+    i->found += !warning;
+    i->warned += warning;
+    return 0;
+}
+
+static enum rlk_class run_objects(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    start_inspecting(context);
+    const rowlock_value schema = rowlock_text(db->texts.sql[RLK_STEP_SCHEMA]);
+    struct rlk_sending s = {
+        .step = RLK_STEP_OBJECTS, .in = &schema, .read = take_object, .out = context};
+    enum rlk_class class = rlk_send(db, call, &s);
+    /* The database itself is missing, so no object has our names. */
+    if (class == RLK_SCHEMA && s.rows == 0)
+        return RLK_DONE;
+    return class;
+}
+
+int rlk_inspect(rowlock_db *db, struct rlk_inspection *i)
+{
+    start_inspecting(i);
+    if (!db->texts.sql[RLK_STEP_OBJECTS])
+        return ROWLOCK_OK;
+    struct rlk_step_call step = {.run = run_objects, .context = i, .without_tables = true};
+    return rlk_do(db, &step);
+}
+
+int rlk_refuse_objects(rowlock_db *db, int64_t version)
+{
+    struct rlk_inspection i = {.version = version};
+    int result = rlk_inspect(db, &i);
+    if (result != ROWLOCK_OK || i.found == 0)
+        return result;
+    return rlk_fail(db, ROWLOCK_ESCHEMA, "%s is not as rowlock makes it: %s", i.object, i.problem);
+}
+
+int rlk_advise_denied(rowlock_db *db, int result)
+{
+    size_t used = strlen(db->error.text);
+    if (result == ROWLOCK_EDENIED && !db->backend->local)
+        snprintf(db->error.text + used, sizeof db->error.text - used,
+                 "; let a DBA run what `rowlock install --print` prints, if the tables are not "
+                 "there, and grant what sql/*/install/grants.sql says");
+    return result;
+}
+
+int rlk_look_anew(rowlock_db *db)
+{
+    db->schema_ok = false;
+    return rlk_look_at_tables(db, RLK_OUTSIDE, 0);
+}
+
+static int64_t wall_clock_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static enum rlk_class run_facts(rowlock_db *db, struct rlk_call *call, void *context)
+{
+    struct rlk_facts *facts = context;
+    int64_t before = wall_clock_us();
+    enum rlk_class class = rlk_step_facts(db, call, facts);
+    facts->asked_us = before + (wall_clock_us() - before) / 2;
+    return class;
+}
+
+int rlk_examine(rowlock_db *db, struct rlk_facts *facts)
+{
+    struct rlk_step_call step = {.run = run_facts, .context = facts};
+    return rlk_do(db, &step);
+}

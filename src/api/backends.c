@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * The list of databases. */
+#include "api/api.h"
+
+#include <string.h>
+
+#if RLK_WITH_POSTGRES
+extern const struct rlk_backend rlk_backend_postgres;
+#endif
+#if RLK_WITH_MYSQL
+extern const struct rlk_backend rlk_backend_mysql;
+#endif
+#if RLK_WITH_SQLITE
+extern const struct rlk_backend rlk_backend_sqlite;
+#endif
+
+static const struct rlk_backend *const backends[] = {
+#if RLK_WITH_POSTGRES
+    &rlk_backend_postgres,
+#endif
+#if RLK_WITH_MYSQL
+    &rlk_backend_mysql,
+#endif
+#if RLK_WITH_SQLITE
+    &rlk_backend_sqlite,
+#endif
+    NULL,
+};
+
+/* Also the schemes of drivers that this build leaves out. Their URLs get an error of their own. */
+static const char *const schemes[] = {"postgresql", "postgres", "mysql", "mariadb", "sqlite", NULL};
+
+static bool among(const char *scheme, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(*list, scheme) == 0)
+            return true;
+    return false;
+}
+
+int rowlock_list_drivers(int (*each)(void *context, const char *driver, const char *client),
+                         void *context)
+{
+    int stop = 0;
+    if (!each)
+        return ROWLOCK_EINVAL;
+    for (size_t i = 0; backends[i] && stop == 0; i++) {
+        char client[80];
+        backends[i]->client(client, sizeof client);
+        stop = each(context, backends[i]->name, client);
+    }
+    return ROWLOCK_OK;
+}
+
+const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)
+{
+    *known = among(scheme, schemes);
+    for (size_t i = 0; backends[i]; i++)
+        if (among(scheme, backends[i]->schemes))
+            return backends[i];
+    return NULL;
+}

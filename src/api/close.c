@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * Closes connections, keepers and pools. */
+#include "base/fiber.h"
+#include "api/api.h"
+#include "lock/keeper.h"
+#include "pool/pool.h"
+#include "lock/queue.h"
+#include "quorum/quorum.h"
+#include "rows/rows.h"
+#include "core/ask.h"
+#include "core/statements.h"
+
+#include <pthread.h>
+#include <rowlock/pool.h>
+#include <unistd.h>
+
+/* One user less. The last one closes the connections. */
+static void release_pool(rowlock_pool *pool)
+{
+    if (!rlk_pool_leave(pool))
+        return;
+    for (size_t i = 0; i < pool->count; i++)
+        rlk_db_free(pool->connections[i].db);
+    rlk_db_free(pool->ear.db);
+    rlk_pool_free(pool);
+}
+
+void rlk_db_free(rowlock_db *db)
+{
+    if (!db)
+        return;
+    bool in_child = db->pid != getpid();
+    if (db->conn)
+        rlk_disconnect(db, in_child);
+    if (db->target.pool)
+        release_pool(db->target.pool);
+    if (db->target.quorum && !in_child)
+        rlk_quorum_close(db->target.quorum);
+    rlk_fiber_free(db->fiber);
+    rlk_wake_close(&db->waiting);
+    rlk_texts_clear(&db->texts);
+    rlk_witness_free(db);
+    rlk_free(db->conn);
+    rlk_free(db->url);
+    pthread_mutex_destroy(&db->starting);
+    db->tag = 0;
+    rlk_free(db);
+}
+
+void rowlock_db_close(rowlock_db *db)
+{
+    if (!db || db->tag != RLK_DB_TAG)
+        return;
+    rlk_started_stop(db);
+    /* After one release could not reach the server, the others do not wait for it. */
+    bool reachable = true;
+    while (db->locks) {
+        if (!reachable) {
+            rowlock_forget(db->locks);
+            rlk_ticket_end(db, &db->locks->ticket);
+        }
+        rlk_lock_abandon(db->locks);
+        reachable = db->up;
+    }
+    rlk_onces_abandon(db);
+    rlk_db_free(db);
+}
+
+void rowlock_keeper_close(rowlock_keeper *k)
+{
+    rowlock_db_close(rlk_keeper_stop(k));
+}
+
+void rowlock_pool_close(rowlock_pool *pool)
+{
+    if (!pool || pool->tag != RLK_POOL_TAG || pool->pid != getpid())
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    bool again = pool->closed;
+    pool->closed = true;
+    pthread_mutex_unlock(&pool->mutex);
+    if (!again)
+        release_pool(pool);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * The list of steps (steps.h) as a table. */
+#include "core/steps.h"
+
+#define STEP_INFO(id, name, parameters, rows, columns, is) \
+    [RLK_STEP_##id] = {name, parameters, columns, rows, is},
+const struct rlk_step_info rlk_steps[RLK_STEP_COUNT] = {RLK_STEPS(STEP_INFO)};
+
+enum rlk_step rlk_many_of(enum rlk_step step)
+{
+    switch (step) {
+    case RLK_STEP_STILL_HELD:
+        return RLK_STEP_STILL_HELD_MANY;
+    case RLK_STEP_ACQUIRE_USUAL:
+        return RLK_STEP_ACQUIRE_USUAL_MANY;
+    case RLK_STEP_ACQUIRE:
+        return RLK_STEP_ACQUIRE_MANY;
+    case RLK_STEP_RENEW:
+        return RLK_STEP_RENEW_MANY;
+    case RLK_STEP_RELEASE:
+        return RLK_STEP_RELEASE_MANY;
+    case RLK_STEP_ENQUEUE:
+        return RLK_STEP_ENQUEUE_MANY;
+    default:
+        return RLK_STEP_NONE;
+    }
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ * Acquiring one lock, or several at once: tries (lock/try.c), and between them a ticket in the
+ * queue (queue.c). */
+#include "base/options.h"
+#include "lock/keeper.h"
+#include "lock/queue.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Locks that one call may acquire. */
+enum { MANY_MAX = 1000 };
+
+/* ---- one lock */
+
+/* The keeper's entries are made before the grants, since making them can fail. */
+static int join_keeper(struct rlk_acquiring *a)
+{
+    int result = ROWLOCK_OK;
+    for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++) {
+        a->which = i;
+        if (!a->options.keeper)
+            rlk_entry_quit(a->locks[i]);
+        else
+            result = rlk_entry_join(a->locks[i], &a->options, a->until_us);
+    }
+    return result;
+}
+
+static int try_and_wait(struct rlk_acquiring *a)
+{
+    a->until_us = a->options.wait_ms == 0 ? 0 : rlk_wait_end(a->options.wait_ms);
+    int result = join_keeper(a);
+    if (result != ROWLOCK_OK)
+        return result;
+    for (size_t i = 0; i < a->count; i++) {
+        rlk_leave_queue(a->locks[i], 0);
+        a->requests[i] = rlk_request_of(a->locks[i], &a->options);
+    }
+    a->which = 0;
+    result = rlk_try(a);
+    if (result == ROWLOCK_BUSY && a->options.wait_ms != 0)
+        result = rlk_wait_in_queue(a);
+    for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++)
+        rlk_entry_start(a->locks[i]);
+    return result;
+}
+
+/* A cancel that came before a wait ends it. A cancel that comes during a wait, but too late to end
+ * it, must not end the next one. */
+static int acquire_all(struct rlk_acquiring *a)
+{
+    struct rlk_waiting *waiting = &a->db->waiting;
+    bool waits = a->options.wait_ms != 0;
+    if (waits && rlk_take_cancel(waiting))
+        return rlk_leave(a->db, ROWLOCK_CANCELLED);
+    int result = try_and_wait(a);
+    if (waits && !waiting->longer)
+        rlk_take_cancel(waiting);
+    return rlk_leave(a->db, result);
+}
+
+static int acquire_one(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    struct rlk_request request;
+    struct rlk_grant grant;
+    struct rlk_acquiring a = {.db = lock->db,
+                              .locks = &lock,
+                              .count = 1,
+                              .requests = &request,
+                              .grants = &grant,
+                              .options = *options};
+    return acquire_all(&a);
+}
+
+static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    if (lock->state == RLK_GONE)
+        return rlk_fail(lock->db, ROWLOCK_LOST,
+                        "the grant was lost; release as often as you acquired, then acquire again");
+    if (lock->permits != options->permits)
+        return rlk_fail(lock->db, ROWLOCK_EMISUSE,
+                        "this handle holds the lock as another kind: release it first");
+    if (lock->depth == INT_MAX)
+        return rlk_fail(lock->db, ROWLOCK_EMISUSE,
+                        "this handle acquired the lock too often; release it first");
+    int result = rowlock_lock_remaining_ms(lock) > 0 ? ROWLOCK_OK
+                                                     : rlk_renew(lock, lock->deadline.ttl_us, 0);
+    if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
+        lock->depth++;
+    return rlk_leave(lock->db, result);
+}
+
+static int check_unattached(rowlock_lock *lock)
+{
+    if (!lock->attached)
+        return ROWLOCK_OK;
+    return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle is attached to a grant made elsewhere");
+}
+
+int rlk_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    int result = check_unattached(lock);
+    if (result != ROWLOCK_OK)
+        return result;
+    return lock->state == RLK_IDLE ? acquire_one(lock, options) : enter_again(lock, options);
+}
+
+int rowlock_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG)
+        return ROWLOCK_EMISUSE;
+    int result = rlk_enter(lock->db, "acquire lock", lock->name);
+    rowlock_acquire_options o;
+    if (result != ROWLOCK_OK ||
+        (result = rlk_take_acquire_options(&lock->db->error, &o, options)) != ROWLOCK_OK)
+        return result;
+    return rlk_acquire(lock, &o);
+}
+
+/* ---- several locks */
+
+static int by_name(const void *a, const void *b)
+{
+    const rowlock_lock *const *one = a;
+    const rowlock_lock *const *other = b;
+    return strcmp((*one)->name, (*other)->name);
+}
+
+static int check_many(rowlock_db *db, rowlock_lock *const *locks, size_t count, size_t *which)
+{
+    for (size_t i = 0; i < count; i++) {
+        *which = i;
+        if (locks[i]->db != db || (locks[i]->state != RLK_IDLE && !locks[i]->attached))
+            return rlk_fail(db, ROWLOCK_EMISUSE,
+                            "'%s' is held already, or belongs to another rowlock_db",
+                            locks[i]->name);
+        if (i > 0 && strcmp(locks[i - 1]->name, locks[i]->name) == 0)
+            return rlk_fail(db, ROWLOCK_EINVAL, "'%s' is named twice; name each lock once",
+                            locks[i]->name);
+        int result = check_unattached(locks[i]);
+        if (result != ROWLOCK_OK)
+            return result;
+    }
+    return ROWLOCK_OK;
+}
+
+struct many {
+    rowlock_lock **locks;
+    struct rlk_request *requests;
+    struct rlk_grant *grants;
+};
+
+static bool alloc_many(struct many *m, size_t count)
+{
+    m->locks = rlk_alloc(count * sizeof(rowlock_lock *));
+    m->requests = rlk_alloc(count * sizeof *m->requests);
+    m->grants = rlk_alloc(count * sizeof *m->grants);
+    return m->locks && m->requests && m->grants;
+}
+
+static void free_many(struct many *m)
+{
+    rlk_free(m->locks);
+    rlk_free(m->requests);
+    rlk_free(m->grants);
+}
+
+static size_t index_of(rowlock_lock *const *locks, size_t count, const rowlock_lock *lock)
+{
+    for (size_t i = 0; i < count; i++)
+        if (locks[i] == lock)
+            return i;
+    return 0;
+}
+
+static int acquire_sorted(struct many *m, rowlock_lock *const *locks, size_t count,
+                          const rowlock_acquire_options *options, size_t *which)
+{
+    rowlock_db *db = locks[0]->db;
+    memcpy(m->locks, locks, count * sizeof(rowlock_lock *));
+    qsort(m->locks, count, sizeof(rowlock_lock *), by_name);
+    struct rlk_acquiring a = {.db = db,
+                              .locks = m->locks,
+                              .count = count,
+                              .requests = m->requests,
+                              .grants = m->grants,
+                              .options = *options};
+    int result = check_many(db, m->locks, count, &a.which);
+    if (result == ROWLOCK_OK)
+        result = acquire_all(&a);
+    if (which)
+        *which = index_of(locks, count, m->locks[a.which]);
+    return result;
+}
+
+int rowlock_acquire_all(rowlock_lock *const *locks, size_t count,
+                        const rowlock_acquire_options *options, size_t *which)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!locks || !locks[i] || locks[i]->tag != RLK_LOCK_TAG)
+            return ROWLOCK_EMISUSE;
+    if (count == 0 || !locks[0]->db)
+        return ROWLOCK_EMISUSE;
+    rowlock_db *db = locks[0]->db;
+    int result = rlk_enter(db, "acquire several locks", NULL);
+    rowlock_acquire_options o;
+    if (result != ROWLOCK_OK ||
+        (result = rlk_take_acquire_options(&db->error, &o, options)) != ROWLOCK_OK)
+        return result;
+    if (count > MANY_MAX)
+        return rlk_fail(db, ROWLOCK_EINVAL, "%zu locks are too many for one call: at most %d",
+                        count, MANY_MAX);
+    struct many m = {0};
+    result = alloc_many(&m, count) ? acquire_sorted(&m, locks, count, &o, which)
+                                   : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    free_many(&m);
+    return result;
+}

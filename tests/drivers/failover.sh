@@ -1,0 +1,72 @@
+# shellcheck shell=bash
+# What the tests of several hosts share: a primary and a standby of their own, which end with the test;
+# sourced by tests/drivers/failover_*.t.
+#
+#     two_dirs KIND             folders for two servers: sets $primary and $standby
+#     start_server DIR MAKE     makes a server with MAKE PORT, and starts it
+#     listen_silently           a socket where nobody ever answers: sets $hung_port
+#     within MS STATUS URL      a list of URL is done in time
+#     replication KEY           what the findings in $out say about replication
+#
+. "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/server.sh"
+
+kind=
+primary=
+standby=
+hung=
+
+two_dirs() {
+    kind=$1
+    primary=$(new_server_dir a)
+    standby=$(new_server_dir b)
+    trap clean_up EXIT
+    trap 'exit 1' INT TERM HUP
+}
+
+clean_up() {
+    trap '' INT TERM HUP
+    touch "$work/stop"
+    "${kind}_stop" "$primary"
+    "${kind}_stop" "$standby"
+    [ -z "$hung" ] || kill "$hung" 2>/dev/null
+    rm -rf "$primary" "$standby"
+}
+
+# The port was free a moment ago, but others may look for one too. Not for a subshell: the server dies with
+# the shell that starts it.
+start_server() {
+    local try
+    for try in 1 2 3; do
+        "$2" "$(free_port)" && SERVER_DEATH_SIGNAL=QUIT server_start "$kind" "$1" && return
+    done
+    fail "no server in $1 after $try tries"
+}
+
+address() { echo "127.0.0.1:$(cat "$1/port")"; }
+
+listen_silently() {
+    perl -MIO::Socket::INET -e '
+        my $s = IO::Socket::INET->new(Listen => 8, LocalAddr => "127.0.0.1") or die;
+        $| = 1;
+        print $s->sockport, "\n";
+        sleep 600' >"$work/hung.port" &
+    hung=$!
+    until_true 60 test -s "$work/hung.port" || fail "no socket to hang on"
+    # shellcheck disable=SC2034 # read by the tests
+    hung_port=$(<"$work/hung.port")
+}
+
+now_ms() { date +%s%3N; }
+
+# within MS STATUS URL: is a list of URL done in so many milliseconds, with this exit code? A slow machine tries again.
+within() {
+    local began
+    began=$(now_ms)
+    rl list --url "$3"
+    [ "$status" = "$2" ] && [ $(($(now_ms) - began)) -lt "$1" ]
+}
+
+replication() { json '(grep { $_->{item} eq "replication" } @{$d->{findings}})[0]{'"$1"'}'; }
+
+longer() { [ "$(wc -c <"$1")" -gt "$2" ]; }

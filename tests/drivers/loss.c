@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One request or answer that gets lost, and a worker's surroundings; see loss.h. Each worker has tables and a proxy
+ * of its own, since some operations concern all names of an installation.
+ */
+#include "loss.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/db.h"
+#include "quick.h"
+#include "tap.h"
+
+enum { GRACE_MS = 3000, RECONNECT_MS = 8000, GENEROUS_MS = 30000 };
+
+/* ---- one case */
+
+/* Time limits are longer on a slow machine, but a test has 900 seconds. */
+static int64_t stretched(const struct loss *l, int64_t ms)
+{
+    return ms * (slowdown() > 3 ? 3 : slowdown()) * (l->patience ? l->patience : 1);
+}
+
+/* MySQL's client libraries know whole seconds only. */
+int64_t loss_deadline_ms(const struct loss *l)
+{
+    return stretched(l, strcmp(l->raw->name, "mysql") == 0 ? 1000 : 500);
+}
+
+int64_t loss_delay_ms(const struct loss *l)
+{
+    return loss_deadline_ms(l) * 3 / 2;
+}
+
+bool loss_is_late(const struct loss *l)
+{
+    return l->way == REQUEST_LATE || l->way == REQUEST_LATE_POOLED || l->way == REQUEST_LATE_DONE;
+}
+
+bool loss_is_cut(enum loss_way way)
+{
+    return way == REQUEST_CUT || way == ANSWER_CUT;
+}
+
+bool loss_can_end(const struct loss *l)
+{
+    return l->way != REQUEST_LATE_POOLED && strcmp(l->raw->name, "mysql") != 0;
+}
+
+struct fault loss_fault(const struct loss *l)
+{
+    bool cut = loss_is_cut(l->way);
+    bool swallowed = l->way == REQUEST_SWALLOWED || l->way == ANSWER_SWALLOWED;
+    bool answer = l->way == ANSWER_CUT || l->way == ANSWER_LATE || l->way == ANSWER_SWALLOWED;
+    return (struct fault){.kind = cut         ? FAULT_CUT
+                                  : swallowed ? FAULT_BLACKHOLE
+                                              : FAULT_DELAY,
+                          .side = answer ? ON_ANSWER : ON_REQUEST,
+                          .delay_ms = (int)loss_delay_ms(l)};
+}
+
+rowlock_db_options loss_options(const struct loss *l)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.statement_timeout_ms = loss_deadline_ms(l);
+    options.connect_timeout_ms = loss_deadline_ms(l);
+    options.reconnect_ms = l->mode == NOT_RECONNECTING ? -1 : stretched(l, RECONNECT_MS);
+    return options;
+}
+
+/* A busy machine may miss so short a deadline, and even a longer one while all workers open. */
+rowlock_db *loss_open_at(const char *url, const rowlock_db_options *options)
+{
+    rowlock_db *db = NULL;
+    int64_t end_ms = clock_ms() + OPENING_MS;
+    while (!db && clock_ms() < end_ms)
+        if (rowlock_db_open(url, options, &db, NULL) != ROWLOCK_OK)
+            db = NULL;
+    return db ? db : must_open_with(url, options);
+}
+
+rowlock_db *loss_open(struct loss *l)
+{
+    rowlock_db_options options = loss_options(l);
+    rowlock_db *db = loss_open_at(l->via, &options);
+    if (l->way == REQUEST_LATE_POOLED)
+        db->session[0] = '\0';
+    return db;
+}
+
+rowlock_lock *loss_hold(struct loss *l, rowlock_db *db)
+{
+    rowlock_lock *lock = must_lock(db, l->name);
+    loss_result(l, db, try_lock(lock, LONG_TTL_MS), ROWLOCK_OK, "a lock is granted at first");
+    return lock;
+}
+
+void loss_arm(struct loss *l)
+{
+    if (l->mode == CONNECTING)
+        faultproxy_cut(l->proxy);
+    l->armed_ms = clock_ms();
+    faultproxy_round_trips(l->proxy);
+    faultproxy_arm(l->proxy, l->nth, loss_fault(l));
+}
+
+bool loss_disarm(struct loss *l)
+{
+    bool fired = faultproxy_fired(l->proxy);
+    l->requests = faultproxy_round_trips(l->proxy);
+    faultproxy_arm(l->proxy, 0, loss_fault(l));
+    return fired;
+}
+
+/* Time: the proxy delays by the real clock, since some moment between arming and now. On a machine
+ * that is not called slow, a statement takes half of a deadline at most. */
+void loss_pass(const struct loss *l)
+{
+    int64_t longest_ms = clock_ms() - l->armed_ms, half_ms = loss_deadline_ms(l) / 2;
+    if (longest_ms > half_ms)
+        longest_ms = half_ms;
+    int64_t until_ms = l->armed_ms + longest_ms + loss_delay_ms(l) + half_ms;
+    /* Time: see above. What has not arrived by then arrives later, and the calls that follow allow it. */
+    if (loss_is_late(l) && until_ms > clock_ms())
+        sleep_ms(until_ms - clock_ms());
+}
+
+void loss_pass_before(const struct loss *l)
+{
+    if (l->way == REQUEST_LATE_DONE)
+        loss_pass(l);
+}
+
+/* ---- checks */
+
+bool loss_ok(const struct loss *l, bool passed, const char *format, ...)
+{
+    char text[700];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tap_ok(passed, "%s: %s", l->text, text);
+}
+
+bool loss_is(const struct loss *l, long long got, long long want, const char *format, ...)
+{
+    char text[700];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tap_is_int(got, want, "%s: %s", l->text, text);
+}
+
+bool loss_result(const struct loss *l, const rowlock_db *db, int got, int want, const char *what)
+{
+    return loss_is(l, got, want, "%s%s%s", what, got == want ? "" : ": ",
+                   got == want ? "" : why(db));
+}
+
+static void check_duration(const struct loss *l)
+{
+    rowlock_db_options options = loss_options(l);
+    int64_t longest_ms = 2 * (options.statement_timeout_ms + options.connect_timeout_ms) +
+                         (options.reconnect_ms > 0 ? options.reconnect_ms : 0) +
+                         stretched(l, GRACE_MS);
+    int64_t took_ms = clock_ms() - l->armed_ms;
+    loss_ok(l, took_ms < longest_ms, "it takes no longer than it may, %lld ms", (long long)took_ms);
+}
+
+bool loss_said(const struct loss *l, const rowlock_db *db, bool fired, int said, int want)
+{
+    check_duration(l);
+    if (!fired || l->mode != NOT_RECONNECTING)
+        return loss_result(l, db, said, want, "it is done");
+    return loss_ok(l, said == ROWLOCK_ECONN || said == ROWLOCK_EUNCERTAIN,
+                   "%s tells that it is lost", rowlock_result_name(said));
+}
+
+void loss_read_said(const struct loss *l, const rowlock_db *db, bool fired, int said)
+{
+    check_duration(l);
+    bool lost = fired && l->mode == NOT_RECONNECTING;
+    loss_result(l, db, said, lost ? ROWLOCK_ECONN : ROWLOCK_OK, "a read is never uncertain");
+}
+
+/* ---- what the tables say */
+
+long long loss_rows(const struct loss *l)
+{
+    return raw_int(l->raw, l->session, "SELECT count(*) FROM %slocks WHERE name = '%s'", l->prefix,
+                   l->name);
+}
+
+long long loss_floor(const struct loss *l)
+{
+    return raw_int(l->raw, l->session, "SELECT token_floor FROM %smeta", l->prefix);
+}
+
+long long loss_token(const struct loss *l)
+{
+    return raw_int(l->raw, l->session,
+                   "SELECT coalesce(max(token), 0) FROM %stokens WHERE name = '%s'", l->prefix,
+                   l->name);
+}
+
+long long loss_next_token(const struct loss *l)
+{
+    long long token = loss_token(l);
+    return (token ? token : loss_floor(l)) + 1;
+}
+
+long long loss_column(const struct loss *l, const char *column)
+{
+    return raw_int(l->raw, l->session, "SELECT coalesce(max(%s), 0) FROM %slocks WHERE name = '%s'",
+                   column, l->prefix, l->name);
+}
+
+long long loss_left_ms(const struct loss *l)
+{
+    long long left_us = raw_int(
+        l->raw, l->session, "SELECT coalesce(max(expires - %s), 0) FROM %slocks WHERE name = '%s'",
+        l->raw->clock, l->prefix, l->name);
+    return left_us > 0 ? left_us / 1000 : 0;
+}
+
+/* Our clock is asked last, so that time works for us. */
+void loss_not_overstated(const struct loss *l, const rowlock_lock *lock)
+{
+    long long there_ms = loss_left_ms(l);
+    long long counted_ms = rowlock_lock_remaining_ms(lock);
+    loss_ok(l, counted_ms <= there_ms, "%lld ms are counted upon, the table has %lld", counted_ms,
+            there_ms);
+}
+
+void loss_granted(const struct loss *l, const rowlock_lock *lock, long long token)
+{
+    char owner[300] = "", sql[200];
+    snprintf(sql, sizeof sql, "SELECT owner FROM %slocks WHERE name = '%s'", l->prefix, l->name);
+    loss_is(l, loss_rows(l), 1, "one grant is in the table");
+    l->raw->ask(l->session, sql, owner, sizeof owner);
+    loss_ok(l,
+            strcmp(owner, rowlock_lock_owner(lock)) == 0 &&
+                loss_column(l, "token") == rowlock_lock_token(lock),
+            "it is ours");
+    loss_is(l, rowlock_lock_token(lock), token, "there never was another");
+    loss_is(l, loss_token(l), token, "by its counter too");
+    loss_not_overstated(l, lock);
+}
+
+void loss_rival_gets(const struct loss *l, long long above)
+{
+    rowlock_db *db = l->others;
+    rowlock_lock *lock = must_lock(db, l->name);
+    loss_result(l, db, wait_lock(lock, LONG_TTL_MS, GENEROUS_MS), ROWLOCK_OK,
+                "somebody else gets the lock");
+    loss_ok(l, rowlock_lock_token(lock) > above, "with a higher token");
+    loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and gives it back");
+    rowlock_lock_close(lock);
+}
+
+struct sought {
+    const char *owner;
+    int found, others;
+};
+
+static int seek(void *context, const rowlock_grant *grant)
+{
+    struct sought *s = context;
+    if (strcmp(grant->owner, s->owner) == 0)
+        s->found++;
+    else
+        s->others++;
+    return 0;
+}
+
+void loss_gone_or_explained(struct loss *l, const char *owner)
+{
+    if (loss_rows(l) == 0) {
+        loss_ok(l, true, "nothing is left behind");
+        return;
+    }
+    struct sought sought = {.owner = owner};
+    loss_ok(l, loss_is_late(l) && !loss_can_end(l), "only what arrives after all is left behind");
+    loss_result(l, l->others, rowlock_list(l->others, l->name, seek, &sought), ROWLOCK_OK,
+                "that is listed");
+    loss_ok(l, sought.found == 1 && sought.others == 0, "as ours, once");
+    loss_is(l, loss_column(l, "expires - acquired"), TTL_MS * 1000LL,
+            "and expires as it was asked for");
+    l->explained++;
+}
+/* ---- surroundings */
+
+static void drop_tables(struct loss *l)
+{
+    static const char *const tables[] = {"locks", "waiters", "tokens", "fences", "meta"};
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        raw_run(l->raw, l->session, "DROP TABLE IF EXISTS %s%s%s", l->prefix, tables[t],
+                strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
+}
+
+bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int number)
+{
+    *l = (struct loss){.raw = raw, .url = url, .number = number, .what = "a worker"};
+    char parameter[60];
+    l->proxy = faultproxy_start(l->url, &l->through);
+    if (!l->proxy)
+        return false;
+    snprintf(l->text, sizeof l->text, "worker %d", number);
+    snprintf(l->prefix, sizeof l->prefix, "lost%d_", number);
+    snprintf(parameter, sizeof parameter, "rowlock_prefix=%s", l->prefix);
+    l->ours = url_with(l->url, parameter);
+    l->via = url_with(l->through, parameter);
+    l->session = l->raw->open(l->url);
+    drop_tables(l);
+    l->others = loss_open_at(l->ours, NULL);
+    loss_result(l, l->others, rowlock_install(l->others), ROWLOCK_OK, "there are tables");
+    return true;
+}
+
+/* What is left behind was counted, and a sweep finds it when its lease is over. */
+void loss_check_rest(struct loss *l)
+{
+    /* What a case had sent that was begun anew may have arrived after its rows were removed. */
+    raw_run(l->raw, l->session, "DELETE FROM %slocks WHERE name IN ('%s')", l->prefix, l->dropped);
+    long long left = raw_int(l->raw, l->session, "SELECT count(*) FROM %slocks", l->prefix);
+    loss_is(l, left, l->explained, "nothing is in the table but what was explained, %d rows",
+            l->explained);
+    if (left == 0)
+        return;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1", l->prefix);
+    loss_result(l, l->others, rowlock_sweep(l->others, NULL, &report), ROWLOCK_OK, "that is swept");
+    loss_is(l, report.locks, l->explained, "all of it had expired");
+}
+
+void loss_clean(struct loss *l)
+{
+    static const char *const tables[] = {"locks", "waiters"};
+    int64_t end_ms = clock_ms() + OPENING_MS;
+    while (rowlock_install(l->others) != ROWLOCK_OK && clock_ms() < end_ms)
+        ;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        raw_run(l->raw, l->session, "DELETE FROM %s%s WHERE name = '%s'", l->prefix, tables[t],
+                l->name);
+    size_t used = strlen(l->dropped);
+    snprintf(l->dropped + used, sizeof l->dropped - used, "', '%s", l->name);
+}
+
+void loss_tear_down(struct loss *l)
+{
+    rowlock_db_close(l->others);
+    drop_tables(l);
+    l->raw->close(l->session);
+    faultproxy_stop(l->proxy);
+    free(l->through);
+    free(l->ours);
+    free(l->via);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From the embedded texts to what a connection sends: schema and prefix in front of each name of
+ * ours, and nothing else changed. What the statements do is in the contract tests.
+ */
+#include "fail_alloc.h"
+#include "core/statements.h"
+#include "tap.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct rlk_backend dialects[] = {
+    {.name = "postgres", .quote = '"', .marker = '$', .numbered = true},
+    {.name = "mysql", .quote = '`', .marker = '?'},
+    {.name = "sqlite", .quote = '"', .marker = '?', .numbered = true},
+};
+enum { DIALECTS = sizeof dialects / sizeof dialects[0] };
+
+static void fill(struct rlk_texts *texts, const struct rlk_backend *dialect, const char *schema,
+                 const char *prefix)
+{
+    memset(texts, 0, sizeof *texts);
+    snprintf(texts->schema, sizeof texts->schema, "%s", schema);
+    snprintf(texts->prefix, sizeof texts->prefix, "%s", prefix);
+    if (rlk_texts_fill(texts, dialect) != 0)
+        tap_ok(false, "texts are filled");
+}
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+        n++;
+    return n;
+}
+
+/* Words in braces. */
+static int braced(const char *sql)
+{
+    int n = 0;
+    for (const char *at = strchr(sql, '{'); at; at = strchr(at + 1, '{'))
+        n += islower((unsigned char)at[1]) != 0;
+    return n;
+}
+
+/* A dialect has not what its driver does by itself, or by other steps of its own. */
+static bool is_without(const char *dialect, int step)
+{
+    static const struct {
+        enum rlk_step step;
+        const char *dialects;
+    } without[] = {
+        {RLK_STEP_AWAIT, "postgres sqlite"},
+        {RLK_STEP_WAKE, "postgres"},
+        {RLK_STEP_ACQUIRE_ALL, "sqlite"},
+        {RLK_STEP_ACQUIRE_MET, "mysql sqlite"},
+        {RLK_STEP_ACQUIRE_USUAL, "mysql sqlite"},
+        {RLK_STEP_ACQUIRE_USUAL_MANY, "mysql sqlite"},
+        {RLK_STEP_ACQUIRE_MANY, "sqlite"},
+        {RLK_STEP_RENEW_MANY, "sqlite"},
+        {RLK_STEP_RELEASE_MANY, "sqlite"},
+        {RLK_STEP_ENQUEUE_MANY, "sqlite"},
+        {RLK_STEP_LISTEN, "mysql sqlite"},
+        {RLK_STEP_LOOK, "postgres mysql"},
+        {RLK_STEP_STILL_HELD, "postgres"},
+        {RLK_STEP_STILL_HELD_MANY, "postgres sqlite"},
+        {RLK_STEP_SWEEP, "mysql"},
+        {RLK_STEP_SWEEP_QUIET, "mysql"},
+        {RLK_STEP_SWEEP_END, "postgres mysql"},
+        {RLK_STEP_SWEEP_KEYS, "postgres sqlite"},
+        {RLK_STEP_ONCE_PROVE, "mysql sqlite"},
+        {RLK_STEP_ROW_LOCK, "postgres mysql"},
+        {RLK_STEP_ROWS_UPDATE, "sqlite"},
+        {RLK_STEP_ROWS_INSERT, "sqlite"},
+        {RLK_STEP_ROWS_REMOVE, "sqlite"},
+        {RLK_STEP_ROWS_FIND, "sqlite"},
+        {RLK_STEP_ROUTINES, "postgres sqlite"},
+        {RLK_STEP_EVENTS, "postgres sqlite"},
+        {RLK_STEP_MAY_REMAKE, "postgres sqlite"},
+        {RLK_STEP_REMAKE, "sqlite"},
+        {RLK_STEP_RENEW_USUAL, "postgres sqlite"},
+        {RLK_STEP_RENEW_ALL_USUAL, "postgres sqlite"},
+        {RLK_STEP_BLOCKERS, "sqlite"},
+        {RLK_STEP_UPGRADE, "postgres mysql sqlite"},
+        {RLK_STEP_ROWS_READ, "sqlite"},
+        {RLK_STEP_ROWS_MARKED, "postgres sqlite"},
+    };
+    for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
+        if ((int)without[i].step == step && strstr(without[i].dialects, dialect))
+            return true;
+    return false;
+}
+
+static void test_all_steps(void)
+{
+    for (int d = 0; d < DIALECTS; d++) {
+        struct rlk_texts texts;
+        fill(&texts, &dialects[d], "s", "zz_");
+        for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
+            const char *sql = texts.sql[step];
+            if (is_without(dialects[d].name, step)) {
+                tap_ok(sql == NULL, "%s is without step %d", dialects[d].name, step);
+                continue;
+            }
+            if (!tap_ok(sql != NULL, "%s has step %d", dialects[d].name, step))
+                continue;
+            tap_is_int(count(sql, "rowlock_"), 0, "no name of ours is left in it");
+            tap_ok(strstr(sql, "/* rowlock:") != NULL, "its comment is as it was");
+            if (!(rlk_steps[step].is & RLK_TEMPLATE))
+                tap_is_int(braced(sql), 0, "what stands in braces is a parameter of the step");
+            char quoted[32];
+            snprintf(quoted, sizeof quoted, "%cs%c.%czz_", dialects[d].quote, dialects[d].quote,
+                     dialects[d].quote);
+            bool has_bodies = strcmp(dialects[d].name, "mysql") == 0 && step == RLK_STEP_SCHEMA;
+            if (has_bodies)
+                tap_ok(count(sql, quoted) < count(sql, "`zz_") &&
+                           count(sql, "`zz_") == count(sql, "zz_"),
+                       "each name is quoted, and in its schema where that is not the routine's");
+            else
+                tap_is_int(count(sql, quoted), count(sql, "zz_"),
+                           "each name is quoted and in its schema");
+        }
+        rlk_texts_clear(&texts);
+    }
+}
+
+/* Quotes come in pairs, names end where they ended: taken back, the expansion is the text again. */
+static bool undo(char *out, const char *sql, const char *expanded)
+{
+    const char *alone = strchr(expanded, '.') + 1; /* in a routine's body */
+    while (*sql) {
+        size_t length = strlen(expanded);
+        if (strncmp(sql, expanded, length) != 0) {
+            length = strlen(alone);
+            if (strncmp(sql, alone, length) != 0) {
+                *out++ = *sql++;
+                continue;
+            }
+        }
+        memcpy(out, "rowlock_", 8);
+        out += 8;
+        sql += length;
+        while (isalnum((unsigned char)*sql) || *sql == '_')
+            *out++ = *sql++;
+        if (*sql != expanded[0])
+            return false;
+        sql++;
+    }
+    *out = '\0';
+    return true;
+}
+
+static void test_nothing_else(void)
+{
+    static char a[100000], b[100000];
+    for (int d = 0; d < DIALECTS; d++) {
+        struct rlk_texts one, two;
+        char first[16], second[200];
+        char q = dialects[d].quote;
+        fill(&one, &dialects[d], "s", "zz_");
+        fill(&two, &dialects[d], "another place; --", "a_much_longer_prefix_0123456789_");
+        snprintf(first, sizeof first, "%cs%c.%czz_", q, q, q);
+        snprintf(second, sizeof second, "%c%s%c.%c%s", q, two.schema, q, q, two.prefix);
+        bool same = true;
+        for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++)
+            same = same && (is_without(dialects[d].name, step) ||
+                            (strlen(two.sql[step]) < sizeof b && undo(a, one.sql[step], first) &&
+                             undo(b, two.sql[step], second) && strcmp(a, b) == 0));
+        tap_ok(same, "schema and prefix change the names in %s and nothing else", dialects[d].name);
+        rlk_texts_clear(&one);
+        rlk_texts_clear(&two);
+    }
+}
+
+static void test_in_literals(void)
+{
+    struct rlk_texts texts;
+    fill(&texts, &dialects[0], "my place", "zz_");
+    tap_ok(strstr(texts.sql[RLK_STEP_FACTS], "'\"my place\".\"zz_locks\"'::regclass") != NULL,
+           "a name inside a string literal is expanded too");
+    rlk_texts_clear(&texts);
+}
+
+/* So that a copy of the database by another name works on itself. */
+static void test_in_bodies(void)
+{
+    struct rlk_texts texts;
+    fill(&texts, &dialects[1], "my place", "zz_");
+    const char *schema = texts.sql[RLK_STEP_SCHEMA];
+    const char *body = strstr(schema, "PROCEDURE IF NOT EXISTS `my place`.`zz_break`(");
+    body = body ? strstr(body, "\nBEGIN\n") : NULL;
+    const char *end = body ? strstr(body, "\nEND") : NULL;
+    const char *named = body ? strstr(body, "my place") : NULL;
+    tap_ok(end && (!named || named > end), "the body of a procedure does not name its database");
+    tap_ok(body && strstr(body, "UPDATE `zz_tokens`") != NULL, "but has the prefix");
+    tap_ok(strstr(schema, "INSERT INTO `my place`.`zz_meta`") != NULL,
+           "statements outside of bodies name it");
+    rlk_texts_clear(&texts);
+}
+
+/* A prefix that looks like a name of ours is not expanded in its turn. */
+static void test_own_prefix(void)
+{
+    for (int d = 0; d < DIALECTS; d++) {
+        struct rlk_texts texts;
+        fill(&texts, &dialects[d], "rowlock_", "rowlock_rowlock_");
+        tap_is_int(count(texts.sql[RLK_STEP_LAST], "rowlock_rowlock_tokens"), 1,
+                   "a prefix like our names is written once in %s", dialects[d].name);
+        rlk_texts_clear(&texts);
+        tap_ok(texts.sql[RLK_STEP_LAST] == NULL, "cleared texts are gone");
+    }
+}
+
+static void test_unknown_dialect(void)
+{
+    struct rlk_texts texts = {.prefix = "zz_", .schema = "s"};
+    const struct rlk_backend none = {.name = "none", .quote = '"'};
+    tap_is_int(rlk_texts_fill(&texts, &none), 0, "a dialect without texts");
+    tap_ok(texts.sql[RLK_STEP_META] == NULL, "has none");
+}
+
+static void test_no_memory(void)
+{
+    fail_alloc_at(0);
+    int before = fail_alloc_live(), allocations = 0;
+    for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++)
+        if (!is_without(dialects[0].name, step)) /* pieces are put in first */
+            allocations += rlk_steps[step].is & RLK_TEMPLATE ? 1 : 2;
+    for (int nth = 1; nth <= allocations + 1; nth++) {
+        struct rlk_texts texts = {.prefix = "zz_", .schema = "s"};
+        fail_alloc_at(nth);
+        int result = rlk_texts_fill(&texts, &dialects[0]);
+        tap_is_int(result, nth <= allocations ? -1 : 0, "memory that runs out at text %d", nth);
+        fail_alloc_at(0);
+        rlk_texts_clear(&texts);
+    }
+    tap_is_int(fail_alloc_live(), before, "nothing leaks");
+}
+
+/* "*request* lease" of the document as the list has it. */
+static void spell_out(const char *told, char *out, size_t cap)
+{
+    static const char request[] = "*request*";
+    bool short_form = strncmp(told, request, strlen(request)) == 0;
+    snprintf(out, cap, "%s%s", short_form ? RLK_REQUEST : "",
+             told + (short_form ? strlen(request) : 0));
+}
+
+static void test_document(void)
+{
+    char line[4000], name[40], told[300], parameters[400], listed[400];
+    FILE *file = fopen("sql/README.md", "r");
+    int found = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "| `%39[a-z_]` | %299[^|]", name, told) != 2)
+            continue;
+        for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
+            if (strcmp(rlk_steps[step].name, name) != 0 || (rlk_steps[step].is & RLK_TEMPLATE))
+                continue;
+            const char *semicolon = strstr(rlk_steps[step].parameters, " ;");
+            snprintf(listed, sizeof listed, "%.*s%s ",
+                     semicolon ? (int)(semicolon - rlk_steps[step].parameters) : 300,
+                     rlk_steps[step].parameters, semicolon ? semicolon + 1 : "");
+            spell_out(told, parameters, sizeof parameters);
+            found++;
+            if (rlk_steps[step].parameters[0])
+                tap_is_str(parameters, listed, "sql/README.md has the parameters of %s", name);
+        }
+    }
+    tap_ok(found > 30, "it has all steps");
+    if (file)
+        fclose(file);
+}
+
+int main(void)
+{
+    test_document();
+    test_all_steps();
+    test_nothing_else();
+    test_in_literals();
+    test_in_bodies();
+    test_own_prefix();
+    test_unknown_dialect();
+    test_no_memory();
+    return tap_done();
+}
