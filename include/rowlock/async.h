@@ -16,7 +16,7 @@
  * A handle of a pool (rowlock/pool.h) needs no thread and one descriptor, so one loop can have
  * thousands of acquires under way, if RLIMIT_NOFILE allows so many descriptors. It goes on only
  * inside rowlock_acquire_step(): call that soon when the descriptor is readable, at least once in
- * ttl_ms / 2. Systems other than Linux with glibc use a thread there too.
+ * ttl_ms / 2. Systems other than Linux use a thread there too.
  *
  * Until you have the result, the rowlock_db belongs to that acquire:
  *   - Calls that need the database return EMISUSE.

@@ -33,38 +33,39 @@ struct listing {
     struct rlk_key last;
 };
 
-static int give_row(void *context, const struct rlk_row *row)
+static void give_row(struct listing *l, const struct rlk_row *row)
 {
-    struct listing *l = context;
     rowlock_grant grant;
     rlk_grant_from_row(&grant, row);
     l->seen++;
     memcpy(l->last.name, row->name, sizeof l->last.name);
     l->last.slot = row->slot;
-    l->stopped = l->stopped || l->each(l->context, &grant) != 0;
-    return l->stopped;
+    l->stopped = l->each(l->context, &grant) != 0;
 }
 
 /* A full page that ends where it began would come again and again. */
-static enum rlk_class check_page(struct rlk_call *call, enum rlk_step step,
-                                 const struct rlk_key *after, const struct rlk_key *last)
+static bool is_further(const struct rlk_key *last, const struct rlk_key *after)
 {
     int order = strcmp(last->name, after->name);
-    bool further = order > 0 || (order == 0 && last->slot > after->slot);
-    return further ? RLK_DONE : rlk_diag_misfit(call, step);
+    return order > 0 || (order == 0 && last->slot > after->slot);
 }
 
-/* If a page breaks off, the next sending begins behind its last row. */
-static enum rlk_class run_list(rowlock_db *db, struct rlk_call *call, void *context)
+/* One page. */
+static int list_page(rowlock_db *db, struct listing *l)
 {
-    struct listing *l = context;
-    l->seen = 0;
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    struct rlk_items rows = {0};
     struct rlk_key after = l->last;
-    enum rlk_class class =
-        rlk_step_list(db, call, l->name, after.name, after.slot, LIST_PAGE, give_row, l);
-    if (class == RLK_DONE && l->seen >= LIST_PAGE && !l->stopped)
-        return check_page(call, RLK_STEP_LIST, &after, &l->last);
-    return class;
+    rlk_step_list(&ask, &rows, l->name, after.name, after.slot, LIST_PAGE);
+    int result = rlk_ask_items(db, &ask, &rows);
+    l->seen = 0;
+    for (size_t i = 0; result == ROWLOCK_OK && i < rows.count && !l->stopped; i++)
+        give_row(l, rlk_item(&rows, i));
+    rlk_free(rows.items);
+    if (result == ROWLOCK_OK && l->seen >= LIST_PAGE && !l->stopped &&
+        !is_further(&l->last, &after))
+        return rlk_fail_answer(db, RLK_STEP_LIST);
+    return result;
 }
 
 int rowlock_list(rowlock_db *db, const char *name,
@@ -74,10 +75,9 @@ int rowlock_list(rowlock_db *db, const char *name,
     if (result != ROWLOCK_OK)
         return result;
     struct listing l = {.name = name, .each = each, .context = context, .last = RLK_BEFORE_ALL};
-    do {
-        struct rlk_step_call step = {.run = run_list, .context = &l};
-        result = rlk_do(db, &step);
-    } while (result == ROWLOCK_OK && l.seen == LIST_PAGE && !l.stopped);
+    do
+        result = list_page(db, &l);
+    while (result == ROWLOCK_OK && l.seen == LIST_PAGE && !l.stopped);
     return result;
 }
 
@@ -111,9 +111,8 @@ static void waiter_from(rowlock_waiter *out, const struct rlk_waiter *in, int po
     memcpy(out->note, in->note, sizeof in->note);
 }
 
-static int give_waiter(void *context, const struct rlk_waiter *in)
+static void give_waiter(struct listing_waiters *l, const struct rlk_waiter *in)
 {
-    struct listing_waiters *l = context;
     bool lives = in->expires_us > in->now_us;
     if (strcmp(l->last.name, in->name) != 0)
         l->position = 0;
@@ -123,10 +122,9 @@ static int give_waiter(void *context, const struct rlk_waiter *in)
     rowlock_waiter waiter;
     waiter_from(&waiter, in, lives ? l->position : 0);
     l->stopped = l->each(l->context, &waiter) != 0;
-    return l->stopped;
 }
 
-static bool is_further(const struct rlk_waiter *w, const struct rlk_waiter *than)
+static bool is_behind(const struct rlk_waiter *w, const struct rlk_waiter *than)
 {
     int order = strcmp(w->name, than->name);
     if (order != 0)
@@ -134,15 +132,20 @@ static bool is_further(const struct rlk_waiter *w, const struct rlk_waiter *than
     return w->ticket != than->ticket ? w->ticket > than->ticket : w->request > than->request;
 }
 
-static enum rlk_class run_waiters(rowlock_db *db, struct rlk_call *call, void *context)
+static int list_waiters_page(rowlock_db *db, struct listing_waiters *l)
 {
-    struct listing_waiters *l = context;
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    struct rlk_items waiters = {0};
     struct rlk_waiter after = l->last;
+    rlk_step_waiters(&ask, &waiters, l->name, &after, LIST_PAGE);
+    int result = rlk_ask_items(db, &ask, &waiters);
     l->seen = 0;
-    enum rlk_class class = rlk_step_waiters(db, call, l->name, &after, LIST_PAGE, give_waiter, l);
-    if (class == RLK_DONE && l->seen >= LIST_PAGE && !l->stopped && !is_further(&l->last, &after))
-        return rlk_diag_misfit(call, RLK_STEP_WAITERS);
-    return class;
+    for (size_t i = 0; result == ROWLOCK_OK && i < waiters.count && !l->stopped; i++)
+        give_waiter(l, rlk_item(&waiters, i));
+    rlk_free(waiters.items);
+    if (result == ROWLOCK_OK && l->seen >= LIST_PAGE && !l->stopped && !is_behind(&l->last, &after))
+        return rlk_fail_answer(db, RLK_STEP_WAITERS);
+    return result;
 }
 
 int rowlock_list_waiters(rowlock_db *db, const char *name,
@@ -152,10 +155,9 @@ int rowlock_list_waiters(rowlock_db *db, const char *name,
     if (result != ROWLOCK_OK)
         return result;
     struct listing_waiters l = {.name = name, .each = each, .context = context};
-    do {
-        struct rlk_step_call step = {.run = run_waiters, .context = &l};
-        result = rlk_do(db, &step);
-    } while (result == ROWLOCK_OK && l.seen == LIST_PAGE && !l.stopped);
+    do
+        result = list_waiters_page(db, &l);
+    while (result == ROWLOCK_OK && l.seen == LIST_PAGE && !l.stopped);
     return result;
 }
 
@@ -167,16 +169,14 @@ int rowlock_last_grant(rowlock_db *db, const char *name, int64_t *token, int64_t
     if (result != ROWLOCK_OK ||
         (result = rlk_check_text(&db->error, "lock's name", name, false)) != ROWLOCK_OK)
         return result;
-    bool found = false;
-    int64_t last = 0;
-    int64_t when = 0;
-    result = rlk_last_grant(db, name, &found, &last, &when);
-    if (result != ROWLOCK_OK || !found)
+    struct rlk_last last;
+    result = rlk_last_grant(db, name, &last);
+    if (result != ROWLOCK_OK || !last.found)
         return rlk_leave(db, result != ROWLOCK_OK ? result : ROWLOCK_NONE);
     if (token)
-        *token = last;
+        *token = last.token;
     if (granted_us)
-        *granted_us = when;
+        *granted_us = last.granted_us;
     return ROWLOCK_OK;
 }
 
@@ -195,27 +195,34 @@ static bool goes_on(const struct sweeping *s)
     return !s->stopped && rlk_now_us() < s->until_us;
 }
 
-/* The batch is one transaction, so it goes on to its end. */
-static int give_swept(void *context, const struct rlk_row *row)
+static void give_swept(struct sweeping *s)
 {
-    struct sweeping *s = context;
-    rowlock_grant grant;
-    if (s->stopped)
-        return 0;
-    rlk_grant_from_row(&grant, row);
-    s->stopped = s->options.each(s->options.context, &grant) != 0;
-    return 0;
+    for (size_t i = 0; i < s->batch.rows.count && !s->stopped; i++) {
+        const struct rlk_row *row = rlk_swept(&s->batch, i);
+        rowlock_grant grant;
+        if (!row)
+            continue;
+        rlk_grant_from_row(&grant, row);
+        s->stopped = s->options.each(s->options.context, &grant) != 0;
+    }
 }
 
-static enum rlk_class run_sweep(rowlock_db *db, struct rlk_call *call, void *context)
+static int sweep_batch(rowlock_db *db, struct sweeping *s)
 {
-    struct sweeping *s = context;
     struct rlk_sweep *batch = &s->batch;
-    enum rlk_class class = rlk_step_sweep(db, call, batch, s->options.each ? give_swept : NULL, s);
-    if (class != RLK_DONE)
-        return class;
+    struct rlk_ask ask = {.finds_out = true};
+    batch->after = batch->last;
+    rlk_step_sweep(&ask, batch);
+    int result = rlk_ask(db, &ask);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (batch->reports)
+        give_swept(s);
     s->report.locks += batch->removed;
-    return batch->more ? check_page(call, RLK_STEP_SWEEP, &batch->after, &batch->last) : RLK_DONE;
+    s->report.batches++;
+    return batch->more && !is_further(&batch->last, &batch->after)
+               ? rlk_fail_answer(db, RLK_STEP_SWEEP)
+               : ROWLOCK_OK;
 }
 
 static int sweep_locks(rowlock_db *db, struct sweeping *s)
@@ -223,78 +230,54 @@ static int sweep_locks(rowlock_db *db, struct sweeping *s)
     s->batch = (struct rlk_sweep){.older_us = s->options.older_than_ms * 1000,
                                   .batch = s->options.batch,
                                   .dry_run = s->options.dry_run != 0,
+                                  .reports = s->options.each != NULL,
                                   .last = RLK_BEFORE_ALL};
-    do {
-        struct rlk_step_call step = {.run = run_sweep, .context = s, .finds_out = true};
-        s->batch.after = s->batch.last;
-        int result = rlk_do(db, &step);
-        if (result != ROWLOCK_OK)
-            return result;
-        s->report.batches++;
-    } while (s->batch.more && goes_on(s));
-    return ROWLOCK_OK;
-}
-
-static enum rlk_class run_fold(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    return rlk_step_fold(db, call, context);
+    int result;
+    do
+        result = sweep_batch(db, s);
+    while (result == ROWLOCK_OK && s->batch.more && goes_on(s));
+    rlk_sweep_clear(&s->batch);
+    return result;
 }
 
 static int fold_counters(rowlock_db *db, struct sweeping *s)
 {
-    struct rlk_fold fold = {.idle_us = s->options.idle_ms * 1000,
-                            .batch = s->options.batch,
-                            .dry_run = s->options.dry_run != 0};
+    const rowlock_sweep_options *o = &s->options;
+    int64_t folded = 0;
     do {
-        fold.folded = 0;
-        struct rlk_step_call step = {.run = run_fold, .context = &fold, .finds_out = true};
-        int result = rlk_do(db, &step);
+        struct rlk_ask ask = {.finds_out = true};
+        rlk_step_fold(&ask, o->idle_ms * 1000, o->batch, o->dry_run != 0, &folded);
+        int result = rlk_ask(db, &ask);
         if (result != ROWLOCK_OK)
             return result;
-        s->report.counters += fold.folded;
+        folded = ask.rows > 0 ? folded : ask.changed;
+        s->report.counters += folded;
         s->report.batches++;
-    } while (fold.folded == fold.batch && !fold.dry_run && goes_on(s));
+    } while (folded == o->batch && !o->dry_run && goes_on(s));
     return ROWLOCK_OK;
-}
-
-struct sweeping_waiters {
-    int batch;
-    int64_t removed;
-};
-
-static enum rlk_class run_sweep_waiters(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct sweeping_waiters *w = context;
-    return rlk_step_sweep_waiters(db, call, w->batch, &w->removed);
 }
 
 static int sweep_waiters(rowlock_db *db, struct sweeping *s)
 {
-    struct sweeping_waiters w = {.batch = s->options.batch};
+    int64_t removed = 0;
     do {
-        w.removed = 0;
-        struct rlk_step_call step = {.run = run_sweep_waiters, .context = &w, .finds_out = true};
-        int result = rlk_do(db, &step);
+        struct rlk_ask ask = {.finds_out = true};
+        rlk_step_sweep_waiters(&ask, s->options.batch);
+        int result = rlk_ask(db, &ask);
         if (result != ROWLOCK_OK)
             return result;
-        s->report.waiters += w.removed;
+        removed = ask.changed;
+        s->report.waiters += removed;
         s->report.batches++;
-    } while (w.removed == w.batch && goes_on(s));
+    } while (removed == s->options.batch && goes_on(s));
     return ROWLOCK_OK;
-}
-
-static enum rlk_class run_swept(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_sending s = {.step = RLK_STEP_SWEPT};
-    (void)context;
-    return rlk_send(db, call, &s);
 }
 
 /* Notes the time of this sweep, which rowlock_check() reports. */
 static int note_swept(rowlock_db *db)
 {
-    struct rlk_step_call step = {.run = run_swept};
-    return db->texts.sql[RLK_STEP_SWEPT] ? rlk_do(db, &step) : ROWLOCK_OK;
+    struct rlk_ask ask = {.step = RLK_STEP_SWEPT};
+    return db->texts.sql[RLK_STEP_SWEPT] ? rlk_ask(db, &ask) : ROWLOCK_OK;
 }
 
 int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
@@ -321,24 +304,15 @@ int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
 
 /* ---- raise */
 
-struct raising {
-    int64_t by, highest;
-};
-
-static enum rlk_class run_raise(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct raising *r = context;
-    return rlk_step_raise(db, call, r->by, &r->highest);
-}
-
 /* After a lost answer the tokens may be raised twice. That does no harm. */
 int rlk_raise(rowlock_db *db, int64_t by, int64_t *highest)
 {
-    struct raising r = {.by = by};
-    struct rlk_step_call step = {.run = run_raise, .context = &r};
-    int result = rlk_do(db, &step);
+    int64_t floor = 0;
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    rlk_step_raise(&ask, by, &floor);
+    int result = rlk_ask(db, &ask);
     if (result == ROWLOCK_OK && highest)
-        *highest = r.highest;
+        *highest = floor;
     return result;
 }
 
@@ -356,12 +330,11 @@ int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest)
 
 /* The tables have been looked at, so the row is there. If the update changed nothing, the server
  * killed it. */
-static enum rlk_class run_new_identity(rowlock_db *db, struct rlk_call *call, void *context)
+static enum rlk_class run_new_identity(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
 {
-    (void)context;
-    struct rlk_sending s = {.step = RLK_STEP_NEW_IDENTITY};
-    enum rlk_class class = rlk_send(db, call, &s);
-    if (class != RLK_DONE || s.changed > 0)
+    struct rlk_ask one = {.step = ask->step};
+    enum rlk_class class = rlk_send(db, call, &one);
+    if (class != RLK_DONE || one.changed > 0)
         return class;
     return rlk_refuse(call, RLK_CONTENTION, "the identity was not changed");
 }
@@ -372,11 +345,11 @@ int rowlock_new_identity(rowlock_db *db)
     int result = rlk_need_database(db, rlk_enter(db, "give a new identity", NULL));
     if (result != ROWLOCK_OK)
         return result;
-    struct rlk_step_call step = {.run = run_new_identity};
-    result = rlk_do(db, &step);
+    struct rlk_ask ask = {.step = RLK_STEP_NEW_IDENTITY, .run = run_new_identity};
+    result = rlk_ask(db, &ask);
     if (result == ROWLOCK_OK) {
         db->texts.identity[0] = '\0';
-        db->schema_ok = false;
+        rlk_distrust(db);
     }
     return result;
 }
@@ -388,15 +361,8 @@ struct breaking {
     int64_t token;
     /* Counted only if the caller named no token. */
     int holders;
-    bool found;
-    struct rlk_row row;
+    struct rlk_broken broken;
 };
-
-static enum rlk_class run_break(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct breaking *b = context;
-    return rlk_step_break(db, call, b->name, b->token, &b->found, &b->row);
-}
 
 static int note_token(void *context, const rowlock_grant *grant)
 {
@@ -414,17 +380,21 @@ static int note_token(void *context, const rowlock_grant *grant)
 static int break_holder(rowlock_db *db, struct breaking *b)
 {
     struct listing l = {.name = b->name, .each = note_token, .context = b, .last = RLK_BEFORE_ALL};
-    struct rlk_step_call look = {.run = run_list, .context = &l};
     bool named = b->token != 0;
-    int result = named ? ROWLOCK_OK : rlk_do(db, &look);
+    int result = named ? ROWLOCK_OK : list_page(db, &l);
     if (result != ROWLOCK_OK || !b->token)
         return result;
     if (b->holders > 1)
         return rlk_fail(db, ROWLOCK_EINVAL, "the lock has %d holders: give the token of one",
                         b->holders);
-    struct rlk_step_call step = {.run = run_break, .context = b, .finds_out = named};
-    result = rlk_do(db, &step);
-    if (result == ROWLOCK_OK && !b->found && step.was_uncertain)
+    struct rlk_ask ask = {.finds_out = named};
+    rlk_step_break(&ask, b->name, b->token, &b->broken);
+    result = rlk_ask(db, &ask);
+    if (result == ROWLOCK_OK) {
+        const struct rlk_request request = {.name = b->name};
+        rlk_tell(db, RLK_OUTSIDE, RLK_GONE_GRANT, &request, b->token);
+    }
+    if (result == ROWLOCK_OK && !b->broken.found && ask.was_uncertain)
         return rlk_fail(db, ROWLOCK_EUNCERTAIN, "the answer was lost; there is no such grant now");
     return result;
 }
@@ -440,11 +410,11 @@ int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_gr
         return rlk_fail(db, ROWLOCK_EINVAL, "if_token must be above 0, or 0 for the only holder");
     struct breaking b = {.name = name, .token = if_token};
     result = break_holder(db, &b);
-    if (result != ROWLOCK_OK || !b.found)
+    if (result != ROWLOCK_OK || !b.broken.found)
         return rlk_leave(db, result != ROWLOCK_OK ? result : ROWLOCK_NONE);
     if (broken) {
         rowlock_grant grant;
-        rlk_grant_from_row(&grant, &b.row);
+        rlk_grant_from_row(&grant, &b.broken.row);
         rlk_give_struct(broken, &grant, sizeof grant);
     }
     return ROWLOCK_OK;

@@ -213,18 +213,12 @@ static int take_event(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-static enum rlk_class run_events(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_sending s = {.step = RLK_STEP_EVENTS, .read = take_event, .out = context};
-    return rlk_send(db, call, &s);
-}
-
 /* Does the database sweep by itself, and does it on this server? */
 static int judge_events(rowlock_db *db, struct checking *c)
 {
     struct event event = {{0}, {0}};
-    struct rlk_step_call step = {.run = run_events, .context = &event};
-    int result = db->texts.sql[RLK_STEP_EVENTS] ? rlk_do(db, &step) : ROWLOCK_OK;
+    struct rlk_ask ask = {.step = RLK_STEP_EVENTS, .read = take_event, .out = &event};
+    int result = db->texts.sql[RLK_STEP_EVENTS] ? rlk_ask(db, &ask) : ROWLOCK_OK;
     if (event.value[0])
         report(c, "event", event.value, event.advice[0] ? ROWLOCK_WARNING : ROWLOCK_FINE,
                event.advice);
@@ -252,12 +246,12 @@ static void judge_objects(struct checking *c, const struct rlk_inspection *i)
 static void judge_quorum(rowlock_db *db, struct checking *c)
 {
     struct rlk_roll roll = {0};
-    struct rlk_step_call step = {.run = rlk_roll_read, .context = &roll};
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
     struct rlk_call call;
     int result = ROWLOCK_OK;
     char value[160];
-    if (rlk_send_once(db, &step, &call, &result) != RLK_DONE || result != ROWLOCK_OK ||
-        !roll.members)
+    rlk_step_members(&ask, &roll);
+    if (rlk_attempt(db, &ask, &call, &result) != RLK_DONE || result != ROWLOCK_OK || !roll.members)
         return;
     bool votes = roll.self && !roll.restarted;
     snprintf(value, sizeof value, "member %zu of %zu of %s%s", roll.self, roll.members, roll.quorum,

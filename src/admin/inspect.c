@@ -43,26 +43,17 @@ static int take_object(void *context, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-static enum rlk_class run_objects(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    start_inspecting(context);
-    const rowlock_value schema = rowlock_text(db->texts.sql[RLK_STEP_SCHEMA]);
-    struct rlk_sending s = {
-        .step = RLK_STEP_OBJECTS, .in = &schema, .read = take_object, .out = context};
-    enum rlk_class class = rlk_send(db, call, &s);
-    /* The database itself is missing, so no object has our names. */
-    if (class == RLK_SCHEMA && s.rows == 0)
-        return RLK_DONE;
-    return class;
-}
-
 int rlk_inspect(rowlock_db *db, struct rlk_inspection *i)
 {
+    struct rlk_ask ask = {.step = RLK_STEP_OBJECTS,
+                          .in = {rowlock_text(db->texts.sql[RLK_STEP_SCHEMA])},
+                          .read = take_object,
+                          .out = i,
+                          .restart = start_inspecting};
     start_inspecting(i);
-    if (!db->texts.sql[RLK_STEP_OBJECTS])
-        return ROWLOCK_OK;
-    struct rlk_step_call step = {.run = run_objects, .context = i, .without_tables = true};
-    return rlk_do(db, &step);
+    int result = db->texts.sql[RLK_STEP_OBJECTS] ? rlk_ask(db, &ask) : ROWLOCK_OK;
+    /* The database itself is missing, so no object has our names. */
+    return result == ROWLOCK_ESCHEMA && ask.rows == 0 ? rlk_leave(db, ROWLOCK_OK) : result;
 }
 
 int rlk_refuse_objects(rowlock_db *db, int64_t version)
@@ -86,7 +77,7 @@ int rlk_advise_denied(rowlock_db *db, int result)
 
 int rlk_look_anew(rowlock_db *db)
 {
-    db->schema_ok = false;
+    rlk_distrust(db);
     return rlk_look_at_tables(db, RLK_OUTSIDE, 0);
 }
 
@@ -97,17 +88,11 @@ static int64_t wall_clock_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static enum rlk_class run_facts(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_facts *facts = context;
-    int64_t before = wall_clock_us();
-    enum rlk_class class = rlk_step_facts(db, call, facts);
-    facts->asked_us = before + (wall_clock_us() - before) / 2;
-    return class;
-}
-
 int rlk_examine(rowlock_db *db, struct rlk_facts *facts)
 {
-    struct rlk_step_call step = {.run = run_facts, .context = facts};
-    return rlk_do(db, &step);
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    rlk_step_facts(&ask, facts);
+    int result = rlk_ask(db, &ask);
+    facts->asked_us = wall_clock_us() - (rlk_now_us() - ask.sent_us) / 2;
+    return result;
 }

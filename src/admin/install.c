@@ -6,12 +6,6 @@
 
 #include <string.h>
 
-static enum rlk_class run_install(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    (void)context;
-    return db->backend->script(db->conn, call, db->texts.sql[RLK_STEP_SCHEMA]);
-}
-
 int rowlock_install_script(rowlock_db *db,
                            int (*write)(void *context, const char *sql, size_t length),
                            void *context)
@@ -50,7 +44,6 @@ static int look_at_installation(rowlock_db *db)
 
 static int install(rowlock_db *db)
 {
-    struct rlk_step_call step = {.run = run_install, .without_tables = true, .finds_out = true};
     int result = rlk_refuse_objects(db, 0);
     if (result != ROWLOCK_OK)
         return result;
@@ -59,7 +52,9 @@ static int install(rowlock_db *db)
         return look_at_installation(db);
     if (result != ROWLOCK_ESCHEMA || db->meta.found)
         return result;
-    if ((result = rlk_do(db, &step)) != ROWLOCK_OK ||
+    const char *script = db->texts.sql[RLK_STEP_SCHEMA];
+    struct rlk_ask ask = {.script = script ? script : "", .finds_out = true};
+    if ((result = rlk_ask(db, &ask)) != ROWLOCK_OK ||
         (result = rlk_refuse_objects(db, RLK_LEVEL)) != ROWLOCK_OK)
         return result;
     result = rlk_look_anew(db);

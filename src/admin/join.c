@@ -103,20 +103,6 @@ static struct rlk_request request_of(const struct rlk_candidate *c)
                                 .note = ""};
 }
 
-static enum rlk_class run_enqueue(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_candidate *c = context;
-    const struct rlk_request request = request_of(c);
-    return rlk_step_enqueue(db, call, &request, TURN_US, &c->place);
-}
-
-static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    const struct rlk_request request = request_of(context);
-    bool found;
-    return rlk_step_leave(db, call, &request, &found);
-}
-
 /* The members in an order that is the same for all joins, whatever the order of their URLs.
  * Members that are away are left out. Returns the number of the others. */
 static size_t put_in_order(struct rlk_survey *j, struct rlk_candidate *order[RLK_MEMBERS_MOST])
@@ -145,10 +131,12 @@ static int take_places(struct rlk_survey *j, size_t members)
     if (j->turn_us && now_us - j->turn_us > TURN_US)
         return ROWLOCK_LAPSED;
     for (size_t i = 0; i < count && i < members; i++) {
-        struct rlk_step_call step = {.run = run_enqueue, .context = order[i]};
         if (!order[i]->request)
             order[i]->request = rlk_next_number(order[i]->db);
-        int result = rlk_do(order[i]->db, &step);
+        struct rlk_ask ask = {.step = RLK_STEP_NONE};
+        const struct rlk_request request = request_of(order[i]);
+        rlk_step_enqueue(&ask, &request, TURN_US, &order[i]->place);
+        int result = rlk_ask(order[i]->db, &ask);
         if (result != ROWLOCK_OK)
             return rlk_survey_fail_of(j, order[i], result);
     }
@@ -160,9 +148,12 @@ static void leave_places(struct rlk_survey *j)
 {
     for (size_t i = 0; i < j->count; i++) {
         struct rlk_candidate *c = &j->member[i];
-        struct rlk_step_call step = {.run = run_leave, .context = c};
-        if (c->place.ticket)
-            rlk_do(c->db, &step);
+        struct rlk_ask ask = {.step = RLK_STEP_NONE};
+        if (c->place.ticket) {
+            const struct rlk_request request = request_of(c);
+            rlk_step_leave(&ask, &request);
+            rlk_ask(c->db, &ask);
+        }
         c->request = c->place.ticket = 0;
     }
     j->turn_us = 0;
@@ -221,33 +212,15 @@ static int wait_out(struct rlk_survey *j)
     return result;
 }
 
-struct writing {
-    size_t member, members;
-    const char *quorum, *mark;
-    bool self;
-};
-
-static enum rlk_class run_write(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    const struct writing *w = context;
-    const rowlock_value in[] = {rowlock_int((int64_t)w->member + 1),
-                                rowlock_int((int64_t)w->members), rowlock_text(w->quorum),
-                                rowlock_int(w->self), rowlock_text(w->mark)};
-    struct rlk_sending s = {.step = RLK_STEP_MEMBER, .in = in};
-    return rlk_send(db, call, &s);
-}
-
 /* Member `i` writes down the mark of another. */
 static int write_down(struct rlk_survey *j, size_t i, size_t other)
 {
     struct rlk_candidate *c = &j->member[i];
-    struct writing w = {.member = other,
-                        .members = j->count,
-                        .quorum = j->quorum,
-                        .mark = j->roll[other].mark[other],
-                        .self = i == other};
-    struct rlk_step_call step = {.run = run_write, .context = &w};
-    int result = c->db ? rlk_do(c->db, &step) : ROWLOCK_OK;
+    struct rlk_ask ask = {.step = RLK_STEP_MEMBER,
+                          .in = {rowlock_int((int64_t)other + 1), rowlock_int((int64_t)j->count),
+                                 rowlock_text(j->quorum), rowlock_int(i == other),
+                                 rowlock_text(j->roll[other].mark[other])}};
+    int result = c->db ? rlk_ask(c->db, &ask) : ROWLOCK_OK;
     return result == ROWLOCK_OK ? ROWLOCK_OK : rlk_survey_fail_of(j, c, result);
 }
 

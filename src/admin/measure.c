@@ -9,20 +9,16 @@
 
 enum { PAGE = 500 };
 
-static enum rlk_class run_measure(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    return rlk_step_measure(db, call, context);
-}
-
 int rowlock_measure(rowlock_db *db, rowlock_figures *out)
 {
     rowlock_figures figures = ROWLOCK_FIGURES_INIT;
-    struct rlk_step_call step = {.run = run_measure, .context = &figures};
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    rlk_step_measure(&ask, &figures);
     int result = rlk_need_database(db, rlk_enter(db, "count what is in the tables", NULL));
     if (result == ROWLOCK_OK && !out)
         return rlk_fail(db, ROWLOCK_EINVAL, "the output must not be NULL");
     if (result == ROWLOCK_OK)
-        result = rlk_do(db, &step);
+        result = rlk_ask(db, &ask);
     if (result == ROWLOCK_OK)
         rlk_give_struct(out, &figures, sizeof figures);
     return result;
@@ -38,26 +34,25 @@ struct measuring {
     bool stopped;
 };
 
-static int give_name(void *context, const rowlock_name_figures *figures)
-{
-    struct measuring *m = context;
-    memcpy(m->last, figures->name, sizeof m->last);
-    m->seen++;
-    m->stopped = m->each(m->context, figures) != 0;
-    return m->stopped;
-}
-
 /* A full page that ends where it began would come again and again. */
-static enum rlk_class run_names(rowlock_db *db, struct rlk_call *call, void *context)
+static int measure_page(rowlock_db *db, struct measuring *m)
 {
-    struct measuring *m = context;
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    struct rlk_items names = {0};
     char after[RLK_TEXT_MAX + 1];
     memcpy(after, m->last, sizeof after);
-    m->seen = 0;
-    enum rlk_class class = rlk_step_measure_names(db, call, m->glob, after, PAGE, give_name, m);
-    if (class == RLK_DONE && m->seen >= PAGE && !m->stopped && strcmp(m->last, after) <= 0)
-        return rlk_diag_misfit(call, RLK_STEP_MEASURE_NAMES);
-    return class;
+    rlk_step_measure_names(&ask, &names, m->glob, after, PAGE);
+    int result = rlk_ask_items(db, &ask, &names);
+    for (m->seen = 0; result == ROWLOCK_OK && m->seen < (int)names.count && !m->stopped;
+         m->seen++) {
+        const rowlock_name_figures *figures = rlk_item(&names, (size_t)m->seen);
+        memcpy(m->last, figures->name, sizeof m->last);
+        m->stopped = m->each(m->context, figures) != 0;
+    }
+    rlk_free(names.items);
+    if (result == ROWLOCK_OK && m->seen >= PAGE && !m->stopped && strcmp(m->last, after) <= 0)
+        return rlk_fail_answer(db, RLK_STEP_MEASURE_NAMES);
+    return result;
 }
 
 int rowlock_measure_names(rowlock_db *db, const char *glob,
@@ -70,10 +65,10 @@ int rowlock_measure_names(rowlock_db *db, const char *glob,
     if (result == ROWLOCK_OK)
         result = rlk_check_text(&db->error, "pattern", glob, false);
     struct measuring m = {.glob = glob, .each = each, .context = context};
-    do {
-        struct rlk_step_call step = {.run = run_names, .context = &m};
-        if (result == ROWLOCK_OK)
-            result = rlk_do(db, &step);
-    } while (result == ROWLOCK_OK && m.seen == PAGE && !m.stopped);
+    if (result != ROWLOCK_OK)
+        return result;
+    do
+        result = measure_page(db, &m);
+    while (result == ROWLOCK_OK && m.seen == PAGE && !m.stopped);
     return result;
 }

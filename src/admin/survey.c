@@ -41,18 +41,14 @@ static int take_highest(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-static enum rlk_class run_ask(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_candidate *c = context;
-    struct rlk_sending highest = {.step = RLK_STEP_HIGHEST, .read = take_highest, .out = c};
-    enum rlk_class class = rlk_roll_read(db, call, c->roll);
-    return class == RLK_DONE ? rlk_send(db, call, &highest) : class;
-}
-
 static int ask(struct rlk_candidate *c)
 {
-    struct rlk_step_call step = {.run = run_ask, .context = c};
-    return rlk_do(c->db, &step);
+    struct rlk_ask roll = {.step = RLK_STEP_NONE};
+    struct rlk_ask highest = {.step = RLK_STEP_HIGHEST, .read = take_highest, .out = c};
+    rlk_step_members(&roll, c->roll);
+    int result = rlk_ask(c->db, &roll);
+    c->roll->read_us = rlk_now_us();
+    return result == ROWLOCK_OK ? rlk_ask(c->db, &highest) : result;
 }
 
 static int ask_again(struct rlk_survey *s, size_t i)

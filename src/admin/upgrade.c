@@ -102,9 +102,9 @@ static enum rlk_class ask_unless(rowlock_db *db, struct rlk_call *call, const st
 }
 
 /* Another upgrade may have been faster: then the statement fails, and all is well. */
-static enum rlk_class run_block(rowlock_db *db, struct rlk_call *call, void *context)
+static enum rlk_class run_block(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
 {
-    struct upgrading *u = context;
+    struct upgrading *u = ask->out;
     enum rlk_class class = ask_unless(db, call, u, &u->was_done);
     if (class != RLK_DONE || u->was_done || u->options.dry_run)
         return class;
@@ -153,19 +153,13 @@ static int read_blocker(void *context, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-static enum rlk_class run_blockers(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_sending s = {.step = RLK_STEP_BLOCKERS, .read = read_blocker, .out = context};
-    return rlk_send(db, call, &s);
-}
-
 /* This user may have no right to know. */
 static void find_blocker(rowlock_db *db, struct upgrading *u)
 {
-    struct rlk_step_call step = {
-        .run = run_blockers, .context = u, .without_tables = true, .contention_us = 1};
+    struct rlk_ask ask = {
+        .step = RLK_STEP_BLOCKERS, .read = read_blocker, .out = u, .contention_us = 1};
     u->blocker[0] = '\0';
-    if (!db->texts.sql[RLK_STEP_BLOCKERS] || rlk_do(db, &step) != ROWLOCK_OK)
+    if (!db->texts.sql[RLK_STEP_BLOCKERS] || rlk_ask(db, &ask) != ROWLOCK_OK)
         u->blocker[0] = '\0';
 }
 
@@ -186,15 +180,15 @@ static int do_block(rowlock_db *db, struct upgrading *u)
         return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
     u->blocker[0] = '\0';
     for (u->retries = 0;;) {
-        struct rlk_step_call step = {.run = run_block,
-                                     .context = u,
-                                     .without_tables = true,
-                                     .contention_us = 1,
-                                     .finds_out = true};
-        int result = rlk_do(db, &step);
+        struct rlk_ask ask = {.step = RLK_STEP_UPGRADE,
+                              .run = run_block,
+                              .out = u,
+                              .contention_us = 1,
+                              .finds_out = true};
+        int result = rlk_ask(db, &ask);
         if (result == ROWLOCK_OK)
             return u->was_done ? ROWLOCK_OK : tell(db, u, !u->options.dry_run);
-        if (!step.contended)
+        if (!ask.contended)
             return result;
         find_blocker(db, u);
         u->retries++;
@@ -229,23 +223,41 @@ static int note_present(void *context, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-static enum rlk_class look_at_routines(rowlock_db *db, struct rlk_call *call, void *context)
+static void forget_stale(void *out)
 {
-    struct upgrading *u = context;
-    const rowlock_value schema = rowlock_text(db->texts.sql[RLK_STEP_SCHEMA]);
-    struct rlk_sending objects = {
-        .step = RLK_STEP_OBJECTS, .in = &schema, .read = note_stale, .out = u};
-    struct rlk_sending routines = {.step = RLK_STEP_ROUTINES, .read = note_present, .out = u};
+    struct upgrading *u = out;
     rlk_buffer_clear(&u->stale);
+    u->stale = (struct rlk_buffer){0};
+}
+
+static void forget_present(void *out)
+{
+    struct upgrading *u = out;
     rlk_buffer_clear(&u->present);
-    u->stale = u->present = (struct rlk_buffer){0};
-    enum rlk_class class = rlk_send(db, call, &objects);
-    if (class == RLK_DONE && db->texts.sql[RLK_STEP_ROUTINES])
-        class = rlk_send(db, call, &routines);
-    if (class == RLK_DONE && db->texts.sql[RLK_STEP_MAY_REMAKE])
-        u->blind =
-            db->backend->script(db->conn, call, db->texts.sql[RLK_STEP_MAY_REMAKE]) == RLK_DENIED;
-    return class == RLK_DONE && (u->stale.no_memory || u->present.no_memory) ? RLK_NOMEM : class;
+    u->present = (struct rlk_buffer){0};
+}
+
+static int look_at_routines(rowlock_db *db, struct upgrading *u)
+{
+    struct rlk_ask objects = {.step = RLK_STEP_OBJECTS,
+                              .in = {rowlock_text(db->texts.sql[RLK_STEP_SCHEMA])},
+                              .read = note_stale,
+                              .out = u,
+                              .restart = forget_stale};
+    struct rlk_ask routines = {
+        .step = RLK_STEP_ROUTINES, .read = note_present, .out = u, .restart = forget_present};
+    struct rlk_ask may = {.script = db->texts.sql[RLK_STEP_MAY_REMAKE]};
+    int result = rlk_ask(db, &objects);
+    if (result == ROWLOCK_OK && db->texts.sql[RLK_STEP_ROUTINES])
+        result = rlk_ask(db, &routines);
+    /* It names a routine that is not there. One who may look is told so. */
+    struct rlk_call call;
+    int looked = ROWLOCK_OK;
+    if (result == ROWLOCK_OK && may.script)
+        u->blind = rlk_attempt(db, &may, &call, &looked) == RLK_DENIED;
+    if (result == ROWLOCK_OK && (u->stale.no_memory || u->present.no_memory))
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    return result;
 }
 
 static bool in_word(char c)
@@ -324,8 +336,7 @@ static int remake_routines(rowlock_db *db, struct upgrading *u)
 {
     if (!db->texts.sql[RLK_STEP_REMAKE] || db->meta.code > RLK_CODE)
         return ROWLOCK_OK;
-    struct rlk_step_call look = {.run = look_at_routines, .context = u, .without_tables = true};
-    int result = rlk_do(db, &look);
+    int result = look_at_routines(db, u);
     size_t length;
     for (const char *sql = db->texts.sql[RLK_STEP_SCHEMA]; *sql && result == ROWLOCK_OK;
          sql += length) {

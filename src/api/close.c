@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Closes connections, keepers and pools. */
-#include "base/fiber.h"
 #include "api/api.h"
 #include "lock/keeper.h"
 #include "pool/pool.h"
@@ -32,11 +31,10 @@ void rlk_db_free(rowlock_db *db)
     bool in_child = db->pid != getpid();
     if (db->conn)
         rlk_disconnect(db, in_child);
-    if (db->target.pool)
-        release_pool(db->target.pool);
-    if (db->target.quorum && !in_child)
-        rlk_quorum_close(db->target.quorum);
-    rlk_fiber_free(db->fiber);
+    if (db->pool)
+        release_pool(db->pool);
+    if (db->quorum && !in_child)
+        rlk_quorum_close(db->quorum);
     rlk_wake_close(&db->waiting);
     rlk_texts_clear(&db->texts);
     rlk_witness_free(db);
@@ -60,7 +58,7 @@ void rowlock_db_close(rowlock_db *db)
             rlk_ticket_end(db, &db->locks->ticket);
         }
         rlk_lock_abandon(db->locks);
-        reachable = db->up;
+        reachable = rlk_is_up(db);
     }
     rlk_onces_abandon(db);
     rlk_db_free(db);

@@ -8,6 +8,7 @@
 #include "lock/keeper.h"
 #include "pool/pool.h"
 #include "core/ask.h"
+#include "core/port.h"
 
 #include <rowlock/tx.h>
 #include <string.h>
@@ -75,7 +76,7 @@ int rlk_db_finish(rowlock_db **out, rowlock_db *db, int result, rowlock_error *e
 int rlk_db_use(rowlock_db *db, const struct rlk_backend *backend)
 {
     db->backend = backend;
-    db->conn = rlk_alloc(backend->conn_size);
+    db->conn = rlk_alloc(db->port ? db->port->state_size : backend->conn_size);
     return db->conn ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
 }
 
@@ -142,10 +143,10 @@ static int use_pool(rowlock_db *db, const char *url, const rowlock_db_options *o
                         "with a pool the URL, schema and prefix must be NULL: they are the pool's");
     if (!rlk_pool_join(pool))
         return rlk_fail(db, ROWLOCK_EMISUSE, "the pool is closed, or belongs to another process");
-    db->target.pool = pool;
-    db->target.waiting = &db->waiting;
+    db->pool = pool;
+    db->port = &rlk_pool_port;
     db->texts = pool->texts;
-    return rlk_db_use(db, &pool->backend);
+    return rlk_db_use(db, pool->real);
 }
 
 static int open_db(const char *url, const rowlock_db_options *options, bool later, rowlock_db **out,
@@ -194,14 +195,9 @@ static int adopt(rowlock_db **out, const char *scheme, void *vendor,
     if (result == ROWLOCK_OK) {
         struct rlk_call call = {.deadline_us = rlk_now_us() + db->statement_us,
                                 .where = RLK_EITHER};
-        struct rlk_hello hello = {0};
-        db->adopted = db->opened = true;
-        enum rlk_class class = db->backend->adopt(db->conn, &call, vendor, &db->texts, &hello);
-        if (class == RLK_DONE)
-            class = rlk_learn_names(db, &hello);
+        enum rlk_class class = rlk_adopt(db, &call, vendor);
         if (class != RLK_DONE)
             result = rlk_fail_class(db, class, &call);
-        db->up = class == RLK_DONE;
     }
     return rlk_db_finish(out, db, result, err);
 }

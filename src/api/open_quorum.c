@@ -46,13 +46,14 @@ static int use_quorum(rowlock_db *db, const char *const *urls, size_t count,
     int result = check_urls(db, urls, count);
     if (result == ROWLOCK_OK)
         result = open_members(db, urls, count, options, dbs);
-    if (result == ROWLOCK_OK && !(db->target.quorum = rlk_quorum_new(dbs, count, rlk_db_free)))
+    if (result == ROWLOCK_OK && !(db->quorum = rlk_quorum_new(dbs, count, rlk_db_free)))
         result = rlk_fail(db, ROWLOCK_ENOMEM, "out of memory, or no thread can be started");
     if (result != ROWLOCK_OK) {
         close_all(dbs, count < RLK_MEMBERS_MOST ? count + 1 : RLK_MEMBERS_MOST + 1);
         return result;
     }
-    rlk_quorum_texts(&db->texts);
+    db->texts.shared = true;
+    db->port = &rlk_quorum_port;
     return rlk_db_use(db, &rlk_quorum_driver);
 }
 

@@ -3,7 +3,7 @@
  * lock/queue.c decides when a waiter looks at the lock again. */
 #include "base/wait.h"
 #include "base/base.h"
-#include "base/fiber.h"
+#include "base/alarm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,43 +14,10 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-enum {
-    /* After lost races, deadlocks and lost connections. */
-    FIRST_RETRY_US = 1000,
-    LONGEST_RETRY_US = 64000,
-    LONGEST_POLL_US = 60000000,
-    /* Long, so that not all waiters reconnect at once when the server starts. */
-    LONGEST_AWAY_US = 1000000
-};
+enum { LONGEST_POLL_US = 60000000 };
 
 /* Tests with a clock of their own set another function. */
 int (*rlk_poll)(struct pollfd *fds, nfds_t count, int timeout_ms) = poll;
-
-/* Jitter must differ between processes. It need not be hard to guess (xorshift64*, Marsaglia). */
-int64_t rlk_jitter(struct rlk_waiting *w, int64_t bound)
-{
-    uint64_t x = w->jitter ? w->jitter : 88172645463325252u;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    w->jitter = x;
-    return bound > 0 ? (int64_t)((x * 2685821657736338717u) >> 33) % bound : 0;
-}
-
-/* Full jitter over a range that doubles: random(1, min(longest, first * 2^n)). */
-int64_t rlk_pause_retry(struct rlk_waiting *w, int *tries)
-{
-    int64_t range = (int64_t)FIRST_RETRY_US << (*tries < 20 ? *tries : 20);
-    if (range > LONGEST_RETRY_US)
-        range = LONGEST_RETRY_US;
-    (*tries)++;
-    return 1 + rlk_jitter(w, range);
-}
-
-int64_t rlk_pause_away(struct rlk_waiting *w)
-{
-    return 1 + rlk_jitter(w, LONGEST_AWAY_US);
-}
 
 int64_t rlk_wait_end(int64_t wait_ms)
 {
@@ -61,6 +28,7 @@ int64_t rlk_wait_end(int64_t wait_ms)
 
 int rlk_wake_open(struct rlk_waiting *w)
 {
+    w->turn.alarm = -1;
     if (pipe2(w->wake, O_CLOEXEC | O_NONBLOCK) == 0)
         return 0;
     w->wake[0] = w->wake[1] = -1;
@@ -70,7 +38,18 @@ int rlk_wake_open(struct rlk_waiting *w)
 void rlk_turn_open(struct rlk_waiting *w)
 {
     w->wake[0] = w->wake[1] = -1;
-    sem_init(&w->turn.posted, 0, 0);
+    rlk_turn_init(&w->turn);
+}
+
+void rlk_turn_init(struct rlk_turn *turn)
+{
+    sem_init(&turn->posted, 0, 0);
+    turn->alarm = -1;
+}
+
+bool rlk_turn_came(struct rlk_turn *turn)
+{
+    return sem_trywait(&turn->posted) == 0;
 }
 
 void rlk_wake_close(struct rlk_waiting *w)
@@ -79,6 +58,9 @@ void rlk_wake_close(struct rlk_waiting *w)
         if (w->wake[i] >= 0)
             close(w->wake[i]);
     w->wake[0] = w->wake[1] = -1;
+    if (w->turn.alarm >= 0)
+        close(w->turn.alarm);
+    w->turn.alarm = -1;
 }
 
 /* write() to a pipe and sem_post() are safe in signal handlers and threads. A full pipe needs no
@@ -115,25 +97,13 @@ static int poll_ms(int64_t left_us)
                                         : (int)(left_us / 1000 + 1);
 }
 
+/* A thread that was waiting may free the turn at once. One that has an alarm does not. */
 void rlk_turn_post(struct rlk_turn *turn)
 {
-    /* A thread that was waiting may free the turn at once. */
-    struct rlk_fiber *fiber = turn->fiber;
+    int alarm = turn->alarm;
     sem_post(&turn->posted);
-    if (fiber)
-        rlk_fiber_wake(fiber);
-}
-
-/* It looks after it has set the timer, so that no post is missed in between. */
-static bool wait_in_fiber(struct rlk_fiber *fiber, struct rlk_turn *turn, int64_t until_us)
-{
-    for (;; rlk_fiber_pause(fiber)) {
-        rlk_fiber_expect(fiber, until_us);
-        if (turn && sem_trywait(&turn->posted) == 0)
-            return true;
-        if (rlk_now_us() >= until_us)
-            return false;
-    }
+    if (alarm >= 0)
+        rlk_alarm_set(alarm, 0);
 }
 
 /* The thread sanitizer knows sem_post() and sem_wait(), but not sem_clockwait(). */
@@ -151,9 +121,6 @@ static bool clock_wait(sem_t *posted, const struct timespec *end)
  * a minute at a time. */
 bool rlk_wait_turn(struct rlk_turn *turn, int64_t until_us)
 {
-    struct rlk_fiber *fiber = rlk_fiber_current();
-    if (fiber)
-        return wait_in_fiber(fiber, turn, until_us);
     for (;;) {
         int64_t left_us = until_us - rlk_now_us();
         struct timespec end;
@@ -209,9 +176,6 @@ int rlk_wait_socket(int socket, short events, int wake, int64_t until_us)
 void rlk_wait_plain(int64_t pause_us)
 {
     int64_t until = rlk_now_us() + pause_us;
-    struct rlk_fiber *fiber = rlk_fiber_current();
-    if (fiber)
-        wait_in_fiber(fiber, NULL, until);
     for (int64_t left = until - rlk_now_us(); left > 0; left = until - rlk_now_us())
         rlk_poll(NULL, 0, (int)(left / 1000 + 1));
 }

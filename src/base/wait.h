@@ -9,13 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct rlk_fiber;
-
-/* What one thread or fiber waits for. */
+/* What one thread waits for. */
 struct rlk_turn {
     sem_t posted;
-    /* The fiber that may wait for it. NULL: none. */
-    struct rlk_fiber *fiber;
+    /* Readable after a post, for a handle that does not block. -1: there is none. */
+    int alarm;
 };
 
 /* What a handle waits with. */
@@ -56,6 +54,9 @@ int rlk_wake_open(struct rlk_waiting *w);
 /* The same without a descriptor. */
 void rlk_turn_open(struct rlk_waiting *w);
 void rlk_wake_close(struct rlk_waiting *w);
+void rlk_turn_init(struct rlk_turn *turn);
+/* Was it posted? */
+bool rlk_turn_came(struct rlk_turn *turn);
 /* Ends one wait for it. A signal handler may call it. */
 void rlk_turn_post(struct rlk_turn *turn);
 /* Waits until it is posted. False: until_us has passed. */

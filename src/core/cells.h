@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * For the files that send steps and read their cells. */
+ * For the files that make asks of steps and read their cells. */
 #ifndef RLK_CELLS_H
 #define RLK_CELLS_H
 
 #include "core/core.h"
 
-static inline enum rlk_class send(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
-                                  const rowlock_value *in, rlk_cells_fn *read, void *out)
+/* Makes an ask a step with these values. */
+#define ASK(ask, id, ...)                                                    \
+    do {                                                                     \
+        const rowlock_value given[] = {__VA_ARGS__};                         \
+        rlk_fill(ask, RLK_STEP_##id, given, sizeof given / sizeof given[0]); \
+    } while (0)
+void rlk_fill(struct rlk_ask *ask, enum rlk_step step, const rowlock_value *values, size_t count);
+/* Where the rows of its answer go. */
+static inline void reads(struct rlk_ask *ask, rlk_cells_fn *read, void *out)
 {
-    struct rlk_sending s = {.step = step, .in = in, .read = read, .out = out};
-    return rlk_send(db, call, &s);
+    ask->read = read;
+    ask->out = out;
 }
+/* The answer says whether something was changed: for rlk_has_changed(). A dialect answers with a
+ * row, or with the number of rows changed. */
+void rlk_reads_answer(struct rlk_ask *ask);
 
 static inline void copy(const rowlock_value *cell, char *out, size_t cap)
 {
@@ -28,22 +38,11 @@ static inline bool is_null(const rowlock_value *cell)
 /* steps.c */
 /* Reads all cells of RLK_ROW. The clock is not one of them. */
 void rlk_row_from_cells(const rowlock_value *cells, struct rlk_row *out);
-/* Sends a step that changes one thing, or finds nothing to change. A dialect answers with a row, or
- * with the number of rows changed. */
-enum rlk_class rlk_send_change(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
-                               const rowlock_value *in, const char *wakes, bool *done);
 /* The parts of acquiring many locks one after the other. The first finds what is in the way of one
  * lock. Its outcome is IN_FLIGHT if nothing is. */
-enum rlk_class rlk_step_look(rowlock_db *db, struct rlk_call *call,
-                             const struct rlk_request *request, struct rlk_grant *out);
+void rlk_step_look(struct rlk_ask *ask, struct rlk_trying *t);
 /* The second is the try itself. */
-enum rlk_class rlk_step_try(rowlock_db *db, struct rlk_call *call,
-                            const struct rlk_request *request, struct rlk_grant *out);
-/* The third tells the driver of the grant, after the commit. */
-void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk_request *request,
-                         int64_t token);
-/* Tells the driver that a grant has ended, or lets others in beside it. */
-void rlk_note_gone(rowlock_db *db, struct rlk_call *call, const char *name, int64_t token);
+void rlk_step_try(struct rlk_ask *ask, struct rlk_trying *t);
 /* Makes the row of a grant whose answer has only the token and the clock. The rest is from the
  * request. */
 void rlk_row_of_request(const struct rlk_request *request, int64_t token, int64_t now_us,

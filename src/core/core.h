@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What core asks of the database. Each function sends one step (steps.h), checks the shape of the
- * answer, and decodes it, for all databases alike. It does not retry: rlk_do() does. Results are
- * filled in with RLK_DONE only. */
+ * What is asked of the database. A step (steps.h) is a value: struct rlk_ask has the step, its
+ * values, where its answer goes, and when it is sent again. A function rlk_step_NAME() makes an ask
+ * that step. rlk_ask() (ask.h) sends it. It is the same for all databases. */
 #ifndef RLK_CORE_H
 #define RLK_CORE_H
 
@@ -56,6 +56,8 @@ struct rlk_position {
     int64_t ticket;
     /* Live tickets before ours. 256: that many, or more. */
     int64_t ahead;
+    /* The third cell of the answer. Only the driver knows its meaning. */
+    int64_t third;
     /* A wake-up can reach us on this connection. */
     bool wakeable;
 };
@@ -70,9 +72,6 @@ struct rlk_waiter {
     int permits;
     int64_t ticket, request, since_us, expires_us, pid, now_us;
 };
-typedef int rlk_row_fn(void *context, const struct rlk_row *row);
-typedef int rlk_waiter_fn(void *context, const struct rlk_waiter *waiter);
-typedef int rlk_name_fn(void *context, const rowlock_name_figures *figures);
 
 /* The grant after a renewal, or as a read has found it. */
 struct rlk_verified {
@@ -90,8 +89,8 @@ struct rlk_lease {
     int64_t ttl_us;
     /* out. False: the grant is gone, or another transaction has its row locked. */
     bool renewed;
-    /* As in rlk_call. */
-    bool barely;
+    /* One more loss may undo it: only as many of several databases have it as are needed. */
+    bool at_risk;
 };
 
 /* The key of a row of rowlock_locks. */
@@ -105,14 +104,33 @@ struct rlk_key {
         "", -1         \
     }
 
+/* The rows of an answer. They are read before the first one is used: a callback that is slow must
+ * not keep a transaction open. Zeros are an empty page. */
+struct rlk_items {
+    /* Of one item. */
+    size_t size;
+    void (*read)(const rowlock_value *cells, void *item);
+    char *items;
+    size_t count, room;
+    bool no_memory;
+};
+static inline void *rlk_item(const struct rlk_items *items, size_t i)
+{
+    return items->items + i * items->size;
+}
 /* One batch of a sweep: rows behind a key, in key order, whose leases ended at least older_us
  * ago. */
 struct rlk_sweep {
     int64_t older_us;
     int batch;
     bool dry_run;
+    /* The rows that are removed are wanted, which costs more. */
+    bool reports;
     struct rlk_key after;
     /* out */
+    /* Only if it reports. rlk_swept() has each row that was removed. */
+    struct rlk_items rows;
+    bool *stays;
     /* Rows removed. Of a dry run: rows found. */
     int64_t removed;
     /* There may be more rows behind last. */
@@ -121,40 +139,110 @@ struct rlk_sweep {
     struct rlk_key last;
 };
 
-struct rlk_fold {
-    int64_t idle_us;
-    int batch;
-    bool dry_run;
-    /* out */
-    int64_t folded;
-};
+/* What the reader of a row returns besides 0 and numbers below 0: see rlk_cells_fn. UNDECIDED: a
+ * cheap step was not enough. */
+enum { RLK_ENOUGH = 1, RLK_UNDECIDED };
 
-/* One sending of a step. */
-struct rlk_sending {
+/* What is asked of the database, and how. */
+struct rlk_ask {
+    /* A step and its values, in the order of its list of parameters. With `query` or `run` the
+     * step only says what it is like. NONE, and nothing else: the tables are checked. */
     enum rlk_step step;
-    /* In the order of the step's list of parameters. */
-    const rowlock_value *in;
+    rowlock_value in[RLK_MARKERS];
     /* The name of a lock whose first waiter may get its turn by this step. NULL: none. */
     const char *wakes;
     /* Called with each row, after its shape was checked. NULL: the rows are not needed. */
     rlk_cells_fn *read;
     void *out;
+    /* Called before each sending: forgets the rows that came before. NULL: nothing is to forget. */
+    void (*restart)(void *out);
+    /* A cheaper step, sent before. This one follows only if that one answers no row, or UNDECIDED.
+     * NULL: none. */
+    struct rlk_ask *first;
+    /* In place of a step, one of these: a statement about the caller's own tables, a text of
+     * several statements, the facts of the server, a begin or end of a transaction. */
+    struct rlk_query *query;
+    const char *script;
+    struct rlk_facts *facts;
+    enum rlk_frame frame;
+    /* Several statements that are sent again together. */
+    enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask);
+
+    /* Must it be a part of an open transaction? Inside one nothing is sent again. */
+    enum rlk_where where;
+    /* It ends then: nothing is sent and waited for later. 0: no such end. */
+    int64_t not_after_us;
+    /* As in struct rlk_call. */
+    int64_t worth_until_us;
+    /* How long to retry after lost races. 0: the time limit of a statement. */
+    int64_t contention_us;
+    /* Set for a waiter: it reconnects until then, even if reconnect_ms ends earlier, and
+     * rowlock_cancel() ends its pauses. The result is CANCELLED then. */
+    int64_t patient_until_us;
+    /* The same call finds out later what a lost answer was about, or does the same again. */
+    bool finds_out;
+    /* It is sent for a quorum, so its members may grant locks. */
+    bool of_quorum;
+    /* A try whose answer was lost may meet its own grant in flight. It is sent again then. */
+    const struct rlk_grant *own;
+
     /* out */
+    /* Of the last step that was sent. */
     uint64_t rows;
     int64_t changed;
+    bool undecided;
+    /* A row did not have the shape of the step's answer. */
+    bool misfit;
+    /* The answer of a step that changes one thing. */
+    bool answer;
+    /* It was a part of an open transaction. */
+    bool inside;
+    /* Gave up after lost races. Nothing was changed. */
+    bool contended;
+    /* An earlier sending may have been carried out. */
+    bool was_uncertain;
+    /* The local clock just before the last sending. */
+    int64_t sent_us;
+    /* While the server is away: an attempt ends then. 0: it is not away. */
+    int64_t away_until_us;
 };
-enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sending *s);
 
-/* Calls run() in a new transaction. If call->where is not RLK_OUTSIDE or a transaction of ours is
- * open, it begins none. */
-enum rlk_class rlk_in_transaction(rowlock_db *db, struct rlk_call *call,
-                                  enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,
-                                                        void *context),
-                                  void *context);
+/* send.c */
+/* Sends the statements of an ask, on a connection that is ready. */
+enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask);
+/* The parts of sending one step: before it, each row of its answer, and its end. counted: it has no
+ * columns, so ask->changed is its whole answer. */
+void rlk_ask_begin(rowlock_db *db, struct rlk_ask *ask);
+int rlk_ask_take(struct rlk_ask *ask, const rowlock_value *cells, size_t count);
+enum rlk_class rlk_ask_end(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
+                           enum rlk_class class, bool counted);
+/* The step needs no other to follow. */
+static inline bool rlk_has_decided(const struct rlk_ask *ask)
+{
+    return ask->rows > 0 && !ask->undecided;
+}
+/* What all steps of an ask came to, after they were done. */
+enum rlk_class rlk_judge(struct rlk_call *call, const struct rlk_ask *ask, bool decided);
+
+/* A transaction of our own around several statements. If call->where is not RLK_OUTSIDE or one of
+ * ours is open, none begins. *begun is for rlk_end(), which commits if the class is RLK_DONE, else
+ * rolls back, and returns what the whole was. */
+enum rlk_class rlk_begin(rowlock_db *db, struct rlk_call *call, bool *begun);
+enum rlk_class rlk_end(rowlock_db *db, struct rlk_call *call, bool begun, enum rlk_class class);
+
+/* Of a step that changes one thing, or finds nothing to change: has it changed it? */
+bool rlk_has_changed(const struct rlk_ask *ask);
+/* Tells the driver what became of a request, so that it can wake the next in the queue. Returns
+ * whether a wake-up can reach the request of RLK_ENQUEUED. */
+bool rlk_tell(rowlock_db *db, enum rlk_where where, enum rlk_news news,
+              const struct rlk_request *request, int64_t number);
+
+/* For a step that reads into items. ENOMEM, or what rlk_ask() returns. */
+int rlk_ask_items(rowlock_db *db, struct rlk_ask *ask, struct rlk_items *items);
 
 enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_meta *out);
 /* The facts of the step and those of the driver. */
-enum rlk_class rlk_step_facts(rowlock_db *db, struct rlk_call *call, struct rlk_facts *out);
+void rlk_step_facts(struct rlk_ask *ask, struct rlk_facts *out);
 
 /* One try.
  *
@@ -167,91 +255,109 @@ enum rlk_class rlk_step_facts(rowlock_db *db, struct rlk_call *call, struct rlk_
  *   - With RLK_INSIDE others see the grant when the caller's transaction commits.
  *
  * It takes one round trip, or two if the cheap first step was not enough. */
-enum rlk_class rlk_step_acquire(rowlock_db *db, struct rlk_call *call,
-                                const struct rlk_request *request, struct rlk_grant *out);
+struct rlk_trying {
+    const struct rlk_request *request;
+    struct rlk_grant *grant;
+    struct rlk_ask first[2];
+};
+void rlk_step_acquire(const rowlock_db *db, struct rlk_ask *ask, struct rlk_trying *t);
 /* All of them or none, in one transaction. The requests are in the order of their names. If they
- * are granted, out has all rows. Otherwise *which is the first lock that was in the way. Where the
- * step is one statement, out[*which] is IN_FLIGHT then, since the answer does not say by whom. */
-enum rlk_class rlk_step_acquire_all(rowlock_db *db, struct rlk_call *call,
-                                    const struct rlk_request *requests, size_t count,
-                                    struct rlk_grant *out, size_t *which);
+ * are granted, grants has all rows. Otherwise `which` is the first lock that was in the way. Where
+ * the step is one statement, grants[which] is IN_FLIGHT then, since the answer does not say by
+ * whom. */
+struct rlk_trying_all {
+    const struct rlk_request *requests;
+    size_t count;
+    struct rlk_grant *grants;
+    size_t granted, refused, which;
+};
+void rlk_step_acquire_all(struct rlk_ask *ask, struct rlk_trying_all *t);
 /* Removes the grant of this request, if there is one. */
-enum rlk_class rlk_step_withdraw(rowlock_db *db, struct rlk_call *call,
-                                 const struct rlk_request *request, bool *found);
+void rlk_step_withdraw(struct rlk_ask *ask, const struct rlk_request *request);
 
 /* ttl_us 0: the ttl that the grant has. expires_us - now_us is that ttl then. */
-enum rlk_class rlk_step_renew(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                              int64_t ttl_us, struct rlk_verified *out);
+void rlk_step_renew(struct rlk_ask *ask, const struct rlk_held *held, int64_t ttl_us,
+                    struct rlk_verified *out);
 /* Renews each lease that its owner and token still hold, in one transaction. It waits for no row:
- * leases whose rows other transactions have locked are left out. The leases begin at *now_us. */
-enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct rlk_lease *leases,
-                                  size_t count, int64_t *now_us);
-/* Removes the grant, and wakes the first in the queue. May be RLK_INSIDE. */
-enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                                bool *found);
-enum rlk_class rlk_step_note(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                             const char *text, bool *changed);
-enum rlk_class rlk_step_verify(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                               struct rlk_verified *out);
+ * leases whose rows other transactions have locked are left out. The leases begin at now_us. */
+struct rlk_renewing {
+    struct rlk_lease *leases;
+    size_t count;
+    int64_t now_us;
+};
+void rlk_step_renew_all(struct rlk_ask *ask, struct rlk_renewing *r);
+/* Removes the grant, and wakes the first in the queue. May be RLK_INSIDE, which ask->where says. */
+void rlk_step_release(struct rlk_ask *ask, const struct rlk_held *held);
+void rlk_step_note(struct rlk_ask *ask, const struct rlk_held *held, const char *text);
+void rlk_step_verify(struct rlk_ask *ask, const struct rlk_held *held, struct rlk_verified *out);
 /* Only with RLK_INSIDE. It takes a shared lock on the counter of the name, and reads its token.
  * Until the caller's transaction ends, no grant and no break of that name can commit. Renewals and
- * releases can, since they do not touch the counter. *stands: the token is the grant's, or the
- * grant is not exclusive and its row is there. It waits for a transaction that is changing the
- * counter. */
-enum rlk_class rlk_step_guard(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                              bool *found, int64_t *token, bool *stands);
-/* *accepted: the resource has not seen a newer token, and has seen this one now. Its row stays
- * locked until the transaction ends. */
-enum rlk_class rlk_step_fence(rowlock_db *db, struct rlk_call *call, const char *resource,
-                              int64_t token, bool *accepted);
+ * releases can, since they do not touch the counter. It waits for a transaction that is changing
+ * the counter. */
+struct rlk_guarded {
+    bool found;
+    /* The token is the grant's, or the grant is not exclusive and its row is there. */
+    bool stands;
+    int64_t token;
+};
+void rlk_step_guard(struct rlk_ask *ask, const struct rlk_held *held, struct rlk_guarded *out);
+/* Changed: the resource has not seen a newer token, and has seen this one now. Its row stays locked
+ * until the transaction ends. */
+void rlk_step_fence(struct rlk_ask *ask, const char *resource, int64_t token);
 
 /* Takes a ticket for this request, or renews the one that it has. The ticket's lease lasts lease_us
- * from now. From then on a wake-up for this request ends await(). */
-enum rlk_class rlk_step_enqueue(rowlock_db *db, struct rlk_call *call,
-                                const struct rlk_request *request, int64_t lease_us,
-                                struct rlk_position *out);
+ * from now. From then on a wake-up for this request ends await(), if it is told of it. */
+void rlk_step_enqueue(struct rlk_ask *ask, const struct rlk_request *request, int64_t lease_us,
+                      struct rlk_position *out);
+/* After it: may a wake-up reach this connection? */
+void rlk_tell_enqueued(rowlock_db *db, const struct rlk_request *request, struct rlk_position *out);
 /* Leaves the queue without a grant. If we were the first, it wakes the next one. */
-enum rlk_class rlk_step_leave(rowlock_db *db, struct rlk_call *call,
-                              const struct rlk_request *request, bool *found);
-/* *found: this waiter waits for itself, through other waiters, and has the newest ticket among
- * them. words describes the cycle then. */
-enum rlk_class rlk_step_cycle(rowlock_db *db, struct rlk_call *call,
-                              const struct rlk_request *request, bool *found, char *words,
-                              size_t cap);
+void rlk_step_leave(struct rlk_ask *ask, const struct rlk_request *request);
+/* found: this waiter waits for itself, through other waiters, and has the newest ticket among them.
+ * words describes the cycle then. */
+struct rlk_cycle {
+    bool found;
+    char words[400];
+};
+void rlk_step_cycle(struct rlk_ask *ask, const struct rlk_request *request, struct rlk_cycle *out);
 /* At most limit waiters after this one, in the order of name, ticket and request. name NULL: of all
- * names. All rows are read before the first callback. A callback that returns non-zero stops. */
-enum rlk_class rlk_step_waiters(rowlock_db *db, struct rlk_call *call, const char *name,
-                                const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
-                                void *context);
+ * names. */
+void rlk_step_waiters(struct rlk_ask *ask, struct rlk_items *out, const char *name,
+                      const struct rlk_waiter *after, int limit);
 
-/* At most limit rows after (after_name, after_slot) in key order. name NULL: of all names. All rows
- * are read before the first callback. A callback that returns non-zero stops. */
-enum rlk_class rlk_step_list(rowlock_db *db, struct rlk_call *call, const char *name,
-                             const char *after_name, int64_t after_slot, int limit,
-                             rlk_row_fn *each, void *context);
-/* *found: the name has a counter. Only then token and granted_us are set. */
-enum rlk_class rlk_step_last(rowlock_db *db, struct rlk_call *call, const char *name, bool *found,
-                             int64_t *token, int64_t *granted_us);
-enum rlk_class rlk_step_measure(rowlock_db *db, struct rlk_call *call, rowlock_figures *out);
-/* At most limit names behind this one, in the order of their bytes. All rows are read before the
- * first callback. A callback that returns non-zero stops. */
-enum rlk_class rlk_step_measure_names(rowlock_db *db, struct rlk_call *call, const char *glob,
-                                      const char *after, int limit, rlk_name_fn *each,
-                                      void *context);
+/* At most limit rows after this key, in key order. name NULL: of all names. */
+void rlk_step_list(struct rlk_ask *ask, struct rlk_items *out, const char *name,
+                   const char *after_name, int64_t after_slot, int limit);
+/* found: the name has a counter. */
+struct rlk_last {
+    bool found;
+    int64_t token, granted_us;
+};
+void rlk_step_last(struct rlk_ask *ask, const char *name, struct rlk_last *out);
+void rlk_step_measure(struct rlk_ask *ask, rowlock_figures *out);
+/* At most limit names behind this one, in the order of their bytes. */
+void rlk_step_measure_names(struct rlk_ask *ask, struct rlk_items *out, const char *glob,
+                            const char *after, int limit);
 /* Removes one batch of expired rows. A dry run only finds them. It skips rows that others have
- * locked. each gets the rows that were removed. NULL: not needed, which is cheaper. A batch
- * is one transaction. */
-enum rlk_class rlk_step_sweep(rowlock_db *db, struct rlk_call *call, struct rlk_sweep *sweep,
-                              rlk_row_fn *each, void *context);
-enum rlk_class rlk_step_fold(rowlock_db *db, struct rlk_call *call, struct rlk_fold *fold);
-/* Removes at most batch expired tickets. It skips those that others have locked. */
-enum rlk_class rlk_step_sweep_waiters(rowlock_db *db, struct rlk_call *call, int batch,
-                                      int64_t *removed);
+ * locked. A batch is one transaction. */
+void rlk_step_sweep(struct rlk_ask *ask, struct rlk_sweep *sweep);
+/* Row i of those that were read. NULL: it was not removed. */
+const struct rlk_row *rlk_swept(const struct rlk_sweep *sweep, size_t i);
+void rlk_sweep_clear(struct rlk_sweep *sweep);
+/* Forgets at most batch counters that were not used for so long. *folded: so many, where the
+ * answer is a row; else ask->changed. */
+void rlk_step_fold(struct rlk_ask *ask, int64_t idle_us, int batch, bool dry_run, int64_t *folded);
+/* Removes at most batch expired tickets. It skips those that others have locked. ask->changed says
+ * how many. */
+void rlk_step_sweep_waiters(struct rlk_ask *ask, int batch);
 /* Removes the grant with this token, adds 1 to the counter, and wakes the first in the queue, in
  * one transaction. */
-enum rlk_class rlk_step_break(rowlock_db *db, struct rlk_call *call, const char *name,
-                              int64_t token, bool *found, struct rlk_row *out);
+struct rlk_broken {
+    bool found;
+    struct rlk_row row;
+};
+void rlk_step_break(struct rlk_ask *ask, const char *name, int64_t token, struct rlk_broken *out);
 /* Sets the floor and all counters to the highest of them plus by, in one transaction. */
-enum rlk_class rlk_step_raise(rowlock_db *db, struct rlk_call *call, int64_t by, int64_t *floor);
+void rlk_step_raise(struct rlk_ask *ask, int64_t by, int64_t *floor);
 
 #endif

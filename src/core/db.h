@@ -42,27 +42,48 @@ struct rlk_meta {
     int64_t member;
 };
 
+/* Only link.c changes these two. */
+enum rlk_link {
+    /* There is no connection. */
+    RLK_NEW,
+    /* It is lost, or leads to a server that takes no writes. conn must be closed. */
+    RLK_BROKEN,
+    /* The connection works, as far as we know. */
+    RLK_OPEN,
+    /* The driver has looked at our tables. */
+    RLK_TRUSTED,
+    /* Our tables were checked on this connection. */
+    RLK_CHECKED
+};
+enum rlk_tx {
+    /* No transaction of ours is open. */
+    RLK_TX_NONE,
+    /* One is, or was when the connection was lost. */
+    RLK_TX_OURS,
+    /* The same, as a part of one call. The call begins it again by itself. */
+    RLK_TX_FRAMED
+};
+
+struct rlk_port;
+struct rlk_quorum;
+
 struct rowlock_db {
     uint32_t tag;
     /* The process that opened it. */
     pid_t pid;
+    /* Of the databases behind a port, their driver. */
     const struct rlk_backend *backend;
+    /* NULL: it has a connection of its own. */
+    const struct rlk_port *port;
+    /* The port's. */
+    struct rowlock_pool *pool;
+    struct rlk_quorum *quorum;
     void *conn;
     bool adopted;
-    /* conn must be closed. It may be up or broken. */
-    bool opened;
-    /* The connection works, as far as we know. */
-    bool up;
+    enum rlk_link link;
     /* Of a transaction that may be run again. NULL: there is none. */
     struct rlk_witness *witness;
-    /* A transaction of ours is open, or was open when the connection was lost. */
-    bool in_tx;
-    /* That transaction is a part of one call. The call begins it again by itself. */
-    bool framed;
-    /* Our tables were checked on this connection. */
-    bool schema_ok;
-    /* The driver did that. */
-    bool driver_looked;
+    enum rlk_tx tx;
     /* When the server was first found away, by the local clock. 0: it is there. */
     int64_t away_us;
     /* A waiter has logged that the server is away. */
@@ -109,9 +130,9 @@ struct rowlock_db {
     /* An acquire in a thread of ours. It stays until its result is taken. */
     _Atomic(struct rlk_started *) started;
     pthread_t worker;
-    /* In place of the thread, where backend->fibers is set. It stays until the handle is closed. */
-    struct rlk_fiber *fiber;
-    /* The worker or the fiber runs, or its end was not taken. */
+    /* rowlock_acquire_step() drives it in place of a thread. */
+    bool steps;
+    /* It runs, or its end was not taken. */
     atomic_bool working;
     pthread_mutex_t starting;
 };

@@ -87,9 +87,6 @@ struct rlk_call {
     /* The caller does not ask again. The step may be sent until then, also after the caller has
      * given up. 0: no later than the deadline. Only a pool makes use of it. */
     int64_t worth_until_us;
-    /* frame() begins a transaction for one step of ours. Nothing inside it waits for another
-     * connection. Only a pool makes use of this. */
-    bool brief;
     /* out, for each class. All operations except open(), close() and note() set these: */
     /* The step was a part of an open transaction, or should have been. */
     bool inside;
@@ -99,11 +96,10 @@ struct rlk_call {
     bool garbled;
     /* A routine of ours was missing. An upgrade may be creating it at this moment. */
     bool no_routine;
+    /* Only the driver had looked at the tables before they turned out to be wrong. Core sets it. */
+    bool trusted;
     /* That transaction was rolled back, or can only be rolled back. */
     bool tx_over;
-    /* It was done, but one more loss may undo it: only as many of several databases have it as are
-     * needed. */
-    bool barely;
     /* When it was sent, by rlk_now_us(), if it stood in line before. 0: at once. */
     int64_t sent_us;
     /* out, unless the class is RLK_DONE. rlk_diag_set() and rlk_refuse() set the first three: */
@@ -162,12 +158,6 @@ struct rlk_target {
     /* An earlier session of ours, as in rlk_hello, in which a statement of ours may still run. The
      * driver ends it, so that the statement does not take effect later. "": none. */
     const char *lingering;
-    /* The pool through which the steps go, and what the handle waits with. NULL: a connection of
-     * the handle's own. Only the operations of src/pool/ use them. */
-    struct rowlock_pool *pool;
-    struct rlk_waiting *waiting;
-    /* The quorum in whose members the steps run. NULL: one database. Only src/quorum/ uses it. */
-    struct rlk_quorum *quorum;
     /* Called with the text of each wake-up that await() takes. NULL: it is not needed. */
     void (*heard)(void *context, const char *text);
     void *heard_context;
@@ -347,7 +337,7 @@ enum rlk_news {
 
 /* BEGIN, COMMIT and ROLLBACK are for transactions of ours. */
 enum rlk_frame {
-    RLK_BEGIN,
+    RLK_BEGIN = 1,
     RLK_COMMIT,
     RLK_ROLLBACK,
     /* Sets a savepoint, in a transaction of ours or of the caller. */
@@ -404,20 +394,8 @@ struct rlk_backend {
     /* A change of a pack answers only how many rows it has changed, and not which. */
     bool tells_no_rows;
     enum rlk_packing packing;
-    /* Its operations wait only by rlk_wait_turn(), so a fiber may call them. */
-    bool fibers;
     /* A call ends by target->timeout_ms, and not by an earlier deadline of its own. */
     bool overruns;
-    /* Many handles send their steps through it. Those of one kind go as one statement. */
-    bool gathers;
-    /* Its texts about our tables say what to do. So core adds no advice to them. */
-    bool advises;
-    /* What core calls it when it is away. NULL: "the server". */
-    const char *called;
-    /* Why no transaction can prove a grant that it made. NULL: one in the same database can. */
-    const char *no_guard;
-    /* Why its handles do nothing but lock. NULL: they do all. */
-    const char *only_locks;
 
     /* Names the client library that runs, with its version: "libpq 15.3". Needs no connection. */
     void (*client)(char *out, size_t cap);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The error of a rowlock_db, and how it is made from a driver's class. */
 #include "base/error.h"
-#include "core/db.h"
+#include "core/port.h"
 
 #include <string.h>
 
@@ -71,7 +71,7 @@ static const struct meaning meanings_framed[] = {
 static const char *advice_of(const rowlock_db *db, const struct meaning *m,
                              const struct rlk_call *call)
 {
-    bool needless = (m->class == RLK_SCHEMA && db->backend->advises) ||
+    bool needless = (m->class == RLK_SCHEMA && db->port && db->port->advises) ||
                     (m->class == RLK_READONLY && db->backend->local);
     if (needless)
         return "";
@@ -99,7 +99,7 @@ int rlk_fail_unknown(rowlock_db *db)
 int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *call)
 {
     const struct meaning *m = NULL;
-    if (call->inside && db->framed)
+    if (call->inside && db->tx == RLK_TX_FRAMED)
         m = find_meaning(meanings_framed, sizeof meanings_framed / sizeof *m, class);
     else if (call->inside)
         m = find_meaning(meanings_inside, sizeof meanings_inside / sizeof *m, class);

@@ -2,9 +2,8 @@
  * Who may use a rowlock_db: the process that opened it. While a started acquire runs, only its
  * thread. */
 #include "base/error.h"
-#include "base/fiber.h"
 #include "base/options.h"
-#include "core/db.h"
+#include "core/port.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -12,8 +11,7 @@
 
 bool rlk_is_ours(const rowlock_db *db)
 {
-    bool inside =
-        db->fiber ? rlk_fiber_current() == db->fiber : pthread_equal(db->worker, pthread_self());
+    bool inside = !db->steps && pthread_equal(db->worker, pthread_self());
     return db->pid == getpid() && (!db->working || inside);
 }
 
@@ -45,9 +43,9 @@ int rlk_enter_open(rowlock_db *db, const char *verb, const char *name, void *out
 
 int rlk_need_database(rowlock_db *db, int entered)
 {
-    if (entered != ROWLOCK_OK || !db->backend->only_locks)
+    if (entered != ROWLOCK_OK || !db->port || !db->port->only_locks)
         return entered;
-    return rlk_fail(db, ROWLOCK_EUNSUPPORTED, "%s", db->backend->only_locks);
+    return rlk_fail(db, ROWLOCK_EUNSUPPORTED, "%s", db->port->only_locks);
 }
 
 int rlk_leave(rowlock_db *db, int result)

@@ -50,10 +50,11 @@ static bool end_rows(struct rlk_many *m, enum rlk_packing packing)
 enum rlk_class rlk_many_send(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
                              struct rlk_many *m, rlk_cells_fn *read, void *out)
 {
-    struct rlk_sending s = {.step = step, .in = m->in, .read = read, .out = out};
+    struct rlk_ask ask = {.step = step, .read = read, .out = out};
     bool written = m->count == 0 || end_rows(m, db->backend->packing);
-    enum rlk_class class = written ? rlk_send(db, call, &s) : RLK_NOMEM;
-    m->changed = s.changed;
+    memcpy(ask.in, m->in, sizeof ask.in);
+    enum rlk_class class = written ? rlk_send(db, call, &ask) : RLK_NOMEM;
+    m->changed = ask.changed;
     for (size_t i = 0; i < m->width; i++)
         rlk_buffer_clear(&m->part[i]);
     return class;

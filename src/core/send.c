@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Sends one step: it puts the values in the order of the markers, checks the shape of the answer,
- * and gives the cells to the function that reads them. Only this file checks the shape. */
-#include "core/core.h"
+ * Sends what is asked, once: it puts the values of a step in the order of the markers, checks the
+ * shape of the answer, and gives the cells to the function that reads them. Only this file checks
+ * the shape. */
+#include "core/port.h"
 
 static void arrange(const struct rlk_texts *texts, enum rlk_step step, const rowlock_value *given,
                     rowlock_value *out)
@@ -13,21 +14,19 @@ static void arrange(const struct rlk_texts *texts, enum rlk_step step, const row
                                                    : given[order->from[i]];
 }
 
-struct receiving {
-    struct rlk_sending *s;
-    const char *columns;
-    bool misfit;
-};
+int rlk_ask_take(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
+{
+    ask->rows++;
+    ask->misfit = !rlk_cells_fit(rlk_steps[ask->step].columns, cells, count);
+    int stop = ask->misfit ? -1 : ask->read ? ask->read(ask->out, cells, count) : 0;
+    ask->misfit = stop < 0;
+    ask->undecided = stop == RLK_UNDECIDED;
+    return stop;
+}
 
 static int take_row(void *context, const rowlock_value *cells, size_t count)
 {
-    struct receiving *r = context;
-    struct rlk_sending *s = r->s;
-    s->rows++;
-    r->misfit = !rlk_cells_fit(r->columns, cells, count);
-    int stop = r->misfit ? -1 : s->read ? s->read(s->out, cells, count) : 0;
-    r->misfit = stop < 0;
-    return stop;
+    return rlk_ask_take(context, cells, count);
 }
 
 static bool rows_fit(char rows, uint64_t count)
@@ -37,44 +36,143 @@ static bool rows_fit(char rows, uint64_t count)
     return rows == '*' || (count <= 1 && (rows == '?' || count == 1));
 }
 
-enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_sending *s)
+void rlk_ask_begin(rowlock_db *db, struct rlk_ask *ask)
 {
-    const struct rlk_step_info *info = &rlk_steps[s->step];
-    const struct rlk_order *order = &db->texts.order[s->step];
-    rowlock_value values[RLK_MARKERS];
-    struct receiving receiving = {.s = s, .columns = info->columns};
-    struct rlk_query query = {.step = s->step,
-                              .wakes = s->wakes,
-                              .own = order->own ? &values[order->own - 1] : NULL,
-                              .sql = db->texts.sql[s->step],
-                              .values = values,
-                              .count = order->count,
-                              .given = s->in,
-                              .each = take_row,
-                              .context = &receiving};
-    s->rows = 0;
-    s->changed = 0;
-    if (!query.sql)
-        return rlk_refuse(call, RLK_UNSUPPORTED, "this database has no such step");
-    arrange(&db->texts, s->step, s->in, values);
+    if (ask->restart)
+        ask->restart(ask->out);
+    ask->rows = 0;
+    ask->changed = 0;
+    ask->misfit = ask->undecided = false;
     db->stats.round_trips++;
-    enum rlk_class class = db->backend->query(db->conn, call, &query);
-    s->changed = query.changed;
-    db->takes_writes =
-        db->takes_writes || (class == RLK_DONE && query.counted && query.changed > 0);
+}
+
+enum rlk_class rlk_ask_end(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
+                           enum rlk_class class, bool counted)
+{
+    const struct rlk_step_info *info = &rlk_steps[ask->step];
+    db->takes_writes = db->takes_writes || (class == RLK_DONE && counted && ask->changed > 0);
     /* A step that only reads has changed nothing, unless it locks in the caller's transaction. */
     if (class == RLK_UNCERTAIN && (info->is & RLK_READS) && !call->inside)
         class = RLK_UNSENT;
-    bool answered = !query.counted || !info->columns[0] || (info->is & RLK_COUNTS);
-    if (class == RLK_DONE && (!answered || receiving.misfit || !rows_fit(info->rows, s->rows)))
-        return rlk_diag_misfit(call, s->step);
+    bool answered = !counted || !info->columns[0] || (info->is & RLK_COUNTS);
+    if (class == RLK_DONE && (!answered || ask->misfit || !rows_fit(info->rows, ask->rows)))
+        return rlk_diag_misfit(call, ask->step);
     return class;
+}
+
+static enum rlk_class send_step(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
+{
+    const struct rlk_order *order = &db->texts.order[ask->step];
+    rowlock_value values[RLK_MARKERS];
+    struct rlk_query query = {.step = ask->step,
+                              .wakes = ask->wakes,
+                              .own = order->own ? &values[order->own - 1] : NULL,
+                              .sql = db->texts.sql[ask->step],
+                              .values = values,
+                              .count = order->count,
+                              .given = ask->in,
+                              .each = take_row,
+                              .context = ask};
+    if (!query.sql)
+        return rlk_refuse(call, RLK_UNSUPPORTED, "this database has no such step");
+    rlk_ask_begin(db, ask);
+    arrange(&db->texts, ask->step, ask->in, values);
+    enum rlk_class class = db->backend->query(db->conn, call, &query);
+    ask->changed = query.changed;
+    return rlk_ask_end(db, call, ask, class, query.counted);
+}
+
+/* *decided: no other step need follow. */
+static enum rlk_class send_steps(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
+                                 bool *decided)
+{
+    enum rlk_class class = ask->first ? send_steps(db, call, ask->first, decided) : RLK_DONE;
+    if (class != RLK_DONE || *decided)
+        return class;
+    if (ask->step)
+        class = send_step(db, call, ask);
+    *decided = rlk_has_decided(ask);
+    return class;
+}
+
+static enum rlk_class send_query(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
+{
+    if (ask->restart)
+        ask->restart(ask->query->context);
+    db->stats.round_trips++;
+    return db->backend->query(db->conn, call, ask->query);
 }
 
 static enum rlk_class frame(rowlock_db *db, struct rlk_call *call, enum rlk_frame what)
 {
-    db->stats.round_trips++;
+    db->stats.round_trips += what != RLK_LOOK;
     return db->backend->frame(db->conn, call, what);
+}
+
+/* The facts are only read, so a lost answer has changed nothing. */
+static enum rlk_class send_facts(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
+{
+    enum rlk_class class = RLK_DONE;
+    if (db->texts.sql[ask->step])
+        class = send_step(db, call, ask);
+    if (class == RLK_DONE)
+        class = db->backend->facts(db->conn, call, ask->facts);
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
+}
+
+enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
+{
+    if (db->port)
+        return db->port->ask(db, call, ask);
+    if (ask->run)
+        return ask->run(db, call, ask);
+    if (ask->query)
+        return send_query(db, call, ask);
+    if (ask->script)
+        return db->backend->script(db->conn, call, ask->script);
+    if (ask->facts)
+        return send_facts(db, call, ask);
+    if (ask->frame)
+        return frame(db, call, ask->frame);
+    bool decided = false;
+    enum rlk_class class = send_steps(db, call, ask, &decided);
+    return class == RLK_DONE ? rlk_judge(call, ask, decided) : class;
+}
+
+enum rlk_class rlk_judge(struct rlk_call *call, const struct rlk_ask *ask, bool decided)
+{
+    if (!decided && ask->undecided)
+        return rlk_diag_misfit(call, ask->step);
+    if (!ask->own || !ask->was_uncertain || ask->own->outcome != RLK_IN_FLIGHT)
+        return RLK_DONE;
+    return rlk_refuse(call, RLK_CONTENTION,
+                      "a transaction, perhaps of this program, is changing the lock");
+}
+
+bool rlk_has_changed(const struct rlk_ask *ask)
+{
+    return ask->rows > 0 ? ask->answer : ask->changed > 0;
+}
+
+bool rlk_tell(rowlock_db *db, enum rlk_where where, enum rlk_news news,
+              const struct rlk_request *request, int64_t number)
+{
+    struct rlk_call ignored = {.deadline_us = rlk_now_us() + db->statement_us, .where = where};
+    if (db->port)
+        return db->port->note(db, &ignored, news, request, number);
+    return db->backend->note && db->backend->note(db->conn, &ignored, news, request, number);
+}
+
+enum rlk_class rlk_begin(rowlock_db *db, struct rlk_call *call, bool *begun)
+{
+    *begun = false;
+    if (call->where != RLK_OUTSIDE || db->tx)
+        return RLK_DONE;
+    enum rlk_class class = frame(db, call, RLK_BEGIN);
+    *begun = class == RLK_DONE;
+    if (*begun)
+        call->where = RLK_INSIDE;
+    return class;
 }
 
 /* A call of its own, since the given one has the error that led here. */
@@ -85,20 +183,10 @@ static void roll_back(rowlock_db *db, const struct rlk_call *call, enum rlk_clas
         frame(db, &ignored, RLK_ROLLBACK);
 }
 
-enum rlk_class rlk_in_transaction(rowlock_db *db, struct rlk_call *call,
-                                  enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,
-                                                        void *context),
-                                  void *context)
+enum rlk_class rlk_end(rowlock_db *db, struct rlk_call *call, bool begun, enum rlk_class class)
 {
-    if (call->where != RLK_OUTSIDE || db->in_tx)
-        return run(db, call, context);
-    call->brief = true;
-    enum rlk_class class = frame(db, call, RLK_BEGIN);
-    call->brief = false;
-    if (class != RLK_DONE)
+    if (!begun)
         return class;
-    call->where = RLK_INSIDE;
-    class = run(db, call, context);
     if (class == RLK_DONE)
         class = frame(db, call, RLK_COMMIT);
     else

@@ -2,6 +2,7 @@
  * The steps of one lock, of its queue and of a transaction: the values of each, and how its answer
  * is read. */
 #include "core/cells.h"
+#include "core/port.h"
 
 #include <string.h>
 
@@ -37,32 +38,23 @@ void rlk_row_of_request(const struct rlk_request *request, int64_t token, int64_
                             .now_us = now_us};
 }
 
-/* ---- steps that change one thing, or find nothing to change */
-
-static int read_done(void *out, const rowlock_value *cells, size_t count)
+void rlk_fill(struct rlk_ask *ask, enum rlk_step step, const rowlock_value *values, size_t count)
 {
+    ask->step = step;
+    memcpy(ask->in, values, count * sizeof *values);
+}
+
+static int read_answer(void *out, const rowlock_value *cells, size_t count)
+{
+    struct rlk_ask *ask = out;
     (void)count;
-    *(bool *)out = cells[0].number != 0;
+    ask->answer = cells[0].number != 0;
     return 0;
 }
 
-enum rlk_class rlk_send_change(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
-                               const rowlock_value *in, const char *wakes, bool *done)
+void rlk_reads_answer(struct rlk_ask *ask)
 {
-    bool answer = false;
-    struct rlk_sending s = {
-        .step = step, .in = in, .wakes = wakes, .read = read_done, .out = &answer};
-    enum rlk_class class = rlk_send(db, call, &s);
-    if (class == RLK_DONE)
-        *done = s.rows > 0 ? answer : s.changed > 0;
-    return class;
-}
-
-static bool note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
-                 const struct rlk_request *request, int64_t number)
-{
-    struct rlk_call ignored = {.deadline_us = call->deadline_us, .where = call->where};
-    return db->backend->note && db->backend->note(db->conn, &ignored, news, request, number);
+    reads(ask, read_answer, ask);
 }
 
 /* ---- the tables */
@@ -85,16 +77,16 @@ static int read_meta(void *out, const rowlock_value *cells, size_t count)
 
 enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_meta *out)
 {
+    struct rlk_ask ask = {.step = RLK_STEP_META, .read = read_meta, .out = out};
     *out = (struct rlk_meta){0};
-    return send(db, call, RLK_STEP_META, NULL, read_meta, out);
+    return rlk_send(db, call, &ask);
 }
 
 /* ---- a try */
 
 enum { REQUEST_VALUES = 12 };
 
-static void request_values(const struct rlk_call *call, const struct rlk_request *request,
-                           rowlock_value *out)
+static void put_request(struct rlk_ask *ask, enum rlk_step step, const struct rlk_request *request)
 {
     const rowlock_value values[REQUEST_VALUES] = {
         rowlock_text(request->name),   rowlock_int(request->permits),
@@ -102,32 +94,31 @@ static void request_values(const struct rlk_call *call, const struct rlk_request
         rowlock_int(request->ttl_us),  rowlock_text(request->host),
         rowlock_int(request->pid),     rowlock_text(request->program),
         rowlock_text(request->note),   rowlock_int(request->ticket),
-        rowlock_bool(request->unfair), rowlock_int(call->where == RLK_INSIDE),
+        rowlock_bool(request->unfair), rowlock_bool(ask->where == RLK_INSIDE),
     };
-    memcpy(out, values, sizeof values);
+    rlk_fill(ask, step, values, REQUEST_VALUES);
 }
 
-struct trying {
-    const struct rlk_request *request;
-    struct rlk_grant *grant;
-    bool answered;
-    /* Of a grant. 0: the step has not decided. -1: no grant. */
-    int64_t token;
-};
+/* A step that answers nothing has met another transaction. */
+static void forget_grant(void *out)
+{
+    struct rlk_trying *t = out;
+    *t->grant = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
+}
 
 /* If the answer has a row that is in the way, or is ours, all its cells must fit. Each database
  * counts tokens from 1, so token 0 means "not decided". */
 static int read_try(void *out, const rowlock_value *cells, size_t count)
 {
     enum { TOKEN, OURS, SETTLING, BEHIND, NOW, ROW };
-    struct trying *t = out;
+    struct rlk_trying *t = out;
     struct rlk_grant *grant = t->grant;
     bool granted = !is_null(&cells[TOKEN]);
     bool stands = count > ROW && !is_null(&cells[OURS]);
-    t->token = granted ? cells[TOKEN].number : -1;
+    int64_t token = granted ? cells[TOKEN].number : -1;
     if (stands && (is_null(&cells[NOW]) || !rlk_cells_fit(RLK_ROW, &cells[ROW], count - ROW)))
         return -1;
-    if (granted && (t->token < 0 || is_null(&cells[NOW])))
+    if (granted && (token < 0 || is_null(&cells[NOW])))
         return -1;
     if (stands)
         rlk_row_from_cells(&cells[ROW], &grant->row);
@@ -136,14 +127,14 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
         return -1;
     grant->row.now_us = is_null(&cells[NOW]) ? 0 : cells[NOW].number;
     if (granted)
-        rlk_row_of_request(t->request, t->token, grant->row.now_us, &grant->row);
+        rlk_row_of_request(t->request, token, grant->row.now_us, &grant->row);
     grant->settling = !is_null(&cells[SETTLING]) && cells[SETTLING].number != 0;
     grant->behind = cells[BEHIND].number != 0;
     grant->outcome = granted || ours ? RLK_GRANTED
                      : stands        ? RLK_HELD
                      : grant->behind ? RLK_BEHIND
                                      : RLK_IN_FLIGHT;
-    return 0;
+    return token == 0 ? RLK_UNDECIDED : 0;
 }
 
 enum { MET_EXPIRES, MET_TTL, MET_RENEWALS, MET_NOW };
@@ -151,7 +142,7 @@ enum { MET_EXPIRES, MET_TTL, MET_RENEWALS, MET_NOW };
 /* Only a renewal changes the row of a grant. The rest of it is known. */
 static int read_still_held(void *out, const rowlock_value *cells, size_t count)
 {
-    struct trying *t = out;
+    struct rlk_trying *t = out;
     struct rlk_row *row = &t->grant->row;
     (void)count;
     *row = *t->request->met;
@@ -165,17 +156,11 @@ static int read_still_held(void *out, const rowlock_value *cells, size_t count)
 }
 
 /* Is the grant that kept us out the last time still in the table? */
-static enum rlk_class still_held(rowlock_db *db, struct rlk_call *call, struct trying *t)
+static void ask_still_held(struct rlk_ask *ask, struct rlk_trying *t)
 {
     const struct rlk_row *met = t->request->met;
-    const rowlock_value in[] = {rowlock_text(met->name), rowlock_int(met->slot),
-                                rowlock_int(met->token)};
-    struct rlk_sending s = {
-        .step = RLK_STEP_STILL_HELD, .in = in, .read = read_still_held, .out = t};
-    t->token = -1;
-    enum rlk_class class = rlk_send(db, call, &s);
-    t->answered = s.rows > 0;
-    return class;
+    ASK(ask, STILL_HELD, rowlock_text(met->name), rowlock_int(met->slot), rowlock_int(met->token));
+    reads(ask, read_still_held, t);
 }
 
 /* The token is that of the holder, or of a new grant if there is no holder. */
@@ -183,123 +168,97 @@ static int read_met(void *out, const rowlock_value *cells, size_t count)
 {
     enum { TOKEN, HOLDER };
     const rowlock_value *holder = &cells[HOLDER];
-    struct trying *t = out;
+    struct rlk_trying *t = out;
     bool stands = !is_null(&holder[MET_EXPIRES]);
     bool same = stands && cells[TOKEN].number == t->request->met->token &&
                 holder[MET_EXPIRES].number > holder[MET_NOW].number;
     if (stands && (is_null(&holder[MET_TTL]) || is_null(&holder[MET_RENEWALS])))
         return -1;
-    t->token = same ? -1 : stands ? 0 : cells[TOKEN].number;
     if (same)
         return read_still_held(t, holder, count - HOLDER);
-    rlk_row_of_request(t->request, t->token, holder[MET_NOW].number, &t->grant->row);
+    int64_t token = stands ? 0 : cells[TOKEN].number;
+    rlk_row_of_request(t->request, token, holder[MET_NOW].number, &t->grant->row);
     t->grant->outcome = RLK_GRANTED;
-    return 0;
+    return token == 0 ? RLK_UNDECIDED : 0;
 }
 
 /* An answer without a row means that another transaction is changing the lock. */
-static enum rlk_class try_step(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
-                               struct trying *t)
+static void ask_try(struct rlk_ask *ask, enum rlk_step step, struct rlk_trying *t)
 {
-    rowlock_value in[REQUEST_VALUES];
-    request_values(call, t->request, in);
-    struct rlk_sending s = {.step = step,
-                            .in = in,
-                            .read = step == RLK_STEP_ACQUIRE_MET ? read_met : read_try,
-                            .out = t};
+    put_request(ask, step, t->request);
+    reads(ask, step == RLK_STEP_ACQUIRE_MET ? read_met : read_try, t);
+    ask->restart = forget_grant;
     bool may_write = !(rlk_steps[step].is & RLK_READS);
     /* A grant of this kind may let in the next waiter beside it. */
     if (may_write && t->request->permits != 0)
-        s.wakes = t->request->name;
-    *t->grant = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
-    t->token = -1;
-    enum rlk_class class = rlk_send(db, call, &s);
-    t->answered = s.rows > 0;
-    if (class == RLK_DONE && t->token == 0 && step == RLK_STEP_ACQUIRE)
-        return rlk_diag_misfit(call, step);
-    return class;
+        ask->wakes = t->request->name;
 }
 
-enum rlk_class rlk_step_look(rowlock_db *db, struct rlk_call *call,
-                             const struct rlk_request *request, struct rlk_grant *out)
+void rlk_step_look(struct rlk_ask *ask, struct rlk_trying *t)
 {
-    struct trying t = {.request = request, .grant = out};
-    return try_step(db, call, RLK_STEP_LOOK, &t);
+    ask_try(ask, RLK_STEP_LOOK, t);
 }
 
-enum rlk_class rlk_step_try(rowlock_db *db, struct rlk_call *call,
-                            const struct rlk_request *request, struct rlk_grant *out)
+void rlk_step_try(struct rlk_ask *ask, struct rlk_trying *t)
 {
-    struct trying t = {.request = request, .grant = out};
-    return try_step(db, call, RLK_STEP_ACQUIRE, &t);
+    ask_try(ask, RLK_STEP_ACQUIRE, t);
 }
 
-void rlk_step_note_taken(rowlock_db *db, struct rlk_call *call, const struct rlk_request *request,
-                         int64_t token)
-{
-    note(db, call, RLK_TAKEN, request, token);
-}
-
-/* A step before the try, where it costs less than the try and is likely to be enough:
+/* Steps before the try, where they cost less than the try and are likely to be enough:
  *   - ACQUIRE_MET for a lock that was held by the same exclusive grant the last two times, but not
  *     in a pool, where ACQUIRE_USUAL of many handles is one statement;
  *   - ACQUIRE_USUAL for a lock that was free or held exclusively the last time;
  *   - STILL_HELD for a lock that was held the last time; in a pool also while it waits;
  *   - LOOK always, where it costs no round trip. */
-static enum rlk_class ask_first(rowlock_db *db, struct rlk_call *call, struct trying *t)
+void rlk_step_acquire(const rowlock_db *db, struct rlk_ask *ask, struct rlk_trying *t)
 {
     const struct rlk_request *request = t->request;
     char *const *sql = db->texts.sql;
-    bool plain = request->ticket == 0 && call->where == RLK_OUTSIDE;
+    struct rlk_ask **last = &ask->first, *next = t->first;
+    bool gathers = db->port && db->port->gathers;
+    bool outside = ask->where == RLK_OUTSIDE;
+    bool plain = request->ticket == 0 && outside;
     bool exclusive = request->met && request->met->slot == 0;
     bool usual = plain && request->permits == 0 && (request->granted || exclusive);
-    enum rlk_class class = RLK_DONE;
-    bool again = usual && exclusive && request->met_again && !db->backend->gathers;
-    if (again && sql[RLK_STEP_ACQUIRE_MET])
-        return try_step(db, call, RLK_STEP_ACQUIRE_MET, t);
-    if (usual && sql[RLK_STEP_ACQUIRE_USUAL])
-        return try_step(db, call, RLK_STEP_ACQUIRE_USUAL, t);
-    bool polls = db->backend->gathers && call->where == RLK_OUTSIDE;
-    if ((plain || polls) && request->met && sql[RLK_STEP_STILL_HELD])
-        class = still_held(db, call, t);
-    if (class == RLK_DONE && !t->answered && db->backend->local && sql[RLK_STEP_LOOK])
-        class = try_step(db, call, RLK_STEP_LOOK, t);
-    return class;
+    bool again = usual && exclusive && request->met_again && !gathers;
+    bool polls = gathers && outside;
+    rlk_step_try(ask, t);
+    t->first[0] = t->first[1] = (struct rlk_ask){.where = ask->where};
+    if (again && sql[RLK_STEP_ACQUIRE_MET]) {
+        ask_try(next, RLK_STEP_ACQUIRE_MET, t);
+        *last = next;
+        return;
+    }
+    if (usual && sql[RLK_STEP_ACQUIRE_USUAL]) {
+        ask_try(next, RLK_STEP_ACQUIRE_USUAL, t);
+        *last = next;
+        return;
+    }
+    if (db->backend->local && sql[RLK_STEP_LOOK]) {
+        rlk_step_look(next, t);
+        *last = next;
+        last = &next->first;
+        next++;
+    }
+    if ((plain || polls) && request->met && sql[RLK_STEP_STILL_HELD]) {
+        ask_still_held(next, t);
+        *last = next;
+    }
 }
 
-enum rlk_class rlk_step_acquire(rowlock_db *db, struct rlk_call *call,
-                                const struct rlk_request *request, struct rlk_grant *out)
+void rlk_step_withdraw(struct rlk_ask *ask, const struct rlk_request *request)
 {
-    struct trying t = {.request = request, .grant = out};
-    enum rlk_class class = ask_first(db, call, &t);
-    if (class == RLK_DONE && (!t.answered || t.token == 0))
-        class = try_step(db, call, RLK_STEP_ACQUIRE, &t);
-    if (class == RLK_DONE && out->outcome == RLK_GRANTED)
-        note(db, call, RLK_TAKEN, request, out->row.token);
-    return class;
-}
-
-enum rlk_class rlk_step_withdraw(rowlock_db *db, struct rlk_call *call,
-                                 const struct rlk_request *request, bool *found)
-{
-    const rowlock_value in[] = {rowlock_text(request->name), rowlock_text(request->owner),
-                                rowlock_int(request->number)};
-    enum rlk_class class = rlk_send_change(db, call, RLK_STEP_WITHDRAW, in, request->name, found);
-    if (class == RLK_DONE)
-        note(db, call, RLK_WITHDRAWN, request, 0);
-    return class;
+    ASK(ask, WITHDRAW, rowlock_text(request->name), rowlock_text(request->owner),
+        rowlock_int(request->number));
+    ask->wakes = request->name;
+    rlk_reads_answer(ask);
 }
 
 /* ---- what a holder does */
 
-enum { HELD_VALUES = 4 };
-
-static void held_values(const struct rlk_held *held, rowlock_value *out)
-{
-    const rowlock_value values[HELD_VALUES] = {rowlock_text(held->name), rowlock_int(held->slot),
-                                               rowlock_text(held->owner), rowlock_int(held->token)};
-    memcpy(out, values, sizeof values);
-}
+#define HELD(held)                                                                      \
+    rowlock_text((held)->name), rowlock_int((held)->slot), rowlock_text((held)->owner), \
+        rowlock_int((held)->token)
 
 static int read_renewal(void *out, const rowlock_value *cells, size_t count)
 {
@@ -312,38 +271,30 @@ static int read_renewal(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-enum rlk_class rlk_step_renew(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                              int64_t ttl_us, struct rlk_verified *out)
+static void forget_verified(void *out)
 {
-    rowlock_value in[HELD_VALUES + 1];
-    held_values(held, in);
-    in[HELD_VALUES] = rowlock_int(ttl_us);
-    out->found = false;
-    return send(db, call, RLK_STEP_RENEW, in, read_renewal, out);
+    *(struct rlk_verified *)out = (struct rlk_verified){0};
 }
 
-enum rlk_class rlk_step_release(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                                bool *found)
+void rlk_step_renew(struct rlk_ask *ask, const struct rlk_held *held, int64_t ttl_us,
+                    struct rlk_verified *out)
 {
-    rowlock_value in[HELD_VALUES + 1];
-    held_values(held, in);
-    in[HELD_VALUES] = rowlock_bool(call->where == RLK_INSIDE);
-    return rlk_send_change(db, call, RLK_STEP_RELEASE, in, held->name, found);
+    ASK(ask, RENEW, HELD(held), rowlock_int(ttl_us));
+    reads(ask, read_renewal, out);
+    ask->restart = forget_verified;
 }
 
-enum rlk_class rlk_step_note(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                             const char *text, bool *changed)
+void rlk_step_release(struct rlk_ask *ask, const struct rlk_held *held)
 {
-    rowlock_value in[HELD_VALUES + 1];
-    held_values(held, in);
-    in[HELD_VALUES] = rowlock_text(text);
-    return rlk_send_change(db, call, RLK_STEP_NOTE, in, NULL, changed);
+    ASK(ask, RELEASE, HELD(held), rowlock_bool(ask->where == RLK_INSIDE));
+    ask->wakes = held->name;
+    rlk_reads_answer(ask);
 }
 
-void rlk_note_gone(rowlock_db *db, struct rlk_call *call, const char *name, int64_t token)
+void rlk_step_note(struct rlk_ask *ask, const struct rlk_held *held, const char *text)
 {
-    const struct rlk_request request = {.name = name};
-    note(db, call, RLK_GONE_GRANT, &request, token);
+    ASK(ask, NOTE, HELD(held), rowlock_text(text));
+    rlk_reads_answer(ask);
 }
 
 static int read_verified(void *out, const rowlock_value *cells, size_t count)
@@ -355,128 +306,92 @@ static int read_verified(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-enum rlk_class rlk_step_verify(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                               struct rlk_verified *out)
+void rlk_step_verify(struct rlk_ask *ask, const struct rlk_held *held, struct rlk_verified *out)
 {
-    rowlock_value in[HELD_VALUES];
-    held_values(held, in);
-    out->found = false;
-    return send(db, call, RLK_STEP_VERIFY, in, read_verified, out);
+    ASK(ask, VERIFY, HELD(held));
+    reads(ask, read_verified, out);
+    ask->restart = forget_verified;
 }
 
 /* ---- in the caller's transaction */
 
-struct guarded {
-    bool found, stands;
-    int64_t token;
-};
-
 static int read_guarded(void *out, const rowlock_value *cells, size_t count)
 {
-    struct guarded *guarded = out;
+    struct rlk_guarded *guarded = out;
     (void)count;
-    *guarded = (struct guarded){.found = !is_null(&cells[0]),
-                                .token = is_null(&cells[0]) ? 0 : cells[0].number,
-                                .stands = cells[1].number != 0};
+    *guarded = (struct rlk_guarded){.found = !is_null(&cells[0]),
+                                    .token = is_null(&cells[0]) ? 0 : cells[0].number,
+                                    .stands = cells[1].number != 0};
     return 0;
 }
 
-enum rlk_class rlk_step_guard(rowlock_db *db, struct rlk_call *call, const struct rlk_held *held,
-                              bool *found, int64_t *token, bool *stands)
+/* The driver gives the last value. */
+void rlk_step_guard(struct rlk_ask *ask, const struct rlk_held *held, struct rlk_guarded *out)
 {
-    rowlock_value in[HELD_VALUES + 1];
-    struct guarded guarded = {0};
-    held_values(held, in);
-    /* The driver gives this value. */
-    in[HELD_VALUES] = rowlock_null();
-    enum rlk_class class = send(db, call, RLK_STEP_GUARD, in, read_guarded, &guarded);
-    if (class != RLK_DONE)
-        return class;
-    *found = guarded.found;
-    *stands = guarded.stands;
-    if (guarded.found)
-        *token = guarded.token;
-    return RLK_DONE;
+    ASK(ask, GUARD, HELD(held), rowlock_null());
+    reads(ask, read_guarded, out);
 }
 
-enum rlk_class rlk_step_fence(rowlock_db *db, struct rlk_call *call, const char *resource,
-                              int64_t token, bool *accepted)
+void rlk_step_fence(struct rlk_ask *ask, const char *resource, int64_t token)
 {
-    const rowlock_value in[] = {rowlock_text(resource), rowlock_int(token)};
-    return rlk_send_change(db, call, RLK_STEP_FENCE, in, NULL, accepted);
+    ASK(ask, FENCE, rowlock_text(resource), rowlock_int(token));
+    rlk_reads_answer(ask);
 }
 
 /* ---- the queue */
 
-struct enqueued {
-    struct rlk_position *position;
-    /* The third cell of the answer. Only the driver knows its meaning. */
-    int64_t third;
-};
-
 static int read_position(void *out, const rowlock_value *cells, size_t count)
 {
-    struct enqueued *e = out;
+    struct rlk_position *position = out;
     (void)count;
-    e->position->ticket = cells[0].number;
-    e->position->ahead = cells[1].number;
-    e->third = is_null(&cells[2]) ? 0 : cells[2].number;
+    position->ticket = cells[0].number;
+    position->ahead = cells[1].number;
+    position->third = is_null(&cells[2]) ? 0 : cells[2].number;
     return 0;
 }
 
-enum rlk_class rlk_step_enqueue(rowlock_db *db, struct rlk_call *call,
-                                const struct rlk_request *request, int64_t lease_us,
-                                struct rlk_position *out)
+/* The driver gives the last value. */
+void rlk_step_enqueue(struct rlk_ask *ask, const struct rlk_request *request, int64_t lease_us,
+                      struct rlk_position *out)
 {
-    rowlock_value in[REQUEST_VALUES + 2];
-    struct enqueued e = {.position = out};
-    request_values(call, request, in);
-    in[REQUEST_VALUES] = rowlock_int(lease_us);
-    /* The driver gives this value. */
-    in[REQUEST_VALUES + 1] = rowlock_null();
-    enum rlk_class class = send(db, call, RLK_STEP_ENQUEUE, in, read_position, &e);
-    if (class != RLK_DONE)
-        return class;
+    put_request(ask, RLK_STEP_ENQUEUE, request);
+    ask->in[REQUEST_VALUES] = rowlock_int(lease_us);
+    ask->in[REQUEST_VALUES + 1] = rowlock_null();
+    reads(ask, read_position, out);
+}
+
+void rlk_tell_enqueued(rowlock_db *db, const struct rlk_request *request, struct rlk_position *out)
+{
     struct rlk_request queued = *request;
     queued.ticket = out->ticket;
-    out->wakeable = note(db, call, RLK_ENQUEUED, &queued, e.third);
-    return class;
+    out->wakeable = rlk_tell(db, RLK_OUTSIDE, RLK_ENQUEUED, &queued, out->third);
 }
 
-enum rlk_class rlk_step_leave(rowlock_db *db, struct rlk_call *call,
-                              const struct rlk_request *request, bool *found)
+void rlk_step_leave(struct rlk_ask *ask, const struct rlk_request *request)
 {
-    const rowlock_value in[] = {rowlock_text(request->name), rowlock_int(request->number)};
-    enum rlk_class class = rlk_send_change(db, call, RLK_STEP_LEAVE, in, request->name, found);
-    if (class == RLK_DONE)
-        note(db, call, RLK_LEFT, request, 0);
-    return class;
+    ASK(ask, LEAVE, rowlock_text(request->name), rowlock_int(request->number));
+    ask->wakes = request->name;
+    rlk_reads_answer(ask);
 }
-
-struct cycle {
-    bool found;
-    char *words;
-    size_t cap;
-};
 
 static int read_cycle(void *out, const rowlock_value *cells, size_t count)
 {
-    struct cycle *cycle = out;
+    struct rlk_cycle *cycle = out;
     (void)count;
     cycle->found = true;
-    copy(&cells[0], cycle->words, cycle->cap);
+    COPY(&cells[0], cycle->words);
     return 0;
 }
 
-enum rlk_class rlk_step_cycle(rowlock_db *db, struct rlk_call *call,
-                              const struct rlk_request *request, bool *found, char *words,
-                              size_t cap)
+static void forget_cycle(void *out)
 {
-    const rowlock_value in[] = {rowlock_text(request->name), rowlock_text(request->owner),
-                                rowlock_int(request->ticket)};
-    struct cycle cycle = {.words = words, .cap = cap};
-    enum rlk_class class = send(db, call, RLK_STEP_CYCLE, in, read_cycle, &cycle);
-    if (class == RLK_DONE)
-        *found = cycle.found;
-    return class;
+    ((struct rlk_cycle *)out)->found = false;
+}
+
+void rlk_step_cycle(struct rlk_ask *ask, const struct rlk_request *request, struct rlk_cycle *out)
+{
+    ASK(ask, CYCLE, rowlock_text(request->name), rowlock_text(request->owner),
+        rowlock_int(request->ticket));
+    reads(ask, read_cycle, out);
+    ask->restart = forget_cycle;
 }

@@ -39,7 +39,13 @@ enum {
     /* Its best plan depends on the size of our tables, so a plan must not be kept for long. */
     RLK_GROWS = 16,
     /* Waits if another transaction has the row locked. Its step for many handles does not. */
-    RLK_BLOCKS = 32
+    RLK_BLOCKS = 32,
+    /* It may be sent before our tables are there. A template may too. */
+    RLK_BARE = 64,
+    /* It grants locks. A member of a quorum does not do that alone. */
+    RLK_GRANTS = 128,
+    /* Upkeep of the queue: in a pool's line, others may overtake it. */
+    RLK_GIVES_WAY = 256
 };
 
 #define RLK_CLIENT "host pid program note"
@@ -53,31 +59,32 @@ enum {
 #define RLK_ANSWER "IBBbM|TINTIMMMITITT"
 
 #define RLK_STEPS(STEP)                                                                            \
-    STEP(SCHEMA, "schema", "", '-', "", 0) /* create everything; several statements */             \
-    STEP(DROP, "drop", "", '-', "", 0) /* remove everything */                                     \
+    STEP(SCHEMA, "schema", "", '-', "", RLK_BARE) /* create everything; several statements */      \
+    STEP(DROP, "drop", "", '-', "", RLK_BARE) /* remove everything */                              \
     STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbb|tbbbbb", RLK_READS) /* for rowlock_check() */     \
-    STEP(OBJECTS, "objects", "text", '*', "ttB|i", RLK_READS | RLK_WIDE)                           \
-    STEP(ROUTINES, "routines", "", '*', "t", RLK_READS) /* where OBJECTS misses some */            \
-    STEP(UPGRADE, "upgrade", "", '-', "", 0) /* blocks: admin/upgrade.c */                         \
-    STEP(MAY_REMAKE, "may_remake", "", '-', "", 0) /* where ROUTINES misses some */                \
+    STEP(OBJECTS, "objects", "text", '*', "ttB|i", RLK_READS | RLK_WIDE | RLK_BARE)                \
+    STEP(ROUTINES, "routines", "", '*', "t", RLK_READS | RLK_BARE) /* where OBJECTS misses some */ \
+    STEP(UPGRADE, "upgrade", "", '-', "", RLK_BARE) /* blocks: admin/upgrade.c */                  \
+    STEP(MAY_REMAKE, "may_remake", "", '-', "", RLK_BARE) /* where ROUTINES misses some */         \
     STEP(REMAKE, "remake", "", '-', "", RLK_TEMPLATE) /* a routine made again */                   \
-    STEP(BLOCKERS, "blockers", "", '?', "t", RLK_READS) /* who has our tables locked */            \
-    STEP(META, "meta", "", '?', "iiitiii", RLK_READS) /* the row of rowlock_meta */                \
+    STEP(BLOCKERS, "blockers", "", '?', "t", RLK_READS | RLK_BARE) /* who has our tables locked */ \
+    STEP(META, "meta", "", '?', "iiitiii", RLK_READS | RLK_BARE) /* the row of rowlock_meta */     \
     STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \
     /* locks */                                                                                    \
     STEP(STILL_HELD, "still_held", "name slot token", '?', "mmmm", RLK_READS)                      \
     STEP(STILL_HELD_MANY, "still_held_many", "name slot token ; pack count", '*', "i|mmmm",        \
          RLK_READS | RLK_WIDE)                                                                     \
     STEP(LOOK, "look", RLK_REQUEST, '?', RLK_ANSWER, RLK_READS) /* what keeps us out? */           \
-    STEP(ACQUIRE_MET, "acquire_met", RLK_REQUEST, '1', "mMMMm", 0) /* or still held? */            \
-    STEP(ACQUIRE_USUAL, "acquire_usual", RLK_REQUEST, '1', RLK_ANSWER, 0)                          \
-    STEP(ACQUIRE, "acquire", RLK_REQUEST, '?', RLK_ANSWER, 0)                                      \
+    STEP(ACQUIRE_MET, "acquire_met", RLK_REQUEST, '1', "mMMMm", RLK_GRANTS) /* or still held? */   \
+    STEP(ACQUIRE_USUAL, "acquire_usual", RLK_REQUEST, '1', RLK_ANSWER, RLK_GRANTS)                 \
+    STEP(ACQUIRE, "acquire", RLK_REQUEST, '?', RLK_ANSWER, RLK_GRANTS)                             \
     STEP(ACQUIRE_USUAL_MANY, "acquire_usual_many", RLK_REQUEST " ; pack count", '*',               \
-         "i" RLK_ANSWER, RLK_GROWS)                                                                \
-    STEP(ACQUIRE_MANY, "acquire_many", RLK_REQUEST " ; pack count", '*', "i" RLK_ANSWER, 0)        \
+         "i" RLK_ANSWER, RLK_GROWS | RLK_GRANTS)                                                   \
+    STEP(ACQUIRE_MANY, "acquire_many", RLK_REQUEST " ; pack count", '*', "i" RLK_ANSWER,           \
+         RLK_GRANTS)                                                                               \
     STEP(ACQUIRE_ALL, "acquire_all",                                                               \
          "name owner request ticket ; permits ttl " RLK_CLIENT " unfair pack count", '*', "iIM",   \
-         0)                                                                                        \
+         RLK_GRANTS)                                                                               \
     STEP(RENEW, "renew", RLK_HOLDER " ttl", '?', "mmm", RLK_BLOCKS)                                \
     STEP(RENEW_MANY, "renew_many", RLK_HOLDER " ttl ; pack count", '*', "i|mmm", RLK_GROWS)        \
     STEP(RENEW_USUAL, "renew_usual", RLK_HOLDER " ttl", '-', "", 0) /* a driver's, for RENEW */    \
@@ -96,7 +103,8 @@ enum {
     STEP(FENCE, "fence", "resource token", '?', "b", RLK_COUNTS)                                   \
     /* the queue */                                                                                \
     STEP(ENQUEUE, "enqueue", RLK_REQUEST " lease !wakeup", '1', "in.", 0) /* or renew its lease */ \
-    STEP(ENQUEUE_MANY, "enqueue_many", RLK_REQUEST " lease wakeup ; pack count", '*', "i|in.", 0)  \
+    STEP(ENQUEUE_MANY, "enqueue_many", RLK_REQUEST " lease wakeup ; pack count", '*', "i|in.",     \
+         RLK_GIVES_WAY)                                                                            \
     STEP(LISTEN, "listen", "!wakeup", '1', "t", 0) /* for requests of other sessions too */        \
     STEP(LEAVE, "leave", "name request", '?', "b", RLK_COUNTS) /* give the ticket back */          \
     STEP(AWAIT, "await", "", '-', "", 0) /* wait for a wakeup, where that is a statement */        \
@@ -167,6 +175,15 @@ struct rlk_step_info {
 };
 extern const struct rlk_step_info rlk_steps[RLK_STEP_COUNT];
 
+static inline bool rlk_needs_tables(enum rlk_step step)
+{
+    return step && !(rlk_steps[step].is & (RLK_BARE | RLK_TEMPLATE));
+}
+
+/* The driver gives one of its values. */
+bool rlk_has_own(enum rlk_step step);
+/* How many values the step takes. */
+size_t rlk_count_values(enum rlk_step step);
 /* The step that does this one for many handles at once. RLK_STEP_NONE: there is none. */
 enum rlk_step rlk_many_of(enum rlk_step step);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The steps of operators: the values of each, and how its answer is read. */
+#include "core/ask.h"
 #include "core/cells.h"
 #include "core/many.h"
 
@@ -40,37 +41,22 @@ static int read_facts(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-enum rlk_class rlk_step_facts(rowlock_db *db, struct rlk_call *call, struct rlk_facts *out)
+static void forget_facts(void *out)
 {
-    enum rlk_class class = RLK_DONE;
-    *out = (struct rlk_facts){.server = ""};
-    if (db->texts.sql[RLK_STEP_FACTS])
-        class = send(db, call, RLK_STEP_FACTS, NULL, read_facts, out);
-    if (class == RLK_DONE)
-        class = db->backend->facts(db->conn, call, out);
-    /* The facts are only read, so a lost answer has changed nothing. */
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
+    *(struct rlk_facts *)out = (struct rlk_facts){.server = ""};
+}
+
+void rlk_step_facts(struct rlk_ask *ask, struct rlk_facts *out)
+{
+    ask->step = RLK_STEP_FACTS;
+    ask->facts = out;
+    ask->restart = forget_facts;
+    reads(ask, read_facts, out);
 }
 
 /* ---- pages of rows */
 
-/* All rows are read before the first callback. A callback that is slow, or writes to a full pipe,
- * must not keep a transaction open. */
-struct page {
-    /* Of one item. */
-    size_t size;
-    void (*read)(const rowlock_value *cells, void *item);
-    char *items;
-    size_t count, room;
-    bool no_memory;
-};
-
-static void *item_of(const struct page *page, size_t i)
-{
-    return page->items + i * page->size;
-}
-
-static bool grow(struct page *page)
+static bool grow(struct rlk_items *page)
 {
     size_t room = page->room ? 2 * page->room : 8;
     char *items = rlk_alloc(room * page->size);
@@ -87,20 +73,44 @@ static bool grow(struct page *page)
 
 static int read_item(void *out, const rowlock_value *cells, size_t count)
 {
-    struct page *page = out;
+    struct rlk_items *page = out;
     (void)count;
     if (page->count == page->room && !grow(page))
-        return 1;
-    page->read(cells, item_of(page, page->count));
+        return RLK_ENOUGH;
+    page->read(cells, rlk_item(page, page->count));
     page->count++;
     return 0;
 }
 
-static enum rlk_class read_page(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
-                                const rowlock_value *in, struct page *page)
+static void forget_items(void *out)
 {
-    enum rlk_class class = send(db, call, step, in, read_item, page);
-    return class == RLK_DONE && page->no_memory ? RLK_NOMEM : class;
+    struct rlk_items *page = out;
+    page->count = 0;
+    page->no_memory = false;
+}
+
+static void read_items(struct rlk_ask *ask, struct rlk_items *page, size_t size,
+                       void (*read)(const rowlock_value *cells, void *item))
+{
+    page->size = size;
+    page->read = read;
+    reads(ask, read_item, page);
+    ask->restart = forget_items;
+}
+
+int rlk_ask_items(rowlock_db *db, struct rlk_ask *ask, struct rlk_items *items)
+{
+    int result = rlk_ask(db, ask);
+    if (result == ROWLOCK_OK && items->no_memory)
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    return result;
+}
+
+static enum rlk_class send_items(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
+                                 const struct rlk_items *items)
+{
+    enum rlk_class class = rlk_send(db, call, ask);
+    return class == RLK_DONE && items->no_memory ? RLK_NOMEM : class;
 }
 
 static void read_whole_row(const rowlock_value *cells, void *item)
@@ -134,35 +144,20 @@ static rowlock_value text_or_null(const char *text)
     return text ? rowlock_text(text) : rowlock_null();
 }
 
-enum rlk_class rlk_step_waiters(rowlock_db *db, struct rlk_call *call, const char *name,
-                                const struct rlk_waiter *after, int limit, rlk_waiter_fn *each,
-                                void *context)
+void rlk_step_waiters(struct rlk_ask *ask, struct rlk_items *out, const char *name,
+                      const struct rlk_waiter *after, int limit)
 {
-    const rowlock_value in[] = {text_or_null(name), rowlock_text(after->name),
-                                rowlock_int(after->ticket), rowlock_int(after->request),
-                                rowlock_int(limit)};
-    struct page page = {.size = sizeof(struct rlk_waiter), .read = read_waiter};
-    enum rlk_class class = read_page(db, call, RLK_STEP_WAITERS, in, &page);
-    for (size_t i = 0; class == RLK_DONE && i < page.count; i++)
-        if (each(context, item_of(&page, i)) != 0)
-            break;
-    rlk_free(page.items);
-    return class;
+    ASK(ask, WAITERS, text_or_null(name), rowlock_text(after->name), rowlock_int(after->ticket),
+        rowlock_int(after->request), rowlock_int(limit));
+    read_items(ask, out, sizeof(struct rlk_waiter), read_waiter);
 }
 
-enum rlk_class rlk_step_list(rowlock_db *db, struct rlk_call *call, const char *name,
-                             const char *after_name, int64_t after_slot, int limit,
-                             rlk_row_fn *each, void *context)
+void rlk_step_list(struct rlk_ask *ask, struct rlk_items *out, const char *name,
+                   const char *after_name, int64_t after_slot, int limit)
 {
-    const rowlock_value in[] = {text_or_null(name), rowlock_text(after_name),
-                                rowlock_int(after_slot), rowlock_int(limit)};
-    struct page page = {.size = sizeof(struct rlk_row), .read = read_whole_row};
-    enum rlk_class class = read_page(db, call, RLK_STEP_LIST, in, &page);
-    for (size_t i = 0; class == RLK_DONE && i < page.count; i++)
-        if (each(context, item_of(&page, i)) != 0)
-            break;
-    rlk_free(page.items);
-    return class;
+    ASK(ask, LIST, text_or_null(name), rowlock_text(after_name), rowlock_int(after_slot),
+        rowlock_int(limit));
+    read_items(ask, out, sizeof(struct rlk_row), read_whole_row);
 }
 
 /* ---- figures */
@@ -203,9 +198,10 @@ static int read_figures(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-enum rlk_class rlk_step_measure(rowlock_db *db, struct rlk_call *call, rowlock_figures *out)
+void rlk_step_measure(struct rlk_ask *ask, rowlock_figures *out)
 {
-    return send(db, call, RLK_STEP_MEASURE, NULL, read_figures, out);
+    ask->step = RLK_STEP_MEASURE;
+    reads(ask, read_figures, out);
 }
 
 static void read_name(const rowlock_value *cells, void *item)
@@ -225,61 +221,40 @@ static void read_name(const rowlock_value *cells, void *item)
     COPY(&cells[NAME], out->name);
 }
 
-enum rlk_class rlk_step_measure_names(rowlock_db *db, struct rlk_call *call, const char *glob,
-                                      const char *after, int limit, rlk_name_fn *each,
-                                      void *context)
+void rlk_step_measure_names(struct rlk_ask *ask, struct rlk_items *out, const char *glob,
+                            const char *after, int limit)
 {
-    const rowlock_value in[] = {rowlock_text(glob), rowlock_text(after), rowlock_int(limit)};
-    struct page page = {.size = sizeof(rowlock_name_figures), .read = read_name};
-    enum rlk_class class = read_page(db, call, RLK_STEP_MEASURE_NAMES, in, &page);
-    for (size_t i = 0; class == RLK_DONE && i < page.count; i++)
-        if (each(context, item_of(&page, i)) != 0)
-            break;
-    rlk_free(page.items);
-    return class;
+    ASK(ask, MEASURE_NAMES, rowlock_text(glob), rowlock_text(after), rowlock_int(limit));
+    read_items(ask, out, sizeof(rowlock_name_figures), read_name);
 }
 
 /* ---- the last grant */
 
-struct last_grant {
-    bool found;
-    int64_t token, granted_us;
-};
-
 static int read_last(void *out, const rowlock_value *cells, size_t count)
 {
     (void)count;
-    *(struct last_grant *)out =
-        (struct last_grant){.found = true, .token = cells[0].number, .granted_us = cells[1].number};
+    *(struct rlk_last *)out =
+        (struct rlk_last){.found = true, .token = cells[0].number, .granted_us = cells[1].number};
     return 0;
 }
 
-enum rlk_class rlk_step_last(rowlock_db *db, struct rlk_call *call, const char *name, bool *found,
-                             int64_t *token, int64_t *granted_us)
+static void forget_last(void *out)
 {
-    const rowlock_value in[] = {rowlock_text(name)};
-    struct last_grant last = {0};
-    enum rlk_class class = send(db, call, RLK_STEP_LAST, in, read_last, &last);
-    if (class != RLK_DONE)
-        return class;
-    *found = last.found;
-    if (last.found) {
-        *token = last.token;
-        *granted_us = last.granted_us;
-    }
-    return RLK_DONE;
+    *(struct rlk_last *)out = (struct rlk_last){0};
+}
+
+void rlk_step_last(struct rlk_ask *ask, const char *name, struct rlk_last *out)
+{
+    ASK(ask, LAST, rowlock_text(name));
+    reads(ask, read_last, out);
+    ask->restart = forget_last;
 }
 
 /* ---- sweeping */
 
 struct sweeping {
     struct rlk_sweep *sweep;
-    /* NULL: no row is reported. */
-    rlk_row_fn *each;
-    struct page page;
-    int64_t removed;
-    /* For each row of the page: it was changed meanwhile, or others have it locked. NULL: none. */
-    bool *stays;
+    rowlock_value in[6];
     /* The end of the batch, if it is known. */
     bool ends;
     struct rlk_key end;
@@ -298,20 +273,19 @@ static int read_end(void *out, const rowlock_value *cells, size_t count)
 static int read_swept(void *out, const rowlock_value *cells, size_t count)
 {
     struct sweeping *s = out;
-    s->removed = cells[0].number;
+    s->sweep->removed = cells[0].number;
     return read_end(s, cells + 1, count - 1);
 }
 
 /* The answer is how many rows are gone, and the last of them if the dialect has no other end of a
  * batch. */
-static enum rlk_class sweep_quietly(rowlock_db *db, struct rlk_call *call, const rowlock_value *in,
-                                    struct sweeping *s)
+static enum rlk_class sweep_quietly(rowlock_db *db, struct rlk_call *call, struct sweeping *s)
 {
-    struct rlk_sending quiet = {
-        .step = RLK_STEP_SWEEP_QUIET, .in = in, .read = read_swept, .out = s};
+    struct rlk_ask quiet = {.read = read_swept, .out = s};
+    rlk_fill(&quiet, RLK_STEP_SWEEP_QUIET, s->in, 6);
     enum rlk_class class = rlk_send(db, call, &quiet);
     if (quiet.rows == 0)
-        s->removed = quiet.changed;
+        s->sweep->removed = quiet.changed;
     return class;
 }
 
@@ -322,43 +296,55 @@ static int compare_rows(const void *a, const void *b)
     return order != 0 ? order : (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-/* A DELETE answers its rows in any order. */
-static enum rlk_class read_swept_page(rowlock_db *db, struct rlk_call *call,
-                                      const rowlock_value *in, struct sweeping *s)
+static enum rlk_class read_rows(rowlock_db *db, struct rlk_call *call, enum rlk_step step,
+                                struct sweeping *s)
 {
-    enum rlk_class class = read_page(db, call, RLK_STEP_SWEEP, in, &s->page);
-    if (s->page.count > 0)
-        qsort(s->page.items, s->page.count, s->page.size, compare_rows);
-    s->removed = (int64_t)s->page.count;
+    struct rlk_ask ask = {.step = step};
+    rlk_fill(&ask, step, s->in, 6);
+    read_items(&ask, &s->sweep->rows, sizeof(struct rlk_row), read_whole_row);
+    enum rlk_class class = send_items(db, call, &ask, &s->sweep->rows);
+    s->sweep->removed = (int64_t)s->sweep->rows.count;
+    return class;
+}
+
+/* A DELETE answers its rows in any order. */
+static enum rlk_class read_swept_page(rowlock_db *db, struct rlk_call *call, struct sweeping *s)
+{
+    struct rlk_items *rows = &s->sweep->rows;
+    enum rlk_class class = read_rows(db, call, RLK_STEP_SWEEP, s);
+    if (rows->count > 0)
+        qsort(rows->items, rows->count, rows->size, compare_rows);
     return class;
 }
 
 /* A dialect may bound a batch by the rows that it reads, expired or not. If there are no more rows
  * than that, the batch is the rest of the table. */
-static enum rlk_class sweep_range(rowlock_db *db, struct rlk_call *call, rowlock_value *in,
-                                  struct sweeping *s)
+static enum rlk_class sweep_range(rowlock_db *db, struct rlk_call *call, struct sweeping *s)
 {
     enum { UNTIL = 4, UNTIL_SLOT };
     bool bounded = db->texts.sql[RLK_STEP_SWEEP_END];
-    enum rlk_class class = bounded ? send(db, call, RLK_STEP_SWEEP_END, in, read_end, s) : RLK_DONE;
+    struct rlk_ask end = {.read = read_end, .out = s};
+    rlk_fill(&end, RLK_STEP_SWEEP_END, s->in, 3);
+    enum rlk_class class = bounded ? rlk_send(db, call, &end) : RLK_DONE;
     if (class != RLK_DONE)
         return class;
     if (s->ends) {
-        in[UNTIL] = rowlock_text(s->end.name);
-        in[UNTIL_SLOT] = rowlock_int(s->end.slot);
+        s->in[UNTIL] = rowlock_text(s->end.name);
+        s->in[UNTIL_SLOT] = rowlock_int(s->end.slot);
     }
-    class = s->each ? read_swept_page(db, call, in, s) : sweep_quietly(db, call, in, s);
-    s->sweep->more = bounded ? s->ends : s->removed >= s->sweep->batch;
+    class = s->sweep->reports ? read_swept_page(db, call, s) : sweep_quietly(db, call, s);
+    s->sweep->more = bounded ? s->ends : s->sweep->removed >= s->sweep->batch;
     return class;
 }
 
 /* Removes some of the rows that were read, if they are the same grants and still expired. */
-static enum rlk_class remove_rows(rowlock_db *db, struct rlk_call *call, const struct sweeping *s,
-                                  size_t first, size_t count, int64_t *removed)
+static enum rlk_class remove_rows(rowlock_db *db, struct rlk_call *call,
+                                  const struct rlk_sweep *sweep, size_t first, size_t count,
+                                  int64_t *removed)
 {
-    struct rlk_many m = {.width = 3, .shared = 1, .in = {[3] = rowlock_int(s->sweep->older_us)}};
+    struct rlk_many m = {.width = 3, .shared = 1, .in = {[3] = rowlock_int(sweep->older_us)}};
     for (size_t i = first; i < first + count; i++) {
-        const struct rlk_row *row = item_of(&s->page, i);
+        const struct rlk_row *row = rlk_item(&sweep->rows, i);
         const rowlock_value key[] = {rowlock_int(row->slot), rowlock_int(row->token),
                                      rowlock_text(row->name)};
         rlk_many_add(&m, key, db->backend->packing);
@@ -369,85 +355,91 @@ static enum rlk_class remove_rows(rowlock_db *db, struct rlk_call *call, const s
 }
 
 /* Returns RLK_CONTENTION if some rows stay, so that the transaction is rolled back. */
-static enum rlk_class remove_all(rowlock_db *db, struct rlk_call *call, void *context)
+static enum rlk_class remove_all(rowlock_db *db, struct rlk_call *call, struct rlk_sweep *sweep)
 {
-    struct sweeping *s = context;
-    enum rlk_class class = remove_rows(db, call, s, 0, s->page.count, &s->removed);
-    bool whole = s->removed == (int64_t)s->page.count;
-    return class != RLK_DONE || whole ? class : RLK_CONTENTION;
+    bool begun;
+    enum rlk_class class = rlk_begin(db, call, &begun);
+    if (class == RLK_DONE)
+        class = remove_rows(db, call, sweep, 0, sweep->rows.count, &sweep->removed);
+    if (class == RLK_DONE && sweep->removed != (int64_t)sweep->rows.count)
+        class = RLK_CONTENTION;
+    return rlk_end(db, call, begun, class);
 }
 
-static enum rlk_class remove_each(rowlock_db *db, struct rlk_call *call, void *context)
+static enum rlk_class remove_each(rowlock_db *db, struct rlk_call *call, struct rlk_sweep *sweep)
 {
-    struct sweeping *s = context;
-    enum rlk_class class = RLK_DONE;
-    s->removed = 0;
-    for (size_t i = 0; class == RLK_DONE && i < s->page.count; i++) {
+    bool begun;
+    enum rlk_class class = rlk_begin(db, call, &begun);
+    sweep->removed = 0;
+    for (size_t i = 0; class == RLK_DONE && i < sweep->rows.count; i++) {
         int64_t gone = 0;
-        class = remove_rows(db, call, s, i, 1, &gone);
-        s->stays[i] = gone == 0;
-        s->removed += gone;
+        class = remove_rows(db, call, sweep, i, 1, &gone);
+        sweep->stays[i] = gone == 0;
+        sweep->removed += gone;
     }
-    return class;
+    return rlk_end(db, call, begun, class);
 }
 
 /* For servers whose DELETE does not answer its rows, only their number. A sweep that must report
  * them removes all or none. If some stay, it finds out which by removing them one by one. */
-static enum rlk_class remove_page(rowlock_db *db, struct rlk_call *call, struct sweeping *s)
+static enum rlk_class remove_page(rowlock_db *db, struct rlk_call *call, struct rlk_sweep *sweep)
 {
-    if (!s->each)
-        return remove_rows(db, call, s, 0, s->page.count, &s->removed);
-    enum rlk_class class = rlk_in_transaction(db, call, remove_all, s);
+    if (!sweep->reports)
+        return remove_rows(db, call, sweep, 0, sweep->rows.count, &sweep->removed);
+    enum rlk_class class = remove_all(db, call, sweep);
     if (class != RLK_CONTENTION)
         return class;
-    s->stays = rlk_alloc(s->page.count);
-    return s->stays ? rlk_in_transaction(db, call, remove_each, s) : RLK_NOMEM;
+    sweep->stays = rlk_alloc(sweep->rows.count);
+    return sweep->stays ? remove_each(db, call, sweep) : RLK_NOMEM;
 }
 
 /* The candidates are read without locks. */
-static enum rlk_class sweep_page(rowlock_db *db, struct rlk_call *call, const rowlock_value *in,
-                                 struct sweeping *s)
+static enum rlk_class sweep_page(rowlock_db *db, struct rlk_call *call, struct sweeping *s)
 {
-    enum rlk_class class = read_page(db, call, RLK_STEP_EXPIRED, in, &s->page);
-    s->removed = (int64_t)s->page.count;
-    s->sweep->more = s->removed >= s->sweep->batch;
-    return class == RLK_DONE && !s->sweep->dry_run && s->removed > 0 ? remove_page(db, call, s)
-                                                                     : class;
+    struct rlk_sweep *sweep = s->sweep;
+    enum rlk_class class = read_rows(db, call, RLK_STEP_EXPIRED, s);
+    sweep->more = sweep->removed >= sweep->batch;
+    bool removes = class == RLK_DONE && !sweep->dry_run && sweep->removed > 0;
+    return removes ? remove_page(db, call, sweep) : class;
 }
 
-static void give_swept(struct sweeping *s, void *context)
+static enum rlk_class run_sweep(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
 {
-    for (size_t i = 0; s->each && i < s->page.count; i++)
-        if (!s->stays || !s->stays[i])
-            s->each(context, item_of(&s->page, i));
-    if (s->page.count > 0 && !s->ends) {
-        const struct rlk_row *last = item_of(&s->page, s->page.count - 1);
-        memcpy(s->end.name, last->name, sizeof s->end.name);
-        s->end.slot = last->slot;
-    }
-    s->sweep->last = s->end;
-    s->sweep->removed = s->removed;
-}
-
-enum rlk_class rlk_step_sweep(rowlock_db *db, struct rlk_call *call, struct rlk_sweep *sweep,
-                              rlk_row_fn *each, void *context)
-{
-    rowlock_value in[] = {rowlock_text(sweep->after.name),
-                          rowlock_int(sweep->after.slot),
-                          rowlock_int(sweep->batch),
-                          rowlock_int(sweep->older_us),
-                          rowlock_null(),
-                          rowlock_null()};
-    struct sweeping s = {.sweep = sweep,
-                         .each = each,
-                         .page = {.size = sizeof(struct rlk_row), .read = read_whole_row}};
+    struct rlk_sweep *sweep = ask->out;
+    struct sweeping s = {.sweep = sweep};
+    rlk_sweep_clear(sweep);
+    memcpy(s.in, ask->in, sizeof s.in);
     bool by_keys = sweep->dry_run || db->texts.sql[RLK_STEP_SWEEP_KEYS];
-    enum rlk_class class = by_keys ? sweep_page(db, call, in, &s) : sweep_range(db, call, in, &s);
-    if (class == RLK_DONE)
-        give_swept(&s, context);
-    rlk_free(s.stays);
-    rlk_free(s.page.items);
+    enum rlk_class class = by_keys ? sweep_page(db, call, &s) : sweep_range(db, call, &s);
+    if (sweep->rows.count > 0 && !s.ends) {
+        const struct rlk_row *last = rlk_item(&sweep->rows, sweep->rows.count - 1);
+        memcpy(s.end.name, last->name, sizeof s.end.name);
+        s.end.slot = last->slot;
+    }
+    sweep->last = s.end;
     return class;
+}
+
+void rlk_step_sweep(struct rlk_ask *ask, struct rlk_sweep *sweep)
+{
+    ASK(ask, SWEEP, rowlock_text(sweep->after.name), rowlock_int(sweep->after.slot),
+        rowlock_int(sweep->batch), rowlock_int(sweep->older_us), rowlock_null(), rowlock_null());
+    ask->run = run_sweep;
+    ask->out = sweep;
+}
+
+const struct rlk_row *rlk_swept(const struct rlk_sweep *sweep, size_t i)
+{
+    return sweep->stays && sweep->stays[i] ? NULL : rlk_item(&sweep->rows, i);
+}
+
+void rlk_sweep_clear(struct rlk_sweep *sweep)
+{
+    rlk_free(sweep->stays);
+    rlk_free(sweep->rows.items);
+    sweep->stays = NULL;
+    sweep->rows = (struct rlk_items){0};
+    sweep->removed = 0;
 }
 
 static int read_number(void *out, const rowlock_value *cells, size_t count)
@@ -457,60 +449,41 @@ static int read_number(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-enum rlk_class rlk_step_fold(rowlock_db *db, struct rlk_call *call, struct rlk_fold *fold)
+void rlk_step_fold(struct rlk_ask *ask, int64_t idle_us, int batch, bool dry_run, int64_t *folded)
 {
-    const rowlock_value in[] = {rowlock_int(fold->idle_us), rowlock_int(fold->batch),
-                                rowlock_bool(fold->dry_run)};
-    int64_t answer = 0;
-    struct rlk_sending s = {.step = RLK_STEP_FOLD, .in = in, .read = read_number, .out = &answer};
-    enum rlk_class class = rlk_send(db, call, &s);
-    if (class == RLK_DONE)
-        fold->folded = s.rows > 0 ? answer : s.changed;
-    return class;
+    ASK(ask, FOLD, rowlock_int(idle_us), rowlock_int(batch), rowlock_bool(dry_run));
+    reads(ask, read_number, folded);
 }
 
-enum rlk_class rlk_step_sweep_waiters(rowlock_db *db, struct rlk_call *call, int batch,
-                                      int64_t *removed)
+void rlk_step_sweep_waiters(struct rlk_ask *ask, int batch)
 {
-    const rowlock_value in[] = {rowlock_int(batch)};
-    struct rlk_sending s = {.step = RLK_STEP_SWEEP_WAITERS, .in = in};
-    enum rlk_class class = rlk_send(db, call, &s);
-    if (class == RLK_DONE)
-        *removed = s.changed;
-    return class;
+    ASK(ask, SWEEP_WAITERS, rowlock_int(batch));
 }
-
-struct broken {
-    bool found;
-    struct rlk_row *row;
-};
 
 static int read_broken(void *out, const rowlock_value *cells, size_t count)
 {
-    struct broken *broken = out;
+    struct rlk_broken *broken = out;
     (void)count;
     broken->found = true;
-    read_whole_row(cells, broken->row);
+    read_whole_row(cells, &broken->row);
     return 0;
 }
 
-enum rlk_class rlk_step_break(rowlock_db *db, struct rlk_call *call, const char *name,
-                              int64_t token, bool *found, struct rlk_row *out)
+static void forget_broken(void *out)
 {
-    const rowlock_value in[] = {rowlock_text(name), rowlock_int(token)};
-    struct broken broken = {.row = out};
-    struct rlk_sending s = {
-        .step = RLK_STEP_BREAK, .in = in, .wakes = name, .read = read_broken, .out = &broken};
-    enum rlk_class class = rlk_send(db, call, &s);
-    if (class != RLK_DONE)
-        return class;
-    *found = broken.found;
-    rlk_note_gone(db, call, name, token);
-    return RLK_DONE;
+    ((struct rlk_broken *)out)->found = false;
 }
 
-enum rlk_class rlk_step_raise(rowlock_db *db, struct rlk_call *call, int64_t by, int64_t *floor)
+void rlk_step_break(struct rlk_ask *ask, const char *name, int64_t token, struct rlk_broken *out)
 {
-    const rowlock_value in[] = {rowlock_int(by)};
-    return send(db, call, RLK_STEP_RAISE, in, read_number, floor);
+    ASK(ask, BREAK, rowlock_text(name), rowlock_int(token));
+    ask->wakes = name;
+    reads(ask, read_broken, out);
+    ask->restart = forget_broken;
+}
+
+void rlk_step_raise(struct rlk_ask *ask, int64_t by, int64_t *floor)
+{
+    ASK(ask, RAISE, rowlock_int(by));
+    reads(ask, read_number, floor);
 }

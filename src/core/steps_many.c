@@ -8,12 +8,6 @@
 
 /* ---- renewing */
 
-struct renewing {
-    struct rlk_lease *leases;
-    size_t count;
-    int64_t now_us;
-};
-
 static void lease_values(const struct rlk_lease *lease, rowlock_value *out)
 {
     out[0] = rowlock_int(lease->held.slot);
@@ -27,7 +21,7 @@ static void lease_values(const struct rlk_lease *lease, rowlock_value *out)
  * is the earliest, so no lease ends before the time that it gives. */
 static int read_renewed(void *out, const rowlock_value *cells, size_t count)
 {
-    struct renewing *r = out;
+    struct rlk_renewing *r = out;
     int64_t n = cells[0].number;
     (void)count;
     if (n < 0 || n > (int64_t)r->count)
@@ -41,57 +35,58 @@ static int read_renewed(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-static enum rlk_class renew_each(rowlock_db *db, struct rlk_call *call, void *context)
+static enum rlk_class renew_each(rowlock_db *db, struct rlk_call *call, struct rlk_renewing *r)
 {
-    struct renewing *r = context;
-    enum rlk_class class = RLK_DONE;
+    bool begun;
+    enum rlk_class class = rlk_begin(db, call, &begun);
     for (size_t i = 0; class == RLK_DONE && i < r->count; i++) {
-        struct renewing one = {.leases = &r->leases[i], .count = 1, .now_us = r->now_us};
+        struct rlk_renewing one = {.leases = &r->leases[i], .count = 1, .now_us = r->now_us};
         struct rlk_many m = {.width = 5};
         lease_values(&r->leases[i], m.in);
         class = rlk_many_send(db, call, RLK_STEP_RENEW_ALL, &m, read_renewed, &one);
         r->now_us = one.now_us;
-        r->leases[i].barely = call->barely;
     }
+    return rlk_end(db, call, begun, class);
+}
+
+static enum rlk_class renew_packed(rowlock_db *db, struct rlk_call *call, struct rlk_renewing *r)
+{
+    struct rlk_many m = {.width = 5};
+    for (size_t i = 0; i < r->count; i++) {
+        rowlock_value row[5];
+        lease_values(&r->leases[i], row);
+        rlk_many_add(&m, row, db->backend->packing);
+    }
+    return rlk_many_send(db, call, RLK_STEP_RENEW_ALL, &m, read_renewed, r);
+}
+
+static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
+{
+    struct rlk_renewing *r = ask->out;
+    bool singly = db->backend->packing == RLK_SINGLY;
+    for (size_t i = 0; i < r->count; i++)
+        r->leases[i].renewed = false;
+    r->now_us = 0;
+    enum rlk_class class = singly ? renew_each(db, call, r) : renew_packed(db, call, r);
+    for (size_t i = 0; class != RLK_DONE && i < r->count; i++)
+        r->leases[i].renewed = false;
     return class;
 }
 
-enum rlk_class rlk_step_renew_all(rowlock_db *db, struct rlk_call *call, struct rlk_lease *leases,
-                                  size_t count, int64_t *now_us)
+void rlk_step_renew_all(struct rlk_ask *ask, struct rlk_renewing *r)
 {
-    enum rlk_packing packing = db->backend->packing;
-    struct renewing r = {.leases = leases, .count = count};
-    struct rlk_many m = {.width = 5};
-    enum rlk_class class;
-    for (size_t i = 0; packing != RLK_SINGLY && i < count; i++) {
-        rowlock_value row[5];
-        lease_values(&leases[i], row);
-        rlk_many_add(&m, row, packing);
-    }
-    if (packing == RLK_SINGLY)
-        class = rlk_in_transaction(db, call, renew_each, &r);
-    else
-        class = rlk_many_send(db, call, RLK_STEP_RENEW_ALL, &m, read_renewed, &r);
-    *now_us = r.now_us;
-    for (size_t i = 0; class != RLK_DONE && i < count; i++)
-        leases[i].renewed = false;
-    return class;
+    ask->step = RLK_STEP_RENEW_ALL;
+    ask->run = run_renew_all;
+    ask->out = r;
 }
 
 /* ---- acquiring */
-
-struct acquiring {
-    const struct rlk_request *requests;
-    size_t count;
-    struct rlk_grant *grants;
-    size_t granted, refused, which;
-};
 
 /* The answer is one row for each grant. If one was refused, it is a single row without a token. */
 static int read_granted(void *out, const rowlock_value *cells, size_t count)
 {
     enum { NUMBER, TOKEN, NOW };
-    struct acquiring *a = out;
+    struct rlk_trying_all *a = out;
     int64_t n = cells[NUMBER].number;
     bool none = cells[TOKEN].kind == ROWLOCK_NULL;
     (void)count;
@@ -111,7 +106,8 @@ static int read_granted(void *out, const rowlock_value *cells, size_t count)
 }
 
 /* The first request has the values that all requests share. */
-static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
+static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call,
+                                     struct rlk_trying_all *a)
 {
     const struct rlk_request *first = a->requests;
     struct rlk_many m = {.width = 4,
@@ -140,29 +136,37 @@ static bool in_the_way(const struct rlk_grant *grant)
     return grant->outcome != RLK_GRANTED;
 }
 
-/* Returns RLK_CONTENTION if one is refused, so that the transaction is rolled back. */
-static enum rlk_class acquire_each(rowlock_db *db, struct rlk_call *call, void *context)
+static enum rlk_class ask_one(rowlock_db *db, struct rlk_call *call, struct rlk_trying_all *a,
+                              size_t i, void (*step)(struct rlk_ask *ask, struct rlk_trying *t))
 {
-    struct acquiring *a = context;
-    for (size_t i = 0; i < a->count; i++) {
-        enum rlk_class class = rlk_step_try(db, call, &a->requests[i], &a->grants[i]);
-        if (class != RLK_DONE)
-            return class;
-        if (in_the_way(&a->grants[i])) {
+    struct rlk_trying t = {.request = &a->requests[i], .grant = &a->grants[i]};
+    struct rlk_ask ask = {.where = call->where};
+    step(&ask, &t);
+    return rlk_send(db, call, &ask);
+}
+
+/* Returns RLK_CONTENTION if one is refused, so that the transaction is rolled back. */
+static enum rlk_class acquire_each(rowlock_db *db, struct rlk_call *call, struct rlk_trying_all *a)
+{
+    enum rlk_class class = RLK_DONE;
+    for (size_t i = 0; class == RLK_DONE && i < a->count; i++) {
+        class = ask_one(db, call, a, i, rlk_step_try);
+        a->refused = class == RLK_DONE && in_the_way(&a->grants[i]);
+        if (a->refused) {
             a->which = i;
-            a->refused = 1;
-            return RLK_CONTENTION;
+            class = RLK_CONTENTION;
         }
     }
-    return RLK_DONE;
+    return class;
 }
 
 /* It looks before it writes, so that a busy lock needs no write lock. */
-static enum rlk_class acquire_singly(rowlock_db *db, struct rlk_call *call, struct acquiring *a)
+static enum rlk_class acquire_singly(rowlock_db *db, struct rlk_call *call,
+                                     struct rlk_trying_all *a)
 {
-    bool any_free = false;
+    bool any_free = false, begun;
     for (size_t i = 0; i < a->count && !a->refused; i++) {
-        enum rlk_class class = rlk_step_look(db, call, &a->requests[i], &a->grants[i]);
+        enum rlk_class class = ask_one(db, call, a, i, rlk_step_look);
         if (class != RLK_DONE)
             return class;
         a->refused = a->grants[i].outcome == RLK_HELD || a->grants[i].outcome == RLK_BEHIND;
@@ -171,23 +175,38 @@ static enum rlk_class acquire_singly(rowlock_db *db, struct rlk_call *call, stru
     }
     if (a->refused || !any_free)
         return RLK_DONE;
-    enum rlk_class class = rlk_in_transaction(db, call, acquire_each, a);
+    enum rlk_class class = rlk_begin(db, call, &begun);
+    if (class == RLK_DONE)
+        class = acquire_each(db, call, a);
+    class = rlk_end(db, call, begun, class);
     return a->refused ? RLK_DONE : class;
 }
 
-enum rlk_class rlk_step_acquire_all(rowlock_db *db, struct rlk_call *call,
-                                    const struct rlk_request *requests, size_t count,
-                                    struct rlk_grant *out, size_t *which)
+/* As with one lock: what keeps us out may be our own first sending. */
+static enum rlk_class check_own(struct rlk_call *call, const struct rlk_ask *ask,
+                                const struct rlk_trying_all *a)
 {
-    struct acquiring a = {.requests = requests, .count = count, .grants = out};
+    if (!ask->was_uncertain || a->grants[a->which].outcome != RLK_IN_FLIGHT)
+        return RLK_DONE;
+    return rlk_refuse(call, RLK_CONTENTION,
+                      "a transaction, perhaps of this program, is changing the lock");
+}
+
+static enum rlk_class run_acquire_all(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
+{
+    struct rlk_trying_all *a = ask->out;
     bool singly = db->backend->packing == RLK_SINGLY;
-    enum rlk_class class = singly ? acquire_singly(db, call, &a) : acquire_packed(db, call, &a);
-    if (class != RLK_DONE)
-        return class;
-    *which = a.which;
-    if (a.refused && !singly)
-        out[a.which] = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
-    for (size_t i = 0; !a.refused && i < count; i++)
-        rlk_step_note_taken(db, call, &requests[i], out[i].row.token);
-    return RLK_DONE;
+    memset(a->grants, 0, a->count * sizeof *a->grants);
+    a->granted = a->refused = a->which = 0;
+    enum rlk_class class = singly ? acquire_singly(db, call, a) : acquire_packed(db, call, a);
+    if (class == RLK_DONE && a->refused && !singly)
+        a->grants[a->which] = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
+    return class == RLK_DONE ? check_own(call, ask, a) : class;
+}
+
+void rlk_step_acquire_all(struct rlk_ask *ask, struct rlk_trying_all *t)
+{
+    ask->step = RLK_STEP_ACQUIRE_ALL;
+    ask->run = run_acquire_all;
+    ask->out = t;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Acquiring one lock, or several at once: tries (lock/try.c), and between them a ticket in the
- * queue (queue.c). */
+ * Acquiring one lock, or several at once: tries (try.c), and between them a ticket in the queue.
+ * queue.c says what a waiter does next; this file does it. */
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "lock/queue.h"
+#include "core/port.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -11,6 +12,127 @@
 
 /* Locks that one call may acquire. */
 enum { MANY_MAX = 1000 };
+
+/* ---- the acts of a wait */
+
+/* If it is sent again after a lost answer, it keeps the ticket of the first sending. */
+static void begin_ticket(struct rlk_queue *q, struct rlk_ask *ask)
+{
+    rowlock_db *db = q->a->db;
+    *ask = (struct rlk_ask){.patient_until_us = q->a->until_us, .finds_out = true};
+    db->standing = &q->lock->ticket;
+    rlk_ticket_keep(db, &q->lock->ticket, q->request->number);
+    q->lock->ticket.lease_us = q->lease_us;
+    rlk_step_enqueue(ask, q->request, q->lease_us, &q->position);
+}
+
+static int end_ticket(struct rlk_queue *q, const struct rlk_ask *ask, int result)
+{
+    if (result != ROWLOCK_OK)
+        return ask->contended && !ask->was_uncertain ? ROWLOCK_BUSY : result;
+    rlk_tell_enqueued(q->a->db, q->request, &q->position);
+    return ROWLOCK_OK;
+}
+
+static void begin_cycle(struct rlk_queue *q, struct rlk_ask *ask)
+{
+    *ask = (struct rlk_ask){.patient_until_us = q->a->until_us};
+    q->cycle = (struct rlk_cycle){0};
+    rlk_step_cycle(ask, q->request, &q->cycle);
+}
+
+static int end_cycle(struct rlk_queue *q, int result)
+{
+    if (result != ROWLOCK_OK || !q->cycle.found)
+        return result;
+    return rlk_fail(q->a->db, ROWLOCK_DEADLOCK, "this wait would never end: %s", q->cycle.words);
+}
+
+void rlk_act_begin(struct rlk_queue *q, enum rlk_act act, struct rlk_ask *ask)
+{
+    if (act == RLK_TAKE_TICKET)
+        begin_ticket(q, ask);
+    else
+        begin_cycle(q, ask);
+}
+
+void rlk_act_end(struct rlk_queue *q, enum rlk_act act, const struct rlk_ask *ask, int result)
+{
+    q->result = act == RLK_TAKE_TICKET ? end_ticket(q, ask, result) : end_cycle(q, result);
+}
+
+void rlk_forget_place(struct rlk_queue *q)
+{
+    q->request->ticket = 0;
+    q->a->db->standing = NULL;
+    q->lock = NULL;
+}
+
+static enum rlk_wakeup listen(struct rlk_queue *q, int *losses)
+{
+    rowlock_db *db = q->a->db;
+    struct rlk_call call = {.deadline_us = q->wait_until_us};
+    enum rlk_wakeup wakeup = RLK_NO_WAKEUPS;
+    enum rlk_class class =
+        db->port ? db->port->await(db, &call, q->request, &wakeup)
+                 : db->backend->await(db->conn, &call, q->request, db->waiting.wake[0], &wakeup);
+    if (class == RLK_DONE)
+        return wakeup;
+    rlk_lose(db);
+    q->lost = true;
+    if (class == RLK_UNCERTAIN)
+        memcpy(db->lingering, db->session, sizeof db->lingering);
+    q->interrupted = wakeup == RLK_INTERRUPTED;
+    if (q->interrupted)
+        return wakeup;
+    rlk_wait_plain(rlk_pause_retry(&db->waiting, losses));
+    return RLK_SILENT;
+}
+
+static int wait_in_queue(struct rlk_acquiring *a)
+{
+    struct rlk_queue q;
+    struct rlk_ask ask;
+    int losses = 0;
+    rlk_queue_begin(&q, a, rlk_now_us());
+    for (;;) {
+        enum rlk_act act = rlk_queue_next(&q, rlk_now_us());
+        switch (act) {
+        case RLK_TAKE_TICKET:
+        case RLK_LOOK_FOR_CYCLE:
+            rlk_act_begin(&q, act, &ask);
+            rlk_act_end(&q, act, &ask, rlk_ask(a->db, &ask));
+            break;
+        case RLK_TRY:
+            q.result = rlk_try(a);
+            break;
+        case RLK_LEAVE:
+            rlk_leave_queue(q.lock, 0);
+            rlk_forget_place(&q);
+            break;
+        case RLK_LISTEN:
+            q.wakeup = listen(&q, &losses);
+            break;
+        case RLK_PAUSE:
+            q.wakeup =
+                rlk_wait_until(&a->db->waiting, q.wait_until_us) ? RLK_SILENT : RLK_INTERRUPTED;
+            break;
+        case RLK_STOP:
+            a->db->standing = NULL;
+            return q.result;
+        }
+    }
+}
+
+/* After a BUSY try. */
+static int wait_for_lock(struct rlk_acquiring *a)
+{
+    int64_t since_us = rlk_now_us();
+    int result = wait_in_queue(a);
+    a->db->stats.waits++;
+    a->db->stats.waited_us += (uint64_t)(rlk_now_us() - since_us);
+    return result;
+}
 
 /* ---- one lock */
 
@@ -28,20 +150,26 @@ static int join_keeper(struct rlk_acquiring *a)
     return result;
 }
 
-static int try_and_wait(struct rlk_acquiring *a)
+int rlk_acquire_begin(struct rlk_acquiring *a)
 {
     a->until_us = a->options.wait_ms == 0 ? 0 : rlk_wait_end(a->options.wait_ms);
     int result = join_keeper(a);
+    for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++)
+        a->requests[i] = rlk_request_of(a->locks[i], &a->options);
+    a->which = 0;
+    return result;
+}
+
+static int try_and_wait(struct rlk_acquiring *a)
+{
+    int result = rlk_acquire_begin(a);
     if (result != ROWLOCK_OK)
         return result;
-    for (size_t i = 0; i < a->count; i++) {
+    for (size_t i = 0; i < a->count; i++)
         rlk_leave_queue(a->locks[i], 0);
-        a->requests[i] = rlk_request_of(a->locks[i], &a->options);
-    }
-    a->which = 0;
     result = rlk_try(a);
     if (result == ROWLOCK_BUSY && a->options.wait_ms != 0)
-        result = rlk_wait_in_queue(a);
+        result = wait_for_lock(a);
     for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++)
         rlk_entry_start(a->locks[i]);
     return result;
@@ -74,7 +202,7 @@ static int acquire_one(rowlock_lock *lock, const rowlock_acquire_options *option
     return acquire_all(&a);
 }
 
-static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *options)
+int rlk_check_reentry(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     if (lock->state == RLK_GONE)
         return rlk_fail(lock->db, ROWLOCK_LOST,
@@ -85,14 +213,22 @@ static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *option
     if (lock->depth == INT_MAX)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE,
                         "this handle acquired the lock too often; release it first");
-    int result = rowlock_lock_remaining_ms(lock) > 0 ? ROWLOCK_OK
-                                                     : rlk_renew(lock, lock->deadline.ttl_us, 0);
+    return ROWLOCK_OK;
+}
+
+static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    int result = rlk_check_reentry(lock, options);
+    if (result != ROWLOCK_OK)
+        return result;
+    if (rowlock_lock_remaining_ms(lock) <= 0)
+        result = rlk_renew(lock, lock->deadline.ttl_us, 0);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         lock->depth++;
     return rlk_leave(lock->db, result);
 }
 
-static int check_unattached(rowlock_lock *lock)
+int rlk_check_unattached(rowlock_lock *lock)
 {
     if (!lock->attached)
         return ROWLOCK_OK;
@@ -101,7 +237,7 @@ static int check_unattached(rowlock_lock *lock)
 
 int rlk_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
-    int result = check_unattached(lock);
+    int result = rlk_check_unattached(lock);
     if (result != ROWLOCK_OK)
         return result;
     return lock->state == RLK_IDLE ? acquire_one(lock, options) : enter_again(lock, options);
@@ -139,7 +275,7 @@ static int check_many(rowlock_db *db, rowlock_lock *const *locks, size_t count, 
         if (i > 0 && strcmp(locks[i - 1]->name, locks[i]->name) == 0)
             return rlk_fail(db, ROWLOCK_EINVAL, "'%s' is named twice; name each lock once",
                             locks[i]->name);
-        int result = check_unattached(locks[i]);
+        int result = rlk_check_unattached(locks[i]);
         if (result != ROWLOCK_OK)
             return result;
     }

@@ -2,13 +2,11 @@
  * What a holder can ask of its lease: the time left, the state, and a descriptor. The answers come
  * from the local clock and from memory. A lock shares its deadline with its keeper. */
 #include "lock/deadline.h"
+#include "base/alarm.h"
 #include "base/base.h"
 
 #include <string.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/timerfd.h>
-#endif
 
 /* A renewal may be for less than the margin that acquire was given. */
 int64_t rlk_deadline_lost_us(const struct rlk_deadline *deadline)
@@ -38,43 +36,10 @@ rowlock_state rlk_deadline_state(const struct rlk_deadline *deadline, int64_t no
 
 /* ---- the descriptor: a timer that fires when the state becomes worse than `seen` */
 
-#ifdef __linux__
-
-static int open_timer(void)
-{
-    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-}
-
-/* after_us 0: now; INT64_MAX: never. Setting a timer makes it unreadable until it fires again. */
-static void set_timer(int fd, int64_t after_us)
-{
-    struct itimerspec timer = {0};
-    if (after_us != INT64_MAX) {
-        timer.it_value.tv_sec = (time_t)(after_us / 1000000);
-        timer.it_value.tv_nsec = after_us <= 0 ? 1 : (long)(after_us % 1000000) * 1000 + 1;
-    }
-    timerfd_settime(fd, 0, &timer, NULL);
-}
-
-#else
-
-static int open_timer(void)
-{
-    return -1;
-}
-
-static void set_timer(int fd, int64_t after_us)
-{
-    (void)fd;
-    (void)after_us;
-}
-
-#endif
-
 void rlk_deadline_open(struct rlk_deadline *deadline)
 {
     if (deadline->fd < 0)
-        deadline->fd = open_timer();
+        deadline->fd = rlk_alarm_open();
 }
 
 void rlk_deadline_arm(struct rlk_deadline *deadline)
@@ -88,7 +53,7 @@ void rlk_deadline_arm(struct rlk_deadline *deadline)
     if (state < deadline->seen)
         deadline->seen = state;
     int64_t after_us = next_us == INT64_MAX ? INT64_MAX : next_us - now_us;
-    set_timer(deadline->fd, state > deadline->seen ? 0 : after_us);
+    rlk_alarm_set(deadline->fd, state > deadline->seen ? 0 : after_us);
 }
 
 void rlk_deadline_begin(struct rlk_deadline *deadline, int64_t margin_us)
@@ -127,5 +92,5 @@ void rlk_deadline_limit(const struct rlk_deadline *deadline, struct rlk_term *te
 void rlk_deadline_end(struct rlk_deadline *deadline)
 {
     if (deadline->fd >= 0)
-        set_timer(deadline->fd, INT64_MAX);
+        rlk_alarm_set(deadline->fd, INT64_MAX);
 }

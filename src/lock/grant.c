@@ -45,42 +45,18 @@ struct rlk_held rlk_held_of(const rowlock_lock *lock)
                              .token = lock->token};
 }
 
-struct verifying {
-    const struct rlk_held *held;
-    struct rlk_verified *out;
-};
-
-static enum rlk_class run_verify(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    const struct verifying *v = context;
-    return rlk_step_verify(db, call, v->held, v->out);
-}
-
 int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
                int64_t not_after_us, struct rlk_verified *out)
 {
-    struct verifying v = {.held = held, .out = out};
-    struct rlk_step_call step = {
-        .run = run_verify, .context = &v, .where = where, .not_after_us = not_after_us};
-    return rlk_do(db, &step);
+    struct rlk_ask ask = {.where = where, .not_after_us = not_after_us};
+    rlk_step_verify(&ask, held, out);
+    return rlk_ask(db, &ask);
 }
 
-struct looking {
-    const char *name;
-    bool *found;
-    int64_t *token, *granted_us;
-};
-
-static enum rlk_class run_last(rowlock_db *db, struct rlk_call *call, void *context)
+int rlk_last_grant(rowlock_db *db, const char *name, struct rlk_last *out)
 {
-    struct looking *l = context;
-    return rlk_step_last(db, call, l->name, l->found, l->token, l->granted_us);
-}
-
-int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
-                   int64_t *granted_us)
-{
-    struct looking l = {.name = name, .found = found, .token = token, .granted_us = granted_us};
-    struct rlk_step_call step = {.run = run_last, .context = &l};
-    return rlk_do(db, &step);
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    *out = (struct rlk_last){0};
+    rlk_step_last(&ask, name, out);
+    return rlk_ask(db, &ask);
 }

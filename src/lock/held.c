@@ -34,7 +34,7 @@ void rlk_release_quietly(rowlock_lock *lock)
     if (lock->db->pid != getpid() || (!holding && !lock->request_open && !lock->ticket.request))
         return;
     rlk_action(lock->db, "release at close lock", lock->name);
-    rlk_leave_queue(lock, lock->db->up ? 0 : rlk_now_us() + CLOSE_US);
+    rlk_leave_queue(lock, rlk_is_up(lock->db) ? 0 : rlk_now_us() + CLOSE_US);
     if (!holding && !lock->request_open)
         return;
     int result =
@@ -61,13 +61,6 @@ void rowlock_forget(rowlock_lock *lock)
 }
 
 /* ---- renew, verify, release: steps of a grant */
-
-struct holding {
-    struct rlk_held held;
-    int64_t ttl_us;
-    struct rlk_verified renewal;
-    bool found;
-};
 
 /* We assume slot 0 for an attached grant. If no row is there, we try slot = token once. */
 bool rlk_try_other_slot(rowlock_lock *lock)
@@ -102,12 +95,6 @@ static int need_grant(rowlock_lock *lock)
     return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle does not hold the lock");
 }
 
-static enum rlk_class run_renew(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct holding *h = context;
-    return rlk_step_renew(db, call, &h->held, h->ttl_us, &h->renewal);
-}
-
 /* A renewal whose answer was lost may have shortened the lease, or may do so later. */
 static void limit_uncertain(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us)
 {
@@ -119,38 +106,49 @@ static void limit_uncertain(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us
     rlk_entry_leave(lock);
 }
 
-int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us)
+void rlk_renew_begin(rowlock_lock *lock, struct rlk_renewal *r, int64_t ttl_us,
+                     int64_t patient_until_us)
 {
-    struct holding h = {.held = rlk_held_of(lock)};
-    h.ttl_us = ttl_us;
-    struct rlk_step_call step = {.run = run_renew,
-                                 .context = &h,
-                                 .patient_until_us = patient_until_us,
-                                 .heeds_cancel = patient_until_us != 0,
-                                 .finds_out = true};
-    int64_t asked_us = rlk_now_us();
-    uint64_t serial = rlk_entry_serial(lock);
-    int result = rlk_do(lock->db, &step);
-    if (step.was_uncertain)
-        limit_uncertain(lock, asked_us, ttl_us);
+    r->held = rlk_held_of(lock);
+    r->ask = (struct rlk_ask){.patient_until_us = patient_until_us, .finds_out = true};
+    rlk_step_renew(&r->ask, &r->held, ttl_us, &r->answer);
+    r->ttl_us = ttl_us;
+    r->asked_us = rlk_now_us();
+    r->serial = rlk_entry_serial(lock);
+}
+
+int rlk_renew_end(rowlock_lock *lock, const struct rlk_renewal *r, int result)
+{
+    if (r->ask.was_uncertain)
+        limit_uncertain(lock, r->asked_us, r->ttl_us);
     if (result != ROWLOCK_OK)
         return result;
-    if (!h.renewal.found)
-        return rlk_try_other_slot(lock) ? rlk_renew(lock, ttl_us, patient_until_us)
-                                        : found_lost(lock);
+    if (!r->answer.found)
+        return found_lost(lock);
     lock->slot_known = true;
     struct rlk_term term =
-        rlk_term_of(step.sent_us, h.renewal.expires_us, h.renewal.now_us, ttl_us);
+        rlk_term_of(r->ask.sent_us, r->answer.expires_us, r->answer.now_us, r->ttl_us);
     lock->release_open = lock->unproven = false;
     rlk_entry_enter(lock);
     rlk_deadline_limit(&lock->deadline, &term);
-    rlk_entry_renewed(lock, serial, &term);
+    rlk_entry_renewed(lock, r->serial, &term);
     lock->deadline.over = false;
     rlk_deadline_set(&lock->deadline, &term);
     rlk_entry_leave(lock);
     atomic_fetch_add_explicit(&lock->db->renewals, 1, memory_order_relaxed);
-    lock->db->stats.lapsed += h.renewal.lapsed_us > 0;
-    return h.renewal.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
+    lock->db->stats.lapsed += r->answer.lapsed_us > 0;
+    return r->answer.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
+}
+
+int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us)
+{
+    struct rlk_renewal r;
+    int result;
+    do {
+        rlk_renew_begin(lock, &r, ttl_us, patient_until_us);
+        result = rlk_ask(lock->db, &r.ask);
+    } while (result == ROWLOCK_OK && !r.answer.found && rlk_try_other_slot(lock));
+    return rlk_renew_end(lock, &r, result);
 }
 
 static int64_t lease_ttl(const rowlock_lock *lock)
@@ -189,30 +187,20 @@ int rowlock_verify(rowlock_lock *lock)
     return rlk_leave(lock->db, lapsed ? ROWLOCK_LAPSED : ROWLOCK_OK);
 }
 
-struct noting {
-    struct rlk_held held;
-    const char *text;
-    bool changed;
-};
-
-static enum rlk_class run_note(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct noting *n = context;
-    return rlk_step_note(db, call, &n->held, n->text, &n->changed);
-}
-
 /* A database may report no change if the note was the same before. The grant may also be gone. */
 static int set_note(rowlock_lock *lock, const char *text)
 {
-    struct noting n = {.held = rlk_held_of(lock), .text = text};
-    struct rlk_step_call step = {.run = run_note, .context = &n, .finds_out = true};
+    struct rlk_held held = rlk_held_of(lock);
+    struct rlk_ask ask = {.finds_out = true};
     struct rlk_verified verified = {0};
-    int result = rlk_do(lock->db, &step);
-    if (result == ROWLOCK_OK && !n.changed)
-        result = rlk_verify(lock->db, &n.held, RLK_OUTSIDE, 0, &verified);
+    rlk_step_note(&ask, &held, text);
+    int result = rlk_ask(lock->db, &ask);
+    bool changed = rlk_has_changed(&ask);
+    if (result == ROWLOCK_OK && !changed)
+        result = rlk_verify(lock->db, &held, RLK_OUTSIDE, 0, &verified);
     if (result != ROWLOCK_OK)
         return result;
-    if (!n.changed && !verified.found)
+    if (!changed && !verified.found)
         return rlk_try_other_slot(lock) ? set_note(lock, text) : found_lost(lock);
     lock->slot_known = true;
     lock->unproven = false;
@@ -229,20 +217,12 @@ int rowlock_note(rowlock_lock *lock, const char *note)
     return result == ROWLOCK_OK ? set_note(lock, text) : result;
 }
 
-static enum rlk_class run_release(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct holding *h = context;
-    return rlk_step_release(db, call, &h->held, &h->found);
-}
-
 /* The row is gone, and the answer to an earlier delete of ours was lost. If the counter still has
  * our token, the lock was neither granted again nor broken. Then our delete removed the row. */
 static int resolve_release(rowlock_lock *lock)
 {
-    bool found = false;
-    int64_t token = 0;
-    int64_t granted_us;
-    int result = rlk_last_grant(lock->db, lock->name, &found, &token, &granted_us);
+    struct rlk_last last;
+    int result = rlk_last_grant(lock->db, lock->name, &last);
     if (result != ROWLOCK_OK) {
         rowlock_error why = lock->db->error;
         rlk_fail(lock->db, ROWLOCK_EUNCERTAIN,
@@ -251,7 +231,7 @@ static int resolve_release(rowlock_lock *lock)
         lock->db->error.retryable = why.retryable;
         return ROWLOCK_EUNCERTAIN;
     }
-    if (found && token == lock->token)
+    if (last.found && last.token == lock->token)
         return ROWLOCK_OK;
     found_lost(lock);
     rlk_fail(lock->db, ROWLOCK_LOST,
@@ -271,28 +251,21 @@ static void doubt_grant(rowlock_lock *lock)
 }
 
 /* The keeper stops first, so that no renewal begins after the release. We do not wait for one that
- * is in flight. worth_until_us is that of struct rlk_step_call. */
+ * is in flight. worth_until_us is that of struct rlk_ask. */
 static int release_grant(rowlock_lock *lock, int64_t worth_until_us)
 {
     rlk_entry_stop(lock);
-    struct holding h = {.held = rlk_held_of(lock)};
-    struct rlk_step_call step = {
-        .run = run_release, .context = &h, .worth_until_us = worth_until_us, .finds_out = true};
-    int result = rlk_do(lock->db, &step);
-    if (step.was_uncertain)
+    struct rlk_held held = rlk_held_of(lock);
+    struct rlk_ask ask = {.worth_until_us = worth_until_us, .finds_out = true};
+    rlk_step_release(&ask, &held);
+    int result = rlk_ask(lock->db, &ask);
+    if (ask.was_uncertain)
         doubt_grant(lock);
-    if (result != ROWLOCK_OK || h.found)
+    if (result != ROWLOCK_OK || rlk_has_changed(&ask))
         return result;
     if (rlk_try_other_slot(lock))
         return release_grant(lock, worth_until_us);
     return lock->release_open ? resolve_release(lock) : found_lost(lock);
-}
-
-static enum rlk_class run_withdraw(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    const struct rlk_request *request = context;
-    bool found;
-    return rlk_step_withdraw(db, call, request, &found);
 }
 
 /* Removes the grant of an acquire whose answer was lost, if there is one. */
@@ -300,10 +273,12 @@ static int withdraw_grant(rowlock_lock *lock)
 {
     struct rlk_request request = {
         .name = lock->name, .owner = lock->owner, .number = lock->request};
-    struct rlk_step_call step = {.run = run_withdraw,
-                                 .context = &request,
-                                 .worth_until_us = rlk_now_us() + lock->request_us};
-    return rlk_do(lock->db, &step);
+    struct rlk_ask ask = {.worth_until_us = rlk_now_us() + lock->request_us};
+    rlk_step_withdraw(&ask, &request);
+    int result = rlk_ask(lock->db, &ask);
+    if (result == ROWLOCK_OK)
+        rlk_tell(lock->db, RLK_OUTSIDE, RLK_WITHDRAWN, &request, 0);
+    return result;
 }
 
 int rowlock_release(rowlock_lock *lock)

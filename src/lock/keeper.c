@@ -192,20 +192,6 @@ static int64_t report_states(rowlock_keeper *k)
 
 /* ---- the thread: one heartbeat */
 
-struct heartbeat {
-    struct rlk_lease *leases;
-    size_t count;
-    int64_t now_us;
-};
-
-static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct heartbeat *b = context;
-    for (size_t i = 0; i < b->count; i++)
-        b->leases[i].renewed = false;
-    return rlk_step_renew_all(db, call, b->leases, b->count, &b->now_us);
-}
-
 /* A lease was not renewed. Its row is gone, or another transaction has it locked. */
 static bool is_gone(rowlock_keeper *k, const struct rlk_held *held, int64_t not_after_us)
 {
@@ -244,24 +230,24 @@ enum fate { RENEWED, FAILED, GONE };
 
 /* The answer does not count if the entry was stopped meanwhile, or its holder has renewed. */
 static void take_answer(rowlock_keeper *k, struct rlk_entry *p, const struct rlk_lease *lease,
-                        enum fate fate, const struct heartbeat *heartbeat,
-                        const struct rlk_step_call *step)
+                        enum fate fate, const struct rlk_renewing *heartbeat,
+                        const struct rlk_ask *ask)
 {
     p->under_way = false;
     p->serial++;
-    if (step->was_uncertain && p->lock && p->token == lease->held.token)
+    if (ask->was_uncertain && p->lock && p->token == lease->held.token)
         rlk_deadline_uncertain(&p->lock->deadline, lease->ttl_us);
     if (!p->in_flight || !p->lock)
         return;
     struct rlk_deadline *deadline = &p->lock->deadline;
     p->in_flight = false;
-    p->failed = fate == FAILED || lease->barely;
+    p->failed = fate == FAILED || lease->at_risk;
     if (fate == GONE)
         deadline->over = true;
     if (fate == RENEWED) {
         struct rlk_term term = {.ttl_us = lease->ttl_us,
                                 .expires_us = heartbeat->now_us + lease->ttl_us,
-                                .deadline_us = step->sent_us + lease->ttl_us};
+                                .deadline_us = ask->sent_us + lease->ttl_us};
         rlk_deadline_limit(deadline, &term);
         rlk_deadline_set(deadline, &term);
         atomic_fetch_add_explicit(&p->lock->db->renewals, 1, memory_order_relaxed);
@@ -272,22 +258,22 @@ static void take_answer(rowlock_keeper *k, struct rlk_entry *p, const struct rlk
 /* Call it with the mutex locked. It is unlocked while the statement is in flight. */
 static void renew_batch(rowlock_keeper *k, size_t count)
 {
-    struct heartbeat heartbeat = {.leases = k->leases, .count = count};
+    struct rlk_renewing heartbeat = {.leases = k->leases, .count = count};
     int64_t not_after_us = earliest_loss(k);
-    struct rlk_step_call step = {
-        .run = run_renew_all, .context = &heartbeat, .not_after_us = not_after_us};
+    struct rlk_ask ask = {.not_after_us = not_after_us};
     prepare_batch(k, count);
     pthread_mutex_unlock(&k->mutex);
 
     rlk_action(k->db, "renew leases", NULL);
-    int result = rlk_do(k->db, &step);
+    rlk_step_renew_all(&ask, &heartbeat);
+    int result = rlk_ask(k->db, &ask);
     if (result != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_WARNING, "%zu leases could not be renewed: %s", count,
                 k->db->error.text);
     pthread_mutex_lock(&k->mutex);
     for (size_t i = 0; i < count; i++)
         if (result == ROWLOCK_OK && k->leases[i].renewed)
-            take_answer(k, k->batch[i], &k->leases[i], RENEWED, &heartbeat, &step);
+            take_answer(k, k->batch[i], &k->leases[i], RENEWED, &heartbeat, &ask);
     pthread_mutex_unlock(&k->mutex);
     /* The questions may take long, so the others come first. */
     int questions = 0;
@@ -297,7 +283,7 @@ static void renew_batch(rowlock_keeper *k, size_t count)
         bool gone = result == ROWLOCK_OK && questions++ < VERIFY_MAX &&
                     is_gone(k, &k->leases[i].held, not_after_us);
         pthread_mutex_lock(&k->mutex);
-        take_answer(k, k->batch[i], &k->leases[i], gone ? GONE : FAILED, &heartbeat, &step);
+        take_answer(k, k->batch[i], &k->leases[i], gone ? GONE : FAILED, &heartbeat, &ask);
         pthread_mutex_unlock(&k->mutex);
     }
     pthread_mutex_lock(&k->mutex);

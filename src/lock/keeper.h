@@ -10,7 +10,7 @@
 void rlk_entry_enter(const rowlock_lock *lock);
 void rlk_entry_leave(const rowlock_lock *lock);
 /* Makes the entry. Call it before the grant, since it can fail. patient_until_us is that of struct
- * rlk_step_call. */
+ * rlk_ask. */
 int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options,
                    int64_t patient_until_us);
 /* Begins to renew. */

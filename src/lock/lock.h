@@ -68,11 +68,10 @@ void rlk_lock_unlink(rowlock_lock *lock);
 /* most_us limits the term, in case the server's answer is wrong. 0: no limit. */
 struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us, int64_t most_us);
 struct rlk_held rlk_held_of(const rowlock_lock *lock);
-/* Is the grant in the table? It only reads. not_after_us is that of struct rlk_step_call. */
+/* Is the grant in the table? It only reads. not_after_us is that of struct rlk_ask. */
 int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
                int64_t not_after_us, struct rlk_verified *out);
-int rlk_last_grant(rowlock_db *db, const char *name, bool *found, int64_t *token,
-                   int64_t *granted_us);
+int rlk_last_grant(rowlock_db *db, const char *name, struct rlk_last *out);
 void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row);
 /* The second part of a grant's key. */
 static inline int64_t rlk_slot(int permits, int64_t token)
@@ -85,14 +84,26 @@ void rlk_hold_nothing(rowlock_lock *lock);
 /* Releases what is held, and what a request whose answer was lost may have been granted. A failure
  * is only logged. */
 void rlk_release_quietly(rowlock_lock *lock);
-/* patient_until_us is that of struct rlk_step_call. */
+/* A renewal in two halves: r->ask is sent between them, with this result. It must not move
+ * meanwhile. */
+struct rlk_renewal {
+    struct rlk_held held;
+    struct rlk_ask ask;
+    struct rlk_verified answer;
+    int64_t ttl_us, asked_us;
+    uint64_t serial;
+};
+void rlk_renew_begin(rowlock_lock *lock, struct rlk_renewal *r, int64_t ttl_us,
+                     int64_t patient_until_us);
+int rlk_renew_end(rowlock_lock *lock, const struct rlk_renewal *r, int result);
+/* Both. patient_until_us is that of struct rlk_ask. */
 int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us);
 /* No row was found. True if the grant may have another slot: then rlk_held_of() has that slot. */
 bool rlk_try_other_slot(rowlock_lock *lock);
 
 /* ticket.c */
 /* Gives back the ticket that the lock may have in the queue. not_after_us is that of struct
- * rlk_step_call. A failure is only logged. */
+ * rlk_ask. A failure is only logged. */
 void rlk_leave_queue(rowlock_lock *lock, int64_t not_after_us);
 
 #endif

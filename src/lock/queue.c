@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Waiting in the queue: the ticket and its lease, and when to look at the lock again. The table
  * decides who is first. A wake-up (driver.h, await) says when it may be our turn. A lost wake-up
- * costs time only, since each waiter also looks from time to time. */
+ * costs time only, since each waiter also looks from time to time.
+ *
+ * A machine: it waits for nothing, reads no clock, and sends nothing. acquire.c does what it says.
+ *
+ *     turn ── due ──> TAKE_TICKET ──> LOOK_FOR_CYCLE ─┐
+ *      ^  └────────────────────────────────────────>  look ──> TRY ──> stop
+ *      │                                              │         │
+ *      └── BUSY ── LISTEN, PAUSE <──── nothing to see ┘         │
+ *      └──────────────────────── BUSY <─────────────────────────┘ */
 #include "lock/queue.h"
-#include "core/core.h"
-
-#include <string.h>
 
 enum {
     /* With wake-ups, the first in the queue looks so often in case one was lost. */
@@ -29,56 +34,18 @@ enum {
 
 int64_t rlk_poll_pause_us;
 
-struct queuing {
-    struct rlk_acquiring *a;
-    /* The lock in whose queue we are. NULL: in none. */
-    rowlock_lock *lock;
-    /* The request for that lock. */
-    struct rlk_request *request;
-    /* Live tickets before ours, when last seen. */
-    int64_t ahead;
-    /* Of the ticket. */
-    int64_t lease_us;
-    /* When to renew the ticket. */
-    int64_t renew_us;
-    /* When to look for a deadlock. */
-    int64_t check_us;
-    /* When we came, or when the queue last moved. */
-    int64_t since_us;
-    /* When our position was last seen. */
-    int64_t seen_us;
-    /* How long the queue took for one position when it last moved. 0: not known. */
-    int64_t step_us;
-    /* This connection gets no wake-ups. */
-    bool unwakeable;
-    /* Look at the lock at once: a wake-up may have been missed. */
-    bool look;
-    /* How often the connection was lost while we waited. */
-    int losses;
-    /* A cancel has ended the wait, and the connection was lost by it. */
-    bool interrupted;
-    /* Consecutive looks at a row that another transaction was changing. */
-    int settling;
-};
+/* What the machine has asked for, and waits for the end of. */
+enum at { BEGUN, LEFT, TICKETED, CYCLED, LISTENED, PAUSED, TRIED, OVER };
 
-/* ---- the ticket */
-
-struct enqueuing {
-    const struct rlk_request *request;
-    int64_t lease_us;
-    struct rlk_position *position;
-};
-
-static enum rlk_class run_enqueue(rowlock_db *db, struct rlk_call *call, void *context)
+static enum rlk_act go(struct rlk_queue *q, enum at at, enum rlk_act act)
 {
-    struct enqueuing *e = context;
-    return rlk_step_enqueue(db, call, e->request, e->lease_us, e->position);
+    q->at = at;
+    return act;
 }
 
 /* A waiter that has become the first looks at once, since its wake-up may have been missed. */
-static void note_ahead(struct queuing *q, int64_t ahead)
+static void note_ahead(struct rlk_queue *q, int64_t ahead, int64_t now_us)
 {
-    int64_t now_us = rlk_now_us();
     int64_t moved = q->ahead - ahead;
     if (moved > 0)
         q->step_us = (now_us - q->seen_us) / moved;
@@ -90,7 +57,7 @@ static void note_ahead(struct queuing *q, int64_t ahead)
 }
 
 /* Handles that look in the same pool, this one among them. 0: it has no pool. */
-static int64_t crowd(const struct queuing *q)
+static int64_t crowd(const struct rlk_queue *q)
 {
     return (int64_t)q->a->db->waiting.crowd;
 }
@@ -99,74 +66,6 @@ static int64_t crowd(const struct queuing *q)
 static int64_t common_moment(int64_t at_us, int64_t step_us)
 {
     return at_us - at_us % step_us;
-}
-
-/* If the step is sent again after a lost answer, it keeps the ticket of the first sending. */
-static int take_ticket(struct queuing *q)
-{
-    struct rlk_position position = {0};
-    struct enqueuing e = {.request = q->request, .lease_us = q->lease_us, .position = &position};
-    struct rlk_step_call step = {.run = run_enqueue,
-                                 .context = &e,
-                                 .patient_until_us = q->a->until_us,
-                                 .heeds_cancel = true,
-                                 .finds_out = true};
-    int64_t now_us = rlk_now_us();
-    bool new_ticket = q->request->ticket == 0;
-    rlk_ticket_keep(q->a->db, &q->lock->ticket, q->request->number);
-    q->lock->ticket.lease_us = q->lease_us;
-    int result = rlk_do(q->a->db, &step);
-    /* Other transactions were changing the queue all the time. The wait goes on. */
-    if (result != ROWLOCK_OK)
-        return step.contended && !step.was_uncertain ? ROWLOCK_BUSY : result;
-    /* Wake-ups before this moment did not reach us. */
-    bool wakeable_again = q->unwakeable && position.wakeable;
-    q->look = q->look || new_ticket || wakeable_again || position.ticket != q->request->ticket;
-    q->request->ticket = position.ticket;
-    q->request->met = NULL;
-    note_ahead(q, position.ahead);
-    q->renew_us = now_us + q->lease_us / 3;
-    if (crowd(q))
-        q->renew_us = common_moment(q->renew_us, SLOWEST_US);
-    q->unwakeable = !position.wakeable;
-    return ROWLOCK_OK;
-}
-
-static void leave_queue(struct queuing *q)
-{
-    rlk_leave_queue(q->lock, 0);
-    q->request->ticket = 0;
-    q->a->db->standing = NULL;
-    q->lock = NULL;
-}
-
-struct cycle {
-    const struct rlk_request *request;
-    bool found;
-    char words[400];
-};
-
-static enum rlk_class run_cycle(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct cycle *c = context;
-    return rlk_step_cycle(db, call, c->request, &c->found, c->words, sizeof c->words);
-}
-
-/* Only a named owner can wait for itself. A random owner belongs to one handle, so it
- * cannot hold one lock and wait for another. */
-static int look_for_cycle(struct queuing *q)
-{
-    rowlock_db *db = q->a->db;
-    if (!db->owner[0] || rlk_now_us() < q->check_us)
-        return ROWLOCK_OK;
-    q->check_us = rlk_now_us() + q->lease_us / 3;
-    struct cycle c = {.request = q->request};
-    struct rlk_step_call step = {
-        .run = run_cycle, .context = &c, .patient_until_us = q->a->until_us, .heeds_cancel = true};
-    int result = rlk_do(db, &step);
-    if (result != ROWLOCK_OK || !c.found)
-        return result;
-    return rlk_fail(db, ROWLOCK_DEADLOCK, "this wait would never end: %s", c.words);
 }
 
 /* ---- when to look again */
@@ -184,7 +83,7 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
 /* Without wake-ups the first in the queue polls every wait/20 (5 to 250 ms). Others poll when half
  * the queue ahead should be gone. While the queue does not move, waiters poll less and less often,
  * those at the end least often. In a pool only its first looks, like the first in the queue. */
-static int64_t pause_unwoken(const struct queuing *q, int64_t now_us)
+static int64_t pause_unwoken(const struct rlk_queue *q, int64_t now_us)
 {
     int64_t stands_us = now_us - q->since_us;
     int64_t pause_us = between(FASTEST_US, stands_us / PATIENCE, SLOWEST_US);
@@ -197,7 +96,7 @@ static int64_t pause_unwoken(const struct queuing *q, int64_t now_us)
 
 /* Adds or takes away up to a quarter, so that waiters that came together do not look together. In a
  * pool they do, the less often the more they are. */
-static int64_t moment_after(struct queuing *q, int64_t now_us, int64_t pause_us)
+static int64_t moment_after(struct rlk_queue *q, int64_t now_us, int64_t pause_us)
 {
     int64_t step_us = pause_us < SLOWEST_US ? least(crowd(q) * CROWD_US, SLOWEST_US) : SLOWEST_US;
     if (!crowd(q))
@@ -206,7 +105,7 @@ static int64_t moment_after(struct queuing *q, int64_t now_us, int64_t pause_us)
     return at_us > now_us ? at_us : at_us + step_us;
 }
 
-static int64_t look_at(struct queuing *q, int64_t now_us)
+static int64_t look_at(struct rlk_queue *q, int64_t now_us)
 {
     const struct rlk_grant *grant = &q->a->grants[q->a->which];
     int64_t pause_us = q->unwakeable ? pause_unwoken(q, now_us) : SAFETY_US * (1 + q->ahead);
@@ -222,7 +121,7 @@ static int64_t look_at(struct queuing *q, int64_t now_us)
     return moment_after(q, now_us, pause_us);
 }
 
-static int64_t next_look(struct queuing *q, int64_t now_us)
+static int64_t next_look(struct rlk_queue *q, int64_t now_us)
 {
     const rowlock_lock *lock = q->lock;
     int64_t next_us = look_at(q, now_us);
@@ -233,142 +132,167 @@ static int64_t next_look(struct queuing *q, int64_t now_us)
     return least(least(next_us, q->renew_us), q->a->until_us);
 }
 
-struct awaiting {
-    const struct rlk_request *request;
-    int64_t until_us;
-    enum rlk_wakeup wakeup;
-};
+/* ---- from one act to the next */
 
-/* In a pool, wake-ups by its other handles come in any case.
- * If the connection is lost during the wait, the next step reconnects and renews the ticket. */
-static enum rlk_wakeup await(struct queuing *q, int64_t until_us)
+/* Without a connection the ticket stays: the next connection gives it back. */
+static enum rlk_act end(struct rlk_queue *q, int result)
 {
-    rowlock_db *db = q->a->db;
-    struct rlk_call call = {.deadline_us = until_us};
-    enum rlk_wakeup wakeup = RLK_NO_WAKEUPS;
-    if (!db->up || (q->unwakeable && !crowd(q)))
-        return RLK_NO_WAKEUPS;
-    enum rlk_class class =
-        db->backend->await(db->conn, &call, q->request, db->waiting.wake[0], &wakeup);
-    if (class != RLK_DONE) {
-        db->up = false;
-        q->renew_us = 0;
-        q->look = true;
-        if (class == RLK_UNCERTAIN)
-            memcpy(db->lingering, db->session, sizeof db->lingering);
-        q->interrupted = wakeup == RLK_INTERRUPTED;
-        if (q->interrupted)
-            return wakeup;
-        rlk_wait_plain(rlk_pause_retry(&db->waiting, &q->losses));
-        /* The caller renews the ticket now, which reconnects. */
-        return RLK_SILENT;
-    }
-    return wakeup;
+    q->result = result;
+    bool leaves = q->lock && result != ROWLOCK_OK && (rlk_is_up(q->a->db) || q->interrupted);
+    return go(q, OVER, leaves ? RLK_LEAVE : RLK_STOP);
 }
 
-/* Waits for the next look.
- *
- * Returns
- *   OK         try now
- *   BUSY       only our position can have changed. The ticket is renewed if that is due
- *   CANCELLED  a cancel has ended the wait */
-static int pause_in_queue(struct queuing *q)
+static enum rlk_act pause(struct rlk_queue *q, enum rlk_wakeup wakeup, int64_t now_us);
+
+/* After taking a ticket we look at once: an earlier release could not wake us. */
+static enum rlk_act look_or_pause(struct rlk_queue *q, int64_t now_us)
 {
-    int64_t until_us = next_look(q, rlk_now_us());
-    enum rlk_wakeup wakeup = await(q, until_us);
+    if (q->look) {
+        q->look = false;
+        return go(q, TRIED, RLK_TRY);
+    }
+    q->wait_until_us = next_look(q, now_us);
+    /* In a pool, wake-ups by its other handles come in any case. */
+    bool listens = rlk_is_up(q->a->db) && !(q->unwakeable && !crowd(q));
+    return listens ? go(q, LISTENED, RLK_LISTEN) : pause(q, RLK_NO_WAKEUPS, now_us);
+}
+
+/* Without a connection the result is not TIMEOUT, but the error of the ask that reconnects. */
+static enum rlk_act turn(struct rlk_queue *q, int64_t now_us)
+{
+    const struct rlk_acquiring *a = q->a;
+    if (q->at != LEFT && now_us >= a->until_us && rlk_is_up(a->db))
+        return end(q, ROWLOCK_TIMEOUT);
+    if (q->lock && q->lock != a->locks[a->which])
+        return go(q, LEFT, RLK_LEAVE);
+    if (q->lock && now_us < q->renew_us)
+        return look_or_pause(q, now_us);
+    if (!q->lock)
+        q->check_us = 0;
+    q->lock = a->locks[a->which];
+    q->request = &a->requests[a->which];
+    q->asked_us = now_us;
+    q->position = (struct rlk_position){0};
+    return go(q, TICKETED, RLK_TAKE_TICKET);
+}
+
+/* Only a named owner can wait for itself. A random owner belongs to one handle, so it cannot hold
+ * one lock and wait for another. */
+static enum rlk_act look_for_cycle(struct rlk_queue *q, int64_t now_us)
+{
+    if (!q->a->db->owner[0] || now_us < q->check_us)
+        return look_or_pause(q, now_us);
+    q->check_us = now_us + q->lease_us / 3;
+    return go(q, CYCLED, RLK_LOOK_FOR_CYCLE);
+}
+
+/* BUSY: other transactions were changing the queue all the time. The wait goes on. Wake-ups before
+ * this moment did not reach us. */
+static enum rlk_act note_ticket(struct rlk_queue *q, int64_t now_us)
+{
+    const struct rlk_position *position = &q->position;
+    if (q->result != ROWLOCK_OK) {
+        q->look = false;
+        return q->result == ROWLOCK_BUSY ? turn(q, now_us) : end(q, q->result);
+    }
+    bool new_ticket = position->ticket != q->request->ticket;
+    bool wakeable_again = q->unwakeable && position->wakeable;
+    q->look = q->look || new_ticket || wakeable_again;
+    q->request->ticket = position->ticket;
+    q->request->met = NULL;
+    note_ahead(q, position->ahead, now_us);
+    q->renew_us = q->asked_us + q->lease_us / 3;
+    if (crowd(q))
+        q->renew_us = common_moment(q->renew_us, SLOWEST_US);
+    q->unwakeable = !position->wakeable;
+    return look_for_cycle(q, now_us);
+}
+
+/* The connection was lost during the wait. The next ask reconnects and renews the ticket. */
+static void note_loss(struct rlk_queue *q)
+{
+    q->lost = false;
+    q->renew_us = 0;
+    q->look = true;
+}
+
+/* Nothing has woken us, so the holder is likely to be there. */
+static enum rlk_act wake(struct rlk_queue *q, int64_t now_us)
+{
+    /* We are the first of our pool now, so the pause is another. */
+    if (crowd(q) && now_us < q->wait_until_us) {
+        q->since_us = now_us;
+        return turn(q, now_us);
+    }
+    if (q->ahead == 0)
+        q->request->met = rlk_met(q->lock, q->request->permits);
+    if (q->ahead == 0 || q->request->unfair)
+        return go(q, TRIED, RLK_TRY);
+    q->renew_us = 0;
+    return turn(q, now_us);
+}
+
+/* Listening has ended so, or is of no use. */
+static enum rlk_act pause(struct rlk_queue *q, enum rlk_wakeup wakeup, int64_t now_us)
+{
+    if (q->lost)
+        note_loss(q);
     q->request->met = NULL;
     if (wakeup == RLK_WAKEUP) {
         /* If the try is BUSY, we must know our new position. */
         q->renew_us = 0;
-        return ROWLOCK_OK;
+        return go(q, TRIED, RLK_TRY);
     }
+    if (wakeup == RLK_SILENT)
+        return wake(q, now_us);
     /* The pause was computed for a waiter that gets wake-ups. */
     if (wakeup == RLK_NO_WAKEUPS && !q->unwakeable) {
         q->unwakeable = true;
-        until_us = least(until_us, look_at(q, rlk_now_us()));
+        q->wait_until_us = least(q->wait_until_us, look_at(q, now_us));
     }
-    if ((wakeup == RLK_NO_WAKEUPS || wakeup == RLK_INTERRUPTED) &&
-        !rlk_wait_until(&q->a->db->waiting, until_us))
-        return ROWLOCK_CANCELLED;
-    /* We are the first of our pool now, so the pause is another. */
-    if (crowd(q) && rlk_now_us() < until_us) {
-        q->since_us = rlk_now_us();
-        return ROWLOCK_BUSY;
-    }
-    /* Nothing has woken us, so the holder is likely to be there. */
-    if (q->ahead == 0)
-        q->request->met = rlk_met(q->lock, q->request->permits);
-    if (q->ahead == 0 || q->request->unfair)
-        return ROWLOCK_OK;
-    q->renew_us = 0;
-    return ROWLOCK_BUSY;
+    return go(q, PAUSED, RLK_PAUSE);
 }
 
-/* ---- the queue */
-
-/* After taking a ticket we look at once: an earlier release could not wake us. */
-static int wait_for_turn(struct queuing *q)
+static enum rlk_act note_try(struct rlk_queue *q, int64_t now_us)
 {
-    struct rlk_acquiring *a = q->a;
-    int result = ROWLOCK_OK;
-    if (q->lock && q->lock != a->locks[a->which])
-        leave_queue(q);
-    if (!q->lock || rlk_now_us() >= q->renew_us) {
-        if (!q->lock)
-            q->check_us = 0;
-        q->lock = a->locks[a->which];
-        a->db->standing = &q->lock->ticket;
-        q->request = &a->requests[a->which];
-        if ((result = take_ticket(q)) == ROWLOCK_OK)
-            result = look_for_cycle(q);
+    const struct rlk_grant *grant = &q->a->grants[q->a->which];
+    if (q->result != ROWLOCK_BUSY)
+        return end(q, q->result);
+    /* The server has answered BUSY, so this is a TIMEOUT even if the connection is lost now. */
+    if (now_us >= q->a->until_us)
+        return end(q, ROWLOCK_TIMEOUT);
+    if (grant->outcome == RLK_HELD && !grant->behind) {
+        /* This try was the look that note_ahead() asks for. */
+        bool look = q->look;
+        note_ahead(q, 0, now_us);
+        q->look = look;
     }
-    if (result != ROWLOCK_OK || q->look) {
-        q->look = false;
-        return result;
-    }
-    return pause_in_queue(q);
+    return turn(q, now_us);
 }
 
-/* Without a connection the result is not TIMEOUT, but the error of the step that reconnects. */
-static bool is_over(const struct rlk_acquiring *a)
+void rlk_queue_begin(struct rlk_queue *q, struct rlk_acquiring *a, int64_t now_us)
 {
-    return rlk_now_us() >= a->until_us && a->db->up;
+    *q = (struct rlk_queue){.a = a, .lease_us = a->options.ticket_ms * 1000, .since_us = now_us};
 }
 
-static int wait_in_queue(struct rlk_acquiring *a)
+enum rlk_act rlk_queue_next(struct rlk_queue *q, int64_t now_us)
 {
-    struct queuing q = {.a = a, .lease_us = a->options.ticket_ms * 1000, .since_us = rlk_now_us()};
-    int result = ROWLOCK_BUSY;
-    bool tried = false;
-    while (result == ROWLOCK_BUSY) {
-        if (is_over(a))
-            result = ROWLOCK_TIMEOUT;
-        else if ((tried = (result = wait_for_turn(&q)) == ROWLOCK_OK))
-            result = rlk_try(a);
-        /* The server has answered BUSY, so this is a TIMEOUT even if the connection is lost now. */
-        if (result == ROWLOCK_BUSY && tried && rlk_now_us() >= a->until_us)
-            result = ROWLOCK_TIMEOUT;
-        const struct rlk_grant *grant = &a->grants[a->which];
-        if (result == ROWLOCK_BUSY && tried && grant->outcome == RLK_HELD && !grant->behind) {
-            /* This try was the look that note_ahead() asks for. */
-            bool look = q.look;
-            note_ahead(&q, 0);
-            q.look = look;
-        }
+    switch ((enum at)q->at) {
+    case BEGUN:
+    case LEFT:
+        return turn(q, now_us);
+    case TICKETED:
+        return note_ticket(q, now_us);
+    case CYCLED:
+        return q->result == ROWLOCK_OK ? look_or_pause(q, now_us) : end(q, q->result);
+    case LISTENED:
+        return pause(q, q->wakeup, now_us);
+    case PAUSED:
+        return q->wakeup == RLK_INTERRUPTED ? end(q, ROWLOCK_CANCELLED) : wake(q, now_us);
+    case TRIED:
+        return note_try(q, now_us);
+    case OVER:
+        break;
     }
-    /* The next connection gives the ticket back. */
-    bool cut_off = !a->db->up && !q.interrupted;
-    if (q.lock && result != ROWLOCK_OK && !cut_off)
-        leave_queue(&q);
-    a->db->standing = NULL;
-    return result;
-}
-
-int rlk_wait_in_queue(struct rlk_acquiring *a)
-{
-    int64_t since_us = rlk_now_us();
-    int result = wait_in_queue(a);
-    a->db->stats.waits++;
-    a->db->stats.waited_us += (uint64_t)(rlk_now_us() - since_us);
-    return result;
+    return RLK_STOP;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Acquiring without blocking the caller. A thread does what rowlock_acquire() does, and writes to a
- * pipe when it has ended. On a handle of a pool it is a fiber: rowlock_acquire_step() runs it on.
- * While it runs, only the thread or the fiber may use the rowlock_db: other calls are refused
- * (rlk_is_ours). */
-#include "base/fiber.h"
+ * pipe when it has ended. A handle whose driver does not block needs no thread: stepped.c. While it
+ * runs, only the thread may use the rowlock_db: other calls are refused (rlk_is_ours). */
+#include "base/alarm.h"
 #include "base/options.h"
 #include "base/thread.h"
 #include "lock/queue.h"
+#include "core/port.h"
 
 #include <rowlock/async.h>
 #include <fcntl.h>
@@ -19,6 +19,8 @@ struct rlk_started {
     rowlock_acquire_options options;
     char note[RLK_TEXT_MAX + 1];
     pthread_t thread;
+    /* In place of the thread. NULL: there is one. */
+    struct rlk_stepped *stepped;
     /* A pipe: the thread writes to it when it has ended. */
     int done[2];
     int result;
@@ -43,27 +45,21 @@ static void *work(void *context)
     return NULL;
 }
 
-static void work_in_fiber(void *context)
+/* In place of a thread. Its first step is done here. The descriptor is readable if the acquire has
+ * ended at once. */
+static bool open_steps(rowlock_db *db, struct rlk_started *s)
 {
-    struct rlk_started *s = context;
-    rlk_action(s->lock->db, "acquire lock", s->lock->name);
-    s->result = rlk_acquire(s->lock, &s->options);
-}
-
-/* The descriptor is readable if the acquire has ended at once. */
-static bool open_fiber(rowlock_db *db, struct rlk_started *s)
-{
-    if (db->backend->fibers && !db->fiber)
-        db->fiber = rlk_fiber_new();
-    if (!db->fiber)
+    if (!db->port || !db->port->hand_in)
         return false;
-    db->waiting.turn.fiber = db->fiber;
+    rlk_action(db, "acquire lock", s->lock->name);
+    s->stepped = rlk_stepped_new(s->lock, &s->options);
+    if (!s->stepped)
+        return false;
     db->started = s;
     s->lock->started = true;
-    db->working = true;
-    rlk_fiber_begin(db->fiber, work_in_fiber, s);
-    if (rlk_fiber_resume(db->fiber))
-        rlk_fiber_wake(db->fiber);
+    db->steps = db->working = true;
+    if (rlk_stepped_go(s->stepped, &s->result))
+        rlk_alarm_set(db->waiting.turn.alarm, 0);
     return true;
 }
 
@@ -75,6 +71,7 @@ static bool open_thread(rowlock_db *db, struct rlk_started *s)
         db->worker = s->thread;
         db->started = s;
         s->lock->started = true;
+        db->steps = false;
         db->working = true;
     }
     pthread_mutex_unlock(&db->starting);
@@ -93,7 +90,7 @@ static int start(rowlock_lock *lock, const rowlock_acquire_options *options)
     memcpy(s->note, options->note, strlen(options->note) + 1);
     s->options.note = s->note;
     s->done[0] = s->done[1] = -1;
-    if (open_fiber(db, s))
+    if (open_steps(db, s))
         return ROWLOCK_OK;
     if (pipe2(s->done, O_CLOEXEC | O_NONBLOCK) != 0) {
         rlk_free(s);
@@ -134,25 +131,25 @@ static struct rlk_started *started_for(const rowlock_lock *lock)
 int rowlock_acquire_fd(const rowlock_lock *lock)
 {
     const struct rlk_started *s = started_for(lock);
-    return !s ? -1 : s->lock->db->fiber ? rlk_fiber_fd(s->lock->db->fiber) : s->done[0];
+    return !s ? -1 : s->stepped ? s->lock->db->waiting.turn.alarm : s->done[0];
 }
 
 /* Waits for the end. */
 static void join(rowlock_db *db)
 {
-    if (!db->fiber)
+    struct rlk_started *s = db->started;
+    if (!s->stepped)
         pthread_join(db->worker, NULL);
-    while (db->fiber && !rlk_fiber_resume(db->fiber))
-        rlk_wait_socket(rlk_fiber_fd(db->fiber), POLLIN, -1, INT64_MAX);
+    while (s->stepped && !rlk_stepped_go(s->stepped, &s->result))
+        rlk_wait_socket(db->waiting.turn.alarm, POLLIN, -1, INT64_MAX);
     db->working = false;
 }
 
-static bool has_ended(const struct rlk_started *s)
+static bool has_ended(const struct rlk_started *s, int *result)
 {
     char byte;
-    rowlock_db *db = s->lock->db;
-    if (db->fiber)
-        return !db->working || rlk_fiber_resume(db->fiber);
+    if (s->stepped)
+        return !s->lock->db->working || rlk_stepped_go(s->stepped, result);
     return read(s->done[0], &byte, 1) == 1;
 }
 
@@ -170,6 +167,7 @@ static int finish(struct rlk_started *s)
     for (int i = 0; i < 2; i++)
         if (s->done[i] >= 0)
             close(s->done[i]);
+    rlk_free(s->stepped);
     rlk_free(s);
     return result;
 }
@@ -188,7 +186,7 @@ int rowlock_acquire_step(rowlock_lock *lock)
     struct rlk_started *s = started_for(lock);
     if (!s)
         return refuse_step(lock);
-    return has_ended(s) ? finish(s) : ROWLOCK_PENDING;
+    return has_ended(s, &s->result) ? finish(s) : ROWLOCK_PENDING;
 }
 
 void rlk_started_stop(rowlock_db *db)

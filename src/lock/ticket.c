@@ -3,11 +3,21 @@
 #include "lock/lock.h"
 #include "core/ask.h"
 
-/* A new connection may have given it back already. */
-static enum rlk_class run_leave(rowlock_db *db, struct rlk_call *call, void *context)
+/* A new connection gives it back before anything else. */
+static int leave(rowlock_lock *lock, int64_t not_after_us)
 {
-    rowlock_lock *lock = context;
-    return lock->ticket.request ? rlk_give_ticket_back(db, call, &lock->ticket) : RLK_DONE;
+    struct rlk_request request = {.name = lock->name, .number = lock->ticket.request};
+    struct rlk_ask nothing = {.not_after_us = not_after_us};
+    struct rlk_ask ask = {.not_after_us = not_after_us,
+                          .worth_until_us = rlk_now_us() + lock->ticket.lease_us};
+    int result = rlk_is_up(lock->db) ? ROWLOCK_OK : rlk_ask(lock->db, &nothing);
+    if (result != ROWLOCK_OK || !lock->ticket.request)
+        return result;
+    rlk_step_leave(&ask, &request);
+    result = rlk_ask(lock->db, &ask);
+    if (result == ROWLOCK_OK && lock->ticket.request)
+        rlk_ticket_left(lock->db, &lock->ticket);
+    return result;
 }
 
 /* A ticket that cannot be given back stays until a later call gives it back, or its lease ends. The
@@ -16,11 +26,7 @@ void rlk_leave_queue(rowlock_lock *lock, int64_t not_after_us)
 {
     rowlock_db *db = lock->db;
     rowlock_error why = db->error;
-    struct rlk_step_call step = {.run = run_leave,
-                                 .context = lock,
-                                 .not_after_us = not_after_us,
-                                 .worth_until_us = rlk_now_us() + lock->ticket.lease_us};
-    if (lock->ticket.request && rlk_do(db, &step) != ROWLOCK_OK)
+    if (lock->ticket.request && leave(lock, not_after_us) != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_WARNING,
                 "the ticket for lock '%s' could not be removed and stays until its lease ends: %s",
                 lock->name, db->error.text);

@@ -13,13 +13,6 @@ enum {
     HOLDERS_MAX = 100
 };
 
-/* One counted grant alone does not keep out a request of its own kind. */
-const struct rlk_row *rlk_met(const rowlock_lock *lock, int permits)
-{
-    bool enough = lock->holder_known && (permits == 0 || lock->holder.slot == 0);
-    return enough && !lock->request_open ? &lock->holder : NULL;
-}
-
 struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     rowlock_db *db = lock->db;
@@ -39,28 +32,6 @@ struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_opti
                                 .met = rlk_met(lock, options->permits),
                                 .met_again = lock->holder_again,
                                 .granted = lock->was_granted};
-}
-
-static enum rlk_class ask(rowlock_db *db, struct rlk_call *call, struct rlk_acquiring *a)
-{
-    memset(a->grants, 0, a->count * sizeof *a->grants);
-    a->which = 0;
-    if (a->count == 1)
-        return rlk_step_acquire(db, call, a->requests, a->grants);
-    return rlk_step_acquire_all(db, call, a->requests, a->count, a->grants, &a->which);
-}
-
-/* A step sent again after a lost answer may meet its own first sending in flight. Then the lock is
- * not busy, and the step is sent once more. */
-static enum rlk_class run_acquire(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_acquiring *a = context;
-    enum rlk_class class = ask(db, call, a);
-    bool own = a->step.was_uncertain && a->grants[a->which].outcome == RLK_IN_FLIGHT;
-    if (class != RLK_DONE || !own)
-        return class;
-    return rlk_refuse(call, RLK_CONTENTION,
-                      "a transaction, perhaps of this program, is changing the lock");
 }
 
 /* By the local clock, the lease begins just before the step was sent. It lasts for what the
@@ -119,9 +90,8 @@ int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permit
  *     Renewing forces a commit that waits for the standby.
  * A waiter renews until its wait ends, since the standby may be away. If the renewal fails, nothing
  * is held. The next acquire asks for the same grant. */
-static int freshen(rowlock_lock *lock, int64_t patient_until_us)
+int rlk_freshen_end(rowlock_lock *lock, int result)
 {
-    int result = rlk_renew(lock, lock->request_us, patient_until_us);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         return ROWLOCK_OK;
     rlk_hold_nothing(lock);
@@ -129,8 +99,13 @@ static int freshen(rowlock_lock *lock, int64_t patient_until_us)
     return result;
 }
 
+static int freshen(rowlock_lock *lock, int64_t patient_until_us)
+{
+    return rlk_freshen_end(lock, rlk_renew(lock, lock->request_us, patient_until_us));
+}
+
 /* Other transactions were changing the lock all the time. More is not known. */
-static int found_races(struct rlk_acquiring *a)
+int rlk_found_races(struct rlk_acquiring *a)
 {
     struct rlk_grant *grant = &a->grants[a->which];
     *grant = (struct rlk_grant){.outcome = RLK_IN_FLIGHT, .behind = true};
@@ -156,79 +131,106 @@ static int freshen_all(struct rlk_acquiring *a)
         a->which = i;
         for (size_t other = 0; a->count > 1 && other < a->count; other++)
             give_back(a->locks[other]);
-        return result == ROWLOCK_LOST ? found_races(a) : result;
+        return result == ROWLOCK_LOST ? rlk_found_races(a) : result;
     }
     return ROWLOCK_OK;
 }
 
-static int take_grants(struct rlk_acquiring *a, bool uncertain)
+/* Returns whether the grants are as good as new. */
+static bool take_grants(struct rlk_acquiring *a, bool uncertain)
 {
     bool whole = !uncertain;
+    int64_t now_us = rlk_now_us();
     for (size_t i = 0; i < a->count; i++) {
-        rlk_take_grant(a->locks[i], &a->grants[i].row, a->step.sent_us,
-                       a->options.margin_ms * 1000);
-        whole = whole && rowlock_lock_remaining_ms(a->locks[i]) > 0;
+        rowlock_lock *lock = a->locks[i];
+        rlk_take_grant(lock, &a->grants[i].row, a->ask.sent_us, a->options.margin_ms * 1000);
+        whole = whole && lock->deadline.deadline_us - now_us >= 1000;
     }
-    return whole ? ROWLOCK_OK : freshen_all(a);
+    return whole;
 }
 
-/* For several locks, the step says which one is in the way, and not who holds it. */
-static int note_holder(void *context, const struct rlk_row *row)
+static bool is_in_the_way(const struct rlk_row *row, const struct rlk_request *request)
 {
-    struct rlk_acquiring *a = context;
-    struct rlk_grant *grant = &a->grants[a->which];
-    const struct rlk_request *request = &a->requests[a->which];
-    if (row->expires_us <= row->now_us || strcmp(row->owner, request->owner) == 0 ||
-        (request->permits == ROWLOCK_SHARED && row->permits == ROWLOCK_SHARED))
-        return 0;
-    *grant = (struct rlk_grant){.outcome = RLK_HELD, .behind = true, .row = *row};
-    return 1;
+    bool both_shared = request->permits == ROWLOCK_SHARED && row->permits == ROWLOCK_SHARED;
+    return row->expires_us > row->now_us && strcmp(row->owner, request->owner) != 0 && !both_shared;
 }
 
-static enum rlk_class run_find_holder(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct rlk_acquiring *a = context;
-    return rlk_step_list(db, call, a->requests[a->which].name, "", -1, HOLDERS_MAX, note_holder, a);
-}
-
-/* The holder stays unknown if the step fails. */
+/* For several locks, the step says which one is in the way, and not who holds it. The holder stays
+ * unknown if it cannot be read. */
 static void find_holder(struct rlk_acquiring *a)
 {
-    struct rlk_step_call step = {.run = run_find_holder, .context = a};
-    if (a->count > 1 && a->grants[a->which].outcome == RLK_IN_FLIGHT &&
-        rlk_do(a->db, &step) != ROWLOCK_OK)
+    struct rlk_grant *grant = &a->grants[a->which];
+    const struct rlk_request *request = &a->requests[a->which];
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    struct rlk_items rows = {0};
+    if (a->count == 1 || grant->outcome != RLK_IN_FLIGHT)
+        return;
+    rlk_step_list(&ask, &rows, request->name, "", -1, HOLDERS_MAX);
+    if (rlk_ask_items(a->db, &ask, &rows) != ROWLOCK_OK)
         rlk_log(ROWLOCK_LOG_INFO, "%s: %s", a->db->error.action, a->db->error.text);
+    for (size_t i = 0; i < rows.count && grant->outcome != RLK_HELD; i++) {
+        const struct rlk_row *row = rlk_item(&rows, i);
+        if (is_in_the_way(row, request))
+            *grant = (struct rlk_grant){.outcome = RLK_HELD, .behind = true, .row = *row};
+    }
+    rlk_free(rows.items);
 }
 
-int rlk_try(struct rlk_acquiring *a)
+void rlk_try_begin(struct rlk_acquiring *a)
 {
-    struct rlk_step_call *step = &a->step;
-    *step = (struct rlk_step_call){.run = run_acquire,
-                                   .context = a,
-                                   .contention_us = TRY_CONTENTION_US,
-                                   .patient_until_us = a->until_us,
-                                   .heeds_cancel = a->options.wait_ms != 0,
-                                   .finds_out = true,
-                                   .grants = true};
-    size_t before = a->which;
+    a->ask = (struct rlk_ask){
+        .contention_us = TRY_CONTENTION_US, .patient_until_us = a->until_us, .finds_out = true};
+    a->before = a->which;
     a->db->stats.tries++;
-    int result = rlk_do(a->db, step);
-    const struct rlk_grant *grant = &a->grants[a->which];
-    if (step->contended && !step->was_uncertain) {
-        /* We may have a ticket in the queue of this lock. */
-        a->which = before;
-        return found_races(a);
+    a->one = (struct rlk_trying){.request = a->requests, .grant = a->grants};
+    a->all =
+        (struct rlk_trying_all){.requests = a->requests, .count = a->count, .grants = a->grants};
+    if (a->count > 1) {
+        rlk_step_acquire_all(&a->ask, &a->all);
+        return;
+    }
+    a->ask.own = a->grants;
+    rlk_step_acquire(a->db, &a->ask, &a->one);
+}
+
+/* The driver may have to wake the next. */
+static void tell_taken(struct rlk_acquiring *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        rlk_tell(a->db, RLK_OUTSIDE, RLK_TAKEN, &a->requests[i], a->grants[i].row.token);
+}
+
+int rlk_try_end(struct rlk_acquiring *a, int result, bool *whole)
+{
+    const struct rlk_ask *ask = &a->ask;
+    *whole = true;
+    /* We may have a ticket in the queue of the lock that was in the way before. */
+    a->which = a->count == 1 ? 0 : a->all.which;
+    if (ask->contended && !ask->was_uncertain) {
+        a->which = a->before;
+        return rlk_found_races(a);
     }
     bool uncertain = false;
     for (size_t i = 0; i < a->count; i++) {
-        a->locks[i]->request_open = a->locks[i]->request_open || step->was_uncertain;
+        a->locks[i]->request_open = a->locks[i]->request_open || ask->was_uncertain;
         uncertain = uncertain || a->locks[i]->request_open;
     }
     if (result != ROWLOCK_OK)
         return result;
+    const struct rlk_grant *grant = &a->grants[a->which];
     if (grant->outcome != RLK_GRANTED) {
         find_holder(a);
         return rlk_found_busy(a->locks[a->which], grant, a->options.permits);
     }
-    return take_grants(a, uncertain);
+    tell_taken(a);
+    *whole = take_grants(a, uncertain);
+    return ROWLOCK_OK;
+}
+
+int rlk_try(struct rlk_acquiring *a)
+{
+    bool whole;
+    rlk_try_begin(a);
+    int result = rlk_try_end(a, rlk_ask(a->db, &a->ask), &whole);
+    return whole ? result : freshen_all(a);
 }

@@ -5,7 +5,7 @@
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "lock/try.h"
-#include "core/core.h"
+#include "core/port.h"
 
 #include <rowlock/tx.h>
 #include <inttypes.h>
@@ -22,11 +22,12 @@ static int enter_tx(rowlock_lock *lock, rowlock_db *tx, const char *verb)
     if (!lock->db || !rlk_is_ours(lock->db))
         return rlk_fail(tx, ROWLOCK_EMISUSE,
                         "the rowlock_db of the lock is closed, of another process, or acquiring");
-    if (!tx->adopted && !tx->in_tx)
+    if (!tx->adopted && !tx->tx)
         return rlk_fail(tx, ROWLOCK_EMISUSE,
                         "this call is a part of your own transaction: adopt its connection");
-    if (lock->db->backend->no_guard)
-        return rlk_fail(tx, ROWLOCK_EUNSUPPORTED, "%s", lock->db->backend->no_guard);
+    const struct rlk_port *port = lock->db->port;
+    if (port && port->no_guard)
+        return rlk_fail(tx, ROWLOCK_EUNSUPPORTED, "%s", port->no_guard);
     return rlk_same_tables(tx, RLK_INSIDE, lock->db);
 }
 
@@ -40,18 +41,6 @@ static int need_grant(const rowlock_lock *lock, rowlock_db *tx)
 }
 
 /* ---- guard */
-
-struct guarding {
-    struct rlk_held held;
-    bool found, stands;
-    int64_t token;
-};
-
-static enum rlk_class run_guard(rowlock_db *tx, struct rlk_call *call, void *context)
-{
-    struct guarding *g = context;
-    return rlk_step_guard(tx, call, &g->held, &g->found, &g->token, &g->stands);
-}
 
 /* If the transaction of our grant was never committed, another grant may have the same token. Only
  * the grant's row has the owner too, so we verify that. */
@@ -75,9 +64,11 @@ static int guard(rowlock_lock *lock, rowlock_db *tx)
     int result = prove_grant(lock, tx);
     if (result != ROWLOCK_OK)
         return result;
-    struct guarding g = {.held = rlk_held_of(lock)};
-    struct rlk_step_call step = {.run = run_guard, .context = &g, .where = RLK_INSIDE};
-    result = rlk_do(tx, &step);
+    struct rlk_held held = rlk_held_of(lock);
+    struct rlk_guarded g = {0};
+    struct rlk_ask ask = {.where = RLK_INSIDE};
+    rlk_step_guard(&ask, &held, &g);
+    result = rlk_ask(tx, &ask);
     if (result != ROWLOCK_OK || (g.found && g.stands))
         return result;
     if (g.found && g.token > lock->token && rlk_try_other_slot(lock))
@@ -102,17 +93,6 @@ int rowlock_guard(rowlock_lock *lock, rowlock_db *tx)
 
 /* ---- acquire */
 
-struct joining {
-    struct rlk_request request;
-    struct rlk_grant grant;
-};
-
-static enum rlk_class run_acquire(rowlock_db *tx, struct rlk_call *call, void *context)
-{
-    struct joining *j = context;
-    return rlk_step_acquire(tx, call, &j->request, &j->grant);
-}
-
 static int check_joining(const rowlock_lock *lock, rowlock_db *tx,
                          const rowlock_acquire_options *options)
 {
@@ -133,43 +113,37 @@ int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire
         (result = check_joining(lock, tx, &o)))
         return result;
     rlk_entry_quit(lock);
-    struct joining j = {.request = rlk_request_of(lock, &o)};
-    struct rlk_step_call step = {
-        .run = run_acquire, .context = &j, .where = RLK_INSIDE, .grants = true};
+    struct rlk_request request = rlk_request_of(lock, &o);
+    struct rlk_grant grant;
+    struct rlk_trying trying = {.request = &request, .grant = &grant};
+    struct rlk_ask ask = {.where = RLK_INSIDE};
     lock->db->stats.tries++;
-    result = rlk_do(tx, &step);
+    rlk_step_acquire(tx, &ask, &trying);
+    result = rlk_ask(tx, &ask);
     if (result != ROWLOCK_OK)
         return result;
-    if (j.grant.outcome != RLK_GRANTED)
-        result = rlk_found_busy(lock, &j.grant, o.permits);
+    if (grant.outcome == RLK_GRANTED)
+        rlk_tell(tx, RLK_INSIDE, RLK_TAKEN, &request, grant.row.token);
+    else
+        result = rlk_found_busy(lock, &grant, o.permits);
     if (result == ROWLOCK_MISMATCH)
         rlk_fail(tx, result, "%s", lock->db->error.text);
     if (result != ROWLOCK_OK)
         return rlk_leave(tx, result);
-    rlk_take_grant(lock, &j.grant.row, step.sent_us, o.margin_ms * 1000);
+    rlk_take_grant(lock, &grant.row, ask.sent_us, o.margin_ms * 1000);
     lock->unproven = true;
     return ROWLOCK_OK;
 }
 
 /* ---- release */
 
-struct leaving {
-    struct rlk_held held;
-    bool found;
-};
-
-static enum rlk_class run_release(rowlock_db *tx, struct rlk_call *call, void *context)
-{
-    struct leaving *l = context;
-    return rlk_step_release(tx, call, &l->held, &l->found);
-}
-
 static int delete_grant(rowlock_lock *lock, rowlock_db *tx)
 {
-    struct leaving l = {.held = rlk_held_of(lock)};
-    struct rlk_step_call step = {.run = run_release, .context = &l, .where = RLK_INSIDE};
-    int result = rlk_do(tx, &step);
-    if (result != ROWLOCK_OK || l.found)
+    struct rlk_held held = rlk_held_of(lock);
+    struct rlk_ask ask = {.where = RLK_INSIDE};
+    rlk_step_release(&ask, &held);
+    int result = rlk_ask(tx, &ask);
+    if (result != ROWLOCK_OK || rlk_has_changed(&ask))
         return result;
     if (rlk_try_other_slot(lock))
         return delete_grant(lock, tx);
@@ -201,18 +175,6 @@ int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx)
 
 /* ---- fence */
 
-struct fencing {
-    const char *resource;
-    int64_t token;
-    bool accepted;
-};
-
-static enum rlk_class run_fence(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct fencing *f = context;
-    return rlk_step_fence(db, call, f->resource, f->token, &f->accepted);
-}
-
 /* It is safe to send it again after a lost answer, since an equal token is accepted. */
 int rowlock_fence(rowlock_db *db, const char *resource, int64_t token)
 {
@@ -223,10 +185,10 @@ int rowlock_fence(rowlock_db *db, const char *resource, int64_t token)
     rlk_action(db, "fence", resource);
     if (token < 1)
         return rlk_fail(db, ROWLOCK_EINVAL, "the token must be above 0");
-    struct fencing f = {.resource = resource, .token = token};
-    struct rlk_step_call step = {.run = run_fence, .context = &f, .where = RLK_EITHER};
-    result = rlk_do(db, &step);
-    if (result != ROWLOCK_OK || f.accepted)
+    struct rlk_ask ask = {.where = RLK_EITHER};
+    rlk_step_fence(&ask, resource, token);
+    result = rlk_ask(db, &ask);
+    if (result != ROWLOCK_OK || rlk_has_changed(&ask))
         return result;
     return rlk_fail(db, ROWLOCK_STALE, "a newer token than %" PRId64 " has been seen", token);
 }

@@ -9,22 +9,20 @@
 
 /* ---- one sending */
 
-enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, bool needs_tables,
-                            enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,
-                                                  void *context),
-                            void *context)
+enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, struct rlk_ask *ask)
 {
     rowlock_db *db = conn->db;
-    struct rlk_step_call step = {.run = run,
-                                 .context = context,
-                                 .where = call->where,
-                                 .without_tables = !needs_tables,
-                                 .not_after_us = call->deadline_us};
     int result = ROWLOCK_OK;
+    enum rlk_where where = ask->where;
+    int64_t not_after_us = ask->not_after_us;
+    ask->where = call->where;
+    ask->not_after_us = call->deadline_us;
     rlk_action(db, "use the pool", NULL);
-    enum rlk_class class = rlk_send_once(db, &step, call, &result);
+    enum rlk_class class = rlk_attempt(db, ask, call, &result);
+    ask->where = where;
+    ask->not_after_us = not_after_us;
     if (rlk_is_away(class))
-        db->up = false;
+        rlk_lose(db);
     if (result != ROWLOCK_OK)
         return rlk_refuse(call, result == ROWLOCK_ESCHEMA ? RLK_SCHEMA : RLK_REFUSED, "%s",
                           db->error.text);
@@ -73,9 +71,9 @@ static int take_answer(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-static enum rlk_class run_packed(rowlock_db *db, struct rlk_call *call, void *context)
+static enum rlk_class run_packed(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
 {
-    struct batch *batch = context;
+    struct batch *batch = ask->out;
     struct rlk_many m = {.width = batch->slot[0]->given_count};
     for (size_t i = 0; i < batch->count; i++)
         rlk_many_add(&m, batch->slot[i]->given, db->backend->packing);
@@ -87,32 +85,33 @@ static int take_row(void *out, const rowlock_value *cells, size_t count)
     return rlk_slot_take_row(out, cells, count);
 }
 
-static enum rlk_class run_slot(rowlock_db *db, struct rlk_call *call, void *context)
+static void ask_slot(struct rlk_ask *ask, struct rlk_slot *slot)
 {
-    struct rlk_slot *slot = context;
-    struct rlk_sending s = {.step = slot->step,
-                            .in = slot->given,
+    *ask = (struct rlk_ask){.step = slot->step,
                             .wakes = slot->wakes ? slot->given[0].text : NULL,
                             .read = take_row,
                             .out = slot};
-    enum rlk_class class = rlk_send(db, call, &s);
-    slot->changed = s.changed;
-    slot->counted = class == RLK_DONE && s.rows == 0 && (rlk_steps[slot->step].is & RLK_COUNTS);
-    return class;
+    memcpy(ask->in, slot->given, slot->given_count * sizeof *slot->given);
 }
 
-static enum rlk_class run_each(rowlock_db *db, struct rlk_call *call, void *context)
+static void take_counts(struct rlk_slot *slot, const struct rlk_ask *ask, enum rlk_class class)
 {
-    struct batch *batch = context;
-    enum rlk_class class = RLK_DONE;
-    for (size_t i = 0; i < batch->count && class == RLK_DONE; i++)
-        class = run_slot(db, call, batch->slot[i]);
-    return class;
+    slot->changed = ask->changed;
+    slot->counted = class == RLK_DONE && ask->rows == 0 && (rlk_steps[slot->step].is & RLK_COUNTS);
 }
 
-static enum rlk_class run_in_transaction(rowlock_db *db, struct rlk_call *call, void *context)
+static enum rlk_class run_each(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
 {
-    return rlk_in_transaction(db, call, run_each, context);
+    struct batch *batch = ask->out;
+    bool begun;
+    enum rlk_class class = rlk_begin(db, call, &begun);
+    for (size_t i = 0; i < batch->count && class == RLK_DONE; i++) {
+        struct rlk_ask one;
+        ask_slot(&one, batch->slot[i]);
+        class = rlk_send(db, call, &one);
+        take_counts(batch->slot[i], &one, class);
+    }
+    return rlk_end(db, call, begun, class);
 }
 
 /* A class that the slot has got already concerns it alone. */
@@ -135,7 +134,11 @@ static void run_alone(struct rlk_pooled *conn, struct rlk_slot *slot)
     slot->has_row = false;
     slot->class = RLK_DONE;
     slot->call.sent_us = rlk_now_us();
-    set_class(slot, rlk_pool_run(conn, &call, true, run_slot, slot), &call);
+    struct rlk_ask ask;
+    ask_slot(&ask, slot);
+    enum rlk_class class = rlk_pool_run(conn, &call, &ask);
+    take_counts(slot, &ask, class);
+    set_class(slot, class, &call);
 }
 
 static int64_t latest_deadline(const struct batch *batch)
@@ -157,7 +160,7 @@ static bool is_of_one(enum rlk_class class)
 /* Does the slot's own step serve as well? Only the driver can give a value with "!". */
 static bool goes_alone(enum rlk_step step)
 {
-    return !(rlk_steps[step].is & RLK_BLOCKS) && !strchr(rlk_steps[step].parameters, '!');
+    return !(rlk_steps[step].is & RLK_BLOCKS) && !rlk_has_own(step);
 }
 
 void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
@@ -176,8 +179,8 @@ void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
         batch.slot[i]->class = RLK_DONE;
         batch.slot[i]->call.sent_us = sent_us;
     }
-    enum rlk_class class =
-        rlk_pool_run(conn, &call, true, packs ? run_packed : run_in_transaction, &batch);
+    struct rlk_ask ask = {.step = batch.kind, .run = packs ? run_packed : run_each, .out = &batch};
+    enum rlk_class class = rlk_pool_run(conn, &call, &ask);
     for (size_t i = 0; i < batch.count; i++) {
         struct rlk_slot *slot = batch.slot[i];
         if (is_of_one(class))

@@ -19,20 +19,6 @@ static int read_address(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-/* The address is the driver's. "": wake-ups cannot reach this connection. */
-static enum rlk_class run_listen(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    const rowlock_value in[] = {rowlock_null()};
-    const struct rlk_request anyone = {.number = 1};
-    struct rlk_sending s = {
-        .step = RLK_STEP_LISTEN, .in = in, .read = read_address, .out = context};
-    struct rlk_call ignored = {.deadline_us = call->deadline_us};
-    enum rlk_class class = rlk_send(db, call, &s);
-    if (class == RLK_DONE)
-        db->backend->note(db->conn, &ignored, RLK_ENQUEUED, &anyone, 1);
-    return class;
-}
-
 static void set_address(rowlock_pool *pool, const char *address)
 {
     pthread_mutex_lock(&pool->mutex);
@@ -45,9 +31,12 @@ static bool begin_to_listen(rowlock_pool *pool, int64_t deadline_us)
 {
     char address[RLK_ADDRESS] = "";
     struct rlk_call call = {.deadline_us = deadline_us};
-    enum rlk_class class = rlk_pool_run(&pool->ear, &call, true, run_listen, address);
-    if (class != RLK_DONE)
+    /* The address is the driver's. "": wake-ups cannot reach this connection. */
+    struct rlk_ask ask = {.step = RLK_STEP_LISTEN, .read = read_address, .out = address};
+    const struct rlk_request anyone = {.number = 1};
+    if (rlk_pool_run(&pool->ear, &call, &ask) != RLK_DONE)
         return false;
+    rlk_tell(pool->ear.db, RLK_OUTSIDE, RLK_ENQUEUED, &anyone, 1);
     set_address(pool, address);
     rlk_waiter_wake_all(pool);
     return true;
@@ -75,8 +64,8 @@ static bool listen_on(rowlock_pool *pool)
         class = db->backend->await(db->conn, &call, &anyone, db->waiting.wake[0], &out);
     }
     if (class != RLK_DONE)
-        db->up = false;
-    return db->up;
+        rlk_lose(db);
+    return rlk_is_up(db);
 }
 
 static bool must_stop(rowlock_pool *pool)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The line before the connections of a pool. The first in line decides what a free connection does
  * next. If that is a step for many, all others of its kind go along. */
-#include "base/fiber.h"
 #include "base/thread.h"
 #include "pool/pool.h"
 #include "core/ask.h"
@@ -41,11 +40,16 @@ static bool change(struct rlk_slot *slot, int from, int to)
     return atomic_compare_exchange_strong(&slot->state, &from, to);
 }
 
+static bool gives_way(enum rlk_step kind)
+{
+    return rlk_steps[kind].is & RLK_GIVES_WAY;
+}
+
 /* In a long queue, tickets alone could keep all connections busy. Releases and tries go before
  * them, so that the queue moves. */
 static void add(rowlock_pool *pool, struct rlk_slot *slot)
 {
-    slot->number = pool->numbers++ + (slot->kind == RLK_STEP_ENQUEUE_MANY ? OVERTAKERS : 0);
+    slot->number = pool->numbers++ + (gives_way(slot->kind) ? OVERTAKERS : 0);
     slot->next = NULL;
     *pool->line[slot->kind].end = slot;
     pool->line[slot->kind].end = &slot->next;
@@ -78,7 +82,7 @@ static struct rlk_slot *take_batch(rowlock_pool *pool, enum rlk_step kind)
 {
     struct rlk_slot *first = pool->line[kind].first, *last = first;
     size_t most = kind == RLK_STEP_NONE ? 1 : pool->batch;
-    if (kind == RLK_STEP_ENQUEUE_MANY && most > TICKETS_MOST)
+    if (gives_way(kind) && most > TICKETS_MOST)
         most = TICKETS_MOST;
     change(last, RLK_SLOT_WAITS, RLK_SLOT_TAKEN);
     for (size_t n = 1; n < most && last->next; n++) {
@@ -111,7 +115,7 @@ static struct rlk_slot *next_work(rowlock_pool *pool, struct rlk_pooled *conn)
         return NULL;
     }
     first = take_batch(pool, first->kind);
-    if (first->step != RLK_STEP_NONE || first->run)
+    if (first->step != RLK_STEP_NONE)
         return first;
     first->got = conn;
     answer(first);
@@ -120,7 +124,7 @@ static struct rlk_slot *next_work(rowlock_pool *pool, struct rlk_pooled *conn)
 
 /* ---- for callers */
 
-struct rlk_pooled *rlk_line_take(rowlock_pool *pool)
+struct rlk_pooled *rlk_line_idle(rowlock_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
     struct rlk_pooled *conn = idle_connection(pool);
@@ -149,10 +153,10 @@ void rlk_line_give(rowlock_pool *pool, struct rlk_pooled *conn)
 }
 
 /* The others may go on where only `most` may be busy. */
-bool rlk_line_frame(rowlock_pool *pool, bool brief)
+bool rlk_line_frame(rowlock_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
-    bool allowed = brief || pool->framed + 1 < pool->count;
+    bool allowed = pool->framed + 1 < pool->count;
     pool->framed += allowed;
     pool->busy -= allowed;
     struct rlk_pooled *other = allowed && first_in_line(pool) ? idle_connection(pool) : NULL;
@@ -173,7 +177,7 @@ void rlk_line_unframe(rowlock_pool *pool)
 }
 
 /* If a connection became free meanwhile, it is taken at once. */
-static void put_in_line(rowlock_pool *pool, struct rlk_slot *slot)
+void rlk_line_enter(rowlock_pool *pool, struct rlk_slot *slot)
 {
     pthread_mutex_lock(&pool->mutex);
     struct rlk_pooled *conn = idle_connection(pool);
@@ -189,14 +193,10 @@ static void put_in_line(rowlock_pool *pool, struct rlk_slot *slot)
         rlk_line_give(pool, conn);
 }
 
-/* Returns whether the slot was answered. If it was not, *abandoned says whether the pool goes on
- * with it and will free it. */
-static bool wait_in_line(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
+/* Its deadline has passed. Returns whether the slot was answered after all. If it was not,
+ * *abandoned says whether the pool goes on with it and will free it. */
+static bool give_up(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
 {
-    *abandoned = false;
-    put_in_line(pool, slot);
-    if (rlk_wait_turn(&slot->answered, slot->deadline_us))
-        return true;
     pthread_mutex_lock(&pool->mutex);
     bool later = slot->worth_until_us > slot->deadline_us;
     bool removed = slot->state == RLK_SLOT_WAITS && !later;
@@ -213,53 +213,65 @@ static bool wait_in_line(rowlock_pool *pool, struct rlk_slot *slot, bool *abando
     return !removed && !*abandoned;
 }
 
+static bool wait_in_line(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
+{
+    *abandoned = false;
+    rlk_line_enter(pool, slot);
+    return rlk_wait_turn(&slot->answered, slot->deadline_us) || give_up(pool, slot, abandoned);
+}
+
+static enum rlk_class end_in_line(struct rlk_slot *slot, bool answered, bool abandoned)
+{
+    if (answered)
+        slot->state = RLK_SLOT_FREE;
+    return answered ? slot->class : abandoned ? RLK_UNCERTAIN : RLK_CONTENTION;
+}
+
 struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us)
 {
-    struct rlk_slot slot = {
-        .kind = RLK_STEP_NONE, .deadline_us = deadline_us, .answered.fiber = rlk_fiber_current()};
-    struct rlk_pooled *conn = rlk_line_take(pool);
+    struct rlk_slot slot = {.kind = RLK_STEP_NONE, .deadline_us = deadline_us};
+    struct rlk_pooled *conn = rlk_line_idle(pool);
     bool abandoned;
     if (conn)
         return conn;
-    sem_init(&slot.answered.posted, 0, 0);
+    rlk_turn_init(&slot.answered);
     conn = wait_in_line(pool, &slot, &abandoned) ? slot.got : NULL;
     sem_destroy(&slot.answered.posted);
     return conn;
 }
 
-void rlk_line_delegate(rowlock_pool *pool, void (*run)(struct rlk_pooled *conn, void *context),
-                       void *context)
-{
-    struct rlk_slot slot = {.kind = RLK_STEP_NONE,
-                            .deadline_us = INT64_MAX,
-                            .answered.fiber = rlk_fiber_current(),
-                            .run = run,
-                            .context = context};
-    bool abandoned;
-    sem_init(&slot.answered.posted, 0, 0);
-    wait_in_line(pool, &slot, &abandoned);
-    sem_destroy(&slot.answered.posted);
-}
-
 enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
 {
     bool answered = wait_in_line(pool, slot, abandoned);
-    if (answered)
-        slot->state = RLK_SLOT_FREE;
-    return answered ? slot->class : *abandoned ? RLK_UNCERTAIN : RLK_CONTENTION;
+    return end_in_line(slot, answered, *abandoned);
+}
+
+/* The mutex: who has answered is through with the slot. */
+bool rlk_line_take(rowlock_pool *pool, struct rlk_slot *slot, enum rlk_class *class,
+                   bool *abandoned)
+{
+    pthread_mutex_lock(&pool->mutex);
+    bool answered = rlk_turn_came(&slot->answered);
+    pthread_mutex_unlock(&pool->mutex);
+    *abandoned = false;
+    if (!answered && rlk_now_us() < slot->deadline_us)
+        return false;
+    answered = answered || give_up(pool, slot, abandoned);
+    *class = end_in_line(slot, answered, *abandoned);
+    return true;
 }
 
 /* ---- the threads */
 
-/* A fiber's handle may be closed once the fiber goes on. It locks the mutex then, so it waits for
- * this post. */
+/* A handle that does not block may be closed once it has seen the answer. It locks the mutex for
+ * that, so it waits for this post. */
 static void answer_unlocked(rowlock_pool *pool, struct rlk_slot *slot)
 {
-    bool fiber = slot->answered.fiber != NULL;
-    if (fiber)
+    bool stepped = slot->answered.alarm >= 0;
+    if (stepped)
         pthread_mutex_lock(&pool->mutex);
     answer(slot);
-    if (fiber)
+    if (stepped)
         pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -298,10 +310,7 @@ static bool is_answered(const struct rlk_slot *slot)
 static bool send_all(struct rlk_pooled *conn, struct rlk_slot *first)
 {
     struct rlk_slot *again = NULL;
-    if (first->run)
-        first->run(conn, first->context);
-    else
-        rlk_batch_run(conn, first);
+    rlk_batch_run(conn, first);
     bool answered = is_answered(first);
     while (first) {
         struct rlk_slot *slot = first;

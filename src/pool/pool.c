@@ -28,7 +28,6 @@ static void begin(rowlock_pool *pool, rowlock_db *const *dbs)
     }
     pool->ear = (struct rlk_pooled){.pool = pool, .db = dbs[pool->count]};
     pool->ear.db->texts = pool->texts;
-    rlk_pool_operations(pool);
 }
 
 rowlock_pool *rlk_pool_new(rowlock_db *const *dbs, size_t count, size_t batch)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * A pool: a few connections, through which many handles send their steps.
  *
- * To a handle the pool is a driver: pool->backend has the eleven operations. The real driver
- * carries them out, on a connection of the pool. What must be done alone takes a connection for
- * itself. A step that many handles may do at once (rlk_many_of()) goes as it is if a connection is
- * idle. Otherwise it waits, and goes together with all others of its kind that wait when a
- * connection becomes free. So nothing waits for a window of time.
+ * It stands above the core: a handle of the pool has a port (core/port.h) in place of a connection.
+ * What must be done alone takes a connection of the pool for itself. A step that many handles may
+ * do at once (rlk_many_of()) goes as it is if a connection is idle. Otherwise it waits, and goes
+ * together with all others of its kind that wait when a connection becomes free. So nothing waits
+ * for a window of time.
  *
  * pool->mutex guards the pool, its connections' state, the places in line, and the waiters. It is
  * not locked while a statement is in flight. */
@@ -18,6 +18,7 @@
 
 #include "core/copies.h"
 #include "core/many.h"
+#include "core/port.h"
 
 #define RLK_POOL_TAG 0x726C706Cu /* "rlpl" */
 
@@ -64,7 +65,7 @@ struct rlk_slot {
     int64_t worth_until_us;
     /* It was sent before, and may have been done then. */
     bool again;
-    /* As in rlk_query: the name whose first waiter may get its turn by this step. */
+    /* As in rlk_ask: the name whose first waiter may get its turn by this step. */
     bool wakes;
     rowlock_value given[RLK_SLOT_VALUES];
     size_t given_count;
@@ -75,11 +76,8 @@ struct rlk_slot {
     int64_t changed;
     bool counted, has_row;
     struct rlk_copies row;
-    /* Without a step: the connection of its own. Or what the connection's thread does in place of a
-     * fiber. */
+    /* Without a step: the connection of its own. */
     struct rlk_pooled *got;
-    void (*run)(struct rlk_pooled *conn, void *context);
-    void *context;
 };
 
 /* ---- the pool */
@@ -118,7 +116,6 @@ enum { RLK_POOL_BUCKETS = 1024 };
 struct rowlock_pool {
     uint32_t tag;
     pid_t pid;
-    struct rlk_backend backend;
     const struct rlk_backend *real;
     struct rlk_texts texts;
     bool takes_writes;
@@ -154,44 +151,40 @@ struct rowlock_pool {
 
 /* line.c: who gets a connection next. */
 /* An idle connection. NULL: there is none. */
-struct rlk_pooled *rlk_line_take(rowlock_pool *pool);
+struct rlk_pooled *rlk_line_idle(rowlock_pool *pool);
 bool rlk_line_has_idle(rowlock_pool *pool);
 /* The connection is free again: its next work goes to its thread. */
 void rlk_line_give(rowlock_pool *pool, struct rlk_pooled *conn);
 /* A connection for one caller. Waits in line until the deadline. NULL: none became free. */
 struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us);
-/* A transaction takes a connection. False: the last one must stay free for steps, unless the
- * transaction is brief. */
-bool rlk_line_frame(rowlock_pool *pool, bool brief);
+/* A transaction takes a connection. False: the last one must stay free for steps. */
+bool rlk_line_frame(rowlock_pool *pool);
 void rlk_line_unframe(rowlock_pool *pool);
-/* Has the thread of a connection run this, and waits for its end. For fibers: they do not block. */
-void rlk_line_delegate(rowlock_pool *pool, void (*run)(struct rlk_pooled *conn, void *context),
-                       void *context);
 /* Puts a slot in line, and waits for its answer until its deadline. */
 enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned);
+/* The same in two halves. The second returns false while there is no answer before the deadline. */
+void rlk_line_enter(rowlock_pool *pool, struct rlk_slot *slot);
+bool rlk_line_take(rowlock_pool *pool, struct rlk_slot *slot, enum rlk_class *class,
+                   bool *abandoned);
 bool rlk_line_start_threads(rowlock_pool *pool);
 void rlk_line_stop_threads(rowlock_pool *pool);
 
 /* batch.c: the slots of one kind in one statement. Fills in their answers. */
 void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first);
-/* Sends one step on a connection of the pool. It connects first, if that is needed. */
-enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, bool needs_tables,
-                            enum rlk_class (*run)(rowlock_db *db, struct rlk_call *call,
-                                                  void *context),
-                            void *context);
+/* Sends what is asked on a connection of the pool. It connects first, if that is needed. */
+enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, struct rlk_ask *ask);
 
 /* slot.c */
 struct rlk_slot *rlk_slot_new(void);
 void rlk_slot_free(struct rlk_slot *slot);
 /* Copies a step into the slot. kind: the step for many that does it; NONE: it goes alone. wakeup:
  * the value that the driver gives; NULL: none. False: its values have no room. */
-bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
-                   const struct rlk_query *query, enum rlk_step kind, const char *wakeup);
+bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call, const struct rlk_ask *ask,
+                   enum rlk_step kind, const char *wakeup);
 /* Copies a row of the answer. */
 int rlk_slot_take_row(struct rlk_slot *slot, const rowlock_value *cells, size_t count);
 /* Gives the answer to the step that the slot was filled from. */
-enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call,
-                               struct rlk_query *query);
+enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call, struct rlk_ask *ask);
 
 /* waiters.c: all with pool->mutex locked, except the last two. */
 void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
@@ -208,9 +201,8 @@ enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, i
 void rlk_ear_address(rowlock_pool *pool, char out[RLK_ADDRESS]);
 void rlk_ear_close(rowlock_pool *pool);
 
-/* driver.c */
-/* Makes pool->backend from pool->real. */
-void rlk_pool_operations(rowlock_pool *pool);
+/* port.c */
+extern const struct rlk_port rlk_pool_port;
 
 /* pool.c */
 /* A pool over these handles, and with the texts of the first. The last is for its ear. It owns them

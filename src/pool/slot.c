@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * One step of one handle on its way through the pool: copies of its values, and of the answer. */
-#include "base/fiber.h"
 #include "pool/pool.h"
 
 #include <string.h>
@@ -9,7 +8,7 @@ struct rlk_slot *rlk_slot_new(void)
 {
     struct rlk_slot *slot = rlk_alloc(sizeof *slot);
     if (slot)
-        sem_init(&slot->answered.posted, 0, 0);
+        rlk_turn_init(&slot->answered);
     return slot;
 }
 
@@ -31,20 +30,20 @@ static size_t count_parameters(enum rlk_step step)
     return count;
 }
 
-bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
-                   const struct rlk_query *query, enum rlk_step kind, const char *wakeup)
+bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call, const struct rlk_ask *ask,
+                   enum rlk_step kind, const char *wakeup)
 {
     char *at = slot->texts;
-    slot->step = query->step;
+    slot->step = ask->step;
     slot->kind = kind;
     slot->deadline_us = slot->worth_until_us = call->deadline_us;
     if (call->worth_until_us > slot->deadline_us)
         slot->worth_until_us = call->worth_until_us;
     slot->again = false;
-    slot->wakes = query->wakes != NULL;
-    slot->given_count = count_parameters(kind ? kind : query->step);
+    slot->wakes = ask->wakes != NULL;
+    slot->given_count = count_parameters(kind ? kind : ask->step);
     for (size_t i = 0; i < slot->given_count; i++) {
-        rowlock_value value = query->given[i];
+        rowlock_value value = ask->in[i];
         if (value.kind == ROWLOCK_NULL && wakeup)
             value = rowlock_text(wakeup);
         if (rlk_has_bytes(&value)) {
@@ -57,7 +56,7 @@ bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call,
         }
         slot->given[i] = value;
     }
-    slot->answered.fiber = rlk_fiber_current();
+    slot->answered.alarm = -1;
     slot->class = RLK_UNSENT;
     slot->call = *call;
     slot->changed = 0;
@@ -77,16 +76,14 @@ int rlk_slot_take_row(struct rlk_slot *slot, const rowlock_value *cells, size_t 
     return 0;
 }
 
-enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call,
-                               struct rlk_query *query)
+enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call, struct rlk_ask *ask)
 {
     struct rlk_call asked = *call;
     *call = slot->call;
     call->deadline_us = asked.deadline_us;
     call->where = asked.where;
-    query->changed = slot->changed;
-    query->counted = slot->counted;
-    if (slot->class == RLK_DONE && slot->has_row && query->each)
-        query->each(query->context, slot->row.value, slot->row.count);
+    ask->changed = slot->changed;
+    if (slot->class == RLK_DONE && slot->has_row)
+        rlk_ask_take(ask, slot->row.value, slot->row.count);
     return slot->class;
 }

@@ -190,7 +190,7 @@ static void set_verdict(struct attempt *a, enum rlk_verdict verdict, int64_t ttl
 }
 
 /* The answer is that of one database: a new grant, or one that an earlier sending has made. */
-static enum rlk_class give_grant(struct attempt *a, struct rlk_query *query)
+static enum rlk_class give_grant(struct attempt *a, struct rlk_ask *ask)
 {
     rowlock_value cells[RLK_COPIES_MOST];
     size_t count = NOW + 1;
@@ -198,24 +198,24 @@ static enum rlk_class give_grant(struct attempt *a, struct rlk_query *query)
         count = a->found->row.count;
         memcpy(cells, a->found->row.value, count * sizeof cells[0]);
         cells[ROW_TOKEN] = rowlock_int(a->highest);
-        return rlk_quorum_give(query, cells, count);
+        return rlk_quorum_give(ask, cells, count);
     }
     size_t first = 0;
     while (!(a->members & 1u << first))
         first++;
     memcpy(cells, a->round->answer[first].row.value, count * sizeof cells[0]);
     cells[TOKEN] = rowlock_int(a->highest);
-    return rlk_quorum_give(query, cells, count);
+    return rlk_quorum_give(ask, cells, count);
 }
 
 /* No request has a majority: two of them met. Each tries again after a random pause. */
-static enum rlk_class refuse(struct attempt *a, struct rlk_call *call, struct rlk_query *query)
+static enum rlk_class refuse(struct attempt *a, struct rlk_call *call, struct rlk_ask *ask)
 {
     struct rlk_quorum *quorum = a->quorum;
     if (a->holder && (a->agree >= quorum->majority || a->granted == 0))
-        return rlk_quorum_give(query, a->holder->row.value, a->holder->row.count);
+        return rlk_quorum_give(ask, a->holder->row.value, a->holder->row.count);
     if (a->behind)
-        return rlk_quorum_give(query, a->behind->row.value, a->behind->row.count);
+        return rlk_quorum_give(ask, a->behind->row.value, a->behind->row.count);
     if (a->failed + a->pending > quorum->count - quorum->majority)
         return rlk_quorum_failure(a->round, call);
     return rlk_refuse(call, RLK_CONTENTION, "another request took some members of the quorum");
@@ -239,16 +239,16 @@ static bool wait_on(const struct attempt *a)
 }
 
 enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *call,
-                                  struct rlk_query *query)
+                                  struct rlk_ask *ask)
 {
     struct attempt a = {.quorum = quorum};
     struct rlk_round like = {.step = RLK_STEP_ACQUIRE, .deadline_us = call->deadline_us};
-    int64_t ttl_us = query->given[TTL].number;
-    if (query->given[PERMITS].number != 0)
+    int64_t ttl_us = ask->in[TTL].number;
+    if (ask->in[PERMITS].number != 0)
         return rlk_refuse(
             call, RLK_UNSUPPORTED,
             "a quorum grants exclusive locks only: use the URL of one database for others");
-    memcpy(like.in.value, query->given, VALUES * sizeof like.in.value[0]);
+    memcpy(like.in.value, ask->in, VALUES * sizeof like.in.value[0]);
     like.in.value[TTL] = rowlock_int(rlk_quorum_lease(ttl_us));
     like.in.count = VALUES;
     if (!(a.round = rlk_round_begin(quorum, &like, ~0u)))
@@ -265,7 +265,7 @@ enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *ca
         leave_queue(&a);
     else
         take_back(&a);
-    enum rlk_class class = wins ? give_grant(&a, query) : refuse(&a, call, query);
+    enum rlk_class class = wins ? give_grant(&a, ask) : refuse(&a, call, ask);
     rlk_round_end(a.round, wins ? RLK_ROUND_GRANTED : RLK_ROUND_REFUSED);
     return class;
 }

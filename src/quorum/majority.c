@@ -248,7 +248,7 @@ static void have_renewed(struct rlk_round *round, int64_t left_us, int64_t ttl_u
 }
 
 static enum rlk_class renew(struct rlk_quorum *quorum, struct rlk_call *call,
-                            const rowlock_value *in, int64_t cells[3], bool *found)
+                            const rowlock_value *in, int64_t cells[3], bool *found, bool *at_risk)
 {
     rowlock_value values[] = {in[NAME], in[SLOT], in[OWNER], in[TOKEN], in[TTL]};
     int64_t ttl_us = in[TTL].number;
@@ -260,7 +260,7 @@ static enum rlk_class renew(struct rlk_quorum *quorum, struct rlk_call *call,
         return RLK_NOMEM;
     struct tally t = decide(round);
     *found = t.found >= quorum->majority;
-    call->barely = t.missing + t.failed + t.behind + t.doubtful >= quorum->count - quorum->majority;
+    *at_risk = t.missing + t.failed + t.behind + t.doubtful >= quorum->count - quorum->majority;
     if (*found) {
         int64_t left_us;
         const rowlock_value *row = ends(round, &left_us, &cells[1]);
@@ -274,44 +274,48 @@ static enum rlk_class renew(struct rlk_quorum *quorum, struct rlk_call *call,
     return class;
 }
 
-static enum rlk_class renew_one_of_many(struct rlk_quorum *quorum, struct rlk_call *call,
-                                        struct rlk_query *query)
+/* One lease that lacks a majority must not cost the others theirs. The keeper asks about it. */
+static enum rlk_class renew_all(struct rlk_quorum *quorum, struct rlk_call *call,
+                                struct rlk_renewing *r)
 {
-    enum { LEASE_SLOT, LEASE_TOKEN, LEASE_TTL, LEASE_NAME, LEASE_OWNER };
-    const rowlock_value *in = query->given;
-    const rowlock_value values[] = {in[LEASE_NAME], in[LEASE_SLOT], in[LEASE_OWNER],
-                                    in[LEASE_TOKEN], in[LEASE_TTL]};
-    int64_t cells[3];
-    bool found = false;
-    enum rlk_class class = renew(quorum, call, values, cells, &found);
-    /* One lease that lacks a majority must not cost the others theirs. The keeper asks about it. */
-    if (class != RLK_DONE)
-        rlk_log(ROWLOCK_LOG_WARNING, "a lease of '%s' could not be renewed: %s", values[NAME].text,
-                call->text);
-    if (class == RLK_NOMEM || !found)
-        return class == RLK_NOMEM ? class : RLK_DONE;
-    return rlk_quorum_give(query, (rowlock_value[]){rowlock_int(1), rowlock_int(cells[2])}, 2);
+    enum rlk_class class = RLK_DONE;
+    r->now_us = 0;
+    for (size_t i = 0; i < r->count && class != RLK_NOMEM; i++) {
+        struct rlk_lease *lease = &r->leases[i];
+        const struct rlk_held *held = &lease->held;
+        const rowlock_value values[] = {rowlock_text(held->name), rowlock_int(held->slot),
+                                        rowlock_text(held->owner), rowlock_int(held->token),
+                                        rowlock_int(lease->ttl_us)};
+        int64_t cells[3];
+        class = renew(quorum, call, values, cells, &lease->renewed, &lease->at_risk);
+        if (class != RLK_DONE)
+            rlk_log(ROWLOCK_LOG_WARNING, "a lease of '%s' could not be renewed: %s", held->name,
+                    call->text);
+        if (lease->renewed && r->now_us == 0)
+            r->now_us = cells[2];
+    }
+    return class == RLK_NOMEM ? class : RLK_DONE;
 }
 
 enum rlk_class rlk_quorum_renew(struct rlk_quorum *quorum, struct rlk_call *call,
-                                struct rlk_query *query)
+                                struct rlk_ask *ask)
 {
     int64_t cells[3];
-    bool found = false;
-    if (query->step == RLK_STEP_RENEW_ALL)
-        return renew_one_of_many(quorum, call, query);
-    enum rlk_class class = renew(quorum, call, query->given, cells, &found);
+    bool found = false, at_risk;
+    if (ask->step == RLK_STEP_RENEW_ALL)
+        return renew_all(quorum, call, ask->out);
+    enum rlk_class class = renew(quorum, call, ask->in, cells, &found, &at_risk);
     if (class != RLK_DONE || !found)
         return class;
     return rlk_quorum_give(
-        query,
-        (rowlock_value[]){rowlock_int(cells[0]), rowlock_int(cells[1]), rowlock_int(cells[2])}, 3);
+        ask, (rowlock_value[]){rowlock_int(cells[0]), rowlock_int(cells[1]), rowlock_int(cells[2])},
+        3);
 }
 
 enum rlk_class rlk_quorum_verify(struct rlk_quorum *quorum, struct rlk_call *call,
-                                 struct rlk_query *query)
+                                 struct rlk_ask *ask)
 {
-    struct rlk_round *round = begin(quorum, call, RLK_STEP_VERIFY, query->given, 4, false);
+    struct rlk_round *round = begin(quorum, call, RLK_STEP_VERIFY, ask->in, 4, false);
     if (!round)
         return RLK_NOMEM;
     struct tally t = decide(round);
@@ -325,7 +329,7 @@ enum rlk_class rlk_quorum_verify(struct rlk_quorum *quorum, struct rlk_call *cal
     if (!found)
         return class;
     return rlk_quorum_give(
-        query, (rowlock_value[]){rowlock_int(now_us + left_us), rowlock_int(now_us)}, 2);
+        ask, (rowlock_value[]){rowlock_int(now_us + left_us), rowlock_int(now_us)}, 2);
 }
 
 /* ---- removing */
@@ -350,13 +354,12 @@ static void end_release(struct rlk_quorum *quorum)
 
 /* RELEASE and WITHDRAW. Any row of a request counts, since less than a majority may have had it. */
 enum rlk_class rlk_quorum_remove(struct rlk_quorum *quorum, struct rlk_call *call,
-                                 struct rlk_query *query)
+                                 struct rlk_ask *ask)
 {
-    bool withdraws = query->step == RLK_STEP_WITHDRAW;
+    bool withdraws = ask->step == RLK_STEP_WITHDRAW;
     if (!withdraws)
-        begin_release(quorum, query->given);
-    struct rlk_round *round =
-        begin(quorum, call, query->step, query->given, withdraws ? 3 : 5, true);
+        begin_release(quorum, ask->in);
+    struct rlk_round *round = begin(quorum, call, ask->step, ask->in, withdraws ? 3 : 5, true);
     enum rlk_class class = RLK_DONE;
     if (!round)
         return RLK_NOMEM;
@@ -372,8 +375,7 @@ enum rlk_class rlk_quorum_remove(struct rlk_quorum *quorum, struct rlk_call *cal
         rlk_quorum_failure(round, call);
         class = RLK_UNCERTAIN;
     }
-    query->counted = true;
-    query->changed = withdraws ? t.found > 0 : t.found >= quorum->majority;
+    ask->changed = withdraws ? t.found > 0 : t.found >= quorum->majority;
     rlk_round_end(round, RLK_ROUND_OVER);
     return class;
 }
@@ -398,13 +400,12 @@ static enum rlk_class find_living(struct rlk_quorum *quorum, struct rlk_call *ca
 }
 
 static enum rlk_class ask_member(struct rlk_quorum *quorum, struct rlk_call *call,
-                                 struct rlk_query *query, size_t member)
+                                 struct rlk_ask *ask, size_t member)
 {
-    struct rlk_round like = {
-        .step = query->step, .forward = query, .deadline_us = call->deadline_us};
-    for (const char *at = rlk_steps[query->step].parameters; *at; at++)
+    struct rlk_round like = {.step = ask->step, .forward = ask, .deadline_us = call->deadline_us};
+    for (const char *at = rlk_steps[ask->step].parameters; *at; at++)
         like.in.count += at[1] == ' ' || at[1] == '\0';
-    memcpy(like.in.value, query->given, like.in.count * sizeof like.in.value[0]);
+    memcpy(like.in.value, ask->in, like.in.count * sizeof like.in.value[0]);
     struct rlk_round *round = rlk_round_begin(quorum, &like, 1u << member);
     if (!round)
         return RLK_NOMEM;
@@ -419,9 +420,9 @@ static enum rlk_class ask_member(struct rlk_quorum *quorum, struct rlk_call *cal
 
 /* The highest of a majority: each majority has a member of the newest grant. */
 enum rlk_class rlk_quorum_last(struct rlk_quorum *quorum, struct rlk_call *call,
-                               struct rlk_query *query)
+                               struct rlk_ask *ask)
 {
-    struct rlk_round *round = begin(quorum, call, RLK_STEP_LAST, query->given, 1, false);
+    struct rlk_round *round = begin(quorum, call, RLK_STEP_LAST, ask->in, 1, false);
     rowlock_value highest[2] = {rowlock_int(0)};
     enum rlk_class class = RLK_DONE;
     if (!round)
@@ -440,11 +441,11 @@ enum rlk_class rlk_quorum_last(struct rlk_quorum *quorum, struct rlk_call *call,
     }
     pthread_mutex_unlock(&quorum->mutex);
     rlk_round_end(round, RLK_ROUND_OVER);
-    return class == RLK_DONE && highest[0].number > 0 ? rlk_quorum_give(query, highest, 2) : class;
+    return class == RLK_DONE && highest[0].number > 0 ? rlk_quorum_give(ask, highest, 2) : class;
 }
 
 enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *call,
-                                  struct rlk_query *query)
+                                  struct rlk_ask *ask)
 {
     bool lives[RLK_MEMBERS_MOST] = {false};
     enum rlk_class class = find_living(quorum, call, lives);
@@ -453,6 +454,6 @@ enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *ca
     class = RLK_UNSENT;
     for (size_t i = 0; i < quorum->count && rlk_is_away(class); i++)
         if (lives[i])
-            class = ask_member(quorum, call, query, i);
+            class = ask_member(quorum, call, ask, i);
     return class;
 }

@@ -27,43 +27,27 @@ struct sending {
     enum rlk_step step;
     const rowlock_value *in;
     struct rlk_answer *answer;
-    struct rlk_query *forward;
+    struct rlk_ask *forward;
 };
 
 static int take_row(void *out, const rowlock_value *cells, size_t count)
 {
     struct sending *s = out;
     if (s->forward)
-        return rlk_quorum_take_row(s->forward, cells, count);
+        return rlk_ask_take(s->forward, cells, count);
     if (!s->answer->has_row && !rlk_copies_take(&s->answer->row, cells, count))
         s->answer->class = RLK_NOMEM;
     s->answer->has_row = true;
     return 0;
 }
 
-static enum rlk_class run(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct sending *s = context;
-    bool wakes = s->step == RLK_STEP_RELEASE || s->step == RLK_STEP_WITHDRAW ||
-                 s->step == RLK_STEP_RETRACT || s->step == RLK_STEP_LEAVE;
-    struct rlk_sending one = {.step = s->step,
-                              .in = s->in,
-                              .wakes = wakes ? s->in[NAME].text : NULL,
-                              .read = take_row,
-                              .out = s};
-    enum rlk_class class = rlk_send(db, call, &one);
-    s->answer->changed = one.changed;
-    return class;
-}
-
-static enum rlk_class send_step(struct rlk_member *m, struct rlk_step_call *step,
-                                struct rlk_call *call)
+static enum rlk_class send_step(struct rlk_member *m, struct rlk_ask *ask, struct rlk_call *call)
 {
     int result = ROWLOCK_OK;
     rlk_action(m->db, "use the quorum", NULL);
-    enum rlk_class class = rlk_send_once(m->db, step, call, &result);
+    enum rlk_class class = rlk_attempt(m->db, ask, call, &result);
     if (rlk_is_away(class))
-        m->db->up = false;
+        rlk_lose(m->db);
     if (result == ROWLOCK_OK && class == RLK_SCHEMA)
         return rlk_refuse(call, class, "%.200s; run `rowlock install` for it", call->text);
     if (result == ROWLOCK_OK)
@@ -87,8 +71,17 @@ static void note_removed(struct rlk_member *m, const struct sending *s)
 static enum rlk_class send_by(struct rlk_member *m, struct sending *s, int64_t deadline_us)
 {
     struct rlk_answer *answer = s->answer;
-    struct rlk_step_call step = {.run = run, .context = s, .not_after_us = deadline_us};
-    enum rlk_class class = send_step(m, &step, &answer->call);
+    bool wakes = s->step == RLK_STEP_RELEASE || s->step == RLK_STEP_WITHDRAW ||
+                 s->step == RLK_STEP_RETRACT || s->step == RLK_STEP_LEAVE;
+    struct rlk_ask ask = {.step = s->step,
+                          .wakes = wakes ? s->in[NAME].text : NULL,
+                          .read = take_row,
+                          .out = s,
+                          .of_quorum = true,
+                          .not_after_us = deadline_us};
+    memcpy(ask.in, s->in, rlk_count_values(s->step) * sizeof *s->in);
+    enum rlk_class class = send_step(m, &ask, &answer->call);
+    answer->changed = ask.changed;
     if (class == RLK_DONE && answer->class == RLK_NOMEM)
         class = RLK_NOMEM;
     answer->class = class;
@@ -119,9 +112,10 @@ enum {
 static enum rlk_class read_roll(struct rlk_member *m, struct rlk_call *call, int64_t deadline_us)
 {
     struct rlk_roll roll = {0};
-    struct rlk_step_call step = {
-        .run = rlk_roll_read, .context = &roll, .not_after_us = deadline_us};
-    enum rlk_class class = send_step(m, &step, call);
+    struct rlk_ask ask = {.not_after_us = deadline_us};
+    rlk_step_members(&ask, &roll);
+    enum rlk_class class = send_step(m, &ask, call);
+    roll.read_us = rlk_now_us();
     m->connection = m->db->connections;
     m->asked_us = rlk_now_us();
     pthread_mutex_lock(&m->quorum->mutex);
@@ -165,7 +159,7 @@ static bool must_read(struct rlk_member *m)
         is_known(m) && !m->stale && !rlk_roll_is_behind(quorum->roll, quorum->count, m->number);
     pthread_mutex_unlock(&quorum->mutex);
     bool fresh = rlk_now_us() - m->asked_us < LOOK_AGAIN_US;
-    return !read || !fresh || !m->db->up || m->connection != m->db->connections;
+    return !read || !fresh || !rlk_is_up(m->db) || m->connection != m->db->connections;
 }
 
 /* Its mark may move while the members are read, so it is read again then. */
@@ -389,7 +383,7 @@ static enum rlk_verdict tell(struct rlk_member *m, struct rlk_round *round, bool
     struct rlk_answer *answer = &round->answer[m->number];
     pthread_mutex_lock(&round->quorum->mutex);
     if (sent)
-        m->away = !m->db->up;
+        m->away = !rlk_is_up(m->db);
     enum rlk_verdict verdict = round->verdict;
     answer->came = true;
     if (verdict == RLK_ROUND_OPEN)
@@ -467,7 +461,7 @@ void *rlk_member_work(void *context)
         pthread_mutex_unlock(&quorum->mutex);
     }
     /* A mark may have moved on since our last job. */
-    for (size_t i = 0; i < quorum->count && m->db->up; i++)
+    for (size_t i = 0; i < quorum->count && rlk_is_up(m->db); i++)
         move_mark(m, i);
     while (m->debts)
         forget_debt(m);

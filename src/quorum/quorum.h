@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A lock over several independent databases: it is held while a majority of them has its row.
  *
- * To a handle the quorum is its driver, like a pool. A step becomes a round: each member gets it in
+ * It stands above the core, as a pool does: a handle has a port in place of a connection. A step
+ * becomes a round: each member gets it in
  * a thread of its own, and as soon as a majority has answered the round is decided. What comes
  * later is dealt with in the member's thread (member.c).
  *
@@ -14,7 +15,7 @@
 #include <semaphore.h>
 
 #include "core/copies.h"
-#include "core/db.h"
+#include "core/ask.h"
 
 enum { RLK_MEMBERS_MOST = 5 };
 
@@ -66,7 +67,7 @@ struct rlk_round {
     /* A member that lacks our row is given it (member.c). */
     bool tops_up;
     /* The answer's rows go to this query. The caller waits then. NULL: they are copied. */
-    struct rlk_query *forward;
+    struct rlk_ask *forward;
     /* Posted with each answer while it is open. */
     struct rlk_turn came;
     /* How many answers the caller has seen. */
@@ -206,18 +207,16 @@ bool rlk_answer_done(const struct rlk_answer *answer);
 bool rlk_answer_found(const struct rlk_answer *answer);
 /* Of an answer to ACQUIRE: the token of the request's grant. 0: it has none. */
 int64_t rlk_answer_token(const struct rlk_answer *answer);
-/* Gives a struct rlk_query a row. */
-int rlk_quorum_take_row(void *query, const rowlock_value *cells, size_t count);
-/* Gives a query the row that is its answer. */
-enum rlk_class rlk_quorum_give(struct rlk_query *query, const rowlock_value *cells, size_t count);
+/* Gives an ask the row that is its answer. */
+enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells, size_t count);
 /* One user of the quorum less. The last one closes the handles. */
 void rlk_quorum_leave(struct rlk_quorum *quorum);
 
 /* roll.c */
 /* Why a member does not vote that may do so for all we know. */
 extern const char rlk_roll_too_few[];
-/* Reads what a database knows about its quorum into a struct rlk_roll. */
-enum rlk_class rlk_roll_read(rowlock_db *db, struct rlk_call *call, void *roll);
+/* Reads what a database knows about its quorum. The caller sets roll->read_us when it has. */
+void rlk_step_members(struct rlk_ask *ask, struct rlk_roll *roll);
 /* rolls: of all members. RLK_DONE: member i may vote. RLK_UNSENT: that is not known, since too few
  * are reached. Otherwise call->text says why it may not. */
 enum rlk_class rlk_roll_judge(const struct rlk_roll *rolls, size_t count, size_t i,
@@ -241,25 +240,26 @@ bool rlk_roll_move(const struct rlk_member *by, size_t i, struct rlk_move *out);
 /* context: struct rlk_member. */
 void *rlk_member_work(void *context);
 
-/* driver.c */
+/* port.c */
+extern const struct rlk_port rlk_quorum_port;
+/* What a quorum is like, where core asks a driver that: it does one step at a time. It has no
+ * operations. */
 extern const struct rlk_backend rlk_quorum_driver;
-/* The texts of a handle: which steps there are. */
-void rlk_quorum_texts(struct rlk_texts *texts);
 
 /* grant.c, majority.c: one step each. */
 enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *call,
-                                  struct rlk_query *query);
+                                  struct rlk_ask *ask);
 enum rlk_class rlk_quorum_renew(struct rlk_quorum *quorum, struct rlk_call *call,
-                                struct rlk_query *query);
+                                struct rlk_ask *ask);
 enum rlk_class rlk_quorum_verify(struct rlk_quorum *quorum, struct rlk_call *call,
-                                 struct rlk_query *query);
+                                 struct rlk_ask *ask);
 enum rlk_class rlk_quorum_remove(struct rlk_quorum *quorum, struct rlk_call *call,
-                                 struct rlk_query *query);
+                                 struct rlk_ask *ask);
 enum rlk_class rlk_quorum_last(struct rlk_quorum *quorum, struct rlk_call *call,
-                               struct rlk_query *query);
+                               struct rlk_ask *ask);
 /* Sends it to the first of the members that answer. */
 enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *call,
-                                  struct rlk_query *query);
+                                  struct rlk_ask *ask);
 /* Of the answers, the class that says why there is no majority. */
 enum rlk_class rlk_quorum_failure(const struct rlk_round *round, struct rlk_call *call);
 

@@ -67,14 +67,17 @@ static int take_row(void *out, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-enum rlk_class rlk_roll_read(rowlock_db *db, struct rlk_call *call, void *roll)
+static void forget_roll(void *out)
 {
-    struct rlk_sending s = {.step = RLK_STEP_MEMBERS, .read = take_row, .out = roll};
-    struct rlk_roll *out = roll;
-    *out = (struct rlk_roll){.known = true, .begun_us = rlk_now_us()};
-    enum rlk_class class = rlk_send(db, call, &s);
-    out->read_us = rlk_now_us();
-    return class;
+    *(struct rlk_roll *)out = (struct rlk_roll){.known = true, .begun_us = rlk_now_us()};
+}
+
+void rlk_step_members(struct rlk_ask *ask, struct rlk_roll *roll)
+{
+    ask->step = RLK_STEP_MEMBERS;
+    ask->read = take_row;
+    ask->out = roll;
+    ask->restart = forget_roll;
 }
 
 bool rlk_roll_is_witness(const struct rlk_roll *rolls, size_t i, size_t by)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * A round: one step on its way to all members, and their answers. */
-#include "base/fiber.h"
 #include "quorum/cells.h"
 #include "quorum/quorum.h"
 
@@ -58,8 +57,7 @@ struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ro
         rlk_free(round);
         return NULL;
     }
-    sem_init(&round->came.posted, 0, 0);
-    round->came.fiber = rlk_fiber_current();
+    rlk_turn_init(&round->came);
     round->sent_us = rlk_now_us();
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++)
@@ -130,15 +128,9 @@ int64_t rlk_answer_token(const struct rlk_answer *answer)
     return ours ? cell[ROW_TOKEN].number : 0;
 }
 
-int rlk_quorum_take_row(void *query, const rowlock_value *cells, size_t count)
+enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
 {
-    const struct rlk_query *q = query;
-    return q->each ? q->each(q->context, cells, count) : 0;
-}
-
-enum rlk_class rlk_quorum_give(struct rlk_query *query, const rowlock_value *cells, size_t count)
-{
-    return rlk_quorum_take_row(query, cells, count) < 0 ? RLK_MISFIT : RLK_DONE;
+    return rlk_ask_take(ask, cells, count) < 0 ? RLK_MISFIT : RLK_DONE;
 }
 
 /* ---- the end */

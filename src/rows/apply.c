@@ -106,7 +106,7 @@ static int send_row(struct batch *b, const struct rlk_shape *shape, rowlock_chan
                                           .each = take_version,
                                           .context = &returned},
                                 .restart = forget_version};
-    int result = rlk_ask(b->t->db, &asking);
+    int result = rlk_ask_rows(b->t->db, &asking);
     b->refused = result != ROWLOCK_OK;
     rlk_free(values);
     *was_applied = returned.any || asking.query.changed > 0;
@@ -278,7 +278,7 @@ static int send_pack(struct batch *b, const struct rlk_shape *shape, rlk_cells_f
                                            .count = text->count,
                                            .each = each,
                                            .context = b};
-        result = rlk_ask(t->db, asking);
+        result = rlk_ask_rows(t->db, asking);
         b->refused = result != ROWLOCK_OK;
     }
     if (result == ROWLOCK_OK && b->misfit)
@@ -374,7 +374,7 @@ static int ask_for_marks(struct batch *b)
                                           .each = take_marks,
                                           .context = b}};
     b->misfit = false;
-    int result = rlk_ask(b->t->db, &asking);
+    int result = rlk_ask_rows(b->t->db, &asking);
     b->refused = result != ROWLOCK_OK;
     if (result == ROWLOCK_OK && b->misfit)
         result = rlk_fail_misfit(b->t->db, true);

@@ -160,9 +160,9 @@ static int take_checkpoint(void *context, const rowlock_value *cells, size_t cou
 static int ask(struct walk *w, enum rlk_step step, const rowlock_value *values, rlk_cells_fn *read,
                void *context)
 {
-    struct rlk_asking_ours asking = {
-        .sending = {.step = step, .in = values, .read = read, .out = context}};
-    return rlk_ask_ours(w->db, &asking);
+    struct rlk_ask ask = {.step = step, .read = read, .out = context};
+    memcpy(ask.in, values, rlk_count_values(step) * sizeof *values);
+    return rlk_ask_ours(w->db, &ask);
 }
 
 /* Runs in a transaction that locks the row. So an earlier transaction of ours, whose commit got no

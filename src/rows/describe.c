@@ -136,7 +136,7 @@ static int look_up(struct looking *l, const rowlock_table_options *o)
                                           .count = text.count,
                                           .each = take_column,
                                           .context = l}};
-    result = values ? rlk_ask(db, &asking) : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    result = values ? rlk_ask_rows(db, &asking) : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
     rlk_free(values);
     rlk_text_clear(&text);
     if (result == ROWLOCK_OK && l->no_memory)

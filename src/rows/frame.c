@@ -4,12 +4,6 @@
 
 #include <unistd.h>
 
-static enum rlk_class run_frame(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    db->stats.round_trips++;
-    return db->backend->frame(db->conn, call, *(const enum rlk_frame *)context);
-}
-
 static bool is_end(enum rlk_frame what)
 {
     return what == RLK_COMMIT || what == RLK_ROLLBACK;
@@ -17,19 +11,15 @@ static bool is_end(enum rlk_frame what)
 
 int rlk_frame(rowlock_db *db, enum rlk_frame what)
 {
-    struct rlk_step_call step = {.run = run_frame,
-                                 .context = &what,
-                                 .where = what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE,
-                                 .ends_transaction = what == RLK_COMMIT,
-                                 .without_tables = true};
+    struct rlk_ask ask = {.frame = what, .where = what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE};
     int result = ROWLOCK_OK;
     /* A transaction is gone with its connection. */
-    if (what != RLK_ROLLBACK || db->up)
-        result = rlk_do(db, &step);
+    if (what != RLK_ROLLBACK || rlk_is_up(db))
+        result = rlk_ask(db, &ask);
     if (what == RLK_BEGIN)
-        db->in_tx = result == ROWLOCK_OK;
+        rlk_set_tx(db, result == ROWLOCK_OK ? RLK_TX_OURS : RLK_TX_NONE);
     else if (is_end(what))
-        db->in_tx = false;
+        rlk_set_tx(db, RLK_TX_NONE);
     if (result == ROWLOCK_EMISUSE && what == RLK_COMMIT) {
         rlk_fail(db, result,
                  "the transaction is over already: a statement of yours has ended it, and its "
@@ -39,19 +29,12 @@ int rlk_frame(rowlock_db *db, enum rlk_frame what)
     return result;
 }
 
-static enum rlk_class run_look(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    enum rlk_class class = db->backend->frame(db->conn, call, RLK_LOOK);
-    *(bool *)context = call->inside;
-    return class;
-}
-
 int rlk_is_inside(rowlock_db *db, bool *inside)
 {
-    struct rlk_step_call step = {
-        .run = run_look, .context = inside, .where = RLK_EITHER, .without_tables = true};
-    *inside = db->in_tx;
-    return db->adopted && !db->in_tx ? rlk_do(db, &step) : ROWLOCK_OK;
+    struct rlk_ask ask = {.frame = RLK_LOOK, .where = RLK_EITHER};
+    int result = db->adopted && !db->tx ? rlk_ask(db, &ask) : ROWLOCK_OK;
+    *inside = db->tx || ask.inside;
+    return result;
 }
 
 /* Keeps the error of what failed before. */
@@ -67,6 +50,8 @@ static int try_once(rowlock_db *db, bool inside, int (*work)(void *context), voi
     int result = rlk_frame(db, inside ? RLK_SAVE : RLK_BEGIN);
     if (result != ROWLOCK_OK)
         return result;
+    if (!inside)
+        rlk_set_tx(db, RLK_TX_FRAMED);
     result = work(context);
     /* A callback in work() has forked, and this is the child. The transaction is its parent's. */
     if (db->pid != getpid())
@@ -83,9 +68,7 @@ static int try_once(rowlock_db *db, bool inside, int (*work)(void *context), voi
 
 static int try_alone(rowlock_db *db, int (*work)(void *context), void *context)
 {
-    db->framed = true;
     int result = try_once(db, false, work, context);
-    db->framed = false;
     /* The transaction was ours. The caller has none that could be over. */
     db->error.transaction_over = 0;
     return result;

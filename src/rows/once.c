@@ -26,11 +26,11 @@ static int ask_ours(rowlock_db *db, enum rlk_step step, const rowlock_value *val
                     rlk_cells_fn *read, void (*restart)(void *context), void *context,
                     int64_t *changed)
 {
-    struct rlk_asking_ours asking = {
-        .sending = {.step = step, .in = values, .read = read, .out = context}, .restart = restart};
-    int result = rlk_ask_ours(db, &asking);
+    struct rlk_ask ask = {.step = step, .read = read, .out = context, .restart = restart};
+    memcpy(ask.in, values, rlk_count_values(step) * sizeof *values);
+    int result = rlk_ask_ours(db, &ask);
     if (changed)
-        *changed = asking.sending.changed;
+        *changed = ask.changed;
     return result;
 }
 
@@ -342,9 +342,8 @@ int rowlock_once_forget(rowlock_db *db, const char *key)
         (result = rlk_check_text(&db->error, "key", key, false)) != ROWLOCK_OK)
         return result;
     rlk_action(db, "forget key", key);
-    const rowlock_value value = rowlock_text(key);
-    struct rlk_asking_ours asking = {.sending = {.step = RLK_STEP_ONCE_FORGET, .in = &value}};
-    result = rlk_ask_ours(db, &asking);
-    bool gone = asking.sending.changed > 0 || asking.was_uncertain;
+    struct rlk_ask ask = {.step = RLK_STEP_ONCE_FORGET, .in = {rowlock_text(key)}};
+    result = rlk_ask_ours(db, &ask);
+    bool gone = ask.changed > 0 || ask.was_uncertain;
     return rlk_leave(db, result == ROWLOCK_OK && !gone ? ROWLOCK_NONE : result);
 }

@@ -90,7 +90,7 @@ static int ask_for_chunk(struct reading *r)
                                           .context = r},
                                 .restart = restart_page};
     if (result == ROWLOCK_OK)
-        result = rlk_ask(b->t->db, &asking);
+        result = rlk_ask_rows(b->t->db, &asking);
     rlk_pack_clear(&pack);
     rlk_free(values);
     if (result == ROWLOCK_OK && r->misfit)

@@ -45,7 +45,7 @@ static int commit(struct retrying *r, struct rlk_witness *w)
 static int abandon(rowlock_db *db)
 {
     rlk_disconnect(db, false);
-    db->in_tx = false;
+    rlk_set_tx(db, RLK_TX_NONE);
     return rlk_fail(db, ROWLOCK_EMISUSE, "attempt() has closed the adopted connection");
 }
 
@@ -95,7 +95,7 @@ static int attempt_once(struct retrying *r)
  * another connection, which is no reason to retry. */
 static bool lost_connection(const struct retrying *r, int result)
 {
-    return result == ROWLOCK_ECONN && !r->db->adopted && !r->db->up;
+    return result == ROWLOCK_ECONN && !r->db->adopted && !rlk_is_up(r->db);
 }
 
 /* GONE is worth one retry: another client may have removed the row between read and write. The next

@@ -190,7 +190,7 @@ int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index
 /* The same value in the column's own kind. */
 rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *value);
 
-/* ask.c */
+/* statement.c */
 /* The answer does not fit our statement. changed: the statement may have changed rows. */
 int rlk_fail_misfit(rowlock_db *db, bool changed);
 /* A statement about rows, sent in the open transaction if there is one. */
@@ -202,14 +202,9 @@ struct rlk_asking {
     /* out: an earlier sending may have been carried out */
     bool was_uncertain;
 };
-int rlk_ask(rowlock_db *db, struct rlk_asking *asking);
+int rlk_ask_rows(rowlock_db *db, struct rlk_asking *asking);
 /* The same for a step about rowlock's own tables. */
-struct rlk_asking_ours {
-    struct rlk_sending sending;
-    void (*restart)(void *context);
-    bool was_uncertain;
-};
-int rlk_ask_ours(rowlock_db *db, struct rlk_asking_ours *asking);
+int rlk_ask_ours(rowlock_db *db, struct rlk_ask *ask);
 
 /* table.c */
 int rlk_enter_table(rowlock_table *t, const char *verb);

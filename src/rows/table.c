@@ -19,7 +19,7 @@ int rlk_lock_to_read(rowlock_table *t)
 {
     bool inside = false;
     rowlock_db *db = t->db;
-    if (!db->texts.sql[RLK_STEP_ROW_LOCK] || !db->adopted || db->in_tx)
+    if (!db->texts.sql[RLK_STEP_ROW_LOCK] || !db->adopted || db->tx)
         return ROWLOCK_OK;
     int result = rlk_is_inside(db, &inside);
     if (result != ROWLOCK_OK || !inside)
@@ -29,7 +29,7 @@ int rlk_lock_to_read(rowlock_table *t)
     if (!text)
         return db->error.code;
     struct rlk_asking asking = {.query = {.id = text->id, .sql = text->sql}};
-    return rlk_ask(db, &asking);
+    return rlk_ask_rows(db, &asking);
 }
 
 static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock lock,
@@ -51,7 +51,7 @@ static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_
                                           .each = rlk_page_add,
                                           .context = page},
                                 .restart = rlk_page_restart};
-    int result = rlk_ask(t->db, &asking);
+    int result = rlk_ask_rows(t->db, &asking);
     rlk_free(values);
     return result;
 }

@@ -32,7 +32,7 @@ static int read_page(struct walk *w, enum rlk_step step, int64_t limit, rlk_cell
                                           .each = each,
                                           .context = context},
                                 .restart = restart};
-    int result = rlk_ask(w->db, &asking);
+    int result = rlk_ask_rows(w->db, &asking);
     rlk_free(values);
     return result;
 }
@@ -520,7 +520,7 @@ int rowlock_walk(rowlock_table *t, const rowlock_walk_options *options, rowlock_
         (result = rlk_take_walk_options(&t->db->error, &w.options, options)) != ROWLOCK_OK)
         return result;
     w.db = t->db;
-    if (w.db->adopted || w.db->in_tx)
+    if (w.db->adopted || w.db->tx)
         return rlk_fail(w.db, ROWLOCK_EMISUSE,
                         "a walk makes its own transactions: open its rowlock_db with a URL");
     if (t->set)

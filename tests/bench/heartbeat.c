@@ -13,7 +13,6 @@ struct heartbeat {
     size_t count, room;
     /* takes one of so many leases, of those it has seen */
     int64_t each, seen;
-    int64_t now_us;
 };
 
 static int take_lease(void *context, const rowlock_grant *grant)
@@ -88,20 +87,14 @@ void ours_heartbeat_close(void *session)
     free(b);
 }
 
-static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    struct heartbeat *b = context;
-    for (size_t i = 0; i < b->count; i++)
-        b->leases[i].renewed = false;
-    return rlk_step_renew_all(db, call, b->leases, b->count, &b->now_us);
-}
-
 void ours_heartbeat(void *session)
 {
     struct heartbeat *b = session;
-    struct rlk_step_call step = {.run = run_renew_all, .context = b};
+    struct rlk_renewing renewing = {.leases = b->leases, .count = b->count};
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    rlk_step_renew_all(&ask, &renewing);
     rlk_action(b->db, "renew leases", NULL);
-    if (rlk_do(b->db, &step) != ROWLOCK_OK)
+    if (rlk_ask(b->db, &ask) != ROWLOCK_OK)
         die("%s: %s", b->db->error.action, b->db->error.text);
     for (size_t i = 0; i < b->count; i++)
         if (!b->leases[i].renewed)

@@ -101,11 +101,10 @@ static void renew_all(rowlock_db *db)
 {
     struct rlk_lease leases[2] = {{.held = {"a", 0, "o", 8}, .ttl_us = TTL_MS * 1000},
                                   {.held = {"b", 0, "o", 9}, .ttl_us = TTL_MS * 1000}};
-    struct rlk_call call = {.deadline_us = rlk_now_us() + 1000000};
-    int64_t now_us = 0;
-    if (rlk_look_at_tables(db, RLK_OUTSIDE, 0) == ROWLOCK_OK &&
-        DO((int)rlk_step_renew_all(db, &call, leases, 2, &now_us)) != RLK_DONE)
-        db->up = false;
+    struct rlk_renewing renewing = {.leases = leases, .count = 2};
+    struct rlk_ask ask = {.not_after_us = rlk_now_us() + 1000000};
+    rlk_step_renew_all(&ask, &renewing);
+    DO(rlk_ask(db, &ask));
 }
 
 static void use_lock(rowlock_db *db, const rowlock_acquire_options *options)

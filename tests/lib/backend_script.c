@@ -628,9 +628,9 @@ static void note_question(const struct rlk_query *query)
                                           .after.slot = number(query, "slot")};
         break;
     case RLK_STEP_FOLD:
-        script.fold = (struct rlk_fold){.idle_us = number(query, "idle"),
-                                        .batch = (int)number(query, "limit"),
-                                        .dry_run = number(query, "dry") != 0};
+        script.fold.idle_us = number(query, "idle");
+        script.fold.batch = (int)number(query, "limit");
+        script.fold.dry_run = number(query, "dry") != 0;
         break;
     default:
         break;
@@ -1056,7 +1056,7 @@ static enum rlk_class script_frame(void *conn, struct rlk_call *call, enum rlk_f
     call->where = RLK_EITHER;
     if (what == RLK_BEGIN ? inside : what != RLK_LOOK && !inside)
         return inside ? RLK_IN_TX : RLK_NO_TX;
-    struct script_answer answer = take(c, (enum script_op)(OP_BEGIN + what), call);
+    struct script_answer answer = take(c, (enum script_op)(OP_BEGIN + what - RLK_BEGIN), call);
     call->inside = inside && !(what == RLK_COMMIT && answer.class == RLK_UNCERTAIN);
     if (what == RLK_BEGIN && answer.class == RLK_DONE)
         set_in_tx(c, true);

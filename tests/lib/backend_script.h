@@ -182,7 +182,11 @@ extern struct script {
     int64_t renew_ttl_us;
     int64_t deadline_us;
     struct rlk_sweep sweep;
-    struct rlk_fold fold;
+    struct {
+        int64_t idle_us;
+        int batch;
+        bool dry_run;
+    } fold;
     /* the request */
     int64_t withdrawn;
     /* of renew_all, in the order of the calls */

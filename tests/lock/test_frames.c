@@ -98,12 +98,12 @@ static void test_frame(const struct frame *f, size_t nth)
     if (f->what != RLK_BEGIN)
         tap_is_str(script_calls(), f->name, "it is sent once");
     bool begun = f->what == RLK_BEGIN ? class == RLK_DONE : !ends(f->what);
-    tap_is_int(db->in_tx, begun, begun ? "the transaction is known" : "there is none any more");
+    tap_is_int(db->tx, begun, begun ? "the transaction is known" : "there is none any more");
     if (f->what != RLK_BEGIN && is_lost(class))
-        tap_ok(!db->up, "the connection is known to be gone");
+        tap_ok(!rlk_is_up(db), "the connection is known to be gone");
     script_always(f->op, ANSWER(.class = RLK_DONE));
     rlk_frame(db, RLK_ROLLBACK);
-    tap_ok(!db->in_tx && !script_in_tx(), "after a rollback none is open, here or there");
+    tap_ok(!db->tx && !script_in_tx(), "after a rollback none is open, here or there");
     tap_is_int(rlk_frame(db, RLK_BEGIN), ROWLOCK_OK, "and one can be begun");
     end();
 }
@@ -135,7 +135,7 @@ static void test_nothing_resent(enum rlk_class class, int result)
     tap_is_int(script.where, RLK_INSIDE, "is a part of that, or is not made");
     script_next(OP_ROW_UPDATE, FAILS(class));
     changes(result, "row_update", "one that fails is not sent again");
-    tap_is_int(db->in_tx, 1, "whoever began must end");
+    tap_is_int(db->tx, 1, "whoever began must end");
     if (is_lost(class)) {
         changes(ROWLOCK_ECONN, "", "the next one is not sent elsewhere, but not at all");
         tap_is_int(db->error.transaction_over, 1, "the transaction is over");
@@ -215,7 +215,7 @@ static void test_error_is_kept(void)
     tap_is_int(db->error.native, 4025, "the first failure is what is told");
     tap_is_str(db->error.sqlstate, "23514", "with its SQLSTATE");
     tap_ok(strstr(db->error.text, "too dear") != NULL, "and text");
-    tap_is_int(db->in_tx, 0, "no transaction is open");
+    tap_is_int(db->tx, 0, "no transaction is open");
     tap_is_int(rows[0].result, ROWLOCK_ESERVER, "the row that is to blame is named");
     tap_is_int(rows[1].result, ROWLOCK_UNDONE, "nothing was done");
     script_calls();
@@ -247,7 +247,7 @@ static void test_commit(void)
     tap_is_int(error.retryable, 1, "which may go well later");
     tap_ok(script_count(OP_COMMIT) > 8, "it was tried until the statement's time was over");
     all_are(ROWLOCK_UNDONE, "nothing was done");
-    tap_ok(!db->in_tx && !script_in_tx(), "nothing is left open");
+    tap_ok(!db->tx && !script_in_tx(), "nothing is left open");
     end();
 }
 
@@ -295,7 +295,7 @@ static void test_adopted(void)
     changes_all(ROWLOCK_CONFLICT, "save save row_update",
                 "one that ended the transaction leaves nothing to be undone");
     tap_is_int(db->error.transaction_over, 1, "and says so");
-    tap_ok(!db->in_tx, "it never was ours");
+    tap_ok(!db->tx, "it never was ours");
     end();
     begin_adopted(true);
     script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));

@@ -442,7 +442,7 @@ static void test_outage(void)
 static void test_outage_before_the_try(void)
 {
     begin();
-    db->up = false;
+    rlk_lose(db);
     begin_outage(20000);
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     tap_is_int(wait_lock(lock, TTL_MS, 0), ROWLOCK_ECONN, "a try does not wait for a server");

@@ -6,6 +6,7 @@
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
+#include "core/port.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -241,7 +242,7 @@ static int is_woken(rowlock_db *waiter, const struct rlk_request *request)
 {
     struct rlk_call call = {.deadline_us = rlk_now_us()};
     enum rlk_wakeup wakeup = RLK_SILENT;
-    if (waiter->backend->await(waiter->conn, &call, request, -1, &wakeup) != RLK_DONE)
+    if (waiter->port->await(waiter, &call, request, &wakeup) != RLK_DONE)
         return -1;
     return wakeup == RLK_WAKEUP;
 }
@@ -258,15 +259,18 @@ static void test_first_of_pool(void)
     bool ready = rowlock_pool_open("sqlite:x", NULL, &pool, NULL) == ROWLOCK_OK;
     for (int i = 0; ready && i < WAITERS; i++) {
         const rowlock_db_options options = {.size = sizeof options, .pool = pool};
-        struct rlk_call call = {.deadline_us = rlk_now_us() + 60000000};
+        struct rlk_ask ask = {.step = RLK_STEP_NONE};
         requests[i] = (struct rlk_request){
             .name = "nightly", .number = i + 1, .owner = "me", .host = "", .program = ""};
         requests[i].unfair = i == 2;
+        rlk_step_enqueue(&ask, &requests[i], 60000000, &position);
         ready = rowlock_db_open(NULL, &options, &dbs[i], NULL) == ROWLOCK_OK &&
-                rlk_step_enqueue(dbs[i], &call, &requests[i], 60000000, &position) == RLK_DONE;
+                rlk_ask(dbs[i], &ask) == ROWLOCK_OK;
+        if (ready)
+            rlk_tell_enqueued(dbs[i], &requests[i], &position);
     }
     if (tap_ok(ready, "three handles of a pool wait")) {
-        dbs[2]->backend->note(dbs[2]->conn, &(struct rlk_call){0}, RLK_GONE_GRANT, &requests[2], 1);
+        rlk_tell(dbs[2], RLK_OUTSIDE, RLK_GONE_GRANT, &requests[2], 1);
         tap_is_int(is_woken(dbs[2], &requests[2]), false, "a release does not wake the last");
         tap_is_int(is_woken(dbs[1], &requests[1]), false, "nor the second");
         tap_is_int(is_woken(dbs[0], &requests[0]), true, "but the first in the queue");
@@ -274,7 +278,7 @@ static void test_first_of_pool(void)
         tap_is_int(dbs[1]->waiting.behind, true, "and looks for the second");
         tap_is_int(dbs[2]->waiting.behind, false, "one that may overtake looks for itself");
         tap_is_int((int)dbs[2]->waiting.crowd, 2, "so two look");
-        dbs[0]->backend->note(dbs[0]->conn, &(struct rlk_call){0}, RLK_LEFT, &requests[0], 0);
+        rlk_tell(dbs[0], RLK_OUTSIDE, RLK_LEFT, &requests[0], 0);
         tap_is_int(dbs[1]->waiting.behind, false, "when the first has left, the second looks");
     }
     close_dbs(dbs[0], dbs[1], dbs[2]);

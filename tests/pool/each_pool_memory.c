@@ -78,7 +78,7 @@ static void all_do(struct feast *f, int (*act)(struct member *m), const char *wh
 {
     struct helper *threads[GUESTS];
     struct rlk_pooled *conn;
-    while (!(conn = rlk_line_take(f->pool)))
+    while (!(conn = rlk_line_idle(f->pool)))
         sleep_ms(1);
     for (int i = 0; i < GUESTS; i++) {
         f->guest[i].act = act;

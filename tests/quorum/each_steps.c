@@ -8,26 +8,14 @@
 
 static rowlock_db *db;
 
-/* Finds a grant by its request. */
-struct step {
-    enum rlk_step step;
-    const rowlock_value *in;
-    bool done;
-};
-
-static enum rlk_class run_step(rowlock_db *on, struct rlk_call *call, void *context)
-{
-    struct step *s = context;
-    return rlk_send_change(on, call, s->step, s->in, NULL, &s->done);
-}
-
 static bool changes(enum rlk_step step, const rowlock_value *in)
 {
-    struct step s = {.step = step, .in = in};
-    struct rlk_step_call call = {.run = run_step, .context = &s};
-    if (rlk_do(db, &call) != ROWLOCK_OK)
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    rlk_fill(&ask, step, in, rlk_count_values(step));
+    rlk_reads_answer(&ask);
+    if (rlk_ask(db, &ask) != ROWLOCK_OK)
         tap_note("%s", why(db));
-    return s.done;
+    return rlk_has_changed(&ask);
 }
 
 static bool retracts(const char *name, const char *owner, int64_t request)
@@ -44,31 +32,23 @@ static bool lifts(const char *name, const char *owner, int64_t request, int64_t 
     return changes(RLK_STEP_LIFT, in);
 }
 
-struct trying {
-    struct rlk_request request;
-    struct rlk_grant grant;
-};
-
-static enum rlk_class run_try(rowlock_db *on, struct rlk_call *call, void *context)
-{
-    struct trying *t = context;
-    return rlk_step_acquire(on, call, &t->request, &t->grant);
-}
-
 /* Returns the token. 0: refused. */
 static int64_t grant(const char *name, const char *owner, int64_t request)
 {
-    struct trying t = {.request = {.name = name,
-                                   .owner = owner,
-                                   .number = request,
-                                   .ttl_us = 60000000,
-                                   .host = "",
-                                   .program = "",
-                                   .note = ""}};
-    struct rlk_step_call call = {.run = run_try, .context = &t};
-    if (rlk_do(db, &call) != ROWLOCK_OK)
+    const struct rlk_request asked = {.name = name,
+                                      .owner = owner,
+                                      .number = request,
+                                      .ttl_us = 60000000,
+                                      .host = "",
+                                      .program = "",
+                                      .note = ""};
+    struct rlk_grant grant;
+    struct rlk_trying trying = {.request = &asked, .grant = &grant};
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    rlk_step_acquire(db, &ask, &trying);
+    if (rlk_ask(db, &ask) != ROWLOCK_OK)
         tap_note("%s", why(db));
-    return t.grant.outcome == RLK_GRANTED ? t.grant.row.token : 0;
+    return grant.outcome == RLK_GRANTED ? grant.row.token : 0;
 }
 
 static void test_retract(void)

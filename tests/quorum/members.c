@@ -30,12 +30,6 @@ static void make_one(struct members *m, int i, const char *url)
     }
 }
 
-static enum rlk_class run_write(rowlock_db *db, struct rlk_call *call, void *in)
-{
-    struct rlk_sending s = {.step = RLK_STEP_MEMBER, .in = in};
-    return rlk_send(db, call, &s);
-}
-
 void members_vote(const char *const *urls)
 {
     static const char *const mark[MEMBERS] = {"mark 1", "mark 2", "mark 3"};
@@ -44,10 +38,11 @@ void members_vote(const char *const *urls)
         if (rowlock_install(db) != ROWLOCK_OK)
             raw_failed("install", why(db));
         for (int64_t k = 0; k < MEMBERS; k++) {
-            rowlock_value in[] = {rowlock_int(k + 1), rowlock_int(MEMBERS), rowlock_text("by hand"),
-                                  rowlock_int(i == k), rowlock_text(mark[k])};
-            struct rlk_step_call step = {.run = run_write, .context = in};
-            if (rlk_do(db, &step) != ROWLOCK_OK)
+            struct rlk_ask ask = {.step = RLK_STEP_MEMBER,
+                                  .in = {rowlock_int(k + 1), rowlock_int(MEMBERS),
+                                         rowlock_text("by hand"), rowlock_int(i == k),
+                                         rowlock_text(mark[k])}};
+            if (rlk_ask(db, &ask) != ROWLOCK_OK)
                 raw_failed("write down a member", why(db));
         }
         rowlock_db_close(db);

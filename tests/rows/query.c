@@ -374,7 +374,7 @@ static enum rlk_class take_step(struct desk *d, const char *word)
     char where[10] = "";
     for (int i = 0; i < (int)(sizeof frames / sizeof frames[0]); i++)
         if (strcmp(word, frames[i]) == 0)
-            return frame(d, (enum rlk_frame)i);
+            return frame(d, (enum rlk_frame)(i + RLK_BEGIN));
     if (sscanf(word, "add:%d@%9s", &id, where) >= 1)
         return insert(d,
                       where[0] == 'i'   ? RLK_INSIDE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The eleven operations of a driver, for a handle of a pool. */
-#include "base/fiber.h"
+ * What a handle of a pool asks: which connection sends it, and when. */
 #include "pool/pool.h"
+#include "core/ask.h"
 
 #include <string.h>
 
@@ -19,29 +19,21 @@ struct handle {
     struct rlk_pool_waiter waiter;
 };
 
-static enum rlk_class pool_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
-                                const struct rlk_texts *texts, struct rlk_hello *hello)
+static struct handle *handle_of(rowlock_db *db)
 {
-    struct handle *h = conn;
+    return db->conn;
+}
+
+static enum rlk_class pool_open(rowlock_db *db, struct rlk_call *call, struct rlk_hello *hello)
+{
+    struct handle *h = handle_of(db);
     (void)call;
-    (void)texts;
-    h->pool = target->pool;
-    h->waiting = target->waiting;
-    h->waiter.waiting = h->waiting;
+    h->pool = db->pool;
+    h->waiting = h->waiter.waiting = &db->waiting;
     hello->takes_writes = h->pool->takes_writes;
     hello->looked = h->pool->texts.identity[0] != '\0';
     h->slot = rlk_slot_new();
     return h->slot ? RLK_DONE : RLK_NOMEM;
-}
-
-static enum rlk_class pool_adopt(void *conn, struct rlk_call *call, void *vendor,
-                                 const struct rlk_texts *texts, struct rlk_hello *hello)
-{
-    (void)conn;
-    (void)vendor;
-    (void)texts;
-    (void)hello;
-    return rlk_refuse(call, RLK_UNSUPPORTED, "a pool adopts no connection");
 }
 
 /* ---- a connection for one call */
@@ -70,91 +62,37 @@ static void give(struct handle *h, struct rlk_pooled *conn)
         rlk_line_give(h->pool, conn);
 }
 
-struct operation {
-    struct rlk_query *query;
-    const char *script;
-    struct rlk_facts *facts;
-    enum rlk_frame frame;
-};
-
-static enum rlk_class run_operation(rowlock_db *db, struct rlk_call *call, void *context)
-{
-    const struct operation *o = context;
-    if (o->query)
-        return db->backend->query(db->conn, call, o->query);
-    if (o->script)
-        return db->backend->script(db->conn, call, o->script);
-    if (o->facts)
-        return db->backend->facts(db->conn, call, o->facts);
-    return db->backend->frame(db->conn, call, o->frame);
-}
-
 /* A transaction is lost with its connection, so it does not reconnect. */
 static enum rlk_class run_framed(struct rlk_pooled *conn, struct rlk_call *call,
-                                 struct operation *o)
+                                 struct rlk_ask *ask)
 {
-    if (!conn->db->up)
+    if (!rlk_is_up(conn->db))
         return rlk_refuse(call, RLK_UNSENT, "the connection was lost, and the transaction with it");
-    enum rlk_class class = run_operation(conn->db, call, o);
+    enum rlk_class class = rlk_send(conn->db, call, ask);
     if (class == RLK_UNSENT || class == RLK_UNCERTAIN)
-        conn->db->up = false;
+        rlk_lose(conn->db);
     return class;
 }
 
-/* Only steps of locks and the like need the tables. Those before them in the list look at the
- * tables, or make them. */
-static bool needs_tables(const struct operation *o)
-{
-    return o->query && o->query->step >= RLK_STEP_STILL_HELD;
-}
-
 static enum rlk_class run_on(struct handle *h, struct rlk_pooled *conn, struct rlk_call *call,
-                             struct operation *o)
+                             struct rlk_ask *ask)
 {
     if (conn == h->framed)
-        return run_framed(conn, call, o);
+        return run_framed(conn, call, ask);
     int64_t deadline_us = call->deadline_us;
-    enum rlk_class class = rlk_pool_run(conn, call, needs_tables(o), run_operation, o);
+    enum rlk_class class = rlk_pool_run(conn, call, ask);
     call->deadline_us = deadline_us;
     return class;
 }
 
-struct delegated {
-    struct handle *h;
-    struct rlk_call *call;
-    struct operation *o;
-    enum rlk_class class;
-};
-
-static void run_delegated(struct rlk_pooled *conn, void *context)
+static enum rlk_class run_alone(struct handle *h, struct rlk_call *call, struct rlk_ask *ask)
 {
-    struct delegated *d = context;
-    d->class = run_on(d->h, conn, d->call, d->o);
-}
-
-static enum rlk_class run_alone(struct handle *h, struct rlk_call *call, struct operation *o)
-{
-    if (rlk_fiber_current() && !h->framed) {
-        struct delegated d = {.h = h, .call = call, .o = o};
-        rlk_line_delegate(h->pool, run_delegated, &d);
-        return d.class;
-    }
     struct rlk_pooled *conn = take(h, call);
     if (!conn)
         return RLK_UNSENT;
-    enum rlk_class class = run_on(h, conn, call, o);
+    enum rlk_class class = run_on(h, conn, call, ask);
     give(h, conn);
     return class;
-}
-
-static enum rlk_class pool_script(void *conn, struct rlk_call *call, const char *sql)
-{
-    return run_alone(conn, call, &(struct operation){.script = sql});
-}
-
-static enum rlk_class pool_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
-{
-    return run_alone(conn, call, &(struct operation){.facts = out});
 }
 
 /* ---- steps */
@@ -167,40 +105,54 @@ static void wake(struct handle *h, const char *name)
 }
 
 /* A pool goes on with a step of which its handle does not ask again. */
-static enum rlk_class leave_to_pool(struct rlk_query *query)
+static enum rlk_class leave_to_pool(struct rlk_ask *ask)
 {
-    query->changed = 1;
-    query->counted = true;
+    ask->changed = 1;
     return RLK_DONE;
 }
 
 /* kind NONE: alone. */
-static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, struct rlk_query *query,
-                                   enum rlk_step kind)
+static enum rlk_class fill_slot(struct handle *h, struct rlk_call *call, const struct rlk_ask *ask,
+                                enum rlk_step kind)
 {
     char address[RLK_ADDRESS] = "";
-    bool abandoned;
     if (!h->spare && !(h->spare = rlk_slot_new()))
         return RLK_NOMEM;
-    if (query->own)
+    if (rlk_has_own(ask->step))
         rlk_ear_address(h->pool, address);
     h->hears = address[0] != '\0';
-    if (!rlk_slot_fill(h->slot, call, query, kind, kind ? address : NULL))
+    if (!rlk_slot_fill(h->slot, call, ask, kind, kind ? address : NULL))
         return rlk_refuse(call, RLK_INVALID, "a text is too long");
-    enum rlk_class class = rlk_line_send(h->pool, h->slot, &abandoned);
+    return RLK_DONE;
+}
+
+static enum rlk_class take_slot(struct handle *h, struct rlk_call *call, struct rlk_ask *ask,
+                                enum rlk_class class, bool abandoned)
+{
     if (abandoned) {
         h->slot = h->spare;
         h->spare = NULL;
         if (call->worth_until_us > call->deadline_us)
-            return leave_to_pool(query);
+            return leave_to_pool(ask);
         call->late = true;
         return rlk_refuse(call, RLK_UNCERTAIN, "no answer came in time");
     }
     if (class == RLK_CONTENTION && h->slot->class == RLK_UNSENT)
         return none_free(call);
     if (h->slot->again && class == RLK_DONE)
-        return leave_to_pool(query);
-    return rlk_slot_answer(h->slot, call, query);
+        return leave_to_pool(ask);
+    return rlk_slot_answer(h->slot, call, ask);
+}
+
+static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, struct rlk_ask *ask,
+                                   enum rlk_step kind)
+{
+    bool abandoned;
+    enum rlk_class class = fill_slot(h, call, ask, kind);
+    if (class != RLK_DONE)
+        return class;
+    class = rlk_line_send(h->pool, h->slot, &abandoned);
+    return take_slot(h, call, ask, class, abandoned);
 }
 
 /* The step for many that does this one. NONE: it goes alone. */
@@ -225,13 +177,11 @@ static bool must_give_up(const struct handle *h, const struct rlk_call *call)
 }
 
 /* A slot has room for one row. */
-static bool has_slot(const struct handle *h, const struct rlk_call *call,
-                     const struct rlk_query *query)
+static bool has_slot(const struct handle *h, const struct rlk_call *call, enum rlk_step step)
 {
-    const struct rlk_step_info *info = &rlk_steps[query->step];
-    bool ours = query->step >= RLK_STEP_STILL_HELD && !(info->is & RLK_TEMPLATE);
-    return ours && (info->rows == '?' || info->rows == '1') && !query->own && !h->framed &&
-           call->where != RLK_INSIDE;
+    char rows = rlk_steps[step].rows;
+    return rlk_needs_tables(step) && (rows == '?' || rows == '1') && !rlk_has_own(step) &&
+           !h->framed && call->where != RLK_INSIDE;
 }
 
 /* A connection is always left to those who need not wait for a row. */
@@ -242,63 +192,115 @@ static bool may_block_all(const struct handle *h, enum rlk_step step)
 }
 
 static enum rlk_class send_as_batch(struct handle *h, struct rlk_pooled *conn,
-                                    struct rlk_call *call, struct rlk_query *query)
+                                    struct rlk_call *call, struct rlk_ask *ask)
 {
-    if (!rlk_slot_fill(h->slot, call, query, rlk_many_of(query->step), ""))
+    if (!rlk_slot_fill(h->slot, call, ask, rlk_many_of(ask->step), ""))
         return rlk_refuse(call, RLK_INVALID, "a text is too long");
     h->slot->next = NULL;
     rlk_batch_run(conn, h->slot);
-    return rlk_slot_answer(h->slot, call, query);
+    return rlk_slot_answer(h->slot, call, ask);
 }
 
-static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct rlk_query *query)
+static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct rlk_ask *ask)
 {
-    struct operation o = {.query = query};
-    enum rlk_step kind = kind_of(h, call, query->step);
+    enum rlk_step kind = kind_of(h, call, ask->step);
     bool gives_up = must_give_up(h, call);
-    /* A fiber must not block. And of a ticket, the driver would give the address of its own
-     * connection. */
-    bool at_once = kind && !gives_up && !query->own && !rlk_fiber_current();
-    struct rlk_pooled *conn = at_once ? rlk_line_take(h->pool) : NULL;
-    if (!conn && (kind || (gives_up && has_slot(h, call, query))))
-        return send_in_line(h, call, query, kind);
+    /* Of a ticket, the driver would give the address of its own connection. */
+    bool at_once = kind && !gives_up && !rlk_has_own(ask->step);
+    struct rlk_pooled *conn = at_once ? rlk_line_idle(h->pool) : NULL;
+    if (!conn && (kind || (gives_up && has_slot(h, call, ask->step))))
+        return send_in_line(h, call, ask, kind);
     if (!conn)
-        return run_alone(h, call, &o);
-    enum rlk_class class = may_block_all(h, query->step) ? send_as_batch(h, conn, call, query)
-                                                         : run_on(h, conn, call, &o);
+        return run_alone(h, call, ask);
+    enum rlk_class class = may_block_all(h, ask->step) ? send_as_batch(h, conn, call, ask)
+                                                       : run_on(h, conn, call, ask);
     rlk_line_give(h->pool, conn);
     return class;
 }
 
-static enum rlk_class pool_query(void *conn, struct rlk_call *call, struct rlk_query *query)
+/* Only a try that was granted lets others in, and pool_note() is told of that. */
+static enum rlk_class wake_next(struct handle *h, const struct rlk_ask *ask, enum rlk_class class)
 {
-    struct handle *h = conn;
+    if (class == RLK_DONE && ask->wakes && !(rlk_steps[ask->step].is & RLK_GRANTS))
+        wake(h, ask->wakes);
+    return class;
+}
+
+/* Without what is asked before it: *decided says whether it must follow. */
+static enum rlk_class ask_steps(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
+                                bool *decided)
+{
+    struct handle *h = handle_of(db);
+    enum rlk_class class = ask->first ? ask_steps(db, call, ask->first, decided) : RLK_DONE;
+    if (class != RLK_DONE || *decided)
+        return class;
+    struct rlk_ask *first = ask->first;
+    ask->first = NULL;
+    rlk_ask_begin(db, ask);
+    class = wake_next(h, ask, send_step(h, call, ask));
+    class = rlk_ask_end(db, call, ask, class, false);
+    ask->first = first;
+    *decided = rlk_has_decided(ask);
+    return class;
+}
+
+static enum rlk_class pool_frame(struct handle *h, struct rlk_call *call, enum rlk_frame what);
+
+/* What is not one step, or is a part of a transaction, has a connection for itself. */
+static enum rlk_class pool_ask(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
+{
+    struct handle *h = handle_of(db);
+    bool decided = false;
+    if (ask->frame)
+        return pool_frame(h, call, ask->frame);
     if (call->where == RLK_INSIDE && !h->framed)
         return RLK_NO_TX;
-    enum rlk_class class = send_step(h, call, query);
-    /* Only a try that was granted lets others in, and pool_note() is told of that. */
-    bool tries = query->step == RLK_STEP_ACQUIRE || query->step == RLK_STEP_ACQUIRE_USUAL;
-    if (class == RLK_DONE && query->wakes && !tries)
-        wake(h, query->wakes);
-    return class;
+    if (ask->run || ask->query || ask->script || ask->facts || !ask->step || h->framed)
+        return wake_next(h, ask, run_alone(h, call, ask));
+    enum rlk_class class = ask_steps(db, call, ask, &decided);
+    return class == RLK_DONE ? rlk_judge(call, ask, decided) : class;
+}
+
+static enum rlk_class pool_hand_in(rowlock_db *db, struct rlk_call *call, struct rlk_ask *step)
+{
+    struct handle *h = handle_of(db);
+    rlk_ask_begin(db, step);
+    enum rlk_class class = fill_slot(h, call, step, kind_of(h, call, step->step));
+    if (class != RLK_DONE)
+        return class;
+    h->slot->answered.alarm = h->waiting->turn.alarm;
+    rlk_line_enter(h->pool, h->slot);
+    return RLK_DONE;
+}
+
+static bool pool_take(rowlock_db *db, struct rlk_call *call, struct rlk_ask *step,
+                      enum rlk_class *class)
+{
+    struct handle *h = handle_of(db);
+    bool abandoned;
+    if (!rlk_line_take(h->pool, h->slot, class, &abandoned))
+        return false;
+    *class = wake_next(h, step, take_slot(h, call, step, *class, abandoned));
+    *class = rlk_ask_end(db, call, step, *class, false);
+    return true;
 }
 
 /* ---- transactions */
 
 static enum rlk_class begin(struct handle *h, struct rlk_call *call)
 {
-    struct operation o = {.frame = RLK_BEGIN};
+    struct rlk_ask ask = {.frame = RLK_BEGIN};
     if (h->framed)
         return RLK_IN_TX;
-    if (h->pool->count < 2 && !call->brief)
+    if (h->pool->count < 2)
         return rlk_refuse(call, RLK_UNSUPPORTED,
                           "a transaction needs a pool of two connections or more");
     struct rlk_pooled *conn = take(h, call);
     if (!conn)
         return RLK_UNSENT;
-    bool allowed = rlk_line_frame(h->pool, call->brief);
+    bool allowed = rlk_line_frame(h->pool);
     enum rlk_class class =
-        allowed ? run_on(h, conn, call, &o)
+        allowed ? run_on(h, conn, call, &ask)
                 : rlk_refuse(call, RLK_CONTENTION, "other transactions use the pool's connections");
     if (class == RLK_DONE) {
         h->framed = conn;
@@ -318,10 +320,9 @@ static void end(struct handle *h)
     rlk_line_give(h->pool, conn);
 }
 
-static enum rlk_class pool_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
+static enum rlk_class pool_frame(struct handle *h, struct rlk_call *call, enum rlk_frame what)
 {
-    struct handle *h = conn;
-    struct operation o = {.frame = what};
+    struct rlk_ask ask = {.frame = what};
     call->inside = h->framed != NULL;
     if (what == RLK_LOOK)
         return RLK_DONE;
@@ -329,7 +330,7 @@ static enum rlk_class pool_frame(void *conn, struct rlk_call *call, enum rlk_fra
         return begin(h, call);
     if (!h->framed)
         return RLK_NO_TX;
-    enum rlk_class class = run_framed(h->framed, call, &o);
+    enum rlk_class class = run_framed(h->framed, call, &ask);
     if (what == RLK_COMMIT || what == RLK_ROLLBACK)
         end(h);
     return class;
@@ -337,10 +338,10 @@ static enum rlk_class pool_frame(void *conn, struct rlk_call *call, enum rlk_fra
 
 /* ---- waiting */
 
-static bool pool_note(void *conn, struct rlk_call *call, enum rlk_news news,
+static bool pool_note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
                       const struct rlk_request *request, int64_t number)
 {
-    struct handle *h = conn;
+    struct handle *h = handle_of(db);
     (void)call;
     (void)number;
     pthread_mutex_lock(&h->pool->mutex);
@@ -356,12 +357,10 @@ static bool pool_note(void *conn, struct rlk_call *call, enum rlk_news news,
     return h->hears;
 }
 
-static enum rlk_class pool_await(void *conn, struct rlk_call *call,
-                                 const struct rlk_request *request, int wake_fd,
-                                 enum rlk_wakeup *out)
+static enum rlk_class pool_await(rowlock_db *db, struct rlk_call *call,
+                                 const struct rlk_request *request, enum rlk_wakeup *out)
 {
-    struct handle *h = conn;
-    (void)wake_fd;
+    struct handle *h = handle_of(db);
     *out = h->waiter.request == request->number
                ? rlk_waiter_wait(h->pool, &h->waiter, call->deadline_us)
                : RLK_NO_WAKEUPS;
@@ -373,17 +372,17 @@ static enum rlk_class pool_await(void *conn, struct rlk_call *call,
 static void roll_back(struct handle *h)
 {
     struct rlk_call call = {.deadline_us = rlk_now_us() + 1000000};
-    struct operation o = {.frame = RLK_ROLLBACK};
+    struct rlk_ask ask = {.frame = RLK_ROLLBACK};
     if (!h->framed)
         return;
-    if (run_framed(h->framed, &call, &o) != RLK_DONE)
-        h->framed->db->up = false;
+    if (run_framed(h->framed, &call, &ask) != RLK_DONE)
+        rlk_lose(h->framed->db);
     end(h);
 }
 
-static void pool_close(void *conn, bool in_child)
+static void pool_close(rowlock_db *db, bool in_child)
 {
-    struct handle *h = conn;
+    struct handle *h = handle_of(db);
     if (!h->pool)
         return;
     if (!in_child) {
@@ -397,19 +396,12 @@ static void pool_close(void *conn, bool in_child)
     h->slot = h->spare = NULL;
 }
 
-void rlk_pool_operations(rowlock_pool *pool)
-{
-    struct rlk_backend *b = &pool->backend;
-    *b = *pool->real;
-    b->conn_size = sizeof(struct handle);
-    b->fibers = b->gathers = true;
-    b->open = pool_open;
-    b->adopt = pool_adopt;
-    b->close = pool_close;
-    b->script = pool_script;
-    b->facts = pool_facts;
-    b->note = pool_note;
-    b->await = pool_await;
-    b->query = pool_query;
-    b->frame = pool_frame;
-}
+const struct rlk_port rlk_pool_port = {.state_size = sizeof(struct handle),
+                                       .gathers = true,
+                                       .open = pool_open,
+                                       .close = pool_close,
+                                       .note = pool_note,
+                                       .await = pool_await,
+                                       .ask = pool_ask,
+                                       .hand_in = pool_hand_in,
+                                       .take = pool_take};
