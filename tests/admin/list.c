@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Listing grants: all of them, in the order of their names, over many pages.
- */
+ * Listing grants: all of them, in the order of their names, over many pages. */
 #include "admin.h"
 
 enum { MANY = 1201 };
@@ -22,22 +21,18 @@ int see_grant(void *context, const rowlock_grant *grant)
 static void fill(const struct contract *c)
 {
     static const char *const kinds[] = {"A", "Z", "a", "z", "ä", "_", "-", " "};
-    void *session = c->raw->open(c->url);
-    raw_run(c->raw, session, "%s", c->begin);
-    for (int i = 0; i < MANY; i++)
-        raw_run(c->raw, session,
+    for (int k = 0; k < COUNT(kinds); k++)
+        db_exec(c->raw, c->url,
                 "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, "
-                "expires, ttl) "
-                "VALUES ('%s%d', 0, 0, 'x', %d, 1, 1, %s, 1)",
-                PREFIX, kinds[i % 8], i, i + 1, i % 2 ? "1" : "9000000000000000");
-    raw_run(c->raw, session, "COMMIT");
-    c->raw->close(session);
+                "expires, ttl) SELECT %s, 0, 0, 'x', i + 1, 1, 1, CASE WHEN i %% 2 = 1 THEN 1 ELSE "
+                "9000000000000000 END, 1 FROM " NUMBERS " WHERE i %% 8 = %d AND i < %d",
+                PREFIX, numbered(c, kinds[k]), k, MANY);
 }
 
 void contract_list(const struct contract *c)
 {
-    char *url = fresh_tables(c, PREFIX);
-    rowlock_db *db = must_open(url);
+    OWNED(text) char *url = fresh_tables(c, PREFIX);
+    OWNED(db) rowlock_db *db = must_open(url);
     struct seen seen = {.in_order = true};
     is_result(db, rowlock_list(db, NULL, see_grant, &seen), ROWLOCK_OK, "list an empty table");
     tap_is_int(seen.count, 0, "there is nothing");
@@ -64,6 +59,4 @@ void contract_list(const struct contract *c)
     is_result(db, rowlock_list(db, NULL, NULL, NULL), ROWLOCK_EINVAL, "a list needs a callback");
     is_result(db, rowlock_list(db, "", see_grant, &seen), ROWLOCK_EINVAL,
               "an empty name is refused");
-    rowlock_db_close(db);
-    drop_tables(c, PREFIX, url);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What gets lost of the calls that are about names, resources and tables; see loss.h.
- */
+ * What gets lost of the calls that are about names, resources and tables; see loss.h. */
 #include "loss.h"
 
 #include "core/db.h"
@@ -9,20 +8,13 @@
 
 /* ---- plain reads */
 
-static int count(void *context, const rowlock_grant *grant)
-{
-    (void)grant;
-    ++*(int *)context;
-    return 0;
-}
-
 static bool lose_list(struct loss *l)
 {
     int listed = 0;
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *lock = loss_hold(l, db);
     loss_arm(l);
-    int said = rowlock_list(db, l->name, count, &listed);
+    int said = rowlock_list(db, l->name, count_grant, &listed);
     bool fired = loss_disarm(l);
     loss_read_said(l, db, fired, said);
     loss_is(l, listed, said == ROWLOCK_OK, "each row is told once");
@@ -64,7 +56,7 @@ static void check_broken(struct loss *l, bool fired, int said)
 static bool lose_break(struct loss *l)
 {
     OWNED(db) rowlock_db *db = loss_open(l);
-    rowlock_lock *victim = loss_hold(l, l->others);
+    OWNED(lock) rowlock_lock *victim = loss_hold(l, l->others);
     long long token = rowlock_lock_token(victim);
     loss_arm(l);
     int said = rowlock_break(db, l->name, token, NULL);
@@ -85,7 +77,6 @@ static bool lose_break(struct loss *l)
     loss_pass(l);
     loss_granted(l, victim, token + 2);
     loss_is(l, rowlock_release(victim), ROWLOCK_OK, "who is next is not touched");
-    rowlock_lock_close(victim);
     return fired;
 }
 
@@ -131,9 +122,8 @@ static void sweep_again(struct loss *l, rowlock_db *db, const rowlock_sweep_opti
 
 static bool lose_sweep(struct loss *l)
 {
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    options.batch = 2;
+    rowlock_sweep_options options = *OPTIONS(sweep, .batch = 2);
     options.older_than_ms = 86400000; /* not what was explained */
     options.idle_ms = 86400000;
     make_expired(l, 3);
@@ -158,9 +148,6 @@ static bool lose_sweep(struct loss *l)
 /* The counters of idle names go into the floor, and no token is repeated. */
 static bool lose_fold(struct loss *l)
 {
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
-    options.older_than_ms = 86400000;
-    options.idle_ms = 86400000;
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *lock = loss_hold(l, l->others);
     long long token = rowlock_lock_token(lock);
@@ -168,7 +155,8 @@ static bool lose_fold(struct loss *l)
     raw_run(l->raw, l->session, "UPDATE %stokens SET granted = 1 WHERE name = '%s'", l->prefix,
             l->name);
     loss_arm(l);
-    int said = rowlock_sweep(db, &options, NULL);
+    int said =
+        rowlock_sweep(db, OPTIONS(sweep, .older_than_ms = 86400000, .idle_ms = 86400000), NULL);
     bool fired = loss_disarm(l);
     loss_said(l, db, fired, said, ROWLOCK_OK);
     loss_ok(l, said != ROWLOCK_OK || loss_token(l) == 0, "what is called done is done");
@@ -250,9 +238,7 @@ static bool lose_raise(struct loss *l)
 /* One installs at a time in a PostgreSQL database, and other workers do, too. */
 static bool lost_race(const rowlock_db *db, int said)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    return said < 0 && strcmp(err.sqlstate, "55P03") == 0;
+    return said < 0 && strcmp(error_of(db).sqlstate, "55P03") == 0;
 }
 
 static bool lose_install(struct loss *l)
@@ -281,7 +267,7 @@ static bool lose_install(struct loss *l)
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and work");
     rowlock_lock_close(lock);
     rowlock_db_close(db);
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (size_t t = 0; t < COUNT(tables); t++)
         raw_run(l->raw, l->session, "DROP TABLE IF EXISTS %s%s%s", other.prefix, tables[t],
                 strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
     return fired;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a sweep removes and what it leaves, and how counters of idle names go into the floor. Sweeps
- * beside live traffic are in lock/each_load.c.
- */
+ * What a sweep removes and what it leaves, and how counters of idle names go into the floor.
+ * Sweeps beside live traffic are in lock/each_load.c. */
 #include "admin.h"
 
 #include "crowd.h"
@@ -13,26 +12,14 @@
 static const char PREFIX[] = "sweeping_";
 static const int64_t HOUR_US = INT64_C(3600000000);
 
-/* Rows as crashed holders leave them, 100 a statement. */
+/* Rows as crashed holders leave them: "row 10000", "row 10001", … */
 static void leave_rows(const struct contract *c, const char *kind, int count, int64_t expires_us)
 {
-    void *session = c->raw->open(c->url);
-    char sql[20000];
-    raw_run(c->raw, session, "%s", c->begin);
-    for (int i = 0; i < count;) {
-        int length =
-            snprintf(sql, sizeof sql,
-                     "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, "
-                     "expires, ttl) VALUES ",
-                     PREFIX);
-        for (int k = 0; k < 100 && i < count; k++, i++)
-            length += snprintf(sql + length, sizeof sql - (size_t)length,
-                               "%s('%s %05d', 0, 0, 'gone', 1, %d, 1, %lld, 1000000)",
-                               k ? ", " : "", kind, i, i + 1, (long long)expires_us);
-        raw_run(c->raw, session, "%s", sql);
-    }
-    raw_run(c->raw, session, "COMMIT");
-    c->raw->close(session);
+    db_exec(c->raw, c->url,
+            "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, expires, "
+            "ttl) SELECT %s, 0, 0, 'gone', 1, i - 9999, 1, %lld, 1000000 FROM (SELECT 10000 + i AS "
+            "i FROM " NUMBERS ") rows_ WHERE i < 10000 + %d",
+            PREFIX, numbered(c, kind), (long long)expires_us, count);
 }
 
 static int rows(const struct contract *c)
@@ -54,14 +41,11 @@ static void removes_what_is_over(const struct contract *c, rowlock_db *db)
 {
     enum { EXPIRED = 1203, LIVE = 300, BATCH = 500 };
     struct seen seen = {.in_order = true};
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    leave_rows(c, "expired", EXPIRED, wall_clock_us() - HOUR_US);
-    leave_rows(c, "live", LIVE, wall_clock_us() + HOUR_US);
-    how.each = see_grant;
-    how.context = &seen;
-    how.batch = BATCH;
-    how.older_than_ms = 2 * 3600 * 1000;
+    leave_rows(c, "expired ", EXPIRED, wall_clock_us() - HOUR_US);
+    leave_rows(c, "live ", LIVE, wall_clock_us() + HOUR_US);
+    rowlock_sweep_options how = *OPTIONS(sweep, .each = see_grant, .context = &seen, .batch = BATCH,
+                                         .older_than_ms = 2 * 3600 * 1000);
     sweeps(c, db, &how, 0, EXPIRED + LIVE, "what is over for two hours");
     how.older_than_ms = 0;
     how.dry_run = 1;
@@ -86,20 +70,6 @@ static void removes_what_is_over(const struct contract *c, rowlock_db *db)
     tap_ok(report.batches >= 2, "in batches");
     sweeps(c, db, NULL, 0, LIVE, "without options, and the live ones are left alone");
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
-}
-
-static void bad_options(rowlock_db *db)
-{
-    static const struct {
-        int batch, older_than_ms;
-    } bad[] = {{10001, 0}, {-1, 0}, {10, -1}};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-        how.batch = bad[i].batch;
-        how.older_than_ms = bad[i].older_than_ms;
-        is_result(db, rowlock_sweep(db, &how, NULL), ROWLOCK_EINVAL,
-                  "a batch of %d and an age of %d are refused", bad[i].batch, bad[i].older_than_ms);
-    }
 }
 
 static void holder_finds_out(const struct contract *c, rowlock_db *db)
@@ -131,11 +101,11 @@ static int sweep_in_thread(void *argument)
 /* Pitfall 30: what is renewed while the sweep is waiting for it stays. */
 static void renewed_meanwhile(const struct contract *c, const char *url)
 {
-    leave_rows(c, "renewed", 1, wall_clock_us() - HOUR_US);
-    leave_rows(c, "stays over", 1, wall_clock_us() - HOUR_US);
+    leave_rows(c, "renewed ", 1, wall_clock_us() - HOUR_US);
+    leave_rows(c, "stays over ", 1, wall_clock_us() - HOUR_US);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'renewed 00000'",
+    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'renewed 10000'",
             PREFIX, (long long)(wall_clock_us() + HOUR_US));
     struct sweeper sweeper = {.url = url};
     struct helper *helper = helper_start(sweep_in_thread, &sweeper);
@@ -146,7 +116,7 @@ static void renewed_meanwhile(const struct contract *c, const char *url)
     tap_is_int(helper_join(helper), ROWLOCK_OK, "a sweep beside a renewal goes well");
     tap_is_int(rows(c), 1, "one of two expired locks is left");
     tap_is_int(
-        db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name = 'renewed 00000'", PREFIX),
+        db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name = 'renewed 10000'", PREFIX),
         1, "the one that was renewed while the sweep looked");
     tap_is_int(sweeper.swept, 1, "the other one was swept");
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
@@ -159,17 +129,14 @@ static void sweeps_scattered(const struct contract *c, rowlock_db *db, bool repo
 {
     enum { ROWS = 300, OVER = ROWS / 7 };
     struct seen seen = {0};
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-    how.batch = 10;
-    how.each = reports ? see_grant : NULL;
-    how.context = &seen;
-    leave_rows(c, "row", ROWS, wall_clock_us() + HOUR_US);
+    leave_rows(c, "row ", ROWS, wall_clock_us() + HOUR_US);
     db_exec(c->raw, c->url,
-            "UPDATE %slocks SET name = 'row 00100', slot = request, permits = -1 "
+            "UPDATE %slocks SET name = 'row 10100', slot = request, permits = -1 "
             "WHERE request > 101 AND request <= 131",
             PREFIX);
     db_exec(c->raw, c->url, "UPDATE %slocks SET expires = 1 WHERE request %% 7 = 0", PREFIX);
-    sweeps(c, db, &how, OVER, ROWS - OVER,
+    sweeps(c, db, OPTIONS(sweep, .batch = 10, .each = reports ? see_grant : NULL, .context = &seen),
+           OVER, ROWS - OVER,
            reports ? "rows between live ones" : "rows between live ones, without a report");
     tap_is_int(seen.count, reports ? OVER : 0, "so many are reported");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE expires = 1", PREFIX), 0,
@@ -183,17 +150,16 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
 {
     enum { OVER = 20, TAKEN = 3 };
     struct seen seen = {.in_order = true};
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-    how.each = reports ? see_grant : NULL;
-    how.context = &seen;
-    leave_rows(c, "row", OVER, wall_clock_us() - HOUR_US);
+    rowlock_sweep_options how =
+        *OPTIONS(sweep, .each = reports ? see_grant : NULL, .context = &seen);
+    leave_rows(c, "row ", OVER, wall_clock_us() - HOUR_US);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "SELECT token FROM %slocks WHERE name = 'row 00003' FOR UPDATE",
+    raw_run(c->raw, session, "SELECT token FROM %slocks WHERE name = 'row 10003' FOR UPDATE",
             PREFIX);
-    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'row 00007'", PREFIX,
+    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'row 10007'", PREFIX,
             (long long)(wall_clock_us() + HOUR_US));
-    raw_run(c->raw, session, "DELETE FROM %slocks WHERE name = 'row 00011'", PREFIX);
+    raw_run(c->raw, session, "DELETE FROM %slocks WHERE name = 'row 10011'", PREFIX);
     sweeps(c, db, &how, OVER - TAKEN, TAKEN, "beside rows that others have locked");
     tap_is_int(seen.count, reports ? OVER - TAKEN : 0, "so many are reported");
     tap_ok(seen.in_order, "in their order");
@@ -206,12 +172,10 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
 
 static void passes_over_adopted(const struct contract *c)
 {
-    void *session = c->raw->open(c->url);
-    rowlock_db *db = adopt_with(c, session, PREFIX);
+    OWNED(session) void *session = c->raw->open(c->url);
+    OWNED(db) rowlock_db *db = adopt_with(c, session, PREFIX);
     passes_over(c, db, false);
     passes_over(c, db, true);
-    rowlock_db_close(db);
-    c->raw->close(session);
 }
 
 /* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
@@ -278,15 +242,15 @@ static void folds(const struct contract *c, rowlock_db *db)
 /* More counters than one batch, and a floor that never sinks. */
 static void folds_many(const struct contract *c, rowlock_db *db)
 {
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
     db_exec(c->raw, c->url, "UPDATE %smeta SET token_floor = 5000", PREFIX);
-    for (int i = 0; i < 25; i++)
-        db_exec(c->raw, c->url, "INSERT INTO %stokens (name, token, granted) VALUES ('n%d', %d, 1)",
-                PREFIX, i, i * 10 + 1);
-    how.batch = 10;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "fold 25 counters, 10 at a time");
+    db_exec(c->raw, c->url,
+            "INSERT INTO %stokens (name, token, granted) SELECT %s, 10 * i + 1, 1 FROM " NUMBERS
+            " WHERE i < 25",
+            PREFIX, numbered(c, "n"));
+    is_result(db, rowlock_sweep(db, OPTIONS(sweep, .batch = 10), &report), ROWLOCK_OK,
+              "fold 25 counters, 10 at a time");
     tap_is_int(report.counters, 25, "all are folded");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %stokens", PREFIX), 0, "none is left");
     tap_is_int(db_int(c->raw, c->url, "SELECT token_floor FROM %smeta", PREFIX), 5000,
@@ -304,10 +268,8 @@ static int rounds(void)
 static void folds_at_once(const struct contract *c, rowlock_db *db)
 {
     OWNED(lock) rowlock_lock *lock = must_lock(db, "at once");
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     int64_t last = 0;
     int wrong = 0, lower = 0;
-    how.idle_ms = 1;
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
     for (int i = rounds(); i > 0; i--) {
         rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
@@ -316,7 +278,7 @@ static void folds_at_once(const struct contract *c, rowlock_db *db)
         last = rowlock_lock_token(lock);
         wrong += rowlock_release(lock) != ROWLOCK_OK;
         while (report.counters == 0 && wrong == 0)
-            wrong += rowlock_sweep(db, &how, &report) != ROWLOCK_OK;
+            wrong += rowlock_sweep(db, OPTIONS(sweep, .idle_ms = 1), &report) != ROWLOCK_OK;
     }
     tap_is_int(wrong, 0, "a counter is folded as soon as it is idle: %s", why(db));
     tap_is_int(lower, 0, "and its next token is higher all the same");
@@ -333,10 +295,8 @@ struct folder {
 static int fold(void *argument)
 {
     struct folder *f = argument;
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-    how.idle_ms = 1;
     do
-        f->result = rowlock_sweep(f->db, &how, NULL);
+        f->result = rowlock_sweep(f->db, OPTIONS(sweep, .idle_ms = 1), NULL);
     while (!f->stop && f->result == ROWLOCK_OK);
     return 0;
 }
@@ -345,14 +305,12 @@ static void folds_beside(const char *url, rowlock_db *db)
 {
     rowlock_lock *lock = must_lock(db, "beside");
     struct folder f = {.db = must_open(url), .result = ROWLOCK_OK};
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     int wrong = 0;
-    how.ttl_ms = 30000;
-    how.wait_ms = ROWLOCK_FOREVER;
     struct helper *helper = helper_start(fold, &f);
     for (int i = rounds(); i > 0; i--) {
         int64_t token = 0, when = 0;
-        wrong += rowlock_acquire(lock, &how) != ROWLOCK_OK;
+        wrong += rowlock_acquire(lock, OPTIONS(acquire, .ttl_ms = 30000,
+                                               .wait_ms = ROWLOCK_FOREVER)) != ROWLOCK_OK;
         wrong += rowlock_last_grant(db, "beside", &token, &when) != ROWLOCK_OK;
         wrong += rowlock_release(lock) != ROWLOCK_OK;
     }
@@ -442,10 +400,9 @@ static void granted_meanwhile(const struct contract *c, const char *url)
 
 void contract_sweep(const struct contract *c)
 {
-    char *url = fresh_tables(c, PREFIX);
-    rowlock_db *db = must_open(url);
+    OWNED(text) char *url = fresh_tables(c, PREFIX);
+    OWNED(db) rowlock_db *db = must_open(url);
     removes_what_is_over(c, db);
-    bad_options(db);
     holder_finds_out(c, db);
     renewed_meanwhile(c, url);
     sweeps_scattered(c, db, false);
@@ -461,6 +418,4 @@ void contract_sweep(const struct contract *c)
     folds_beside(url, db);
     if (c->has_server)
         granted_meanwhile(c, url);
-    rowlock_db_close(db);
-    drop_tables(c, PREFIX, url);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every allocation of the library made to fail in turn; see memory.h.
- */
+ * Every allocation of the library made to fail in turn; see memory.h. */
 #include "memory.h"
 
 #include "fail_alloc.h"

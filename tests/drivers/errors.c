@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * URLs that are wrong, and databases that cannot be reached, do not let us in, or take no writes.
- * Connections lost on the way are in served_lost.c, SQLite's files in sqlite_files.c.
- */
+ * Connections lost on the way are in served_lost.c, SQLite's files in sqlite_files.c. */
 #include "contract.h"
 
 #include <arpa/inet.h>
@@ -15,10 +14,8 @@ enum { TTL_MS = 30000, CONNECT_MS = 1000 };
 static int fails(const char *url, rowlock_error *err)
 {
     rowlock_db *db = (rowlock_db *)err;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     *err = (rowlock_error)ROWLOCK_ERROR_INIT;
-    options.connect_timeout_ms = CONNECT_MS;
-    int result = rowlock_db_open(url, &options, &db, err);
+    int result = rowlock_db_open(url, OPTIONS(db, .connect_timeout_ms = CONNECT_MS), &db, err);
     if (result == ROWLOCK_OK)
         rowlock_db_close(db);
     else if (db || err->code != result || !err->text[0])
@@ -76,7 +73,7 @@ static char *url_at(const struct contract *c, const char *host_port, const char 
 
 static void unreachable(const struct contract *c)
 {
-    char *url = url_at(c, "127.0.0.1:1", "x"); /* nobody listens there */
+    OWNED(text) char *url = url_at(c, "127.0.0.1:1", "x"); /* nobody listens there */
     is_refused(url, ROWLOCK_ECONN, "a port where nobody listens");
     free(url);
 
@@ -98,7 +95,6 @@ static void unreachable(const struct contract *c)
            "is given up when the connect timeout is over (%lld ms of %d)", (long long)took,
            CONNECT_MS);
     close(listener);
-    free(url);
 }
 
 static void not_let_in(const struct contract *c)
@@ -161,7 +157,7 @@ static void takes_no_writes(const struct contract *c)
         tap_skip(2, "root may write to a read-only server");
         return;
     }
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", read_only[is_mysql(c)]);
     /* A pool of its own has no older connections. */
     char *url = url_with(c->url, "connect_timeout=20");
@@ -170,8 +166,7 @@ static void takes_no_writes(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EREADONLY,
               "a user whose transactions are read-only is told so");
     is_result(db, wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EREADONLY, "also in a wait");
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_ok(!err.retryable && strstr(err.text, "turn it off"), "with what to do: %s", err.text);
     rowlock_verdict worst = ROWLOCK_FINE;
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check it");
@@ -182,7 +177,6 @@ static void takes_no_writes(const struct contract *c)
     if (!c->raw->run(session, "SET default_transaction_read_only = off", ignored, sizeof ignored))
         raw_failed("put back", ignored);
     raw_run(c->raw, session, "%s", writable[is_mysql(c)]);
-    c->raw->close(session);
 }
 
 void contract_errors(const struct contract *c)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The library's own memory running out, at each place in turn. The client libraries' memory is not
- * here.
- */
+ * here. */
 #ifndef MEMORY_H
 #define MEMORY_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What only SQLite has: files and their journals, and an application's connection that is in the middle
- * of reading. What it has in common with the other databases is in the other files.
- */
+ * What only SQLite has: files and their journals, and an application's connection that is in the
+ * middle of reading. What it has in common with the other databases is in the other files. */
 #include "contract.h"
 #include "core/db.h"
 
@@ -54,18 +53,9 @@ static int mode_of(const char *url, const char *beside)
     return stat(path, &file) == 0 ? (int)(file.st_mode & 07777) : -1;
 }
 
-static int find_access(void *context, const rowlock_finding *finding)
-{
-    if (strcmp(finding->item, "access") == 0)
-        *(rowlock_verdict *)context = finding->verdict;
-    return 0;
-}
-
 static void access_is(rowlock_db *db, rowlock_verdict want, const char *what)
 {
-    rowlock_verdict found = (rowlock_verdict)-1;
-    is_result(db, rowlock_check(db, find_access, &found, NULL), ROWLOCK_OK, "check");
-    tap_is_int(found, want, "%s", what);
+    tap_is_int(check_item(db, "access").verdict, want, "%s", what);
 }
 
 static void private_file(void)
@@ -140,9 +130,7 @@ static void endless_view(void)
             "FROM c) SELECT 'x' AS name, 0 AS slot, 0 AS permits, 'o' AS owner, 1 AS token, 1 AS "
             "request, 1 AS acquired, 1 AS expires, 1 AS ttl, 0 AS lapsed, 0 AS renewals, '' AS "
             "host, 0 AS pid, '' AS program, '' AS note FROM c WHERE n < 0");
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = 300;
-    OWNED(db) rowlock_db *db = must_open_with(url, &options);
+    OWNED(db) rowlock_db *db = must_open_with(url, OPTIONS(db, .statement_timeout_ms = 300));
     tap_ok(rowlock_list(db, NULL, ignore_grant, NULL) < 0, "a view that never ends is ended: %s",
            why(db));
     OWNED(lock) rowlock_lock *lock = must_lock(db, "x");
@@ -181,8 +169,8 @@ static void spoiled_rows(void)
     OWNED(text) char *url = file_url("spoiled.db");
     int64_t token, when;
     must_install(url);
-    rowlock_db *db = must_open(url);
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+    OWNED(db) rowlock_db *db = must_open(url);
+    for (size_t i = 0; i < COUNT(columns); i++) {
         spoiled_grant(db, url, columns[i], "'many'");
         spoiled_grant(db, url, columns[i], "1e300");
     }
@@ -196,7 +184,6 @@ static void spoiled_rows(void)
     rowlock_db_close(db);
     db = must_open(url);
     is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA, "nor the version");
-    rowlock_db_close(db);
 }
 
 /* Locks in a file that nobody else finds exclude nobody. */
@@ -251,7 +238,7 @@ static void commit_that_fails(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
     int64_t token = rowlock_lock_token(lock);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
-    void *session = c->raw->open(url);
+    OWNED(session) void *session = c->raw->open(url);
     raw_run(c->raw, session, "BEGIN");
     tap_is_int(raw_int(c->raw, session, "SELECT count(*) FROM theirs"), 0, "somebody reads");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "as long as he does the lock is BUSY");
@@ -259,7 +246,6 @@ static void commit_that_fails(const struct contract *c)
     raw_run(c->raw, session, "COMMIT");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "when he has ended it is granted");
     tap_is_int(rowlock_lock_token(lock), token + 1, "with the next token");
-    c->raw->close(session);
 }
 
 static int say_no(void *context, int action, const char *a, const char *b, const char *d,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every class of answer to every step: which result it becomes, with which words, and how often the
- * step is sent. What an answer means for a lock's state is in test_states.c.
- */
+ * Every class of answer to every step: which result it becomes, with which words, and how often
+ * the step is sent. What an answer means for a lock's state is in test_states.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -88,8 +87,7 @@ static const struct {
 
 static void check_error(rowlock_db *db, size_t call, size_t class, int result)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_is_int(err.code, result, "the error kept is the result returned");
     tap_is_str(err.action, calls[call].action, "the error says what was being done");
     tap_ok(strstr(err.text, "the server's own words") != NULL, "the error has the server's words");
@@ -162,14 +160,13 @@ static void test_class(size_t call, size_t class)
 /* These two have words of their own. */
 static void test_own_words(void)
 {
-    for (size_t call = 0; call < sizeof calls / sizeof calls[0]; call++) {
+    for (size_t call = 0; call < COUNT(calls); call++) {
         rowlock_lock *lock = NULL;
         rowlock_db *db = prepare(call, &lock);
-        rowlock_error err = ROWLOCK_ERROR_INIT;
         script_next(calls[call].op, ANSWER(.class = RLK_NOMEM, .text = "out of memory"));
         tap_is_int(call_for(calls[call].op, db, lock), ROWLOCK_ENOMEM, "NOMEM at '%s' gives ENOMEM",
                    calls[call].action);
-        rowlock_db_error(db, &err);
+        rowlock_error err = error_of(db);
         tap_is_str(err.text, "out of memory", "which is said once");
         tap_is_int(err.retryable, 1, "and may pass");
         script_next(calls[call].op, ANSWER(.class = RLK_IN_TX));
@@ -190,7 +187,7 @@ static void test_own_words(void)
 
 static void test_opening(void)
 {
-    for (size_t c = 0; c < sizeof classes / sizeof classes[0]; c++) {
+    for (size_t c = 0; c < COUNT(classes); c++) {
         rowlock_db *db = (rowlock_db *)&db;
         rowlock_error err = ROWLOCK_ERROR_INIT;
         int want = classes[c].class == RLK_UNCERTAIN ? ROWLOCK_ECONN : classes[c].result;
@@ -227,7 +224,7 @@ static void test_opening_without_words(void)
 /* Looking at the tables reads only, so that nothing is uncertain when its answer is lost. */
 static void test_looking(void)
 {
-    for (size_t c = 0; c < sizeof classes / sizeof classes[0]; c++) {
+    for (size_t c = 0; c < COUNT(classes); c++) {
         script_reset();
         rowlock_db *db = script_open(NULL);
         rowlock_lock *lock = must_lock(db, "nightly");
@@ -261,8 +258,8 @@ static void test_looking_once(void)
 
 int main(void)
 {
-    for (size_t call = 0; call < sizeof calls / sizeof calls[0]; call++)
-        for (size_t class = 0; class < sizeof classes / sizeof classes[0]; class ++)
+    for (size_t call = 0; call < COUNT(calls); call++)
+        for (size_t class = 0; class < COUNT(classes); class ++)
             test_class(call, class);
     test_own_words();
     test_opening();

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * SQLite files that cannot be opened, written or had: read-only, missing, something else, on a full
- * disk, locked by another process. Each scene that spoils something for a whole process has one of
- * its own.
- */
+ * SQLite files that cannot be opened, written or had: read-only, missing, something else, on a
+ * full disk, locked by another process. Each scene that spoils something for a whole process has
+ * one of its own. */
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "quick.h"
-#include "raw.h"
-#include "tap.h"
+#include "contract.h"
 
 enum { TTL_MS = 60000, PATIENCE_MS = 60000, NOBODY = 65534, FINE = 0, CANNOT_SET_UP = 99 };
 
@@ -98,12 +95,11 @@ static int as_nobody(void *argument)
 
 static int install_as_nobody(void *argument)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     if (!become_nobody())
         return CANNOT_SET_UP;
     rowlock_db *db = must_open(argument);
     int result = rowlock_install(db);
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     rowlock_db_close(db);
     fprintf(stderr, "# %s\n", err.text);
     return strstr(err.text, "may not write in the folder") ? -result : 98;
@@ -152,13 +148,6 @@ static void test_forbidden(void)
 
 /* ---- a folder that all may write */
 
-static int see_access(void *context, const rowlock_finding *finding)
-{
-    if (strcmp(finding->item, "access") == 0)
-        *(rowlock_verdict *)context = finding->verdict;
-    return 0;
-}
-
 /* What another user could have put in the place of the journal, before and after the file is
  * opened. alarm() ends a test that hangs. */
 static void test_open_folder(void)
@@ -166,7 +155,6 @@ static void test_open_folder(void)
     enum { PIPE, LINK, FOREIGN, KINDS };
     static const char *const kinds[] = {"a pipe", "a link", "another user's file"};
     char sticky[300], journal[400], *url = NULL;
-    rowlock_verdict access = ROWLOCK_FINE;
     snprintf(sticky, sizeof sticky, "%s/sticky", folder);
     if (mkdir(sticky, 0755) != 0 || chmod(sticky, 01777) != 0 ||
         asprintf(&url, "sqlite:%s/locks.db", sticky) < 0)
@@ -201,8 +189,7 @@ static void test_open_folder(void)
     }
     alarm(0);
     rowlock_db *db = must_open(url);
-    tap_is_int(rowlock_check(db, see_access, &access, NULL), ROWLOCK_OK, "check");
-    tap_is_int(access, ROWLOCK_WARNING, "warns of the folder");
+    tap_is_int(check_item(db, "access").verdict, ROWLOCK_WARNING, "check warns of the folder");
     close_dbs(db);
     free(url);
 }
@@ -373,9 +360,7 @@ static void test_locked(const char *begin)
     OWNED(text) char *url = url_of("locked.db");
     struct keeper keeper = {.url = url, .begin = begin};
     lock_file(&keeper);
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = slow_ms(2000);
-    rowlock_db *db = must_open_with(url, &options);
+    rowlock_db *db = must_open_with(url, OPTIONS(db, .statement_timeout_ms = slow_ms(2000)));
     rowlock_lock *lock = must_lock(db, "nightly");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     int64_t began = clock_ms();
@@ -398,18 +383,14 @@ static void test_renew_while_locked(void)
     OWNED(text) char *url = url_of("kept.db");
     struct keeper keeper = {.url = url, .begin = "BEGIN IMMEDIATE"};
     lock_file(&keeper);
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = 400;
-    OWNED(db) rowlock_db *db = must_open_with(url, &options);
+    OWNED(db) rowlock_db *db = must_open_with(url, OPTIONS(db, .statement_timeout_ms = 400));
     OWNED(lock) rowlock_lock *there = must_attach(db, "nightly", "me", 1);
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     int64_t began = clock_ms();
     int said = rowlock_renew(there, TTL_MS);
     tap_is_int(said, ROWLOCK_ESERVER, "a renewal that cannot get at the file fails: %s", why(db));
     int64_t took = clock_ms() - began;
     tap_ok(took < PATIENCE_MS, "within a bound: %lld ms", (long long)took);
-    rowlock_db_error(db, &err);
-    tap_is_int(err.retryable, 1, "and may be repeated");
+    tap_is_int(error_of(db).retryable, 1, "and may be repeated");
     unlock_file(&keeper);
     child_join(keeper.child);
     tap_is_int(rowlock_renew(there, TTL_MS), ROWLOCK_LOST, "then it is told the truth");

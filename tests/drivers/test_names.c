@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What may be a name, how texts are copied and cut, and what things are called. No database is
- * asked. How long a name may be is in lock/names.c.
- */
+ * asked. How long a name may be is in lock/names.c. */
 #include "base/ident.h"
 #include "backend_script.h"
 #include "quick.h"
@@ -64,7 +63,7 @@ static void test_utf8(rowlock_db *db)
         {"\xF0\x9F\x92(", false, "four bytes with a wrong fourth"},
         {"\xE9 latin-1", false, "Latin-1"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         tap_is_int(opens(db, cases[i].bytes), cases[i].good ? ROWLOCK_OK : ROWLOCK_EINVAL, "%s: %s",
                    cases[i].what, cases[i].good ? "is a name" : "is none");
 }
@@ -127,7 +126,7 @@ static void test_copying(void)
         {"x\xF0\x9F\x92\xA9y", 6, 4, "x"},
         {"\x80\x80\x80\x80", 4, 3, ""},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char out[16];
         memset(out, 0x5A, sizeof out);
         rlk_copy_text(out, cases[i].cap, cases[i].in, cases[i].len);
@@ -160,7 +159,6 @@ static void test_diag(void)
 static void test_long_errors(rowlock_db *db)
 {
     char name[256], words[600];
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     memset(name, 'n', 255);
     name[255] = '\0';
     memset(words, 'w', sizeof words);
@@ -170,7 +168,7 @@ static void test_long_errors(rowlock_db *db)
     answer.text = words;
     script_next(OP_ACQUIRE, answer);
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_EREADONLY, "the longest error");
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_ok(strstr(err.text, "use a server that takes writes") != NULL, "still says what to do");
     tap_ok(strncmp(err.action, "acquire lock 'nnn", 17) == 0 &&
                err.action[strlen(err.action) - 1] == '\'',
@@ -195,7 +193,7 @@ static void test_result_names(void)
         {-5, "ROWLOCK_ENOMEM"},   {-6, "ROWLOCK_EREADONLY"},    {-7, "ROWLOCK_EDENIED"},
         {-8, "ROWLOCK_EMISUSE"},  {-9, "ROWLOCK_EUNSUPPORTED"}, {-10, "ROWLOCK_ESERVER"},
     };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < COUNT(all); i++)
         tap_is_str(rowlock_result_name(all[i].result), all[i].name, "%d is %s, for ever",
                    all[i].result, all[i].name);
     tap_is_str(rowlock_result_name(17), "unknown result", "what is no result has a name too");
@@ -217,8 +215,7 @@ static char last_line[1000];
 
 static void note_line(void *context, rowlock_log_level level, const char *line)
 {
-    (void)context;
-    (void)level;
+    (void)context, (void)level;
     lines++;
     snprintf(last_line, sizeof last_line, "%s", line);
 }

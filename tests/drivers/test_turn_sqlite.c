@@ -39,8 +39,7 @@ static bool is_taken(void)
 
 static int do_nothing(void *context, const rowlock_attempt *attempt)
 {
-    (void)context;
-    (void)attempt;
+    (void)context, (void)attempt;
     return ROWLOCK_OK;
 }
 

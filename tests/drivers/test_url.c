@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * URLs: their scheme, our own parameters in them, and their parts.
- * No database is asked what it makes of them.
- */
+ * URLs: their scheme, our own parameters in them, and their parts. No database is asked what it
+ * makes of them. */
 #include "base/url.h"
 
 #include "base/base.h"

@@ -82,15 +82,11 @@ static void make_table(const struct site *s)
 /* Rows 1 to n of version FIRST. */
 static void fill(const struct site *s, int n)
 {
-    OWNED(text) char *sql = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&sql, &size);
-    fprintf(f, "INSERT INTO bat_rows VALUES ");
-    for (int i = 1; i <= n; i++)
-        fprintf(f, "%s(%d, 0, 'as it was', %d)", i > 1 ? ", " : "", i, FIRST);
-    fclose(f);
     site_run(s, "DELETE FROM bat_rows");
-    site_run(s, "%s", sql);
+    site_run(s,
+             "INSERT INTO bat_rows SELECT i, 0, 'as it was', %d FROM " NUMBERS
+             " WHERE i BETWEEN 1 AND %d",
+             FIRST, n);
 }
 
 /* All that a test could have changed, in a line. */
@@ -299,7 +295,6 @@ static void small_table(const struct site *s, const char *type, const char *cons
         tap_is_int(changes[0].current, 5, "with its version");
         rowlock_table_close(t);
     }
-    site_run(s, "DROP TABLE bat_small");
 }
 
 static void small_tables(const struct site *s)
@@ -384,7 +379,6 @@ static void same_to_the_database(const struct site *s)
     for (int i = 0; i < COUNT(each); i++)
         same_twice(s, t, each[i]);
     rowlock_table_close(t);
-    site_run(s, "DROP TABLE bat_same");
 }
 
 /* ---- the application's own SQL */
@@ -629,8 +623,6 @@ static void kinds_of_violations(const struct site *s)
         for (int i = 0; i < count; i++)
             breaks(s, t, (enum op)op, all[i].values, all[i].constraint, all[i].what);
     rowlock_table_close(t);
-    site_run(s, "DROP TABLE bat_kinds");
-    site_run(s, "DROP TABLE bat_parents");
 }
 
 /* ---- what it costs */
@@ -688,7 +680,7 @@ static int64_t bytes_received(const struct site *s)
 static void work_of_insert_mysql(const struct contract *c)
 {
     enum { ROWS = 200, LENGTH = 200 };
-    struct site s = site_adopt(c);
+    OWNED(site) struct site s = site_adopt(c);
     char ignored[200];
     /* MySQL keeps it elsewhere. */
     if (c->raw->ask(s.session,
@@ -700,9 +692,7 @@ static void work_of_insert_mysql(const struct contract *c)
         int64_t sent = bytes_received(&s) - before;
         if (!tap_ok(sent < ROWS * LENGTH * 3 / 2, "and their keys are sent once"))
             tap_note("%lld bytes were sent", (long long)sent);
-        site_run(&s, "DROP TABLE bat_counted");
     }
-    site_close(&s);
 }
 
 struct cost {
@@ -736,8 +726,14 @@ static void costs_are(const struct site *s, struct faultproxy *proxy, rowlock_db
     load_free(&l);
 }
 
-static void round_trips(const struct site *s, struct faultproxy *proxy, const char *url)
+static void round_trips(const struct site *s)
 {
+    OWNED(text) char *url = NULL;
+    struct faultproxy *proxy = faultproxy_start(s->c->url, &url);
+    if (!proxy) {
+        tap_skip(1, "the URL has no host and port to put a proxy before");
+        return;
+    }
     struct site through = *s;
     through.db = must_open(url);
     rowlock_table *t = open_rows(&through, NULL);
@@ -760,27 +756,14 @@ static void round_trips(const struct site *s, struct faultproxy *proxy, const ch
     }
     rowlock_table_close(t);
     rowlock_db_close(through.db);
-}
-
-static void costs(const struct site *s)
-{
-    char *url = NULL;
-    struct faultproxy *proxy = s->c->has_server ? faultproxy_start(s->c->url, &url) : NULL;
-    if (!proxy) {
-        if (s->c->has_server)
-            tap_skip(1, "the URL has no host and port to put a proxy before");
-        return;
-    }
-    round_trips(s, proxy, url);
     faultproxy_stop(proxy);
-    free(url);
 }
 
 void contract_batches(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     make_table(&s);
-    rowlock_table *t = open_rows(&s, NULL);
+    OWNED(table) rowlock_table *t = open_rows(&s, NULL);
     all_sizes(&s, t);
     all_mixed(&s, t);
     small_tables(&s);
@@ -797,13 +780,10 @@ void contract_batches(const struct contract *c)
         violation(&s, t, (enum op)op, true);
     }
     kinds_of_violations(&s);
-    costs(&s);
+    if (c->has_server)
+        round_trips(&s);
     if (is_postgres(c))
         work_of_insert_postgres(&s);
     if (is_mysql(c))
         work_of_insert_mysql(c);
-    rowlock_table_close(t);
-    site_run(&s, "DROP TABLE bat_rows");
-    site_run(&s, "DROP TABLE bat_long");
-    site_close(&s);
 }

@@ -140,8 +140,6 @@ struct batch {
     rowlock_change changes[BATCH_MOST];
 };
 
-static const char *const key[] = {"id", NULL};
-
 static int at_random(struct person *p, int below)
 {
     return (int)((unsigned)rand_r(&p->seed) % (unsigned)below);
@@ -230,20 +228,19 @@ static void check_batch(struct person *p, struct batch *b, bool whole, int resul
         odd(p, "the sum of it", result, "is not what the rows say");
 }
 
-static int send_batch(struct person *p, struct batch *b, bool whole)
-{
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-    options.all_or_nothing = whole;
-    options.chunk = at_random(p, 4) == 0 ? 300 : 0;
-    int result = rowlock_update(p->table, b->changes, b->count, &options);
-    if (result == ROWLOCK_OK || result == ROWLOCK_STALE || result == ROWLOCK_GONE)
-        check_batch(p, b, whole, result);
-    return result;
-}
-
 static bool is_answer(int result)
 {
     return result == ROWLOCK_OK || result == ROWLOCK_STALE || result == ROWLOCK_GONE;
+}
+
+static int send_batch(struct person *p, struct batch *b, bool whole)
+{
+    int result = rowlock_update(
+        p->table, b->changes, b->count,
+        OPTIONS(change, .all_or_nothing = whole, .chunk = at_random(p, 4) == 0 ? 300 : 0));
+    if (is_answer(result))
+        check_batch(p, b, whole, result);
+    return result;
 }
 
 /* What can be applied is. */
@@ -393,14 +390,12 @@ static int add_up(void *context, const rowlock_attempt *attempt)
 
 static void change_by_retry(struct person *p)
 {
-    rowlock_retry_options options = ROWLOCK_RETRY_OPTIONS_INIT;
     rowlock_retry_report report = ROWLOCK_RETRY_REPORT_INIT;
     struct sum s = {.p = p, .amount = 1 + at_random(p, 1000)};
     s.rows[0] = at_random(p, HOTTEST);
     s.rows[1] = (s.rows[0] + 1 + at_random(p, HOTTEST - 1)) % HOTTEST;
-    options.attempts = 1000;
-    options.deadline_ms = 100000;
-    int result = rowlock_retry(p->db, add_up, &s, &options, &report);
+    int result = rowlock_retry(p->db, add_up, &s,
+                               OPTIONS(retry, .attempts = 1000, .deadline_ms = 100000), &report);
     p->crowd->attempts += report.attempts;
     if (result != ROWLOCK_OK)
         odd(p, "retry", result, why(p->db));
@@ -412,17 +407,12 @@ static void change_by_retry(struct person *p)
 
 /* ---- a person's life */
 
-static void open_table(struct person *p, bool sums)
+static void open_table(struct person *p, const char *const *read, const char *set)
 {
-    static const char *const columns[] = {"amount", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "crowded";
-    about.key = key;
-    if (sums)
-        about.columns = columns;
-    else
-        about.set = "amount = amount + ?";
-    if (rowlock_table_open(p->db, &about, &p->table) != ROWLOCK_OK)
+    static const char *const key[] = {"id", NULL};
+    if (rowlock_table_open(
+            p->db, OPTIONS(table, .name = "crowded", .key = key, .columns = read, .set = set),
+            &p->table) != ROWLOCK_OK)
         raw_failed("table", why(p->db));
 }
 
@@ -442,7 +432,10 @@ static void come_in(struct person *p)
         p->db = must_open(p->crowd->url);
     else if (raw->adopt(&p->db, p->session, NULL, &err) != ROWLOCK_OK)
         raw_failed("adopt", err.text);
-    open_table(p, kind == BY_RETRY);
+    if (kind == BY_RETRY)
+        open_table(p, (const char *const[]){"amount", NULL}, NULL);
+    else
+        open_table(p, NULL, "amount = amount + ?");
 }
 
 static void go_home(struct person *p)
@@ -519,20 +512,16 @@ static void count_chunk(void *context, const rowlock_walk_report *so_far)
 
 static int walk(void *argument)
 {
-    static const char *const columns[] = {"amount", "walked", NULL};
     struct person *p = argument;
     struct crowd *crowd = p->crowd;
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
     p->db = must_open(crowd->url);
-    about.name = "crowded", about.key = key, about.columns = columns;
-    if (rowlock_table_open(p->db, &about, &p->table) != ROWLOCK_OK)
-        raw_failed("table", why(p->db));
-    how.name = "crowded", how.each = walk_by, how.progress = count_chunk, how.context = crowd;
-    how.chunk = crowd->rows / WALK_CHUNKS;
-    how.ttl_ms = WALK_TTL_MS; /* who follows a dead one waits that long */
-    how.wait_ms = 60000;
-    int result = rowlock_walk(p->table, &how, &crowd->report);
+    open_table(p, (const char *const[]){"amount", "walked", NULL}, NULL);
+    /* The walk after a dead one waits until its lease is over. */
+    int result = rowlock_walk(
+        p->table,
+        OPTIONS(walk, .name = "crowded", .each = walk_by, .progress = count_chunk, .context = crowd,
+                .chunk = crowd->rows / WALK_CHUNKS, .ttl_ms = WALK_TTL_MS, .wait_ms = 60000),
+        &crowd->report);
     if (result != ROWLOCK_OK)
         odd(p, "walk", result, why(p->db));
     crowd->walked = true;

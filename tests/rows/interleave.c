@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Two sessions and one row: what we are told, and what becomes of the row, when another changes, deletes,
- * replaces, locks or makes it before our transaction begins, after its snapshot was taken, or while our
- * statement waits for it. Each such meeting is a line of a table. Nothing is left to luck: where we are to wait,
- * the other goes on when the server says that we do.
- */
+ * Two sessions and one row: what we are told, and what becomes of the row, when another changes,
+ * deletes, replaces, locks or makes it before our transaction begins, after its snapshot was
+ * taken, or while our statement waits for it. Each such meeting is a line of a table. Nothing is
+ * left to luck: where we are to wait, the other goes on when the server says that we do. */
 #include "tables.h"
 
 #include "scene.h"
@@ -239,10 +238,7 @@ static void we_begin(struct stagecraft *k)
     const struct contract *c = k->c;
     if (!p->isolation)
         return;
-    if (is_mysql(c))
-        raw_run(c->raw, k->s.session, "SET TRANSACTION ISOLATION LEVEL %s", p->isolation);
-    raw_run(c->raw, k->s.session, "BEGIN %s%s", is_postgres(c) ? "ISOLATION LEVEL " : "",
-            is_mysql(c) ? "" : p->isolation);
+    begin_at(c, k->s.session, p->isolation);
     raw_run(c->raw, k->s.session, "SELECT count(*) FROM int_log");
     k->wrote = c->has_server || k->m->moment == BEFORE;
     if (k->wrote)
@@ -252,10 +248,9 @@ static void we_begin(struct stagecraft *k)
 static int call(void *argument)
 {
     struct stagecraft *k = argument;
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-    options.all_or_nothing = places[k->stage].all_or_nothing;
     k->thread = gettid();
-    k->result = change_rows(k->t, k->op, k->changes, k->rows, &options);
+    k->result = change_rows(k->t, k->op, k->changes, k->rows,
+                            OPTIONS(change, .all_or_nothing = places[k->stage].all_or_nothing));
     k->done = true;
     return 0;
 }
@@ -444,7 +439,6 @@ static bool open_stage(struct stagecraft *k, const struct contract *c, enum stag
 {
     const struct place *p = &places[stage];
     char why_not[200];
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     k->c = c;
     k->stage = stage;
     k->s = p->isolation ? site_adopt(c) : site_open(c);
@@ -454,11 +448,8 @@ static bool open_stage(struct stagecraft *k, const struct contract *c, enum stag
         site_close(&k->s);
         return false;
     }
-    about.name = "int_rows";
-    about.key = NAMES("id");
-    about.columns = NAMES("n");
-    about.first_version = FIRST;
-    k->t = must_describe(&k->s, &about);
+    k->t = must_describe(&k->s, OPTIONS(table, .name = "int_rows", .key = NAMES("id"),
+                                        .columns = NAMES("n"), .first_version = FIRST));
     return true;
 }
 
@@ -483,13 +474,10 @@ static void play_all(const struct contract *c, enum stage stage)
 
 void contract_interleave(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     site_table(&s, "int_rows", "id INT PRIMARY KEY, n INT, version BIGINT NOT NULL");
     site_table(&s, "int_log", "w VARCHAR(20)");
     for (int stage = 0; stage < STAGES; stage++)
         if (strcmp(places[stage].database, c->raw->name) == 0)
             play_all(c, (enum stage)stage);
-    site_run(&s, "DROP TABLE int_rows");
-    site_run(&s, "DROP TABLE int_log");
-    site_close(&s);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Keys that say what was asked for, so that asking twice does it once: what each who claims one is told, in
- * whose transaction it is completed, what is taken over, and what is swept.
- */
+ * Keys that say what was asked for, so that asking twice does it once: what each who claims one is
+ * told, in whose transaction it is completed, what is taken over, and what is swept. */
 #include "scene.h"
 #include "tables.h"
 
@@ -45,9 +44,7 @@ static rowlock_db *db_of(const struct asking *a, enum who who)
 
 static rowlock_once_options once_about(const char *fingerprint, int64_t ttl_ms)
 {
-    rowlock_once_options o = ROWLOCK_ONCE_OPTIONS_INIT;
-    o.fingerprint = fingerprint;
-    o.ttl_ms = ttl_ms;
+    rowlock_once_options o = *OPTIONS(once, .fingerprint = fingerprint, .ttl_ms = ttl_ms);
     return o;
 }
 
@@ -86,15 +83,6 @@ static int claim_and_wait(void *argument)
     int result = rowlock_once_claim(db, "key", &o, &once);
     rowlock_once_close(once);
     return result;
-}
-
-static void begin_repeatable(const struct contract *c, const struct site *app)
-{
-    if (is_mysql(c))
-        raw_run(c->raw, app->session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-    raw_run(c->raw, app->session, "BEGIN%s",
-            is_postgres(c) ? " ISOLATION LEVEL REPEATABLE READ" : "");
-    raw_int(c->raw, app->session, "SELECT count(*) FROM once_work");
 }
 
 /* ---- plays: what each is told, step by step */
@@ -221,8 +209,10 @@ static void play(const struct contract *c, const struct step *s)
     for (; s->what; s++) {
         if (s->late)
             site_run(&a.site, "UPDATE rowlock_once SET expires = 1");
-        if (s->snapshot)
-            begin_repeatable(c, &a.app);
+        if (s->snapshot) {
+            begin_at(c, a.app.session, is_sqlite(c) ? "" : "REPEATABLE READ");
+            raw_int(c->raw, a.app.session, "SELECT count(*) FROM once_work");
+        }
         if (s->before)
             raw_run(c->raw, a.app.session, "%s", s->before);
         play_act(&a, s);
@@ -495,7 +485,7 @@ static void contests(const struct contract *c)
 static void other_tables(const struct contract *c)
 {
     struct asking a = ask_open(c);
-    char *url = fresh_tables(c, "once2_");
+    OWNED(text) char *url = fresh_tables(c, "once2_");
     rowlock_db *elsewhere = must_open(url);
     rowlock_once *once = claim(a.site.db, "tables", NULL, ROWLOCK_OK, "claimed");
     is_result(elsewhere, rowlock_once_complete(once, elsewhere, NULL, 0), ROWLOCK_ESCHEMA,
@@ -504,7 +494,6 @@ static void other_tables(const struct contract *c)
     rowlock_once_close(claim(elsewhere, "tables", NULL, ROWLOCK_OK, "there the key is another"));
     rowlock_once_close(once);
     rowlock_db_close(elsewhere);
-    drop_tables(c, "once2_", url);
     ask_close(&a);
 }
 
@@ -613,11 +602,10 @@ static void lists(const struct contract *c)
     list(a.other, NULL, 0, 3);
     for (int i = 0; i < 3; i++)
         rowlock_once_close(once[i]);
-    for (int i = 0; i < 1200; i++)
-        site_run(&a.site,
-                 "INSERT INTO rowlock_once (name, fingerprint, claim, token, expires, done, "
-                 "changed) VALUES ('many %d', '', 1, 0, 0, %s, 0)",
-                 i, strcmp(c->raw->name, "postgres") == 0 ? "true" : "1");
+    site_run(&a.site,
+             "INSERT INTO rowlock_once (name, fingerprint, claim, token, expires, done, changed) "
+             "SELECT %s, '', 1, 0, 0, i = i, 0 FROM " NUMBERS " WHERE i < 1200",
+             numbered(c, "many "));
     list(a.other, "many ", 0, 1200);
     list(a.other, "many ", 700, 700);
     ask_close(&a);
@@ -625,9 +613,8 @@ static void lists(const struct contract *c)
 
 void contract_once(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     site_table(&s, "once_work", "id INTEGER PRIMARY KEY");
-    site_close(&s);
     for (int i = 0; i < COUNT(plays); i++)
         if (i == 0 || !plays[i - 1].what)
             play(c, &plays[i]);
@@ -640,5 +627,4 @@ void contract_once(const struct contract *c)
     other_tables(c);
     sweeps(c);
     lists(c);
-    db_exec(c->raw, c->url, "DROP TABLE once_work");
 }

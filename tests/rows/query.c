@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Statements about the application's own tables, and the transactions around them, as a driver carries
- * them out. What is made of that for whoever uses the library is not here.
- */
+ * Statements about the application's own tables, and the transactions around them, as a driver
+ * carries them out. What is made of that for whoever uses the library is not here. */
 #include "scene.h"
-
-#include <stdarg.h>
 
 #include "fail_alloc.h"
 #include "core/core.h"
@@ -149,14 +146,9 @@ static const char *class_name(enum rlk_class class)
 }
 
 static bool is_class(const struct desk *d, enum rlk_class got, enum rlk_class want,
-                     const char *format, ...)
+                     const char *what)
 {
-    char text[300];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    bool passed = tap_is_str(class_name(got), class_name(want), "%s: %s", d->whose, text);
+    bool passed = tap_is_str(class_name(got), class_name(want), "%s: %s", d->whose, what);
     if (!passed && got != RLK_DONE)
         tap_note("%s", d->call.text);
     return passed;
@@ -205,7 +197,7 @@ static enum rlk_class ask_again(struct desk *d, uint64_t id, const char *sql,
 static void says(struct desk *d, uint64_t id, const char *sql, enum rlk_class want,
                  const char *what)
 {
-    is_class(d, ask_again(d, id, sql, NOTHING), want, "%s", what);
+    is_class(d, ask_again(d, id, sql, NOTHING), want, what);
 }
 
 static void does(struct desk *d, uint64_t id, const char *sql, const char *what)
@@ -306,7 +298,7 @@ static void counts(struct desk *d)
         {"DROP TABLE query_more", 0},
     };
     make_rules(d->c, 0);
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+    for (size_t i = 0; i < COUNT(steps); i++) {
         does(d, 0, steps[i].sql, steps[i].sql);
         tap_is_int(d->changed, steps[i].changed, "changes so many rows");
     }
@@ -323,9 +315,9 @@ static void wrong_texts(struct desk *d)
         {"a value too few", "INSERT INTO query_rules VALUES (7, ?, ?)"},
     };
     make_rules(d->c, 1);
-    for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
+    for (size_t i = 0; i < 2 * COUNT(all); i++) {
         is_class(d, ask(d, i % 2 ? new_id() : 0, all[i / 2].sql, VALUES(rowlock_text("w1"))),
-                 RLK_INVALID, "%s", all[i / 2].what);
+                 RLK_INVALID, all[i / 2].what);
         tap_ok(d->call.text[0], "and told why: %s", d->call.text);
     }
     does(d, 0, "UPDATE query_rules SET n = n + 1", "the connection goes on");
@@ -372,7 +364,7 @@ static enum rlk_class take_step(struct desk *d, const char *word)
     static const char *const frames[] = {"begin", "commit", "rollback", "save", "keep", "undo"};
     int id = 0, sum = 0;
     char where[10] = "";
-    for (int i = 0; i < (int)(sizeof frames / sizeof frames[0]); i++)
+    for (int i = 0; i < COUNT(frames); i++)
         if (strcmp(word, frames[i]) == 0)
             return frame(d, (enum rlk_frame)i);
     if (sscanf(word, "add:%d@%9s", &id, where) >= 1)
@@ -434,7 +426,7 @@ static void frames_and_places(struct desk *d)
          "bad=INVALID undo commit rows:3/8"},
     };
     make_rules(d->c, 0);
-    for (size_t i = 0; i < sizeof plays / sizeof plays[0]; i++) {
+    for (size_t i = 0; i < COUNT(plays); i++) {
         if (plays[i].steps)
             play(d, plays[i].what, plays[i].steps);
         else
@@ -479,7 +471,7 @@ static void stays_in_theirs(const struct contract *c)
 static void left_as_it_was(const struct contract *c)
 {
     char before[300], after[300];
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     ask_any(c, session, c->settings, before, sizeof before);
     struct desk d = {.c = c, .whose = "adopted", .db = adopt_with(c, session, NULL)};
     make_rules(c, 0);
@@ -492,7 +484,6 @@ static void left_as_it_was(const struct contract *c)
                "the application's connection is open");
     ask_any(c, session, c->settings, after, sizeof after);
     tap_is_str(after, before, "with all settings as they were, and nothing left prepared");
-    c->raw->close(session);
 }
 
 /* ---- transactions that the database ends */
@@ -587,7 +578,7 @@ static void one_kind_of_connection(const struct contract *c, bool adopted)
         prepared_again, table_altered, rows_stop,         counts,
         wrong_texts,    no_memory,     frames_and_places, failed_inside,
     };
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < COUNT(parts); i++) {
         struct desk d = open_desk(c, adopted);
         parts[i](&d);
         close_desk(&d);
@@ -599,9 +590,7 @@ static void one_kind_of_connection(const struct contract *c, bool adopted)
 /* A connection is not slower than others because it once met no tables, as the one that makes them does. */
 static void prepared_after_install(const struct contract *c)
 {
-    char *url = fresh_tables(c, "planned_");
-    drop_tables(c, "planned_", url);
-    url = url_with(c->url, "rowlock_prefix=planned_");
+    OWNED(text) char *url = no_tables(c, "planned_");
     struct desk d = {.c = c, .whose = "own", .db = must_open(url)};
     rowlock_lock *lock = must_lock(d.db, "planned");
     is_result(d.db, try_lock(lock, TTL_MS), ROWLOCK_ESCHEMA, "a try without tables");
@@ -619,7 +608,6 @@ static void prepared_after_install(const struct contract *c)
     tap_is_int(d.answer.first, c->pooled ? 0 : 3, "all three, or none behind a pooler");
     rowlock_lock_close(lock);
     close_desk(&d);
-    drop_tables(c, "planned_", url);
 }
 
 void contract_query(const struct contract *c)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Read, compute, write, and again until it fits: what an attempt may do and say, how often there is another,
- * what is told of them, and that nothing is lost where several go for the same rows.
- */
+ * Read, compute, write, and again until it fits: what an attempt may do and say, how often there
+ * is another, what is told of them, and that nothing is lost where several go for the same rows. */
 #include "scene.h"
 #include "tables.h"
 
@@ -233,11 +232,10 @@ static void results(const struct site *s)
 {
     struct trial trial = trial_open(s);
     for (int i = 0; i < COUNT(cases); i++) {
-        rowlock_retry_options o = ROWLOCK_RETRY_OPTIONS_INIT;
-        o.attempts = cases[i].attempts;
-        o.lock_after = cases[i].lock_after;
-        o.base_ms = o.cap_ms = cases[i].pause_ms;
-        o.deadline_ms = 2 * cases[i].pause_ms;
+        rowlock_retry_options o =
+            *OPTIONS(retry, .attempts = cases[i].attempts, .lock_after = cases[i].lock_after,
+                     .base_ms = cases[i].pause_ms, .cap_ms = cases[i].pause_ms,
+                     .deadline_ms = 2 * cases[i].pause_ms);
         trial.tries = cases[i].tries;
         trial.says = cases[i].says;
         reset_rows(s);
@@ -253,20 +251,11 @@ static void results(const struct site *s)
 static void other_results(const struct site *s)
 {
     /* ECONN is of something else: our own connection stands. */
-    static const int others[] = {MINE,
-                                 MINE + 1,
-                                 1000000,
-                                 -7,
-                                 -100,
-                                 ROWLOCK_LOST,
-                                 ROWLOCK_EINVAL,
-                                 ROWLOCK_MISMATCH,
-                                 ROWLOCK_EUNCERTAIN,
-                                 ROWLOCK_NONE,
-                                 ROWLOCK_ESERVER,
-                                 ROWLOCK_CANCELLED,
-                                 ROWLOCK_EMISUSE,
-                                 ROWLOCK_ECONN};
+#define OTHERS                                                                                 \
+    MINE, MINE + 1, 1000000, -7, -100, ROWLOCK_LOST, ROWLOCK_EINVAL, ROWLOCK_MISMATCH,         \
+        ROWLOCK_EUNCERTAIN, ROWLOCK_NONE, ROWLOCK_ESERVER, ROWLOCK_CANCELLED, ROWLOCK_EMISUSE, \
+        ROWLOCK_ECONN
+    static const int others[] = {OTHERS};
     struct trial trial = trial_open(s);
     trial.tries = -1;
     for (int i = 0; i < COUNT(others); i++) {
@@ -274,9 +263,8 @@ static void other_results(const struct site *s)
         tap_is_int(run_trial(&trial, write_both, NULL), others[i], "all else ends it");
         report_is(&trial, 1, 0);
     }
-    rowlock_retry_options o = ROWLOCK_RETRY_OPTIONS_INIT;
-    o.attempts = -1;
-    is_result(s->db, run_trial(&trial, write_both, &o), ROWLOCK_EINVAL, "attempts below nothing");
+    is_result(s->db, run_trial(&trial, write_both, OPTIONS(retry, .attempts = -1)), ROWLOCK_EINVAL,
+              "attempts below nothing");
     is_result(s->db, run_trial(&trial, NULL, NULL), ROWLOCK_EINVAL, "nothing to attempt");
     tap_is_int(rowlock_retry(NULL, write_both, &trial, NULL, NULL), ROWLOCK_EMISUSE, "no db");
     rows_are(s, "0 1 0 1", "and nothing was written");
@@ -286,9 +274,7 @@ static void other_results(const struct site *s)
 static void overlooked(const struct site *s)
 {
     struct trial trial = trial_open(s);
-    rowlock_retry_options o = ROWLOCK_RETRY_OPTIONS_INIT;
-    o.attempts = 2;
-    int result = run_trial(&trial, overlook, &o);
+    int result = run_trial(&trial, overlook, OPTIONS(retry, .attempts = 2));
     if (is_postgres(s->c)) {
         tap_ok(result != ROWLOCK_OK && result != MINE, "a transaction that an error ended (%s)",
                rowlock_result_name(result));
@@ -324,7 +310,7 @@ static int cross(void *context, const rowlock_attempt *attempt)
 static int cross_often(void *argument)
 {
     struct crossing *x = argument;
-    struct site s = site_open(x->c);
+    OWNED(site) struct site s = site_open(x->c);
     x->t = must_open_table(&s, "retry_rows", NAMES("n"));
     for (int i = 0; i < CROSSINGS; i++) {
         rowlock_retry_report report = ROWLOCK_RETRY_REPORT_INIT;
@@ -334,13 +320,12 @@ static int cross_often(void *argument)
             pthread_barrier_wait(x->meet); /* the next round begins with both */
     }
     rowlock_table_close(x->t);
-    site_close(&s);
     return 0;
 }
 
 static void opposite_order(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     pthread_barrier_t meet;
     reset_rows(&s);
     if (c->has_server)
@@ -357,7 +342,6 @@ static void opposite_order(const struct contract *c)
     }
     site_finds(&s, "12", "and each addition was done once", "SELECT SUM(n) FROM retry_rows");
     site_finds(&s, "14", "as the versions say", "SELECT SUM(version) FROM retry_rows");
-    site_close(&s);
 }
 
 /* Another session changes the row after our snapshot, at the isolation that the application has set. */
@@ -385,7 +369,7 @@ static void after_a_snapshot(const struct contract *c, int i)
     const char *level = snapshots[i].level;
     if (snapshots[i].database && strcmp(snapshots[i].database, c->database) != 0)
         return;
-    struct site s = level ? site_adopt(c) : site_open(c);
+    OWNED(site) struct site s = level ? site_adopt(c) : site_open(c);
     struct trial trial = trial_open(&s);
     trial.tries = 2;
     if (!set_session(&s, snapshots[i].setting)) {
@@ -398,12 +382,11 @@ static void after_a_snapshot(const struct contract *c, int i)
         rows_are(&s, "201 4 0 1", "all three changes are there");
     }
     trial_close(&trial);
-    site_close(&s);
 }
 
 static void adopted(const struct contract *c)
 {
-    struct site s = site_adopt(c);
+    OWNED(site) struct site s = site_adopt(c);
     struct trial trial = trial_open(&s);
     trial.tries = 2;
     trial.says = ROWLOCK_STALE;
@@ -430,12 +413,11 @@ static void adopted(const struct contract *c)
            why(s.db));
     rows_are(&s, "2 3 77 1", "and that it may be done");
     trial_close(&trial);
-    site_close(&s);
 }
 
 static void guarded(const struct contract *c)
 {
-    struct site s = site_adopt(c);
+    OWNED(site) struct site s = site_adopt(c);
     struct trial trial = trial_open(&s);
     rowlock_db *holder = must_open(c->url);
     trial.lock = must_lock(holder, "retry guard");
@@ -448,7 +430,6 @@ static void guarded(const struct contract *c)
     rowlock_lock_close(trial.lock);
     rowlock_db_close(holder);
     trial_close(&trial);
-    site_close(&s);
 }
 
 void contract_retry(const struct contract *c)
@@ -466,6 +447,4 @@ void contract_retry(const struct contract *c)
         after_a_snapshot(c, i);
     adopted(c);
     guarded(c);
-    db_exec(c->raw, c->url, "DROP TABLE retry_rows");
-    db_exec(c->raw, c->url, "DROP TABLE retry_more");
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * From templates, names and shapes to statements: the caller's own SQL, which statements are kept,
- * and that each template of sql/ is filled in. The contract tests show what the statements do.
- */
+ * and that each template of sql/ is filled in. The contract tests show what the statements do. */
 #include "backend_script.h"
 #include "rows/rows.h"
 #include "tap.h"

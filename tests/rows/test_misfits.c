@@ -16,17 +16,11 @@ static rowlock_table *table;
 
 static void begin(const char *dialect)
 {
-    static const char *const key[] = {"id", NULL}, *const columns[] = {"price", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     script_reset();
     script_dialect(dialect);
     script_jump();
     db = script_open(NULL);
-    about.name = "prices";
-    about.key = key;
-    about.columns = columns;
-    if (rowlock_table_open(db, &about, &table) != ROWLOCK_OK)
-        tap_ok(false, "a table is opened: %s", why(db));
+    table = must_prices(db, "price");
 }
 
 static void end(void)
@@ -70,12 +64,10 @@ static void test_wait_ends(void)
 {
     begin("postgres");
     rowlock_lock *locks[2] = {must_lock(db, "a"), must_lock(db, "b")};
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.wait_ms = 1000;
     script_always(OP_ACQUIRE_ALL, ANSWER(.outcome = RLK_IN_FLIGHT));
     script_always(OP_LIST, (struct script_answer){.class = RLK_UNSENT, .takes_us = 1000000});
-    tap_is_int(rowlock_acquire_all(locks, 2, &options, NULL), ROWLOCK_TIMEOUT,
-               "a wait ends, even if the connection is lost after each try");
+    tap_is_int(rowlock_acquire_all(locks, 2, OPTIONS(acquire, .wait_ms = 1000), NULL),
+               ROWLOCK_TIMEOUT, "a wait ends, even if the connection is lost after each try");
     close_locks(locks[0], locks[1]);
     end();
 }
@@ -102,19 +94,14 @@ static void test_sweeps_end(void)
 
 static int see_row(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context;
-    (void)row;
-    (void)values;
+    (void)context, (void)row, (void)values;
     return 1;
 }
 
 static int walk(int chunk)
 {
-    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
-    how.name = "walk";
-    how.each = see_row;
-    how.chunk = chunk;
-    return rowlock_walk(table, &how, NULL);
+    return rowlock_walk(table, OPTIONS(walk, .name = "walk", .each = see_row, .chunk = chunk),
+                        NULL);
 }
 
 static void test_pages(void)
@@ -148,7 +135,7 @@ static void test_checkpoints(void)
     static const char *const keys_of[] = {"i", "i1", "x", "t6", "i1 ", "\n", "i1\ni"};
     begin("sqlite");
     script_always(OP_ROWS_COUNT, ANSWER(ROWS(1, rowlock_int(1))));
-    for (size_t i = 0; i < sizeof keys_of / sizeof *keys_of; i++) {
+    for (size_t i = 0; i < COUNT(keys_of); i++) {
         script_next(OP_WALK_LOAD,
                     ANSWER(ROWS(8, rowlock_int(1), rowlock_text(HEAD), rowlock_text(keys_of[i]),
                                 rowlock_int(0), rowlock_int(0), rowlock_int(0), rowlock_int(0),
@@ -220,11 +207,9 @@ static void give_narrow(struct rlk_query *query)
 static void test_table(void)
 {
     static const char *const key[] = {"id", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *other;
     begin("sqlite");
-    about.name = "prices";
-    about.key = key;
+    rowlock_table_options about = *OPTIONS(table, .name = "prices", .key = key);
     script_next(OP_TABLE, ANSWER(.give = give_half));
     tap_is_int(rowlock_table_open(db, &about, &other), ROWLOCK_ESERVER,
                "a table of which not all is told");

@@ -56,8 +56,7 @@ static void says(int first, int second, int third)
 
 static int attempt(void *context, const rowlock_attempt *a)
 {
-    (void)context;
-    (void)a;
+    (void)context, (void)a;
     int n = plan.made < 2 ? plan.made : 2;
     if (plan.made < ATTEMPTS_MAX)
         plan.at_us[plan.made++] = rlk_now_us();
@@ -73,8 +72,7 @@ static int run_with(int (*call)(void *context, const rowlock_attempt *a),
 
 static rowlock_retry_options options_of(int32_t attempts)
 {
-    rowlock_retry_options options = ROWLOCK_RETRY_OPTIONS_INIT;
-    options.attempts = attempts;
+    rowlock_retry_options options = *OPTIONS(retry, .attempts = attempts);
     return options;
 }
 
@@ -285,8 +283,7 @@ static int jump_out(void *context, const rowlock_attempt *a)
 {
     rowlock_value id = rowlock_int(1), price = rowlock_null();
     rowlock_change row = {.key = &id, .values = &price, .version = 7};
-    (void)context;
-    (void)a;
+    (void)context, (void)a;
     tap_is_int(rowlock_update(table, &row, 1, NULL), ROWLOCK_OK, "an attempt changes a row");
     longjmp(outside, 1);
 }
@@ -316,7 +313,7 @@ int main(void)
     test_attempts();
     test_pauses();
     test_deadline();
-    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
+    for (size_t i = 0; i < COUNT(failures); i++)
         test_failure(&failures[i]);
     fail_alloc_at(0);
     test_jump();

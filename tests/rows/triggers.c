@@ -347,10 +347,8 @@ void contract_triggers(const struct contract *c)
         by_xmin(&m);
     by_one_statement(&m);
     tap_is_int(m.blocks_run, blocks_of(&m), "every block of the document was run");
-    site_run(&m.s, "DROP TABLE prices");
-    site_run(&m.s, "DROP TABLE stock");
     if (is_postgres(c))
-        site_run(&m.s, "DROP FUNCTION move_version()");
+        site_run(&m.s, "DROP FUNCTION move_version() CASCADE");
     site_close(&m.s);
     free(m.text);
 }

@@ -175,7 +175,7 @@ static int send(rowlock_table *t, enum op op, const struct values *all, int shif
 static void good_values(const struct site *s, rowlock_table *t, const char *type,
                         const struct values *all, bool by_set)
 {
-    rowlock_table *set = by_set ? open_values(s, "v = ?") : NULL;
+    OWNED(table) rowlock_table *set = by_set ? open_values(s, "v = ?") : NULL;
     const struct {
         rowlock_table *t;
         enum op op;
@@ -193,7 +193,6 @@ static void good_values(const struct site *s, rowlock_table *t, const char *type
             tap_is_int(right, all->count, "and each value is read back");
         }
     }
-    rowlock_table_close(set);
 }
 
 static bool is_refusal(int result)
@@ -232,16 +231,14 @@ static void bad_value(const struct site *s, rowlock_table *t, const char *type,
 
 static void try_column(const struct site *s, const struct trial *trial)
 {
-    char columns[300];
     struct values all = {.count = 0};
     stored = 0;
     for (; trial->good[all.count]; all.count++) {
         all.in[all.count] = value_of(s, trial->good[all.count]);
         all.back[all.count] = value_back(s, trial->good[all.count]);
     }
-    snprintf(columns, sizeof columns, "id INT PRIMARY KEY, v %s NULL, version BIGINT NOT NULL",
-             trial->type);
-    site_table(s, "typ_values", columns);
+    site_table(s, "typ_values",
+               textf("id INT PRIMARY KEY, v %s NULL, version BIGINT NOT NULL", trial->type));
     OWNED(table) rowlock_table *t = open_values(s, NULL);
     good_values(s, t, trial->type, &all, trial->databases & BY_SET);
     for (int i = 0; trial->bad[i]; i++) {
@@ -458,7 +455,6 @@ static void columns(const struct site *s)
     for (int i = 0; i < COUNT(trials); i++)
         if (trials[i].databases & database_of(s->c))
             try_column(s, &trials[i]);
-    site_run(s, "DROP TABLE typ_values");
     if (is_postgres(s->c))
         own_types(s, false);
 }
@@ -475,7 +471,6 @@ struct key_trial {
 
 static void try_key(const struct site *s, const struct key_trial *k)
 {
-    char columns[300];
     rowlock_value keys[4];
     rowlock_change changes[4];
     stored = 0;
@@ -483,9 +478,7 @@ static void try_key(const struct site *s, const struct key_trial *k)
         keys[i] = value_of(s, i < 3 ? k->keys[i] : k->none);
         changes[i] = (rowlock_change){.key = &keys[i], .version = FIRST};
     }
-    snprintf(columns, sizeof columns, "k %s NOT NULL PRIMARY KEY, version BIGINT NOT NULL",
-             k->type);
-    site_table(s, "typ_keys", columns);
+    site_table(s, "typ_keys", textf("k %s NOT NULL PRIMARY KEY, version BIGINT NOT NULL", k->type));
     rowlock_table *t =
         must_describe(s, TABLE(.name = "typ_keys", .key = NAMES("k"), .first_version = FIRST));
     is_result(s->db, rowlock_insert(t, changes, 3, NULL), ROWLOCK_OK, "%s: keys inserted", k->type);
@@ -593,7 +586,6 @@ static void keys(const struct site *s)
             try_key(s, &key_trials[i]);
     if (is_mysql(s->c))
         unknown_characters(s);
-    site_run(s, "DROP TABLE typ_keys");
 }
 
 /* On a connection of our own, and on one of the application's. */
